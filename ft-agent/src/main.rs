@@ -1,0 +1,2 @@
+//! The `ft-agent` command.
+fn main() {}

@@ -1,0 +1,265 @@
+//! Layout of the records that the kernel programs write into the BPF ring buffer, shared with the
+//! agent that reads them.
+//!
+//! Every record starts with a [`Header`]; `kind` tells which struct it is. All are plain, native-endian,
+//! without padding, and a multiple of 8 bytes. The programs themselves are the binary of this package
+//! (target `bpfel-unknown-none` only); this library never depends on `aya-ebpf`.
+#![no_std]
+
+/// Version of this layout; the programs export it as the global `LAYOUT_VERSION`.
+pub const VERSION: u32 = 1;
+
+/// Bytes of a task's name with its NUL (`TASK_COMM_LEN`, linux/sched.h).
+pub const COMM_LEN: usize = 16;
+
+/// First 16 bytes of every record.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    /// `bpf_ktime_get_ns` (CLOCK_MONOTONIC) at the tracepoint.
+    pub ts: u64,
+    /// One of [`kind`].
+    pub kind: u16,
+    /// CPU on which the program ran.
+    pub cpu: u16,
+    /// Kernel `pid` (thread id, initial PID namespace) of the current task; 0 is the idle task.
+    pub tid: u32,
+}
+
+/// Values of [`Header::kind`].
+pub mod kind {
+    /// [`super::Switch`].
+    pub const SWITCH: u16 = 1;
+    /// [`super::Waking`], from `sched_waking`.
+    pub const WAKING: u16 = 2;
+    /// [`super::Waking`], from `sched_wakeup_new`.
+    pub const WAKEUP_NEW: u16 = 3;
+    /// [`super::Migrate`].
+    pub const MIGRATE: u16 = 4;
+    /// [`super::Irq`], a hardware interrupt handler; `number` is the line.
+    pub const HARDIRQ: u16 = 5;
+    /// [`super::Irq`], a softirq; `number` is the vector (`enum` in linux/interrupt.h).
+    pub const SOFTIRQ: u16 = 6;
+    /// [`super::Irq`], an interrupt vector; `number` is one of [`super::vector`].
+    pub const VECTOR: u16 = 7;
+    /// [`super::Task`], from `sched_process_fork`.
+    pub const FORK: u16 = 8;
+    /// [`super::Task`], from `sched_process_exec`.
+    pub const EXEC: u16 = 9;
+    /// [`super::Task`], from `sched_process_exit`.
+    pub const EXIT: u16 = 10;
+    /// [`super::Task`], from `task_rename`.
+    pub const RENAME: u16 = 11;
+    /// [`super::Contention`].
+    pub const CONTENTION: u16 = 12;
+    /// [`super::Syscall`].
+    pub const SYSCALL: u16 = 13;
+    /// [`super::PageFault`].
+    pub const PAGE_FAULT: u16 = 14;
+}
+
+/// Kinds of interrupt vectors (tracepoints of `irq_vectors`).
+pub mod vector {
+    /// `local_timer`.
+    pub const LOCAL_TIMER: u32 = 1;
+    /// `reschedule`.
+    pub const RESCHEDULE: u32 = 2;
+    /// `call_function`.
+    pub const CALL_FUNCTION: u32 = 3;
+    /// `call_function_single`.
+    pub const CALL_FUNCTION_SINGLE: u32 = 4;
+    /// `irq_work`.
+    pub const IRQ_WORK: u32 = 5;
+}
+
+/// `sched_switch`: `prev` leaves the CPU, `next` gets it. `header.tid` is `prev`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Switch {
+    /// Common part.
+    pub header: Header,
+    /// Process id of the task that leaves.
+    pub prev_tgid: u32,
+    /// Kernel priority of the task that leaves: 0..=98 real-time, 100..=139 normal, -1 deadline.
+    pub prev_prio: i32,
+    /// `prev_state` of the tracepoint: 0 running, 1 interruptible, 2 uninterruptible, …; see
+    /// [`Switch::PREEMPTED`].
+    pub prev_state: u32,
+    /// Thread id of the task that comes.
+    pub next_tid: u32,
+    /// Process id of the task that comes.
+    pub next_tgid: u32,
+    /// Kernel priority of the task that comes.
+    pub next_prio: i32,
+    /// Name of the task that leaves.
+    pub prev_comm: [u8; COMM_LEN],
+    /// Name of the task that comes.
+    pub next_comm: [u8; COMM_LEN],
+}
+
+impl Switch {
+    /// Set in `prev_state` when the tracepoint said that the switch was a preemption.
+    pub const PREEMPTED: u32 = 1 << 31;
+}
+
+/// `sched_waking` or `sched_wakeup_new`: `header.tid` (or an interrupt on top of it) wakes `tid`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waking {
+    /// Common part; `tid` is the waker.
+    pub header: Header,
+    /// Thread that is woken.
+    pub tid: u32,
+    /// Its process.
+    pub tgid: u32,
+    /// Its kernel priority.
+    pub prio: i32,
+    /// CPU on which it last ran (the tracepoint fires before a CPU is chosen).
+    pub target_cpu: u32,
+}
+
+/// `sched_migrate_task`: `tid` moves from `from_cpu` to `to_cpu`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Migrate {
+    /// Common part.
+    pub header: Header,
+    /// Thread that moves.
+    pub tid: u32,
+    /// Its process.
+    pub tgid: u32,
+    /// Where it was.
+    pub from_cpu: u32,
+    /// Where it goes.
+    pub to_cpu: u32,
+}
+
+/// One handler run, written at its exit. `header.ts` is the exit, `entry_ts` the entry, `header.tid`
+/// the interrupted thread.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Irq {
+    /// Common part.
+    pub header: Header,
+    /// `bpf_ktime_get_ns` at the entry tracepoint.
+    pub entry_ts: u64,
+    /// Line, softirq number or [`vector`] kind.
+    pub number: u32,
+    /// Process of the interrupted thread.
+    pub tgid: u32,
+}
+
+/// Life of a task: fork, exec, exit, rename.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Task {
+    /// Common part.
+    pub header: Header,
+    /// The task concerned: the child of a fork, else the current one.
+    pub tid: u32,
+    /// Its process.
+    pub tgid: u32,
+    /// Process of the parent (fork only), else 0.
+    pub parent_tgid: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Its name (the new one for a rename).
+    pub comm: [u8; COMM_LEN],
+}
+
+/// One wait for a kernel lock, written at `contention_end`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Contention {
+    /// Common part; `ts` is the end.
+    pub header: Header,
+    /// When the wait began.
+    pub entry_ts: u64,
+    /// Address of the lock.
+    pub lock: u64,
+    /// `LCB_F_*` flags (linux/trace/events/lock.h).
+    pub flags: u32,
+    /// Process of the waiter.
+    pub tgid: u32,
+}
+
+/// One system call, written at `sys_exit`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Syscall {
+    /// Common part; `ts` is the exit.
+    pub header: Header,
+    /// When it was entered.
+    pub entry_ts: u64,
+    /// Return value.
+    pub ret: i64,
+    /// Number of the system call.
+    pub number: u32,
+    /// Process.
+    pub tgid: u32,
+}
+
+/// One user page fault.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageFault {
+    /// Common part.
+    pub header: Header,
+    /// Faulting address.
+    pub address: u64,
+    /// Error code of the CPU.
+    pub error: u32,
+    /// Process.
+    pub tgid: u32,
+}
+
+/// Programs that write records, as indices into the loss map.
+pub mod program {
+    /// Names, by index; equal to the tracepoints' names (the exit one for pairs).
+    pub const NAMES: [&str; 20] = [
+        "sched_switch",
+        "sched_waking",
+        "sched_wakeup_new",
+        "sched_migrate_task",
+        "irq_handler_exit",
+        "softirq_exit",
+        "local_timer_exit",
+        "reschedule_exit",
+        "call_function_exit",
+        "call_function_single_exit",
+        "irq_work_exit",
+        "sched_process_fork",
+        "sched_process_exec",
+        "sched_process_exit",
+        "task_rename",
+        "contention_end",
+        "sys_exit",
+        "page_fault_user",
+        "",
+        "",
+    ];
+}
+
+/// Value of the per-CPU loss map (key: index into [`program::NAMES`]).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Loss {
+    /// Records that found no room.
+    pub count: u64,
+    /// `bpf_ktime_get_ns` of the first of them; 0 when there is none.
+    pub first_ts: u64,
+    /// `bpf_ktime_get_ns` of the newest.
+    pub last_ts: u64,
+}
+
+const _: () = {
+    assert!(size_of::<Header>() == 16);
+    assert!(size_of::<Switch>() == 72);
+    assert!(size_of::<Waking>() == 32);
+    assert!(size_of::<Migrate>() == 32);
+    assert!(size_of::<Irq>() == 32);
+    assert!(size_of::<Task>() == 48);
+    assert!(size_of::<Contention>() == 40);
+    assert!(size_of::<Syscall>() == 40);
+    assert!(size_of::<PageFault>() == 32);
+};

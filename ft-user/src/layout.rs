@@ -1,0 +1,506 @@
+//! The layout that a traced process and the agent share: the memfd, its rings, its directory, the
+//! records of the linker section, and the messages of the registration socket.
+//!
+//! One memfd per process, named [`MEMFD_NAME`], sealed with [`SEALS`]:
+//!
+//! ```text
+//! 0                 Header                      one page
+//! dir_offset        directory                   DIR_BYTES, append-only log of DirEntry
+//! shared_offset     shared multi-writer ring    one control page, then SHARED_SLOTS × SharedSlot
+//! rings_offset      ring 0                      one control page (RingControl), then slots
+//!                   ring 1 …                    rings_offset + i × ring_stride
+//! ```
+//!
+//! Everything is native-endian and fixed-size. The reader trusts none of it: it masks every index,
+//! bounds every length, and keeps its own positions.
+
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+
+/// Name given to `memfd_create`; `/proc/PID/fd/N` then reads `/memfd:feather-trace (deleted)`.
+pub const MEMFD_NAME: &core::ffi::CStr = c"feather-trace";
+
+/// `F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW` (linux/fcntl.h): the size is final, so that a reader
+/// that has checked it once can never be sent a `SIGBUS`.
+pub const SEALS: u32 = 0x1 | 0x2 | 0x4;
+
+/// First eight bytes of the memfd: `FTTRACE` and a NUL.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"FTTRACE\0");
+
+/// Version of everything in this module. A reader refuses any other.
+pub const VERSION: u32 = 1;
+
+/// Page size of x86-64; control pages and regions start on its multiples.
+pub const PAGE: u64 = 4096;
+
+/// Size of the directory region in bytes (sparse: only what is written is backed).
+pub const DIR_BYTES: u64 = 4 << 20;
+
+/// Largest `ring_slots` that a reader accepts: 2^22 slots, 128 MiB.
+pub const MAX_RING_SLOTS: u32 = 1 << 22;
+
+/// Smallest `ring_slots`; must exceed [`MARGIN_SLOTS`] plus one event.
+pub const MIN_RING_SLOTS: u32 = 1 << 12;
+
+/// Largest number of rings that a reader accepts.
+pub const MAX_RINGS: u32 = 4096;
+
+/// Slots of the shared multi-writer ring.
+pub const SHARED_SLOTS: u32 = 1 << 13;
+
+/// Slots of one ring that discard mode keeps free.
+///
+/// A writer checks fullness, then reserves. A signal handler may run in between, check for itself,
+/// and be interrupted in turn: with at most 64 signals nested, each level overshoots by one event of
+/// at most [`MAX_EVENT_SLOTS`].
+pub const MARGIN_SLOTS: u32 = 64 * MAX_EVENT_SLOTS;
+
+/// Most slots that one event takes: the first and 12 continuations (2 + 12 × 3 words, 304 bytes).
+pub const MAX_EVENT_SLOTS: u32 = 13;
+
+/// Arguments of one event, at most.
+pub const MAX_ARGS: usize = 6;
+
+/// First page of the memfd.
+#[repr(C)]
+pub struct Header {
+    /// [`MAGIC`], stored last (release) when the rest is valid.
+    pub magic: AtomicU64,
+    /// [`VERSION`].
+    pub version: u32,
+    /// `size_of::<Header>()`.
+    pub header_bytes: u32,
+    /// Size of the whole memfd.
+    pub total_bytes: u64,
+    /// Process id in the process's own PID namespace. Informational: the agent asks the kernel.
+    pub pid: u32,
+    /// [`Mode`] of all rings.
+    pub mode: u32,
+    /// Start of the directory region.
+    pub dir_offset: u64,
+    /// Start of the control page of the shared ring.
+    pub shared_offset: u64,
+    /// Start of ring 0.
+    pub rings_offset: u64,
+    /// Distance between two rings: `PAGE + ring_slots * 32`.
+    pub ring_stride: u64,
+    /// Number of rings, `1 ..= MAX_RINGS`.
+    pub ring_count: u32,
+    /// Slots per ring, a power of two in `MIN_RING_SLOTS ..= MAX_RING_SLOTS`.
+    pub ring_slots: u32,
+    /// Slots of the shared ring, a power of two.
+    pub shared_slots: u32,
+    /// Directory entries that did not fit and were dropped.
+    pub dir_dropped: AtomicU32,
+    /// Bytes of the directory that are reserved (`fetch_add`); may exceed [`DIR_BYTES`] when full.
+    pub dir_head: AtomicU64,
+    /// Number of rings that were ever claimed: rings at or above this index were never touched.
+    pub rings_used: AtomicU32,
+    /// Sites that are enabled now; informational.
+    pub sites_enabled: AtomicU32,
+}
+
+/// What a writer does when its ring is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Mode {
+    /// Drop the new event and count it; mark the place with a loss event.
+    Discard = 0,
+    /// Flight recorder: overwrite the oldest.
+    Overwrite = 1,
+}
+
+/// State of a ring, `RingControl::state`.
+pub mod ring_state {
+    /// Nobody owns the ring; a thread may claim it (compare-and-exchange to `LIVE`).
+    pub const FREE: u32 = 0;
+    /// A running thread owns it.
+    pub const LIVE: u32 = 1;
+    /// Its thread has ended; the reader drains it and then sets `FREE`.
+    pub const EXITED: u32 = 2;
+}
+
+/// Control page of one per-thread ring. Three cache lines, by who writes them.
+#[repr(C, align(64))]
+pub struct RingControl {
+    /// Next index to reserve, in slots since the ring was made. Starts at `ring_slots`, so that a tag
+    /// is never that of zeroed memory. Written with one unlocked `xadd` by the owner only.
+    pub head: AtomicU64,
+    /// The owner may reserve while `head < limit`; recomputed from `tail` on the slow path.
+    pub limit: AtomicU64,
+    /// `ring_slots - 1`.
+    pub mask: u64,
+    /// Events lost in all (discard mode).
+    pub lost: AtomicU64,
+    /// Of these, how many are not yet told by a loss event; they began at `loss_begin_tsc`.
+    pub lost_pending: AtomicU64,
+    /// TSC of the first loss that is not yet told.
+    pub loss_begin_tsc: AtomicU64,
+    _pad0: [u64; 2],
+
+    /// Written by the reader only: everything below is consumed.
+    pub tail: AtomicU64,
+    _pad1: [u64; 7],
+
+    /// One of [`ring_state`].
+    pub state: AtomicU32,
+    /// Thread id of the owner in its own PID namespace.
+    pub tid: AtomicU32,
+    /// Counts claims; differs between two owners of one ring.
+    pub generation: AtomicU32,
+    /// Zero.
+    pub reserved: AtomicU32,
+    /// `head` when the present owner claimed the ring.
+    pub claimed_at: AtomicU64,
+    /// Thread name when it was claimed (`PR_GET_NAME`), NUL-padded.
+    pub name: [AtomicU64; 2],
+    _pad2: [u64; 3],
+}
+
+/// A slot of a per-thread ring.
+///
+/// The first slot of an event holds the commit word, the TSC and two argument words; a continuation
+/// slot holds a commit word of its own ([`CONTINUATION`] set) and three more words.
+#[repr(C, align(32))]
+pub struct Slot {
+    /// See [`commit`].
+    pub commit: AtomicU64,
+    /// TSC in the first slot, a payload word in a continuation.
+    pub words: [AtomicU64; 3],
+}
+
+/// The commit word: `tag << 49 | continuations << 45 | cpu << 32 | key | flags`.
+///
+/// `key` is the low half of the address of the site's [`Meta`] (aligned to 8, so three bits are free
+/// for flags). Within one process it is unique, or the later of two colliding sites is refused.
+pub mod commit {
+    /// Flag: the slot is complete. A slot that is being written lacks it.
+    pub const COMMITTED: u64 = 1;
+    /// Flag: a continuation slot.
+    pub const CONTINUATION: u64 = 2;
+    /// Flag: a loss event ([`super::LOSS_KEY`]).
+    pub const FLAGS: u64 = 7;
+    /// First bit of the CPU number, 13 bits.
+    pub const CPU_SHIFT: u32 = 32;
+    /// The CPU is not known (no rseq).
+    pub const CPU_UNKNOWN: u64 = (1 << 13) - 1;
+    /// First bit of the number of continuation slots, 4 bits.
+    pub const CONT_SHIFT: u32 = 45;
+    /// First bit of the lap tag, 15 bits.
+    pub const TAG_SHIFT: u32 = 49;
+    /// Mask of the tag, unshifted.
+    pub const TAG_MASK: u64 = (1 << 15) - 1;
+    /// The tag of index `i` is `(i >> TAG_INDEX_SHIFT) & TAG_MASK`: constant for any ring size, and
+    /// different on successive laps because `MIN_RING_SLOTS >= 1 << TAG_INDEX_SHIFT` and
+    /// `MAX_RING_SLOTS < 1 << (TAG_INDEX_SHIFT + 15)`.
+    pub const TAG_INDEX_SHIFT: u32 = 12;
+
+    /// Tag of the slot with reservation index `index`.
+    #[inline(always)]
+    pub const fn tag(index: u64) -> u64 {
+        (index >> TAG_INDEX_SHIFT) & TAG_MASK
+    }
+    /// Site key.
+    #[inline]
+    pub const fn key(word: u64) -> u32 {
+        word as u32 & !(FLAGS as u32)
+    }
+    /// CPU number, `CPU_UNKNOWN` when not known.
+    #[inline]
+    pub const fn cpu(word: u64) -> u16 {
+        ((word >> CPU_SHIFT) & CPU_UNKNOWN) as u16
+    }
+    /// Number of continuation slots, `0 ..= 12` when valid (the field holds up to 15).
+    #[inline]
+    pub const fn continuations(word: u64) -> u32 {
+        ((word >> CONT_SHIFT) & 15) as u32
+    }
+}
+
+/// Key of the event that tells a loss: words are (TSC of the event, TSC where the loss began, count).
+/// No site has it: it lies in the first page, which is never mapped.
+pub const LOSS_KEY: u32 = 8;
+
+/// Control page of the shared multi-writer ring: the paper's buffer (Feather-Trace, section 2.2 and
+/// figure 3), free count, write index, error count; the slot markers are in the slots.
+#[repr(C, align(64))]
+pub struct SharedControl {
+    /// Free slots; negative for a moment when writers find the ring full.
+    pub free: AtomicI32,
+    /// Next slot to write, modulo the number of slots.
+    pub write: AtomicU32,
+    /// Events lost because the ring was full.
+    pub lost: AtomicU64,
+    /// TSC of the first and the last loss.
+    pub loss_tsc: [AtomicU64; 2],
+    _pad: [u64; 4],
+}
+
+/// Marker values of [`SharedSlot::marker`].
+pub mod marker {
+    /// May be written.
+    pub const FREE: u32 = 0;
+    /// Is being written.
+    pub const BUSY: u32 = 1;
+    /// May be read.
+    pub const READY: u32 = 2;
+}
+
+/// Payload words of one event of the shared ring; what does not fit is cut and marked.
+pub const SHARED_WORDS: usize = 12;
+
+/// A slot of the shared ring: one whole event.
+#[repr(C, align(128))]
+pub struct SharedSlot {
+    /// One of [`marker`].
+    pub marker: AtomicU32,
+    /// Thread id of the writer in its own PID namespace.
+    pub tid: AtomicU32,
+    /// As in [`commit`], without a tag; `continuations` counts as for a per-thread ring.
+    pub commit: AtomicU64,
+    /// TSC.
+    pub tsc: AtomicU64,
+    /// Payload, as many as `continuations` tells (2 + 3 × continuations), at most [`SHARED_WORDS`].
+    pub words: [AtomicU64; SHARED_WORDS],
+}
+
+/// What a site means to the analyses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u16)]
+pub enum SiteKind {
+    /// An event of the application.
+    Event = 0,
+    /// Begin of a scope; pairs with the next `ScopeEnd` of the same name on the same thread.
+    ScopeBegin = 1,
+    /// End of a scope.
+    ScopeEnd = 2,
+    /// About to block on a lock that was found taken: (lock address, [`place_word`]).
+    LockWait = 3,
+    /// A lock was acquired: (lock address, [`place_word`]).
+    LockAcquire = 4,
+    /// A lock is about to be released: (lock address, [`place_word`]).
+    LockRelease = 5,
+    /// A condition wait is about to release its lock: (lock address, [`place_word`], condition address).
+    CondWait = 6,
+    /// A condition wait has its lock again: (lock address, [`place_word`], condition address).
+    CondWake = 7,
+    /// A polling thread begins to poll: (threshold in TSC cycles, poller number).
+    PollBegin = 8,
+    /// A polling thread saw a gap: (TSC before, TSC after).
+    PollGap = 9,
+    /// A polling thread ends: (polls, poller number).
+    PollEnd = 10,
+}
+
+impl SiteKind {
+    /// The kind with this number, if there is one.
+    pub const fn from_u16(n: u16) -> Option<SiteKind> {
+        use SiteKind::*;
+        Some(match n {
+            0 => Event,
+            1 => ScopeBegin,
+            2 => ScopeEnd,
+            3 => LockWait,
+            4 => LockAcquire,
+            5 => LockRelease,
+            6 => CondWait,
+            7 => CondWake,
+            8 => PollBegin,
+            9 => PollGap,
+            10 => PollEnd,
+            _ => return None,
+        })
+    }
+}
+
+/// Second argument of the lock events: the place of the call and the lock's name, both numbers of
+/// directory entries (0: unknown).
+#[inline]
+pub const fn place_word(place: u32, name: u32) -> u64 {
+    (name as u64) << 32 | place as u64
+}
+
+/// Type of one argument. Every argument takes one word; strings and slices take more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum ArgType {
+    /// Unsigned integer of any width, zero-extended.
+    Unsigned = 1,
+    /// Signed integer of any width, sign-extended.
+    Signed = 2,
+    /// `f64` bits (`f32` is widened).
+    Float = 3,
+    /// 0 or 1.
+    Bool = 4,
+    /// An address.
+    Pointer = 5,
+    /// A TSC value.
+    Tsc = 6,
+    /// UTF-8: a word with the length in bytes (bit 63: it was cut), then the bytes, padded to words.
+    Str = 7,
+    /// Bytes, encoded like `Str`.
+    Bytes = 8,
+}
+
+impl ArgType {
+    /// The type with this number, if there is one.
+    pub const fn from_u8(n: u8) -> Option<ArgType> {
+        use ArgType::*;
+        Some(match n {
+            1 => Unsigned,
+            2 => Signed,
+            3 => Float,
+            4 => Bool,
+            5 => Pointer,
+            6 => Tsc,
+            7 => Str,
+            8 => Bytes,
+            _ => return None,
+        })
+    }
+}
+
+/// Header of a directory entry; `bytes` includes it and is a multiple of 8.
+///
+/// Entries follow each other from the start of the region. The first whose `kind` is still 0 is not
+/// written yet and ends what can be read now.
+#[repr(C)]
+pub struct DirEntry {
+    /// One of [`dir_kind`]; stored last (release).
+    pub kind: AtomicU32,
+    /// Size with this header; stored before anything else of the entry.
+    pub bytes: AtomicU32,
+}
+
+/// Kinds of directory entries. Strings are `u16` length and UTF-8 bytes, unpadded; numbers unaligned.
+pub mod dir_kind {
+    /// Metadata of a site: `key u32, kind u16, arg_count u8, 0 u8, line u32, str name, str file,
+    /// str format, arg_count × (type u8, str name)`. The category is what stands before the first dot
+    /// of the name.
+    pub const META: u32 = 1;
+    /// A place in the text that refers to a META: `key u32, state u32 (0), address u64`.
+    pub const SITE: u32 = 2;
+    /// A name: `id u32, str text`. Ids start at 1 and are given by the process.
+    pub const NAME: u32 = 3;
+    /// A source place: `id u32, line u32, column u32, str file`.
+    pub const PLACE: u32 = 4;
+}
+
+/// Static metadata of a site, in the read-only data of the object that holds it.
+#[repr(C, align(8))]
+pub struct Meta {
+    /// `size_of::<Meta>()`; a reader skips what it does not know.
+    pub bytes: u16,
+    /// [`SiteKind`].
+    pub kind: u16,
+    /// Source line.
+    pub line: u32,
+    /// Dotted name, `category.name`.
+    pub name: Str,
+    /// Source file.
+    pub file: Str,
+    /// Format string for listings (`{0}`, `{name}`), may be empty.
+    pub format: Str,
+    /// Arguments, at most [`MAX_ARGS`].
+    pub args: *const Arg,
+    /// Number of arguments.
+    pub arg_count: u64,
+}
+
+// SAFETY: a `Meta` is immutable and points only to immutable `'static` data.
+unsafe impl Sync for Meta {}
+
+/// A string of static metadata: pointer and length.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Str {
+    /// UTF-8, not NUL-terminated.
+    pub ptr: *const u8,
+    /// Length in bytes.
+    pub len: u64,
+}
+
+/// Name and type of one argument.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Arg {
+    /// Name of the argument.
+    pub name: Str,
+    /// [`ArgType`].
+    pub ty: u8,
+    /// Zero.
+    pub _pad: [u8; 7],
+}
+
+// SAFETY: as for `Meta`: immutable, and points to immutable `'static` data.
+unsafe impl Sync for Arg {}
+
+/// One record of the linker section `ft_sites`: self-relative, so that it needs no relocation.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct SiteRecord {
+    /// `size_of::<SiteRecord>()`; a reader steps by it.
+    pub bytes: u16,
+    /// 1.
+    pub version: u16,
+    /// Address of the trigger minus the address of this field.
+    pub site: i32,
+    /// Address of the [`Meta`] minus the address of this field.
+    pub meta: i32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+/// First byte of a site that is off: `cmp eax, imm32`.
+pub const OPCODE_OFF: u8 = 0x3d;
+/// First byte of a site that is on: `jmp rel32`.
+pub const OPCODE_ON: u8 = 0xe9;
+
+/// ELF note by which the sites of an object are found from outside and from inside: owner
+/// `FeatherTrace`, this type, descriptor `i32 start - ., i32 stop - .` (each relative to itself).
+pub const NOTE_TYPE: u32 = 0x4654_0001;
+/// Owner of the note, with its NUL.
+pub const NOTE_OWNER: &[u8] = b"FeatherTrace\0";
+
+/// Where the agent listens unless `FT_SOCKET` says otherwise.
+pub const DEFAULT_SOCKET: &str = "/run/feather-trace/agent.sock";
+
+/// First (and only) message of a process on the `SOCK_SEQPACKET` socket, with the memfd as
+/// `SCM_RIGHTS`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Hello {
+    /// [`MAGIC`].
+    pub magic: u64,
+    /// [`VERSION`].
+    pub version: u32,
+    /// Zero.
+    pub flags: u32,
+}
+
+/// The agent's answer: this header, then `bytes` of globs separated by `\n` (at most
+/// [`MAX_REPLY_BYTES`] in all). An empty list enables nothing.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Reply {
+    /// [`MAGIC`].
+    pub magic: u64,
+    /// [`VERSION`].
+    pub version: u32,
+    /// Length of what follows.
+    pub bytes: u32,
+}
+
+/// Longest reply with its header.
+pub const MAX_REPLY_BYTES: usize = 4096;
+
+const _: () = {
+    assert!(size_of::<Slot>() == 32);
+    assert!(size_of::<SharedSlot>() == 128);
+    assert!(size_of::<RingControl>() == 192);
+    assert!(size_of::<SharedControl>() == 64);
+    assert!(size_of::<SiteRecord>() == 16);
+    assert!(size_of::<Header>() <= PAGE as usize);
+    assert!(MIN_RING_SLOTS >= 1 << commit::TAG_INDEX_SHIFT);
+    assert!((MAX_RING_SLOTS as u64) < 1 << (commit::TAG_INDEX_SHIFT + 15));
+    assert!(MIN_RING_SLOTS > 2 * MARGIN_SLOTS);
+};

@@ -1,0 +1,3 @@
+//! Feather-Trace's embeddable tracer.
+
+pub mod layout;
