@@ -104,6 +104,8 @@ pub struct ClockSample {
     pub boottime_offset_ns: i64,
     /// CPU on which it was taken.
     pub cpu: u32,
+    /// Smallest increment of the TSC that was seen, in TSC cycles: nothing finer can be told apart.
+    pub step_tsc: u32,
 }
 
 /// A process, as the kernel tells it.
@@ -295,7 +297,8 @@ impl<'a> Frame<'a> {
                 out.extend_from_slice(&c.bracket_tsc.to_le_bytes());
                 out.extend_from_slice(&c.realtime_offset_ns.to_le_bytes());
                 out.extend_from_slice(&c.boottime_offset_ns.to_le_bytes());
-                out.extend_from_slice(&u64::from(c.cpu).to_le_bytes());
+                out.extend_from_slice(&c.cpu.to_le_bytes());
+                out.extend_from_slice(&c.step_tsc.to_le_bytes());
                 code::CLOCK
             }
             Frame::Process(v) => {
@@ -387,7 +390,8 @@ impl<'a> Frame<'a> {
                 bracket_tsc: u64_at(p, 16),
                 realtime_offset_ns: u64_at(p, 24) as i64,
                 boottime_offset_ns: u64_at(p, 32) as i64,
-                cpu: u64_at(p, 40) as u32,
+                cpu: u32_at(p, 40),
+                step_tsc: u32_at(p, 44),
             }),
             code::PROCESS => Frame::Process(serde_json::from_slice(p).ok()?),
             code::DIRECTORY if p.len() >= 8 => {
