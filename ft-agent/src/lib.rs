@@ -1,7 +1,9 @@
 //! Feather-Trace's agent.
 
 pub mod clock;
+pub mod doctor;
 pub mod event;
 pub mod model;
 pub mod spool;
 pub mod store;
+pub mod units;

@@ -1,2 +1,29 @@
-//! The `ft-agent` command.
-fn main() {}
+//! The `ft-agent` command: parses, dispatches, prints the error, exits. Everything else is the library.
+
+mod cli;
+mod command;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    match command::run(cli::Cli::parse().command) {
+        Ok(code) => code,
+        // `ft-agent … | head`: the reader has seen enough.
+        Err(e) if broken_pipe(&e) => ExitCode::SUCCESS,
+        Err(e) => {
+            // Nothing is left to tell it to when stderr is gone.
+            let _ = writeln!(io::stderr(), "ft-agent: {e:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|e| e.downcast_ref::<io::Error>())
+        .any(|e| e.kind() == io::ErrorKind::BrokenPipe)
+}

@@ -281,6 +281,15 @@ fn json<T: Serialize>(out: &mut Vec<u8>, value: &T) {
     serde_json::to_writer(out, value).expect("plain structs serialise into memory");
 }
 
+/// Size of the frame at the start of `data` with its header, as the header declares it: how much must
+/// be at hand before [`Frame::decode`] can succeed. `None` when `data` is shorter than a header or
+/// declares more than [`MAX_PAYLOAD_BYTES`].
+pub fn declared_bytes(data: &[u8]) -> Option<usize> {
+    let header = data.get(..HEADER_BYTES)?;
+    let payload = u32_at(header, 8) as usize;
+    (payload <= MAX_PAYLOAD_BYTES).then_some(HEADER_BYTES + payload)
+}
+
 impl<'a> Frame<'a> {
     /// Appends the frame to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {

@@ -4,5 +4,80 @@
 //! end) and stays until the last segment is converted. `DIR/spool/segment-NNNNNN.ft` holds the rest;
 //! each begins and ends with a clock sample, so that it can be converted by itself. Both are plain
 //! sequences of [`frame::Frame`]s. Segment N becomes part N of every table.
+//!
+//! The last segment of a recording that was killed lacks its closing clock sample, and its last frame
+//! may be cut; everything before it is whole.
 
 pub mod frame;
+mod reader;
+mod writer;
+
+pub use reader::{Damage, ReadError, Reader};
+pub use writer::{Limits, WriteError, Writer};
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+/// Where the files of a spool are.
+#[derive(Clone, Debug)]
+pub struct Spool {
+    dir: PathBuf,
+}
+
+impl Spool {
+    /// The spool of the trace directory `trace`, whether it exists or not.
+    pub fn of(trace: &Path) -> Spool {
+        Spool { dir: trace.join("spool") }
+    }
+
+    /// Makes the directory of the spool.
+    ///
+    /// # Errors
+    ///
+    /// As [`fs::create_dir`]; also when it exists.
+    pub fn create(trace: &Path) -> io::Result<Spool> {
+        let spool = Spool::of(trace);
+        fs::create_dir(&spool.dir)?;
+        Ok(spool)
+    }
+
+    /// The directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The registry.
+    pub fn registry(&self) -> PathBuf {
+        self.dir.join("registry.ft")
+    }
+
+    /// The segment with this number.
+    pub fn segment(&self, number: u32) -> PathBuf {
+        self.dir.join(format!("segment-{number:06}.ft"))
+    }
+
+    /// Numbers of the segments that are there, ascending; empty when there is no spool.
+    ///
+    /// # Errors
+    ///
+    /// As [`fs::read_dir`], except that a directory that does not exist is no error.
+    pub fn segments(&self) -> io::Result<Vec<u32>> {
+        let entries = match fs::read_dir(&self.dir) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut numbers = Vec::new();
+        for entry in entries {
+            let name = entry?.file_name();
+            let number: Option<u32> = name
+                .to_str()
+                .and_then(|n| n.strip_prefix("segment-")?.strip_suffix(".ft")?.parse().ok());
+            numbers.extend(number);
+        }
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+}
+
+#[cfg(test)]
+mod tests;

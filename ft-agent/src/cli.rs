@@ -1,0 +1,28 @@
+//! What can be typed. Each subcommand's flags stand beside the code that runs it, in
+//! [`command`](crate::command); this is the list.
+
+use clap::{Parser, Subcommand};
+
+use crate::command::doctor;
+
+/// Records applications and the kernel on one clock, and says why something was slow.
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXAMPLES)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  ft-agent doctor                     what this machine can record, and what is missing
+  ft-agent record -- ./server --port 8080
+                                      run a program that embeds ft-user, until it ends
+  ft-agent record -d 10s -p 4711      ten seconds of a process that already runs
+  ft-agent report trace               the reports of a trace again";
+
+/// One subcommand: its flags are the `Args` of the module of its name in `command`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Doctor(doctor::Args),
+}

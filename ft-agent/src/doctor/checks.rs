@@ -1,0 +1,230 @@
+//! The checks of [`super`].
+
+use std::fs;
+use std::path::Path;
+
+use ft_user::layout::DEFAULT_SOCKET;
+use rustix::process::{Resource, getrlimit};
+
+use super::Check;
+
+pub(super) fn all() -> Vec<Check> {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let cpuinfo = read("/proc/cpuinfo");
+    vec![
+        kernel_version(rustix::system::uname().release().to_str().unwrap_or("")),
+        btf(fs::metadata("/sys/kernel/btf/vmlinux").map(|m| m.len()).ok()),
+        capabilities(&read("/proc/self/status")),
+        memory_lock(getrlimit(Resource::Memlock).current),
+        tsc_flags(&cpuinfo),
+        clock_source(&read("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
+        virtualisation(&cpuinfo, &read("/proc/stat")),
+        socket_directory(Path::new(DEFAULT_SOCKET)),
+    ]
+}
+
+/// BPF ring buffers came with 5.8, the `tp_btf` programs and CAP_BPF need no more; 5.10 is the oldest
+/// long-term kernel with all of them.
+fn kernel_version(release: &str) -> Check {
+    const NAME: &str = "kernel";
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|n| n.parse().ok());
+    match (numbers.next(), numbers.next()) {
+        (Some(major), Some(minor)) if (major, minor) >= (5u32, 10u32) => Check::ok(NAME, release),
+        (Some(_), Some(_)) => Check::fail(
+            NAME,
+            format!("{release} is older than 5.10"),
+            "boot a kernel from 5.10 on, or record without the kernel stream (-k none)",
+        ),
+        _ => Check::warn(NAME, format!("'{release}' has no version"), "expect 5.10 or newer"),
+    }
+}
+
+fn btf(bytes: Option<u64>) -> Check {
+    const NAME: &str = "kernel type information";
+    match bytes {
+        Some(bytes) if bytes > 0 => Check::ok(
+            NAME,
+            format!("/sys/kernel/btf/vmlinux, {}", crate::units::short_bytes(bytes)),
+        ),
+        _ => Check::fail(
+            NAME,
+            "/sys/kernel/btf/vmlinux is missing",
+            "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, or record with -k none",
+        ),
+    }
+}
+
+/// `CapEff` of `/proc/PID/status`: bits as in linux/capability.h.
+fn capabilities(status: &str) -> Check {
+    const NAME: &str = "capabilities";
+    let line = status.lines().find_map(|l| l.strip_prefix("CapEff:"));
+    let Some(have) = line.and_then(|l| u64::from_str_radix(l.trim(), 16).ok()) else {
+        return Check::warn(NAME, "/proc/self/status cannot be read", "mount /proc");
+    };
+    let missing = |wanted: &[(u32, &str)]| -> Vec<String> {
+        let lacks = wanted.iter().filter(|(bit, _)| have & 1 << bit == 0);
+        lacks.map(|(_, name)| (*name).to_owned()).collect()
+    };
+    let kernel = missing(&[(39, "CAP_BPF"), (38, "CAP_PERFMON")]);
+    let others = missing(&[(19, "CAP_SYS_PTRACE")]);
+    if !kernel.is_empty() {
+        Check::fail(
+            NAME,
+            format!("{} missing: no kernel stream", kernel.join(" and ")),
+            "run as root, grant them with `setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep ft-agent`, \
+             or record with -k none",
+        )
+    } else if !others.is_empty() {
+        Check::warn(
+            NAME,
+            format!("{} missing: -p reaches only processes of this user", others.join(" and ")),
+            "run as root or grant cap_sys_ptrace",
+        )
+    } else {
+        Check::ok(NAME, "CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE")
+    }
+}
+
+/// Kernels before 5.11 charge BPF maps to RLIMIT_MEMLOCK; newer ones to the memory cgroup.
+fn memory_lock(limit: Option<u64>) -> Check {
+    const NAME: &str = "locked memory";
+    match limit {
+        None => Check::ok(NAME, "unlimited"),
+        Some(bytes) => Check::ok(
+            NAME,
+            format!("{} (matters only before kernel 5.11)", crate::units::short_bytes(bytes)),
+        ),
+    }
+}
+
+fn flags(cpuinfo: &str) -> impl Iterator<Item = &str> {
+    let line = cpuinfo.lines().find_map(|l| l.strip_prefix("flags")?.split_once(':'));
+    line.map_or("", |(_, flags)| flags).split_whitespace()
+}
+
+fn tsc_flags(cpuinfo: &str) -> Check {
+    const NAME: &str = "time stamp counter";
+    let lacks = |flag: &&str| !flags(cpuinfo).any(|f| f == *flag);
+    let missing: Vec<_> = ["constant_tsc", "nonstop_tsc"].into_iter().filter(lacks).collect();
+    if missing.is_empty() {
+        Check::ok(NAME, "constant_tsc, nonstop_tsc")
+    } else {
+        Check::fail(
+            NAME,
+            format!("the CPU does not announce {}", missing.join(" and ")),
+            "application time stamps cannot be trusted here: use a CPU (or a virtual machine type) with an \
+             invariant TSC",
+        )
+    }
+}
+
+fn clock_source(current: &str) -> Check {
+    const NAME: &str = "clock source";
+    match current.trim() {
+        // kvm-clock and the Hyper-V page are computed from the TSC.
+        source @ ("tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page") => Check::ok(NAME, source),
+        "" => Check::warn(NAME, "unknown", "mount /sys"),
+        source => Check::warn(
+            NAME,
+            format!(
+                "{source}: the kernel does not trust the TSC, so its drift shows in the clock bound"
+            ),
+            "see `dmesg | grep -i tsc`; the boot option tsc=reliable selects it",
+        ),
+    }
+}
+
+fn virtualisation(cpuinfo: &str, stat: &str) -> Check {
+    const NAME: &str = "virtualisation";
+    if !flags(cpuinfo).any(|f| f == "hypervisor") {
+        return Check::ok(NAME, "none seen");
+    }
+    // Eighth figure of the first line, in clock ticks (proc(5)).
+    let steal = stat.lines().next().and_then(|l| l.split_whitespace().nth(8)?.parse().ok());
+    match steal {
+        Some(0u64) => Check::ok(NAME, "a virtual machine; no stolen time since boot"),
+        Some(ticks) => Check::warn(
+            NAME,
+            format!("a virtual machine; {ticks} ticks stolen since boot"),
+            "stolen time appears as `unexplained` in decompositions; use a dedicated host to avoid it",
+        ),
+        None => Check::warn(
+            NAME,
+            "a virtual machine that does not tell stolen time",
+            "stolen time appears as `unexplained` in decompositions",
+        ),
+    }
+}
+
+fn socket_directory(socket: &Path) -> Check {
+    const NAME: &str = "registration socket";
+    let directory = socket.parent().unwrap_or(Path::new("/"));
+    let writable = |path: &Path| {
+        use rustix::fs::{Access, AtFlags, CWD, accessat};
+        accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
+    };
+    let parent = directory.parent().unwrap_or(Path::new("/"));
+    if writable(directory) || (!directory.exists() && writable(parent)) {
+        Check::ok(NAME, socket.display().to_string())
+    } else {
+        Check::warn(
+            NAME,
+            format!(
+                "{} cannot be made: only commands after `--` and -p are recorded",
+                socket.display()
+            ),
+            "run as root, or make the directory and give it to this user",
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Status;
+    use super::*;
+
+    fn check(c: Check, status: Status) {
+        assert_eq!(c.status, status, "{c:?}");
+        assert_eq!(c.remedy.is_empty(), status == Status::Ok, "{c:?}");
+    }
+
+    #[test]
+    fn kernels() {
+        check(kernel_version("6.18.0-rc1+deb"), Status::Ok);
+        check(kernel_version("5.10.0"), Status::Ok);
+        check(kernel_version("5.9.16"), Status::Fail);
+        check(kernel_version("4.19.0-25-amd64"), Status::Fail);
+        check(kernel_version(""), Status::Warn);
+        check(btf(Some(5 << 20)), Status::Ok);
+        check(btf(None), Status::Fail);
+    }
+
+    #[test]
+    fn rights() {
+        check(capabilities("Name:\tx\nCapEff:\t000001ffffffffff\n"), Status::Ok);
+        check(capabilities("CapEff:\t000000c000000000\n"), Status::Warn);
+        check(capabilities("CapEff:\t0000008000080000\n"), Status::Fail);
+        check(capabilities("CapEff:\t0000000000000000\n"), Status::Fail);
+        check(capabilities(""), Status::Warn);
+        check(memory_lock(Some(1 << 16)), Status::Ok);
+        check(memory_lock(None), Status::Ok);
+    }
+
+    #[test]
+    fn clocks() {
+        check(tsc_flags("flags\t\t: fpu constant_tsc nonstop_tsc\n"), Status::Ok);
+        check(tsc_flags("flags\t\t: fpu constant_tsc\n"), Status::Fail);
+        check(tsc_flags(""), Status::Fail);
+        check(clock_source("tsc\n"), Status::Ok);
+        check(clock_source("hpet\n"), Status::Warn);
+    }
+
+    #[test]
+    fn steal() {
+        let guest = "flags : hypervisor\n";
+        check(virtualisation("flags : fpu\n", ""), Status::Ok);
+        check(virtualisation(guest, "cpu  1 2 3 4 5 6 7 0 0 0\n"), Status::Ok);
+        check(virtualisation(guest, "cpu  1 2 3 4 5 6 7 8 0 0\n"), Status::Warn);
+        check(virtualisation(guest, ""), Status::Warn);
+    }
+}

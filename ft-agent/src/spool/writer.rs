@@ -1,0 +1,261 @@
+//! Appends frames to the spool.
+//!
+//! Rule: whole frames only. Frames collect in memory and go out with `write` at the end of each
+//! collection round ([`Writer::flush`]) and whenever [`BUFFER_BYTES`] have come together, the registry
+//! before the segment that refers to it. What `write` has taken belongs to the kernel: an agent killed
+//! at any instruction loses at most the round in hand, and a cut last frame is recognised by its
+//! reader. When the disk is full, the half frame is cut off again and the recording ends readable.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::Spool;
+use super::frame::{ClockSample, End, Frame, Start};
+
+/// Frames are handed to the kernel when so many bytes have come together.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// When a segment is closed, whichever comes first.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Size, bytes; a segment exceeds it by less than one collection round.
+    pub bytes: u64,
+    /// Age.
+    pub age: Duration,
+}
+
+/// The spool cannot be written any more; what was written before stays readable.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {path}: {source}; what was recorded until now is complete{}", remedy(.source))]
+pub struct WriteError {
+    /// File concerned.
+    pub path: PathBuf,
+    /// What the kernel said.
+    pub source: io::Error,
+}
+
+impl WriteError {
+    /// No space, or the quota is used up.
+    pub fn is_disk_full(&self) -> bool {
+        use io::ErrorKind::*;
+        matches!(self.source.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+    }
+}
+
+fn remedy(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; make room and run `ft-agent convert DIR`, or record to another disk with -o"
+        }
+        io::ErrorKind::FileTooLarge => "; record with a smaller --segment-size",
+        _ => "; check the disk, then run `ft-agent convert DIR`",
+    }
+}
+
+/// One file and the frames that are not yet handed to the kernel.
+struct Appender {
+    file: File,
+    path: PathBuf,
+    buffer: Vec<u8>,
+    /// Bytes handed over: the file ends here, at the end of a frame.
+    written: u64,
+}
+
+impl Appender {
+    fn create(path: PathBuf) -> Result<Appender, WriteError> {
+        match OpenOptions::new().write(true).create_new(true).open(&path) {
+            Ok(file) => Ok(Appender { file, path, buffer: Vec::new(), written: 0 }),
+            Err(source) => Err(WriteError { path, source }),
+        }
+    }
+
+    fn push(&mut self, frame: &Frame<'_>) {
+        frame.encode(&mut self.buffer);
+    }
+
+    fn flush(&mut self) -> Result<(), WriteError> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        if let Err(source) = self.file.write_all_at(&self.buffer, self.written) {
+            self.keep_whole_frames();
+            return Err(WriteError { path: self.path.clone(), source });
+        }
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// After a failed write: keeps the whole frames that went out, cuts the rest off.
+    fn keep_whole_frames(&mut self) {
+        let landed = self.file.metadata().map_or(0, |m| m.len().saturating_sub(self.written));
+        let mut whole = 0;
+        while let Some(data) = self.buffer.get(whole..)
+            && let Ok((_, bytes)) = Frame::decode(data)
+            && (whole + bytes) as u64 <= landed
+        {
+            whole += bytes;
+        }
+        self.written += whole as u64;
+        self.buffer.clear();
+        // Should this fail as well, the reader finds the cut frame by its length and checksum.
+        let _ = self.file.set_len(self.written);
+    }
+
+    /// Size of the file when everything is handed over.
+    fn bytes(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+}
+
+/// Writes a spool.
+pub struct Writer {
+    spool: Spool,
+    limits: Limits,
+    registry: Appender,
+    segment: Appender,
+    number: u32,
+    opened: Instant,
+    /// Bytes of the segments that are closed.
+    closed_bytes: u64,
+}
+
+impl Writer {
+    /// Creates the registry with `start`, and segment 0 with `clock`.
+    ///
+    /// # Errors
+    ///
+    /// A [`WriteError`].
+    pub fn create(
+        spool: Spool,
+        limits: Limits,
+        start: Start,
+        clock: ClockSample,
+    ) -> Result<Writer, WriteError> {
+        let mut registry = Appender::create(spool.registry())?;
+        registry.push(&Frame::Start(start));
+        let mut segment = Appender::create(spool.segment(0))?;
+        segment.push(&Frame::Clock(clock));
+        let opened = Instant::now();
+        let mut writer =
+            Writer { spool, limits, registry, segment, number: 0, opened, closed_bytes: 0 };
+        writer.flush()?;
+        Ok(writer)
+    }
+
+    /// Appends a frame: to the registry when its kind belongs there, else to the open segment.
+    ///
+    /// # Errors
+    ///
+    /// A [`WriteError`], when the buffer was full and could not be handed over.
+    pub fn push(&mut self, frame: &Frame<'_>) -> Result<(), WriteError> {
+        match frame {
+            Frame::Start(_)
+            | Frame::Process(_)
+            | Frame::Directory(_)
+            | Frame::Thread(_)
+            | Frame::End(_) => self.registry.push(frame),
+            Frame::Clock(_)
+            | Frame::Slots(_)
+            | Frame::Shared(_)
+            | Frame::Kernel(_)
+            | Frame::Loss(_) => self.segment.push(frame),
+        }
+        let pending = self.registry.buffer.len() + self.segment.buffer.len();
+        if pending >= BUFFER_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    /// Hands everything to the kernel: what was pushed survives the agent from here on.
+    ///
+    /// # Errors
+    ///
+    /// A [`WriteError`]; whole frames that went out stay.
+    pub fn flush(&mut self) -> Result<(), WriteError> {
+        self.registry.flush()?;
+        self.segment.flush()
+    }
+
+    /// The open segment has reached a limit.
+    pub fn is_due(&self) -> bool {
+        self.segment.bytes() >= self.limits.bytes || self.opened.elapsed() >= self.limits.age
+    }
+
+    /// Closes the open segment with `clock` and begins the next with the same sample. Returns the number
+    /// of the closed one.
+    ///
+    /// # Errors
+    ///
+    /// A [`WriteError`].
+    pub fn rotate(&mut self, clock: ClockSample) -> Result<u32, WriteError> {
+        self.push(&Frame::Clock(clock))?;
+        self.flush()?;
+        let closed = self.number;
+        let mut next = Appender::create(self.spool.segment(closed + 1))?;
+        next.push(&Frame::Clock(clock));
+        self.closed_bytes += self.segment.bytes();
+        self.segment = next;
+        self.number += 1;
+        self.opened = Instant::now();
+        Ok(closed)
+    }
+
+    /// Closes the spool: the last clock sample and `end`, in which `bytes` is filled in. Returns the
+    /// number of the last segment.
+    ///
+    /// # Errors
+    ///
+    /// A [`WriteError`].
+    pub fn finish(mut self, clock: ClockSample, end: End) -> Result<u32, WriteError> {
+        // The two files are independent: one that cannot be closed must not keep the other open.
+        self.segment.push(&Frame::Clock(clock));
+        let segment = self.segment.flush();
+        let end = End { bytes: self.bytes(), ..end };
+        self.registry.push(&Frame::End(end));
+        let registry = self.registry.flush();
+        segment.and(registry)?;
+        Ok(self.number)
+    }
+
+    /// Bytes of the whole spool, with those of segments that are converted and gone.
+    pub fn bytes(&self) -> u64 {
+        self.closed_bytes + self.registry.bytes() + self.segment.bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A write that failed after some bytes, at every possible place.
+    #[test]
+    fn a_full_disk_leaves_whole_frames() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut frames = Vec::new();
+        let ends = [3, 100, 0].map(|n| {
+            Frame::Kernel(&vec![n as u8; n]).encode(&mut frames);
+            frames.len()
+        });
+        for landed in 0..=frames.len() {
+            let mut out = Appender::create(dir.path().join(landed.to_string())).unwrap();
+            out.buffer = frames.clone();
+            out.file.write_all_at(&frames[..landed], 0).unwrap();
+            out.keep_whole_frames();
+            let whole = ends.iter().rev().find(|&&end| end <= landed).map_or(0, |&end| end);
+            assert_eq!(out.bytes(), whole as u64);
+            assert_eq!(std::fs::read(&out.path).unwrap(), frames[..whole]);
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_told_from_other_errors() {
+        let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let path = PathBuf::from("/dev/full");
+        let mut out = Appender { file, path, buffer: vec![0], written: 0 };
+        let error = out.flush().unwrap_err();
+        assert!(error.is_disk_full());
+        assert!(error.to_string().contains("make room"), "{error}");
+    }
+}
