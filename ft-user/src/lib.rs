@@ -1,3 +1,6 @@
 //! Feather-Trace's embeddable tracer.
 
+pub mod directory;
+pub mod glob;
 pub mod layout;
+pub mod shared_ring;
