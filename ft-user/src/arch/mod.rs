@@ -1,0 +1,5 @@
+//! What depends on the processor: one file per architecture, one interface.
+
+mod x86_64;
+
+pub(crate) use x86_64::*;

@@ -1,0 +1,470 @@
+//! The assembly of x86-64: the ring write behind an enabled trigger, the thunk to its rare path, the
+//! thread-local block that both read, and the ELF note that lists the sites.
+//!
+//! # Who saves what
+//!
+//! A `call` that clobbers registers, anywhere in a function, makes the compiler save registers on
+//! entry or spill around the site, and the disabled trigger would pay for it. So to the compiler the
+//! cold block of a site changes nothing but flags and memory: `ft_user_v1_write_N` preserves every
+//! register except `rax`, which the site itself saves.
+//!
+//! ```text
+//! the site                               stack at entry of ft_user_v1_write_N
+//!   lea  rsp, [rsp - 128]   red zone       rsp + 16 + 8 × (N - 1)   first argument
+//!   push first argument …                  …
+//!   push last argument                     rsp + 16                 last argument
+//!   push rax                               rsp + 8                  rax of the program
+//!   lea  rax, [meta]                       rsp                      return address
+//!   call ft_user_v1_write_N
+//!   pop  rax
+//!   lea  rsp, [rsp + 128 + 8 × N]
+//! ```
+//!
+//! The write is the algorithm of [`crate::ring`], step by step, for the case that the ring has room;
+//! every other case goes to `write_slow`, which is Rust, with all registers saved,
+//! the vector registers among them.
+
+use core::arch::{asm, global_asm};
+use core::mem::offset_of;
+
+use crate::layout::{MAX_ARGS, Meta, NOTE_TYPE, PAGE, RingControl, commit};
+
+// The thread-local block is one per object (hidden): an executable and a library that both embed the
+// crate have a ring each. The initial-exec model needs no call, and in an executable the linker turns
+// its load into a constant; 32 bytes fit in the reserve that the dynamic linker keeps for libraries
+// that are loaded later.
+global_asm!(
+    r#"
+    .pushsection .tbss.ft_user_v1,"awT",@nobits
+    .p2align 5
+    .hidden ft_user_v1_tls
+    .globl ft_user_v1_tls
+    .type ft_user_v1_tls,@object
+    .size ft_user_v1_tls,32
+ft_user_v1_tls:
+    .zero 32
+    .popsection
+"#
+);
+
+/// Offset of the ring pointer in the thread-local block; null: the thread has no ring.
+const TLS_RING: usize = 0;
+/// Offset of the distance from the thread pointer to the word that holds the CPU number.
+const TLS_CPU: usize = 8;
+/// Offset of a word that says "unknown CPU", for threads without rseq.
+const TLS_NO_CPU: usize = 16;
+/// Offset of the state of claiming a ring, see [`crate::thread::Claim`].
+const TLS_CLAIM: usize = 24;
+
+// The registers of the write: rdi ring, rcx index, rsi commit word, r8 first slot, rax and rdx free.
+global_asm!(
+    r#"
+    .macro FT_USER_WRITE args, continuations
+    .p2align 5
+    .hidden ft_user_v1_write_\args
+    .globl ft_user_v1_write_\args
+    .type ft_user_v1_write_\args,@function
+ft_user_v1_write_\args:
+    push rdi
+    push rsi
+    push rdx
+    push rcx
+    mov rsi, qword ptr [rip + ft_user_v1_tls@GOTTPOFF]
+    mov rdi, qword ptr fs:[rsi + {tls_ring}]
+    test rdi, rdi
+    jz 9f
+    mov rcx, qword ptr [rdi + {head}]
+    cmp rcx, qword ptr [rdi + {limit}]
+    jae 9f
+    mov ecx, 1 + \continuations
+    xadd qword ptr [rdi + {head}], rcx      // reserved; unlocked: only this thread writes head
+    mov rsi, qword ptr fs:[rsi + {tls_cpu}]
+    mov esi, dword ptr fs:[rsi]
+    and esi, {cpu_mask}
+    .if \continuations
+    or esi, \continuations << {cont_shift_in_cpu}
+    .endif
+    shl rsi, {cpu_shift}
+    mov eax, eax
+    or rsi, rax                             // continuations, cpu, key
+    mov rdx, rcx
+    shr rdx, {tag_index_shift}
+    shl rdx, {tag_shift}
+    or rsi, rdx                             // tag
+    .if \continuations
+    push r8
+    mov r8, rcx
+    and r8, qword ptr [rdi + {mask}]
+    shl r8, 5
+    lea r8, [rdi + r8 + {slots}]
+    mov qword ptr [r8], rsi                 // busy
+    rdtsc
+    shl rdx, 32
+    or rax, rdx
+    mov qword ptr [r8 + 8], rax
+    FT_USER_WORD r8, 16, 0, \args, 56
+    FT_USER_WORD r8, 24, 1, \args, 56
+    push r9
+    FT_USER_CONTINUATION 2, \args
+    .if \continuations > 1
+    FT_USER_CONTINUATION 5, \args
+    .endif
+    pop r9
+    or rsi, {committed}
+    mov qword ptr [r8], rsi                 // the whole event is committed
+    pop r8
+    .else
+    and rcx, qword ptr [rdi + {mask}]
+    shl rcx, 5
+    lea rcx, [rdi + rcx + {slots}]
+    mov qword ptr [rcx], rsi                // busy
+    rdtsc
+    shl rdx, 32
+    or rax, rdx
+    mov qword ptr [rcx + 8], rax
+    FT_USER_WORD rcx, 16, 0, \args, 48
+    FT_USER_WORD rcx, 24, 1, \args, 48
+    or rsi, {committed}
+    mov qword ptr [rcx], rsi                // committed
+    .endif
+    pop rcx
+    pop rdx
+    pop rsi
+    pop rdi
+    ret
+9:
+    lea rsi, [rsp + 48]                     // the words, last first
+    mov ecx, \args
+    jmp ft_user_v1_slow
+    .size ft_user_v1_write_\args, . - ft_user_v1_write_\args
+    .endm
+
+    // The next slot, with the words from number `word` on.
+    .macro FT_USER_CONTINUATION word, args
+    inc rcx
+    mov r9, rcx
+    and r9, qword ptr [rdi + {mask}]
+    shl r9, 5
+    lea r9, [rdi + r9 + {slots}]
+    mov rdx, rcx
+    shr rdx, {tag_index_shift}
+    shl rdx, {tag_shift}
+    or rdx, {continuation}
+    mov qword ptr [r9], rdx                 // busy
+    FT_USER_WORD r9, 8, \word, \args, 64
+    FT_USER_WORD r9, 16, \word + 1, \args, 64
+    FT_USER_WORD r9, 24, \word + 2, \args, 64
+    or rdx, {committed}
+    mov qword ptr [r9], rdx                 // committed
+    .endm
+
+    // Stores word number `word` of `args` to `slot + at`, or zero if there is none; `stack` is where
+    // the last word stands.
+    .macro FT_USER_WORD slot, at, word, args, stack
+    .if (\word) < \args
+    mov rax, qword ptr [rsp + \stack + 8 * (\args - 1 - (\word))]
+    mov qword ptr [\slot + \at], rax
+    .else
+    mov qword ptr [\slot + \at], 0
+    .endif
+    .endm
+
+    .pushsection .text.ft_user_v1_write,"ax",@progbits
+    FT_USER_WRITE 0, 0
+    FT_USER_WRITE 1, 0
+    FT_USER_WRITE 2, 0
+    FT_USER_WRITE 3, 1
+    FT_USER_WRITE 4, 1
+    FT_USER_WRITE 5, 1
+    FT_USER_WRITE 6, 2
+
+    // The rare path: rax meta, rsi words, ecx their number; rcx, rdx, rsi, rdi of the program are on
+    // the stack. Saves the other registers that a call may change, calls Rust, restores all.
+    .p2align 5
+    .type ft_user_v1_slow,@function
+ft_user_v1_slow:
+    push rbp
+    mov rbp, rsp
+    push r8
+    push r9
+    push r10
+    push r11
+    push rbx
+    mov r8, rax
+    mov r9d, ecx
+    // 1: XSAVE may be used, 2: it may not, 0: not known yet. CPUID leaves a virtual machine, which
+    // costs microseconds, so its answer is kept. Two threads that ask at once find the same.
+    cmp byte ptr [rip + ft_user_v1_xsave], 0
+    jne 2f
+    mov eax, 1
+    cpuid
+    mov eax, 2
+    bt ecx, 27                              // OSXSAVE
+    jnc 1f
+    mov eax, 1
+1:
+    mov byte ptr [rip + ft_user_v1_xsave], al
+2:
+    sub rsp, {xsave_bytes}
+    and rsp, -64
+    cmp byte ptr [rip + ft_user_v1_xsave], 1
+    jne 3f
+    // XRSTOR faults unless the header, bytes 512 to 575, is zero beyond its first word, which XSAVE
+    // itself merges into.
+    xor eax, eax
+    mov qword ptr [rsp + 512], rax
+    mov qword ptr [rsp + 520], rax
+    mov qword ptr [rsp + 528], rax
+    mov qword ptr [rsp + 536], rax
+    mov qword ptr [rsp + 544], rax
+    mov qword ptr [rsp + 552], rax
+    mov qword ptr [rsp + 560], rax
+    mov qword ptr [rsp + 568], rax
+    mov eax, {xsave_mask}
+    xor edx, edx
+    xsave64 [rsp]
+    jmp 4f
+3:
+    fxsave64 [rsp]
+4:
+    mov rdi, r8
+    mov edx, r9d
+    cld
+    call {write_slow}
+    cmp byte ptr [rip + ft_user_v1_xsave], 1
+    jne 5f
+    mov eax, {xsave_mask}
+    xor edx, edx
+    xrstor64 [rsp]
+    jmp 6f
+5:
+    fxrstor64 [rsp]
+6:
+    lea rsp, [rbp - 40]
+    pop rbx
+    pop r11
+    pop r10
+    pop r9
+    pop r8
+    pop rbp
+    pop rcx
+    pop rdx
+    pop rsi
+    pop rdi
+    ret
+    .size ft_user_v1_slow, . - ft_user_v1_slow
+    .popsection
+
+    .pushsection .bss.ft_user_v1_xsave,"aw",@nobits
+ft_user_v1_xsave:
+    .zero 1
+    .popsection
+
+    // Here and not in a block of its own, so that every object that contains a site, and therefore a
+    // reference to a write, contains the note too. The section of the sites is opened so that its
+    // bounds exist in a program without a site. "R": the linker keeps both (SHF_GNU_RETAIN).
+    .pushsection ft_sites,"aR",@progbits
+    .popsection
+    .pushsection .note.feather_trace,"aR",@note
+    .p2align 2
+    .hidden __start_ft_sites
+    .hidden __stop_ft_sites
+    .weak __start_ft_sites
+    .weak __stop_ft_sites
+    .long 13                                // length of the owner
+    .long 8                                 // length of the descriptor
+    .long {note_type}
+    .asciz "FeatherTrace"
+    .p2align 2
+    .long __start_ft_sites - .
+    .long __stop_ft_sites - .
+    .popsection
+
+    .purgem FT_USER_WRITE
+    .purgem FT_USER_CONTINUATION
+    .purgem FT_USER_WORD
+"#,
+    tls_ring = const TLS_RING,
+    tls_cpu = const TLS_CPU,
+    head = const offset_of!(RingControl, head),
+    limit = const offset_of!(RingControl, limit),
+    mask = const offset_of!(RingControl, mask),
+    slots = const PAGE,
+    cpu_mask = const commit::CPU_UNKNOWN,
+    cpu_shift = const commit::CPU_SHIFT,
+    cont_shift_in_cpu = const commit::CONT_SHIFT - commit::CPU_SHIFT,
+    tag_index_shift = const commit::TAG_INDEX_SHIFT,
+    tag_shift = const commit::TAG_SHIFT,
+    committed = const commit::COMMITTED,
+    continuation = const commit::CONTINUATION,
+    note_type = const NOTE_TYPE,
+    // x87, SSE, AVX and the three parts of AVX-512: what code that the Rust compiler makes can use.
+    xsave_mask = const 0xe7,
+    // End of the last of these in the standard format, 2688 on processors that lay out the bound
+    // registers and on all others less (Intel SDM volume 1, 13.4.3).
+    xsave_bytes = const 2688,
+    write_slow = sym write_slow,
+);
+
+/// Distance from the thread pointer to the thread-local block.
+#[inline(always)]
+fn tls_offset() -> usize {
+    let offset;
+    // SAFETY: a load of a word that the dynamic linker filled in.
+    unsafe {
+        asm!(
+            "mov {}, qword ptr [rip + ft_user_v1_tls@GOTTPOFF]",
+            out(reg) offset,
+            options(nostack, preserves_flags, pure, readonly),
+        );
+    }
+    offset
+}
+
+/// Stores the ring of the calling thread, null for none, and where it finds the number of its CPU.
+///
+/// `rseq` is the distance from the thread pointer to the thread's `struct rseq` (`__rseq_offset` of
+/// glibc), if the kernel knows it; its word `cpu_id` then gives the CPU of every event.
+///
+/// # Safety
+///
+/// `ring` is null, or points to a control page that is followed by its slots, stays mapped until
+/// another pointer is set, and has no other writer.
+pub(crate) unsafe fn tls_set_ring(ring: *const RingControl, rseq: Option<isize>) {
+    let base = tls_offset();
+    // struct rseq (linux/rseq.h): cpu_id_start at 0, cpu_id at 4.
+    let cpu = rseq.map_or(base + TLS_NO_CPU, |rseq| rseq as usize + 4);
+    // SAFETY: the block is the thread's own. The pointer is stored last, for a signal handler.
+    unsafe {
+        asm!(
+            "mov qword ptr fs:[{base} + {no_cpu}], -1",
+            "mov qword ptr fs:[{base} + {tls_cpu}], {cpu}",
+            "mov qword ptr fs:[{base} + {tls_ring}], {ring}",
+            base = in(reg) base,
+            cpu = in(reg) cpu,
+            ring = in(reg) ring,
+            no_cpu = const TLS_NO_CPU,
+            tls_cpu = const TLS_CPU,
+            tls_ring = const TLS_RING,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// The ring of the calling thread, null if it has none.
+pub(crate) fn tls_ring() -> *const RingControl {
+    let ring;
+    // SAFETY: reads a word of the thread's own block.
+    unsafe {
+        asm!(
+            "mov {ring}, qword ptr fs:[{base} + {tls_ring}]",
+            base = in(reg) tls_offset(),
+            ring = out(reg) ring,
+            tls_ring = const TLS_RING,
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    ring
+}
+
+/// The state that [`tls_set_claim`] stored, 0 on a new thread.
+pub(crate) fn tls_claim() -> usize {
+    let claim;
+    // SAFETY: reads a word of the thread's own block.
+    unsafe {
+        asm!(
+            "mov {claim}, qword ptr fs:[{base} + {tls_claim}]",
+            base = in(reg) tls_offset(),
+            claim = out(reg) claim,
+            tls_claim = const TLS_CLAIM,
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    claim
+}
+
+/// Stores the state of claiming a ring.
+pub(crate) fn tls_set_claim(claim: usize) {
+    // SAFETY: writes a word of the thread's own block that only `tls_claim` reads.
+    unsafe {
+        asm!(
+            "mov qword ptr fs:[{base} + {tls_claim}], {claim}",
+            base = in(reg) tls_offset(),
+            claim = in(reg) claim,
+            tls_claim = const TLS_CLAIM,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// Distance from the thread pointer to the thread's `struct rseq`, if the C library has registered it:
+/// glibc from 2.35 on exports it as `__rseq_offset`, with `__rseq_size` zero when it has not.
+pub(crate) fn rseq() -> Option<isize> {
+    let (offset, size): (*const isize, *const u32);
+    // SAFETY: loads two addresses that the linker filled in, null where the symbol does not exist.
+    unsafe {
+        asm!(
+            ".weak __rseq_offset",
+            ".weak __rseq_size",
+            "mov {offset}, qword ptr [rip + __rseq_offset@GOTPCREL]",
+            "mov {size}, qword ptr [rip + __rseq_size@GOTPCREL]",
+            offset = out(reg) offset,
+            size = out(reg) size,
+            options(nostack, preserves_flags, pure, readonly),
+        );
+    }
+    // SAFETY: not null, so they are glibc's variables, constant after start-up.
+    unsafe { (!offset.is_null() && !size.is_null() && *size > 0).then(|| *offset) }
+}
+
+/// Number of the CPU as the write finds it, `CPU_UNKNOWN` before [`tls_set_ring`] and without rseq.
+pub(crate) fn tls_cpu() -> u64 {
+    let cpu: u64;
+    // SAFETY: reads a word of the thread's own block, and one at the place that it names.
+    unsafe {
+        asm!(
+            "mov {cpu}, qword ptr fs:[{base} + {tls_cpu}]",
+            "test {cpu}, {cpu}",
+            "jz 2f",
+            "mov {cpu:e}, dword ptr fs:[{cpu}]",
+            "jmp 3f",
+            "2:",
+            "dec {cpu}",
+            "3:",
+            base = in(reg) tls_offset(),
+            cpu = out(reg) cpu,
+            tls_cpu = const TLS_CPU,
+            options(nostack, readonly),
+        );
+    }
+    cpu & commit::CPU_UNKNOWN
+}
+
+/// Reads the time stamp counter.
+#[inline(always)]
+pub(crate) fn rdtsc() -> u64 {
+    // SAFETY: every x86-64 has the instruction, and Linux does not forbid it unless asked to.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+/// The rare path of a write: the thread has no ring yet, or its ring is at the limit.
+///
+/// Writes the whole event, or counts it as lost. Keeps `errno`.
+///
+/// # Safety
+///
+/// Called by the assembly only: `meta` is that of a site, and `words` points to `count` words on the
+/// stack, the last argument first.
+unsafe extern "C" fn write_slow(meta: *const Meta, words: *const u64, count: u32) {
+    let mut event = [0; MAX_ARGS];
+    let count = (count as usize).min(event.len());
+    for (i, word) in event[..count].iter_mut().enumerate() {
+        // SAFETY: `words` points to `count` words.
+        *word = unsafe { *words.add(count - 1 - i) };
+    }
+    // SAFETY: the pointer that `__errno_location` returns is valid on the thread that asks.
+    let errno = unsafe { *libc::__errno_location() };
+    crate::thread::write(meta as usize as u32, &event[..count]);
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+}

@@ -1,0 +1,19 @@
+//! The form of a site that is compiled out: feature `off`, or a target for which no trigger exists.
+//!
+//! The arguments are still type-checked, by a branch that is never taken and leaves no code.
+
+/// The event that never happens.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __event {
+    (
+        kind = $kind:ident, $name:literal
+        $(, $arg:ident : $ty:ty $(= $value:expr)?)* $(; $format:literal)?
+    ) => {{
+        const _: $crate::layout::SiteKind = $crate::layout::SiteKind::$kind;
+        const _: &[&str] = &[$name $(, $format)?];
+        if false {
+            $(let _: u64 = $crate::__word!($arg, $ty $(, $value)?);)*
+        }
+    }};
+}

@@ -1,0 +1,186 @@
+//! The sites of the process: what a macro leaves in an object, and how it is found again.
+//!
+//! Each loaded object (executable, shared library, `dlopen`ed later) that embeds the crate has a note
+//! in a `PT_NOTE` segment, [`NOTE_OWNER`] and [`NOTE_TYPE`], that tells where its section of
+//! [`SiteRecord`]s lies. Nothing is registered when the program starts, and nothing needs a relocation.
+
+use core::ffi::c_void;
+use std::ops::Range;
+
+use crate::Arg;
+use crate::layout::{self, MAX_ARGS, Meta, NOTE_OWNER, NOTE_TYPE, SiteKind, SiteRecord, Str};
+
+/// A trigger in the text of this process.
+#[derive(Clone, Copy)]
+pub struct SiteRef {
+    /// Address of the trigger's first byte.
+    pub trigger: usize,
+    /// What it says.
+    pub meta: &'static Meta,
+}
+
+/// Calls `f` for each site of each loaded object.
+///
+/// Objects cannot be unloaded meanwhile; `f` must not load or unload any.
+pub fn for_each(mut f: impl FnMut(SiteRef)) {
+    objects(|sites| {
+        let size = size_of::<SiteRecord>();
+        let count = sites.len() / size;
+        for address in (0..count).map(|i| sites.start + i * size) {
+            // SAFETY: the section of a loaded object consists of whole records, 4-aligned.
+            let record = unsafe { &*(address as *const SiteRecord) };
+            if record.bytes as usize != size || record.version != 1 {
+                // Of another version of this crate: the stride is not ours to know.
+                return;
+            }
+            let relative =
+                |field: &i32| (field as *const i32 as usize).wrapping_add_signed(*field as isize);
+            // SAFETY: the record was made by the macro, whose `Meta` is a static of the same object.
+            let meta = unsafe { &*(relative(&record.meta) as *const Meta) };
+            f(SiteRef { trigger: relative(&record.site), meta });
+        }
+    });
+}
+
+/// Calls `f` with the addresses of the section of sites of each loaded object, each section once.
+fn objects(mut f: impl FnMut(Range<usize>)) {
+    let mut sections: Vec<Range<usize>> = Vec::new();
+    // SAFETY: `visit` gets the vector that it expects, which outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut sections).cast()) };
+    for section in sections {
+        f(section);
+    }
+}
+
+/// Adds the section of one object, if it has a note.
+unsafe extern "C" fn visit(
+    info: *mut libc::dl_phdr_info,
+    _size: libc::size_t,
+    sections: *mut c_void,
+) -> libc::c_int {
+    // SAFETY: `dl_iterate_phdr` passes a valid object, and `objects` a vector.
+    let (info, sections) = unsafe { (&*info, &mut *sections.cast::<Vec<Range<usize>>>()) };
+    // SAFETY: the headers are as many as the object says.
+    let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum as usize) };
+    for header in headers.iter().filter(|header| header.p_type == libc::PT_NOTE) {
+        let start = (info.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
+        // SAFETY: a note segment is mapped as a part of the object, `p_memsz` bytes of it.
+        let notes =
+            unsafe { core::slice::from_raw_parts(start as *const u8, header.p_memsz as usize) };
+        for section in sections_of(notes, start) {
+            let inside = headers.iter().any(|load| {
+                let from = (info.dlpi_addr as usize).wrapping_add(load.p_vaddr as usize);
+                load.p_type == libc::PT_LOAD
+                    && from <= section.start
+                    && section.end <= from.wrapping_add(load.p_memsz as usize)
+            });
+            if inside && !sections.contains(&section) {
+                sections.push(section);
+            }
+        }
+    }
+    0
+}
+
+/// The sections that the notes in `notes`, mapped at `base`, speak of. Empty ones are left out.
+fn sections_of(mut notes: &[u8], base: usize) -> Vec<Range<usize>> {
+    let end = base + notes.len();
+    let mut sections = Vec::new();
+    // A note: length of owner, length of descriptor, type, owner, descriptor; both padded to four
+    // bytes (elf(5)).
+    while let Some((&[a, b, c, d, e, f, g, h, i, j, k, l], rest)) = notes.split_first_chunk() {
+        let owner_len = u32::from_ne_bytes([a, b, c, d]) as usize;
+        let desc_len = u32::from_ne_bytes([e, f, g, h]) as usize;
+        let kind = u32::from_ne_bytes([i, j, k, l]);
+        let owner_end = owner_len.next_multiple_of(4);
+        let Some(owner) = rest.get(..owner_len) else { break };
+        let Some(desc) = rest.get(owner_end..).and_then(|rest| rest.get(..desc_len)) else { break };
+        let desc_at = end - rest.len() + owner_end;
+        if owner == NOTE_OWNER
+            && kind == NOTE_TYPE
+            && let Some((&start, stop)) = desc.split_first_chunk::<4>()
+            && let Some((&stop, _)) = stop.split_first_chunk::<4>()
+        {
+            let start = desc_at.wrapping_add_signed(i32::from_ne_bytes(start) as isize);
+            let stop = (desc_at + 4).wrapping_add_signed(i32::from_ne_bytes(stop) as isize);
+            if start < stop && start.is_multiple_of(align_of::<SiteRecord>()) {
+                sections.push(start..stop);
+            }
+        }
+        match rest.get(owner_end + desc_len.next_multiple_of(4)..) {
+            Some(rest) => notes = rest,
+            None => break,
+        }
+    }
+    sections
+}
+
+impl Meta {
+    /// Name of the event, `category.name`.
+    pub fn name(&self) -> &'static str {
+        self.name.get()
+    }
+}
+
+impl Str {
+    const fn new(text: &'static str) -> Str {
+        Str { ptr: text.as_ptr(), len: text.len() as u64 }
+    }
+
+    /// The text.
+    pub(crate) fn get(&self) -> &'static str {
+        // SAFETY: made from a `&'static str`, by the macro or by `new`.
+        unsafe {
+            let bytes = core::slice::from_raw_parts(self.ptr, self.len as usize);
+            core::str::from_utf8_unchecked(bytes)
+        }
+    }
+}
+
+/// Number of arguments of a site; more than [`MAX_ARGS`] do not compile.
+#[doc(hidden)]
+pub const fn count(args: &[&str]) -> usize {
+    assert!(args.len() <= MAX_ARGS, "an event carries at most six arguments");
+    args.len()
+}
+
+/// Name and type of one argument of a site.
+#[doc(hidden)]
+pub const fn arg<T: Arg>(name: &'static str) -> layout::Arg {
+    layout::Arg { name: Str::new(name), ty: T::TYPE as u8, _pad: [0; 7] }
+}
+
+/// Metadata of a site. A name without a dot does not compile.
+#[doc(hidden)]
+pub const fn meta(
+    kind: SiteKind,
+    name: &'static str,
+    (file, line): (&'static str, u32),
+    format: &'static str,
+    args: &'static [layout::Arg],
+) -> Meta {
+    assert!(has_category(name), "the name of an event is `category.name`");
+    Meta {
+        bytes: size_of::<Meta>() as u16,
+        kind: kind as u16,
+        line,
+        name: Str::new(name),
+        file: Str::new(file),
+        format: Str::new(format),
+        args: args.as_ptr(),
+        arg_count: args.len() as u64,
+    }
+}
+
+/// Whether something stands before and after the first dot.
+const fn has_category(name: &str) -> bool {
+    let name = name.as_bytes();
+    let mut i = 0;
+    while i < name.len() {
+        if name[i] == b'.' {
+            return i > 0 && i + 1 < name.len();
+        }
+        i += 1;
+    }
+    false
+}

@@ -1,0 +1,121 @@
+//! The trigger: [`event!`](crate::event), one five-byte instruction while it is off.
+//!
+//! # The machine code of a site
+//!
+//! ```text
+//! off:  3d rel32   cmp eax, rel32     a compare with a number that means nothing
+//! on:   e9 rel32   jmp rel32          to the cold block, at the end of the function
+//! ```
+//!
+//! The first byte is the state; [`crate::patch`] writes it. The compiler sees an `asm!` that may jump
+//! to a `label` block and changes nothing but the flags, so it keeps the arguments out of the hot path:
+//! they are evaluated in the block. That the block makes the function neither save a register nor
+//! spill one is the work of [`crate::arch`], and `tests/disassembly.rs` holds it.
+//!
+//! Each copy of a site that the compiler makes (inlining, generics, loop unrolling) leaves a record of
+//! its own in the section `ft_sites`; all point to one static [`Meta`](crate::layout::Meta).
+//!
+//! # Limits
+//!
+//! The macro expands to an `unsafe` block with `asm!`, so a crate with `#![forbid(unsafe_code)]` cannot
+//! use it. The expansion refers to hidden symbols of this crate: crates that are linked together
+//! statically may use it, a crate across the boundary of a Rust `dylib` may not.
+
+/// Records an event if its site is enabled.
+///
+/// The name is `category.name`. Up to six arguments follow, each `name: Type = expression`, or
+/// `name: Type` for a variable of that name; the type is any [`Arg`](crate::Arg). A format for listings
+/// may come last, after a semicolon. Expressions are evaluated only while the site is enabled.
+///
+/// A disabled site costs one instruction that has no effect; an enabled one about a reading of the
+/// time stamp counter (bench `trigger`).
+///
+/// # Examples
+///
+/// ```
+/// let (id, payload) = (7u64, [0u8; 64]);
+/// ft_user::event!("txn.begin");
+/// ft_user::event!("txn.commit", id: u64, bytes: usize = payload.len(); "{id} took {bytes} bytes");
+/// ```
+#[macro_export]
+macro_rules! event {
+    ($name:literal $(, $arg:ident : $ty:ty $(= $value:expr)?)* $(,)? $(; $format:literal)?) => {
+        $crate::__event!(
+            kind = Event, $name $(, $arg : $ty $(= $value)?)* $(; $format)?
+        )
+    };
+}
+
+/// [`event!`] with a [`SiteKind`](crate::layout::SiteKind).
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __event {
+    (
+        kind = $kind:ident, $name:literal
+        $(, $arg:ident : $ty:ty $(= $value:expr)?)* $(; $format:literal)?
+    ) => {{
+        static __FT_ARGS: [$crate::layout::Arg; $crate::site::count(&[$(stringify!($arg)),*])] = [
+            $($crate::site::arg::<$ty>(stringify!($arg)),)*
+        ];
+        static __FT_META: $crate::layout::Meta = $crate::site::meta(
+            $crate::layout::SiteKind::$kind,
+            $name,
+            (file!(), line!()),
+            concat!($($format)?),
+            &__FT_ARGS,
+        );
+        // SAFETY: the instruction changes only flags. Its record names a trigger and a `Meta`.
+        unsafe {
+            ::core::arch::asm!(
+                "2:",
+                ".byte {off}",
+                ".long {on} - 3f",
+                "3:",
+                ".pushsection ft_sites,\"aR\",@progbits",
+                ".p2align 2",
+                ".short 16, 1",
+                ".long 2b - .",
+                ".long {meta} - .",
+                ".long 0",
+                ".popsection",
+                off = const $crate::layout::OPCODE_OFF,
+                on = label {
+                    ::core::hint::cold_path();
+                    let ($($arg,)*) = ($($crate::__word!($arg, $ty $(, $value)?),)*);
+                    // SAFETY: preserves all registers; the argument words are on the stack, as many
+                    // as the name of the function says (`arch::x86_64`).
+                    unsafe {
+                        ::core::arch::asm!(
+                            "lea rsp, [rsp - 128]",
+                            $(concat!("push {", stringify!($arg), "}"),)*
+                            "push rax",
+                            "lea rax, [rip + {__ft_meta}]",
+                            "call ft_user_v1_write_{__ft_args}",
+                            "pop rax",
+                            "lea rsp, [rsp + 128 + 8 * {__ft_args}]",
+                            $($arg = in(reg) $arg,)*
+                            __ft_meta = sym __FT_META,
+                            __ft_args = const $crate::site::count(&[$(stringify!($arg)),*]),
+                            options(nostack),
+                        );
+                    }
+                },
+                meta = sym __FT_META,
+                options(nomem, nostack),
+            );
+        }
+    }};
+}
+
+/// The word of one argument.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __word {
+    ($arg:ident, $ty:ty) => {
+        $crate::__word!($arg, $ty, $arg)
+    };
+    ($arg:ident, $ty:ty, $value:expr) => {
+        <$ty as $crate::Arg>::to_word($value)
+    };
+}
