@@ -1,6 +1,7 @@
 //! Feather-Trace's agent.
 
 pub mod clock;
+pub mod collect;
 pub mod doctor;
 pub mod event;
 pub mod model;

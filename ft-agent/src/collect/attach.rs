@@ -1,0 +1,210 @@
+//! Takes hold of a process's memfd.
+//!
+//! Rule: first the proof that its size is final (the seals), then the header by `read` and
+//! [`Geometry::check`], then the map. After that no access can fault, whatever the process writes, and
+//! every index is ours. A lock on the file keeps two agents from draining one process.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::AtomicU32;
+
+use ft_user::layout::{
+    DIR_BYTES, Header, PAGE, RingControl, SEALS, SharedControl, SharedSlot, Slot,
+};
+use rustix::fs::{FlockOperation, SealFlags, fcntl_get_seals, flock};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use super::geometry::{Geometry, HEADER_BYTES, Malformed};
+
+/// Why a memfd was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// It is not sealed against shrinking, growing and further seals.
+    #[error("its memfd is not sealed (seals {0:#x}, wanted {SEALS:#x})")]
+    Seals(u32),
+    /// Its header is wrong.
+    #[error("its memfd is malformed: {0}")]
+    Header(#[from] Malformed),
+    /// Another agent holds the lock.
+    #[error("another agent already records it; end that recording first")]
+    Taken,
+    /// The kernel refused.
+    #[error("its memfd cannot be used: {0}")]
+    Io(#[from] io::Error),
+}
+
+impl From<rustix::io::Errno> for Refusal {
+    fn from(errno: rustix::io::Errno) -> Refusal {
+        Refusal::Io(errno.into())
+    }
+}
+
+/// A checked and mapped memfd. Everything in it is shared with the process and may change at any time.
+#[derive(Debug)]
+pub struct Memory {
+    base: NonNull<u8>,
+    geometry: Geometry,
+    /// An open file description of our own; holds the lock.
+    _file: File,
+}
+
+// SAFETY: the map belongs to no thread, and all of it is read and written through atomics only.
+unsafe impl Send for Memory {}
+
+impl Memory {
+    /// Checks, locks and maps the memfd behind `fd`, which may be any descriptor of it.
+    ///
+    /// # Errors
+    ///
+    /// A [`Refusal`].
+    pub fn attach(fd: BorrowedFd<'_>) -> Result<Memory, Refusal> {
+        // A lock belongs to an open file description, and `fd` shares its own with the process.
+        let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let seals = fcntl_get_seals(&file).unwrap_or(SealFlags::empty()).bits();
+        if seals & SEALS != SEALS {
+            return Err(Refusal::Seals(seals));
+        }
+        let mut header = [0; HEADER_BYTES];
+        file.read_exact_at(&mut header, 0).map_err(|e| match e.kind() {
+            io::ErrorKind::UnexpectedEof => Refusal::Header(Malformed::Short),
+            _ => Refusal::Io(e),
+        })?;
+        let geometry = Geometry::check(&header, file.metadata()?.len())?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(Refusal::Taken),
+            locked => locked?,
+        }
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::SHARED | MapFlags::NORESERVE;
+        // SAFETY: a new map at an address of the kernel's choice touches no existing object.
+        let base = unsafe {
+            mmap(ptr::null_mut(), geometry.total_bytes, protection, flags, file.as_fd(), 0)
+        }?;
+        let base = NonNull::new(base.cast()).expect("mmap gives no null");
+        Ok(Memory { base, geometry, _file: file })
+    }
+
+    /// Where everything is.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// The header. Only its atomic fields may be read; the others are in the [`Geometry`].
+    pub fn header(&self) -> &Header {
+        // SAFETY: `Geometry::check` holds: the file has a whole header at 0.
+        unsafe { self.at(0) }
+    }
+
+    /// The directory, in words of 4 bytes: kind, size, content of each entry.
+    pub fn directory(&self) -> &[AtomicU32] {
+        // SAFETY: `Geometry::check` holds: `DIR_BYTES` lie at `dir_offset`, a multiple of a page.
+        unsafe { self.slice(self.geometry.dir_offset, DIR_BYTES as usize / size_of::<AtomicU32>()) }
+    }
+
+    /// Control page and slots of the shared ring.
+    pub fn shared(&self) -> (&SharedControl, &[SharedSlot]) {
+        let offset = self.geometry.shared_offset;
+        let slots = self.geometry.shared_slots as usize;
+        // SAFETY: `Geometry::check` holds: a page and `shared_slots` slots lie at `shared_offset`.
+        unsafe { (self.at(offset), self.slice(offset + PAGE as usize, slots)) }
+    }
+
+    /// Control page and slots of ring `index`.
+    ///
+    /// # Panics
+    ///
+    /// When `index` is not below `ring_count`.
+    pub fn ring(&self, index: u32) -> (&RingControl, &[Slot]) {
+        assert!(index < self.geometry.ring_count, "ring {index} does not exist");
+        let offset = self.geometry.rings_offset + index as usize * self.geometry.ring_stride;
+        let slots = self.geometry.ring_slots as usize;
+        // SAFETY: `Geometry::check` holds: a page and `ring_slots` slots lie at every multiple of
+        // `ring_stride` below `ring_count`.
+        unsafe { (self.at(offset), self.slice(offset + PAGE as usize, slots)) }
+    }
+
+    /// # Safety
+    ///
+    /// `[offset, offset + size_of::<T>())` lies in the map, aligned, and every bit pattern is a `T`.
+    unsafe fn at<T>(&self, offset: usize) -> &T {
+        // SAFETY: by the contract above; the map lives as long as `self`.
+        unsafe { self.base.add(offset).cast().as_ref() }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Memory::at`], for `count` elements.
+    unsafe fn slice<T>(&self, offset: usize, count: usize) -> &[T] {
+        // SAFETY: by the contract above; the map lives as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.base.add(offset).cast().as_ptr(), count) }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: `attach` made exactly this map, and nothing borrowed from it outlives `self`.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.geometry.total_bytes) };
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::os::fd::OwnedFd;
+
+    use rustix::fs::{MemfdFlags, fcntl_add_seals, memfd_create};
+
+    use super::*;
+    use crate::collect::geometry::tests::good;
+
+    /// A memfd with these bytes at its start.
+    pub(crate) fn memfd(header: &[u8], bytes: u64, seals: u32) -> OwnedFd {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = File::from(memfd_create("feather-trace", flags).unwrap());
+        file.set_len(bytes).unwrap();
+        file.write_all_at(header, 0).unwrap();
+        fcntl_add_seals(&file, SealFlags::from_bits_retain(seals)).unwrap();
+        file.into()
+    }
+
+    #[test]
+    fn a_good_memfd_is_mapped_and_locked() {
+        let (header, bytes) = good();
+        let fd = memfd(&header, bytes, SEALS);
+        let memory = Memory::attach(fd.as_fd()).unwrap();
+        assert_eq!(memory.ring(1).1.len(), memory.geometry().ring_slots as usize);
+        assert_eq!(memory.shared().1.len(), 64);
+        assert!(matches!(Memory::attach(fd.as_fd()), Err(Refusal::Taken)));
+        drop(memory);
+        Memory::attach(fd.as_fd()).unwrap();
+    }
+
+    #[test]
+    fn each_missing_seal_is_refused() {
+        let (header, bytes) = good();
+        // Sealed against further seals, the others cannot be added later either.
+        for seals in [0, 1, 2, 4, 2 | 4, 1 | 2, 1 | 4] {
+            let fd = memfd(&header, bytes, seals);
+            let refusal = Memory::attach(fd.as_fd()).unwrap_err();
+            assert!(matches!(refusal, Refusal::Seals(s) if s == seals), "{refusal}");
+        }
+        let plain = tempfile::tempfile().unwrap();
+        assert!(matches!(Memory::attach(plain.as_fd()), Err(Refusal::Seals(_))));
+    }
+
+    #[test]
+    fn short_and_malformed_files_are_refused() {
+        let refusal = |fd: OwnedFd| Memory::attach(fd.as_fd()).unwrap_err();
+        let (header, bytes) = good();
+        let short = refusal(memfd(&[], 0, SEALS));
+        assert!(matches!(short, Refusal::Header(Malformed::Short)), "{short}");
+        let larger = refusal(memfd(&header, bytes + 1, SEALS));
+        assert!(matches!(larger, Refusal::Header(Malformed::Field { .. })), "{larger}");
+        let zeros = refusal(memfd(&[], bytes, SEALS));
+        assert!(matches!(zeros, Refusal::Header(Malformed::Magic)), "{zeros}");
+    }
+}

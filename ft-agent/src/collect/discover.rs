@@ -1,0 +1,164 @@
+//! What the kernel says about a process: `/proc` and pidfds.
+//!
+//! A process is identified by its pidfd, opened before anything is read about it: as long as the pidfd
+//! says that the process lives, what was read belongs to it and not to a later owner of its number.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+/// What `/proc` shows for a descriptor of the memfd.
+const MEMFD_LINK: &str = "/memfd:feather-trace (deleted)";
+
+/// Longest text that is taken from `/proc`, bytes.
+const MAX_TEXT: usize = 4096;
+
+/// A process that runs, held so that its number cannot be reused unseen.
+#[derive(Debug)]
+pub struct Identity {
+    /// Process id in the agent's PID namespace.
+    pub pid: i32,
+    /// Reports the end of the process.
+    pub pidfd: OwnedFd,
+    /// Field 22 of `/proc/PID/stat`, clock ticks since boot.
+    pub start_time: u64,
+    /// Name.
+    pub comm: String,
+    /// Executable.
+    pub exe: String,
+    /// Threads carry other numbers in the process's own PID namespace.
+    pub namespaced: bool,
+}
+
+impl Identity {
+    /// Takes hold of the process `pid`.
+    ///
+    /// # Errors
+    ///
+    /// `ESRCH` when there is no such process, `InvalidInput` when `pid` is not positive.
+    pub fn of(pid: i32) -> io::Result<Identity> {
+        let positive = Some(pid).filter(|&pid| pid > 0);
+        let number = positive.and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
+        let pidfd = pidfd_open(number, PidfdFlags::empty())?;
+        let stat = read(&format!("/proc/{pid}/stat"));
+        let status = read(&format!("/proc/{pid}/status"));
+        let exe = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+        Ok(Identity {
+            pid,
+            start_time: start_time(&stat).unwrap_or(0),
+            comm: comm(pid, pid).unwrap_or_default(),
+            exe: exe.to_string_lossy().into_owned(),
+            namespaced: namespace_ids(&status).len() > 1,
+            pidfd,
+        })
+    }
+
+    /// The process has ended.
+    pub fn has_ended(&self) -> bool {
+        let mut fds = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
+    }
+
+    /// The thread that has the number `tid` in the innermost PID namespace of the process, by its number
+    /// in the agent's; `None` when it is gone.
+    pub fn translate(&self, tid: u32) -> Option<i32> {
+        let tid = i32::try_from(tid).ok()?;
+        if !self.namespaced {
+            return Some(tid);
+        }
+        threads(self.pid).into_iter().find(|outer| {
+            let status = read(&format!("/proc/{}/task/{outer}/status", self.pid));
+            namespace_ids(&status).last() == Some(&tid)
+        })
+    }
+}
+
+/// Threads of a process; empty when it is gone.
+pub fn threads(pid: i32) -> Vec<i32> {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    entries.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Name of a thread; `None` when it is gone.
+pub fn comm(pid: i32, tid: i32) -> Option<String> {
+    let text = fs::read(format!("/proc/{pid}/task/{tid}/comm")).ok()?;
+    Some(String::from_utf8_lossy(text.strip_suffix(b"\n").unwrap_or(&text)).into_owned())
+}
+
+/// Opens the memfd of a process that embeds `ft-user`; `None` when it has none.
+///
+/// # Errors
+///
+/// When `/proc/PID/fd` may not be read, or the process is gone.
+pub fn memfd(pid: i32) -> io::Result<Option<File>> {
+    for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
+        let path = entry?.path();
+        // Descriptors come and go while we look.
+        if fs::read_link(&path).is_ok_and(|target| target == Path::new(MEMFD_LINK)) {
+            return OpenOptions::new().read(true).write(true).open(path).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+fn read(path: &str) -> String {
+    let mut text = fs::read(path).unwrap_or_default();
+    text.truncate(MAX_TEXT);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// Field 22 of `/proc/PID/stat`. The name, field 2, may hold anything, but ends at the last `)`.
+fn start_time(stat: &str) -> Option<u64> {
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// `NSpid` of `/proc/PID/status`: the number in each PID namespace, outermost first.
+fn namespace_ids(status: &str) -> Vec<i32> {
+    let line = status.lines().find_map(|l| l.strip_prefix("NSpid:"));
+    line.map_or(Vec::new(), |l| l.split_whitespace().flat_map(str::parse).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn start_times() {
+        let stat = "12 (a) b) (c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 20 21";
+        assert_eq!(start_time(stat), Some(4242));
+        assert_eq!(start_time("12 (short) S 1 2"), None);
+        assert_eq!(start_time(""), None);
+    }
+
+    #[test]
+    fn namespaces() {
+        assert_eq!(namespace_ids("Name:\tx\nNSpid:\t4711\t17\t1\nx"), [4711, 17, 1]);
+        assert_eq!(namespace_ids(""), [0; 0]);
+    }
+
+    #[test]
+    fn this_process_is_found() {
+        let me = Identity::of(std::process::id() as i32).unwrap();
+        assert!(!me.has_ended());
+        assert!(me.start_time > 0);
+        assert!(threads(me.pid).contains(&me.pid));
+        assert!(!me.exe.is_empty());
+    }
+
+    #[test]
+    fn a_process_that_ended_is_seen_to_have() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = child.id() as i32;
+        let identity = Identity::of(pid).unwrap();
+        child.wait().unwrap();
+        assert!(identity.has_ended());
+        assert!(Identity::of(pid).is_err());
+        assert!(Identity::of(-1).is_err());
+        assert!(memfd(pid).is_err());
+    }
+}

@@ -1,0 +1,11 @@
+//! Collection: what processes and the kernel wrote, copied to the spool.
+//!
+//! Nothing here parses an event. A process reaches the collection in one of two ways: it registers at
+//! the socket ([`server`]), or it already runs and is found under `/proc` ([`discover`], with -p). Both
+//! end in [`attach`], which believes nothing that the process says, and in a [`user::Source`], which the
+//! collection thread drains.
+
+pub mod attach;
+pub mod discover;
+pub mod geometry;
+pub mod server;
