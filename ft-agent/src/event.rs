@@ -8,6 +8,7 @@ use crate::model::{Cpu, Nanos, Pid, SiteId, Tid};
 use crate::store::rows::{
     Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent, UserEvent,
 };
+use crate::store::schema::row;
 
 /// The columns of [`UserEvent`] that analyses need; reading the others would cost most of the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +26,11 @@ pub struct LeanUserEvent {
     /// Columns `arg0` … `arg2`, 0 where null. Arguments of type TSC are CLOCK_MONOTONIC nanoseconds.
     pub arg: [i64; 3],
 }
+
+row!(
+    "user_events",
+    LeanUserEvent { ts: Nanos, pid: Pid, tid: Tid, cpu: Cpu, site: SiteId, arg: [i64; 3] }
+);
 
 impl From<&UserEvent> for LeanUserEvent {
     fn from(e: &UserEvent) -> Self {

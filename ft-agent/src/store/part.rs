@@ -1,0 +1,191 @@
+//! One part of a table: a Parquet file.
+//!
+//! Encodings: times (`ts`, `dur`, `tsc`, `*_ns`) DELTA_BINARY_PACKED; other int64 columns too, unless
+//! the first rows hold few different values (lock addresses do), then RLE_DICTIONARY; everything else
+//! RLE_DICTIONARY with the fallback of the Parquet writer. All pages zstd level 3. Row groups hold up
+//! to a million rows. The sorting column is the first.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::datatypes::{DataType, Int64Type, SchemaRef};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::file::metadata::{KeyValue, SortingColumn};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::ColumnPath;
+
+use super::error::{Result, StoreError, io_error};
+use super::file;
+use super::schema::{Row, SCHEMA_VERSION};
+
+/// Rows of one Arrow batch.
+const BATCH_ROWS: usize = 1 << 16;
+
+/// Rows of one row group, at most.
+const ROW_GROUP_ROWS: usize = 1_000_000;
+
+/// Different values in the first batch up to which a dictionary pays.
+const DICTIONARY_VALUES: usize = 1024;
+
+/// Level of zstd.
+const ZSTD: i32 = 3;
+
+/// Facts that every part carries as key-values in its footer, as `feather_trace.` and the field's name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Footer {
+    /// Host name.
+    pub host: String,
+    /// `/proc/sys/kernel/random/boot_id` at the recording.
+    pub boot_id: String,
+    /// TSC cycles per second.
+    pub tsc_hz: f64,
+    /// Largest error of the times in this part, ns; 0 where the kernel's own clock is the source.
+    pub clock_bound_ns: i64,
+    /// Events and records known to be lost in the time of this part.
+    pub loss: u64,
+}
+
+impl Footer {
+    fn key_values(&self) -> Vec<KeyValue> {
+        [
+            ("schema_version", SCHEMA_VERSION.to_string()),
+            ("host", self.host.clone()),
+            ("boot_id", self.boot_id.clone()),
+            ("tsc_hz", self.tsc_hz.to_string()),
+            ("clock_bound_ns", self.clock_bound_ns.to_string()),
+            ("loss", self.loss.to_string()),
+        ]
+        .map(|(key, value)| KeyValue::new(format!("feather_trace.{key}"), value))
+        .into()
+    }
+}
+
+/// Path of a part.
+pub fn part_path(trace: &Path, table: &str, part: u32) -> PathBuf {
+    trace.join(table).join(format!("part-{part:05}.parquet"))
+}
+
+/// Writes one part. Rows must come sorted by their key. Dropped without [`PartWriter::finish`], it
+/// leaves only a `.tmp`.
+pub struct PartWriter<R: Row> {
+    path: PathBuf,
+    tmp: PathBuf,
+    schema: SchemaRef,
+    footer: Footer,
+    builder: R::Builder,
+    /// Rows in `builder`.
+    batch_rows: usize,
+    rows: u64,
+    writer: Option<ArrowWriter<File>>,
+    _row: PhantomData<R>,
+}
+
+impl<R: Row> PartWriter<R> {
+    /// Begins the part that will be `path`; makes its directory.
+    ///
+    /// # Errors
+    ///
+    /// An I/O error when the directory cannot be made.
+    pub fn create(path: &Path, footer: Footer) -> Result<PartWriter<R>> {
+        if let Some(dir) = path.parent() {
+            fs::create_dir_all(dir).map_err(io_error("create", dir))?;
+        }
+        Ok(PartWriter {
+            path: path.to_owned(),
+            tmp: file::temporary(path),
+            schema: Arc::new(R::schema()),
+            footer,
+            builder: R::builder(),
+            batch_rows: 0,
+            rows: 0,
+            writer: None,
+            _row: PhantomData,
+        })
+    }
+
+    /// Appends a row.
+    ///
+    /// # Errors
+    ///
+    /// When a full batch cannot be written.
+    #[inline]
+    pub fn push(&mut self, row: &R) -> Result<()> {
+        row.push(&mut self.builder);
+        self.batch_rows += 1;
+        if self.batch_rows == BATCH_ROWS { self.flush() } else { Ok(()) }
+    }
+
+    /// Writes what is left, closes the file and gives it its name; returns the number of rows.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written; a part of that name from before is then still there.
+    pub fn finish(mut self) -> Result<u64> {
+        self.flush()?;
+        let Some(writer) = self.writer else { return Ok(0) };
+        let file = writer
+            .into_inner()
+            .map_err(|source| StoreError::Write { path: self.tmp.clone(), source })?;
+        file.sync_all().map_err(io_error("sync", &self.tmp))?;
+        file::publish(&self.tmp, &self.path)?;
+        Ok(self.rows)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let rows = std::mem::take(&mut self.batch_rows);
+        let arrays = R::finish(&mut self.builder, rows);
+        let error = |source| StoreError::Write { path: self.tmp.clone(), source };
+        let writer = match &mut self.writer {
+            Some(writer) => writer,
+            none => {
+                let file = File::create(&self.tmp).map_err(io_error("create", &self.tmp))?;
+                let properties = properties(&self.schema, &arrays, &self.footer);
+                let writer = ArrowWriter::try_new(file, self.schema.clone(), Some(properties));
+                none.insert(writer.map_err(error)?)
+            }
+        };
+        self.rows += rows as u64;
+        let batch = RecordBatch::try_new(self.schema.clone(), arrays)
+            .expect("builders make what their schema says");
+        writer.write(&batch).map_err(error)
+    }
+}
+
+fn properties(schema: &SchemaRef, first: &[ArrayRef], footer: &Footer) -> WriterProperties {
+    let sorting = SortingColumn { column_idx: 0, descending: false, nulls_first: false };
+    let level = ZstdLevel::try_new(ZSTD).expect("the level is in range");
+    let mut properties = WriterProperties::builder()
+        .set_created_by(concat!("feather-trace ", env!("CARGO_PKG_VERSION")).into())
+        .set_compression(Compression::ZSTD(level))
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+        .set_sorting_columns(Some(vec![sorting]))
+        .set_key_value_metadata(Some(footer.key_values()));
+    for (field, array) in schema.fields().iter().zip(first) {
+        if field.data_type() == &DataType::Int64 && (is_time(field.name()) || !is_repetitive(array))
+        {
+            let path = ColumnPath::from(field.name().as_str());
+            properties = properties
+                .set_column_dictionary_enabled(path.clone(), false)
+                .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+        }
+    }
+    properties.build()
+}
+
+fn is_time(column: &str) -> bool {
+    matches!(column, "ts" | "tsc" | "dur") || column.ends_with("_ns")
+}
+
+fn is_repetitive(array: &ArrayRef) -> bool {
+    let mut seen = HashSet::new();
+    array.as_primitive::<Int64Type>().iter().flatten().all(|value| {
+        seen.insert(value);
+        seen.len() <= DICTIONARY_VALUES
+    }) && (seen.len() * 4 <= array.len() || seen.is_empty())
+}

@@ -1,0 +1,129 @@
+use super::*;
+use crate::event::LeanUserEvent;
+use crate::model::{Cpu, Nanos, Pid, SiteId, Tid};
+use crate::store::rows::{ClockRow, UserEvent};
+use crate::store::{Footer, PartWriter, part_path};
+
+fn event(ts: i64, tsc: i64) -> UserEvent {
+    UserEvent {
+        ts: Nanos(ts),
+        tsc,
+        pid: Pid(7),
+        tid: Tid(8),
+        cpu: Cpu::UNKNOWN,
+        site: SiteId(3),
+        event: "a.b".into(),
+        category: "a".into(),
+        arg: [None, Some(ts * 10), None, None, None, Some(-1)],
+        argf: [Some(0.5), None, None, None, None, None],
+        argt: [None, None, None, Some(format!("text {tsc}").into()), None, None],
+    }
+}
+
+fn write(trace: &Path, part: u32, events: &[UserEvent]) {
+    let path = part_path(trace, "user_events", part);
+    let mut writer = PartWriter::create(&path, Footer::default()).unwrap();
+    for event in events {
+        writer.push(event).unwrap();
+    }
+    assert_eq!(writer.finish().unwrap(), events.len() as u64);
+}
+
+fn trace(dir: &Path) -> Trace {
+    Meta { schema_version: crate::store::SCHEMA_VERSION, ..Meta::default() }.write(dir).unwrap();
+    Trace::open(dir).unwrap()
+}
+
+#[test]
+fn overlapping_parts_come_out_in_order_and_ties_by_part() {
+    let dir = tempfile::tempdir().unwrap();
+    // Part:   0: 1 2 5        1: (none)     2: 2 3 9      10: 4 5
+    write(dir.path(), 0, &[event(1, 0), event(2, 0), event(5, 0)]);
+    write(dir.path(), 1, &[]);
+    write(dir.path(), 2, &[event(2, 2), event(3, 2), event(9, 2)]);
+    write(dir.path(), 10, &[event(4, 10), event(5, 10)]);
+    let rows: Vec<UserEvent> = trace(dir.path()).rows().map(Result::unwrap).collect();
+    let order: Vec<_> = rows.iter().map(|e| (e.ts.0, e.tsc)).collect();
+    assert_eq!(order, [(1, 0), (2, 0), (2, 2), (3, 2), (4, 10), (5, 0), (5, 10), (9, 2)]);
+    assert!(rows.iter().all(|e| *e == event(e.ts.0, e.tsc)), "every column survives");
+}
+
+#[test]
+fn a_projection_reads_its_columns_only() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), 0, &[event(1, 0)]);
+    let rows: Vec<LeanUserEvent> = trace(dir.path()).rows().map(Result::unwrap).collect();
+    assert_eq!(rows, [LeanUserEvent::from(&event(1, 0))]);
+}
+
+#[test]
+fn many_rows_cross_batches() {
+    let dir = tempfile::tempdir().unwrap();
+    let events: Vec<_> = (0..70_000).map(|i| event(i, i)).collect();
+    write(dir.path(), 0, &events);
+    let read = trace(dir.path()).rows::<UserEvent>().zip(&events).all(|(r, e)| r.unwrap() == *e);
+    assert!(read);
+    assert_eq!(trace(dir.path()).rows::<UserEvent>().count(), events.len());
+}
+
+/// What opening, or reading the first row, says.
+fn check(prepare: impl FnOnce(&Path), expected: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    prepare(dir.path());
+    let error = match Trace::open(dir.path()) {
+        Err(error) => error,
+        Ok(trace) => {
+            let mut rows = trace.rows::<UserEvent>();
+            let error = rows.next().expect("an item").expect_err("an error");
+            assert!(rows.next().is_none(), "an error ends the iteration");
+            error
+        }
+    };
+    assert!(error.to_string().contains(expected), "{error}");
+}
+
+#[test]
+fn what_cannot_be_read_is_named_with_its_remedy() {
+    let whole = |dir: &Path| {
+        write(dir, 0, &[event(1, 0)]);
+        trace(dir);
+    };
+    check(|_| {}, "name the directory that `ft-agent record` made");
+    check(|dir| fs::create_dir(dir.join("spool")).unwrap(), "run `ft-agent convert");
+    check(|dir| drop(trace(dir)), "has no table `user_events`");
+    check(|dir| fs::write(dir.join("meta.json"), "{").unwrap(), "meta.json is damaged");
+    check(
+        |dir| fs::write(dir.join("meta.json"), r#"{"schema_version": 99}"#).unwrap(),
+        "version 99",
+    );
+    check(
+        |dir| {
+            whole(dir);
+            let path = part_path(dir, "user_events", 0);
+            let bytes = fs::read(&path).unwrap();
+            fs::write(&path, &bytes[..bytes.len() - 9]).unwrap();
+        },
+        "part-00000.parquet is damaged",
+    );
+    check(
+        |dir| {
+            whole(dir);
+            let path = part_path(dir, "user_events", 0);
+            let mut clock = PartWriter::<ClockRow>::create(&path, Footer::default()).unwrap();
+            clock
+                .push(&ClockRow {
+                    ts: Nanos(1),
+                    tsc: 1,
+                    bracket_ns: 1,
+                    residual_ns: 1,
+                    bound_ns: 1,
+                    realtime_offset_ns: 1,
+                    boottime_offset_ns: 1,
+                    cpu: Cpu(1),
+                })
+                .unwrap();
+            clock.finish().unwrap();
+        },
+        "its columns are not those of `user_events`",
+    );
+}

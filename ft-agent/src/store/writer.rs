@@ -1,0 +1,100 @@
+//! Writes a whole table, as analyses do.
+//!
+//! Rule: the parts are written into `DIR/<table>.tmp/`, which takes the place of `DIR/<table>` at
+//! [`TableWriter::finish`]. So a table is whole, from before, or not there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::error::{Result, io_error};
+use super::file;
+use super::part::{Footer, PartWriter};
+use super::schema::Row;
+
+/// Rows of one part: what a writer holds in memory, since rows come in the order in which they were
+/// known (a critical section at its end) and are stored by their first column (its begin).
+const PART_ROWS: usize = 1 << 18;
+
+/// Writes a table.
+pub struct TableWriter<R: Row> {
+    dir: PathBuf,
+    tmp: PathBuf,
+    footer: Footer,
+    part_rows: usize,
+    rows: Vec<R>,
+    parts: u32,
+    written: u64,
+}
+
+impl<R: Row> TableWriter<R> {
+    /// Begins the table in the trace directory `trace`. The table of before stays until the end.
+    ///
+    /// # Errors
+    ///
+    /// An I/O error.
+    pub fn create(trace: &Path, footer: Footer) -> Result<TableWriter<R>> {
+        let dir = trace.join(R::TABLE);
+        let tmp = file::temporary(&dir);
+        remove(&tmp)?;
+        fs::create_dir(&tmp).map_err(io_error("create", &tmp))?;
+        Ok(TableWriter {
+            dir,
+            tmp,
+            footer,
+            part_rows: PART_ROWS,
+            rows: Vec::new(),
+            parts: 0,
+            written: 0,
+        })
+    }
+
+    /// Appends a row; the order is free, but the nearer to sorted, the less parts overlap.
+    ///
+    /// # Errors
+    ///
+    /// When a full part cannot be written.
+    pub fn push(&mut self, row: R) -> Result<()> {
+        self.rows.push(row);
+        if self.rows.len() >= self.part_rows { self.part() } else { Ok(()) }
+    }
+
+    /// Writes the last part and puts the table in its place; returns the number of rows.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub fn finish(mut self) -> Result<u64> {
+        if self.parts == 0 || !self.rows.is_empty() {
+            self.part()?;
+        }
+        remove(&self.dir)?;
+        file::publish(&self.tmp, &self.dir)?;
+        Ok(self.written)
+    }
+
+    fn part(&mut self) -> Result<()> {
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.sort_by_key(R::key);
+        let path = self.tmp.join(format!("part-{:05}.parquet", self.parts));
+        let mut part = PartWriter::create(&path, self.footer.clone())?;
+        for row in &rows {
+            part.push(row)?;
+        }
+        self.written += part.finish()?;
+        self.parts += 1;
+        rows.clear();
+        self.rows = rows;
+        Ok(())
+    }
+}
+
+/// Removes a directory that may not exist.
+fn remove(dir: &Path) -> Result<()> {
+    match fs::remove_dir_all(dir) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(io_error("remove", dir)(e)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

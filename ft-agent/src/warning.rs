@@ -1,0 +1,145 @@
+//! What a reader should know of the quality of the data, with a remedy.
+//!
+//! A warning never stops anything. It stands in `meta.json` and is printed under the reports that it
+//! concerns.
+
+use serde::{Deserialize, Serialize};
+
+/// One warning.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "warning", rename_all = "kebab-case")]
+pub enum Warning {
+    /// The recording was killed.
+    #[error(
+        "the recording did not end in good order: what the agent had not yet copied is missing; \
+         end it with Ctrl-C or --duration"
+    )]
+    NotEnded,
+    /// A file of the spool is cut short or damaged.
+    #[error(
+        "{file} is damaged at byte {offset} ({reason}): {bytes} bytes behind it were left out; \
+         if the agent was not killed, check the disk"
+    )]
+    SpoolDamaged {
+        /// File, relative to the trace.
+        file: String,
+        /// End of what was used.
+        offset: u64,
+        /// Bytes left out.
+        bytes: u64,
+        /// Why.
+        reason: String,
+    },
+    /// A segment has no usable clock sample.
+    #[error(
+        "{file} holds no clock sample: its user events could not be placed in time and were left out; \
+         record again"
+    )]
+    NoClock {
+        /// File, relative to the trace.
+        file: String,
+    },
+    /// Something was lost.
+    #[error("{count} events were lost ({origin}): {}", loss_remedy(origin))]
+    Loss {
+        /// `ring`, `shared-ring`, `directory`, `kernel` or `agent`.
+        origin: String,
+        /// How many.
+        count: u64,
+    },
+    /// Slots or kernel records were not valid.
+    #[error(
+        "{count} slots or records were not valid and were left out: a process wrote over its rings, \
+         or was built with another version of ft-user; rebuild it with this version"
+    )]
+    Rejected {
+        /// How many.
+        count: u64,
+    },
+    /// Records of a kind that has no table.
+    #[error(
+        "{count} kernel records have no table in this version and were left out; record without their group"
+    )]
+    NoTable {
+        /// How many.
+        count: u64,
+    },
+    /// Times were taken from beyond the clock samples.
+    #[error(
+        "{events} events lie up to {distance_ns} ns outside the clock samples: their times are \
+         extrapolated, with an error of up to {bound_ns} ns; they were recorded before the agent came"
+    )]
+    Extrapolated {
+        /// How many.
+        events: u64,
+        /// Largest distance.
+        distance_ns: i64,
+        /// Largest bound.
+        bound_ns: i64,
+    },
+    /// The wall clock was set during the recording.
+    #[error(
+        "CLOCK_REALTIME was set by {step_ns} ns during the recording: convert ts with the offsets of \
+         the table `clock`, not with the one of meta.json"
+    )]
+    ClockSet {
+        /// How far.
+        step_ns: i64,
+    },
+    /// The machine was suspended during the recording.
+    #[error(
+        "the machine was suspended for {asleep_ns} ns during the recording: CLOCK_MONOTONIC stood \
+         still meanwhile; intervals across it are too short"
+    )]
+    Suspended {
+        /// How long.
+        asleep_ns: i64,
+    },
+    /// Clock samples that were left out.
+    #[error(
+        "{count} clock samples were interrupted and left out; on a busy machine this is normal"
+    )]
+    WideSamples {
+        /// How many.
+        count: u64,
+    },
+    /// Events of threads that were not running.
+    #[error(
+        "{count} of {checked} events lie up to {worst_ns} ns outside the time in which the kernel says \
+         that their thread ran, beyond the clock bound of {bound_ns} ns: do not trust intervals \
+         shorter than that"
+    )]
+    ClockViolations {
+        /// How many.
+        count: u64,
+        /// Of how many.
+        checked: u64,
+        /// Largest distance.
+        worst_ns: i64,
+        /// The bound.
+        bound_ns: i64,
+    },
+}
+
+fn loss_remedy(origin: &str) -> &'static str {
+    match origin {
+        "ring" | "shared-ring" => "enable fewer events, or give larger rings with FT_RING_SLOTS",
+        "directory" => "name fewer locks and places",
+        "kernel" => "record fewer kernel groups, or give a larger buffer",
+        _ => "give the agent more CPU, or a faster disk",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warning_survives_meta_json_and_ends_in_its_remedy() {
+        let warning = Warning::Loss { origin: "ring".into(), count: 3 };
+        let json = serde_json::to_string(&warning).unwrap();
+        assert_eq!(json, r#"{"warning":"loss","origin":"ring","count":3}"#);
+        assert_eq!(serde_json::from_str::<Warning>(&json).unwrap(), warning);
+        assert!(warning.to_string().ends_with("larger rings with FT_RING_SLOTS"));
+    }
+}
