@@ -8,6 +8,7 @@ pub mod directory;
 mod disabled;
 pub mod glob;
 pub mod layout;
+pub mod patch;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod process;
 pub mod reader;

@@ -1,0 +1,284 @@
+//! The only place that writes program text: one byte of a site, on or off.
+//!
+//! [`Text`] means "may modify the text of this process". It refuses whatever is not the first byte of a
+//! trigger. It writes through `/proc/PID/mem`, for which the kernel gives the process a private copy of
+//! the page, so that no page is ever writable and executable. Where the kernel forbids this to a process
+//! for its own text, [`Text::own`] falls back to `mprotect` and restores the protection.
+//!
+//! # Why one byte is enough
+//!
+//! The two forms of a trigger differ in their first byte only, and a store of one byte is atomic: a
+//! processor that fetches meanwhile sees the old instruction or the new one. When a `Text` of the own
+//! process goes away after a change, it makes every core that runs the process serialise
+//! (`membarrier(2)`, `MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE`), so that all have the new form.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use crate::layout::{OPCODE_OFF, OPCODE_ON, PAGE};
+
+// linux/membarrier.h
+const SYNC_CORE: libc::c_long = 1 << 5;
+const REGISTER_SYNC_CORE: libc::c_long = 1 << 6;
+
+/// Why a site was not patched. The text is unchanged.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum PatchError {
+    /// The memory of the process cannot be opened.
+    Open {
+        /// The file.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The address is not mapped, or its page is not of the kind that holds program text.
+    NotText {
+        /// The address.
+        address: u64,
+    },
+    /// Something that is not a trigger stands there.
+    NotATrigger {
+        /// The address.
+        address: u64,
+        /// The byte that was found.
+        found: u8,
+    },
+    /// The byte could not be written.
+    Write {
+        /// The address.
+        address: u64,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for PatchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PatchError::Open { path, source } => write!(
+                f,
+                "cannot open {path}: {source}; run as the user of the process, or as root, where \
+                 ptrace is allowed (kernel.yama.ptrace_scope)"
+            ),
+            PatchError::NotText { address } => write!(
+                f,
+                "no program text at {address:#x}; the object may have been unloaded, list its sites again"
+            ),
+            PatchError::NotATrigger { address, found } => write!(
+                f,
+                "the byte at {address:#x} is {found:#04x}, not {OPCODE_OFF:#04x} or {OPCODE_ON:#04x}, \
+                 so the site is left alone; detach the debugger or tool that changed it"
+            ),
+            PatchError::Write { address, source } => write!(
+                f,
+                "cannot write the trigger at {address:#x}: {source}; allow /proc/PID/mem or mprotect \
+                 in the security profile of the process"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for PatchError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            PatchError::Open { source, .. } | PatchError::Write { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// The right to switch the sites of one process. Dropping it makes the changes visible everywhere.
+#[derive(Debug)]
+pub struct Text {
+    memory: File,
+    own: bool,
+    changed: bool,
+}
+
+impl Text {
+    /// The text of this process.
+    ///
+    /// # Errors
+    ///
+    /// `/proc` is not there, or closed to this process.
+    pub fn own() -> Result<Text, PatchError> {
+        // Fails on kernels older than 4.16. There, a core may run the old form for some instructions
+        // more, which is as if the change had come that much later.
+        membarrier(REGISTER_SYNC_CORE);
+        Ok(Text { memory: open("/proc/self/mem")?, own: true, changed: false })
+    }
+
+    /// The text of another process.
+    ///
+    /// # Errors
+    ///
+    /// The process has ended, or the caller may not trace it (ptrace(2)).
+    pub fn of(pid: i32) -> Result<Text, PatchError> {
+        Ok(Text { memory: open(&format!("/proc/{pid}/mem"))?, own: false, changed: false })
+    }
+
+    /// Switches the site at `address`; returns whether it was in the other state before.
+    ///
+    /// # Errors
+    ///
+    /// See [`PatchError`]. Nothing is changed then.
+    pub fn set(&mut self, address: u64, on: bool) -> Result<bool, PatchError> {
+        let mut found = [0];
+        if self.memory.read_exact_at(&mut found, address).is_err() {
+            return Err(PatchError::NotText { address });
+        }
+        let [found] = found;
+        if found != OPCODE_OFF && found != OPCODE_ON {
+            return Err(PatchError::NotATrigger { address, found });
+        }
+        let wanted = if on { OPCODE_ON } else { OPCODE_OFF };
+        if found == wanted {
+            return Ok(false);
+        }
+        match self.memory.write_all_at(&[wanted], address) {
+            Err(_) if self.own => write_unprotected(address, wanted)?,
+            written => written.map_err(|source| PatchError::Write { address, source })?,
+        }
+        self.changed = true;
+        Ok(true)
+    }
+}
+
+impl Drop for Text {
+    fn drop(&mut self) {
+        if self.changed && self.own {
+            membarrier(SYNC_CORE);
+        }
+    }
+}
+
+fn open(path: &str) -> Result<File, PatchError> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .map_err(|source| PatchError::Open { path: path.to_owned(), source })
+}
+
+fn membarrier(command: libc::c_long) {
+    // SAFETY: takes no pointer.
+    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
+}
+
+/// Writes one byte of the own text after `mprotect`, for kernels that refuse a forced write to
+/// `/proc/self/mem` (`proc_mem.force_override`, from 6.12 on).
+fn write_unprotected(address: u64, byte: u8) -> Result<(), PatchError> {
+    let maps = std::fs::read_to_string("/proc/self/maps")
+        .map_err(|source| PatchError::Open { path: "/proc/self/maps".to_owned(), source })?;
+    let before = protection(&maps, address)
+        .filter(|before| before & libc::PROT_EXEC != 0)
+        .ok_or(PatchError::NotText { address })?;
+    let page = (address & !(PAGE - 1)) as *mut libc::c_void;
+    let protect = |protection| {
+        // SAFETY: the page is mapped; other threads lose no right to it.
+        match unsafe { libc::mprotect(page, PAGE as usize, protection) } {
+            0 => Ok(()),
+            _ => Err(PatchError::Write { address, source: io::Error::last_os_error() }),
+        }
+    };
+    protect(before | libc::PROT_WRITE)?;
+    // SAFETY: the page is writable now; the text at the address is only executed, never read as data
+    // by Rust code. A volatile store of one byte is one instruction.
+    unsafe { (address as *mut u8).write_volatile(byte) };
+    protect(before)
+}
+
+/// The protection of the page of `address` as `/proc/self/maps` tells it (proc_pid_maps(5)).
+fn protection(maps: &str, address: u64) -> Option<libc::c_int> {
+    maps.lines().find_map(|line| {
+        let (range, rest) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        let parse = |number| u64::from_str_radix(number, 16).ok();
+        if !(parse(start)?..parse(end)?).contains(&address) {
+            return None;
+        }
+        let flags = [libc::PROT_READ, libc::PROT_WRITE, libc::PROT_EXEC];
+        let set = rest.bytes().zip(flags).filter(|(letter, _)| *letter != b'-');
+        Some(set.fold(0, |all, (_, flag)| all | flag))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::site;
+
+    /// The form of code that a test may patch without disturbing another: its own site.
+    fn site_named(name: &str) -> u64 {
+        let mut found = None;
+        site::for_each(|site| found = found.or((site.meta.name() == name).then_some(site.trigger)));
+        found.expect("the site is in this program") as u64
+    }
+
+    fn byte(address: u64) -> u8 {
+        let mut byte = [0];
+        open("/proc/self/mem").unwrap().read_exact_at(&mut byte, address).unwrap();
+        byte[0]
+    }
+
+    #[test]
+    fn site_goes_on_and_off() {
+        crate::event!("patch.on_and_off");
+        let at = site_named("patch.on_and_off");
+        let mut text = Text::own().unwrap();
+        assert!(!text.set(at, false).unwrap());
+        assert!(text.set(at, true).unwrap());
+        assert_eq!(byte(at), OPCODE_ON);
+        assert!(!text.set(at, true).unwrap());
+        assert!(text.set(at, false).unwrap());
+        assert_eq!(byte(at), OPCODE_OFF);
+    }
+
+    #[test]
+    fn anything_else_is_refused_and_kept() {
+        static DATA: [u8; 3] = [OPCODE_OFF ^ 1, 0xeb, 0x90];
+        let mut text = Text::own().unwrap();
+        for cell in &DATA {
+            let at = cell as *const u8 as u64;
+            let error = text.set(at, true).unwrap_err();
+            assert!(
+                matches!(error, PatchError::NotATrigger { address, found } if address == at && found == *cell)
+            );
+            assert!(error.to_string().contains(&format!("{at:#x} is {cell:#04x}")));
+            assert_eq!(byte(at), *cell);
+        }
+        assert!(matches!(text.set(0, true), Err(PatchError::NotText { address: 0 })));
+    }
+
+    #[test]
+    fn fallback_restores_the_protection() {
+        crate::event!("patch.fallback");
+        let at = site_named("patch.fallback");
+        let maps = || std::fs::read_to_string("/proc/self/maps").unwrap();
+        let before = protection(&maps(), at);
+        write_unprotected(at, OPCODE_ON).unwrap();
+        assert_eq!(byte(at), OPCODE_ON);
+        write_unprotected(at, OPCODE_OFF).unwrap();
+        assert_eq!(before, protection(&maps(), at));
+        assert_eq!(before, Some(libc::PROT_READ | libc::PROT_EXEC));
+        let data = &0u8 as *const u8 as u64;
+        assert!(matches!(write_unprotected(data, 0), Err(PatchError::NotText { .. })));
+    }
+
+    #[test]
+    fn protection_is_read() {
+        let maps = "1000-3000 r-xp 0 0:0 0 /bin/x\n3000-4000 rw-p 0 0:0 0\n";
+        for (address, expected) in [
+            (0xfff, None),
+            (0x1000, Some(libc::PROT_READ | libc::PROT_EXEC)),
+            (0x2fff, Some(libc::PROT_READ | libc::PROT_EXEC)),
+            (0x3000, Some(libc::PROT_READ | libc::PROT_WRITE)),
+            (0x4000, None),
+        ] {
+            assert_eq!(protection(maps, address), expected, "{address:#x}");
+        }
+    }
+}
