@@ -6,7 +6,7 @@
 //! (target `bpfel-unknown-none` only); this library never depends on `aya-ebpf`.
 #![no_std]
 
-/// Version of this layout; the programs export it as the global `LAYOUT_VERSION`.
+/// Version of this layout; the object with the programs has a global `RECORD_LAYOUT_<VERSION>`.
 pub const VERSION: u32 = 1;
 
 /// Bytes of a task's name with its NUL (`TASK_COMM_LEN`, linux/sched.h).
@@ -238,6 +238,30 @@ pub mod program {
         "",
         "",
     ];
+
+    /// Index of a program.
+    ///
+    /// # Panics
+    ///
+    /// When the name is not in [`NAMES`]; meant for constants, where that is a compile-time error.
+    pub const fn index(name: &str) -> u32 {
+        let mut i = 0;
+        while i < NAMES.len() {
+            if equal(NAMES[i].as_bytes(), name.as_bytes()) {
+                return i as u32;
+            }
+            i += 1;
+        }
+        panic!("not the name of a program that writes records");
+    }
+
+    const fn equal(a: &[u8], b: &[u8]) -> bool {
+        let mut i = 0;
+        while i < a.len() && i < b.len() && a[i] == b[i] {
+            i += 1;
+        }
+        i == a.len() && i == b.len()
+    }
 }
 
 /// Value of the per-CPU loss map (key: index into [`program::NAMES`]).

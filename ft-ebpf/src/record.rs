@@ -1,0 +1,60 @@
+//! Writing records, and counting those that find no room.
+
+use aya_ebpf::{
+    bindings::BPF_RB_NO_WAKEUP,
+    helpers::{bpf_get_smp_processor_id, bpf_ktime_get_ns},
+};
+use ft_ebpf::Header;
+
+use crate::{
+    config, lock,
+    maps::{LOSS, RECORDS},
+};
+
+/// CLOCK_MONOTONIC in nanoseconds.
+#[inline(always)]
+pub(crate) fn now() -> u64 {
+    // SAFETY: the helper takes nothing and only returns the clock.
+    unsafe { bpf_ktime_get_ns() }
+}
+
+/// The first 16 bytes of a record of this CPU.
+#[inline(always)]
+pub(crate) fn header(ts: u64, kind: u16, tid: u32) -> Header {
+    // SAFETY: the helper takes nothing and only returns a number.
+    let cpu = unsafe { bpf_get_smp_processor_id() };
+    Header { ts, kind, cpu: cpu as u16, tid }
+}
+
+/// Writes the record that `fill` makes, in place; without room, counts it as a loss of `program` at `ts`.
+#[inline(always)]
+pub(crate) fn write<T: 'static>(program: u32, ts: u64, fill: impl FnOnce() -> T) {
+    // The ring has a lock; waiting for it is contention, which must not be recorded by way of it.
+    let locks = config::locks() != 0;
+    if locks {
+        lock::suspend();
+    }
+    match RECORDS.reserve::<T>(0) {
+        Some(mut entry) => {
+            entry.write(fill());
+            entry.submit(u64::from(BPF_RB_NO_WAKEUP));
+        }
+        None => lost(program, ts),
+    }
+    if locks {
+        lock::resume();
+    }
+}
+
+/// Counts one record of `program` that is lost at `ts`.
+#[inline(always)]
+pub(crate) fn lost(program: u32, ts: u64) {
+    let Some(loss) = LOSS.get_ptr_mut(program) else { return };
+    // SAFETY: the slot is this CPU's, and a program does not interrupt itself on one CPU.
+    let loss = unsafe { &mut *loss };
+    if loss.count == 0 {
+        loss.first_ts = ts;
+    }
+    loss.last_ts = ts;
+    loss.count += 1;
+}

@@ -1,0 +1,84 @@
+//! Group `sched`: who runs where, who wakes whom, who moves.
+//!
+//! Every switch is kept, whoever it concerns: what a thread waited for is known only from who ran instead.
+
+use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
+use ft_ebpf::{Migrate, Switch, Waking, kind, program};
+
+use crate::{
+    config,
+    filter::{current, observed},
+    kernel::TaskStruct,
+    record::{header, now, write},
+};
+
+/// `(bool preempt, task_struct *prev, task_struct *next, unsigned int prev_state)`; the last one since 5.18.
+#[btf_tracepoint(function = "sched_switch")]
+fn sched_switch(ctx: BtfTracePointContext) -> i32 {
+    let ts = now();
+    let prev = TaskStruct::new(ctx.arg(1));
+    let next = TaskStruct::new(ctx.arg(2));
+    write(const { program::index("sched_switch") }, ts, || {
+        let state = if config::switch_has_state() != 0 { ctx.arg(3) } else { prev.state() };
+        let preempted = if ctx.arg::<u8>(0) != 0 { Switch::PREEMPTED } else { 0 };
+        Switch {
+            header: header(ts, kind::SWITCH, prev.tid()),
+            prev_tgid: prev.tgid(),
+            prev_prio: prev.prio(),
+            prev_state: state | preempted,
+            next_tid: next.tid(),
+            next_tgid: next.tgid(),
+            next_prio: next.prio(),
+            prev_comm: prev.comm(),
+            next_comm: next.comm(),
+        }
+    });
+    0
+}
+
+#[inline(always)]
+fn waking(program: u32, kind: u16, ctx: &BtfTracePointContext) -> i32 {
+    let woken = TaskStruct::new(ctx.arg(0));
+    let tgid = woken.tgid();
+    if observed(tgid) {
+        let ts = now();
+        write(program, ts, || Waking {
+            header: header(ts, kind, current().tid),
+            tid: woken.tid(),
+            tgid,
+            prio: woken.prio(),
+            target_cpu: woken.cpu(),
+        });
+    }
+    0
+}
+
+/// `(task_struct *p)`.
+#[btf_tracepoint(function = "sched_waking")]
+fn sched_waking(ctx: BtfTracePointContext) -> i32 {
+    waking(const { program::index("sched_waking") }, kind::WAKING, &ctx)
+}
+
+/// `(task_struct *p)`.
+#[btf_tracepoint(function = "sched_wakeup_new")]
+fn sched_wakeup_new(ctx: BtfTracePointContext) -> i32 {
+    waking(const { program::index("sched_wakeup_new") }, kind::WAKEUP_NEW, &ctx)
+}
+
+/// `(task_struct *p, int dest_cpu)`.
+#[btf_tracepoint(function = "sched_migrate_task")]
+fn sched_migrate_task(ctx: BtfTracePointContext) -> i32 {
+    let task = TaskStruct::new(ctx.arg(0));
+    let tgid = task.tgid();
+    if observed(tgid) {
+        let ts = now();
+        write(const { program::index("sched_migrate_task") }, ts, || Migrate {
+            header: header(ts, kind::MIGRATE, current().tid),
+            tid: task.tid(),
+            tgid,
+            from_cpu: task.cpu(),
+            to_cpu: ctx.arg(1),
+        });
+    }
+    0
+}

@@ -1,0 +1,104 @@
+//! Group `task`: the life of processes and threads, and with it the set of observed processes.
+
+use aya_ebpf::{
+    helpers::bpf_probe_read_kernel_str_bytes, macros::btf_tracepoint,
+    programs::BtfTracePointContext,
+};
+use aya_log_ebpf::warn;
+use ft_ebpf::{COMM_LEN, Task, kind, program};
+
+use crate::{
+    config,
+    filter::{current, observed},
+    kernel::TaskStruct,
+    maps::OBSERVED,
+    record::{header, now, write},
+};
+
+/// `(task_struct *parent, task_struct *child)`; also for a new thread. Runs before the child does.
+#[btf_tracepoint(function = "sched_process_fork")]
+fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
+    let parent = TaskStruct::new(ctx.arg(0));
+    let child = TaskStruct::new(ctx.arg(1));
+    let (parent_tgid, tgid) = (parent.tgid(), child.tgid());
+    if !observed(parent_tgid) {
+        return 0;
+    }
+    if config::system_wide() == 0 && tgid != parent_tgid && OBSERVED.insert(tgid, 1, 0).is_err() {
+        warn!(&ctx, "too many observed processes; process {} is not observed", tgid);
+    }
+    let ts = now();
+    write(const { program::index("sched_process_fork") }, ts, || Task {
+        header: header(ts, kind::FORK, parent.tid()),
+        tid: child.tid(),
+        tgid,
+        parent_tgid,
+        reserved: 0,
+        comm: child.comm(),
+    });
+    0
+}
+
+/// `(task_struct *p, pid_t old_pid, linux_binprm *bprm)`.
+#[btf_tracepoint(function = "sched_process_exec")]
+fn sched_process_exec(ctx: BtfTracePointContext) -> i32 {
+    let task = TaskStruct::new(ctx.arg(0));
+    record(const { program::index("sched_process_exec") }, kind::EXEC, task);
+    0
+}
+
+/// `(task_struct *p)`, and `bool group_dead` since Linux 6.16.
+#[btf_tracepoint(function = "sched_process_exit")]
+fn sched_process_exit(ctx: BtfTracePointContext) -> i32 {
+    let task = TaskStruct::new(ctx.arg(0));
+    record(const { program::index("sched_process_exit") }, kind::EXIT, task);
+    if config::system_wide() == 0 && task.is_last_alive() {
+        // Not observed is the common case here, and no error.
+        let _ = OBSERVED.remove(task.tgid());
+    }
+    0
+}
+
+/// Writes a record of the current task.
+#[inline(always)]
+fn record(program: u32, kind: u16, task: TaskStruct) {
+    let tgid = task.tgid();
+    if observed(tgid) {
+        let ts = now();
+        let tid = task.tid();
+        write(program, ts, || Task {
+            header: header(ts, kind, tid),
+            tid,
+            tgid,
+            parent_tgid: 0,
+            reserved: 0,
+            comm: task.comm(),
+        });
+    }
+}
+
+/// `(task_struct *task, const char *comm)`: the new name, before it is set. One thread can rename another.
+#[btf_tracepoint(function = "task_rename")]
+fn task_rename(ctx: BtfTracePointContext) -> i32 {
+    let task = TaskStruct::new(ctx.arg(0));
+    let tgid = task.tgid();
+    if !observed(tgid) {
+        return 0;
+    }
+    let mut comm = [0; COMM_LEN];
+    // SAFETY: the helper checks the source and writes no more than `comm` holds.
+    if unsafe { bpf_probe_read_kernel_str_bytes(ctx.arg(1), &mut comm) }.is_err() {
+        warn!(&ctx, "the new name of thread {} could not be read", task.tid());
+        return 0;
+    }
+    let ts = now();
+    write(const { program::index("task_rename") }, ts, || Task {
+        header: header(ts, kind::RENAME, current().tid),
+        tid: task.tid(),
+        tgid,
+        parent_tgid: 0,
+        reserved: 0,
+        comm,
+    });
+    0
+}
