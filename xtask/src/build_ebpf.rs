@@ -1,0 +1,198 @@
+//! Builds the BPF object, `target/bpf/ft-ebpf.o`, which the agent embeds.
+//!
+//! The pinned toolchain has no `core` for BPF. Debian packages one prebuilt, for its own compiler; failing
+//! that, a nightly of rustup builds it from `rust-src`. Either way the object is made by `bpf-linker`.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    process::Command,
+    time::SystemTime,
+};
+
+use anyhow::{Context, Result, bail};
+
+use crate::workspace::{self, cargo, find_in_path, in_path};
+
+const TARGET: &str = "bpfel-unknown-none";
+
+/// `--btf` keeps the types of maps and functions; v3 has 32-bit jumps and needs Linux 5.1.
+const RUSTFLAGS: &str = "-Clinker=bpf-linker -Cdebuginfo=2 -Clink-arg=--btf -Ctarget-cpu=v3";
+
+/// Compiler of Debian's package `rustc-web`.
+const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
+
+/// What compiles for BPF.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Toolchain {
+    /// Debian's compiler with its prebuilt `core`.
+    Debian,
+    /// A nightly compiler, which builds `core`.
+    Nightly,
+}
+
+impl Toolchain {
+    /// Finds the one to use; looks at files only.
+    ///
+    /// # Errors
+    ///
+    /// When neither is complete; the error names what is missing.
+    pub(crate) fn find() -> Result<Self> {
+        if find_in_path("bpf-linker").is_none() {
+            bail!("bpf-linker is missing; run `cargo xtask setup`");
+        }
+        let core = Path::new("/usr/lib/rustlib").join(TARGET);
+        if Path::new(DEBIAN_RUSTC).exists() && core.exists() {
+            Ok(Self::Debian)
+        } else if in_path("rustup") && nightly_sources().is_some() {
+            Ok(Self::Nightly)
+        } else {
+            bail!("no Rust compiler with `core` for {TARGET}; run `cargo xtask setup`");
+        }
+    }
+
+    /// The command that builds the programs.
+    fn command(self) -> Command {
+        match self {
+            Self::Debian => {
+                let mut command = cargo();
+                // The package's `core` was built by this very compiler, which hides the unstable
+                // features that aya-ebpf needs unless told otherwise.
+                command.arg("build").env("RUSTC", DEBIAN_RUSTC).env("RUSTC_BOOTSTRAP", "1");
+                command
+            }
+            Self::Nightly => {
+                let mut command = Command::new("rustup");
+                command.args(["run", "nightly", "cargo", "build", "-Zbuild-std=core"]);
+                command.env_remove("RUSTC");
+                command
+            }
+        }
+    }
+}
+
+/// Sources of `core` in rustup's nightly toolchain.
+fn nightly_sources() -> Option<PathBuf> {
+    let home = |name| std::env::var_os(name).map(PathBuf::from);
+    let rustup = home("RUSTUP_HOME").or_else(|| Some(home("HOME")?.join(".rustup")))?;
+    fs::read_dir(rustup.join("toolchains"))
+        .ok()?
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("nightly-x86_64"))
+        .map(|entry| entry.path().join("lib/rustlib/src/rust/library/core"))
+        .find(|core| core.exists())
+}
+
+/// Where the object lies.
+pub(crate) fn object(root: &Path) -> PathBuf {
+    root.join("target/bpf/ft-ebpf.o")
+}
+
+/// Builds the object when a source is newer than the last build; returns where it lies.
+///
+/// # Errors
+///
+/// When there is no toolchain or the build fails. An object of an earlier build then stays.
+pub(crate) fn run() -> Result<PathBuf> {
+    let root = workspace::root();
+    let object = object(&root);
+    // Its time is that of the last build: the object's own changes only when its content does, so
+    // that the agent is not rebuilt for nothing.
+    let stamp = object.with_extension("stamp");
+    if object.exists() && is_newer_than_sources(&stamp, &root)? {
+        return Ok(object);
+    }
+    let toolchain = Toolchain::find()?;
+    let started = SystemTime::now();
+    let target_dir = root.join("target/bpf/build");
+    workspace::run(
+        toolchain
+            .command()
+            .args(["--quiet", "--package", "ft-ebpf", "--bin", "ft-ebpf", "--features", "bpf"])
+            .args(["--release", "--target", TARGET])
+            .current_dir(&root)
+            .env("CARGO_TARGET_DIR", &target_dir)
+            .env("RUSTFLAGS", RUSTFLAGS)
+            .env_remove("CARGO_ENCODED_RUSTFLAGS")
+            .env_remove("RUSTC_WRAPPER")
+            .env_remove("RUSTC_WORKSPACE_WRAPPER"),
+    )
+    .context("the BPF programs did not build")?;
+    let built = target_dir.join(TARGET).join("release/ft-ebpf");
+    let bytes = fs::read(&built).with_context(|| format!("cannot read {}", built.display()))?;
+    if fs::read(&object).ok().as_ref() != Some(&bytes) {
+        replace(&object, &bytes)?;
+    }
+    let file = fs::File::create(&stamp).and_then(|file| file.set_modified(started));
+    file.with_context(|| format!("cannot write {}", stamp.display()))?;
+    Ok(object)
+}
+
+/// Writes a file so that nobody ever sees half of it.
+fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
+    fs::write(&temporary, bytes)
+        .and_then(|()| fs::rename(&temporary, path))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Whether `built` is newer than everything the programs are made from.
+fn is_newer_than_sources(built: &Path, root: &Path) -> Result<bool> {
+    let Ok(built) = fs::metadata(built).and_then(|file| file.modified()) else { return Ok(false) };
+    let sources = ["ft-ebpf", "Cargo.toml", "Cargo.lock", "xtask/src/build_ebpf.rs"];
+    for source in sources {
+        let path = root.join(source);
+        let newest = newest(&path).with_context(|| format!("cannot look at {}", path.display()))?;
+        if newest >= built {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// When the newest file at or below `path` was changed.
+fn newest(path: &Path) -> io::Result<SystemTime> {
+    let metadata = fs::metadata(path)?;
+    let mut time = metadata.modified()?;
+    if metadata.is_dir() {
+        for entry in fs::read_dir(path)? {
+            time = time.max(newest(&entry?.path())?);
+        }
+    }
+    Ok(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_that_changes_makes_the_object_stale() {
+        let root = std::env::temp_dir().join(format!("xtask-build-{}", std::process::id()));
+        let at = |seconds| SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        let write = |name: &str, seconds| {
+            let path = root.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::File::create(path).unwrap().set_modified(at(seconds)).unwrap();
+        };
+        for source in ["ft-ebpf/src/main.rs", "Cargo.toml", "Cargo.lock", "xtask/src/build_ebpf.rs"]
+        {
+            write(source, 100);
+        }
+        for dir in ["ft-ebpf", "ft-ebpf/src"] {
+            fs::File::open(root.join(dir)).unwrap().set_modified(at(100)).unwrap();
+        }
+        let built = root.join("built");
+        assert!(!is_newer_than_sources(&built, &root).unwrap(), "never built");
+        write("built", 101);
+        assert!(is_newer_than_sources(&built, &root).unwrap());
+        fs::File::options()
+            .write(true)
+            .open(root.join("ft-ebpf/src/main.rs"))
+            .unwrap()
+            .set_modified(at(102))
+            .unwrap();
+        assert!(!is_newer_than_sources(&built, &root).unwrap());
+        fs::remove_dir_all(root).unwrap();
+    }
+}

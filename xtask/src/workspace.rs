@@ -1,0 +1,64 @@
+//! Where things lie, and how commands are run.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail};
+
+/// Root of the workspace.
+pub(crate) fn root() -> PathBuf {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().expect("xtask is a member of a workspace").to_owned()
+}
+
+/// The cargo that runs this.
+pub(crate) fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")))
+}
+
+/// Whether a program of this name is on the `PATH`.
+pub(crate) fn in_path(program: &str) -> bool {
+    find_in_path(program).is_some()
+}
+
+/// Where a program of this name is on the `PATH`, or among those that cargo installed.
+pub(crate) fn find_in_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(cargo_bin())
+        .map(|dir| dir.join(program))
+        .find(|file| file.is_file())
+}
+
+/// Where `cargo install` puts programs.
+fn cargo_bin() -> Option<PathBuf> {
+    let home = |name| std::env::var_os(name).map(PathBuf::from);
+    let cargo = home("CARGO_HOME").or_else(|| Some(home("HOME")?.join(".cargo")))?;
+    Some(cargo.join("bin"))
+}
+
+/// Runs a command to its end.
+///
+/// # Errors
+///
+/// When it cannot be started or fails; the error has the command line.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let line = line(command);
+    let status = command.status().with_context(|| format!("`{line}` could not be started"))?;
+    if !status.success() {
+        bail!("`{line}` failed ({status})");
+    }
+    Ok(())
+}
+
+/// The command as one would type it.
+pub(crate) fn line(command: &Command) -> String {
+    std::iter::once(command.get_program())
+        .chain(command.get_args())
+        .map(|word| word.to_string_lossy())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
