@@ -1,5 +1,6 @@
 //! Feather-Trace's agent.
 
+pub mod analysis;
 pub mod clock;
 pub mod collect;
 pub mod doctor;

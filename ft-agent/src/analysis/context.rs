@@ -1,0 +1,173 @@
+//! What the analyses must know before the first event: who is observed, and what sites and numbers mean.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use ft_user::layout::SiteKind;
+
+use crate::model::{Name, Pid, SiteId, Tid};
+use crate::store::rows::{NameRow, SiteRow, ThreadRow};
+
+/// What a site means to the analyses.
+#[derive(Clone, Debug)]
+pub(crate) struct Site {
+    pub(crate) kind: SiteKind,
+    /// `mutex`, `rwlock-read`, …; of other sites, empty.
+    pub(crate) lock_kind: Name,
+}
+
+/// Largest site number that is accepted; the table has one row for each place in the source of a program.
+const MAX_SITES: usize = 1 << 20;
+
+/// Names that are kept for locks without one; then the cache starts anew.
+const MAX_HEX_NAMES: usize = 1 << 16;
+
+/// Facts of a trace.
+#[derive(Debug)]
+pub struct Context {
+    /// Scheduler records were recorded: intervals can be decomposed.
+    pub(crate) kernel: bool,
+    observed: HashSet<Pid>,
+    comms: HashMap<Tid, Name>,
+    sites: Vec<Option<Site>>,
+    lock_names: HashMap<(Pid, i32), Name>,
+    places: HashMap<(Pid, i32), Name>,
+    hex_names: HashMap<i64, Name>,
+    empty: Name,
+}
+
+impl Context {
+    /// A context of a trace with (`kernel`) or without scheduler records.
+    pub fn new(kernel: bool, threads: &[ThreadRow], sites: &[SiteRow], names: &[NameRow]) -> Self {
+        let empty: Name = "".into();
+        let mut context = Context {
+            kernel,
+            observed: threads.iter().filter(|t| t.observed).map(|t| t.pid).collect(),
+            comms: threads.iter().map(|t| (t.tid, t.name.clone())).collect(),
+            sites: Vec::new(),
+            lock_names: HashMap::new(),
+            places: HashMap::new(),
+            hex_names: HashMap::new(),
+            empty,
+        };
+        sites.iter().for_each(|s| context.add_site(s));
+        for n in names {
+            match &*n.kind {
+                "name" => context.lock_names.insert((n.pid, n.id), n.text.clone()),
+                _ => context
+                    .places
+                    .insert((n.pid, n.id), Arc::from(format!("{}:{}", n.text, n.line))),
+            };
+        }
+        context
+    }
+
+    fn add_site(&mut self, row: &SiteRow) {
+        let Some(i) = usize::try_from(row.site.0).ok().filter(|&i| i < MAX_SITES) else { return };
+        let Some(kind) = kind(&row.kind) else { return };
+        if i >= self.sites.len() {
+            self.sites.resize(i + 1, None);
+        }
+        self.sites[i] = Some(Site { kind, lock_kind: lock_kind(&row.event).into() });
+    }
+
+    /// The threads of `pid` are observed.
+    pub(crate) fn observes(&self, pid: Pid) -> bool {
+        pid.0 > 0 && self.observed.contains(&pid)
+    }
+
+    /// Something that `pid` recorded itself was seen, so it is observed.
+    pub(crate) fn observe(&mut self, pid: Pid) {
+        self.observed.insert(pid);
+    }
+
+    /// What `site` is, if the table knows it.
+    pub(crate) fn site(&self, site: SiteId) -> Option<&Site> {
+        self.sites.get(usize::try_from(site.0).ok()?)?.as_ref()
+    }
+
+    /// Newest name of a thread; empty when it was never seen.
+    pub(crate) fn comm(&self, tid: Tid) -> Name {
+        match tid.0 {
+            0 => "idle".into(),
+            _ => self.comms.get(&tid).unwrap_or(&self.empty).clone(),
+        }
+    }
+
+    /// Name of a lock, from the place word of its acquisition; its address when it has none.
+    pub(crate) fn lock_name(&mut self, pid: Pid, lock: i64, word: i64) -> Name {
+        if let Some(name) = self.lock_names.get(&(pid, (word as u64 >> 32) as i32)) {
+            return name.clone();
+        }
+        if self.hex_names.len() >= MAX_HEX_NAMES {
+            self.hex_names.clear();
+        }
+        self.hex_names.entry(lock).or_insert_with(|| format!("{lock:#x}").into()).clone()
+    }
+
+    /// Source place of an acquisition, from its place word; empty when not known.
+    pub(crate) fn place(&self, pid: Pid, word: i64) -> Name {
+        self.places.get(&(pid, word as i32)).unwrap_or(&self.empty).clone()
+    }
+}
+
+/// The kind of a site, from its text in the table `sites`.
+fn kind(text: &str) -> Option<SiteKind> {
+    Some(match text {
+        "event" => SiteKind::Event,
+        "scope_begin" => SiteKind::ScopeBegin,
+        "scope_end" => SiteKind::ScopeEnd,
+        "lock_wait" => SiteKind::LockWait,
+        "lock_acquire" => SiteKind::LockAcquire,
+        "lock_release" => SiteKind::LockRelease,
+        "cond_wait" => SiteKind::CondWait,
+        "cond_wake" => SiteKind::CondWake,
+        "poll_begin" => SiteKind::PollBegin,
+        "poll_gap" => SiteKind::PollGap,
+        "poll_end" => SiteKind::PollEnd,
+        _ => return None,
+    })
+}
+
+/// `lock.rwlock_read_acquire` → `rwlock-read`.
+fn lock_kind(event: &str) -> String {
+    let name = event.rsplit('.').next().unwrap_or(event);
+    let stem = ["_acquire", "_release", "_wait", "_wake"].iter().find_map(|e| name.strip_suffix(e));
+    stem.unwrap_or(name).replace('_', "-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_of_a_lock_is_in_the_events_name() {
+        for (event, expected) in [
+            ("lock.mutex_acquire", "mutex"),
+            ("lock.rwlock_read_acquire", "rwlock-read"),
+            ("lock.rwlock_write_release", "rwlock-write"),
+            ("spin", "spin"),
+        ] {
+            assert_eq!(lock_kind(event), expected);
+        }
+    }
+
+    #[test]
+    fn numbers_of_a_place_word_are_told_apart() {
+        let row = |id, kind: &str, text: &str| NameRow {
+            pid: Pid(1),
+            id,
+            kind: kind.into(),
+            text: text.into(),
+            line: 42,
+            column: 5,
+        };
+        let names = [row(3, "name", "queue"), row(9, "place", "src/a.rs")];
+        let mut context = Context::new(true, &[], &[], &names);
+        let word = ft_user::layout::place_word(9, 3) as i64;
+        assert_eq!(&*context.lock_name(Pid(1), 0x10, word), "queue");
+        assert_eq!(&*context.place(Pid(1), word), "src/a.rs:42");
+        assert_eq!(&*context.lock_name(Pid(2), 0x10, word), "0x10");
+        assert_eq!(&*context.place(Pid(2), word), "");
+    }
+}

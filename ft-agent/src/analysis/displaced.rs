@@ -1,0 +1,214 @@
+//! Who ran while a thread had to wait for a CPU.
+//!
+//! **Goal.** For a thread that is runnable and does not run, name the threads that had its CPU, and for how
+//! long each.
+//!
+//! **Rule.** Every `sched_switch` tells who has a CPU from then on. A waiting thread stands in the queue of
+//! one CPU. When the CPU's occupant changes, and when a waiting thread leaves the queue, what the occupant
+//! had since the thread came is added to the thread's [`Shares`].
+//!
+//! **Situations.**
+//! - *Preempted*: it waits on the CPU that it had to leave.
+//! - *Woken*: it waits on the CPU on which it last ran, until a migration says otherwise.
+//! - *Migrated while it waits*: what it saw so far stays; from now on the other CPU's occupants count.
+//! - *A CPU whose occupant is not known* (no switch seen yet, or records lost): nobody is blamed.
+//! - *The idle task*: an occupant like any other, thread 0; the CPU was free, and the wait is the wake-up itself.
+
+use crate::model::{Cpu, Name, Tid};
+
+/// A thread that had a CPU.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Occupant {
+    pub(crate) tid: Tid,
+    pub(crate) comm: Name,
+}
+
+/// One thread's part of a wait.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Share {
+    pub(crate) who: Occupant,
+    pub(crate) ns: i64,
+}
+
+/// Threads that are told apart in one wait; the time of any further ones is in nobody's share.
+const MAX_SHARES: usize = 16;
+
+/// Who had the CPU during a wait.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Shares(Vec<Share>);
+
+impl Shares {
+    fn add(&mut self, who: &Occupant, ns: i64) {
+        if ns <= 0 {
+            return;
+        }
+        if let Some(share) = self.0.iter_mut().find(|s| s.who.tid == who.tid) {
+            share.ns += ns;
+        } else if self.0.len() < MAX_SHARES {
+            self.0.push(Share { who: who.clone(), ns });
+        }
+    }
+
+    /// Adds what another wait of the same thread saw.
+    pub(crate) fn merge(&mut self, other: &Shares) {
+        other.0.iter().for_each(|s| self.add(&s.who, s.ns));
+    }
+
+    /// Who had the CPU longest; of equals, who had it first.
+    pub(crate) fn longest(&self) -> Option<&Share> {
+        self.0.iter().rev().max_by_key(|s| s.ns)
+    }
+}
+
+#[derive(Debug)]
+struct Waiter {
+    tid: Tid,
+    /// The occupants before are counted.
+    since: i64,
+    shares: Shares,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    occupant: Option<Occupant>,
+    waiters: Vec<Waiter>,
+}
+
+impl Queue {
+    /// Counts the present occupant up to `t` for every waiter.
+    fn settle(&mut self, t: i64) {
+        for w in &mut self.waiters {
+            if let Some(o) = &self.occupant
+                && o.tid != w.tid
+            {
+                w.shares.add(o, t - w.since);
+            }
+            w.since = w.since.max(t);
+        }
+    }
+}
+
+/// CPU numbers at or above this one come from damaged data (`NR_CPUS` of x86-64 is at most 8192,
+/// arch/x86/Kconfig).
+const MAX_CPUS: usize = 8192;
+
+/// All CPUs: who has each, and which observed threads wait for it.
+#[derive(Debug, Default)]
+pub(crate) struct Cpus(Vec<Queue>);
+
+impl Cpus {
+    fn queue(&mut self, cpu: Cpu) -> Option<&mut Queue> {
+        let i = usize::try_from(cpu.0).ok().filter(|&i| i < MAX_CPUS)?;
+        if i >= self.0.len() {
+            self.0.resize_with(i + 1, Queue::default);
+        }
+        self.0.get_mut(i)
+    }
+
+    /// Who has `cpu` now, if that is known.
+    pub(crate) fn occupant(&mut self, cpu: Cpu) -> Option<&Occupant> {
+        self.queue(cpu)?.occupant.as_ref()
+    }
+
+    /// `next` has `cpu` from `t` on.
+    pub(crate) fn switch(&mut self, cpu: Cpu, t: i64, tid: Tid, comm: &Name) {
+        let Some(q) = self.queue(cpu) else { return };
+        if !q.waiters.is_empty() {
+            q.settle(t);
+        }
+        match &mut q.occupant {
+            // Most switches go back and forth between few names: keep the one that is there.
+            Some(o) if o.comm == *comm => o.tid = tid,
+            o => *o = Some(Occupant { tid, comm: comm.clone() }),
+        }
+    }
+
+    /// `tid` waits for `cpu` from `t` on.
+    pub(crate) fn wait(&mut self, tid: Tid, cpu: Cpu, t: i64) {
+        if let Some(q) = self.queue(cpu) {
+            q.waiters.push(Waiter { tid, since: t, shares: Shares::default() });
+        }
+    }
+
+    /// `tid`, which waited for `from`, waits for `to` from `t` on.
+    pub(crate) fn migrate(&mut self, tid: Tid, from: Cpu, to: Cpu, t: i64) {
+        let shares = self.leave(tid, from, t);
+        if let Some(q) = self.queue(to) {
+            q.waiters.push(Waiter { tid, since: t, shares });
+        }
+    }
+
+    /// `tid`, which waited for `cpu`, waits no longer; tells who had its CPUs.
+    pub(crate) fn leave(&mut self, tid: Tid, cpu: Cpu, t: i64) -> Shares {
+        let Some(q) = self.queue(cpu) else { return Shares::default() };
+        let Some(i) = q.waiters.iter().position(|w| w.tid == tid) else { return Shares::default() };
+        q.settle(t);
+        q.waiters.swap_remove(i).shares
+    }
+
+    /// Scheduler records were lost: nobody is known to have any CPU.
+    pub(crate) fn lose(&mut self, t: i64) {
+        for q in &mut self.0 {
+            q.settle(t);
+            q.occupant = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ME: Tid = Tid(7);
+
+    fn check(shares: &Shares, expected: &[(i32, i64)]) {
+        let found: Vec<_> = shares.0.iter().map(|s| (s.who.tid.0, s.ns)).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn each_occupant_has_its_share() {
+        // cpu 0:  me |  A (10..30)  | B (30..35) | A (35..40) | me
+        let mut cpus = Cpus::default();
+        cpus.switch(Cpu(0), 10, Tid(1), &"a".into());
+        cpus.wait(ME, Cpu(0), 10);
+        cpus.switch(Cpu(0), 30, Tid(2), &"b".into());
+        cpus.switch(Cpu(0), 35, Tid(1), &"a".into());
+        let shares = cpus.leave(ME, Cpu(0), 40);
+        check(&shares, &[(1, 25), (2, 5)]);
+        assert_eq!(shares.longest().map(|s| (&*s.who.comm, s.ns)), Some(("a", 25)));
+    }
+
+    #[test]
+    fn the_wait_moves_with_a_migration() {
+        // cpu 0:  A |....wait....| moved
+        // cpu 1:  B              |..wait..|
+        let mut cpus = Cpus::default();
+        cpus.switch(Cpu(0), 0, Tid(1), &"a".into());
+        cpus.switch(Cpu(1), 0, Tid(2), &"b".into());
+        cpus.wait(ME, Cpu(0), 10);
+        cpus.migrate(ME, Cpu(0), Cpu(1), 17);
+        check(&cpus.leave(ME, Cpu(1), 20), &[(1, 7), (2, 3)]);
+    }
+
+    #[test]
+    fn nobody_is_blamed_for_what_is_not_known() {
+        let mut cpus = Cpus::default();
+        cpus.wait(ME, Cpu(0), 10);
+        cpus.switch(Cpu(0), 20, Tid(1), &"a".into());
+        cpus.lose(25);
+        check(&cpus.leave(ME, Cpu(0), 40), &[(1, 5)]);
+        check(&cpus.leave(ME, Cpu(-1), 40), &[]);
+        check(&cpus.leave(ME, Cpu(i32::MAX), 40), &[]);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut cpus = Cpus::default();
+        cpus.wait(ME, Cpu(0), 0);
+        for i in 0..1000 {
+            cpus.switch(Cpu(0), i64::from(i) * 10, Tid(100 + i), &"x".into());
+        }
+        assert_eq!(cpus.leave(ME, Cpu(0), 10_000).0.len(), MAX_SHARES);
+    }
+}

@@ -1,0 +1,272 @@
+//! What a polling thread's gaps consisted of, by the kernel's account.
+//!
+//! **Goal.** A poller reports a gap when it is over: `before`, the last time that it looked at the clock, and
+//! `after`, the next. Say what the kernel saw in between.
+//!
+//! **Rule.** The gap is known only at its end, so the account at `before` must still be there. Each polling
+//! thread therefore keeps a [`History`]: the stretches of its account since its last gap, the newest
+//! [`MAX_STRETCHES`] of them. A gap's parts are the stretches cut to `before .. after`. The poller did
+//! not run in its gap, whatever the scheduler says: time on the CPU outside every recorded interrupt counts
+//! as unexplained (kernel entry and exit, page faults, steal by a hypervisor, SMI).
+//!
+//! The *cause* is the largest recorded part; it is `unexplained` when more than half of the gap is. The
+//! *culprit* is who or what had most of that part.
+//!
+//! **Limits.** A gap of a thread whose polling was not announced, and a gap older than the history, have
+//! no parts and are counted ([`Untold`]).
+
+use std::collections::VecDeque;
+
+use crate::analysis::displaced::{Occupant, Shares};
+use crate::analysis::ledger::{Part, Stretches};
+use crate::model::Name;
+use crate::store::rows::Decomposition;
+use serde::{Deserialize, Serialize};
+
+/// Gaps that the kernel's account cannot explain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Untold {
+    /// The gap begins before the thread's history does.
+    pub before_history: u64,
+    /// Its end lies before its start, or after the event that reports it.
+    pub impossible: u64,
+}
+
+/// Stretches that one polling thread keeps. A 1000 Hz tick with its softirqs makes about 4000 a second,
+/// so this covers at least a second between two gaps, and any longer time in which the thread does not run.
+const MAX_STRETCHES: usize = 4096;
+
+#[derive(Debug)]
+struct Stretch {
+    start: i64,
+    end: i64,
+    part: Part,
+    which: Option<Name>,
+    /// Who ran meanwhile, when it was preempted.
+    shares: Option<Box<Shares>>,
+}
+
+/// The recent account of one polling thread.
+#[derive(Debug)]
+pub(crate) struct History {
+    /// Nothing is known of the time before.
+    start: i64,
+    stretches: VecDeque<Stretch>,
+}
+
+/// What a gap was.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Explanation {
+    pub(crate) parts: Decomposition,
+    pub(crate) cause: &'static str,
+    pub(crate) culprit: Option<Culprit>,
+}
+
+/// Who or what made a gap.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Culprit {
+    Thread(Occupant),
+    Interrupt(Name),
+}
+
+impl History {
+    pub(crate) fn new(now: i64) -> Self {
+        History { start: now, stretches: VecDeque::new() }
+    }
+
+    /// The thread waited for a CPU until now, and `shares` tells who ran.
+    pub(crate) fn displaced(&mut self, shares: &Shares) {
+        if let Some(last) = self.stretches.iter_mut().rev().find(|s| s.part == Part::Preempted) {
+            match &mut last.shares {
+                Some(known) => known.merge(shares),
+                None => last.shares = Some(Box::new(shares.clone())),
+            }
+        }
+    }
+
+    /// Explains the gap `before .. after` and forgets everything up to its end. `None`: the gap begins
+    /// before the history.
+    pub(crate) fn explain(&mut self, before: i64, after: i64) -> Option<Explanation> {
+        let known = before >= self.start;
+        let explanation = known.then(|| self.explanation(before, after));
+        while self.stretches.front().is_some_and(|s| s.end <= after) {
+            self.stretches.pop_front();
+        }
+        self.start = self.start.max(after);
+        explanation
+    }
+
+    fn explanation(&self, before: i64, after: i64) -> Explanation {
+        let mut parts = Decomposition::default();
+        let mut shares = Shares::default();
+        let mut interrupts: Vec<(Part, &Name, i64)> = Vec::new();
+        for s in &self.stretches {
+            let ns = s.end.min(after) - s.start.max(before);
+            if ns <= 0 {
+                continue;
+            }
+            *s.part.of(&mut parts) += ns;
+            if let Some(who) = &s.shares {
+                shares.merge(who);
+            }
+            if let Some(which) = &s.which {
+                match interrupts.iter_mut().find(|(p, n, _)| *p == s.part && *n == which) {
+                    Some((_, _, sum)) => *sum += ns,
+                    None => interrupts.push((s.part, which, ns)),
+                }
+            }
+        }
+        // What is left over is covered by no stretch: nothing was recorded for it.
+        parts.unexplained_ns =
+            (after - before) - (parts.total_ns() - parts.unexplained_ns - parts.running_ns);
+        parts.running_ns = 0;
+
+        let (cause, part) = largest(&parts, after - before);
+        let culprit = match part {
+            Part::Preempted => shares.longest().map(|s| Culprit::Thread(s.who.clone())),
+            _ => interrupts
+                .iter()
+                .filter(|(p, _, _)| *p == part)
+                .max_by_key(|(_, _, ns)| *ns)
+                .map(|(_, name, _)| Culprit::Interrupt((*name).clone())),
+        };
+        Explanation { parts, cause, culprit }
+    }
+}
+
+fn largest(parts: &Decomposition, dur: i64) -> (&'static str, Part) {
+    let recorded = [
+        ("switched-out", Part::Preempted, parts.preempted_ns),
+        ("blocked", Part::Blocked, parts.blocked_ns),
+        ("hardirq", Part::Hardirq, parts.hardirq_ns),
+        ("softirq", Part::Softirq, parts.softirq_ns),
+        ("vector", Part::Vector, parts.vector_ns),
+    ];
+    let (name, part, ns) =
+        recorded.into_iter().rev().max_by_key(|r| r.2).unwrap_or(("", Part::Unexplained, 0));
+    if ns == 0 || 2 * parts.unexplained_ns > dur {
+        return ("unexplained", Part::Unexplained);
+    }
+    (name, part)
+}
+
+impl Stretches for History {
+    fn stretch(&mut self, start: i64, end: i64, part: Part, which: Option<&Name>) {
+        match self.stretches.back_mut() {
+            Some(last)
+                if last.end == start && last.part == part && last.which.as_ref() == which =>
+            {
+                last.end = end;
+                return;
+            }
+            _ => {}
+        }
+        if self.stretches.len() == MAX_STRETCHES
+            && let Some(oldest) = self.stretches.pop_front()
+        {
+            self.start = oldest.end;
+        }
+        self.stretches.push_back(Stretch { start, end, part, which: which.cloned(), shares: None });
+    }
+}
+
+impl Stretches for Option<Box<History>> {
+    fn stretch(&mut self, start: i64, end: i64, part: Part, which: Option<&Name>) {
+        if let Some(history) = self {
+            history.stretch(start, end, part, which);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A history drawn as text, 10 ns a character: `=` running, `r` preempted, `b` blocked, `h` `s` `v`
+    /// interrupts, `?` unexplained; `.` is a moment that no stretch covers. `from` and `to` in characters.
+    fn check(drawn: &str, from: i64, to: i64, expected: Option<(&str, Option<&str>, i64)>) {
+        let mut history = History::new(0);
+        for (c, i) in drawn.chars().zip(0..) {
+            let (part, which): (_, Option<Name>) = match c {
+                '=' => (Part::Running, None),
+                'r' => (Part::Preempted, None),
+                'b' => (Part::Blocked, None),
+                'h' => (Part::Hardirq, Some("nic".into())),
+                's' => (Part::Softirq, Some("NET_RX".into())),
+                'v' => (Part::Vector, Some("local_timer".into())),
+                '?' => (Part::Unexplained, None),
+                _ => continue,
+            };
+            history.stretch(i * 10, i * 10 + 10, part, which.as_ref());
+        }
+        let found = history.explain(from * 10, to * 10);
+        if let Some(e) = &found {
+            assert_eq!(e.parts.total_ns(), (to - from) * 10, "{drawn}");
+            assert_eq!(e.parts.running_ns, 0);
+        }
+        let found = found.as_ref().map(|e| {
+            let culprit = match &e.culprit {
+                Some(Culprit::Interrupt(name)) => Some(&**name),
+                _ => None,
+            };
+            (e.cause, culprit, e.parts.unexplained_ns)
+        });
+        assert_eq!(found, expected, "{drawn}");
+    }
+
+    #[test]
+    fn the_largest_recorded_part_is_the_cause() {
+        check("===vvvs====", 2, 8, Some(("vector", Some("local_timer"), 20)));
+        check("===vsss====", 2, 8, Some(("softirq", Some("NET_RX"), 20)));
+        check("===hhhh====", 3, 7, Some(("hardirq", Some("nic"), 0)));
+        check("===bbbbbb==", 2, 9, Some(("blocked", None, 10)));
+        check("==hrrrrrh==", 2, 9, Some(("switched-out", None, 0)));
+    }
+
+    #[test]
+    fn what_no_record_covers_is_unexplained() {
+        check("===========", 2, 8, Some(("unexplained", None, 60)));
+        check("===v=======", 2, 8, Some(("unexplained", None, 50)));
+        check("===???vv===", 3, 8, Some(("unexplained", None, 30)));
+        check("===....vv==", 3, 9, Some(("unexplained", None, 40)));
+    }
+
+    #[test]
+    fn only_the_part_inside_counts() {
+        check("hhhhhhrrrhh", 5, 8, Some(("switched-out", None, 0)));
+    }
+
+    #[test]
+    fn who_ran_is_named() {
+        let mut history = History::new(0);
+        history.stretch(0, 100, Part::Preempted, None);
+        let mut cpus = crate::analysis::displaced::Cpus::default();
+        let (me, cpu) = (crate::model::Tid(1), crate::model::Cpu(0));
+        cpus.switch(cpu, 0, crate::model::Tid(9), &"hog".into());
+        cpus.wait(me, cpu, 0);
+        history.displaced(&cpus.leave(me, cpu, 100));
+        let e = history.explain(0, 100).expect("the history covers it");
+        assert!(matches!(e.culprit, Some(Culprit::Thread(o)) if &*o.comm == "hog" && o.tid.0 == 9));
+    }
+
+    #[test]
+    fn a_gap_before_the_history_has_no_explanation() {
+        let mut history = History::new(50);
+        history.stretch(50, 100, Part::Running, None);
+        assert_eq!(history.explain(40, 60), None);
+        assert!(history.explain(60, 80).is_some());
+    }
+
+    #[test]
+    fn the_history_is_bounded_and_says_so() {
+        let mut history = History::new(0);
+        for i in 0..2 * MAX_STRETCHES as i64 {
+            let part = if i % 2 == 0 { Part::Running } else { Part::Vector };
+            history.stretch(i, i + 1, part, None);
+        }
+        assert_eq!(history.stretches.len(), MAX_STRETCHES);
+        let oldest = MAX_STRETCHES as i64;
+        assert_eq!(history.explain(oldest - 1, oldest + 5), None);
+    }
+}

@@ -1,0 +1,302 @@
+//! Which locks a thread holds, how deep, and for how long (Feather-Trace, section 3).
+//!
+//! **Goal.** One row for each hold of a lock whose acquisition and release were both recorded.
+//!
+//! **Rule.** Per thread, a list of what it holds. An acquisition appends; its *depth* is the number of locks
+//! on the list at that moment (paper, section 3: a request has depth *n* if *n* locks are already held). A
+//! release takes the newest entry of its lock, wherever it stands, so locks need not be released in
+//! reverse order. The critical section runs from the acquisition to the release; the wait does not belong
+//! to it. Depth counts the holds that were recorded: a lock taken before the recording began is not in it.
+//!
+//! **Situations that give no row** are counted by reason, [`Incomplete`] (paper, section 3.2).
+//! - *Released, never acquired*: acquired before the recording or during a loss.
+//! - *Acquired, never released*: still held when the thread or the recording ended.
+//! - *Records of this thread were lost*: what it held then may have been released meanwhile; forgotten.
+//! - *Acquired again by its holder*: only a shared lock can be, so the release of the older hold is missing
+//!   (its trigger was off, or the program jumped over it).
+//!
+//! **A condition wait** releases its lock and acquires it again: two holds, both marked. The time between
+//! is a wait for the condition, not for the lock, and counts as no lock's wait.
+
+use crate::analysis::displaced::Shares;
+use crate::model::{Name, SiteId};
+use crate::store::rows::Decomposition;
+use serde::{Deserialize, Serialize};
+
+/// Holds and waits that were recorded in part, by reason. They are in no statistic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Incomplete {
+    /// Released, but the acquisition was not recorded.
+    pub release_only: u64,
+    /// Acquired, but the thread or the recording ended before a release.
+    pub never_released: u64,
+    /// Held when records of the thread were lost.
+    pub held_at_loss: u64,
+    /// Acquired a second time without a release in between.
+    pub acquired_again: u64,
+    /// One of more than 256 locks held by one thread.
+    pub too_many: u64,
+    /// Waited for, but the acquisition was not recorded.
+    pub wait_only: u64,
+}
+
+impl Incomplete {
+    /// Holds that are in no statistic (waits are not holds).
+    pub fn holds(&self) -> u64 {
+        self.release_only
+            + self.never_released
+            + self.held_at_loss
+            + self.acquired_again
+            + self.too_many
+    }
+}
+
+/// Locks that one thread can hold at a time; more comes from damaged data or releases that never record.
+const MAX_HELD: usize = 256;
+
+/// A hold that goes on.
+#[derive(Clone, Debug)]
+pub(crate) struct Hold {
+    pub(crate) ts: i64,
+    pub(crate) lock: i64,
+    /// [`ft_user::layout::place_word`] of the acquisition.
+    pub(crate) word: i64,
+    pub(crate) site: SiteId,
+    pub(crate) kind: Name,
+    pub(crate) depth: i32,
+    pub(crate) wait_ns: i64,
+    pub(crate) condition: bool,
+    /// The thread's account at the acquisition.
+    pub(crate) account: Decomposition,
+    /// Who ran while the holder was preempted.
+    pub(crate) shares: Shares,
+}
+
+/// An acquisition, as recorded.
+#[derive(Clone, Debug)]
+pub(crate) struct Acquisition {
+    pub(crate) ts: i64,
+    pub(crate) lock: i64,
+    pub(crate) word: i64,
+    pub(crate) site: SiteId,
+    pub(crate) kind: Name,
+    pub(crate) account: Decomposition,
+}
+
+/// What one thread holds and waits for.
+#[derive(Debug, Default)]
+pub(crate) struct Holder {
+    held: Vec<Hold>,
+    /// Lock that it waits for, and since when.
+    wait: Option<(i64, i64)>,
+    /// Lock that its condition wait released, and the kind of that hold.
+    parked: Option<(i64, Name)>,
+}
+
+impl Holder {
+    /// The thread found `lock` taken and begins to wait.
+    pub(crate) fn wait(&mut self, lock: i64, ts: i64, bad: &mut Incomplete) {
+        if self.wait.replace((lock, ts)).is_some() {
+            bad.wait_only += 1;
+        }
+    }
+
+    /// The thread has a lock.
+    pub(crate) fn acquire(&mut self, a: Acquisition, bad: &mut Incomplete) {
+        let wait_ns = match self.wait.take() {
+            Some((lock, since)) if lock == a.lock => a.ts - since,
+            Some(_) => {
+                bad.wait_only += 1;
+                0
+            }
+            None => 0,
+        };
+        self.hold(a, wait_ns, false, bad);
+    }
+
+    /// The thread has the lock of its condition wait again.
+    pub(crate) fn wake(&mut self, mut a: Acquisition, bad: &mut Incomplete) {
+        if let Some((lock, kind)) = self.parked.take()
+            && lock == a.lock
+        {
+            a.kind = kind;
+        }
+        self.hold(a, 0, true, bad);
+    }
+
+    fn hold(&mut self, a: Acquisition, wait_ns: i64, condition: bool, bad: &mut Incomplete) {
+        if !a.kind.ends_with("-read")
+            && let Some(i) = self.held.iter().rposition(|h| h.lock == a.lock)
+        {
+            self.held.remove(i);
+            bad.acquired_again += 1;
+        }
+        if self.held.len() == MAX_HELD {
+            self.held.remove(0);
+            bad.too_many += 1;
+        }
+        self.held.push(Hold {
+            ts: a.ts,
+            lock: a.lock,
+            word: a.word,
+            site: a.site,
+            kind: a.kind,
+            depth: self.held.len() as i32,
+            wait_ns,
+            condition,
+            account: a.account,
+            shares: Shares::default(),
+        });
+    }
+
+    /// The lock that was acquired last of those that are held.
+    pub(crate) fn newest(&self) -> Option<i64> {
+        self.held.last().map(|h| h.lock)
+    }
+
+    /// The thread gives a lock back; the hold that this ends.
+    pub(crate) fn release(&mut self, lock: i64, bad: &mut Incomplete) -> Option<Hold> {
+        let Some(i) = self.held.iter().rposition(|h| h.lock == lock) else {
+            bad.release_only += 1;
+            return None;
+        };
+        Some(self.held.remove(i))
+    }
+
+    /// The thread gives a lock back to wait for a condition; the hold that this ends.
+    pub(crate) fn park(&mut self, lock: i64, bad: &mut Incomplete) -> Option<Hold> {
+        let mut hold = self.release(lock, bad)?;
+        hold.condition = true;
+        self.parked = Some((lock, hold.kind.clone()));
+        Some(hold)
+    }
+
+    /// The thread was off the CPU and runnable; `shares` tells who ran instead.
+    pub(crate) fn displaced(&mut self, shares: &Shares) {
+        self.held.iter_mut().for_each(|h| h.shares.merge(shares));
+    }
+
+    /// Records of the thread were lost: nothing is known of what it holds.
+    pub(crate) fn lose(&mut self, bad: &mut Incomplete) {
+        bad.held_at_loss += self.held.len() as u64;
+        bad.wait_only += u64::from(self.wait.is_some());
+        *self = Holder::default();
+    }
+
+    /// The thread, or the recording, has ended.
+    pub(crate) fn end(&mut self, bad: &mut Incomplete) {
+        bad.never_released += self.held.len() as u64;
+        bad.wait_only += u64::from(self.wait.is_some());
+        *self = Holder::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn acquisition(ts: i64, lock: i64, kind: &str) -> Acquisition {
+        Acquisition {
+            ts,
+            lock,
+            word: 0,
+            site: SiteId(0),
+            kind: kind.into(),
+            account: Decomposition::default(),
+        }
+    }
+
+    /// Runs a script of one thread, one word a step, at times 1, 2, 3, …: `wA` waits for A, `+A` acquires
+    /// it, `rA` acquires a read lock, `-A` releases, `cA` begins a condition wait, `kA` has its lock again,
+    /// `!` loses records. Expects a word per finished hold: lock, depth, begin-end, `w` and the wait when
+    /// there was one, `c` for a condition.
+    fn check(script: &str, expected: &str, incomplete: Incomplete) {
+        let (mut holder, mut bad, mut rows) =
+            (Holder::default(), Incomplete::default(), Vec::new());
+        for (step, ts) in script.split_whitespace().zip(1..) {
+            let (what, lock) = step.split_at(1);
+            let lock = lock.bytes().next().map_or(0, i64::from);
+            let ended = match what {
+                "w" => {
+                    holder.wait(lock, ts, &mut bad);
+                    None
+                }
+                "+" | "r" => {
+                    let kind = if what == "r" { "rwlock-read" } else { "mutex" };
+                    holder.acquire(acquisition(ts, lock, kind), &mut bad);
+                    None
+                }
+                "k" => {
+                    holder.wake(acquisition(ts, lock, "mutex"), &mut bad);
+                    None
+                }
+                "-" => holder.release(lock, &mut bad),
+                "c" => holder.park(lock, &mut bad),
+                _ => {
+                    holder.lose(&mut bad);
+                    None
+                }
+            };
+            rows.extend(ended.map(|h| {
+                let wait = if h.wait_ns > 0 { format!("w{}", h.wait_ns) } else { String::new() };
+                let condition = if h.condition { "c" } else { "" };
+                let name = h.lock as u8 as char;
+                format!("{name}{}:{}-{ts}{wait}{condition}", h.depth, h.ts)
+            }));
+        }
+        holder.end(&mut bad);
+        assert_eq!(rows.join(" "), expected, "{script}");
+        assert_eq!(bad, incomplete, "{script}");
+    }
+
+    #[test]
+    fn depth_counts_what_is_held_already() {
+        check(
+            "+A +B +C +D -D -C -B -A +A -A",
+            "D3:4-5 C2:3-6 B1:2-7 A0:1-8 A0:9-10",
+            Incomplete::default(),
+        );
+    }
+
+    #[test]
+    fn release_order_is_free() {
+        check("+A +B -A +C -B -C", "A0:1-3 B1:2-5 C1:4-6", Incomplete::default());
+    }
+
+    #[test]
+    fn the_wait_is_not_part_of_the_hold() {
+        check("wA +A -A +A -A", "A0:2-3w1 A0:4-5", Incomplete::default());
+    }
+
+    #[test]
+    fn a_condition_wait_makes_two_holds() {
+        check("+A cA kA -A", "A0:1-2c A0:3-4c", Incomplete::default());
+    }
+
+    #[test]
+    fn read_locks_recurse_and_others_do_not() {
+        check("rA rA -A -A", "A1:2-3 A0:1-4", Incomplete::default());
+        let again = Incomplete { acquired_again: 1, ..Default::default() };
+        check("+A +A -A", "A0:2-3", again);
+    }
+
+    #[test]
+    fn partial_sequences_are_counted_by_reason() {
+        check("-A", "", Incomplete { release_only: 1, ..Default::default() });
+        check("+A", "", Incomplete { never_released: 1, ..Default::default() });
+        check("wA +B -B", "B0:2-3", Incomplete { wait_only: 1, ..Default::default() });
+        let lost = Incomplete { held_at_loss: 2, release_only: 1, ..Default::default() };
+        check("+A +B ! -B +A -A", "A0:5-6", lost);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let (mut holder, mut bad) = (Holder::default(), Incomplete::default());
+        for lock in 0..1000 {
+            holder.acquire(acquisition(lock, lock, "mutex"), &mut bad);
+        }
+        assert_eq!(holder.held.len(), MAX_HELD);
+        assert_eq!(bad.too_many, 1000 - MAX_HELD as u64);
+    }
+}

@@ -1,0 +1,158 @@
+//! Which intervals were touched by loss.
+//!
+//! **Rule.** An interval is touched when a loss that may concern it overlaps it. Intervals are judged when they
+//! end and losses arrive by their start, so of every loss that has arrived only its end matters: the
+//! latest end per thread, per process, and of the kernel stream. No list of losses is kept.
+
+use std::collections::HashMap;
+
+use crate::model::{Pid, Tid};
+use crate::store::rows::LossRow;
+
+/// What a loss leaves unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hides {
+    /// The state of every thread, and interrupts: scheduler records, or nobody knows which.
+    Scheduling,
+    /// Interrupts only.
+    Interrupts,
+    /// Events of one thread.
+    Thread(Tid),
+    /// Events of any thread of one process.
+    Process(Pid),
+    /// Everything: the agent itself lost it.
+    Everything,
+    /// Nothing that these analyses use.
+    Nothing,
+}
+
+/// What the loss hides. An origin or a program that is not known hides all that it could.
+pub(crate) fn hides(loss: &LossRow) -> Hides {
+    match &*loss.origin {
+        "kernel" => match &*loss.what {
+            "irq_handler_exit"
+            | "softirq_exit"
+            | "local_timer_exit"
+            | "reschedule_exit"
+            | "call_function_exit"
+            | "call_function_single_exit"
+            | "irq_work_exit" => Hides::Interrupts,
+            "sched_process_fork" | "sched_process_exec" | "sched_process_exit" | "task_rename"
+            | "contention_end" | "sys_exit" | "page_fault_user" => Hides::Nothing,
+            _ => Hides::Scheduling,
+        },
+        "ring" | "shared-ring" if loss.tid.0 >= 0 => Hides::Thread(loss.tid),
+        "ring" | "shared-ring" if loss.pid.0 >= 0 => Hides::Process(loss.pid),
+        "directory" => Hides::Nothing,
+        _ => Hides::Everything,
+    }
+}
+
+/// The latest ends of the losses so far.
+#[derive(Debug, Default)]
+pub(crate) struct Losses {
+    threads: HashMap<Tid, i64>,
+    processes: HashMap<Pid, i64>,
+    kernel: Option<i64>,
+    everything: Option<i64>,
+    /// How many losses of each origin's records there were.
+    pub(crate) user_records: u64,
+    pub(crate) kernel_records: u64,
+}
+
+impl Losses {
+    /// Counts a loss.
+    pub(crate) fn add(&mut self, loss: &LossRow) -> Hides {
+        let end = loss.ts.0.saturating_add(loss.dur.max(0));
+        let count = u64::try_from(loss.count).unwrap_or(0);
+        match &*loss.origin {
+            "kernel" => self.kernel_records += count,
+            _ => self.user_records += count,
+        }
+        let hides = hides(loss);
+        let latest = match hides {
+            Hides::Scheduling | Hides::Interrupts => self.kernel.get_or_insert(end),
+            Hides::Thread(tid) => self.threads.entry(tid).or_insert(end),
+            Hides::Process(pid) => self.processes.entry(pid).or_insert(end),
+            Hides::Everything => self.everything.get_or_insert(end),
+            Hides::Nothing => return hides,
+        };
+        *latest = end.max(*latest);
+        hides
+    }
+
+    /// Whether a loss of kernel records reaches past `since`.
+    pub(crate) fn kernel_since(&self, since: i64) -> bool {
+        [self.kernel, self.everything].into_iter().flatten().any(|end| end >= since)
+    }
+
+    /// Whether any loss that concerns the thread reaches past `since`.
+    pub(crate) fn any_since(&self, pid: Pid, tid: Tid, since: i64) -> bool {
+        let own = [self.threads.get(&tid), self.processes.get(&pid)];
+        self.kernel_since(since) || own.into_iter().flatten().any(|&end| end >= since)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Cpu, Nanos};
+
+    fn loss(origin: &str, what: &str, pid: i32, tid: i32, ts: i64, dur: i64) -> LossRow {
+        LossRow {
+            ts: Nanos(ts),
+            dur,
+            origin: origin.into(),
+            what: what.into(),
+            cpu: Cpu(0),
+            pid: Pid(pid),
+            tid: Tid(tid),
+            count: 1,
+        }
+    }
+
+    #[test]
+    fn a_loss_hides_what_it_may_concern() {
+        for (origin, what, tid, pid, expected) in [
+            ("kernel", "sched_switch", -1, -1, Hides::Scheduling),
+            ("kernel", "what is this", -1, -1, Hides::Scheduling),
+            ("kernel", "softirq_exit", -1, -1, Hides::Interrupts),
+            ("kernel", "sys_exit", -1, -1, Hides::Nothing),
+            ("ring", "", 5, 4, Hides::Thread(Tid(5))),
+            ("shared-ring", "", -1, 4, Hides::Process(Pid(4))),
+            ("directory", "", -1, 4, Hides::Nothing),
+            ("agent", "disk full", -1, -1, Hides::Everything),
+        ] {
+            assert_eq!(hides(&loss(origin, what, pid, tid, 0, 0)), expected, "{origin} {what}");
+        }
+    }
+
+    #[test]
+    fn every_program_of_the_kernel_side_is_known() {
+        for name in ft_ebpf::program::NAMES.into_iter().filter(|n| !n.is_empty()) {
+            let scheduling = hides(&loss("kernel", name, -1, -1, 0, 0)) == Hides::Scheduling;
+            let expected = name.starts_with("sched_sw")
+                || name.starts_with("sched_wak")
+                || name.starts_with("sched_migrate");
+            assert_eq!(scheduling, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_loss_touches_what_it_overlaps() {
+        //          10      20      30
+        // loss      |-------|
+        // touched     |--------|            since 15
+        // not                   |----|      since 25
+        let mut losses = Losses::default();
+        losses.add(&loss("ring", "", 4, 5, 10, 10));
+        assert!(losses.any_since(Pid(4), Tid(5), 15));
+        assert!(losses.any_since(Pid(4), Tid(5), 20));
+        assert!(!losses.any_since(Pid(4), Tid(5), 25));
+        assert!(!losses.any_since(Pid(4), Tid(6), 15), "another thread's ring");
+        assert!(!losses.kernel_since(15));
+        losses.add(&loss("kernel", "sched_switch", -1, -1, 12, 50));
+        assert!(losses.any_since(Pid(4), Tid(6), 25) && losses.kernel_since(62));
+        assert!(!losses.kernel_since(63));
+    }
+}

@@ -1,0 +1,46 @@
+//! What the analyses saw and could not use: the coverage that stands beside every figure.
+
+use serde::{Deserialize, Serialize};
+
+use crate::analysis::dispatch::Races;
+use crate::analysis::gaps::Untold;
+use crate::analysis::locks::Incomplete;
+
+/// Version of the tables that the analyses write and of this file.
+pub const VERSION: u32 = 1;
+
+/// Counts of one run of the analyses; `DIR/analysis.json`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tally {
+    /// [`VERSION`].
+    pub version: u32,
+    /// Scheduler records were there, so intervals are decomposed.
+    pub kernel: bool,
+    /// Events that were read.
+    pub events: u64,
+    /// Events that came earlier than the event before them; not analysed.
+    pub disordered: u64,
+    /// Holds with a row.
+    pub holds: u64,
+    /// Holds and waits without one.
+    pub incomplete: Incomplete,
+    /// Holds released in another order than the reverse of their acquisition.
+    pub out_of_order_releases: u64,
+    /// Wake-ups with a row.
+    pub dispatches: u64,
+    /// Wake-ups without one.
+    pub races: Races,
+    /// Gaps with a row.
+    pub gaps: u64,
+    /// Gaps without the kernel's account.
+    pub untold: Untold,
+    /// Threads that polled.
+    pub pollers: u64,
+    /// Interrupt rows of threads that the scheduler said were off the CPU; not counted anywhere.
+    pub interrupts_off_cpu: u64,
+    /// User events that were lost.
+    pub lost_user_events: u64,
+    /// Kernel records that were lost.
+    pub lost_kernel_records: u64,
+}

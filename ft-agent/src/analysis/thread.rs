@@ -1,0 +1,168 @@
+//! One observed thread: its account and the machines that ask it, and the rows that they give.
+
+use crate::analysis::dispatch::{Dispatcher, Wake};
+use crate::analysis::displaced::{Cpus, Shares};
+use crate::analysis::gaps::{Culprit, Explanation, History};
+use crate::analysis::infer::Seen;
+use crate::analysis::ledger::{Account, difference};
+use crate::analysis::locks::{Hold, Holder};
+use crate::model::{Cpu, Name, Nanos, Pid, Tid};
+use crate::store::rows::{CriticalSection, DispatchLatency, Gap};
+
+/// All that is known of one thread.
+#[derive(Debug)]
+pub(super) struct Thread {
+    pub(super) tid: Tid,
+    pub(super) pid: Pid,
+    pub(super) comm: Name,
+    pub(super) account: Account,
+    /// CPU in whose queue it stands.
+    pub(super) waits_on: Option<Cpu>,
+    pub(super) locks: Holder,
+    pub(super) dispatch: Dispatcher,
+    /// Kept for polling threads.
+    pub(super) history: Option<Box<History>>,
+    polled: bool,
+}
+
+impl Thread {
+    /// A thread that is seen for the first time at `now`, while records up to the given times may be missing.
+    pub(super) fn new(
+        tid: Tid,
+        pid: Pid,
+        comm: Name,
+        now: i64,
+        dark_until: i64,
+        blind_until: i64,
+    ) -> Self {
+        let mut account = Account::new(now);
+        account.lose_state(dark_until);
+        account.lose_interrupts(blind_until);
+        Thread {
+            tid,
+            pid,
+            comm,
+            account,
+            waits_on: None,
+            locks: Holder::default(),
+            dispatch: Dispatcher::default(),
+            history: None,
+            polled: false,
+        }
+    }
+
+    /// Brings the account to `now`.
+    pub(super) fn advance(&mut self, now: i64) {
+        self.account.advance(now, &mut self.history);
+    }
+
+    /// Takes the thread out of the queue in which it stands; who ran while it stood there.
+    pub(super) fn leave_queue(&mut self, cpus: &mut Cpus, now: i64) -> Shares {
+        self.waits_on.take().map_or_else(Shares::default, |cpu| cpus.leave(self.tid, cpu, now))
+    }
+
+    /// Starts to keep a history. Returns whether this is a poller not seen before.
+    pub(super) fn begin_polling(&mut self, now: i64, kernel: bool) -> bool {
+        if kernel && self.history.is_none() {
+            self.history = Some(Box::new(History::new(now)));
+        }
+        !std::mem::replace(&mut self.polled, true)
+    }
+
+    /// The row of a hold that ends at `end`.
+    pub(super) fn hold_row(
+        &self,
+        hold: Hold,
+        end: i64,
+        kernel: bool,
+        lock_name: Name,
+        place: Name,
+        touched: bool,
+    ) -> CriticalSection {
+        let parts = kernel.then(|| difference(&self.account.total(), &hold.account));
+        let preempted = parts.is_some_and(|p| p.preempted_ns > 0);
+        let preemptor = hold.shares.longest().filter(|_| preempted);
+        CriticalSection {
+            ts: Nanos(hold.ts),
+            dur: end - hold.ts,
+            pid: self.pid,
+            tid: self.tid,
+            lock: hold.lock,
+            lock_name,
+            kind: hold.kind,
+            site: hold.site,
+            place,
+            depth: hold.depth,
+            wait_ns: hold.wait_ns,
+            condition: hold.condition,
+            parts,
+            preemptor_tid: preemptor.map(|s| s.who.tid.0),
+            preemptor_comm: preemptor.map(|s| s.who.comm.clone()),
+            preemptor_ns: preemptor.map(|s| s.ns),
+            mark: mark(touched),
+        }
+    }
+
+    /// The row of a wake-up that ends with the dispatch at `end`.
+    pub(super) fn dispatch_row(
+        &self,
+        wake: Wake,
+        shares: &Shares,
+        cpu: Cpu,
+        end: i64,
+        touched: bool,
+    ) -> DispatchLatency {
+        let longest = shares.longest();
+        DispatchLatency {
+            ts: Nanos(wake.ts),
+            dur: end - wake.ts,
+            pid: self.pid,
+            tid: self.tid,
+            comm: self.comm.clone(),
+            cpu,
+            prio: wake.prio,
+            waker_tid: wake.waker_tid,
+            waker_comm: wake.waker_comm,
+            running_tid: longest.map(|s| s.who.tid.0),
+            running_comm: longest.map(|s| s.who.comm.clone()),
+            running_ns: longest.map(|s| s.ns),
+            migrated: wake.migrated,
+            mark: mark(touched),
+        }
+    }
+
+    /// The row of a gap.
+    pub(super) fn gap_row(
+        &self,
+        seen: Seen,
+        explanation: Option<Explanation>,
+        inferred: &str,
+        touched: bool,
+    ) -> Gap {
+        let culprit = explanation.as_ref().and_then(|e| e.culprit.as_ref());
+        Gap {
+            ts: Nanos(seen.before),
+            dur: seen.after - seen.before,
+            pid: self.pid,
+            tid: self.tid,
+            comm: self.comm.clone(),
+            cpu: seen.cpu,
+            cause: explanation.as_ref().map(|e| e.cause.into()),
+            culprit: culprit.map(|c| match c {
+                Culprit::Thread(o) => o.comm.clone(),
+                Culprit::Interrupt(name) => name.clone(),
+            }),
+            culprit_tid: culprit.and_then(|c| match c {
+                Culprit::Thread(o) => Some(o.tid.0),
+                Culprit::Interrupt(_) => None,
+            }),
+            parts: explanation.as_ref().map(|e| e.parts),
+            inferred: inferred.into(),
+            mark: mark(touched),
+        }
+    }
+}
+
+fn mark(touched: bool) -> Name {
+    if touched { "touched-by-loss".into() } else { "exact".into() }
+}

@@ -1,0 +1,194 @@
+//! Traces written as text, for tests of the whole machine: one event a line.
+//!
+//! Threads are letters: lower case belong to the observed process 1, upper case to process 9, which is not
+//! observed, `.` is idle. Locks are names. Times are ns.
+//!
+//! ```text
+//! 10 0 .>a S          on CPU 0, from idle to a; state of the one that leaves
+//! 10 wake X a 0       X wakes a, which last ran on CPU 0
+//! 10 move a 0 1       a is moved from CPU 0 to 1
+//! 10 irq a soft 5     a softirq of 5 ns strikes a; also hard, vector
+//! 10 lose sched 5     scheduler records are lost up to 15; also irq; and ring, with a thread
+//! 10 wait a L         a waits for lock L; also acquire, read (shared), release, park, unpark
+//! 10 poll a 0         a begins to poll, on CPU 0
+//! 30 gap a 0 12 28    a reports the gap 12..28
+//! 10 exit a           a ends
+//! ```
+
+use crate::analysis::{Analysis, Context, Rows, Tally};
+use crate::event::{Event, LeanUserEvent};
+use crate::model::{Cpu, Name, Nanos, Pid, SiteId, Tid};
+use crate::store::rows::{
+    Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, SiteRow, TaskEvent, ThreadRow,
+};
+
+const SITES: [(&str, &str, &str); 9] = [
+    ("wait", "lock_wait", "lock.mutex_wait"),
+    ("acquire", "lock_acquire", "lock.mutex_acquire"),
+    ("read", "lock_acquire", "lock.rwlock_read_acquire"),
+    ("release", "lock_release", "lock.mutex_release"),
+    ("park", "cond_wait", "lock.cond_wait"),
+    ("unpark", "cond_wake", "lock.cond_wake"),
+    ("poll", "poll_begin", "gap.begin"),
+    ("gap", "poll_gap", "gap.gap"),
+    ("end", "poll_end", "gap.end"),
+];
+
+fn tid(name: &str) -> Tid {
+    match name {
+        "." => Tid(0),
+        _ => Tid(i32::from(name.as_bytes()[0])),
+    }
+}
+
+fn pid(name: &str) -> Pid {
+    match name.as_bytes()[0] {
+        b'.' => Pid(0),
+        c if c.is_ascii_lowercase() => Pid(1),
+        _ => Pid(9),
+    }
+}
+
+fn number(text: &str) -> i64 {
+    text.parse().unwrap_or_else(|_| panic!("'{text}' is not a number"))
+}
+
+fn parse(line: &str) -> Event {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let (ts, what, rest) = (Nanos(number(words[0])), words[1], &words[2..]);
+    let cpu = |text: &str| Cpu(number(text) as i32);
+    let name = |text: &str| -> Name { text.into() };
+    if let Ok(on) = what.parse() {
+        let (prev, next) = rest[0].split_once('>').expect("prev>next");
+        return Event::Switch(SchedSwitch {
+            ts,
+            cpu: Cpu(on),
+            prev_tid: tid(prev),
+            prev_pid: pid(prev),
+            prev_comm: name(prev),
+            prev_prio: 120,
+            prev_state: name(rest[1]),
+            next_tid: tid(next),
+            next_pid: pid(next),
+            next_comm: name(next),
+            next_prio: 120,
+        });
+    }
+    match what {
+        "wake" => Event::Waking(SchedWaking {
+            ts,
+            cpu: Cpu(7),
+            waker_tid: tid(rest[0]),
+            tid: tid(rest[1]),
+            pid: pid(rest[1]),
+            prio: 120,
+            target_cpu: cpu(rest[2]),
+            is_new: false,
+        }),
+        "move" => Event::Migrate(SchedMigrate {
+            ts,
+            cpu: cpu(rest[1]),
+            tid: tid(rest[0]),
+            pid: pid(rest[0]),
+            from_cpu: cpu(rest[1]),
+            to_cpu: cpu(rest[2]),
+        }),
+        "irq" => Event::Irq(Irq {
+            ts,
+            dur: number(rest[2]),
+            cpu: Cpu(0),
+            kind: name(rest[1]),
+            number: 1,
+            name: name(&format!("{}-name", rest[1])),
+            tid: tid(rest[0]),
+            pid: pid(rest[0]),
+        }),
+        "lose" => {
+            let (origin, what, thread) = match rest[0] {
+                "sched" => ("kernel", "sched_switch", None),
+                "irq" => ("kernel", "softirq_exit", None),
+                _ => ("ring", "full", Some(rest[2])),
+            };
+            Event::Loss(LossRow {
+                ts,
+                dur: number(rest[1]),
+                origin: name(origin),
+                what: name(what),
+                cpu: Cpu(-1),
+                pid: thread.map_or(Pid(-1), pid),
+                tid: thread.map_or(Tid(-1), tid),
+                count: 3,
+            })
+        }
+        "exit" => Event::Task(TaskEvent {
+            ts,
+            cpu: Cpu(0),
+            kind: name("exit"),
+            tid: tid(rest[0]),
+            pid: pid(rest[0]),
+            comm: name(rest[0]),
+            parent_pid: None,
+        }),
+        _ => {
+            let site = SITES.iter().position(|s| s.0 == what).expect("a known word");
+            let (on, arg) = match what {
+                "poll" => (cpu(rest[1]), [0; 3]),
+                "gap" => (cpu(rest[1]), [number(rest[2]), number(rest[3]), 0]),
+                "end" => (Cpu(0), [0; 3]),
+                _ => (Cpu(0), [i64::from(rest[1].as_bytes()[0]), 0, 0]),
+            };
+            Event::User(LeanUserEvent {
+                ts,
+                pid: pid(rest[0]),
+                tid: tid(rest[0]),
+                cpu: on,
+                site: SiteId(site as i32),
+                arg,
+            })
+        }
+    }
+}
+
+/// A context that knows process 1 and the words above.
+fn context(kernel: bool) -> Context {
+    let sites: Vec<SiteRow> = SITES
+        .iter()
+        .zip(0..)
+        .map(|((_, kind, event), site)| SiteRow {
+            site: SiteId(site),
+            pid: Pid(1),
+            event: (*event).into(),
+            category: "".into(),
+            kind: (*kind).into(),
+            file: "".into(),
+            line: 0,
+            args: "".into(),
+            format: "".into(),
+            triggers: 1,
+        })
+        .collect();
+    let thread = ThreadRow {
+        ts: Nanos(0),
+        tid: Tid(1),
+        pid: Pid(1),
+        name: "main".into(),
+        process: "main".into(),
+        prio: None,
+        observed: true,
+    };
+    Context::new(kernel, &[thread], &sites, &[])
+}
+
+/// Runs a trace, up to what its last event leaves open.
+pub(super) fn feed(kernel: bool, timeline: &str) -> Analysis {
+    let mut analysis = Analysis::new(context(kernel));
+    for line in timeline.lines().map(str::trim).filter(|l| !l.is_empty()) {
+        analysis.push(&parse(line));
+    }
+    analysis
+}
+
+/// Runs a whole trace.
+pub(super) fn run(kernel: bool, timeline: &str) -> (Rows, Tally) {
+    feed(kernel, timeline).finish()
+}
