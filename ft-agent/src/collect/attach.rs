@@ -12,9 +12,8 @@ use std::os::unix::fs::FileExt;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU32;
 
-use ft_user::layout::{
-    DIR_BYTES, Header, PAGE, RingControl, SEALS, SharedControl, SharedSlot, Slot,
-};
+use ft_user::layout::{DIR_BYTES, Header, PAGE, SEALS, SharedControl, SharedSlot};
+use ft_user::ring::Ring;
 use rustix::fs::{FlockOperation, SealFlags, fcntl_get_seals, flock};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
@@ -114,18 +113,18 @@ impl Memory {
         unsafe { (self.at(offset), self.slice(offset + PAGE as usize, slots)) }
     }
 
-    /// Control page and slots of ring `index`.
+    /// Ring `index`.
     ///
     /// # Panics
     ///
     /// When `index` is not below `ring_count`.
-    pub fn ring(&self, index: u32) -> (&RingControl, &[Slot]) {
+    pub fn ring(&self, index: u32) -> Ring<'_> {
         assert!(index < self.geometry.ring_count, "ring {index} does not exist");
         let offset = self.geometry.rings_offset + index as usize * self.geometry.ring_stride;
-        let slots = self.geometry.ring_slots as usize;
         // SAFETY: `Geometry::check` holds: a page and `ring_slots` slots lie at every multiple of
-        // `ring_stride` below `ring_count`.
-        unsafe { (self.at(offset), self.slice(offset + PAGE as usize, slots)) }
+        // `ring_stride` below `ring_count`, and the map is writable.
+        let ring = unsafe { Ring::new(self.at(offset), self.geometry.ring_slots) };
+        ring.expect("`Geometry::check` accepts what `Ring::new` accepts")
     }
 
     /// # Safety
@@ -176,7 +175,7 @@ pub(crate) mod tests {
         let (header, bytes) = good();
         let fd = memfd(&header, bytes, SEALS);
         let memory = Memory::attach(fd.as_fd()).unwrap();
-        assert_eq!(memory.ring(1).1.len(), memory.geometry().ring_slots as usize);
+        assert_eq!(memory.ring(1).len(), u64::from(memory.geometry().ring_slots));
         assert_eq!(memory.shared().1.len(), 64);
         assert!(matches!(Memory::attach(fd.as_fd()), Err(Refusal::Taken)));
         drop(memory);

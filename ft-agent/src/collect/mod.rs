@@ -8,4 +8,6 @@
 pub mod attach;
 pub mod discover;
 pub mod geometry;
+pub mod remote;
 pub mod server;
+pub mod user;

@@ -1,0 +1,123 @@
+//! Enables sites of a process that already runs, and disables them again.
+//!
+//! Rule: a byte is written only at an address that the process itself declared in its directory, that
+//! lies in a mapping which the kernel says is executable, and where the opcode of a trigger stands
+//! ([`ft_user::patch::Text`] checks that). The process is not stopped and no thread enters it. What was
+//! on before stays on afterwards.
+
+use std::fs;
+use std::ops::Range;
+
+use ft_user::glob;
+use ft_user::patch::{PatchError, Text};
+
+/// Sites that were switched on from outside; [`Remote::disable`] switches them off.
+#[derive(Debug)]
+pub struct Remote {
+    pid: i32,
+    text: Text,
+    enabled: Vec<u64>,
+}
+
+/// What became of the sites that matched.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Triggers that were switched on.
+    pub enabled: usize,
+    /// Triggers that were on already.
+    pub already: usize,
+    /// Triggers that were left alone, the first reason of each kind.
+    pub refused: Vec<PatchError>,
+}
+
+impl Remote {
+    /// Opens the memory of a process.
+    ///
+    /// # Errors
+    ///
+    /// When it is gone or may not be traced.
+    pub fn open(pid: i32) -> Result<Remote, PatchError> {
+        Ok(Remote { pid, text: Text::of(pid)?, enabled: Vec::new() })
+    }
+
+    /// Switches on every trigger whose name matches one of the globs.
+    pub fn enable(&mut self, triggers: &[(String, u64)], globs: &[String]) -> Outcome {
+        let mut outcome = Outcome::default();
+        let executable = executable(&maps(self.pid));
+        let matching =
+            triggers.iter().filter(|(name, _)| globs.iter().any(|g| glob::matches(g, name)));
+        for &(_, address) in matching {
+            let set = if executable.iter().any(|r| r.contains(&address)) {
+                self.text.set(address, true)
+            } else {
+                Err(PatchError::NotText { address })
+            };
+            match set {
+                Ok(true) => {
+                    self.enabled.push(address);
+                    outcome.enabled += 1;
+                }
+                Ok(false) => outcome.already += 1,
+                Err(e) => {
+                    let kind = std::mem::discriminant(&e);
+                    if !outcome.refused.iter().any(|r| std::mem::discriminant(r) == kind) {
+                        outcome.refused.push(e);
+                    }
+                }
+            }
+        }
+        outcome
+    }
+
+    /// Switches off what [`Remote::enable`] switched on. Returns how many triggers stay on because the
+    /// process or their object is gone.
+    pub fn disable(&mut self) -> usize {
+        let executable = executable(&maps(self.pid));
+        let addresses = std::mem::take(&mut self.enabled);
+        let off = |address: &u64| {
+            executable.iter().any(|r| r.contains(address)) && self.text.set(*address, false).is_ok()
+        };
+        let total = addresses.len();
+        total - addresses.iter().copied().filter(off).count()
+    }
+}
+
+fn maps(pid: i32) -> String {
+    fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default()
+}
+
+/// Executable ranges in the form of `/proc/PID/maps` (proc_pid_maps(5)).
+fn executable(maps: &str) -> Vec<Range<u64>> {
+    let range = |line: &str| {
+        let (range, rest) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        let number = |text| u64::from_str_radix(text, 16).ok();
+        (rest.as_bytes().get(2) == Some(&b'x')).then_some(number(start)?..number(end)?)
+    };
+    maps.lines().filter_map(range).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_executable_ranges_count() {
+        let maps =
+            "1000-3000 r-xp 0 0:0 0 /bin/x\n3000-4000 rw-p 0 0:0 0\nrubbish\n5000-6000 --xp 0";
+        assert_eq!(executable(maps), [0x1000..0x3000, 0x5000..0x6000]);
+        assert_eq!(executable(""), []);
+    }
+
+    #[test]
+    fn a_declared_address_that_is_no_text_is_refused() {
+        static DATA: [u8; 1] = [ft_user::layout::OPCODE_OFF];
+        let at = DATA.as_ptr() as u64;
+        let mut remote = Remote::open(std::process::id() as i32).unwrap();
+        let triggers = [("a.b".to_owned(), at), ("a.c".to_owned(), 8), ("z".to_owned(), at)];
+        let outcome = remote.enable(&triggers, &["a.*".to_owned()]);
+        assert_eq!((outcome.enabled, outcome.already, outcome.refused.len()), (0, 0, 1));
+        assert_eq!(DATA[0], ft_user::layout::OPCODE_OFF);
+        assert_eq!(remote.disable(), 0);
+    }
+}
