@@ -1,11 +1,152 @@
-//! The process's memory for rings.
+//! What there is once per process: the memfd, the start, and the events without a ring.
 
-use crate::layout::RingControl;
+use core::ptr::{self, NonNull};
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering::*};
 
-/// A ring for the calling thread; `None` before tracing starts.
-pub(crate) fn claim_ring() -> Option<&'static RingControl> {
-    None
+use crate::critical::{Held, Lock};
+use crate::layout::{Mode, commit};
+use crate::register::{self, Agent};
+use crate::shared_ring::Event;
+use crate::shm::Segment;
+use crate::{Config, InitError, claim, config, enable, fork, glob, intern, sites};
+
+pub(crate) use crate::claim::claim_ring;
+
+/// Serialises start, enabling and fork. Never taken by an event.
+pub(crate) static LOCK: Lock = Lock::new();
+
+/// The present [`Segment`] in parts; `BASE` is null before the start, and stored last.
+static BASE: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
+static FD: AtomicI32 = AtomicI32::new(-1);
+static RING_SLOTS: AtomicU32 = AtomicU32::new(0);
+static RINGS: AtomicU32 = AtomicU32::new(0);
+static OVERWRITE: AtomicU32 = AtomicU32::new(0);
+
+/// What [`init`] found and did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Triggers found in the executable and in its libraries.
+    pub sites: usize,
+    /// Of these, how many cannot be enabled, since their metadata collides with that of another site
+    /// in the low half of its address. Its cure is to start again: addresses are random.
+    pub refused: usize,
+    /// Of these, how many are enabled now.
+    pub enabled: usize,
+    /// How the agent answered. A call behind the first does not ask it again and says `Absent`.
+    pub agent: Agent,
+    /// Sizes as they are; less than what was asked for when the file size limit is too low for it.
+    pub config: Config,
 }
 
-/// Writes an event of a thread that has no ring.
-pub(crate) fn shared_write(_key: u32, _words: &[u64]) {}
+/// Starts tracing with the default [`Config`] and the environment's overrides.
+///
+/// Makes the memfd, enables what `FT_ENABLE` says, and registers with the agent if one listens. That
+/// takes less than 100 µs without an agent (test `startup`), and at most half a second with one that
+/// does not answer. Starts no thread. A call behind the first changes nothing.
+///
+/// # Errors
+///
+/// See [`InitError`]. The process then goes on untraced, so an application may ignore the error.
+///
+/// ```
+/// ft_user::init().ok();
+/// ```
+pub fn init() -> Result<Status, InitError> {
+    init_with(Config::default())
+}
+
+/// [`init`] with sizes of the application's choice; the environment overrides them.
+///
+/// # Errors
+///
+/// As [`init`].
+pub fn init_with(config: Config) -> Result<Status, InitError> {
+    if cfg!(feature = "off") {
+        return Ok(Status { sites: 0, refused: 0, enabled: 0, agent: Agent::Absent, config });
+    }
+    let socket = register::address()?;
+    let config = config.with_env()?;
+    let held = LOCK.hold();
+    let (segment, first) = match segment() {
+        Some(segment) => (segment, false),
+        None => (start(config, &held)?, true),
+    };
+    // The agent may take its time; others need not wait for it.
+    drop(held);
+
+    let mut agent = Agent::Absent;
+    if first {
+        for glob in config::env(c"FT_ENABLE").into_iter().flat_map(glob::split) {
+            enable::set(glob, true);
+        }
+        agent = register::register(segment.fd(), &socket, |glob| {
+            enable::set(glob, true);
+        });
+    }
+    let count = sites::count(&segment.directory(), &LOCK.hold());
+    Ok(Status {
+        sites: count.all,
+        refused: count.refused,
+        enabled: count.enabled,
+        agent,
+        config: segment.config(),
+    })
+}
+
+/// Makes the memfd, describes the sites in it, and makes both known.
+pub(crate) fn start(config: Config, held: &Held<'_>) -> Result<Segment, InitError> {
+    claim::prepare()?;
+    fork::prepare()?;
+    let segment = Segment::create(config)?;
+    let directory = segment.directory();
+    sites::write_all(&directory, held);
+    intern::write_all(&directory);
+    segment.publish();
+
+    FD.store(segment.fd(), Relaxed);
+    RING_SLOTS.store(segment.config().ring_slots, Relaxed);
+    RINGS.store(segment.config().rings, Relaxed);
+    OVERWRITE.store((segment.config().mode == Mode::Overwrite) as u32, Relaxed);
+    // SYNC: segment
+    BASE.store(segment.base().as_ptr(), Release);
+    Ok(segment)
+}
+
+/// The memfd of this process, once it is made.
+#[inline]
+pub(crate) fn segment() -> Option<Segment> {
+    // SYNC: segment
+    let base = NonNull::new(BASE.load(Acquire))?;
+    let config = Config {
+        ring_slots: RING_SLOTS.load(Relaxed),
+        rings: RINGS.load(Relaxed),
+        mode: if OVERWRITE.load(Relaxed) == 0 { Mode::Discard } else { Mode::Overwrite },
+    };
+    // SAFETY: `start` has stored these parts together, and a segment stays mapped until `forget`.
+    Some(unsafe { Segment::from_parts(FD.load(Relaxed), base, config) })
+}
+
+/// In a forked child: lets go of the parent's memfd, and says what sizes it had.
+///
+/// # Safety
+///
+/// The calling thread is the only one, and no event is being written.
+pub(crate) unsafe fn forget() -> Option<Config> {
+    let segment = segment()?;
+    BASE.store(ptr::null_mut(), Relaxed);
+    // SAFETY: nobody else runs, and the thread has no ring any more.
+    unsafe { segment.forget(claim::forget_rings()) };
+    Some(segment.config())
+}
+
+/// Writes an event to the shared ring, for a thread without a ring of its own. Drops it when tracing
+/// has not started.
+pub(crate) fn shared_write(key: u32, words: &[u64]) {
+    let Some(segment) = segment() else { return };
+    // The thread has no ring, so nothing knows where its CPU number is.
+    // SAFETY: takes no pointer.
+    let cpu = unsafe { libc::sched_getcpu() };
+    let cpu = u16::try_from(cpu).unwrap_or(commit::CPU_UNKNOWN as u16);
+    let event = Event { tid: claim::tid(), key, cpu, words };
+    segment.shared().write(event, crate::arch::rdtsc);
+}

@@ -36,26 +36,26 @@ pub fn clear(claim: Claim) {
     arch::tls_set_claim(claim as usize);
 }
 
-/// Writes an event to the ring of the calling thread, claims one first if it has none, or falls back
-/// to the shared ring. Runs behind the thunk, on a thread's first event and when its ring is full.
-pub(crate) fn write(key: u32, words: &[u64]) {
+/// The ring of the calling thread, claimed now if it has none and may have one.
+pub(crate) fn attach() -> Option<&'static RingControl> {
     if arch::tls_ring().is_null() && arch::tls_claim() == Claim::Allowed as usize {
         arch::tls_set_claim(Claim::Running as usize);
-        let ring = process::claim_ring();
-        if let Some(ring) = ring {
+        if let Some(ring) = process::claim_ring() {
             // SAFETY: the ring was claimed for this thread, and is released only through `clear`.
             unsafe { set(ring) };
         }
         arch::tls_set_claim(Claim::Allowed as usize);
     }
-    let control = arch::tls_ring();
-    if control.is_null() {
-        process::shared_write(key, words);
-        return;
-    }
-    // SAFETY: the pointer was set from a claimed ring, whose mask is the number of its slots less one.
-    let ring = unsafe { Ring::new(control, ((*control).mask + 1) as u32) };
-    if let Some(ring) = ring {
+    // SAFETY: null, or a ring that was set and not cleared.
+    unsafe { arch::tls_ring().as_ref() }
+}
+
+/// Writes an event to the ring of the calling thread, claims one first if it has none, or falls back
+/// to the shared ring. Runs behind the thunk, on a thread's first event and when its ring is full.
+pub(crate) fn write(key: u32, words: &[u64]) {
+    let Some(control) = attach() else { return process::shared_write(key, words) };
+    // SAFETY: a claimed ring is mapped with its slots; its mask is their number less one.
+    if let Some(ring) = unsafe { Ring::new(control, (control.mask + 1) as u32) } {
         ring.write(key, arch::tls_cpu(), words, arch::rdtsc);
     }
 }

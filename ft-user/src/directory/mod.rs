@@ -8,8 +8,10 @@
 //! process: only an agent that comes later sees less than it could have.
 
 mod read;
+mod write;
 
 pub use read::{Entry, Malformed, Parser, parse};
+pub(crate) use write::Directory;
 
 /// Longest string of an entry in bytes; the writer cuts at a character boundary, the reader refuses.
 pub const MAX_STRING_BYTES: usize = 4096;

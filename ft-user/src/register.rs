@@ -1,0 +1,186 @@
+//! Registration: one connection to the agent's socket, one message there, one back.
+//!
+//! Nobody listens: two system calls, and that is all. An agent that comes later finds the memfd by its
+//! name in `/proc/PID/fd`.
+
+use core::mem::{self, MaybeUninit};
+use core::ptr;
+use std::time::{Duration, Instant};
+
+use crate::layout::{DEFAULT_SOCKET, Hello, MAGIC, MAX_REPLY_BYTES, Reply, VERSION};
+use crate::{InitError, config, glob};
+
+/// How long a process waits for the answer of an agent that has taken its connection.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// How the agent answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agent {
+    /// Nobody listens at the socket, or the agent has too many processes waiting. It finds this one
+    /// when it gets to it.
+    Absent,
+    /// It answered, and what it asked for is enabled.
+    Registered,
+    /// It took the registration, and did not answer within half a second.
+    Silent,
+    /// It answered nonsense, which is ignored.
+    Garbled,
+}
+
+/// The address of the agent's socket: `FT_SOCKET`, else the default.
+pub(crate) fn address() -> Result<libc::sockaddr_un, InitError> {
+    let path = config::env(c"FT_SOCKET").unwrap_or(DEFAULT_SOCKET).as_bytes();
+    let mut address =
+        libc::sockaddr_un { sun_family: libc::AF_UNIX as libc::sa_family_t, sun_path: [0; 108] };
+    // The path and its NUL must fit.
+    if path.len() >= address.sun_path.len() {
+        return Err(InitError::Variable("FT_SOCKET"));
+    }
+    for (place, &byte) in address.sun_path.iter_mut().zip(path) {
+        *place = byte as libc::c_char;
+    }
+    Ok(address)
+}
+
+/// Registers the memfd, and calls `enable` with each glob of the answer.
+pub(crate) fn register(
+    memfd: libc::c_int,
+    address: &libc::sockaddr_un,
+    enable: impl FnMut(&str),
+) -> Agent {
+    let Some(socket) = connect(address) else { return Agent::Absent };
+    if !send_hello(&socket, memfd) {
+        return Agent::Absent;
+    }
+    let mut buffer = [0; MAX_REPLY_BYTES];
+    match receive(&socket, &mut buffer) {
+        None => Agent::Silent,
+        Some(message) => match globs(message) {
+            None => Agent::Garbled,
+            Some(globs) => {
+                glob::split(globs).for_each(enable);
+                Agent::Registered
+            }
+        },
+    }
+}
+
+/// Registers the memfd and does not wait for the answer.
+pub(crate) fn announce(memfd: libc::c_int, address: &libc::sockaddr_un) {
+    if let Some(socket) = connect(address) {
+        send_hello(&socket, memfd);
+    }
+}
+
+struct Socket(libc::c_int);
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor is ours and used no more.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+fn connect(address: &libc::sockaddr_un) -> Option<Socket> {
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: takes no pointer.
+    let fd = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
+    if fd < 0 {
+        return None;
+    }
+    let socket = Socket(fd);
+    let length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+    // SAFETY: the address is as long as is said.
+    let result = unsafe { libc::connect(fd, ptr::from_ref(address).cast(), length) };
+    (result == 0).then_some(socket)
+}
+
+/// Sends [`Hello`] with the memfd beside it. `MSG_NOSIGNAL`: an agent that dies must not kill us.
+fn send_hello(socket: &Socket, memfd: libc::c_int) -> bool {
+    let mut hello = Hello { magic: MAGIC, version: VERSION, flags: 0 };
+    let mut part = libc::iovec { iov_base: (&raw mut hello).cast(), iov_len: size_of::<Hello>() };
+    // As large as a control message with one descriptor, aligned as its header must be.
+    let mut control = [0u64; 3];
+    // SAFETY: a computation.
+    let control_bytes = unsafe { libc::CMSG_SPACE(size_of::<libc::c_int>() as u32) } as usize;
+    assert!(control_bytes <= size_of_val(&control));
+    // SAFETY: all of `msghdr` may be zero.
+    let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    message.msg_iov = &mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = control_bytes as _;
+    // SAFETY: `control` has room for this one control message, and the rest of `message` is valid.
+    unsafe {
+        let header = libc::CMSG_FIRSTHDR(&message);
+        (*header).cmsg_level = libc::SOL_SOCKET;
+        (*header).cmsg_type = libc::SCM_RIGHTS;
+        (*header).cmsg_len = libc::CMSG_LEN(size_of::<libc::c_int>() as u32) as _;
+        libc::CMSG_DATA(header).cast::<libc::c_int>().write_unaligned(memfd);
+        libc::sendmsg(socket.0, &message, libc::MSG_NOSIGNAL) == size_of::<Hello>() as isize
+    }
+}
+
+/// The one message of the agent, if it comes in time. A longer one than `buffer` is cut, and then does
+/// not say its own length. Descriptors that come with it are dropped by the kernel.
+fn receive<'a>(socket: &Socket, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let mut poll = libc::pollfd { fd: socket.0, events: libc::POLLIN, revents: 0 };
+        // Rounded up, so that the last poll does not spin.
+        let timeout = left.as_micros().div_ceil(1000) as libc::c_int;
+        // SAFETY: one valid `pollfd`.
+        match unsafe { libc::poll(&mut poll, 1, timeout) } {
+            0 => return None,
+            // A signal came in between.
+            ready if ready < 0 && !left.is_zero() => continue,
+            ready if ready < 0 => return None,
+            _ => break,
+        }
+    }
+    // SAFETY: `buffer` is valid for writes of its length.
+    let bytes = unsafe { libc::recv(socket.0, buffer.as_mut_ptr().cast(), buffer.len(), 0) };
+    // Nothing: the agent has hung up.
+    usize::try_from(bytes).ok().filter(|&bytes| bytes > 0).map(|bytes| &buffer[..bytes])
+}
+
+/// The globs of a [`Reply`], if that is what `message` is.
+fn globs(message: &[u8]) -> Option<&str> {
+    let field = |offset| message.get(offset..)?.first_chunk().copied();
+    let magic = message.first_chunk().copied().map(u64::from_ne_bytes)?;
+    let version = field(mem::offset_of!(Reply, version)).map(u32::from_ne_bytes)?;
+    let bytes = field(mem::offset_of!(Reply, bytes)).map(u32::from_ne_bytes)?;
+    let rest = &message[size_of::<Reply>()..];
+    if magic != MAGIC || version != VERSION || rest.len() != bytes as usize {
+        return None;
+    }
+    str::from_utf8(rest).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply(magic: u64, version: u32, bytes: u32, rest: &[u8]) -> Vec<u8> {
+        let mut message = magic.to_ne_bytes().to_vec();
+        message.extend(version.to_ne_bytes());
+        message.extend(bytes.to_ne_bytes());
+        message.extend(rest);
+        message
+    }
+
+    #[test]
+    fn replies() {
+        assert_eq!(globs(&reply(MAGIC, VERSION, 8, b"lock.*\nx")), Some("lock.*\nx"));
+        assert_eq!(globs(&reply(MAGIC, VERSION, 0, b"")), Some(""));
+        assert_eq!(globs(&reply(MAGIC + 1, VERSION, 1, b"*")), None);
+        assert_eq!(globs(&reply(MAGIC, VERSION + 1, 1, b"*")), None);
+        assert_eq!(globs(&reply(MAGIC, VERSION, 2, b"*")), None);
+        assert_eq!(globs(&reply(MAGIC, VERSION, u32::MAX, b"*")), None);
+        assert_eq!(globs(&reply(MAGIC, VERSION, 1, &[0xff])), None);
+        for length in 0..size_of::<Reply>() {
+            assert_eq!(globs(&reply(MAGIC, VERSION, 0, b"")[..length]), None, "{length}");
+        }
+    }
+}

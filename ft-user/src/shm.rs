@@ -1,0 +1,273 @@
+//! The memfd of this process: sizes, creation, seals, mapping.
+//!
+//! The header, the directory and the shared ring are mapped at once (5 MiB of addresses, backed where
+//! touched), each ring when a thread first claims it: a process that locks its memory
+//! (`mlockall(MCL_FUTURE)`) pays for the rings that it uses, not for all.
+
+use core::ptr::{self, NonNull};
+use core::sync::atomic::Ordering::*;
+
+use crate::directory::Directory;
+use crate::layout::{
+    DIR_BYTES, Header, MAGIC, MEMFD_NAME, MIN_RING_SLOTS, PAGE, RingControl, SEALS, SHARED_SLOTS,
+    SharedControl, SharedSlot, Slot, VERSION,
+};
+use crate::shared_ring::SharedRing;
+use crate::{Config, InitError};
+
+const DIR_OFFSET: u64 = PAGE;
+const SHARED_OFFSET: u64 = DIR_OFFSET + DIR_BYTES;
+const RINGS_OFFSET: u64 =
+    SHARED_OFFSET + PAGE + SHARED_SLOTS as u64 * size_of::<SharedSlot>() as u64;
+
+/// A memfd that this process made, and where its first part is mapped.
+#[derive(Clone, Copy)]
+pub(crate) struct Segment {
+    fd: libc::c_int,
+    base: NonNull<u8>,
+    config: Config,
+}
+
+impl Segment {
+    /// Makes, sizes, seals and maps the memfd, and fills in everything of its header but the magic. The
+    /// sizes are those of `config`, or smaller where the file size limit asks for it.
+    pub(crate) fn create(config: Config) -> Result<Segment, InitError> {
+        let config = fit(config, file_size_limit())?;
+        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+        // SAFETY: the name is NUL-terminated.
+        let fd = unsafe { libc::memfd_create(MEMFD_NAME.as_ptr(), flags) };
+        if fd < 0 {
+            return Err(InitError::last("memfd_create"));
+        }
+        let base = size_and_map(fd, config).inspect_err(|_| close(fd))?;
+        let segment = Segment { fd, base, config };
+        segment.write_header();
+        Ok(segment)
+    }
+
+    fn write_header(&self) {
+        let header = self.base.cast::<Header>().as_ptr();
+        // SAFETY: the first page is mapped, writable and zero, and nobody else knows of it yet.
+        unsafe {
+            (*header).version = VERSION;
+            (*header).header_bytes = size_of::<Header>() as u32;
+            (*header).total_bytes = total_bytes(self.config);
+            (*header).pid = std::process::id();
+            (*header).mode = self.config.mode as u32;
+            (*header).dir_offset = DIR_OFFSET;
+            (*header).shared_offset = SHARED_OFFSET;
+            (*header).rings_offset = RINGS_OFFSET;
+            (*header).ring_stride = stride(self.config.ring_slots);
+            (*header).ring_count = self.config.rings;
+            (*header).ring_slots = self.config.ring_slots;
+            (*header).shared_slots = SHARED_SLOTS;
+        }
+        self.shared_control().free.store(SHARED_SLOTS as i32, Relaxed);
+    }
+
+    /// Says that all is in place.
+    pub(crate) fn publish(&self) {
+        // SYNC: header-magic (with the acquire load of the agent).
+        self.header().magic.store(MAGIC, Release);
+    }
+
+    /// The first page.
+    pub(crate) fn header(&self) -> &'static Header {
+        // SAFETY: mapped until the process ends, or until a forked child forgets it; its plain fields
+        // are not written any more.
+        unsafe { self.base.cast().as_ref() }
+    }
+
+    /// The directory.
+    pub(crate) fn directory(&self) -> Directory {
+        // SAFETY: the region is `DIR_BYTES` long, page-aligned, writable, zero at first.
+        unsafe { Directory::new(self.base.as_ptr().add(DIR_OFFSET as usize), self.header()) }
+    }
+
+    fn shared_control(&self) -> &'static SharedControl {
+        // SAFETY: inside of the mapping, page-aligned; all of it may be zero.
+        unsafe { &*self.base.as_ptr().add(SHARED_OFFSET as usize).cast() }
+    }
+
+    /// The multi-writer ring.
+    pub(crate) fn shared(&self) -> SharedRing<'static> {
+        // SAFETY: the page after the control page starts `SHARED_SLOTS` slots, which may be zero.
+        let slots = unsafe {
+            let first = self.base.as_ptr().add((SHARED_OFFSET + PAGE) as usize).cast();
+            core::slice::from_raw_parts(first, SHARED_SLOTS as usize)
+        };
+        SharedRing::new(self.shared_control(), slots)
+    }
+
+    /// Sizes and mode as they are, which may be less than what was asked for.
+    pub(crate) fn config(&self) -> Config {
+        self.config
+    }
+
+    /// The file descriptor, open until the process ends.
+    pub(crate) fn fd(&self) -> libc::c_int {
+        self.fd
+    }
+
+    /// Start of the mapping, from which [`Segment::from_parts`] makes it again.
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// # Safety
+    ///
+    /// The parts are those of a segment that is still mapped.
+    pub(crate) unsafe fn from_parts(fd: libc::c_int, base: NonNull<u8>, config: Config) -> Self {
+        Segment { fd, base, config }
+    }
+
+    /// Maps the ring with this number: control page and slots. `None` when there are no addresses left.
+    pub(crate) fn map_ring(&self, number: u32) -> Option<NonNull<RingControl>> {
+        let stride = stride(self.config.ring_slots);
+        let offset = RINGS_OFFSET + u64::from(number) * stride;
+        map(self.fd, offset, stride).ok().map(NonNull::cast)
+    }
+
+    /// Backs the slots of a ring with memory now, so that its thread takes no page fault later. Does
+    /// nothing before Linux 5.14.
+    pub(crate) fn populate(&self, ring: &'static RingControl) {
+        let bytes = stride(self.config.ring_slots) as usize;
+        // SAFETY: the whole ring is mapped; populating does not change its content.
+        unsafe {
+            libc::madvise(ptr::from_ref(ring).cast_mut().cast(), bytes, libc::MADV_POPULATE_WRITE)
+        };
+    }
+
+    /// In a forked child: lets go of the parent's memfd and of the `rings` of it that were mapped.
+    ///
+    /// # Safety
+    ///
+    /// Nobody uses any part of it any more.
+    pub(crate) unsafe fn forget(self, rings: impl Iterator<Item = NonNull<RingControl>>) {
+        for ring in rings {
+            // SAFETY: as `map_ring` has mapped it, and unused as the caller says.
+            unsafe { libc::munmap(ring.as_ptr().cast(), stride(self.config.ring_slots) as usize) };
+        }
+        // SAFETY: as `size_and_map` has mapped it, and unused as the caller says.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), RINGS_OFFSET as usize) };
+        close(self.fd);
+    }
+}
+
+fn size_and_map(fd: libc::c_int, config: Config) -> Result<NonNull<u8>, InitError> {
+    // SAFETY: plain system calls on a descriptor of our own.
+    unsafe {
+        if libc::ftruncate(fd, total_bytes(config) as libc::off_t) != 0 {
+            return Err(InitError::last("ftruncate"));
+        }
+        if libc::fcntl(fd, libc::F_ADD_SEALS, SEALS) != 0 {
+            return Err(InitError::last("fcntl(F_ADD_SEALS)"));
+        }
+    }
+    map(fd, 0, RINGS_OFFSET)
+}
+
+fn map(fd: libc::c_int, offset: u64, bytes: u64) -> Result<NonNull<u8>, InitError> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let address = unsafe {
+        libc::mmap(
+            ptr::null_mut(),
+            bytes as usize,
+            protection,
+            libc::MAP_SHARED,
+            fd,
+            offset as libc::off_t,
+        )
+    };
+    match NonNull::new(address.cast()) {
+        Some(base) if address != libc::MAP_FAILED => Ok(base),
+        _ => Err(InitError::last("mmap")),
+    }
+}
+
+fn close(fd: libc::c_int) {
+    // SAFETY: the descriptor is ours and used no more.
+    unsafe { libc::close(fd) };
+}
+
+/// Bytes of a ring with its control page.
+pub(crate) const fn stride(ring_slots: u32) -> u64 {
+    PAGE + ring_slots as u64 * size_of::<Slot>() as u64
+}
+
+fn total_bytes(config: Config) -> u64 {
+    RINGS_OFFSET + u64::from(config.rings) * stride(config.ring_slots)
+}
+
+/// The largest file that the process may make. A larger `ftruncate` would not only fail: it would kill
+/// the process with `SIGXFSZ` (setrlimit(2)).
+fn file_size_limit() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: `limit` is a valid place for the answer; on failure it stays unlimited.
+    unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) };
+    limit.rlim_cur
+}
+
+/// The sizes nearest to `config` that fit into `limit` bytes: fewer slots first, since each thread
+/// that has a ring at all is traced without loss at low rates, then fewer rings.
+fn fit(mut config: Config, limit: u64) -> Result<Config, InitError> {
+    while total_bytes(config) > limit {
+        if config.ring_slots > MIN_RING_SLOTS {
+            config.ring_slots /= 2;
+        } else if config.rings > 1 {
+            config.rings /= 2;
+        } else {
+            return Err(InitError::FileSizeLimit(limit));
+        }
+    }
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_fit_the_limit() {
+        let fit = |limit| fit(Config::default(), limit).map(|c| (c.ring_slots, c.rings));
+        assert_eq!(fit(u64::MAX), Ok((65536, 256)));
+        assert_eq!(fit(100 << 20), Ok((8192, 256)));
+        assert_eq!(fit(10 << 20), Ok((4096, 32)));
+        assert_eq!(fit(RINGS_OFFSET + stride(4096)), Ok((4096, 1)));
+        assert_eq!(fit(1 << 20), Err(InitError::FileSizeLimit(1 << 20)));
+    }
+
+    #[test]
+    fn regions_start_on_pages_and_do_not_overlap() {
+        for offset in [DIR_OFFSET, SHARED_OFFSET, RINGS_OFFSET, stride(MIN_RING_SLOTS)] {
+            assert_eq!(offset % PAGE, 0);
+        }
+        const { assert!(DIR_OFFSET + DIR_BYTES <= SHARED_OFFSET && SHARED_OFFSET < RINGS_OFFSET) };
+    }
+
+    #[test]
+    fn memfd_is_sealed_and_described() {
+        let config = Config { rings: 2, ..Config::default() };
+        let segment = Segment::create(config).unwrap();
+        // SAFETY: asks for the seals of a descriptor of our own.
+        let seals = unsafe { libc::fcntl(segment.fd(), libc::F_GET_SEALS) };
+        assert_eq!(seals as u32 & SEALS, SEALS);
+        // SAFETY: an attempt to change the size of our own descriptor.
+        assert_eq!(unsafe { libc::ftruncate(segment.fd(), 4096) }, -1);
+
+        let header = segment.header();
+        assert_eq!(header.magic.load(Relaxed), 0);
+        segment.publish();
+        assert_eq!(header.magic.load(Relaxed), MAGIC);
+        assert_eq!((header.ring_count, header.ring_slots), (2, 65536));
+        assert_eq!(header.rings_offset + 2 * header.ring_stride, header.total_bytes);
+        assert_eq!(header.pid, std::process::id());
+
+        let ring = segment.map_ring(1).unwrap();
+        // SAFETY: just mapped; all of it may be zero.
+        segment.populate(unsafe { ring.as_ref() });
+        // SAFETY: `segment`, `header` and `ring` are not used behind this line.
+        unsafe { segment.forget([ring].into_iter()) };
+    }
+}

@@ -1,0 +1,194 @@
+//! The mutex.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::panic::Location;
+use std::sync::{LockResult, TryLockResult};
+
+use super::place::{Place, tell};
+use super::{acquired, map_lock, tried};
+
+/// [`std::sync::Mutex`], traced. See the [module](crate::sync) for its events.
+pub struct Mutex<T: ?Sized> {
+    name: Option<&'static str>,
+    inner: std::sync::Mutex<T>,
+}
+
+impl<T> Mutex<T> {
+    /// A mutex without a name; reports tell its address and the places that lock it.
+    pub const fn new(value: T) -> Self {
+        Mutex { name: None, inner: std::sync::Mutex::new(value) }
+    }
+
+    /// A mutex with a name for reports. Several may share one name.
+    pub const fn named(name: &'static str, value: T) -> Self {
+        Mutex { name: Some(name), inner: std::sync::Mutex::new(value) }
+    }
+
+    /// The value.
+    ///
+    /// # Errors
+    ///
+    /// As [`std::sync::Mutex::into_inner`]: when it is poisoned.
+    pub fn into_inner(self) -> LockResult<T> {
+        self.inner.into_inner()
+    }
+}
+
+impl<T: ?Sized> Mutex<T> {
+    /// Acquires the mutex, waits for it when it is taken.
+    ///
+    /// # Errors
+    ///
+    /// As [`std::sync::Mutex::lock`]: acquired, but poisoned.
+    #[track_caller]
+    #[inline]
+    pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
+        let place = Place { name: self.name, at: Location::caller() };
+        let inner = match acquired(self.inner.try_lock()) {
+            Some(inner) => inner,
+            None => self.wait(place),
+        };
+        self.acquire(inner, place)
+    }
+
+    /// Acquires the mutex if it is free. A failed attempt leaves no event.
+    ///
+    /// # Errors
+    ///
+    /// As [`std::sync::Mutex::try_lock`]: it is taken, or acquired but poisoned.
+    #[track_caller]
+    #[inline]
+    pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
+        let place = Place { name: self.name, at: Location::caller() };
+        tried(acquired(self.inner.try_lock()).map(|inner| self.acquire(inner, place)))
+    }
+
+    /// Whether a thread has panicked while it held the mutex.
+    pub fn is_poisoned(&self) -> bool {
+        self.inner.is_poisoned()
+    }
+
+    /// Takes the poison away.
+    pub fn clear_poison(&self) {
+        self.inner.clear_poison();
+    }
+
+    /// The value, without locking: the borrow shows that nobody else has it.
+    ///
+    /// # Errors
+    ///
+    /// As [`std::sync::Mutex::get_mut`]: when it is poisoned.
+    pub fn get_mut(&mut self) -> LockResult<&mut T> {
+        self.inner.get_mut()
+    }
+
+    /// What the events call this mutex.
+    pub(super) fn address(&self) -> *const () {
+        core::ptr::from_ref(self).cast()
+    }
+
+    #[cold]
+    fn wait(&self, place: Place) -> LockResult<std::sync::MutexGuard<'_, T>> {
+        tell!(LockWait, "lock.mutex_wait", self, place);
+        self.inner.lock()
+    }
+
+    #[inline]
+    fn acquire<'a>(
+        &'a self,
+        inner: LockResult<std::sync::MutexGuard<'a, T>>,
+        place: Place,
+    ) -> LockResult<MutexGuard<'a, T>> {
+        tell!(LockAcquire, "lock.mutex_acquire", self, place);
+        self.guard(inner, place.at)
+    }
+
+    /// The guard of a mutex that is acquired and whose event is written.
+    #[inline]
+    pub(super) fn guard<'a>(
+        &'a self,
+        inner: LockResult<std::sync::MutexGuard<'a, T>>,
+        at: &'static Location<'static>,
+    ) -> LockResult<MutexGuard<'a, T>> {
+        map_lock(inner, |inner| MutexGuard { hold: Hold { lock: self, at }, inner })
+    }
+}
+
+impl<T: Default> Default for Mutex<T> {
+    fn default() -> Self {
+        Mutex::new(T::default())
+    }
+}
+
+impl<T> From<T> for Mutex<T> {
+    fn from(value: T) -> Self {
+        Mutex::new(value)
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+/// Holds a [`Mutex`] until it is dropped.
+#[must_use = "the mutex is released when the guard is dropped"]
+pub struct MutexGuard<'a, T: ?Sized> {
+    // Fields are dropped in their order: first the event, then the release.
+    hold: Hold<'a, T>,
+    inner: std::sync::MutexGuard<'a, T>,
+}
+
+/// Tells the release when it is dropped.
+struct Hold<'a, T: ?Sized> {
+    lock: &'a Mutex<T>,
+    at: &'static Location<'static>,
+}
+
+impl<T: ?Sized> Drop for Hold<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        let place = Place { name: self.lock.name, at: self.at };
+        tell!(LockRelease, "lock.mutex_release", self.lock, place);
+    }
+}
+
+impl<'a, T: ?Sized> MutexGuard<'a, T> {
+    /// The lock, its name, and the guard of `std`, for a wait that releases without our event.
+    pub(super) fn into_parts(
+        self,
+    ) -> (&'a Mutex<T>, Option<&'static str>, std::sync::MutexGuard<'a, T>) {
+        let lock = self.hold.lock;
+        std::mem::forget(self.hold);
+        (lock, lock.name, self.inner)
+    }
+}
+
+impl<T: ?Sized> Deref for MutexGuard<'_, T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.inner
+    }
+}
+
+impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.inner
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for MutexGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+impl<T: ?Sized + fmt::Display> fmt::Display for MutexGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}

@@ -1,0 +1,268 @@
+//! The reader-writer lock.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::panic::Location;
+use std::sync::{LockResult, TryLockResult};
+
+use super::place::{Place, tell};
+use super::{acquired, map_lock, tried};
+
+/// [`std::sync::RwLock`], traced. See the [module](crate::sync) for its events.
+pub struct RwLock<T: ?Sized> {
+    name: Option<&'static str>,
+    inner: std::sync::RwLock<T>,
+}
+
+impl<T> RwLock<T> {
+    /// A lock without a name; reports tell its address and the places that lock it.
+    pub const fn new(value: T) -> Self {
+        RwLock { name: None, inner: std::sync::RwLock::new(value) }
+    }
+
+    /// A lock with a name for reports. Several may share one name.
+    pub const fn named(name: &'static str, value: T) -> Self {
+        RwLock { name: Some(name), inner: std::sync::RwLock::new(value) }
+    }
+
+    /// The value.
+    ///
+    /// # Errors
+    ///
+    /// As [`std::sync::RwLock::into_inner`]: when it is poisoned.
+    pub fn into_inner(self) -> LockResult<T> {
+        self.inner.into_inner()
+    }
+}
+
+impl<T: ?Sized> RwLock<T> {
+    /// Acquires the lock for reading, waits while a writer has it.
+    ///
+    /// # Errors
+    ///
+    /// As [`std::sync::RwLock::read`]: acquired, but poisoned.
+    #[track_caller]
+    #[inline]
+    pub fn read(&self) -> LockResult<RwLockReadGuard<'_, T>> {
+        let place = self.place(Location::caller());
+        let inner = match acquired(self.inner.try_read()) {
+            Some(inner) => inner,
+            None => self.wait_read(place),
+        };
+        map_lock(inner, |inner| self.reading(inner, place))
+    }
+
+    /// Acquires the lock for reading if no writer has it. A failed attempt leaves no event.
+    ///
+    /// # Errors
+    ///
+    /// As [`std::sync::RwLock::try_read`]: it is taken, or acquired but poisoned.
+    #[track_caller]
+    #[inline]
+    pub fn try_read(&self) -> TryLockResult<RwLockReadGuard<'_, T>> {
+        let place = self.place(Location::caller());
+        tried(
+            acquired(self.inner.try_read())
+                .map(|inner| map_lock(inner, |inner| self.reading(inner, place))),
+        )
+    }
+
+    /// Acquires the lock for writing, waits while anybody has it.
+    ///
+    /// # Errors
+    ///
+    /// As [`std::sync::RwLock::write`]: acquired, but poisoned.
+    #[track_caller]
+    #[inline]
+    pub fn write(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
+        let place = self.place(Location::caller());
+        let inner = match acquired(self.inner.try_write()) {
+            Some(inner) => inner,
+            None => self.wait_write(place),
+        };
+        map_lock(inner, |inner| self.writing(inner, place))
+    }
+
+    /// Acquires the lock for writing if it is free. A failed attempt leaves no event.
+    ///
+    /// # Errors
+    ///
+    /// As [`std::sync::RwLock::try_write`]: it is taken, or acquired but poisoned.
+    #[track_caller]
+    #[inline]
+    pub fn try_write(&self) -> TryLockResult<RwLockWriteGuard<'_, T>> {
+        let place = self.place(Location::caller());
+        tried(
+            acquired(self.inner.try_write())
+                .map(|inner| map_lock(inner, |inner| self.writing(inner, place))),
+        )
+    }
+
+    /// Whether a writer has panicked while it held the lock.
+    pub fn is_poisoned(&self) -> bool {
+        self.inner.is_poisoned()
+    }
+
+    /// Takes the poison away.
+    pub fn clear_poison(&self) {
+        self.inner.clear_poison();
+    }
+
+    /// The value, without locking: the borrow shows that nobody else has it.
+    ///
+    /// # Errors
+    ///
+    /// As [`std::sync::RwLock::get_mut`]: when it is poisoned.
+    pub fn get_mut(&mut self) -> LockResult<&mut T> {
+        self.inner.get_mut()
+    }
+
+    /// What the events call this lock.
+    fn address(&self) -> *const () {
+        core::ptr::from_ref(self).cast()
+    }
+
+    fn place(&self, at: &'static Location<'static>) -> Place {
+        Place { name: self.name, at }
+    }
+
+    #[cold]
+    fn wait_read(&self, place: Place) -> LockResult<std::sync::RwLockReadGuard<'_, T>> {
+        tell!(LockWait, "lock.rwlock_read_wait", self, place);
+        self.inner.read()
+    }
+
+    #[cold]
+    fn wait_write(&self, place: Place) -> LockResult<std::sync::RwLockWriteGuard<'_, T>> {
+        tell!(LockWait, "lock.rwlock_write_wait", self, place);
+        self.inner.write()
+    }
+
+    #[inline]
+    fn reading<'a>(
+        &'a self,
+        inner: std::sync::RwLockReadGuard<'a, T>,
+        place: Place,
+    ) -> RwLockReadGuard<'a, T> {
+        tell!(LockAcquire, "lock.rwlock_read_acquire", self, place);
+        RwLockReadGuard { _hold: ReadHold { lock: self, at: place.at }, inner }
+    }
+
+    #[inline]
+    fn writing<'a>(
+        &'a self,
+        inner: std::sync::RwLockWriteGuard<'a, T>,
+        place: Place,
+    ) -> RwLockWriteGuard<'a, T> {
+        tell!(LockAcquire, "lock.rwlock_write_acquire", self, place);
+        RwLockWriteGuard { hold: WriteHold { lock: self, at: place.at }, inner }
+    }
+}
+
+impl<T: Default> Default for RwLock<T> {
+    fn default() -> Self {
+        RwLock::new(T::default())
+    }
+}
+
+impl<T> From<T> for RwLock<T> {
+    fn from(value: T) -> Self {
+        RwLock::new(value)
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+/// Holds a [`RwLock`] for reading until it is dropped.
+#[must_use = "the lock is released when the guard is dropped"]
+pub struct RwLockReadGuard<'a, T: ?Sized> {
+    // Fields are dropped in their order: first the event, then the release.
+    _hold: ReadHold<'a, T>,
+    inner: std::sync::RwLockReadGuard<'a, T>,
+}
+
+/// Holds a [`RwLock`] for writing until it is dropped.
+#[must_use = "the lock is released when the guard is dropped"]
+pub struct RwLockWriteGuard<'a, T: ?Sized> {
+    // As above.
+    hold: WriteHold<'a, T>,
+    inner: std::sync::RwLockWriteGuard<'a, T>,
+}
+
+/// Tells the end of reading when it is dropped.
+struct ReadHold<'a, T: ?Sized> {
+    lock: &'a RwLock<T>,
+    at: &'static Location<'static>,
+}
+
+/// Tells the end of writing when it is dropped.
+struct WriteHold<'a, T: ?Sized> {
+    lock: &'a RwLock<T>,
+    at: &'static Location<'static>,
+}
+
+impl<T: ?Sized> Drop for ReadHold<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        let place = self.lock.place(self.at);
+        tell!(LockRelease, "lock.rwlock_read_release", self.lock, place);
+    }
+}
+
+impl<T: ?Sized> Drop for WriteHold<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        let place = self.lock.place(self.at);
+        tell!(LockRelease, "lock.rwlock_write_release", self.lock, place);
+    }
+}
+
+impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
+    /// Goes on reading; no writer comes in between. Told as the end of writing and the begin of reading.
+    #[track_caller]
+    pub fn downgrade(guard: Self) -> RwLockReadGuard<'a, T> {
+        let lock = guard.hold.lock;
+        drop(guard.hold);
+        let inner = std::sync::RwLockWriteGuard::downgrade(guard.inner);
+        lock.reading(inner, lock.place(Location::caller()))
+    }
+}
+
+impl<T: ?Sized> Deref for RwLockReadGuard<'_, T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.inner
+    }
+}
+
+impl<T: ?Sized> Deref for RwLockWriteGuard<'_, T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.inner
+    }
+}
+
+impl<T: ?Sized> DerefMut for RwLockWriteGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.inner
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLockReadGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLockWriteGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
