@@ -83,26 +83,58 @@ macro_rules! __event {
                 on = label {
                     ::core::hint::cold_path();
                     let ($($arg,)*) = ($($crate::__word!($arg, $ty $(, $value)?),)*);
-                    // SAFETY: preserves all registers; the argument words are on the stack, as many
-                    // as the name of the function says (`arch::x86_64`).
-                    unsafe {
-                        ::core::arch::asm!(
-                            "lea rsp, [rsp - 128]",
-                            $(concat!("push {", stringify!($arg), "}"),)*
-                            "push rax",
-                            "lea rax, [rip + {__ft_meta}]",
-                            "call ft_user_v1_write_{__ft_args}",
-                            "pop rax",
-                            "lea rsp, [rsp + 128 + 8 * {__ft_args}]",
-                            $($arg = in(reg) $arg,)*
-                            __ft_meta = sym __FT_META,
-                            __ft_args = const $crate::site::count(&[$(stringify!($arg)),*]),
-                            options(nostack),
-                        );
-                    }
+                    $crate::__call_write!(__FT_META $($arg)*);
                 },
                 meta = sym __FT_META,
                 options(nomem, nostack),
+            );
+        }
+    }};
+}
+
+/// Pushes the argument words and calls the write; preserves all registers.
+///
+/// From the fourth word on they come in vector registers: with six words in general registers, the
+/// compiler runs out of those that it need not save, and saves one on entry to the function.
+#[doc(hidden)]
+#[macro_export]
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+macro_rules! __call_write {
+    (
+        $meta:ident
+        $($a:ident $($b:ident $($c:ident $($d:ident $($e:ident $($f:ident)?)?)?)?)?)?
+    ) => {{
+        $($($($(
+            let $d = f64::from_bits($d);
+            $(let $e = f64::from_bits($e); $(let $f = f64::from_bits($f);)?)?
+        )?)?)?)?
+        // SAFETY: there are as many words on the stack as the name of the function says; the function
+        // preserves all registers but `rax` (`arch::x86_64`).
+        unsafe {
+            ::core::arch::asm!(
+                "lea rsp, [rsp - 128 - 8 * {__ft_vectors}]",
+                $($($($(concat!("movq [rsp], {", stringify!($d), "}"),
+                $(concat!("movq [rsp + 8], {", stringify!($e), "}"),
+                $(concat!("movq [rsp + 16], {", stringify!($f), "}"),)?)?)?
+                concat!("push {", stringify!($c), "}"),)?
+                concat!("push {", stringify!($b), "}"),)?
+                concat!("push {", stringify!($a), "}"),)?
+                "push rax",
+                "lea rax, [rip + {__ft_meta}]",
+                "call ft_user_v1_write_{__ft_words}",
+                "pop rax",
+                "lea rsp, [rsp + 128 + 8 * {__ft_words}]",
+                $($a = in(reg) $a, $($b = in(reg) $b, $($c = in(reg) $c, $($d = in(xmm_reg) $d,
+                $($e = in(xmm_reg) $e, $($f = in(xmm_reg) $f,)?)?)?)?)?)?
+                __ft_meta = sym $meta,
+                __ft_vectors = const $crate::site::count(&[
+                    $($($($(stringify!($d), $(stringify!($e), $(stringify!($f))?)?)?)?)?)?
+                ]),
+                __ft_words = const $crate::site::count(&[
+                    $(stringify!($a), $(stringify!($b), $(stringify!($c),
+                    $(stringify!($d), $(stringify!($e), $(stringify!($f))?)?)?)?)?)?
+                ]),
+                options(nostack),
             );
         }
     }};

@@ -9,25 +9,25 @@
 //! register except `rax`, which the site itself saves.
 //!
 //! ```text
-//! the site                               stack at entry of ft_user_v1_write_N
-//!   lea  rsp, [rsp - 128]   red zone       rsp + 16 + 8 × (N - 1)   first argument
-//!   push first argument …                  …
-//!   push last argument                     rsp + 16                 last argument
-//!   push rax                               rsp + 8                  rax of the program
-//!   lea  rax, [meta]                       rsp                      return address
+//! the site                                     stack at entry of ft_user_v1_write_N
+//!   lea  rsp, [rsp - 128 - …]   red zone          rsp + 16 + 8 × (N - 1)   last argument
+//!   movq [rsp + …], fourth argument and on        …
+//!   push third argument … first argument          rsp + 16                 first argument
+//!   push rax                                      rsp + 8                  rax of the program
+//!   lea  rax, [meta]                              rsp                      return address
 //!   call ft_user_v1_write_N
 //!   pop  rax
 //!   lea  rsp, [rsp + 128 + 8 × N]
 //! ```
 //!
-//! The write is the algorithm of [`crate::ring`], step by step, for the case that the ring has room;
-//! every other case goes to `write_slow`, which is Rust, with all registers saved,
+//! The write is the algorithm of [`crate::ring`], step by step, for the case that the ring has room,
+//! and for an event more that is lost; every other case goes to `write_slow`, which is Rust, with all registers saved,
 //! the vector registers among them.
 
 use core::arch::{asm, global_asm};
 use core::mem::offset_of;
 
-use crate::layout::{MAX_ARGS, Meta, NOTE_TYPE, PAGE, RingControl, commit};
+use crate::layout::{MARGIN_SLOTS, Meta, NOTE_TYPE, PAGE, RingControl, commit};
 
 // The thread-local block is one per object (hidden): an executable and a library that both embed the
 // crate have a ring each. The initial-exec model needs no call, and in an executable the linker turns
@@ -133,9 +133,9 @@ ft_user_v1_write_\args:
     pop rdi
     ret
 9:
-    lea rsi, [rsp + 48]                     // the words, last first
+    lea rsi, [rsp + 48]                     // the words
     mov ecx, \args
-    jmp ft_user_v1_slow
+    jmp ft_user_v1_no_room
     .size ft_user_v1_write_\args, . - ft_user_v1_write_\args
     .endm
 
@@ -159,10 +159,10 @@ ft_user_v1_write_\args:
     .endm
 
     // Stores word number `word` of `args` to `slot + at`, or zero if there is none; `stack` is where
-    // the last word stands.
+    // the first word stands.
     .macro FT_USER_WORD slot, at, word, args, stack
     .if (\word) < \args
-    mov rax, qword ptr [rsp + \stack + 8 * (\args - 1 - (\word))]
+    mov rax, qword ptr [rsp + \stack + 8 * (\word)]
     mov qword ptr [\slot + \at], rax
     .else
     mov qword ptr [\slot + \at], 0
@@ -177,6 +177,37 @@ ft_user_v1_write_\args:
     FT_USER_WRITE 4, 1
     FT_USER_WRITE 5, 1
     FT_USER_WRITE 6, 2
+
+    // No ring (rdi is null), or the limit is reached: an application that makes more events than can
+    // be read comes here each time, so a loss that has begun goes on without saving registers. The
+    // order is that of `Ring::count_loss`: whoever sees the count sees a beginning.
+    .p2align 5
+    .type ft_user_v1_no_room,@function
+ft_user_v1_no_room:
+    test rdi, rdi
+    jz ft_user_v1_slow
+    mov rdx, qword ptr [rdi + {tail}]       // SYNC: consumed
+    add rdx, qword ptr [rdi + {mask}]
+    sub rdx, {margin} - 1
+    cmp qword ptr [rdi + {head}], rdx
+    jb ft_user_v1_slow                      // there is room again
+    cmp qword ptr [rdi + {loss_begin}], -1
+    je ft_user_v1_slow                      // the loss begins here
+    inc qword ptr [rdi + {lost}]
+    inc qword ptr [rdi + {lost_pending}]
+    cmp qword ptr [rdi + {loss_begin}], -1
+    jne 1f
+    rdtsc                                   // a signal handler has told of the loss meanwhile
+    shl rdx, 32
+    or rax, rdx
+    mov qword ptr [rdi + {loss_begin}], rax
+1:
+    pop rcx
+    pop rdx
+    pop rsi
+    pop rdi
+    ret
+    .size ft_user_v1_no_room, . - ft_user_v1_no_room
 
     // The rare path: rax meta, rsi words, ecx their number; rcx, rdx, rsi, rdi of the program are on
     // the stack. Saves the other registers that a call may change, calls Rust, restores all.
@@ -289,6 +320,11 @@ ft_user_v1_xsave:
     head = const offset_of!(RingControl, head),
     limit = const offset_of!(RingControl, limit),
     mask = const offset_of!(RingControl, mask),
+    tail = const offset_of!(RingControl, tail),
+    lost = const offset_of!(RingControl, lost),
+    lost_pending = const offset_of!(RingControl, lost_pending),
+    loss_begin = const offset_of!(RingControl, loss_begin_tsc),
+    margin = const MARGIN_SLOTS,
     slots = const PAGE,
     cpu_mask = const commit::CPU_UNKNOWN,
     cpu_shift = const commit::CPU_SHIFT,
@@ -453,18 +489,13 @@ pub(crate) fn rdtsc() -> u64 {
 ///
 /// # Safety
 ///
-/// Called by the assembly only: `meta` is that of a site, and `words` points to `count` words on the
-/// stack, the last argument first.
+/// Called by the assembly only: `meta` is that of a site, and `words` points to `count` words.
 unsafe extern "C" fn write_slow(meta: *const Meta, words: *const u64, count: u32) {
-    let mut event = [0; MAX_ARGS];
-    let count = (count as usize).min(event.len());
-    for (i, word) in event[..count].iter_mut().enumerate() {
-        // SAFETY: `words` points to `count` words.
-        *word = unsafe { *words.add(count - 1 - i) };
-    }
+    // SAFETY: the assembly passes as many words as it says.
+    let words = unsafe { core::slice::from_raw_parts(words, count as usize) };
     // SAFETY: the pointer that `__errno_location` returns is valid on the thread that asks.
     let errno = unsafe { *libc::__errno_location() };
-    crate::thread::write(meta as usize as u32, &event[..count]);
+    crate::thread::write(meta as usize as u32, words);
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
 }
