@@ -33,6 +33,5 @@ pub(crate) fn agent() -> Result<PathBuf> {
         "--bin",
         "ft-agent",
     ]))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
-    Ok(target.join("release/ft-agent"))
+    Ok(workspace::target_dir().join("release/ft-agent"))
 }

@@ -1,8 +1,12 @@
 //! `cargo xtask …`: what a contributor runs. Each subcommand is a file; this one only picks it.
 
+mod bench;
 mod build;
 mod build_ebpf;
+mod python;
+mod run_agent;
 mod setup;
+mod test;
 mod workspace;
 
 use std::process::ExitCode;
@@ -12,14 +16,17 @@ use anyhow::{Result, bail};
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  setup      install what building and testing need, and say so first
-  build      set up, then build the BPF object and the agent
-  help       print this";
+  run-agent [-- ARGS]   set up, build, and record: the demo, or what ARGS of `ft-agent record` say
+  test [-- ARGS]        set up, and run everything; ARGS go to `cargo test` (then a part of the tests)
+  bench [NAME]…         print the cost tables
+  setup                 install what building and testing need, and say so first
+  build                 set up, then build the BPF object and the agent
+  help                  print this";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match run(&args) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("xtask: {error:#}");
             ExitCode::FAILURE
@@ -27,27 +34,38 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(args: &[String]) -> Result<()> {
+fn run(args: &[String]) -> Result<ExitCode> {
     let (command, rest) = match args.split_first() {
         Some((command, rest)) => (command.as_str(), rest),
         None => ("help", args),
     };
     match command {
+        "run-agent" => return run_agent::run(after_dashes(rest)),
+        "test" => test::run(after_dashes(rest))?,
+        "bench" => bench::run(rest)?,
         "setup" => {
             no_arguments(command, rest)?;
-            setup::run()
+            setup::run()?;
         }
         "build" => {
             no_arguments(command, rest)?;
             setup::run()?;
             build::bpf();
-            build::agent().map(|path| println!("{}", path.display()))
+            println!("{}", build::agent()?.display());
         }
         "help" | "-h" | "--help" => {
             println!("{HELP}");
-            Ok(())
         }
         _ => bail!("there is no command `{command}`; `cargo xtask help` lists them"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What stands behind a `--`, which may be left out.
+fn after_dashes(args: &[String]) -> &[String] {
+    match args.split_first() {
+        Some((first, rest)) if first == "--" => rest,
+        _ => args,
     }
 }
 

@@ -40,6 +40,21 @@ fn cargo_bin() -> Option<PathBuf> {
     Some(cargo.join("bin"))
 }
 
+/// Where cargo puts what it builds.
+pub(crate) fn target_dir() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// Says what it runs, and runs it to its end.
+///
+/// # Errors
+///
+/// As [`run`].
+pub(crate) fn step(command: &mut Command) -> Result<()> {
+    println!("+ {}", line(command));
+    run(command.current_dir(root()))
+}
+
 /// Runs a command to its end.
 ///
 /// # Errors

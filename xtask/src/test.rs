@@ -1,0 +1,92 @@
+//! `cargo xtask test`: sets up what is missing and runs everything: formatting, lints, documentation,
+//! unit and integration tests, tests against the running kernel, and the readers of the Parquet.
+
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+
+use crate::{
+    build, python, setup,
+    workspace::{cargo, step, target_dir},
+};
+
+/// Runs all checks; `args` go to `cargo test`.
+///
+/// # Errors
+///
+/// The first check that fails ends the run.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    setup::run()?;
+    build::bpf();
+    let python = python::ensure()?;
+
+    step(cargo().args(["fmt", "--all", "--check"]))?;
+    step(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    step(
+        cargo()
+            .args(["clippy", "--package", "ft-user", "--features", "off"])
+            .args(["--", "-D", "warnings"]),
+    )?;
+    step(cargo().env("RUSTDOCFLAGS", "-D warnings").args([
+        "doc",
+        "--workspace",
+        "--no-deps",
+        "--quiet",
+    ]))?;
+
+    // The tests that need a kernel tell in this file what they did: cargo shows no output of tests
+    // that pass, and a test that could not run must not look like one that did.
+    let ledger = target_dir().join("kernel-tests.log");
+    fs::write(&ledger, "").with_context(|| format!("cannot write {}", ledger.display()))?;
+    let mut test = cargo();
+    test.args(["test", "--workspace"]).args(args).env("FT_KERNEL_TEST_LOG", &ledger);
+    if let Some(python) = &python {
+        test.env("FT_PYTHON", python);
+    }
+    let tests = step(&mut test);
+    let reported = fs::read_to_string(&ledger).unwrap_or_default();
+    let counted = Counted::from_ledger(&reported);
+    println!("{}", counted.summary());
+    tests?;
+    if args.is_empty() && counted.ran + counted.skipped.len() == 0 {
+        bail!("no test reported on the kernel: the kernel tests did not run");
+    }
+    Ok(())
+}
+
+/// What the kernel tests reported.
+struct Counted<'a> {
+    ran: usize,
+    /// Each `NAME: REASON`.
+    skipped: Vec<&'a str>,
+}
+
+impl<'a> Counted<'a> {
+    /// Each line is `ran NAME` or `skipped NAME: REASON`.
+    fn from_ledger(ledger: &'a str) -> Self {
+        Counted {
+            ran: ledger.lines().filter(|line| line.starts_with("ran ")).count(),
+            skipped: ledger.lines().filter_map(|line| line.strip_prefix("skipped ")).collect(),
+        }
+    }
+
+    fn summary(&self) -> String {
+        let mut text = format!("kernel tests: {} ran, {} skipped", self.ran, self.skipped.len());
+        for line in &self.skipped {
+            text += "\n  skipped ";
+            text += line;
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skipped_tests_are_named_with_their_reason() {
+        let counted = Counted::from_ledger("ran a\nskipped b: no CAP_BPF\nran c\n");
+        assert_eq!(counted.summary(), "kernel tests: 2 ran, 1 skipped\n  skipped b: no CAP_BPF");
+    }
+}
