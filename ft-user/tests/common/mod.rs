@@ -1,0 +1,188 @@
+//! The agent's view of a process, for tests: its memfd, its directory, its events.
+
+#![allow(dead_code, reason = "each test uses its part")]
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::io::AsRawFd as _;
+use std::sync::atomic::Ordering::*;
+
+use ft_user::directory::{self, Entry};
+use ft_user::layout::{
+    DIR_BYTES, Header, LOSS_KEY, MEMFD_NAME, PAGE, RingControl, SharedControl, SiteKind, commit,
+    ring_state,
+};
+use ft_user::reader::{Reader, Uncommitted};
+use ft_user::ring::Ring;
+use ft_user::shared_ring;
+
+/// An event as a test looks at it.
+#[derive(Clone, Debug)]
+pub(crate) struct Event {
+    pub(crate) tsc: u64,
+    pub(crate) tid: u32,
+    pub(crate) name: String,
+    pub(crate) kind: SiteKind,
+    /// Argument words, padded with zeros.
+    pub(crate) words: Vec<u64>,
+    /// It came through the shared ring.
+    pub(crate) shared: bool,
+}
+
+/// The memfd of a process, mapped.
+pub(crate) struct Memory {
+    base: *mut u8,
+    shared_position: u32,
+}
+
+// SAFETY: what other threads write is atomic, and positions are kept by who holds this mutably.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+/// Paths of the memfds of a process.
+pub(crate) fn memfds(pid: u32) -> Vec<std::path::PathBuf> {
+    let wanted = format!("/memfd:{} (deleted)", MEMFD_NAME.to_str().unwrap());
+    let fds = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+    fds.map(|fd| fd.path())
+        .filter(|path| fs::read_link(path).is_ok_and(|link| link.as_os_str() == &*wanted))
+        .collect()
+}
+
+impl Memory {
+    /// The memfd of this process.
+    pub(crate) fn own() -> Memory {
+        Memory::of(std::process::id())
+    }
+
+    /// The memfd of a process that has exactly one.
+    pub(crate) fn of(pid: u32) -> Memory {
+        let [path] = &memfds(pid)[..] else { panic!("{:?}", memfds(pid)) };
+        let file = fs::File::options()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_CLOEXEC)
+            .open(path)
+            .unwrap();
+        let bytes = file.metadata().unwrap().len() as usize;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping of the whole file, which is sealed and stays.
+        let base = unsafe {
+            let null = std::ptr::null_mut();
+            libc::mmap(null, bytes, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
+        };
+        assert_ne!(base, libc::MAP_FAILED);
+        Memory { base: base.cast(), shared_position: 0 }
+    }
+
+    pub(crate) fn header(&self) -> &Header {
+        // SAFETY: the first page is a header.
+        unsafe { &*self.base.cast() }
+    }
+
+    /// The control pages of all rings that were ever claimed.
+    pub(crate) fn rings(&self) -> impl Iterator<Item = &RingControl> {
+        let (offset, stride) = (self.header().rings_offset, self.header().ring_stride);
+        (0..u64::from(self.header().rings_used.load(Acquire))).map(move |n| {
+            // SAFETY: inside of the mapping, by the header of a process that we trust here.
+            unsafe { &*self.base.add((offset + n * stride) as usize).cast() }
+        })
+    }
+
+    pub(crate) fn directory(&self) -> Vec<Entry<'_>> {
+        // SAFETY: inside of the mapping; entries below the first incomplete one do not change.
+        let bytes = unsafe {
+            let start = self.base.add(self.header().dir_offset as usize);
+            std::slice::from_raw_parts(start, DIR_BYTES as usize)
+        };
+        directory::parse(bytes).map(|entry| entry.expect("a sound directory")).collect()
+    }
+
+    /// The text of the name with this number.
+    pub(crate) fn name(&self, wanted: u32) -> String {
+        let found = self.directory().into_iter().find_map(|entry| match entry {
+            Entry::Name { id, text } if id == wanted => Some(text.to_owned()),
+            _ => None,
+        });
+        found.unwrap_or_else(|| panic!("no name {wanted}"))
+    }
+
+    /// File and line of the place with this number.
+    pub(crate) fn place(&self, wanted: u32) -> (String, u32) {
+        let found = self.directory().into_iter().find_map(|entry| match entry {
+            Entry::Place { id, line, file, .. } if id == wanted => Some((file.to_owned(), line)),
+            _ => None,
+        });
+        found.unwrap_or_else(|| panic!("no place {wanted}"))
+    }
+
+    /// Takes all events, in the order of their times, and frees the rings of threads that have ended,
+    /// as the agent does.
+    pub(crate) fn take(&mut self) -> Vec<Event> {
+        let sites = self.sites();
+        let event = |commit: u64, tsc, words: Vec<u64>, tid, shared| {
+            let (name, kind) = match commit::key(commit) {
+                LOSS_KEY => ("loss".to_owned(), SiteKind::Event),
+                key => sites.get(&key).cloned().unwrap_or_else(|| panic!("no site {key:#x}")),
+            };
+            Event { tsc, tid, name, kind, words, shared }
+        };
+        let mut events = Vec::new();
+        for control in self.rings() {
+            let state = control.state.load(Acquire);
+            // SAFETY: slots follow each control page.
+            let ring = unsafe { Ring::new(control, self.header().ring_slots) }.unwrap();
+            let mut reader = Reader::at(control.tail.load(Relaxed));
+            let mut bytes = Vec::new();
+            while reader.drain(&ring, Uncommitted::Wait, u64::MAX, &mut bytes).more {}
+            let mut words =
+                bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap()));
+            while let Some(first) = words.next() {
+                let tsc = words.next().unwrap();
+                let mut payload: Vec<_> = words.by_ref().take(2).collect();
+                for _ in 0..commit::continuations(first) {
+                    words.next();
+                    payload.extend(words.by_ref().take(3));
+                }
+                events.push(event(first, tsc, payload, control.tid.load(Relaxed), false));
+            }
+            if state == ring_state::EXITED {
+                control.state.store(ring_state::FREE, Release);
+            }
+        }
+        let (control, slots) = self.shared();
+        let mut reader = shared_ring::Reader::new(control, slots, self.shared_position);
+        while let Some(record) = reader.read() {
+            events.push(event(record.commit, record.tsc, record.words.to_vec(), record.tid, true));
+        }
+        self.shared_position = reader.position();
+        events.sort_by_key(|event| event.tsc);
+        events
+    }
+
+    /// The shared ring.
+    pub(crate) fn shared(&self) -> (&SharedControl, &[ft_user::layout::SharedSlot]) {
+        let offset = self.header().shared_offset;
+        // SAFETY: inside of the mapping; atomics only.
+        unsafe {
+            let slots = self.base.add((offset + PAGE) as usize).cast();
+            let count = self.header().shared_slots as usize;
+            (&*self.base.add(offset as usize).cast(), std::slice::from_raw_parts(slots, count))
+        }
+    }
+
+    fn sites(&self) -> HashMap<u32, (String, SiteKind)> {
+        let metas = self.directory().into_iter().filter_map(|entry| match entry {
+            Entry::Meta { key, kind, name, .. } => Some((key, (name.to_owned(), kind))),
+            _ => None,
+        });
+        metas.collect()
+    }
+}
+
+/// This thread's id.
+pub(crate) fn tid() -> u32 {
+    // SAFETY: takes no argument.
+    unsafe { libc::gettid() as u32 }
+}
