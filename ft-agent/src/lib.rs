@@ -3,6 +3,7 @@
 pub mod analysis;
 pub mod clock;
 pub mod collect;
+pub mod convert;
 pub mod doctor;
 pub mod event;
 pub mod merge;

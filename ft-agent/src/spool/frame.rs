@@ -90,7 +90,7 @@ pub struct IrqName {
 }
 
 /// Both clocks, read together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockSample {
     /// Middle of the two TSC readings around the clock reading.
     pub tsc: u64,

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::error::{Result, io_error};
+use super::error::Result;
+pub(crate) use super::error::io_error as error;
 
 /// The name under which `path` is written.
 pub(crate) fn temporary(path: &Path) -> PathBuf {
@@ -25,7 +26,7 @@ pub(crate) fn temporary(path: &Path) -> PathBuf {
 ///
 /// An I/O error; `from` is then still there.
 pub(crate) fn publish(from: &Path, to: &Path) -> Result<()> {
-    fs::rename(from, to).map_err(io_error("rename", to))?;
+    fs::rename(from, to).map_err(error("rename", to))?;
     match to.parent() {
         Some(parent) => sync_dir(parent),
         None => Ok(()),
@@ -38,7 +39,7 @@ pub(crate) fn publish(from: &Path, to: &Path) -> Result<()> {
 ///
 /// An I/O error.
 pub(crate) fn sync_dir(dir: &Path) -> Result<()> {
-    File::open(dir).and_then(|d| d.sync_all()).map_err(io_error("sync", dir))
+    File::open(dir).and_then(|d| d.sync_all()).map_err(error("sync", dir))
 }
 
 /// Writes a value as indented JSON.
@@ -55,6 +56,6 @@ pub(crate) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
             file.write_all(&text)?;
             file.sync_all()
         })
-        .map_err(io_error("write", &tmp))?;
+        .map_err(error("write", &tmp))?;
     publish(&tmp, path)
 }

@@ -1,0 +1,106 @@
+use super::*;
+
+/// Bytes of a record.
+pub(in crate::convert) fn bytes<T: Copy>(record: &T) -> Vec<u8> {
+    // SAFETY: the records of the layout crate have no padding, so every byte is initialised.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(record).cast(), size_of::<T>()) }.into()
+}
+
+fn decode(bytes: &[u8]) -> KernelRows {
+    let irqs = [IrqName { number: 4, name: "ttyS0".into() }];
+    let mut rows = KernelRows::default();
+    rows.decode(bytes, &mut KernelNames::new(&irqs), &mut Threads::default());
+    rows
+}
+
+fn header(kind: u16) -> Header {
+    Header { ts: 1000, kind, cpu: 1, tid: 42 }
+}
+
+#[test]
+fn every_kind_becomes_a_row_of_its_table() {
+    let comm = *b"worker\0\0\0\0\0\0\0\0\0\0";
+    let switch =
+        abi::Switch { header: header(kind::SWITCH), next_comm: comm, ..Default::default() };
+    let waking = abi::Waking { header: header(kind::WAKEUP_NEW), tid: 7, ..Default::default() };
+    let migrate = abi::Migrate { header: header(kind::MIGRATE), to_cpu: 3, ..Default::default() };
+    let irq = |kind, number| abi::Irq { header: header(kind), entry_ts: 900, number, tgid: 40 };
+    let task = abi::Task { header: header(kind::FORK), parent_tgid: 5, comm, ..Default::default() };
+    let syscall = abi::Syscall { header: header(kind::SYSCALL), ..Default::default() };
+    let all = [
+        bytes(&switch),
+        bytes(&waking),
+        bytes(&migrate),
+        bytes(&irq(kind::HARDIRQ, 4)),
+        bytes(&irq(kind::HARDIRQ, 5)),
+        bytes(&irq(kind::SOFTIRQ, 3)),
+        bytes(&irq(kind::VECTOR, 1)),
+        bytes(&task),
+        bytes(&syscall),
+    ];
+    let rows = decode(&all.concat());
+    assert_eq!((&*rows.switches[0].next_comm, rows.switches[0].prev_tid), ("worker", Tid(42)));
+    assert!(rows.wakings[0].is_new);
+    assert_eq!(rows.migrations[0].to_cpu, Cpu(3));
+    let irqs: Vec<_> = rows.irqs.iter().map(|i| (&*i.kind, &*i.name, i.ts.0, i.dur)).collect();
+    assert_eq!(
+        irqs,
+        [
+            ("hard", "ttyS0", 900, 100),
+            ("hard", "irq 5", 900, 100),
+            ("soft", "NET_RX", 900, 100),
+            ("vector", "local_timer", 900, 100),
+        ]
+    );
+    assert_eq!((&*rows.tasks[0].kind, rows.tasks[0].parent_pid), ("fork", Some(5)));
+    assert_eq!((rows.unstored, rows.rejected), (1, 0));
+}
+
+#[test]
+fn states_have_their_letters() {
+    let check = |state, expected| assert_eq!(state_name(state), expected, "{state:#x}");
+    check(0, "R");
+    check(abi::Switch::PREEMPTED, "R+");
+    check(abi::Switch::PREEMPTED | 1, "R+");
+    check(0x1, "S");
+    check(0x2, "D");
+    check(0x102, "D"); // TASK_KILLABLE
+    check(0x402, "I"); // TASK_IDLE
+    check(0x4, "T");
+    check(0x8, "t");
+    check(0x80, "X"); // TASK_DEAD
+    check(0x20, "Z");
+    check(0x40, "P");
+    check(0x1000, "D"); // TASK_RTLOCK_WAIT
+}
+
+#[test]
+fn what_is_unknown_or_cut_ends_its_frame() {
+    let good = bytes(&abi::Waking { header: header(kind::WAKING), ..Default::default() });
+    let unknown = bytes(&header(999));
+    for bad in [&unknown[..], &good[..31], &good[..3]] {
+        let rows = decode(&[&good[..], bad].concat());
+        assert_eq!((rows.wakings.len(), rows.rejected), (1, 1));
+    }
+}
+
+#[test]
+fn the_newest_name_and_priority_of_a_thread_count() {
+    let switch = |ts, comm: &[u8; 16], prio| abi::Switch {
+        header: Header { ts, ..header(kind::SWITCH) },
+        next_tid: 7,
+        next_tgid: 6,
+        next_comm: *comm,
+        next_prio: prio,
+        ..Default::default()
+    };
+    let (new, old) = (*b"new\0\0\0\0\0\0\0\0\0\0\0\0\0", *b"old\0\0\0\0\0\0\0\0\0\0\0\0\0");
+    let records = [bytes(&switch(200, &new, 98)), bytes(&switch(100, &old, 120))].concat();
+    let mut threads = Threads::default();
+    KernelRows::default().decode(&records, &mut KernelNames::new(&[]), &mut threads);
+    let json = serde_json::to_string(&threads.sightings()).unwrap();
+    assert!(
+        json.contains(r#""pid":6,"tid":7,"first":100,"named":200,"name":"new","prio":98"#),
+        "{json}"
+    );
+}

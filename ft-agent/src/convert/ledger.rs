@@ -1,0 +1,83 @@
+//! What is known of a segment once it is converted.
+//!
+//! `DIR/spool/segment-NNNNNN.json`, written when all parts of the segment are in place and before the
+//! segment itself goes. So the totals survive a crash, and [`Ledger::read_all`] is all that the end of
+//! a conversion needs.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::threads::Sighting;
+use crate::clock::ClockSample;
+use crate::spool::Spool;
+use crate::store::{Result, StoreError, file};
+use crate::warning::Warning;
+
+/// What became of one segment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Ledger {
+    pub(super) segment: u32,
+    /// Rows by table.
+    pub(super) tables: BTreeMap<String, PartLedger>,
+    /// Lost events and records by origin.
+    pub(super) lost: BTreeMap<String, u64>,
+    pub(super) rejected: u64,
+    pub(super) unstored: u64,
+    /// Events outside the clock samples: how many, how far, and the largest bound of them.
+    pub(super) beyond: (u64, i64, i64),
+    pub(super) checked: u64,
+    pub(super) violations: u64,
+    pub(super) worst_violation_ns: i64,
+    pub(super) bound_ns: i64,
+    pub(super) step_ns: i64,
+    /// The newest clock samples: the next segment begins with them.
+    pub(super) samples: Vec<ClockSample>,
+    pub(super) first_sample: Option<ClockSample>,
+    pub(super) sample_count: u64,
+    pub(super) threads: Vec<Sighting>,
+    pub(super) warnings: Vec<Warning>,
+    /// A part of the segment could not be read.
+    pub(super) damaged: bool,
+}
+
+/// One part.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct PartLedger {
+    pub(super) rows: u64,
+    /// Newest row of this part and those before.
+    pub(super) newest: i64,
+    pub(super) late_rows: u64,
+    pub(super) late_max_ns: i64,
+}
+
+impl Ledger {
+    /// Where the ledger of a segment is.
+    pub(super) fn path(spool: &Spool, segment: u32) -> PathBuf {
+        spool.segment(segment).with_extension("json")
+    }
+
+    /// Writes the ledger, whole or not at all.
+    pub(super) fn write(&self, spool: &Spool) -> Result<()> {
+        file::write_json(&Ledger::path(spool, self.segment), self)
+    }
+
+    /// The ledgers of a spool by segment.
+    pub(super) fn read_all(spool: &Spool) -> Result<BTreeMap<u32, Ledger>> {
+        let mut ledgers = BTreeMap::new();
+        let dir = spool.dir();
+        let entries = std::fs::read_dir(dir).map_err(file::error("read", dir))?;
+        for entry in entries {
+            let path = entry.map_err(file::error("read", dir))?.path();
+            if path.extension().is_none_or(|e| e != "json") {
+                continue;
+            }
+            let text = std::fs::read(&path).map_err(file::error("read", &path))?;
+            let ledger: Ledger = serde_json::from_slice(&text)
+                .map_err(|e| StoreError::Meta { path, reason: e.to_string() })?;
+            ledgers.insert(ledger.segment, ledger);
+        }
+        Ok(ledgers)
+    }
+}

@@ -1,0 +1,303 @@
+//! One segment to one part of each table.
+
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::kernel::{KernelNames, KernelRows};
+use super::ledger::{Ledger, PartLedger};
+use super::registry::Registry;
+use super::threads::Threads;
+use super::user::{Judge, UserSlots};
+use super::{ConvertError, Result, violations};
+use crate::clock::{ClockError, ClockModel, ClockSample, Finding};
+use crate::model::{Cpu, Nanos, Pid, Tid, Tsc};
+use crate::spool::frame::{Frame, Loss};
+use crate::spool::{Reader, Spool};
+use crate::store::rows::{
+    ClockRow, Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent, UserEvent,
+};
+use crate::store::{Footer, PartWriter, Row, part_path};
+use crate::warning::Warning;
+
+/// Tables of the kernel stream.
+pub(super) const KERNEL_TABLES: [&str; 5] =
+    [SchedSwitch::TABLE, SchedWaking::TABLE, SchedMigrate::TABLE, Irq::TABLE, TaskEvent::TABLE];
+
+/// Clock samples that a segment leaves to the next: the line before its first own sample needs them.
+const SAMPLES_KEPT: usize = 8;
+
+/// What the first reading of a segment tells: all that must be known before a slot can be decoded.
+#[derive(Default)]
+struct Survey {
+    samples: Vec<ClockSample>,
+    losses: Vec<Loss>,
+}
+
+/// Converts segment `number`; `before` are the ledgers of the segments that are done.
+pub(super) fn convert(
+    trace: &Path,
+    spool: &Spool,
+    number: u32,
+    registry: &Registry,
+    before: &BTreeMap<u32, Ledger>,
+) -> Result<Ledger> {
+    let path = spool.segment(number);
+    let mut ledger = Ledger { segment: number, ..Ledger::default() };
+    let mut survey = survey(&path, &mut ledger)?;
+
+    let inherited = number.checked_sub(1).and_then(|n| before.get(&n));
+    let inherited = inherited.map_or(&[][..], |l| &l.samples);
+    // A segment may begin with the sample that closed the one before.
+    survey.samples.retain(|sample| !inherited.contains(sample));
+    let model = model(&[inherited, &survey.samples].concat(), registry.start.tsc_hz)
+        .map_err(|source| ConvertError::Clock { segment: path.clone(), source })?;
+
+    let mut threads = Threads::default();
+    let mut kernel = KernelRows::default();
+    let mut names = KernelNames::new(&registry.start.irq_names);
+    let mut user = UserSlots::new();
+    let mut judge = model.as_ref().map(|model| Judge::new(registry, model));
+    let mut unplaced = 0;
+    let mut reader = Reader::open(&path)?;
+    while let Some(frame) = reader.next()? {
+        match (frame, &mut judge) {
+            (Frame::Slots(slots), Some(judge)) => user.scan(&slots, judge),
+            (Frame::Shared(slots), Some(judge)) => user.scan_shared(&slots, judge),
+            (Frame::Slots(slots), None) => unplaced += slots.bytes.len() as u64 / 32,
+            (Frame::Shared(slots), None) => unplaced += slots.bytes.len() as u64 / 128,
+            (Frame::Kernel(bytes), _) => kernel.decode(bytes, &mut names, &mut threads),
+            _ => {}
+        }
+    }
+    if unplaced > 0 {
+        ledger.warnings.push(Warning::NoClock { file: relative(&path) });
+        ledger.rejected += unplaced;
+    }
+    user.sort();
+    let mut losses = std::mem::take(&mut user.losses);
+    losses.extend(survey.losses.iter().filter_map(|loss| loss_row(loss, model.as_ref())));
+    for loss in &losses {
+        *ledger.lost.entry(loss.origin.to_string()).or_default() += loss.count.max(0) as u64;
+    }
+    ledger.rejected += user.rejected + kernel.rejected;
+    ledger.unstored = kernel.unstored;
+    ledger.beyond = user.beyond;
+
+    let mut newest: BTreeMap<String, i64> = BTreeMap::new();
+    for (table, part) in before.range(..number).flat_map(|(_, l)| &l.tables) {
+        let value = newest.entry(table.clone()).or_insert(part.newest);
+        *value = (*value).max(part.newest);
+    }
+    let mut output = Output {
+        trace,
+        number,
+        newest,
+        tables: BTreeMap::new(),
+        footer: Footer {
+            host: registry.start.host.clone(),
+            boot_id: registry.start.boot_id.clone(),
+            tsc_hz: model.as_ref().map_or(registry.start.tsc_hz, ClockModel::tsc_hz),
+            clock_bound_ns: 0,
+            loss: ledger.lost.values().sum(),
+        },
+    };
+    output.write_sorted(&mut kernel.switches)?;
+    output.write_sorted(&mut kernel.wakings)?;
+    output.write_sorted(&mut kernel.migrations)?;
+    output.write_sorted(&mut kernel.irqs)?;
+    output.write_sorted(&mut kernel.tasks)?;
+    output.write_sorted(&mut losses)?;
+
+    if let Some(model) = &model {
+        let lost: Vec<_> = losses
+            .iter()
+            .filter(|l| &*l.origin == "kernel" && &*l.what == "sched_switch")
+            .map(|l| (l.ts, l.ts + l.dur))
+            .collect();
+        check_clock(&user, &kernel.switches, model, &lost, &mut ledger);
+        for (&(pid, tid), first) in user.threads().iter().zip(user.first_times()) {
+            if let Some(ts) = first {
+                threads.seen(pid, tid, ts, None, None);
+            }
+        }
+        output.footer.clock_bound_ns = model.bound_ns().max(ledger.beyond.2);
+        let mut cursor = model.cursor();
+        let rows = (0..user.len()).map(|at| user.row(at, registry, &mut cursor));
+        output.write::<UserEvent, _>(rows)?;
+        output.write_sorted(&mut clock_rows(model, &survey.samples))?;
+        note_clock(model, &survey.samples, &mut ledger);
+    }
+    ledger.threads = threads.sightings();
+    ledger.tables = output.tables;
+    Ok(ledger)
+}
+
+/// First reading: clock samples, losses, and what of the file is damaged.
+fn survey(path: &Path, ledger: &mut Ledger) -> Result<Survey> {
+    let mut survey = Survey::default();
+    let mut reader = Reader::open(path)?;
+    while let Some(frame) = reader.next()? {
+        match frame {
+            Frame::Clock(sample) => survey.samples.push(sample),
+            Frame::Loss(loss) => survey.losses.push(loss),
+            _ => {}
+        }
+    }
+    if let Some(damage) = reader.damage()? {
+        ledger.damaged = true;
+        ledger.warnings.push(Warning::SpoolDamaged {
+            file: relative(path),
+            offset: damage.offset,
+            bytes: damage.bytes,
+            reason: damage.reason.to_string(),
+        });
+    }
+    Ok(survey)
+}
+
+/// A file of the spool as seen from the trace directory.
+pub(super) fn relative(path: &Path) -> String {
+    format!("spool/{}", path.file_name().unwrap_or_default().to_string_lossy())
+}
+
+/// The clock of a segment. A single sample, all that a recording has that was killed at once, is
+/// helped out with the frequency measured at the start; without any there is none.
+fn model(
+    samples: &[ClockSample],
+    tsc_hz: f64,
+) -> std::result::Result<Option<ClockModel>, ClockError> {
+    match (ClockModel::new(samples), samples.last()) {
+        (Ok(model), _) => Ok(Some(model)),
+        (Err(ClockError::TooFewSamples(_)), Some(&sample)) if (1e8..1e11).contains(&tsc_hz) => {
+            let second = ClockSample {
+                tsc: sample.tsc.saturating_add(tsc_hz as u64),
+                mono_ns: sample.mono_ns.saturating_add(1_000_000_000),
+                ..sample
+            };
+            Ok(ClockModel::new(&[sample, second]).ok())
+        }
+        (Err(ClockError::TooFewSamples(_)), _) => Ok(None),
+        (Err(error), _) => Err(error),
+    }
+}
+
+fn loss_row(loss: &Loss, model: Option<&ClockModel>) -> Option<LossRow> {
+    let time = |at: i64| match (loss.is_tsc, model) {
+        (false, _) => Some(Nanos(at)),
+        (true, Some(model)) => Some(model.to_ns(Tsc(at as u64))),
+        (true, None) => None,
+    };
+    let (from, to) = (time(loss.from)?, time(loss.to)?);
+    Some(LossRow {
+        ts: from,
+        dur: to.0.saturating_sub(from.0).max(0),
+        origin: loss.origin.as_str().into(),
+        what: loss.what.as_str().into(),
+        cpu: Cpu(loss.cpu),
+        pid: Pid(loss.pid),
+        tid: Tid(loss.tid),
+        count: i64::try_from(loss.count).unwrap_or(i64::MAX),
+    })
+}
+
+/// Rows of `loss` for losses whose times are in nanoseconds.
+pub(super) fn loss_rows(losses: &[Loss]) -> Vec<LossRow> {
+    losses.iter().filter_map(|loss| loss_row(loss, None)).collect()
+}
+
+/// Compares user events with the switches.
+fn check_clock(
+    user: &UserSlots,
+    switches: &[SchedSwitch],
+    model: &ClockModel,
+    lost: &[(Nanos, Nanos)],
+    ledger: &mut Ledger,
+) {
+    let numbers: BTreeMap<Tid, u32> =
+        user.threads().iter().zip(0..).map(|(&(_, tid), number)| (tid, number)).collect();
+    let mut threads =
+        violations::by_thread(switches, user.threads().len(), |tid| numbers.get(&tid).copied());
+    let bound = model.bound_ns().max(ledger.beyond.2);
+    let found = violations::check(&mut threads, user.times(), bound, lost);
+    ledger.checked = found.checked;
+    ledger.violations = found.count;
+    ledger.worst_violation_ns = found.worst_ns;
+}
+
+/// Rows of `clock` for the samples of this segment, without those inherited.
+fn clock_rows(model: &ClockModel, own: &[ClockSample]) -> Vec<ClockRow> {
+    let nodes = model.nodes().iter().filter(|node| own.contains(&node.sample));
+    nodes
+        .map(|node| ClockRow {
+            ts: Nanos(node.sample.mono_ns),
+            tsc: node.sample.tsc as i64,
+            bracket_ns: (node.sample.bracket_tsc as f64 * node.ns_per_cycle).ceil() as i64,
+            residual_ns: node.residual_ns.round() as i64,
+            bound_ns: node.bound_ns,
+            realtime_offset_ns: node.sample.realtime_offset_ns,
+            boottime_offset_ns: node.sample.boottime_offset_ns,
+            cpu: Cpu(node.sample.cpu as i32),
+        })
+        .collect()
+}
+
+fn note_clock(model: &ClockModel, own: &[ClockSample], ledger: &mut Ledger) {
+    ledger.bound_ns = model.bound_ns();
+    ledger.step_ns = model.step_ns();
+    ledger.sample_count = own.len() as u64;
+    ledger.first_sample = own.first().copied();
+    let nodes = model.nodes();
+    ledger.samples =
+        nodes[nodes.len().saturating_sub(SAMPLES_KEPT)..].iter().map(|n| n.sample).collect();
+    ledger.warnings.extend(model.findings().iter().map(|finding| match *finding {
+        Finding::Wide(count) => Warning::WideSamples { count: count as u64 },
+        Finding::RealtimeSet(step_ns) => Warning::ClockSet { step_ns },
+        Finding::Suspended(asleep_ns) => Warning::Suspended { asleep_ns },
+    }));
+}
+
+/// Writes the parts of one segment.
+struct Output<'a> {
+    trace: &'a Path,
+    number: u32,
+    footer: Footer,
+    /// Newest row of the parts before, by table.
+    newest: BTreeMap<String, i64>,
+    tables: BTreeMap<String, PartLedger>,
+}
+
+impl Output<'_> {
+    /// Sorts rows by their key, keeping the order of equals, and writes them.
+    fn write_sorted<R: Row>(&mut self, rows: &mut [R]) -> Result<()> {
+        rows.sort_by_key(R::key);
+        self.write::<R, _>(rows.iter())
+    }
+
+    /// Writes sorted rows, if there are any, and notes how many come late.
+    fn write<R: Row, B: Borrow<R>>(
+        &mut self,
+        rows: impl ExactSizeIterator<Item = B>,
+    ) -> Result<()> {
+        if rows.len() == 0 {
+            return Ok(());
+        }
+        let newest_before = self.newest.get(R::TABLE).copied().unwrap_or(i64::MIN);
+        let mut part = PartLedger { newest: newest_before, ..PartLedger::default() };
+        let path = part_path(self.trace, R::TABLE, self.number);
+        let mut writer = PartWriter::<R>::create(&path, self.footer.clone())?;
+        for row in rows {
+            let row = row.borrow();
+            let key = row.key();
+            if key < newest_before {
+                part.late_rows += 1;
+                part.late_max_ns = part.late_max_ns.max(newest_before.saturating_sub(key));
+            }
+            part.newest = part.newest.max(key);
+            writer.push(row)?;
+        }
+        part.rows = writer.finish()?;
+        self.tables.insert(R::TABLE.to_owned(), part);
+        Ok(())
+    }
+}

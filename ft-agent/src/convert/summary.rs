@@ -1,0 +1,212 @@
+//! The end of a conversion: tables of the whole trace, and `meta.json`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::Result;
+use super::ledger::Ledger;
+use super::registry::Registry;
+use super::segment::{loss_rows, relative};
+use super::threads::Threads;
+use crate::model::{Nanos, Pid, Tid};
+use crate::spool::Spool;
+use crate::store::rows::{
+    ClockRow, Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent, UserEvent,
+};
+use crate::store::{
+    ClockMeta, Footer, Meta, PartWriter, Row, SCHEMA_VERSION, TableMeta, TableWriter, part_path,
+};
+use crate::warning::Warning;
+
+/// Writes it all; repeatable.
+pub(super) fn write(
+    trace: &Path,
+    spool: &Spool,
+    registry: &Registry,
+    ledgers: &BTreeMap<u32, Ledger>,
+) -> Result<Meta> {
+    let mut meta = Meta {
+        schema_version: SCHEMA_VERSION,
+        start: registry.start.clone(),
+        end: registry.end.clone(),
+        clock: clock(ledgers, registry.start.tsc_hz),
+        tables: tables(ledgers),
+        ..Meta::default()
+    };
+    let damage = registry.damage()?;
+    meta.complete =
+        registry.end.is_some() && damage.is_none() && !ledgers.values().any(|l| l.damaged);
+    meta.rejected = ledgers.values().map(|l| l.rejected).sum::<u64>() + registry.malformed;
+    let late_losses = loss_rows(&registry.losses);
+    let lost_late = late_losses.iter().map(|l| (l.origin.to_string(), l.count.max(0) as u64));
+    let lost = ledgers.values().flat_map(|l| l.lost.clone()).chain(lost_late);
+    for (origin, count) in lost {
+        *meta.lost.entry(origin).or_default() += count;
+    }
+
+    let footer = meta.footer();
+    whole(trace, threads(registry, ledgers).rows(registry), &footer, &mut meta)?;
+    whole(trace, registry.sites().iter().map(|s| s.row.clone()).collect(), &footer, &mut meta)?;
+    whole(trace, registry.names.clone(), &footer, &mut meta)?;
+    if !late_losses.is_empty() {
+        // Behind the parts of the segments.
+        let part = ledgers.keys().last().map_or(0, |n| n + 1);
+        append(trace, part, late_losses, &footer, &mut meta)?;
+    }
+    present::<UserEvent>(trace, &footer, &mut meta)?;
+    present::<SchedSwitch>(trace, &footer, &mut meta)?;
+    present::<SchedWaking>(trace, &footer, &mut meta)?;
+    present::<SchedMigrate>(trace, &footer, &mut meta)?;
+    present::<Irq>(trace, &footer, &mut meta)?;
+    present::<TaskEvent>(trace, &footer, &mut meta)?;
+    present::<ClockRow>(trace, &footer, &mut meta)?;
+    present::<LossRow>(trace, &footer, &mut meta)?;
+
+    if let Some(damage) = damage {
+        meta.warnings.push(Warning::SpoolDamaged {
+            file: relative(&spool.registry()),
+            offset: damage.offset,
+            bytes: damage.bytes,
+            reason: damage.reason.to_string(),
+        });
+    }
+    meta.warnings.extend(warnings(&meta, ledgers));
+    meta.write(trace)?;
+    Ok(meta)
+}
+
+fn clock(ledgers: &BTreeMap<u32, Ledger>, start_tsc_hz: f64) -> ClockMeta {
+    let first = ledgers.values().find_map(|l| l.first_sample);
+    let last = ledgers.values().rev().find_map(|l| l.samples.last());
+    let tsc_hz = match (first, last) {
+        (Some(a), Some(b)) if b.mono_ns > a.mono_ns => {
+            (b.tsc - a.tsc) as f64 / (b.mono_ns - a.mono_ns) as f64 * 1e9
+        }
+        _ => start_tsc_hz,
+    };
+    let sum = |of: fn(&Ledger) -> u64| ledgers.values().map(of).sum();
+    let max = |of: fn(&Ledger) -> i64| ledgers.values().map(of).max().unwrap_or(0);
+    ClockMeta {
+        tsc_hz,
+        bound_ns: max(|l| l.bound_ns),
+        step_ns: max(|l| l.step_ns),
+        samples: sum(|l| l.sample_count),
+        realtime_offset_ns: first.map_or(0, |s| s.realtime_offset_ns),
+        boottime_offset_ns: first.map_or(0, |s| s.boottime_offset_ns),
+        checked: sum(|l| l.checked),
+        violations: sum(|l| l.violations),
+        worst_violation_ns: max(|l| l.worst_violation_ns),
+    }
+}
+
+fn tables(ledgers: &BTreeMap<u32, Ledger>) -> BTreeMap<String, TableMeta> {
+    let mut tables: BTreeMap<String, TableMeta> = BTreeMap::new();
+    for (name, part) in ledgers.values().flat_map(|l| &l.tables) {
+        let table = tables.entry(name.clone()).or_default();
+        table.rows += part.rows;
+        table.parts += 1;
+        table.late_rows += part.late_rows;
+        table.late_max_ns = table.late_max_ns.max(part.late_max_ns);
+    }
+    tables
+}
+
+fn threads(registry: &Registry, ledgers: &BTreeMap<u32, Ledger>) -> Threads {
+    let mut threads = Threads::default();
+    for ledger in ledgers.values() {
+        threads.add(&ledger.threads);
+    }
+    for process in &registry.processes {
+        let (pid, ts) = (process.pid, Nanos(process.ts));
+        threads.seen(Pid(pid), Tid(pid), ts, Some(&process.comm.as_str().into()), None);
+    }
+    for thread in &registry.threads {
+        let name = thread.name.as_str().into();
+        threads.seen(Pid(thread.pid), Tid(thread.tid), Nanos(thread.ts), Some(&name), None);
+    }
+    threads
+}
+
+/// Writes a table that is made at the end.
+fn whole<R: Row>(trace: &Path, rows: Vec<R>, footer: &Footer, meta: &mut Meta) -> Result<()> {
+    let mut writer = TableWriter::create(trace, footer.clone())?;
+    for row in rows {
+        writer.push(row)?;
+    }
+    let rows = writer.finish()?;
+    meta.tables.insert(R::TABLE.into(), TableMeta { rows, parts: 1, ..TableMeta::default() });
+    Ok(())
+}
+
+/// Writes one more part of a table.
+fn append<R: Row>(
+    trace: &Path,
+    part: u32,
+    mut rows: Vec<R>,
+    footer: &Footer,
+    meta: &mut Meta,
+) -> Result<()> {
+    rows.sort_by_key(R::key);
+    let mut writer = PartWriter::create(&part_path(trace, R::TABLE, part), footer.clone())?;
+    for row in &rows {
+        writer.push(row)?;
+    }
+    let table = meta.tables.entry(R::TABLE.into()).or_default();
+    table.rows += writer.finish()?;
+    table.parts += 1;
+    Ok(())
+}
+
+/// Gives a table without rows an empty part, so that every reader finds its columns.
+fn present<R: Row>(trace: &Path, footer: &Footer, meta: &mut Meta) -> Result<()> {
+    let table = meta.tables.entry(R::TABLE.into()).or_default();
+    if table.parts == 0 {
+        PartWriter::<R>::create(&part_path(trace, R::TABLE, 0), footer.clone())?.finish()?;
+    }
+    Ok(())
+}
+
+/// Warnings of the segments, equal ones once, and those that concern the whole.
+fn warnings(meta: &Meta, ledgers: &BTreeMap<u32, Ledger>) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if meta.end.is_none() {
+        warnings.push(Warning::NotEnded);
+    }
+    let mut wide = 0;
+    for warning in ledgers.values().flat_map(|l| &l.warnings) {
+        match warning {
+            Warning::WideSamples { count } => wide += count,
+            other if !warnings.contains(other) => warnings.push(other.clone()),
+            _ => {}
+        }
+    }
+    if wide > 0 {
+        warnings.push(Warning::WideSamples { count: wide });
+    }
+    for (origin, &count) in meta.lost.iter().filter(|&(_, &count)| count > 0) {
+        warnings.push(Warning::Loss { origin: origin.clone(), count });
+    }
+    if meta.rejected > 0 {
+        warnings.push(Warning::Rejected { count: meta.rejected });
+    }
+    let unstored: u64 = ledgers.values().map(|l| l.unstored).sum();
+    if unstored > 0 {
+        warnings.push(Warning::NoTable { count: unstored });
+    }
+    let beyond = ledgers.values().map(|l| l.beyond);
+    let (events, distance_ns, bound_ns) =
+        beyond.fold((0, 0, 0), |a, b| (a.0 + b.0, i64::max(a.1, b.1), i64::max(a.2, b.2)));
+    if events > 0 {
+        warnings.push(Warning::Extrapolated { events, distance_ns, bound_ns });
+    }
+    let clock = &meta.clock;
+    if clock.violations > 0 {
+        warnings.push(Warning::ClockViolations {
+            count: clock.violations,
+            checked: clock.checked,
+            worst_ns: clock.worst_violation_ns,
+            bound_ns: clock.bound_ns,
+        });
+    }
+    warnings
+}
