@@ -3,7 +3,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::command::doctor;
+use crate::command::{doctor, report};
 
 /// Records applications and the kernel on one clock, and says why something was slow.
 #[derive(Debug, Parser)]
@@ -25,4 +25,14 @@ Examples:
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Doctor(doctor::Args),
+    /// Computes holds, wake-ups and gaps of a trace anew.
+    Analyze(report::AnalyzeArgs),
+    /// Prints all three reports of a trace.
+    Report(report::Args),
+    /// Prints who held which lock, how deep and for how long, and what happened meanwhile.
+    Locks(report::Args),
+    /// Prints how long woken threads waited for a CPU, and behind whom.
+    Dispatch(report::Args),
+    /// Prints where the time of polling threads went.
+    Gaps(report::Args),
 }

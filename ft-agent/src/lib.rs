@@ -1,6 +1,7 @@
 //! Feather-Trace's agent.
 
 pub mod analysis;
+pub mod analyze;
 pub mod clock;
 pub mod collect;
 pub mod convert;
@@ -8,6 +9,7 @@ pub mod doctor;
 pub mod event;
 pub mod merge;
 pub mod model;
+pub mod report;
 pub mod spool;
 pub mod store;
 pub mod units;

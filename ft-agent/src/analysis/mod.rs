@@ -26,7 +26,7 @@ mod tally;
 mod tests;
 mod thread;
 #[cfg(test)]
-mod timeline;
+pub(crate) mod timeline;
 
 use std::collections::HashMap;
 

@@ -180,7 +180,7 @@ fn context(kernel: bool) -> Context {
 }
 
 /// Runs a trace, up to what its last event leaves open.
-pub(super) fn feed(kernel: bool, timeline: &str) -> Analysis {
+pub(crate) fn feed(kernel: bool, timeline: &str) -> Analysis {
     let mut analysis = Analysis::new(context(kernel));
     for line in timeline.lines().map(str::trim).filter(|l| !l.is_empty()) {
         analysis.push(&parse(line));
@@ -189,6 +189,6 @@ pub(super) fn feed(kernel: bool, timeline: &str) -> Analysis {
 }
 
 /// Runs a whole trace.
-pub(super) fn run(kernel: bool, timeline: &str) -> (Rows, Tally) {
+pub(crate) fn run(kernel: bool, timeline: &str) -> (Rows, Tally) {
     feed(kernel, timeline).finish()
 }

@@ -3,6 +3,7 @@
 //! `run` returns the exit status; an error is one sentence that ends in the remedy.
 
 pub(crate) mod doctor;
+pub(crate) mod report;
 
 use std::process::ExitCode;
 
@@ -12,5 +13,10 @@ use crate::cli::Command;
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Doctor(args) => doctor::run(args),
+        Command::Analyze(args) => report::analyze(args),
+        Command::Report(args) => report::run(args, report::Question::All),
+        Command::Locks(args) => report::run(args, report::Question::Locks),
+        Command::Dispatch(args) => report::run(args, report::Question::Dispatch),
+        Command::Gaps(args) => report::run(args, report::Question::Gaps),
     }
 }

@@ -1,0 +1,98 @@
+//! Runs the analyses over a stored trace: one pass over its events, three tables and
+//! [`ANALYSIS_FILE`] out.
+//!
+//! Nothing is replaced before all of it is known: the tables appear when the last event was read, and
+//! the file after the tables. So reports find either the results of a whole run, or none.
+
+use std::path::Path;
+
+use crate::analysis::{Analysis, Context, Rows, Tally, VERSION};
+use crate::event::Event;
+use crate::merge;
+use crate::store::rows::{CriticalSection, DispatchLatency, Gap, SchedSwitch};
+use crate::store::{self, Result, Row, StoreError, TableWriter, Trace};
+
+/// Name of the file with the counts of a run.
+pub const ANALYSIS_FILE: &str = "analysis.json";
+
+/// Finished rows that are collected before they go to the writers.
+const BATCH_ROWS: usize = 4096;
+
+struct Writers {
+    critical_sections: TableWriter<CriticalSection>,
+    dispatch_latency: TableWriter<DispatchLatency>,
+    gaps: TableWriter<Gap>,
+}
+
+impl Writers {
+    fn create(trace: &Trace) -> Result<Self> {
+        let footer = trace.meta().footer();
+        Ok(Writers {
+            critical_sections: TableWriter::create(trace.dir(), footer.clone())?,
+            dispatch_latency: TableWriter::create(trace.dir(), footer.clone())?,
+            gaps: TableWriter::create(trace.dir(), footer)?,
+        })
+    }
+
+    fn push(&mut self, rows: Rows) -> Result<()> {
+        rows.critical_sections.into_iter().try_for_each(|r| self.critical_sections.push(r))?;
+        rows.dispatch_latency.into_iter().try_for_each(|r| self.dispatch_latency.push(r))?;
+        rows.gaps.into_iter().try_for_each(|r| self.gaps.push(r))
+    }
+
+    fn finish(self) -> Result<()> {
+        self.critical_sections.finish()?;
+        self.dispatch_latency.finish()?;
+        self.gaps.finish()?;
+        Ok(())
+    }
+}
+
+/// Analyses a trace anew. Memory does not grow with its length.
+///
+/// # Errors
+///
+/// When the trace cannot be read, or the results cannot be written; earlier results then stay.
+pub fn analyze(trace: &Trace) -> Result<Tally> {
+    let mut analysis = Analysis::new(context(trace)?);
+    let mut writers = Writers::create(trace)?;
+    for event in merge::events(trace) {
+        let event: Event = event?;
+        analysis.push(&event);
+        if analysis.pending() >= BATCH_ROWS {
+            writers.push(analysis.take_rows())?;
+        }
+    }
+    let (rows, tally) = analysis.finish();
+    writers.push(rows)?;
+    writers.finish()?;
+    store::file::write_json(&trace.dir().join(ANALYSIS_FILE), &tally)?;
+    Ok(tally)
+}
+
+fn context(trace: &Trace) -> Result<Context> {
+    fn all<R: Row>(trace: &Trace) -> Result<Vec<R>> {
+        trace.rows::<R>().collect()
+    }
+    // What was recorded counts, not what was asked for.
+    let kernel = trace.meta().tables.get(SchedSwitch::TABLE).is_some_and(|t| t.rows > 0);
+    Ok(Context::new(kernel, &all(trace)?, &all(trace)?, &all(trace)?))
+}
+
+/// Reads the counts of the last run; `None` when the trace was not analysed, or by another version.
+///
+/// # Errors
+///
+/// When the file is there and cannot be read.
+pub fn tally(dir: &Path) -> Result<Option<Tally>> {
+    let path = dir.join(ANALYSIS_FILE);
+    let text = match std::fs::read(&path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        text => {
+            text.map_err(|source| StoreError::Io { action: "read", path: path.clone(), source })?
+        }
+    };
+    let tally: Tally = serde_json::from_slice(&text)
+        .map_err(|e| StoreError::Meta { path, reason: e.to_string() })?;
+    Ok((tally.version == VERSION).then_some(tally))
+}

@@ -1,0 +1,87 @@
+//! `ft-agent analyze`, `report`, `locks`, `dispatch` and `gaps`.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use ft_agent::report::{self, Head};
+use ft_agent::store::Trace;
+use ft_agent::{analysis::Tally, analyze};
+
+/// A trace, and the form of what is printed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Directory of the trace.
+    trace: PathBuf,
+    /// Print JSON: every lock and thread, bins of 0.1 µs, times in ns.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A trace to analyse.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AnalyzeArgs {
+    /// Directory of the trace.
+    trace: PathBuf,
+}
+
+/// What is asked of a trace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Question {
+    All,
+    Locks,
+    Dispatch,
+    Gaps,
+}
+
+#[derive(Serialize)]
+struct Answer<T> {
+    trace: Head,
+    #[serde(flatten)]
+    report: T,
+}
+
+pub(crate) fn analyze(args: AnalyzeArgs) -> anyhow::Result<ExitCode> {
+    let tally = analyze::analyze(&Trace::open(&args.trace)?)?;
+    writeln!(
+        io::stdout(),
+        "{}: {} events; {} critical sections, {} wake-ups, {} gaps",
+        args.trace.display(),
+        tally.events,
+        tally.holds,
+        tally.dispatches,
+        tally.gaps
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn run(args: Args, question: Question) -> anyhow::Result<ExitCode> {
+    let trace = Trace::open(&args.trace)?;
+    let tally = report::ensure_analyzed(&trace)?;
+    match question {
+        Question::Locks => print(&args, &trace, &tally, report::locks(&trace, &tally)?),
+        Question::Dispatch => print(&args, &trace, &tally, report::dispatch(&trace, &tally)?),
+        Question::Gaps => print(&args, &trace, &tally, report::gaps(&trace, &tally)?),
+        Question::All => print(&args, &trace, &tally, report::all(&trace, &tally)?),
+    }
+}
+
+fn print<T: Display + Serialize>(
+    args: &Args,
+    trace: &Trace,
+    tally: &Tally,
+    report: T,
+) -> anyhow::Result<ExitCode> {
+    let head = Head::new(trace, tally);
+    let mut out = io::stdout().lock();
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, &Answer { trace: head, report })?;
+        writeln!(out)?;
+    } else {
+        write!(out, "{head}\n{report}")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

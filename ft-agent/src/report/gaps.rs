@@ -1,0 +1,329 @@
+//! Statistics of the gaps of polling threads: what the kernel saw in them, and how well their causes were
+//! inferred without it (Hourglass, section 4).
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Serialize;
+
+use super::locks::{Parts, touched};
+use super::top::Top;
+use crate::analysis::distribution::Distribution;
+use crate::analysis::{Tally, Untold};
+use crate::model::{Name, Pid, Tid};
+use crate::store::rows::Gap;
+
+/// Causes, in the order of the tables.
+pub(super) const CAUSES: [&str; 7] =
+    ["switched-out", "blocked", "hardirq", "softirq", "vector", "unexplained", "not told"];
+
+/// Inferred causes, in the order of the tables.
+pub(super) const INFERRED: [&str; 4] = ["switch-to-sibling", "tick", "interrupt", "long"];
+
+/// Pollers, and pairs of cause and culprit, that are told apart; further ones are in one group.
+const MAX_GROUPS: usize = 4096;
+
+/// Longest gaps that are shown.
+const LONGEST: usize = 10;
+
+/// The report.
+#[derive(Debug, Serialize)]
+pub struct GapsReport {
+    /// Gaps in these statistics.
+    pub gaps: u64,
+    /// Threads that polled, with or without gaps.
+    pub pollers_seen: u64,
+    /// There is a kernel stream to explain them.
+    pub kernel: bool,
+    /// Gaps that the kernel's account does not cover.
+    pub untold: Untold,
+    /// Gaps during which records were lost; in the statistics, and marked in the table.
+    pub touched_by_loss: u64,
+    /// Each polling thread, most gap time first.
+    pub pollers: Vec<Poller>,
+    /// Who or what made the gaps, most time first.
+    pub culprits: Vec<CulpritSum>,
+    /// How often each inferred cause met each cause that the kernel saw.
+    pub inference: Vec<Inferred>,
+    /// The longest gaps.
+    pub longest: Vec<LongGap>,
+}
+
+/// The gaps of one thread.
+#[derive(Clone, Debug, Serialize)]
+pub struct Poller {
+    /// Process.
+    pub pid: i32,
+    /// Thread.
+    pub tid: i32,
+    /// Its name.
+    pub comm: String,
+    /// Gaps.
+    pub gaps: u64,
+    /// Their sum, ns.
+    pub total_ns: i64,
+    /// Median, ns.
+    pub p50_ns: i64,
+    /// 99 % are not longer, ns.
+    pub p99_ns: i64,
+    /// Longest, ns.
+    pub max_ns: i64,
+    /// Percentiles are exact; else at most 0.1 % too high.
+    pub percentiles_exact: bool,
+    /// What the gap time consisted of.
+    pub parts: Parts,
+    /// By cause.
+    pub causes: Vec<CauseSum>,
+}
+
+/// Gaps of one cause.
+#[derive(Clone, Debug, Serialize)]
+pub struct CauseSum {
+    /// Cause; `not told` without a kernel's account.
+    pub cause: &'static str,
+    /// Gaps.
+    pub gaps: u64,
+    /// Their sum, ns.
+    pub total_ns: i64,
+    /// Longest, ns.
+    pub max_ns: i64,
+}
+
+/// Gaps of one cause by one thread or interrupt.
+#[derive(Clone, Debug, Serialize)]
+pub struct CulpritSum {
+    /// Cause.
+    pub cause: &'static str,
+    /// Name of the thread or interrupt.
+    pub culprit: String,
+    /// Gaps.
+    pub gaps: u64,
+    /// Their sum, ns.
+    pub total_ns: i64,
+    /// Longest, ns.
+    pub max_ns: i64,
+}
+
+/// One inferred cause against what the kernel saw.
+#[derive(Clone, Debug, Serialize)]
+pub struct Inferred {
+    /// Inferred cause.
+    pub inferred: &'static str,
+    /// Gaps of which it was inferred.
+    pub gaps: u64,
+    /// Gaps by the kernel's cause, in the order of the causes.
+    pub kernel: Vec<(&'static str, u64)>,
+    /// Gaps that can be judged: the kernel saw a cause.
+    pub judged: u64,
+    /// Of these, the kernel saw a cause of the inferred kind.
+    pub agree: u64,
+}
+
+/// One of the longest gaps.
+#[derive(Clone, Debug, Serialize)]
+pub struct LongGap {
+    /// Last poll before, CLOCK_MONOTONIC ns.
+    pub ts: i64,
+    /// Length, ns.
+    pub dur_ns: i64,
+    /// Thread.
+    pub tid: i32,
+    /// Its name.
+    pub comm: String,
+    /// CPU of the first poll after.
+    pub cpu: i32,
+    /// Cause.
+    pub cause: &'static str,
+    /// Who or what it was.
+    pub culprit: Option<String>,
+    /// Its thread id.
+    pub culprit_tid: Option<i32>,
+    /// What the gap consisted of.
+    pub parts: Option<Parts>,
+    /// Inferred cause.
+    pub inferred: String,
+    /// Records were lost meanwhile.
+    pub touched_by_loss: bool,
+}
+
+/// Whether an inference fits what the kernel saw; `None` when the kernel saw no cause.
+fn agrees(inferred: &str, cause: &str) -> Option<bool> {
+    let off_cpu = matches!(cause, "switched-out" | "blocked");
+    let interrupt = matches!(cause, "hardirq" | "softirq" | "vector");
+    (off_cpu || interrupt).then_some(match inferred {
+        "tick" | "interrupt" => interrupt,
+        _ => off_cpu,
+    })
+}
+
+/// The cause as one of [`CAUSES`].
+fn cause(gap: &Gap) -> usize {
+    let told = gap.cause.as_deref().and_then(|c| CAUSES.iter().position(|k| *k == c));
+    told.unwrap_or(CAUSES.len() - 1)
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    gaps: u64,
+    total_ns: i64,
+    max_ns: i64,
+}
+
+impl Sum {
+    fn add(&mut self, ns: i64) {
+        self.gaps += 1;
+        self.total_ns += ns;
+        self.max_ns = self.max_ns.max(ns);
+    }
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    comm: Option<Name>,
+    gaps: Distribution,
+    parts: Parts,
+    causes: [Sum; CAUSES.len()],
+}
+
+/// Makes a [`GapsReport`] of rows, in memory that does not grow with their number.
+#[derive(Debug, Default)]
+pub struct Gaps {
+    gaps: u64,
+    pollers: HashMap<(Pid, Tid), Counts>,
+    culprits: HashMap<(usize, Name), Sum>,
+    inference: BTreeMap<(usize, usize), u64>,
+    touched: u64,
+    longest: Top<LongGap>,
+}
+
+impl Gaps {
+    /// Counts a gap.
+    pub fn add(&mut self, r: &Gap) {
+        self.gaps += 1;
+        let cause = cause(r);
+        let mut thread = (r.pid, r.tid);
+        if self.pollers.len() >= MAX_GROUPS && !self.pollers.contains_key(&thread) {
+            thread = (Pid(0), Tid(0));
+        }
+        let poller = self.pollers.entry(thread).or_default();
+        poller.comm = Some(r.comm.clone());
+        poller.gaps.add(r.dur);
+        poller.causes[cause].add(r.dur);
+        if let Some(parts) = &r.parts {
+            poller.parts.add(parts);
+        }
+        if let Some(culprit) = &r.culprit {
+            let mut key = (cause, culprit.clone());
+            if self.culprits.len() >= MAX_GROUPS && !self.culprits.contains_key(&key) {
+                key.1 = "(others)".into();
+            }
+            self.culprits.entry(key).or_default().add(r.dur);
+        }
+        if let Some(inferred) = INFERRED.iter().position(|i| **i == *r.inferred) {
+            *self.inference.entry((inferred, cause)).or_default() += 1;
+        }
+        self.touched += u64::from(touched(&r.mark));
+        self.longest.offer(LONGEST, r.dur, || LongGap {
+            ts: r.ts.0,
+            dur_ns: r.dur,
+            tid: r.tid.0,
+            comm: r.comm.to_string(),
+            cpu: r.cpu.0,
+            cause: CAUSES[cause],
+            culprit: r.culprit.as_ref().map(ToString::to_string),
+            culprit_tid: r.culprit_tid,
+            parts: r.parts.as_ref().map(Parts::from),
+            inferred: r.inferred.to_string(),
+            touched_by_loss: touched(&r.mark),
+        });
+    }
+
+    /// Finishes the statistics; `tally` tells what is not in them.
+    pub fn finish(self, tally: &Tally) -> GapsReport {
+        let inference = inference(&self.inference);
+        let mut pollers: Vec<Poller> = self.pollers.into_iter().map(poller).collect();
+        pollers.sort_by_key(|p| (std::cmp::Reverse(p.total_ns), p.tid));
+        let mut culprits: Vec<CulpritSum> = self
+            .culprits
+            .into_iter()
+            .map(|((cause, culprit), s)| CulpritSum {
+                cause: CAUSES[cause],
+                culprit: culprit.to_string(),
+                gaps: s.gaps,
+                total_ns: s.total_ns,
+                max_ns: s.max_ns,
+            })
+            .collect();
+        culprits.sort_by(|a, b| {
+            (b.total_ns, a.cause, &a.culprit).cmp(&(a.total_ns, b.cause, &b.culprit))
+        });
+        GapsReport {
+            gaps: self.gaps,
+            pollers_seen: tally.pollers,
+            kernel: tally.kernel,
+            untold: tally.untold,
+            touched_by_loss: self.touched,
+            pollers,
+            culprits,
+            inference,
+            longest: self.longest.into_sorted(),
+        }
+    }
+}
+
+fn poller(((pid, tid), mut c): ((Pid, Tid), Counts)) -> Poller {
+    let causes = CAUSES.into_iter().zip(c.causes).filter(|(_, s)| s.gaps > 0);
+    let causes = causes.map(|(cause, s)| CauseSum {
+        cause,
+        gaps: s.gaps,
+        total_ns: s.total_ns,
+        max_ns: s.max_ns,
+    });
+    Poller {
+        pid: pid.0,
+        tid: tid.0,
+        comm: c.comm.map_or_else(String::new, |name| name.to_string()),
+        gaps: c.gaps.count(),
+        total_ns: c.gaps.sum(),
+        p50_ns: c.gaps.percentile(50.0),
+        p99_ns: c.gaps.percentile(99.0),
+        max_ns: c.gaps.max(),
+        percentiles_exact: c.gaps.exact(),
+        parts: c.parts,
+        causes: causes.collect(),
+    }
+}
+
+fn inference(counts: &BTreeMap<(usize, usize), u64>) -> Vec<Inferred> {
+    let of = |i: usize, c: usize| counts.get(&(i, c)).copied().unwrap_or(0);
+    let row = |(i, inferred): (usize, &'static str)| {
+        let kernel: Vec<(&'static str, u64)> =
+            CAUSES.into_iter().enumerate().map(|(c, name)| (name, of(i, c))).collect();
+        let fits = |wanted: fn(bool) -> bool| {
+            let judged = kernel.iter().filter(|(c, _)| agrees(inferred, c).is_some_and(wanted));
+            judged.map(|(_, n)| n).sum()
+        };
+        let gaps = kernel.iter().map(|(_, n)| n).sum();
+        Inferred { inferred, gaps, judged: fits(|_| true), agree: fits(|yes| yes), kernel }
+    };
+    INFERRED.into_iter().enumerate().map(row).filter(|r| r.gaps > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_inference_is_judged_by_its_kind() {
+        for (inferred, cause, expected) in [
+            ("tick", "vector", Some(true)),
+            ("tick", "switched-out", Some(false)),
+            ("interrupt", "softirq", Some(true)),
+            ("long", "blocked", Some(true)),
+            ("switch-to-sibling", "hardirq", Some(false)),
+            ("long", "unexplained", None),
+            ("tick", "not told", None),
+        ] {
+            assert_eq!(agrees(inferred, cause), expected, "{inferred} {cause}");
+        }
+    }
+}

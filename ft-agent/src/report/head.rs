@@ -1,0 +1,107 @@
+//! What every report begins with: which trace, how long, how far its clock and its coverage go.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::format::{count, dur};
+use super::table::cut;
+use crate::analysis::Tally;
+use crate::store::Trace;
+
+/// Facts of a trace and of its quality.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Head {
+    /// Directory of the trace.
+    pub trace: String,
+    /// End minus start, ns; null when the recording was killed.
+    pub duration_ns: Option<i64>,
+    /// Command that was recorded; empty when processes were attached to.
+    pub command: Vec<String>,
+    /// Host.
+    pub host: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// Kernel groups that were recorded.
+    pub kernel_groups: Vec<String>,
+    /// Events that were analysed.
+    pub events: u64,
+    /// Largest error of a user time, ns.
+    pub clock_bound_ns: i64,
+    /// User events compared with the scheduler's account.
+    pub clock_checked: u64,
+    /// Of these, outside their thread's running time by more than the bound.
+    pub clock_violations: u64,
+    /// User events that were lost.
+    pub lost_user_events: u64,
+    /// Kernel records that were lost.
+    pub lost_kernel_records: u64,
+    /// What else a reader should know, in sentences.
+    pub warnings: Vec<String>,
+}
+
+impl Head {
+    /// Collects the head of a trace.
+    pub fn new(trace: &Trace, tally: &Tally) -> Self {
+        let meta = trace.meta();
+        let mut warnings: Vec<String> = meta.warnings.iter().map(ToString::to_string).collect();
+        if tally.disordered > 0 {
+            warnings.push(format!(
+                "{} events came out of order and were not analysed; convert the recording again",
+                count(tally.disordered)
+            ));
+        }
+        Head {
+            trace: trace.dir().display().to_string(),
+            duration_ns: meta.end.as_ref().map(|end| end.ts - meta.start.start_ns),
+            command: meta.start.command.clone(),
+            host: meta.start.host.clone(),
+            kernel: meta.start.kernel.clone(),
+            kernel_groups: meta.start.kernel_groups.clone(),
+            events: tally.events,
+            clock_bound_ns: meta.clock.bound_ns,
+            clock_checked: meta.clock.checked,
+            clock_violations: meta.clock.violations,
+            lost_user_events: tally.lost_user_events,
+            lost_kernel_records: tally.lost_kernel_records,
+            warnings,
+        }
+    }
+}
+
+impl fmt::Display for Head {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let duration = self.duration_ns.map_or("not ended in good order".into(), dur);
+        writeln!(f, "trace    {} ({duration}, {} events)", self.trace, count(self.events))?;
+        let command = match &self.command[..] {
+            [] => "none: attached".into(),
+            words => cut(&words.join(" "), 88),
+        };
+        writeln!(f, "command  {command}")?;
+        let groups = match &self.kernel_groups[..] {
+            [] => "not recorded".into(),
+            groups => groups.join(", "),
+        };
+        writeln!(f, "kernel   {groups} ({}, {})", cut(&self.host, 30), cut(&self.kernel, 40))?;
+        write!(f, "clock    right within {} ns", self.clock_bound_ns)?;
+        match self.clock_checked {
+            0 => writeln!(f, "; not checked against the scheduler")?,
+            n => writeln!(
+                f,
+                "; {} of {} events outside their thread's running time",
+                count(self.clock_violations),
+                count(n)
+            )?,
+        }
+        match (self.lost_user_events, self.lost_kernel_records) {
+            (0, 0) => writeln!(f, "loss     none")?,
+            (user, kernel) => writeln!(
+                f,
+                "loss     {} user events, {} kernel records; what they touch is marked *",
+                count(user),
+                count(kernel)
+            )?,
+        }
+        self.warnings.iter().try_for_each(|w| writeln!(f, "warning: {}", cut(w, 400)))
+    }
+}

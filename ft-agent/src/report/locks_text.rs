@@ -1,0 +1,221 @@
+//! The locks report as text.
+
+use std::fmt;
+
+use super::format::{count, dur, dur_or_dash, log_bar, ns, percent, share, short_count, things};
+use super::locks::{Group, LocksReport};
+use super::table::{Table, cut, cut_front};
+
+/// Locks that are shown; `--json` has all.
+const SHOWN: usize = 15;
+
+impl fmt::Display for LocksReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "LOCKS: critical sections, from acquisition to release")?;
+        self.coverage(f)?;
+        if self.holds == 0 {
+            return writeln!(
+                f,
+                "  No hold was recorded. Use the locks of ft-user (Mutex, RwLock, Condvar) or \
+                 --preload,\n  and enable their events: -e 'lock.*'."
+            );
+        }
+        self.holds_table(f)?;
+        self.waits_table(f)?;
+        self.parts_table(f)?;
+        self.depth_table(f)?;
+        self.distribution(f)?;
+        self.longest_table(f)
+    }
+}
+
+impl LocksReport {
+    fn coverage(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let i = &self.incomplete;
+        let all = self.holds + i.holds();
+        writeln!(
+            f,
+            "  {}; {} of {} incomplete, not counted{}",
+            things(self.holds, "hold"),
+            count(i.holds()),
+            count(all),
+            reasons(&[
+                (i.release_only, "released without acquisition"),
+                (i.never_released, "never released"),
+                (i.held_at_loss, "held when events were lost"),
+                (i.acquired_again, "acquired again"),
+                (i.too_many, "too many held"),
+            ])
+        )?;
+        if self.touched_by_loss > 0 {
+            writeln!(
+                f,
+                "  {} counted although records were lost meanwhile (marked *)",
+                things(self.touched_by_loss, "hold")
+            )?;
+        }
+        if !self.all.percentiles_exact {
+            writeln!(f, "  percentiles of more than 65,536 holds are at most 0.1 % too high")?;
+        }
+        Ok(())
+    }
+
+    fn holds_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut t = Table::new(&[
+            "<lock", "<kind", "holds", "nested", "total", "mean", "p50", "p99", "max",
+        ]);
+        for g in self.shown() {
+            t.row([
+                title(g),
+                cut(&g.kind, 12),
+                short_count(g.holds),
+                share(g.nested, g.holds),
+                dur(g.total_ns),
+                ns(g.mean_ns),
+                dur(g.p50_ns),
+                dur(g.p99_ns),
+                dur(g.max_ns),
+            ]);
+        }
+        write!(f, "\nHold times\n{t}")?;
+        match self.locks.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => writeln!(f, "  … and {more} more locks (--json has all)"),
+        }
+    }
+
+    fn waits_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.all.waits == 0 {
+            return writeln!(f, "\nNo lock was waited for.");
+        }
+        let mut t = Table::new(&["<lock", "<kind", "waits", "of holds", "total", "mean", "max"]);
+        for g in self.shown().filter(|g| g.waits > 0) {
+            t.row([
+                title(g),
+                cut(&g.kind, 12),
+                short_count(g.waits),
+                share(g.waits, g.holds),
+                dur(g.wait_total_ns),
+                ns(g.wait_total_ns as f64 / g.waits as f64),
+                dur(g.wait_max_ns),
+            ]);
+        }
+        write!(f, "\nWaits for a lock that was found taken\n{t}")
+    }
+
+    fn parts_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.decomposed {
+            return writeln!(f, "\nNo kernel stream: the held time is not decomposed.");
+        }
+        let mut t = Table::new(&[
+            "<lock",
+            "<kind",
+            "running",
+            "preempted",
+            "blocked",
+            "irqs",
+            "unexplained",
+            "preempted holds",
+        ]);
+        for g in self.shown() {
+            let p = &g.parts;
+            let parts =
+                [p.running_ns, p.preempted_ns, p.blocked_ns, p.interrupts_ns(), p.unexplained_ns];
+            let parts = parts.map(|part| percent(part, p.total_ns()));
+            let preempted = short_count(g.preempted_holds);
+            t.row([title(g), cut(&g.kind, 12)].into_iter().chain(parts).chain([preempted]));
+        }
+        write!(f, "\nWhat the held time consisted of\n{t}")
+    }
+
+    fn shown(&self) -> impl Iterator<Item = &Group> {
+        let all = (self.locks.len() > 1).then_some(&self.all);
+        self.locks.iter().take(SHOWN).chain(all)
+    }
+
+    fn depth_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut t = Table::new(&["depth", "holds", "share", "<"]);
+        let largest = self.depths.iter().copied().max().unwrap_or(0);
+        for (depth, n) in self.depths.iter().enumerate() {
+            let bar = log_bar(*n, largest, 40);
+            t.row([depth.to_string(), count(*n), share(*n, self.holds), bar]);
+        }
+        write!(f, "\nNesting depth: locks already held at the acquisition (bars: logarithmic)\n{t}")
+    }
+
+    fn distribution(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut t = Table::new(&["up to", "holds", "share", "cumulative", "<"]);
+        let last = (i64::MAX, self.holds);
+        let mut before = 0;
+        let mut rows = Vec::new();
+        for &(edge, below) in self.all.cumulative.iter().chain([&last]) {
+            rows.push((edge, below - before, below));
+            before = below;
+        }
+        let largest = rows.iter().map(|r| r.1).max().unwrap_or(0);
+        let first = rows.iter().position(|r| r.1 > 0).unwrap_or(0);
+        for &(edge, n, below) in &rows[first..] {
+            let edge = if edge == i64::MAX { "longer".into() } else { dur(edge) };
+            t.row([
+                edge,
+                count(n),
+                share(n, self.holds),
+                share(below, self.holds),
+                log_bar(n, largest, 40),
+            ]);
+            if below == self.holds {
+                break;
+            }
+        }
+        write!(
+            f,
+            "\nDistribution of the hold times (bars: logarithmic; --json has bins of 0.1 µs)\n{t}"
+        )
+    }
+
+    fn longest_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut titles = vec!["<lock", "<place", "hold"];
+        if self.decomposed {
+            titles.extend(["running", "preempted", "blocked", "irqs", "unexpl.", "<preemptor"]);
+        }
+        let mut t = Table::new(&titles);
+        for h in &self.longest {
+            let star = if h.touched_by_loss { "*" } else { "" };
+            let mut cells = vec![cut(&h.lock, 12), cut_front(&h.place, 16), dur(h.dur_ns) + star];
+            if let Some(p) = &h.parts {
+                let parts = [
+                    p.running_ns,
+                    p.preempted_ns,
+                    p.blocked_ns,
+                    p.interrupts_ns(),
+                    p.unexplained_ns,
+                ];
+                cells.extend(parts.map(dur_or_dash));
+                cells.push(cut(h.preemptor.as_deref().unwrap_or("-"), 12));
+            }
+            t.row(cells);
+        }
+        write!(f, "\nThe longest holds\n{t}")
+    }
+}
+
+/// Name of a group; of all groups, when it has none.
+fn title(g: &Group) -> String {
+    match (g.lock.as_str(), g.instances) {
+        ("", _) => "all".into(),
+        (name, 0 | 1) => cut(name, 16),
+        (name, n) => format!("{} ×{}", cut(name, 10), short_count(n)),
+    }
+}
+
+/// A source place without its directories.
+pub(super) fn place(place: &str, width: usize) -> String {
+    cut_front(place.rsplit('/').next().unwrap_or(place), width)
+}
+
+/// ` (3 this, 4 that)` of the counts that are not 0.
+pub(super) fn reasons(counts: &[(u64, &str)]) -> String {
+    let told: Vec<String> =
+        counts.iter().filter(|c| c.0 > 0).map(|(n, why)| format!("{} {why}", count(*n))).collect();
+    if told.is_empty() { String::new() } else { format!(" ({})", told.join(", ")) }
+}

@@ -1,0 +1,116 @@
+//! Reports: what the tables of the analyses say, as text and as JSON.
+//!
+//! Each report is a plain struct that serialises (`--json`) and displays itself (text). The statistics take
+//! rows one by one, and know nothing of files; this module alone reads the trace. Text fits 100 columns,
+//! and every figure stands with its coverage: what is not in it, and what loss may have touched.
+
+mod dispatch;
+mod format;
+mod gaps;
+mod gaps_text;
+mod head;
+mod locks;
+mod locks_text;
+mod summary;
+mod table;
+#[cfg(test)]
+mod tests;
+mod top;
+
+use std::fmt;
+
+use serde::Serialize;
+
+pub use dispatch::{Dispatch, DispatchReport, Latency, WorstWake};
+pub use gaps::{CauseSum, CulpritSum, Gaps, GapsReport, Inferred, LongGap, Poller};
+pub use head::Head;
+pub use locks::{Group, Locks, LocksReport, LongHold, Parts};
+pub use summary::Summary;
+
+use crate::analysis::Tally;
+use crate::analyze;
+use crate::store::rows::{CriticalSection, DispatchLatency, Gap};
+use crate::store::{Result, Trace};
+
+/// The three reports of a trace.
+#[derive(Debug, Serialize)]
+pub struct Reports {
+    /// Who held which lock how deep and for how long.
+    pub locks: LocksReport,
+    /// How long woken threads waited for a CPU, and behind whom.
+    pub dispatch: DispatchReport,
+    /// Where polling threads' time went.
+    pub gaps: GapsReport,
+}
+
+impl fmt::Display for Reports {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n{}\n{}", self.locks, self.dispatch, self.gaps)
+    }
+}
+
+/// The counts of the trace's last analysis; analyses it when it was not, or by another version.
+///
+/// # Errors
+///
+/// When the trace cannot be read, or what is missing cannot be written.
+pub fn ensure_analyzed(trace: &Trace) -> Result<Tally> {
+    let tables =
+        trace.has::<CriticalSection>() && trace.has::<DispatchLatency>() && trace.has::<Gap>();
+    match analyze::tally(trace.dir())? {
+        Some(tally) if tables => Ok(tally),
+        _ => analyze::analyze(trace),
+    }
+}
+
+/// Makes the locks report.
+///
+/// # Errors
+///
+/// When the table cannot be read.
+pub fn locks(trace: &Trace, tally: &Tally) -> Result<LocksReport> {
+    let mut locks = Locks::default();
+    for row in trace.rows::<CriticalSection>() {
+        locks.add(&row?);
+    }
+    Ok(locks.finish(tally))
+}
+
+/// Makes the dispatch report.
+///
+/// # Errors
+///
+/// When the table cannot be read.
+pub fn dispatch(trace: &Trace, tally: &Tally) -> Result<DispatchReport> {
+    let mut dispatch = Dispatch::default();
+    for row in trace.rows::<DispatchLatency>() {
+        dispatch.add(&row?);
+    }
+    Ok(dispatch.finish(tally))
+}
+
+/// Makes the gaps report.
+///
+/// # Errors
+///
+/// When the table cannot be read.
+pub fn gaps(trace: &Trace, tally: &Tally) -> Result<GapsReport> {
+    let mut gaps = Gaps::default();
+    for row in trace.rows::<Gap>() {
+        gaps.add(&row?);
+    }
+    Ok(gaps.finish(tally))
+}
+
+/// Makes all three.
+///
+/// # Errors
+///
+/// When a table cannot be read.
+pub fn all(trace: &Trace, tally: &Tally) -> Result<Reports> {
+    Ok(Reports {
+        locks: locks(trace, tally)?,
+        dispatch: dispatch(trace, tally)?,
+        gaps: gaps(trace, tally)?,
+    })
+}

@@ -1,0 +1,121 @@
+//! What `record` prints when it ends: the head and a few lines of each report.
+
+use std::fmt;
+
+use super::format::{count, dur, percent, share, things};
+use super::locks_text::place;
+use super::table::cut;
+use super::{Head, Reports};
+
+/// Lines about each of the three questions.
+pub struct Summary<'a>(pub &'a Head, pub &'a Reports);
+
+/// Locks and threads that are named.
+const NAMED: usize = 3;
+
+impl fmt::Display for Summary<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Summary(head, reports) = self;
+        writeln!(f, "{head}")?;
+        locks(f, reports)?;
+        dispatch(f, reports)?;
+        gaps(f, reports)
+    }
+}
+
+fn locks(f: &mut fmt::Formatter<'_>, Reports { locks, .. }: &Reports) -> fmt::Result {
+    if locks.holds == 0 {
+        return writeln!(f, "locks     no hold was recorded");
+    }
+    let all = &locks.all;
+    writeln!(
+        f,
+        "locks     {} of {}, {} nested; p50 {}, p99 {}, max {}",
+        things(locks.holds, "hold"),
+        things(locks.locks.iter().map(|g| g.instances).sum(), "lock"),
+        share(all.nested, all.holds),
+        dur(all.p50_ns),
+        dur(all.p99_ns),
+        dur(all.max_ns)
+    )?;
+    if locks.decomposed {
+        let p = &all.parts;
+        writeln!(
+            f,
+            "          {} holds preempted; held time: preempted {}, blocked {}, interrupts {}",
+            count(all.preempted_holds),
+            percent(p.preempted_ns, p.total_ns()),
+            percent(p.blocked_ns, p.total_ns()),
+            percent(p.interrupts_ns(), p.total_ns())
+        )?;
+    }
+    for h in locks.longest.iter().take(NAMED) {
+        let why = match (&h.preemptor, &h.parts) {
+            (Some(who), Some(p)) => {
+                format!(", {} of it preempted, most by {}", dur(p.preempted_ns), cut(who, 16))
+            }
+            _ => String::new(),
+        };
+        let place = match place(&h.place, 24) {
+            place if place.is_empty() => place,
+            place => format!(" at {place}"),
+        };
+        writeln!(f, "          {} held {}{place}{why}", cut(&h.lock, 20), dur(h.dur_ns))?;
+    }
+    Ok(())
+}
+
+fn dispatch(f: &mut fmt::Formatter<'_>, Reports { dispatch, .. }: &Reports) -> fmt::Result {
+    let all = &dispatch.all;
+    if all.wakeups == 0 {
+        let why = if dispatch.kernel { "no wake-up was recorded" } else { "no kernel stream" };
+        return writeln!(f, "dispatch  {why}");
+    }
+    writeln!(
+        f,
+        "dispatch  {}; median {}, p99 {}, max {}; {} later than 1 ms",
+        things(all.wakeups, "wake-up"),
+        dur(all.p50_ns),
+        dur(all.p99_ns),
+        dur(all.max_ns),
+        count(all.later_than[0])
+    )?;
+    for w in dispatch.worst.iter().take(NAMED) {
+        let behind = w.behind.as_deref().unwrap_or("an unknown thread");
+        writeln!(
+            f,
+            "          {} waited {} behind {}",
+            cut(&w.comm, 16),
+            dur(w.dur_ns),
+            cut(behind, 16)
+        )?;
+    }
+    Ok(())
+}
+
+fn gaps(f: &mut fmt::Formatter<'_>, Reports { gaps, .. }: &Reports) -> fmt::Result {
+    if gaps.gaps == 0 {
+        let why = if gaps.pollers_seen == 0 { "no thread polled" } else { "none was seen" };
+        return writeln!(f, "gaps      {why}");
+    }
+    let total = gaps.pollers.iter().map(|p| p.total_ns).sum::<i64>();
+    writeln!(
+        f,
+        "gaps      {} of {}, {} in all",
+        things(gaps.gaps, "gap"),
+        things(gaps.pollers.len() as u64, "polling thread"),
+        dur(total)
+    )?;
+    for c in gaps.culprits.iter().take(NAMED) {
+        writeln!(
+            f,
+            "          {} {}: {}, {}, at most {}",
+            c.cause,
+            cut(&c.culprit, 20),
+            things(c.gaps, "gap"),
+            dur(c.total_ns),
+            dur(c.max_ns)
+        )?;
+    }
+    Ok(())
+}
