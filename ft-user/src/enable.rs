@@ -32,14 +32,13 @@ pub(crate) fn set(glob: &str, on: bool) -> usize {
     let held = LOCK.hold();
     let Ok(mut text) = Text::own() else { return 0 };
     let mut done = 0;
-    sites::for_each(&segment.directory(), &held, |site| {
+    let count = sites::for_each(&segment.directory(), &held, |site| {
         // A site that cannot be patched does not count.
         if glob::matches(glob, site.meta.name()) && text.set(site.trigger as u64, on).is_ok() {
             done += 1;
         }
     });
     drop(text);
-    let enabled = sites::count(&segment.directory(), &held).enabled;
-    segment.header().sites_enabled.store(enabled as u32, Relaxed);
+    segment.header().sites_enabled.store(count.enabled as u32, Relaxed);
     done
 }

@@ -8,7 +8,7 @@
 //! A full table gives 0, "unknown": the event is written, its place or name is not told.
 
 use core::panic::Location;
-use core::sync::atomic::{AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use core::{slice, str};
 
 use crate::directory::Directory;
@@ -20,6 +20,8 @@ const MAX_PROBES: usize = 64;
 /// Set of keys, each with a number from 1 to `N` (a power of two).
 pub(crate) struct Table<const N: usize> {
     keys: [AtomicU64; N],
+    /// Whether there may be a key at all: an empty table is not worth the page faults of a walk.
+    used: AtomicBool,
 }
 
 /// Outcome of [`Table::number`].
@@ -36,15 +38,22 @@ pub(crate) enum Number {
 impl<const N: usize> Table<N> {
     pub(crate) const fn new() -> Self {
         assert!(N.is_power_of_two() && N >= MAX_PROBES);
-        Table { keys: [const { AtomicU64::new(0) }; N] }
+        Table { keys: [const { AtomicU64::new(0) }; N], used: AtomicBool::new(false) }
     }
 
     /// The number of `key`, which is not 0. Wait-free.
     #[inline]
     pub(crate) fn number(&self, key: u64) -> Number {
+        self.number_of(key, key, |found| found == key)
+    }
+
+    /// The number of the first key that is the `same`, or of `key` when there is none. `hash` is equal
+    /// for keys that are the same.
+    #[inline]
+    pub(crate) fn number_of(&self, hash: u64, key: u64, same: impl Fn(u64) -> bool) -> Number {
         // Addresses of neighbours differ in their low bits; the multiplication spreads those over the
         // high ones (Knuth's multiplicative hash, 2^64 / golden ratio).
-        let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - N.trailing_zeros());
+        let hash = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - N.trailing_zeros());
         for probe in 0..MAX_PROBES {
             let index = (hash as usize + probe) & (N - 1);
             let slot = &self.keys[index];
@@ -52,28 +61,36 @@ impl<const N: usize> Table<N> {
             let mut found = slot.load(Relaxed);
             if found == 0 {
                 match slot.compare_exchange(0, key, Relaxed, Relaxed) {
-                    Ok(_) => return Number::New(index as u32 + 1),
+                    Ok(_) => {
+                        self.used.store(true, Relaxed);
+                        return Number::New(index as u32 + 1);
+                    }
                     Err(other) => found = other,
                 }
             }
-            if found == key {
+            if same(found) {
                 return Number::Known(index as u32 + 1);
             }
         }
         Number::Full
     }
 
+    /// The key with a number that [`Table::number`] gave, 0 when it was taken out.
+    pub(crate) fn key(&self, number: u32) -> u64 {
+        self.keys[number as usize - 1].load(Relaxed)
+    }
+
     /// Takes all keys out; nobody else looks meanwhile.
     pub(crate) fn clear(&self) {
-        // A page that was never written is not written now.
-        for key in self.keys.iter().filter(|key| key.load(Relaxed) != 0) {
-            key.store(0, Relaxed);
+        if self.used.swap(false, Relaxed) {
+            self.keys.iter().for_each(|key| key.store(0, Relaxed));
         }
     }
 
     /// All numbers and keys.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, u64)> {
-        let keys = self.keys.iter().map(|key| key.load(Relaxed));
+        let keys: &[AtomicU64] = if self.used.load(Relaxed) { &self.keys } else { &[] };
+        let keys = keys.iter().map(|key| key.load(Relaxed));
         (1..).zip(keys).filter(|&(_, key)| key != 0)
     }
 }

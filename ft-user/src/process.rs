@@ -8,7 +8,8 @@ use crate::layout::{Mode, commit};
 use crate::register::{self, Agent};
 use crate::shared_ring::Event;
 use crate::shm::Segment;
-use crate::{Config, InitError, claim, config, enable, fork, glob, intern, sites};
+use crate::sites::{self, Count};
+use crate::{Config, InitError, claim, config, enable, fork, glob, intern};
 
 pub(crate) use crate::claim::claim_ring;
 
@@ -68,22 +69,24 @@ pub fn init_with(config: Config) -> Result<Status, InitError> {
     let config = config.with_env()?;
     let held = LOCK.hold();
     let (segment, first) = match segment() {
-        Some(segment) => (segment, false),
-        None => (start(config, &held)?, true),
+        Some(segment) => (segment, None),
+        None => start(config, &held).map(|(segment, count)| (segment, Some(count)))?,
     };
     // The agent may take its time; others need not wait for it.
     drop(held);
 
     let mut agent = Agent::Absent;
-    if first {
-        for glob in config::env(c"FT_ENABLE").into_iter().flat_map(glob::split) {
+    let mut count = first;
+    if first.is_some() {
+        let mut enable = |glob: &str| {
             enable::set(glob, true);
-        }
-        agent = register::register(segment.fd(), &socket, |glob| {
-            enable::set(glob, true);
-        });
+            count = None;
+        };
+        config::env(c"FT_ENABLE").into_iter().flat_map(glob::split).for_each(&mut enable);
+        agent = register::register(segment.fd(), &socket, enable);
     }
-    let count = sites::count(&segment.directory(), &LOCK.hold());
+    let count =
+        count.unwrap_or_else(|| sites::for_each(&segment.directory(), &LOCK.hold(), |_| ()));
     Ok(Status {
         sites: count.all,
         refused: count.refused,
@@ -94,12 +97,12 @@ pub fn init_with(config: Config) -> Result<Status, InitError> {
 }
 
 /// Makes the memfd, describes the sites in it, and makes both known.
-pub(crate) fn start(config: Config, held: &Held<'_>) -> Result<Segment, InitError> {
+pub(crate) fn start(config: Config, held: &Held<'_>) -> Result<(Segment, Count), InitError> {
     claim::prepare()?;
     fork::prepare()?;
     let segment = Segment::create(config)?;
     let directory = segment.directory();
-    sites::write_all(&directory, held);
+    let count = sites::write_all(&directory, held);
     intern::write_all(&directory);
     segment.publish();
 
@@ -109,7 +112,7 @@ pub(crate) fn start(config: Config, held: &Held<'_>) -> Result<Segment, InitErro
     OVERWRITE.store((segment.config().mode == Mode::Overwrite) as u32, Relaxed);
     // SYNC: segment
     BASE.store(segment.base().as_ptr(), Release);
-    Ok(segment)
+    Ok((segment, count))
 }
 
 /// The memfd of this process, once it is made.

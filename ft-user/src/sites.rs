@@ -4,8 +4,6 @@
 //! metadata with one such key: the first that is found keeps it, the other's sites are refused and
 //! counted, so that no event is ever taken for another.
 
-use core::sync::atomic::{AtomicU64, Ordering::*};
-
 use crate::critical::Held;
 use crate::directory::Directory;
 use crate::intern::{Number, Table};
@@ -14,15 +12,11 @@ use crate::site::{self, SiteRef};
 
 const MAX_METAS: usize = 4096;
 
-/// Keys of the metadata that are in the directory.
-static KEYS: Table<MAX_METAS> = Table::new();
-/// The whole address of the metadata whose key has the number of the index, less one.
-static METAS: [AtomicU64; MAX_METAS] = [const { AtomicU64::new(0) }; MAX_METAS];
-/// Addresses of the triggers that are in the directory.
-static TRIGGERS: Table<16384> = Table::new();
+/// Addresses of the metadata that are in the directory, one for each key.
+static METAS: Table<MAX_METAS> = Table::new();
 
 /// Numbers of sites, see [`crate::Status`].
-#[derive(Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Count {
     pub(crate) all: usize,
     pub(crate) refused: usize,
@@ -30,57 +24,54 @@ pub(crate) struct Count {
 }
 
 /// Describes all sites in a new directory.
-pub(crate) fn write_all(directory: &Directory, held: &Held<'_>) {
-    KEYS.clear();
-    TRIGGERS.clear();
-    for_each(directory, held, |_| ());
+pub(crate) fn write_all(directory: &Directory, held: &Held<'_>) -> Count {
+    METAS.clear();
+    for_each(directory, held, |_| ())
 }
 
-/// Calls `f` with each site that may be enabled. Those of objects that were loaded since the last call
-/// are described in the directory first.
-pub(crate) fn for_each(directory: &Directory, _held: &Held<'_>, mut f: impl FnMut(SiteRef)) {
-    site::for_each(|site| {
-        if accept(directory, site) {
-            f(site);
-        }
-    });
-}
-
-/// Counts the sites.
-pub(crate) fn count(directory: &Directory, held: &Held<'_>) -> Count {
+/// Calls `f` with each site that may be enabled, and counts them all afterwards. Those of objects that
+/// were loaded since the last call are described in the directory first.
+pub(crate) fn for_each(
+    directory: &Directory,
+    _held: &Held<'_>,
+    mut f: impl FnMut(SiteRef),
+) -> Count {
     let mut count = Count::default();
-    site::for_each(|_| count.all += 1);
-    let mut accepted = 0;
-    for_each(directory, held, |site| {
-        accepted += 1;
+    // Metadata lie in the object of their sites. So when they are new, all their sites are.
+    let mut new = [false; MAX_METAS];
+    site::for_each(|site| {
+        count.all += 1;
+        let Some(number) = number(directory, site.meta, &mut new) else {
+            count.refused += 1;
+            return;
+        };
+        if new[number as usize - 1] {
+            directory.site(key(site.meta), site.trigger);
+        }
+        f(site);
         count.enabled += is_on(site) as usize;
     });
-    count.refused = count.all.saturating_sub(accepted);
     count
 }
 
-fn accept(directory: &Directory, site: SiteRef) -> bool {
-    let address = core::ptr::from_ref::<Meta>(site.meta) as u64;
-    let key = commit::key(address);
-    match KEYS.number(key.into()) {
-        Number::Full => return false,
-        // Whoever calls holds the process lock, so nobody is between these two stores.
+/// The number of the metadata in [`METAS`], unless another's events would be taken for theirs. Describes
+/// them and marks them in `new` when they are.
+fn number(directory: &Directory, meta: &'static Meta, new: &mut [bool; MAX_METAS]) -> Option<u32> {
+    let address = core::ptr::from_ref(meta) as u64;
+    let same = |found| commit::key(found) == key(meta);
+    match METAS.number_of(key(meta).into(), address, same) {
+        Number::Full => None,
         Number::New(number) => {
-            METAS[number as usize - 1].store(address, Relaxed);
-            directory.meta(key, site.meta);
+            directory.meta(key(meta), meta);
+            new[number as usize - 1] = true;
+            Some(number)
         }
-        Number::Known(number) => {
-            if METAS[number as usize - 1].load(Relaxed) != address {
-                return false;
-            }
-        }
+        Number::Known(number) => (METAS.key(number) == address).then_some(number),
     }
-    match TRIGGERS.number(site.trigger as u64) {
-        Number::Full => return false,
-        Number::New(_) => directory.site(key, site.trigger),
-        Number::Known(_) => {}
-    }
-    true
+}
+
+fn key(meta: &'static Meta) -> u32 {
+    commit::key(core::ptr::from_ref(meta) as u64)
 }
 
 fn is_on(site: SiteRef) -> bool {
