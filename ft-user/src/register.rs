@@ -170,6 +170,94 @@ mod tests {
         message
     }
 
+    /// An address in the abstract namespace, of this process and test only.
+    fn abstract_address(test: &str) -> libc::sockaddr_un {
+        let mut address = libc::sockaddr_un { sun_family: libc::AF_UNIX as _, sun_path: [0; 108] };
+        let name = format!("ft-user/{}/{test}", std::process::id());
+        for (place, byte) in address.sun_path[1..].iter_mut().zip(name.bytes()) {
+            *place = byte as libc::c_char;
+        }
+        address
+    }
+
+    /// An agent that lets `backlog + 1` connections wait.
+    fn listen(address: &libc::sockaddr_un, backlog: libc::c_int) -> Socket {
+        let length = size_of_val(address) as libc::socklen_t;
+        // SAFETY: the address is as long as is said.
+        unsafe {
+            let fd = libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0);
+            assert_eq!(libc::bind(fd, ptr::from_ref(address).cast(), length), 0);
+            assert_eq!(libc::listen(fd, backlog), 0);
+            Socket(fd)
+        }
+    }
+
+    fn accept(listener: &Socket) -> Socket {
+        // SAFETY: the caller does not want the address of the peer.
+        Socket(unsafe { libc::accept(listener.0, ptr::null_mut(), ptr::null_mut()) })
+    }
+
+    /// Registers descriptor 0 with an agent that answers `reply`, then hangs up.
+    fn check(test: &str, reply: &[u8], expected: Agent, expected_globs: &[&str]) {
+        let address = abstract_address(test);
+        let listener = listen(&address, 1);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let client = accept(&listener);
+                let mut hello = [0u8; 64];
+                // SAFETY: both buffers are valid for their length.
+                unsafe {
+                    libc::recv(client.0, hello.as_mut_ptr().cast(), hello.len(), 0);
+                    libc::send(client.0, reply.as_ptr().cast(), reply.len(), 0);
+                }
+            });
+            let mut globs = Vec::new();
+            let agent = register(0, &address, |glob| globs.push(glob.to_owned()));
+            assert_eq!(agent, expected, "{test}");
+            assert_eq!(globs, expected_globs, "{test}");
+        });
+    }
+
+    #[test]
+    fn agents_answer_well_or_badly() {
+        let good = reply(MAGIC, VERSION, 9, b"lock.*\na?");
+        check("good", &good, Agent::Registered, &["lock.*", "a?"]);
+        check("nothing", &reply(MAGIC, VERSION, 0, b""), Agent::Registered, &[]);
+        check("rubbish", &[0xff; 200], Agent::Garbled, &[]);
+        check("short", b"x", Agent::Garbled, &[]);
+        let long = reply(MAGIC, VERSION, 10_000, &[b'*'; 10_000]);
+        check("long", &long, Agent::Garbled, &[]);
+        check("hangs-up", b"", Agent::Silent, &[]);
+    }
+
+    #[test]
+    fn absent_and_busy_agents_cost_nothing() {
+        let address = abstract_address("absent");
+        let unexpected = |glob: &str| panic!("{glob}");
+        assert_eq!(register(0, &address, unexpected), Agent::Absent);
+        let _listener = listen(&address, 0);
+        let _waiting = connect(&address).unwrap();
+        assert_eq!(register(0, &address, unexpected), Agent::Absent);
+    }
+
+    #[test]
+    fn agent_that_never_answers_is_given_up() {
+        let address = abstract_address("slow");
+        let _listener = listen(&address, 1);
+        assert_eq!(register(0, &address, |glob| panic!("{glob}")), Agent::Silent);
+    }
+
+    #[test]
+    fn agent_that_dies_does_not_kill() {
+        let address = abstract_address("dies");
+        let listener = listen(&address, 1);
+        let socket = connect(&address).unwrap();
+        drop(accept(&listener));
+        drop(listener);
+        // Without MSG_NOSIGNAL this would be the end of the process.
+        assert!(!send_hello(&socket, 0));
+    }
+
     #[test]
     fn replies() {
         assert_eq!(globs(&reply(MAGIC, VERSION, 8, b"lock.*\nx")), Some("lock.*\nx"));
