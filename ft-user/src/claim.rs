@@ -7,8 +7,9 @@
 //!
 //! The end of a thread is seen by the destructor of a pthread key: a Rust or C++ thread-local with a
 //! destructor makes the C library allocate when it is registered, which an event inside of an
-//! allocator would not survive. pthread keys are destroyed after thread-locals, so their destructors
-//! can still write events.
+//! allocator would not survive. To set a key does not allocate as long as it is among the first 32 of the
+//! process (glibc, `pthread_setspecific`), which one made at the start of a program is. Keys are
+//! destroyed after thread-locals, so their destructors can still write events.
 
 use core::cell::Cell;
 use core::ptr::{self, NonNull};

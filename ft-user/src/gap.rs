@@ -23,7 +23,11 @@ use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use std::time::Duration;
 
-use crate::{__event, Tsc, arch};
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+use crate::arch::rdtsc;
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+use crate::portable::rdtsc;
+use crate::{__event, Tsc};
 
 /// A time in which the polling thread did not run: it read the counter before and after, and not in
 /// between.
@@ -63,13 +67,13 @@ impl Poller {
         static POLLERS: AtomicU32 = AtomicU32::new(0);
         let number = POLLERS.fetch_add(1, Relaxed);
         __event!(kind = PollBegin, "gap.begin", threshold: u64 = threshold_tsc, poller: u32 = number);
-        Poller { threshold_tsc, last: arch::rdtsc(), polls: 0, number, not_send: PhantomData }
+        Poller { threshold_tsc, last: rdtsc(), polls: 0, number, not_send: PhantomData }
     }
 
     /// Reads the counter, and tells the gap since the last reading if it is longer than the threshold.
     #[inline]
     pub fn poll(&mut self) -> Option<Gap> {
-        let (before, after) = (self.last, arch::rdtsc());
+        let (before, after) = (self.last, rdtsc());
         self.last = after;
         self.polls += 1;
         // A counter that goes backwards, on another processor perhaps, makes no gap.
@@ -126,16 +130,16 @@ pub fn tsc_hz() -> u64 {
 /// Counter and clock (ns) at one instant.
 fn reading() -> (u64, u64) {
     let narrowest = (0..8).map(|_| {
-        let before = arch::rdtsc();
+        let before = rdtsc();
         let ns = monotonic_ns();
-        let width = arch::rdtsc().saturating_sub(before);
+        let width = rdtsc().saturating_sub(before);
         (width, before + width / 2, ns)
     });
     let (_, tsc, ns) = narrowest.min().unwrap_or_default();
     (tsc, ns)
 }
 
-fn monotonic_ns() -> u64 {
+pub(crate) fn monotonic_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a valid place for the answer; this clock always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };

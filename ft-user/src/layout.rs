@@ -159,7 +159,7 @@ pub struct RingControl {
 /// A slot of a per-thread ring.
 ///
 /// The first slot of an event holds the commit word, the TSC and two argument words; a continuation
-/// slot holds a commit word of its own ([`CONTINUATION`] set) and three more words.
+/// slot holds a commit word of its own ([`commit::CONTINUATION`] set) and three more words.
 #[repr(C, align(32))]
 pub struct Slot {
     /// See [`commit`].

@@ -1,4 +1,85 @@
-//! Feather-Trace's embeddable tracer.
+//! Feather-Trace's embeddable tracer: events, locks and gaps of an application, for the agent to put on
+//! one clock with what the kernel did.
+//!
+//! ```
+//! use ft_user::event;
+//! use ft_user::sync::Mutex;
+//!
+//! static ACCOUNTS: Mutex<[i64; 8]> = Mutex::named("accounts", [100; 8]);
+//!
+//! fn deposit(account: usize, amount: i64) {
+//!     event!("bank.deposit", account: usize, amount: i64; "{amount} to {account}");
+//!     ACCOUNTS.lock().unwrap()[account] += amount;
+//! }
+//!
+//! ft_user::init().ok();
+//! deposit(3, 50);
+//! ```
+//!
+//! - [`event!`] is a trigger: one instruction while it is off, a write to the thread's own ring while it
+//!   is on. Its arguments are evaluated only then.
+//! - [`sync`] has the locks of `std` that tell who waited, who held, how deep and where.
+//! - [`gap::Poller`] finds the times in which a polling thread did not run.
+//! - [`init`] makes the buffers and meets the agent. [`enable()`] and [`disable()`] switch sites by glob;
+//!   the agent does so too, also while the program runs.
+//!
+//! # What it promises its host
+//!
+//! - It starts no thread, and installs no signal handler. Dropping or ignoring any result is harmless.
+//! - An event makes no system call, takes no lock, does not allocate and does not wait; its steps are
+//!   bounded. The exception is a thread's first event, which claims a ring with a few system calls
+//!   ([`thread_init`] does that ahead of time), and a thread without a ring, which asks for its id once.
+//! - Events may be written anywhere: in signal handlers, allocators and destructors of thread-locals.
+//!   `errno` and all registers stay as they are.
+//! - A full buffer loses events, never delays: losses are counted and told where they happened.
+//! - Program text changes by one byte per site, and only where the expected byte stands; no page is ever
+//!   writable and executable at once ([`patch`]).
+//! - Without an agent nothing happens behind [`init`]. An agent that dies, hangs or answers nonsense costs
+//!   half a second at the start at most ([`Agent`]).
+//! - What was committed survives the process, however it ends, as long as an agent holds the memfd.
+//!
+//! # What it costs
+//!
+//! | | | see |
+//! |---|---|---|
+//! | a site that is off | one instruction without effect | bench `trigger` |
+//! | an event | about one reading of the time stamp counter | bench `trigger` |
+//! | [`init`] | about 40 µs, and 0.15 µs per site | bench `startup` |
+//! | memory | 32 bytes per slot, backed when first used: at most 2 MiB per thread, and some 100 KiB | [`Config`] |
+//!
+//! # Limits
+//!
+//! - Six arguments per event, one word each. The shared ring keeps twelve words.
+//! - Rings for 256 threads at once ([`Config::rings`]); further threads share one ring of 8192 events. The
+//!   ring of a thread that has ended is free again when the agent has read it.
+//! - A child of `fork` starts a memfd of its own. One of `_Fork` or a bare `clone` must not write events.
+//! - Each executable or library that embeds the crate has its own buffers. It must not be unloaded
+//!   (`dlclose`) once a thread has written an event.
+//! - The locks of `std` itself, of `parking_lot` and of C libraries are not seen, only those of [`sync`].
+//!   What blocks elsewhere shows in the kernel's stream, as time in which the thread did not run.
+//! - Sites exist on x86-64 Linux. For other Linux targets everything compiles to the `off` form.
+//!
+//! # Features
+//!
+//! - `off` compiles every site out; arguments are still type-checked, and [`init`] does nothing. It is
+//!   for the program that is built, not for libraries to choose.
+//!
+//! # Environment
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `FT_ENABLE` | globs of what is on from the start, separated by commas: `order.*,lock.*` |
+//! | `FT_SOCKET` | the agent's socket, instead of `/run/feather-trace/agent.sock` |
+//! | `FT_RING_SLOTS`, `FT_RINGS` | sizes, see [`Config`] |
+//! | `FT_MODE` | `discard` (default) or `overwrite` |
+//!
+//! A program that runs with more rights than its user (set-user-id) ignores all of them.
+
+// Where sites exist, everything here is used; elsewhere much of it only has to compile.
+#![cfg_attr(
+    not(all(target_arch = "x86_64", target_os = "linux")),
+    allow(dead_code, reason = "the tracer is compiled out on this target")
+)]
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod arch;
@@ -16,13 +97,14 @@ mod enable;
 mod error;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod fork;
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub mod gap;
 pub mod glob;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod intern;
 pub mod layout;
 pub mod patch;
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+mod portable;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod process;
 pub mod reader;
@@ -35,7 +117,7 @@ mod shm;
 pub mod site;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod sites;
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod status;
 pub mod sync;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub mod thread;
@@ -49,7 +131,8 @@ pub use config::Config;
 pub use enable::{disable, enable};
 pub use error::InitError;
 pub use layout::Mode;
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+pub use portable::{disable, enable, init, init_with, thread_init};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-pub use process::{Status, init, init_with};
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-pub use register::Agent;
+pub use process::{init, init_with};
+pub use status::{Agent, Status};

@@ -5,11 +5,12 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering::*};
 
 use crate::critical::{Held, Lock};
 use crate::layout::{Mode, commit};
-use crate::register::{self, Agent};
 use crate::shared_ring::Event;
 use crate::shm::Segment;
 use crate::sites::{self, Count};
-use crate::{Config, InitError, claim, config, enable, fork, glob, intern};
+use crate::{
+    Agent, Config, InitError, Status, claim, config, enable, fork, glob, intern, register,
+};
 
 pub(crate) use crate::claim::claim_ring;
 
@@ -22,22 +23,6 @@ static FD: AtomicI32 = AtomicI32::new(-1);
 static RING_SLOTS: AtomicU32 = AtomicU32::new(0);
 static RINGS: AtomicU32 = AtomicU32::new(0);
 static OVERWRITE: AtomicU32 = AtomicU32::new(0);
-
-/// What [`init`] found and did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Status {
-    /// Triggers found in the executable and in its libraries.
-    pub sites: usize,
-    /// Of these, how many cannot be enabled, since their metadata collides with that of another site
-    /// in the low half of its address. Its cure is to start again: addresses are random.
-    pub refused: usize,
-    /// Of these, how many are enabled now.
-    pub enabled: usize,
-    /// How the agent answered. A call behind the first does not ask it again and says `Absent`.
-    pub agent: Agent,
-    /// Sizes as they are; less than what was asked for when the file size limit is too low for it.
-    pub config: Config,
-}
 
 /// Starts tracing with the default [`Config`] and the environment's overrides.
 ///
@@ -63,7 +48,7 @@ pub fn init() -> Result<Status, InitError> {
 /// As [`init`].
 pub fn init_with(config: Config) -> Result<Status, InitError> {
     if cfg!(feature = "off") {
-        return Ok(Status { sites: 0, refused: 0, enabled: 0, agent: Agent::Absent, config });
+        return Ok(Status::without_sites(config));
     }
     let socket = register::address()?;
     let config = config.with_env()?;

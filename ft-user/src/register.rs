@@ -8,24 +8,10 @@ use core::ptr;
 use std::time::{Duration, Instant};
 
 use crate::layout::{DEFAULT_SOCKET, Hello, MAGIC, MAX_REPLY_BYTES, Reply, VERSION};
-use crate::{InitError, config, glob};
+use crate::{Agent, InitError, config, glob};
 
 /// How long a process waits for the answer of an agent that has taken its connection.
 const PATIENCE: Duration = Duration::from_millis(500);
-
-/// How the agent answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Agent {
-    /// Nobody listens at the socket, or the agent has too many processes waiting. It finds this one
-    /// when it gets to it.
-    Absent,
-    /// It answered, and what it asked for is enabled.
-    Registered,
-    /// It took the registration, and did not answer within half a second.
-    Silent,
-    /// It answered nonsense, which is ignored.
-    Garbled,
-}
 
 /// The address of the agent's socket: `FT_SOCKET`, else the default.
 pub(crate) fn address() -> Result<libc::sockaddr_un, InitError> {

@@ -16,7 +16,7 @@
 //!    two steps.
 //! 5. *Fill*, and *commit*: continuation slots one by one, the first slot last.
 //!
-//! [`crate::arch`] does the same steps in assembly for enabled triggers, while there is room. This file
+//! `arch` does the same steps in assembly for enabled triggers, while there is room. This file
 //! is the general form: it also finds new room, and accounts for losses.
 //!
 //! # A full ring

@@ -2,6 +2,11 @@
 
 use core::panic::Location;
 
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+use crate::intern::{intern_name, intern_place};
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+use crate::portable::{intern_name, intern_place};
+
 /// A lock and the place in the source that acquires it. Costs nothing until an event asks.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
@@ -15,7 +20,6 @@ impl Place {
     /// The second argument of every lock event.
     #[inline]
     pub(super) fn word(self) -> u64 {
-        use crate::intern::{intern_name, intern_place};
         crate::layout::place_word(intern_place(self.at), self.name.map_or(0, intern_name))
     }
 }
