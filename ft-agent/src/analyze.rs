@@ -79,7 +79,8 @@ fn context(trace: &Trace) -> Result<Context> {
     Ok(Context::new(kernel, &all(trace)?, &all(trace)?, &all(trace)?))
 }
 
-/// Reads the counts of the last run; `None` when the trace was not analysed, or by another version.
+/// Reads the counts of the last run; `None` when the trace was not analysed, or by another version, or when
+/// the file is damaged: it can be made again.
 ///
 /// # Errors
 ///
@@ -92,7 +93,9 @@ pub fn tally(dir: &Path) -> Result<Option<Tally>> {
             text.map_err(|source| StoreError::Io { action: "read", path: path.clone(), source })?
         }
     };
-    let tally: Tally = serde_json::from_slice(&text)
-        .map_err(|e| StoreError::Meta { path, reason: e.to_string() })?;
-    Ok((tally.version == VERSION).then_some(tally))
+    let tally: Option<Tally> = serde_json::from_slice(&text).ok();
+    Ok(tally.filter(|t| t.version == VERSION))
 }
+
+#[cfg(test)]
+mod tests;

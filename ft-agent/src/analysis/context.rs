@@ -129,10 +129,13 @@ fn kind(text: &str) -> Option<SiteKind> {
     })
 }
 
-/// `lock.rwlock_read_acquire` → `rwlock-read`.
+/// `lock.rwlock_read_acquire` → `rwlock-read`; what a condition gives back is a mutex.
 fn lock_kind(event: &str) -> String {
     let name = event.rsplit('.').next().unwrap_or(event);
-    let stem = ["_acquire", "_release", "_wait", "_wake"].iter().find_map(|e| name.strip_suffix(e));
+    if name.starts_with("cond_") {
+        return "mutex".into();
+    }
+    let stem = ["_acquire", "_release", "_wait"].iter().find_map(|e| name.strip_suffix(e));
     stem.unwrap_or(name).replace('_', "-")
 }
 
@@ -146,6 +149,7 @@ mod tests {
             ("lock.mutex_acquire", "mutex"),
             ("lock.rwlock_read_acquire", "rwlock-read"),
             ("lock.rwlock_write_release", "rwlock-write"),
+            ("lock.cond_wake", "mutex"),
             ("spin", "spin"),
         ] {
             assert_eq!(lock_kind(event), expected);

@@ -149,25 +149,26 @@ fn parse(line: &str) -> Event {
     }
 }
 
-/// A context that knows process 1 and the words above.
-fn context(kernel: bool) -> Context {
-    let sites: Vec<SiteRow> = SITES
-        .iter()
-        .zip(0..)
-        .map(|((_, kind, event), site)| SiteRow {
-            site: SiteId(site),
-            pid: Pid(1),
-            event: (*event).into(),
-            category: "".into(),
-            kind: (*kind).into(),
-            file: "".into(),
-            line: 0,
-            args: "".into(),
-            format: "".into(),
-            triggers: 1,
-        })
-        .collect();
-    let thread = ThreadRow {
+/// The table `sites`: the words above.
+pub(crate) fn sites() -> Vec<SiteRow> {
+    let row = |((_, kind, event), site): (&(&str, &str, &str), i32)| SiteRow {
+        site: SiteId(site),
+        pid: Pid(1),
+        event: (*event).into(),
+        category: "".into(),
+        kind: (*kind).into(),
+        file: "".into(),
+        line: 0,
+        args: "".into(),
+        format: "".into(),
+        triggers: 1,
+    };
+    SITES.iter().zip(0..).map(row).collect()
+}
+
+/// The table `threads`: process 1 is observed.
+pub(crate) fn threads() -> Vec<ThreadRow> {
+    vec![ThreadRow {
         ts: Nanos(0),
         tid: Tid(1),
         pid: Pid(1),
@@ -175,16 +176,18 @@ fn context(kernel: bool) -> Context {
         process: "main".into(),
         prio: None,
         observed: true,
-    };
-    Context::new(kernel, &[thread], &sites, &[])
+    }]
+}
+
+/// The events of a trace.
+pub(crate) fn events(timeline: &str) -> impl Iterator<Item = Event> {
+    timeline.lines().map(str::trim).filter(|l| !l.is_empty()).map(parse)
 }
 
 /// Runs a trace, up to what its last event leaves open.
 pub(crate) fn feed(kernel: bool, timeline: &str) -> Analysis {
-    let mut analysis = Analysis::new(context(kernel));
-    for line in timeline.lines().map(str::trim).filter(|l| !l.is_empty()) {
-        analysis.push(&parse(line));
-    }
+    let mut analysis = Analysis::new(Context::new(kernel, &threads(), &sites(), &[]));
+    events(timeline).for_each(|event| analysis.push(&event));
     analysis
 }
 
