@@ -1,0 +1,195 @@
+//! Why the kernel side could not be started.
+
+use std::io;
+
+use aya::{BtfError, EbpfError, maps::MapError, programs::ProgramError};
+
+/// Why the kernel side could not be started or steered. Every message ends in its remedy.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KernelError {
+    /// The agent was built before the BPF object was.
+    #[error(
+        "this agent was built without its BPF programs; build it with `cargo xtask build`, or record \
+         applications alone with `-k none`"
+    )]
+    NoObject,
+    /// The embedded object is damaged, or writes another record layout.
+    #[error(
+        "the BPF programs in this agent are of another version than the agent: {}; rebuild both with \
+         `cargo xtask build`",
+        chain(.0)
+    )]
+    UnfitObject(#[source] EbpfError),
+    /// The effective set lacks capabilities.
+    #[error(
+        "watching the kernel needs {missing}; run with sudo, or once `sudo setcap \
+         cap_bpf,cap_perfmon,cap_sys_ptrace+ep {program}`, or record applications alone with `-k none`"
+    )]
+    MissingCapability {
+        /// Names of those that are missing.
+        missing: String,
+        /// Path of this program.
+        program: String,
+    },
+    /// `/sys/kernel/btf/vmlinux` cannot be read.
+    #[error(
+        "the kernel does not say what its structures look like (/sys/kernel/btf/vmlinux: {0}); use a \
+         kernel built with CONFIG_DEBUG_INFO_BTF, or record applications alone with `-k none`"
+    )]
+    NoBtf(io::Error),
+    /// The kernel's BTF is not well formed.
+    #[error(
+        "the kernel's type information is malformed at byte {at}; report this with the kernel's version, \
+         and record applications alone with `-k none`"
+    )]
+    MalformedBtf {
+        /// Where.
+        at: usize,
+    },
+    /// A member that the programs read does not exist in this kernel or is not aligned as expected.
+    #[error(
+        "this kernel's {0} is not where the programs could read it; report this with the kernel's \
+         version, and record applications alone with `-k none`"
+    )]
+    UnknownMember(String),
+    /// A tracepoint without which nothing can be told does not exist.
+    #[error(
+        "this kernel has no tracepoint {0}; use Linux 5.10 or later with CONFIG_TRACEPOINTS, or record \
+         applications alone with `-k none`"
+    )]
+    NoTracepoint(&'static str),
+    /// The size of the ring buffer.
+    #[error(
+        "a kernel buffer of {0} bytes is not possible; give a power of two from 4096 to 1073741824"
+    )]
+    RingSize(u32),
+    /// The verifier or a security module refused a program.
+    #[error(
+        "the kernel refused the program {program} ({reason}){log}; if it is locked down \
+         (/sys/kernel/security/lockdown) that is why, else report this; `-k none` records applications alone"
+    )]
+    Refused {
+        /// Program.
+        program: &'static str,
+        /// What the system call said.
+        reason: io::Error,
+        /// The end of the verifier's log, with a leading separator; empty when there is none.
+        log: String,
+    },
+    /// A program could not be loaded or attached for another reason.
+    #[error(
+        "the program {program} could not be started: {}; `-k none` records applications alone",
+        chain(source)
+    )]
+    Program {
+        /// Program.
+        program: &'static str,
+        /// Why.
+        #[source]
+        source: ProgramError,
+    },
+    /// A map could not be made.
+    #[error(
+        "the BPF object could not be loaded: {}; give the kernel buffer less memory, or record \
+         applications alone with `-k none`",
+        chain(.0)
+    )]
+    Object(#[source] EbpfError),
+    /// aya could not use the kernel's BTF.
+    #[error("the kernel's type information cannot be used: {}; `-k none` records applications alone", chain(.0))]
+    Btf(#[source] BtfError),
+    /// A map is missing or cannot be used.
+    #[error("the map {map} cannot be used: {}; rebuild with `cargo xtask build`", chain(source))]
+    Map {
+        /// Its name.
+        map: &'static str,
+        /// Why.
+        #[source]
+        source: MapError,
+    },
+    /// The set of observed processes is full.
+    #[error(
+        "process {pid} cannot be observed: {}; observe fewer processes, or all of them (-a)",
+        chain(source)
+    )]
+    Observe {
+        /// Process.
+        pid: u32,
+        /// Why.
+        #[source]
+        source: MapError,
+    },
+}
+
+/// An error with its causes, in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+impl KernelError {
+    /// From what loading `program` returned.
+    pub(super) fn from_load(program: &'static str, error: ProgramError) -> Self {
+        match error {
+            ProgramError::LoadError { io_error, verifier_log } => {
+                Self::Refused { program, reason: io_error, log: tail(&verifier_log.to_string()) }
+            }
+            source => Self::Program { program, source },
+        }
+    }
+}
+
+/// The last lines of a verifier log: the reason is at its end, before the statistics.
+fn tail(log: &str) -> String {
+    const LINES: usize = 6;
+    let lines: Vec<&str> = log
+        .lines()
+        .map(str::trim)
+        .filter(|line| {
+            let statistics = line.starts_with("processed ")
+                || line.starts_with("verification time")
+                || line.starts_with("stack depth");
+            !line.is_empty() && !statistics
+        })
+        .collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!(": {}", lines[lines.len().saturating_sub(LINES)..].join(" | "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tail_of_a_log_is_its_reason() {
+        assert_eq!(tail(""), "");
+        assert_eq!(
+            tail("0: r1 = 0\nR1 invalid mem access\nprocessed 2 insns\n"),
+            ": 0: r1 = 0 | R1 invalid mem access"
+        );
+        let long: String = (0..100).map(|i| format!("line {i}\n")).collect();
+        assert!(tail(&long).starts_with(": line 94 |"), "{}", tail(&long));
+    }
+
+    #[test]
+    fn a_message_names_what_is_missing_and_ends_in_the_remedy() {
+        let error = KernelError::MissingCapability {
+            missing: "CAP_BPF and CAP_PERFMON".into(),
+            program: "/usr/bin/ft-agent".into(),
+        };
+        let text = error.to_string();
+        assert!(text.contains("CAP_BPF and CAP_PERFMON") && text.ends_with("`-k none`"), "{text}");
+    }
+}

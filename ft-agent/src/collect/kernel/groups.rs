@@ -1,0 +1,162 @@
+//! The programs, in groups that a recording chooses.
+
+use std::{fmt, str::FromStr};
+
+/// A set of programs that are recorded together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Group {
+    /// Switches, wake-ups, migrations.
+    Sched,
+    /// Hardware interrupts, softirqs, interrupt vectors.
+    Irq,
+    /// Fork, exec, exit, rename.
+    Task,
+    /// Waits for kernel locks (Linux 5.19 on).
+    Lock,
+    /// System calls.
+    Syscall,
+    /// Page faults.
+    Fault,
+}
+
+impl Group {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Sched, Self::Irq, Self::Task, Self::Lock, Self::Syscall, Self::Fault];
+
+    /// Those that a recording has unless told otherwise; the others cost where they are not asked for.
+    pub const DEFAULT: [Self; 3] = [Self::Sched, Self::Irq, Self::Task];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sched => "sched",
+            Self::Irq => "irq",
+            Self::Task => "task",
+            Self::Lock => "lock",
+            Self::Syscall => "syscall",
+            Self::Fault => "fault",
+        }
+    }
+
+    /// Reads a list with commas; `default` stands for [`Self::DEFAULT`], `all` for [`Self::ALL`], `none`
+    /// for nothing. Sorted, each once.
+    ///
+    /// # Errors
+    ///
+    /// The first name that is none.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ft_agent::collect::kernel::Group;
+    /// assert_eq!(Group::parse_list("irq,sched").unwrap(), [Group::Sched, Group::Irq]);
+    /// assert!(Group::parse_list("none").unwrap().is_empty());
+    /// ```
+    pub fn parse_list(list: &str) -> Result<Vec<Self>, UnknownGroup> {
+        let mut groups = Vec::new();
+        for name in list.split(',').map(str::trim) {
+            match name {
+                "all" => groups.extend(Self::ALL),
+                "default" => groups.extend(Self::DEFAULT),
+                "none" => {}
+                _ => groups.push(name.parse()?),
+            }
+        }
+        groups.sort();
+        groups.dedup();
+        Ok(groups)
+    }
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Group {
+    type Err = UnknownGroup;
+
+    fn from_str(name: &str) -> Result<Self, UnknownGroup> {
+        let known = Self::ALL.into_iter().find(|group| group.name() == name);
+        known.ok_or_else(|| UnknownGroup(name.to_owned()))
+    }
+}
+
+/// A name that is no group.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "there is no kernel group `{0}`; give some of sched, irq, task, lock, syscall, fault, or all, default, none"
+)]
+pub struct UnknownGroup(pub String);
+
+/// A program of the object; its name is that of its tracepoint.
+pub(super) struct Program {
+    pub(super) name: &'static str,
+    pub(super) group: Group,
+    /// Without it nothing can be told; the others may be missing in a kernel.
+    pub(super) required: bool,
+    /// It keeps the set of observed processes, so it runs with any group unless all are observed.
+    pub(super) follows: bool,
+}
+
+const fn program(group: Group, name: &'static str) -> Program {
+    Program { name, group, required: false, follows: false }
+}
+
+/// All programs, in the order in which they are attached: an exit before its entry, so that an
+/// entry never waits for an exit that nobody saw.
+pub(super) const PROGRAMS: &[Program] = &[
+    Program { follows: true, ..program(Group::Task, "sched_process_fork") },
+    Program { follows: true, ..program(Group::Task, "sched_process_exit") },
+    program(Group::Task, "sched_process_exec"),
+    program(Group::Task, "task_rename"),
+    Program { required: true, ..program(Group::Sched, "sched_switch") },
+    Program { required: true, ..program(Group::Sched, "sched_waking") },
+    program(Group::Sched, "sched_wakeup_new"),
+    program(Group::Sched, "sched_migrate_task"),
+    program(Group::Irq, "irq_handler_exit"),
+    program(Group::Irq, "irq_handler_entry"),
+    program(Group::Irq, "softirq_exit"),
+    program(Group::Irq, "softirq_entry"),
+    program(Group::Irq, "local_timer_exit"),
+    program(Group::Irq, "local_timer_entry"),
+    program(Group::Irq, "reschedule_exit"),
+    program(Group::Irq, "reschedule_entry"),
+    program(Group::Irq, "call_function_exit"),
+    program(Group::Irq, "call_function_entry"),
+    program(Group::Irq, "call_function_single_exit"),
+    program(Group::Irq, "call_function_single_entry"),
+    program(Group::Irq, "irq_work_exit"),
+    program(Group::Irq, "irq_work_entry"),
+    program(Group::Lock, "contention_end"),
+    program(Group::Lock, "contention_begin"),
+    program(Group::Syscall, "sys_exit"),
+    program(Group::Syscall, "sys_enter"),
+    program(Group::Fault, "page_fault_user"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_sorted_and_without_repeats() {
+        let check =
+            |list, expected: &[Group]| assert_eq!(Group::parse_list(list).unwrap(), expected);
+        check("none", &[]);
+        check("default", &Group::DEFAULT);
+        check("all", &Group::ALL);
+        check("fault, sched,fault", &[Group::Sched, Group::Fault]);
+        assert_eq!(Group::parse_list("sched,foo"), Err(UnknownGroup("foo".into())));
+        assert_eq!(Group::parse_list(""), Err(UnknownGroup(String::new())));
+    }
+
+    #[test]
+    fn every_program_that_writes_records_is_here() {
+        for name in ft_ebpf::program::NAMES.iter().filter(|name| !name.is_empty()) {
+            assert!(PROGRAMS.iter().any(|program| program.name == *name), "{name}");
+        }
+    }
+}

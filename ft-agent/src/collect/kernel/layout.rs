@@ -1,0 +1,40 @@
+//! What the programs are told of the running kernel: the globals of `ft-ebpf/src/config.rs`.
+
+use super::{KernelError, btf::Btf};
+
+/// The globals that come from the kernel's BTF, by name.
+pub(super) fn globals(btf: &Btf<'_>) -> Result<Vec<(&'static str, u32)>, KernelError> {
+    let member = |structure, path| {
+        let offset = btf.member_offset(structure, path);
+        offset.ok_or_else(|| KernelError::UnknownMember(format!("{structure}.{path}")))
+    };
+    let task = |path| member("task_struct", path);
+    let comm = task("comm")?;
+    if comm % 8 != 0 {
+        // The programs read it in two 8-byte loads.
+        return Err(KernelError::UnknownMember("task_struct.comm".to_owned()));
+    }
+    Ok(vec![
+        // Renamed in Linux 5.14.
+        ("TASK_STATE", task("__state").or_else(|_| task("state"))?),
+        ("TASK_PID", task("pid")?),
+        ("TASK_TGID", task("tgid")?),
+        ("TASK_PRIO", task("prio")?),
+        ("TASK_COMM", comm),
+        // Moved in Linux 5.16.
+        ("TASK_CPU", task("thread_info.cpu").or_else(|_| task("cpu"))?),
+        ("TASK_SIGNAL", task("signal")?),
+        ("SIGNAL_LIVE", member("signal_struct", "live.counter")?),
+        ("SWITCH_HAS_STATE", u32::from(switch_has_state(btf)?)),
+    ])
+}
+
+/// Whether `sched_switch` passes the state behind both tasks: `(preempt, prev, next, prev_state)`.
+fn switch_has_state(btf: &Btf<'_>) -> Result<bool, KernelError> {
+    const NAME: &str = "sched_switch";
+    match btf.tracepoint_arguments(NAME).ok_or(KernelError::NoTracepoint(NAME))?[..] {
+        [false, true, true] => Ok(false),
+        [false, true, true, false] => Ok(true),
+        _ => Err(KernelError::UnknownMember("tracepoint sched_switch".to_owned())),
+    }
+}

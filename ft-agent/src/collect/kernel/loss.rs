@@ -1,0 +1,135 @@
+//! What the programs could not record, as differences between two looks.
+
+use std::{
+    fs,
+    os::fd::{AsRawFd, BorrowedFd},
+};
+
+use aya::maps::{MapData, MapError, PerCpuArray};
+use ft_ebpf::{Loss, program};
+use rustix::time::{ClockId, clock_gettime};
+
+/// Records of one program that were lost since the look before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelLoss {
+    /// Program, named like its tracepoint.
+    pub program: &'static str,
+    /// CPU; `None` when the kernel does not tell.
+    pub cpu: Option<u32>,
+    /// How many.
+    pub count: u64,
+    /// The first was lost at this time or later, CLOCK_MONOTONIC ns.
+    pub from_ns: u64,
+    /// The last was lost at this time or before, CLOCK_MONOTONIC ns.
+    pub to_ns: u64,
+}
+
+/// Remembers what was reported.
+pub(super) struct Losses {
+    map: PerCpuArray<MapData, [u64; 3]>,
+    /// By program, then by CPU.
+    seen: Vec<Vec<Loss>>,
+    /// By program, in the order of attachment.
+    misses: Vec<u64>,
+    looked_ns: u64,
+}
+
+impl Losses {
+    pub(super) fn new(map: PerCpuArray<MapData, [u64; 3]>) -> Self {
+        let seen = vec![Vec::new(); program::NAMES.len()];
+        Self { map, seen, misses: Vec::new(), looked_ns: monotonic_ns() }
+    }
+
+    /// What is new. `programs` are those that are attached, always in the same order.
+    pub(super) fn look<'p>(
+        &mut self,
+        programs: impl Iterator<Item = (&'static str, BorrowedFd<'p>)>,
+    ) -> Result<Vec<KernelLoss>, MapError> {
+        // Read before the counters: what they do not have yet is later than this.
+        let now_ns = monotonic_ns();
+        let mut found = Vec::new();
+        for (index, name) in program::NAMES.iter().enumerate() {
+            let values = self.map.get(&(index as u32), 0)?;
+            let seen = &mut self.seen[index];
+            seen.resize(values.len(), Loss::default());
+            for (cpu, value) in values.iter().enumerate() {
+                let [count, first_ts, last_ts] = *value;
+                let new = Loss { count, first_ts, last_ts };
+                if let Some(loss) = difference(seen[cpu], new, self.looked_ns) {
+                    found.push(KernelLoss { program: name, cpu: Some(cpu as u32), ..loss });
+                    seen[cpu] = new;
+                }
+            }
+        }
+        for (index, (name, fd)) in programs.enumerate() {
+            let misses = misses(fd);
+            if self.misses.len() <= index {
+                self.misses.push(0);
+            }
+            let count = misses.saturating_sub(self.misses[index]);
+            if count > 0 {
+                self.misses[index] = misses;
+                let (from_ns, to_ns) = (self.looked_ns, monotonic_ns());
+                found.push(KernelLoss { program: name, cpu: None, count, from_ns, to_ns });
+            }
+        }
+        self.looked_ns = now_ns;
+        Ok(found)
+    }
+}
+
+/// What came to a counter since it was `old`, which was read at `looked_ns` or later.
+fn difference(old: Loss, new: Loss, looked_ns: u64) -> Option<KernelLoss> {
+    let count = new.count.checked_sub(old.count).filter(|count| *count > 0)?;
+    // The counter keeps the first of all; of the later ones only this is known.
+    let from_ns = if old.count == 0 { new.first_ts } else { looked_ns.max(old.last_ts) };
+    // The counter may be read while the program writes it.
+    let to_ns = new.last_ts.max(from_ns);
+    Some(KernelLoss { program: "", cpu: None, count, from_ns, to_ns })
+}
+
+/// How often the kernel did not run a program because it was running already on that CPU
+/// (`recursion_misses`, counted since Linux 5.12).
+fn misses(program: BorrowedFd<'_>) -> u64 {
+    let path = format!("/proc/self/fdinfo/{}", program.as_raw_fd());
+    fs::read_to_string(path).map_or(0, |text| parse_misses(&text))
+}
+
+fn parse_misses(fdinfo: &str) -> u64 {
+    fdinfo
+        .lines()
+        .find_map(|line| line.strip_prefix("recursion_misses:"))
+        .and_then(|number| number.trim().parse().ok())
+        .unwrap_or(0)
+}
+
+/// CLOCK_MONOTONIC in nanoseconds.
+fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_has_the_narrowest_range_that_is_known() {
+        let loss = |count, first_ts, last_ts| Loss { count, first_ts, last_ts };
+        let check = |old, new, looked, expected: Option<(u64, u64, u64)>| {
+            let found = difference(old, new, looked).map(|d| (d.count, d.from_ns, d.to_ns));
+            assert_eq!(found, expected);
+        };
+        check(loss(0, 0, 0), loss(0, 0, 0), 5, None);
+        check(loss(0, 0, 0), loss(3, 10, 20), 5, Some((3, 10, 20)));
+        check(loss(3, 10, 20), loss(3, 10, 20), 30, None);
+        check(loss(3, 10, 20), loss(4, 10, 50), 30, Some((1, 30, 50)));
+        check(loss(3, 10, 35), loss(4, 10, 50), 30, Some((1, 35, 50)));
+    }
+
+    #[test]
+    fn misses_are_read_from_fdinfo() {
+        assert_eq!(parse_misses("pos:\t0\nrecursion_misses:\t17\nverified_insns:\t9\n"), 17);
+        assert_eq!(parse_misses("pos:\t0\n"), 0);
+    }
+}

@@ -1,0 +1,319 @@
+//! The kernel side: loads the BPF programs, attaches them, and copies what they write.
+//!
+//! Nothing is parsed here: [`Kernel::drain`] checks the length of each record against its kind and
+//! appends it, ready for a [`Frame::Kernel`](crate::spool::frame::Frame::Kernel). The programs wake nobody, so
+//! the caller polls. What they lose is counted where it is lost and told by [`Kernel::losses`]. Dropping a
+//! [`Kernel`] detaches everything.
+//!
+//! The order of records is that of their reservation, which for two CPUs, or for an interrupt within a
+//! program, is not exactly that of their times.
+
+mod btf;
+mod error;
+mod groups;
+mod layout;
+mod loss;
+mod rights;
+
+use aya::{
+    Btf as AyaBtf, Ebpf, EbpfError, EbpfLoader, Endianness,
+    maps::{HashMap, Map, MapData, MapError, RingBuf},
+    programs::{BtfTracePoint, ProgramError},
+};
+use aya_log::EbpfLogger;
+use log::{Log, warn};
+
+use self::{
+    btf::Btf,
+    groups::{PROGRAMS, Program},
+    loss::Losses,
+};
+pub use self::{
+    error::KernelError,
+    groups::{Group, UnknownGroup},
+    loss::KernelLoss,
+};
+use crate::spool::frame::kernel_record_bytes;
+
+/// The programs; empty when the agent was built without them.
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/ft-ebpf.o"));
+
+/// Where the kernel tells its types.
+const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
+
+/// Longest record; [`Kernel::drain`] takes no more unless there is room for one of these.
+const MAX_RECORD_BYTES: usize = size_of::<ft_ebpf::Switch>();
+
+/// What to watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Groups of programs.
+    pub groups: Vec<Group>,
+    /// Record what concerns any process, not only the observed ones.
+    pub system_wide: bool,
+    /// Size of the kernel's buffer: a power of two, at least a page.
+    pub ring_bytes: u32,
+}
+
+impl Default for Options {
+    /// The default groups, observed processes only, 16 MiB: about 0.1 s of a million records per second.
+    fn default() -> Self {
+        Self { groups: Group::DEFAULT.to_vec(), system_wide: false, ring_bytes: 16 << 20 }
+    }
+}
+
+/// What [`Kernel::drain`] did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drained {
+    /// Records appended.
+    pub records: u64,
+    /// Records left out because their length does not fit their kind: the object is of another version.
+    pub malformed: u64,
+    /// It stopped because `max_bytes` were reached; there may be more.
+    pub more: bool,
+}
+
+/// The attached programs.
+pub struct Kernel {
+    ring: RingBuf<MapData>,
+    observed: HashMap<MapData, u32, u8>,
+    losses: Losses,
+    logger: Option<EbpfLogger<&'static dyn Log>>,
+    attached: Vec<&'static str>,
+    skipped: Vec<&'static str>,
+    system_wide: bool,
+    ebpf: Ebpf,
+}
+
+impl Kernel {
+    /// Loads and attaches the programs of the chosen groups. From here on switches are recorded; what is
+    /// filtered waits for [`Self::observe`].
+    ///
+    /// Tracepoints that this kernel does not have are left out with a warning ([`Self::skipped`]), but for
+    /// those of `sched_switch` and `sched_waking`.
+    ///
+    /// # Errors
+    ///
+    /// A [`KernelError`]; nothing is attached then.
+    pub fn load(options: &Options) -> Result<Self, KernelError> {
+        if OBJECT.is_empty() {
+            return Err(KernelError::NoObject);
+        }
+        if !options.ring_bytes.is_power_of_two() || !(4096..=1 << 30).contains(&options.ring_bytes)
+        {
+            return Err(KernelError::RingSize(options.ring_bytes));
+        }
+        rights::check()?;
+        let data = std::fs::read(VMLINUX_BTF).map_err(KernelError::NoBtf)?;
+        let btf = Btf::parse(&data)?;
+        let aya_btf = AyaBtf::parse(&data, Endianness::default()).map_err(KernelError::Btf)?;
+        let _memlock = rights::Memlock::raise();
+        let mut ebpf = load_object(options, &btf, &aya_btf)?;
+        let observed = take_map(&mut ebpf, "OBSERVED")?;
+        let ring = take_map(&mut ebpf, "RECORDS")?;
+        let losses = Losses::new(take_map(&mut ebpf, "LOSS")?);
+        let logger = EbpfLogger::init(&mut ebpf)
+            .inspect_err(|error| warn!("messages of the BPF programs will not be shown: {error}"))
+            .ok();
+
+        let mut kernel = Self {
+            ring,
+            observed,
+            losses,
+            logger,
+            attached: Vec::new(),
+            skipped: Vec::new(),
+            system_wide: options.system_wide,
+            ebpf,
+        };
+        for program in PROGRAMS.iter().filter(|program| is_chosen(program, options)) {
+            if btf.has_tracepoint(program.name) {
+                kernel.load_program(program.name, &aya_btf)?;
+                kernel.attached.push(program.name);
+            } else if program.required {
+                return Err(KernelError::NoTracepoint(program.name));
+            } else {
+                warn!("this kernel has no tracepoint {}: it is not recorded", program.name);
+                kernel.skipped.push(program.name);
+            }
+        }
+        // All are verified before the first one runs.
+        for name in kernel.attached.clone() {
+            program(&mut kernel.ebpf, name)
+                .and_then(BtfTracePoint::attach)
+                .map_err(|source| KernelError::Program { program: name, source })?;
+        }
+        Ok(kernel)
+    }
+
+    fn load_program(&mut self, name: &'static str, btf: &AyaBtf) -> Result<(), KernelError> {
+        program(&mut self.ebpf, name)
+            .and_then(|program| program.load(name, btf))
+            .map_err(|error| KernelError::from_load(name, error))
+    }
+
+    /// Tracepoints of the chosen groups that this kernel does not have.
+    pub fn skipped(&self) -> &[&'static str] {
+        &self.skipped
+    }
+
+    /// Records what concerns a process from now on; its future children join by themselves. `pid` is that of
+    /// the initial PID namespace.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::Observe`] when too many processes are observed.
+    pub fn observe(&mut self, pid: u32) -> Result<(), KernelError> {
+        if self.system_wide {
+            return Ok(());
+        }
+        let inserted = self.observed.insert(pid, 1, 0);
+        inserted.map_err(|source| KernelError::Observe { pid, source })
+    }
+
+    /// Ends [`Self::observe`]; children that joined stay. Without effect when the process is not observed.
+    pub fn unobserve(&mut self, pid: u32) {
+        // The process may have left by its exit at any time.
+        let _ = self.observed.remove(&pid);
+    }
+
+    /// Whether the process is observed.
+    pub fn is_observed(&self, pid: u32) -> bool {
+        self.system_wide || self.observed.get(&pid, 0).is_ok()
+    }
+
+    /// Appends the records that have been written since, unparsed, up to `max_bytes` of them.
+    pub fn drain(&mut self, out: &mut Vec<u8>, max_bytes: usize) -> Drained {
+        if let Some(logger) = &mut self.logger {
+            logger.flush();
+        }
+        let mut drained = Drained::default();
+        let end = out.len().saturating_add(max_bytes);
+        loop {
+            if out.len() + MAX_RECORD_BYTES > end {
+                drained.more = true;
+                return drained;
+            }
+            let Some(record) = self.ring.next() else { return drained };
+            if is_well_formed(&record) {
+                out.extend_from_slice(&record);
+                drained.records += 1;
+            } else {
+                drained.malformed += 1;
+            }
+        }
+    }
+
+    /// What was lost since the last call, or since the start: records that found no room, and runs of a
+    /// program that the kernel left out.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::Map`] when the counters cannot be read.
+    pub fn losses(&mut self) -> Result<Vec<KernelLoss>, KernelError> {
+        let ebpf = &self.ebpf;
+        let programs = self.attached.iter().filter_map(|name| {
+            let fd = ebpf.program(name)?.fd().ok()?;
+            Some((*name, std::os::fd::AsFd::as_fd(fd)))
+        });
+        self.losses.look(programs).map_err(|source| KernelError::Map { map: "LOSS", source })
+    }
+}
+
+fn is_chosen(program: &Program, options: &Options) -> bool {
+    let follows = program.follows && !options.system_wide && !options.groups.is_empty();
+    follows || options.groups.contains(&program.group)
+}
+
+fn load_object(options: &Options, btf: &Btf<'_>, aya_btf: &AyaBtf) -> Result<Ebpf, KernelError> {
+    let mut globals = layout::globals(btf)?;
+    globals.push(("SYSTEM_WIDE", u32::from(options.system_wide)));
+    globals.push(("LOCKS", u32::from(options.groups.contains(&Group::Lock))));
+    let layout = format!("RECORD_LAYOUT_{}", ft_ebpf::VERSION);
+    let mut loader = EbpfLoader::new();
+    loader.btf(Some(aya_btf)).map_max_entries("RECORDS", options.ring_bytes);
+    loader.override_global(&layout, &ft_ebpf::VERSION, true);
+    for (name, value) in &globals {
+        loader.override_global(name, value, true);
+    }
+    loader.load(OBJECT).map_err(|error| match error {
+        // Among others, a global that it should have and does not.
+        error @ EbpfError::ParseError(_) => KernelError::UnfitObject(error),
+        error => KernelError::Object(error),
+    })
+}
+
+/// A map of the object, as its own type.
+fn take_map<M>(ebpf: &mut Ebpf, name: &'static str) -> Result<M, KernelError>
+where
+    M: TryFrom<Map, Error = MapError>,
+{
+    let error = |source| KernelError::Map { map: name, source };
+    let map = ebpf
+        .take_map(name)
+        .ok_or_else(|| error(MapError::InvalidName { name: name.to_owned() }))?;
+    M::try_from(map).map_err(error)
+}
+
+fn program<'e>(ebpf: &'e mut Ebpf, name: &str) -> Result<&'e mut BtfTracePoint, ProgramError> {
+    ebpf.program_mut(name).ok_or(ProgramError::NotLoaded)?.try_into()
+}
+
+/// Whether the length of a record is that of its kind.
+fn is_well_formed(record: &[u8]) -> bool {
+    let kind = record.get(8..10).map(|kind| u16::from_ne_bytes([kind[0], kind[1]]));
+    kind.and_then(kernel_record_bytes) == Some(record.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_records_of_their_length_pass() {
+        let record = |kind: u16, len: usize| {
+            let mut bytes = vec![0; len];
+            bytes[8..10].copy_from_slice(&kind.to_ne_bytes());
+            bytes
+        };
+        assert!(is_well_formed(&record(ft_ebpf::kind::SWITCH, size_of::<ft_ebpf::Switch>())));
+        assert!(is_well_formed(&record(ft_ebpf::kind::EXIT, size_of::<ft_ebpf::Task>())));
+        assert!(!is_well_formed(&record(ft_ebpf::kind::SWITCH, 64)));
+        assert!(!is_well_formed(&record(999, 32)));
+        assert!(!is_well_formed(&[0; 9]));
+    }
+
+    #[test]
+    fn the_longest_record_is_the_switch() {
+        for kind in 0..=u16::MAX {
+            assert!(
+                kernel_record_bytes(kind).is_none_or(|bytes| bytes <= MAX_RECORD_BYTES),
+                "{kind}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_buffer_that_is_no_power_of_two_is_refused() {
+        for ring_bytes in [0, 4095, 5000, 1 << 31] {
+            let options = Options { ring_bytes, ..Options::default() };
+            let error = Kernel::load(&options).map(drop).unwrap_err();
+            assert!(matches!(error, KernelError::RingSize(_) | KernelError::NoObject), "{error}");
+        }
+    }
+
+    #[test]
+    fn children_are_followed_with_any_group_unless_all_are_observed() {
+        let chosen = |groups: &[Group], system_wide| -> Vec<&str> {
+            let options = Options { groups: groups.to_vec(), system_wide, ..Options::default() };
+            let chosen = PROGRAMS.iter().filter(|program| is_chosen(program, &options));
+            chosen.map(|program| program.name).collect()
+        };
+        assert_eq!(
+            chosen(&[Group::Fault], false),
+            ["sched_process_fork", "sched_process_exit", "page_fault_user"]
+        );
+        assert_eq!(chosen(&[Group::Fault], true), ["page_fault_user"]);
+        assert!(chosen(&[], false).is_empty());
+    }
+}

@@ -1,0 +1,113 @@
+//! What the tests against the running kernel share.
+
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
+use std::{
+    mem::MaybeUninit,
+    time::{Duration, Instant},
+};
+
+use ft_agent::collect::kernel::{Kernel, KernelError, Options};
+use ft_agent::spool::frame::kernel_record_bytes;
+use ft_ebpf::Header;
+
+/// Loads the kernel side; where this machine does not let it be loaded, says so and returns nothing.
+///
+/// A kernel that has all it needs and still refuses is a failure, not a reason to skip.
+pub(crate) fn kernel_or_skip(options: &Options) -> Option<Kernel> {
+    match Kernel::load(options) {
+        Ok(kernel) => Some(kernel),
+        Err(
+            error @ (KernelError::NoObject
+            | KernelError::MissingCapability { .. }
+            | KernelError::NoBtf(_)),
+        ) => {
+            println!("SKIPPED: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A record, by its kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Record {
+    Switch(ft_ebpf::Switch),
+    Waking(ft_ebpf::Waking),
+    Migrate(ft_ebpf::Migrate),
+    Irq(ft_ebpf::Irq),
+    Task(ft_ebpf::Task),
+    Contention(ft_ebpf::Contention),
+    Syscall(ft_ebpf::Syscall),
+    PageFault(ft_ebpf::PageFault),
+}
+
+impl Record {
+    pub(crate) fn header(&self) -> Header {
+        match self {
+            Self::Switch(r) => r.header,
+            Self::Waking(r) => r.header,
+            Self::Migrate(r) => r.header,
+            Self::Irq(r) => r.header,
+            Self::Task(r) => r.header,
+            Self::Contention(r) => r.header,
+            Self::Syscall(r) => r.header,
+            Self::PageFault(r) => r.header,
+        }
+    }
+}
+
+/// Splits what [`Kernel::drain`] appended.
+pub(crate) fn parse(mut bytes: &[u8]) -> Vec<Record> {
+    let mut records = Vec::new();
+    while !bytes.is_empty() {
+        let kind = u16::from_ne_bytes([bytes[8], bytes[9]]);
+        let (record, rest) = bytes.split_at(kernel_record_bytes(kind).expect("a known kind"));
+        bytes = rest;
+        use ft_ebpf::kind::*;
+        records.push(match kind {
+            SWITCH => Record::Switch(read(record)),
+            WAKING | WAKEUP_NEW => Record::Waking(read(record)),
+            MIGRATE => Record::Migrate(read(record)),
+            HARDIRQ | SOFTIRQ | VECTOR => Record::Irq(read(record)),
+            FORK | EXEC | EXIT | RENAME => Record::Task(read(record)),
+            CONTENTION => Record::Contention(read(record)),
+            SYSCALL => Record::Syscall(read(record)),
+            _ => Record::PageFault(read(record)),
+        });
+    }
+    records
+}
+
+fn read<T: Copy>(bytes: &[u8]) -> T {
+    assert_eq!(bytes.len(), size_of::<T>());
+    let mut value = MaybeUninit::<T>::uninit();
+    // SAFETY: as many bytes as the value has, and the records consist of integers, for which any do.
+    unsafe {
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), value.as_mut_ptr().cast(), bytes.len());
+        value.assume_init()
+    }
+}
+
+/// Everything that is there now.
+pub(crate) fn drain(kernel: &mut Kernel) -> Vec<Record> {
+    let mut bytes = Vec::new();
+    while kernel.drain(&mut bytes, 1 << 20).more {}
+    parse(&bytes)
+}
+
+/// Drains until `enough` says so of all records so far.
+///
+/// # Panics
+///
+/// When that takes longer than ten seconds.
+pub(crate) fn drain_until(kernel: &mut Kernel, enough: impl Fn(&[Record]) -> bool) -> Vec<Record> {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let mut records = drain(kernel);
+    while !enough(&records) {
+        assert!(Instant::now() < deadline, "not seen within 10 s in {} records", records.len());
+        std::thread::yield_now();
+        records.extend(drain(kernel));
+    }
+    records
+}

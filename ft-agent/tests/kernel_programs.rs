@@ -1,0 +1,302 @@
+//! The kernel side against the running kernel: what is known to happen is recorded, and nothing that was
+//! not asked for.
+
+mod common;
+
+use std::{
+    collections::HashMap,
+    io::{Read, Write, pipe},
+    os::unix::fs::FileExt,
+    process::{Command, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use common::{Record, drain, drain_until, kernel_or_skip};
+use ft_agent::collect::kernel::{Group, Options};
+use ft_ebpf::{Switch, kind};
+use rustix::thread::{CpuSet, gettid, sched_setaffinity};
+
+/// Room for about fifty switches.
+const TINY_RING: u32 = 4096;
+
+/// Where init is the supervisor of a small virtual machine, tracepoints (perf's, too) may not show how
+/// it leaves a CPU.
+const INIT: u32 = 1;
+
+fn options(groups: &[Group]) -> Options {
+    Options { groups: groups.to_vec(), ..Options::default() }
+}
+
+/// Pins the calling thread to the CPU on which it runs.
+fn pin_here() {
+    let mut set = CpuSet::new();
+    set.set(rustix::thread::sched_getcpu());
+    sched_setaffinity(None, &set).unwrap();
+}
+
+fn my_tid() -> u32 {
+    gettid().as_raw_nonzero().get() as u32
+}
+
+#[test]
+fn all_programs_of_all_groups_are_accepted() {
+    let Some(kernel) = kernel_or_skip(&options(&Group::ALL)) else { return };
+    assert_eq!(kernel.skipped(), [""; 0]);
+}
+
+/// What the kernel itself counted for the calling thread, at a moment.
+struct Count {
+    tid: u32,
+    at_ns: u64,
+    voluntary: u64,
+    involuntary: u64,
+}
+
+impl Count {
+    /// Waits for a moment without a switch between reading the counters and the clock.
+    fn now() -> Self {
+        let read = || {
+            let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+            let value = |name: &str| -> u64 {
+                let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+                line.trim().parse().unwrap()
+            };
+            (value("voluntary_ctxt_switches:"), value("nonvoluntary_ctxt_switches:"))
+        };
+        loop {
+            let (before, at_ns, after) = (read(), now_ns(), read());
+            if before == after {
+                return Self { tid: my_tid(), at_ns, voluntary: before.0, involuntary: before.1 };
+            }
+        }
+    }
+}
+
+#[test]
+fn a_ping_pong_shows_as_many_switches_as_the_kernel_counted() {
+    const ROUNDS: u64 = 200;
+    let Some(mut kernel) = kernel_or_skip(&options(&[Group::Sched])) else { return };
+    kernel.observe(std::process::id()).unwrap();
+
+    // Both on one CPU, so that each read that has to wait is a switch.
+    let counts = std::thread::spawn(|| {
+        pin_here();
+        let (mut ping_out, mut ping_in) = pipe().unwrap();
+        let (mut pong_out, mut pong_in) = pipe().unwrap();
+        let echo = std::thread::spawn(move || {
+            let mut byte = [0];
+            while ping_out.read(&mut byte).unwrap() == 1 {
+                pong_in.write_all(&byte).unwrap();
+            }
+            Count::now()
+        });
+        for _ in 0..ROUNDS {
+            ping_in.write_all(&[1]).unwrap();
+            pong_out.read_exact(&mut [0]).unwrap();
+        }
+        let count = Count::now();
+        drop(ping_in);
+        [count, echo.join().unwrap()]
+    })
+    .join()
+    .unwrap();
+
+    let records = drain(&mut kernel);
+    let mut switches = 0;
+    for Count { tid, at_ns, voluntary, involuntary } in counts {
+        let leaves = |voluntarily| {
+            let leaves = |r: &&Record| {
+                matches!(r, Record::Switch(s) if s.header.tid == tid && s.header.ts < at_ns
+                    && (s.prev_state != 0 && s.prev_state & Switch::PREEMPTED == 0) == voluntarily)
+            };
+            records.iter().filter(leaves).count() as u64
+        };
+        assert_eq!((leaves(true), leaves(false)), (voluntary, involuntary), "thread {tid}");
+        // Each time that it slept somebody woke it; some wake-ups come before it sleeps.
+        let woken = |r: &&Record| {
+            matches!(r, Record::Waking(w)
+                if w.header.kind == kind::WAKING && w.tid == tid && w.header.ts < at_ns)
+        };
+        let woken = records.iter().filter(woken).count() as u64;
+        assert!(woken >= voluntary, "{woken} wake-ups, {voluntary} sleeps");
+        switches += voluntary + involuntary;
+        let born = |r: &Record| matches!(r, Record::Waking(w) if w.header.kind == kind::WAKEUP_NEW && w.tid == tid);
+        assert!(records.iter().any(born), "thread {tid} was started while it was recorded");
+    }
+    assert!(switches >= ROUNDS, "{switches} switches: no ping-pong");
+    assert_eq!(kernel.losses().unwrap(), []);
+}
+
+#[test]
+fn switches_chain_up_on_each_cpu() {
+    let Some(mut kernel) = kernel_or_skip(&options(&[Group::Sched])) else { return };
+    for _ in 0..100 {
+        std::thread::sleep(std::time::Duration::from_micros(50));
+    }
+    let mut running = HashMap::new();
+    let mut links = 0;
+    for record in drain(&mut kernel) {
+        let Record::Switch(switch) = record else { continue };
+        let came = running.insert(switch.header.cpu, switch);
+        if let Some(came) = came
+            && came.next_tgid != INIT
+        {
+            assert_eq!(came.next_tid, switch.header.tid, "who came is who leaves: {switch:?}");
+            assert!(came.header.ts < switch.header.ts);
+            links += 1;
+        }
+        assert_eq!(switch.header.tid == 0, switch.prev_comm.starts_with(b"swapper/"));
+        assert_eq!(switch.next_tid == 0, switch.next_comm.starts_with(b"swapper/"));
+    }
+    assert!(links > 100, "{links}");
+}
+
+#[test]
+fn a_child_joins_and_leaves_the_observed() {
+    let Some(mut kernel) = kernel_or_skip(&options(&[Group::Task])) else { return };
+    kernel.observe(std::process::id()).unwrap();
+    let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+    let pid = child.id();
+    assert!(kernel.is_observed(pid));
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    assert!(!kernel.is_observed(pid), "it left with its last thread");
+    assert!(kernel.is_observed(std::process::id()));
+
+    let life: Vec<(u16, String)> = drain(&mut kernel)
+        .iter()
+        .filter_map(|record| match record {
+            Record::Task(task) if task.tgid == pid => {
+                let name = task.comm.split(|byte| *byte == 0).next().unwrap();
+                Some((task.header.kind, String::from_utf8_lossy(name).into_owned()))
+            }
+            _ => None,
+        })
+        .collect();
+    let kinds: Vec<u16> = life.iter().map(|(kind, _)| *kind).collect();
+    assert_eq!(kinds, [kind::FORK, kind::RENAME, kind::EXEC, kind::EXIT], "{life:?}");
+    assert_eq!(life[1].1, "cat", "the new name, not the old one");
+    assert_eq!(life[3].1, "cat");
+}
+
+#[test]
+fn only_what_concerns_the_observed_is_recorded() {
+    let groups = [Group::Sched, Group::Irq, Group::Task, Group::Syscall, Group::Fault];
+    let Some(mut kernel) = kernel_or_skip(&options(&groups)) else { return };
+    let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    let nobody = drain(&mut kernel);
+    assert!(nobody.iter().all(|r| matches!(r, Record::Switch(_))), "{:?}", nobody.last());
+    assert!(!nobody.is_empty(), "switches are always kept");
+
+    let me = std::process::id();
+    kernel.observe(me).unwrap();
+    std::fs::read("/proc/self/status").unwrap();
+    kernel.unobserve(me);
+    let mine = drain(&mut kernel);
+    assert!(mine.iter().any(|r| matches!(r, Record::Syscall(s) if s.tgid == me)));
+    for record in mine {
+        let tgid = match record {
+            Record::Switch(_) => continue,
+            Record::Waking(r) => r.tgid,
+            Record::Migrate(r) => r.tgid,
+            Record::Irq(r) => r.tgid,
+            Record::Syscall(r) => r.tgid,
+            Record::PageFault(r) => r.tgid,
+            // Children of this process that other tests start meanwhile.
+            Record::Task(_) => continue,
+            Record::Contention(_) => panic!("its group was not chosen: {record:?}"),
+        };
+        assert_eq!(tgid, me, "{record:?}");
+    }
+}
+
+#[test]
+fn system_wide_keeps_everything() {
+    let options = Options { system_wide: true, ..options(&[Group::Sched, Group::Syscall]) };
+    let Some(mut kernel) = kernel_or_skip(&options) else { return };
+    let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    let records = drain(&mut kernel);
+    assert!(records.iter().any(|r| matches!(r, Record::Syscall(s) if s.tgid == child.id())));
+    assert!(records.iter().any(|r| matches!(r, Record::Waking(w) if w.tgid == child.id())));
+}
+
+#[test]
+fn interrupts_have_their_entry_and_exit() {
+    let options = Options { system_wide: true, ..options(&[Group::Irq]) };
+    let Some(mut kernel) = kernel_or_skip(&options) else { return };
+    let records = drain_until(&mut kernel, |records| {
+        let has = |kind| records.iter().any(|r| r.header().kind == kind);
+        // A sleeping thread is woken by the timer, so its vector and softirq come.
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        has(kind::VECTOR) && has(kind::SOFTIRQ)
+    });
+    for record in records {
+        let Record::Irq(irq) = record else { panic!("{record:?}") };
+        assert!(irq.entry_ts <= irq.header.ts, "{irq:?}");
+        assert!(irq.header.ts - irq.entry_ts < 1_000_000_000, "{irq:?}");
+        match irq.header.kind {
+            kind::SOFTIRQ => assert!(irq.number < 32, "{irq:?}"),
+            kind::VECTOR => assert!((1..=5).contains(&irq.number), "{irq:?}"),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn what_finds_no_room_is_counted_with_its_time() {
+    let options = Options { ring_bytes: TINY_RING, ..options(&[Group::Sched]) };
+    let before = now_ns();
+    let Some(mut kernel) = kernel_or_skip(&options) else { return };
+    // Each sleep is two switches at least.
+    for _ in 0..100 {
+        std::thread::sleep(std::time::Duration::from_micros(50));
+    }
+    let losses = kernel.losses().unwrap();
+    let after = now_ns();
+    let lost: u64 = losses.iter().map(|loss| loss.count).sum();
+    assert!(lost >= 100, "{losses:?}");
+    for loss in losses {
+        assert_eq!(loss.program, "sched_switch");
+        assert!(loss.cpu.is_some());
+        assert!(before <= loss.from_ns && loss.from_ns <= loss.to_ns && loss.to_ns <= after);
+    }
+    assert!(drain(&mut kernel).len() >= 40, "what found room is there");
+}
+
+#[test]
+fn waits_for_a_kernel_lock_are_paired() {
+    let Some(mut kernel) = kernel_or_skip(&options(&[Group::Lock])) else { return };
+    let me = std::process::id();
+    kernel.observe(me).unwrap();
+    // Writers of one file wait for each other.
+    let file = tempfile::tempfile().unwrap();
+    let done = AtomicBool::new(false);
+    let records = std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut writes = 0..50_000;
+                while writes.next().is_some() && !done.load(Ordering::Relaxed) {
+                    file.write_all_at(&[0; 1 << 18], 0).unwrap();
+                }
+            });
+        }
+        let is_wait = |r: &Record| matches!(r, Record::Contention(_));
+        let records = drain_until(&mut kernel, |records| records.iter().any(is_wait));
+        done.store(true, Ordering::Relaxed);
+        records
+    });
+    for record in records {
+        let Record::Contention(wait) = record else { continue };
+        assert!(wait.entry_ts <= wait.header.ts && wait.lock != 0, "{wait:?}");
+        assert_eq!(wait.tgid, me);
+    }
+}
+
+fn now_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
