@@ -104,7 +104,7 @@ pub(crate) fn run() -> Result<PathBuf> {
     }
     let toolchain = Toolchain::find()?;
     let started = SystemTime::now();
-    let target_dir = root.join("target/bpf/build");
+    let target_dir = root.join("target/bpf-build");
     workspace::run(
         toolchain
             .command()
