@@ -119,6 +119,8 @@ pub mod site;
 mod sites;
 mod status;
 pub mod sync;
+#[cfg(test)]
+mod test_ring;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub mod thread;
 mod trigger;

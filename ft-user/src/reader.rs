@@ -69,7 +69,8 @@ impl Reader {
     /// slot, and stops after about `budget` slots. Tells the writer what may be reused: writes
     /// `tail` of the control page.
     ///
-    /// One call copies one run without holes. Call again while `more` is set.
+    /// One call copies one run without holes. Call again while `more` is set, a bounded number of times:
+    /// a process that writes nonsense can keep it set for ever.
     pub fn drain(
         &mut self,
         ring: &Ring<'_>,
@@ -140,4 +141,165 @@ fn copy_slot(slot: &Slot, index: u64, out: &mut Vec<u8>) -> Result<u64, Absent> 
         out.extend_from_slice(&word.to_ne_bytes());
     }
     Ok(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{MARGIN_SLOTS, Mode};
+    use crate::test_ring::{SLOTS, TestRing, drain, events};
+
+    const KEY: u32 = 0x1000;
+
+    /// A ring with three events of one, two and one slots, from index `SLOTS` on.
+    fn three() -> TestRing {
+        let test = TestRing::new(Mode::Discard);
+        for words in [&[1][..], &[2, 2, 2], &[3]] {
+            test.write(KEY, words);
+        }
+        test
+    }
+
+    /// Damages the ring, drains it, and compares: first word of each event, slots left out, more.
+    fn check(uncommitted: Uncommitted, damage: impl Fn(&Ring<'_>), expected: (&[u64], u64, bool)) {
+        let test = three();
+        damage(&test.ring());
+        let (drained, events) = drain(&mut test.reader(), &test.ring(), uncommitted);
+        let words: Vec<u64> = events.iter().map(|event| event.words[0]).collect();
+        assert_eq!((&words[..], drained.skipped, drained.more), expected);
+    }
+
+    fn damage(index: u64, change: impl Fn(u64) -> u64) -> impl Fn(&Ring<'_>) {
+        move |ring| {
+            let commit = &ring.slot(SLOTS + index).commit;
+            commit.store(change(commit.load(Relaxed)), Relaxed);
+        }
+    }
+
+    #[test]
+    fn nothing_is_damaged() {
+        check(Uncommitted::Wait, |_| (), (&[1, 2, 3], 0, false));
+    }
+
+    #[test]
+    fn slot_that_is_being_written() {
+        let busy = |index| damage(index, |word| word & !commit::COMMITTED);
+        check(Uncommitted::Wait, busy(0), (&[], 0, false));
+        check(Uncommitted::Wait, busy(1), (&[1], 0, false));
+        check(Uncommitted::Skip, busy(0), (&[2, 3], 1, false));
+        // The run ends before the hole; the next call leaves the hole out.
+        check(Uncommitted::Skip, busy(1), (&[1], 0, true));
+    }
+
+    #[test]
+    fn slot_of_another_lap() {
+        let older = |index| damage(index, |word| word.wrapping_sub(1 << commit::TAG_SHIFT));
+        check(Uncommitted::Wait, older(0), (&[], 0, false));
+        check(Uncommitted::Skip, older(0), (&[2, 3], 1, false));
+    }
+
+    #[test]
+    fn continuation_without_its_first_slot() {
+        let orphan = damage(0, |word| word | commit::CONTINUATION);
+        check(Uncommitted::Wait, orphan, (&[2, 3], 1, false));
+    }
+
+    #[test]
+    fn event_with_a_slot_that_is_not_a_continuation() {
+        check(Uncommitted::Wait, damage(2, |word| word & !commit::CONTINUATION), (&[1], 0, true));
+    }
+
+    #[test]
+    fn count_of_continuations_is_bounded() {
+        for count in [3, 12, 13, 15] {
+            let long = damage(0, |word| word | count << commit::CONT_SHIFT);
+            check(Uncommitted::Wait, long, (&[2, 3], 1, false));
+        }
+    }
+
+    #[test]
+    fn hole_is_left_out_by_the_next_call() {
+        let test = three();
+        damage(1, |word| word & !commit::COMMITTED)(&test.ring());
+        let mut reader = test.reader();
+        drain(&mut reader, &test.ring(), Uncommitted::Skip);
+        let (drained, events) = drain(&mut reader, &test.ring(), Uncommitted::Skip);
+        assert_eq!((drained.first_index, drained.slots, drained.skipped), (SLOTS + 3, 1, 2));
+        assert_eq!(events[0].words[0], 3);
+    }
+
+    #[test]
+    fn head_is_not_believed() {
+        for head in [0, SLOTS - 1, u64::MAX] {
+            let test = three();
+            test.ring().control.head.store(head, Relaxed);
+            let mut reader = test.reader();
+            let (drained, _) = drain(&mut reader, &test.ring(), Uncommitted::Wait);
+            let read = if head < SLOTS { 0 } else { 4 };
+            assert_eq!((drained.slots, reader.tail()), (read, SLOTS + read), "head {head}");
+        }
+        let test = three();
+        test.ring().control.head.store(u64::MAX, Relaxed);
+        let mut reader = test.reader();
+        while drain(&mut reader, &test.ring(), Uncommitted::Skip).0.more {}
+        assert_eq!(reader.tail(), 2 * SLOTS + 4);
+    }
+
+    #[test]
+    fn budget_ends_between_events() {
+        let test = three();
+        let (mut reader, mut bytes) = (test.reader(), Vec::new());
+        let drained = reader.drain(&test.ring(), Uncommitted::Wait, 2, &mut bytes);
+        assert_eq!((drained.slots, drained.more), (3, true));
+        let drained = reader.drain(&test.ring(), Uncommitted::Wait, 2, &mut bytes);
+        assert_eq!((drained.first_index, drained.slots, drained.more), (SLOTS + 3, 1, false));
+        assert_eq!(events(&bytes).len(), 3);
+    }
+
+    #[test]
+    fn writer_may_go_on_after_a_drain() {
+        let test = three();
+        let mut reader = test.reader();
+        drain(&mut reader, &test.ring(), Uncommitted::Wait);
+        assert_eq!(test.ring().control.tail.load(Relaxed), reader.tail());
+        for _ in 0..SLOTS - MARGIN_SLOTS as u64 {
+            assert_eq!(test.write(KEY, &[]), crate::ring::Written::Whole);
+        }
+    }
+
+    /// Whatever stands in a ring, the reader ends, and hands out whole events only.
+    #[test]
+    fn any_bytes_are_survived() {
+        // A linear congruential generator: the same bytes each time (Knuth, MMIX).
+        let mut state = 1u64;
+        let mut next = || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            state >> 11
+        };
+        for _ in 0..if cfg!(miri) { 1 } else { 50 } {
+            let test = TestRing::new(Mode::Discard);
+            let ring = test.ring();
+            ring.control.head.store(SLOTS + next() % (2 * SLOTS), Relaxed);
+            for i in 0..SLOTS {
+                // Three in four slots are plausible: the right tag, committed or not.
+                let tag = commit::tag(SLOTS + i) << commit::TAG_SHIFT;
+                let noise = next() << 11 & !(commit::TAG_MASK << commit::TAG_SHIFT) | next() & 3;
+                ring.slot(i)
+                    .commit
+                    .store(if next() % 4 > 0 { tag | noise } else { next() }, Relaxed);
+            }
+            let mut reader = test.reader();
+            let mut total = 0;
+            loop {
+                let (drained, events) = drain(&mut reader, &ring, Uncommitted::Skip);
+                let slots: usize = events.iter().map(|event| 1 + (event.words.len() - 2) / 3).sum();
+                assert_eq!(slots as u64, drained.slots);
+                total += drained.slots + drained.skipped;
+                if !drained.more {
+                    break;
+                }
+            }
+            assert_eq!(total, reader.tail() - SLOTS);
+        }
+    }
 }

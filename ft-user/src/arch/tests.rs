@@ -1,0 +1,253 @@
+//! The assembly does what the Rust form of the ring does, and what it promises to the compiler.
+
+use core::arch::asm;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use crate::layout::{LOSS_KEY, MARGIN_SLOTS, Mode, commit};
+use crate::reader::Uncommitted;
+use crate::test_ring::{Event, SLOTS, TestRing, drain};
+use crate::thread::{self, Claim};
+use crate::{event, patch, site};
+
+/// Switches the sites on whose name starts with `prefix`.
+fn switch_on(prefix: &str) {
+    let mut text = patch::Text::own().unwrap();
+    site::for_each(|site| {
+        if site.meta.name().starts_with(prefix) {
+            text.set(site.trigger as u64, true).unwrap();
+        }
+    });
+}
+
+/// Key of the first site of this name.
+fn key(name: &str) -> u32 {
+    let mut key = None;
+    site::for_each(|site| {
+        if site.meta.name() == name {
+            key.get_or_insert(site.meta as *const _ as usize as u32);
+        }
+    });
+    key.expect("the site is in this program")
+}
+
+/// Runs `body` on a thread whose ring is `test`.
+fn with_ring(test: &TestRing, body: impl FnOnce()) {
+    // SAFETY: the ring outlives its use, which ends with `clear`.
+    unsafe { thread::set(test.ring().control) };
+    body();
+    thread::clear(Claim::Over);
+}
+
+fn without_tsc(events: Vec<Event>) -> Vec<Event> {
+    events.into_iter().map(|event| Event { tsc: 0, ..event }).collect()
+}
+
+/// Fires sites with zero to six arguments, in turn.
+fn fire() {
+    event!("arch_same.n0");
+    event!("arch_same.n1", a: u64 = 11);
+    event!("arch_same.n2", a: u64 = 21, b: u64 = 22);
+    event!("arch_same.n3", a: u64 = 31, b: u64 = 32, c: u64 = 33);
+    event!("arch_same.n4", a: u64 = 41, b: u64 = 42, c: u64 = 43, d: u64 = 44);
+    event!("arch_same.n5", a: u64 = 51, b: u64 = 52, c: u64 = 53, d: u64 = 54, e: u64 = 55);
+    event!("arch_same.n6", a: u64 = 61, b: i8 = -62, c: f64 = 63.5, d: u64 = 64, e: u64 = 65, f: u64 = 66);
+}
+
+/// Number of slots that `fire` takes.
+const FIRE_SLOTS: u64 = 3 + 3 * 2 + 3;
+
+#[test]
+fn both_forms_write_the_same_slots() {
+    switch_on("arch_same.");
+    let (asm, rust) = (TestRing::new(Mode::Discard), TestRing::new(Mode::Discard));
+    let (mut asm_reader, mut rust_reader) = (asm.reader(), rust.reader());
+    // Enough rounds to wrap around with events across the end.
+    for _ in 0..=2 * SLOTS / FIRE_SLOTS {
+        with_ring(&asm, fire);
+        let sixth = [61, -62i64 as u64, 63.5f64.to_bits(), 64, 65, 66];
+        for n in 0..=6u64 {
+            let words: Vec<u64> = (1..=n).map(|i| 10 * n + i).collect();
+            rust.write(key(&format!("arch_same.n{n}")), if n == 6 { &sixth } else { &words });
+        }
+        let (a, asm_events) = drain(&mut asm_reader, &asm.ring(), Uncommitted::Wait);
+        let (b, rust_events) = drain(&mut rust_reader, &rust.ring(), Uncommitted::Wait);
+        assert_eq!(a, b);
+        assert_eq!(a.slots, FIRE_SLOTS);
+        assert!(asm_events.is_sorted_by_key(|event| event.tsc));
+        assert_eq!(without_tsc(asm_events), without_tsc(rust_events));
+    }
+}
+
+#[test]
+fn loss_is_counted_and_told() {
+    switch_on("arch_loss.");
+    let test = TestRing::new(Mode::Discard);
+    let mut reader = test.reader();
+    let capacity = SLOTS - MARGIN_SLOTS as u64;
+    with_ring(&test, || {
+        for i in 0..capacity + 5 {
+            if i == capacity + 5 - 1 {
+                drain(&mut reader, &test.ring(), Uncommitted::Wait);
+            }
+            event!("arch_loss.event", i: u64);
+        }
+    });
+    let (_, events) = drain(&mut reader, &test.ring(), Uncommitted::Wait);
+    let [told, kept] = &events[..] else { panic!("a loss and an event, not {events:?}") };
+    assert_eq!((told.key, told.words[1]), (LOSS_KEY, 4));
+    assert!(told.words[0] <= told.tsc && told.tsc <= kept.tsc);
+    assert_eq!(kept.words[0], capacity + 4);
+    let control = test.ring().control;
+    assert_eq!((control.lost.load(Relaxed), control.lost_pending.load(Relaxed)), (4, 0));
+}
+
+#[test]
+fn cpu_of_the_event_is_one_of_this_machine() {
+    switch_on("arch_cpu.");
+    let test = TestRing::new(Mode::Discard);
+    with_ring(&test, || event!("arch_cpu.event"));
+    let word = test.ring().slot(SLOTS).commit.load(Relaxed) as usize as u64;
+    let cpu = commit::cpu(word) as u64;
+    // SAFETY: no argument is a pointer.
+    let known = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) } as u64;
+    assert_eq!(super::rseq().is_some(), cpu != commit::CPU_UNKNOWN);
+    assert!(cpu < known || cpu == commit::CPU_UNKNOWN, "CPU {cpu} of {known}");
+}
+
+#[test]
+fn thread_without_a_ring_knows_no_cpu() {
+    assert_eq!(super::tls_cpu(), commit::CPU_UNKNOWN);
+    assert!(super::tls_ring().is_null());
+}
+
+/// Every register that a call may change by the System V ABI, as it is after a write if it is one more
+/// than its place in this list before.
+fn registers_after(call: unsafe extern "C" fn()) -> ([u64; 8], [u64; 16]) {
+    let mut general = [1u64, 2, 3, 4, 5, 6, 7, 8];
+    let mut vector = [0u64; 16];
+    let vectors: [f64; 16] = core::array::from_fn(|i| f64::from_bits(i as u64 + 1));
+    let [g0, g1, g2, g3, g4, g5, g6, g7] = &mut general;
+    let mut v = vectors;
+    let [v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14, v15] = &mut v;
+    // SAFETY: the call is a write with no argument: it takes `rax`, and what lies on the stack it
+    // neither reads nor changes.
+    unsafe {
+        asm!(
+            "push rax",
+            "mov rax, {meta}",
+            "call r12",
+            "pop rax",
+            meta = const LOSS_KEY,
+            in("r12") call,
+            out("rax") _,
+            inout("rcx") *g0, inout("rdx") *g1, inout("rsi") *g2, inout("rdi") *g3,
+            inout("r8") *g4, inout("r9") *g5, inout("r10") *g6, inout("r11") *g7,
+            inout("xmm0") *v0, inout("xmm1") *v1, inout("xmm2") *v2, inout("xmm3") *v3,
+            inout("xmm4") *v4, inout("xmm5") *v5, inout("xmm6") *v6, inout("xmm7") *v7,
+            inout("xmm8") *v8, inout("xmm9") *v9, inout("xmm10") *v10, inout("xmm11") *v11,
+            inout("xmm12") *v12, inout("xmm13") *v13, inout("xmm14") *v14, inout("xmm15") *v15,
+        );
+    }
+    for (bits, float) in vector.iter_mut().zip(v) {
+        *bits = float.to_bits();
+    }
+    (general, vector)
+}
+
+unsafe extern "C" {
+    fn ft_user_v1_write_0();
+}
+
+#[test]
+fn write_preserves_every_register() {
+    let expected = (core::array::from_fn(|i| i as u64 + 1), core::array::from_fn(|i| i as u64 + 1));
+    // The rare path: no ring.
+    assert_eq!(registers_after(ft_user_v1_write_0), expected);
+    // The usual one, and a full ring: the beginning of the loss is the rare path again.
+    let test = TestRing::new(Mode::Discard);
+    with_ring(&test, || {
+        for _ in 0..SLOTS {
+            assert_eq!(registers_after(ft_user_v1_write_0), expected);
+        }
+    });
+    assert_eq!(test.ring().control.lost.load(Relaxed), MARGIN_SLOTS as u64);
+}
+
+#[test]
+fn rare_path_keeps_errno() {
+    // SAFETY: the pointer is valid on this thread.
+    let errno = unsafe { &mut *libc::__errno_location() };
+    *errno = 4711;
+    registers_after(ft_user_v1_write_0);
+    assert_eq!(*errno, 4711);
+}
+
+static STRUCK: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn handler(_: libc::c_int) {
+    let number = STRUCK.load(Relaxed);
+    event!("arch_signal.handler", number: u64, a: u64 = 1, b: u64 = 2);
+    STRUCK.store(number + 1, Relaxed);
+}
+
+/// A handler that writes events strikes a thread that writes events, anywhere.
+#[test]
+fn signal_handler_writes_in_between() {
+    const EVENTS: u64 = 200_000;
+    switch_on("arch_signal.");
+    let (from_thread, from_handler) = (key("arch_signal.thread"), key("arch_signal.handler"));
+    let test = TestRing::new(Mode::Discard);
+    let mut reader = test.reader();
+    // SAFETY: the handler is async-signal-safe: an event, and an atomic.
+    unsafe { libc::signal(libc::SIGUSR1, handler as *const () as libc::sighandler_t) };
+    // SAFETY: no argument.
+    let target = unsafe { libc::pthread_self() };
+    /// Ends the signals also when an assertion fails.
+    struct Done<'a>(&'a AtomicBool);
+    impl Drop for Done<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Relaxed);
+        }
+    }
+    let done = AtomicBool::new(false);
+    let (mut thread, mut handler) = (0, 0);
+    // The ring first: without one, the events of a handler go elsewhere.
+    with_ring(&test, || {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Relaxed) {
+                    // SAFETY: the target waits for this thread to end.
+                    unsafe { libc::pthread_kill(target, libc::SIGUSR1) };
+                    std::thread::yield_now();
+                }
+            });
+            let _done = Done(&done);
+            for i in 0..EVENTS {
+                event!(
+                    "arch_signal.thread",
+                    i: u64, a: u64 = 1, b: u64 = 2, c: u64 = 3, d: u64 = 4, e: u64 = i + 5
+                );
+                // Not less often: the handler must not fill the ring either.
+                if i % 100 < 99 {
+                    continue;
+                }
+                let (drained, events) = drain(&mut reader, &test.ring(), Uncommitted::Wait);
+                assert_eq!((drained.skipped, drained.more), (0, false));
+                for event in events {
+                    let next = if event.key == from_thread {
+                        assert_eq!(event.words[1..6], [1, 2, 3, 4, event.words[0] + 5]);
+                        &mut thread
+                    } else {
+                        assert_eq!((event.key, &event.words[1..3]), (from_handler, &[1, 2][..]));
+                        &mut handler
+                    };
+                    assert_eq!(event.words[0], *next);
+                    *next += 1;
+                }
+            }
+        });
+    });
+    assert_eq!(thread, EVENTS);
+    assert!(handler > 0, "no signal came");
+    assert_eq!(test.ring().control.lost.load(Relaxed), 0);
+}
