@@ -4,6 +4,7 @@
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicU32, Ordering::*};
 
 /// All signals of this thread are blocked while this lives.
 pub(crate) struct SignalsBlocked(libc::sigset_t);
@@ -29,15 +30,25 @@ impl Drop for SignalsBlocked {
     }
 }
 
+/// Nobody has the lock.
+const FREE: u32 = 0;
+/// Somebody has it, and nobody waits.
+const HELD: u32 = 1;
+/// Somebody has it, and others may wait.
+const WAITED_FOR: u32 = 2;
+
 /// A lock that can be held across a fork and given back on both sides, which a `std` mutex cannot. Its
 /// holder's signals are blocked, so that no handler that forks can wait for its own thread.
+///
+/// Not a pthread mutex either: a library that interposes those, as Feather-Trace's own does, would be
+/// called from within its set-up. The states are those of "Futexes Are Tricky" (Drepper, 2011).
 pub(crate) struct Lock {
-    mutex: UnsafeCell<libc::pthread_mutex_t>,
+    state: AtomicU32,
     /// The signal mask of the thread that holds the lock across a fork.
     at_fork: UnsafeCell<Option<SignalsBlocked>>,
 }
 
-// SAFETY: the mutex is made for use by several threads, and `at_fork` is touched by its holder only.
+// SAFETY: `at_fork` is touched by the holder of the lock only.
 unsafe impl Sync for Lock {}
 
 /// The lock is held while this lives.
@@ -48,17 +59,31 @@ pub(crate) struct Held<'a> {
 
 impl Lock {
     pub(crate) const fn new() -> Self {
-        Lock {
-            mutex: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER),
-            at_fork: UnsafeCell::new(None),
-        }
+        Lock { state: AtomicU32::new(FREE), at_fork: UnsafeCell::new(None) }
     }
 
     pub(crate) fn hold(&self) -> Held<'_> {
         let signals = SignalsBlocked::new();
-        // SAFETY: a static mutex; its holder never locks it again.
-        unsafe { libc::pthread_mutex_lock(self.mutex.get()) };
+        // SYNC: process-lock
+        if self.state.compare_exchange(FREE, HELD, Acquire, Relaxed).is_err() {
+            // SYNC: process-lock
+            while self.state.swap(WAITED_FOR, Acquire) != FREE {
+                self.futex(libc::FUTEX_WAIT, WAITED_FOR);
+            }
+        }
         Held { lock: self, signals: Some(signals) }
+    }
+
+    /// Waits while the state is `argument`, or wakes as many threads. Keeps `errno`.
+    fn futex(&self, operation: libc::c_int, argument: u32) {
+        let timeout = core::ptr::null::<libc::timespec>();
+        let operation = operation | libc::FUTEX_PRIVATE_FLAG;
+        // SAFETY: the word lives as long as the lock; the place of `errno` is the thread's own.
+        unsafe {
+            let errno = *libc::__errno_location();
+            libc::syscall(libc::SYS_futex, self.state.as_ptr(), operation, argument, timeout);
+            *libc::__errno_location() = errno;
+        }
     }
 
     /// Holds the lock until [`Lock::after_fork`].
@@ -83,8 +108,38 @@ impl Lock {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        // SAFETY: this thread holds the lock.
-        unsafe { libc::pthread_mutex_unlock(self.lock.mutex.get()) };
+        // SYNC: process-lock
+        if self.lock.state.swap(FREE, Release) == WAITED_FOR {
+            self.lock.futex(libc::FUTEX_WAKE, 1);
+        }
         self.signals.take();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_thread_at_a_time() {
+        struct Counter(UnsafeCell<u32>);
+        // SAFETY: touched under the lock only, which is what the test shows.
+        unsafe impl Sync for Counter {}
+        static LOCK: Lock = Lock::new();
+        static COUNTER: Counter = Counter(UnsafeCell::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..1000 {
+                        let _held = LOCK.hold();
+                        // SAFETY: the lock is held.
+                        unsafe { *COUNTER.0.get() += 1 };
+                    }
+                });
+            }
+        });
+        // SAFETY: the threads have ended.
+        assert_eq!(unsafe { *COUNTER.0.get() }, 4000);
+        assert_eq!(LOCK.state.load(Relaxed), FREE);
     }
 }

@@ -65,6 +65,16 @@ macro_rules! __event {
             concat!($($format)?),
             &__FT_ARGS,
         );
+        $crate::__site!(__FT_META $(, $arg : $ty $(= $value)?)*)
+    }};
+}
+
+/// A site whose metadata is a static that has a name, so that several sites can share it.
+#[doc(hidden)]
+#[macro_export]
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+macro_rules! __site {
+    ($meta:ident $(, $arg:ident : $ty:ty $(= $value:expr)?)*) => {
         // SAFETY: the instruction changes only flags. Its record names a trigger and a `Meta`.
         unsafe {
             ::core::arch::asm!(
@@ -83,13 +93,13 @@ macro_rules! __event {
                 on = label {
                     ::core::hint::cold_path();
                     let ($($arg,)*) = ($($crate::__word!($arg, $ty $(, $value)?),)*);
-                    $crate::__call_write!(__FT_META $($arg)*);
+                    $crate::__call_write!($meta $($arg)*);
                 },
-                meta = sym __FT_META,
+                meta = sym $meta,
                 options(nomem, nostack),
             );
         }
-    }};
+    };
 }
 
 /// Pushes the argument words and calls the write; preserves all registers.
