@@ -13,6 +13,8 @@
 //!    phase with probability 4 % each, so six of 32 with about 0.2 %.
 //! 3. `interrupt`: shorter than [`INTERRUPT_NS`].
 //! 4. `long`: anything else; most likely a switch to a thread that does not poll.
+//!
+//! Where the CPU was not recorded, only length decides.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -68,9 +70,10 @@ impl Inference {
 
     /// Names the cause of a gap. Gaps come in the order of their ends.
     pub(crate) fn gap(&mut self, gap: Seen) -> &'static str {
+        let known = gap.cpu != Cpu::UNKNOWN;
         let siblings = self.pollers.entry(gap.pid).or_default();
         let switched = siblings.iter().any(|&(tid, cpu, ts)| {
-            tid != gap.tid && cpu == gap.cpu && (gap.before..gap.after).contains(&ts)
+            tid != gap.tid && cpu == gap.cpu && known && (gap.before..gap.after).contains(&ts)
         });
         self.polls(gap.pid, gap.tid, gap.cpu, gap.after);
         if switched {
@@ -78,6 +81,9 @@ impl Inference {
         }
         if gap.after - gap.before >= INTERRUPT_NS {
             return "long";
+        }
+        if !known {
+            return "interrupt";
         }
         if self.grids.len() >= MAX_GROUPS {
             self.grids.clear();
@@ -135,6 +141,7 @@ mod tests {
     #[test]
     fn a_sibling_on_another_cpu_says_nothing() {
         check(&[(2, 1, 0, 1_000_100, "long"), (1, 0, 1_000_000, 2_000_100, "long")]);
+        check(&[(2, -1, 0, 1_000_100, "long"), (1, -1, 1_000_000, 2_000_100, "long")]);
     }
 
     #[test]

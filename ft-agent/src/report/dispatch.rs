@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::format::{count, dur, short_count, things};
 use super::locks::touched;
-use super::locks_text::reasons;
+use super::locks_text::{reasons, who};
 use super::table::{Table, cut};
 use super::top::Top;
 use crate::analysis::distribution::{Distribution, Thresholds};
@@ -82,8 +82,10 @@ pub struct WorstWake {
     pub cpu: i32,
     /// Its kernel priority.
     pub prio: i32,
-    /// Who woke it.
+    /// Name of the thread that was current where it was woken.
     pub waker: String,
+    /// That thread's id; 0: idle, so an interrupt woke it.
+    pub waker_tid: i32,
     /// Who had the CPU longest meanwhile.
     pub behind: Option<String>,
     /// That thread's id.
@@ -106,6 +108,7 @@ impl From<&DispatchLatency> for WorstWake {
             cpu: r.cpu.0,
             prio: r.prio,
             waker: r.waker_comm.to_string(),
+            waker_tid: r.waker_tid.0,
             behind: r.running_comm.as_ref().map(ToString::to_string),
             behind_tid: r.running_tid,
             behind_ns: r.running_ns,
@@ -282,8 +285,8 @@ impl DispatchReport {
                 dur(w.dur_ns) + star,
                 w.cpu.to_string(),
                 w.prio.to_string(),
-                cut(if w.waker.is_empty() { "not known" } else { &w.waker }, 15),
-                cut(w.behind.as_deref().unwrap_or("not known"), 15),
+                who(Some(w.waker_tid), Some(&w.waker), 15),
+                who(w.behind_tid, w.behind.as_deref(), 15),
                 w.behind_ns.map_or("-".into(), dur),
                 if w.migrated { "migrated".into() } else { String::new() },
             ]);

@@ -191,7 +191,11 @@ impl LocksReport {
                     p.unexplained_ns,
                 ];
                 cells.extend(parts.map(dur_or_dash));
-                cells.push(cut(h.preemptor.as_deref().unwrap_or("-"), 12));
+                let preemptor = h.preemptor.as_deref();
+                cells.push(match preemptor {
+                    None if p.preempted_ns == 0 => "-".into(),
+                    _ => who(h.preemptor_tid, preemptor, 12),
+                });
             }
             t.row(cells);
         }
@@ -205,6 +209,15 @@ fn title(g: &Group) -> String {
         ("", _) => "all".into(),
         (name, 0 | 1) => cut(name, 16),
         (name, n) => format!("{} ×{}", cut(name, 10), short_count(n)),
+    }
+}
+
+/// Name of a thread for a table; the idle task has one of its own for each CPU (`swapper/0`, …).
+pub(super) fn who(tid: Option<i32>, comm: Option<&str>, width: usize) -> String {
+    match (tid, comm) {
+        (Some(0), _) => "(idle)".into(),
+        (_, Some(comm)) if !comm.is_empty() => cut(comm, width),
+        _ => "not known".into(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::format::{count, dur, percent, share, things};
-use super::locks_text::place;
+use super::locks_text::{place, who};
 use super::table::cut;
 use super::{Head, Reports};
 
@@ -38,6 +38,15 @@ fn locks(f: &mut fmt::Formatter<'_>, Reports { locks, .. }: &Reports) -> fmt::Re
         dur(all.p99_ns),
         dur(all.max_ns)
     )?;
+    let incomplete = locks.incomplete.holds();
+    if incomplete + locks.touched_by_loss > 0 {
+        writeln!(
+            f,
+            "          {} more incomplete and not counted; {} counted in spite of a loss",
+            count(incomplete),
+            count(locks.touched_by_loss)
+        )?;
+    }
     if locks.decomposed {
         let p = &all.parts;
         writeln!(
@@ -51,8 +60,9 @@ fn locks(f: &mut fmt::Formatter<'_>, Reports { locks, .. }: &Reports) -> fmt::Re
     }
     for h in locks.longest.iter().take(NAMED) {
         let why = match (&h.preemptor, &h.parts) {
-            (Some(who), Some(p)) => {
-                format!(", {} of it preempted, most by {}", dur(p.preempted_ns), cut(who, 16))
+            (Some(name), Some(p)) => {
+                let most = who(h.preemptor_tid, Some(name), 16);
+                format!(", {} of it preempted, most by {most}", dur(p.preempted_ns))
             }
             _ => String::new(),
         };
@@ -81,14 +91,8 @@ fn dispatch(f: &mut fmt::Formatter<'_>, Reports { dispatch, .. }: &Reports) -> f
         count(all.later_than[0])
     )?;
     for w in dispatch.worst.iter().take(NAMED) {
-        let behind = w.behind.as_deref().unwrap_or("an unknown thread");
-        writeln!(
-            f,
-            "          {} waited {} behind {}",
-            cut(&w.comm, 16),
-            dur(w.dur_ns),
-            cut(behind, 16)
-        )?;
+        let behind = who(w.behind_tid, w.behind.as_deref(), 16);
+        writeln!(f, "          {} waited {} behind {}", cut(&w.comm, 16), dur(w.dur_ns), behind)?;
     }
     Ok(())
 }
