@@ -5,8 +5,8 @@ use std::panic::Location;
 use std::sync::{LockResult, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::MutexGuard;
-use super::place::Place;
+use super::place::{self, Place};
+use super::{MutexGuard, map_lock};
 use crate::__event;
 
 /// [`std::sync::Condvar`], traced: a wait releases its mutex and acquires it again.
@@ -132,22 +132,21 @@ impl Condvar {
     fn around<'a, T, R>(
         &self,
         guard: MutexGuard<'a, T>,
-        at: &'static Location<'static>,
+        at: Place,
         wait: impl FnOnce(std::sync::MutexGuard<'a, T>) -> (LockResult<std::sync::MutexGuard<'a, T>>, R),
     ) -> (LockResult<MutexGuard<'a, T>>, R) {
-        let (mutex, name, inner) = guard.into_parts();
-        let place = Place { name, at };
+        let (mutex, inner) = guard.into_parts();
         let condition: *const Condvar = self;
         __event!(
             kind = CondWait, "lock.cond_wait",
-            lock: *const () = mutex.address(), place: u64 = place.word(), condition: *const Condvar
+            lock: *const () = mutex.address(), place: u64 = place::word(at, mutex.name), condition: *const Condvar
         );
         let (inner, result) = wait(inner);
         __event!(
             kind = CondWake, "lock.cond_wake",
-            lock: *const () = mutex.address(), place: u64 = place.word(), condition: *const Condvar
+            lock: *const () = mutex.address(), place: u64 = place::word(at, mutex.name), condition: *const Condvar
         );
-        (mutex.guard(inner, at), result)
+        (map_lock(inner, |inner| mutex.guard(inner, at)), result)
     }
 }
 

@@ -26,8 +26,8 @@
 //!
 //! # Costs
 //!
-//! While they are off, an uncontended lock and unlock are those of `std` and two triggers. A guard is two
-//! words larger, a lock two words.
+//! While they are off, an uncontended lock and unlock are those of `std` and two triggers: 1.1 to 1.2 times
+//! their time, and 2.1 while they are on (bench `locks`). A guard is two words larger, a lock two words.
 //!
 //! # Limits
 //!
@@ -54,19 +54,12 @@ fn map_lock<G, W>(result: LockResult<G>, wrap: impl FnOnce(G) -> W) -> LockResul
     }
 }
 
-/// The result of a first attempt: taken by somebody else, or acquired, poisoned or not.
-fn acquired<G>(attempt: TryLockResult<G>) -> Option<LockResult<G>> {
-    match attempt {
-        Ok(guard) => Some(Ok(guard)),
-        Err(TryLockError::Poisoned(poisoned)) => Some(Err(poisoned)),
-        Err(TryLockError::WouldBlock) => None,
-    }
-}
-
-/// As a `try_lock` returns it.
-fn tried<G>(acquired: Option<LockResult<G>>) -> TryLockResult<G> {
-    match acquired {
-        Some(result) => result.map_err(TryLockError::Poisoned),
-        None => Err(TryLockError::WouldBlock),
+/// Wraps the guard of a lock that is poisoned; one that is taken has none.
+fn map_try_lock<G, W>(error: TryLockError<G>, wrap: impl FnOnce(G) -> W) -> TryLockError<W> {
+    match error {
+        TryLockError::Poisoned(poisoned) => {
+            TryLockError::Poisoned(PoisonError::new(wrap(poisoned.into_inner())))
+        }
+        TryLockError::WouldBlock => TryLockError::WouldBlock,
     }
 }

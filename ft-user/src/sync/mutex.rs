@@ -3,14 +3,14 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::panic::Location;
-use std::sync::{LockResult, TryLockResult};
+use std::sync::{LockResult, TryLockError, TryLockResult};
 
 use super::place::{Place, tell};
-use super::{acquired, map_lock, tried};
+use super::{map_lock, map_try_lock};
 
 /// [`std::sync::Mutex`], traced. See the [module](crate::sync) for its events.
 pub struct Mutex<T: ?Sized> {
-    name: Option<&'static str>,
+    pub(super) name: Option<&'static str>,
     inner: std::sync::Mutex<T>,
 }
 
@@ -44,12 +44,11 @@ impl<T: ?Sized> Mutex<T> {
     #[track_caller]
     #[inline]
     pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
-        let place = Place { name: self.name, at: Location::caller() };
-        let inner = match acquired(self.inner.try_lock()) {
-            Some(inner) => inner,
-            None => self.wait(place),
-        };
-        self.acquire(inner, place)
+        // The common case alone is inlined at the caller.
+        match self.inner.try_lock() {
+            Ok(inner) => Ok(self.acquired(inner, Location::caller())),
+            Err(error) => self.lock_slow(error, Location::caller()),
+        }
     }
 
     /// Acquires the mutex if it is free. A failed attempt leaves no event.
@@ -60,8 +59,13 @@ impl<T: ?Sized> Mutex<T> {
     #[track_caller]
     #[inline]
     pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
-        let place = Place { name: self.name, at: Location::caller() };
-        tried(acquired(self.inner.try_lock()).map(|inner| self.acquire(inner, place)))
+        match self.inner.try_lock() {
+            Ok(inner) => Ok(self.acquired(inner, Location::caller())),
+            Err(error) => {
+                let at = Location::caller();
+                Err(map_try_lock(error, |inner| self.acquired(inner, at)))
+            }
+        }
     }
 
     /// Whether a thread has panicked while it held the mutex.
@@ -88,30 +92,38 @@ impl<T: ?Sized> Mutex<T> {
         core::ptr::from_ref(self).cast()
     }
 
+    /// The mutex is taken, or poisoned.
     #[cold]
-    fn wait(&self, place: Place) -> LockResult<std::sync::MutexGuard<'_, T>> {
-        tell!(LockWait, "lock.mutex_wait", self, place);
-        self.inner.lock()
+    #[inline(never)]
+    fn lock_slow<'a>(
+        &'a self,
+        error: TryLockError<std::sync::MutexGuard<'a, T>>,
+        at: Place,
+    ) -> LockResult<MutexGuard<'a, T>> {
+        let inner = match error {
+            TryLockError::Poisoned(poisoned) => Err(poisoned),
+            TryLockError::WouldBlock => {
+                tell!(LockWait, "lock.mutex_wait", self, at);
+                self.inner.lock()
+            }
+        };
+        map_lock(inner, |inner| self.acquired(inner, at))
     }
 
-    #[inline]
-    fn acquire<'a>(
-        &'a self,
-        inner: LockResult<std::sync::MutexGuard<'a, T>>,
-        place: Place,
-    ) -> LockResult<MutexGuard<'a, T>> {
-        tell!(LockAcquire, "lock.mutex_acquire", self, place);
-        self.guard(inner, place.at)
+    #[inline(always)]
+    fn acquired<'a>(&'a self, inner: std::sync::MutexGuard<'a, T>, at: Place) -> MutexGuard<'a, T> {
+        tell!(LockAcquire, "lock.mutex_acquire", self, at);
+        self.guard(inner, at)
     }
 
     /// The guard of a mutex that is acquired and whose event is written.
-    #[inline]
+    #[inline(always)]
     pub(super) fn guard<'a>(
         &'a self,
-        inner: LockResult<std::sync::MutexGuard<'a, T>>,
-        at: &'static Location<'static>,
-    ) -> LockResult<MutexGuard<'a, T>> {
-        map_lock(inner, |inner| MutexGuard { hold: Hold { lock: self, at }, inner })
+        inner: std::sync::MutexGuard<'a, T>,
+        at: Place,
+    ) -> MutexGuard<'a, T> {
+        MutexGuard { hold: Hold { lock: self, at }, inner }
     }
 }
 
@@ -144,25 +156,22 @@ pub struct MutexGuard<'a, T: ?Sized> {
 /// Tells the release when it is dropped.
 struct Hold<'a, T: ?Sized> {
     lock: &'a Mutex<T>,
-    at: &'static Location<'static>,
+    at: Place,
 }
 
 impl<T: ?Sized> Drop for Hold<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        let place = Place { name: self.lock.name, at: self.at };
-        tell!(LockRelease, "lock.mutex_release", self.lock, place);
+        tell!(LockRelease, "lock.mutex_release", self.lock, self.at);
     }
 }
 
 impl<'a, T: ?Sized> MutexGuard<'a, T> {
-    /// The lock, its name, and the guard of `std`, for a wait that releases without our event.
-    pub(super) fn into_parts(
-        self,
-    ) -> (&'a Mutex<T>, Option<&'static str>, std::sync::MutexGuard<'a, T>) {
+    /// The lock and the guard of `std`, for a wait that releases without our event.
+    pub(super) fn into_parts(self) -> (&'a Mutex<T>, std::sync::MutexGuard<'a, T>) {
         let lock = self.hold.lock;
         std::mem::forget(self.hold);
-        (lock, lock.name, self.inner)
+        (lock, self.inner)
     }
 }
 

@@ -7,31 +7,23 @@ use crate::intern::{intern_name, intern_place};
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 use crate::portable::{intern_name, intern_place};
 
-/// A lock and the place in the source that acquires it. Costs nothing until an event asks.
-#[derive(Clone, Copy)]
-pub(super) struct Place {
-    /// Name of the lock, if it has one.
-    pub(super) name: Option<&'static str>,
-    /// The call.
-    pub(super) at: &'static Location<'static>,
-}
+/// A call that acquires a lock.
+pub(super) type Place = &'static Location<'static>;
 
-impl Place {
-    /// The second argument of every lock event.
-    #[inline]
-    pub(super) fn word(self) -> u64 {
-        crate::layout::place_word(intern_place(self.at), self.name.map_or(0, intern_name))
-    }
+/// The second argument of every lock event: numbers of the call and of the lock's name. Only an event
+/// that is written pays for them.
+pub(super) fn word(at: Place, name: Option<&'static str>) -> u64 {
+    crate::layout::place_word(intern_place(at), name.map_or(0, intern_name))
 }
 
 /// Writes one of the lock events.
 macro_rules! tell {
-    ($kind:ident, $name:literal, $lock:expr, $place:expr) => {
+    ($kind:ident, $name:literal, $lock:expr, $at:expr) => {
         $crate::__event!(
             kind = $kind,
             $name,
             lock: *const () = $lock.address(),
-            place: u64 = $place.word()
+            place: u64 = $crate::sync::place::word($at, $lock.name)
         )
     };
 }

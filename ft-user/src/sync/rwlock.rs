@@ -3,10 +3,10 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::panic::Location;
-use std::sync::{LockResult, TryLockResult};
+use std::sync::{LockResult, TryLockError, TryLockResult};
 
 use super::place::{Place, tell};
-use super::{acquired, map_lock, tried};
+use super::{map_lock, map_try_lock};
 
 /// [`std::sync::RwLock`], traced. See the [module](crate::sync) for its events.
 pub struct RwLock<T: ?Sized> {
@@ -44,12 +44,10 @@ impl<T: ?Sized> RwLock<T> {
     #[track_caller]
     #[inline]
     pub fn read(&self) -> LockResult<RwLockReadGuard<'_, T>> {
-        let place = self.place(Location::caller());
-        let inner = match acquired(self.inner.try_read()) {
-            Some(inner) => inner,
-            None => self.wait_read(place),
-        };
-        map_lock(inner, |inner| self.reading(inner, place))
+        match self.inner.try_read() {
+            Ok(inner) => Ok(self.reading(inner, Location::caller())),
+            Err(error) => self.read_slow(error, Location::caller()),
+        }
     }
 
     /// Acquires the lock for reading if no writer has it. A failed attempt leaves no event.
@@ -60,11 +58,13 @@ impl<T: ?Sized> RwLock<T> {
     #[track_caller]
     #[inline]
     pub fn try_read(&self) -> TryLockResult<RwLockReadGuard<'_, T>> {
-        let place = self.place(Location::caller());
-        tried(
-            acquired(self.inner.try_read())
-                .map(|inner| map_lock(inner, |inner| self.reading(inner, place))),
-        )
+        match self.inner.try_read() {
+            Ok(inner) => Ok(self.reading(inner, Location::caller())),
+            Err(error) => {
+                let at = Location::caller();
+                Err(map_try_lock(error, |inner| self.reading(inner, at)))
+            }
+        }
     }
 
     /// Acquires the lock for writing, waits while anybody has it.
@@ -75,12 +75,10 @@ impl<T: ?Sized> RwLock<T> {
     #[track_caller]
     #[inline]
     pub fn write(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
-        let place = self.place(Location::caller());
-        let inner = match acquired(self.inner.try_write()) {
-            Some(inner) => inner,
-            None => self.wait_write(place),
-        };
-        map_lock(inner, |inner| self.writing(inner, place))
+        match self.inner.try_write() {
+            Ok(inner) => Ok(self.writing(inner, Location::caller())),
+            Err(error) => self.write_slow(error, Location::caller()),
+        }
     }
 
     /// Acquires the lock for writing if it is free. A failed attempt leaves no event.
@@ -91,11 +89,13 @@ impl<T: ?Sized> RwLock<T> {
     #[track_caller]
     #[inline]
     pub fn try_write(&self) -> TryLockResult<RwLockWriteGuard<'_, T>> {
-        let place = self.place(Location::caller());
-        tried(
-            acquired(self.inner.try_write())
-                .map(|inner| map_lock(inner, |inner| self.writing(inner, place))),
-        )
+        match self.inner.try_write() {
+            Ok(inner) => Ok(self.writing(inner, Location::caller())),
+            Err(error) => {
+                let at = Location::caller();
+                Err(map_try_lock(error, |inner| self.writing(inner, at)))
+            }
+        }
     }
 
     /// Whether a writer has panicked while it held the lock.
@@ -122,40 +122,60 @@ impl<T: ?Sized> RwLock<T> {
         core::ptr::from_ref(self).cast()
     }
 
-    fn place(&self, at: &'static Location<'static>) -> Place {
-        Place { name: self.name, at }
-    }
-
+    /// The lock is taken, or poisoned.
     #[cold]
-    fn wait_read(&self, place: Place) -> LockResult<std::sync::RwLockReadGuard<'_, T>> {
-        tell!(LockWait, "lock.rwlock_read_wait", self, place);
-        self.inner.read()
+    #[inline(never)]
+    fn read_slow<'a>(
+        &'a self,
+        error: TryLockError<std::sync::RwLockReadGuard<'a, T>>,
+        at: Place,
+    ) -> LockResult<RwLockReadGuard<'a, T>> {
+        let inner = match error {
+            TryLockError::Poisoned(poisoned) => Err(poisoned),
+            TryLockError::WouldBlock => {
+                tell!(LockWait, "lock.rwlock_read_wait", self, at);
+                self.inner.read()
+            }
+        };
+        map_lock(inner, |inner| self.reading(inner, at))
     }
 
+    /// The lock is taken, or poisoned.
     #[cold]
-    fn wait_write(&self, place: Place) -> LockResult<std::sync::RwLockWriteGuard<'_, T>> {
-        tell!(LockWait, "lock.rwlock_write_wait", self, place);
-        self.inner.write()
+    #[inline(never)]
+    fn write_slow<'a>(
+        &'a self,
+        error: TryLockError<std::sync::RwLockWriteGuard<'a, T>>,
+        at: Place,
+    ) -> LockResult<RwLockWriteGuard<'a, T>> {
+        let inner = match error {
+            TryLockError::Poisoned(poisoned) => Err(poisoned),
+            TryLockError::WouldBlock => {
+                tell!(LockWait, "lock.rwlock_write_wait", self, at);
+                self.inner.write()
+            }
+        };
+        map_lock(inner, |inner| self.writing(inner, at))
     }
 
-    #[inline]
+    #[inline(always)]
     fn reading<'a>(
         &'a self,
         inner: std::sync::RwLockReadGuard<'a, T>,
-        place: Place,
+        at: Place,
     ) -> RwLockReadGuard<'a, T> {
-        tell!(LockAcquire, "lock.rwlock_read_acquire", self, place);
-        RwLockReadGuard { _hold: ReadHold { lock: self, at: place.at }, inner }
+        tell!(LockAcquire, "lock.rwlock_read_acquire", self, at);
+        RwLockReadGuard { _hold: ReadHold { lock: self, at }, inner }
     }
 
-    #[inline]
+    #[inline(always)]
     fn writing<'a>(
         &'a self,
         inner: std::sync::RwLockWriteGuard<'a, T>,
-        place: Place,
+        at: Place,
     ) -> RwLockWriteGuard<'a, T> {
-        tell!(LockAcquire, "lock.rwlock_write_acquire", self, place);
-        RwLockWriteGuard { hold: WriteHold { lock: self, at: place.at }, inner }
+        tell!(LockAcquire, "lock.rwlock_write_acquire", self, at);
+        RwLockWriteGuard { hold: WriteHold { lock: self, at }, inner }
     }
 }
 
@@ -196,28 +216,26 @@ pub struct RwLockWriteGuard<'a, T: ?Sized> {
 /// Tells the end of reading when it is dropped.
 struct ReadHold<'a, T: ?Sized> {
     lock: &'a RwLock<T>,
-    at: &'static Location<'static>,
+    at: Place,
 }
 
 /// Tells the end of writing when it is dropped.
 struct WriteHold<'a, T: ?Sized> {
     lock: &'a RwLock<T>,
-    at: &'static Location<'static>,
+    at: Place,
 }
 
 impl<T: ?Sized> Drop for ReadHold<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        let place = self.lock.place(self.at);
-        tell!(LockRelease, "lock.rwlock_read_release", self.lock, place);
+        tell!(LockRelease, "lock.rwlock_read_release", self.lock, self.at);
     }
 }
 
 impl<T: ?Sized> Drop for WriteHold<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        let place = self.lock.place(self.at);
-        tell!(LockRelease, "lock.rwlock_write_release", self.lock, place);
+        tell!(LockRelease, "lock.rwlock_write_release", self.lock, self.at);
     }
 }
 
@@ -228,7 +246,7 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
         let lock = guard.hold.lock;
         drop(guard.hold);
         let inner = std::sync::RwLockWriteGuard::downgrade(guard.inner);
-        lock.reading(inner, lock.place(Location::caller()))
+        lock.reading(inner, Location::caller())
     }
 }
 
