@@ -17,7 +17,7 @@ fn tell(n: u64) {
 #[test]
 fn child_writes_to_a_memfd_of_its_own() {
     static NAMED: ft_user::sync::Mutex<()> = ft_user::sync::Mutex::named("before-fork", ());
-    ft_user::init().unwrap();
+    common::start(ft_user::Config::default());
     ft_user::enable("fork.*");
     ft_user::enable("lock.*");
     tell(1);

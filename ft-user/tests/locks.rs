@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::{Event, Memory, tid};
+use ft_user::Config;
 use ft_user::layout::SiteKind;
 use ft_user::sync::{Condvar, Mutex, RwLock, RwLockWriteGuard};
 
@@ -19,6 +20,7 @@ static JOURNAL: RwLock<u32> = RwLock::named("journal", 0);
 fn trace(work: impl FnOnce()) -> (Memory, Vec<Event>) {
     static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
+    common::start(Config::default());
     assert!(ft_user::enable("lock.*") > 0);
     let mut memory = Memory::own();
     memory.take();

@@ -22,7 +22,7 @@ fn tell(n: u64) {
 
 fn start() -> Memory {
     let config = Config { ring_slots: 1 << 12, rings: RINGS as u32, ..Config::default() };
-    ft_user::init_with(config).unwrap();
+    common::start(config);
     ft_user::enable("thread.*");
     Memory::own()
 }

@@ -6,8 +6,10 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::io::AsRawFd as _;
+use std::sync::Once;
 use std::sync::atomic::Ordering::*;
 
+use ft_user::Config;
 use ft_user::directory::{self, Entry};
 use ft_user::layout::{
     DIR_BYTES, Header, LOSS_KEY, MEMFD_NAME, PAGE, RingControl, SharedControl, SiteKind, commit,
@@ -40,6 +42,16 @@ pub(crate) struct Memory {
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
+
+/// Starts tracing without an agent, whatever runs on this machine.
+pub(crate) fn start(config: Config) {
+    static START: Once = Once::new();
+    START.call_once(|| {
+        // SAFETY: the first thing that these tests do; `std` locks the environment against itself.
+        unsafe { std::env::set_var("FT_SOCKET", "/nonexistent/agent.sock") };
+        ft_user::init_with(config).unwrap();
+    });
+}
 
 /// Paths of the memfds of a process.
 pub(crate) fn memfds(pid: u32) -> Vec<std::path::PathBuf> {
