@@ -3,7 +3,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::command::{doctor, report};
+use crate::command::{convert, doctor, record, report};
 
 /// Records applications and the kernel on one clock, and says why something was slow.
 #[derive(Debug, Parser)]
@@ -24,7 +24,8 @@ Examples:
 /// One subcommand: its flags are the `Args` of the module of its name in `command`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Doctor(doctor::Args),
+    Record(record::Args),
+    Convert(convert::Args),
     /// Computes holds, wake-ups and gaps of a trace anew.
     Analyze(report::AnalyzeArgs),
     /// Prints all three reports of a trace.
@@ -35,4 +36,5 @@ pub(crate) enum Command {
     Dispatch(report::Args),
     /// Prints where the time of polling threads went.
     Gaps(report::Args),
+    Doctor(doctor::Args),
 }

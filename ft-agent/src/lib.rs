@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod event;
 pub mod merge;
 pub mod model;
+pub mod record;
 pub mod report;
 pub mod spool;
 pub mod store;

@@ -11,7 +11,7 @@ use std::ops::Range;
 use ft_user::glob;
 use ft_user::patch::{PatchError, Text};
 
-/// Sites that were switched on from outside; [`Remote::disable`] switches them off.
+/// Sites that were switched on from outside; switched off when this is dropped.
 #[derive(Debug)]
 pub struct Remote {
     pid: i32,
@@ -79,6 +79,12 @@ impl Remote {
         };
         let total = addresses.len();
         total - addresses.iter().copied().filter(off).count()
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        self.disable();
     }
 }
 

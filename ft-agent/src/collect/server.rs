@@ -195,7 +195,7 @@ fn serve(listeners: &[OwnedFd], stop: &OwnedFd, mut deliver: impl FnMut(Arrival)
         let mut readable = ready[1..].iter();
         clients.retain_mut(|client| {
             if *readable.next().expect("one entry per client") {
-                deliver(receive(client));
+                receive(client).into_iter().for_each(&mut deliver);
                 false
             } else if client.deadline <= now {
                 let pid = peer(&client.connection);
@@ -216,18 +216,22 @@ fn serve(listeners: &[OwnedFd], stop: &OwnedFd, mut deliver: impl FnMut(Arrival)
     }
 }
 
-/// Reads the one message of a client.
-fn receive(client: &mut Client) -> Arrival {
+/// Reads the one message of a client. `None` when it hung up without one: another agent looks so whether
+/// somebody listens here.
+fn receive(client: &mut Client) -> Option<Arrival> {
     let pid = peer(&client.connection);
-    match hello(&client.connection).and_then(|memfd| {
-        let pid = pid.ok_or_else(|| Rejection::Unidentified(io::ErrorKind::NotFound.into()))?;
-        let identity = Identity::of(pid).map_err(Rejection::Unidentified)?;
-        let connection = client.connection.try_clone().map_err(Rejection::Broken)?;
-        Ok(Registration { identity, memfd, connection })
-    }) {
-        Ok(registration) => Arrival::Registration(registration),
-        Err(reason) => Arrival::Rejected { pid, reason },
-    }
+    let hello = hello(&client.connection).transpose()?;
+    Some(
+        match hello.and_then(|memfd| {
+            let pid = pid.ok_or_else(|| Rejection::Unidentified(io::ErrorKind::NotFound.into()))?;
+            let identity = Identity::of(pid).map_err(Rejection::Unidentified)?;
+            let connection = client.connection.try_clone().map_err(Rejection::Broken)?;
+            Ok(Registration { identity, memfd, connection })
+        }) {
+            Ok(registration) => Arrival::Registration(registration),
+            Err(reason) => Arrival::Rejected { pid, reason },
+        },
+    )
 }
 
 /// Process at the other end; `None` when our PID namespace has no number for it.
@@ -236,7 +240,8 @@ fn peer(connection: &OwnedFd) -> Option<i32> {
     (pid > 0).then_some(pid)
 }
 
-fn hello(connection: &OwnedFd) -> Result<OwnedFd, Rejection> {
+/// The descriptor of a well-formed [`Hello`]; `None` at the end of the connection.
+fn hello(connection: &OwnedFd) -> Result<Option<OwnedFd>, Rejection> {
     let mut bytes = [0u8; size_of::<Hello>() + 1];
     // Room for one descriptor (alignment may leave room for two); the kernel closes the rest, and says so.
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -244,6 +249,9 @@ fn hello(connection: &OwnedFd) -> Result<OwnedFd, Rejection> {
     let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
     let message = recvmsg(connection, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags)
         .map_err(|e| Rejection::Broken(e.into()))?;
+    if message.bytes == 0 {
+        return Ok(None);
+    }
     // Every descriptor that came is closed unless it is returned.
     let mut descriptors: Vec<OwnedFd> = ancillary
         .drain()
@@ -262,7 +270,7 @@ fn hello(connection: &OwnedFd) -> Result<OwnedFd, Rejection> {
         return Err(Rejection::Version(version));
     }
     match (descriptors.pop(), descriptors.is_empty()) {
-        (Some(memfd), true) => Ok(memfd),
+        (Some(memfd), true) => Ok(Some(memfd)),
         _ => Err(Rejection::Rubbish),
     }
 }

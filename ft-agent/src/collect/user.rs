@@ -47,8 +47,32 @@ pub struct Round {
 /// Where reading of one ring stands, and whose it is.
 struct Owned {
     reader: Reader,
-    generation: u32,
+    /// Claim of the ring to which `tid` belongs; `None` before its first event.
+    generation: Option<u32>,
     tid: i32,
+}
+
+impl Owned {
+    /// A ring that was not seen before, read from what the last reader, or the first claim, left.
+    fn unknown(ring: &Ring<'_>) -> Owned {
+        let head = ring.control.head.load(Acquire);
+        // Indices below the length of the ring are never written: they would match zeroed memory.
+        let oldest = head.saturating_sub(ring.len()).max(ring.len());
+        let tail = ring.control.tail.load(Relaxed).clamp(oldest, head.max(oldest));
+        Owned { reader: Reader::at(tail), generation: None, tid: -1 }
+    }
+
+    /// Looks who owns the ring now; the thread when it is another one.
+    fn update(&mut self, identity: &Identity, ring: &Ring<'_>, ts: i64) -> Option<Thread> {
+        // SYNC: ring-owner (with the claim: thread id and name are in place).
+        let generation = Some(ring.control.generation.load(Acquire));
+        if self.generation == generation {
+            return None;
+        }
+        let (tid, name) = owner(identity, ring);
+        (self.generation, self.tid) = (generation, tid);
+        Some(Thread { tid, pid: identity.pid, name, ts })
+    }
 }
 
 /// Where frames go.
@@ -120,9 +144,17 @@ impl Source {
         &self.triggers
     }
 
-    /// Threads that own a ring.
+    /// Threads that own a ring and have written to it.
     pub fn threads(&self) -> usize {
-        self.rings.iter().flatten().count()
+        let alive = |index| self.memory.ring(index).control.state.load(Relaxed) == ring_state::LIVE;
+        (0..self.rings_used()).filter(|&i| self.rings[i as usize].is_some() && alive(i)).count()
+    }
+
+    /// Events that the process says it lost, for display.
+    pub fn lost(&self) -> u64 {
+        let ring = |index| self.memory.ring(index).control.lost.load(Relaxed);
+        let rings = (0..self.rings_used()).map(ring).fold(0, u64::saturating_add);
+        rings.saturating_add(self.memory.shared().0.lost.load(Relaxed))
     }
 
     /// The frame that introduces it.
@@ -170,7 +202,7 @@ impl Source {
         let mut round = Round::default();
         for index in 0..self.rings_used() {
             self.drain_ring(index, now_ns, ended, &mut round, sink)?;
-            self.snapshot_ring(index, &mut round, sink)?;
+            self.snapshot_ring(index, now_ns, &mut round, sink)?;
             self.tell_pending_loss(index, sink)?;
         }
         self.drain_shared(&mut round, sink)?;
@@ -179,6 +211,7 @@ impl Source {
     }
 
     fn rings_used(&self) -> u32 {
+        // SYNC: rings-used (with the claim: the control pages below are in place).
         self.memory.header().rings_used.load(Acquire).min(self.memory.geometry().ring_count)
     }
 
@@ -209,27 +242,19 @@ impl Source {
         sink: &mut impl Sink,
     ) -> Result<(), WriteError> {
         let ring = self.memory.ring(index);
-        // SYNC: ring-exited (with the thread that ends: all that it wrote is there).
+        // SYNC: ring-exit (with the thread that ends: all that it wrote is there).
         let state = ring.control.state.load(Acquire);
         if state == ring_state::FREE || ring.control.head.load(Acquire) < ring.len() {
             return Ok(());
         }
-        let generation = ring.control.generation.load(Relaxed);
-        let slot = &mut self.rings[index as usize];
-        if slot.as_ref().is_none_or(|owned| owned.generation != generation) {
-            let reader = slot.take().map_or_else(|| first_reader(&ring), |owned| owned.reader);
-            let (tid, name) = owner(&self.identity, &ring);
-            let thread = Thread { tid, pid: self.identity.pid, name, ts: now_ns };
-            sink(&Frame::Thread(thread))?;
-            *slot = Some(Owned { reader, generation, tid });
-        }
+        self.rings[index as usize].get_or_insert_with(|| Owned::unknown(&ring));
         let over = ended || state == ring_state::EXITED;
         if self.memory.geometry().mode == Mode::Discard {
             let uncommitted = if over { Uncommitted::Skip } else { Uncommitted::Wait };
-            self.copy(index, uncommitted, round, sink)?;
+            self.copy(index, uncommitted, now_ns, round, sink)?;
         }
         if state == ring_state::EXITED {
-            self.snapshot_ring(index, round, sink)?;
+            self.snapshot_ring(index, now_ns, round, sink)?;
             self.tell_pending_loss(index, sink)?;
             // SYNC: ring-free (with the thread that claims it next: all of it is read).
             self.memory.ring(index).control.state.store(ring_state::FREE, Release);
@@ -243,6 +268,7 @@ impl Source {
         &mut self,
         index: u32,
         uncommitted: Uncommitted,
+        now_ns: i64,
         round: &mut Round,
         sink: &mut impl Sink,
     ) -> Result<(), WriteError> {
@@ -257,11 +283,16 @@ impl Source {
             skipped += drained.skipped;
             if drained.slots > 0 {
                 copied += drained.slots;
+                // The owner is asked for after its events were read: a ring changes hands only when
+                // all of it is read, so one drain never mixes two owners.
+                if let Some(thread) = owned.update(&self.identity, &ring, now_ns) {
+                    sink(&Frame::Thread(thread))?;
+                }
                 sink(&Frame::Slots(Slots {
                     source: self.number,
                     ring: index,
                     tid: owned.tid,
-                    generation: owned.generation,
+                    generation: owned.generation.unwrap_or(0),
                     first_index: drained.first_index,
                     bytes: &self.scratch,
                 }))?;
@@ -271,11 +302,11 @@ impl Source {
             }
         }
         round.slots += copied;
+        let tid = owned.tid;
         if skipped > 0 && self.memory.geometry().mode == Mode::Discard {
-            let now = read_tsc();
-            let tid = self.rings[index as usize].as_ref().map_or(-1, |owned| owned.tid);
+            let now = read_tsc() as i64;
             let loss = self.loss("ring", "slots never committed", tid, skipped);
-            sink(&Frame::Loss(Loss { from: now as i64, to: now as i64, ..loss }))?;
+            sink(&Frame::Loss(Loss { from: now, to: now, ..loss }))?;
         }
         Ok(())
     }
@@ -284,6 +315,7 @@ impl Source {
     fn snapshot_ring(
         &mut self,
         index: u32,
+        now_ns: i64,
         round: &mut Round,
         sink: &mut impl Sink,
     ) -> Result<(), WriteError> {
@@ -297,7 +329,7 @@ impl Source {
                 owned.reader = newest;
             }
         }
-        self.copy(index, Uncommitted::Skip, round, sink)
+        self.copy(index, Uncommitted::Skip, now_ns, round, sink)
     }
 
     /// Losses behind the last event of a ring.
@@ -354,14 +386,14 @@ impl Source {
         let head = header.dir_head.load(Acquire).min(DIR_BYTES) as usize;
         let words = self.memory.directory();
         let (from, to) = (self.directory_bytes / 4, head / 4);
-        // SYNC: directory-kind (with the writer's store of the kind of an entry).
+        // SYNC: directory-entry (with the store of the kind: the entry is complete).
         let complete = from < to && words[from].load(Acquire) != 0;
         if !complete || self.directory_broken {
             return Ok(());
         }
         self.scratch.clear();
         for word in &words[from..to] {
-            // SYNC: directory-kind
+            // SYNC: directory-entry
             self.scratch.extend_from_slice(&word.load(Acquire).to_ne_bytes());
         }
         let mut entries = directory::parse(&self.scratch);
@@ -399,14 +431,6 @@ impl Source {
             ..Loss::default()
         }
     }
-}
-
-/// Where to begin in a ring that was not seen before: at what the last reader, or the first claim, left.
-fn first_reader(ring: &Ring<'_>) -> Reader {
-    let head = ring.control.head.load(Acquire);
-    // Indices below the length of the ring are never written: they would match zeroed memory.
-    let oldest = head.saturating_sub(ring.len()).max(ring.len());
-    Reader::at(ring.control.tail.load(Relaxed).clamp(oldest, head.max(oldest)))
 }
 
 /// Thread and name of the owner of a ring; thread -1 when it names a thread of another process.

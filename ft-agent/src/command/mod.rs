@@ -2,7 +2,9 @@
 //!
 //! `run` returns the exit status; an error is one sentence that ends in the remedy.
 
+pub(crate) mod convert;
 pub(crate) mod doctor;
+pub(crate) mod record;
 pub(crate) mod report;
 
 use std::process::ExitCode;
@@ -12,6 +14,8 @@ use crate::cli::Command;
 /// Runs a subcommand.
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
+        Command::Record(args) => record::run(args),
+        Command::Convert(args) => convert::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Analyze(args) => report::analyze(args),
         Command::Report(args) => report::run(args, report::Question::All),

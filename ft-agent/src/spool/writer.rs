@@ -12,6 +12,8 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{FlockOperation, flock};
+
 use super::Spool;
 use super::frame::{ClockSample, End, Frame, Start};
 
@@ -136,6 +138,9 @@ impl Writer {
         clock: ClockSample,
     ) -> Result<Writer, WriteError> {
         let mut registry = Appender::create(spool.registry())?;
+        // Held as long as the file is open: tells a conversion that the recording goes on.
+        flock(&registry.file, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|e| WriteError { path: spool.registry(), source: e.into() })?;
         registry.push(&Frame::Start(start));
         let mut segment = Appender::create(spool.segment(0))?;
         segment.push(&Frame::Clock(clock));

@@ -1,0 +1,132 @@
+//! `ft-agent record`.
+
+use std::io::{self, IsTerminal, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use ft_agent::collect::kernel::Group;
+use ft_agent::record::{self, Behind, Options, Outcome, RecordError};
+use ft_agent::report::{self, Head, Summary};
+use ft_agent::spool::Limits;
+use ft_agent::store::Trace;
+use ft_agent::{analyze, convert, units};
+
+/// Records a command, running processes or the whole system, then analyses what was recorded.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Directory of the trace; must not exist or be empty.
+    #[arg(short, long, value_name = "DIR", default_value = "trace")]
+    output: PathBuf,
+
+    /// Stop after this time (500ms, 10s, 2m, 1h).
+    #[arg(short, long, value_name = "TIME", value_parser = units::duration)]
+    duration: Option<Duration>,
+
+    /// Kernel groups, separated by commas: sched, irq, task, lock, syscall, fault, all or none.
+    #[arg(short, long, value_name = "GROUPS", default_value = "sched,irq,task")]
+    kernel: String,
+
+    /// Sites to enable, a glob over their names; may be given more than once.
+    #[arg(short, long, value_name = "GLOB", default_value = "*")]
+    event: Vec<String>,
+
+    /// Record a process that already runs; may be given more than once.
+    #[arg(short, long, value_name = "PID")]
+    pid: Vec<i32>,
+
+    /// Observe every thread of the system.
+    #[arg(short, long)]
+    all: bool,
+
+    /// Size of one thread's ring in the command's processes (128K to 128M).
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
+    ring_size: Option<u64>,
+
+    /// Size at which a segment of the recording is closed and converted.
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = units::bytes)]
+    segment_size: u64,
+
+    /// Age at which a segment of the recording is closed and converted.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = units::duration)]
+    segment_time: Duration,
+
+    /// Command to run and record, after `--`.
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+const EXAMPLES: &str = "\
+Without a command and without -p, processes that embed ft-user are recorded as they register.
+The exit status is that of the command, if there is one and it ended by itself.
+
+Examples:
+  ft-agent record -- ./server --port 8080     run it and record it until it ends or Ctrl-C
+  ft-agent record -d 10s -p 4711 -o slow      ten seconds of process 4711 into ./slow
+  ft-agent record -e 'lock.*' -e 'db.*' -- ./server
+                                              only the sites that match
+  ft-agent record -k none -- ./server         without the kernel: needs no rights
+  sudo ft-agent record -a -d 5s               every thread of the system";
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let options = Options {
+        kernel: Group::parse_list(&args.kernel)?,
+        duration: args.duration,
+        events: args.event,
+        pids: args.pid,
+        system_wide: args.all,
+        ring_bytes: args.ring_size,
+        segment: Limits { bytes: args.segment_size, age: args.segment_time },
+        command: args.command,
+        progress: io::stderr().is_terminal(),
+        output: args.output,
+    };
+    let trace = options.output.clone();
+    let (behind, closed) = Behind::spawn(trace.clone()).context("cannot start a thread")?;
+    let recorded = record::record(&options, closed, &mut |notice| {
+        // Nothing is left to tell it to when stderr is gone.
+        let _ = writeln!(io::stderr(), "ft-agent: warning: {notice}");
+    });
+    let converted = behind.finish();
+    match recorded {
+        Ok(outcome) => {
+            converted.and_then(|()| convert::convert(&trace, |_, _| {})).with_context(|| {
+                format!("the recording is complete, but not its conversion; repeat `ft-agent convert {}`", trace.display())
+            })?;
+            summarise(&trace)?;
+            Ok(exit_code(&outcome))
+        }
+        // What was recorded until then is complete; there may be room for its conversion.
+        Err(error @ RecordError::Spool(_)) => {
+            let _ = converted.and_then(|()| convert::convert(&trace, |_, _| {}));
+            Err(error.into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn summarise(dir: &Path) -> anyhow::Result<()> {
+    let trace = Trace::open(dir)?;
+    let tally = analyze::analyze(&trace)?;
+    let (head, reports) = (Head::new(&trace, &tally), report::all(&trace, &tally)?);
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}", Summary(&head, &reports))?;
+    writeln!(out, "trace     {} (`ft-agent report {0}`)", dir.display())?;
+    Ok(())
+}
+
+/// The command's own status, 128 and the signal when it was killed, as a shell tells it. A command that
+/// this recording ended did nothing wrong.
+fn exit_code(outcome: &Outcome) -> ExitCode {
+    let Some(status) = outcome.status.filter(|_| !outcome.interrupted) else {
+        return ExitCode::SUCCESS;
+    };
+    let code = status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(1);
+    if code != 0 {
+        let _ = writeln!(io::stderr(), "ft-agent: warning: the recorded command failed: {status}");
+    }
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
+}

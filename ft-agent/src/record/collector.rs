@@ -1,0 +1,377 @@
+//! The collection thread: every source, the kernel and the clock, into the spool.
+//!
+//! One thread does all of it, in rounds: commands, sources, kernel, a clock sample when one is due,
+//! flush, rotation. It never waits for anything but the disk and its own timer: every
+//! [`POLL`], or [`POLL_CROWDED`] when a ring was more than a quarter full. It ends when it is told to
+//! ([`Command::Stop`]) or when the spool cannot be written.
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::notice::Notice;
+use super::progress::Counters;
+use crate::clock;
+use crate::collect::attach::Memory;
+use crate::collect::discover::{self, Identity};
+use crate::collect::kernel::Kernel;
+use crate::collect::remote::Remote;
+use crate::collect::server::{Arrival, Registration};
+use crate::collect::user::{Since, Source};
+use crate::spool::frame::{End, Frame, Loss, Process, Thread};
+use crate::spool::{WriteError, Writer};
+
+/// From round to round: a default ring (2^16 slots) takes 30 million events per second meanwhile.
+const POLL: Duration = Duration::from_millis(2);
+
+/// From round to round while a ring is more than a quarter full.
+const POLL_CROWDED: Duration = Duration::from_millis(1);
+
+/// From clock sample to clock sample.
+const CLOCK: Duration = Duration::from_millis(100);
+
+/// Kernel records copied into one frame, bytes.
+const KERNEL_FRAME_BYTES: usize = 1 << 20;
+
+/// Kernel frames in one round, at most: 64 MiB.
+const KERNEL_FRAMES: usize = 64;
+
+/// What the collection thread is told. Follow it with `unpark`.
+pub(super) enum Command {
+    /// A client of the registration socket.
+    Arrival(Arrival),
+    /// No more: drain everything a last time and close the spool. The text is [`End::reason`].
+    Stop {
+        /// Why it ends.
+        reason: String,
+        /// Exit code of the recorded command.
+        exit_code: Option<i32>,
+    },
+}
+
+/// How the collection ended.
+#[derive(Debug, Default)]
+pub(super) struct Finished {
+    /// Bytes of the spool.
+    pub(super) bytes: u64,
+    /// Sites that the recorded processes declared, sorted.
+    pub(super) sites: Vec<String>,
+    /// Processes that were recorded through a memfd.
+    pub(super) sources: u32,
+}
+
+/// A running process that is to be recorded from the start.
+pub(super) struct Attached {
+    pub(super) identity: Identity,
+    /// Its rings, if it embeds `ft-user`.
+    pub(super) memory: Option<Memory>,
+}
+
+/// State of the collection thread.
+pub(super) struct Collector {
+    writer: Writer,
+    kernel: Option<Kernel>,
+    globs: Vec<String>,
+    counters: Arc<Counters>,
+    notices: UnboundedSender<Notice>,
+    /// Numbers of closed segments.
+    closed: Sender<u32>,
+    sources: Vec<Source>,
+    next_source: u32,
+    finished: Finished,
+    remotes: Vec<Remote>,
+    next_clock: Instant,
+    kernel_buffer: Vec<u8>,
+}
+
+impl Collector {
+    pub(super) fn new(
+        writer: Writer,
+        kernel: Option<Kernel>,
+        globs: Vec<String>,
+        counters: Arc<Counters>,
+        notices: UnboundedSender<Notice>,
+        closed: Sender<u32>,
+    ) -> Collector {
+        Collector {
+            writer,
+            kernel,
+            globs,
+            counters,
+            notices,
+            closed,
+            sources: Vec::new(),
+            next_source: 0,
+            finished: Finished::default(),
+            remotes: Vec::new(),
+            next_clock: Instant::now() + CLOCK,
+            kernel_buffer: Vec::new(),
+        }
+    }
+
+    /// Records a process that runs already: enables its sites and drains its rings from now on, if it has
+    /// any.
+    ///
+    /// # Errors
+    ///
+    /// When the spool cannot be written.
+    pub(super) fn attach(&mut self, attached: Attached) -> Result<(), WriteError> {
+        let Attached { identity, memory } = attached;
+        let pid = identity.pid;
+        self.observe(pid);
+        let Some(memory) = memory else {
+            self.introduce_plain(&identity)?;
+            return self.introduce_threads(pid);
+        };
+        let mut source = self.add(identity, memory, Since::Now)?;
+        // The directory, which tells where the triggers are.
+        self.drain_source(&mut source)?;
+        let outcome = Remote::open(pid).map(|mut remote| {
+            let outcome = remote.enable(source.triggers(), &self.globs);
+            self.remotes.push(remote);
+            outcome
+        });
+        match outcome {
+            Ok(outcome) => {
+                for reason in outcome.refused {
+                    self.notice(Notice::NotEnabled { pid, reason });
+                }
+            }
+            Err(reason) => self.notice(Notice::NotEnabled { pid, reason }),
+        }
+        self.sources.push(source);
+        Ok(())
+    }
+
+    /// Collects until it is stopped.
+    ///
+    /// # Errors
+    ///
+    /// When the spool cannot be written; what was written is whole.
+    pub(super) fn run(mut self, commands: &Receiver<Command>) -> Result<Finished, WriteError> {
+        loop {
+            let stop = self.obey(commands)?;
+            if let Some((reason, exit_code)) = stop {
+                return self.finish(reason, exit_code);
+            }
+            let crowded = self.round()?;
+            std::thread::park_timeout(if crowded { POLL_CROWDED } else { POLL });
+        }
+    }
+
+    /// Takes all commands that wait; returns how to stop when that is one of them.
+    fn obey(
+        &mut self,
+        commands: &Receiver<Command>,
+    ) -> Result<Option<(String, Option<i32>)>, WriteError> {
+        loop {
+            match commands.try_recv() {
+                Ok(Command::Arrival(Arrival::Registration(r))) => self.register(r)?,
+                Ok(Command::Arrival(Arrival::Rejected { pid, reason })) => {
+                    self.notice(Notice::Rejected { pid, reason });
+                }
+                Ok(Command::Stop { reason, exit_code }) => return Ok(Some((reason, exit_code))),
+                Err(TryRecvError::Empty) => return Ok(None),
+                // The session is gone without a word: a panic there.
+                Err(TryRecvError::Disconnected) => {
+                    return Ok(Some(("interrupted".into(), None)));
+                }
+            }
+        }
+    }
+
+    fn register(&mut self, registration: Registration) -> Result<(), WriteError> {
+        let memory = match Memory::attach(registration.memfd.as_fd()) {
+            Ok(memory) => memory,
+            Err(reason) => {
+                self.notice(Notice::Refused { pid: registration.identity.pid, reason });
+                return Ok(());
+            }
+        };
+        // Before the process goes on: its first event finds the kernel watching.
+        self.observe(registration.identity.pid);
+        // A forked child does not wait for the answer: it has inherited what is enabled.
+        let _ = registration.accept(&self.globs);
+        let source = self.add(registration.identity, memory, Since::Start)?;
+        self.sources.push(source);
+        Ok(())
+    }
+
+    /// Makes a source, introduces it and its threads.
+    fn add(
+        &mut self,
+        identity: Identity,
+        memory: Memory,
+        since: Since,
+    ) -> Result<Source, WriteError> {
+        let pid = identity.pid;
+        let source = Source::new(self.next_source, identity, memory, since);
+        self.next_source += 1;
+        self.writer.push(&source.introduce(now_ns()))?;
+        self.introduce_threads(pid)?;
+        Ok(source)
+    }
+
+    fn introduce_plain(&mut self, identity: &Identity) -> Result<(), WriteError> {
+        self.writer.push(&Frame::Process(Process {
+            source: None,
+            pid: identity.pid,
+            start_time: identity.start_time,
+            comm: identity.comm.clone(),
+            exe: identity.exe.clone(),
+            ts: now_ns(),
+            ..Process::default()
+        }))
+    }
+
+    fn introduce_threads(&mut self, pid: i32) -> Result<(), WriteError> {
+        for tid in discover::threads(pid) {
+            if let Some(name) = discover::comm(pid, tid) {
+                self.writer.push(&Frame::Thread(Thread { tid, pid, name, ts: now_ns() }))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn observe(&mut self, pid: i32) {
+        if let (Some(kernel), Ok(number)) = (&mut self.kernel, u32::try_from(pid))
+            && let Err(reason) = kernel.observe(number)
+        {
+            self.notice(Notice::Unobserved { reason });
+        }
+    }
+
+    /// One round; whether the next should come soon.
+    fn round(&mut self) -> Result<bool, WriteError> {
+        let mut crowded = false;
+        for mut source in std::mem::take(&mut self.sources) {
+            // First asked, then drained: nothing is written after the end.
+            let ended = source.identity().has_ended();
+            crowded |= self.drain_source(&mut source)?;
+            if ended {
+                self.close_source(source, true)?;
+            } else {
+                self.sources.push(source);
+            }
+        }
+        crowded |= self.drain_kernel()?;
+        if Instant::now() >= self.next_clock {
+            self.next_clock = Instant::now() + CLOCK;
+            self.writer.push(&Frame::Clock(clock::sample()))?;
+            self.tell_kernel_losses()?;
+        }
+        self.writer.flush()?;
+        if self.writer.is_due() {
+            let closed = self.writer.rotate(clock::sample())?;
+            // Without a conversion behind the recording nobody listens.
+            let _ = self.closed.send(closed);
+        }
+        self.show();
+        Ok(crowded)
+    }
+
+    fn drain_source(&mut self, source: &mut Source) -> Result<bool, WriteError> {
+        let writer = &mut self.writer;
+        let round = source.drain(now_ns(), &mut |frame: &Frame<'_>| writer.push(frame))?;
+        self.counters.slots.fetch_add(round.slots, Relaxed);
+        Ok(round.crowded)
+    }
+
+    fn close_source(&mut self, mut source: Source, ended: bool) -> Result<(), WriteError> {
+        let writer = &mut self.writer;
+        let round = source.finish(now_ns(), ended, &mut |frame: &Frame<'_>| writer.push(frame))?;
+        self.counters.slots.fetch_add(round.slots, Relaxed);
+        self.counters.lost_ended.fetch_add(source.lost(), Relaxed);
+        self.finished.sources += 1;
+        self.finished.sites.extend(source.sites().map(str::to_owned));
+        Ok(())
+    }
+
+    fn drain_kernel(&mut self) -> Result<bool, WriteError> {
+        let Some(kernel) = &mut self.kernel else { return Ok(false) };
+        for _ in 0..KERNEL_FRAMES {
+            self.kernel_buffer.clear();
+            let drained = kernel.drain(&mut self.kernel_buffer, KERNEL_FRAME_BYTES);
+            if !self.kernel_buffer.is_empty() {
+                self.counters.kernel_records.fetch_add(drained.records, Relaxed);
+                self.writer.push(&Frame::Kernel(&self.kernel_buffer))?;
+            }
+            if !drained.more {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn tell_kernel_losses(&mut self) -> Result<(), WriteError> {
+        let Some(kernel) = &mut self.kernel else { return Ok(()) };
+        let losses = match kernel.losses() {
+            Ok(losses) => losses,
+            Err(reason) => {
+                self.notice(Notice::Unobserved { reason });
+                return Ok(());
+            }
+        };
+        for loss in losses {
+            self.counters.lost_kernel.fetch_add(loss.count, Relaxed);
+            self.writer.push(&Frame::Loss(Loss {
+                origin: "kernel".into(),
+                what: loss.program.into(),
+                cpu: loss.cpu.map_or(-1, |cpu| cpu as i32),
+                pid: -1,
+                tid: -1,
+                from: loss.from_ns as i64,
+                to: loss.to_ns as i64,
+                is_tsc: false,
+                count: loss.count,
+            }))?;
+        }
+        Ok(())
+    }
+
+    /// Disables what was enabled from outside, drains everything a last time, closes the spool.
+    fn finish(mut self, reason: String, exit_code: Option<i32>) -> Result<Finished, WriteError> {
+        for remote in &mut self.remotes {
+            remote.disable();
+        }
+        for source in std::mem::take(&mut self.sources) {
+            let ended = source.identity().has_ended();
+            self.close_source(source, ended)?;
+        }
+        // A round takes several times what the kernel's buffer holds.
+        self.drain_kernel()?;
+        self.tell_kernel_losses()?;
+        self.show();
+        let clock = clock::sample();
+        let end = End { ts: clock.mono_ns, reason, exit_code, ..End::default() };
+        self.finished.bytes = self.writer.bytes();
+        self.finished.sites.sort_unstable();
+        self.finished.sites.dedup();
+        let last = self.writer.finish(clock, end)?;
+        let _ = self.closed.send(last);
+        Ok(self.finished)
+    }
+
+    fn show(&self) {
+        let sum = |each: fn(&Source) -> u64| self.sources.iter().map(each).sum::<u64>();
+        let c = &self.counters;
+        c.threads.store(sum(|s| s.threads() as u64), Relaxed);
+        c.processes.store(self.sources.len() as u64, Relaxed);
+        c.lost_alive.store(sum(Source::lost), Relaxed);
+        c.bytes.store(self.writer.bytes(), Relaxed);
+    }
+
+    fn notice(&self, notice: Notice) {
+        // Nobody reads notices any more when the session has failed.
+        let _ = self.notices.send(notice);
+    }
+}
+
+fn now_ns() -> i64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec * 1_000_000_000 + now.tv_nsec
+}

@@ -1,0 +1,95 @@
+//! Why a recording cannot begin, or cannot go on.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::collect::attach::Refusal;
+use crate::collect::kernel::KernelError;
+use crate::spool::WriteError;
+
+/// Why a recording cannot begin, or cannot go on. Each sentence ends in the remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The output directory holds something.
+    #[error("{0} exists and is not empty; choose another directory with -o, or remove it")]
+    OutputNotEmpty(PathBuf),
+    /// The output directory cannot be made or written.
+    #[error("cannot write to {path}: {source}; choose a directory that you can write with -o")]
+    Output {
+        /// Directory.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// `--ring-size` is out of range.
+    #[error("a ring cannot have that size; give --ring-size between 128K and 128M")]
+    RingSize,
+    /// `--segment-size` is out of range.
+    #[error("a segment cannot have that size; give --segment-size between 64K and 1G")]
+    SegmentSize,
+    /// `--segment-time` is out of range.
+    #[error("segments that short hold nothing; give a --segment-time of 100ms or more")]
+    SegmentTime,
+    /// The globs do not fit into the answer to a process.
+    #[error("the globs take more than 4 KiB together; give fewer or shorter ones with -e")]
+    TooManyGlobs,
+    /// There is no process with this number.
+    #[error("process {0} does not exist; look its number up, for example with `pgrep -l NAME`")]
+    NoSuchProcess(i32),
+    /// A running process cannot be recorded.
+    #[error("cannot record process {pid}: {reason}")]
+    Attach {
+        /// Process.
+        pid: i32,
+        /// Why.
+        reason: Refusal,
+    },
+    /// `/proc/PID/fd` or `/proc/PID/mem` of a running process is closed to us.
+    #[error("cannot look into process {pid}: {source}; run as its user or as root")]
+    Inspect {
+        /// Process.
+        pid: i32,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The command cannot be run.
+    #[error("cannot run {command}: {source}; check its name, and that it is executable")]
+    Command {
+        /// Its first word.
+        command: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Nothing could ever be recorded.
+    #[error(
+        "nothing to record: no process can register at {socket} ({source}); give a command after --, \
+         a process with -p, or run as root"
+    )]
+    NothingToRecord {
+        /// Default socket.
+        socket: PathBuf,
+        /// Why it cannot be made.
+        source: io::Error,
+    },
+    /// The kernel side cannot be started.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// The spool cannot be written.
+    #[error(transparent)]
+    Spool(#[from] WriteError),
+    /// Something that every Linux gives was refused.
+    #[error("cannot {what}: {source}; check the limits of this user (`ulimit -a`)")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+impl RecordError {
+    /// For `map_err`: what was tried.
+    pub(super) fn system(what: &'static str) -> impl FnOnce(io::Error) -> RecordError {
+        move |source| RecordError::System { what, source }
+    }
+}

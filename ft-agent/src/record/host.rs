@@ -1,0 +1,98 @@
+//! Facts of the machine, for the first frame of a spool.
+
+use std::fs;
+use std::time::Duration;
+
+use crate::clock;
+use crate::spool::frame::{ClockSample, IrqName, Start};
+
+/// Time over which the frequency of the TSC is measured at the start. The model that conversions use
+/// comes from all samples of the recording; this is a first figure for reports.
+const FREQUENCY_TIME: Duration = Duration::from_millis(20);
+
+/// The facts, and the clock sample with which the recording begins.
+pub(super) fn start(start: Start) -> (Start, ClockSample) {
+    let first = clock::sample();
+    std::thread::sleep(FREQUENCY_TIME);
+    let second = clock::sample();
+    let cycles = second.tsc.wrapping_sub(first.tsc) as f64;
+    let uname = rustix::system::uname();
+    let facts = Start {
+        agent_version: env!("CARGO_PKG_VERSION").into(),
+        user_layout: ft_user::layout::VERSION,
+        kernel_layout: ft_ebpf::VERSION,
+        host: uname.nodename().to_string_lossy().into_owned(),
+        boot_id: line("/proc/sys/kernel/random/boot_id"),
+        kernel: uname.release().to_string_lossy().into_owned(),
+        cpu_model: cpu_model(&read("/proc/cpuinfo")),
+        cpus: cpus(&line("/sys/devices/system/cpu/possible")),
+        tsc_hz: cycles * 1e9 / (second.mono_ns - first.mono_ns) as f64,
+        start_ns: second.mono_ns,
+        irq_names: irq_names(&read("/proc/interrupts")),
+        ..start
+    };
+    (facts, second)
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+fn line(path: &str) -> String {
+    read(path).trim().to_owned()
+}
+
+fn cpu_model(cpuinfo: &str) -> String {
+    let line = cpuinfo.lines().find(|l| l.starts_with("model name"));
+    line.and_then(|l| l.split_once(':')).map_or("", |(_, model)| model).trim().to_owned()
+}
+
+/// Number of CPUs in a list like `0-3,8` (cpusets(7), list format): the highest and one.
+fn cpus(list: &str) -> u32 {
+    let last = list.rsplit([',', '-']).next().and_then(|n| n.parse::<u32>().ok());
+    last.map_or(1, |n| n.saturating_add(1))
+}
+
+/// Numbered lines of `/proc/interrupts`: `LINE: count per CPU… chip hwirq name`.
+fn irq_names(interrupts: &str) -> Vec<IrqName> {
+    let mut lines = interrupts.lines();
+    let cpus = lines.next().map_or(0, |header| header.split_whitespace().count());
+    let name = |line: &str| {
+        let (number, rest) = line.split_once(':')?;
+        let number = number.trim().parse().ok()?;
+        // Behind the counts: the chip, the line of the chip, the actions.
+        let words: Vec<&str> = rest.split_whitespace().skip(cpus + 2).collect();
+        (!words.is_empty()).then(|| IrqName { number, name: words.join(" ") })
+    };
+    lines.filter_map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interrupt_lines_have_names() {
+        let text = "           CPU0       CPU1\n  4:  1  22   IO-APIC   4-edge      ttyS0\n \
+                    24:  0  5  PCI-MSI-0000:00:03.0   1-edge  virtio0-input.0\n 9:  0  0  IO-APIC  9\n\
+                    LOC:  3  4   Local timer interrupts\n";
+        let names: Vec<_> = irq_names(text).into_iter().map(|n| (n.number, n.name)).collect();
+        assert_eq!(names, [(4, "ttyS0".into()), (24, "virtio0-input.0".into())]);
+        assert!(irq_names("").is_empty());
+    }
+
+    #[test]
+    fn cpus_are_counted() {
+        let check = |list, expected| assert_eq!(cpus(list), expected, "{list}");
+        check("0-3", 4);
+        check("0", 1);
+        check("0-3,8", 9);
+        check("", 1);
+    }
+
+    #[test]
+    fn the_model_is_found() {
+        assert_eq!(cpu_model("a: b\nmodel name\t: AMD EPYC\n"), "AMD EPYC");
+        assert_eq!(cpu_model(""), "");
+    }
+}

@@ -1,0 +1,160 @@
+//! The recording session: from the options to a complete spool.
+//!
+//! ```text
+//! registration server ──┐
+//! signals, child, timer ─┴─> commands ─> collection thread ─> spool
+//!                                             └─> closed segments ─> conversion behind the recording
+//! ```
+//!
+//! This thread runs a small event loop for signals, the command, the duration and the progress line;
+//! the collection thread does all the copying and never waits for this one.
+
+mod behind;
+mod child;
+mod collector;
+mod error;
+mod host;
+mod notice;
+mod options;
+mod output;
+mod progress;
+mod session;
+mod sockets;
+
+pub use behind::Behind;
+pub use error::RecordError;
+pub use notice::Notice;
+pub use options::Options;
+
+use std::os::fd::AsFd;
+use std::process::ExitStatus;
+use std::sync::{Arc, mpsc};
+
+use child::{Child, Gated};
+use collector::{Attached, Collector};
+use output::Output;
+use progress::Counters;
+use session::Session;
+
+use crate::collect::attach::Memory;
+use crate::collect::discover::{self, Identity};
+use crate::collect::kernel::{self, Kernel};
+use crate::collect::server::{Arrival, Server};
+use crate::spool::Writer;
+use crate::spool::frame::Start;
+
+/// How a recording ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Exit status of the command; `None` when there was none or it goes on.
+    pub status: Option<ExitStatus>,
+    /// The recording was ended by a signal or its duration, before its command.
+    pub interrupted: bool,
+    /// Bytes of the spool.
+    pub bytes: u64,
+    /// Processes that were recorded through their rings.
+    pub processes: u32,
+}
+
+/// Records into the spool of `options.output`. `closed` gets the number of each segment as it is
+/// closed; it hangs up when the spool is complete. `report` is called with everything the user should
+/// know meanwhile.
+///
+/// # Errors
+///
+/// A [`RecordError`]: nothing was recorded, or, for [`RecordError::Spool`], what was recorded until then
+/// is complete.
+pub fn record(
+    options: &Options,
+    closed: mpsc::Sender<u32>,
+    report: &mut dyn FnMut(&Notice),
+) -> Result<Outcome, RecordError> {
+    options.check()?;
+    // First what fails most: nothing is left behind then.
+    let attached = options.pids.iter().map(|&pid| attach(pid)).collect::<Result<Vec<_>, _>>()?;
+    let mut kernel = load_kernel(options)?;
+    let output = Output::prepare(&options.output)?;
+    let mut sockets = sockets::open(options)?;
+
+    let (start, clock) = host::start(Start {
+        command: options.command.clone(),
+        kernel_groups: options.kernel.iter().map(|g| g.name().to_owned()).collect(),
+        events: options.events.clone(),
+        system_wide: options.system_wide,
+        ..Start::default()
+    });
+    let writer = Writer::create(output.spool(), options.segment, start, clock)?;
+    let child = match options.command.as_slice() {
+        [] => None,
+        command => Some(run(command, &sockets.environment(options), &mut kernel)?),
+    };
+    output.keep();
+
+    let counters = Arc::new(Counters::default());
+    let (sender, notices) = tokio::sync::mpsc::unbounded_channel();
+    let globs = options.events.clone();
+    let mut collector = Collector::new(writer, kernel, globs, counters.clone(), sender, closed);
+    for process in attached {
+        if process.memory.is_none() {
+            report(&Notice::NotEmbedded { pid: process.identity.pid });
+        }
+        collector.attach(process)?;
+    }
+    // A command that has ended already is told by the kernel's records alone.
+    if let Some(Ok(identity)) = child.as_ref().map(|child| Identity::of(child.pid)) {
+        collector.attach(Attached { identity, memory: None })?;
+    }
+
+    let (commands, inbox) = mpsc::channel();
+    let thread = std::thread::Builder::new()
+        .name("ft-collect".into())
+        .spawn(move || collector.run(&inbox))
+        .map_err(RecordError::system("start the collection thread"))?;
+    let arrivals = commands.clone();
+    let waker = thread.thread().clone();
+    let deliver = move |arrival: Arrival| {
+        // When the collection has ended, the client is dropped, and goes on untraced.
+        let _ = arrivals.send(collector::Command::Arrival(arrival));
+        waker.unpark();
+    };
+    let server = Server::spawn(sockets.take_listeners(), deliver)
+        .map_err(RecordError::system("start the registration server"))?;
+    Session { options, commands, thread, server, counters, notices, report }.run(child)
+}
+
+/// Starts the command, observed from before its first instruction. Where it registers is listened to
+/// already, and served a moment later.
+fn run(
+    command: &[String],
+    environment: &[(&'static str, String)],
+    kernel: &mut Option<Kernel>,
+) -> Result<Child, RecordError> {
+    let gated = Gated::fork(command, environment)?;
+    if let Some(kernel) = kernel {
+        kernel.observe(gated.pid() as u32)?;
+    }
+    gated.release()
+}
+
+/// Takes hold of a running process and its rings.
+fn attach(pid: i32) -> Result<Attached, RecordError> {
+    let identity = Identity::of(pid).map_err(|_| RecordError::NoSuchProcess(pid))?;
+    let memfd = discover::memfd(pid).map_err(|source| RecordError::Inspect { pid, source })?;
+    let memory = memfd
+        .map(|file| Memory::attach(file.as_fd()))
+        .transpose()
+        .map_err(|reason| RecordError::Attach { pid, reason })?;
+    Ok(Attached { identity, memory })
+}
+
+fn load_kernel(options: &Options) -> Result<Option<Kernel>, RecordError> {
+    if options.kernel.is_empty() {
+        return Ok(None);
+    }
+    let kernel = kernel::Options {
+        groups: options.kernel.clone(),
+        system_wide: options.system_wide,
+        ..kernel::Options::default()
+    };
+    Ok(Some(Kernel::load(&kernel)?))
+}

@@ -1,0 +1,102 @@
+//! What is told while a recording goes on.
+
+use ft_user::patch::PatchError;
+
+use crate::collect::attach::Refusal;
+use crate::collect::kernel::KernelError;
+use crate::collect::server::Rejection;
+
+/// Most sites that are listed when a glob matches none.
+const LISTED_SITES: usize = 20;
+
+/// Something that the user should know and that does not stop the recording.
+#[derive(Debug, thiserror::Error)]
+pub enum Notice {
+    /// A client of the registration socket was sent away.
+    #[error("process {} was not registered: {reason}", .pid.map_or("?".into(), |p| p.to_string()))]
+    Rejected {
+        /// Its process, as far as it is known.
+        pid: Option<i32>,
+        /// Why.
+        reason: Rejection,
+    },
+    /// A process registered something that is not used.
+    #[error("process {pid} is not recorded: {reason}")]
+    Refused {
+        /// Process.
+        pid: i32,
+        /// Why.
+        reason: Refusal,
+    },
+    /// A process that was asked for has no rings.
+    #[error(
+        "process {pid} does not embed ft-user: only the kernel's view of it is recorded; to see its own \
+         events, call ft_user::init() in it"
+    )]
+    NotEmbedded {
+        /// Process.
+        pid: i32,
+    },
+    /// Sites of a running process could not be enabled.
+    #[error("sites of process {pid} stay off: {reason}")]
+    NotEnabled {
+        /// Process.
+        pid: i32,
+        /// Why.
+        reason: PatchError,
+    },
+    /// The kernel side does not follow.
+    #[error("the kernel stream is incomplete: {reason}")]
+    Unobserved {
+        /// Why.
+        reason: KernelError,
+    },
+    /// A glob matched nothing.
+    #[error("no site matches '{glob}'; {}", listed(.sites))]
+    NoMatch {
+        /// Glob.
+        glob: String,
+        /// All sites that were declared.
+        sites: Vec<String>,
+    },
+    /// The command went on after the recording.
+    #[error(
+        "process {pid} did not end within {seconds} s of SIGTERM and goes on; end it with `kill -9 {pid}`"
+    )]
+    Survivor {
+        /// Process.
+        pid: i32,
+        /// How long it was waited for.
+        seconds: u64,
+    },
+}
+
+fn listed(sites: &[String]) -> String {
+    if sites.is_empty() {
+        return "no recorded process declared any: embed ft-user and call ft_user::init()".into();
+    }
+    let more = match sites.len().saturating_sub(LISTED_SITES) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("there are {}{more}", sites[..sites.len().min(LISTED_SITES)].join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_glob_without_a_match_lists_the_sites() {
+        let check = |count: usize, expected: &str| {
+            let sites = (0..count).map(|n| format!("a.{n}")).collect();
+            let text = Notice::NoMatch { glob: "b.*".into(), sites }.to_string();
+            assert!(text.starts_with("no site matches 'b.*'; "), "{text}");
+            assert!(text.ends_with(expected), "{text}");
+        };
+        check(0, "call ft_user::init()");
+        check(2, "there are a.0, a.1");
+        check(20, "a.18, a.19");
+        check(23, "a.19 and 3 more");
+    }
+}

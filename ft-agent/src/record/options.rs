@@ -1,0 +1,122 @@
+//! What to record, where to and how long.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ft_user::layout::{MAX_RING_SLOTS, MIN_RING_SLOTS, Slot};
+
+use super::RecordError;
+use crate::collect::kernel::Group;
+use crate::collect::server;
+use crate::spool::Limits;
+
+/// What to record, where to and how long.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Directory of the trace.
+    pub output: PathBuf,
+    /// Stop after this time.
+    pub duration: Option<Duration>,
+    /// Kernel groups; empty for no kernel stream.
+    pub kernel: Vec<Group>,
+    /// Globs of the sites to enable.
+    pub events: Vec<String>,
+    /// Running processes to record.
+    pub pids: Vec<i32>,
+    /// Observe every thread of the system.
+    pub system_wide: bool,
+    /// Size of one ring of processes that start during the recording, bytes; `None`: their default.
+    pub ring_bytes: Option<u64>,
+    /// When a segment is closed.
+    pub segment: Limits,
+    /// Command to run and record; may be empty.
+    pub command: Vec<String>,
+    /// Print a progress line to stderr.
+    pub progress: bool,
+}
+
+impl Options {
+    /// Checks what can be checked without touching the system.
+    ///
+    /// # Errors
+    ///
+    /// The first option that cannot be.
+    pub(super) fn check(&self) -> Result<(), RecordError> {
+        if self.ring_bytes.is_some() && self.ring_slots().is_none() {
+            return Err(RecordError::RingSize);
+        }
+        if !(SMALLEST_SEGMENT..=LARGEST_SEGMENT).contains(&self.segment.bytes) {
+            return Err(RecordError::SegmentSize);
+        }
+        if self.segment.age < Duration::from_millis(100) {
+            return Err(RecordError::SegmentTime);
+        }
+        server::reply(&self.events).map(drop).ok_or(RecordError::TooManyGlobs)
+    }
+
+    /// Slots of one ring: the size rounded up to a power of two; `None` when that is out of range.
+    pub(super) fn ring_slots(&self) -> Option<u32> {
+        let slots =
+            self.ring_bytes?.div_ceil(size_of::<Slot>() as u64).checked_next_power_of_two()?;
+        u32::try_from(slots).ok().filter(|n| (MIN_RING_SLOTS..=MAX_RING_SLOTS).contains(n))
+    }
+}
+
+/// Smaller segments cost more in headers and parts than they hold.
+const SMALLEST_SEGMENT: u64 = 1 << 16;
+
+/// A segment is sorted and converted as a whole.
+const LARGEST_SEGMENT: u64 = 1 << 30;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options() -> Options {
+        Options {
+            output: "trace".into(),
+            duration: None,
+            kernel: Vec::new(),
+            events: vec!["*".into()],
+            pids: Vec::new(),
+            system_wide: false,
+            ring_bytes: None,
+            segment: Limits { bytes: 64 << 20, age: Duration::from_secs(30) },
+            command: Vec::new(),
+            progress: false,
+        }
+    }
+
+    #[test]
+    fn rings_are_powers_of_two_within_the_limits() {
+        let check = |bytes, expected| {
+            let o = Options { ring_bytes: Some(bytes), ..options() };
+            assert_eq!(o.ring_slots(), expected, "{bytes}");
+            assert_eq!(o.check().is_ok(), expected.is_some(), "{bytes}");
+        };
+        check(128 << 10, Some(4096));
+        check((128 << 10) + 1, Some(8192));
+        check(128 << 20, Some(1 << 22));
+        check((128 << 20) + 1, None);
+        check(1, None);
+        check(u64::MAX, None);
+        assert!(options().check().is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let check = |o: Options, expected: &str| {
+            let error = o.check().unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        let segment = options().segment;
+        check(Options { segment: Limits { bytes: 1, ..segment }, ..options() }, "--segment-size");
+        check(
+            Options { segment: Limits { bytes: 1 << 31, ..segment }, ..options() },
+            "--segment-size",
+        );
+        let age = Duration::from_millis(1);
+        check(Options { segment: Limits { age, ..segment }, ..options() }, "--segment-time");
+        check(Options { events: vec!["x".repeat(5000)], ..options() }, "-e");
+    }
+}

@@ -1,0 +1,99 @@
+//! Counters of a running recording, and the line that shows them.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use crate::units;
+
+/// Counters of a running recording. The collection thread writes them, whoever likes reads them; they
+/// are a display, so each is only as new as it is.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    /// Slots of user events that were copied.
+    pub(super) slots: AtomicU64,
+    /// Kernel records that were copied.
+    pub(super) kernel_records: AtomicU64,
+    /// Bytes of the spool.
+    pub(super) bytes: AtomicU64,
+    /// Events that processes which run now have lost.
+    pub(super) lost_alive: AtomicU64,
+    /// Events that processes which have ended had lost.
+    pub(super) lost_ended: AtomicU64,
+    /// Kernel records that were lost.
+    pub(super) lost_kernel: AtomicU64,
+    /// Threads that own a ring.
+    pub(super) threads: AtomicU64,
+    /// Processes that are recorded.
+    pub(super) processes: AtomicU64,
+}
+
+/// Draws the line, over itself.
+#[derive(Debug)]
+pub(super) struct Line {
+    began: Instant,
+    last: Instant,
+    last_count: u64,
+    drawn: bool,
+}
+
+impl Line {
+    pub(super) fn new() -> Line {
+        let now = Instant::now();
+        Line { began: now, last: now, last_count: 0, drawn: false }
+    }
+
+    /// Draws the present state.
+    pub(super) fn draw(&mut self, counters: &Counters) {
+        let now = Instant::now();
+        let count = counters.slots.load(Relaxed) + counters.kernel_records.load(Relaxed);
+        let rate = rate(count - self.last_count.min(count), now - self.last);
+        (self.last, self.last_count, self.drawn) = (now, count, true);
+        // Nothing is left to show it on when stderr is gone.
+        let _ = write!(io::stderr(), "\r\x1b[2K{}", text(counters, rate, now - self.began));
+    }
+
+    /// Takes the line away, so that something else can be printed.
+    pub(super) fn clear(&mut self) {
+        if std::mem::take(&mut self.drawn) {
+            let _ = write!(io::stderr(), "\r\x1b[2K");
+        }
+    }
+}
+
+fn rate(count: u64, time: Duration) -> f64 {
+    count as f64 / time.as_secs_f64().max(1e-3)
+}
+
+fn text(counters: &Counters, rate: f64, age: Duration) -> String {
+    let get = |c: &AtomicU64| c.load(Relaxed);
+    format!(
+        "{:.1} s  {} events/s  {}  {} lost  {} threads in {} processes",
+        age.as_secs_f64(),
+        units::short(rate),
+        units::short_bytes(get(&counters.bytes)),
+        get(&counters.lost_alive) + get(&counters.lost_ended) + get(&counters.lost_kernel),
+        get(&counters.threads),
+        get(&counters.processes),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_tells_rate_bytes_losses_and_threads() {
+        let counters = Counters::default();
+        counters.bytes.store(3 << 20, Relaxed);
+        counters.lost_alive.store(3, Relaxed);
+        counters.lost_kernel.store(2, Relaxed);
+        counters.threads.store(4, Relaxed);
+        counters.processes.store(2, Relaxed);
+        let rate = rate(1_500_000, Duration::from_millis(500));
+        assert_eq!(
+            text(&counters, rate, Duration::from_millis(2500)),
+            "2.5 s  3.00 M events/s  3.00 MiB  5 lost  4 threads in 2 processes"
+        );
+    }
+}

@@ -1,0 +1,195 @@
+//! The binary: what bad input gets, and a recording without the kernel.
+//!
+//! Everything here runs without rights: `-k none`.
+
+use std::fs;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+fn agent(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ft-agent")).args(args).output().unwrap()
+}
+
+/// Runs the agent, which must fail with one sentence that contains `expected`.
+#[track_caller]
+fn fails(args: &[&str], expected: &str) {
+    let output = agent(args);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success(), "{args:?} succeeded");
+    assert!(stderr.contains(expected), "{args:?}: {stderr}");
+    assert!(output.status.code() == Some(2) || stderr.lines().count() == 1, "{args:?}: {stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn a_bad_output_directory_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("notes"), "mine").unwrap();
+    let full = text(dir.path());
+    fails(&["record", "-k", "none", "-o", full, "--", "true"], "is not empty; choose another");
+    assert_eq!(fs::read_dir(full).unwrap().count(), 1);
+    let file = format!("{full}/notes");
+    fails(&["record", "-k", "none", "-o", &file, "--", "true"], "choose a directory");
+    fails(&["record", "-k", "none", "-o", "/proc/x", "--", "true"], "choose a directory");
+}
+
+#[test]
+fn a_command_that_cannot_run_is_an_error_and_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    let record =
+        |command| fails(&["record", "-k", "none", "-o", text(&out), "--", command], "cannot run");
+    record("ft-no-such-command");
+    record("/etc/passwd");
+    assert!(!out.exists());
+}
+
+#[test]
+fn a_command_that_fails_at_once_gives_its_status() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |name: &str, script: &str| {
+        let out = dir.path().join(name);
+        let output = agent(&["record", "-k", "none", "-o", text(&out), "--", "sh", "-c", script]);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), stderr.contains("the recorded command failed"))
+    };
+    assert_eq!(run("a", "exit 3"), (Some(3), true));
+    assert_eq!(run("b", "kill -9 $$"), (Some(137), true));
+    assert_eq!(run("c", "true"), (Some(0), false));
+}
+
+#[test]
+fn a_process_that_is_gone_is_an_error() {
+    let mut child = Command::new("true").spawn().unwrap();
+    let pid = child.id().to_string();
+    child.wait().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    fails(&["record", "-k", "none", "-o", text(&out), "-p", &pid], "does not exist");
+    fails(&["record", "-k", "none", "-o", text(&out), "-p", "0"], "does not exist");
+    assert!(!out.exists());
+}
+
+#[test]
+fn options_that_cannot_be_are_explained() {
+    let check = |args: &[&str], expected| {
+        fails(&[&["record", "-k", "none"], args, &["--", "true"]].concat(), expected);
+    };
+    check(&["-d", "soon"], "write for example 500ms");
+    check(&["--segment-size", "big"], "write for example 256K");
+    check(&["--segment-size", "1"], "--segment-size between");
+    check(&["--segment-time", "1ms"], "--segment-time of");
+    check(&["--ring-size", "1"], "--ring-size between");
+    fails(&["record", "-k", "sched,nonsense", "--", "true"], "nonsense");
+}
+
+#[test]
+fn a_damaged_trace_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let empty = text(dir.path());
+    let missing = format!("{empty}/none");
+    for command in ["convert", "analyze", "report", "locks", "dispatch", "gaps"] {
+        fails(&[command, empty], empty);
+        fails(&[command, &missing], &missing);
+    }
+    let spool = dir.path().join("spool");
+    fs::create_dir(&spool).unwrap();
+    fs::write(spool.join("registry.ft"), "rubbish").unwrap();
+    let output = agent(&["convert", empty]);
+    assert!(!String::from_utf8(output.stderr).unwrap().contains("panicked"));
+}
+
+#[test]
+fn a_glob_without_a_match_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    let output = agent(&["record", "-k", "none", "-o", text(&out), "-e", "no.*", "--", "true"]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{stderr}");
+    assert!(
+        stderr.contains("no site matches 'no.*'; no recorded process declared any"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn the_duration_ends_a_recording_and_its_command() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    let args = ["record", "-k", "none", "-d", "50ms", "-o", text(&out), "--", "sleep", "1000"];
+    let output = agent(&args);
+    assert!(output.status.success(), "{output:?}");
+    assert!(out.join("meta.json").exists());
+    assert!(!out.join("spool").exists());
+    assert!(!out.join("agent.sock").exists());
+}
+
+/// A recording that writes a byte to a pipe when its command runs.
+fn running(out: &Path, script: &str) -> Child {
+    let mut agent = Command::new(env!("CARGO_BIN_EXE_ft-agent"))
+        .args(["record", "-k", "none", "-o", text(out), "--", "sh", "-c"])
+        .arg(format!("echo up; {script}"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut up = [0; 3];
+    std::io::Read::read_exact(agent.stdout.as_mut().unwrap(), &mut up).unwrap();
+    agent
+}
+
+#[test]
+fn sigterm_ends_a_recording_cleanly() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    let mut agent = running(&out, "exec sleep 1000");
+    signal(&agent, "TERM");
+    assert!(agent.wait().unwrap().success());
+    assert!(out.join("meta.json").exists());
+}
+
+#[test]
+fn a_killed_agent_leaves_a_spool_that_converts() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    // The command ends with the pipe, when the test drops it.
+    let mut recording = running(&out, "read wait");
+    signal(&recording, "KILL");
+    let stdin = recording.stdin.take();
+    recording.wait().unwrap();
+    drop(stdin);
+    assert!(out.join("spool/registry.ft").exists());
+    let output = agent(&["convert", text(&out)]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{stderr}");
+    assert!(stderr.contains("did not end in good order"), "{stderr}");
+    assert!(out.join("meta.json").exists());
+}
+
+fn signal(child: &Child, name: &str) {
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+}
+
+#[test]
+fn a_directory_with_a_long_path_gets_its_socket_elsewhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("x".repeat(100));
+    assert!(UnixDatagram::bind(out.join("agent.sock")).is_err());
+    let script = "test -S \"$FT_SOCKET\"";
+    let output = agent(&["record", "-k", "none", "-o", text(&out), "--", "sh", "-c", script]);
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn doctor_gives_a_verdict_per_check() {
+    let output = agent(&["doctor", "--json"]);
+    let checks: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let failed = checks.as_array().unwrap().iter().any(|c| c["status"] == "fail");
+    assert_eq!(output.status.success(), !failed);
+}
