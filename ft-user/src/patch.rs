@@ -206,7 +206,7 @@ fn protection(maps: &str, address: u64) -> Option<libc::c_int> {
     })
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
 mod tests {
     use super::*;
     use crate::site;

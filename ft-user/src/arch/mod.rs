@@ -1,6 +1,6 @@
 //! What depends on the processor: one file per architecture, one interface.
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "off")))]
 mod tests;
 mod x86_64;
 
