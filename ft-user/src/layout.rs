@@ -385,7 +385,7 @@ pub mod dir_kind {
     pub const PLACE: u32 = 4;
 }
 
-/// Static metadata of a site, in the read-only data of the object that holds it.
+/// Static metadata of a site, in the read-only data of the object that holds it. Made by the macros only.
 #[repr(C, align(8))]
 pub struct Meta {
     /// `size_of::<Meta>()`; a reader skips what it does not know.
@@ -401,22 +401,22 @@ pub struct Meta {
     /// Format string for listings (`{0}`, `{name}`), may be empty.
     pub format: Str,
     /// Arguments, at most [`MAX_ARGS`].
-    pub args: *const Arg,
+    pub(crate) args: *const Arg,
     /// Number of arguments.
-    pub arg_count: u64,
+    pub(crate) arg_count: u64,
 }
 
 // SAFETY: a `Meta` is immutable and points only to immutable `'static` data.
 unsafe impl Sync for Meta {}
 
-/// A string of static metadata: pointer and length.
+/// A string of static metadata: pointer and length, made from a `&'static str` only.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Str {
     /// UTF-8, not NUL-terminated.
-    pub ptr: *const u8,
+    pub(crate) ptr: *const u8,
     /// Length in bytes.
-    pub len: u64,
+    pub(crate) len: u64,
 }
 
 /// Name and type of one argument.

@@ -120,6 +120,12 @@ impl Meta {
     pub fn name(&self) -> &'static str {
         self.name.get()
     }
+
+    /// Names and types of the arguments.
+    pub fn args(&self) -> &'static [layout::Arg] {
+        // SAFETY: made by the macro from a static array of as many arguments.
+        unsafe { core::slice::from_raw_parts(self.args, self.arg_count as usize) }
+    }
 }
 
 impl Str {
@@ -128,7 +134,7 @@ impl Str {
     }
 
     /// The text.
-    pub(crate) fn get(&self) -> &'static str {
+    pub fn get(&self) -> &'static str {
         // SAFETY: made from a `&'static str`, by the macro or by `new`.
         unsafe {
             let bytes = core::slice::from_raw_parts(self.ptr, self.len as usize);
