@@ -138,3 +138,6 @@ pub use portable::{disable, enable, init, init_with, thread_init};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub use process::{init, init_with};
 pub use status::{Agent, Status};
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[doc(hidden)]
+pub use trigger::__vector;

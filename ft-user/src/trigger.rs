@@ -92,8 +92,9 @@ macro_rules! __site {
                 off = const $crate::layout::OPCODE_OFF,
                 on = label {
                     ::core::hint::cold_path();
-                    let ($($arg,)*) = ($($crate::__word!($arg, $ty $(, $value)?),)*);
-                    $crate::__call_write!($meta $($arg)*);
+                    $crate::__call_write!(
+                        $meta $(($arg $crate::__word!($arg, $ty $(, $value)?)))*
+                    );
                 },
                 meta = sym $meta,
                 options(nomem, nostack),
@@ -102,22 +103,24 @@ macro_rules! __site {
     };
 }
 
-/// Pushes the argument words and calls the write; preserves all registers.
+/// Evaluates the arguments, puts their words on the stack, and calls the write; preserves all registers.
 ///
-/// From the fourth word on they come in vector registers: with six words in general registers, the
+/// From the fourth word on they wait in vector registers: with six words in general registers, the
 /// compiler runs out of those that it need not save, and saves one on entry to the function.
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
 #[doc(hidden)]
 #[macro_export]
-#[cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
 macro_rules! __call_write {
     (
         $meta:ident
-        $($a:ident $($b:ident $($c:ident $($d:ident $($e:ident $($f:ident)?)?)?)?)?)?
+        $(($a:ident $av:expr) $(($b:ident $bv:expr) $(($c:ident $cv:expr)
+        $(($d:ident $dv:expr) $(($e:ident $ev:expr) $(($f:ident $fv:expr))?)?)?)?)?)?
     ) => {{
-        $($($($(
-            let $d = f64::from_bits($d);
-            $(let $e = f64::from_bits($e); $(let $f = f64::from_bits($f);)?)?
-        )?)?)?)?
+        // One pattern: an expression may use a variable that has the name of another argument.
+        let ($($a, $($b, $($c, $($d, $($e, $($f)?)?)?)?)?)?) = (
+            $($av, $($bv, $($cv, $($crate::__vector($dv), $($crate::__vector($ev),
+            $($crate::__vector($fv))?)?)?)?)?)?
+        );
         // SAFETY: there are as many words on the stack as the name of the function says; the function
         // preserves all registers but `rax` (`arch::x86_64`).
         unsafe {
@@ -148,6 +151,25 @@ macro_rules! __call_write {
             );
         }
     }};
+}
+
+/// Moves a word to a vector register, at this place: the `asm!` keeps the compiler from evaluating the
+/// next argument before.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[doc(hidden)]
+#[inline(always)]
+pub fn __vector(word: u64) -> f64 {
+    let vector;
+    // SAFETY: a move between registers. Says nothing about memory, so that loads stay on their side.
+    unsafe {
+        core::arch::asm!(
+            "movq {}, {}",
+            out(xmm_reg) vector,
+            in(reg) word,
+            options(nostack, preserves_flags),
+        );
+    }
+    vector
 }
 
 /// The word of one argument.

@@ -1,0 +1,123 @@
+//! What a site costs while it is off, read from the machine code of `examples/hot_path.rs`: one
+//! instruction. No call, no register saved on entry, no use of the stack, no load of an argument.
+#![cfg(all(target_arch = "x86_64", not(feature = "off")))]
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::process::Command;
+
+/// The assembly that the compiler makes of the example.
+fn compile(opt_level: &str) -> String {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("hot-path-{opt_level}"));
+    let output = Command::new(env!("CARGO"))
+        .args(["rustc", "--quiet", "--offline", "--release", "--example", "hot_path"])
+        .args(["--manifest-path", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")])
+        .args(["--config", &format!("profile.release.opt-level={opt_level}")])
+        .args(["--config", "profile.release.debug=false", "--target-dir"])
+        .arg(&target)
+        .args(["--", "--emit=asm", "-Ccodegen-units=1"])
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let files = target.join("release/examples").read_dir().expect("there is output");
+    let newest = files
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "s"))
+        .max_by_key(|path| path.metadata().and_then(|m| m.modified()).expect("a time"))
+        .expect("an assembly file");
+    std::fs::read_to_string(newest).expect("assembly is text")
+}
+
+/// What the program runs through while every site of a function is off.
+#[derive(Debug, Default)]
+struct HotPath<'a> {
+    sites: usize,
+    instructions: Vec<&'a str>,
+}
+
+/// Follows every path from the entry of `function`, except into the cold block of a site: only the
+/// displacement of its trigger names that, which is data here.
+fn hot_path<'a>(assembly: &'a str, function: &str) -> HotPath<'a> {
+    let lines: Vec<&str> = assembly
+        .lines()
+        .skip_while(|line| line.strip_suffix(':') != Some(function))
+        .take_while(|line| !line.starts_with(".Lfunc_end"))
+        .map(str::trim)
+        .collect();
+    assert!(!lines.is_empty(), "{function} is not in the assembly");
+    let labels: HashMap<&str, usize> = lines
+        .iter()
+        .enumerate()
+        .filter_map(|(i, line)| Some((line.strip_suffix(':')?, i)))
+        .collect();
+    let mut hot = HotPath::default();
+    let (mut open, mut seen) = (vec![0], HashSet::new());
+    while let Some(mut at) = open.pop() {
+        while at < lines.len() && seen.insert(at) {
+            let line = lines[at];
+            at += 1;
+            if line == ".byte\t61" {
+                hot.sites += 1;
+            }
+            if line.is_empty() || line.starts_with(['.', '#']) || line.ends_with(':') {
+                continue;
+            }
+            hot.instructions.push(line);
+            if let Some((mnemonic, target)) = line.split_once('\t')
+                && mnemonic.starts_with('j')
+            {
+                open.extend(labels.get(target));
+                if mnemonic == "jmp" {
+                    break;
+                }
+            } else if line.starts_with("ret") {
+                break;
+            }
+        }
+    }
+    hot
+}
+
+/// Checks that the hot path of `function` has `sites` sites, and, beside them, `accesses` instructions
+/// that read or write memory: those of its own work.
+fn check(assembly: &str, function: &str, sites: usize, accesses: usize) {
+    let hot = hot_path(assembly, function);
+    assert_eq!(hot.sites, sites, "sites of {function}: {hot:#?}");
+    let stack = |line: &&&str| {
+        ["push", "pop", "call"].iter().any(|m| line.starts_with(m)) || line.contains("%rsp")
+    };
+    assert_eq!(hot.instructions.iter().find(stack), None, "{function} uses the stack: {hot:#?}");
+    let access = |line: &&&str| line.contains('(') && !line.starts_with("lea");
+    assert_eq!(hot.instructions.iter().filter(access).count(), accesses, "{function}: {hot:#?}");
+}
+
+fn check_all(opt_level: &str) {
+    let assembly = compile(opt_level);
+    check(&assembly, "no_argument", 1, 0);
+    check(&assembly, "two_arguments", 1, 0);
+    check(&assembly, "six_parameters", 1, 0);
+    check(&assembly, "six_fields", 1, 1);
+    check(&assembly, "six_in_a_loop", 1, 1);
+    check(&assembly, "six_in_a_generic_loop", 1, 1);
+    check(&assembly, "two_sites", 2, 2);
+}
+
+#[test]
+fn disabled_site_is_one_instruction_at_level_2() {
+    check_all("2");
+}
+
+#[test]
+fn disabled_site_is_one_instruction_at_level_3() {
+    check_all("3");
+}
+
+/// The test itself: it finds what it looks for.
+#[test]
+fn spill_and_load_are_seen() {
+    let assembly = "f:\n\tpushq\t%rbx\n\t.byte\t61\n\t.long\t.LBB0_2-.L1\n\tjmp\t.LBB0_1\n\
+                    .LBB0_2:\n\tcallq\twrite\n.LBB0_1:\n\tmovq\t(%rdi), %rax\n\tretq\n.Lfunc_end0:\n";
+    let hot = hot_path(assembly, "f");
+    assert_eq!(hot.sites, 1);
+    assert_eq!(hot.instructions, ["pushq\t%rbx", "jmp\t.LBB0_1", "movq\t(%rdi), %rax", "retq"]);
+}
