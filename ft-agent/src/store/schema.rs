@@ -108,3 +108,6 @@ macro_rules! row {
 }
 
 pub(crate) use {row, table};
+
+#[cfg(test)]
+mod tests;

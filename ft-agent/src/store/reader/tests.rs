@@ -1,7 +1,7 @@
 use super::*;
 use crate::event::LeanUserEvent;
 use crate::model::{Cpu, Nanos, Pid, SiteId, Tid};
-use crate::store::rows::{ClockRow, UserEvent};
+use crate::store::rows::{ClockRow, SchedMigrate, UserEvent};
 use crate::store::{Footer, PartWriter, part_path};
 
 fn event(ts: i64, tsc: i64) -> UserEvent {
@@ -59,11 +59,22 @@ fn a_projection_reads_its_columns_only() {
 #[test]
 fn many_rows_cross_batches() {
     let dir = tempfile::tempdir().unwrap();
-    let events: Vec<_> = (0..70_000).map(|i| event(i, i)).collect();
-    write(dir.path(), 0, &events);
-    let read = trace(dir.path()).rows::<UserEvent>().zip(&events).all(|(r, e)| r.unwrap() == *e);
-    assert!(read);
-    assert_eq!(trace(dir.path()).rows::<UserEvent>().count(), events.len());
+    let row = |ts: i64| SchedMigrate {
+        ts: Nanos(ts),
+        cpu: Cpu(0),
+        tid: Tid(ts as i32),
+        pid: Pid(1),
+        from_cpu: Cpu(0),
+        to_cpu: Cpu(1),
+    };
+    let rows = 70_000;
+    let path = part_path(dir.path(), "sched_migrate", 0);
+    let mut writer = PartWriter::create(&path, Footer::default()).unwrap();
+    (0..rows).for_each(|ts| writer.push(&row(ts)).unwrap());
+    writer.finish().unwrap();
+    let mut read = trace(dir.path()).rows::<SchedMigrate>();
+    assert!((0..rows).all(|ts| read.next().unwrap().unwrap() == row(ts)));
+    assert!(read.next().is_none());
 }
 
 /// What opening, or reading the first row, says.

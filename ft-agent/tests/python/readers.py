@@ -1,0 +1,224 @@
+"""Opens every table of a trace with pyarrow, pandas, Polars and DuckDB, and compares what they see.
+
+usage: readers.py DIR
+
+Checked: the documented column types, the same number of rows everywhere, the documented order, the
+footer's key-values, that the parts of a decomposition sum to the interval, and that joins by the
+documented keys work. Ends with status 1 and one line for each fault.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import duckdb
+import pandas
+import polars
+import pyarrow
+import pyarrow.dataset
+import pyarrow.parquet
+
+I64, I32, BOOL, F64 = "int64", "int32", "bool", "double"
+NAME = "dictionary<values=string, indices=int32, ordered=0>"
+PARTS = ["running", "preempted", "blocked", "hardirq", "softirq", "vector", "unexplained"]
+DECOMPOSITION = {f"{part}_ns": I64 for part in PARTS}
+
+# Columns in their order; the first is the one by which the table is sorted.
+TABLES = {
+    "user_events": {
+        "ts": I64, "tsc": I64, "pid": I32, "tid": I32, "cpu": I32, "site": I32,
+        "event": NAME, "category": NAME,
+        **{f"arg{i}": I64 for i in range(6)},
+        **{f"argf{i}": F64 for i in range(6)},
+        **{f"argt{i}": NAME for i in range(6)},
+    },
+    "sched_switch": {
+        "ts": I64, "cpu": I32,
+        "prev_tid": I32, "prev_pid": I32, "prev_comm": NAME, "prev_prio": I32, "prev_state": NAME,
+        "next_tid": I32, "next_pid": I32, "next_comm": NAME, "next_prio": I32,
+    },
+    "sched_waking": {
+        "ts": I64, "cpu": I32, "waker_tid": I32, "tid": I32, "pid": I32, "prio": I32,
+        "target_cpu": I32, "is_new": BOOL,
+    },
+    "sched_migrate": {
+        "ts": I64, "cpu": I32, "tid": I32, "pid": I32, "from_cpu": I32, "to_cpu": I32,
+    },
+    "irq": {
+        "ts": I64, "dur": I64, "cpu": I32, "kind": NAME, "number": I32, "name": NAME, "tid": I32,
+        "pid": I32,
+    },
+    "task_events": {
+        "ts": I64, "cpu": I32, "kind": NAME, "tid": I32, "pid": I32, "comm": NAME,
+        "parent_pid": I32,
+    },
+    "threads": {
+        "ts": I64, "tid": I32, "pid": I32, "name": NAME, "process": NAME, "prio": I32,
+        "observed": BOOL,
+    },
+    "sites": {
+        "site": I32, "pid": I32, "event": NAME, "category": NAME, "kind": NAME, "file": NAME,
+        "line": I32, "args": NAME, "format": NAME, "triggers": I32,
+    },
+    "names": {"pid": I32, "id": I32, "kind": NAME, "text": NAME, "line": I32, "column": I32},
+    "clock": {
+        "ts": I64, "tsc": I64, "bracket_ns": I64, "residual_ns": I64, "bound_ns": I64,
+        "realtime_offset_ns": I64, "boottime_offset_ns": I64, "cpu": I32,
+    },
+    "loss": {
+        "ts": I64, "dur": I64, "origin": NAME, "what": NAME, "cpu": I32, "pid": I32, "tid": I32,
+        "count": I64,
+    },
+    "critical_sections": {
+        "ts": I64, "dur": I64, "pid": I32, "tid": I32, "lock": I64, "lock_name": NAME, "kind": NAME,
+        "site": I32, "place": NAME, "depth": I32, "wait_ns": I64, "condition": BOOL,
+        **DECOMPOSITION,
+        "preemptor_tid": I32, "preemptor_comm": NAME, "preemptor_ns": I64, "mark": NAME,
+    },
+    "dispatch_latency": {
+        "ts": I64, "dur": I64, "pid": I32, "tid": I32, "comm": NAME, "cpu": I32, "prio": I32,
+        "waker_tid": I32, "waker_comm": NAME, "running_tid": I32, "running_comm": NAME,
+        "running_ns": I64, "migrated": BOOL, "mark": NAME,
+    },
+    "gaps": {
+        "ts": I64, "dur": I64, "pid": I32, "tid": I32, "comm": NAME, "cpu": I32, "cause": NAME,
+        "culprit": NAME, "culprit_tid": I32, **DECOMPOSITION, "inferred": NAME, "mark": NAME,
+    },
+}
+
+# Written by the analyses, so they need not be there.
+OPTIONAL = {"critical_sections", "dispatch_latency", "gaps"}
+
+# Tables of which each row is an interval with a decomposition.
+DECOMPOSED = ["critical_sections", "gaps"]
+
+FOOTER = ["schema_version", "host", "boot_id", "tsc_hz", "clock_bound_ns", "loss"]
+
+DUCKDB_TYPES = {I64: "BIGINT", I32: "INTEGER", BOOL: "BOOLEAN", F64: "DOUBLE", NAME: "VARCHAR"}
+POLARS_TYPES = {I64: "Int64", I32: "Int32", BOOL: "Boolean", F64: "Float64", NAME: "Categorical"}
+
+faults = []
+
+
+def expect(what, found, wanted):
+    """Notes a fault when the two differ."""
+    if found != wanted:
+        faults.append(f"{what}: {found!r} instead of {wanted!r}")
+
+
+def check_parts(table, directory, columns):
+    """Footer and order of each part; the schema as pyarrow sees it."""
+    for part in sorted(directory.glob("*.parquet")):
+        file = pyarrow.parquet.ParquetFile(part)
+        found = {field.name: str(field.type) for field in file.schema_arrow}
+        expect(f"{part}: columns", found, columns)
+        expect(f"{part}: order of columns", list(found), list(columns))
+        metadata = file.metadata.metadata or {}
+        for key in FOOTER:
+            if f"feather_trace.{key}".encode() not in metadata:
+                faults.append(f"{part}: the footer lacks feather_trace.{key}")
+        for group in range(file.metadata.num_row_groups):
+            row_group = file.metadata.row_group(group)
+            order = [(c.column_index, c.descending) for c in row_group.sorting_columns]
+            expect(f"{part}: sorting columns", order, [(0, False)])
+            if row_group.num_rows > 1_000_000:
+                faults.append(f"{part}: a row group of {row_group.num_rows} rows")
+        keys = file.read(columns=[next(iter(columns))]).column(0).to_pylist()
+        if keys != sorted(keys):
+            faults.append(f"{part}: not sorted")
+
+
+def check_table(table, directory, columns):
+    """The same rows and types in every reader; returns their number."""
+    glob = str(directory / "*.parquet")
+    check_parts(table, directory, columns)
+
+    arrow = pyarrow.dataset.dataset(directory, format="parquet").to_table()
+    rows = arrow.num_rows
+
+    frame = pandas.read_parquet(directory)
+    expect(f"{table}: rows in pandas", len(frame), rows)
+    expect(f"{table}: columns in pandas", list(frame.columns), list(columns))
+
+    lazy = polars.scan_parquet(glob)
+    found = {name: str(type(dtype).__name__ if not isinstance(dtype, type) else dtype.__name__)
+             for name, dtype in lazy.collect_schema().items()}
+    expect(f"{table}: types in Polars", found, {c: POLARS_TYPES[t] for c, t in columns.items()})
+    expect(f"{table}: rows in Polars", lazy.select(polars.len()).collect().item(), rows)
+
+    described = duckdb.sql(f"DESCRIBE SELECT * FROM read_parquet('{glob}')").fetchall()
+    found = {row[0]: row[1] for row in described}
+    expect(f"{table}: types in DuckDB", found, {c: DUCKDB_TYPES[t] for c, t in columns.items()})
+    count = duckdb.sql(f"SELECT count(*) FROM read_parquet('{glob}')").fetchall()[0][0]
+    expect(f"{table}: rows in DuckDB", count, rows)
+
+    # The first column, summed, must not depend on the reader.
+    key = next(iter(columns))
+    total = sum(arrow.column(key).to_pylist())
+    expect(f"{table}: sum in pandas", int(frame[key].astype(object).sum()), total)
+    expect(f"{table}: sum in Polars", lazy.select(polars.col(key).cast(polars.Int128).sum())
+           .collect().item() or 0, total)
+    summed = duckdb.sql(f"SELECT sum({key}::HUGEINT) FROM read_parquet('{glob}')").fetchall()[0][0]
+    expect(f"{table}: sum in DuckDB", int(summed or 0), total)
+    return rows
+
+
+def check_sums(trace, table):
+    """Every decomposition sums to its interval, and is all there or not at all."""
+    glob = str(trace / table / "*.parquet")
+    parts = list(DECOMPOSITION)
+    total = " + ".join(parts)
+    wrong = duckdb.sql(
+        f"SELECT count(*) FROM read_parquet('{glob}') WHERE {total} <> dur"
+    ).fetchall()[0][0]
+    expect(f"{table}: rows whose parts do not sum to dur", wrong, 0)
+    nulls = " + ".join(f"({part} IS NULL)::INT" for part in parts)
+    mixed = duckdb.sql(
+        f"SELECT count(*) FROM read_parquet('{glob}') WHERE {nulls} NOT IN (0, {len(parts)})"
+    ).fetchall()[0][0]
+    expect(f"{table}: rows with some parts null", mixed, 0)
+
+
+def check_meta(trace, rows):
+    """`meta.json` agrees with the tables."""
+    meta = json.loads((trace / "meta.json").read_text())
+    expect("meta.json: schema_version", meta["schema_version"], 1)
+    for table, entry in meta["tables"].items():
+        expect(f"meta.json: rows of {table}", entry["rows"], rows.get(table))
+
+
+def check_join(trace):
+    """Every user event has its site, under the same name."""
+    orphans = duckdb.sql(
+        f"""SELECT count(*) FROM read_parquet('{trace}/user_events/*.parquet') e
+            LEFT JOIN read_parquet('{trace}/sites/*.parquet') s USING (site)
+            WHERE s.event IS DISTINCT FROM e.event"""
+    ).fetchall()[0][0]
+    expect("user_events: rows without their site", orphans, 0)
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    trace = Path(sys.argv[1])
+    rows = {}
+    for table, columns in TABLES.items():
+        directory = trace / table
+        if directory.is_dir():
+            rows[table] = check_table(table, directory, columns)
+        elif table not in OPTIONAL:
+            faults.append(f"the table {table} is missing")
+    for table in DECOMPOSED:
+        if table in rows:
+            check_sums(trace, table)
+    check_meta(trace, rows)
+    check_join(trace)
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    for table, count in rows.items():
+        print(f"{table:18} {count:10}")
+    sys.exit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()

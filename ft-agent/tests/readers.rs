@@ -1,0 +1,219 @@
+//! Readers of other projects open every table with the documented types.
+//!
+//! Needs Python with the packages of `tests/python/requirements.txt`, named by `FT_PYTHON`
+//! (`cargo xtask test` sets it up); skipped without.
+
+use std::path::Path;
+use std::process::Command;
+
+use ft_agent::model::{Cpu, Nanos, Pid, SiteId, Tid};
+use ft_agent::store::rows::*;
+use ft_agent::store::{Footer, Meta, Row, SCHEMA_VERSION, TableMeta, TableWriter};
+
+#[test]
+fn every_table_opens_in_duckdb_polars_pandas_and_pyarrow() {
+    let Some(python) = std::env::var_os("FT_PYTHON") else {
+        eprintln!("skipped: FT_PYTHON is not set; run `cargo xtask test`");
+        return;
+    };
+    for rows in [0, 3] {
+        let dir = tempfile::tempdir().unwrap();
+        trace(dir.path(), rows);
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/readers.py");
+        let output = Command::new(&python).arg(script).arg(dir.path()).output().unwrap();
+        assert!(
+            output.status.success(),
+            "with {rows} rows a table:\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}
+
+/// A trace whose tables hold `count` rows each, with and without the values that can be null.
+fn trace(dir: &Path, count: i32) {
+    let mut meta = Meta { schema_version: SCHEMA_VERSION, ..Meta::default() };
+    let parts = |i: i32| {
+        (i % 2 == 0).then_some(Decomposition {
+            running_ns: 60,
+            preempted_ns: 20,
+            hardirq_ns: 15,
+            unexplained_ns: 5,
+            ..Decomposition::default()
+        })
+    };
+    let (pid, cpu) = (Pid(100), Cpu(1));
+    let time = |i: i32| Nanos(1_000_000 + i64::from(i) * 1000);
+    let some = |i: i32| (i % 2 == 0).then_some(i);
+    table(dir, &mut meta, count, |i| UserEvent {
+        ts: time(i),
+        tsc: 2_000_000 + i64::from(i),
+        pid,
+        tid: Tid(101),
+        cpu,
+        site: SiteId(i),
+        event: "lock.acquire".into(),
+        category: "lock".into(),
+        arg: [Some(i64::MIN), Some(1), None, None, None, some(i).map(i64::from)],
+        argf: [None, None, Some(0.5), None, None, None],
+        argt: [None, None, None, some(i).map(|_| "grüße".into()), None, None],
+    });
+    table(dir, &mut meta, count, |i| SchedSwitch {
+        ts: time(i),
+        cpu,
+        prev_tid: Tid(101),
+        prev_pid: pid,
+        prev_comm: "worker".into(),
+        prev_prio: 120,
+        prev_state: "R+".into(),
+        next_tid: Tid(0),
+        next_pid: Pid(0),
+        next_comm: "swapper/1".into(),
+        next_prio: 120,
+    });
+    table(dir, &mut meta, count, |i| SchedWaking {
+        ts: time(i),
+        cpu,
+        waker_tid: Tid(0),
+        tid: Tid(101),
+        pid,
+        prio: 120,
+        target_cpu: cpu,
+        is_new: i == 0,
+    });
+    table(dir, &mut meta, count, |i| SchedMigrate {
+        ts: time(i),
+        cpu,
+        tid: Tid(101),
+        pid,
+        from_cpu: Cpu(0),
+        to_cpu: cpu,
+    });
+    table(dir, &mut meta, count, |i| Irq {
+        ts: time(i),
+        dur: 900,
+        cpu,
+        kind: "vector".into(),
+        number: 1,
+        name: "local_timer".into(),
+        tid: Tid(101),
+        pid,
+    });
+    table(dir, &mut meta, count, |i| TaskEvent {
+        ts: time(i),
+        cpu,
+        kind: "fork".into(),
+        tid: Tid(102),
+        pid,
+        comm: "worker".into(),
+        parent_pid: some(i),
+    });
+    table(dir, &mut meta, count, |i| ThreadRow {
+        ts: time(i),
+        tid: Tid(101 + i),
+        pid,
+        name: "worker".into(),
+        process: "app".into(),
+        prio: some(i),
+        observed: true,
+    });
+    table(dir, &mut meta, count, |i| SiteRow {
+        site: SiteId(i),
+        pid,
+        event: "lock.acquire".into(),
+        category: "lock".into(),
+        kind: "lock_acquire".into(),
+        file: "src/main.rs".into(),
+        line: 7,
+        args: "lock:pointer".into(),
+        format: "".into(),
+        triggers: 1,
+    });
+    table(dir, &mut meta, count, |i| NameRow {
+        pid,
+        id: i + 1,
+        kind: "name".into(),
+        text: "accounts".into(),
+        line: 0,
+        column: 0,
+    });
+    table(dir, &mut meta, count, |i| ClockRow {
+        ts: time(i),
+        tsc: 2_000_000,
+        bracket_ns: 30,
+        residual_ns: -3,
+        bound_ns: 52,
+        realtime_offset_ns: 1_700_000_000_000_000_000,
+        boottime_offset_ns: 0,
+        cpu,
+    });
+    table(dir, &mut meta, count, |i| LossRow {
+        ts: time(i),
+        dur: 10,
+        origin: "kernel".into(),
+        what: "sched_switch".into(),
+        cpu,
+        pid: Pid(-1),
+        tid: Tid(-1),
+        count: 2,
+    });
+    table(dir, &mut meta, count, |i| CriticalSection {
+        ts: time(i),
+        dur: 100,
+        pid,
+        tid: Tid(101),
+        lock: 0x7fff_0000_1000,
+        lock_name: "accounts".into(),
+        kind: "mutex".into(),
+        site: SiteId(i),
+        place: "src/main.rs:7".into(),
+        depth: i,
+        wait_ns: 0,
+        condition: false,
+        parts: parts(i),
+        preemptor_tid: some(i),
+        preemptor_comm: some(i).map(|_| "burner".into()),
+        preemptor_ns: some(i).map(i64::from),
+        mark: "exact".into(),
+    });
+    table(dir, &mut meta, count, |i| DispatchLatency {
+        ts: time(i),
+        dur: 5000,
+        pid,
+        tid: Tid(101),
+        comm: "worker".into(),
+        cpu,
+        prio: 120,
+        waker_tid: Tid(0),
+        waker_comm: "swapper/0".into(),
+        running_tid: some(i),
+        running_comm: some(i).map(|_| "burner".into()),
+        running_ns: some(i).map(i64::from),
+        migrated: false,
+        mark: "touched-by-loss".into(),
+    });
+    table(dir, &mut meta, count, |i| Gap {
+        ts: time(i),
+        dur: 100,
+        pid,
+        tid: Tid(101),
+        comm: "poller".into(),
+        cpu,
+        cause: some(i).map(|_| "hardirq".into()),
+        culprit: some(i).map(|_| "virtio0-input".into()),
+        culprit_tid: None,
+        parts: parts(i),
+        inferred: "tick".into(),
+        mark: "exact".into(),
+    });
+    meta.write(dir).unwrap();
+}
+
+fn table<R: Row>(dir: &Path, meta: &mut Meta, count: i32, row: impl Fn(i32) -> R) {
+    let mut writer = TableWriter::create(dir, Footer::default()).unwrap();
+    // Backwards, since it is the writer that sorts.
+    for i in (0..count).rev() {
+        writer.push(row(i)).unwrap();
+    }
+    let rows = writer.finish().unwrap();
+    meta.tables.insert(R::TABLE.into(), TableMeta { rows, parts: 1, ..TableMeta::default() });
+}
