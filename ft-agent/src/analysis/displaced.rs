@@ -12,6 +12,8 @@
 //! - *Woken*: it waits on the CPU on which it last ran, until a migration says otherwise.
 //! - *Migrated while it waits*: what it saw so far stays; from now on the other CPU's occupants count.
 //! - *A CPU whose occupant is not known* (no switch seen yet, or records lost): nobody is blamed.
+//! - *A switch away from a thread that did not have the CPU*: switches in between were not recorded. Who had
+//!   the CPU since its last record is not known, so nobody is blamed for that time either.
 //! - *The idle task*: an occupant like any other, thread 0; the CPU was free, and the wait is the wake-up itself.
 
 use crate::model::{Cpu, Name, Tid};
@@ -108,6 +110,15 @@ impl Cpus {
     /// Who has `cpu` now, if that is known.
     pub(crate) fn occupant(&mut self, cpu: Cpu) -> Option<&Occupant> {
         self.queue(cpu)?.occupant.as_ref()
+    }
+
+    /// `prev` leaves `cpu` at `t`. When another thread was given the CPU last, switches are missing: returns
+    /// that thread.
+    pub(crate) fn unseen(&mut self, cpu: Cpu, t: i64, prev: Tid) -> Option<Tid> {
+        let q = self.queue(cpu)?;
+        let last = q.occupant.take_if(|o| o.tid != prev)?;
+        q.settle(t);
+        Some(last.tid)
     }
 
     /// `next` has `cpu` from `t` on.

@@ -213,10 +213,15 @@ impl Account {
         true
     }
 
-    /// Scheduler records were lost up to `end`: the state is unknown until a record after `end`.
-    pub(crate) fn lose_state(&mut self, end: i64) {
+    /// A switch of the thread was not recorded: its state is unknown from now until its next record.
+    pub(crate) fn forget(&mut self) {
         self.state = State::Unknown;
         self.interrupts.clear();
+    }
+
+    /// Scheduler records were lost up to `end`: the state is unknown until a record after `end`.
+    pub(crate) fn lose_state(&mut self, end: i64) {
+        self.forget();
         self.dark_until = self.dark_until.max(end);
     }
 

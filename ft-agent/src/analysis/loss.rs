@@ -3,6 +3,9 @@
 //! **Rule.** An interval is touched when a loss that may concern it overlaps it. Intervals are judged when they
 //! end and losses arrive by their start, so of every loss that has arrived only its end matters: the
 //! latest end per thread, per process, and of the kernel stream. No list of losses is kept.
+//!
+//! What nobody reported lost can still be missing: a switch away from a thread that did not have the CPU shows
+//! it ([`super::displaced`]), and the threads concerned are marked in the same way.
 
 use std::collections::HashMap;
 

@@ -165,6 +165,9 @@ impl Analysis {
     fn switch(&mut self, e: &SchedSwitch) {
         let ts = self.now;
         let prev_observed = self.context.observes(e.prev_pid);
+        if let Some(last) = self.cpus.unseen(e.cpu, ts, e.prev_tid) {
+            self.unseen_switch(e, last, prev_observed);
+        }
         if prev_observed {
             self.switched_out(e);
         }
@@ -184,6 +187,24 @@ impl Analysis {
         }
     }
 
+    /// `last` was given the CPU that another thread leaves now. It left unseen, and the other came unseen: what
+    /// their accounts say of the time since cannot be trusted.
+    fn unseen_switch(&mut self, e: &SchedSwitch, last: Tid, prev_observed: bool) {
+        let ts = self.now;
+        self.tally.unseen_switches += 1;
+        if prev_observed {
+            self.thread(e.prev_tid, e.prev_pid).unseen = ts;
+        }
+        if let Some(thread) = self.threads.get_mut(&last)
+            && thread.runs_on == Some(e.cpu)
+        {
+            thread.advance(ts);
+            thread.account.forget();
+            thread.runs_on = None;
+            thread.unseen = ts;
+        }
+    }
+
     fn switched_out(&mut self, e: &SchedSwitch) {
         let ts = self.now;
         self.thread(e.prev_tid, e.prev_pid);
@@ -191,6 +212,7 @@ impl Analysis {
         // Still waiting, although it had a CPU: the switch to it is missing.
         thread.leave_queue(&mut self.cpus, ts);
         thread.dispatch.end(&mut self.tally.races);
+        thread.runs_on = None;
         let runnable = e.prev_state.starts_with('R');
         thread.account.enter(if runnable { State::Runnable } else { State::Blocked }, ts);
     }
@@ -205,13 +227,14 @@ impl Analysis {
         let state = thread.account.state();
         let shares = thread.leave_queue(&mut self.cpus, ts);
         thread.account.enter(State::Running, ts);
+        thread.runs_on = Some(e.cpu);
         thread.locks.displaced(&shares);
         if let Some(history) = &mut thread.history {
             history.displaced(&shares);
         }
         if let Some(wake) = thread.dispatch.dispatched(state, e.cpu, &mut self.tally.races) {
             self.tally.dispatches += 1;
-            let touched = self.losses.kernel_since(wake.ts);
+            let touched = self.losses.kernel_since(wake.ts) || thread.unseen >= wake.ts;
             self.rows.dispatch_latency.push(thread.dispatch_row(wake, &shares, e.cpu, ts, touched));
         }
     }
@@ -379,7 +402,7 @@ impl Analysis {
         if let Some(hold) = ended {
             self.tally.holds += 1;
             self.tally.out_of_order_releases += u64::from(newest != Some(lock));
-            let touched = self.losses.any_since(e.pid, e.tid, hold.ts);
+            let touched = self.losses.any_since(e.pid, e.tid, hold.ts) || thread.unseen >= hold.ts;
             let name = self.context.lock_name(e.pid, lock, hold.word);
             let place = self.context.place(e.pid, hold.word);
             let row = thread.hold_row(hold, ts, self.context.kernel, name, place, touched);
@@ -402,7 +425,7 @@ impl Analysis {
         self.tally.pollers += u64::from(thread.begin_polling(self.now, self.context.kernel));
         let seen = infer::Seen { pid: e.pid, tid: e.tid, cpu: e.cpu, before, after };
         let inferred = self.inference.gap(seen);
-        let touched = self.losses.any_since(e.pid, e.tid, before);
+        let touched = self.losses.any_since(e.pid, e.tid, before) || thread.unseen >= before;
         self.rows.gaps.push(thread.gap_row(seen, explanation, inferred, touched));
     }
 }

@@ -39,6 +39,9 @@ pub struct Tally {
     pub pollers: u64,
     /// Interrupt rows of threads that the scheduler said were off the CPU; not counted anywhere.
     pub interrupts_off_cpu: u64,
+    /// Switches away from a thread that, by the record before, did not have the CPU: at least one switch in
+    /// between was not recorded, and no loss told of it.
+    pub unseen_switches: u64,
     /// User events that were lost.
     pub lost_user_events: u64,
     /// Kernel records that were lost.

@@ -238,6 +238,51 @@ fn interrupt_records_are_lost_during_a_hold() {
 }
 
 #[test]
+fn a_switch_to_the_holder_was_not_recorded() {
+    // cpu 0: a [===|XX??a??|YY|==]     the switch from X to a is missing
+    let tally = check(
+        "0 0 .>a S
+         10 acquire a L
+         20 0 a>X R
+         40 0 a>Y R
+         50 0 Y>a S
+         60 release a L
+         70 acquire a M
+         80 release a M",
+        &["L0 10+50 run20 pre30 by Y10 touched", "M0 70+10 run10"],
+    );
+    assert_eq!(tally.unseen_switches, 1);
+}
+
+#[test]
+fn a_switch_away_from_the_holder_was_not_recorded() {
+    // cpu 0: a [===|??X|YY|==]     the switch from a to X is missing
+    check(
+        "0 0 .>a S
+         10 acquire a L
+         20 0 X>Y S
+         30 0 Y>a S
+         40 release a L",
+        &["L0 10+30 run20 ?10 touched"],
+    );
+    // It went to another CPU in the meantime: what is known of it there holds.
+    check(
+        "0 0 .>a S
+         5 1 X>a S
+         10 acquire a L
+         20 0 X>Y S
+         40 release a L",
+        &["L0 10+30 run30"],
+    );
+}
+
+#[test]
+fn a_wake_up_that_ended_unseen_has_no_row() {
+    let tally = check("0 0 a>X S\n 10 wake X a 0\n 50 0 a>Y S", &[]);
+    assert_eq!((tally.unseen_switches, tally.races.never_dispatched), (1, 1));
+}
+
+#[test]
 fn events_of_one_thread_are_lost() {
     let tally = check(
         "0 0 .>a S

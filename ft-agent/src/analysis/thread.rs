@@ -16,6 +16,10 @@ pub(super) struct Thread {
     pub(super) pid: Pid,
     pub(super) comm: Name,
     pub(super) account: Account,
+    /// CPU that it has.
+    pub(super) runs_on: Option<Cpu>,
+    /// When a missing switch of it was noticed last.
+    pub(super) unseen: i64,
     /// CPU in whose queue it stands.
     pub(super) waits_on: Option<Cpu>,
     pub(super) locks: Holder,
@@ -43,6 +47,8 @@ impl Thread {
             pid,
             comm,
             account,
+            runs_on: None,
+            unseen: i64::MIN,
             waits_on: None,
             locks: Holder::default(),
             dispatch: Dispatcher::default(),

@@ -51,6 +51,14 @@ impl Head {
                 count(tally.disordered)
             ));
         }
+        if tally.unseen_switches > 0 {
+            warnings.push(format!(
+                "{} times a CPU was left by another thread than the last one that got it: switches in \
+                 between were not recorded, and no loss was reported; what they touch is marked *; compare \
+                 with `perf sched record`",
+                count(tally.unseen_switches)
+            ));
+        }
         Head {
             trace: trace.dir().display().to_string(),
             duration_ns: meta.end.as_ref().map(|end| end.ts - meta.start.start_ns),
