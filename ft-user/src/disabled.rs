@@ -11,7 +11,8 @@ macro_rules! __event {
         $(, $arg:ident : $ty:ty $(= $value:expr)?)* $(; $format:literal)?
     ) => {{
         const _: $crate::layout::SiteKind = $crate::layout::SiteKind::$kind;
-        const _: &[&str] = &[$name $(, $format)?];
+        const _: () = assert!($crate::site::has_category($name), "an event is `category.name`");
+        $(const _: &str = $format;)?
         if false {
             $(let _: u64 = $crate::__word!($arg, $ty $(, $value)?);)*
         }

@@ -386,4 +386,43 @@ mod tests {
         let (_, events) = drain(&mut reader, &test.ring(), Uncommitted::Wait);
         assert!(events.iter().all(|event| event.key == KEY));
     }
+
+    #[test]
+    fn reader_and_writer_at_once() {
+        const EVENTS: u64 = if cfg!(miri) { 5_000 } else { 300_000 };
+        let test = TestRing::new(Mode::Discard);
+        let (ring, mut reader) = (test.ring(), test.reader());
+        let (mut read, mut told, mut last) = (0, 0, 0);
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(move || {
+                for i in 0..EVENTS {
+                    let words = [i; 9];
+                    ring.write(KEY, 0, &words[..i as usize % 10], || i + 1);
+                }
+            });
+            loop {
+                // Asked before the drain: what was written before the end is then there to be read.
+                let ended = writer.is_finished();
+                let (drained, events) = drain(&mut reader, &test.ring(), Uncommitted::Wait);
+                assert_eq!((drained.skipped, drained.more), (0, false));
+                for event in events {
+                    if event.key == LOSS_KEY {
+                        assert!(last < event.words[0] && event.words[0] <= event.tsc);
+                        told += event.words[1];
+                        continue;
+                    }
+                    let (i, n) = (event.tsc - 1, (event.tsc - 1) as usize % 10);
+                    assert!(last < event.tsc, "time goes backwards");
+                    assert!(event.words.iter().take(n).all(|&word| word == i), "torn: {event:?}");
+                    last = event.tsc;
+                    read += 1;
+                }
+                if ended && drained.slots == 0 {
+                    break;
+                }
+            }
+        });
+        let pending = test.ring().control.lost_pending.load(Relaxed);
+        assert_eq!(read + told + pending, EVENTS);
+    }
 }

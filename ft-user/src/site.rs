@@ -179,7 +179,8 @@ pub const fn meta(
 }
 
 /// Whether something stands before and after the first dot.
-const fn has_category(name: &str) -> bool {
+#[doc(hidden)]
+pub const fn has_category(name: &str) -> bool {
     let name = name.as_bytes();
     let mut i = 0;
     while i < name.len() {

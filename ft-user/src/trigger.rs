@@ -37,6 +37,15 @@
 /// ft_user::event!("txn.begin");
 /// ft_user::event!("txn.commit", id: u64, bytes: usize = payload.len(); "{id} took {bytes} bytes");
 /// ```
+///
+/// A value must have the type that the site declares, and a name must have a category:
+///
+/// ```compile_fail,E0308
+/// ft_user::event!("txn.commit", id: u64 = "seven");
+/// ```
+/// ```compile_fail,E0080
+/// ft_user::event!("commit");
+/// ```
 #[macro_export]
 macro_rules! event {
     ($name:literal $(, $arg:ident : $ty:ty $(= $value:expr)?)* $(,)? $(; $format:literal)?) => {
