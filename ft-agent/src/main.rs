@@ -15,10 +15,21 @@ fn main() -> ExitCode {
         Err(e) if broken_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
             // Nothing is left to tell it to when stderr is gone.
-            let _ = writeln!(io::stderr(), "ft-agent: {e:#}");
+            let _ = writeln!(io::stderr(), "ft-agent: {}", sentence(&e));
             ExitCode::FAILURE
         }
     }
+}
+
+/// The error and its causes in one line. Most errors of the library tell their cause themselves.
+fn sentence(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 fn broken_pipe(error: &anyhow::Error) -> bool {

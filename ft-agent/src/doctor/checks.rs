@@ -7,6 +7,14 @@ use ft_user::layout::DEFAULT_SOCKET;
 use rustix::process::{Resource, getrlimit};
 
 use super::Check;
+use crate::clock;
+use crate::collect::kernel::{self, Kernel, KernelError};
+
+/// Clock samples of which the widest counts.
+const SAMPLES: usize = 20;
+
+/// Brackets beyond this are those of a system call, not of the vDSO.
+const WIDE_TSC: u64 = 1000;
 
 pub(super) fn all() -> Vec<Check> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
@@ -16,8 +24,10 @@ pub(super) fn all() -> Vec<Check> {
         btf(fs::metadata("/sys/kernel/btf/vmlinux").map(|m| m.len()).ok()),
         capabilities(&read("/proc/self/status")),
         memory_lock(getrlimit(Resource::Memlock).current),
+        programs(Kernel::load(&kernel::Options::default()).map(|k| k.skipped().to_vec())),
         tsc_flags(&cpuinfo),
         clock_source(&read("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
+        bracket((0..SAMPLES).map(|_| clock::sample().bracket_tsc).max().unwrap_or(0)),
         virtualisation(&cpuinfo, &read("/proc/stat")),
         socket_directory(Path::new(DEFAULT_SOCKET)),
     ]
@@ -134,6 +144,39 @@ fn clock_source(current: &str) -> Check {
     }
 }
 
+/// The clock bound of a trace is at least half of a bracket.
+fn bracket(widest_tsc: u64) -> Check {
+    const NAME: &str = "clock sampling";
+    let found = format!("both clocks read within {widest_tsc} TSC cycles");
+    if widest_tsc <= WIDE_TSC {
+        return Check::ok(NAME, found);
+    }
+    Check::warn(
+        NAME,
+        found,
+        "times of applications will be that much less certain: clock_gettime makes a system call here; \
+         select the clock source tsc, or give this machine less to do",
+    )
+}
+
+/// Verifies and attaches everything once, and detaches it again.
+fn programs(loaded: Result<Vec<&'static str>, KernelError>) -> Check {
+    const NAME: &str = "BPF programs";
+    match loaded {
+        Ok(skipped) if skipped.is_empty() => Check::ok(NAME, "all are accepted and attach"),
+        Ok(skipped) => Check::warn(
+            NAME,
+            format!("this kernel has no {}", skipped.join(", ")),
+            "what these tracepoints tell is missing in the tables; a newer kernel has them",
+        ),
+        Err(error) => {
+            let text = error.to_string();
+            let (found, remedy) = text.rsplit_once("; ").unwrap_or((&text, "record with -k none"));
+            Check::fail(NAME, found, remedy)
+        }
+    }
+}
+
 fn virtualisation(cpuinfo: &str, stat: &str) -> Check {
     const NAME: &str = "virtualisation";
     if !flags(cpuinfo).any(|f| f == "hypervisor") {
@@ -211,12 +254,23 @@ mod tests {
     }
 
     #[test]
+    fn kernel_programs() {
+        check(programs(Ok(Vec::new())), Status::Ok);
+        check(programs(Ok(vec!["irq_work_exit"])), Status::Warn);
+        let refused = programs(Err(KernelError::NoTracepoint("sched_switch")));
+        assert!(!refused.found.contains(&refused.remedy));
+        check(refused, Status::Fail);
+    }
+
+    #[test]
     fn clocks() {
         check(tsc_flags("flags\t\t: fpu constant_tsc nonstop_tsc\n"), Status::Ok);
         check(tsc_flags("flags\t\t: fpu constant_tsc\n"), Status::Fail);
         check(tsc_flags(""), Status::Fail);
         check(clock_source("tsc\n"), Status::Ok);
         check(clock_source("hpet\n"), Status::Warn);
+        check(bracket(80), Status::Ok);
+        check(bracket(5000), Status::Warn);
     }
 
     #[test]

@@ -43,6 +43,9 @@ use crate::collect::server::{Arrival, Server};
 use crate::spool::Writer;
 use crate::spool::frame::Start;
 
+/// Priority of the collection thread, the highest of the ordinary scheduler (sched(7)).
+const COLLECTION_NICE: i32 = -20;
+
 /// How a recording ended.
 #[derive(Debug)]
 pub struct Outcome {
@@ -108,7 +111,11 @@ pub fn record(
     let (commands, inbox) = mpsc::channel();
     let thread = std::thread::Builder::new()
         .name("ft-collect".into())
-        .spawn(move || collector.run(&inbox))
+        .spawn(move || {
+            // Whoever competes for the CPU must not make rings overflow. Refused, it competes as well.
+            let _ = rustix::process::setpriority_process(None, COLLECTION_NICE);
+            collector.run(&inbox)
+        })
         .map_err(RecordError::system("start the collection thread"))?;
     let arrivals = commands.clone();
     let waker = thread.thread().clone();
@@ -139,6 +146,10 @@ fn run(
 /// Takes hold of a running process and its rings.
 fn attach(pid: i32) -> Result<Attached, RecordError> {
     let identity = Identity::of(pid).map_err(|_| RecordError::NoSuchProcess(pid))?;
+    // A process that has ended keeps its number until its parent has waited for it.
+    if identity.has_ended() {
+        return Err(RecordError::NoSuchProcess(pid));
+    }
     let memfd = discover::memfd(pid).map_err(|source| RecordError::Inspect { pid, source })?;
     let memory = memfd
         .map(|file| Memory::attach(file.as_fd()))

@@ -59,6 +59,12 @@ pub enum Notice {
         /// All sites that were declared.
         sites: Vec<String>,
     },
+    /// The recording has failed before its command ended.
+    #[error("the recording has stopped; process {pid} goes on untraced, and Ctrl-C ends it")]
+    Untraced {
+        /// Process.
+        pid: i32,
+    },
     /// The command went on after the recording.
     #[error(
         "process {pid} did not end within {seconds} s of SIGTERM and goes on; end it with `kill -9 {pid}`"

@@ -3,7 +3,8 @@
 //! It ends when the command ends, when all processes given by `-p` have ended, after the duration, on
 //! SIGINT, SIGTERM or SIGHUP, or when the spool cannot be written. Ctrl-C reaches the command too, which
 //! shares our process group: its last events are waited for, [`GRACE`] at most or until a second
-//! Ctrl-C. A command that still runs when the recording is over gets SIGTERM, as `perf record` does it.
+//! Ctrl-C. A command that still runs when the recording is over gets SIGTERM, as `perf record` does it;
+//! but not when the recording has failed: then it goes on untraced, and is waited for.
 
 use std::io::{self, IsTerminal};
 use std::panic::resume_unwind;
@@ -184,6 +185,13 @@ impl Session<'_> {
         cause: Cause,
         signals: &mut Signals,
     ) -> Option<ExitStatus> {
+        if cause == Cause::Failed {
+            (self.report)(&Notice::Untraced { pid: child.pid });
+            tokio::select! {
+                status = ended(Some(child)) => return status,
+                () = signals.any() => {}
+            }
+        }
         if cause == Cause::Interrupted {
             // Ctrl-C has reached it as well: its last events still belong to the recording.
             tokio::select! {
