@@ -191,3 +191,82 @@ pub const fn has_category(name: &str) -> bool {
     }
     false
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: usize = 0x10000;
+
+    /// A note, its owner padded.
+    fn note(owner: &[u8], kind: u32, desc: &[i32]) -> Vec<u8> {
+        let mut note = Vec::new();
+        for word in [owner.len() as u32, 4 * desc.len() as u32, kind] {
+            note.extend(word.to_ne_bytes());
+        }
+        note.extend(owner);
+        note.resize(note.len().next_multiple_of(4), 0);
+        note.extend(desc.iter().flat_map(|word| word.to_ne_bytes()));
+        note
+    }
+
+    fn ours() -> Vec<u8> {
+        note(NOTE_OWNER, NOTE_TYPE, &[0x100, 0x11c])
+    }
+
+    #[test]
+    fn note_is_found_among_others() {
+        // The descriptor stands 28 bytes into the note; each bound is relative to itself.
+        let section = |at: usize| BASE + at + 28 + 0x100..BASE + at + 32 + 0x11c;
+        let other = note(b"GNU\0", 3, &[1, 2, 3]);
+        let odd = note(b"Go\0", 4, &[7]);
+        assert_eq!(sections_of(&ours(), BASE), [section(0)]);
+        assert_eq!(sections_of(&[other.clone(), odd, ours()].concat(), BASE), [section(28 + 20)]);
+        assert_eq!(
+            sections_of(&[ours(), other, ours()].concat(), BASE),
+            [section(0), section(36 + 28)]
+        );
+    }
+
+    #[test]
+    fn note_of_something_else_is_passed_over() {
+        for other in [
+            note(b"FeatherTracf\0", NOTE_TYPE, &[0x100, 0x11c]),
+            note(NOTE_OWNER, NOTE_TYPE + 1, &[0x100, 0x11c]),
+            note(NOTE_OWNER, NOTE_TYPE, &[0x100]),
+            // An empty section, one that ends before it begins, and one that is not aligned.
+            note(NOTE_OWNER, NOTE_TYPE, &[0x100, 0xfc]),
+            note(NOTE_OWNER, NOTE_TYPE, &[0x100, 0]),
+            note(NOTE_OWNER, NOTE_TYPE, &[0x101, 0x11c]),
+        ] {
+            assert_eq!(sections_of(&other, BASE), []);
+        }
+    }
+
+    #[test]
+    fn damaged_notes_are_survived() {
+        let whole = ours();
+        for keep in 0..whole.len() {
+            assert_eq!(sections_of(&whole[..keep], BASE), [], "cut after {keep} bytes");
+        }
+        for at in [0, 4] {
+            let mut long = whole.clone();
+            long[at..at + 4].fill(0xff);
+            assert_eq!(sections_of(&long, BASE), []);
+        }
+    }
+
+    #[test]
+    fn name_needs_a_category() {
+        for (name, expected) in [
+            ("a.b", true),
+            ("a.b.c", true),
+            ("a", false),
+            ("", false),
+            (".b", false),
+            ("a.", false),
+        ] {
+            assert_eq!(has_category(name), expected, "{name:?}");
+        }
+    }
+}

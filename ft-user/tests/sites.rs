@@ -1,4 +1,5 @@
 //! Sites as the program itself finds them.
+#![cfg(not(feature = "off"))]
 
 use ft_user::layout::{ArgType, Meta, OPCODE_OFF, SiteKind};
 use ft_user::site::{self, SiteRef};
@@ -37,7 +38,7 @@ fn site_says_what_the_macro_was_told() {
     let [SiteRef { trigger, meta }] = found[..] else { panic!("one site, not {}", found.len()) };
     assert_eq!(meta.bytes as usize, size_of::<Meta>());
     assert_eq!(SiteKind::from_u16(meta.kind), Some(SiteKind::Event));
-    assert_eq!((meta.file.get(), meta.line), (file!(), 9));
+    assert_eq!((meta.file.get(), meta.line), (file!(), 10));
     assert_eq!(meta.format.get(), "{id}");
     let args: Vec<_> = meta.args().iter().map(|a| (a.name.get(), ArgType::from_u8(a.ty))).collect();
     assert_eq!(

@@ -1,4 +1,5 @@
 //! Sites are switched while threads run through them.
+#![cfg(not(feature = "off"))]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
