@@ -1,7 +1,9 @@
-//! What depends on the processor: one file per architecture, one interface.
+//! What depends on the processor: x86-64, in assembly where the compiler cannot promise what is needed.
 
 #[cfg(all(test, not(feature = "off")))]
 mod tests;
+mod tls;
 mod x86_64;
 
+pub(crate) use tls::*;
 pub(crate) use x86_64::*;

@@ -1,5 +1,5 @@
-//! The assembly of x86-64: the ring write behind an enabled trigger, the thunk to its rare path, the
-//! thread-local block that both read, and the ELF note that lists the sites.
+//! The assembly behind an enabled trigger: the ring write, the thunk to its rare path, and the ELF note
+//! that lists the sites.
 //!
 //! # Who saves what
 //!
@@ -21,40 +21,14 @@
 //! ```
 //!
 //! The write is the algorithm of [`crate::ring`], step by step, for the case that the ring has room,
-//! and for an event more that is lost; every other case goes to `write_slow`, which is Rust, with all registers saved,
-//! the vector registers among them.
+//! and for one more event that is lost; every other case goes to `write_slow`, which is Rust, with all
+//! registers saved, the vector registers among them.
 
-use core::arch::{asm, global_asm};
+use core::arch::global_asm;
 use core::mem::offset_of;
 
+use super::tls::{TLS_CPU, TLS_RING};
 use crate::layout::{MARGIN_SLOTS, Meta, NOTE_TYPE, PAGE, RingControl, commit};
-
-// The thread-local block is one per object (hidden): an executable and a library that both embed the
-// crate have a ring each. The initial-exec model needs no call, and in an executable the linker turns
-// its load into a constant; 32 bytes fit in the reserve that the dynamic linker keeps for libraries
-// that are loaded later.
-global_asm!(
-    r#"
-    .pushsection .tbss.ft_user_v1,"awT",@nobits
-    .p2align 5
-    .hidden ft_user_v1_tls
-    .globl ft_user_v1_tls
-    .type ft_user_v1_tls,@object
-    .size ft_user_v1_tls,32
-ft_user_v1_tls:
-    .zero 32
-    .popsection
-"#
-);
-
-/// Offset of the ring pointer in the thread-local block; null: the thread has no ring.
-const TLS_RING: usize = 0;
-/// Offset of the distance from the thread pointer to the word that holds the CPU number.
-const TLS_CPU: usize = 8;
-/// Offset of a word that says "unknown CPU", for threads without rseq.
-const TLS_NO_CPU: usize = 16;
-/// Offset of the state of claiming a ring, see [`crate::thread::Claim`].
-const TLS_CLAIM: usize = 24;
 
 // The registers of the write: rdi ring, rcx index, rsi commit word, r8 first slot, rax and rdx free.
 global_asm!(
@@ -341,140 +315,6 @@ ft_user_v1_xsave:
     xsave_bytes = const 2688,
     write_slow = sym write_slow,
 );
-
-/// Distance from the thread pointer to the thread-local block.
-#[inline(always)]
-fn tls_offset() -> usize {
-    let offset;
-    // SAFETY: a load of a word that the dynamic linker filled in.
-    unsafe {
-        asm!(
-            "mov {}, qword ptr [rip + ft_user_v1_tls@GOTTPOFF]",
-            out(reg) offset,
-            options(nostack, preserves_flags, pure, readonly),
-        );
-    }
-    offset
-}
-
-/// Stores the ring of the calling thread, null for none, and where it finds the number of its CPU.
-///
-/// `rseq` is the distance from the thread pointer to the thread's `struct rseq` (`__rseq_offset` of
-/// glibc), if the kernel knows it; its word `cpu_id` then gives the CPU of every event.
-///
-/// # Safety
-///
-/// `ring` is null, or points to a control page that is followed by its slots, stays mapped until
-/// another pointer is set, and has no other writer.
-pub(crate) unsafe fn tls_set_ring(ring: *const RingControl, rseq: Option<isize>) {
-    let base = tls_offset();
-    // struct rseq (linux/rseq.h): cpu_id_start at 0, cpu_id at 4.
-    let cpu = rseq.map_or(base + TLS_NO_CPU, |rseq| rseq as usize + 4);
-    // SAFETY: the block is the thread's own. The pointer is stored last, for a signal handler.
-    unsafe {
-        asm!(
-            "mov qword ptr fs:[{base} + {no_cpu}], -1",
-            "mov qword ptr fs:[{base} + {tls_cpu}], {cpu}",
-            "mov qword ptr fs:[{base} + {tls_ring}], {ring}",
-            base = in(reg) base,
-            cpu = in(reg) cpu,
-            ring = in(reg) ring,
-            no_cpu = const TLS_NO_CPU,
-            tls_cpu = const TLS_CPU,
-            tls_ring = const TLS_RING,
-            options(nostack, preserves_flags),
-        );
-    }
-}
-
-/// The ring of the calling thread, null if it has none.
-pub(crate) fn tls_ring() -> *const RingControl {
-    let ring;
-    // SAFETY: reads a word of the thread's own block.
-    unsafe {
-        asm!(
-            "mov {ring}, qword ptr fs:[{base} + {tls_ring}]",
-            base = in(reg) tls_offset(),
-            ring = out(reg) ring,
-            tls_ring = const TLS_RING,
-            options(nostack, preserves_flags, readonly),
-        );
-    }
-    ring
-}
-
-/// The state that [`tls_set_claim`] stored, 0 on a new thread.
-pub(crate) fn tls_claim() -> usize {
-    let claim;
-    // SAFETY: reads a word of the thread's own block.
-    unsafe {
-        asm!(
-            "mov {claim}, qword ptr fs:[{base} + {tls_claim}]",
-            base = in(reg) tls_offset(),
-            claim = out(reg) claim,
-            tls_claim = const TLS_CLAIM,
-            options(nostack, preserves_flags, readonly),
-        );
-    }
-    claim
-}
-
-/// Stores the state of claiming a ring.
-pub(crate) fn tls_set_claim(claim: usize) {
-    // SAFETY: writes a word of the thread's own block that only `tls_claim` reads.
-    unsafe {
-        asm!(
-            "mov qword ptr fs:[{base} + {tls_claim}], {claim}",
-            base = in(reg) tls_offset(),
-            claim = in(reg) claim,
-            tls_claim = const TLS_CLAIM,
-            options(nostack, preserves_flags),
-        );
-    }
-}
-
-/// Distance from the thread pointer to the thread's `struct rseq`, if the C library has registered it:
-/// glibc from 2.35 on exports it as `__rseq_offset`, with `__rseq_size` zero when it has not.
-pub(crate) fn rseq() -> Option<isize> {
-    let (offset, size): (*const isize, *const u32);
-    // SAFETY: loads two addresses that the linker filled in, null where the symbol does not exist.
-    unsafe {
-        asm!(
-            ".weak __rseq_offset",
-            ".weak __rseq_size",
-            "mov {offset}, qword ptr [rip + __rseq_offset@GOTPCREL]",
-            "mov {size}, qword ptr [rip + __rseq_size@GOTPCREL]",
-            offset = out(reg) offset,
-            size = out(reg) size,
-            options(nostack, preserves_flags, pure, readonly),
-        );
-    }
-    // SAFETY: not null, so they are glibc's variables, constant after start-up.
-    unsafe { (!offset.is_null() && !size.is_null() && *size > 0).then(|| *offset) }
-}
-
-/// Number of the CPU as the write finds it, `CPU_UNKNOWN` before [`tls_set_ring`] and without rseq.
-pub(crate) fn tls_cpu() -> u64 {
-    let cpu: u64;
-    // SAFETY: reads a word of the thread's own block, and one at the place that it names.
-    unsafe {
-        asm!(
-            "mov {cpu}, qword ptr fs:[{base} + {tls_cpu}]",
-            "test {cpu}, {cpu}",
-            "jz 2f",
-            "mov {cpu:e}, dword ptr fs:[{cpu}]",
-            "jmp 3f",
-            "2:",
-            "dec {cpu}",
-            "3:",
-            base = in(reg) tls_offset(),
-            cpu = out(reg) cpu,
-            tls_cpu = const TLS_CPU,
-            options(nostack, readonly),
-        );
-    }
-    cpu & commit::CPU_UNKNOWN
-}
 
 /// Reads the time stamp counter.
 #[inline(always)]
