@@ -98,7 +98,7 @@ impl Market {
                     self.settle(order);
                 }
             }
-            work(dice.roll(150_000));
+            work(dice.roll(300_000));
         }
     }
 
