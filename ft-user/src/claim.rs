@@ -153,7 +153,7 @@ unsafe extern "C" fn thread_exit(ring: *mut libc::c_void) {
     let head = ring.head.load(Relaxed);
     let all_read = ring.tail.load(Acquire) == head && ring.lost_pending.load(Relaxed) == 0;
     let state = if all_read { ring_state::FREE } else { ring_state::EXITED };
-    // SYNC: ring-exited (with the agent's acquire load: `head` is final) and ring-free.
+    // SYNC: ring-exit (with the agent's acquire load: `head` is final) and ring-free.
     ring.state.store(state, Release);
 }
 

@@ -62,7 +62,7 @@ impl<'a> SharedRing<'a> {
             control.lost.fetch_add(1, Release);
             return false;
         }
-        // SYNC: shared-write. A writer that took from the free count later may be here earlier. Whoever
+        // SYNC: shared-write (both ends are here). A writer that took from the free count later may be here earlier. Whoever
         // comes behind it gets the slot that it has seen freed, so must see what it has seen.
         let index = control.write.fetch_add(1, AcqRel) as usize & (self.slots.len() - 1);
         let slot = &self.slots[index];

@@ -67,7 +67,8 @@ impl Segment {
 
     /// Says that all is in place.
     pub(crate) fn publish(&self) {
-        // SYNC: header-magic (with the acquire load of the agent).
+        // SYNC: header-magic. The agent copies the header with one read(2), and refuses it, to come back
+        // later, as long as the magic is not there.
         self.header().magic.store(MAGIC, Release);
     }
 
