@@ -34,7 +34,7 @@ use child::{Child, Gated};
 use collector::{Attached, Collector};
 use output::Output;
 use progress::Counters;
-use session::Session;
+use session::{EventLoop, Session};
 
 use crate::collect::attach::Memory;
 use crate::collect::discover::{self, Identity};
@@ -86,6 +86,7 @@ pub fn record(
         system_wide: options.system_wide,
         ..Start::default()
     });
+    let events = EventLoop::new()?;
     let writer = Writer::create(output.spool(), options.segment, start, clock)?;
     let child = match options.command.as_slice() {
         [] => None,
@@ -126,7 +127,7 @@ pub fn record(
     };
     let server = Server::spawn(sockets.take_listeners(), deliver)
         .map_err(RecordError::system("start the registration server"))?;
-    Session { options, commands, thread, server, counters, notices, report }.run(child)
+    Session { options, commands, thread, server, counters, notices, report }.run(events, child)
 }
 
 /// Starts the command, observed from before its first instruction. Where it registers is listened to

@@ -15,6 +15,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ft_user::glob;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
@@ -73,6 +74,30 @@ impl Cause {
     }
 }
 
+/// The loop, from before the first change to any process: a signal that comes early is kept for it.
+pub(super) struct EventLoop {
+    runtime: Runtime,
+    signals: Signals,
+    restore: RestoreSignals,
+}
+
+impl EventLoop {
+    /// Takes over the signals. They have their default effect again when this is gone.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel refuses what an event loop needs.
+    pub(super) fn new() -> Result<EventLoop, RecordError> {
+        let build = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = build.map_err(RecordError::system("start the event loop"))?;
+        let signals = {
+            let _inside = runtime.enter();
+            Signals::new().map_err(RecordError::system("wait for signals"))?
+        };
+        Ok(EventLoop { runtime, signals, restore: RestoreSignals })
+    }
+}
+
 /// tokio keeps its handlers for good; a conversion or a report must end on Ctrl-C.
 struct RestoreSignals;
 
@@ -110,19 +135,21 @@ impl Signals {
 }
 
 impl Session<'_> {
-    /// Runs until the end, with the command if there is one. Signals have their default effect
-    /// afterwards.
-    pub(super) fn run(self, child: Option<Child>) -> Result<Outcome, RecordError> {
-        let _restore = RestoreSignals;
-        tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(RecordError::system("start the event loop"))?
-            .block_on(self.drive(child))
+    /// Runs until the end, with the command if there is one.
+    pub(super) fn run(
+        self,
+        events: EventLoop,
+        child: Option<Child>,
+    ) -> Result<Outcome, RecordError> {
+        let EventLoop { runtime, signals, restore: _restore } = events;
+        runtime.block_on(self.drive(signals, child))
     }
 
-    async fn drive(mut self, mut child: Option<Child>) -> Result<Outcome, RecordError> {
-        let mut signals = Signals::new().map_err(RecordError::system("wait for signals"))?;
+    async fn drive(
+        mut self,
+        mut signals: Signals,
+        mut child: Option<Child>,
+    ) -> Result<Outcome, RecordError> {
         let mut status = None;
         let cause = self.watch(&mut signals, child.as_mut(), &mut status).await;
         if let Some(child) = &mut child
