@@ -40,7 +40,7 @@ fn context() -> Context {
         prio: None,
         observed: true,
     };
-    Context::new(true, &[thread], &sites, &[])
+    Context::new(true, 100, &[thread], &sites, &[])
 }
 
 /// 18 events a thread and round: 8 of locks, 4 switches, 4 interrupts, 2 wakings.

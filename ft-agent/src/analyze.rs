@@ -76,7 +76,7 @@ fn context(trace: &Trace) -> Result<Context> {
     }
     // What was recorded counts, not what was asked for.
     let kernel = trace.meta().tables.get(SchedSwitch::TABLE).is_some_and(|t| t.rows > 0);
-    Ok(Context::new(kernel, &all(trace)?, &all(trace)?, &all(trace)?))
+    Ok(Context::new(kernel, trace.meta().clock.bound_ns, &all(trace)?, &all(trace)?, &all(trace)?))
 }
 
 /// Reads the counts of the last run; `None` when the trace was not analysed, or by another version, or when

@@ -27,6 +27,8 @@ const MAX_HEX_NAMES: usize = 1 << 16;
 pub struct Context {
     /// Scheduler records were recorded: intervals can be decomposed.
     pub(crate) kernel: bool,
+    /// Largest error of a user time, ns.
+    pub(crate) clock_bound_ns: i64,
     observed: HashSet<Pid>,
     comms: HashMap<Tid, Name>,
     sites: Vec<Option<Site>>,
@@ -37,11 +39,19 @@ pub struct Context {
 }
 
 impl Context {
-    /// A context of a trace with (`kernel`) or without scheduler records.
-    pub fn new(kernel: bool, threads: &[ThreadRow], sites: &[SiteRow], names: &[NameRow]) -> Self {
+    /// A context of a trace with (`kernel`) or without scheduler records, whose user times are right within
+    /// `clock_bound_ns`.
+    pub fn new(
+        kernel: bool,
+        clock_bound_ns: i64,
+        threads: &[ThreadRow],
+        sites: &[SiteRow],
+        names: &[NameRow],
+    ) -> Self {
         let empty: Name = "".into();
         let mut context = Context {
             kernel,
+            clock_bound_ns,
             observed: threads.iter().filter(|t| t.observed).map(|t| t.pid).collect(),
             comms: threads.iter().map(|t| (t.tid, t.name.clone())).collect(),
             sites: Vec::new(),
@@ -167,7 +177,7 @@ mod tests {
             column: 5,
         };
         let names = [row(3, "name", "queue"), row(9, "place", "src/a.rs")];
-        let mut context = Context::new(true, &[], &[], &names);
+        let mut context = Context::new(true, 0, &[], &[], &names);
         let word = ft_user::layout::place_word(9, 3) as i64;
         assert_eq!(&*context.lock_name(Pid(1), 0x10, word), "queue");
         assert_eq!(&*context.place(Pid(1), word), "src/a.rs:42");

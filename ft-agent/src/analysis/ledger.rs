@@ -20,6 +20,8 @@
 //! - *Before the first record of the thread, and from a loss until the next record of it*: unknown, so
 //!   unexplained. A record that only a running thread can cause (its own event, an interrupt that struck
 //!   it, a wake-up that it did) ends that.
+//! - *Its own event while the scheduler says that it is off the CPU*, by more than the clock can be wrong: the
+//!   switch to it is missing; it runs from then on.
 //! - *During a loss of interrupt records*: unexplained, but the thread's state survives.
 
 use crate::model::Name;

@@ -213,6 +213,7 @@ impl Analysis {
         thread.leave_queue(&mut self.cpus, ts);
         thread.dispatch.end(&mut self.tally.races);
         thread.runs_on = None;
+        thread.left = ts;
         let runnable = e.prev_state.starts_with('R');
         thread.account.enter(if runnable { State::Runnable } else { State::Blocked }, ts);
     }
@@ -356,6 +357,15 @@ impl Analysis {
         self.thread(e.tid, e.pid);
         let Some(thread) = self.threads.get_mut(&e.tid) else { return };
         if self.context.kernel {
+            let off_cpu = matches!(thread.account.state(), State::Runnable | State::Blocked);
+            if off_cpu && ts.saturating_sub(thread.left) > self.context.clock_bound_ns {
+                // The switch to it is missing: an event of its own shows that it runs.
+                thread.account.forget();
+                thread.leave_queue(&mut self.cpus, ts);
+                thread.dispatch.end(&mut self.tally.races);
+                thread.unseen = ts;
+                self.tally.ran_unseen += 1;
+            }
             thread.account.seen_running(ts);
         }
         let Some(site) = self.context.site(e.site) else { return };

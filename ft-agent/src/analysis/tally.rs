@@ -42,6 +42,9 @@ pub struct Tally {
     /// Switches away from a thread that, by the record before, did not have the CPU: at least one switch in
     /// between was not recorded, and no loss told of it.
     pub unseen_switches: u64,
+    /// Times a thread recorded an event while, by its last switch, it had been off the CPU for longer than the
+    /// clock can be wrong: it ran unseen.
+    pub ran_unseen: u64,
     /// User events that were lost.
     pub lost_user_events: u64,
     /// Kernel records that were lost.

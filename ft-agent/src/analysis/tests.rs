@@ -277,6 +277,22 @@ fn a_switch_away_from_the_holder_was_not_recorded() {
 }
 
 #[test]
+fn an_own_event_shows_that_a_thread_runs_unseen() {
+    // a [===|XX??a??|      its own lock M is taken and released while the kernel says it waits
+    let tally = check(
+        "0 0 .>a S
+         10 acquire a L
+         20 0 a>X R
+         25 acquire a K
+         100 acquire a M
+         120 release a M
+         130 release a L",
+        &["M2 100+20 run20 touched", "L0 10+120 run40 pre80 touched"],
+    );
+    assert_eq!(tally.ran_unseen, 1, "at 25, the clocks may differ; at 100, they cannot");
+}
+
+#[test]
 fn a_wake_up_that_ended_unseen_has_no_row() {
     let tally = check("0 0 a>X S\n 10 wake X a 0\n 50 0 a>Y S", &[]);
     assert_eq!((tally.unseen_switches, tally.races.never_dispatched), (1, 1));

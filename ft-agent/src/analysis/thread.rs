@@ -18,6 +18,8 @@ pub(super) struct Thread {
     pub(super) account: Account,
     /// CPU that it has.
     pub(super) runs_on: Option<Cpu>,
+    /// When it left its CPU last.
+    pub(super) left: i64,
     /// When a missing switch of it was noticed last.
     pub(super) unseen: i64,
     /// CPU in whose queue it stands.
@@ -48,6 +50,7 @@ impl Thread {
             comm,
             account,
             runs_on: None,
+            left: i64::MIN,
             unseen: i64::MIN,
             waits_on: None,
             locks: Holder::default(),

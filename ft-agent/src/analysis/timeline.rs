@@ -186,7 +186,7 @@ pub(crate) fn events(timeline: &str) -> impl Iterator<Item = Event> {
 
 /// Runs a trace, up to what its last event leaves open.
 pub(crate) fn feed(kernel: bool, timeline: &str) -> Analysis {
-    let mut analysis = Analysis::new(Context::new(kernel, &threads(), &sites(), &[]));
+    let mut analysis = Analysis::new(Context::new(kernel, 10, &threads(), &sites(), &[]));
     events(timeline).for_each(|event| analysis.push(&event));
     analysis
 }

@@ -51,12 +51,13 @@ impl Head {
                 count(tally.disordered)
             ));
         }
-        if tally.unseen_switches > 0 {
+        if tally.unseen_switches + tally.ran_unseen > 0 {
             warnings.push(format!(
-                "{} times a CPU was left by another thread than the last one that got it: switches in \
-                 between were not recorded, and no loss was reported; what they touch is marked *; compare \
-                 with `perf sched record`",
-                count(tally.unseen_switches)
+                "switches are missing although no loss was reported: {} times a CPU was left by another \
+                 thread than the last one that got it, {} times a thread recorded an event while it was \
+                 off the CPU; what this touches is marked *; compare with `perf sched record`",
+                count(tally.unseen_switches),
+                count(tally.ran_unseen)
             ));
         }
         Head {
@@ -102,7 +103,7 @@ impl fmt::Display for Head {
             )?,
         }
         match (self.lost_user_events, self.lost_kernel_records) {
-            (0, 0) => writeln!(f, "loss     none")?,
+            (0, 0) => writeln!(f, "loss     none reported")?,
             (user, kernel) => writeln!(
                 f,
                 "loss     {} user events, {} kernel records; what they touch is marked *",
@@ -110,6 +111,28 @@ impl fmt::Display for Head {
                 count(kernel)
             )?,
         }
-        self.warnings.iter().try_for_each(|w| writeln!(f, "warning: {}", cut(w, 400)))
+        self.warnings.iter().try_for_each(|w| paragraph(f, &format!("warning: {w}")))
     }
+}
+
+/// Writes a text in lines of at most 100 columns.
+fn paragraph(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    let mut column = 0;
+    for word in text.split_whitespace() {
+        let word = cut(word, 90);
+        let width = word.chars().count();
+        match column {
+            0 => write!(f, "{word}")?,
+            c if c + 1 + width <= 100 => {
+                write!(f, " {word}")?;
+                column += 1;
+            }
+            _ => {
+                write!(f, "\n         {word}")?;
+                column = 9;
+            }
+        }
+        column += width;
+    }
+    writeln!(f)
 }
