@@ -34,7 +34,12 @@ static EXIT_KEY: AtomicU32 = AtomicU32::new(0);
 thread_local! {
     /// Thread id, 0 until it is asked for.
     static TID: Cell<u32> = const { Cell::new(0) };
+    /// Events that this thread, which found no free ring, writes before it looks again.
+    static PAUSE: Cell<u32> = const { Cell::new(0) };
 }
+
+/// To look at the state of every ring with every event would cost more than the event.
+const PAUSE_EVENTS: u32 = 256;
 
 /// Gives this thread its ring now, backed with memory, instead of at its first event.
 ///
@@ -59,7 +64,8 @@ pub(crate) fn prepare() -> Result<(), InitError> {
     Ok(())
 }
 
-/// A ring for the calling thread, which has none. `None` when all are taken or tracing has not started.
+/// A ring for the calling thread, which has none. `None` when all are taken, or were not long ago, or
+/// tracing has not started.
 ///
 /// Makes system calls, and allocates nothing. The caller keeps `errno`, and sends the events of signal
 /// handlers elsewhere meanwhile.
@@ -73,7 +79,14 @@ pub(crate) fn claim_ring() -> Option<&'static RingControl> {
     if let Some(ring) = unsafe { before.cast::<RingControl>().cast_const().as_ref() } {
         return Some(ring);
     }
-    let ring = (0..segment.config().rings).find_map(|number| claim(&segment, number))?;
+    if let Some(left) = PAUSE.get().checked_sub(1) {
+        PAUSE.set(left);
+        return None;
+    }
+    let Some(ring) = (0..segment.config().rings).find_map(|number| claim(&segment, number)) else {
+        PAUSE.set(PAUSE_EVENTS);
+        return None;
+    };
     // SAFETY: the key exists; its destructor expects a ring.
     if unsafe { libc::pthread_setspecific(key, ptr::from_ref(ring).cast()) } != 0 {
         // SYNC: ring-free
@@ -174,6 +187,7 @@ pub(crate) fn tid() -> u32 {
 pub(crate) unsafe fn forget_rings() -> impl Iterator<Item = NonNull<RingControl>> {
     thread::clear(Claim::Allowed);
     TID.set(0);
+    PAUSE.set(0);
     if let Some(key) = EXIT_KEY.load(Relaxed).checked_sub(1) {
         // SAFETY: the key exists.
         unsafe { libc::pthread_setspecific(key, ptr::null()) };

@@ -102,6 +102,28 @@ fn life_of_the_rings() {
     crowd(10);
     assert_eq!(memory.take().len(), RINGS + 10);
 
+    // A thread that came too late gets a ring when one is free again.
+    let barrier = Barrier::new(RINGS + 1);
+    thread::scope(|scope| {
+        let hold = || {
+            tell(1);
+            barrier.wait();
+            barrier.wait();
+        };
+        let holders: Vec<_> = (0..RINGS).map(|_| scope.spawn(hold)).collect();
+        barrier.wait();
+        on_thread(|| {
+            tell(2);
+            barrier.wait();
+            holders.into_iter().for_each(|holder| holder.join().unwrap());
+            assert_eq!(memory.take().last().map(|event| event.shared), Some(true));
+            (0..1000).for_each(tell);
+            let events = memory.take();
+            assert_eq!(events.len(), 1000);
+            assert!(events[0].shared && !events[999].shared);
+        });
+    });
+
     // Thread-locals are destroyed before the ring is given back.
     struct Late(Cell<u64>);
     impl Drop for Late {
