@@ -213,9 +213,10 @@ pub struct PageFault {
     pub tgid: u32,
 }
 
-/// Programs that write records, as indices into the loss map.
+/// Programs that can lose something, as indices into the loss map.
 pub mod program {
-    /// Names, by index; equal to the tracepoints' names (the exit one for pairs).
+    /// Names, by index; equal to the tracepoints' names. Of a pair the exit writes the record; an entry is
+    /// here where it needs room, too, to be remembered.
     pub const NAMES: [&str; 20] = [
         "sched_switch",
         "sched_waking",
@@ -235,8 +236,8 @@ pub mod program {
         "contention_end",
         "sys_exit",
         "page_fault_user",
-        "",
-        "",
+        "contention_begin",
+        "sys_enter",
     ];
 
     /// Index of a program.
@@ -252,7 +253,7 @@ pub mod program {
             }
             i += 1;
         }
-        panic!("not the name of a program that writes records");
+        panic!("not the name of a program that can lose something");
     }
 
     const fn equal(a: &[u8], b: &[u8]) -> bool {

@@ -88,7 +88,7 @@ fn contention_begin(ctx: BtfTracePointContext) -> i32 {
     if let Err(error) = WAITS.insert(key, begin, u64::from(BPF_NOEXIST)) {
         const EEXIST: i32 = -17;
         if error != EEXIST {
-            lost(const { program::index("contention_end") }, begin.ts);
+            lost(const { program::index("contention_begin") }, begin.ts);
         }
     }
     0

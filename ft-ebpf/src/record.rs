@@ -50,7 +50,7 @@ pub(crate) fn write<T: 'static>(program: u32, ts: u64, fill: impl FnOnce() -> T)
 #[inline(always)]
 pub(crate) fn lost(program: u32, ts: u64) {
     let Some(loss) = LOSS.get_ptr_mut(program) else { return };
-    // SAFETY: the slot is this CPU's, and a program does not interrupt itself on one CPU.
+    // SAFETY: the slot is this CPU's and this program's, and the kernel runs no program within itself.
     let loss = unsafe { &mut *loss };
     if loss.count == 0 {
         loss.first_ts = ts;

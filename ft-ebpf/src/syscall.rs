@@ -32,7 +32,7 @@ fn sys_enter(ctx: BtfTracePointContext) -> i32 {
     if observed(caller.tgid) {
         let call = Call { ts: now(), number: ctx.arg(1) };
         if CALLS.insert(caller.tid, call, 0).is_err() {
-            lost(const { program::index("sys_exit") }, call.ts);
+            lost(const { program::index("sys_enter") }, call.ts);
         }
     }
     0

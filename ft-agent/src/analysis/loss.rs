@@ -39,9 +39,17 @@ pub(crate) fn hides(loss: &LossRow) -> Hides {
             | "reschedule_exit"
             | "call_function_exit"
             | "call_function_single_exit"
-            | "irq_work_exit" => Hides::Interrupts,
+            | "irq_work_exit"
+            | "irq_handler_entry"
+            | "softirq_entry"
+            | "local_timer_entry"
+            | "reschedule_entry"
+            | "call_function_entry"
+            | "call_function_single_entry"
+            | "irq_work_entry" => Hides::Interrupts,
             "sched_process_fork" | "sched_process_exec" | "sched_process_exit" | "task_rename"
-            | "contention_end" | "sys_exit" | "page_fault_user" => Hides::Nothing,
+            | "contention_begin" | "contention_end" | "sys_enter" | "sys_exit"
+            | "page_fault_user" => Hides::Nothing,
             _ => Hides::Scheduling,
         },
         "ring" | "shared-ring" if loss.tid.0 >= 0 => Hides::Thread(loss.tid),
@@ -132,7 +140,7 @@ mod tests {
 
     #[test]
     fn every_program_of_the_kernel_side_is_known() {
-        for name in ft_ebpf::program::NAMES.into_iter().filter(|n| !n.is_empty()) {
+        for name in ft_ebpf::program::NAMES {
             let scheduling = hides(&loss("kernel", name, -1, -1, 0, 0)) == Hides::Scheduling;
             let expected = name.starts_with("sched_sw")
                 || name.starts_with("sched_wak")

@@ -154,9 +154,9 @@ mod tests {
     }
 
     #[test]
-    fn every_program_that_writes_records_is_here() {
-        for name in ft_ebpf::program::NAMES.iter().filter(|name| !name.is_empty()) {
-            assert!(PROGRAMS.iter().any(|program| program.name == *name), "{name}");
+    fn every_program_that_can_lose_something_is_here() {
+        for name in ft_ebpf::program::NAMES {
+            assert!(PROGRAMS.iter().any(|program| program.name == name), "{name}");
         }
     }
 }
