@@ -1,7 +1,7 @@
 //! From TSC to CLOCK_MONOTONIC, with a bound of the error.
 //!
-//! **Map.** A line from each sample to the next; beyond the first and the last sample the nearest line
-//! goes on.
+//! **Map.** A line from each sample to the next. Beyond the first and the last sample goes on the line
+//! from there to the nearest sample that is at least 100 ms away (two that are close give no rate).
 //!
 //! **Bound.** Let `b` be half of the widest bracket involved. A sample is wrong by at most `b`, and so
 //! is the line between two exact places. What else can be wrong is that the rate of CLOCK_MONOTONIC
@@ -31,6 +31,9 @@ use crate::spool::frame::ClockSample;
 /// Largest change of the rate by NTP, as a fraction (`MAXFREQ`, include/linux/timex.h: 500 ppm).
 const MAX_SLEW: f64 = 500e-6;
 
+/// Shortest distance of two samples whose rate is carried on beyond the ends, ns.
+const BASELINE_NS: i64 = 100_000_000;
+
 /// A sample in the model, and the line from it to the next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Node {
@@ -49,7 +52,20 @@ pub struct Node {
 pub struct ClockModel {
     /// At least two, ascending in both clocks.
     nodes: Vec<Node>,
+    /// How the line goes on before the first node, and behind the last.
+    before: End,
+    after: End,
     findings: Vec<Finding>,
+}
+
+/// The line beyond one end.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    ns_per_cycle: f64,
+    /// Distance of the samples that it goes through, ns.
+    baseline_ns: i64,
+    /// Largest error between them.
+    bound_ns: i64,
 }
 
 impl ClockModel {
@@ -73,9 +89,15 @@ impl ClockModel {
         for i in 1..last {
             nodes[i].residual_ns = off_line(&samples[i - 1], &samples[i], &samples[i + 1]);
         }
-        nodes[last].ns_per_cycle = nodes[last - 1].ns_per_cycle;
+        let far =
+            |s: &ClockSample, end: &ClockSample| (s.mono_ns - end.mono_ns).abs() >= BASELINE_NS;
+        let first_far = samples.iter().position(|s| far(s, &samples[0])).unwrap_or(last);
+        let last_far = samples.iter().rposition(|s| far(s, &samples[last])).unwrap_or(0);
+        let before = end(&nodes[..=first_far]);
+        let after = end(&nodes[last_far..]);
+        nodes[last].ns_per_cycle = after.ns_per_cycle;
         nodes[last].bound_ns = nodes[last - 1].bound_ns;
-        Ok(ClockModel { nodes, findings })
+        Ok(ClockModel { nodes, before, after, findings })
     }
 
     /// Samples that are used.
@@ -110,19 +132,13 @@ impl ClockModel {
 
     /// Largest error of [`ClockModel::to_ns`] at this TSC, ns.
     pub fn bound_at(&self, tsc: Tsc) -> i64 {
-        let node = &self.nodes[self.segment(tsc)];
-        let beyond = self.beyond_ns(tsc) as f64;
-        if beyond == 0.0 {
-            return node.bound_ns;
-        }
-        let (inner, outer) = if tsc.0 < self.nodes[0].sample.tsc {
-            (0, 1)
-        } else {
-            (self.nodes.len() - 1, self.nodes.len() - 2)
+        let end = match self.segment(tsc) {
+            0 if tsc.0 < self.nodes[0].sample.tsc => self.before,
+            at if at + 1 == self.nodes.len() => self.after,
+            at => return self.nodes[at].bound_ns,
         };
-        let length = (self.nodes[inner].sample.mono_ns - self.nodes[outer].sample.mono_ns).abs();
-        let growth = 1.0 + 2.0 * beyond / length as f64;
-        (node.bound_ns as f64 * growth).ceil() as i64
+        let growth = 1.0 + 2.0 * self.beyond_ns(tsc) as f64 / end.baseline_ns as f64;
+        (end.bound_ns as f64 * growth).ceil() as i64
     }
 
     /// How far outside the samples this TSC lies, ns; 0 between them.
@@ -170,9 +186,8 @@ impl Cursor<'_> {
         let node = &nodes[self.at];
         // The difference of two readings fits i64 as long as they are less than a century apart.
         let cycles = tsc.0.wrapping_sub(node.sample.tsc) as i64;
-        Nanos(
-            node.sample.mono_ns.saturating_add((cycles as f64 * node.ns_per_cycle).round() as i64),
-        )
+        let rate = if cycles < 0 { self.model.before.ns_per_cycle } else { node.ns_per_cycle };
+        Nanos(node.sample.mono_ns.saturating_add((cycles as f64 * rate).round() as i64))
     }
 }
 
@@ -185,6 +200,17 @@ pub(super) fn rate(a: &ClockSample, b: &ClockSample) -> f64 {
 pub(super) fn off_line(a: &ClockSample, middle: &ClockSample, b: &ClockSample) -> f64 {
     let line = (middle.tsc - a.tsc) as f64 * rate(a, b);
     (middle.mono_ns - a.mono_ns) as f64 - line
+}
+
+/// The line through the first and the last of these nodes, as it goes on beyond them.
+fn end(nodes: &[Node]) -> End {
+    let (a, b) = (&nodes[0].sample, &nodes[nodes.len() - 1].sample);
+    let bounds = nodes[..nodes.len() - 1].iter().map(|n| n.bound_ns);
+    End {
+        ns_per_cycle: rate(a, b),
+        baseline_ns: b.mono_ns - a.mono_ns,
+        bound_ns: bounds.max().unwrap_or(0),
+    }
 }
 
 fn step_ns(sample: &ClockSample, ns_per_cycle: f64) -> i64 {

@@ -119,6 +119,21 @@ fn beyond_the_samples_the_line_goes_on_and_the_bound_grows() {
 }
 
 #[test]
+fn two_samples_that_are_close_do_not_set_the_rate_beyond_them() {
+    let mut random = Random(11);
+    let truth = Truth { pieces: vec![(0.0, 1.0)] };
+    let times = [1.0, 1.00001, 1.1, 1.2, 1.3, 1.30001].map(|s| s * 1e9);
+    let samples = times.map(|ideal| truth.sample(ideal, &mut random));
+    let model = ClockModel::new(&samples).unwrap();
+    for ideal in [0.9e9, 1.4e9] {
+        let tsc = Tsc(Truth::tsc(ideal));
+        let error = (model.to_ns(tsc).0 as f64 - truth.mono(ideal)).abs();
+        assert!(error < 200.0, "{error}");
+        assert!(error <= model.bound_at(tsc) as f64);
+    }
+}
+
+#[test]
 fn any_tsc_converts_without_panic_and_in_order() {
     let mut random = Random(3);
     let truth = Truth { pieces: vec![(0.0, 1.0)] };
