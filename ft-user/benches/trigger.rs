@@ -11,6 +11,7 @@ use std::arch::asm;
 use std::arch::x86_64::{__rdtscp, _mm_lfence, _rdtsc};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use ft_user::event;
@@ -309,8 +310,11 @@ fn main() {
     on.row("event!, 6 words", on6_latency, on6_issue, ON_PASSES, 1.0);
 
     ring(control).prepare(Mode::Discard);
+    let started = Arc::new(Barrier::new(2));
+    let reader_started = started.clone();
     let reader = std::thread::spawn(move || {
         pin(0);
+        reader_started.wait();
         let (mut reader, mut out) = (Reader::newest(&ring(control)), Vec::new());
         let mut slots = 0;
         while !FLAG.load(Ordering::Relaxed) {
@@ -320,6 +324,7 @@ fn main() {
         }
         slots
     });
+    started.wait();
     let mut on =
         Table::new("on, discarding, a reader on another CPU every 0.1 ms", clock, repetitions);
     on.row("rdtsc", rdtsc_latency, rdtsc_issue, ON_PASSES, 1.0);
@@ -328,6 +333,9 @@ fn main() {
     let read = reader.join().expect("the reader ends");
     let lost = control.lost.load(Ordering::Relaxed);
     println!("{read} slots read, {lost} events lost");
+    if lost > read / 100 {
+        println!("the reader had too little of its CPU: the row is in part that of losses");
+    }
     assert!(read > 0, "nothing was recorded");
 
     let mut full = Table::new("on, the ring is full and nobody reads", clock, repetitions);
