@@ -31,8 +31,9 @@ const POLL: Duration = Duration::from_millis(2);
 /// From round to round while a ring is more than a quarter full.
 const POLL_CROWDED: Duration = Duration::from_millis(1);
 
-/// From clock sample to clock sample.
-const CLOCK: Duration = Duration::from_millis(100);
+/// From clock sample to clock sample. The first distance; each is twice the one before up to the last,
+/// so that a recording of a tenth of a second has enough samples for a narrow bound.
+const CLOCK: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(100));
 
 /// Kernel records copied into one frame, bytes.
 const KERNEL_FRAME_BYTES: usize = 1 << 20;
@@ -85,6 +86,7 @@ pub(super) struct Collector {
     finished: Finished,
     remotes: Vec<Remote>,
     next_clock: Instant,
+    clock_distance: Duration,
     kernel_buffer: Vec<u8>,
 }
 
@@ -108,7 +110,8 @@ impl Collector {
             next_source: 0,
             finished: Finished::default(),
             remotes: Vec::new(),
-            next_clock: Instant::now() + CLOCK,
+            next_clock: Instant::now() + CLOCK.0,
+            clock_distance: CLOCK.0,
             kernel_buffer: Vec::new(),
         }
     }
@@ -260,7 +263,8 @@ impl Collector {
         }
         crowded |= self.drain_kernel()?;
         if Instant::now() >= self.next_clock {
-            self.next_clock = Instant::now() + CLOCK;
+            self.clock_distance = CLOCK.1.min(self.clock_distance * 2);
+            self.next_clock = Instant::now() + self.clock_distance;
             self.writer.push(&Frame::Clock(clock::sample()))?;
             self.tell_kernel_losses()?;
         }
