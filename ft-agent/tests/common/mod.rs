@@ -7,27 +7,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ft_agent::collect::kernel::{Kernel, KernelError, Options};
+use ft_agent::collect::kernel::Kernel;
 use ft_agent::spool::frame::kernel_record_bytes;
 use ft_ebpf::Header;
 
-/// Loads the kernel side; where this machine does not let it be loaded, says so and returns nothing.
-///
-/// A kernel that has all it needs and still refuses is a failure, not a reason to skip.
-pub(crate) fn kernel_or_skip(options: &Options) -> Option<Kernel> {
-    match Kernel::load(options) {
-        Ok(kernel) => Some(kernel),
-        Err(
-            error @ (KernelError::NoObject
-            | KernelError::MissingCapability { .. }
-            | KernelError::NoBtf(_)),
-        ) => {
-            println!("SKIPPED: {error}");
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
-}
+mod gate;
+
+pub(crate) use gate::kernel_or_skip;
 
 /// A record, by its kind.
 #[derive(Clone, Copy, Debug)]

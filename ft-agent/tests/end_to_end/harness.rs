@@ -1,0 +1,129 @@
+//! Running the agent on the subject, one test at a time, and reading what came of it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+
+use ft_agent::collect::kernel::Options;
+use ft_agent::store::Trace;
+use ft_agent::store::rows::{CriticalSection, Decomposition, Gap};
+use serde_json::Value;
+use tempfile::TempDir;
+
+#[path = "../common/gate.rs"]
+pub(crate) mod gate;
+
+/// The subjects take whole CPUs as real-time threads: one test at a time.
+static STAGE: Mutex<()> = Mutex::new(());
+
+/// Exclusive use of the machine, and a folder for traces.
+pub(crate) struct Stage {
+    _turn: MutexGuard<'static, ()>,
+    folder: TempDir,
+}
+
+impl Stage {
+    /// Waits for the other tests to leave.
+    pub(crate) fn enter() -> Stage {
+        let turn = STAGE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        Stage { _turn: turn, folder: TempDir::new().expect("a folder for the trace") }
+    }
+
+    /// The same for a test of the kernel side; `None` when this machine cannot run it, which has been
+    /// reported.
+    pub(crate) fn enter_with_kernel() -> Option<Stage> {
+        let stage = Stage::enter();
+        gate::kernel_or_skip(&Options::default()).map(|_kernel| stage)
+    }
+}
+
+/// The agent's binary.
+pub(crate) fn agent() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ft-agent"));
+    command.stdin(Stdio::null());
+    command
+}
+
+/// The subject's binary: an example of this package, which `cargo test --test` alone would not build.
+pub(crate) fn subject() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let agent = Path::new(env!("CARGO_BIN_EXE_ft-agent"));
+        let folder = agent.parent().expect("a target folder");
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--package", "ft-agent", "--example", "subject"]);
+        if folder.ends_with("release") {
+            cargo.arg("--release");
+        }
+        assert_success(&cargo.output().expect("cargo starts"));
+        folder.join("examples/subject")
+    })
+}
+
+impl Stage {
+    /// Path of a new file or folder of this test.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Records the subject; returns its truth and the trace's folder.
+    pub(crate) fn record(&self, options: &[&str], scenario: &[&str]) -> (Value, PathBuf) {
+        let dir = self.path("trace");
+        let output = agent()
+            .args(["record", "-o"])
+            .arg(&dir)
+            .args(options)
+            .arg("--")
+            .arg(subject())
+            .args(scenario)
+            .output()
+            .expect("the agent starts");
+        assert_success(&output);
+        // The subject's line comes before the agent's report.
+        let text = String::from_utf8_lossy(&output.stdout);
+        let line = text.lines().find(|l| l.starts_with('{')).expect("the subject's truth");
+        (serde_json::from_str(line).expect("JSON"), dir)
+    }
+}
+
+/// Fails with everything that the program printed.
+pub(crate) fn assert_success(output: &Output) {
+    assert!(
+        output.status.success(),
+        "{}\n--- stdout\n{}\n--- stderr\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// Opens a trace and checks what must hold for every trace: decompositions sum to the nanosecond, and
+/// no event lies outside the running intervals of its thread beyond the clock bound.
+pub(crate) fn open(dir: &Path) -> Trace {
+    let trace = Trace::open(dir).expect("a whole trace");
+    for hold in trace.rows::<CriticalSection>() {
+        let hold = hold.expect("a row");
+        assert_parts(hold.parts, hold.dur);
+    }
+    for gap in trace.rows::<Gap>() {
+        let gap = gap.expect("a row");
+        assert_parts(gap.parts, gap.dur);
+    }
+    assert_eq!(trace.meta().clock.violations, 0, "events outside of running intervals");
+    trace
+}
+
+fn assert_parts(parts: Option<Decomposition>, dur: i64) {
+    let parts = parts.expect("a kernel stream was recorded");
+    assert_eq!(parts.total_ns(), dur, "{parts:?}");
+    let each = [
+        parts.running_ns,
+        parts.preempted_ns,
+        parts.blocked_ns,
+        parts.hardirq_ns,
+        parts.softirq_ns,
+        parts.vector_ns,
+        parts.unexplained_ns,
+    ];
+    assert!(each.iter().all(|&ns| ns >= 0), "{parts:?}");
+}

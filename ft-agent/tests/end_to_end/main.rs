@@ -1,0 +1,9 @@
+//! The whole path on the running kernel: the `ft-agent` binary records the `subject` program, and what
+//! it says is held against the truth that the subject prints.
+
+mod harness;
+
+mod killed;
+mod nesting;
+mod ping_pong;
+mod preempted;

@@ -1,0 +1,31 @@
+//! The program that the end-to-end tests record: each scenario does something whose truth it knows,
+//! and prints that truth as one line of JSON.
+//!
+//! `subject SCENARIO [ARGS]`. Threads that must not be disturbed run as `SCHED_FIFO`, pinned to one CPU,
+//! so that only what the scenario itself does can preempt them.
+
+mod endless;
+mod nesting;
+mod ping_pong;
+mod preempted;
+mod sched;
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let arg = |i: usize, default: u64| args.get(i).and_then(|a| a.parse().ok()).unwrap_or(default);
+    ft_user::init().expect("the tracer starts");
+    let truth = match args.first().map(String::as_str) {
+        Some("preempted-hold") => preempted::hold(arg(1, 5_000), arg(2, 5)),
+        Some("preempted-poll") => preempted::poll(arg(1, 5_000), arg(2, 5)),
+        Some("ping-pong") => ping_pong::run(arg(1, 1_000)),
+        Some("nesting") => nesting::run(arg(1, 100)),
+        Some("endless") => endless::run(&args[1], arg(2, u64::MAX)),
+        _ => {
+            eprintln!(
+                "subject: preempted-hold | preempted-poll | ping-pong | nesting | endless FILE"
+            );
+            std::process::exit(2);
+        }
+    };
+    println!("{truth}");
+}
