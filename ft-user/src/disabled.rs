@@ -18,3 +18,15 @@ macro_rules! __event {
         }
     }};
 }
+
+/// The site that is not there.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __site {
+    ($meta:ident $(, $arg:ident : $ty:ty $(= $value:expr)?)*) => {
+        if false {
+            let _: &$crate::layout::Meta = &$meta;
+            $(let _: u64 = $crate::__word!($arg, $ty $(, $value)?);)*
+        }
+    };
+}

@@ -264,6 +264,9 @@ pub struct SharedSlot {
 }
 
 /// What a site means to the analyses.
+///
+/// The *place* of a lock event is a [`place_word`] if the argument's type is [`ArgType::Unsigned`], and the
+/// return address of the call if it is [`ArgType::Pointer`]: locks of programs that do not know of us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u16)]
 pub enum SiteKind {
@@ -273,15 +276,15 @@ pub enum SiteKind {
     ScopeBegin = 1,
     /// End of a scope.
     ScopeEnd = 2,
-    /// About to block on a lock that was found taken: (lock address, [`place_word`]).
+    /// About to block on a lock that was found taken: (lock address, place).
     LockWait = 3,
-    /// A lock was acquired: (lock address, [`place_word`]).
+    /// A lock was acquired: (lock address, place).
     LockAcquire = 4,
-    /// A lock is about to be released: (lock address, [`place_word`]).
+    /// A lock is about to be released: (lock address, place).
     LockRelease = 5,
-    /// A condition wait is about to release its lock: (lock address, [`place_word`], condition address).
+    /// A condition wait is about to release its lock: (lock address, place, condition address).
     CondWait = 6,
-    /// A condition wait has its lock again: (lock address, [`place_word`], condition address).
+    /// A condition wait has its lock again: (lock address, place, condition address).
     CondWake = 7,
     /// A polling thread begins to poll: (threshold in TSC cycles, poller number).
     PollBegin = 8,
@@ -289,6 +292,8 @@ pub enum SiteKind {
     PollGap = 9,
     /// A polling thread ends: (polls, poller number).
     PollEnd = 10,
+    /// A wait for a lock ended without it (time-out, deadlock detected): (lock address, place).
+    LockAbandon = 11,
 }
 
 impl SiteKind {
@@ -307,13 +312,14 @@ impl SiteKind {
             8 => PollBegin,
             9 => PollGap,
             10 => PollEnd,
+            11 => LockAbandon,
             _ => return None,
         })
     }
 }
 
-/// Second argument of the lock events: the place of the call and the lock's name, both numbers of
-/// directory entries (0: unknown).
+/// A place in one word: the place of the call and the lock's name, both numbers of directory entries
+/// (0: unknown).
 #[inline]
 pub const fn place_word(place: u32, name: u32) -> u64 {
     (name as u64) << 32 | place as u64

@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 use crate::workspace::{cargo, step};
 
 /// Benchmarks, as package and target.
-const BENCHES: [(&str, &str); 1] = [("ft-user", "trigger")];
+const BENCHES: [(&str, &str); 2] = [("ft-user", "trigger"), ("ft-preload", "pair")];
 
 /// Runs all benchmarks, or the named ones.
 ///

@@ -22,7 +22,7 @@ pub(crate) fn bpf() {
     }
 }
 
-/// Builds the agent, optimised; returns where the program lies.
+/// Builds the agent and the preload library beside it, optimised; returns where the program lies.
 pub(crate) fn agent() -> Result<PathBuf> {
     let root = workspace::root();
     workspace::run(cargo().current_dir(&root).args([
@@ -30,8 +30,8 @@ pub(crate) fn agent() -> Result<PathBuf> {
         "--release",
         "--package",
         "ft-agent",
-        "--bin",
-        "ft-agent",
+        "--package",
+        "ft-preload",
     ]))?;
     Ok(workspace::target_dir().join("release/ft-agent"))
 }

@@ -57,6 +57,28 @@ const READERS: &[Package] = &[Package {
     what_for: "the tests read traces with Python",
 }];
 
+/// Without these the tests of the preload library leave programs out, and its benchmark the comparison.
+/// Debian starts the two servers as services; the tests start their own and need no service.
+const PRELOADED: &[Package] = &[
+    Package { name: "make", file: "usr/bin/make", what_for: "traced by the tests" },
+    Package { name: "memcached", file: "usr/bin/memcached", what_for: "traced by the tests" },
+    Package { name: "pigz", file: "usr/bin/pigz", what_for: "traced by the tests" },
+    Package { name: "redis-server", file: "usr/bin/redis-server", what_for: "traced by the tests" },
+    Package { name: "sqlite3", file: "usr/bin/sqlite3", what_for: "traced by the tests" },
+    Package { name: "xz-utils", file: "usr/bin/xz", what_for: "traced by the tests" },
+    Package { name: "zstd", file: "usr/bin/zstd", what_for: "traced by the tests" },
+    Package {
+        name: "liblttng-ust-dev",
+        file: "usr/lib/x86_64-linux-gnu/liblttng-ust-pthread-wrapper.so",
+        what_for: "benchmarks compare with it",
+    },
+    Package {
+        name: "lttng-tools",
+        file: "usr/bin/lttng-sessiond",
+        what_for: "benchmarks compare with it",
+    },
+];
+
 /// The version that is known to link what the compiler above makes.
 const BPF_LINKER: &str = "0.13.0";
 
@@ -80,6 +102,9 @@ pub(crate) fn run() -> Result<()> {
     }
     if let Err(error) = install(root, READERS) {
         eprintln!("warning: tests that open the trace in Python will be skipped: {error:#}");
+    }
+    if let Err(error) = install(root, PRELOADED) {
+        eprintln!("warning: tests and benchmarks with other programs leave some out: {error:#}");
     }
     Ok(())
 }

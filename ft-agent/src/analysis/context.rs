@@ -130,6 +130,7 @@ fn kind(text: &str) -> Option<SiteKind> {
         "lock_wait" => SiteKind::LockWait,
         "lock_acquire" => SiteKind::LockAcquire,
         "lock_release" => SiteKind::LockRelease,
+        "lock_abandon" => SiteKind::LockAbandon,
         "cond_wait" => SiteKind::CondWait,
         "cond_wake" => SiteKind::CondWake,
         "poll_begin" => SiteKind::PollBegin,

@@ -15,6 +15,10 @@
 //! - *Acquired again by its holder*: only a shared lock can be, so the release of the older hold is missing
 //!   (its trigger was off, or the program jumped over it).
 //!
+//! **A semaphore** is a lock where one thread waits and posts; elsewhere it counts things or tells of them,
+//! and what is taken is not given back. So it makes a hold only if its thread posts it after taking it. It
+//! never adds to the depth of a lock, and nothing about it is incomplete.
+//!
 //! **A condition wait** releases its lock and acquires it again: two holds, both marked. The time between
 //! is a wait for the condition, not for the lock, and counts as no lock's wait.
 
@@ -52,6 +56,9 @@ impl Incomplete {
     }
 }
 
+/// The kind of semaphores.
+pub(crate) const SEMAPHORE: &str = "semaphore";
+
 /// Locks that one thread can hold at a time; more comes from damaged data or releases that never record.
 const MAX_HELD: usize = 256;
 
@@ -71,6 +78,13 @@ pub(crate) struct Hold {
     pub(crate) account: Decomposition,
     /// Who ran while the holder was preempted.
     pub(crate) shares: Shares,
+}
+
+impl Hold {
+    /// Whether it is of a semaphore.
+    pub(crate) fn is_semaphore(&self) -> bool {
+        &*self.kind == SEMAPHORE
+    }
 }
 
 /// An acquisition, as recorded.
@@ -102,6 +116,11 @@ impl Holder {
         }
     }
 
+    /// The wait ended without the lock.
+    pub(crate) fn abandon(&mut self, lock: i64) {
+        self.wait.take_if(|(waited_for, _)| *waited_for == lock);
+    }
+
     /// The thread has a lock.
     pub(crate) fn acquire(&mut self, a: Acquisition, bad: &mut Incomplete) {
         let wait_ns = match self.wait.take() {
@@ -129,12 +148,10 @@ impl Holder {
         if !a.kind.ends_with("-read")
             && let Some(i) = self.held.iter().rposition(|h| h.lock == a.lock)
         {
-            self.held.remove(i);
-            bad.acquired_again += 1;
+            bad.acquired_again += u64::from(!self.held.remove(i).is_semaphore());
         }
         if self.held.len() == MAX_HELD {
-            self.held.remove(0);
-            bad.too_many += 1;
+            bad.too_many += u64::from(!self.held.remove(0).is_semaphore());
         }
         self.held.push(Hold {
             ts: a.ts,
@@ -142,7 +159,7 @@ impl Holder {
             word: a.word,
             site: a.site,
             kind: a.kind,
-            depth: self.held.len() as i32,
+            depth: self.locks().count() as i32,
             wait_ns,
             condition,
             account: a.account,
@@ -150,9 +167,20 @@ impl Holder {
         });
     }
 
+    /// What is held, without semaphores.
+    fn locks(&self) -> impl DoubleEndedIterator<Item = &Hold> {
+        self.held.iter().filter(|h| !h.is_semaphore())
+    }
+
     /// The lock that was acquired last of those that are held.
     pub(crate) fn newest(&self) -> Option<i64> {
-        self.held.last().map(|h| h.lock)
+        self.locks().next_back().map(|h| h.lock)
+    }
+
+    /// The thread posts a semaphore; the hold that this ends, if it has taken it before.
+    pub(crate) fn post(&mut self, semaphore: i64) -> Option<Hold> {
+        let i = self.held.iter().rposition(|h| h.lock == semaphore)?;
+        Some(self.held.remove(i))
     }
 
     /// The thread gives a lock back; the hold that this ends.
@@ -179,14 +207,14 @@ impl Holder {
 
     /// Records of the thread were lost: nothing is known of what it holds.
     pub(crate) fn lose(&mut self, bad: &mut Incomplete) {
-        bad.held_at_loss += self.held.len() as u64;
+        bad.held_at_loss += self.locks().count() as u64;
         bad.wait_only += u64::from(self.wait.is_some());
         *self = Holder::default();
     }
 
     /// The thread, or the recording, has ended.
     pub(crate) fn end(&mut self, bad: &mut Incomplete) {
-        bad.never_released += self.held.len() as u64;
+        bad.never_released += self.locks().count() as u64;
         bad.wait_only += u64::from(self.wait.is_some());
         *self = Holder::default();
     }
@@ -207,9 +235,9 @@ mod tests {
         }
     }
 
-    /// Runs a script of one thread, one word a step, at times 1, 2, 3, …: `wA` waits for A, `+A` acquires
-    /// it, `rA` acquires a read lock, `-A` releases, `cA` begins a condition wait, `kA` has its lock again,
-    /// `!` loses records. Expects a word per finished hold: lock, depth, begin-end, `w` and the wait when
+    /// Runs a script of one thread, one word a step, at times 1, 2, 3, …: `wA` waits for A, `aA` gives up,
+    /// `+A` acquires it, `rA` acquires a read lock, `-A` releases, `sA` takes a semaphore, `pA` posts it,
+    /// `cA` begins a condition wait, `kA` has its lock again, `!` loses records. Expects a word per finished hold: lock, depth, begin-end, `w` and the wait when
     /// there was one, `c` for a condition.
     fn check(script: &str, expected: &str, incomplete: Incomplete) {
         let (mut holder, mut bad, mut rows) =
@@ -222,8 +250,17 @@ mod tests {
                     holder.wait(lock, ts, &mut bad);
                     None
                 }
-                "+" | "r" => {
-                    let kind = if what == "r" { "rwlock-read" } else { "mutex" };
+                "a" => {
+                    holder.abandon(lock);
+                    None
+                }
+                "p" => holder.post(lock),
+                "+" | "r" | "s" => {
+                    let kind = match what {
+                        "r" => "rwlock-read",
+                        "s" => SEMAPHORE,
+                        _ => "mutex",
+                    };
                     holder.acquire(acquisition(ts, lock, kind), &mut bad);
                     None
                 }
@@ -267,6 +304,20 @@ mod tests {
     #[test]
     fn the_wait_is_not_part_of_the_hold() {
         check("wA +A -A +A -A", "A0:2-3w1 A0:4-5", Incomplete::default());
+    }
+
+    #[test]
+    fn an_abandoned_wait_is_nobodys() {
+        check("wA aA +A -A", "A0:3-4", Incomplete::default());
+        check("wA aB +A -A", "A0:3-4w2", Incomplete::default());
+    }
+
+    #[test]
+    fn a_semaphore_is_a_lock_where_it_is_used_as_one() {
+        check("sS +A -A pS", "A0:2-3 S0:1-4", Incomplete::default());
+        // Taken here, posted elsewhere, and the other way round.
+        check("wS sS sS sS +A -A", "A0:5-6", Incomplete::default());
+        check("pS +A sS -A", "A0:2-4", Incomplete::default());
     }
 
     #[test]

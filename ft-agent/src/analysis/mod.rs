@@ -48,7 +48,7 @@ use dispatch::Wake;
 use displaced::Cpus;
 use infer::Inference;
 use ledger::{Part, State};
-use locks::Acquisition;
+use locks::{Acquisition, SEMAPHORE};
 use loss::{Hides, Losses};
 use thread::Thread;
 
@@ -392,6 +392,13 @@ impl Analysis {
                 thread.locks.wake(acquisition(), bad);
                 None
             }
+            SiteKind::LockAbandon => {
+                thread.locks.abandon(lock);
+                None
+            }
+            SiteKind::LockRelease if site.lock_kind.as_ref() == SEMAPHORE => {
+                thread.locks.post(lock)
+            }
             SiteKind::LockRelease => thread.locks.release(lock, bad),
             SiteKind::CondWait => thread.locks.park(lock, bad),
             SiteKind::PollBegin => {
@@ -411,7 +418,8 @@ impl Analysis {
         };
         if let Some(hold) = ended {
             self.tally.holds += 1;
-            self.tally.out_of_order_releases += u64::from(newest != Some(lock));
+            let in_order = hold.is_semaphore() || newest == Some(lock);
+            self.tally.out_of_order_releases += u64::from(!in_order);
             let touched = self.losses.any_since(e.pid, e.tid, hold.ts) || thread.unseen >= hold.ts;
             let name = self.context.lock_name(e.pid, lock, hold.word);
             let place = self.context.place(e.pid, hold.word);

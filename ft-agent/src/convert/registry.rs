@@ -208,6 +208,7 @@ fn kind_name(kind: SiteKind) -> &'static str {
         SiteKind::LockWait => "lock_wait",
         SiteKind::LockAcquire => "lock_acquire",
         SiteKind::LockRelease => "lock_release",
+        SiteKind::LockAbandon => "lock_abandon",
         SiteKind::CondWait => "cond_wait",
         SiteKind::CondWake => "cond_wake",
         SiteKind::PollBegin => "poll_begin",

@@ -1,0 +1,87 @@
+//! `libft_preload.so`: the pthread locks of a program, traced without a change to the program.
+//!
+//! `ft-agent record --preload -- CMD` runs a command with it; by hand, set `LD_PRELOAD` to its path.
+//! It stands in front of the C library's mutexes, reader-writer locks, spin locks, condition waits and
+//! semaphores, and writes the events of `ft_user::sync`, with the return address of the call in place
+//! of the source place.
+//!
+//! # The way of a call
+//!
+//! ```text
+//! pthread_mutex_lock:                        one trigger for each event that the call can cause
+//!     cmp eax, …         lock.mutex_wait         off (on: jmp 9f)
+//!     cmp eax, …         lock.mutex_acquire      off (on: jmp 9f)
+//!     jmp [REAL]         the C library's, straight
+//! 9:  mov rsi, [rsp]     the caller's return address as a further argument
+//!     jmp mutex::lock    in Rust: tries, tells, waits, tells
+//! ```
+//!
+//! While its events are off, a call costs the two compares and the jump (bench `pair`). The trigger of a
+//! stub and those in the Rust function behind it share their metadata, so a glob switches them together.
+//!
+//! # Events
+//!
+//! | event | when | arguments |
+//! |---|---|---|
+//! | `lock.mutex_wait` | it is taken, and the thread is about to block | lock, caller |
+//! | `lock.mutex_acquire` | the thread has it | lock, caller |
+//! | `lock.mutex_abandon` | the wait ended without it: time-out, deadlock detected | lock, caller |
+//! | `lock.mutex_release` | just before it is given back | lock, caller |
+//! | `lock.rwlock_read_…`, `lock.rwlock_write_…`, `lock.rwlock_release` | the same | lock, caller |
+//! | `lock.spin_…` | the same; the wait spins | lock, caller |
+//! | `lock.cond_wait`, `lock.cond_wake` | around a condition wait | lock, caller, condition |
+//! | `lock.semaphore_…` | the same for wait and post | semaphore, caller |
+//!
+//! A contended acquisition tries once, then tells that it waits, and waits. A failed attempt (`trylock`)
+//! leaves no event. Of a recursive mutex only the outermost acquisition and release are told. A
+//! condition wait is idle time and no contention, so it has events of its own; so has a semaphore, which
+//! is a lock only where one thread both waits and posts: nothing else makes a hold.
+//!
+//! # Safety in the host
+//!
+//! - The event path neither allocates, nor locks, nor blocks, keeps `errno`, and orders no memory.
+//! - A call that comes before the library is initialised finds the C library's functions by itself
+//!   (`real`); set-up takes no pthread lock, so it never comes back here.
+//! - Thread cancellation passes through: no frame of this library has a destructor.
+//! - Fork and threads that end are handled by `ft_user`. The library is never unmapped.
+//!
+//! # Limits
+//!
+//! Seen is what reaches the C library through its dynamic symbols. Not seen are locks that are not
+//! pthread's (Rust's `std`, Go's, futexes by hand), C11's `mtx_lock`, which glibc implements without them,
+//! locks inside of the C library, and statically linked programs. A thread that is cancelled in a condition
+//! wait has its mutex again without an event. A child made by `_Fork` or a bare `clone` must not use
+//! locks whose events are on.
+
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
+mod condition;
+mod event;
+mod mutex;
+mod real;
+mod rwlock;
+mod semaphore;
+mod spin;
+mod stub;
+
+/// Runs when the library is loaded, before the program's own constructors.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static START: unsafe extern "C" fn() = start;
+
+unsafe extern "C" fn start() {
+    real::resolve();
+    // An allocator that sets itself up at its first use sets up its fork handlers then. In a child they
+    // run in the order of their registration, and its handlers must come before those of `ft_user`,
+    // which allocate.
+    // SAFETY: allocates and frees one byte; the volatile store keeps both.
+    unsafe {
+        let byte = libc::malloc(1).cast::<u8>();
+        if !byte.is_null() {
+            byte.write_volatile(0);
+        }
+        libc::free(byte.cast());
+    }
+    // Without a memfd the program runs untraced, as it would without this library.
+    ft_user::init().ok();
+}

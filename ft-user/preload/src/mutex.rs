@@ -1,0 +1,127 @@
+//! Mutexes of all types: normal, recursive, error-checking, adaptive; robust, priority-inheriting, shared.
+
+use core::ffi::c_int;
+
+use libc::{clockid_t, pthread_mutex_t, timespec};
+
+use crate::event::{MUTEX_ABANDON, MUTEX_ACQUIRE, MUTEX_RELEASE, MUTEX_WAIT, tell};
+use crate::stub::real;
+
+/// # Safety
+///
+/// As `pthread_mutex_lock`.
+pub(crate) unsafe extern "C-unwind" fn lock(
+    mutex: *mut pthread_mutex_t,
+    caller: *const (),
+) -> c_int {
+    // SAFETY: the caller's arguments, passed on.
+    unsafe { acquire(mutex, caller, || real::pthread_mutex_lock.get()(mutex)) }
+}
+
+/// # Safety
+///
+/// As `pthread_mutex_timedlock`.
+pub(crate) unsafe extern "C-unwind" fn timedlock(
+    mutex: *mut pthread_mutex_t,
+    until: *const timespec,
+    caller: *const (),
+) -> c_int {
+    // SAFETY: the caller's arguments, passed on.
+    unsafe { acquire(mutex, caller, || real::pthread_mutex_timedlock.get()(mutex, until)) }
+}
+
+/// # Safety
+///
+/// As `pthread_mutex_clocklock`.
+pub(crate) unsafe extern "C-unwind" fn clocklock(
+    mutex: *mut pthread_mutex_t,
+    clock: clockid_t,
+    until: *const timespec,
+    caller: *const (),
+) -> c_int {
+    // SAFETY: the caller's arguments, passed on.
+    unsafe { acquire(mutex, caller, || real::pthread_mutex_clocklock.get()(mutex, clock, until)) }
+}
+
+/// # Safety
+///
+/// As `pthread_mutex_trylock`.
+pub(crate) unsafe extern "C-unwind" fn trylock(
+    mutex: *mut pthread_mutex_t,
+    caller: *const (),
+) -> c_int {
+    // SAFETY: the caller's arguments, passed on.
+    let result = unsafe { real::pthread_mutex_trylock.get()(mutex) };
+    // SAFETY: a mutex; if it is held by this thread, its counter is this thread's to read.
+    if holds(result) && !unsafe { is_nested(mutex) } {
+        tell!(MUTEX_ACQUIRE, mutex, caller);
+    }
+    result
+}
+
+/// # Safety
+///
+/// As `pthread_mutex_unlock`.
+pub(crate) unsafe extern "C-unwind" fn unlock(
+    mutex: *mut pthread_mutex_t,
+    caller: *const (),
+) -> c_int {
+    // SAFETY: a mutex, and this thread holds it; where it does not, the unlock fails.
+    if !unsafe { is_nested(mutex) } {
+        tell!(MUTEX_RELEASE, mutex, caller);
+    }
+    // SAFETY: the caller's argument, passed on.
+    unsafe { real::pthread_mutex_unlock.get()(mutex) }
+}
+
+/// Tries, and blocks if the mutex is taken. An error-checking mutex that the thread itself holds counts as
+/// taken, and `block` tells that it would wait forever.
+///
+/// # Safety
+///
+/// `mutex` is one.
+#[inline(always)]
+unsafe fn acquire(
+    mutex: *mut pthread_mutex_t,
+    caller: *const (),
+    block: impl FnOnce() -> c_int,
+) -> c_int {
+    // SAFETY: says the caller.
+    let mut result = unsafe { real::pthread_mutex_trylock.get()(mutex) };
+    let contended = result == libc::EBUSY;
+    if contended {
+        tell!(MUTEX_WAIT, mutex, caller);
+        result = block();
+    }
+    if holds(result) {
+        // SAFETY: a mutex that this thread holds.
+        if !unsafe { is_nested(mutex) } {
+            tell!(MUTEX_ACQUIRE, mutex, caller);
+        }
+    } else if contended {
+        tell!(MUTEX_ABANDON, mutex, caller);
+    }
+    result
+}
+
+/// Whether the thread has the mutex after a call with this result: also when a robust mutex tells that its
+/// last owner died with it.
+pub(crate) fn holds(result: c_int) -> bool {
+    result == 0 || result == libc::EOWNERDEAD
+}
+
+/// Whether a recursive mutex is held more than once. glibc's layout of a mutex is part of its ABI
+/// (`bits/struct_mutex.h`): lock, count, owner, users, kind, each of four bytes.
+///
+/// # Safety
+///
+/// `mutex` is one.
+unsafe fn is_nested(mutex: *const pthread_mutex_t) -> bool {
+    // The type is in the low two bits (`PTHREAD_MUTEX_KIND_MASK_NP` of nptl).
+    const TYPE_MASK: c_int = 3;
+    let words = mutex.cast::<c_int>();
+    // SAFETY: within the mutex and aligned. The kind does not change; the count is its owner's, and
+    // for another thread any value will do.
+    let (count, kind) = unsafe { (words.add(1).read_volatile(), words.add(4).read_volatile()) };
+    kind & TYPE_MASK == libc::PTHREAD_MUTEX_RECURSIVE && count > 1
+}

@@ -1,0 +1,133 @@
+//! The C library's own functions: where they are, found once, without a lock.
+//!
+//! Each has a place that a stub jumps through. At first the place leads to the resolver, so that calls
+//! from other libraries' constructors, which may come before ours, work; [`resolve`] fills in all places.
+//! Several threads may do so at once: they store the same.
+
+use core::arch::{asm, naked_asm};
+use core::ffi::{CStr, c_int, c_void};
+use core::marker::PhantomData;
+use core::mem;
+use core::sync::atomic::{AtomicPtr, Ordering::*};
+
+use crate::stub::real::{ALL, pthread_mutex_lock, pthread_mutex_trylock, pthread_mutex_unlock};
+
+/// The address of a function of type `F`.
+#[repr(transparent)]
+pub(crate) struct Real<F> {
+    // Relaxed everywhere: the address is all there is, what it points to is there since the start.
+    address: AtomicPtr<c_void>,
+    function: PhantomData<F>,
+}
+
+impl<F: Copy> Real<F> {
+    /// A function that is not found yet: `first_call` takes its calls.
+    pub(crate) const fn new(first_call: *mut c_void) -> Self {
+        Real { address: AtomicPtr::new(first_call), function: PhantomData }
+    }
+
+    /// The function.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> F {
+        const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
+        let address = self.address.load(Relaxed);
+        // SAFETY: the place holds the function of this type, or a stand-in that jumps to it.
+        unsafe { mem::transmute_copy(&address) }
+    }
+
+    /// The place of the address.
+    pub(crate) const fn address(&self) -> &AtomicPtr<c_void> {
+        &self.address
+    }
+}
+
+/// How a function is found, and where its address goes.
+pub(crate) struct Entry {
+    pub(crate) name: &'static CStr,
+    /// Symbol version, where the default may not be the right one.
+    pub(crate) version: Option<&'static CStr>,
+    pub(crate) address: &'static AtomicPtr<c_void>,
+}
+
+/// Finds all functions behind this library in the search order, so that other preload libraries that come
+/// later keep their turn.
+///
+/// `dlsym` takes the dynamic linker's own lock only. Where it allocates, and the program's allocator
+/// locks, those calls come back here: mutexes get glibc's aliases first, which need no search.
+pub(crate) fn resolve() {
+    let [lock, trylock, unlock] = aliases();
+    for (place, alias) in [
+        (pthread_mutex_lock.address(), lock),
+        (pthread_mutex_trylock.address(), trylock),
+        (pthread_mutex_unlock.address(), unlock),
+    ] {
+        if !alias.is_null() {
+            place.store(alias, Relaxed);
+        }
+    }
+    for entry in ALL {
+        // SAFETY: names and versions are NUL-terminated.
+        let found = unsafe {
+            match entry.version {
+                Some(version) => {
+                    libc::dlvsym(libc::RTLD_NEXT, entry.name.as_ptr(), version.as_ptr())
+                }
+                None => libc::dlsym(libc::RTLD_NEXT, entry.name.as_ptr()),
+            }
+        };
+        let found = if found.is_null() { missing as *mut c_void } else { found };
+        entry.address.store(found, Relaxed);
+    }
+}
+
+/// Stands in for a function that the C library does not have (the `clock` ones came with glibc 2.30).
+unsafe extern "C-unwind" fn missing() -> c_int {
+    libc::ENOSYS
+}
+
+/// glibc's second names for locking, trying and unlocking a mutex; null where it has none.
+fn aliases() -> [*mut c_void; 3] {
+    let (lock, trylock, unlock);
+    // SAFETY: loads three addresses that the dynamic linker filled in.
+    unsafe {
+        asm!(
+            ".weak __pthread_mutex_lock",
+            ".weak __pthread_mutex_trylock",
+            ".weak __pthread_mutex_unlock",
+            "mov {lock}, qword ptr [rip + __pthread_mutex_lock@GOTPCREL]",
+            "mov {trylock}, qword ptr [rip + __pthread_mutex_trylock@GOTPCREL]",
+            "mov {unlock}, qword ptr [rip + __pthread_mutex_unlock@GOTPCREL]",
+            lock = out(reg) lock,
+            trylock = out(reg) trylock,
+            unlock = out(reg) unlock,
+            options(nostack, preserves_flags, pure, readonly),
+        );
+    }
+    [lock, trylock, unlock]
+}
+
+/// [`resolve`] for the first call of a function: keeps the registers that hold its arguments.
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn resolve_keeping_arguments() {
+    unsafe extern "C" fn resolve_all() {
+        resolve();
+    }
+    // At entry the stack is aligned to 16 bytes: two return addresses are on it since the caller's call.
+    naked_asm!(
+        "push rdi",
+        "push rsi",
+        "push rdx",
+        "push rcx",
+        "push r8",
+        "push r9",
+        "call {resolve_all}",
+        "pop r9",
+        "pop r8",
+        "pop rcx",
+        "pop rdx",
+        "pop rsi",
+        "pop rdi",
+        "ret",
+        resolve_all = sym resolve_all,
+    )
+}

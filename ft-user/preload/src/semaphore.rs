@@ -1,0 +1,100 @@
+//! Semaphores. These return -1 and set `errno`; a success leaves `errno` as it was.
+
+use core::ffi::c_int;
+
+use libc::{clockid_t, sem_t, timespec};
+
+use crate::event::{SEMAPHORE_ABANDON, SEMAPHORE_ACQUIRE, SEMAPHORE_RELEASE, SEMAPHORE_WAIT, tell};
+use crate::stub::real;
+
+unsafe extern "C-unwind" {
+    // The libc crate does not declare it. Unwinds when the thread is cancelled.
+    fn pthread_testcancel();
+}
+
+/// # Safety
+///
+/// As `sem_wait`.
+pub(crate) unsafe extern "C-unwind" fn wait(semaphore: *mut sem_t, caller: *const ()) -> c_int {
+    // SAFETY: the caller's arguments, passed on.
+    unsafe { acquire(semaphore, caller, || real::sem_wait.get()(semaphore)) }
+}
+
+/// # Safety
+///
+/// As `sem_timedwait`.
+pub(crate) unsafe extern "C-unwind" fn timedwait(
+    semaphore: *mut sem_t,
+    until: *const timespec,
+    caller: *const (),
+) -> c_int {
+    // SAFETY: the caller's arguments, passed on.
+    unsafe { acquire(semaphore, caller, || real::sem_timedwait.get()(semaphore, until)) }
+}
+
+/// # Safety
+///
+/// As `sem_clockwait`.
+pub(crate) unsafe extern "C-unwind" fn clockwait(
+    semaphore: *mut sem_t,
+    clock: clockid_t,
+    until: *const timespec,
+    caller: *const (),
+) -> c_int {
+    // SAFETY: the caller's arguments, passed on.
+    unsafe { acquire(semaphore, caller, || real::sem_clockwait.get()(semaphore, clock, until)) }
+}
+
+/// # Safety
+///
+/// As `sem_trywait`.
+pub(crate) unsafe extern "C-unwind" fn trywait(semaphore: *mut sem_t, caller: *const ()) -> c_int {
+    // SAFETY: the caller's argument, passed on.
+    let result = unsafe { real::sem_trywait.get()(semaphore) };
+    if result == 0 {
+        tell!(SEMAPHORE_ACQUIRE, semaphore, caller);
+    }
+    result
+}
+
+/// # Safety
+///
+/// As `sem_post`; also from signal handlers.
+pub(crate) unsafe extern "C-unwind" fn post(semaphore: *mut sem_t, caller: *const ()) -> c_int {
+    tell!(SEMAPHORE_RELEASE, semaphore, caller);
+    // SAFETY: the caller's argument, passed on.
+    unsafe { real::sem_post.get()(semaphore) }
+}
+
+/// Tries, and blocks if there is nothing to take.
+///
+/// # Safety
+///
+/// `semaphore` is one.
+#[inline(always)]
+unsafe fn acquire(
+    semaphore: *mut sem_t,
+    caller: *const (),
+    block: impl FnOnce() -> c_int,
+) -> c_int {
+    // A wait is a cancellation point, an attempt is not.
+    // SAFETY: no frame from here to the program has a destructor.
+    unsafe { pthread_testcancel() };
+    // SAFETY: the place of `errno` is the thread's own.
+    let errno = unsafe { &mut *libc::__errno_location() };
+    let before = *errno;
+    // SAFETY: says the caller.
+    let mut result = unsafe { real::sem_trywait.get()(semaphore) };
+    let contended = result != 0;
+    if contended {
+        *errno = before;
+        tell!(SEMAPHORE_WAIT, semaphore, caller);
+        result = block();
+    }
+    if result == 0 {
+        tell!(SEMAPHORE_ACQUIRE, semaphore, caller);
+    } else if contended {
+        tell!(SEMAPHORE_ABANDON, semaphore, caller);
+    }
+    result
+}

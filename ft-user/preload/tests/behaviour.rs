@@ -1,0 +1,193 @@
+//! C programs behave under the library as they do without it, and their events tell what they did.
+
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
+#[path = "../../tests/common/mod.rs"]
+mod common;
+mod program;
+
+use ft_user::layout::SiteKind;
+use program::{Trace, trace};
+
+/// Compares the events of a thread with a script, one event a line.
+fn check(trace: &Trace, thread: &str, script: &str) {
+    let expected: Vec<&str> = script.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+    assert_eq!(trace.thread(thread), expected, "{thread}");
+}
+
+#[test]
+fn mutexes_of_all_types() {
+    let trace = trace("mutex");
+    check(
+        &trace,
+        "main",
+        "mutex_acquire outer
+        mutex_acquire inner
+        mutex_release inner
+        mutex_release outer
+        mutex_acquire recursive
+        mutex_release recursive
+        mutex_acquire checking
+        mutex_wait checking
+        mutex_abandon checking
+        mutex_acquire outer
+        mutex_release outer
+        mutex_release checking
+        mutex_acquire robust
+        mutex_release robust
+        mutex_acquire robust
+        mutex_release robust
+        mutex_acquire inheriting
+        mutex_release inheriting",
+    );
+    // The last of these fails: the thread does not hold it, and no hold ends.
+    check(
+        &trace,
+        "other",
+        "mutex_wait outer
+        mutex_abandon outer
+        mutex_wait outer
+        mutex_abandon outer
+        mutex_release checking",
+    );
+}
+
+#[test]
+fn the_place_is_the_return_address() {
+    let trace = trace("mutex");
+    let main = trace.number("main");
+    let mine: Vec<_> =
+        trace.events.iter().filter(|event| u64::from(event.tid) == main).take(4).collect();
+    let function = trace.number("function");
+    let callers: Vec<u64> = mine.iter().map(|event| event.words[1]).collect();
+    assert!(callers.iter().all(|at| (function..function + 512).contains(at)), "{callers:x?}");
+    assert!(callers.windows(2).all(|pair| pair[0] != pair[1]), "{callers:x?}");
+}
+
+#[test]
+fn waits_are_told_by_kind() {
+    let trace = trace("contended");
+    check(
+        &trace,
+        "main",
+        "mutex_acquire mutex
+        rwlock_write_acquire rwlock
+        rwlock_read_wait rwlock
+        rwlock_read_abandon rwlock
+        spin_acquire spin
+        mutex_release mutex
+        rwlock_release rwlock
+        rwlock_read_acquire rwlock
+        rwlock_read_acquire rwlock
+        rwlock_write_wait rwlock
+        rwlock_write_abandon rwlock
+        rwlock_release rwlock
+        rwlock_release rwlock
+        spin_release spin",
+    );
+    check(
+        &trace,
+        "waiter",
+        "mutex_wait mutex
+        mutex_acquire mutex
+        mutex_release mutex
+        rwlock_read_wait rwlock
+        rwlock_read_acquire rwlock
+        rwlock_release rwlock
+        rwlock_write_wait rwlock
+        rwlock_write_acquire rwlock
+        rwlock_release rwlock
+        spin_wait spin
+        spin_acquire spin
+        spin_release spin",
+    );
+}
+
+#[test]
+fn condition_waits_release_and_acquire() {
+    let trace = trace("condition");
+    check(
+        &trace,
+        "main",
+        "mutex_acquire mutex
+        cond_wait mutex
+        cond_wake mutex
+        cond_wait mutex
+        cond_wake mutex
+        cond_wait mutex
+        cond_wake mutex
+        cond_wait mutex
+        cond_wake mutex
+        mutex_release mutex
+        cond_wait checking",
+    );
+    let condition = trace.number("condition");
+    let waits = trace.events.iter().filter(|event| event.kind == SiteKind::CondWait);
+    assert!(waits.map(|event| event.words[2]).all(|told| told == condition));
+}
+
+#[test]
+fn semaphores_keep_errno_and_tell() {
+    check(
+        &trace("semaphore"),
+        "main",
+        "semaphore_acquire lock
+        semaphore_wait lock
+        semaphore_abandon lock
+        semaphore_wait lock
+        semaphore_abandon lock
+        semaphore_release lock
+        semaphore_acquire lock
+        semaphore_wait signal_came
+        semaphore_release signal_came
+        semaphore_acquire signal_came",
+    );
+}
+
+#[test]
+fn locks_before_main_work() {
+    // Before the constructor of the library nothing is told; then it is.
+    let once = "mutex_acquire mutex
+        cond_wait mutex
+        cond_wake mutex
+        mutex_release mutex\n";
+    check(&trace("early"), "main", &once.repeat(2));
+}
+
+#[test]
+fn allocator_that_locks() {
+    let trace = trace("allocator");
+    let acquired = trace.count("lock.mutex_acquire", "mutex");
+    assert!(acquired >= 4 * 1000 * 2);
+    assert_eq!(acquired, trace.count("lock.mutex_release", "mutex"));
+}
+
+#[test]
+fn forked_child_is_a_process_of_its_own() {
+    let trace = trace("fork");
+    let mutex = trace.number("mutex");
+    let on_mutex = trace.events.iter().filter(|event| event.words[0] == mutex);
+    assert_eq!(trace.words(on_mutex), ["mutex_acquire mutex", "mutex_release mutex"]);
+    assert!(trace.count("lock.mutex_acquire", "busy") > 0);
+    let expected = ["mutex_release mutex", "mutex_acquire mutex", "mutex_release mutex"];
+    assert_eq!(trace.words(trace.child.iter()), expected);
+    assert!(trace.child.iter().all(|event| u64::from(event.tid) == trace.number("child")));
+}
+
+#[test]
+fn cancellation_passes_through() {
+    let trace = trace("cancel");
+    check(&trace, "main", "mutex_acquire mutex\nmutex_release mutex");
+    assert_eq!(trace.count("lock.cond_wait", "mutex"), 1);
+    assert_eq!(trace.count("lock.mutex_release", "mutex"), 2);
+}
+
+#[test]
+fn threads_come_and_go_under_signals() {
+    let trace = trace("threads");
+    assert_eq!(trace.count("lock.mutex_acquire", "mutex"), 50 * 8 * 100);
+    assert_eq!(trace.count("lock.mutex_release", "mutex"), 50 * 8 * 100);
+    let posts = trace.number("posts") as usize;
+    assert!(posts > 0);
+    assert_eq!(trace.count("lock.semaphore_release", "posted"), posts);
+}
