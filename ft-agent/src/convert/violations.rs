@@ -4,7 +4,9 @@
 //! For each thread the switches give a sequence of *on* and *off*. Before the first of them the state
 //! is unknown, and after the last *off* too, since the next *on* may stand in another segment. An
 //! event between an *off* and the next *on* is a violation when both are further away than the clock
-//! bound. Where switches were lost, nothing is checked from the loss to the thread's next switch.
+//! bound. Where switches were lost, nothing is checked from the loss to the thread's next switch. Where
+//! an *off* follows an *off*, the *on* between them was not recorded, so that the events there tell
+//! nothing of the clocks; the analyses count such holes.
 //!
 //! The CPU of the event is not used: it is read before the time, so a thread that moves in between
 //! has the old one, and is right.
@@ -65,13 +67,14 @@ pub(super) fn check(
         }
         let before = thread.next.checked_sub(1).map(|i| thread.switches[i]);
         let Some((since, on)) = before else { continue };
-        let until = thread.switches.get(thread.next).map(|s| s.0);
-        let touched = lost.iter().any(|&(from, to)| from <= until.unwrap_or(ts) && to >= since);
-        match (on, until) {
+        let next = thread.switches.get(thread.next).copied();
+        let until = next.map_or(ts, |(until, _)| until);
+        let touched = lost.iter().any(|&(from, to)| from <= until && to >= since);
+        match (on, next) {
             _ if touched => {}
             (true, _) => result.checked += 1,
-            (false, None) => {}
-            (false, Some(until)) => {
+            (false, None | Some((_, false))) => {}
+            (false, Some((until, true))) => {
                 result.checked += 1;
                 let distance = (ts - since).min(until - ts);
                 if distance > bound_ns {
@@ -128,6 +131,20 @@ mod tests {
         check_timeline("..##..x...", (0, 0, 0)); // the next segment may hold the missing switch
         check_timeline("..##..x?..##", (0, 0, 0)); // a lost switch may have been the missing one
         check_timeline("..?###..x..##", (1, 1, 250));
+    }
+
+    #[test]
+    fn a_switch_that_was_not_recorded_is_not_blamed_on_the_clock() {
+        let thread = |last_on| Thread {
+            switches: vec![(Nanos(0), true), (Nanos(100), false), (Nanos(1_000), last_on)],
+            next: 0,
+        };
+        let judge = |last_on| {
+            let events = [(Nanos(500), 0)].into_iter();
+            check(&mut [thread(last_on)], events, 150, &[])
+        };
+        assert_eq!(judge(true), Violations { checked: 1, count: 1, worst_ns: 400 });
+        assert_eq!(judge(false), Violations::default());
     }
 
     #[test]
