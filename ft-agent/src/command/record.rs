@@ -54,6 +54,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = units::duration)]
     segment_time: Duration,
 
+    /// Trace the pthread locks of the command, without a change to it (libft_preload.so beside this
+    /// program, or where FT_PRELOAD says).
+    #[arg(long)]
+    preload: bool,
+
     /// Command to run and record, after `--`.
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
@@ -69,6 +74,7 @@ Examples:
   ft-agent record -e 'lock.*' -e 'db.*' -- ./server
                                               only the sites that match
   ft-agent record -k none -- ./server         without the kernel: needs no rights
+  ft-agent record --preload -- memcached      the locks of a program that knows nothing of tracing
   sudo ft-agent record -a -d 5s               every thread of the system";
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -81,6 +87,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         ring_bytes: args.ring_size,
         segment: Limits { bytes: args.segment_size, age: args.segment_time },
         command: args.command,
+        preload: args.preload,
         progress: io::stderr().is_terminal(),
         output: args.output,
     };

@@ -33,6 +33,18 @@ pub enum RecordError {
     /// The globs do not fit into the answer to a process.
     #[error("the globs take more than 4 KiB together; give fewer or shorter ones with -e")]
     TooManyGlobs,
+    /// `--preload` without a command.
+    #[error("--preload works on a command that is started; give one after --")]
+    NothingToPreload,
+    /// The preload library is not where it should be.
+    #[error("there is no {}; build it (cargo build -p ft-preload), or name it in FT_PRELOAD", .0.display())]
+    NoPreload(PathBuf),
+    /// The path of the preload library cannot stand in `LD_PRELOAD`.
+    #[error(
+        "the path {} has a space, a colon or no UTF-8 in it, which LD_PRELOAD does not allow; \
+         name a copy elsewhere in FT_PRELOAD", .0.display()
+    )]
+    PreloadPath(PathBuf),
     /// There is no process with this number.
     #[error("process {0} does not exist; look its number up, for example with `pgrep -l NAME`")]
     NoSuchProcess(i32),

@@ -17,6 +17,7 @@ mod host;
 mod notice;
 mod options;
 mod output;
+mod preload;
 mod progress;
 mod session;
 mod sockets;
@@ -25,6 +26,7 @@ pub use behind::Behind;
 pub use error::RecordError;
 pub use notice::Notice;
 pub use options::Options;
+pub use preload::Unreachable;
 
 use std::os::fd::AsFd;
 use std::process::ExitStatus;
@@ -78,6 +80,13 @@ pub fn record(
     let mut kernel = load_kernel(options)?;
     let output = Output::prepare(&options.output)?;
     let mut sockets = sockets::open(options)?;
+    let mut environment = sockets.environment(options);
+    if let (true, Some(command)) = (options.preload, options.command.first()) {
+        environment.push(("LD_PRELOAD", preload::variable(std::env::var_os("LD_PRELOAD"))?));
+        if let Some(reason) = preload::unreachable(command) {
+            report(&Notice::NotPreloaded { command: command.clone(), reason });
+        }
+    }
 
     let (start, clock) = host::start(Start {
         command: options.command.clone(),
@@ -90,7 +99,7 @@ pub fn record(
     let writer = Writer::create(output.spool(), options.segment, start, clock)?;
     let child = match options.command.as_slice() {
         [] => None,
-        command => Some(run(command, &sockets.environment(options), &mut kernel)?),
+        command => Some(run(command, &environment, &mut kernel)?),
     };
     output.keep();
 

@@ -2,6 +2,7 @@
 
 use ft_user::patch::PatchError;
 
+use super::preload::Unreachable;
 use crate::collect::attach::Refusal;
 use crate::collect::kernel::KernelError;
 use crate::collect::server::Rejection;
@@ -36,6 +37,14 @@ pub enum Notice {
     NotEmbedded {
         /// Process.
         pid: i32,
+    },
+    /// The preload library does not reach the command.
+    #[error("--preload does not reach {command}: {reason}")]
+    NotPreloaded {
+        /// Its first word.
+        command: String,
+        /// Why.
+        reason: Unreachable,
     },
     /// Sites of a running process could not be enabled.
     #[error("sites of process {pid} stay off: {reason}")]

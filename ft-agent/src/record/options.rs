@@ -31,6 +31,8 @@ pub struct Options {
     pub segment: Limits,
     /// Command to run and record; may be empty.
     pub command: Vec<String>,
+    /// Run the command under the preload library.
+    pub preload: bool,
     /// Print a progress line to stderr.
     pub progress: bool,
 }
@@ -47,6 +49,9 @@ impl Options {
         }
         if !(SMALLEST_SEGMENT..=LARGEST_SEGMENT).contains(&self.segment.bytes) {
             return Err(RecordError::SegmentSize);
+        }
+        if self.preload && self.command.is_empty() {
+            return Err(RecordError::NothingToPreload);
         }
         if self.segment.age < Duration::from_millis(100) {
             return Err(RecordError::SegmentTime);
@@ -83,6 +88,7 @@ mod tests {
             ring_bytes: None,
             segment: Limits { bytes: 64 << 20, age: Duration::from_secs(30) },
             command: Vec::new(),
+            preload: false,
             progress: false,
         }
     }
@@ -117,6 +123,7 @@ mod tests {
         );
         let age = Duration::from_millis(1);
         check(Options { segment: Limits { age, ..segment }, ..options() }, "--segment-time");
+        check(Options { preload: true, ..options() }, "after --");
         check(Options { events: vec!["x".repeat(5000)], ..options() }, "-e");
     }
 }
