@@ -146,6 +146,17 @@ loops!(on_latency, on_issue, |x, i| event!("bench.on", x: u64, i: u64));
 loops!(on6_latency, on6_issue, |x, i| event!(
     "bench.on6", x: u64, i: u64, a: u64 = x + 1, b: u64 = x ^ 2, c: u64 = i + 3, d: u64 = i ^ x
 ));
+loops!(on16b_latency, on16b_issue, |x, i| event!("bench.on_text16", i: u64, t: &str = &TEXT[..16]));
+loops!(on256b_latency, on256b_issue, |x, i| event!("bench.on_text256", i: u64, t: &str = TEXT));
+
+/// A text of 256 bytes.
+const TEXT: &str = {
+    const BYTES: [u8; 256] = [b't'; 256];
+    match std::str::from_utf8(&BYTES) {
+        Ok(text) => text,
+        Err(_) => unreachable!(),
+    }
+};
 
 #[inline(always)]
 fn rdtsc() -> u64 {
@@ -308,6 +319,8 @@ fn main() {
     on.row("rdtsc", rdtsc_latency, rdtsc_issue, ON_PASSES, 1.0);
     on.row("event!, 2 words", on_latency, on_issue, ON_PASSES, 1.0);
     on.row("event!, 6 words", on6_latency, on6_issue, ON_PASSES, 1.0);
+    on.row("event!, a word and a text of 16 bytes", on16b_latency, on16b_issue, ON_PASSES, 1.0);
+    on.row("event!, a word and a text of 256 bytes", on256b_latency, on256b_issue, ON_PASSES, 1.0);
 
     ring(control).prepare(Mode::Discard);
     let started = Arc::new(Barrier::new(2));

@@ -85,6 +85,28 @@ fn two_sites(a: u64, b: &mut u64) -> bool {
     a < *b
 }
 
+#[unsafe(no_mangle)]
+fn text_parameters(id: u64, path: &str, body: &[u8]) -> u64 {
+    event!("hot.text_parameters", id: u64, path: &str, body: &[u8], size: usize = body.len());
+    id + 1
+}
+
+#[unsafe(no_mangle)]
+fn text_in_a_loop(names: &[&str]) -> u64 {
+    let mut sum = 0u64;
+    for (i, name) in names.iter().enumerate() {
+        event!("hot.text_in_a_loop", i: usize, name: &str, sum: u64);
+        sum = sum.rotate_left(5) ^ name.len() as u64;
+    }
+    sum
+}
+
+#[unsafe(no_mangle)]
+fn one_scope(a: u64, b: u64) -> u64 {
+    let _scope = ft_user::scope!("hot.one_scope", a: u64, b: u64);
+    a * b
+}
+
 fn main() {
     let order = Order { id: 1, shard: 2, price: 3.0, from: 4, to: 5, urgent: true };
     black_box(no_argument(1));
@@ -94,4 +116,7 @@ fn main() {
     black_box(six_in_a_loop(&[order]));
     black_box(six_in_a_generic_loop(&[1, 2], 3));
     black_box(two_sites(1, &mut 2));
+    black_box(one_scope(1, 2));
+    black_box(text_parameters(1, "path", b"body"));
+    black_box(text_in_a_loop(&["a", "b"]));
 }

@@ -1,18 +1,30 @@
-//! What an event may carry: the [`Arg`] trait, one word per argument.
+//! What an event may carry: the [`Arg`] trait. A number is one word; text is an address and a length
+//! until the event is written, and then a part of it (`text.rs`).
 
 use crate::layout::ArgType;
 
 /// A type that an event can carry as an argument.
 ///
-/// Implemented for the integers up to 64 bits, `f32` and `f64`, `bool`, raw pointers and [`Tsc`].
-/// [`to_word`](Arg::to_word) runs in the cold block of a site, only while the site is enabled.
-pub trait Arg: Copy {
-    /// How a reader shows the word.
+/// Implemented for the integers up to 64 bits, `f32` and `f64`, `bool`, raw pointers, [`Tsc`], `&str` and
+/// `&[u8]`. Both methods run in the cold block of a site, only while the site is enabled.
+///
+/// # Safety
+///
+/// If `TYPE` is [`ArgType::Str`] or [`ArgType::Bytes`], as many bytes as [`extent`](Arg::extent) says can
+/// be read at the address that [`to_word`](Arg::to_word) returns, as long as `self` lives.
+pub unsafe trait Arg: Copy {
+    /// How a reader shows the value.
     const TYPE: ArgType;
 
     /// The value in one word: integers extended to 64 bits by their sign, floats as the bits of an
-    /// `f64`, pointers as their address.
+    /// `f64`, pointers and text as their address.
     fn to_word(self) -> u64;
+
+    /// The length of text in bytes. Nobody asks a number.
+    #[inline(always)]
+    fn extent(self) -> u64 {
+        0
+    }
 }
 
 /// A value of the time stamp counter, in cycles.
@@ -25,7 +37,8 @@ pub struct Tsc(
 
 macro_rules! impl_arg {
     ($($ty:ty => $kind:ident, |$value:ident| $word:expr;)*) => {$(
-        impl Arg for $ty {
+        // SAFETY: not text.
+        unsafe impl Arg for $ty {
             const TYPE: ArgType = ArgType::$kind;
             #[inline(always)]
             fn to_word(self) -> u64 {
@@ -53,7 +66,8 @@ impl_arg! {
     Tsc => Tsc, |v| v.0;
 }
 
-impl<T> Arg for *const T {
+// SAFETY: not text.
+unsafe impl<T> Arg for *const T {
     const TYPE: ArgType = ArgType::Pointer;
     #[inline(always)]
     fn to_word(self) -> u64 {
@@ -61,12 +75,35 @@ impl<T> Arg for *const T {
     }
 }
 
-impl<T> Arg for *mut T {
+// SAFETY: not text.
+unsafe impl<T> Arg for *mut T {
     const TYPE: ArgType = ArgType::Pointer;
     #[inline(always)]
     fn to_word(self) -> u64 {
         self as usize as u64
     }
+}
+
+macro_rules! impl_text {
+    ($($ty:ty => $kind:ident;)*) => {$(
+        // SAFETY: a slice tells its own address and length, and borrows what is there.
+        unsafe impl Arg for $ty {
+            const TYPE: ArgType = ArgType::$kind;
+            #[inline(always)]
+            fn to_word(self) -> u64 {
+                self.as_ptr() as usize as u64
+            }
+            #[inline(always)]
+            fn extent(self) -> u64 {
+                self.len() as u64
+            }
+        }
+    )*};
+}
+
+impl_text! {
+    &str => Str;
+    &[u8] => Bytes;
 }
 
 #[cfg(test)]
@@ -83,5 +120,13 @@ mod tests {
         assert_eq!((0x1000 as *const u8).to_word(), 0x1000);
         assert_eq!(Tsc(7).to_word(), 7);
         assert_eq!(<*mut u8 as Arg>::TYPE, ArgType::Pointer);
+    }
+
+    #[test]
+    fn text_is_address_and_length() {
+        let text = "text";
+        assert_eq!((text.to_word(), text.extent()), (text.as_ptr() as u64, 4));
+        let empty: &[u8] = &[];
+        assert_eq!((<&[u8]>::TYPE, empty.extent()), (ArgType::Bytes, 0));
     }
 }

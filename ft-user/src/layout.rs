@@ -341,7 +341,7 @@ pub enum ArgType {
     Pointer = 5,
     /// A TSC value.
     Tsc = 6,
-    /// UTF-8: a word with the length in bytes (bit 63: it was cut), then the bytes, padded to words.
+    /// UTF-8: a word with the length in bytes ([`TEXT_CUT`]: it was cut), then the bytes, padded to words.
     Str = 7,
     /// Bytes, encoded like `Str`.
     Bytes = 8,
@@ -364,6 +364,9 @@ impl ArgType {
         })
     }
 }
+
+/// Set in the length word of text that was cut to what the event can hold.
+pub const TEXT_CUT: u64 = 1 << 63;
 
 /// Header of a directory entry; `bytes` includes it and is a multiple of 8.
 ///

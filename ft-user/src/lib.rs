@@ -17,7 +17,7 @@
 //! ```
 //!
 //! - [`event!`] is a trigger: one instruction while it is off, a write to the thread's own ring while it
-//!   is on. Its arguments are evaluated only then.
+//!   is on. Its arguments are evaluated only then. [`scope!`] records a begin and an end.
 //! - [`sync`] has the locks of `std` that tell who waited, who held, how deep and where.
 //! - [`gap::Poller`] finds the times in which a polling thread did not run.
 //! - [`init`] makes the buffers and meets the agent. [`enable()`] and [`disable()`] switch sites by glob;
@@ -49,7 +49,8 @@
 //!
 //! # Limits
 //!
-//! - Six arguments per event, one word each. The shared ring keeps twelve words.
+//! - Six arguments per event, 304 bytes in all; longer text is cut and marked. The shared ring keeps 96
+//!   bytes.
 //! - Rings for 256 threads at once ([`Config::rings`]); further threads share one ring of 8192 events. The
 //!   ring of a thread that has ended is free again when the agent has read it.
 //! - A child of `fork` starts a memfd of its own. One of `_Fork` or a bare `clone` must not write events.
@@ -111,6 +112,7 @@ pub mod reader;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod register;
 pub mod ring;
+mod scope;
 pub mod shared_ring;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod shm;
@@ -121,6 +123,8 @@ mod status;
 pub mod sync;
 #[cfg(test)]
 mod test_ring;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod text;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub mod thread;
 mod trigger;
@@ -140,4 +144,4 @@ pub use process::{init, init_with};
 pub use status::{Agent, Status};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[doc(hidden)]
-pub use trigger::__vector;
+pub use trigger::{__pair, __vector};

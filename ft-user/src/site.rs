@@ -8,7 +8,9 @@ use core::ffi::c_void;
 use std::ops::Range;
 
 use crate::Arg;
-use crate::layout::{self, MAX_ARGS, Meta, NOTE_OWNER, NOTE_TYPE, SiteKind, SiteRecord, Str};
+use crate::layout::{
+    self, ArgType, MAX_ARGS, Meta, NOTE_OWNER, NOTE_TYPE, SiteKind, SiteRecord, Str,
+};
 
 /// A trigger in the text of this process.
 #[derive(Clone, Copy)]
@@ -133,13 +135,11 @@ impl Str {
         Str { ptr: text.as_ptr(), len: text.len() as u64 }
     }
 
-    /// The text.
+    /// The text. That of a C program may be no UTF-8, and then reads as one replacement character.
     pub fn get(&self) -> &'static str {
-        // SAFETY: made from a `&'static str`, by the macro or by `new`.
-        unsafe {
-            let bytes = core::slice::from_raw_parts(self.ptr, self.len as usize);
-            core::str::from_utf8_unchecked(bytes)
-        }
+        // SAFETY: made from a string literal, by a macro or by `new`.
+        let bytes = unsafe { core::slice::from_raw_parts(self.ptr, self.len as usize) };
+        core::str::from_utf8(bytes).unwrap_or("\u{fffd}")
     }
 }
 
@@ -148,6 +148,19 @@ impl Str {
 pub const fn count(args: &[&str]) -> usize {
     assert!(args.len() <= MAX_ARGS, "an event carries at most six arguments");
     args.len()
+}
+
+/// Whether one of the arguments is text.
+#[doc(hidden)]
+pub const fn has_text(args: &[ArgType]) -> bool {
+    let mut i = 0;
+    while i < args.len() {
+        if matches!(args[i], ArgType::Str | ArgType::Bytes) {
+            return true;
+        }
+        i += 1;
+    }
+    false
 }
 
 /// Name and type of one argument of a site.

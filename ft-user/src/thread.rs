@@ -3,9 +3,10 @@
 use core::ptr;
 
 use crate::arch;
-use crate::layout::RingControl;
+use crate::layout::{Arg, RingControl, SHARED_WORDS};
 use crate::process;
-use crate::ring::Ring;
+use crate::ring::{MAX_WORDS, Ring};
+use crate::text::{self, Pair};
 
 /// Whether a thread without a ring may claim one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +54,25 @@ pub(crate) fn attach() -> Option<&'static RingControl> {
 /// Writes an event to the ring of the calling thread, claims one first if it has none, or falls back
 /// to the shared ring. Runs behind the thunk, on a thread's first event and when its ring is full.
 pub(crate) fn write(key: u32, words: &[u64]) {
-    let Some(control) = attach() else { return process::shared_write(key, words) };
+    write_to(attach(), key, words);
+}
+
+/// [`write()`] of an event with text. Runs behind the thunk with each of them.
+///
+/// # Safety
+///
+/// As for [`text::encode`].
+pub(crate) unsafe fn write_text(key: u32, args: &[Arg], pairs: &[Pair]) {
+    let ring = attach();
+    let mut words = [0; MAX_WORDS];
+    let room = if ring.is_some() { MAX_WORDS } else { SHARED_WORDS };
+    // SAFETY: the caller vouches for the texts.
+    let used = unsafe { text::encode(args, pairs, &mut words[..room]) };
+    write_to(ring, key, &words[..used]);
+}
+
+fn write_to(ring: Option<&'static RingControl>, key: u32, words: &[u64]) {
+    let Some(control) = ring else { return process::shared_write(key, words) };
     // SAFETY: a claimed ring is mapped with its slots; its mask is their number less one.
     if let Some(ring) = unsafe { Ring::new(control, (control.mask + 1) as u32) } {
         ring.write(key, arch::tls_cpu(), words, arch::rdtsc);

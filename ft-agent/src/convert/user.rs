@@ -11,7 +11,8 @@
 use std::collections::HashMap;
 
 use ft_user::layout::{
-    ArgType, LOSS_KEY, MAX_ARGS, MAX_EVENT_SLOTS, SHARED_WORDS, SharedSlot, Slot, commit, marker,
+    ArgType, LOSS_KEY, MAX_ARGS, MAX_EVENT_SLOTS, SHARED_WORDS, SharedSlot, Slot, TEXT_CUT, commit,
+    marker,
 };
 
 use super::registry::{Registry, Site};
@@ -28,9 +29,6 @@ const SLOT_WORDS: usize = size_of::<Slot>() / 8;
 
 /// Words of a slot of a shared ring.
 const SHARED_SLOT_WORDS: usize = size_of::<SharedSlot>() / 8;
-
-/// Set in the length word of a string that was cut.
-const CUT: u64 = 1 << 63;
 
 /// One event, not decoded yet.
 #[derive(Clone, Copy)]
@@ -342,10 +340,10 @@ fn arguments(row: &mut UserEvent, site: &Site, payload: &Payload<'_>, cursor: &m
             ArgType::Float => row.argf[i] = Some(f64::from_bits(word)),
             ArgType::Tsc => row.arg[i] = Some(cursor.to_ns(Tsc(word)).0),
             ArgType::Str | ArgType::Bytes => {
-                let length = (word & !CUT) as usize;
+                let length = (word & !TEXT_CUT) as usize;
                 let bytes = bytes(payload, at, length);
                 at = at.saturating_add(length.div_ceil(8));
-                let cut = word & CUT != 0 || bytes.len() < length;
+                let cut = word & TEXT_CUT != 0 || bytes.len() < length;
                 row.argt[i] = Some(text(*ty, &bytes, cut));
             }
         }

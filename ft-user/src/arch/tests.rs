@@ -3,11 +3,11 @@
 use core::arch::asm;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use crate::layout::{LOSS_KEY, MARGIN_SLOTS, Mode, commit};
+use crate::layout::{LOSS_KEY, MARGIN_SLOTS, Meta, Mode, SiteKind, TEXT_CUT, commit};
 use crate::reader::Uncommitted;
 use crate::test_ring::{Event, SLOTS, TestRing, drain};
 use crate::thread::{self, Claim};
-use crate::{event, patch, site};
+use crate::{event, layout, patch, site};
 
 /// Switches the sites on whose name starts with `prefix`.
 fn switch_on(prefix: &str) {
@@ -78,6 +78,34 @@ fn both_forms_write_the_same_slots() {
     }
 }
 
+/// The text at the front of a payload.
+fn text_of(words: &[u64]) -> Vec<u8> {
+    let length = (words[0] & !TEXT_CUT) as usize;
+    words[1..].iter().flat_map(|word| word.to_ne_bytes()).take(length).collect()
+}
+
+#[test]
+fn text_is_in_the_event() {
+    switch_on("arch_text.");
+    let test = TestRing::new(Mode::Discard);
+    with_ring(&test, || {
+        let path = String::from("/index.html");
+        // What is borrowed from a temporary lives until it is written.
+        event!("arch_text.one", path: &str = &format!("{path}?q=1"));
+        event!("arch_text.mixed", id: u64 = 7, path: &str = &path, body: &[u8] = b"ab", last: f64 = 1.5);
+        let (a, b, c, d, e) = ("a", "b", "c", "d", "e");
+        event!("arch_text.six", a: &str, b: &str, c: &str, d: &str, e: &str, f: &str = "f" ; "{a}");
+    });
+    let (_, events) = drain(&mut test.reader(), &test.ring(), Uncommitted::Wait);
+    let [one, mixed, six] = &events[..] else { panic!("three events, not {events:?}") };
+    assert_eq!(text_of(&one.words), b"/index.html?q=1");
+    assert_eq!((mixed.key, mixed.words[0]), (key("arch_text.mixed"), 7));
+    assert_eq!(text_of(&mixed.words[1..]), b"/index.html");
+    assert_eq!((text_of(&mixed.words[4..]), mixed.words[6]), (b"ab".to_vec(), 1.5f64.to_bits()));
+    let texts: Vec<_> = six.words.chunks(2).take(6).map(text_of).collect();
+    assert_eq!(texts, [b"a", b"b", b"c", b"d", b"e", b"f"]);
+}
+
 #[test]
 fn loss_is_counted_and_told() {
     switch_on("arch_loss.");
@@ -121,24 +149,27 @@ fn thread_without_a_ring_knows_no_cpu() {
 }
 
 /// Every register that a call may change by the System V ABI, as it is after a write if it is one more
-/// than its place in this list before.
-fn registers_after(call: unsafe extern "C" fn()) -> ([u64; 8], [u64; 16]) {
+/// than its place in this list before. `meta` is what the write gets in `rax`.
+fn registers_after(call: unsafe extern "C" fn(), meta: *const Meta) -> ([u64; 8], [u64; 16]) {
     let mut general = [1u64, 2, 3, 4, 5, 6, 7, 8];
     let mut vector = [0u64; 16];
     let vectors: [f64; 16] = core::array::from_fn(|i| f64::from_bits(i as u64 + 1));
     let [g0, g1, g2, g3, g4, g5, g6, g7] = &mut general;
     let mut v = vectors;
     let [v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14, v15] = &mut v;
-    // SAFETY: the call is a write with no argument: it takes `rax`, and what lies on the stack it
-    // neither reads nor changes.
+    // SAFETY: the call is a write that takes `rax`, and at most one pair from the stack, which it does
+    // not change.
     unsafe {
         asm!(
+            "push 0",
+            "push 0",
             "push rax",
-            "mov rax, {meta}",
+            "mov rax, r13",
             "call r12",
             "pop rax",
-            meta = const LOSS_KEY,
+            "add rsp, 16",
             in("r12") call,
+            in("r13") meta,
             out("rax") _,
             inout("rcx") *g0, inout("rdx") *g1, inout("rsi") *g2, inout("rdi") *g3,
             inout("r8") *g4, inout("r9") *g5, inout("r10") *g6, inout("r11") *g7,
@@ -156,21 +187,38 @@ fn registers_after(call: unsafe extern "C" fn()) -> ([u64; 8], [u64; 16]) {
 
 unsafe extern "C" {
     fn ft_user_v1_write_0();
+    fn ft_user_v1_write_text();
 }
+
+/// What a site without an argument passes: the test reads no more of it than the key.
+const NO_ARGUMENT: *const Meta = core::ptr::without_provenance(LOSS_KEY as usize);
 
 #[test]
 fn write_preserves_every_register() {
     let expected = (core::array::from_fn(|i| i as u64 + 1), core::array::from_fn(|i| i as u64 + 1));
     // The rare path: no ring.
-    assert_eq!(registers_after(ft_user_v1_write_0), expected);
+    assert_eq!(registers_after(ft_user_v1_write_0, NO_ARGUMENT), expected);
     // The usual one, and a full ring: the beginning of the loss is the rare path again.
     let test = TestRing::new(Mode::Discard);
     with_ring(&test, || {
         for _ in 0..SLOTS {
-            assert_eq!(registers_after(ft_user_v1_write_0), expected);
+            assert_eq!(registers_after(ft_user_v1_write_0, NO_ARGUMENT), expected);
         }
     });
     assert_eq!(test.ring().control.lost.load(Relaxed), MARGIN_SLOTS as u64);
+}
+
+#[test]
+fn write_of_text_preserves_every_register() {
+    let expected = (core::array::from_fn(|i| i as u64 + 1), core::array::from_fn(|i| i as u64 + 1));
+    static ARGS: [layout::Arg; 1] = [site::arg::<&str>("text")];
+    static META: Meta = site::meta(SiteKind::Event, "arch.text", ("", 0), "", &ARGS);
+    assert_eq!(registers_after(ft_user_v1_write_text, &META), expected);
+    let test = TestRing::new(Mode::Discard);
+    with_ring(&test, || assert_eq!(registers_after(ft_user_v1_write_text, &META), expected));
+    // An address that is null is an empty text.
+    let (_, events) = drain(&mut test.reader(), &test.ring(), Uncommitted::Wait);
+    assert_eq!(events[0].words, [0, 0]);
 }
 
 #[test]
@@ -178,7 +226,7 @@ fn rare_path_keeps_errno() {
     // SAFETY: the pointer is valid on this thread.
     let errno = unsafe { &mut *libc::__errno_location() };
     *errno = 4711;
-    registers_after(ft_user_v1_write_0);
+    registers_after(ft_user_v1_write_0, NO_ARGUMENT);
     assert_eq!(*errno, 4711);
 }
 

@@ -23,12 +23,16 @@
 //! The write is the algorithm of [`crate::ring`], step by step, for the case that the ring has room,
 //! and for one more event that is lost; every other case goes to `write_slow`, which is Rust, with all
 //! registers saved, the vector registers among them.
+//!
+//! A site with text calls `ft_user_v1_write_text`, with two words for each argument on the stack
+//! ([`Pair`]); that goes to `write_slow` each time.
 
 use core::arch::global_asm;
 use core::mem::offset_of;
 
 use super::tls::{TLS_CPU, TLS_RING};
 use crate::layout::{MARGIN_SLOTS, Meta, NOTE_TYPE, PAGE, RingControl, commit};
+use crate::text::Pair;
 
 // The registers of the write: rdi ring, rcx index, rsi commit word, r8 first slot, rax and rdx free.
 global_asm!(
@@ -151,6 +155,20 @@ ft_user_v1_write_\args:
     FT_USER_WRITE 4, 1
     FT_USER_WRITE 5, 1
     FT_USER_WRITE 6, 2
+
+    .p2align 5
+    .hidden ft_user_v1_write_text
+    .globl ft_user_v1_write_text
+    .type ft_user_v1_write_text,@function
+ft_user_v1_write_text:
+    push rdi
+    push rsi
+    push rdx
+    push rcx
+    lea rsi, [rsp + 48]                     // the pairs
+    mov ecx, {text}
+    jmp ft_user_v1_slow
+    .size ft_user_v1_write_text, . - ft_user_v1_write_text
 
     // No ring (rdi is null), or the limit is reached: an application that makes more events than can
     // be read comes here each time, so a loss that has begun goes on without saving registers. The
@@ -308,6 +326,7 @@ ft_user_v1_xsave:
     committed = const commit::COMMITTED,
     continuation = const commit::CONTINUATION,
     note_type = const NOTE_TYPE,
+    text = const TEXT,
     // x87, SSE, AVX and the three parts of AVX-512: what code that the Rust compiler makes can use.
     xsave_mask = const 0xe7,
     // End of the last of these in the standard format, 2688 on processors that lay out the bound
@@ -323,19 +342,35 @@ pub(crate) fn rdtsc() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// The rare path of a write: the thread has no ring yet, or its ring is at the limit.
+/// Passed to [`write_slow`] for the number of words: the site has text, and as many pairs as arguments.
+const TEXT: u32 = u32::MAX;
+
+/// The rare path of a write: the thread has no ring yet, or its ring is at the limit, or there is text.
 ///
 /// Writes the whole event, or counts it as lost. Keeps `errno`.
 ///
 /// # Safety
 ///
-/// Called by the assembly only: `meta` is that of a site, and `words` points to `count` words.
+/// Called by the assembly only: `meta` is that of a site, and `words` points to `count` words, or to
+/// the pairs of its arguments.
 unsafe extern "C" fn write_slow(meta: *const Meta, words: *const u64, count: u32) {
-    // SAFETY: the assembly passes as many words as it says.
-    let words = unsafe { core::slice::from_raw_parts(words, count as usize) };
     // SAFETY: the pointer that `__errno_location` returns is valid on the thread that asks.
     let errno = unsafe { *libc::__errno_location() };
-    crate::thread::write(meta as usize as u32, words);
+    let key = meta as usize as u32;
+    if count == TEXT {
+        // SAFETY: the metadata of a site is static.
+        let args = unsafe { (*meta).args() };
+        // SAFETY: the assembly passes as many pairs as the site has arguments; texts are borrowed by
+        // the site, which the call returns to.
+        unsafe {
+            let pairs = core::slice::from_raw_parts(words.cast::<Pair>(), args.len());
+            crate::thread::write_text(key, args, pairs);
+        }
+    } else {
+        // SAFETY: the assembly passes as many words as it says.
+        let words = unsafe { core::slice::from_raw_parts(words, count as usize) };
+        crate::thread::write(key, words);
+    }
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
 }

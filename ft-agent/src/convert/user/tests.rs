@@ -66,7 +66,7 @@ fn arguments_of_every_type_reach_their_columns() {
     words.extend(padded.chunks(8).map(|w| u64::from_ne_bytes(w.try_into().unwrap())));
     words.extend([
         2.5f64.to_bits(),
-        3 | CUT,
+        3 | TEXT_CUT,
         u64::from_ne_bytes([0xde, 0xad, 1, 0, 0, 0, 0, 0]),
         1,
     ]);
@@ -78,6 +78,25 @@ fn arguments_of_every_type_reach_their_columns() {
     assert_eq!(row.argf[2], Some(2.5));
     assert_eq!(row.argt[1].as_deref(), Some(text));
     assert_eq!(row.argt[3].as_deref(), Some("dead01…"));
+}
+
+/// The texts of an event whose payload is a time, a length word, and words of `x`.
+fn check_length(length: u64, words: usize, expected: [Option<&str>; 2]) {
+    let bench = Bench::new();
+    let mut payload = vec![tsc(1_500_000), length];
+    payload.resize(2 + words, u64::from_ne_bytes(*b"xxxxxxxx"));
+    let rows = bench.rows(&bench.scan(Ring::new().event(RICH, tsc(2_000_000), &payload)));
+    assert_eq!([rows[0].argt[1].as_deref(), rows[0].argt[3].as_deref()], expected);
+}
+
+#[test]
+fn a_wild_length_takes_no_more_than_the_event_has() {
+    let six = "xxxxxxxx".repeat(6) + "…";
+    check_length(3, 0, [Some("…"), None]);
+    check_length(7, 3, [Some("xxxxxxx"), Some("…")]);
+    for length in [49, u64::MAX >> 1, u64::MAX, TEXT_CUT | 48] {
+        check_length(length, 6, [Some(&six), None]);
+    }
 }
 
 #[test]
