@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::analysis::{Analysis, Context, Rows, Tally, VERSION};
 use crate::event::Event;
 use crate::merge;
-use crate::store::rows::{CriticalSection, DispatchLatency, Gap, SchedSwitch};
+use crate::store::rows::{CriticalSection, DispatchLatency, Gap, SchedSwitch, SymbolRow};
 use crate::store::{self, Result, Row, StoreError, TableWriter, Trace};
 
 /// Name of the file with the counts of a run.
@@ -76,7 +76,13 @@ fn context(trace: &Trace) -> Result<Context> {
     }
     // What was recorded counts, not what was asked for.
     let kernel = trace.meta().tables.get(SchedSwitch::TABLE).is_some_and(|t| t.rows > 0);
-    Ok(Context::new(kernel, trace.meta().clock.bound_ns, &all(trace)?, &all(trace)?, &all(trace)?))
+    let bound_ns = trace.meta().clock.bound_ns;
+    let context = Context::new(kernel, bound_ns, &all(trace)?, &all(trace)?, &all(trace)?);
+    // Traces of earlier versions have no such table.
+    if !trace.meta().tables.contains_key(SymbolRow::TABLE) {
+        return Ok(context);
+    }
+    Ok(context.with_symbols(&all(trace)?))
 }
 
 /// Reads the counts of the last run; `None` when the trace was not analysed, or by another version, or when

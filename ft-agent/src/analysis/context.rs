@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ft_user::layout::SiteKind;
 
 use crate::model::{Name, Pid, SiteId, Tid};
-use crate::store::rows::{NameRow, SiteRow, ThreadRow};
+use crate::store::rows::{NameRow, SiteRow, SymbolRow, ThreadRow};
 
 /// What a site means to the analyses.
 #[derive(Clone, Debug)]
@@ -14,6 +14,8 @@ pub(crate) struct Site {
     pub(crate) kind: SiteKind,
     /// `mutex`, `rwlock-read`, …; of other sites, empty.
     pub(crate) lock_kind: Name,
+    /// Its place is a return address ([`SiteKind`]).
+    has_caller: bool,
 }
 
 /// Largest site number that is accepted; the table has one row for each place in the source of a program.
@@ -34,6 +36,8 @@ pub struct Context {
     sites: Vec<Option<Site>>,
     lock_names: HashMap<(Pid, i32), Name>,
     places: HashMap<(Pid, i32), Name>,
+    /// By return address.
+    symbols: HashMap<(Pid, i64), Name>,
     hex_names: HashMap<i64, Name>,
     empty: Name,
 }
@@ -57,6 +61,7 @@ impl Context {
             sites: Vec::new(),
             lock_names: HashMap::new(),
             places: HashMap::new(),
+            symbols: HashMap::new(),
             hex_names: HashMap::new(),
             empty,
         };
@@ -72,13 +77,20 @@ impl Context {
         context
     }
 
+    /// Adds what the return addresses of lock events are.
+    pub fn with_symbols(mut self, symbols: &[SymbolRow]) -> Self {
+        self.symbols.extend(symbols.iter().map(|s| ((s.pid, s.address), place_text(s).into())));
+        self
+    }
+
     fn add_site(&mut self, row: &SiteRow) {
         let Some(i) = usize::try_from(row.site.0).ok().filter(|&i| i < MAX_SITES) else { return };
         let Some(kind) = kind(&row.kind) else { return };
         if i >= self.sites.len() {
             self.sites.resize(i + 1, None);
         }
-        self.sites[i] = Some(Site { kind, lock_kind: lock_kind(&row.event).into() });
+        let has_caller = row.args.split(", ").nth(1).is_some_and(|arg| arg.ends_with(":pointer"));
+        self.sites[i] = Some(Site { kind, lock_kind: lock_kind(&row.event).into(), has_caller });
     }
 
     /// The threads of `pid` are observed.
@@ -104,9 +116,15 @@ impl Context {
         }
     }
 
-    /// Name of a lock, from the place word of its acquisition; its address when it has none.
-    pub(crate) fn lock_name(&mut self, pid: Pid, lock: i64, word: i64) -> Name {
-        if let Some(name) = self.lock_names.get(&(pid, (word as u64 >> 32) as i32)) {
+    fn has_caller(&self, site: SiteId) -> bool {
+        self.site(site).is_some_and(|site| site.has_caller)
+    }
+
+    /// Name of a lock, from the place of its acquisition at `site`; its address when it has none.
+    pub(crate) fn lock_name(&mut self, pid: Pid, lock: i64, site: SiteId, word: i64) -> Name {
+        if !self.has_caller(site)
+            && let Some(name) = self.lock_names.get(&(pid, (word as u64 >> 32) as i32))
+        {
             return name.clone();
         }
         if self.hex_names.len() >= MAX_HEX_NAMES {
@@ -115,9 +133,25 @@ impl Context {
         self.hex_names.entry(lock).or_insert_with(|| format!("{lock:#x}").into()).clone()
     }
 
-    /// Source place of an acquisition, from its place word; empty when not known.
-    pub(crate) fn place(&self, pid: Pid, word: i64) -> Name {
+    /// Place of an acquisition at `site`: in the source, or the function that a return address belongs to;
+    /// empty when not known.
+    pub(crate) fn place(&self, pid: Pid, site: SiteId, word: i64) -> Name {
+        if self.has_caller(site) {
+            let symbol = self.symbols.get(&(pid, word));
+            return symbol.cloned().unwrap_or_else(|| format!("{word:#x}").into());
+        }
         self.places.get(&(pid, word as i32)).unwrap_or(&self.empty).clone()
+    }
+}
+
+/// `function (file:line)`, with what is known of it.
+fn place_text(row: &SymbolRow) -> String {
+    let last = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+    let object = || format!("{}+{:#x}", last(&row.object), row.offset);
+    match (row.function.is_empty(), row.file.is_empty()) {
+        (true, _) => object(),
+        (false, true) => format!("{} ({})", row.function, object()),
+        (false, false) => format!("{} ({}:{})", row.function, last(&row.file), row.line),
     }
 }
 
@@ -167,22 +201,54 @@ mod tests {
         }
     }
 
+    fn row(id: i32, kind: &str, text: &str) -> NameRow {
+        NameRow { pid: Pid(1), id, kind: kind.into(), text: text.into(), line: 42, column: 5 }
+    }
+
     #[test]
     fn numbers_of_a_place_word_are_told_apart() {
-        let row = |id, kind: &str, text: &str| NameRow {
-            pid: Pid(1),
-            id,
-            kind: kind.into(),
-            text: text.into(),
-            line: 42,
-            column: 5,
-        };
         let names = [row(3, "name", "queue"), row(9, "place", "src/a.rs")];
         let mut context = Context::new(true, 0, &[], &[], &names);
         let word = ft_user::layout::place_word(9, 3) as i64;
-        assert_eq!(&*context.lock_name(Pid(1), 0x10, word), "queue");
-        assert_eq!(&*context.place(Pid(1), word), "src/a.rs:42");
-        assert_eq!(&*context.lock_name(Pid(2), 0x10, word), "0x10");
-        assert_eq!(&*context.place(Pid(2), word), "");
+        let site = SiteId(0);
+        assert_eq!(&*context.lock_name(Pid(1), 0x10, site, word), "queue");
+        assert_eq!(&*context.place(Pid(1), site, word), "src/a.rs:42");
+        assert_eq!(&*context.lock_name(Pid(2), 0x10, site, word), "0x10");
+        assert_eq!(&*context.place(Pid(2), site, word), "");
+    }
+
+    #[test]
+    fn a_return_address_has_a_function() {
+        let check = |function: &str, file: &str, expected: &str| {
+            let symbol = SymbolRow {
+                pid: Pid(1),
+                address: 9,
+                function: function.into(),
+                file: file.into(),
+                line: 42,
+                object: "/usr/lib/libx.so".into(),
+                offset: 0x1234,
+            };
+            let site = SiteRow {
+                site: SiteId(0),
+                pid: Pid(1),
+                event: "lock.mutex_acquire".into(),
+                category: "lock".into(),
+                kind: "lock_acquire".into(),
+                file: "".into(),
+                line: 1,
+                args: "lock:pointer, caller:pointer".into(),
+                format: "".into(),
+                triggers: 1,
+            };
+            // With the number that the address would be, if it were a place word.
+            let name = row(9, "place", "src/a.rs");
+            let context = Context::new(true, 0, &[], &[site], &[name]).with_symbols(&[symbol]);
+            assert_eq!(&*context.place(Pid(1), SiteId(0), 9), expected);
+            assert_eq!(&*context.place(Pid(1), SiteId(0), 10), "0xa");
+        };
+        check("work", "/src/app/main.c", "work (main.c:42)");
+        check("work", "", "work (libx.so+0x1234)");
+        check("", "", "libx.so+0x1234");
     }
 }

@@ -421,8 +421,8 @@ impl Analysis {
             let in_order = hold.is_semaphore() || newest == Some(lock);
             self.tally.out_of_order_releases += u64::from(!in_order);
             let touched = self.losses.any_since(e.pid, e.tid, hold.ts) || thread.unseen >= hold.ts;
-            let name = self.context.lock_name(e.pid, lock, hold.word);
-            let place = self.context.place(e.pid, hold.word);
+            let name = self.context.lock_name(e.pid, lock, hold.site, hold.word);
+            let place = self.context.place(e.pid, hold.site, hold.word);
             let row = thread.hold_row(hold, ts, self.context.kernel, name, place, touched);
             self.rows.critical_sections.push(row);
         }

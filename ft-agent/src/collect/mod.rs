@@ -9,6 +9,7 @@ pub mod attach;
 pub mod discover;
 pub mod geometry;
 pub mod kernel;
+pub mod maps;
 pub mod remote;
 pub mod server;
 pub mod user;

@@ -37,6 +37,9 @@ pub(super) struct Ledger {
     pub(super) first_sample: Option<ClockSample>,
     pub(super) sample_count: u64,
     pub(super) threads: Vec<Sighting>,
+    /// Process and return address of lock events that have one.
+    #[serde(default)]
+    pub(super) callers: Vec<(i32, i64)>,
     pub(super) warnings: Vec<Warning>,
     /// A part of the segment could not be read.
     pub(super) damaged: bool,

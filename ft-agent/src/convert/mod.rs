@@ -7,7 +7,7 @@
 //! 1. every part is written as `.tmp`, synced, renamed;
 //! 2. the ledger of the segment is written likewise;
 //! 3. the segment is deleted;
-//! 4. when no segment is left, the tables of the whole trace (threads, sites, names), empty parts for
+//! 4. when no segment is left, the tables of the whole trace (threads, sites, names, symbols), empty parts for
 //!    tables without rows, and `meta.json`;
 //! 5. the spool is renamed and deleted.
 //!
@@ -19,6 +19,7 @@ mod ledger;
 mod registry;
 mod segment;
 mod summary;
+mod symbols;
 mod threads;
 mod user;
 mod violations;

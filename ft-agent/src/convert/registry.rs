@@ -11,6 +11,7 @@ use ft_user::layout::{ArgType, SiteKind};
 
 use crate::model::{Name, Pid, SiteId};
 use crate::spool::frame::{Directory, End, Frame, Loss, Process, Start, Thread};
+use crate::spool::mapping::Mapping;
 use crate::spool::{Damage, ReadError, Reader, Spool};
 use crate::store::rows::{NameRow, SiteRow};
 
@@ -25,6 +26,8 @@ pub(super) struct Registry {
     pub(super) processes: Vec<Process>,
     /// Threads that the collector named.
     pub(super) threads: Vec<Thread>,
+    /// Program text of each process, everything that it ever had.
+    pub(super) mappings: HashMap<Pid, Vec<Mapping>>,
     /// Losses that concern no segment.
     pub(super) losses: Vec<Loss>,
     /// Rows of `names`.
@@ -41,6 +44,8 @@ pub(super) struct Site {
     pub(super) row: SiteRow,
     /// Types of its arguments.
     pub(super) args: Vec<ArgType>,
+    /// It is a lock event whose place is a return address ([`SiteKind`]).
+    pub(super) has_caller: bool,
 }
 
 /// One registration of a process.
@@ -60,6 +65,7 @@ impl Registry {
             end: None,
             processes: Vec::new(),
             threads: Vec::new(),
+            mappings: HashMap::new(),
             losses: Vec::new(),
             names: Vec::new(),
             malformed: 0,
@@ -77,6 +83,14 @@ impl Registry {
                 Frame::Start(start) => self.start = start,
                 Frame::End(end) => self.end = Some(end),
                 Frame::Thread(thread) => self.threads.push(thread),
+                Frame::Mappings(told) => {
+                    let known = self.mappings.entry(Pid(told.pid)).or_default();
+                    for mapping in told.mappings {
+                        if !known.contains(&mapping) {
+                            known.push(mapping);
+                        }
+                    }
+                }
                 Frame::Loss(loss) => self.losses.push(loss),
                 Frame::Process(process) => {
                     if let Some(source) = process.source {
@@ -177,7 +191,9 @@ impl Source {
                     format: format.into(),
                     triggers: 0,
                 };
-                sites.push(Site { row, args: args.into_iter().map(|(ty, _)| ty).collect() });
+                let args: Vec<ArgType> = args.into_iter().map(|(ty, _)| ty).collect();
+                let has_caller = is_lock(kind) && args.get(1) == Some(&ArgType::Pointer);
+                sites.push(Site { row, args, has_caller });
             }
             Entry::Site { key, .. } => {
                 if let Some(id) = self.sites.get(&key) {
@@ -197,6 +213,12 @@ impl Source {
 fn name_row(pid: Pid, id: u32, kind: &str, text: &str, line: u32, column: u32) -> NameRow {
     let [id, line, column] = [id, line, column].map(|n| n as i32);
     NameRow { pid, id, kind: kind.into(), text: Name::from(text), line, column }
+}
+
+/// Whether events of this kind carry a lock and a place.
+fn is_lock(kind: SiteKind) -> bool {
+    use SiteKind::*;
+    matches!(kind, LockWait | LockAcquire | LockRelease | LockAbandon | CondWait | CondWake)
 }
 
 /// A [`SiteKind`] as the table `sites` names it.

@@ -7,6 +7,7 @@ use super::Result;
 use super::ledger::Ledger;
 use super::registry::Registry;
 use super::segment::{loss_rows, relative};
+use super::symbols;
 use super::threads::Threads;
 use crate::model::{Nanos, Pid, Tid};
 use crate::spool::Spool;
@@ -48,6 +49,8 @@ pub(super) fn write(
     whole(trace, threads(registry, ledgers).rows(registry), &footer, &mut meta)?;
     whole(trace, registry.sites().iter().map(|s| s.row.clone()).collect(), &footer, &mut meta)?;
     whole(trace, registry.names.clone(), &footer, &mut meta)?;
+    let callers = ledgers.values().flat_map(|l| l.callers.iter().copied());
+    whole(trace, symbols::rows(callers, registry), &footer, &mut meta)?;
     if !late_losses.is_empty() {
         // Behind the parts of the segments.
         let part = ledgers.keys().last().map_or(0, |n| n + 1);

@@ -19,6 +19,7 @@ use crate::clock;
 use crate::collect::attach::Memory;
 use crate::collect::discover::{self, Identity};
 use crate::collect::kernel::Kernel;
+use crate::collect::maps::Maps;
 use crate::collect::remote::Remote;
 use crate::collect::server::{Arrival, Registration};
 use crate::collect::user::{Since, Source};
@@ -34,6 +35,9 @@ const POLL_CROWDED: Duration = Duration::from_millis(1);
 /// From clock sample to clock sample. The first distance; each is twice the one before up to the last,
 /// so that a recording of a tenth of a second has enough samples for a narrow bound.
 const CLOCK: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(100));
+
+/// From look to look at what the processes have loaded.
+const MAPS: Duration = Duration::from_secs(1);
 
 /// Kernel records copied into one frame, bytes.
 const KERNEL_FRAME_BYTES: usize = 1 << 20;
@@ -85,6 +89,8 @@ pub(super) struct Collector {
     next_source: u32,
     finished: Finished,
     remotes: Vec<Remote>,
+    maps: Maps,
+    next_maps: Instant,
     next_clock: Instant,
     clock_distance: Duration,
     kernel_buffer: Vec<u8>,
@@ -110,6 +116,8 @@ impl Collector {
             next_source: 0,
             finished: Finished::default(),
             remotes: Vec::new(),
+            maps: Maps::default(),
+            next_maps: Instant::now() + MAPS,
             next_clock: Instant::now() + CLOCK.0,
             clock_distance: CLOCK.0,
             kernel_buffer: Vec::new(),
@@ -130,6 +138,7 @@ impl Collector {
             self.introduce_plain(&identity)?;
             return self.introduce_threads(pid);
         };
+        self.look_at_maps(pid)?;
         let mut source = self.add(identity, memory, Since::Now)?;
         // The directory, which tells where the triggers are.
         self.drain_source(&mut source)?;
@@ -197,6 +206,8 @@ impl Collector {
         };
         // Before the process goes on: its first event finds the kernel watching.
         self.observe(registration.identity.pid);
+        // A process that loads no more and ends at once may be gone after the answer.
+        self.look_at_maps(registration.identity.pid)?;
         // A forked child does not wait for the answer: it has inherited what is enabled.
         let _ = registration.accept(&self.globs);
         let source = self.add(registration.identity, memory, Since::Start)?;
@@ -217,6 +228,19 @@ impl Collector {
         self.writer.push(&source.introduce(now_ns()))?;
         self.introduce_threads(pid)?;
         Ok(source)
+    }
+
+    /// Tells what of its program text a process has where, if that is new.
+    fn look_at_maps(&mut self, pid: i32) -> Result<(), WriteError> {
+        match self.maps.look(pid, now_ns()) {
+            Some(mappings) => self.writer.push(&Frame::Mappings(mappings)),
+            None => Ok(()),
+        }
+    }
+
+    fn look_at_all_maps(&mut self) -> Result<(), WriteError> {
+        let pids: Vec<i32> = self.sources.iter().map(|source| source.identity().pid).collect();
+        pids.into_iter().try_for_each(|pid| self.look_at_maps(pid))
     }
 
     fn introduce_plain(&mut self, identity: &Identity) -> Result<(), WriteError> {
@@ -268,6 +292,10 @@ impl Collector {
             self.writer.push(&Frame::Clock(clock::sample()))?;
             self.tell_kernel_losses()?;
         }
+        if Instant::now() >= self.next_maps {
+            self.next_maps = Instant::now() + MAPS;
+            self.look_at_all_maps()?;
+        }
         self.writer.flush()?;
         if self.writer.is_due() {
             let closed = self.writer.rotate(clock::sample())?;
@@ -286,6 +314,10 @@ impl Collector {
     }
 
     fn close_source(&mut self, mut source: Source, ended: bool) -> Result<(), WriteError> {
+        if ended {
+            // Its number may come again.
+            self.maps.forget(source.identity().pid);
+        }
         let writer = &mut self.writer;
         let round = source.finish(now_ns(), ended, &mut |frame: &Frame<'_>| writer.push(frame))?;
         self.counters.slots.fetch_add(round.slots, Relaxed);
@@ -342,6 +374,7 @@ impl Collector {
         for remote in &mut self.remotes {
             remote.disable();
         }
+        self.look_at_all_maps()?;
         for source in std::mem::take(&mut self.sources) {
             let ended = source.identity().has_ended();
             self.close_source(source, ended)?;

@@ -7,6 +7,8 @@
 use ft_ebpf as kernel;
 use serde::{Deserialize, Serialize};
 
+use super::mapping::Mappings;
+
 /// First four bytes of every frame.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"FTSP");
 
@@ -32,6 +34,8 @@ pub enum Frame<'a> {
     Directory(Directory<'a>),
     /// A thread and its name. In the registry.
     Thread(Thread),
+    /// Program text of a process, when it was first seen and when it has changed. In the registry.
+    Mappings(Mappings),
     /// Slots of one per-thread ring, whole events only.
     Slots(Slots<'a>),
     /// Slots of the shared ring of one process, in the order read.
@@ -267,6 +271,7 @@ mod code {
     pub(super) const KERNEL: u16 = 8;
     pub(super) const LOSS: u16 = 9;
     pub(super) const END: u16 = 10;
+    pub(super) const MAPPINGS: u16 = 11;
 }
 
 fn checksum(kind: u16, payload: &[u8]) -> u32 {
@@ -322,6 +327,10 @@ impl<'a> Frame<'a> {
             Frame::Thread(v) => {
                 json(out, v);
                 code::THREAD
+            }
+            Frame::Mappings(v) => {
+                json(out, v);
+                code::MAPPINGS
             }
             Frame::Slots(s) => {
                 out.extend_from_slice(&s.source.to_le_bytes());
@@ -420,6 +429,7 @@ impl<'a> Frame<'a> {
             }
             code::KERNEL => Frame::Kernel(p),
             code::LOSS => Frame::Loss(serde_json::from_slice(p).ok()?),
+            code::MAPPINGS => Frame::Mappings(serde_json::from_slice(p).ok()?),
             code::END => Frame::End(serde_json::from_slice(p).ok()?),
             _ => return None,
         })

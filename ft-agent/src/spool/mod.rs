@@ -9,6 +9,7 @@
 //! may be cut; everything before it is whole.
 
 pub mod frame;
+pub mod mapping;
 mod reader;
 mod writer;
 

@@ -162,6 +162,7 @@ impl Writer {
             | Frame::Process(_)
             | Frame::Directory(_)
             | Frame::Thread(_)
+            | Frame::Mappings(_)
             | Frame::End(_) => self.registry.push(frame),
             Frame::Clock(_)
             | Frame::Slots(_)

@@ -202,6 +202,27 @@ table! {
 }
 
 table! {
+    "symbols",
+    /// `symbols`: where the return addresses of lock events lie, for programs that are traced unmodified.
+    pub struct SymbolRow {
+        /// Process.
+        pub pid: Pid,
+        /// Return address, `arg1` of the event.
+        pub address: i64,
+        /// Function that made the call, demangled; empty when not known.
+        pub function: Name,
+        /// Source file; empty when not known.
+        pub file: Name,
+        /// Line of the call; 0 when not known.
+        pub line: i32,
+        /// Program or library.
+        pub object: Name,
+        /// Return address in the object's own address space, as `objdump` shows it.
+        pub offset: i64,
+    }
+}
+
+table! {
     "names",
     /// `names`: names of locks and source places, by the numbers that lock events carry.
     pub struct NameRow {

@@ -60,6 +60,15 @@ TABLES = {
         "site": I32, "pid": I32, "event": NAME, "category": NAME, "kind": NAME, "file": NAME,
         "line": I32, "args": NAME, "format": NAME, "triggers": I32,
     },
+    "symbols": {
+        "pid": I32,
+        "address": I64,
+        "function": NAME,
+        "file": NAME,
+        "line": I32,
+        "object": NAME,
+        "offset": I64,
+    },
     "names": {"pid": I32, "id": I32, "kind": NAME, "text": NAME, "line": I32, "column": I32},
     "clock": {
         "ts": I64, "tsc": I64, "bracket_ns": I64, "residual_ns": I64, "bound_ns": I64,

@@ -68,6 +68,10 @@ fn tables_have_their_documented_columns() {
         "site:i32 pid:i32 event:name category:name kind:name file:name line:i32 args:name
          format:name triggers:i32",
     );
+    check::<SymbolRow>(
+        "symbols",
+        "pid:i32 address:i64 function:name file:name line:i32 object:name offset:i64",
+    );
     check::<NameRow>("names", "pid:i32 id:i32 kind:name text:name line:i32 column:i32");
     check::<ClockRow>(
         "clock",
