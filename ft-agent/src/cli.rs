@@ -3,7 +3,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::command::{convert, doctor, record, report};
+use crate::command::{convert, doctor, live, record, report};
 
 /// Records applications and the kernel on one clock, and says why something was slow.
 #[derive(Debug, Parser)]
@@ -25,6 +25,12 @@ Examples:
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Record(record::Args),
+    /// Lists the sites of a running process, and which are on.
+    Sites(live::SitesArgs),
+    /// Switches sites of a running process on.
+    Enable(live::SwitchArgs),
+    /// Switches sites of a running process off.
+    Disable(live::SwitchArgs),
     Convert(convert::Args),
     /// Computes holds, wake-ups and gaps of a trace anew.
     Analyze(report::AnalyzeArgs),

@@ -1,6 +1,12 @@
-//! A shared library with a site of its own, for `tests/plugin.rs`.
+//! A shared library with a site and a copy of the tracer of its own, for tests.
 
 use ft_user::event;
+
+/// Starts the library's own copy of the tracer.
+#[unsafe(no_mangle)]
+pub extern "C" fn plugin_start() {
+    ft_user::init().ok();
+}
 
 /// Runs through the site; returns its argument.
 #[unsafe(no_mangle)]

@@ -84,9 +84,11 @@ unsafe extern "C" fn visit(
     0
 }
 
-/// The sections that the notes in `notes`, mapped at `base`, speak of. Empty ones are left out.
-fn sections_of(mut notes: &[u8], base: usize) -> Vec<Range<usize>> {
-    let end = base + notes.len();
+/// The sections of [`SiteRecord`]s that the notes in `notes`, mapped at `base`, speak of, also for
+/// another process: any bytes are taken, and where a section lies is for the caller to check. Empty ones
+/// are left out.
+pub fn sections_of(mut notes: &[u8], base: usize) -> Vec<Range<usize>> {
+    let end = base.wrapping_add(notes.len());
     let mut sections = Vec::new();
     // A note: length of owner, length of descriptor, type, owner, descriptor; both padded to four
     // bytes (elf(5)).
@@ -97,14 +99,15 @@ fn sections_of(mut notes: &[u8], base: usize) -> Vec<Range<usize>> {
         let owner_end = owner_len.next_multiple_of(4);
         let Some(owner) = rest.get(..owner_len) else { break };
         let Some(desc) = rest.get(owner_end..).and_then(|rest| rest.get(..desc_len)) else { break };
-        let desc_at = end - rest.len() + owner_end;
+        let desc_at = end.wrapping_sub(rest.len()).wrapping_add(owner_end);
         if owner == NOTE_OWNER
             && kind == NOTE_TYPE
             && let Some((&start, stop)) = desc.split_first_chunk::<4>()
             && let Some((&stop, _)) = stop.split_first_chunk::<4>()
         {
             let start = desc_at.wrapping_add_signed(i32::from_ne_bytes(start) as isize);
-            let stop = (desc_at + 4).wrapping_add_signed(i32::from_ne_bytes(stop) as isize);
+            let stop =
+                desc_at.wrapping_add(4).wrapping_add_signed(i32::from_ne_bytes(stop) as isize);
             if start < stop && start.is_multiple_of(align_of::<SiteRecord>()) {
                 sections.push(start..stop);
             }

@@ -6,6 +6,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -90,20 +91,26 @@ pub fn comm(pid: i32, tid: i32) -> Option<String> {
     Some(String::from_utf8_lossy(text.strip_suffix(b"\n").unwrap_or(&text)).into_owned())
 }
 
-/// Opens the memfd of a process that embeds `ft-user`; `None` when it has none.
+/// Opens the memfds of a process that embeds `ft-user`: one for each of its objects that has a copy of
+/// the crate and has started it, each once; none when it embeds none.
 ///
 /// # Errors
 ///
 /// When `/proc/PID/fd` may not be read, or the process is gone.
-pub fn memfd(pid: i32) -> io::Result<Option<File>> {
+pub fn memfds(pid: i32) -> io::Result<Vec<File>> {
+    let mut found: Vec<(u64, File)> = Vec::new();
     for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
         let path = entry?.path();
         // Descriptors come and go while we look.
         if fs::read_link(&path).is_ok_and(|target| target == Path::new(MEMFD_LINK)) {
-            return OpenOptions::new().read(true).write(true).open(path).map(Some);
+            let file = OpenOptions::new().read(true).write(true).open(path)?;
+            let inode = file.metadata()?.ino();
+            if found.iter().all(|(known, _)| *known != inode) {
+                found.push((inode, file));
+            }
         }
     }
-    Ok(None)
+    Ok(found.into_iter().map(|(_, file)| file).collect())
 }
 
 fn read(path: &str) -> String {
@@ -159,6 +166,6 @@ mod tests {
         assert!(identity.has_ended());
         assert!(Identity::of(pid).is_err());
         assert!(Identity::of(-1).is_err());
-        assert!(memfd(pid).is_err());
+        assert!(memfds(pid).is_err());
     }
 }

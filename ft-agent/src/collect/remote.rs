@@ -1,9 +1,9 @@
-//! Enables sites of a process that already runs, and disables them again.
+//! Switches sites of a process that already runs.
 //!
-//! Rule: a byte is written only at an address that the process itself declared in its directory, that
-//! lies in a mapping which the kernel says is executable, and where the opcode of a trigger stands
-//! ([`ft_user::patch::Text`] checks that). The process is not stopped and no thread enters it. What was
-//! on before stays on afterwards.
+//! Rule: a byte is written only at an address that the process itself declared (in its directory, or by
+//! a note: [`super::outside`]), that lies in a mapping which the kernel says is executable, and where
+//! the opcode of a trigger stands ([`ft_user::patch::Text`] checks that). The process is not stopped and
+//! no thread enters it. A recording leaves on afterwards what was on before.
 
 use std::fs;
 use std::ops::Range;
@@ -22,15 +22,20 @@ pub struct Remote {
 /// What became of the sites that matched.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Triggers that were switched on.
-    pub enabled: usize,
-    /// Triggers that were on already.
+    /// Addresses of the triggers that were switched.
+    pub switched: Vec<u64>,
+    /// Triggers that were so already.
     pub already: usize,
     /// Triggers that were left alone, the first reason of each kind.
     pub refused: Vec<PatchError>,
 }
 
 impl Remote {
+    /// The process.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
     /// Opens the memory of a process.
     ///
     /// # Errors
@@ -40,23 +45,27 @@ impl Remote {
         Ok(Remote { pid, text: Text::of(pid)?, enabled: Vec::new() })
     }
 
-    /// Switches on every trigger whose name matches one of the globs.
+    /// Switches on every trigger whose name matches one of the globs, until this is dropped.
     pub fn enable(&mut self, triggers: &[(String, u64)], globs: &[String]) -> Outcome {
+        let outcome = self.switch(triggers, globs, true);
+        self.enabled.extend_from_slice(&outcome.switched);
+        outcome
+    }
+
+    /// Switches every trigger whose name matches one of the globs, for good.
+    pub fn switch(&mut self, triggers: &[(String, u64)], globs: &[String], on: bool) -> Outcome {
         let mut outcome = Outcome::default();
         let executable = executable(&maps(self.pid));
         let matching =
             triggers.iter().filter(|(name, _)| globs.iter().any(|g| glob::matches(g, name)));
         for &(_, address) in matching {
             let set = if executable.iter().any(|r| r.contains(&address)) {
-                self.text.set(address, true)
+                self.text.set(address, on)
             } else {
                 Err(PatchError::NotText { address })
             };
             match set {
-                Ok(true) => {
-                    self.enabled.push(address);
-                    outcome.enabled += 1;
-                }
+                Ok(true) => outcome.switched.push(address),
                 Ok(false) => outcome.already += 1,
                 Err(e) => {
                     let kind = std::mem::discriminant(&e);
@@ -122,7 +131,7 @@ mod tests {
         let mut remote = Remote::open(std::process::id() as i32).unwrap();
         let triggers = [("a.b".to_owned(), at), ("a.c".to_owned(), 8), ("z".to_owned(), at)];
         let outcome = remote.enable(&triggers, &["a.*".to_owned()]);
-        assert_eq!((outcome.enabled, outcome.already, outcome.refused.len()), (0, 0, 1));
+        assert_eq!((outcome.switched.len(), outcome.already, outcome.refused.len()), (0, 0, 1));
         assert_eq!(DATA[0], ft_user::layout::OPCODE_OFF);
         assert_eq!(remote.disable(), 0);
     }

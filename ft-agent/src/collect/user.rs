@@ -19,12 +19,16 @@ use ft_user::shared_ring;
 
 use super::attach::Memory;
 use super::discover::{self, Identity};
+use super::{late, outside};
 use crate::clock::read_tsc;
 use crate::spool::WriteError;
 use crate::spool::frame::{Directory, Frame, Loss, Process, Shared, Slots, Thread};
 
 /// Slots copied into one frame: 1 MiB.
 const FRAME_SLOTS: u64 = 1 << 15;
+
+/// Sites that are declared in one frame: at most 28 KiB each, by the limits of [`directory`].
+const LATE_SITES: usize = 1024;
 
 /// From which event on a process is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,6 +133,11 @@ impl Source {
         source
     }
 
+    /// Its number in the recording.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
     /// Who it is.
     pub fn identity(&self) -> &Identity {
         &self.identity
@@ -142,6 +151,35 @@ impl Source {
     /// Names and addresses of the triggers that its directory declared so far.
     pub fn triggers(&self) -> &[(String, u64)] {
         &self.triggers
+    }
+
+    /// Declares sites that were found from outside and that the process has not declared itself; of two
+    /// with one key, the first counts. Returns whether there were any.
+    ///
+    /// # Errors
+    ///
+    /// What the sink says.
+    pub fn declare(
+        &mut self,
+        found: &[outside::Site],
+        sink: &mut impl Sink,
+    ) -> Result<bool, WriteError> {
+        let mut owners = HashMap::new();
+        let new: Vec<_> = found
+            .iter()
+            .filter(|site| !self.sites.contains_key(&site.key()))
+            .filter(|site| *owners.entry(site.key()).or_insert(site.meta) == site.meta)
+            .collect();
+        for site in &new {
+            self.sites.insert(site.key(), site.name.clone());
+            self.triggers.push((site.name.clone(), site.address));
+        }
+        // Several entries, of which none may be cut.
+        for part in new.chunks(LATE_SITES) {
+            let bytes = &late::entries(part);
+            sink(&Frame::Directory(Directory { source: self.number, bytes }))?;
+        }
+        Ok(!new.is_empty())
     }
 
     /// Threads that own a ring and have written to it.

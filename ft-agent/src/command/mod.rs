@@ -4,6 +4,7 @@
 
 pub(crate) mod convert;
 pub(crate) mod doctor;
+pub(crate) mod live;
 pub(crate) mod record;
 pub(crate) mod report;
 
@@ -15,6 +16,9 @@ use crate::cli::Command;
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Record(args) => record::run(args),
+        Command::Sites(args) => live::sites(args),
+        Command::Enable(args) => live::switch(args, true),
+        Command::Disable(args) => live::switch(args, false),
         Command::Convert(args) => convert::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Analyze(args) => report::analyze(args),

@@ -33,6 +33,7 @@ use crate::spool::{ReadError, Spool};
 use crate::store::{Meta, StoreError, file};
 use ledger::Ledger;
 use registry::Registry;
+pub(crate) use registry::kind_name;
 
 /// Why a conversion stopped. What is converted stays, and so does the rest of the spool.
 #[derive(Debug, thiserror::Error)]

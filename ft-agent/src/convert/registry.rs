@@ -4,7 +4,7 @@
 //! conversion can follow a recording. Numbers of sites are given in the order in which their entries
 //! stand in the file, so they are the same however often a segment is converted.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use ft_user::directory::{self, Entry};
 use ft_user::layout::{ArgType, SiteKind};
@@ -52,6 +52,8 @@ pub(super) struct Site {
 struct Source {
     pid: Pid,
     sites: HashMap<u32, SiteId>,
+    /// Addresses of triggers: the agent may have told one that the process tells later.
+    triggers: HashSet<u64>,
     /// Bytes of the directory that end within an entry.
     rest: Vec<u8>,
 }
@@ -95,9 +97,7 @@ impl Registry {
                 Frame::Process(process) => {
                     if let Some(source) = process.source {
                         let pid = Pid(process.pid);
-                        let source_of =
-                            |pid| Source { pid, sites: HashMap::new(), rest: Vec::new() };
-                        self.sources.entry(source).or_insert_with(|| source_of(pid));
+                        self.sources.entry(source).or_insert_with(|| Source::new(pid));
                     }
                     self.processes.push(process);
                 }
@@ -151,6 +151,10 @@ impl Registry {
 }
 
 impl Source {
+    fn new(pid: Pid) -> Source {
+        Source { pid, sites: HashMap::new(), triggers: HashSet::new(), rest: Vec::new() }
+    }
+
     /// Takes more of the directory; returns how many entries were not valid.
     fn directory(&mut self, bytes: &[u8], names: &mut Vec<NameRow>, sites: &mut Vec<Site>) -> u64 {
         let mut rest = std::mem::take(&mut self.rest);
@@ -195,8 +199,10 @@ impl Source {
                 let has_caller = is_lock(kind) && args.get(1) == Some(&ArgType::Pointer);
                 sites.push(Site { row, args, has_caller });
             }
-            Entry::Site { key, .. } => {
-                if let Some(id) = self.sites.get(&key) {
+            Entry::Site { key, address } => {
+                if let Some(id) = self.sites.get(&key)
+                    && self.triggers.insert(address)
+                {
                     sites[id.0 as usize].row.triggers += 1;
                 }
             }
@@ -222,7 +228,7 @@ fn is_lock(kind: SiteKind) -> bool {
 }
 
 /// A [`SiteKind`] as the table `sites` names it.
-fn kind_name(kind: SiteKind) -> &'static str {
+pub(crate) fn kind_name(kind: SiteKind) -> &'static str {
     match kind {
         SiteKind::Event => "event",
         SiteKind::ScopeBegin => "scope_begin",

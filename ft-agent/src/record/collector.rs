@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::late::Late;
 use super::notice::Notice;
 use super::progress::Counters;
 use crate::clock;
@@ -91,6 +92,7 @@ pub(super) struct Collector {
     remotes: Vec<Remote>,
     maps: Maps,
     next_maps: Instant,
+    late: Late,
     next_clock: Instant,
     clock_distance: Duration,
     kernel_buffer: Vec<u8>,
@@ -118,6 +120,7 @@ impl Collector {
             remotes: Vec::new(),
             maps: Maps::default(),
             next_maps: Instant::now() + MAPS,
+            late: Late::new(),
             next_clock: Instant::now() + CLOCK.0,
             clock_distance: CLOCK.0,
             kernel_buffer: Vec::new(),
@@ -142,21 +145,39 @@ impl Collector {
         let mut source = self.add(identity, memory, Since::Now)?;
         // The directory, which tells where the triggers are.
         self.drain_source(&mut source)?;
-        let outcome = Remote::open(pid).map(|mut remote| {
-            let outcome = remote.enable(source.triggers(), &self.globs);
-            self.remotes.push(remote);
-            outcome
-        });
-        match outcome {
-            Ok(outcome) => {
-                for reason in outcome.refused {
-                    self.notice(Notice::NotEnabled { pid, reason });
-                }
-            }
-            Err(reason) => self.notice(Notice::NotEnabled { pid, reason }),
-        }
+        self.find_late(&mut source)?;
+        self.enable(&source);
         self.sources.push(source);
         Ok(())
+    }
+
+    /// Enables from outside what is declared, until the recording ends.
+    fn enable(&mut self, source: &Source) {
+        let pid = source.identity().pid;
+        let remote = match self.remotes.iter_mut().position(|r| r.pid() == pid) {
+            Some(known) => Ok(&mut self.remotes[known]),
+            None => Remote::open(pid).map(|new| {
+                self.remotes.push(new);
+                self.remotes.last_mut().expect("pushed just now")
+            }),
+        };
+        let refused = match remote {
+            Ok(remote) => remote.enable(source.triggers(), &self.globs).refused,
+            Err(reason) => vec![reason],
+        };
+        for reason in refused {
+            self.notice(Notice::NotEnabled { pid, reason });
+        }
+    }
+
+    /// Declares the sites of objects that the process has loaded since the last look; whether there were
+    /// any.
+    fn find_late(&mut self, source: &mut Source) -> Result<bool, WriteError> {
+        let Some(found) = self.late.look(source.number(), source.identity().pid) else {
+            return Ok(false);
+        };
+        let writer = &mut self.writer;
+        source.declare(&found, &mut |frame: &Frame<'_>| writer.push(frame))
     }
 
     /// Collects until it is stopped.
@@ -286,6 +307,14 @@ impl Collector {
             }
         }
         crowded |= self.drain_kernel()?;
+        if self.late.is_due() {
+            for mut source in std::mem::take(&mut self.sources) {
+                if self.find_late(&mut source)? {
+                    self.enable(&source);
+                }
+                self.sources.push(source);
+            }
+        }
         if Instant::now() >= self.next_clock {
             self.clock_distance = CLOCK.1.min(self.clock_distance * 2);
             self.next_clock = Instant::now() + self.clock_distance;
@@ -322,6 +351,7 @@ impl Collector {
         let round = source.finish(now_ns(), ended, &mut |frame: &Frame<'_>| writer.push(frame))?;
         self.counters.slots.fetch_add(round.slots, Relaxed);
         self.counters.lost_ended.fetch_add(source.lost(), Relaxed);
+        self.late.forget(source.number());
         self.finished.sources += 1;
         self.finished.sites.extend(source.sites().map(str::to_owned));
         Ok(())
@@ -375,7 +405,8 @@ impl Collector {
             remote.disable();
         }
         self.look_at_all_maps()?;
-        for source in std::mem::take(&mut self.sources) {
+        for mut source in std::mem::take(&mut self.sources) {
+            self.find_late(&mut source)?;
             let ended = source.identity().has_ended();
             self.close_source(source, ended)?;
         }

@@ -14,6 +14,7 @@ mod child;
 mod collector;
 mod error;
 mod host;
+mod late;
 mod notice;
 mod options;
 mod output;
@@ -77,6 +78,7 @@ pub fn record(
     options.check()?;
     // First what fails most: nothing is left behind then.
     let attached = options.pids.iter().map(|&pid| attach(pid)).collect::<Result<Vec<_>, _>>()?;
+    let attached = attached.into_iter().flatten();
     let mut kernel = load_kernel(options)?;
     let output = Output::prepare(&options.output)?;
     let mut sockets = sockets::open(options)?;
@@ -153,19 +155,27 @@ fn run(
     gated.release()
 }
 
-/// Takes hold of a running process and its rings.
-fn attach(pid: i32) -> Result<Attached, RecordError> {
-    let identity = Identity::of(pid).map_err(|_| RecordError::NoSuchProcess(pid))?;
-    // A process that has ended keeps its number until its parent has waited for it.
-    if identity.has_ended() {
-        return Err(RecordError::NoSuchProcess(pid));
+/// Takes hold of a running process and its rings: once for each memfd, and once if it has none.
+fn attach(pid: i32) -> Result<Vec<Attached>, RecordError> {
+    let identify = || {
+        let identity = Identity::of(pid).map_err(|_| RecordError::NoSuchProcess(pid))?;
+        // A process that has ended keeps its number until its parent has waited for it.
+        if identity.has_ended() {
+            return Err(RecordError::NoSuchProcess(pid));
+        }
+        Ok(identity)
+    };
+    let identity = identify()?;
+    let memfds = discover::memfds(pid).map_err(|source| RecordError::Inspect { pid, source })?;
+    if memfds.is_empty() {
+        return Ok(vec![Attached { identity, memory: None }]);
     }
-    let memfd = discover::memfd(pid).map_err(|source| RecordError::Inspect { pid, source })?;
-    let memory = memfd
-        .map(|file| Memory::attach(file.as_fd()))
-        .transpose()
-        .map_err(|reason| RecordError::Attach { pid, reason })?;
-    Ok(Attached { identity, memory })
+    let hold = |file: std::fs::File| {
+        let memory = Memory::attach(file.as_fd());
+        let memory = memory.map_err(|reason| RecordError::Attach { pid, reason })?;
+        Ok(Attached { identity: identify()?, memory: Some(memory) })
+    };
+    memfds.into_iter().map(hold).collect()
 }
 
 fn load_kernel(options: &Options) -> Result<Option<Kernel>, RecordError> {

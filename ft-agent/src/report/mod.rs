@@ -12,7 +12,7 @@ mod head;
 mod locks;
 mod locks_text;
 mod summary;
-mod table;
+pub(crate) mod table;
 #[cfg(test)]
 mod tests;
 mod top;

@@ -4,21 +4,21 @@ use std::fmt::{self, Write};
 
 /// Which side of a column is straight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Align {
+pub(crate) enum Align {
     Left,
     Right,
 }
 
 /// A table that fits 100 columns when its texts are cut to their widths.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(crate) struct Table {
     columns: Vec<(String, Align)>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
     /// A table with these titles; one that begins with `<` heads a column of texts.
-    pub(super) fn new(titles: &[&str]) -> Self {
+    pub(crate) fn new(titles: &[&str]) -> Self {
         let column = |t: &&str| match t.strip_prefix('<') {
             Some(title) => (title.to_owned(), Align::Left),
             None => ((*t).to_owned(), Align::Right),
@@ -27,14 +27,14 @@ impl Table {
     }
 
     /// Appends a row, one cell for each title.
-    pub(super) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());
     }
 }
 
 /// Cuts a text to `width` characters; what is cut shows as `…`. Control characters show as `?`: names come
 /// from the traced program, and a terminal must not obey them.
-pub(super) fn cut(text: &str, width: usize) -> String {
+pub(crate) fn cut(text: &str, width: usize) -> String {
     let clean = text.chars().map(|c| if c.is_control() { '?' } else { c });
     if text.chars().count() <= width {
         return clean.collect();
@@ -43,7 +43,7 @@ pub(super) fn cut(text: &str, width: usize) -> String {
 }
 
 /// [`cut`] at the front, for paths: their ends tell them apart.
-pub(super) fn cut_front(text: &str, width: usize) -> String {
+pub(crate) fn cut_front(text: &str, width: usize) -> String {
     let excess = text.chars().count().saturating_sub(width);
     if excess == 0 {
         return cut(text, width);

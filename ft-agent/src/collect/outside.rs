@@ -1,0 +1,295 @@
+//! Finds the sites of a running process from outside, by the notes of its objects.
+//!
+//! The directory of a process lists the sites that were there when it started tracing, or last switched
+//! any itself. This finds those of libraries that were loaded later, too: each mapping of the start of a
+//! file is looked at as an ELF object, its notes lead to its section of [`SiteRecord`]s, and these to
+//! their [`Meta`]s.
+//!
+//! Rule: every address comes from the process, so every one is hostile. Nothing is dereferenced, only
+//! read through `/proc/PID/mem`, where a wrong address is an error; lengths are bounded before a buffer
+//! is made; a trigger must lie in the executable part of the object that declares it, and its metadata
+//! in the object. What does not hold is left out. The process goes on meanwhile, so an object that is
+//! just being unloaded may be found in part: whoever writes to a trigger checks its byte again.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+use ft_user::directory::MAX_STRING_BYTES;
+use ft_user::layout::{Arg, ArgType, MAX_ARGS, Meta, PAGE, SiteKind, SiteRecord, commit};
+use ft_user::site;
+
+/// Largest note segment that is read; that of a usual object has some 100 bytes.
+const MAX_NOTES_BYTES: u64 = 64 << 10;
+
+/// Most program headers of an object; usual are 10 to 14.
+const MAX_HEADERS: usize = 64;
+
+/// Most sites of a process. What is beyond is not looked for.
+pub const MAX_SITES: usize = 1 << 16;
+
+// elf(5), the 64-bit forms.
+const ELF_HEADER_BYTES: usize = 64;
+const PROGRAM_HEADER_BYTES: usize = 56;
+const PT_LOAD: u32 = 1;
+const PT_NOTE: u32 = 4;
+const PF_X: u32 = 1;
+
+/// A trigger and what it says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// Address of the trigger's first byte.
+    pub address: u64,
+    /// Address of the metadata; its low half is the [key](Site::key).
+    pub meta: u64,
+    /// What the site means.
+    pub kind: SiteKind,
+    /// Source line.
+    pub line: u32,
+    /// Dotted name.
+    pub name: String,
+    /// Source file.
+    pub file: String,
+    /// Format string, may be empty.
+    pub format: String,
+    /// Types and names of the arguments.
+    pub args: Vec<(ArgType, String)>,
+}
+
+impl Site {
+    /// Key of its events.
+    pub fn key(&self) -> u32 {
+        commit::key(self.meta)
+    }
+}
+
+/// The sites of all objects that a process has mapped now, by address.
+///
+/// # Errors
+///
+/// When the process is gone, or its memory may not be read (ptrace(2), `PTRACE_MODE_READ` and `_ATTACH`).
+pub fn sites(pid: i32) -> io::Result<Vec<Site>> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
+    let memory = File::open(format!("/proc/{pid}/mem"))?;
+    Ok(scan(&maps, &|at, buffer| memory.read_exact_at(buffer, at).is_ok()))
+}
+
+/// Where a process has mapped the starts of files: this changes when it loads or unloads an object.
+///
+/// # Errors
+///
+/// As [`sites`].
+pub fn objects(pid: i32) -> io::Result<Vec<u64>> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
+    Ok(maps.lines().filter_map(object_start).collect())
+}
+
+/// Fills a buffer from an address of the process; false when that cannot be done.
+type Read<'a> = dyn Fn(u64, &mut [u8]) -> bool + 'a;
+
+/// The sites of the objects in `maps`, which has the form of `/proc/PID/maps` (proc_pid_maps(5)).
+fn scan(maps: &str, read: &Read<'_>) -> Vec<Site> {
+    let mut sites = Vec::new();
+    for start in maps.lines().filter_map(object_start) {
+        if let Some(object) = Object::at(start, read) {
+            object.sites(read, &mut sites);
+        }
+    }
+    sites.sort_by_key(|site| site.address);
+    sites.dedup_by_key(|site| site.address);
+    sites
+}
+
+/// Where a line of maps places the first byte of a file.
+fn object_start(line: &str) -> Option<u64> {
+    let mut fields = line.split_whitespace();
+    let (start, _) = fields.next()?.split_once('-')?;
+    let [permissions, offset, _device, inode] = [(); 4].map(|()| fields.next().unwrap_or_default());
+    let first = u64::from_str_radix(offset, 16) == Ok(0);
+    // The vdso has no inode, and no sites.
+    let file = inode.parse::<u64>().is_ok_and(|inode| inode != 0);
+    (permissions.starts_with('r') && first && file)
+        .then(|| u64::from_str_radix(start, 16).ok())
+        .flatten()
+}
+
+/// A mapped ELF object.
+struct Object {
+    /// Mapped parts.
+    loads: Vec<Range<u64>>,
+    /// Those with program text.
+    text: Vec<Range<u64>>,
+    notes: Vec<Range<u64>>,
+}
+
+impl Object {
+    /// The object whose first byte is mapped at `start`; `None` when there is none.
+    fn at(start: u64, read: &Read<'_>) -> Option<Object> {
+        let mut header = [0; ELF_HEADER_BYTES];
+        // Magic, 64-bit, little-endian.
+        if !read(start, &mut header) || !header.starts_with(b"\x7fELF\x02\x01") {
+            return None;
+        }
+        let count = usize::from(u16_at(&header, 56)?);
+        if usize::from(u16_at(&header, 54)?) != PROGRAM_HEADER_BYTES || count > MAX_HEADERS {
+            return None;
+        }
+        let mut table = vec![0; count * PROGRAM_HEADER_BYTES];
+        if !read(start.checked_add(u64_at(&header, 32)?)?, &mut table) {
+            return None;
+        }
+        let headers: Vec<Header> =
+            table.chunks_exact(PROGRAM_HEADER_BYTES).filter_map(Header::read).collect();
+        // The part that holds the start of the file tells how far the object was moved.
+        let first = headers.iter().find(|h| h.kind == PT_LOAD && h.offset < PAGE)?;
+        let moved = start.wrapping_sub(first.address & !(PAGE - 1));
+        let place = |h: &Header| {
+            let from = moved.wrapping_add(h.address);
+            Some(from..from.checked_add(h.bytes)?)
+        };
+        let of = |kind, flags| {
+            let wanted = move |h: &&Header| h.kind == kind && h.flags & flags == flags;
+            headers.iter().filter(wanted).filter_map(place).collect()
+        };
+        Some(Object { loads: of(PT_LOAD, 0), text: of(PT_LOAD, PF_X), notes: of(PT_NOTE, 0) })
+    }
+
+    fn sites(&self, read: &Read<'_>, found: &mut Vec<Site>) {
+        let mut metas = HashMap::new();
+        for section in self.sections(read) {
+            let size = size_of::<SiteRecord>() as u64;
+            for at in section.clone().step_by(size_of::<SiteRecord>()) {
+                if found.len() >= MAX_SITES || section.end - at < size {
+                    return;
+                }
+                // Of another version of ft-user: the stride is not ours to know.
+                let Some((trigger, meta)) = record(at, read) else { break };
+                if !inside(&self.text, trigger, 1)
+                    || !inside(&self.loads, meta, size_of::<Meta>() as u64)
+                {
+                    continue;
+                }
+                let known = metas.entry(meta).or_insert_with(|| describe(meta, read));
+                found.extend(known.clone().map(|site| Site { address: trigger, ..site }));
+            }
+        }
+    }
+
+    /// The sections of sites that the notes of this object tell, each once, inside of the object.
+    fn sections(&self, read: &Read<'_>) -> Vec<Range<u64>> {
+        let mut sections = Vec::new();
+        for note in &self.notes {
+            let bytes = note.end - note.start;
+            if bytes > MAX_NOTES_BYTES {
+                continue;
+            }
+            let mut notes = vec![0; bytes as usize];
+            if !read(note.start, &mut notes) {
+                continue;
+            }
+            for section in site::sections_of(&notes, note.start as usize) {
+                let section = section.start as u64..section.end as u64;
+                let bytes = section.end - section.start;
+                if inside(&self.loads, section.start, bytes) && !sections.contains(&section) {
+                    sections.push(section);
+                }
+            }
+        }
+        sections
+    }
+}
+
+/// What is used of a program header.
+struct Header {
+    kind: u32,
+    flags: u32,
+    offset: u64,
+    address: u64,
+    bytes: u64,
+}
+
+impl Header {
+    fn read(bytes: &[u8]) -> Option<Header> {
+        Some(Header {
+            kind: u32_at(bytes, 0)?,
+            flags: u32_at(bytes, 4)?,
+            offset: u64_at(bytes, 8)?,
+            address: u64_at(bytes, 16)?,
+            bytes: u64_at(bytes, 40)?,
+        })
+    }
+}
+
+/// `bytes` bytes from `at` lie in one of the ranges.
+fn inside(ranges: &[Range<u64>], at: u64, bytes: u64) -> bool {
+    at.checked_add(bytes).is_some_and(|end| ranges.iter().any(|r| r.start <= at && end <= r.end))
+}
+
+/// Addresses of trigger and metadata from the record at `at`; `None` when it is none of this version.
+fn record(at: u64, read: &Read<'_>) -> Option<(u64, u64)> {
+    let mut bytes = [0; size_of::<SiteRecord>()];
+    let whole = read(at, &mut bytes)
+        && u16_at(&bytes, 0)? as usize == size_of::<SiteRecord>()
+        && u16_at(&bytes, 2)? == 1;
+    // Each is relative to its own field.
+    let target = |offset: usize| {
+        let distance = u32_at(&bytes, offset)? as i32;
+        Some(at.wrapping_add(offset as u64).wrapping_add_signed(distance.into()))
+    };
+    if whole { Some((target(4)?, target(8)?)) } else { None }
+}
+
+/// The metadata at `meta`, with the trigger still missing.
+fn describe(meta: u64, read: &Read<'_>) -> Option<Site> {
+    // In the order of the fields of `Meta`.
+    const { assert!(size_of::<Meta>() == 72 && size_of::<Arg>() == 24) };
+    let mut bytes = [0; 72];
+    if !read(meta, &mut bytes) || usize::from(u16_at(&bytes, 0)?) < bytes.len() {
+        return None;
+    }
+    let text = |offset| string(u64_at(&bytes, offset)?, u64_at(&bytes, offset + 8)?, read);
+    let count = usize::try_from(u64_at(&bytes, 64)?).ok().filter(|&n| n <= MAX_ARGS)?;
+    let mut args = vec![0; count * size_of::<Arg>()];
+    if !args.is_empty() && !read(u64_at(&bytes, 56)?, &mut args) {
+        return None;
+    }
+    let arg = |arg: &[u8]| {
+        Some((ArgType::from_u8(arg[16])?, string(u64_at(arg, 0)?, u64_at(arg, 8)?, read)?))
+    };
+    Some(Site {
+        address: 0,
+        meta,
+        kind: SiteKind::from_u16(u16_at(&bytes, 2)?)?,
+        line: u32_at(&bytes, 4)?,
+        name: text(8)?,
+        file: text(24)?,
+        format: text(40)?,
+        args: args.chunks_exact(size_of::<Arg>()).map(arg).collect::<Option<_>>()?,
+    })
+}
+
+fn string(at: u64, bytes: u64, read: &Read<'_>) -> Option<String> {
+    let bytes = usize::try_from(bytes).ok().filter(|&bytes| bytes <= MAX_STRING_BYTES)?;
+    let mut text = vec![0; bytes];
+    if bytes > 0 && !read(at, &mut text) {
+        return None;
+    }
+    String::from_utf8(text).ok()
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! The traced process: this test binary again, as [`traced_program`], which is no test by itself.
+
+use std::ffi::CString;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use ft_user::sync::Mutex;
+
+/// Tells [`traced_program`] that it is meant.
+const ROLE: &str = "FT_TEST_TRACED";
+
+static LOCK: Mutex<()> = Mutex::named("live", ());
+
+/// Obeys lines on stdin and answers each: `tick N` writes N events, `hold MS` holds a lock so long, `load
+/// PATH` loads the plugin, `plugin N` runs N times through its site, `abort` and `segv` end the process.
+#[test]
+fn traced_program() {
+    if std::env::var_os(ROLE).is_none() {
+        return;
+    }
+    ft_user::init().unwrap();
+    println!("ready");
+    let mut plugin = None;
+    for line in std::io::stdin().lines() {
+        let line = line.unwrap();
+        let (verb, value) = line.split_once(' ').unwrap_or((&line, ""));
+        let number = || value.parse().unwrap();
+        match verb {
+            "tick" => println!("on {}", tick(number())),
+            "hold" => {
+                let guard = LOCK.lock().unwrap();
+                std::thread::sleep(Duration::from_millis(number()));
+                drop(guard);
+                println!("held");
+            }
+            "load" => {
+                plugin = Some(load(value));
+                println!("loaded");
+            }
+            "plugin" => {
+                let run = plugin.expect("it is loaded");
+                (0..number()).for_each(|n| assert_eq!(run(n), n));
+                println!("ran");
+            }
+            // SAFETY: none: this is the fault that is wanted.
+            "segv" => unsafe { std::ptr::null_mut::<u8>().write_volatile(1) },
+            _ => std::process::abort(),
+        }
+    }
+}
+
+/// Writes events 0, 1, 2 …; returns for how many the site was on.
+fn tick(count: u64) -> u64 {
+    let mut on = 0;
+    for n in 0..count {
+        // Arguments are evaluated only when the site is on.
+        ft_user::event!("live.tick", n: u64 = { on += 1; n });
+    }
+    on
+}
+
+/// Loads `ft-user/examples/plugin.rs` and starts its copy of the tracer.
+fn load(path: &str) -> extern "C" fn(u64) -> u64 {
+    let path = CString::new(path).unwrap();
+    // SAFETY: the library was built from that source just now; its symbols have the types that stand there.
+    unsafe {
+        let library = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
+        assert!(!library.is_null(), "the plugin cannot be loaded");
+        let symbol = |name: &std::ffi::CStr| {
+            let symbol = libc::dlsym(library, name.as_ptr());
+            assert!(!symbol.is_null(), "{name:?} is missing");
+            symbol
+        };
+        let start: extern "C" fn() = std::mem::transmute(symbol(c"plugin_start"));
+        start();
+        std::mem::transmute::<*mut libc::c_void, extern "C" fn(u64) -> u64>(symbol(c"plugin_run"))
+    }
+}
+
+/// A process that runs [`traced_program`], by itself or under an agent.
+pub(crate) struct Program {
+    /// The process, or the agent that runs it.
+    pub(crate) child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Program {
+    /// The traced program by itself.
+    pub(crate) fn start() -> Program {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(ARGS).env("FT_SOCKET", "/dev/null/none");
+        Program::ready(command)
+    }
+
+    /// An agent that records the traced program, without the kernel.
+    pub(crate) fn recorded(out: &Path, options: &[&str]) -> Program {
+        let mut command = agent();
+        command.args(["record", "-k", "none", "-o"]).arg(out).args(options).arg("--");
+        command.arg(std::env::current_exe().unwrap()).args(ARGS);
+        Program::ready(command)
+    }
+
+    fn ready(mut command: Command) -> Program {
+        command.env(ROLE, "1").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let stdin = child.stdin.take().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut program = Program { child, stdin, stdout };
+        program.expect("ready");
+        program
+    }
+
+    /// Id of the process, or of the agent that runs it.
+    pub(crate) fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+
+    /// Says a line without waiting for an answer.
+    pub(crate) fn say(&mut self, line: &str) {
+        writeln!(self.stdin, "{line}").unwrap();
+    }
+
+    /// Says a line and reads up to the line that ends with `answer`; the test harness prints lines of its
+    /// own.
+    pub(crate) fn ask(&mut self, line: &str, answer: &str) {
+        self.say(line);
+        self.expect(answer);
+    }
+
+    fn expect(&mut self, end: &str) {
+        let mut line = String::new();
+        while !line.trim_end().ends_with(end) {
+            line.clear();
+            assert!(self.stdout.read_line(&mut line).unwrap() > 0, "it ended before it said {end}");
+        }
+    }
+
+    /// Writes events, of which so many must find the site on.
+    pub(crate) fn tick(&mut self, count: u64, on: u64) {
+        self.ask(&format!("tick {count}"), &format!("on {on}"));
+    }
+
+    /// Writes `count` events at a time until the site is on.
+    pub(crate) fn tick_until_on(&mut self, count: u64) {
+        loop {
+            self.say(&format!("tick {count}"));
+            let mut line = String::new();
+            while !line.starts_with("on ") {
+                line.clear();
+                assert!(self.stdout.read_line(&mut line).unwrap() > 0, "it ended");
+            }
+            if line.trim_end() == format!("on {count}") {
+                return;
+            }
+        }
+    }
+
+    /// Closes stdin, which ends it, and waits.
+    pub(crate) fn end(mut self) -> ExitStatus {
+        drop(self.stdin);
+        let mut rest = String::new();
+        std::io::Read::read_to_string(&mut self.stdout, &mut rest).unwrap();
+        self.child.wait().unwrap()
+    }
+}
+
+const ARGS: [&str; 3] = ["--exact", "program::traced_program", "--nocapture"];
+
+/// The agent's binary.
+pub(crate) fn agent() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_ft-agent"))
+}
