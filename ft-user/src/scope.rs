@@ -1,4 +1,4 @@
-//! [`scope!`](crate::scope): the begin and the end of a piece of work, on one thread.
+//! [`scope!`](crate::scope!): the begin and the end of a piece of work, on one thread.
 
 /// Records a begin now, and an end when the value that it returns is dropped.
 ///

@@ -27,10 +27,11 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             .args(["clippy", "--package", "ft-user", "--features", "off"])
             .args(["--", "-D", "warnings"]),
     )?;
-    step(cargo().env("RUSTDOCFLAGS", "-D warnings").args([
+    step(cargo().env("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links").args([
         "doc",
         "--workspace",
         "--no-deps",
+        "--document-private-items",
         "--quiet",
     ]))?;
 

@@ -71,7 +71,8 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 
 /// The command as one would type it.
 pub(crate) fn line(command: &Command) -> String {
-    std::iter::once(command.get_program())
+    let program = Path::new(command.get_program());
+    std::iter::once(program.file_name().unwrap_or(program.as_os_str()))
         .chain(command.get_args())
         .map(|word| word.to_string_lossy())
         .collect::<Vec<_>>()

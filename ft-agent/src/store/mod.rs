@@ -6,7 +6,7 @@
 //! DIR/spool/                           while there is something to convert
 //! ```
 //!
-//! A table is declared in [`rows`]; how fields become columns is in [`column`]. Every file is there
+//! A table is declared in [`rows`]; how fields become columns is in [`column`](mod@column). Every file is there
 //! whole or not at all.
 
 pub mod column;
