@@ -55,12 +55,14 @@ fn locks_of_an_unmodified_program() {
     let line = std::fs::read_to_string(SOURCE).unwrap();
     let line = 1 + line.lines().position(|l| l.contains("looks for")).unwrap();
     let inner = format!("transfer (ledger.c:{line})");
+    let name = |depth| ["outer", "inner"][depth as usize];
+    assert!(mutexes.iter().all(|s| &*s.lock_name == name(s.depth)), "{:?}", mutexes[0]);
     assert!(mutexes.iter().all(|s| (s.depth == 1) == (*s.place == inner)), "{:?}", mutexes[0]);
     // A semaphore that one thread posts and another takes makes no hold.
     assert!(sections.iter().all(|s| &*s.kind == "mutex"));
 
     let symbols: Vec<SymbolRow> = trace.rows().map(|row| row.unwrap()).collect();
-    let functions: Vec<&str> = symbols.iter().map(|row| &*row.function).collect();
+    let functions: Vec<&str> = symbols.iter().map(|row| &*row.symbol).collect();
     assert!(
         ["transfer", "worker", "main"].iter().all(|name| functions.contains(name)),
         "{functions:?}"

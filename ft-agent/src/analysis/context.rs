@@ -36,7 +36,7 @@ pub struct Context {
     sites: Vec<Option<Site>>,
     lock_names: HashMap<(Pid, i32), Name>,
     places: HashMap<(Pid, i32), Name>,
-    /// By return address.
+    /// By return address, and by address of a lock.
     symbols: HashMap<(Pid, i64), Name>,
     hex_names: HashMap<i64, Name>,
     empty: Name,
@@ -77,9 +77,12 @@ impl Context {
         context
     }
 
-    /// Adds what the return addresses of lock events are.
+    /// Adds what the addresses in lock events are.
     pub fn with_symbols(mut self, symbols: &[SymbolRow]) -> Self {
-        self.symbols.extend(symbols.iter().map(|s| ((s.pid, s.address), place_text(s).into())));
+        for s in symbols {
+            let text = if &*s.kind == "lock" { s.symbol.clone() } else { place_text(s).into() };
+            self.symbols.insert((s.pid, s.address), text);
+        }
         self
     }
 
@@ -122,9 +125,11 @@ impl Context {
 
     /// Name of a lock, from the place of its acquisition at `site`; its address when it has none.
     pub(crate) fn lock_name(&mut self, pid: Pid, lock: i64, site: SiteId, word: i64) -> Name {
-        if !self.has_caller(site)
-            && let Some(name) = self.lock_names.get(&(pid, (word as u64 >> 32) as i32))
-        {
+        if self.has_caller(site) {
+            if let Some(name) = self.symbols.get(&(pid, lock)) {
+                return name.clone();
+            }
+        } else if let Some(name) = self.lock_names.get(&(pid, (word as u64 >> 32) as i32)) {
             return name.clone();
         }
         if self.hex_names.len() >= MAX_HEX_NAMES {
@@ -148,10 +153,10 @@ impl Context {
 fn place_text(row: &SymbolRow) -> String {
     let last = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
     let object = || format!("{}+{:#x}", last(&row.object), row.offset);
-    match (row.function.is_empty(), row.file.is_empty()) {
+    match (row.symbol.is_empty(), row.file.is_empty()) {
         (true, _) => object(),
-        (false, true) => format!("{} ({})", row.function, object()),
-        (false, false) => format!("{} ({}:{})", row.function, last(&row.file), row.line),
+        (false, true) => format!("{} ({})", row.symbol, object()),
+        (false, false) => format!("{} ({}:{})", row.symbol, last(&row.file), row.line),
     }
 }
 
@@ -223,7 +228,8 @@ mod tests {
             let symbol = SymbolRow {
                 pid: Pid(1),
                 address: 9,
-                function: function.into(),
+                kind: "call".into(),
+                symbol: function.into(),
                 file: file.into(),
                 line: 42,
                 object: "/usr/lib/libx.so".into(),

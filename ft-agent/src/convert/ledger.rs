@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::symbols::Addresses;
 use super::threads::Sighting;
 use crate::clock::ClockSample;
 use crate::spool::Spool;
@@ -37,9 +38,12 @@ pub(super) struct Ledger {
     pub(super) first_sample: Option<ClockSample>,
     pub(super) sample_count: u64,
     pub(super) threads: Vec<Sighting>,
-    /// Process and return address of lock events that have one.
+    /// Processes and return addresses of lock events that have one.
     #[serde(default)]
-    pub(super) callers: Vec<(i32, i64)>,
+    pub(super) calls: Addresses,
+    /// Processes and locks of these events.
+    #[serde(default)]
+    pub(super) locks: Addresses,
     pub(super) warnings: Vec<Warning>,
     /// A part of the segment could not be read.
     pub(super) damaged: bool,

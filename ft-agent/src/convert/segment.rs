@@ -7,7 +7,7 @@ use std::path::Path;
 use super::kernel::{KernelNames, KernelRows};
 use super::ledger::{Ledger, PartLedger};
 use super::registry::Registry;
-use super::symbols::Callers;
+use super::symbols::Seen;
 use super::threads::Threads;
 use super::user::{Judge, UserSlots};
 use super::{ConvertError, Result, violations};
@@ -124,14 +124,14 @@ pub(super) fn convert(
         }
         output.footer.clock_bound_ns = model.bound_ns().max(ledger.beyond.2);
         let mut cursor = model.cursor();
-        let mut callers = Callers::default();
+        let mut seen = Seen::default();
         let rows = (0..user.len()).map(|at| {
             let row = user.row(at, registry, &mut cursor);
-            callers.note(&row, registry.site(row.site));
+            seen.note(&row, registry.site(row.site));
             row
         });
         output.write::<UserEvent, _>(rows)?;
-        ledger.callers = callers.into_vec();
+        (ledger.calls, ledger.locks) = (seen.calls, seen.locks);
         output.write_sorted(&mut clock_rows(model, &survey.samples))?;
         note_clock(model, &survey.samples, &mut ledger);
     }

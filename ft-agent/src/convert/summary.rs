@@ -49,8 +49,9 @@ pub(super) fn write(
     whole(trace, threads(registry, ledgers).rows(registry), &footer, &mut meta)?;
     whole(trace, registry.sites().iter().map(|s| s.row.clone()).collect(), &footer, &mut meta)?;
     whole(trace, registry.names.clone(), &footer, &mut meta)?;
-    let callers = ledgers.values().flat_map(|l| l.callers.iter().copied());
-    whole(trace, symbols::rows(callers, registry), &footer, &mut meta)?;
+    let calls = ledgers.values().flat_map(|l| &l.calls).copied().collect();
+    let locks = ledgers.values().flat_map(|l| &l.locks).copied().collect();
+    whole(trace, symbols::rows(calls, locks, registry), &footer, &mut meta)?;
     if !late_losses.is_empty() {
         // Behind the parts of the segments.
         let part = ledgers.keys().last().map_or(0, |n| n + 1);

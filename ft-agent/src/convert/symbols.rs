@@ -1,19 +1,22 @@
-//! Return addresses to functions and source lines.
+//! Addresses in the events of unmodified programs to functions, source lines and variables.
 //!
-//! A lock event of an unmodified program tells the address behind the call. Its byte before lies in the
-//! call, so that one is looked up: in the mappings of the process, then in the file that was mapped, if
-//! it still has the build id that it had then. Without a line table the symbol table gives the function,
-//! and without that the object and the address in it remain. Inlined functions are left out: the
-//! function is the one whose machine code called, and the line the one of its own source.
+//! A lock event tells the address behind the call. Its byte before lies in the call, so that one is looked
+//! up: in the mappings of the process, then in the file that was mapped, if it still has the build id
+//! that it had then. Without a line table the symbol table gives the function, and without that the
+//! object and the address in it remain. Inlined functions are left out: the function is the one whose
+//! machine code called, and the line the one of its own source.
+//!
+//! A lock that is a static variable, or lies in one, has its name; one on a heap or a stack has none.
 //!
 //! These files belong to whoever was recorded. They are mapped to be read: a file that is cut short
 //! meanwhile ends the conversion with a `SIGBUS`, and it can be repeated.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use addr2line::{Loader, demangle_auto};
-use object::{Object as _, ObjectSegment as _, ReadCache};
+use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, ReadCache, SymbolKind};
 
 use super::registry::{Registry, Site};
 use crate::collect::maps::read_build_id;
@@ -21,69 +24,126 @@ use crate::model::{Name, Pid};
 use crate::spool::mapping::Mapping;
 use crate::store::rows::{SymbolRow, UserEvent};
 
-/// Places that are told apart in one segment; a program has one for each call of a lock function.
-const MAX_CALLERS: usize = 1 << 16;
+/// Places, and locks, that are told apart in one segment.
+const MAX_ADDRESSES: usize = 1 << 16;
 
-/// The return addresses of the events of a segment.
-#[derive(Debug, Default)]
-pub(super) struct Callers {
-    addresses: BTreeSet<(i32, i64)>,
-    last: (i32, i64),
+/// What an address is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// Where a call returns to.
+    Call,
+    /// A lock.
+    Lock,
 }
 
-impl Callers {
+/// Addresses of one kind, with their processes.
+pub(super) type Addresses = BTreeSet<(i32, i64)>;
+
+/// The return addresses and the locks of the events of a segment.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    pub(super) calls: Addresses,
+    pub(super) locks: Addresses,
+    /// Process, lock and return address of late: most events repeat them.
+    recent: [(i32, i64, i64); 32],
+}
+
+impl Seen {
     /// Takes note of an event.
     pub(super) fn note(&mut self, event: &UserEvent, site: &Site) {
-        if let (true, Some(address)) = (site.has_caller, event.arg[1])
-            && self.last != (event.pid.0, address)
-            && self.addresses.len() < MAX_CALLERS
-        {
-            self.last = (event.pid.0, address);
-            self.addresses.insert(self.last);
+        let (true, [Some(lock), Some(call), ..]) = (site.has_caller, event.arg) else { return };
+        let pid = event.pid.0;
+        let recent = &mut self.recent[(call ^ lock >> 3) as usize % 32];
+        if std::mem::replace(recent, (pid, lock, call)) == (pid, lock, call) {
+            return;
         }
-    }
-
-    /// Process and address, sorted.
-    pub(super) fn into_vec(self) -> Vec<(i32, i64)> {
-        self.addresses.into_iter().collect()
+        for (set, address) in [(&mut self.locks, lock), (&mut self.calls, call)] {
+            if set.len() < MAX_ADDRESSES {
+                set.insert((pid, address));
+            }
+        }
     }
 }
 
-/// Rows of `symbols` for all addresses that lie in a mapping.
-pub(super) fn rows(
-    callers: impl Iterator<Item = (i32, i64)>,
-    registry: &Registry,
-) -> Vec<SymbolRow> {
-    let callers: BTreeSet<(i32, i64)> = callers.collect();
-    let mut objects = HashMap::new();
-    let mut names: HashMap<String, Name> = HashMap::new();
-    let row = |(pid, address): (i32, i64)| {
-        let call = (address as u64).wrapping_sub(1);
-        let mapping = only_mapping(registry.mappings.get(&Pid(pid))?, call)?;
-        let key = (mapping.path.as_str(), mapping.build_id.as_str());
-        let object = objects.entry(key).or_insert_with(|| Program::open(key.0, key.1));
-        let offset = call - mapping.start + mapping.offset;
-        let (at, symbol) = match object {
-            Some(program) => {
-                let at = program.address(offset).unwrap_or(offset);
-                (at, program.symbol(at))
+/// Rows of `symbols`: for all return addresses that lie in a mapping, and for all locks in variables.
+pub(super) fn rows(calls: Addresses, locks: Addresses, registry: &Registry) -> Vec<SymbolRow> {
+    let mut programs = Programs::default();
+    let calls = calls.into_iter().map(|at| (Kind::Call, at));
+    let locks = locks.into_iter().map(|at| (Kind::Lock, at));
+    let row = |(kind, (pid, address)): (Kind, (i32, i64))| {
+        let mappings = registry.mappings.get(&Pid(pid))?;
+        let (object, offset, symbol) = match kind {
+            Kind::Call => {
+                let call = (address as u64).wrapping_sub(1);
+                let mapping = only_mapping(mappings, call)?;
+                let (at, symbol) = programs.call(mapping, call);
+                (&mapping.path, at.wrapping_add(1), symbol)
             }
-            None => (offset, Symbol::default()),
-        };
-        let mut name = |text: String| -> Name {
-            names.entry(text).or_insert_with_key(|text| text.as_str().into()).clone()
+            Kind::Lock => programs.variable(mappings, address as u64)?,
         };
         Some(SymbolRow {
             pid: Pid(pid),
             address,
-            function: name(symbol.function),
-            file: name(symbol.file),
+            kind: if kind == Kind::Call { "call" } else { "lock" }.into(),
+            symbol: Name::from(symbol.name),
+            file: Name::from(symbol.file),
             line: i32::try_from(symbol.line).unwrap_or(0),
-            object: name(mapping.path.clone()),
-            offset: at as i64 + 1,
+            object: Name::from(object.as_str()),
+            offset: offset as i64,
         })
     };
-    callers.into_iter().filter_map(row).collect()
+    let mut rows: Vec<_> = calls.chain(locks).filter_map(row).collect();
+    rows.sort_by_key(|row| row.pid);
+    rows
+}
+
+/// The files that are needed, each opened once.
+#[derive(Default)]
+struct Programs {
+    by_file: HashMap<(String, String), Option<Program>>,
+}
+
+impl Programs {
+    fn get(&mut self, mapping: &Mapping) -> Option<&Program> {
+        let key = (mapping.path.clone(), mapping.build_id.clone());
+        let open = || Program::open(&mapping.path, &mapping.build_id);
+        self.by_file.entry(key).or_insert_with(open).as_ref()
+    }
+
+    /// Address in the file's own address space of an address in a mapping of it, and what it says.
+    fn call(&mut self, mapping: &Mapping, address: u64) -> (u64, Symbol) {
+        let offset = address - mapping.start + mapping.offset;
+        match self.get(mapping) {
+            Some(program) => {
+                let at = program.address(offset).unwrap_or(offset);
+                (at, program.function(at))
+            }
+            None => (offset, Symbol::default()),
+        }
+    }
+
+    /// The variable at an address; `None` when it is in none, or when that is not known for sure.
+    fn variable<'a>(
+        &mut self,
+        mappings: &'a [Mapping],
+        address: u64,
+    ) -> Option<(&'a String, u64, Symbol)> {
+        let mut found: Option<(&Mapping, u64, Symbol)> = None;
+        for mapping in mappings {
+            // Data lies at a fixed distance from the text, as the program headers say.
+            let Some(program) = self.get(mapping) else { continue };
+            let Some(base) = program.base(mapping) else { continue };
+            let at = address.wrapping_sub(base);
+            let Some(name) = program.variable(at) else { continue };
+            match &found {
+                Some((other, other_at, _)) if (*other_at, &other.path) != (at, &mapping.path) => {
+                    return None;
+                }
+                _ => found = Some((mapping, at, Symbol { name, ..Symbol::default() })),
+            }
+        }
+        found.map(|(mapping, at, symbol)| (&mapping.path, at, symbol))
+    }
 }
 
 /// The mapping that holds an address. If a process has had two things there, one after the other, it is not
@@ -101,16 +161,20 @@ fn only_mapping(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
 /// What a file says about an address; empty and 0 where it says nothing.
 #[derive(Debug, Default)]
 struct Symbol {
-    function: String,
+    name: String,
     file: String,
     line: u32,
 }
 
 /// A program or library.
 struct Program {
-    loader: Loader,
+    path: PathBuf,
     /// Where parts of the file lie in its own address space: offset, size, address.
     segments: Vec<(u64, u64, u64)>,
+    /// Variables by address: address, size, name.
+    variables: Vec<(u64, u64, String)>,
+    /// Opened for the first return address.
+    loader: OnceCell<Option<Loader>>,
 }
 
 impl Program {
@@ -120,12 +184,23 @@ impl Program {
             return None;
         }
         let file = ReadCache::new(std::fs::File::open(path).ok()?);
-        let segments = object::File::parse(&file)
-            .ok()?
-            .segments()
-            .map(|s| (s.file_range().0, s.file_range().1, s.address()))
+        let object = object::File::parse(&file).ok()?;
+        let segment = |s: object::Segment<'_, '_, _>| {
+            let (offset, size) = s.file_range();
+            (offset, size, s.address())
+        };
+        let symbols = object.symbols().chain(object.dynamic_symbols());
+        let mut variables: Vec<_> = symbols
+            .filter(|s| s.kind() == SymbolKind::Data && s.is_definition() && s.size() > 0)
+            .filter_map(|s| Some((s.address(), s.size(), s.name().ok()?.to_owned())))
             .collect();
-        Some(Program { loader: Loader::new(path).ok()?, segments })
+        variables.sort_unstable();
+        Some(Program {
+            path: path.into(),
+            segments: object.segments().map(segment).collect(),
+            variables,
+            loader: OnceCell::new(),
+        })
     }
 
     /// The address that the file gives to the byte at this offset.
@@ -136,30 +211,54 @@ impl Program {
         address.checked_add(offset - start)
     }
 
-    fn symbol(&self, address: u64) -> Symbol {
-        self.line_symbol(address).unwrap_or_else(|| {
-            let name = self.loader.find_symbol(address).unwrap_or_default();
-            let function = demangle_auto(name.into(), None).into_owned();
-            Symbol { function, ..Symbol::default() }
-        })
+    /// Where the file's address 0 lies in the process. A mapping begins with a page, a segment need not,
+    /// so the end of another one may stand in it too: the one that fills it most counts.
+    fn base(&self, mapping: &Mapping) -> Option<u64> {
+        let end = mapping.offset.saturating_add(mapping.end.saturating_sub(mapping.start));
+        let common = |&&(start, size, _): &&(u64, u64, u64)| {
+            end.min(start.saturating_add(size)).saturating_sub(start.max(mapping.offset))
+        };
+        let segment = self.segments.iter().max_by_key(common).filter(|s| common(s) > 0)?;
+        let &(offset, _, address) = segment;
+        Some(mapping.start.wrapping_sub(mapping.offset).wrapping_add(offset).wrapping_sub(address))
     }
 
-    /// From the debugging information: the outermost of the functions that are inlined into each other.
-    fn line_symbol(&self, address: u64) -> Option<Symbol> {
-        let mut frames = self.loader.find_frames(address).ok()?;
-        let mut outermost = None;
-        while let Ok(Some(frame)) = frames.next() {
-            outermost = Some(frame);
+    /// The variable that `at` is, or lies in: `name`, or `name+0x10`.
+    fn variable(&self, at: u64) -> Option<String> {
+        let behind = self.variables.partition_point(|&(address, ..)| address <= at);
+        let (address, size, name) = self.variables.get(behind.checked_sub(1)?)?;
+        let name = demangle_auto(name.as_str().into(), None);
+        match at - address {
+            0 => Some(name.into_owned()),
+            inside if inside < *size => Some(format!("{name}+{inside:#x}")),
+            _ => None,
         }
-        let frame = outermost?;
-        let function = frame.function.as_ref()?.demangle().ok()?.into_owned();
-        let location = frame.location.as_ref();
-        Some(Symbol {
-            function,
-            file: location.and_then(|l| l.file).unwrap_or_default().to_owned(),
-            line: location.and_then(|l| l.line).unwrap_or(0),
+    }
+
+    fn function(&self, at: u64) -> Symbol {
+        let loader = self.loader.get_or_init(|| Loader::new(&self.path).ok());
+        let Some(loader) = loader else { return Symbol::default() };
+        line_symbol(loader, at).unwrap_or_else(|| {
+            let name = loader.find_symbol(at).unwrap_or_default();
+            Symbol { name: demangle_auto(name.into(), None).into_owned(), ..Symbol::default() }
         })
     }
+}
+
+/// From the debugging information: the outermost of the functions that are inlined into each other.
+fn line_symbol(loader: &Loader, at: u64) -> Option<Symbol> {
+    let mut frames = loader.find_frames(at).ok()?;
+    let mut outermost = None;
+    while let Ok(Some(frame)) = frames.next() {
+        outermost = Some(frame);
+    }
+    let frame = outermost?;
+    let location = frame.location.as_ref();
+    Some(Symbol {
+        name: frame.function.as_ref()?.demangle().ok()?.into_owned(),
+        file: location.and_then(|l| l.file).unwrap_or_default().to_owned(),
+        line: location.and_then(|l| l.line).unwrap_or(0),
+    })
 }
 
 #[cfg(test)]
@@ -186,16 +285,27 @@ mod tests {
     }
 
     #[test]
-    fn own_function_is_found_by_its_address() {
+    fn own_function_and_variable_are_found() {
+        static VARIABLE: [std::sync::atomic::AtomicU64; 4] =
+            [const { std::sync::atomic::AtomicU64::new(1) }; 4];
         let own = Maps::default().look(std::process::id() as i32, 0).unwrap().mappings;
-        let here = own_function_is_found_by_its_address as *const () as u64;
-        let mapping = only_mapping(&own, here).unwrap();
-        let program = Program::open(&mapping.path, &mapping.build_id).unwrap();
-        let at = program.address(here - mapping.start + mapping.offset).unwrap();
-        let symbol = program.symbol(at);
-        assert!(symbol.function.contains("own_function_is_found"), "{symbol:?}");
+        let mut programs = Programs::default();
+
+        let here = own_function_and_variable_are_found as *const () as u64;
+        let (_, symbol) = programs.call(only_mapping(&own, here).unwrap(), here);
+        assert!(symbol.name.contains("own_function_and_variable"), "{symbol:?}");
         assert!(symbol.file.ends_with("symbols.rs") && symbol.line > 100, "{symbol:?}");
-        assert!(Program::open(&mapping.path, "of another build").is_none());
+
+        let third = &raw const VARIABLE[2] as u64;
+        let (_, _, symbol) = programs.variable(&own, third).unwrap();
+        assert!(symbol.name.contains("VARIABLE") && symbol.name.ends_with("+0x10"), "{symbol:?}");
+        assert!(programs.variable(&own, &raw const own as u64).is_none(), "on the stack");
+    }
+
+    #[test]
+    fn another_file_is_not_asked() {
+        let own = std::env::current_exe().unwrap();
+        assert!(Program::open(own.to_str().unwrap(), "of another build").is_none());
         assert!(Program::open("/nonexistent", "").is_none());
     }
 }

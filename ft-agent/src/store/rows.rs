@@ -203,21 +203,24 @@ table! {
 
 table! {
     "symbols",
-    /// `symbols`: where the return addresses of lock events lie, for programs that are traced unmodified.
+    /// `symbols`: what the addresses in lock events are, of programs that are traced unmodified.
     pub struct SymbolRow {
         /// Process.
         pub pid: Pid,
-        /// Return address, `arg1` of the event.
+        /// `arg1` of the event, where the call returns to, or `arg0`, the lock.
         pub address: i64,
-        /// Function that made the call, demangled; empty when not known.
-        pub function: Name,
+        /// `call` or `lock`.
+        pub kind: Name,
+        /// Function that made the call, or variable that the lock is or lies in, demangled; empty when
+        /// not known.
+        pub symbol: Name,
         /// Source file; empty when not known.
         pub file: Name,
         /// Line of the call; 0 when not known.
         pub line: i32,
         /// Program or library.
         pub object: Name,
-        /// Return address in the object's own address space, as `objdump` shows it.
+        /// The address in the object's own address space, as `objdump` shows it.
         pub offset: i64,
     }
 }

@@ -63,7 +63,8 @@ TABLES = {
     "symbols": {
         "pid": I32,
         "address": I64,
-        "function": NAME,
+        "kind": NAME,
+        "symbol": NAME,
         "file": NAME,
         "line": I32,
         "object": NAME,

@@ -70,7 +70,7 @@ fn tables_have_their_documented_columns() {
     );
     check::<SymbolRow>(
         "symbols",
-        "pid:i32 address:i64 function:name file:name line:i32 object:name offset:i64",
+        "pid:i32 address:i64 kind:name symbol:name file:name line:i32 object:name offset:i64",
     );
     check::<NameRow>("names", "pid:i32 id:i32 kind:name text:name line:i32 column:i32");
     check::<ClockRow>(
