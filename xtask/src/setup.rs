@@ -79,6 +79,21 @@ const PRELOADED: &[Package] = &[
     },
 ];
 
+/// Without these the tests of the C header run with fewer compilers.
+const C_HEADER: &[Package] = &[
+    Package { name: "g++", file: "usr/bin/c++", what_for: "the tests build C++ programs" },
+    Package {
+        name: "clang",
+        file: "usr/bin/clang",
+        what_for: "the tests build C programs with it too",
+    },
+    Package {
+        name: "pkg-config",
+        file: "usr/bin/pkg-config",
+        what_for: "the tests link with its help",
+    },
+];
+
 /// The version that is known to link what the compiler above makes.
 const BPF_LINKER: &str = "0.13.0";
 
@@ -105,6 +120,9 @@ pub(crate) fn run() -> Result<()> {
     }
     if let Err(error) = install(root, PRELOADED) {
         eprintln!("warning: tests and benchmarks with other programs leave some out: {error:#}");
+    }
+    if let Err(error) = install(root, C_HEADER) {
+        eprintln!("warning: some tests of the C header will be skipped: {error:#}");
     }
     Ok(())
 }

@@ -1,0 +1,92 @@
+//! `libfeather_trace`: what `ft-user/include/feather_trace.h` calls.
+//!
+//! The sites are in the C program, the write, the rings and the thread-local block here. Inside of a Rust
+//! program the write is a hidden symbol of each object; [`ft_event_v1_0`] and its like are the same under
+//! names that other objects can refer to. They only jump, so stack and registers reach the write as the
+//! site has left them. The number in the name is that of the protocol between site and write: a library
+//! that changes it keeps the old names too.
+
+use std::ffi::{CStr, c_char, c_int};
+
+use ft_user::InitError;
+
+/// Starts tracing; see the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn ft_init() -> c_int {
+    match ft_user::init() {
+        Ok(_) => 0,
+        Err(InitError::System(_, errno)) => errno,
+        Err(InitError::FileSizeLimit(_)) => libc::EFBIG,
+        Err(_) => libc::EINVAL,
+    }
+}
+
+/// Enables sites; see the header.
+///
+/// # Safety
+///
+/// `glob` is null or ends with a NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ft_enable(glob: *const c_char) -> usize {
+    // SAFETY: the caller vouches for it.
+    unsafe { text(glob) }.map_or(0, ft_user::enable)
+}
+
+/// Disables sites; see the header.
+///
+/// # Safety
+///
+/// `glob` is null or ends with a NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ft_disable(glob: *const c_char) -> usize {
+    // SAFETY: the caller vouches for it.
+    unsafe { text(glob) }.map_or(0, ft_user::disable)
+}
+
+/// Gives the calling thread its ring; see the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn ft_thread_init() {
+    ft_user::thread_init();
+}
+
+/// Null and what is not UTF-8 match no name.
+///
+/// # Safety
+///
+/// `text` is null or ends with a NUL, and lives as long as what is returned.
+unsafe fn text<'a>(text: *const c_char) -> Option<&'a str> {
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: the caller vouches for it.
+    unsafe { CStr::from_ptr(text) }.to_str().ok()
+}
+
+/// Exports a write. Where there are no sites, the header calls none.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+macro_rules! export {
+    ($($name:ident => $write:literal;)*) => {$(
+        /// The write that sites of C programs call, as `ft_user::arch::x86_64` describes it.
+        ///
+        /// # Safety
+        ///
+        /// Not by the C calling convention: only for the assembly of the header.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name() {
+            core::arch::naked_asm!(concat!("jmp ", $write))
+        }
+    )*};
+}
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+export! {
+    ft_event_v1_0 => "ft_user_v1_write_0";
+    ft_event_v1_1 => "ft_user_v1_write_1";
+    ft_event_v1_2 => "ft_user_v1_write_2";
+    ft_event_v1_3 => "ft_user_v1_write_3";
+    ft_event_v1_4 => "ft_user_v1_write_4";
+    ft_event_v1_5 => "ft_user_v1_write_5";
+    ft_event_v1_6 => "ft_user_v1_write_6";
+    ft_event_v1_text => "ft_user_v1_write_text";
+}

@@ -1,0 +1,522 @@
+/*
+ * feather_trace.h: trace events of C and C++ programs.
+ *
+ *     #include <feather_trace.h>
+ *
+ *     int main(void) {
+ *         ft_init();
+ *         FT_EVENT("order.placed", "order {0} at {1}", id, price);
+ *     }
+ *
+ * FT_EVENT(name, format, arguments...) is one instruction of five bytes while it is off; its arguments
+ * are evaluated only while it is on. The name is "category.name", the format is for listings and may be
+ * "": both are string literals. Up to six arguments of any of these types follow:
+ *
+ *     integers, enumerations, bool, float, double, pointers   one word each
+ *     char *, const char *          the text up to its NUL; NULL is empty (in C++ std::string and
+ *                                   std::string_view too)
+ *     ft_text(address, length)      text of this length
+ *     ft_bytes(address, length)     bytes
+ *
+ * All arguments together take 304 bytes at most: each number 8, each text 8 more than its length. Long
+ * texts are cut to what is left, and marked. An argument's name in the trace is its expression.
+ *
+ * FT_BEGIN(name, format, arguments...) and FT_END(name) tell the begin and the end of a piece of work on
+ * one thread.
+ *
+ * Compile as C11 or C++17 (or later) with gcc or clang, and link with libfeather_trace
+ * (`pkg-config --cflags --libs feather_trace`). Executables and libraries that use this header all
+ * share the one libfeather_trace.so of the process; an object that links libfeather_trace.a has buffers
+ * of its own. With FT_OFF defined, and on anything but x86-64 Linux, events are compiled out; their
+ * arguments are still checked, and nothing need be linked.
+ *
+ * Not for objects that dlclose() unloads: their sites would stay known.
+ */
+#ifndef FEATHER_TRACE_H
+#define FEATHER_TRACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if !defined(__GNUC__)
+#error "feather_trace.h needs gcc or clang"
+#endif
+#if !(defined(__x86_64__) && defined(__LP64__) && defined(__linux__)) && !defined(FT_OFF)
+#define FT_OFF
+#endif
+
+/* ---- functions ---------------------------------------------------------------------------------- */
+
+#ifdef FT_OFF
+static inline int ft_init(void) { return 0; }
+static inline size_t ft_enable(const char *glob) { (void)glob; return 0; }
+static inline size_t ft_disable(const char *glob) { (void)glob; return 0; }
+static inline void ft_thread_init(void) {}
+#else
+#ifdef __cplusplus
+extern "C" {
+#endif
+/*
+ * Starts tracing: makes the buffers, enables what FT_ENABLE says, meets the agent if there is one. Starts
+ * no thread. Returns 0, or the errno of what failed; the program then goes on untraced, so the result may
+ * be ignored. A second call changes nothing.
+ */
+int ft_init(void);
+/*
+ * Enables the sites whose name matches the glob, and returns how many match and are on now. NULL matches
+ * nothing. Sites of a library that is loaded later are off until the next call. Not for signal handlers.
+ */
+size_t ft_enable(const char *glob);
+/* Disables the sites whose name matches the glob, and returns how many match and are off now. */
+size_t ft_disable(const char *glob);
+/* Gives the calling thread its buffer now, and not with its first event, which then costs system calls. */
+void ft_thread_init(void);
+#ifdef __cplusplus
+}
+#endif
+#endif
+
+/* ---- text of a given length --------------------------------------------------------------------- */
+
+struct ft_text_arg { const char *address; size_t length; };
+struct ft_bytes_arg { const void *address; size_t length; };
+
+static inline struct ft_text_arg ft_text(const char *address, size_t length) {
+    struct ft_text_arg text = { address, length };
+    return text;
+}
+static inline struct ft_bytes_arg ft_bytes(const void *address, size_t length) {
+    struct ft_bytes_arg bytes = { address, length };
+    return bytes;
+}
+
+/* ---- what follows is not for use by itself ------------------------------------------------------ */
+
+/* Layout of a site's metadata: `Meta` of ft-user/src/layout.rs. */
+struct ft_str { const char *address; uint64_t length; };
+struct ft_arg { struct ft_str name; uint8_t type; uint8_t zero[7]; };
+struct ft_meta {
+    uint16_t bytes, kind;
+    uint32_t line;
+    struct ft_str name, file, format;
+    const struct ft_arg *args;
+    uint64_t arg_count;
+};
+
+enum { FT_UNSIGNED = 1, FT_SIGNED, FT_FLOAT, FT_BOOL, FT_POINTER, FT_STR = 7, FT_BYTES = 8 };
+enum { FT_KIND_EVENT = 0, FT_KIND_BEGIN = 1, FT_KIND_END = 2 };
+
+/* The two words of one argument: number and nothing, or address and length (-1: up to the NUL). */
+typedef long long ft_pair __attribute__((vector_size(16)));
+
+#define FT_INLINE static inline __attribute__((always_inline, unused))
+
+FT_INLINE uint64_t ft_word_unsigned(uint64_t value) { return value; }
+FT_INLINE uint64_t ft_word_signed(int64_t value) { return (uint64_t)value; }
+FT_INLINE uint64_t ft_word_pointer(const volatile void *value) { return (uint64_t)(uintptr_t)value; }
+FT_INLINE uint64_t ft_word_float(double value) {
+    uint64_t word;
+    memcpy(&word, &value, sizeof word);
+    return word;
+}
+FT_INLINE ft_pair ft_pair_of(uint64_t word, uint64_t extent) {
+    ft_pair pair = { (long long)word, (long long)extent };
+    return pair;
+}
+FT_INLINE ft_pair ft_pair_string(const char *text) { return ft_pair_of(ft_word_pointer(text), UINT64_MAX); }
+FT_INLINE ft_pair ft_pair_text(struct ft_text_arg text) {
+    return ft_pair_of(ft_word_pointer(text.address), text.length);
+}
+FT_INLINE ft_pair ft_pair_bytes(struct ft_bytes_arg bytes) {
+    return ft_pair_of(ft_word_pointer(bytes.address), bytes.length);
+}
+
+#define FT_LITERAL(text) { "" text "", sizeof("" text "") - 1 }
+
+/* `m` of each argument; name and format come first, so that there is no empty list. */
+#define FT_EACH_0(m, name, format)
+#define FT_EACH_1(m, name, format, a) m(a)
+#define FT_EACH_2(m, name, format, a, b) m(a) m(b)
+#define FT_EACH_3(m, name, format, a, b, c) m(a) m(b) m(c)
+#define FT_EACH_4(m, name, format, a, b, c, d) m(a) m(b) m(c) m(d)
+#define FT_EACH_5(m, name, format, a, b, c, d, e) m(a) m(b) m(c) m(d) m(e)
+#define FT_EACH_6(m, name, format, a, b, c, d, e, f) m(a) m(b) m(c) m(d) m(e) m(f)
+
+#define FT_COUNT(...) FT_COUNT_(__VA_ARGS__, 6, 5, 4, 3, 2, 1, 0, ~)
+#define FT_COUNT_(name, format, a, b, c, d, e, f, count, ...) count
+#define FT_NAME(name, ...) name
+#define FT_FORMAT(...) FT_FORMAT_(__VA_ARGS__, ~)
+#define FT_FORMAT_(name, format, ...) format
+
+#ifdef __cplusplus
+
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+/*
+ * A site's metadata is a static member of a template in a namespace without a name, and so a symbol that
+ * is local to its object also where the site is in an inline function or a template: the record of the
+ * site refers to it relative to itself, which a symbol that another object may define does not allow.
+ */
+namespace {
+template <class T> constexpr bool ft_is_text =
+    std::is_same_v<T, char *> || std::is_same_v<T, const char *> || std::is_same_v<T, ft_text_arg> ||
+    std::is_same_v<T, ft_bytes_arg> || std::is_same_v<T, std::string> ||
+    std::is_same_v<T, std::string_view>;
+
+template <class T> constexpr bool ft_is_signed() {
+    if constexpr (std::is_enum_v<T>) return std::is_signed_v<std::underlying_type_t<T>>;
+    else return std::is_signed_v<T>;
+}
+
+template <class T> constexpr uint8_t ft_type() {
+    if constexpr (std::is_same_v<T, ft_bytes_arg>) return FT_BYTES;
+    else if constexpr (ft_is_text<T>) return FT_STR;
+    else if constexpr (std::is_same_v<T, bool>) return FT_BOOL;
+    else if constexpr (std::is_floating_point_v<T>) return FT_FLOAT;
+    else if constexpr (std::is_pointer_v<T> || std::is_null_pointer_v<T>) return FT_POINTER;
+    else {
+        static_assert(std::is_integral_v<T> || std::is_enum_v<T>, "an event cannot carry this type");
+        static_assert(sizeof(T) <= 8, "an argument is at most 64 bits wide");
+        return ft_is_signed<T>() ? FT_SIGNED : FT_UNSIGNED;
+    }
+}
+
+template <class T> FT_INLINE ft_pair ft_pair_cpp(const T &value) {
+    using V = std::decay_t<T>;
+    if constexpr (std::is_same_v<V, ft_bytes_arg>) return ft_pair_bytes(value);
+    else if constexpr (std::is_same_v<V, ft_text_arg>) return ft_pair_text(value);
+    else if constexpr (std::is_same_v<V, char *> || std::is_same_v<V, const char *>) {
+        return ft_pair_string(value);
+    } else if constexpr (ft_is_text<V>) {
+        return ft_pair_of(ft_word_pointer(value.data()), value.size());
+    } else if constexpr (std::is_floating_point_v<V>) {
+        return ft_pair_of(ft_word_float(static_cast<double>(value)), 0);
+    } else if constexpr (std::is_pointer_v<V>) {
+        return ft_pair_of(reinterpret_cast<uint64_t>(static_cast<V>(value)), 0);
+    } else if constexpr (std::is_null_pointer_v<V>) {
+        return ft_pair_of(0, 0);
+    } else {
+        return ft_pair_of(static_cast<uint64_t>(value), 0);
+    }
+}
+template <class T> FT_INLINE uint64_t ft_word_cpp(const T &value) {
+    if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) return static_cast<uint64_t>(value);
+    else return static_cast<uint64_t>(ft_pair_cpp(value)[0]);
+}
+
+constexpr bool ft_has_category(ft_str name) {
+    for (uint64_t i = 0; i < name.length; ++i) {
+        if (name.address[i] == '.') return i > 0 && i + 1 < name.length;
+    }
+    return false;
+}
+
+template <size_t N> struct ft_args { ft_arg list[N + 1]; };
+
+template <class Here, class... Args> constexpr ft_args<sizeof...(Args)> ft_describe() {
+    constexpr uint8_t types[] = { ft_type<Args>()..., 0 };
+    ft_args<sizeof...(Args)> args = {};
+    for (size_t i = 0; i < sizeof...(Args); ++i) {
+        args.list[i].name = Here::argument(i);
+        args.list[i].type = types[i];
+    }
+    return args;
+}
+
+template <class Here, class... Args> struct ft_site {
+    static_assert(ft_has_category(Here::name()), "the name of an event is \"category.name\"");
+    static constexpr bool has_text = (ft_is_text<Args> || ... || false);
+    static constexpr ft_args<sizeof...(Args)> args = ft_describe<Here, Args...>();
+    static constexpr ft_meta meta = {
+        sizeof(ft_meta), Here::kind(), Here::line(), Here::name(), Here::file(), Here::format(),
+        args.list, sizeof...(Args),
+    };
+};
+} /* namespace */
+
+#define FT_WORD(x) ft_word_cpp(x)
+#define FT_PAIR(x) ft_pair_cpp(x)
+#define FT_DECAYED(x) , std::decay_t<decltype(x)>
+#define FT_NAMED(x) FT_LITERAL(#x),
+#define FT_DESCRIBE(n, site_kind, ...)                                                                \
+    struct ft_here {                                                                                  \
+        static constexpr uint16_t kind() { return site_kind; }                                        \
+        static constexpr uint32_t line() { return __LINE__; }                                         \
+        static constexpr ft_str name() { return FT_LITERAL(FT_NAME(__VA_ARGS__)); }                   \
+        static constexpr ft_str file() { return FT_LITERAL(__FILE__); }                               \
+        static constexpr ft_str format() { return FT_LITERAL(FT_FORMAT(__VA_ARGS__)); }               \
+        static constexpr ft_str argument(size_t i) {                                                  \
+            constexpr ft_str names[] = { FT_EACH_##n(FT_NAMED, __VA_ARGS__) { "", 0 } };              \
+            return names[i];                                                                          \
+        }                                                                                             \
+    };                                                                                                \
+    using ft_this = ft_site<ft_here FT_EACH_##n(FT_DECAYED, __VA_ARGS__)>;
+#define FT_META ft_this::meta
+#define FT_IF_TEXT(n, ...) if constexpr (ft_this::has_text)
+
+#else /* C */
+
+/* By the type of an expression. What is none of these must be a pointer, or does not compile. */
+#define FT_SELECT(x, u, i, real, boolean, string, text, bytes, pointer)                               \
+    _Generic((x),                                                                                     \
+        _Bool: boolean, float: real, double: real, long double: real,                                 \
+        char: i, signed char: i, short: i, int: i, long: i, long long: i,                             \
+        unsigned char: u, unsigned short: u, unsigned int: u, unsigned long: u,                       \
+        unsigned long long: u,                                                                        \
+        char *: string, const char *: string,                                                         \
+        struct ft_text_arg: text, struct ft_bytes_arg: bytes, default: pointer)
+
+/* A site with text takes pairs alone; these only complete the selection of a word. */
+FT_INLINE uint64_t ft_word_text(struct ft_text_arg text) { return ft_word_pointer(text.address); }
+FT_INLINE uint64_t ft_word_bytes(struct ft_bytes_arg bytes) { return ft_word_pointer(bytes.address); }
+FT_INLINE ft_pair ft_pair_unsigned(uint64_t value) { return ft_pair_of(value, 0); }
+FT_INLINE ft_pair ft_pair_signed(int64_t value) { return ft_pair_of((uint64_t)value, 0); }
+FT_INLINE ft_pair ft_pair_float(double value) { return ft_pair_of(ft_word_float(value), 0); }
+FT_INLINE ft_pair ft_pair_pointer(const volatile void *value) {
+    return ft_pair_of(ft_word_pointer(value), 0);
+}
+
+#define FT_WORD(x)                                                                                    \
+    FT_SELECT(x, ft_word_unsigned, ft_word_signed, ft_word_float, ft_word_unsigned, ft_word_pointer,  \
+              ft_word_text, ft_word_bytes, ft_word_pointer)(x)
+#define FT_PAIR(x)                                                                                    \
+    FT_SELECT(x, ft_pair_unsigned, ft_pair_signed, ft_pair_float, ft_pair_unsigned, ft_pair_string,   \
+              ft_pair_text, ft_pair_bytes, ft_pair_pointer)(x)
+#define FT_TYPE(x)                                                                                    \
+    FT_SELECT(x, FT_UNSIGNED, FT_SIGNED, FT_FLOAT, FT_BOOL, FT_STR, FT_STR, FT_BYTES, FT_POINTER)
+#define FT_OR_TEXT(x) || FT_TYPE(x) >= FT_STR
+#define FT_NAMED(x) { FT_LITERAL(#x), FT_TYPE(x), { 0 } },
+#define FT_DESCRIBE(n, site_kind, ...)                                                                \
+    static const struct ft_arg ft_args[] = {                                                          \
+        FT_EACH_##n(FT_NAMED, __VA_ARGS__) { { "", 0 }, 0, { 0 } }                                    \
+    };                                                                                                \
+    static const struct ft_meta ft_here = {                                                           \
+        sizeof(struct ft_meta), site_kind, __LINE__, FT_LITERAL(FT_NAME(__VA_ARGS__)),                \
+        FT_LITERAL(__FILE__), FT_LITERAL(FT_FORMAT(__VA_ARGS__)), ft_args, n                          \
+    };
+#define FT_META ft_here
+#define FT_IF_TEXT(n, ...) if (0 FT_EACH_##n(FT_OR_TEXT, __VA_ARGS__))
+
+#endif
+
+#ifdef FT_OFF
+
+#define FT_CHECK(x) (void)FT_PAIR(x);
+#define FT_SITE(n, kind, id, ...)                                                                     \
+    do {                                                                                              \
+        if (0) {                                                                                      \
+            FT_EACH_##n(FT_CHECK, __VA_ARGS__)                                                        \
+        }                                                                                             \
+    } while (0)
+
+#else
+
+/*
+ * Lists the sites of the object that this becomes a part of, as ft-user/src/arch/x86_64.rs does; once,
+ * however many of its sources use this header. The section of the sites is opened so that its bounds
+ * exist where there is no site.
+ */
+__asm__(".pushsection ft_sites,\"aR\",@progbits\n\t"
+        ".popsection\n\t"
+        ".pushsection .note.feather_trace,\"aGR\",@note,ft_user_v1_note,comdat\n\t"
+        ".p2align 2\n\t"
+        ".hidden __start_ft_sites\n\t"
+        ".hidden __stop_ft_sites\n\t"
+        ".weak __start_ft_sites\n\t"
+        ".weak __stop_ft_sites\n\t"
+        ".long 13, 8, 0x46540001\n\t"
+        ".asciz \"FeatherTrace\"\n\t"
+        ".p2align 2\n\t"
+        ".long __start_ft_sites - .\n\t"
+        ".long __stop_ft_sites - .\n\t"
+        ".popsection");
+
+/*
+ * The trigger: `cmp $displacement, %eax` while it is off, `jmp` to the cold block while it is on. "?": its
+ * record goes where its function goes, also when the linker keeps one of several copies.
+ */
+#define FT_TRIGGER                                                                                    \
+    "2:\n\t.byte 0x3d\n\t.long %l1 - 3f\n3:\n\t"                                                      \
+    ".pushsection ft_sites,\"aR?\",@progbits\n\t"                                                     \
+    ".p2align 2\n\t.short 16, 1\n\t.long 2b - ., %c0 - ., 0\n\t.popsection"
+
+/*
+ * The call of a write: below the red zone, the words of the arguments; `rax` is the metadata. The write
+ * preserves every register but that, so to the compiler the block changes nothing. Through the global
+ * offset table, since lazy binding would change registers.
+ */
+#define FT_CALL(function, frame, stores)                                                              \
+    "leaq -" #frame "(%%rsp), %%rsp\n\t" stores                                                       \
+    "pushq %%rax\n\tleaq %c0(%%rip), %%rax\n\tcall *" #function "@GOTPCREL(%%rip)\n\t"                \
+    "popq %%rax\n\tleaq " #frame "(%%rsp), %%rsp"
+
+/* From the fourth word on they wait in vector registers, of which there are enough. */
+FT_INLINE double ft_vector(uint64_t word) {
+    double vector;
+    __asm__ volatile("movq %1, %0" : "=x"(vector) : "r"(word));
+    return vector;
+}
+
+#define FT_LOCALS_0(name, format)
+#define FT_LOCALS_1(name, format, a) const uint64_t ft_1 = FT_WORD(a);
+#define FT_LOCALS_2(name, format, a, b) FT_LOCALS_1(name, format, a) const uint64_t ft_2 = FT_WORD(b);
+#define FT_LOCALS_3(name, format, a, b, c)                                                            \
+    FT_LOCALS_2(name, format, a, b) const uint64_t ft_3 = FT_WORD(c);
+#define FT_LOCALS_4(name, format, a, b, c, d)                                                         \
+    FT_LOCALS_3(name, format, a, b, c) const double ft_4 = ft_vector(FT_WORD(d));
+#define FT_LOCALS_5(name, format, a, b, c, d, e)                                                      \
+    FT_LOCALS_4(name, format, a, b, c, d) const double ft_5 = ft_vector(FT_WORD(e));
+#define FT_LOCALS_6(name, format, a, b, c, d, e, f)                                                   \
+    FT_LOCALS_5(name, format, a, b, c, d, e) const double ft_6 = ft_vector(FT_WORD(f));
+
+#define FT_STORE_0
+#define FT_STORE_1 "movq %1, (%%rsp)\n\t"
+#define FT_STORE_2 FT_STORE_1 "movq %2, 8(%%rsp)\n\t"
+#define FT_STORE_3 FT_STORE_2 "movq %3, 16(%%rsp)\n\t"
+#define FT_STORE_4 FT_STORE_3 "movq %4, 24(%%rsp)\n\t"
+#define FT_STORE_5 FT_STORE_4 "movq %5, 32(%%rsp)\n\t"
+#define FT_STORE_6 FT_STORE_5 "movq %6, 40(%%rsp)\n\t"
+#define FT_INPUT_0
+#define FT_INPUT_1 , "r"(ft_1)
+#define FT_INPUT_2 FT_INPUT_1, "r"(ft_2)
+#define FT_INPUT_3 FT_INPUT_2, "r"(ft_3)
+#define FT_INPUT_4 FT_INPUT_3, "x"(ft_4)
+#define FT_INPUT_5 FT_INPUT_4, "x"(ft_5)
+#define FT_INPUT_6 FT_INPUT_5, "x"(ft_6)
+#define FT_FRAME_0 128
+#define FT_FRAME_1 136
+#define FT_FRAME_2 144
+#define FT_FRAME_3 152
+#define FT_FRAME_4 160
+#define FT_FRAME_5 168
+#define FT_FRAME_6 176
+
+/* As above with pairs, for sites with text. */
+#define FT_STORE_PAIR_1 "movups %1, (%%rsp)\n\t"
+#define FT_STORE_PAIR_2 FT_STORE_PAIR_1 "movups %2, 16(%%rsp)\n\t"
+#define FT_STORE_PAIR_3 FT_STORE_PAIR_2 "movups %3, 32(%%rsp)\n\t"
+#define FT_STORE_PAIR_4 FT_STORE_PAIR_3 "movups %4, 48(%%rsp)\n\t"
+#define FT_STORE_PAIR_5 FT_STORE_PAIR_4 "movups %5, 64(%%rsp)\n\t"
+#define FT_STORE_PAIR_6 FT_STORE_PAIR_5 "movups %6, 80(%%rsp)\n\t"
+#define FT_PAIR_INPUT_1 , "x"(ft_1)
+#define FT_PAIR_INPUT_2 FT_PAIR_INPUT_1, "x"(ft_2)
+#define FT_PAIR_INPUT_3 FT_PAIR_INPUT_2, "x"(ft_3)
+#define FT_PAIR_INPUT_4 FT_PAIR_INPUT_3, "x"(ft_4)
+#define FT_PAIR_INPUT_5 FT_PAIR_INPUT_4, "x"(ft_5)
+#define FT_PAIR_INPUT_6 FT_PAIR_INPUT_5, "x"(ft_6)
+#define FT_PAIR_FRAME_1 144
+#define FT_PAIR_FRAME_2 160
+#define FT_PAIR_FRAME_3 176
+#define FT_PAIR_FRAME_4 192
+#define FT_PAIR_FRAME_5 208
+#define FT_PAIR_FRAME_6 224
+
+#define FT_WRITE(n, meta) FT_WRITE_(ft_event_v1_##n, FT_FRAME_##n, FT_STORE_##n, FT_INPUT_##n, meta)
+#define FT_WRITE_PAIRS(n, meta)                                                                       \
+    FT_WRITE_(ft_event_v1_text, FT_PAIR_FRAME_##n, FT_STORE_PAIR_##n, FT_PAIR_INPUT_##n, meta)
+#define FT_WRITE_(function, frame, stores, inputs, meta)                                              \
+    __asm__ volatile(FT_CALL(function, frame, stores) : : "i"(&meta) inputs : "memory", "cc");
+
+/* In C++ one expression for all pairs of a site: what an argument makes must live until the call. */
+#ifdef __cplusplus
+#define FT_TEXT_CALL(n, ...) ft_text_##n<FT_META>(FT_PAIRS_##n(__VA_ARGS__))
+namespace {
+#define FT_TEXT_WRITER(n, ...)                                                                        \
+    template <const ft_meta &meta> FT_INLINE void ft_text_##n(__VA_ARGS__) { FT_WRITE_PAIRS(n, meta) }
+FT_TEXT_WRITER(1, ft_pair ft_1)
+FT_TEXT_WRITER(2, ft_pair ft_1, ft_pair ft_2)
+FT_TEXT_WRITER(3, ft_pair ft_1, ft_pair ft_2, ft_pair ft_3)
+FT_TEXT_WRITER(4, ft_pair ft_1, ft_pair ft_2, ft_pair ft_3, ft_pair ft_4)
+FT_TEXT_WRITER(5, ft_pair ft_1, ft_pair ft_2, ft_pair ft_3, ft_pair ft_4, ft_pair ft_5)
+FT_TEXT_WRITER(6, ft_pair ft_1, ft_pair ft_2, ft_pair ft_3, ft_pair ft_4, ft_pair ft_5, ft_pair ft_6)
+#undef FT_TEXT_WRITER
+} /* namespace */
+#define FT_PAIRS_1(name, format, a) FT_PAIR(a)
+#define FT_PAIRS_2(name, format, a, b) FT_PAIR(a), FT_PAIR(b)
+#define FT_PAIRS_3(name, format, a, b, c) FT_PAIR(a), FT_PAIR(b), FT_PAIR(c)
+#define FT_PAIRS_4(name, format, a, b, c, d) FT_PAIR(a), FT_PAIR(b), FT_PAIR(c), FT_PAIR(d)
+#define FT_PAIRS_5(name, format, a, b, c, d, e)                                                       \
+    FT_PAIR(a), FT_PAIR(b), FT_PAIR(c), FT_PAIR(d), FT_PAIR(e)
+#define FT_PAIRS_6(name, format, a, b, c, d, e, f)                                                    \
+    FT_PAIR(a), FT_PAIR(b), FT_PAIR(c), FT_PAIR(d), FT_PAIR(e), FT_PAIR(f)
+#else
+#define FT_TEXT_CALL(n, ...) FT_PAIRS_##n(__VA_ARGS__) FT_WRITE_PAIRS(n, FT_META)
+#define FT_PAIRS_1(name, format, a) const ft_pair ft_1 = FT_PAIR(a);
+#define FT_PAIRS_2(name, format, a, b) FT_PAIRS_1(name, format, a) const ft_pair ft_2 = FT_PAIR(b);
+#define FT_PAIRS_3(name, format, a, b, c)                                                             \
+    FT_PAIRS_2(name, format, a, b) const ft_pair ft_3 = FT_PAIR(c);
+#define FT_PAIRS_4(name, format, a, b, c, d)                                                          \
+    FT_PAIRS_3(name, format, a, b, c) const ft_pair ft_4 = FT_PAIR(d);
+#define FT_PAIRS_5(name, format, a, b, c, d, e)                                                       \
+    FT_PAIRS_4(name, format, a, b, c, d) const ft_pair ft_5 = FT_PAIR(e);
+#define FT_PAIRS_6(name, format, a, b, c, d, e, f)                                                    \
+    FT_PAIRS_5(name, format, a, b, c, d, e) const ft_pair ft_6 = FT_PAIR(f);
+#endif
+
+/* No argument, no text. */
+#define FT_TEXT_0(...)
+#define FT_TEXT_1(...) FT_IF_TEXT(1, __VA_ARGS__) { FT_TEXT_CALL(1, __VA_ARGS__); } else
+#define FT_TEXT_2(...) FT_IF_TEXT(2, __VA_ARGS__) { FT_TEXT_CALL(2, __VA_ARGS__); } else
+#define FT_TEXT_3(...) FT_IF_TEXT(3, __VA_ARGS__) { FT_TEXT_CALL(3, __VA_ARGS__); } else
+#define FT_TEXT_4(...) FT_IF_TEXT(4, __VA_ARGS__) { FT_TEXT_CALL(4, __VA_ARGS__); } else
+#define FT_TEXT_5(...) FT_IF_TEXT(5, __VA_ARGS__) { FT_TEXT_CALL(5, __VA_ARGS__); } else
+#define FT_TEXT_6(...) FT_IF_TEXT(6, __VA_ARGS__) { FT_TEXT_CALL(6, __VA_ARGS__); } else
+
+#define FT_COLD_BLOCK(n, ...)                                                                         \
+    FT_TEXT_##n(__VA_ARGS__) {                                                                        \
+        FT_LOCALS_##n(__VA_ARGS__)                                                                    \
+        FT_WRITE(n, FT_META)                                                                          \
+    }
+
+#ifdef __cplusplus
+/*
+ * A function of its own: clang takes each label of a function for a possible target of each `asm goto` in
+ * it (clang 14 does), and refuses those that would jump over an initialisation.
+ */
+namespace {
+template <const ft_meta &meta> FT_INLINE bool ft_is_on() {
+    __asm__ goto(FT_TRIGGER : : "i"(&meta) : "cc" : on);
+    return false;
+on:
+    return true;
+}
+} /* namespace */
+#define FT_SITE(n, kind, id, ...)                                                                     \
+    do {                                                                                              \
+        FT_DESCRIBE(n, kind, __VA_ARGS__)                                                             \
+        if (__builtin_expect(ft_is_on<FT_META>(), 0)) {                                               \
+            FT_COLD_BLOCK(n, __VA_ARGS__)                                                             \
+        }                                                                                             \
+    } while (0)
+#else
+/* In place: without optimisation a function of C cannot take the metadata as a constant. */
+#ifdef __clang__
+#define FT_COLD
+#else
+#define FT_COLD __attribute__((cold))
+#endif
+#define FT_SITE(n, kind, id, ...)                                                                     \
+    do {                                                                                              \
+        FT_DESCRIBE(n, kind, __VA_ARGS__)                                                             \
+        __asm__ goto(FT_TRIGGER : : "i"(&FT_META) : "cc" : ft_on_##id);                               \
+        break;                                                                                        \
+    ft_on_##id: FT_COLD;                                                                              \
+        FT_COLD_BLOCK(n, __VA_ARGS__)                                                                 \
+    } while (0)
+#endif
+
+#endif
+
+#define FT_SITE_(n, kind, id, ...) FT_SITE(n, kind, id, __VA_ARGS__)
+#define FT_SITE_OF(kind, ...) FT_SITE_(FT_COUNT(__VA_ARGS__), kind, __COUNTER__, __VA_ARGS__)
+
+/* ---- the events --------------------------------------------------------------------------------- */
+
+#define FT_EVENT(...) FT_SITE_OF(FT_KIND_EVENT, __VA_ARGS__)
+#define FT_BEGIN(...) FT_SITE_OF(FT_KIND_BEGIN, __VA_ARGS__)
+#define FT_END(name) FT_SITE_OF(FT_KIND_END, name, "")
+
+#endif

@@ -1,0 +1,176 @@
+//! Sites of C and C++ programs: what they leave in the buffers, with the compilers that are there.
+#![cfg(not(feature = "off"))]
+
+#[path = "common/c.rs"]
+mod c;
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use c::{Link, build, compilers, prefix, run};
+use common::{Event, Memory};
+use ft_user::directory::Entry;
+use ft_user::layout::{ArgType, SiteKind};
+
+/// Types and names of the arguments of a site.
+type Args = Vec<(ArgType, String)>;
+
+/// Runs a program until it says that it is ready; its events, and its sites by name.
+fn events_of(program: &Path) -> (Vec<Event>, Vec<(String, Args)>) {
+    let mut child = Command::new(program)
+        .env("FT_SOCKET", "/dev/null/none")
+        .env_remove("FT_ENABLE")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    let mut memory = Memory::of(child.id());
+    let events = memory.take();
+    let own = |(ty, name): &(ArgType, &str)| (*ty, (*name).to_owned());
+    let metas = memory.directory().into_iter().filter_map(|entry| match entry {
+        Entry::Meta { name, args, .. } => Some((name.to_owned(), args.iter().map(own).collect())),
+        _ => None,
+    });
+    let metas = metas.collect();
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+    (events, metas)
+}
+
+fn named(names: &[(ArgType, &str)]) -> Args {
+    names.iter().map(|&(ty, name)| (ty, name.to_owned())).collect()
+}
+
+/// The words of a text.
+fn text(text: &[u8]) -> Vec<u64> {
+    let mut bytes = text.to_vec();
+    bytes.resize(text.len().next_multiple_of(8), 0);
+    let words = bytes.chunks(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap()));
+    std::iter::once(text.len() as u64).chain(words).collect()
+}
+
+/// What `tests/c/events.c` does, in order.
+fn check(program: &Path) {
+    let (events, metas) = events_of(program);
+    let texts =
+        [&text(b"literal")[..], &text(b"array"), &[0], &text(&[0, 255, 7]), &text(b"cu"), &[77]];
+    let expected: Vec<(&str, SiteKind, Vec<u64>)> = vec![
+        ("c.none", SiteKind::Event, vec![]),
+        ("c.one", SiteKind::Event, vec![0]),
+        ("c.one", SiteKind::Event, vec![1]),
+        ("c.one", SiteKind::Event, vec![2]),
+        ("c.types", SiteKind::Event, vec![u64::MAX, 65535, 1.5f64.to_bits(), 1, 16, 1]),
+        ("c.wide", SiteKind::Event, vec![-5i64 as u64, u64::MAX, 2.25f64.to_bits()]),
+        ("c.six", SiteKind::Event, vec![1, 2, 3, 4, 5, 6]),
+        ("c.text", SiteKind::Event, texts.concat()),
+        ("c.scope", SiteKind::ScopeBegin, vec![9]),
+        ("c.scope", SiteKind::ScopeEnd, vec![]),
+        ("c.library", SiteKind::Event, vec![41, 42]),
+    ];
+    assert_eq!(events.len(), expected.len(), "{events:#?}");
+    for (event, (name, kind, words)) in events.iter().zip(expected) {
+        assert_eq!((&*event.name, event.kind), (name, kind));
+        assert_eq!(event.words[..words.len()], words, "{name}");
+        assert!(event.words[words.len()..].iter().all(|&word| word == 0), "{name}");
+    }
+    let args = |wanted: &str| {
+        metas.iter().find(|(name, _)| name == wanted).map(|(_, args)| args.clone()).unwrap()
+    };
+    use ArgType::*;
+    let types: Vec<_> = args("c.types").into_iter().map(|(ty, _)| ty).collect();
+    // An enumeration without negative values is unsigned in both languages.
+    assert_eq!(types, [Signed, Unsigned, Float, Bool, Pointer, Unsigned]);
+    assert_eq!(args("c.one"), named(&[(Signed, "i")]));
+    assert_eq!(args("c.none"), []);
+    let types: Vec<_> = args("c.text").into_iter().map(|(ty, _)| ty).collect();
+    assert_eq!(types, [Str, Str, Str, Bytes, Str, Signed]);
+}
+
+/// Builds the program in all ways for one compiler and language.
+fn check_language(compiler: &str, language: &[&str]) {
+    for (level, link) in [("-O0", Link::Shared), ("-O2", Link::Shared), ("-O2", Link::Static)] {
+        let name = format!("{compiler}-{level}-{link:?}");
+        let flags = [language, &[level]].concat();
+        // With the static library there is no other object: the site of the library is in the program.
+        let library = format!("lib{name}.so");
+        if link == Link::Static {
+            let sources = ["tests/c/events.c", "tests/c/library.c"];
+            check(&build(compiler, &flags, &sources, link, &name));
+            continue;
+        }
+        let shared = [&flags[..], &["-shared", "-fPIC"]].concat();
+        let library = build(compiler, &shared, &["tests/c/library.c"], link, &library);
+        let directory = format!("-Wl,-rpath,{}", library.parent().unwrap().display());
+        let object = library.to_str().unwrap();
+        // Behind the sources, whose language must not be taken for that of the library.
+        let flags = [&flags[..], &[&directory, "-Wl,--no-as-needed", "-Xlinker", object]].concat();
+        check(&build(compiler, &flags, &["tests/c/events.c"], link, &name));
+    }
+}
+
+#[test]
+fn c_program() {
+    for compiler in compilers(&["gcc", "clang"]) {
+        check_language(compiler, &["-std=c11"]);
+    }
+}
+
+#[test]
+fn cpp_program() {
+    for compiler in compilers(&["g++", "clang++"]) {
+        check_language(compiler, &["-std=c++17", "-x", "c++"]);
+    }
+}
+
+#[test]
+fn inline_functions_and_templates_of_several_sources() {
+    for compiler in compilers(&["g++", "clang++"]) {
+        for level in ["-O0", "-O2"] {
+            let name = format!("inline-{compiler}{level}");
+            let sources = ["tests/c/inline_first.cc", "tests/c/inline_second.cc"];
+            let flags = ["-std=c++17", level, "-Wl,--gc-sections", "-ffunction-sections"];
+            let (events, _) = events_of(&build(compiler, &flags, &sources, Link::Shared, &name));
+            let first: Vec<_> = events.iter().map(|e| (&*e.name, e.words[0])).collect();
+            let half = 2.5f64.to_bits();
+            let of = ["c.inline", "c.template"];
+            assert_eq!(first, [(of[0], 1), (of[0], 3), (of[1], 4), (of[1], 2), (of[1], half)]);
+            assert_eq!(events[4].words[1..4], text(b"of a temporary"));
+        }
+    }
+}
+
+#[test]
+fn header_alone_compiles_events_out() {
+    for compiler in compilers(&["gcc", "clang"]) {
+        let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("off-{compiler}"));
+        let mut command = Command::new(compiler);
+        command.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-DFT_OFF", "-I"]);
+        command.arg(prefix().join("include")).arg("-o").arg(&out);
+        command.arg(Path::new(c::SOURCES).join("examples/c/hello.c"));
+        run(&mut command);
+        assert_eq!(run(&mut Command::new(out)), "3142 steps\n");
+    }
+}
+
+/// The package file says what a program needs.
+#[test]
+fn package_file_is_enough() {
+    if compilers(&["pkg-config", "cc"]).len() < 2 {
+        return;
+    }
+    let packages = prefix().join("lib/pkgconfig");
+    let mut config = Command::new("pkg-config");
+    config.args(["--cflags", "--libs", "feather_trace"]).env("PKG_CONFIG_PATH", packages);
+    let flags = run(&mut config);
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hello-pkg-config");
+    let source = Path::new(c::SOURCES).join("examples/c/hello.c");
+    run(Command::new("cc").arg(source).arg("-o").arg(&out).args(flags.split_whitespace()));
+    let mut hello = Command::new(out);
+    hello.env("LD_LIBRARY_PATH", prefix().join("lib")).env("FT_SOCKET", "/dev/null/none");
+    assert_eq!(run(&mut hello), "3142 steps\n");
+}
