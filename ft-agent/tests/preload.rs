@@ -1,9 +1,14 @@
-//! `ft-agent record --preload` of a C program: its locks, their depth, and the places of its calls.
+//! `ft-agent record --preload`: a C program's locks, their depth, and the places of its calls; a server under
+//! load; processes that fork and execute.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
+use std::collections::HashSet;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use ft_agent::store::Trace;
 use ft_agent::store::rows::{CriticalSection, SymbolRow};
@@ -12,7 +17,7 @@ const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/ledger
 
 /// The library, built as this test was.
 fn library() -> PathBuf {
-    let cargo = std::env::var_os("CARGO").expect("cargo runs the tests");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo).args(["build", "--quiet", "--package", "ft-preload"]).status();
     assert!(built.unwrap().success(), "the preload library builds");
     let test = std::env::current_exe().unwrap();
@@ -26,15 +31,33 @@ fn compile(program: &Path, options: &[&str]) {
     assert!(command.status().expect("a C compiler, cc").success());
 }
 
+fn recording(trace: &Path, library: &Path, program: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ft-agent"));
+    command.args(["record", "--preload", "-k", "none", "--ring-size", "32M", "-o"]);
+    command.arg(trace).arg("--").arg(program).env("FT_PRELOAD", library);
+    command
+}
+
 fn record(trace: &Path, library: &Path, program: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_ft-agent"))
-        .args(["record", "--preload", "-k", "none", "-o"])
-        .arg(trace)
-        .arg("--")
-        .arg(program)
-        .env("FT_PRELOAD", library)
-        .output()
-        .unwrap()
+    recording(trace, library, program).output().unwrap()
+}
+
+/// Where a program of another package is; says so when it is not installed.
+fn installed(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|dir| dir.join(program)).find(|p| p.is_file());
+    if found.is_none() {
+        println!("left out: {program} is not installed (cargo xtask setup installs it)");
+    }
+    found
+}
+
+/// The holds of a trace that lacks nothing.
+fn holds(trace: &Path) -> Vec<CriticalSection> {
+    let trace = Trace::open(trace).unwrap();
+    assert!(trace.meta().lost.is_empty(), "{:?}", trace.meta().lost);
+    assert_eq!(trace.meta().rejected, 0);
+    trace.rows().map(|row| row.unwrap()).collect()
 }
 
 #[test]
@@ -90,4 +113,70 @@ fn without_the_library_nothing_is_run() {
         record(&directory.path().join("trace"), Path::new("/nonexistent"), Path::new("true"));
     assert!(String::from_utf8_lossy(&output.stderr).contains("FT_PRELOAD"));
     assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn server_under_load() {
+    let Some(memcached) = installed("memcached") else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let trace = directory.path().join("trace");
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut agent = recording(&trace, &library(), &memcached)
+        // -A: it ends on request.
+        .args(["-A", "-l", "127.0.0.1", "-t", "2", "-u", "nobody", "-p", &port.to_string()])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let start = Instant::now();
+    let connect = || loop {
+        match TcpStream::connect(("127.0.0.1", port)) {
+            Ok(stream) => return stream,
+            Err(error) => assert!(start.elapsed() < Duration::from_secs(30), "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    std::thread::scope(|scope| {
+        for client in 0..2 {
+            scope.spawn(move || {
+                let mut stream = connect();
+                stream.set_nodelay(true).unwrap();
+                let mut answers = BufReader::new(stream.try_clone().unwrap()).lines();
+                for i in 0..500 {
+                    let request = format!("set k{client}-{i} 0 0 5\r\n{i:05}\r\n");
+                    stream.write_all(request.as_bytes()).unwrap();
+                    assert_eq!(answers.next().unwrap().unwrap(), "STORED");
+                }
+            });
+        }
+    });
+    connect().write_all(b"shutdown\r\n").unwrap();
+    assert!(agent.wait().unwrap().success(), "the server's own status");
+
+    let holds = holds(&trace);
+    assert!(holds.len() > 2 * 500);
+    assert!(holds.iter().all(|hold| hold.dur >= 0 && hold.place.contains('+')), "{:?}", holds[0]);
+}
+
+#[test]
+fn processes_that_fork_and_execute() {
+    let (Some(make), Some(_)) = (installed("make"), installed("pigz")) else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let trace = directory.path().join("trace");
+    std::fs::write(directory.path().join("text"), "a line to pack\n".repeat(100_000)).unwrap();
+    let rules = "all: 1.gz 2.gz 3.gz 4.gz\n%.gz: text\n\tpigz -n -p2 -c text > $@\n";
+    std::fs::write(directory.path().join("Makefile"), rules).unwrap();
+    let status = recording(&trace, &library(), &make)
+        .arg("-j4")
+        .arg("-C")
+        .arg(directory.path())
+        .stdout(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success());
+    let packed = |n| std::fs::read(directory.path().join(format!("{n}.gz"))).unwrap();
+    assert!((2..=4).all(|n| packed(n) == packed(1)));
+
+    let holds = holds(&trace);
+    let processes: HashSet<_> = holds.iter().map(|hold| hold.pid).collect();
+    assert!(processes.len() >= 4, "each pigz is a process of its own: {processes:?}");
 }

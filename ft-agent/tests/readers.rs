@@ -128,6 +128,16 @@ fn trace(dir: &Path, count: i32) {
         format: "".into(),
         triggers: 1,
     });
+    table(dir, &mut meta, count, |i| SymbolRow {
+        pid,
+        address: 0x7f00_0000_1000 + i64::from(i),
+        kind: "call".into(),
+        symbol: "transfer".into(),
+        file: "src/main.c".into(),
+        line: 7,
+        object: "/usr/bin/app".into(),
+        offset: 0x1000,
+    });
     table(dir, &mut meta, count, |i| NameRow {
         pid,
         id: i + 1,
