@@ -85,6 +85,7 @@
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod arch;
 mod arg;
+mod atomic;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod claim;
 mod config;

@@ -6,8 +6,8 @@
 //! slot by slot, and wrong ones cost only themselves.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::fence;
 
+use crate::atomic::fence;
 use crate::layout::{MAX_EVENT_SLOTS, Slot, commit};
 use crate::ring::Ring;
 
@@ -143,7 +143,7 @@ fn copy_slot(slot: &Slot, index: u64, out: &mut Vec<u8>) -> Result<u64, Absent> 
     Ok(word)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::layout::{MARGIN_SLOTS, Mode};

@@ -27,8 +27,8 @@
 //! [`Mode::Overwrite`] the limit is never reached.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::fence;
 
+use crate::atomic::{AtomicU64, fence};
 use crate::layout::{
     LOSS_KEY, MARGIN_SLOTS, MAX_EVENT_SLOTS, MAX_RING_SLOTS, MIN_RING_SLOTS, Mode, PAGE,
     RingControl, Slot, commit,
@@ -209,13 +209,13 @@ fn begin(slot: &Slot, word: u64) {
 }
 
 /// Fills words of a slot, the ones that are not used with zero.
-fn fill(to: &[core::sync::atomic::AtomicU64], from: &[u64]) {
+fn fill(to: &[AtomicU64], from: &[u64]) {
     for (i, word) in to.iter().enumerate() {
         word.store(from.get(i).copied().unwrap_or(0), Relaxed);
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::reader::{Reader, Uncommitted};

@@ -62,8 +62,9 @@ impl<'a> SharedRing<'a> {
             control.lost.fetch_add(1, Release);
             return false;
         }
-        // SYNC: shared-write (both ends are here). A writer that took from the free count later may be here earlier. Whoever
-        // comes behind it gets the slot that it has seen freed, so must see what it has seen.
+        // SYNC: shared-write (both ends are here). A writer that took from the free count later may be
+        // here earlier. Whoever comes behind it gets the slot that it has seen freed, so must see what it
+        // has seen (both halves are needed: `tests/loom/shared.rs`).
         let index = control.write.fetch_add(1, AcqRel) as usize & (self.slots.len() - 1);
         let slot = &self.slots[index];
         slot.marker.store(marker::BUSY, Relaxed);
@@ -170,7 +171,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

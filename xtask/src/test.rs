@@ -35,6 +35,14 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         "--quiet",
     ]))?;
 
+    // Every interleaving of the rings' two ends; see `ft-user/tests/loom`.
+    step(
+        cargo()
+            .env("RUSTFLAGS", "--cfg loom")
+            .env("CARGO_TARGET_DIR", target_dir().join("loom"))
+            .args(["test", "--package", "ft-user", "--test", "loom", "--release"]),
+    )?;
+
     // The tests that need a kernel tell in this file what they did: cargo shows no output of tests
     // that pass, and a test that could not run must not look like one that did.
     let ledger = target_dir().join("kernel-tests.log");
