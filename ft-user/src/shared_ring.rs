@@ -164,6 +164,15 @@ impl<'a> Reader<'a> {
         Some(record)
     }
 
+    /// Passes over a slot that is taken and not ready, when there is one: for a ring whose process has
+    /// ended. What its writer had not finished never will be, and must not hide what stands behind it.
+    pub fn skip(&mut self) -> bool {
+        let taken = self.control.write.load(Acquire).wrapping_sub(self.read);
+        let skips = (1..=self.slots.len() as u32).contains(&taken);
+        self.read = self.read.wrapping_add(skips.into());
+        skips
+    }
+
     /// What was lost so far. The three numbers are read one after the other while writers go on.
     pub fn loss(&self) -> Loss {
         let events = self.control.lost.load(Acquire);
@@ -237,6 +246,29 @@ mod tests {
         assert!(writer.write(event(&[]), || 3));
         slots[0].marker.store(marker::READY, Relaxed);
         assert_eq!(std::iter::from_fn(|| reader.read()).count(), 3);
+    }
+
+    #[test]
+    fn unfinished_slots_of_the_dead_are_passed_over() {
+        let (control, slots) = ring(4);
+        control.write.store(u32::MAX, Relaxed);
+        let writer = SharedRing::new(&control, &slots);
+        (1..=4).for_each(|tsc| assert!(writer.write(event(&[]), || tsc)));
+        // Killed before the marker, while filling, and at the very end.
+        for (at, unfinished) in [(3, marker::FREE), (1, marker::BUSY), (2, marker::BUSY)] {
+            slots[at].marker.store(unfinished, Relaxed);
+        }
+        let mut reader = Reader::new(&control, &slots, u32::MAX);
+        assert_eq!(reader.read(), None);
+        assert!(reader.skip());
+        assert_eq!(reader.read().map(|r| r.tsc), Some(2));
+        assert_eq!(
+            (reader.read(), reader.skip(), reader.skip(), reader.skip()),
+            (None, true, true, false)
+        );
+        // A write index that no writer has made.
+        control.write.store(reader.position().wrapping_add(5), Relaxed);
+        assert!(!reader.skip());
     }
 
     #[test]

@@ -220,7 +220,7 @@ impl Source {
         for index in 0..self.rings_used() {
             self.drain_ring(index, now_ns, false, &mut round, sink)?;
         }
-        self.drain_shared(&mut round, sink)?;
+        self.drain_shared(false, &mut round, sink)?;
         self.drain_directory(sink)?;
         Ok(round)
     }
@@ -243,7 +243,7 @@ impl Source {
             self.snapshot_ring(index, now_ns, &mut round, sink)?;
             self.tell_pending_loss(index, sink)?;
         }
-        self.drain_shared(&mut round, sink)?;
+        self.drain_shared(ended, &mut round, sink)?;
         self.drain_directory(sink)?;
         Ok(round)
     }
@@ -384,21 +384,36 @@ impl Source {
         sink(&Frame::Loss(Loss { from: begin as i64, to: now as i64, ..loss }))
     }
 
-    fn drain_shared(&mut self, round: &mut Round, sink: &mut impl Sink) -> Result<(), WriteError> {
+    fn drain_shared(
+        &mut self,
+        ended: bool,
+        round: &mut Round,
+        sink: &mut impl Sink,
+    ) -> Result<(), WriteError> {
         let (control, slots) = self.memory.shared();
         let mut reader = shared_ring::Reader::new(control, slots, self.shared_position);
+        let mut skipped = 0;
         self.scratch.clear();
-        while self.scratch.len() < size_of_val(slots)
-            && let Some(record) = reader.read()
-        {
-            let tid = self.identity.translate(record.tid).unwrap_or(-1);
-            encode_shared(&record, tid, &mut self.scratch);
+        while self.scratch.len() < size_of_val(slots) && skipped < slots.len() as u64 {
+            if let Some(record) = reader.read() {
+                let tid = self.identity.translate(record.tid).unwrap_or(-1);
+                encode_shared(&record, tid, &mut self.scratch);
+            } else if ended && reader.skip() {
+                skipped += 1;
+            } else {
+                break;
+            }
         }
         self.shared_position = reader.position();
         let loss = reader.loss();
         if !self.scratch.is_empty() {
             round.slots += (self.scratch.len() / size_of::<SharedSlot>()) as u64;
             sink(&Frame::Shared(Shared { source: self.number, bytes: &self.scratch }))?;
+        }
+        if skipped > 0 {
+            let now = read_tsc() as i64;
+            let loss = self.loss("shared-ring", "slots never committed", -1, skipped);
+            sink(&Frame::Loss(Loss { from: now, to: now, ..loss }))?;
         }
         let lost = loss.events.saturating_sub(self.shared_lost);
         if lost > 0 {

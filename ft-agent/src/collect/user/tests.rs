@@ -176,6 +176,17 @@ fn the_shared_ring_gives_events_and_losses() {
 }
 
 #[test]
+fn an_unfinished_shared_slot_hides_nothing_after_the_end() {
+    let mut s = source(Mode::Discard, Since::Start);
+    let event = Event { tid: gettid() as u32, key: KEY, cpu: 0, words: &[1] };
+    let (control, slots) = s.memory.shared();
+    (0..3).for_each(|n| _ = SharedRing::new(control, slots).write(event, || n));
+    slots[0].marker.store(ft_user::layout::marker::BUSY, Relaxed);
+    assert_eq!(drain(&mut s), [""; 0]);
+    assert_eq!(finish(&mut s, true), ["shared 2", "loss shared-ring slots never committed 1"]);
+}
+
+#[test]
 fn what_is_old_is_left_out_on_request() {
     let old = source(Mode::Discard, Since::Start);
     claim(&old, 0);
