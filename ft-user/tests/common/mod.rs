@@ -35,6 +35,7 @@ pub(crate) struct Event {
 /// The memfd of a process, mapped.
 pub(crate) struct Memory {
     base: *mut u8,
+    bytes: usize,
     shared_position: u32,
 }
 
@@ -85,7 +86,7 @@ impl Memory {
             libc::mmap(null, bytes, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
         };
         assert_ne!(base, libc::MAP_FAILED);
-        Memory { base: base.cast(), shared_position: 0 }
+        Memory { base: base.cast(), bytes, shared_position: 0 }
     }
 
     pub(crate) fn header(&self) -> &Header {
@@ -132,6 +133,15 @@ impl Memory {
     /// Takes all events, in the order of their times, and frees the rings of threads that have ended,
     /// as the agent does.
     pub(crate) fn take(&mut self) -> Vec<Event> {
+        self.take_with(Uncommitted::Wait)
+    }
+
+    /// Takes all events of a process that has ended: what is not committed never will be.
+    pub(crate) fn take_last(&mut self) -> Vec<Event> {
+        self.take_with(Uncommitted::Skip)
+    }
+
+    fn take_with(&mut self, uncommitted: Uncommitted) -> Vec<Event> {
         let sites = self.sites();
         let event = |commit: u64, tsc, words: Vec<u64>, tid, shared| {
             let (name, kind) = match commit::key(commit) {
@@ -147,7 +157,7 @@ impl Memory {
             let ring = unsafe { Ring::new(control, self.header().ring_slots) }.unwrap();
             let mut reader = Reader::at(control.tail.load(Relaxed));
             let mut bytes = Vec::new();
-            while reader.drain(&ring, Uncommitted::Wait, u64::MAX, &mut bytes).more {}
+            while reader.drain(&ring, uncommitted, u64::MAX, &mut bytes).more {}
             let mut words =
                 bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap()));
             while let Some(first) = words.next() {
@@ -165,8 +175,14 @@ impl Memory {
         }
         let (control, slots) = self.shared();
         let mut reader = shared_ring::Reader::new(control, slots, self.shared_position);
-        while let Some(record) = reader.read() {
-            events.push(event(record.commit, record.tsc, record.words.to_vec(), record.tid, true));
+        loop {
+            while let Some(record) = reader.read() {
+                let words = record.words.to_vec();
+                events.push(event(record.commit, record.tsc, words, record.tid, true));
+            }
+            if uncommitted == Uncommitted::Wait || !reader.skip() {
+                break;
+            }
         }
         self.shared_position = reader.position();
         events.sort_by_key(|event| event.tsc);
@@ -190,6 +206,13 @@ impl Memory {
             _ => None,
         });
         metas.collect()
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `of`, and nothing borrowed from it outlives `self`.
+        unsafe { libc::munmap(self.base.cast(), self.bytes) };
     }
 }
 
