@@ -4,7 +4,7 @@
 //! Each subject is this program again, as a child that knows nothing of either library, with a second
 //! thread so that the C library locks as it must. The pair stands in a loop around a dependency
 //! chain; the same loop without it is measured in turns and taken off. While events are on, they are drained
-//! on the other core between the batches, and their number is checked at the end.
+//! on the other core between the batches, and a round in which not all were read does not count.
 //!
 //! `cargo bench -p ft-preload --bench pair`
 
@@ -81,7 +81,10 @@ fn child(plan: Plan, preload: Option<&Path>, drain: Option<Duration>) -> Option<
             std::thread::sleep(interval);
         }
         events += memory.take().len() as u64;
-        assert_eq!(events, 2 * plan.pairs(), "no event is lost");
+        if events != 2 * plan.pairs() {
+            println!("a round does not count: the reader fell behind, and losing is cheaper");
+            return None;
+        }
     }
     let result = lines.next()?.ok()?.parse().ok();
     child.wait().ok()?;

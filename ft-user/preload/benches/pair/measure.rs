@@ -21,7 +21,7 @@ impl Plan {
     pub(crate) const OFF: Plan = Plan { batch: 500_000, batches: 31, rest: Duration::ZERO };
     /// Two events a pair, so that a batch fits in the ring of 65,536.
     pub(crate) const ON: Plan =
-        Plan { batch: 16_000, batches: 61, rest: Duration::from_millis(20) };
+        Plan { batch: 16_000, batches: 61, rest: Duration::from_millis(50) };
     /// For the larger buffers of LTTng.
     pub(crate) const ON_SLOWLY: Plan =
         Plan { batch: 100_000, batches: 15, rest: Duration::from_millis(200) };
