@@ -56,7 +56,8 @@
 //! - A child of `fork` starts a memfd of its own. One of `_Fork` or a bare `clone` must not write events.
 //! - Each executable or library that embeds the crate has its own buffers. It must not be unloaded
 //!   (`dlclose`) once a thread has written an event.
-//! - The locks of `std` itself, of `parking_lot` and of C libraries are not seen, only those of [`sync`].
+//! - The locks of `std` itself, of `parking_lot` and of C libraries are not seen, only those of [`sync`] and
+//!   those that are wrapped (feature `lock_api`).
 //!   What blocks elsewhere shows in the kernel's stream, as time in which the thread did not run.
 //! - Sites exist on x86-64 Linux. For other Linux targets everything compiles to the `off` form.
 //!
@@ -64,6 +65,7 @@
 //!
 //! - `off` compiles every site out; arguments are still type-checked, and [`init`] does nothing. It is
 //!   for the program that is built, not for libraries to choose.
+//! - `lock_api` adds wrappers for the locks of `parking_lot` and others that are built on that crate.
 //!
 //! # Environment
 //!
@@ -104,6 +106,8 @@ pub mod glob;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod intern;
 pub mod layout;
+#[cfg(feature = "lock_api")]
+pub mod lock_api;
 pub mod patch;
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 mod portable;

@@ -22,11 +22,13 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 
     step(cargo().args(["fmt", "--all", "--check"]))?;
     step(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
-    step(
-        cargo()
-            .args(["clippy", "--package", "ft-user", "--features", "off"])
-            .args(["--", "-D", "warnings"]),
-    )?;
+    for feature in ["off", "lock_api"] {
+        step(
+            cargo()
+                .args(["clippy", "--package", "ft-user", "--all-targets", "--features", feature])
+                .args(["--", "-D", "warnings"]),
+        )?;
+    }
     step(cargo().env("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links").args([
         "doc",
         "--workspace",
@@ -57,6 +59,11 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let counted = Counted::from_ledger(&reported);
     println!("{}", counted.summary());
     tests?;
+    if args.is_empty() {
+        let lock_api = ["test", "--package", "ft-user", "--features", "lock_api"];
+        step(cargo().args(lock_api).args(["--test", "lock_api"]))?;
+        step(cargo().args(lock_api).args(["--doc", "lock_api"]))?;
+    }
     if args.is_empty() && counted.ran + counted.skipped.len() == 0 {
         bail!("no test reported on the kernel: the kernel tests did not run");
     }

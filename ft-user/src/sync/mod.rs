@@ -37,7 +37,7 @@
 
 mod condvar;
 mod mutex;
-mod place;
+pub(crate) mod place;
 mod rwlock;
 
 pub use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};

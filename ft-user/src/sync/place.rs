@@ -8,11 +8,11 @@ use crate::intern::{intern_name, intern_place};
 use crate::portable::{intern_name, intern_place};
 
 /// A call that acquires a lock.
-pub(super) type Place = &'static Location<'static>;
+pub(crate) type Place = &'static Location<'static>;
 
 /// The second argument of every lock event: numbers of the call and of the lock's name. Only an event
 /// that is written pays for them.
-pub(super) fn word(at: Place, name: Option<&'static str>) -> u64 {
+pub(crate) fn word(at: Place, name: Option<&'static str>) -> u64 {
     crate::layout::place_word(intern_place(at), name.map_or(0, intern_name))
 }
 
@@ -27,4 +27,4 @@ macro_rules! tell {
         )
     };
 }
-pub(super) use tell;
+pub(crate) use tell;
