@@ -56,14 +56,6 @@ pub enum Warning {
         /// How many.
         count: u64,
     },
-    /// Records of a kind that has no table.
-    #[error(
-        "{count} kernel records have no table in this version and were left out; record without their group"
-    )]
-    NoTable {
-        /// How many.
-        count: u64,
-    },
     /// Times were taken from beyond the clock samples.
     #[error(
         "{events} events lie up to {distance_ns} ns outside the clock samples: their times are \

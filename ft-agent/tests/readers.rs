@@ -107,6 +107,36 @@ fn trace(dir: &Path, count: i32) {
         comm: "worker".into(),
         parent_pid: some(i),
     });
+    table(dir, &mut meta, count, |i| Contention {
+        ts: time(i),
+        dur: 4_000,
+        cpu,
+        tid: Tid(101),
+        pid,
+        lock: i64::MIN + i64::from(i),
+        kind: "spinlock".into(),
+        flags: 1,
+    });
+    table(dir, &mut meta, count, |i| Syscall {
+        ts: time(i),
+        dur: 700,
+        cpu,
+        tid: Tid(101),
+        pid,
+        number: 202,
+        name: "futex".into(),
+        ret: -11,
+    });
+    table(dir, &mut meta, count, |i| PageFault {
+        ts: time(i),
+        cpu,
+        tid: Tid(101),
+        pid,
+        address: 0x7fff_0000_1000,
+        access: "write".into(),
+        cause: "not-present".into(),
+        error: 6,
+    });
     table(dir, &mut meta, count, |i| ThreadRow {
         ts: time(i),
         tid: Tid(101 + i),

@@ -2,16 +2,15 @@
 
 use std::collections::HashMap;
 
-use ft_ebpf::{self as abi, COMM_LEN, Header, kind, vector};
+use ft_ebpf::{self as abi, COMM_LEN, Header, kind};
 
+use super::kernel_names as text;
 use super::threads::Threads;
 use crate::model::{Cpu, Name, Nanos, Pid, Tid};
 use crate::spool::frame::{IrqName, kernel_record_bytes};
-use crate::store::rows::{Irq, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent};
-
-/// Names of softirqs by number (`softirq_to_name`, kernel/softirq.c).
-const SOFTIRQS: [&str; 10] =
-    ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
+use crate::store::rows::{
+    Contention, Irq, PageFault, SchedMigrate, SchedSwitch, SchedWaking, Syscall, TaskEvent,
+};
 
 /// Rows of the kernel stream of one segment.
 #[derive(Default)]
@@ -21,8 +20,9 @@ pub(super) struct KernelRows {
     pub(super) migrations: Vec<SchedMigrate>,
     pub(super) irqs: Vec<Irq>,
     pub(super) tasks: Vec<TaskEvent>,
-    /// Records of a kind that has no table.
-    pub(super) unstored: u64,
+    pub(super) contentions: Vec<Contention>,
+    pub(super) syscalls: Vec<Syscall>,
+    pub(super) faults: Vec<PageFault>,
     /// Frames that held something unknown; the rest of such a frame is left out.
     pub(super) rejected: u64,
 }
@@ -32,6 +32,7 @@ pub(super) struct KernelNames {
     comms: HashMap<[u8; COMM_LEN], Name>,
     states: HashMap<u32, Name>,
     irqs: HashMap<(u16, u32), Name>,
+    syscalls: HashMap<u32, Name>,
     fixed: HashMap<&'static str, Name>,
 }
 
@@ -43,6 +44,7 @@ impl KernelNames {
             comms: HashMap::new(),
             states: HashMap::new(),
             irqs: irqs.collect(),
+            syscalls: HashMap::new(),
             fixed: HashMap::new(),
         }
     }
@@ -56,51 +58,19 @@ impl KernelNames {
     }
 
     fn state(&mut self, state: u32) -> Name {
-        self.states.entry(state).or_insert_with(|| state_name(state).into()).clone()
+        self.states.entry(state).or_insert_with(|| text::state(state).into()).clone()
     }
 
     fn irq(&mut self, kind: u16, number: u32) -> Name {
-        self.irqs.entry((kind, number)).or_insert_with(|| irq_name(kind, number).into()).clone()
+        self.irqs.entry((kind, number)).or_insert_with(|| text::irq(kind, number).into()).clone()
+    }
+
+    fn syscall(&mut self, number: u32) -> Name {
+        self.syscalls.entry(number).or_insert_with(|| text::syscall(number).into()).clone()
     }
 
     fn fixed(&mut self, text: &'static str) -> Name {
         self.fixed.entry(text).or_insert_with(|| text.into()).clone()
-    }
-}
-
-/// Letter of a `prev_state`: bits of `TASK_REPORT` and what is folded into them
-/// (include/linux/sched.h; `TASK_STATE_TO_CHAR_STR` in its order R S D T t X Z P I).
-fn state_name(state: u32) -> &'static str {
-    const DEAD: u32 = 0x80;
-    const NOLOAD: u32 = 0x400;
-    const RTLOCK_WAIT: u32 = 0x1000;
-    if state & abi::Switch::PREEMPTED != 0 {
-        return "R+";
-    }
-    match state {
-        s if s & 0x2 != 0 && s & NOLOAD != 0 => "I",
-        s if s & 0x1 != 0 => "S",
-        s if s & (0x2 | RTLOCK_WAIT) != 0 => "D",
-        s if s & 0x4 != 0 => "T",
-        s if s & 0x8 != 0 => "t",
-        s if s & (0x10 | DEAD) != 0 => "X",
-        s if s & 0x20 != 0 => "Z",
-        s if s & 0x40 != 0 => "P",
-        _ => "R",
-    }
-}
-
-fn irq_name(kind: u16, number: u32) -> String {
-    match (kind, number) {
-        (kind::SOFTIRQ, n) if (n as usize) < SOFTIRQS.len() => SOFTIRQS[n as usize].into(),
-        (kind::SOFTIRQ, n) => format!("softirq {n}"),
-        (kind::VECTOR, vector::LOCAL_TIMER) => "local_timer".into(),
-        (kind::VECTOR, vector::RESCHEDULE) => "reschedule".into(),
-        (kind::VECTOR, vector::CALL_FUNCTION) => "call_function".into(),
-        (kind::VECTOR, vector::CALL_FUNCTION_SINGLE) => "call_function_single".into(),
-        (kind::VECTOR, vector::IRQ_WORK) => "irq_work".into(),
-        (kind::VECTOR, n) => format!("vector {n}"),
-        (_, n) => format!("irq {n}"),
     }
 }
 
@@ -191,15 +161,15 @@ impl KernelRows {
             }
             kind::HARDIRQ | kind::SOFTIRQ | kind::VECTOR => {
                 let r: abi::Irq = read(bytes)?;
-                let entry = nanos(r.entry_ts);
+                let (ts, dur) = interval(r.entry_ts, ts);
                 let kind_name = match header.kind {
                     kind::HARDIRQ => "hard",
                     kind::SOFTIRQ => "soft",
                     _ => "vector",
                 };
                 self.irqs.push(Irq {
-                    ts: entry,
-                    dur: ts.0.saturating_sub(entry.0).max(0),
+                    ts,
+                    dur,
                     cpu,
                     kind: names.fixed(kind_name),
                     number: r.number as i32,
@@ -228,13 +198,58 @@ impl KernelRows {
                 threads.seen(row.pid, row.tid, ts, Some(&row.comm), None);
                 self.tasks.push(row);
             }
-            _ => {
-                bytes.get(..kernel_record_bytes(header.kind)?)?;
-                self.unstored += 1;
+            kind::CONTENTION => {
+                let r: abi::Contention = read(bytes)?;
+                let (ts, dur) = interval(r.entry_ts, ts);
+                self.contentions.push(Contention {
+                    ts,
+                    dur,
+                    cpu,
+                    tid: tid(header.tid),
+                    pid: pid(r.tgid),
+                    lock: r.lock as i64,
+                    kind: names.fixed(text::lock_kind(r.flags)),
+                    flags: r.flags as i32,
+                });
             }
+            kind::SYSCALL => {
+                let r: abi::Syscall = read(bytes)?;
+                let (ts, dur) = interval(r.entry_ts, ts);
+                self.syscalls.push(Syscall {
+                    ts,
+                    dur,
+                    cpu,
+                    tid: tid(header.tid),
+                    pid: pid(r.tgid),
+                    number: r.number as i32,
+                    name: names.syscall(r.number),
+                    ret: r.ret,
+                });
+            }
+            kind::PAGE_FAULT => {
+                let r: abi::PageFault = read(bytes)?;
+                let (access, cause) = text::fault(r.error);
+                self.faults.push(PageFault {
+                    ts,
+                    cpu,
+                    tid: tid(header.tid),
+                    pid: pid(r.tgid),
+                    address: r.address as i64,
+                    access: names.fixed(access),
+                    cause: names.fixed(cause),
+                    error: r.error as i32,
+                });
+            }
+            _ => return None,
         }
         Some(())
     }
+}
+
+/// Entry and duration of what was recorded at its exit.
+fn interval(entry_ts: u64, exit: Nanos) -> (Nanos, i64) {
+    let entry = nanos(entry_ts);
+    (entry, exit.0.saturating_sub(entry.0).max(0))
 }
 
 fn nanos(ns: u64) -> Nanos {
@@ -268,6 +283,12 @@ unsafe impl Plain for abi::Migrate {}
 unsafe impl Plain for abi::Irq {}
 // SAFETY: as above.
 unsafe impl Plain for abi::Task {}
+// SAFETY: as above.
+unsafe impl Plain for abi::Contention {}
+// SAFETY: as above.
+unsafe impl Plain for abi::Syscall {}
+// SAFETY: as above.
+unsafe impl Plain for abi::PageFault {}
 
 /// The record at the start of `bytes`; `None` when it is cut short.
 fn read<T: Plain>(bytes: &[u8]) -> Option<T> {

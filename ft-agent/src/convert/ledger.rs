@@ -25,7 +25,6 @@ pub(super) struct Ledger {
     /// Lost events and records by origin.
     pub(super) lost: BTreeMap<String, u64>,
     pub(super) rejected: u64,
-    pub(super) unstored: u64,
     /// Events outside the clock samples: how many, how far, and the largest bound of them.
     pub(super) beyond: (u64, i64, i64),
     pub(super) checked: u64,

@@ -15,6 +15,7 @@
 //! after it goes on with what is left. Memory: twice one segment, and the Parquet pages of a row group.
 
 mod kernel;
+mod kernel_names;
 mod ledger;
 mod registry;
 mod segment;

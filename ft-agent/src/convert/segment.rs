@@ -16,14 +16,23 @@ use crate::model::{Cpu, Nanos, Pid, Tid, Tsc};
 use crate::spool::frame::{Frame, Loss};
 use crate::spool::{Reader, Spool};
 use crate::store::rows::{
-    ClockRow, Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent, UserEvent,
+    ClockRow, Contention, Irq, LossRow, PageFault, SchedMigrate, SchedSwitch, SchedWaking, Syscall,
+    TaskEvent, UserEvent,
 };
 use crate::store::{Footer, PartWriter, Row, part_path};
 use crate::warning::Warning;
 
 /// Tables of the kernel stream.
-pub(super) const KERNEL_TABLES: [&str; 5] =
-    [SchedSwitch::TABLE, SchedWaking::TABLE, SchedMigrate::TABLE, Irq::TABLE, TaskEvent::TABLE];
+pub(super) const KERNEL_TABLES: [&str; 8] = [
+    SchedSwitch::TABLE,
+    SchedWaking::TABLE,
+    SchedMigrate::TABLE,
+    Irq::TABLE,
+    TaskEvent::TABLE,
+    Contention::TABLE,
+    Syscall::TABLE,
+    PageFault::TABLE,
+];
 
 /// Clock samples that a segment leaves to the next: the line before its first own sample needs them.
 const SAMPLES_KEPT: usize = 8;
@@ -82,7 +91,6 @@ pub(super) fn convert(
         *ledger.lost.entry(loss.origin.to_string()).or_default() += loss.count.max(0) as u64;
     }
     ledger.rejected += user.rejected + kernel.rejected;
-    ledger.unstored = kernel.unstored;
     ledger.beyond = user.beyond;
 
     let mut newest: BTreeMap<String, i64> = BTreeMap::new();
@@ -108,6 +116,9 @@ pub(super) fn convert(
     output.write_sorted(&mut kernel.migrations)?;
     output.write_sorted(&mut kernel.irqs)?;
     output.write_sorted(&mut kernel.tasks)?;
+    output.write_sorted(&mut kernel.contentions)?;
+    output.write_sorted(&mut kernel.syscalls)?;
+    output.write_sorted(&mut kernel.faults)?;
     output.write_sorted(&mut losses)?;
 
     if let Some(model) = &model {

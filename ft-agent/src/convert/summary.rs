@@ -12,7 +12,8 @@ use super::threads::Threads;
 use crate::model::{Nanos, Pid, Tid};
 use crate::spool::Spool;
 use crate::store::rows::{
-    ClockRow, Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent, UserEvent,
+    ClockRow, Contention, Irq, LossRow, PageFault, SchedMigrate, SchedSwitch, SchedWaking, Syscall,
+    TaskEvent, UserEvent,
 };
 use crate::store::{
     ClockMeta, Footer, Meta, PartWriter, Row, SCHEMA_VERSION, TableMeta, TableWriter, part_path,
@@ -63,6 +64,9 @@ pub(super) fn write(
     present::<SchedMigrate>(trace, &footer, &mut meta)?;
     present::<Irq>(trace, &footer, &mut meta)?;
     present::<TaskEvent>(trace, &footer, &mut meta)?;
+    present::<Contention>(trace, &footer, &mut meta)?;
+    present::<Syscall>(trace, &footer, &mut meta)?;
+    present::<PageFault>(trace, &footer, &mut meta)?;
     present::<ClockRow>(trace, &footer, &mut meta)?;
     present::<LossRow>(trace, &footer, &mut meta)?;
 
@@ -192,10 +196,6 @@ fn warnings(meta: &Meta, ledgers: &BTreeMap<u32, Ledger>) -> Vec<Warning> {
     }
     if meta.rejected > 0 {
         warnings.push(Warning::Rejected { count: meta.rejected });
-    }
-    let unstored: u64 = ledgers.values().map(|l| l.unstored).sum();
-    if unstored > 0 {
-        warnings.push(Warning::NoTable { count: unstored });
     }
     let beyond = ledgers.values().map(|l| l.beyond);
     let (events, distance_ns, bound_ns) =

@@ -6,6 +6,10 @@
 //! `bool`; `Option`: nullable. Times are CLOCK_MONOTONIC nanoseconds, durations nanoseconds.
 //! Rows are sorted by their first column.
 
+mod kernel_groups;
+
+pub use kernel_groups::{Contention, PageFault, Syscall};
+
 use super::schema::table;
 use crate::model::{Cpu, Name, Nanos, Pid, SiteId, Tid};
 

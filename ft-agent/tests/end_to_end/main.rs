@@ -3,6 +3,7 @@
 
 mod harness;
 
+mod kernel_groups;
 mod killed;
 mod nesting;
 mod ping_pong;

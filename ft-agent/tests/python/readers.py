@@ -52,6 +52,18 @@ TABLES = {
         "ts": I64, "cpu": I32, "kind": NAME, "tid": I32, "pid": I32, "comm": NAME,
         "parent_pid": I32,
     },
+    "contention": {
+        "ts": I64, "dur": I64, "cpu": I32, "tid": I32, "pid": I32, "lock": I64, "kind": NAME,
+        "flags": I32,
+    },
+    "syscalls": {
+        "ts": I64, "dur": I64, "cpu": I32, "tid": I32, "pid": I32, "number": I32, "name": NAME,
+        "ret": I64,
+    },
+    "page_faults": {
+        "ts": I64, "cpu": I32, "tid": I32, "pid": I32, "address": I64, "access": NAME,
+        "cause": NAME, "error": I32,
+    },
     "threads": {
         "ts": I64, "tid": I32, "pid": I32, "name": NAME, "process": NAME, "prio": I32,
         "observed": BOOL,

@@ -26,7 +26,22 @@ fn every_kind_becomes_a_row_of_its_table() {
     let migrate = abi::Migrate { header: header(kind::MIGRATE), to_cpu: 3, ..Default::default() };
     let irq = |kind, number| abi::Irq { header: header(kind), entry_ts: 900, number, tgid: 40 };
     let task = abi::Task { header: header(kind::FORK), parent_tgid: 5, comm, ..Default::default() };
-    let syscall = abi::Syscall { header: header(kind::SYSCALL), ..Default::default() };
+    let syscall = abi::Syscall {
+        header: header(kind::SYSCALL),
+        entry_ts: 990,
+        ret: -11,
+        number: 202,
+        tgid: 40,
+    };
+    let contention = abi::Contention {
+        header: header(kind::CONTENTION),
+        entry_ts: 950,
+        lock: u64::MAX,
+        flags: 1,
+        tgid: 40,
+    };
+    let fault =
+        abi::PageFault { header: header(kind::PAGE_FAULT), address: 4096, error: 7, tgid: 40 };
     let all = [
         bytes(&switch),
         bytes(&waking),
@@ -37,6 +52,8 @@ fn every_kind_becomes_a_row_of_its_table() {
         bytes(&irq(kind::VECTOR, 1)),
         bytes(&task),
         bytes(&syscall),
+        bytes(&contention),
+        bytes(&fault),
     ];
     let rows = decode(&all.concat());
     assert_eq!((&*rows.switches[0].next_comm, rows.switches[0].prev_tid), ("worker", Tid(42)));
@@ -53,25 +70,19 @@ fn every_kind_becomes_a_row_of_its_table() {
         ]
     );
     assert_eq!((&*rows.tasks[0].kind, rows.tasks[0].parent_pid), ("fork", Some(5)));
-    assert_eq!((rows.unstored, rows.rejected), (1, 0));
-}
-
-#[test]
-fn states_have_their_letters() {
-    let check = |state, expected| assert_eq!(state_name(state), expected, "{state:#x}");
-    check(0, "R");
-    check(abi::Switch::PREEMPTED, "R+");
-    check(abi::Switch::PREEMPTED | 1, "R+");
-    check(0x1, "S");
-    check(0x2, "D");
-    check(0x102, "D"); // TASK_KILLABLE
-    check(0x402, "I"); // TASK_IDLE
-    check(0x4, "T");
-    check(0x8, "t");
-    check(0x80, "X"); // TASK_DEAD
-    check(0x20, "Z");
-    check(0x40, "P");
-    check(0x1000, "D"); // TASK_RTLOCK_WAIT
+    let call = &rows.syscalls[0];
+    assert_eq!(
+        (call.ts.0, call.dur, &*call.name, call.ret, call.pid),
+        (990, 10, "futex", -11, Pid(40))
+    );
+    let wait = &rows.contentions[0];
+    assert_eq!((wait.ts.0, wait.dur, &*wait.kind, wait.lock), (950, 50, "spinlock", -1));
+    let fault = &rows.faults[0];
+    assert_eq!(
+        (fault.ts.0, &*fault.access, &*fault.cause, fault.address),
+        (1000, "write", "protection", 4096)
+    );
+    assert_eq!(rows.rejected, 0);
 }
 
 #[test]

@@ -59,6 +59,18 @@ fn tables_have_their_documented_columns() {
         "task_events",
         "ts:i64 cpu:i32 kind:name tid:i32 pid:i32 comm:name parent_pid:i32?",
     );
+    check::<Contention>(
+        "contention",
+        "ts:i64 dur:i64 cpu:i32 tid:i32 pid:i32 lock:i64 kind:name flags:i32",
+    );
+    check::<Syscall>(
+        "syscalls",
+        "ts:i64 dur:i64 cpu:i32 tid:i32 pid:i32 number:i32 name:name ret:i64",
+    );
+    check::<PageFault>(
+        "page_faults",
+        "ts:i64 cpu:i32 tid:i32 pid:i32 address:i64 access:name cause:name error:i32",
+    );
     check::<ThreadRow>(
         "threads",
         "ts:i64 tid:i32 pid:i32 name:name process:name prio:i32? observed:bool",

@@ -1,0 +1,63 @@
+//! What the kernel groups `syscall`, `fault` and `lock` must show: pages that are touched for the first time,
+//! a system call that fails in a known way, and threads that write one file at once.
+
+use std::os::unix::fs::FileExt;
+use std::ptr::null_mut;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::sched;
+
+/// Bytes of a page.
+const PAGE: usize = 4096;
+
+/// How long the writers write.
+const WRITING: Duration = Duration::from_millis(200);
+
+/// Prints the thread, the address of the first page and the file descriptor that is none.
+pub(crate) fn run(pages: u64) -> String {
+    ft_user::event!("groups.begin");
+    let first = touch(pages as usize);
+    for _ in 0..pages {
+        // SAFETY: closes nothing.
+        assert_eq!(unsafe { libc::close(-1) }, -1);
+    }
+    ft_user::event!("groups.end");
+    write_one_file();
+    format!("{{\"pages\":{pages},\"tid\":{},\"first\":{first}}}", sched::gettid())
+}
+
+/// Writes to each of so many fresh pages; returns the address of the first.
+fn touch(pages: usize) -> usize {
+    let length = pages * PAGE;
+    let prot = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a fresh private mapping, which stays for good; each write is within it.
+    unsafe {
+        let at =
+            libc::mmap(null_mut(), length, prot, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0);
+        assert_ne!(at, libc::MAP_FAILED, "mmap: {}", std::io::Error::last_os_error());
+        // A huge page would be one fault for many.
+        libc::madvise(at, length, libc::MADV_NOHUGEPAGE);
+        for page in 0..pages {
+            at.cast::<u8>().add(page * PAGE).write_volatile(1);
+        }
+        at as usize
+    }
+}
+
+/// Writers of one file wait for each other in the kernel.
+fn write_one_file() {
+    let path = std::env::temp_dir().join(format!("ft-subject-{}", std::process::id()));
+    let file = std::fs::File::create(&path).expect("a file");
+    std::fs::remove_file(&path).expect("remove");
+    let begin = Instant::now();
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while begin.elapsed() < WRITING {
+                    file.write_all_at(&[0; 1 << 18], 0).expect("write");
+                }
+            });
+        }
+    });
+}
