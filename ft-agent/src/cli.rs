@@ -3,7 +3,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::command::{convert, doctor, live, record, report};
+use crate::command::{convert, doctor, events, live, record, report};
 
 /// Records applications and the kernel on one clock, and says why something was slow.
 #[derive(Debug, Parser)]
@@ -19,7 +19,8 @@ Examples:
   ft-agent record -- ./server --port 8080
                                       run a program that embeds ft-user, until it ends
   ft-agent record -d 10s -p 4711      ten seconds of a process that already runs
-  ft-agent report trace               the reports of a trace again";
+  ft-agent report trace               the reports of a trace again
+  ft-agent events trace               every event of a trace in words";
 
 /// One subcommand: its flags are the `Args` of the module of its name in `command`.
 #[derive(Debug, Subcommand)]
@@ -42,5 +43,6 @@ pub(crate) enum Command {
     Dispatch(report::Args),
     /// Prints where the time of polling threads went.
     Gaps(report::Args),
+    Events(events::Args),
     Doctor(doctor::Args),
 }

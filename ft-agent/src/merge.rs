@@ -10,27 +10,40 @@
 //! [`Trace::rows`]) is in order, always. Equal times: see [`crate::event`].
 
 use crate::event::{Event, LeanUserEvent};
+use crate::model::Nanos;
 use crate::store::rows::{Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent};
-use crate::store::{Result, Row, Trace};
+use crate::store::{Result, Row, Rows, Trace};
 
-/// A table as a stream of events, with the next one already read.
-struct Stream {
-    rows: Box<dyn Iterator<Item = Result<Event>>>,
-    head: Option<Event>,
+/// What can be merged by time.
+pub trait Timed {
+    /// Time of the item.
+    fn ts(&self) -> Nanos;
 }
 
-impl Stream {
+impl Timed for Event {
+    fn ts(&self) -> Nanos {
+        Event::ts(self)
+    }
+}
+
+/// A table as a stream of items, with the next one already read.
+struct Stream<T> {
+    rows: Box<dyn Iterator<Item = Result<T>>>,
+    head: Option<T>,
+}
+
+impl<T> Stream<T> {
     /// Returns the head and reads the next one.
-    fn advance(&mut self) -> Result<Option<Event>> {
+    fn advance(&mut self) -> Result<Option<T>> {
         let next = self.rows.next().transpose()?;
         Ok(std::mem::replace(&mut self.head, next))
     }
 }
 
-/// Iterator over all events; after an error it ends.
-pub struct Events {
-    /// In the order of [`Event::rank`].
-    streams: Vec<Stream>,
+/// Iterator over the rows of several tables by time; after an error it ends.
+pub struct Merged<T> {
+    /// At equal times the first of them comes first.
+    streams: Vec<Stream<T>>,
     /// The first heads are read.
     primed: bool,
 }
@@ -38,42 +51,50 @@ pub struct Events {
 /// All events of a trace: losses, tasks, scheduler, interrupts and user events, by time.
 ///
 /// Memory: one batch of rows for each table and each of its parts that overlap at a time.
-pub fn events(trace: &Trace) -> Events {
-    fn stream<R: Row>(trace: &Trace, wrap: fn(R) -> Event) -> Stream {
-        Stream { rows: Box::new(trace.rows::<R>().map(move |row| row.map(wrap))), head: None }
-    }
-    let streams = vec![
-        stream::<LossRow>(trace, Event::Loss),
-        stream::<TaskEvent>(trace, Event::Task),
-        stream::<SchedWaking>(trace, Event::Waking),
-        stream::<SchedMigrate>(trace, Event::Migrate),
-        stream::<SchedSwitch>(trace, Event::Switch),
-        stream::<Irq>(trace, Event::Irq),
-        stream::<LeanUserEvent>(trace, Event::User),
-    ];
-    Events { streams, primed: false }
+pub fn events(trace: &Trace) -> Merged<Event> {
+    // In the order of `Event::rank`.
+    Merged::new()
+        .with(trace.rows::<LossRow>(), Event::Loss)
+        .with(trace.rows::<TaskEvent>(), Event::Task)
+        .with(trace.rows::<SchedWaking>(), Event::Waking)
+        .with(trace.rows::<SchedMigrate>(), Event::Migrate)
+        .with(trace.rows::<SchedSwitch>(), Event::Switch)
+        .with(trace.rows::<Irq>(), Event::Irq)
+        .with(trace.rows::<LeanUserEvent>(), Event::User)
 }
 
-impl Events {
-    fn take(&mut self) -> Result<Option<Event>> {
+impl<T: Timed + 'static> Merged<T> {
+    /// Of no table yet.
+    pub(crate) fn new() -> Merged<T> {
+        Merged { streams: Vec::new(), primed: false }
+    }
+
+    /// Merges a table, whose rows come behind those of the tables before at equal times.
+    pub(crate) fn with<R: Row>(mut self, rows: Rows<R>, wrap: fn(R) -> T) -> Merged<T> {
+        let rows = Box::new(rows.map(move |row| row.map(wrap)));
+        self.streams.push(Stream { rows, head: None });
+        self
+    }
+
+    fn take(&mut self) -> Result<Option<T>> {
         if !std::mem::replace(&mut self.primed, true) {
             for stream in &mut self.streams {
                 stream.advance()?;
             }
         }
-        // `min_by_key` returns the first of equals, which is the one of the lowest rank.
+        // `min_by_key` returns the first of equals.
         let due = self.streams.iter_mut().filter(|s| s.head.is_some());
-        match due.min_by_key(|s| s.head.as_ref().map(Event::ts)) {
+        match due.min_by_key(|s| s.head.as_ref().map(T::ts)) {
             Some(stream) => stream.advance(),
             None => Ok(None),
         }
     }
 }
 
-impl Iterator for Events {
-    type Item = Result<Event>;
+impl<T: Timed + 'static> Iterator for Merged<T> {
+    type Item = Result<T>;
 
-    fn next(&mut self) -> Option<Result<Event>> {
+    fn next(&mut self) -> Option<Result<T>> {
         let result = self.take();
         if result.is_err() {
             self.streams.clear();

@@ -25,6 +25,31 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
+/// Reads a time since the start of a recording, in ns: a decimal number and `ns`, `us`, `ms`, `s` (the
+/// default), `m` or `h`.
+///
+/// # Errors
+///
+/// A sentence that tells the accepted form: for negative numbers, unknown units, more than a year.
+pub fn offset_ns(text: &str) -> Result<i64, String> {
+    let wrong = || format!("'{text}' is not a time; write for example 1.5s, 200ms or 0");
+    let (number, unit) = split(text).ok_or_else(wrong)?;
+    let ns = number
+        * match unit {
+            "ns" => 1.0,
+            "us" | "µs" => 1e3,
+            "ms" => 1e6,
+            "" | "s" => 1e9,
+            "m" => 60e9,
+            "h" => 3600e9,
+            _ => return Err(wrong()),
+        };
+    if !(0.0..=366.0 * 86400e9).contains(&ns) {
+        return Err(format!("'{text}' is out of range; write a time of at most a year"));
+    }
+    Ok(ns.round() as i64)
+}
+
 /// Reads a size: a decimal number and nothing (bytes), `K`, `M` or `G` (powers of 1024; a `B` or `iB`
 /// may follow).
 ///
@@ -98,6 +123,21 @@ mod tests {
         check("1h", Some(Duration::from_secs(3600)));
         check("20us", Some(Duration::from_micros(20)));
         for wrong in ["", "s", "-1s", "0s", "1x", "1.2.3s", "9999999h", "inf", "NaN"] {
+            check(wrong, None);
+        }
+    }
+
+    #[test]
+    fn offsets() {
+        let check = |text, expected| assert_eq!(offset_ns(text).ok(), expected, "{text}");
+        check("0", Some(0));
+        check("1.5s", Some(1_500_000_000));
+        check("200ms", Some(200_000_000));
+        check("0.000000001", Some(1));
+        check("12.3 µs", Some(12_300));
+        check("7ns", Some(7));
+        check("2m", Some(120_000_000_000));
+        for wrong in ["", "-1s", "1x", "1..2", "99999h", "NaN"] {
             check(wrong, None);
         }
     }

@@ -150,7 +150,7 @@ impl Context {
 }
 
 /// `function (file:line)`, with what is known of it.
-fn place_text(row: &SymbolRow) -> String {
+pub(crate) fn place_text(row: &SymbolRow) -> String {
     let last = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
     let object = || format!("{}+{:#x}", last(&row.object), row.offset);
     match (row.symbol.is_empty(), row.file.is_empty()) {

@@ -33,6 +33,7 @@ use std::collections::HashMap;
 use ft_user::layout::SiteKind;
 
 pub use context::Context;
+pub(crate) use context::place_text;
 pub use dispatch::Races;
 pub use gaps::Untold;
 pub use locks::Incomplete;

@@ -4,6 +4,7 @@
 
 pub(crate) mod convert;
 pub(crate) mod doctor;
+pub(crate) mod events;
 pub(crate) mod live;
 pub(crate) mod record;
 pub(crate) mod report;
@@ -21,6 +22,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Disable(args) => live::switch(args, false),
         Command::Convert(args) => convert::run(args),
         Command::Doctor(args) => doctor::run(args),
+        Command::Events(args) => events::run(args),
         Command::Analyze(args) => report::analyze(args),
         Command::Report(args) => report::run(args, report::Question::All),
         Command::Locks(args) => report::run(args, report::Question::Locks),

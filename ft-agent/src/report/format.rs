@@ -16,7 +16,7 @@ pub(super) fn ns(ns: impl Into<f64>) -> String {
 }
 
 /// [`ns`] of a table's column.
-pub(super) fn dur(ns_: i64) -> String {
+pub(crate) fn dur(ns_: i64) -> String {
     ns(ns_ as f64)
 }
 
@@ -34,7 +34,7 @@ fn three_digits(value: f64) -> String {
 }
 
 /// A count with separators: `1,234,567`.
-pub(super) fn count(n: u64) -> String {
+pub(crate) fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
@@ -52,12 +52,12 @@ pub(super) fn short_count(n: u64) -> String {
 }
 
 /// `1 gap`, `2 gaps`.
-pub(super) fn things(n: u64, thing: &str) -> String {
+pub(crate) fn things(n: u64, thing: &str) -> String {
     format!("{} {thing}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
 /// `part` of `whole`: `12.3 %`; 100 % and 0 % only when it is all or nothing.
-pub(super) fn percent(part: i64, whole: i64) -> String {
+pub(crate) fn percent(part: i64, whole: i64) -> String {
     if whole <= 0 || part == 0 {
         return "-".into();
     }

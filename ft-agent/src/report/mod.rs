@@ -5,7 +5,7 @@
 //! and every figure stands with its coverage: what is not in it, and what loss may have touched.
 
 mod dispatch;
-mod format;
+pub(crate) mod format;
 mod gaps;
 mod gaps_text;
 mod head;

@@ -6,10 +6,12 @@
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::statistics::Statistics;
 
 use super::error::{Result, StoreError, io_error};
@@ -60,13 +62,20 @@ impl Trace {
     /// All rows of a table in the order of their first column. What is wrong with the table comes as
     /// an item.
     pub fn rows<R: Row>(&self) -> Rows<R> {
-        match self.parts::<R>() {
-            Ok(waiting) => Rows { waiting, ..Rows::default() },
+        // No key is `i64::MAX`: it would be a time in the year 2262 after the boot.
+        self.rows_within(i64::MIN..i64::MAX)
+    }
+
+    /// The rows of a table whose first column lies in `keys`, in its order. Parts and row groups that the
+    /// statistics rule out are not read.
+    pub fn rows_within<R: Row>(&self, keys: Range<i64>) -> Rows<R> {
+        match self.parts::<R>(&keys) {
+            Ok(waiting) => Rows { waiting, keys, ..Rows::default() },
             Err(error) => Rows { failed: Some(error), ..Rows::default() },
         }
     }
 
-    fn parts<R: Row>(&self) -> Result<VecDeque<Part>> {
+    fn parts<R: Row>(&self, keys: &Range<i64>) -> Result<VecDeque<Part>> {
         let dir = self.dir.join(R::TABLE);
         let missing = || StoreError::NoTable { trace: self.dir.clone(), table: R::TABLE };
         let mut paths = Vec::new();
@@ -83,7 +92,7 @@ impl Trace {
         paths.sort_by(|a, b| (a.as_os_str().len(), a).cmp(&(b.as_os_str().len(), b)));
         let mut parts = Vec::new();
         for (number, path) in paths.into_iter().enumerate() {
-            if let Some(first) = first_key(&path)? {
+            if let Some(first) = first_key(&path, keys)? {
                 parts.push(Part { first, number, path });
             }
         }
@@ -94,7 +103,7 @@ impl Trace {
 
 /// A part that is not open yet.
 struct Part {
-    /// Smallest key, from the statistics of the footer.
+    /// Smallest key of its row groups that are read, from the statistics of the footer.
     first: i64,
     number: usize,
     path: PathBuf,
@@ -104,20 +113,27 @@ fn damaged(path: &Path) -> impl Fn(String) -> StoreError {
     move |reason| StoreError::Part { path: path.to_owned(), reason }
 }
 
-/// Smallest value of the first column; `None` for a part without rows.
-fn first_key(path: &Path) -> Result<Option<i64>> {
+/// Smallest key of the row groups that may hold one of `keys`; `None` when no group does.
+fn first_key(path: &Path, keys: &Range<i64>) -> Result<Option<i64>> {
     let builder = open(path)?;
     let mut first = None;
     for group in builder.metadata().row_groups().iter().filter(|g| g.num_rows() > 0) {
-        let min = match group.columns().first().and_then(|column| column.statistics()) {
-            Some(Statistics::Int64(s)) => s.min_opt().copied(),
-            Some(Statistics::Int32(s)) => s.min_opt().map(|&v| i64::from(v)),
-            _ => None,
-        };
-        let min = min.ok_or_else(|| damaged(path)("no statistics of the first column".into()))?;
-        first = Some(first.map_or(min, |f: i64| f.min(min)));
+        let (min, max) = key_range(group)
+            .ok_or_else(|| damaged(path)("no statistics of the first column".into()))?;
+        if min < keys.end && keys.start <= max {
+            first = Some(first.map_or(min, |f: i64| f.min(min)));
+        }
     }
     Ok(first)
+}
+
+/// Smallest and largest key of a row group.
+fn key_range(group: &RowGroupMetaData) -> Option<(i64, i64)> {
+    match group.columns().first()?.statistics()? {
+        Statistics::Int64(s) => Some((*s.min_opt()?, *s.max_opt()?)),
+        Statistics::Int32(s) => Some(((*s.min_opt()?).into(), (*s.max_opt()?).into())),
+        _ => None,
+    }
 }
 
 fn open(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>> {
@@ -138,14 +154,20 @@ struct Cursor<R: Row> {
 }
 
 impl<R: Row> Cursor<R> {
-    fn open(part: Part) -> Result<Cursor<R>> {
+    fn open(part: Part, keys: &Range<i64>) -> Result<Cursor<R>> {
         let Part { number, path, .. } = part;
         let builder = open(&path)?;
+        let groups = builder.metadata().row_groups().iter().enumerate().filter_map(|(i, group)| {
+            let (min, max) = key_range(group)?;
+            (min < keys.end && keys.start <= max).then_some(i)
+        });
+        let groups = groups.collect();
         let columns: Vec<_> = R::columns();
         let names = columns.iter().map(|c| c.name().as_str());
         let mask = ProjectionMask::columns(builder.parquet_schema(), names);
         let reader = builder
             .with_projection(mask)
+            .with_row_groups(groups)
             .with_batch_size(BATCH_ROWS)
             .build()
             .map_err(|e| damaged(&path)(e.to_string()))?;
@@ -179,6 +201,7 @@ pub struct Rows<R: Row> {
     waiting: VecDeque<Part>,
     active: Vec<Cursor<R>>,
     names: NamePool,
+    keys: Range<i64>,
     failed: Option<StoreError>,
 }
 
@@ -188,12 +211,24 @@ impl<R: Row> Default for Rows<R> {
             waiting: VecDeque::new(),
             active: Vec::new(),
             names: NamePool::default(),
+            keys: 0..0,
             failed: None,
         }
     }
 }
 
 impl<R: Row> Rows<R> {
+    /// The next row within the keys.
+    fn take_within(&mut self) -> Result<Option<R>> {
+        loop {
+            match self.take()? {
+                Some(row) if row.key() < self.keys.start => {}
+                Some(row) if row.key() >= self.keys.end => return Ok(None),
+                other => return Ok(other),
+            }
+        }
+    }
+
     fn take(&mut self) -> Result<Option<R>> {
         loop {
             let due = self
@@ -221,7 +256,7 @@ impl<R: Row> Rows<R> {
 
     fn open(&mut self) -> Result<()> {
         if let Some(part) = self.waiting.pop_front() {
-            let mut cursor = Cursor::open(part)?;
+            let mut cursor = Cursor::open(part, &self.keys)?;
             cursor.advance(&mut self.names)?;
             self.active.push(cursor);
         }
@@ -235,7 +270,7 @@ impl<R: Row> Iterator for Rows<R> {
     fn next(&mut self) -> Option<Result<R>> {
         let result = match self.failed.take() {
             Some(error) => Err(error),
-            None => self.take(),
+            None => self.take_within(),
         };
         if result.is_err() {
             *self = Rows::default();
