@@ -41,7 +41,7 @@ fn hot_path<'a>(assembly: &'a str, function: &str) -> HotPath<'a> {
     let lines: Vec<&str> = assembly
         .lines()
         .skip_while(|line| line.strip_suffix(':') != Some(function))
-        .take_while(|line| !line.starts_with(".Lfunc_end"))
+        .take_while(|line| !line.starts_with(".Lfunc_end") && !line.starts_with("\t.size"))
         .map(str::trim)
         .collect();
     assert!(!lines.is_empty(), "{function} is not in the assembly");
@@ -56,7 +56,7 @@ fn hot_path<'a>(assembly: &'a str, function: &str) -> HotPath<'a> {
         while at < lines.len() && seen.insert(at) {
             let line = lines[at];
             at += 1;
-            if line == ".byte\t61" {
+            if [".byte\t61", ".byte 0x3d"].contains(&line) {
                 hot.sites += 1;
             }
             if line.is_empty() || line.starts_with(['.', '#']) || line.ends_with(':') {
@@ -113,6 +113,33 @@ fn disabled_site_is_one_instruction_at_level_2() {
 #[test]
 fn disabled_site_is_one_instruction_at_level_3() {
     check_all("3");
+}
+
+/// The assembly that a compiler of C or C++ makes of `tests/c/hot_path.c`; none where there is none.
+fn compile_c(compiler: &str, language: &[&str]) -> Option<String> {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/c/hot_path.c");
+    let output = Command::new(compiler)
+        .args(language)
+        .args(["-O2", "-fno-verbose-asm", "-S", "-o", "-", "-I"])
+        .args([concat!(env!("CARGO_MANIFEST_DIR"), "/include"), source])
+        .output();
+    let Ok(output) = output else {
+        println!("SKIPPED: {compiler} is not installed; `cargo xtask setup` gets it");
+        return None;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8(output.stdout).expect("assembly is text"))
+}
+
+#[test]
+fn disabled_site_of_c_is_one_instruction() {
+    let (c, cpp) = (["-std=c11", "-x", "c"], ["-std=c++17", "-x", "c++"]);
+    for (compiler, language) in [("gcc", c), ("clang", c), ("g++", cpp), ("clang++", cpp)] {
+        let Some(assembly) = compile_c(compiler, &language) else { continue };
+        check(&assembly, "six_parameters", 1, 0);
+        check(&assembly, "six_in_a_loop", 1, 1);
+        check(&assembly, "text_parameters", 1, 0);
+    }
 }
 
 /// The test itself: it finds what it looks for.
