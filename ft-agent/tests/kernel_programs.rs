@@ -218,10 +218,13 @@ fn system_wide_keeps_everything() {
     let Some(mut kernel) = kernel_or_skip(&options) else { return };
     let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
     drop(child.stdin.take());
+    let id = child.id();
+    // Drained while it runs: a busy machine makes more system calls than the ring holds.
+    drain_until(&mut kernel, |records| {
+        records.iter().any(|r| matches!(r, Record::Syscall(s) if s.tgid == id))
+            && records.iter().any(|r| matches!(r, Record::Waking(w) if w.tgid == id))
+    });
     child.wait().unwrap();
-    let records = drain(&mut kernel);
-    assert!(records.iter().any(|r| matches!(r, Record::Syscall(s) if s.tgid == child.id())));
-    assert!(records.iter().any(|r| matches!(r, Record::Waking(w) if w.tgid == child.id())));
 }
 
 #[test]
