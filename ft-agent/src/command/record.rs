@@ -91,6 +91,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         progress: io::stderr().is_terminal(),
         output: args.output,
     };
+    if options.command.is_empty() && options.duration.is_none() {
+        // Nothing else would be seen of it until it ends.
+        let _ = writeln!(io::stderr(), "ft-agent: recording until Ctrl-C");
+    }
     let trace = options.output.clone();
     let (behind, closed) = Behind::spawn(trace.clone()).context("cannot start a thread")?;
     let recorded = record::record(&options, closed, &mut |notice| {
