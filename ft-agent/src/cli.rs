@@ -3,7 +3,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::command::{convert, doctor, events, live, record, report};
+use crate::command::{convert, doctor, events, live, record, report, snapshot};
 
 /// Records applications and the kernel on one clock, and says why something was slow.
 #[derive(Debug, Parser)]
@@ -25,7 +25,8 @@ Examples:
 /// One subcommand: its flags are the `Args` of the module of its name in `command`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Record(record::Args),
+    Record(Box<record::Args>),
+    Snapshot(snapshot::Args),
     /// Lists the sites of a running process, and which are on.
     Sites(live::SitesArgs),
     /// Switches sites of a running process on.

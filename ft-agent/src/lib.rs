@@ -7,6 +7,7 @@ pub mod collect;
 pub mod convert;
 pub mod doctor;
 pub mod event;
+pub mod flight;
 pub mod listing;
 pub mod live;
 pub mod merge;

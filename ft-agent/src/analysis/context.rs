@@ -56,8 +56,8 @@ impl Context {
         let mut context = Context {
             kernel,
             clock_bound_ns,
-            observed: threads.iter().filter(|t| t.observed).map(|t| t.pid).collect(),
-            comms: threads.iter().map(|t| (t.tid, t.name.clone())).collect(),
+            observed: HashSet::new(),
+            comms: HashMap::new(),
             sites: Vec::new(),
             lock_names: HashMap::new(),
             places: HashMap::new(),
@@ -65,16 +65,28 @@ impl Context {
             hex_names: HashMap::new(),
             empty,
         };
-        sites.iter().for_each(|s| context.add_site(s));
+        context.learn(clock_bound_ns, threads, sites, names);
+        context
+    }
+
+    /// Adds what is known later; the larger bound and the newer name count.
+    pub(super) fn learn(
+        &mut self,
+        clock_bound_ns: i64,
+        threads: &[ThreadRow],
+        sites: &[SiteRow],
+        names: &[NameRow],
+    ) {
+        self.clock_bound_ns = self.clock_bound_ns.max(clock_bound_ns);
+        self.observed.extend(threads.iter().filter(|t| t.observed).map(|t| t.pid));
+        self.comms.extend(threads.iter().map(|t| (t.tid, t.name.clone())));
+        sites.iter().for_each(|s| self.add_site(s));
         for n in names {
             match &*n.kind {
-                "name" => context.lock_names.insert((n.pid, n.id), n.text.clone()),
-                _ => context
-                    .places
-                    .insert((n.pid, n.id), Arc::from(format!("{}:{}", n.text, n.line))),
+                "name" => self.lock_names.insert((n.pid, n.id), n.text.clone()),
+                _ => self.places.insert((n.pid, n.id), Arc::from(format!("{}:{}", n.text, n.line))),
             };
         }
-        context
     }
 
     /// Adds what the addresses in lock events are.

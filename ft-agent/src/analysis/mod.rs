@@ -42,8 +42,8 @@ pub use tally::{Tally, VERSION};
 use crate::event::{Event, LeanUserEvent};
 use crate::model::{Pid, Tid};
 use crate::store::rows::{
-    CriticalSection, DispatchLatency, Gap, Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking,
-    TaskEvent,
+    CriticalSection, DispatchLatency, Gap, Irq, LossRow, NameRow, SchedMigrate, SchedSwitch,
+    SchedWaking, SiteRow, TaskEvent, ThreadRow,
 };
 use dispatch::Wake;
 use displaced::Cpus;
@@ -96,6 +96,17 @@ impl Analysis {
             rows: Rows::default(),
             tally,
         }
+    }
+
+    /// Takes what a trace that is still being recorded has told since the last time: for events to come.
+    pub fn learn(
+        &mut self,
+        clock_bound_ns: i64,
+        threads: &[ThreadRow],
+        sites: &[SiteRow],
+        names: &[NameRow],
+    ) {
+        self.context.learn(clock_bound_ns, threads, sites, names);
     }
 
     /// Takes the next event. One that is older than its predecessor is counted and left out: accounts never

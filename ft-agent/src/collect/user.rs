@@ -5,7 +5,8 @@
 //! Whole committed events are copied, unparsed; positions are our own.
 //!
 //! A ring in discard mode is drained in every round. A ring in overwrite mode keeps its events until
-//! its thread, the process or the recording ends, and then gives the newest ([`Source::finish`]).
+//! its thread, the process or the recording ends ([`Source::finish`]), or a snapshot is taken
+//! ([`Source::snapshot`]), and then gives the newest.
 
 use std::collections::HashMap;
 use std::mem::size_of;
@@ -223,6 +224,18 @@ impl Source {
         self.drain_shared(false, &mut round, sink)?;
         self.drain_directory(sink)?;
         Ok(round)
+    }
+
+    /// Copies what rings in overwrite mode hold now and what was not copied yet; those in discard mode
+    /// are drained anyway.
+    ///
+    /// # Errors
+    ///
+    /// What the sink says.
+    pub fn snapshot(&mut self, now_ns: i64, sink: &mut impl Sink) -> Result<(), WriteError> {
+        let mut round = Round::default();
+        (0..self.rings_used())
+            .try_for_each(|index| self.snapshot_ring(index, now_ns, &mut round, sink))
     }
 
     /// Copies everything that is left, also of rings in overwrite mode, and accounts for losses that no

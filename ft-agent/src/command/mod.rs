@@ -5,9 +5,11 @@
 pub(crate) mod convert;
 pub(crate) mod doctor;
 pub(crate) mod events;
+mod flight;
 pub(crate) mod live;
 pub(crate) mod record;
 pub(crate) mod report;
+pub(crate) mod snapshot;
 
 use std::process::ExitCode;
 
@@ -16,7 +18,8 @@ use crate::cli::Command;
 /// Runs a subcommand.
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Record(args) => record::run(args),
+        Command::Record(args) => record::run(*args),
+        Command::Snapshot(args) => snapshot::run(args),
         Command::Sites(args) => live::sites(args),
         Command::Enable(args) => live::switch(args, true),
         Command::Disable(args) => live::switch(args, false),

@@ -14,6 +14,8 @@ use ft_agent::spool::Limits;
 use ft_agent::store::Trace;
 use ft_agent::{analyze, convert, units};
 
+use super::flight;
+
 /// Records a command, running processes or the whole system, then analyses what was recorded.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -59,6 +61,9 @@ pub(crate) struct Args {
     #[arg(long)]
     preload: bool,
 
+    #[command(flatten)]
+    flight: flight::FlightArgs,
+
     /// Command to run and record, after `--`.
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
@@ -75,9 +80,13 @@ Examples:
                                               only the sites that match
   ft-agent record -k none -- ./server         without the kernel: needs no rights
   ft-agent record --preload -- memcached      the locks of a program that knows nothing of tracing
+  ft-agent record --flight-recorder 10s --when 'hold > 1ms' -- ./server
+                                              the last ten seconds, each time a lock is held too long
   sudo ft-agent record -a -d 5s               every thread of the system";
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let flight = args.flight.options();
+    let segment = Limits { bytes: args.segment_size, age: args.segment_time };
     let options = Options {
         kernel: Group::parse_list(&args.kernel)?,
         duration: args.duration,
@@ -85,7 +94,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         pids: args.pid,
         system_wide: args.all,
         ring_bytes: args.ring_size,
-        segment: Limits { bytes: args.segment_size, age: args.segment_time },
+        segment: flight.as_ref().map_or(segment, |flight| flight.limits()),
+        snapshots: flight.is_some(),
         command: args.command,
         preload: args.preload,
         progress: io::stderr().is_terminal(),
@@ -95,9 +105,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         // Nothing else would be seen of it until it ends.
         let _ = writeln!(io::stderr(), "ft-agent: recording until Ctrl-C");
     }
+    if let Some(flight) = flight {
+        return Ok(exit_code(&flight::run(&options, &flight)?));
+    }
     let trace = options.output.clone();
-    let (behind, closed) = Behind::spawn(trace.clone()).context("cannot start a thread")?;
-    let recorded = record::record(&options, closed, &mut |notice| {
+    let (behind, segments) = Behind::spawn(trace.clone()).context("cannot start a thread")?;
+    let recorded = record::record(&options, segments, &mut |notice| {
         // Nothing is left to tell it to when stderr is gone.
         let _ = writeln!(io::stderr(), "ft-agent: warning: {notice}");
     });
@@ -119,7 +132,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn summarise(dir: &Path) -> anyhow::Result<()> {
+/// Analyses a trace and prints the short report.
+pub(super) fn summarise(dir: &Path) -> anyhow::Result<()> {
     let trace = Trace::open(dir)?;
     let tally = analyze::analyze(&trace)?;
     let (head, reports) = (Head::new(&trace, &tally), report::all(&trace, &tally)?);

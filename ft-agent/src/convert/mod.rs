@@ -14,6 +14,7 @@
 //! A crash before 2 repeats the segment and overwrites the same parts with the same rows; a crash
 //! after it goes on with what is left. Memory: twice one segment, and the Parquet pages of a row group.
 
+mod follow;
 mod kernel;
 mod kernel_names;
 mod ledger;
@@ -32,6 +33,7 @@ use std::path::{Path, PathBuf};
 use crate::clock::ClockError;
 use crate::spool::{ReadError, Spool};
 use crate::store::{Meta, StoreError, file};
+pub use follow::{Followed, Follower};
 use ledger::Ledger;
 use registry::Registry;
 pub(crate) use registry::kind_name;

@@ -54,44 +54,16 @@ pub(super) fn convert(
 ) -> Result<Ledger> {
     let path = spool.segment(number);
     let mut ledger = Ledger { segment: number, ..Ledger::default() };
-    let mut survey = survey(&path, &mut ledger)?;
-
     let inherited = number.checked_sub(1).and_then(|n| before.get(&n));
     let inherited = inherited.map_or(&[][..], |l| &l.samples);
-    // A segment may begin with the sample that closed the one before.
-    survey.samples.retain(|sample| !inherited.contains(sample));
-    let model = model(&[inherited, &survey.samples].concat(), registry.start.tsc_hz)
-        .map_err(|source| ConvertError::Clock { segment: path.clone(), source })?;
-
-    let mut threads = Threads::default();
-    let mut kernel = KernelRows::default();
-    let mut names = KernelNames::new(&registry.start.irq_names);
-    let mut user = UserSlots::new();
-    let mut judge = model.as_ref().map(|model| Judge::new(registry, model));
-    let mut unplaced = 0;
-    let mut reader = Reader::open(&path)?;
-    while let Some(frame) = reader.next()? {
-        match (frame, &mut judge) {
-            (Frame::Slots(slots), Some(judge)) => user.scan(&slots, judge),
-            (Frame::Shared(slots), Some(judge)) => user.scan_shared(&slots, judge),
-            (Frame::Slots(slots), None) => unplaced += slots.bytes.len() as u64 / 32,
-            (Frame::Shared(slots), None) => unplaced += slots.bytes.len() as u64 / 128,
-            (Frame::Kernel(bytes), _) => kernel.decode(bytes, &mut names, &mut threads),
-            _ => {}
-        }
-    }
-    if unplaced > 0 {
-        ledger.warnings.push(Warning::NoClock { file: relative(&path) });
-        ledger.rejected += unplaced;
-    }
-    user.sort();
-    let mut losses = std::mem::take(&mut user.losses);
-    losses.extend(survey.losses.iter().filter_map(|loss| loss_row(loss, model.as_ref())));
+    let decoded = decode(&path, inherited, registry, &mut ledger)?;
+    let Decoded { own_samples, model, user, mut kernel, mut threads, mut losses } = decoded;
+    // A snapshot has its last loss before the window, too, if that reaches into it.
+    let from = registry.start.window_from_ns.unwrap_or(i64::MIN);
+    losses.retain(|loss| loss.ts.0.saturating_add(loss.dur) >= from);
     for loss in &losses {
         *ledger.lost.entry(loss.origin.to_string()).or_default() += loss.count.max(0) as u64;
     }
-    ledger.rejected += user.rejected + kernel.rejected;
-    ledger.beyond = user.beyond;
 
     let mut newest: BTreeMap<String, i64> = BTreeMap::new();
     for (table, part) in before.range(..number).flat_map(|(_, l)| &l.tables) {
@@ -102,6 +74,7 @@ pub(super) fn convert(
         trace,
         number,
         newest,
+        from,
         tables: BTreeMap::new(),
         footer: Footer {
             host: registry.start.host.clone(),
@@ -119,7 +92,8 @@ pub(super) fn convert(
     output.write_sorted(&mut kernel.contentions)?;
     output.write_sorted(&mut kernel.syscalls)?;
     output.write_sorted(&mut kernel.faults)?;
-    output.write_sorted(&mut losses)?;
+    losses.sort_by_key(LossRow::key);
+    output.write::<LossRow, _>(losses.iter())?;
 
     if let Some(model) = &model {
         let lost: Vec<_> = losses
@@ -136,19 +110,77 @@ pub(super) fn convert(
         output.footer.clock_bound_ns = model.bound_ns().max(ledger.beyond.2);
         let mut cursor = model.cursor();
         let mut seen = Seen::default();
-        let rows = (0..user.len()).map(|at| {
+        let first = user.times().take_while(|(ts, _)| ts.0 < from).count();
+        let rows = (first..user.len()).map(|at| {
             let row = user.row(at, registry, &mut cursor);
             seen.note(&row, registry.site(row.site));
             row
         });
         output.write::<UserEvent, _>(rows)?;
         (ledger.calls, ledger.locks) = (seen.calls, seen.locks);
-        output.write_sorted(&mut clock_rows(model, &survey.samples))?;
-        note_clock(model, &survey.samples, &mut ledger);
+        output.write::<ClockRow, _>(clock_rows(model, &own_samples).iter())?;
+        note_clock(model, &own_samples, &mut ledger);
     }
     ledger.threads = threads.sightings();
     ledger.tables = output.tables;
     Ok(ledger)
+}
+
+/// A segment in memory: rows, and what they are made from, not yet sorted except for user events.
+pub(super) struct Decoded {
+    /// Clock samples without those inherited.
+    pub(super) own_samples: Vec<ClockSample>,
+    /// `None` when there is no clock sample, and so no user event.
+    pub(super) model: Option<ClockModel>,
+    pub(super) user: UserSlots,
+    pub(super) kernel: KernelRows,
+    /// Threads that the kernel's records name.
+    pub(super) threads: Threads,
+    pub(super) losses: Vec<LossRow>,
+}
+
+/// Decodes a segment; `inherited` are the last clock samples of the one before. What was wrong with it
+/// is noted in `ledger`.
+pub(super) fn decode(
+    path: &Path,
+    inherited: &[ClockSample],
+    registry: &Registry,
+    ledger: &mut Ledger,
+) -> Result<Decoded> {
+    let mut survey = survey(path, ledger)?;
+
+    // A segment may begin with the sample that closed the one before.
+    survey.samples.retain(|sample| !inherited.contains(sample));
+    let model = model(&[inherited, &survey.samples].concat(), registry.start.tsc_hz)
+        .map_err(|source| ConvertError::Clock { segment: path.to_owned(), source })?;
+
+    let mut threads = Threads::default();
+    let mut kernel = KernelRows::default();
+    let mut names = KernelNames::new(&registry.start.irq_names);
+    let mut user = UserSlots::new();
+    let mut judge = model.as_ref().map(|model| Judge::new(registry, model));
+    let mut unplaced = 0;
+    let mut reader = Reader::open(path)?;
+    while let Some(frame) = reader.next()? {
+        match (frame, &mut judge) {
+            (Frame::Slots(slots), Some(judge)) => user.scan(&slots, judge),
+            (Frame::Shared(slots), Some(judge)) => user.scan_shared(&slots, judge),
+            (Frame::Slots(slots), None) => unplaced += slots.bytes.len() as u64 / 32,
+            (Frame::Shared(slots), None) => unplaced += slots.bytes.len() as u64 / 128,
+            (Frame::Kernel(bytes), _) => kernel.decode(bytes, &mut names, &mut threads),
+            _ => {}
+        }
+    }
+    if unplaced > 0 {
+        ledger.warnings.push(Warning::NoClock { file: relative(path) });
+        ledger.rejected += unplaced;
+    }
+    user.sort();
+    let mut losses = std::mem::take(&mut user.losses);
+    losses.extend(survey.losses.iter().filter_map(|loss| loss_row(loss, model.as_ref())));
+    ledger.rejected += user.rejected + kernel.rejected;
+    ledger.beyond = user.beyond;
+    Ok(Decoded { own_samples: survey.samples, model, user, kernel, threads, losses })
 }
 
 /// First reading: clock samples, losses, and what of the file is damaged.
@@ -282,14 +314,17 @@ struct Output<'a> {
     footer: Footer,
     /// Newest row of the parts before, by table.
     newest: BTreeMap<String, i64>,
+    /// Rows that begin earlier are left out.
+    from: i64,
     tables: BTreeMap<String, PartLedger>,
 }
 
 impl Output<'_> {
-    /// Sorts rows by their key, keeping the order of equals, and writes them.
+    /// Sorts rows by their key, keeping the order of equals, and writes those of the window.
     fn write_sorted<R: Row>(&mut self, rows: &mut [R]) -> Result<()> {
         rows.sort_by_key(R::key);
-        self.write::<R, _>(rows.iter())
+        let first = rows.partition_point(|row| row.key() < self.from);
+        self.write::<R, _>(rows[first..].iter())
     }
 
     /// Writes sorted rows, if there are any, and notes how many come late.

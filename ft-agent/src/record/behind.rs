@@ -7,9 +7,10 @@
 use std::io;
 use std::panic::resume_unwind;
 use std::path::PathBuf;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 
+use super::{Closed, Segments};
 use crate::convert::{ConvertError, Converter};
 
 /// Lowest priority of the ordinary scheduler (sched(7)).
@@ -23,28 +24,30 @@ pub struct Behind {
 
 impl Behind {
     /// Starts the thread for the trace directory `trace`, which need not exist before the first segment
-    /// is closed. Give the sender to [`record`](super::record).
+    /// is closed. Give the [`Segments`] to [`record`](super::record).
     ///
     /// # Errors
     ///
     /// When no thread can be made.
-    pub fn spawn(trace: PathBuf) -> io::Result<(Behind, Sender<u32>)> {
+    pub fn spawn(trace: PathBuf) -> io::Result<(Behind, Segments)> {
         let (sender, closed) = channel();
+        // Nobody asks for snapshots.
+        let (_, requests) = channel();
         let convert = move || {
             // Refused, it runs with the priority of the agent: slower for others, not wrong.
             let _ = rustix::process::setpriority_process(None, NICE);
             let mut converter = None;
-            for number in closed {
+            for Closed { segment, .. } in closed {
                 let converter = match &mut converter {
                     Some(converter) => converter,
                     none => none.insert(Converter::new(&trace)?),
                 };
-                converter.segment(number)?;
+                converter.segment(segment.number)?;
             }
             Ok(())
         };
         let thread = std::thread::Builder::new().name("ft-convert".into()).spawn(convert)?;
-        Ok((Behind { thread }, sender))
+        Ok((Behind { thread }, Segments { closed: sender, requests }))
     }
 
     /// Waits until every closed segment is converted.

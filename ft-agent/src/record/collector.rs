@@ -8,7 +8,7 @@
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::UnboundedSender;
@@ -16,6 +16,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::late::Late;
 use super::notice::Notice;
 use super::progress::Counters;
+use super::{Closed, Segments};
 use crate::clock;
 use crate::collect::attach::Memory;
 use crate::collect::discover::{self, Identity};
@@ -50,6 +51,8 @@ const KERNEL_FRAMES: usize = 64;
 pub(super) enum Command {
     /// A client of the registration socket.
     Arrival(Arrival),
+    /// Close the open segment, for a snapshot with this reason.
+    Snapshot(String),
     /// No more: drain everything a last time and close the spool. The text is [`End::reason`].
     Stop {
         /// Why it ends.
@@ -84,8 +87,9 @@ pub(super) struct Collector {
     globs: Vec<String>,
     counters: Arc<Counters>,
     notices: UnboundedSender<Notice>,
-    /// Numbers of closed segments.
-    closed: Sender<u32>,
+    segments: Segments,
+    /// Why a snapshot is wanted now.
+    snapshot: Option<String>,
     sources: Vec<Source>,
     next_source: u32,
     finished: Finished,
@@ -105,7 +109,7 @@ impl Collector {
         globs: Vec<String>,
         counters: Arc<Counters>,
         notices: UnboundedSender<Notice>,
-        closed: Sender<u32>,
+        segments: Segments,
     ) -> Collector {
         Collector {
             writer,
@@ -113,7 +117,8 @@ impl Collector {
             globs,
             counters,
             notices,
-            closed,
+            segments,
+            snapshot: None,
             sources: Vec::new(),
             next_source: 0,
             finished: Finished::default(),
@@ -207,6 +212,7 @@ impl Collector {
                 Ok(Command::Arrival(Arrival::Rejected { pid, reason })) => {
                     self.notice(Notice::Rejected { pid, reason });
                 }
+                Ok(Command::Snapshot(reason)) => self.snapshot = Some(reason),
                 Ok(Command::Stop { reason, exit_code }) => return Ok(Some((reason, exit_code))),
                 Err(TryRecvError::Empty) => return Ok(None),
                 // The session is gone without a word: a panic there.
@@ -326,13 +332,28 @@ impl Collector {
             self.look_at_all_maps()?;
         }
         self.writer.flush()?;
-        if self.writer.is_due() {
-            let closed = self.writer.rotate(clock::sample())?;
-            // Without a conversion behind the recording nobody listens.
-            let _ = self.closed.send(closed);
+        if let Ok(reason) = self.segments.requests.try_recv() {
+            self.snapshot = Some(reason);
+        }
+        if self.snapshot.is_some() || self.writer.is_due() {
+            self.close_segment()?;
         }
         self.show();
         Ok(crowded)
+    }
+
+    fn close_segment(&mut self) -> Result<(), WriteError> {
+        let snapshot = self.snapshot.take();
+        if snapshot.is_some() {
+            let writer = &mut self.writer;
+            for source in &mut self.sources {
+                source.snapshot(now_ns(), &mut |frame: &Frame<'_>| writer.push(frame))?;
+            }
+        }
+        let segment = self.writer.rotate(clock::sample())?;
+        // Without a conversion behind the recording nobody listens.
+        let _ = self.segments.closed.send(Closed { segment, snapshot, last: false });
+        Ok(())
     }
 
     fn drain_source(&mut self, source: &mut Source) -> Result<bool, WriteError> {
@@ -415,12 +436,13 @@ impl Collector {
         self.tell_kernel_losses()?;
         self.show();
         let clock = clock::sample();
+        let snapshot = Some(format!("the recording ended ({reason})"));
         let end = End { ts: clock.mono_ns, reason, exit_code, ..End::default() };
         self.finished.bytes = self.writer.bytes();
         self.finished.sites.sort_unstable();
         self.finished.sites.dedup();
-        let last = self.writer.finish(clock, end)?;
-        let _ = self.closed.send(last);
+        let segment = self.writer.finish(clock, end)?;
+        let _ = self.segments.closed.send(Closed { segment, snapshot, last: true });
         Ok(self.finished)
     }
 

@@ -43,8 +43,8 @@ use crate::collect::attach::Memory;
 use crate::collect::discover::{self, Identity};
 use crate::collect::kernel::{self, Kernel};
 use crate::collect::server::{Arrival, Server};
-use crate::spool::Writer;
 use crate::spool::frame::Start;
+use crate::spool::{Segment, Writer};
 
 /// Priority of the collection thread, the highest of the ordinary scheduler (sched(7)).
 const COLLECTION_NICE: i32 = -20;
@@ -62,8 +62,27 @@ pub struct Outcome {
     pub processes: u32,
 }
 
-/// Records into the spool of `options.output`. `closed` gets the number of each segment as it is
-/// closed; it hangs up when the spool is complete. `report` is called with everything the user should
+/// A segment that is complete, as the recording goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Closed {
+    /// The segment.
+    pub segment: Segment,
+    /// Why a snapshot was asked for that ends with it. The last segment of a recording always has one.
+    pub snapshot: Option<String>,
+    /// It is the last: the recording has ended in good order.
+    pub last: bool,
+}
+
+/// The way from a recording to whoever uses its segments, and back.
+#[derive(Debug)]
+pub struct Segments {
+    /// Gets each segment as it is closed; hangs up when the spool is complete.
+    pub closed: mpsc::Sender<Closed>,
+    /// Reasons to close the open segment at once.
+    pub requests: mpsc::Receiver<String>,
+}
+
+/// Records into the spool of `options.output`, and tells of each segment that is closed. `report` is called with everything the user should
 /// know meanwhile.
 ///
 /// # Errors
@@ -72,7 +91,7 @@ pub struct Outcome {
 /// is complete.
 pub fn record(
     options: &Options,
-    closed: mpsc::Sender<u32>,
+    segments: Segments,
     report: &mut dyn FnMut(&Notice),
 ) -> Result<Outcome, RecordError> {
     options.check()?;
@@ -97,7 +116,7 @@ pub fn record(
         system_wide: options.system_wide,
         ..Start::default()
     });
-    let events = EventLoop::new()?;
+    let events = EventLoop::new(options.snapshots)?;
     let writer = Writer::create(output.spool(), options.segment, start, clock)?;
     let child = match options.command.as_slice() {
         [] => None,
@@ -108,7 +127,7 @@ pub fn record(
     let counters = Arc::new(Counters::default());
     let (sender, notices) = tokio::sync::mpsc::unbounded_channel();
     let globs = options.events.clone();
-    let mut collector = Collector::new(writer, kernel, globs, counters.clone(), sender, closed);
+    let mut collector = Collector::new(writer, kernel, globs, counters.clone(), sender, segments);
     for process in attached {
         if process.memory.is_none() {
             report(&Notice::NotEmbedded { pid: process.identity.pid });

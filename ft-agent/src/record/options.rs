@@ -33,6 +33,8 @@ pub struct Options {
     pub command: Vec<String>,
     /// Run the command under the preload library.
     pub preload: bool,
+    /// SIGUSR1 asks for a snapshot.
+    pub snapshots: bool,
     /// Print a progress line to stderr.
     pub progress: bool,
 }
@@ -89,6 +91,7 @@ mod tests {
             segment: Limits { bytes: 64 << 20, age: Duration::from_secs(30) },
             command: Vec::new(),
             preload: false,
+            snapshots: false,
             progress: false,
         }
     }

@@ -87,12 +87,12 @@ impl EventLoop {
     /// # Errors
     ///
     /// When the kernel refuses what an event loop needs.
-    pub(super) fn new() -> Result<EventLoop, RecordError> {
+    pub(super) fn new(snapshots: bool) -> Result<EventLoop, RecordError> {
         let build = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = build.map_err(RecordError::system("start the event loop"))?;
         let signals = {
             let _inside = runtime.enter();
-            Signals::new().map_err(RecordError::system("wait for signals"))?
+            Signals::new(snapshots).map_err(RecordError::system("wait for signals"))?
         };
         Ok(EventLoop { runtime, signals, restore: RestoreSignals })
     }
@@ -114,22 +114,43 @@ struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
+    /// SIGUSR1, when it asks for a snapshot.
+    snapshot: Option<Signal>,
 }
 
 impl Signals {
-    fn new() -> io::Result<Signals> {
+    fn new(snapshots: bool) -> io::Result<Signals> {
         Ok(Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
+            snapshot: snapshots.then(|| signal(SignalKind::user_defined1())).transpose()?,
         })
     }
 
+    /// One that ends the recording.
     async fn any(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
             _ = self.hangup.recv() => {}
+        }
+    }
+
+    /// One that ends the recording (true), or asks for a snapshot.
+    async fn ends(&mut self) -> bool {
+        let Signals { interrupt, terminate, hangup, snapshot } = self;
+        let snapshot = async {
+            match snapshot {
+                Some(signal) => drop(signal.recv().await),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = interrupt.recv() => true,
+            _ = terminate.recv() => true,
+            _ = hangup.recv() => true,
+            () = snapshot => false,
         }
     }
 }
@@ -179,7 +200,15 @@ impl Session<'_> {
         let processes: Vec<Identity> = pids.collect();
         let cause = loop {
             tokio::select! {
-                () = signals.any() => break Cause::Interrupted,
+                ends = signals.ends() => {
+                    if ends {
+                        break Cause::Interrupted;
+                    }
+                    let request = Command::Snapshot("asked for by a signal".into());
+                    // Fails when the collection has ended, which the next tick finds.
+                    let _ = self.commands.send(request);
+                    self.thread.thread().unpark();
+                }
                 () = sleep_until(deadline) => break Cause::Duration,
                 ended = ended(child.as_deref_mut()) => {
                     *status = ended;

@@ -80,6 +80,8 @@ pub struct Start {
     pub system_wide: bool,
     /// CLOCK_MONOTONIC at the start, ns.
     pub start_ns: i64,
+    /// Of a snapshot: where its window begins, CLOCK_MONOTONIC ns. What is older is left out.
+    pub window_from_ns: Option<i64>,
     /// Names of softirqs by number and of interrupt lines (`/proc/interrupts`).
     pub irq_names: Vec<IrqName>,
 }

@@ -14,7 +14,7 @@ mod reader;
 mod writer;
 
 pub use reader::{Damage, ReadError, Reader};
-pub use writer::{Limits, WriteError, Writer};
+pub use writer::{Limits, Segment, WriteError, Writer};
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};

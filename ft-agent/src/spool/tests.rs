@@ -40,9 +40,9 @@ fn a_spool_reads_back_as_it_was_written() {
     let loss = Frame::Loss(Loss { count: 9, ..Loss::default() });
     writer.push(&process).unwrap();
     writer.push(&slots(&[5; 64])).unwrap();
-    assert_eq!(writer.rotate(clock(2)).unwrap(), 0);
+    assert_eq!(writer.rotate(clock(2)).unwrap().number, 0);
     writer.push(&loss).unwrap();
-    assert_eq!(writer.finish(clock(3), End::default()).unwrap(), 1);
+    assert_eq!(writer.finish(clock(3), End::default()).unwrap().number, 1);
 
     assert_eq!(spool.segments().unwrap(), [0, 1]);
     let first = [Frame::Clock(clock(1)), slots(&[5; 64]), Frame::Clock(clock(2))];

@@ -113,6 +113,19 @@ impl Appender {
     }
 }
 
+/// A segment that is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Its number.
+    pub number: u32,
+    /// CLOCK_MONOTONIC of its first clock sample, ns.
+    pub from_ns: i64,
+    /// CLOCK_MONOTONIC of its last clock sample, ns.
+    pub to_ns: i64,
+    /// Size.
+    pub bytes: u64,
+}
+
 /// Writes a spool.
 pub struct Writer {
     spool: Spool,
@@ -121,6 +134,7 @@ pub struct Writer {
     segment: Appender,
     number: u32,
     opened: Instant,
+    opened_ns: i64,
     /// Bytes of the segments that are closed.
     closed_bytes: u64,
 }
@@ -144,9 +158,16 @@ impl Writer {
         registry.push(&Frame::Start(start));
         let mut segment = Appender::create(spool.segment(0))?;
         segment.push(&Frame::Clock(clock));
-        let opened = Instant::now();
-        let mut writer =
-            Writer { spool, limits, registry, segment, number: 0, opened, closed_bytes: 0 };
+        let mut writer = Writer {
+            spool,
+            limits,
+            registry,
+            segment,
+            number: 0,
+            opened: Instant::now(),
+            opened_ns: clock.mono_ns,
+            closed_bytes: 0,
+        };
         writer.flush()?;
         Ok(writer)
     }
@@ -189,32 +210,37 @@ impl Writer {
         self.segment.bytes() >= self.limits.bytes || self.opened.elapsed() >= self.limits.age
     }
 
-    /// Closes the open segment with `clock` and begins the next with the same sample. Returns the number
-    /// of the closed one.
+    /// Closes the open segment with `clock` and begins the next with the same sample. Returns the closed
+    /// one.
     ///
     /// # Errors
     ///
     /// A [`WriteError`].
-    pub fn rotate(&mut self, clock: ClockSample) -> Result<u32, WriteError> {
+    pub fn rotate(&mut self, clock: ClockSample) -> Result<Segment, WriteError> {
         self.push(&Frame::Clock(clock))?;
         self.flush()?;
-        let closed = self.number;
-        let mut next = Appender::create(self.spool.segment(closed + 1))?;
+        let closed = self.closed(clock);
+        let mut next = Appender::create(self.spool.segment(closed.number + 1))?;
         next.push(&Frame::Clock(clock));
         self.closed_bytes += self.segment.bytes();
         self.segment = next;
         self.number += 1;
-        self.opened = Instant::now();
+        (self.opened, self.opened_ns) = (Instant::now(), clock.mono_ns);
         Ok(closed)
     }
 
+    fn closed(&self, clock: ClockSample) -> Segment {
+        let (number, bytes) = (self.number, self.segment.bytes());
+        Segment { number, from_ns: self.opened_ns, to_ns: clock.mono_ns, bytes }
+    }
+
     /// Closes the spool: the last clock sample and `end`, in which `bytes` is filled in. Returns the
-    /// number of the last segment.
+    /// last segment.
     ///
     /// # Errors
     ///
     /// A [`WriteError`].
-    pub fn finish(mut self, clock: ClockSample, end: End) -> Result<u32, WriteError> {
+    pub fn finish(mut self, clock: ClockSample, end: End) -> Result<Segment, WriteError> {
         // The two files are independent: one that cannot be closed must not keep the other open.
         self.segment.push(&Frame::Clock(clock));
         let segment = self.segment.flush();
@@ -222,7 +248,7 @@ impl Writer {
         self.registry.push(&Frame::End(end));
         let registry = self.registry.flush();
         segment.and(registry)?;
-        Ok(self.number)
+        Ok(self.closed(clock))
     }
 
     /// Bytes of the whole spool, with those of segments that are converted and gone.

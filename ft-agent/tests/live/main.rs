@@ -1,6 +1,7 @@
 //! The agent with a real traced process, without the kernel stream.
 
 mod control;
+mod flight;
 mod program;
 
 use std::fs;

@@ -1,0 +1,101 @@
+//! `ft-agent record --flight-recorder`.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use anyhow::Context;
+use ft_agent::flight::{Flight, Message, Options as FlightOptions, Trigger};
+use ft_agent::record::{self, Options, Outcome};
+use ft_agent::units;
+
+/// Flags of the flight recorder.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Flight recorder")]
+pub(crate) struct FlightArgs {
+    /// Record without end and keep this much (10s): a trace of it is made on SIGUSR1, by `ft-agent
+    /// snapshot`, by --when, and at the end.
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    flight_recorder: Option<Duration>,
+
+    /// Take a snapshot when an interval is too long: 'hold > 1ms', 'dispatch > 5ms' or 'gap > 2ms'; may
+    /// be given more than once. It comes an eighth of the window later.
+    #[arg(long, value_name = "TRIGGER", requires = "flight_recorder")]
+    when: Vec<Trigger>,
+
+    /// Least time from one snapshot by --when to the next [default: the window].
+    #[arg(long, value_name = "TIME", value_parser = units::duration, requires = "flight_recorder")]
+    snapshot_distance: Option<Duration>,
+
+    /// Most snapshots by --when.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    snapshots: u32,
+
+    /// Most bytes to keep; shortens the window if need be.
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = units::bytes)]
+    flight_size: u64,
+}
+
+impl FlightArgs {
+    /// What was asked for, if anything.
+    pub(crate) fn options(self) -> Option<FlightOptions> {
+        let window = self.flight_recorder?;
+        Some(FlightOptions {
+            window,
+            budget_bytes: self.flight_size,
+            triggers: self.when,
+            distance: self.snapshot_distance.unwrap_or(window),
+            most: self.snapshots,
+        })
+    }
+}
+
+/// Records until the end; a snapshot is taken then, whatever happened.
+pub(crate) fn run(options: &Options, flight: &FlightOptions) -> anyhow::Result<Outcome> {
+    let dir = options.output.clone();
+    let spawned = Flight::spawn(dir.clone(), flight, tell).context("cannot start a thread")?;
+    let (recorder, segments) = spawned;
+    let recorded = record::record(options, segments, &mut |notice| {
+        // Nothing is left to tell it to when stderr is gone.
+        let _ = writeln!(io::stderr(), "ft-agent: warning: {notice}");
+    });
+    let finished = recorder.finish();
+    let outcome = recorded?;
+    let finished = finished?;
+    if finished.ignored > 0 {
+        let _ = writeln!(
+            io::stderr(),
+            "ft-agent: {} more intervals were too long, soon after a snapshot or after the last one",
+            finished.ignored
+        );
+    }
+    if finished.missed > 0 {
+        let _ = writeln!(
+            io::stderr(),
+            "ft-agent: warning: --when did not look at {} segments, which were gone too soon; choose a \
+             longer window, or record fewer events",
+            finished.missed
+        );
+    }
+    let last = finished.snapshots.last().filter(|_| finished.ended);
+    let last = last.with_context(|| {
+        format!(
+            "the last snapshot could not be made; `ft-agent convert {}` makes a trace of what is left",
+            dir.display()
+        )
+    })?;
+    let out = &mut io::stdout();
+    writeln!(out, "{} snapshots in {}, the last:", finished.snapshots.len(), dir.display())?;
+    super::record::summarise(last)?;
+    Ok(outcome)
+}
+
+fn tell(message: &Message) {
+    let _ = match message {
+        Message::Taken { dir, reason } => {
+            writeln!(io::stderr(), "ft-agent: {}: {reason}", dir.display())
+        }
+        Message::Failed(error) => {
+            writeln!(io::stderr(), "ft-agent: warning: a snapshot failed: {error}")
+        }
+    };
+}

@@ -1,0 +1,293 @@
+//! The flight recorder: records without end, keeps the last window, and makes traces of it.
+//!
+//! The rings are drained all the time, as in any recording, into a spool of short segments
+//! ([`SEGMENTS`] to a window), of which the old ones are deleted ([`rolling`]). A snapshot closes the
+//! open segment and gives the segments of the window a second name in a directory of its own
+//! ([`snapshot`]); one thread of the lowest priority converts and analyses it there. One mechanism so
+//! serves the rings and the kernel's stream, a window is a time and not a number of events, and what
+//! was lost is known. (An overwriting ring holds as many events as it has slots, says nothing of what it
+//! has overwritten, and the kernel's buffer has no such mode.) A process that chose overwrite mode itself
+//! is copied with each snapshot.
+//!
+//! ```text
+//! collection ─ closed segment ─> keeper ─ deletes, links ─> worker ─ watches, converts, analyses
+//!      ^── "take a snapshot" ─────────────────────────────────┘
+//! ```
+//!
+//! Disk: the window, or the budget if that is less, and one segment; plus the snapshots, of which
+//! triggers take a limited number.
+
+mod find;
+mod rolling;
+mod snapshot;
+mod trigger;
+mod watch;
+
+use std::fs;
+use std::io;
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::convert::ConvertError;
+use crate::record::{Closed, Segments};
+use crate::spool::{Limits, ReadError, Segment, Spool};
+use crate::store::StoreError;
+pub use find::{Recorder, SnapshotError};
+use rolling::Rolling;
+use snapshot::Plan;
+pub use snapshot::complete;
+pub use trigger::{Hit, Subject, Trigger};
+use watch::Watch;
+
+/// Segments of a window: what a trigger finds is late by one.
+const SEGMENTS: u32 = 8;
+
+/// Shortest segment; shorter ones cost more than they hold.
+const SHORTEST_SEGMENT: Duration = Duration::from_millis(100);
+
+/// Lowest priority of the ordinary scheduler (sched(7)).
+const NICE: i32 = 19;
+
+/// What to keep and when to take a snapshot.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How far a snapshot reaches back.
+    pub window: Duration,
+    /// Bytes of the spool; it shortens the window if need be.
+    pub budget_bytes: u64,
+    /// What makes a snapshot by itself.
+    pub triggers: Vec<Trigger>,
+    /// Least time from one snapshot by a trigger to the next.
+    pub distance: Duration,
+    /// Most snapshots by triggers.
+    pub most: u32,
+}
+
+impl Options {
+    /// When the recording must close its segments.
+    pub fn limits(&self) -> Limits {
+        let age = (self.window / SEGMENTS).max(SHORTEST_SEGMENT);
+        Limits { bytes: (self.budget_bytes / u64::from(SEGMENTS)).clamp(1 << 16, 1 << 30), age }
+    }
+}
+
+/// Why a snapshot failed. The recorder goes on.
+#[derive(Debug, thiserror::Error)]
+pub enum FlightError {
+    /// The directory of the snapshot cannot be written.
+    #[error("cannot write {path}: {source}; make room, or remove old snapshots")]
+    Write {
+        /// Directory.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The spool cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// It cannot be converted.
+    #[error(transparent)]
+    Convert(#[from] ConvertError),
+    /// It cannot be analysed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What is told while the recorder runs.
+#[derive(Debug)]
+pub enum Message {
+    /// A snapshot is complete.
+    Taken {
+        /// Its trace.
+        dir: PathBuf,
+        /// Why it was taken.
+        reason: String,
+    },
+    /// Something failed.
+    Failed(FlightError),
+}
+
+/// How the recorder ended.
+#[derive(Debug, Default)]
+pub struct Finished {
+    /// Complete snapshots.
+    pub snapshots: Vec<PathBuf>,
+    /// The last was taken at the end of the recording. Else the spool is still there.
+    pub ended: bool,
+    /// Hits of triggers that took no snapshot: too early after another, or too many.
+    pub ignored: u64,
+    /// Segments that were deleted before the triggers could look at them.
+    pub missed: u64,
+}
+
+/// What the worker is told.
+enum Work {
+    Watch(Segment),
+    Convert { dir: PathBuf, reason: String },
+    Failed(FlightError),
+}
+
+/// A running flight recorder.
+#[derive(Debug)]
+pub struct Flight {
+    keeper: JoinHandle<bool>,
+    worker: JoinHandle<Finished>,
+    dir: PathBuf,
+}
+
+impl Flight {
+    /// Starts the recorder's threads for the directory `dir`, which the recording makes; give it the
+    /// [`Segments`]. `report` is called on another thread.
+    ///
+    /// # Errors
+    ///
+    /// When no thread can be made.
+    pub fn spawn(
+        dir: PathBuf,
+        options: &Options,
+        report: impl FnMut(&Message) + Send + 'static,
+    ) -> io::Result<(Flight, Segments)> {
+        let (closed_sender, closed) = channel();
+        let (requests_sender, requests) = channel();
+        let (work_sender, work) = channel();
+        let window_ns = i64::try_from(options.window.as_nanos()).unwrap_or(i64::MAX);
+        let keeper = Keeper {
+            dir: dir.clone(),
+            rolling: Rolling::new(window_ns, options.budget_bytes),
+            work: work_sender,
+            snapshots: 0,
+        };
+        let worker = Worker {
+            watch: Watch::new(&dir, options.triggers.clone()),
+            options: options.clone(),
+            requests: requests_sender,
+            last: None,
+            taken: 0,
+            finished: Finished::default(),
+            report: Box::new(report),
+        };
+        let thread = |name: &str| std::thread::Builder::new().name(name.into());
+        let keeper = thread("ft-flight").spawn(move || keeper.run(&closed))?;
+        let worker = thread("ft-convert").spawn(move || worker.run(&work))?;
+        Ok((Flight { keeper, worker, dir }, Segments { closed: closed_sender, requests }))
+    }
+
+    /// Waits for the last snapshot, and removes the spool if that was taken: when the recording did not
+    /// end in good order, the spool stays, and `ft-agent convert` makes a trace of it.
+    ///
+    /// # Errors
+    ///
+    /// When the spool cannot be removed.
+    pub fn finish(self) -> Result<Finished, FlightError> {
+        let ended = self.keeper.join().unwrap_or_else(|panic| resume_unwind(panic));
+        let mut finished = self.worker.join().unwrap_or_else(|panic| resume_unwind(panic));
+        finished.ended = ended;
+        if ended {
+            let path = Spool::of(&self.dir).dir().to_owned();
+            fs::remove_dir_all(&path).map_err(|source| FlightError::Write { path, source })?;
+        }
+        Ok(finished)
+    }
+}
+
+/// Keeps the window: does nothing that takes long.
+struct Keeper {
+    dir: PathBuf,
+    rolling: Rolling,
+    work: Sender<Work>,
+    snapshots: u32,
+}
+
+impl Keeper {
+    /// Returns whether the snapshot of the end was taken.
+    fn run(mut self, closed: &Receiver<Closed>) -> bool {
+        let spool = Spool::of(&self.dir);
+        let mut ended = false;
+        for Closed { segment, snapshot, last } in closed {
+            // The worker has as long as the window to look at it; what it misses it counts.
+            let _ = self.work.send(Work::Watch(segment));
+            for number in self.rolling.push(segment) {
+                let path = spool.segment(number);
+                if let Err(source) = fs::remove_file(&path) {
+                    self.fail(FlightError::Write { path, source });
+                }
+            }
+            if let Some(reason) = snapshot {
+                match self.snapshot(&spool, segment.to_ns, reason) {
+                    Ok(()) => ended = last,
+                    Err(error) => self.fail(error),
+                }
+            }
+        }
+        ended
+    }
+
+    fn fail(&self, error: FlightError) {
+        let _ = self.work.send(Work::Failed(error));
+    }
+
+    fn snapshot(&mut self, spool: &Spool, to_ns: i64, reason: String) -> Result<(), FlightError> {
+        self.snapshots += 1;
+        let (from_ns, segments) = self.rolling.window();
+        let segments = segments.collect();
+        let dir = snapshot::dir(&self.dir, self.snapshots);
+        let plan = Plan { dir, segments, from_ns, to_ns, reason };
+        plan.take(spool)?;
+        let _ = self.work.send(Work::Convert { dir: plan.dir, reason: plan.reason });
+        Ok(())
+    }
+}
+
+/// Does what takes long.
+struct Worker {
+    watch: Watch,
+    options: Options,
+    requests: Sender<String>,
+    /// When a trigger has asked for a snapshot last.
+    last: Option<Instant>,
+    taken: u32,
+    finished: Finished,
+    report: Box<dyn FnMut(&Message) + Send>,
+}
+
+impl Worker {
+    fn run(mut self, work: &Receiver<Work>) -> Finished {
+        // Refused, it runs with the priority of the agent: slower for others, not wrong.
+        let _ = rustix::process::setpriority_process(None, NICE);
+        for task in work {
+            let done = match task {
+                Work::Watch(segment) => self.watch(&segment),
+                Work::Convert { dir, reason } => self.convert(&dir, reason),
+                Work::Failed(error) => Err(error),
+            };
+            if let Err(error) = done {
+                (self.report)(&Message::Failed(error));
+            }
+        }
+        self.finished.missed = self.watch.missed;
+        self.finished
+    }
+
+    fn watch(&mut self, segment: &Segment) -> Result<(), FlightError> {
+        let Some(hit) = self.watch.segment(segment)? else { return Ok(()) };
+        let early = self.last.is_some_and(|last| last.elapsed() < self.options.distance);
+        if early || self.taken >= self.options.most {
+            self.finished.ignored += 1;
+            return Ok(());
+        }
+        (self.last, self.taken) = (Some(Instant::now()), self.taken + 1);
+        // The recording may be over: then its last snapshot has the interval.
+        let _ = self.requests.send(hit.to_string());
+        Ok(())
+    }
+
+    fn convert(&mut self, dir: &Path, reason: String) -> Result<(), FlightError> {
+        snapshot::finish(dir)?;
+        self.finished.snapshots.push(dir.to_owned());
+        (self.report)(&Message::Taken { dir: dir.to_owned(), reason });
+        Ok(())
+    }
+}

@@ -1,0 +1,96 @@
+//! A snapshot: the segments of the window and the registry, as a spool of its own, then a trace.
+//!
+//! Closed segments are never written again, so a second name for each ([`std::fs::hard_link`]) is a copy
+//! that costs nothing, and that stays when the recorder deletes its own.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::FlightError;
+use crate::spool::frame::{End, Frame, Start};
+use crate::spool::{Reader, Spool};
+use crate::store::Trace;
+use crate::{analyze, convert};
+
+/// What is to be in a snapshot.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// Directory of the new trace.
+    pub(super) dir: PathBuf,
+    /// Segments of the recorder.
+    pub(super) segments: Vec<u32>,
+    /// Begin of the window, CLOCK_MONOTONIC ns.
+    pub(super) from_ns: i64,
+    /// Its end.
+    pub(super) to_ns: i64,
+    /// Why it is taken.
+    pub(super) reason: String,
+}
+
+impl Plan {
+    /// Makes the spool of the snapshot.
+    pub(super) fn take(&self, recorder: &Spool) -> Result<(), FlightError> {
+        let fail = |source| FlightError::Write { path: self.dir.clone(), source };
+        fs::create_dir(&self.dir).map_err(fail)?;
+        let spool = Spool::create(&self.dir).map_err(fail)?;
+        for &number in &self.segments {
+            fs::hard_link(recorder.segment(number), spool.segment(number)).map_err(fail)?;
+        }
+        let registry = self.registry(&recorder.registry())?;
+        fs::write(spool.registry(), registry).map_err(fail)
+    }
+
+    /// The registry as it is now, with the window in its start and an end of its own.
+    fn registry(&self, path: &Path) -> Result<Vec<u8>, FlightError> {
+        let mut out = Vec::new();
+        let mut end =
+            End { ts: self.to_ns, reason: format!("snapshot: {}", self.reason), ..End::default() };
+        let mut reader = Reader::open(path)?;
+        while let Some(frame) = reader.next()? {
+            match frame {
+                Frame::Start(start) => {
+                    let window_from_ns = Some(self.from_ns);
+                    Frame::Start(Start { window_from_ns, ..start }).encode(&mut out);
+                }
+                Frame::End(last) => end.exit_code = last.exit_code,
+                other => other.encode(&mut out),
+            }
+        }
+        Frame::End(end).encode(&mut out);
+        Ok(out)
+    }
+}
+
+/// Makes a trace of the spool of a snapshot, and analyses it.
+pub(super) fn finish(dir: &Path) -> Result<(), FlightError> {
+    convert::convert(dir, |_, _| {})?;
+    analyze::analyze(&Trace::open(dir)?)?;
+    Ok(())
+}
+
+/// The snapshots of a recorder that are complete, in the order in which they were taken.
+///
+/// # Errors
+///
+/// When the directory cannot be read.
+pub fn complete(recorder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(recorder)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+        if name.starts_with(PREFIX) && path.join(analyze::ANALYSIS_FILE).exists() {
+            found.push(path);
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// First part of the name of a snapshot's directory.
+const PREFIX: &str = "snapshot-";
+
+/// Directory of snapshot `number`.
+pub(super) fn dir(recorder: &Path, number: u32) -> PathBuf {
+    recorder.join(format!("{PREFIX}{number:04}"))
+}

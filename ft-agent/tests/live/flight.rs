@@ -1,0 +1,150 @@
+//! The flight recorder: what is kept, when a snapshot is taken, and what is in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use ft_agent::flight::complete;
+use ft_agent::spool::Spool;
+use ft_agent::store::Trace;
+use ft_agent::store::rows::{CriticalSection, UserEvent};
+
+use crate::program::{Program, agent};
+use crate::ticks;
+
+const WINDOW: &str = "1s";
+
+/// The snapshots of a recorder, once there are so many.
+fn snapshots(out: &Path, count: usize) -> Vec<PathBuf> {
+    let patience = Instant::now();
+    loop {
+        let found = complete(out).unwrap_or_default();
+        if found.len() >= count {
+            return found;
+        }
+        assert!(patience.elapsed() < Duration::from_secs(60), "{found:?} after a minute");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Why the snapshot was taken.
+fn reason(snapshot: &Path) -> String {
+    Trace::open(snapshot).unwrap().meta().end.as_ref().unwrap().reason.clone()
+}
+
+/// Begin of the window and times of all events.
+fn times(snapshot: &Path) -> (i64, i64, Vec<i64>) {
+    let trace = Trace::open(snapshot).unwrap();
+    let meta = trace.meta();
+    let times = trace.rows::<UserEvent>().map(|row| row.unwrap().ts.0).collect();
+    (meta.start.window_from_ns.unwrap(), meta.end.as_ref().unwrap().ts, times)
+}
+
+fn bytes(dir: &Path) -> u64 {
+    let files = fs::read_dir(dir).unwrap().filter_map(|f| Some(f.ok()?.metadata().ok()?.len()));
+    files.sum()
+}
+
+#[test]
+fn the_recorder_keeps_its_window_and_no_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    let mut program = Program::recorded(&out, &["--flight-recorder", WINDOW]);
+    // Four windows, at a rate that is known: what is kept must not grow with their number.
+    let spool = Spool::of(&out);
+    let began = Instant::now();
+    let (mut most, mut written) = (0, 0);
+    while began.elapsed() < Duration::from_secs(4) {
+        program.tick(1000, 1000);
+        written += 1000;
+        most = most.max(bytes(spool.dir()));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(spool.segments().unwrap().len() <= 11, "window, open segment, one being deleted");
+    assert!(most < written * 32 * 3 / 4, "{most} bytes kept of {written} events");
+
+    let asked = agent().arg("snapshot").arg(&out).output().unwrap();
+    assert!(asked.status.success(), "{}", String::from_utf8_lossy(&asked.stderr));
+    let first = &snapshots(&out, 1)[0];
+    assert!(String::from_utf8(asked.stdout).unwrap().starts_with(first.to_str().unwrap()));
+    assert_eq!(reason(first), "snapshot: asked for by a signal");
+    let (from, to, times) = times(first);
+    assert_eq!(to - from, 1_000_000_000);
+    assert!(!times.is_empty() && times.is_sorted());
+    // Ticks come all the time: the window is filled from its begin to its end.
+    let (oldest, newest) = (times[0], times[times.len() - 1]);
+    assert!(from <= oldest && oldest < from + 300_000_000, "{oldest} {from}");
+    assert!(newest <= to && newest > to - 300_000_000, "{newest} {to}");
+
+    // The other way to ask, and the snapshot of the end.
+    let usr1 = Command::new("kill").args(["-s", "USR1", &program.pid()]).status().unwrap();
+    assert!(usr1.success());
+    snapshots(&out, 2);
+    program.tick(10, 10);
+    assert!(program.end().success());
+    let all = snapshots(&out, 3);
+    assert_eq!(all.len(), 3);
+    assert_eq!(reason(&all[2]), "snapshot: the recording ended (finished)");
+    assert!(ticks(&all[2]).ends_with(&(0..10).collect::<Vec<i64>>()));
+    assert!(!spool.dir().exists());
+}
+
+#[test]
+fn a_long_hold_makes_a_snapshot_that_contains_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    let options = ["--flight-recorder", "2s", "--when", "hold > 100ms", "--snapshots", "1"];
+    let mut program = Program::recorded(&out, &options);
+    program.ask("hold 1", "held");
+    program.ask("hold 300", "held");
+    let first = &snapshots(&out, 1)[0];
+    let reason = reason(first);
+    assert!(
+        reason.starts_with("snapshot: hold > 100ms: 3") && reason.contains("'live'"),
+        "{reason}"
+    );
+    let trace = Trace::open(first).unwrap();
+    let holds: Vec<CriticalSection> = trace.rows::<CriticalSection>().map(Result::unwrap).collect();
+    assert!(holds.iter().any(|hold| hold.dur >= 300_000_000 && &*hold.lock_name == "live"));
+    // One was all that was asked for; at the end there is another, whatever happened.
+    program.ask("hold 200", "held");
+    assert!(program.end().success());
+    assert_eq!(snapshots(&out, 2).len(), 2);
+}
+
+#[test]
+fn the_last_event_of_a_program_that_crashed_is_in_the_last_snapshot() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    let mut program = Program::recorded(&out, &["--flight-recorder", WINDOW]);
+    program.tick(777, 777);
+    program.say("segv");
+    assert_eq!(program.end().code(), Some(128 + 11));
+    let all = snapshots(&out, 1);
+    assert_eq!(all.len(), 1);
+    assert_eq!(ticks(&all[0]), (0..777).collect::<Vec<i64>>());
+}
+
+#[test]
+fn a_killed_recorder_leaves_its_window() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    let mut program = Program::recorded(&out, &["--flight-recorder", "300ms"]);
+    program.tick(10, 10);
+    // Older than the window, so its segment goes.
+    let old = Spool::of(&out).segment(0);
+    while old.exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let held = bytes(Spool::of(&out).dir());
+    program.tick(500, 500);
+    while bytes(Spool::of(&out).dir()) < held + 300 * 32 {
+        std::thread::yield_now();
+    }
+    program.child.kill().unwrap();
+    program.end();
+    assert!(!agent().arg("snapshot").arg(&out).status().unwrap().success());
+    assert!(agent().arg("convert").arg(&out).status().unwrap().success());
+    assert_eq!(ticks(&out), (0..500).collect::<Vec<i64>>());
+}
