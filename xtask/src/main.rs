@@ -3,6 +3,7 @@
 mod bench;
 mod build;
 mod build_ebpf;
+mod proofs;
 mod python;
 mod run_agent;
 mod setup;
@@ -19,6 +20,9 @@ cargo xtask COMMAND
   run-agent [-- ARGS]   set up, build, and record: the demo, or what ARGS of `ft-agent record` say
   test [-- ARGS]        set up, and run everything; ARGS go to `cargo test` (then a part of the tests)
   bench [NAME]…         print the cost tables
+  sanitize              run the tests of shared memory under AddressSanitizer and valgrind
+  miri                  run the tests of the rings under Miri, where it is installed
+  fuzz [TARGET]…        run the fuzz targets, ten minutes each (FT_FUZZ_SECONDS)
   setup                 install what building and testing need, and say so first
   build                 set up, then build the BPF object and the agent
   help                  print this";
@@ -43,6 +47,15 @@ fn run(args: &[String]) -> Result<ExitCode> {
         "run-agent" => return run_agent::run(after_dashes(rest)),
         "test" => test::run(after_dashes(rest))?,
         "bench" => bench::run(rest)?,
+        "sanitize" => {
+            no_arguments(command, rest)?;
+            proofs::sanitize()?;
+        }
+        "miri" => {
+            no_arguments(command, rest)?;
+            proofs::miri()?;
+        }
+        "fuzz" => proofs::fuzz(rest)?,
         "setup" => {
             no_arguments(command, rest)?;
             setup::run()?;

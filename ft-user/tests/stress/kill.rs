@@ -36,7 +36,7 @@ fn shared_progress() -> &'static Progress {
 fn write(thread: usize, progress: &Progress) {
     progress.ready.fetch_add(1, Release);
     while progress.ready.load(Acquire) < THREADS as u64 + 1 {
-        std::hint::spin_loop();
+        std::thread::yield_now();
     }
     for n in 1..=EVENTS {
         ft_user::event!("kill.event", thread: u64 = thread as u64, n: u64, a: u64 = !n,

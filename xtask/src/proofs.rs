@@ -1,0 +1,131 @@
+//! `cargo xtask sanitize`, `miri` and `fuzz`: proof tools that need more than stable Rust, or much time.
+//!
+//! What a tool that is missing would have shown is not shown: each says so, and ends with an error, so
+//! that nobody takes a run that did not happen for one that passed.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Result, bail};
+
+use crate::workspace::{cargo, in_path, root, step, target_dir};
+
+const HOST: &str = "x86_64-unknown-linux-gnu";
+
+/// Targets of `cargo fuzz`, by the crate whose `fuzz` directory they are in.
+const FUZZ: [(&str, &[&str]); 2] = [
+    ("ft-user", &["directory", "ring", "shared_ring"]),
+    ("ft-agent", &["header", "hello", "frame"]),
+];
+
+/// Tests of ring, records and shared memory under AddressSanitizer, and under valgrind.
+///
+/// # Errors
+///
+/// The first finding, or a tool that is missing.
+pub(crate) fn sanitize() -> Result<()> {
+    nightly("AddressSanitizer needs it")?;
+    // Tests leak on purpose: what a process maps for its life, it never gives back.
+    step(
+        nightly_cargo()
+            .env("RUSTFLAGS", "-Zsanitizer=address")
+            .env("ASAN_OPTIONS", "detect_leaks=0")
+            .env("CARGO_TARGET_DIR", target_dir().join("asan"))
+            .args(["test", "--package", "ft-user", "--target", HOST, "--lib"])
+            .args(["--test", "memfd", "--test", "signals", "--test", "threads", "--test", "fork"]),
+    )?;
+    if !in_path("valgrind") {
+        bail!("valgrind is not there: install the package `valgrind`; its part was not run");
+    }
+    // Fair scheduling: valgrind runs one thread at a time, and a reader that polls would starve its
+    // writer.
+    let runner = "valgrind -q --error-exitcode=9 --fair-sched=yes";
+    step(cargo().env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", runner).args([
+        "test",
+        "--package",
+        "ft-user",
+        "--lib",
+        "--",
+        "ring",
+        "reader",
+        "directory",
+    ]))
+}
+
+/// Tests of the ring algorithms under Miri, whose small counts they choose by `cfg(miri)`.
+///
+/// # Errors
+///
+/// The first finding, or when Miri is not installed.
+pub(crate) fn miri() -> Result<()> {
+    nightly("Miri is a part of it")?;
+    let there = nightly_cargo()
+        .args(["miri", "--version"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    if !there.is_ok_and(|status| status.success()) {
+        bail!(
+            "Miri is not installed, and nothing was run; install it with \
+             `rustup +nightly component add miri rust-src`"
+        );
+    }
+    for flags in ["", "-Zmiri-preemption-rate=0"] {
+        step(
+            nightly_cargo()
+                .env("MIRIFLAGS", format!("-Zmiri-disable-isolation {flags}"))
+                .env("CARGO_TARGET_DIR", target_dir().join("miri"))
+                .args(["miri", "test", "--package", "ft-user", "--lib", "--"])
+                .args(["ring::", "reader::", "shared_ring::", "directory::"]),
+        )?;
+    }
+    Ok(())
+}
+
+/// Runs every fuzz target, or those that are named, for ten minutes each, or `FT_FUZZ_SECONDS`.
+///
+/// # Errors
+///
+/// The first finding, a name that is none, or `cargo-fuzz` missing.
+pub(crate) fn fuzz(args: &[String]) -> Result<()> {
+    let seconds: u32 = std::env::var("FT_FUZZ_SECONDS").map_or(Ok(600), |text| text.parse())?;
+    nightly("the fuzzers need it")?;
+    if !in_path("cargo-fuzz") {
+        bail!("cargo-fuzz is not there, and nothing was run; `cargo install cargo-fuzz`");
+    }
+    let known = |name: &String| FUZZ.iter().any(|(_, targets)| targets.contains(&name.as_str()));
+    if let Some(other) = args.iter().find(|name| !known(name)) {
+        bail!(
+            "there is no fuzz target `{other}`; they are in the `fuzz` directories of the crates"
+        );
+    }
+    for (package, targets) in FUZZ {
+        for target in targets.iter().filter(|&&t| args.is_empty() || args.iter().any(|a| a == t)) {
+            let dir = root().join(package).join("fuzz");
+            step(
+                nightly_cargo()
+                    .args(["fuzz", "run", "--fuzz-dir"])
+                    .arg(dir)
+                    .args([*target, "--"])
+                    .arg(format!("-max_total_time={seconds}")),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// The cargo of the nightly toolchain.
+fn nightly_cargo() -> Command {
+    let mut command = Command::new("rustup");
+    command.args(["run", "nightly", "cargo"]);
+    command
+}
+
+fn nightly(why: &str) -> Result<()> {
+    let there = nightly_cargo().arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if !there.is_ok_and(|status| status.success()) {
+        bail!(
+            "there is no nightly toolchain ({why}), and nothing was run; `rustup install nightly`"
+        );
+    }
+    Ok(())
+}
