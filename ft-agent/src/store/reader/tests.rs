@@ -49,6 +49,31 @@ fn overlapping_parts_come_out_in_order_and_ties_by_part() {
 }
 
 #[test]
+fn rows_within_keys_come_from_the_parts_that_may_hold_them() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), 0, &[event(1, 0), event(4, 0)]);
+    write(dir.path(), 1, &[event(3, 1), event(6, 1)]);
+    // Damaged where its rows are: a reader that needs them fails.
+    write(dir.path(), 2, &[event(7, 2), event(9, 2)]);
+    let path = part_path(dir.path(), "user_events", 2);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[4..200].fill(0xff);
+    fs::write(&path, bytes).unwrap();
+    let trace = trace(dir.path());
+    let check = |keys: Range<i64>, expected: &[i64]| {
+        let found: Vec<i64> =
+            trace.rows_within::<UserEvent>(keys.clone()).map(|e| e.unwrap().ts.0).collect();
+        assert_eq!(found, expected, "{keys:?}");
+    };
+    check(0..7, &[1, 3, 4, 6]);
+    check(3..6, &[3, 4]);
+    check(4..5, &[4]);
+    check(5..6, &[]);
+    check(10..20, &[]);
+    assert!(trace.rows_within::<UserEvent>(0..8).any(|row| row.is_err()));
+}
+
+#[test]
 fn a_projection_reads_its_columns_only() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), 0, &[event(1, 0)]);
