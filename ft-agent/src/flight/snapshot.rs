@@ -51,7 +51,8 @@ impl Plan {
             match frame {
                 Frame::Start(start) => {
                     let window_from_ns = Some(self.from_ns);
-                    Frame::Start(Start { window_from_ns, ..start }).encode(&mut out);
+                    let start_ns = self.from_ns;
+                    Frame::Start(Start { start_ns, window_from_ns, ..start }).encode(&mut out);
                 }
                 Frame::End(last) => end.exit_code = last.exit_code,
                 other => other.encode(&mut out),
