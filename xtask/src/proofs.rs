@@ -14,7 +14,7 @@ const HOST: &str = "x86_64-unknown-linux-gnu";
 /// Targets of `cargo fuzz`, by the crate whose `fuzz` directory they are in.
 const FUZZ: [(&str, &[&str]); 2] = [
     ("ft-user", &["directory", "ring", "shared_ring"]),
-    ("ft-agent", &["header", "hello", "frame"]),
+    ("ft-agent", &["header", "memfd", "hello", "frame"]),
 ];
 
 /// Tests of ring, records and shared memory under AddressSanitizer, and under valgrind.
