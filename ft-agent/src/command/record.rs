@@ -101,10 +101,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         progress: io::stderr().is_terminal(),
         output: args.output,
     };
-    if options.command.is_empty() && options.duration.is_none() {
-        // Nothing else would be seen of it until it ends.
-        let _ = writeln!(io::stderr(), "ft-agent: recording until Ctrl-C");
-    }
     if let Some(flight) = flight {
         return Ok(exit_code(&flight::run(&options, &flight)?));
     }
