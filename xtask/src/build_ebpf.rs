@@ -128,10 +128,11 @@ pub(crate) fn run() -> Result<PathBuf> {
     Ok(object)
 }
 
-/// Writes a file so that nobody ever sees half of it.
+/// Writes a file, and the folder that it is in, so that nobody ever sees half of it.
 fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
-    fs::write(&temporary, bytes)
+    fs::create_dir_all(path.parent().expect("a file is in a folder"))
+        .and_then(|()| fs::write(&temporary, bytes))
         .and_then(|()| fs::rename(&temporary, path))
         .with_context(|| format!("cannot write {}", path.display()))
 }
@@ -165,6 +166,17 @@ fn newest(path: &Path) -> io::Result<SystemTime> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_object_of_a_fresh_clone_has_its_folder_made() {
+        let root = std::env::temp_dir().join(format!("xtask-replace-{}", std::process::id()));
+        let object = object(&root);
+        for bytes in [b"first", b"again"] {
+            replace(&object, bytes).unwrap();
+            assert_eq!(fs::read(&object).unwrap(), bytes);
+        }
+        fs::remove_dir_all(root).unwrap();
+    }
 
     #[test]
     fn a_source_that_changes_makes_the_object_stale() {
