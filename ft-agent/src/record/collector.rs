@@ -151,9 +151,18 @@ impl Collector {
         // The directory, which tells where the triggers are.
         self.drain_source(&mut source)?;
         self.find_late(&mut source)?;
-        self.enable(&source);
         self.sources.push(source);
         Ok(())
+    }
+
+    /// Enables from outside what all attached processes declare: after the last of them is attached, so
+    /// that whoever sees one site on finds all of them recorded.
+    pub(super) fn enable_attached(&mut self) {
+        let sources = std::mem::take(&mut self.sources);
+        for source in &sources {
+            self.enable(source);
+        }
+        self.sources = sources;
     }
 
     /// Enables from outside what is declared, until the recording ends.

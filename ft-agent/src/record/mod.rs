@@ -134,6 +134,7 @@ pub fn record(
         }
         collector.attach(process)?;
     }
+    collector.enable_attached();
     // A command that has ended already is told by the kernel's records alone.
     if let Some(Ok(identity)) = child.as_ref().map(|child| Identity::of(child.pid)) {
         collector.attach(Attached { identity, memory: None })?;
