@@ -1,7 +1,12 @@
 //! A thousand threads that come and go, more at once than there are rings, beside the reader.
+//!
+//! A thread begins only while what is not read yet would fit into the shared ring alone: then nothing may
+//! be lost, however late the reader is.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use ft_user::layout::SHARED_SLOTS;
 
 use crate::common::Memory;
 
@@ -16,7 +21,7 @@ fn threads_come_and_go() {
     let mut memory = Memory::own();
     memory.take();
     let total = crate::scaled(1000);
-    let (begun, ended) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (begun, ended, read) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let mut seen = HashMap::<u64, Vec<u64>>::new();
     let mut shared = 0;
     std::thread::scope(|scope| {
@@ -25,6 +30,9 @@ fn threads_come_and_go() {
                 let id = begun.fetch_add(1, Relaxed);
                 if id >= total {
                     break;
+                }
+                while (id + 1) * EVENTS > read.load(Relaxed) + u64::from(SHARED_SLOTS) {
+                    std::thread::yield_now();
                 }
                 // A thread of its own for each number; its parent waits for it.
                 let child = std::thread::spawn(move || {
@@ -49,6 +57,7 @@ fn threads_come_and_go() {
                 assert_eq!((event.name.as_str(), sum), ("crowd.member", id + n), "torn: {event:?}");
                 seen.entry(id).or_default().push(n);
                 shared += u64::from(event.shared);
+                read.fetch_add(1, Relaxed);
             }
             if last {
                 break;
