@@ -242,6 +242,8 @@ extern "C" fn handler(_: libc::c_int) {
 #[test]
 fn signal_handler_writes_in_between() {
     const EVENTS: u64 = 200_000;
+    // Events of the handler that may wait to be read: a quarter of the smallest ring, two slots each.
+    const UNREAD: u64 = 500;
     switch_on("arch_signal.");
     let (from_thread, from_handler) = (key("arch_signal.thread"), key("arch_signal.handler"));
     let test = TestRing::new(Mode::Discard);
@@ -258,14 +260,17 @@ fn signal_handler_writes_in_between() {
         }
     }
     let done = AtomicBool::new(false);
+    let read = AtomicU64::new(0);
     let (mut thread, mut handler) = (0, 0);
     // The ring first: without one, the events of a handler go elsewhere.
     with_ring(&test, || {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !done.load(Relaxed) {
-                    // SAFETY: the target waits for this thread to end.
-                    unsafe { libc::pthread_kill(target, libc::SIGUSR1) };
+                    if STRUCK.load(Relaxed) < read.load(Relaxed) + UNREAD {
+                        // SAFETY: the target waits for this thread to end.
+                        unsafe { libc::pthread_kill(target, libc::SIGUSR1) };
+                    }
                     std::thread::yield_now();
                 }
             });
@@ -275,7 +280,6 @@ fn signal_handler_writes_in_between() {
                     "arch_signal.thread",
                     i: u64, a: u64 = 1, b: u64 = 2, c: u64 = 3, d: u64 = 4, e: u64 = i + 5
                 );
-                // Not less often: the handler must not fill the ring either.
                 if i % 100 < 99 {
                     continue;
                 }
@@ -292,6 +296,7 @@ fn signal_handler_writes_in_between() {
                     assert_eq!(event.words[0], *next);
                     *next += 1;
                 }
+                read.store(handler, Relaxed);
             }
         });
     });
