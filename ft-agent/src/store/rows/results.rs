@@ -1,0 +1,192 @@
+//! Tables that the analyses write.
+
+use super::table;
+use crate::model::{Cpu, Name, Nanos, Pid, SiteId, Tid};
+
+/// Where the time of an interval of one thread went. The parts sum to the interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Decomposition {
+    /// On a CPU, outside interrupts.
+    pub running_ns: i64,
+    /// Off the CPU while runnable: preempted, or woken and not yet dispatched.
+    pub preempted_ns: i64,
+    /// Off the CPU, waiting for something.
+    pub blocked_ns: i64,
+    /// On the CPU, in a hardware interrupt handler.
+    pub hardirq_ns: i64,
+    /// On the CPU, in a softirq.
+    pub softirq_ns: i64,
+    /// On the CPU, in an interrupt vector (timer, reschedule, …).
+    pub vector_ns: i64,
+    /// Covered by no record.
+    pub unexplained_ns: i64,
+}
+
+impl Decomposition {
+    /// Names of the parts, which are their columns.
+    pub const NAMES: [&str; 7] = [
+        "running_ns",
+        "preempted_ns",
+        "blocked_ns",
+        "hardirq_ns",
+        "softirq_ns",
+        "vector_ns",
+        "unexplained_ns",
+    ];
+
+    /// The parts in the order of [`Decomposition::NAMES`].
+    pub fn to_array(self) -> [i64; 7] {
+        [
+            self.running_ns,
+            self.preempted_ns,
+            self.blocked_ns,
+            self.hardirq_ns,
+            self.softirq_ns,
+            self.vector_ns,
+            self.unexplained_ns,
+        ]
+    }
+
+    /// Inverse of [`Decomposition::to_array`].
+    pub fn from_array(parts: [i64; 7]) -> Decomposition {
+        let [
+            running_ns,
+            preempted_ns,
+            blocked_ns,
+            hardirq_ns,
+            softirq_ns,
+            vector_ns,
+            unexplained_ns,
+        ] = parts;
+        Decomposition {
+            running_ns,
+            preempted_ns,
+            blocked_ns,
+            hardirq_ns,
+            softirq_ns,
+            vector_ns,
+            unexplained_ns,
+        }
+    }
+
+    /// Sum of the parts.
+    pub fn total_ns(&self) -> i64 {
+        self.running_ns
+            + self.preempted_ns
+            + self.blocked_ns
+            + self.hardirq_ns
+            + self.softirq_ns
+            + self.vector_ns
+            + self.unexplained_ns
+    }
+}
+
+table! {
+    "critical_sections",
+    /// `critical_sections`: one hold of one lock.
+    pub struct CriticalSection {
+        /// Acquisition.
+        pub ts: Nanos,
+        /// Release minus acquisition.
+        pub dur: i64,
+        /// Process.
+        pub pid: Pid,
+        /// Holder.
+        pub tid: Tid,
+        /// Address of the lock.
+        pub lock: i64,
+        /// Name of the lock, or its address in hexadecimal when it has none.
+        pub lock_name: Name,
+        /// `mutex`, `rwlock-read`, `rwlock-write`, from the event's name.
+        pub kind: Name,
+        /// Acquiring event in `sites`.
+        pub site: SiteId,
+        /// Source place of the acquisition, `file:line`, empty when not known.
+        pub place: Name,
+        /// Locks that the thread already held (Feather-Trace, section 3).
+        pub depth: i32,
+        /// From the start of the wait to the acquisition; 0 when the lock was free.
+        pub wait_ns: i64,
+        /// It began or ended with a condition wait.
+        pub condition: bool,
+        /// Decomposition of `dur`; null without a kernel stream.
+        pub parts: Option<Decomposition>,
+        /// Who ran most while the holder was preempted; null when it was not.
+        pub preemptor_tid: Option<i32>,
+        /// Name of that thread.
+        pub preemptor_comm: Option<Name>,
+        /// How long that thread had the CPU meanwhile.
+        pub preemptor_ns: Option<i64>,
+        /// `exact`, or `touched-by-loss` when records were lost during the hold.
+        pub mark: Name,
+    }
+}
+
+table! {
+    "dispatch_latency",
+    /// `dispatch_latency`: one wake-up of an observed thread.
+    pub struct DispatchLatency {
+        /// Waking.
+        pub ts: Nanos,
+        /// From the waking to the switch that let it run.
+        pub dur: i64,
+        /// Process.
+        pub pid: Pid,
+        /// Thread.
+        pub tid: Tid,
+        /// Its name.
+        pub comm: Name,
+        /// CPU on which it then ran.
+        pub cpu: Cpu,
+        /// Its priority.
+        pub prio: i32,
+        /// Who woke it (the thread that was current; 0: idle, so an interrupt).
+        pub waker_tid: Tid,
+        /// Name of the waker.
+        pub waker_comm: Name,
+        /// Who had the CPU longest from the waking to the dispatch; null when unknown. 0: idle.
+        pub running_tid: Option<i32>,
+        /// Name of that thread.
+        pub running_comm: Option<Name>,
+        /// How long it had it.
+        pub running_ns: Option<i64>,
+        /// The thread was moved to another CPU meanwhile.
+        pub migrated: bool,
+        /// `exact`, or `touched-by-loss`.
+        pub mark: Name,
+    }
+}
+
+table! {
+    "gaps",
+    /// `gaps`: one interval in which a polling thread did not run.
+    pub struct Gap {
+        /// Last poll before.
+        pub ts: Nanos,
+        /// First poll after, minus `ts`.
+        pub dur: i64,
+        /// Process.
+        pub pid: Pid,
+        /// Polling thread.
+        pub tid: Tid,
+        /// Its name.
+        pub comm: Name,
+        /// CPU of the first poll after.
+        pub cpu: Cpu,
+        /// What took most of the gap by the kernel's account: `switched-out`, `blocked`, `hardirq`,
+        /// `softirq`, `vector`, `unexplained`; null without a kernel stream.
+        pub cause: Option<Name>,
+        /// Who (thread name) or which (interrupt name) it was.
+        pub culprit: Option<Name>,
+        /// Its thread id, for a switch.
+        pub culprit_tid: Option<i32>,
+        /// Decomposition of `dur`. The poller did not run, so `running_ns` is 0: time on the CPU outside
+        /// every recorded interrupt counts as `unexplained_ns` (kernel entry and exit, faults, steal, SMI).
+        pub parts: Option<Decomposition>,
+        /// Cause inferred from user time stamps alone (Hourglass, section 4): `switch-to-sibling`, `tick`,
+        /// `interrupt`, `long`.
+        pub inferred: Name,
+        /// `exact`, or `touched-by-loss`.
+        pub mark: Name,
+    }
+}
