@@ -1,0 +1,196 @@
+//! What the kernel's records mean to the analyses: who runs, waits, is interrupted; and what was lost.
+
+use super::Analysis;
+use super::dispatch::Wake;
+use super::ledger::{Part, State};
+use super::loss::Hides;
+use crate::model::Tid;
+use crate::store::rows::{Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent};
+
+impl Analysis {
+    pub(super) fn switch(&mut self, e: &SchedSwitch) {
+        let ts = self.now;
+        let prev_observed = self.context.observes(e.prev_pid);
+        if let Some(last) = self.cpus.unseen(e.cpu, ts, e.prev_tid) {
+            self.unseen_switch(e, last, prev_observed);
+        }
+        if prev_observed {
+            self.switched_out(e);
+        }
+        self.cpus.switch(e.cpu, ts, e.next_tid, &e.next_comm);
+        if prev_observed {
+            match e.prev_state.bytes().next() {
+                Some(b'X' | b'Z') => self.remove(e.prev_tid),
+                Some(b'R') => {
+                    self.cpus.wait(e.prev_tid, e.cpu, ts);
+                    self.thread(e.prev_tid, e.prev_pid).waits_on = Some(e.cpu);
+                }
+                _ => {}
+            }
+        }
+        if self.context.observes(e.next_pid) {
+            self.switched_in(e);
+        }
+    }
+
+    /// `last` was given the CPU that another thread leaves now. It left unseen, and the other came unseen: what
+    /// their accounts say of the time since cannot be trusted.
+    fn unseen_switch(&mut self, e: &SchedSwitch, last: Tid, prev_observed: bool) {
+        let ts = self.now;
+        self.tally.unseen_switches += 1;
+        if prev_observed {
+            self.thread(e.prev_tid, e.prev_pid).unseen = ts;
+        }
+        if let Some(thread) = self.threads.get_mut(&last)
+            && thread.runs_on == Some(e.cpu)
+        {
+            thread.advance(ts);
+            thread.account.forget();
+            thread.runs_on = None;
+            thread.unseen = ts;
+        }
+    }
+
+    fn switched_out(&mut self, e: &SchedSwitch) {
+        let ts = self.now;
+        self.thread(e.prev_tid, e.prev_pid);
+        let Some(thread) = self.threads.get_mut(&e.prev_tid) else { return };
+        // Still waiting, although it had a CPU: the switch to it is missing.
+        thread.leave_queue(&mut self.cpus, ts);
+        thread.dispatch.end(&mut self.tally.races);
+        thread.runs_on = None;
+        thread.left = ts;
+        let runnable = e.prev_state.starts_with('R');
+        thread.account.enter(if runnable { State::Runnable } else { State::Blocked }, ts);
+    }
+
+    fn switched_in(&mut self, e: &SchedSwitch) {
+        let ts = self.now;
+        self.thread(e.next_tid, e.next_pid);
+        let Some(thread) = self.threads.get_mut(&e.next_tid) else { return };
+        if thread.comm != e.next_comm {
+            thread.comm = e.next_comm.clone();
+        }
+        let state = thread.account.state();
+        let shares = thread.leave_queue(&mut self.cpus, ts);
+        thread.account.enter(State::Running, ts);
+        thread.runs_on = Some(e.cpu);
+        thread.locks.displaced(&shares);
+        if let Some(history) = &mut thread.history {
+            history.displaced(&shares);
+        }
+        if let Some(wake) = thread.dispatch.dispatched(state, e.cpu, &mut self.tally.races) {
+            self.tally.dispatches += 1;
+            let touched = self.losses.kernel_since(wake.ts) || thread.unseen >= wake.ts;
+            self.rows.dispatch_latency.push(thread.dispatch_row(wake, &shares, e.cpu, ts, touched));
+        }
+    }
+
+    pub(super) fn waking(&mut self, e: &SchedWaking) {
+        let ts = self.now;
+        if let Some(waker) = self.threads.get_mut(&e.waker_tid) {
+            waker.advance(ts);
+            waker.account.seen_running(ts);
+        }
+        if !self.context.observes(e.pid) {
+            return;
+        }
+        let waker_comm = match self.cpus.occupant(e.cpu) {
+            Some(o) if o.tid == e.waker_tid => o.comm.clone(),
+            _ => self.context.comm(e.waker_tid),
+        };
+        let wake = Wake {
+            ts,
+            waker_tid: e.waker_tid,
+            waker_comm,
+            prio: e.prio,
+            cpu: e.target_cpu,
+            migrated: false,
+        };
+        self.thread(e.tid, e.pid);
+        let Some(thread) = self.threads.get_mut(&e.tid) else { return };
+        if thread.dispatch.woken(thread.account.state(), wake, &mut self.tally.races) {
+            thread.account.enter(State::Runnable, ts);
+            thread.leave_queue(&mut self.cpus, ts);
+            self.cpus.wait(e.tid, e.target_cpu, ts);
+            thread.waits_on = Some(e.target_cpu);
+        }
+    }
+
+    pub(super) fn migrate(&mut self, e: &SchedMigrate) {
+        let Some(thread) = self.threads.get_mut(&e.tid) else { return };
+        if let Some(from) = thread.waits_on {
+            self.cpus.migrate(e.tid, from, e.to_cpu, self.now);
+            thread.waits_on = Some(e.to_cpu);
+            thread.dispatch.migrated();
+        }
+    }
+
+    pub(super) fn irq(&mut self, e: &Irq) {
+        if !self.context.observes(e.pid) {
+            return;
+        }
+        let Some(part) = Part::of_interrupt(&e.kind) else { return };
+        let entry = self.now;
+        let exit = entry.saturating_add(e.dur.max(0));
+        let thread = self.thread(e.tid, e.pid);
+        let possible = thread.account.interrupted(entry, exit, part, e.name.clone());
+        self.tally.interrupts_off_cpu += u64::from(!possible);
+    }
+
+    pub(super) fn task(&mut self, e: &TaskEvent) {
+        match &*e.kind {
+            // The last switch away from it, in state X or Z, removes it.
+            "exit" => {
+                if let Some(thread) = self.threads.get_mut(&e.tid) {
+                    thread.locks.end(&mut self.tally.incomplete);
+                }
+            }
+            "exec" | "rename" => {
+                if let Some(thread) = self.threads.get_mut(&e.tid) {
+                    thread.comm = e.comm.clone();
+                    if &*e.kind == "exec" {
+                        // The memory that held its locks is gone.
+                        thread.locks.end(&mut self.tally.incomplete);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn loss(&mut self, e: &LossRow) {
+        let end = e.ts.0.saturating_add(e.dur.max(0));
+        let hides = self.losses.add(e);
+        let (scheduling, interrupts) = match hides {
+            Hides::Scheduling | Hides::Everything => (true, true),
+            Hides::Interrupts => (false, true),
+            _ => (false, false),
+        };
+        if scheduling {
+            self.dark_until = self.dark_until.max(end);
+            self.cpus.lose(self.now);
+        }
+        if interrupts {
+            self.blind_until = self.blind_until.max(end);
+        }
+        for thread in self.threads.values_mut() {
+            thread.advance(self.now);
+            if scheduling {
+                thread.leave_queue(&mut self.cpus, self.now);
+                thread.account.lose_state(end);
+            }
+            if interrupts {
+                thread.account.lose_interrupts(end);
+            }
+            let user = match hides {
+                Hides::Thread(tid) => tid == thread.tid,
+                Hides::Process(pid) => pid == thread.pid,
+                other => other == Hides::Everything,
+            };
+            if user {
+                thread.locks.lose(&mut self.tally.incomplete);
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What an application's own events mean to the analyses: locks and polls.
+
+use ft_user::layout::SiteKind;
+
+use super::Analysis;
+use super::infer;
+use super::ledger::State;
+use super::locks::{Acquisition, SEMAPHORE};
+use crate::event::LeanUserEvent;
+
+impl Analysis {
+    pub(super) fn user(&mut self, e: &LeanUserEvent) {
+        if e.pid.0 <= 0 {
+            return;
+        }
+        let ts = self.now;
+        self.context.observe(e.pid);
+        self.thread(e.tid, e.pid);
+        let Some(thread) = self.threads.get_mut(&e.tid) else { return };
+        if self.context.kernel {
+            let off_cpu = matches!(thread.account.state(), State::Runnable | State::Blocked);
+            if off_cpu && ts.saturating_sub(thread.left) > self.context.clock_bound_ns {
+                // The switch to it is missing: an event of its own shows that it runs.
+                thread.account.forget();
+                thread.leave_queue(&mut self.cpus, ts);
+                thread.dispatch.end(&mut self.tally.races);
+                thread.unseen = ts;
+                self.tally.ran_unseen += 1;
+            }
+            thread.account.seen_running(ts);
+        }
+        let Some(site) = self.context.site(e.site) else { return };
+        let (lock, bad) = (e.arg[0], &mut self.tally.incomplete);
+        let acquisition = || Acquisition {
+            ts,
+            lock,
+            word: e.arg[1],
+            site: e.site,
+            kind: site.lock_kind.clone(),
+            account: thread.account.total(),
+        };
+        let newest = thread.locks.newest();
+        let ended = match site.kind {
+            SiteKind::LockWait => {
+                thread.locks.wait(lock, ts, bad);
+                None
+            }
+            SiteKind::LockAcquire => {
+                thread.locks.acquire(acquisition(), bad);
+                None
+            }
+            SiteKind::CondWake => {
+                thread.locks.wake(acquisition(), bad);
+                None
+            }
+            SiteKind::LockAbandon => {
+                thread.locks.abandon(lock);
+                None
+            }
+            SiteKind::LockRelease if site.lock_kind.as_ref() == SEMAPHORE => {
+                thread.locks.post(lock)
+            }
+            SiteKind::LockRelease => thread.locks.release(lock, bad),
+            SiteKind::CondWait => thread.locks.park(lock, bad),
+            SiteKind::PollBegin => {
+                self.tally.pollers += u64::from(thread.begin_polling(ts, self.context.kernel));
+                self.inference.polls(e.pid, e.tid, e.cpu, ts);
+                None
+            }
+            SiteKind::PollGap => {
+                self.gap(e);
+                return;
+            }
+            SiteKind::PollEnd => {
+                thread.history = None;
+                None
+            }
+            SiteKind::Event | SiteKind::ScopeBegin | SiteKind::ScopeEnd => None,
+        };
+        if let Some(hold) = ended {
+            self.tally.holds += 1;
+            let in_order = hold.is_semaphore() || newest == Some(lock);
+            self.tally.out_of_order_releases += u64::from(!in_order);
+            let touched = self.losses.any_since(e.pid, e.tid, hold.ts) || thread.unseen >= hold.ts;
+            let name = self.context.lock_name(e.pid, lock, hold.site, hold.word);
+            let place = self.context.place(e.pid, hold.site, hold.word);
+            let row = thread.hold_row(hold, ts, self.context.kernel, name, place, touched);
+            self.rows.critical_sections.push(row);
+        }
+    }
+
+    fn gap(&mut self, e: &LeanUserEvent) {
+        let [before, after, _] = e.arg;
+        if before > after || after > self.now {
+            self.tally.untold.impossible += 1;
+            return;
+        }
+        let Some(thread) = self.threads.get_mut(&e.tid) else { return };
+        self.tally.gaps += 1;
+        let explanation = thread.history.as_mut().and_then(|h| h.explain(before, after));
+        if self.context.kernel && explanation.is_none() {
+            self.tally.untold.before_history += 1;
+        }
+        self.tally.pollers += u64::from(thread.begin_polling(self.now, self.context.kernel));
+        let seen = infer::Seen { pid: e.pid, tid: e.tid, cpu: e.cpu, before, after };
+        let inferred = self.inference.gap(seen);
+        let touched = self.losses.any_since(e.pid, e.tid, before) || thread.unseen >= before;
+        self.rows.gaps.push(thread.gap_row(seen, explanation, inferred, touched));
+    }
+}
