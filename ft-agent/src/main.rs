@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    survive_file_size_limit();
     match command::run(cli::Cli::parse().command) {
         Ok(code) => code,
         // `ft-agent … | head`: the reader has seen enough.
@@ -17,6 +18,19 @@ fn main() -> ExitCode {
             // Nothing is left to tell it to when stderr is gone.
             let _ = writeln!(io::stderr(), "ft-agent: {}", sentence(&e));
             ExitCode::FAILURE
+        }
+    }
+}
+
+/// Makes a write beyond RLIMIT_FSIZE an error like that of a full disk; by default its signal kills
+/// (setrlimit(2)). A handler, because a recorded command would inherit that the signal is ignored.
+fn survive_file_size_limit() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    let handler = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
+    // SAFETY: the handler does nothing, which it may do at any instruction.
+    unsafe {
+        if libc::signal(libc::SIGXFSZ, handler) == libc::SIG_IGN {
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use ft_agent::collect::kernel::Group;
 use ft_agent::record::{self, Behind, Options, Outcome, RecordError};
 use ft_agent::report::{self, Head, Summary};
@@ -119,10 +119,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             summarise(&trace)?;
             Ok(exit_code(&outcome))
         }
-        // What was recorded until then is complete; there may be room for its conversion.
-        Err(error @ RecordError::Spool(_)) => {
-            let _ = converted.and_then(|()| convert::convert(&trace, |_, _| {}));
-            Err(error.into())
+        // There may be room for the conversion of what was recorded until then.
+        Err(RecordError::Spool(error)) if convert::convert(&trace, |_, _| {}).is_ok() => {
+            summarise(&trace)?;
+            bail!("{error}; the trace ends there: {} before you record again", error.remedy())
         }
         Err(error) => Err(error.into()),
     }

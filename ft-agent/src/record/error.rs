@@ -87,7 +87,10 @@ pub enum RecordError {
     #[error(transparent)]
     Kernel(#[from] KernelError),
     /// The spool cannot be written.
-    #[error(transparent)]
+    #[error(
+        "{0}; what was recorded until then is complete: {remedy}, then run `ft-agent convert {trace}`, here \
+         or wherever you move it to", remedy = .0.remedy(), trace = .0.trace().display()
+    )]
     Spool(#[from] WriteError),
     /// Something that every Linux gives was refused.
     #[error("cannot {what}: {source}; check the limits of this user (`ulimit -a`)")]

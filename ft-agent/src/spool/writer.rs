@@ -9,7 +9,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
@@ -31,29 +31,28 @@ pub struct Limits {
 
 /// The spool cannot be written any more; what was written before stays readable.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write {path}: {source}; what was recorded until now is complete{}", remedy(.source))]
+#[error("cannot write {}: {source}", path.display())]
 pub struct WriteError {
-    /// File concerned.
+    /// File concerned, in `DIR/spool`.
     pub path: PathBuf,
     /// What the kernel said.
     pub source: io::Error,
 }
 
 impl WriteError {
-    /// No space, or the quota is used up.
-    pub fn is_disk_full(&self) -> bool {
-        use io::ErrorKind::*;
-        matches!(self.source.kind(), StorageFull | QuotaExceeded | FileTooLarge)
-    }
-}
-
-fn remedy(source: &io::Error) -> &'static str {
-    match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "; make room and run `ft-agent convert DIR`, or record to another disk with -o"
+    /// What helps before anything is written again.
+    pub fn remedy(&self) -> &'static str {
+        match self.source.kind() {
+            io::ErrorKind::StorageFull => "make room",
+            io::ErrorKind::QuotaExceeded => "make room or raise the quota",
+            io::ErrorKind::FileTooLarge => "raise the limit of file sizes (`ulimit -f`)",
+            _ => "check the disk",
         }
-        io::ErrorKind::FileTooLarge => "; record with a smaller --segment-size",
-        _ => "; check the disk, then run `ft-agent convert DIR`",
+    }
+
+    /// Directory of the trace, `DIR`.
+    pub fn trace(&self) -> &Path {
+        self.path.parent().and_then(Path::parent).unwrap_or(&self.path)
     }
 }
 
@@ -284,10 +283,10 @@ mod tests {
     #[test]
     fn a_full_disk_is_told_from_other_errors() {
         let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let path = PathBuf::from("/dev/full");
+        let path = PathBuf::from("/traces/mine/spool/segment-000000.ft");
         let mut out = Appender { file, path, buffer: vec![0], written: 0 };
         let error = out.flush().unwrap_err();
-        assert!(error.is_disk_full());
-        assert!(error.to_string().contains("make room"), "{error}");
+        assert_eq!(error.remedy(), "make room");
+        assert_eq!(error.trace(), Path::new("/traces/mine"));
     }
 }

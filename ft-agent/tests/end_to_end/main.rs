@@ -1,8 +1,10 @@
 //! The whole path on the running kernel: the `ft-agent` binary records the `subject` program, and what
 //! it says is held against the truth that the subject prints.
 
+mod counting;
 mod harness;
 
+mod full_disk;
 mod kernel_groups;
 mod killed;
 mod nesting;
