@@ -1,10 +1,7 @@
 //! The tracer under load: signal storms, threads that come and go, processes killed at any instruction.
 //!
-//! Each test runs for a short time here. With `FT_STRESS=N` it does N times as much:
-//!
-//! ```text
-//! FT_STRESS=20 cargo test -p ft-user --release --test stress -- --nocapture
-//! ```
+//! Each test is short here, and does `FT_STRESS=N` times as much. `cargo xtask stress` runs them at full
+//! length and shows their counts.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
 

@@ -20,6 +20,7 @@ cargo xtask COMMAND
   run-agent [-- ARGS]   set up, build, and record: the demo, or what ARGS of `ft-agent record` say
   test [-- ARGS]        set up, and run everything; ARGS go to `cargo test` (then a part of the tests)
   bench [NAME]…         print the cost tables
+  stress                run the stress tests at full length, some minutes (FT_STRESS)
   sanitize              run the tests of shared memory under AddressSanitizer and valgrind
   miri                  run the tests of the rings under Miri, where it is installed
   fuzz [TARGET]…        run the fuzz targets, ten minutes each (FT_FUZZ_SECONDS)
@@ -47,6 +48,10 @@ fn run(args: &[String]) -> Result<ExitCode> {
         "run-agent" => return run_agent::run(after_dashes(rest)),
         "test" => test::run(after_dashes(rest))?,
         "bench" => bench::run(rest)?,
+        "stress" => {
+            no_arguments(command, rest)?;
+            proofs::stress()?;
+        }
         "sanitize" => {
             no_arguments(command, rest)?;
             proofs::sanitize()?;

@@ -1,4 +1,4 @@
-//! `cargo xtask sanitize`, `miri` and `fuzz`: proof tools that need more than stable Rust, or much time.
+//! `cargo xtask stress`, `sanitize`, `miri` and `fuzz`: proofs that need much time, or more than stable Rust.
 //!
 //! What a tool that is missing would have shown is not shown: each says so, and ends with an error, so
 //! that nobody takes a run that did not happen for one that passed.
@@ -16,6 +16,22 @@ const FUZZ: [(&str, &[&str]); 2] = [
     ("ft-user", &["directory", "ring", "shared_ring"]),
     ("ft-agent", &["header", "memfd", "hello", "frame"]),
 ];
+
+/// The stress tests at full length, or `FT_STRESS` times the length that `cargo test` gives them: 25 s of
+/// switching sites, 25 s of signals, 5,000 processes killed, 25,000 threads.
+///
+/// # Errors
+///
+/// The first test that fails.
+pub(crate) fn stress() -> Result<()> {
+    let factor = std::env::var("FT_STRESS").unwrap_or_else(|_| "25".into());
+    step(
+        cargo()
+            .env("FT_STRESS", factor)
+            .args(["test", "--package", "ft-user", "--release", "--test", "stress"])
+            .args(["--", "--nocapture", "--test-threads=1"]),
+    )
+}
 
 /// Tests of ring, records and shared memory under AddressSanitizer, and under valgrind.
 ///
