@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::Read as _;
+use std::io::{self, Read as _};
 
 use object::{Object as _, ReadCache};
 
@@ -30,10 +30,7 @@ pub struct Maps {
 impl Maps {
     /// Reads the mappings of a process; `None` when they are those of the last time, or cannot be read.
     pub fn look(&mut self, pid: i32, ts: i64) -> Option<Mappings> {
-        let mut text = Vec::new();
-        let file = File::open(format!("/proc/{pid}/maps")).ok()?;
-        file.take(MAX_MAPS_BYTES).read_to_end(&mut text).ok()?;
-        let (mappings, files): (Vec<_>, Vec<_>) = parse(&String::from_utf8_lossy(&text)).unzip();
+        let (mappings, files): (Vec<_>, Vec<_>) = parse(&read(pid).ok()?).unzip();
         if mappings.is_empty() || self.told.get(&pid) == Some(&mappings) {
             return None;
         }
@@ -60,9 +57,21 @@ impl Maps {
     }
 }
 
+/// The text of `/proc/PID/maps`, or the beginning of one that is very long. A file's name may be any bytes:
+/// what is no UTF-8 reads as replacement characters.
+///
+/// # Errors
+///
+/// When the process is gone, or may not be looked at.
+pub fn read(pid: i32) -> io::Result<String> {
+    let mut text = Vec::new();
+    File::open(format!("/proc/{pid}/maps"))?.take(MAX_MAPS_BYTES).read_to_end(&mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
 /// Executable mappings of files, and which file it is. Lines that are not as in proc_pid_maps(5) are left
 /// out, and so are files that are gone.
-fn parse(text: &str) -> impl Iterator<Item = (Mapping, String)> {
+pub fn parse(text: &str) -> impl Iterator<Item = (Mapping, String)> {
     text.lines().filter_map(|line| {
         // The path is the rest of the line: it may have spaces.
         let mut fields = line.splitn(6, ' ');

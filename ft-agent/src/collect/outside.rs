@@ -7,12 +7,12 @@
 //!
 //! Rule: every address comes from the process, so every one is hostile. Nothing is dereferenced, only
 //! read through `/proc/PID/mem`, where a wrong address is an error; lengths are bounded before a buffer
-//! is made; a trigger must lie in the executable part of the object that declares it, and its metadata
-//! in the object. What does not hold is left out. The process goes on meanwhile, so an object that is
+//! is made, and so are the numbers of objects, sections and records; a trigger must lie in the executable
+//! part of the object that declares it, and its metadata in the object. What does not hold is left out. The process goes on meanwhile, so an object that is
 //! just being unloaded may be found in part: whoever writes to a trigger checks its byte again.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -21,13 +21,21 @@ use ft_user::directory::MAX_STRING_BYTES;
 use ft_user::layout::{Arg, ArgType, MAX_ARGS, Meta, PAGE, SiteKind, SiteRecord, commit};
 use ft_user::site;
 
-/// Largest note segment that is read; that of a usual object has some 100 bytes.
+use super::maps;
+
+/// Most objects of a process that are looked at.
+const MAX_OBJECTS: usize = 1 << 12;
+
+/// Most bytes of notes of an object that are read; usual are some 100.
 const MAX_NOTES_BYTES: u64 = 64 << 10;
+
+/// Most sections of an object that are looked at; usual is one.
+const MAX_SECTIONS: usize = 16;
 
 /// Most program headers of an object; usual are 10 to 14.
 const MAX_HEADERS: usize = 64;
 
-/// Most sites of a process. What is beyond is not looked for.
+/// Most sites of a process, good ones or not. What is beyond is not looked for.
 pub const MAX_SITES: usize = 1 << 16;
 
 // elf(5), the 64-bit forms.
@@ -71,7 +79,7 @@ impl Site {
 ///
 /// When the process is gone, or its memory may not be read (ptrace(2), `PTRACE_MODE_READ` and `_ATTACH`).
 pub fn sites(pid: i32) -> io::Result<Vec<Site>> {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
+    let maps = maps::read(pid)?;
     let memory = File::open(format!("/proc/{pid}/mem"))?;
     Ok(scan(&maps, &|at, buffer| memory.read_exact_at(buffer, at).is_ok()))
 }
@@ -82,19 +90,20 @@ pub fn sites(pid: i32) -> io::Result<Vec<Site>> {
 ///
 /// As [`sites`].
 pub fn objects(pid: i32) -> io::Result<Vec<u64>> {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
+    let maps = maps::read(pid)?;
     Ok(maps.lines().filter_map(object_start).collect())
 }
 
-/// Fills a buffer from an address of the process; false when that cannot be done.
+/// See [`scan`].
 type Read<'a> = dyn Fn(u64, &mut [u8]) -> bool + 'a;
 
-/// The sites of the objects in `maps`, which has the form of `/proc/PID/maps` (proc_pid_maps(5)).
-fn scan(maps: &str, read: &Read<'_>) -> Vec<Site> {
-    let mut sites = Vec::new();
-    for start in maps.lines().filter_map(object_start) {
+/// The sites of the objects in `maps`, which has the form of `/proc/PID/maps` (proc_pid_maps(5)), by
+/// address. `read` fills a buffer from an address of the process; false when that cannot be done.
+pub fn scan(maps: &str, read: &Read<'_>) -> Vec<Site> {
+    let (mut sites, mut records) = (Vec::new(), MAX_SITES);
+    for start in maps.lines().filter_map(object_start).take(MAX_OBJECTS) {
         if let Some(object) = Object::at(start, read) {
-            object.sites(read, &mut sites);
+            object.sites(read, &mut records, &mut sites);
         }
     }
     sites.sort_by_key(|site| site.address);
@@ -156,14 +165,16 @@ impl Object {
         Some(Object { loads: of(PT_LOAD, 0), text: of(PT_LOAD, PF_X), notes: of(PT_NOTE, 0) })
     }
 
-    fn sites(&self, read: &Read<'_>, found: &mut Vec<Site>) {
+    /// Adds the sites of this object, and takes the records that it has looked at from `left`.
+    fn sites(&self, read: &Read<'_>, left: &mut usize, found: &mut Vec<Site>) {
         let mut metas = HashMap::new();
         for section in self.sections(read) {
             let size = size_of::<SiteRecord>() as u64;
             for at in section.clone().step_by(size_of::<SiteRecord>()) {
-                if found.len() >= MAX_SITES || section.end - at < size {
-                    return;
+                if *left == 0 || section.end - at < size {
+                    break;
                 }
+                *left -= 1;
                 // Of another version of ft-user: the stride is not ours to know.
                 let Some((trigger, meta)) = record(at, read) else { break };
                 if !inside(&self.text, trigger, 1)
@@ -179,17 +190,19 @@ impl Object {
 
     /// The sections of sites that the notes of this object tell, each once, inside of the object.
     fn sections(&self, read: &Read<'_>) -> Vec<Range<u64>> {
-        let mut sections = Vec::new();
+        let (mut sections, mut left) = (Vec::new(), MAX_NOTES_BYTES);
         for note in &self.notes {
             let bytes = note.end - note.start;
-            if bytes > MAX_NOTES_BYTES {
-                continue;
-            }
+            let Some(rest) = left.checked_sub(bytes) else { continue };
+            left = rest;
             let mut notes = vec![0; bytes as usize];
             if !read(note.start, &mut notes) {
                 continue;
             }
             for section in site::sections_of(&notes, note.start as usize) {
+                if sections.len() == MAX_SECTIONS {
+                    return sections;
+                }
                 let section = section.start as u64..section.end as u64;
                 let bytes = section.end - section.start;
                 if inside(&self.loads, section.start, bytes) && !sections.contains(&section) {

@@ -5,11 +5,12 @@
 //! the opcode of a trigger stands ([`ft_user::patch::Text`] checks that). The process is not stopped and
 //! no thread enters it. A recording leaves on afterwards what was on before.
 
-use std::fs;
 use std::ops::Range;
 
 use ft_user::glob;
 use ft_user::patch::{PatchError, Text};
+
+use super::maps;
 
 /// Sites that were switched on from outside; switched off when this is dropped.
 #[derive(Debug)]
@@ -55,7 +56,7 @@ impl Remote {
     /// Switches every trigger whose name matches one of the globs, for good.
     pub fn switch(&mut self, triggers: &[(String, u64)], globs: &[String], on: bool) -> Outcome {
         let mut outcome = Outcome::default();
-        let executable = executable(&maps(self.pid));
+        let executable = executable(&maps::read(self.pid).unwrap_or_default());
         let matching =
             triggers.iter().filter(|(name, _)| globs.iter().any(|g| glob::matches(g, name)));
         for &(_, address) in matching {
@@ -81,7 +82,7 @@ impl Remote {
     /// Switches off what [`Remote::enable`] switched on. Returns how many triggers stay on because the
     /// process or their object is gone.
     pub fn disable(&mut self) -> usize {
-        let executable = executable(&maps(self.pid));
+        let executable = executable(&maps::read(self.pid).unwrap_or_default());
         let addresses = std::mem::take(&mut self.enabled);
         let off = |address: &u64| {
             executable.iter().any(|r| r.contains(address)) && self.text.set(*address, false).is_ok()
@@ -95,10 +96,6 @@ impl Drop for Remote {
     fn drop(&mut self) {
         self.disable();
     }
-}
-
-fn maps(pid: i32) -> String {
-    fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default()
 }
 
 /// Executable ranges in the form of `/proc/PID/maps` (proc_pid_maps(5)).

@@ -68,13 +68,15 @@ impl Image {
     }
 
     fn scan(&self) -> Vec<Site> {
-        scan(MAPS, &|at, buffer| {
-            let from = at.wrapping_sub(BASE) as usize;
-            let bytes = from.checked_add(buffer.len()).and_then(|end| self.0.get(from..end));
-            bytes.is_some_and(|bytes| {
-                buffer.copy_from_slice(bytes);
-                true
-            })
+        scan(MAPS, &|at, buffer| self.read(at.wrapping_sub(BASE), buffer))
+    }
+
+    fn read(&self, from: u64, buffer: &mut [u8]) -> bool {
+        let from = from as usize;
+        let bytes = from.checked_add(buffer.len()).and_then(|end| self.0.get(from..end));
+        bytes.is_some_and(|bytes| {
+            buffer.copy_from_slice(bytes);
+            true
         })
     }
 }
@@ -141,6 +143,25 @@ fn what_points_elsewhere_is_left_out() {
     check(64 + 4, &[4], &[]);
 }
 
+/// A section of 2 GiB, every record of which can be read and leads nowhere, in every one of very many
+/// objects.
+#[test]
+fn a_search_ends() {
+    let mut image = Image::new();
+    image.header(0, PT_LOAD, PF_X, 0, 1 << 32);
+    image.put(NOTE + 32, &i32::MAX.to_le_bytes());
+    let reads = std::cell::Cell::new(0);
+    let read = |at: u64, buffer: &mut [u8]| {
+        reads.set(reads.get() + 1);
+        let at = at - BASE;
+        let record = RECORDS as u64 + at % 16;
+        image.read(if at < META as u64 { at } else { record }, buffer)
+    };
+    assert_eq!(scan(&MAPS.repeat(100_000), &read), []);
+    let most = MAX_SITES * 12 + MAX_OBJECTS * 4;
+    assert!(reads.get() <= most, "{} reads", reads.get());
+}
+
 #[test]
 fn any_damage_is_survived() {
     let mut state = 1u64;
@@ -156,8 +177,20 @@ fn any_damage_is_survived() {
     }
 }
 
+/// Also while it has mapped a file whose name is no UTF-8.
 #[test]
 fn the_sites_of_this_process_are_found() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+    std::fs::write(&file, "some content").unwrap();
+    let file = File::open(file).unwrap();
+    // SAFETY: a new mapping, which is not used.
+    let mapped = unsafe {
+        use rustix::mm::{MapFlags, ProtFlags, mmap};
+        mmap(std::ptr::null_mut(), 4096, ProtFlags::READ, MapFlags::PRIVATE, &file, 0)
+    };
+    mapped.expect("a mapping");
     ft_user::event!("outside.here", n: u64 = 7);
     let found = sites(std::process::id() as i32).unwrap();
     let here = found.iter().find(|site| site.name == "outside.here").expect("it is in this test");
