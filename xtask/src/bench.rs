@@ -2,7 +2,10 @@
 
 use anyhow::{Result, bail};
 
-use crate::workspace::{cargo, step};
+use crate::{
+    setup,
+    workspace::{cargo, step},
+};
 
 /// Benchmarks, as package and target.
 const BENCHES: [(&str, &str); 2] = [("ft-user", "trigger"), ("ft-preload", "pair")];
@@ -17,6 +20,7 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
         let known: Vec<&str> = BENCHES.iter().map(|(_, bench)| *bench).collect();
         bail!("there is no benchmark `{name}`; there are: {}", known.join(", "));
     }
+    setup::run(setup::BENCHMARKS);
     for (package, bench) in BENCHES {
         if names.is_empty() || names.iter().any(|name| name == bench) {
             step(cargo().args(["bench", "--quiet", "--package", package, "--bench", bench]))?;

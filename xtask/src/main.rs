@@ -3,6 +3,7 @@
 mod bench;
 mod build;
 mod build_ebpf;
+mod packages;
 mod proofs;
 mod python;
 mod run_agent;
@@ -63,11 +64,11 @@ fn run(args: &[String]) -> Result<ExitCode> {
         "fuzz" => proofs::fuzz(rest)?,
         "setup" => {
             no_arguments(command, rest)?;
-            setup::run()?;
+            setup::run(&[setup::TESTS, setup::BENCHMARKS].concat());
         }
         "build" => {
             no_arguments(command, rest)?;
-            setup::run()?;
+            setup::run(&[]);
             build::bpf();
             println!("{}", build::agent()?.display());
         }

@@ -23,7 +23,7 @@ use crate::{
 ///
 /// When something cannot be built. What the agent itself reports is in the exit code.
 pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
-    setup::run()?;
+    setup::run(&[]);
     build::bpf();
     let mut record = Command::new(build::agent()?);
     record.arg("record");

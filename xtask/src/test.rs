@@ -18,7 +18,7 @@ use crate::{
 ///
 /// The first check that fails ends the run.
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    setup::run()?;
+    setup::run(setup::TESTS);
     // Without a compiler the kernel tests are skipped and say so. With one, programs that do not build
     // are a failure.
     match Toolchain::find() {

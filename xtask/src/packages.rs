@@ -1,0 +1,130 @@
+//! Which packages of Debian the work on this project needs, for what, and which of them are missing.
+//!
+//! What is there is known from its files, without asking a package manager: that takes no time, and
+//! another package that does the same is as good. The C compiler is not in the list: without one
+//! there would be no `xtask`.
+
+use std::path::Path;
+
+/// A package, and what shows that it, or another that does the same, is there.
+#[derive(Clone, Copy)]
+pub(crate) struct Package {
+    pub(crate) name: &'static str,
+    /// Below the root directory; `*` stands for the rest of one name.
+    file: &'static str,
+    pub(crate) what_for: &'static str,
+}
+
+/// Packages that serve one end.
+#[derive(Clone, Copy)]
+pub(crate) struct Group {
+    packages: &'static [Package],
+    /// What happens when one of them is missing.
+    pub(crate) without: &'static str,
+}
+
+const fn package(name: &'static str, file: &'static str, what_for: &'static str) -> Package {
+    Package { name, file, what_for }
+}
+
+/// What the kernel side is built with (all in the archives of Debian 12).
+pub(crate) const KERNEL_SIDE: Group = Group {
+    packages: &[
+        package("rustc-web", "usr/bin/rustc", "a compiler with a BPF target"),
+        package(
+            "libstd-rust-web-dev-bpf",
+            "usr/lib/rustlib/bpfel-unknown-none",
+            "`core` for BPF, prebuilt",
+        ),
+        package("llvm-22-dev", "usr/lib/llvm-22/bin/llvm-config", "bpf-linker is built with it"),
+    ],
+    without: "the kernel side is not built, and the agent records applications alone (`record -k none`); \
+              another way is rustup's nightly with rust-src, and bpf-linker on the PATH",
+};
+
+/// What the tests open the traces with.
+pub(crate) const READERS: Group = Group {
+    packages: &[package(
+        "python3-venv",
+        "usr/lib/python3*/ensurepip",
+        "DuckDB, Polars and pyarrow open the traces in a test",
+    )],
+    without: "the tests that open a trace in Python are skipped",
+};
+
+/// Programs that are recorded under the preload library. Debian starts the two servers as services; the
+/// tests start their own.
+pub(crate) const RECORDED: Group = Group {
+    packages: &[
+        package("make", "usr/bin/make", "recorded by a test"),
+        package("memcached", "usr/bin/memcached", "recorded by a test"),
+        package("pigz", "usr/bin/pigz", "recorded by a test"),
+        package("redis-server", "usr/bin/redis-server", "recorded by a test"),
+        package("sqlite3", "usr/bin/sqlite3", "recorded by a test"),
+        package("xz-utils", "usr/bin/xz", "recorded by a test"),
+        package("zstd", "usr/bin/zstd", "recorded by a test"),
+    ],
+    without: "the tests that record these programs are skipped",
+};
+
+/// What C and C++ programs are built with.
+pub(crate) const COMPILERS: Group = Group {
+    packages: &[
+        package("g++", "usr/bin/c++", "the tests build C++ programs"),
+        package("clang", "usr/bin/clang", "the tests build C programs with it, too"),
+        package("pkg-config", "usr/bin/pkg-config", "the tests link with its help"),
+    ],
+    without: "the tests of the C header try fewer compilers",
+};
+
+/// What the benchmarks compare with.
+pub(crate) const PEERS: Group = Group {
+    packages: &[
+        package(
+            "liblttng-ust-dev",
+            "usr/lib/x86_64-linux-gnu/liblttng-ust-pthread-wrapper.so",
+            "the benchmarks compare with it",
+        ),
+        package("lttng-tools", "usr/bin/lttng-sessiond", "the benchmarks compare with it"),
+    ],
+    without: "the benchmarks leave LTTng out",
+};
+
+impl Group {
+    /// Those that are missing below `root`.
+    pub(crate) fn missing(&self, root: &Path) -> Vec<&'static Package> {
+        self.packages.iter().filter(|package| !exists(root, package.file)).collect()
+    }
+}
+
+/// Whether a file is there; one `*` at most, at the end of a component.
+fn exists(root: &Path, file: &str) -> bool {
+    let Some((before, after)) = file.split_once('*') else { return root.join(file).exists() };
+    let (dir, prefix) = before.rsplit_once('/').unwrap_or(("", before));
+    let Ok(entries) = std::fs::read_dir(root.join(dir)) else { return false };
+    entries
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix))
+        .any(|entry| entry.path().join(after.trim_start_matches('/')).exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_is_missing_until_its_file_is_there() {
+        let root = std::env::temp_dir().join(format!("xtask-packages-{}", std::process::id()));
+        let missing = |group: &Group| -> Vec<&str> {
+            group.missing(&root).iter().map(|package| package.name).collect()
+        };
+        std::fs::create_dir_all(root.join("usr/lib/python3")).unwrap();
+        assert_eq!(missing(&READERS), ["python3-venv"]);
+        std::fs::create_dir_all(root.join("usr/lib/python3.11/ensurepip")).unwrap();
+        assert!(missing(&READERS).is_empty());
+
+        std::fs::create_dir_all(root.join("usr/bin/clang")).unwrap();
+        assert_eq!(missing(&COMPILERS), ["g++", "pkg-config"]);
+        std::fs::remove_dir_all(root).unwrap();
+    }
+}
