@@ -1,15 +1,20 @@
 //! Runs the analyses over a stored trace: one pass over its events, three tables and
 //! [`ANALYSIS_FILE`] out.
 //!
-//! Nothing is replaced before all of it is known: the tables appear when the last event was read, and
-//! the file after the tables. So reports find either the results of a whole run, or none.
+//! Nothing is replaced before all of it is known: the tables appear when the last event was read and every
+//! part is on disk. The file of before goes first and the new one comes last. So reports find either the
+//! results of a whole run, or none, whenever the run is interrupted, killed, or finds the disk full.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use crate::analysis::{Analysis, Context, Rows, Tally, VERSION};
 use crate::event::Event;
 use crate::merge;
-use crate::store::rows::{CriticalSection, DispatchLatency, Gap, SchedSwitch, SymbolRow};
+use crate::store::rows::{
+    CriticalSection, DispatchLatency, Gap, Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking,
+    SymbolRow, TaskEvent, UserEvent,
+};
 use crate::store::{self, Result, Row, StoreError, TableWriter, Trace};
 
 /// Name of the file with the counts of a run.
@@ -40,6 +45,13 @@ impl Writers {
         rows.gaps.into_iter().try_for_each(|r| self.gaps.push(r))
     }
 
+    /// Writes all that is left; then only names are to be changed.
+    fn seal(&mut self) -> Result<()> {
+        self.critical_sections.seal()?;
+        self.dispatch_latency.seal()?;
+        self.gaps.seal()
+    }
+
     fn finish(self) -> Result<()> {
         self.critical_sections.finish()?;
         self.dispatch_latency.finish()?;
@@ -48,26 +60,81 @@ impl Writers {
     }
 }
 
-/// Analyses a trace anew. Memory does not grow with its length.
+/// How far a run is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Events that were analysed.
+    pub events: u64,
+    /// Events of the trace.
+    pub of: u64,
+}
+
+/// Events between two calls of a [`Watch`].
+const WATCH_EVENTS: u64 = 1 << 14;
+
+/// Is told how far a run is, about a hundred times a second; `Break` ends the run with
+/// [`StoreError::Interrupted`], and nothing is replaced.
+pub type Watch<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
+
+/// Analyses a trace anew, as [`analyze_watched`], to its end.
 ///
 /// # Errors
 ///
 /// When the trace cannot be read, or the results cannot be written; earlier results then stay.
 pub fn analyze(trace: &Trace) -> Result<Tally> {
+    analyze_watched(trace, &mut |_| ControlFlow::Continue(()))
+}
+
+/// Analyses a trace anew. Memory does not grow with its length.
+///
+/// # Errors
+///
+/// As [`analyze`], and [`StoreError::Interrupted`] when `watch` says so.
+pub fn analyze_watched(trace: &Trace, watch: Watch<'_>) -> Result<Tally> {
     let mut analysis = Analysis::new(context(trace)?);
     let mut writers = Writers::create(trace)?;
+    let mut progress = Progress { events: 0, of: events(trace) };
     for event in merge::events(trace) {
         let event: Event = event?;
         analysis.push(&event);
         if analysis.pending() >= BATCH_ROWS {
             writers.push(analysis.take_rows())?;
         }
+        progress.events += 1;
+        if progress.events.is_multiple_of(WATCH_EVENTS) {
+            go_on(trace, watch(progress))?;
+        }
     }
     let (rows, tally) = analysis.finish();
     writers.push(rows)?;
+    writers.seal()?;
+    go_on(trace, watch(progress))?;
+    let file = trace.dir().join(ANALYSIS_FILE);
+    store::file::remove(&file)?;
     writers.finish()?;
-    store::file::write_json(&trace.dir().join(ANALYSIS_FILE), &tally)?;
+    store::file::write_json(&file, &tally)?;
     Ok(tally)
+}
+
+fn go_on(trace: &Trace, verdict: ControlFlow<()>) -> Result<()> {
+    match verdict {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(StoreError::Interrupted(trace.dir().to_owned())),
+    }
+}
+
+/// Rows of all tables that [`merge::events`] reads.
+fn events(trace: &Trace) -> u64 {
+    let tables = [
+        LossRow::TABLE,
+        TaskEvent::TABLE,
+        SchedWaking::TABLE,
+        SchedMigrate::TABLE,
+        SchedSwitch::TABLE,
+        Irq::TABLE,
+        UserEvent::TABLE,
+    ];
+    tables.iter().filter_map(|table| trace.meta().tables.get(*table)).map(|table| table.rows).sum()
 }
 
 fn context(trace: &Trace) -> Result<Context> {

@@ -15,6 +15,7 @@ pub mod model;
 pub mod record;
 pub mod report;
 pub mod spool;
+pub mod status_line;
 pub mod store;
 pub mod units;
 pub mod warning;

@@ -17,7 +17,7 @@ fn main() -> ExitCode {
         Err(e) => {
             // Nothing is left to tell it to when stderr is gone.
             let _ = writeln!(io::stderr(), "ft-agent: {}", sentence(&e));
-            ExitCode::FAILURE
+            command::watch::exit_code(&e)
         }
     }
 }

@@ -1,5 +1,7 @@
 //! A stored trace in, stored results out.
 
+use std::path::PathBuf;
+
 use super::*;
 use crate::analysis::timeline::{events, run, sites, threads};
 use crate::event::LeanUserEvent;
@@ -102,7 +104,7 @@ fn what_is_stored_is_what_the_machines_say() {
 fn reports_analyse_what_was_not_analysed() {
     let dir = tempfile::tempdir().unwrap();
     let trace = store(dir.path(), TIMELINE);
-    let first = report::ensure_analyzed(&trace).unwrap();
+    let first = report::ensure_analyzed(&trace, &mut |_| ControlFlow::Continue(())).unwrap();
     let reports = report::all(&trace, &first).unwrap();
     assert_eq!((reports.locks.holds, reports.gaps.gaps), (2, 1));
 
@@ -110,11 +112,14 @@ fn reports_analyse_what_was_not_analysed() {
     let path = dir.path().join(ANALYSIS_FILE);
     for not_usable in [r#"{"version": 999, "holds": 77}"#, "{"] {
         std::fs::write(&path, not_usable).unwrap();
-        assert_eq!(report::ensure_analyzed(&trace).unwrap(), first);
+        assert_eq!(
+            report::ensure_analyzed(&trace, &mut |_| ControlFlow::Continue(())).unwrap(),
+            first
+        );
     }
     let other = Tally { holds: 77, ..first };
     store::file::write_json(&path, &other).unwrap();
-    assert_eq!(report::ensure_analyzed(&trace).unwrap(), other);
+    assert_eq!(report::ensure_analyzed(&trace, &mut |_| ControlFlow::Continue(())).unwrap(), other);
 }
 
 #[test]
@@ -128,4 +133,41 @@ fn a_damaged_part_is_named_and_replaces_nothing() {
     assert!(error.contains("irq/part-00000.parquet"), "{error}");
     assert_eq!(rows::<CriticalSection>(&trace), before, "earlier results stay");
     assert!(dir.path().join(META_FILE).exists());
+}
+
+/// Every path of a trace, and what the files hold.
+fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut left = vec![dir.to_owned()];
+    while let Some(dir) = left.pop() {
+        for entry in std::fs::read_dir(&dir).unwrap() {
+            match entry.unwrap().path() {
+                path if path.is_dir() => left.push(path),
+                path => found.push((path.clone(), std::fs::read(path).unwrap())),
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn an_interrupted_run_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = store(dir.path(), TIMELINE);
+    let fresh = contents(dir.path());
+    let interrupt = || {
+        let error = analyze_watched(&trace, &mut |_| ControlFlow::Break(())).unwrap_err();
+        assert!(matches!(error, StoreError::Interrupted(_)), "{error}");
+    };
+    interrupt();
+    assert_eq!(contents(dir.path()), fresh);
+
+    analyze(&trace).unwrap();
+    let analyzed = contents(dir.path());
+    assert_ne!(analyzed, fresh);
+    interrupt();
+    assert_eq!(contents(dir.path()), analyzed);
+    analyze(&trace).unwrap();
+    assert_eq!(contents(dir.path()), analyzed);
 }

@@ -10,6 +10,7 @@ pub(crate) mod live;
 pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod snapshot;
+pub(crate) mod watch;
 
 use std::process::ExitCode;
 

@@ -15,6 +15,7 @@ use ft_agent::store::Trace;
 use ft_agent::{analyze, convert, units};
 
 use super::flight;
+use super::watch::Watch;
 
 /// Records a command, running processes or the whole system, then analyses what was recorded.
 #[derive(Debug, clap::Args)]
@@ -131,7 +132,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 /// Analyses a trace and prints the short report.
 pub(super) fn summarise(dir: &Path) -> anyhow::Result<()> {
     let trace = Trace::open(dir)?;
-    let tally = analyze::analyze(&trace)?;
+    let mut watch = Watch::begin();
+    let tally = analyze::analyze_watched(&trace, &mut |progress| watch.look(progress))?;
+    drop(watch);
     let (head, reports) = (Head::new(&trace, &tally), report::all(&trace, &tally)?);
     let mut out = io::stdout().lock();
     writeln!(out, "{}", Summary(&head, &reports))?;

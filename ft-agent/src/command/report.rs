@@ -11,6 +11,8 @@ use ft_agent::report::{self, Head};
 use ft_agent::store::Trace;
 use ft_agent::{analysis::Tally, analyze};
 
+use super::watch::Watch;
+
 /// A trace, and the form of what is printed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -45,7 +47,10 @@ struct Answer<T> {
 }
 
 pub(crate) fn analyze(args: AnalyzeArgs) -> anyhow::Result<ExitCode> {
-    let tally = analyze::analyze(&Trace::open(&args.trace)?)?;
+    let trace = Trace::open(&args.trace)?;
+    let mut watch = Watch::begin();
+    let tally = analyze::analyze_watched(&trace, &mut |progress| watch.look(progress))?;
+    drop(watch);
     writeln!(
         io::stdout(),
         "{}: {} events; {} critical sections, {} wake-ups, {} gaps",
@@ -60,7 +65,9 @@ pub(crate) fn analyze(args: AnalyzeArgs) -> anyhow::Result<ExitCode> {
 
 pub(crate) fn run(args: Args, question: Question) -> anyhow::Result<ExitCode> {
     let trace = Trace::open(&args.trace)?;
-    let tally = report::ensure_analyzed(&trace)?;
+    let mut watch = Watch::begin();
+    let tally = report::ensure_analyzed(&trace, &mut |progress| watch.look(progress))?;
+    drop(watch);
     match question {
         Question::Locks => print(&args, &trace, &tally, report::locks(&trace, &tally)?),
         Question::Dispatch => print(&args, &trace, &tally, report::dispatch(&trace, &tally)?),

@@ -1,9 +1,9 @@
 //! Counters of a running recording, and the line that shows them.
 
-use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use crate::status_line::StatusLine;
 use crate::units;
 
 /// Counters of a running recording. The collection thread writes them, whoever likes reads them; they
@@ -34,13 +34,13 @@ pub(super) struct Line {
     began: Instant,
     last: Instant,
     last_count: u64,
-    drawn: bool,
+    line: StatusLine,
 }
 
 impl Line {
     pub(super) fn new() -> Line {
         let now = Instant::now();
-        Line { began: now, last: now, last_count: 0, drawn: false }
+        Line { began: now, last: now, last_count: 0, line: StatusLine::default() }
     }
 
     /// Draws the present state.
@@ -48,16 +48,13 @@ impl Line {
         let now = Instant::now();
         let count = counters.slots.load(Relaxed) + counters.kernel_records.load(Relaxed);
         let rate = rate(count - self.last_count.min(count), now - self.last);
-        (self.last, self.last_count, self.drawn) = (now, count, true);
-        // Nothing is left to show it on when stderr is gone.
-        let _ = write!(io::stderr(), "\r\x1b[2K{}", text(counters, rate, now - self.began));
+        (self.last, self.last_count) = (now, count);
+        self.line.draw(&text(counters, rate, now - self.began));
     }
 
     /// Takes the line away, so that something else can be printed.
     pub(super) fn clear(&mut self) {
-        if std::mem::take(&mut self.drawn) {
-            let _ = write!(io::stderr(), "\r\x1b[2K");
-        }
+        self.line.clear();
     }
 }
 

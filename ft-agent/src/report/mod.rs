@@ -28,7 +28,7 @@ pub use locks::{Group, Locks, LocksReport, LongHold, Parts};
 pub use summary::Summary;
 
 use crate::analysis::Tally;
-use crate::analyze;
+use crate::analyze::{self, Watch};
 use crate::store::rows::{CriticalSection, DispatchLatency, Gap};
 use crate::store::{Result, Trace};
 
@@ -49,17 +49,18 @@ impl fmt::Display for Reports {
     }
 }
 
-/// The counts of the trace's last analysis; analyses it when it was not, or by another version.
+/// The counts of the trace's last analysis; analyses it when it was not, or by another version, and tells
+/// `watch` how far that is.
 ///
 /// # Errors
 ///
-/// When the trace cannot be read, or what is missing cannot be written.
-pub fn ensure_analyzed(trace: &Trace) -> Result<Tally> {
+/// When the trace cannot be read, or what is missing cannot be written, or `watch` ends it.
+pub fn ensure_analyzed(trace: &Trace, watch: Watch<'_>) -> Result<Tally> {
     let tables =
         trace.has::<CriticalSection>() && trace.has::<DispatchLatency>() && trace.has::<Gap>();
     match analyze::tally(trace.dir())? {
         Some(tally) if tables => Ok(tally),
-        _ => analyze::analyze(trace),
+        _ => analyze::analyze_watched(trace, watch),
     }
 }
 

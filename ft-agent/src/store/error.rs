@@ -63,6 +63,11 @@ pub enum StoreError {
         /// The table.
         table: &'static str,
     },
+    /// An analysis was ended before its end.
+    #[error(
+        "interrupted; the results of before, if there are any, are unchanged; run `ft-agent analyze {0}`"
+    )]
+    Interrupted(PathBuf),
     /// A part cannot be read.
     #[error(
         "{path} is damaged: {reason}; restore this file, or move it away to read the rest of the table"

@@ -33,6 +33,20 @@ pub(crate) fn publish(from: &Path, to: &Path) -> Result<()> {
     }
 }
 
+/// Removes a file that may not exist, durably.
+///
+/// # Errors
+///
+/// An I/O error.
+pub(crate) fn remove(path: &Path) -> Result<()> {
+    match (fs::remove_file(path), path.parent()) {
+        (Err(e), _) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        (Err(e), _) => Err(error("remove", path)(e)),
+        (Ok(()), Some(parent)) => sync_dir(parent),
+        (Ok(()), None) => Ok(()),
+    }
+}
+
 /// Makes the entries of a directory durable.
 ///
 /// # Errors

@@ -1,7 +1,8 @@
 //! Writes a whole table, as analyses do.
 //!
 //! Rule: the parts are written into `DIR/<table>.tmp/`, which takes the place of `DIR/<table>` at
-//! [`TableWriter::finish`]. So a table is whole, from before, or not there.
+//! [`TableWriter::finish`]. So a table is whole, from before, or not there: the one of before is moved aside
+//! as a whole, to `DIR/<table>.old.tmp/`, and never removed in place, where half of it would look like a table.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use super::schema::Row;
 /// known (a critical section at its end) and are stored by their first column (its begin).
 const PART_ROWS: usize = 1 << 18;
 
-/// Writes a table.
+/// Writes a table. Dropped without [`TableWriter::finish`], it leaves nothing.
 pub struct TableWriter<R: Row> {
     dir: PathBuf,
     tmp: PathBuf,
@@ -27,7 +28,8 @@ pub struct TableWriter<R: Row> {
 }
 
 impl<R: Row> TableWriter<R> {
-    /// Begins the table in the trace directory `trace`. The table of before stays until the end.
+    /// Begins the table in the trace directory `trace`. The table of before stays until the end. What a
+    /// writer that was killed has left is removed.
     ///
     /// # Errors
     ///
@@ -36,6 +38,7 @@ impl<R: Row> TableWriter<R> {
         let dir = trace.join(R::TABLE);
         let tmp = file::temporary(&dir);
         remove(&tmp)?;
+        remove(&old(&dir))?;
         fs::create_dir(&tmp).map_err(io_error("create", &tmp))?;
         Ok(TableWriter {
             dir,
@@ -58,17 +61,31 @@ impl<R: Row> TableWriter<R> {
         if self.rows.len() >= self.part_rows { self.part() } else { Ok(()) }
     }
 
-    /// Writes the last part and puts the table in its place; returns the number of rows.
+    /// Writes the last part, so that [`TableWriter::finish`] has only names to change. Whoever replaces
+    /// several tables seals them all first: a full disk then replaces none.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub fn seal(&mut self) -> Result<()> {
+        if self.parts == 0 || !self.rows.is_empty() { self.part() } else { Ok(()) }
+    }
+
+    /// Seals the table and puts it in its place; returns the number of rows.
     ///
     /// # Errors
     ///
     /// When it cannot be written.
     pub fn finish(mut self) -> Result<u64> {
-        if self.parts == 0 || !self.rows.is_empty() {
-            self.part()?;
+        self.seal()?;
+        let old = old(&self.dir);
+        match fs::rename(&self.dir, &old) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(io_error("rename", &self.dir)(e));
+            }
+            _ => file::publish(&self.tmp, &self.dir)?,
         }
-        remove(&self.dir)?;
-        file::publish(&self.tmp, &self.dir)?;
+        remove(&old)?;
         Ok(self.written)
     }
 
@@ -86,6 +103,18 @@ impl<R: Row> TableWriter<R> {
         self.rows = rows;
         Ok(())
     }
+}
+
+impl<R: Row> Drop for TableWriter<R> {
+    fn drop(&mut self) {
+        // After `finish` there is nothing; else the next writer removes what stays.
+        let _ = remove(&self.tmp);
+    }
+}
+
+/// Where the table of before goes.
+fn old(dir: &Path) -> PathBuf {
+    file::temporary(&dir.with_extension("old"))
 }
 
 /// Removes a directory that may not exist.

@@ -36,13 +36,36 @@ fn a_writer_that_does_not_finish_leaves_the_table_of_before() {
     let mut second = TableWriter::create(dir.path(), Footer::default()).unwrap();
     second.part_rows = 1;
     second.push(name(2, 2)).unwrap();
+    assert!(dir.path().join("names.tmp/part-00000.parquet").exists());
     drop(second);
     assert_eq!(read(dir.path()), [(1, 1)]);
+    assert_eq!(entries(dir.path()), ["meta.json", "names"]);
 
     let mut third = TableWriter::create(dir.path(), Footer::default()).unwrap();
     third.push(name(3, 3)).unwrap();
     third.finish().unwrap();
     assert_eq!(read(dir.path()), [(3, 3)]);
+}
+
+fn entries(dir: &Path) -> Vec<String> {
+    let names = fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_a_killed_writer_left_is_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    for left in ["names.tmp", "names.old.tmp"] {
+        fs::create_dir(dir.path().join(left)).unwrap();
+        fs::write(dir.path().join(left).join("part-00007.parquet"), "PAR1").unwrap();
+    }
+    let mut writer = TableWriter::create(dir.path(), Footer::default()).unwrap();
+    writer.push(name(1, 1)).unwrap();
+    writer.finish().unwrap();
+    assert_eq!(entries(dir.path()), ["names"]);
+    assert_eq!(read(dir.path()), [(1, 1)]);
 }
 
 #[test]

@@ -1,0 +1,67 @@
+//! Events per second that the analyses take, and how time and memory grow with the length of a trace.
+//!
+//! ```text
+//! cargo bench -p ft-agent --bench analysis                  the analyses alone, in memory
+//! cargo bench -p ft-agent --bench analysis -- scale         traces of 1 and 10 million events on disk
+//! cargo bench -p ft-agent --bench analysis -- scale 100     … and of so many millions
+//! ```
+//!
+//! `scale` needs about 20 MB of disk for a million events, below `TMPDIR`.
+
+mod scale;
+mod trace;
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use ft_agent::analysis::{Analysis, Context};
+use ft_agent::event::Event;
+
+const ROUNDS: u64 = 20_000;
+const REPEATS: usize = 7;
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => in_memory(),
+        ["scale"] => scale::table(&[1, 10]),
+        ["scale", largest] => match largest.parse() {
+            Ok(largest) => scale::table(&[1, 10, largest]),
+            Err(_) => usage(),
+        },
+        [scale::CHILD, dir] => scale::child(dir.as_ref()),
+        _ => usage(),
+    }
+}
+
+fn usage() {
+    eprintln!("analysis: [scale [MILLIONS]]");
+    std::process::exit(2);
+}
+
+fn in_memory() {
+    let events: Vec<Event> = trace::events(ROUNDS).collect();
+    let mut rates = Vec::new();
+    for _ in 0..REPEATS {
+        let context = Context::new(true, 100, &trace::threads(), &trace::sites(), &[]);
+        let mut analysis = Analysis::new(context);
+        let start = Instant::now();
+        for event in &events {
+            analysis.push(event);
+            if analysis.pending() >= 4096 {
+                black_box(analysis.take_rows());
+            }
+        }
+        let (_, tally) = analysis.finish();
+        rates.push(events.len() as f64 / start.elapsed().as_secs_f64() / 1e6);
+        assert_eq!(tally.holds, trace::holds_of(ROUNDS));
+    }
+    rates.sort_by(f64::total_cmp);
+    println!(
+        "{} events: {:.1} M events/s (median of {REPEATS}; {:.1} to {:.1})",
+        events.len(),
+        rates[REPEATS / 2],
+        rates[0],
+        rates[REPEATS - 1]
+    );
+}

@@ -1,0 +1,81 @@
+//! The whole analysis, from tables to tables, of longer and longer traces: time and peak memory.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use ft_agent::analyze::analyze;
+use ft_agent::report;
+use ft_agent::store::Trace;
+
+use crate::trace;
+
+/// Argument of the process that analyses one trace, so that its peak memory is its own.
+pub(crate) const CHILD: &str = "analyze-one";
+
+/// Events of one part: about as many as a segment of 64 MiB holds.
+const PART_EVENTS: u64 = 2_000_000;
+
+/// The analysis and its reports stay below, whatever the length.
+const LIMIT_MIB: f64 = 1024.0;
+
+/// Prints a line for each length, in millions of events.
+pub(crate) fn table(millions: &[u64]) {
+    println!(
+        "{:>12} {:>10} {:>11} {:>15} {:>13} {:>13}",
+        "events", "trace", "analysis", "per M events", "all reports", "peak memory"
+    );
+    for million in millions {
+        let dir = tempfile::tempdir().expect("a directory");
+        let rounds = million * 1_000_000 / trace::events_of(1);
+        trace::write(dir.path(), rounds, PART_EVENTS).expect("the trace is written");
+        let bytes = size(dir.path());
+        let me = std::env::current_exe().expect("this program");
+        let output = Command::new(me).arg(CHILD).arg(dir.path()).output().expect("it starts");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let figures: Vec<f64> = text.split_whitespace().filter_map(|n| n.parse().ok()).collect();
+        let [events, holds, analysis, reports, peak] = figures[..] else {
+            panic!("{text}{}", String::from_utf8_lossy(&output.stderr));
+        };
+        assert_eq!(events as u64, trace::events_of(rounds));
+        assert_eq!(holds as u64, trace::holds_of(rounds));
+        println!(
+            "{events:>12} {:>7.0} MB {analysis:>9.1} s {:>13.2} s {reports:>11.1} s {peak:>9.0} MiB",
+            bytes as f64 / 1e6,
+            analysis / events * 1e6,
+        );
+        assert!(peak < LIMIT_MIB, "more than {LIMIT_MIB} MiB");
+    }
+}
+
+/// Analyses one trace; prints events, holds, seconds of the analysis and of the reports, and peak MiB.
+pub(crate) fn child(dir: &Path) {
+    let trace = Trace::open(dir).expect("a trace");
+    let start = Instant::now();
+    let tally = analyze(&trace).expect("analysed");
+    let analysis = start.elapsed().as_secs_f64();
+    let start = Instant::now();
+    let reports = report::all(&trace, &tally).expect("reports");
+    assert_eq!(reports.locks.holds, tally.holds);
+    let told = start.elapsed().as_secs_f64();
+    println!("{} {} {analysis} {told} {}", tally.events, tally.holds, peak_mib());
+}
+
+/// Peak resident memory of this process, `VmHWM` of proc(5).
+fn peak_mib() -> f64 {
+    let status = fs::read_to_string("/proc/self/status").expect("status");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("VmHWM");
+    let kib: f64 = line.trim().trim_end_matches(" kB").parse().expect("kB");
+    kib / 1024.0
+}
+
+fn size(dir: &Path) -> u64 {
+    let entries =
+        fs::read_dir(dir).expect("a directory").map(|entry| entry.expect("an entry").path());
+    entries
+        .map(
+            |path| if path.is_dir() { size(&path) } else { path.metadata().map_or(0, |m| m.len()) },
+        )
+        .sum()
+}

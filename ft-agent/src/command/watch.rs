@@ -1,0 +1,115 @@
+//! What a user sees and can do while a trace is analysed: a line that tells how far it is, and Ctrl-C.
+
+use std::io::{self, IsTerminal};
+use std::ops::ControlFlow;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use ft_agent::analyze::Progress;
+use ft_agent::status_line::StatusLine;
+use ft_agent::store::StoreError;
+use ft_agent::units;
+
+/// Shorter runs show nothing.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Time between two drawings.
+const REFRESH: Duration = Duration::from_millis(100);
+
+/// The signal that came; 0 for none.
+static SIGNAL: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn note(signal: libc::c_int) {
+    SIGNAL.store(signal, Relaxed);
+}
+
+/// Watches a run for its user: SIGINT and SIGTERM end it, the second one at once.
+pub(crate) struct Watch {
+    began: Instant,
+    drawn: Instant,
+    line: Option<StatusLine>,
+}
+
+impl Watch {
+    /// Takes over the two signals, until it is dropped. The line is drawn on a terminal only.
+    pub(crate) fn begin() -> Watch {
+        SIGNAL.store(0, Relaxed);
+        for signal in [libc::SIGINT, libc::SIGTERM] {
+            // SAFETY: `action` is plain data, valid when zeroed; the handler only stores an atomic.
+            unsafe {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                action.sa_sigaction = note as extern "C" fn(libc::c_int) as usize;
+                action.sa_flags = libc::SA_RESTART | libc::SA_RESETHAND;
+                libc::sigaction(signal, &action, std::ptr::null_mut());
+            }
+        }
+        let now = Instant::now();
+        let line = io::stderr().is_terminal().then(StatusLine::default);
+        Watch { began: now, drawn: now, line }
+    }
+
+    /// Shows how far the run is, and says whether it goes on.
+    pub(crate) fn look(&mut self, progress: Progress) -> ControlFlow<()> {
+        let now = Instant::now();
+        if let Some(line) = &mut self.line
+            && now - self.began > PATIENCE
+            && now - self.drawn > REFRESH
+        {
+            line.draw(&text(progress, now - self.began));
+            self.drawn = now;
+        }
+        match SIGNAL.load(Relaxed) {
+            0 => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        for signal in [libc::SIGINT, libc::SIGTERM] {
+            // SAFETY: the default action is no function of ours.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+    }
+}
+
+/// The status of a command that ended with this error: 128 and the signal when that was the reason, as a
+/// shell tells it.
+pub(crate) fn exit_code(error: &anyhow::Error) -> ExitCode {
+    let interrupted = matches!(error.downcast_ref(), Some(StoreError::Interrupted(_)));
+    match SIGNAL.load(Relaxed) {
+        signal if interrupted => ExitCode::from(u8::try_from(128 + signal).unwrap_or(1)),
+        _ => ExitCode::FAILURE,
+    }
+}
+
+fn text(progress: Progress, age: Duration) -> String {
+    let Progress { events, of } = progress;
+    let (done, age) = (events as f64 / of.max(events).max(1) as f64, age.as_secs_f64());
+    format!(
+        "analysis {:.0} %  {} of {} events  {} events/s  {:.0} s left",
+        (100.0 * done).floor(),
+        units::short(events as f64),
+        units::short(of as f64),
+        units::short(events as f64 / age.max(1e-3)),
+        (age / done.max(1e-6) - age).ceil(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_tells_how_far_it_is_and_how_long_it_takes() {
+        let check = |events, of, expected: &str| {
+            assert_eq!(text(Progress { events, of }, Duration::from_secs(2)), expected);
+        };
+        let expected = "analysis 25 %  4.00 M of 16.0 M events  2.00 M events/s  6 s left";
+        check(4_000_000, 16_000_000, expected);
+        // More than the trace said that it has.
+        check(2_000, 1_000, "analysis 100 %  2.00 k of 1.00 k events  1.00 k events/s  0 s left");
+    }
+}
