@@ -31,8 +31,8 @@ pub struct Identity {
     pub comm: String,
     /// Executable.
     pub exe: String,
-    /// Threads carry other numbers in the process's own PID namespace.
-    pub namespaced: bool,
+    /// Process id in its own PID namespace, where that is another than ours.
+    pub inner: Option<i32>,
 }
 
 impl Identity {
@@ -53,7 +53,7 @@ impl Identity {
             start_time: start_time(&stat).unwrap_or(0),
             comm: comm(pid, pid).unwrap_or_default(),
             exe: exe.to_string_lossy().into_owned(),
-            namespaced: namespace_ids(&status).len() > 1,
+            inner: inner(&status),
             pidfd,
         })
     }
@@ -65,17 +65,18 @@ impl Identity {
         poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
     }
 
-    /// The thread that has the number `tid` in the innermost PID namespace of the process, by its number
-    /// in the agent's; `None` when it is gone.
+    /// The thread that has the number `tid` in the PID namespace of the process, by its number in the
+    /// agent's; `None` when it is gone, unless it is the first thread or the namespace is ours.
     pub fn translate(&self, tid: u32) -> Option<i32> {
         let tid = i32::try_from(tid).ok()?;
-        if !self.namespaced {
-            return Some(tid);
+        match self.inner {
+            None => Some(tid),
+            Some(inner) if inner == tid => Some(self.pid),
+            Some(_) => threads(self.pid).into_iter().find(|outer| {
+                let status = read(&format!("/proc/{}/task/{outer}/status", self.pid));
+                inner(&status) == Some(tid)
+            }),
         }
-        threads(self.pid).into_iter().find(|outer| {
-            let status = read(&format!("/proc/{}/task/{outer}/status", self.pid));
-            namespace_ids(&status).last() == Some(&tid)
-        })
     }
 }
 
@@ -124,10 +125,11 @@ fn start_time(stat: &str) -> Option<u64> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }
 
-/// `NSpid` of `/proc/PID/status`: the number in each PID namespace, outermost first.
-fn namespace_ids(status: &str) -> Vec<i32> {
-    let line = status.lines().find_map(|l| l.strip_prefix("NSpid:"));
-    line.map_or(Vec::new(), |l| l.split_whitespace().flat_map(str::parse).collect())
+/// The last of the numbers in `NSpid` of `/proc/PID/status`, one for each PID namespace from ours inwards;
+/// `None` when there is no other than ours.
+fn inner(status: &str) -> Option<i32> {
+    let line = status.lines().find_map(|l| l.strip_prefix("NSpid:"))?;
+    line.split_whitespace().skip(1).last()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -144,8 +146,19 @@ mod tests {
 
     #[test]
     fn namespaces() {
-        assert_eq!(namespace_ids("Name:\tx\nNSpid:\t4711\t17\t1\nx"), [4711, 17, 1]);
-        assert_eq!(namespace_ids(""), [0; 0]);
+        assert_eq!(inner("Name:\tx\nNSpid:\t4711\t17\t1\nx"), Some(1));
+        assert_eq!(inner("NSpid:\t4711\n"), None);
+        assert_eq!(inner(""), None);
+    }
+
+    #[test]
+    fn the_first_thread_of_a_namespace_has_a_number_even_when_it_is_gone() {
+        let me = std::process::id();
+        let identity = Identity { inner: Some(1), ..Identity::of(me as i32).unwrap() };
+        assert_eq!(identity.translate(1), Some(me as i32));
+        assert_eq!(identity.translate(2), None, "no thread of ours has a second number");
+        let identity = Identity { inner: None, ..identity };
+        assert_eq!(identity.translate(2), Some(2));
     }
 
     #[test]

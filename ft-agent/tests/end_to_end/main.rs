@@ -4,6 +4,7 @@
 mod counting;
 mod harness;
 
+mod containers;
 mod full_disk;
 mod kernel_groups;
 mod killed;

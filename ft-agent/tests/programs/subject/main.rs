@@ -5,6 +5,7 @@
 //! so that only what the scenario itself does can preempt them.
 
 mod endless;
+mod family;
 mod kernel_groups;
 mod nesting;
 mod ping_pong;
@@ -20,11 +21,13 @@ fn main() {
         Some("preempted-poll") => preempted::poll(arg(1, 5_000), arg(2, 5)),
         Some("ping-pong") => ping_pong::run(arg(1, 1_000)),
         Some("kernel-groups") => kernel_groups::run(arg(1, 100)),
+        Some("family") => family::run(),
+        Some("family-last") => family::last(),
         Some("nesting") => nesting::run(arg(1, 100)),
         Some("endless") => endless::run(&args[1], arg(2, u64::MAX)),
         _ => {
             eprintln!(
-                "subject: preempted-hold | preempted-poll | ping-pong | nesting | kernel-groups | endless FILE"
+                "subject: preempted-hold | preempted-poll | ping-pong | nesting | kernel-groups | family | endless FILE"
             );
             std::process::exit(2);
         }

@@ -1,0 +1,146 @@
+//! Processes that the agent does not share everything with: another PID namespace, another view of the
+//! files, another user; and families, whose members begin by fork and by exec.
+
+use std::collections::BTreeSet;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use ft_agent::store::Trace;
+use ft_agent::store::rows::{CriticalSection, SchedSwitch, ThreadRow, UserEvent};
+
+use crate::harness::{self, Stage, gate};
+
+/// A member of the subject's family, as it was recorded.
+#[derive(Debug)]
+struct Member {
+    /// In the agent's PID namespace.
+    pid: i32,
+    tid: i32,
+    /// In its own.
+    inner: (i64, i64),
+}
+
+/// The four members, in the order of their appearance.
+fn family(trace: &Trace) -> Vec<Member> {
+    let events = trace.rows::<UserEvent>().map(|event| event.expect("a row"));
+    let members = events.filter(|event| &*event.event == "family.member");
+    let mut roles = Vec::new();
+    let members = members.map(|event| {
+        let number = |n: usize| event.arg[n].expect("a number");
+        roles.push(number(0));
+        Member { pid: event.pid.0, tid: event.tid.0, inner: (number(1), number(2)) }
+    });
+    let members: Vec<Member> = members.collect();
+    assert_eq!(roles, [0, 1, 2, 3], "{members:?}");
+    // A thread and what comes by exec are the same process, a forked child is not.
+    let [first, thread, child, last] = &members[..] else { unreachable!() };
+    assert_eq!([thread.pid, last.pid], [first.pid; 2], "{members:?}");
+    assert_ne!(child.pid, first.pid, "{members:?}");
+    assert_eq!((first.tid, child.tid, last.tid), (first.pid, child.pid, first.pid), "{members:?}");
+    assert_ne!(thread.tid, first.tid, "{members:?}");
+    members
+}
+
+/// Whether this machine lets us make namespaces; reports it.
+fn namespaces() -> bool {
+    let made = Command::new("unshare").args(["-pfm", "--mount-proc", "true"]).output();
+    match made {
+        Ok(output) if output.status.success() => true,
+        Ok(output) => {
+            let reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            gate::skipped(&format!("no namespaces ({reason}); run as root"));
+            false
+        }
+        Err(error) => {
+            gate::skipped(&format!("no unshare ({error}); install util-linux"));
+            false
+        }
+    }
+}
+
+#[test]
+fn fork_and_exec_begin_anew() {
+    let stage = Stage::enter();
+    let (truth, dir) = stage.record(&["-k", "none"], &["family"]);
+    assert_eq!(truth["memfds"], 1);
+    for member in family(&Trace::open(&dir).expect("a whole trace")) {
+        assert_eq!((i64::from(member.pid), i64::from(member.tid)), member.inner);
+    }
+}
+
+#[test]
+fn a_container_is_recorded_under_our_numbers() {
+    if !namespaces() {
+        return;
+    }
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    // It sees the agent's socket at another place, and nothing else of the agent's.
+    let script = r#"
+        mount -t tmpfs none /run && touch /run/agent.sock && mount --bind "$FT_SOCKET" /run/agent.sock
+        mount -t tmpfs none "$1" && FT_SOCKET=/run/agent.sock exec "$0" family"#;
+    let dir = stage.path("trace");
+    let output = harness::agent()
+        .args(["record", "-o"])
+        .arg(&dir)
+        .args(["--", "unshare", "-pfm", "--mount-proc", "sh", "-ec", script])
+        .args([harness::subject(), &stage.path("")])
+        .output()
+        .expect("the agent starts");
+    harness::assert_success(&output);
+
+    let trace = harness::open(&dir);
+    let members = family(&trace);
+    let inner: Vec<(i64, i64)> = members.iter().map(|member| member.inner).collect();
+    assert_eq!(inner[0], (1, 1));
+    assert!(
+        inner.iter().all(|&(pid, tid)| pid < 10 && tid < 10),
+        "numbers of a container: {inner:?}"
+    );
+
+    // The kernel speaks of the same threads.
+    let ours: BTreeSet<(i32, i32)> =
+        members.iter().map(|member| (member.pid, member.tid)).collect();
+    let switches = trace.rows::<SchedSwitch>().map(|row| row.expect("a row"));
+    let switched: BTreeSet<_> = switches.map(|row| (row.prev_pid.0, row.prev_tid.0)).collect();
+    assert!(ours.is_subset(&switched), "{ours:?}");
+    let threads = trace.rows::<ThreadRow>().map(|row| row.expect("a row"));
+    let known: BTreeSet<_> = threads.filter(|t| t.observed).map(|t| (t.pid.0, t.tid.0)).collect();
+    assert!(ours.is_subset(&known), "{ours:?} in {known:?}");
+    let holds = trace.rows::<CriticalSection>().map(|row| row.expect("a row"));
+    let slept: Vec<_> = holds
+        .filter(|hold| &*hold.lock_name == "house")
+        .map(|hold| {
+            assert!(hold.parts.expect("a kernel stream").blocked_ns > 0, "{hold:?}");
+            (hold.pid.0, hold.tid.0)
+        })
+        .collect();
+    assert_eq!(slept, members.iter().map(|m| (m.pid, m.tid)).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_process_of_another_user_registers() {
+    let stage = Stage::enter();
+    // SAFETY: takes no pointer.
+    if unsafe { libc::geteuid() } != 0 {
+        return gate::skipped("only root can become another user; run as root");
+    }
+    gate::ran();
+    // A program that everybody may run, in a folder that everybody may enter.
+    let program = stage.path("subject");
+    fs::copy(harness::subject(), &program).expect("copy");
+    for path in [stage.path(""), program.clone()] {
+        fs::set_permissions(path, Permissions::from_mode(0o755)).expect("permissions");
+    }
+    let dir = stage.path("trace");
+    let output = harness::agent()
+        .args(["record", "-k", "none", "-o"])
+        .arg(&dir)
+        .args(["--", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(program)
+        .arg("family")
+        .output()
+        .expect("the agent starts");
+    harness::assert_success(&output);
+    family(&Trace::open(&dir).expect("a whole trace"));
+}
