@@ -1,4 +1,4 @@
-//! Runs the analyses over a stored trace: one pass over its events, three tables and
+//! Runs the analyses over a stored trace: one pass over its events, tables and
 //! [`ANALYSIS_FILE`] out.
 //!
 //! Nothing is replaced before all of it is known: the tables appear when the last event was read and every
@@ -9,11 +9,11 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use crate::analysis::{Analysis, Context, Rows, Tally, VERSION};
-use crate::event::Event;
+use crate::event::{Event, LeanContention, LeanFault, LeanSyscall};
 use crate::merge;
 use crate::store::rows::{
     CriticalSection, DispatchLatency, Gap, Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking,
-    SymbolRow, TaskEvent, UserEvent,
+    SymbolRow, TaskEvent, ThreadTime, UserEvent,
 };
 use crate::store::{self, Result, Row, StoreError, TableWriter, Trace};
 
@@ -27,6 +27,7 @@ struct Writers {
     critical_sections: TableWriter<CriticalSection>,
     dispatch_latency: TableWriter<DispatchLatency>,
     gaps: TableWriter<Gap>,
+    thread_time: TableWriter<ThreadTime>,
 }
 
 impl Writers {
@@ -35,27 +36,31 @@ impl Writers {
         Ok(Writers {
             critical_sections: TableWriter::create(trace.dir(), footer.clone())?,
             dispatch_latency: TableWriter::create(trace.dir(), footer.clone())?,
-            gaps: TableWriter::create(trace.dir(), footer)?,
+            gaps: TableWriter::create(trace.dir(), footer.clone())?,
+            thread_time: TableWriter::create(trace.dir(), footer)?,
         })
     }
 
     fn push(&mut self, rows: Rows) -> Result<()> {
         rows.critical_sections.into_iter().try_for_each(|r| self.critical_sections.push(r))?;
         rows.dispatch_latency.into_iter().try_for_each(|r| self.dispatch_latency.push(r))?;
-        rows.gaps.into_iter().try_for_each(|r| self.gaps.push(r))
+        rows.gaps.into_iter().try_for_each(|r| self.gaps.push(r))?;
+        rows.thread_time.into_iter().try_for_each(|r| self.thread_time.push(r))
     }
 
     /// Writes all that is left; then only names are to be changed.
     fn seal(&mut self) -> Result<()> {
         self.critical_sections.seal()?;
         self.dispatch_latency.seal()?;
-        self.gaps.seal()
+        self.gaps.seal()?;
+        self.thread_time.seal()
     }
 
     fn finish(self) -> Result<()> {
         self.critical_sections.finish()?;
         self.dispatch_latency.finish()?;
         self.gaps.finish()?;
+        self.thread_time.finish()?;
         Ok(())
     }
 }
@@ -130,6 +135,9 @@ fn events(trace: &Trace) -> u64 {
         TaskEvent::TABLE,
         SchedWaking::TABLE,
         SchedMigrate::TABLE,
+        LeanSyscall::TABLE,
+        LeanContention::TABLE,
+        LeanFault::TABLE,
         SchedSwitch::TABLE,
         Irq::TABLE,
         UserEvent::TABLE,

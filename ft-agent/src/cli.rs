@@ -34,16 +34,18 @@ pub(crate) enum Command {
     /// Switches sites of a running process off.
     Disable(live::SwitchArgs),
     Convert(convert::Args),
-    /// Computes holds, wake-ups and gaps of a trace anew.
+    /// Computes all results of a trace anew.
     Analyze(report::AnalyzeArgs),
-    /// Prints all three reports of a trace.
+    /// Prints all reports of a trace.
     Report(report::Args),
     /// Prints who held which lock, how deep and for how long, and what happened meanwhile.
     Locks(report::Args),
     /// Prints how long woken threads waited for a CPU, and behind whom.
     Dispatch(report::Args),
-    /// Prints where the time of polling threads went.
+    /// Prints why polling threads did not run.
     Gaps(report::Args),
+    /// Prints where all the time of each thread went, and by whose fault.
+    Time(report::Args),
     Events(events::Args),
     Doctor(doctor::Args),
 }

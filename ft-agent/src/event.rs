@@ -1,10 +1,10 @@
 //! What the analyses see: the rows of all event tables as one stream ordered by time.
 //!
 //! Tie rule: events of equal `ts` come in the order of [`Event::rank`] (a loss before what it may have
-//! hidden; a thread is born, woken, moved, switched to, interrupted, and then runs), and events of
+//! hidden; a thread is born, woken, moved, enters the kernel, is switched to, interrupted, and then runs), and events of
 //! equal `ts` and rank in the order in which they were recorded.
 
-use crate::model::{Cpu, Nanos, Pid, SiteId, Tid};
+use crate::model::{Cpu, Name, Nanos, Pid, SiteId, Tid};
 use crate::store::rows::{
     Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent, UserEvent,
 };
@@ -39,6 +39,53 @@ impl From<&UserEvent> for LeanUserEvent {
     }
 }
 
+/// The columns of a system call that analyses need.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeanSyscall {
+    /// Entry.
+    pub ts: Nanos,
+    /// Exit minus entry.
+    pub dur: i64,
+    /// Caller.
+    pub tid: Tid,
+    /// Its process.
+    pub pid: Pid,
+    /// Name.
+    pub name: Name,
+}
+
+row!("syscalls", LeanSyscall { ts: Nanos, dur: i64, tid: Tid, pid: Pid, name: Name });
+
+/// The columns of a wait for a lock of the kernel that analyses need.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeanContention {
+    /// Begin of the wait.
+    pub ts: Nanos,
+    /// End minus begin.
+    pub dur: i64,
+    /// Waiter.
+    pub tid: Tid,
+    /// Its process.
+    pub pid: Pid,
+    /// `mutex`, `rwsem-write`, …
+    pub kind: Name,
+}
+
+row!("contention", LeanContention { ts: Nanos, dur: i64, tid: Tid, pid: Pid, kind: Name });
+
+/// The columns of a page fault that analyses need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeanFault {
+    /// Time.
+    pub ts: Nanos,
+    /// Thread.
+    pub tid: Tid,
+    /// Its process.
+    pub pid: Pid,
+}
+
+row!("page_faults", LeanFault { ts: Nanos, tid: Tid, pid: Pid });
+
 /// One event of the merged stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
@@ -50,6 +97,12 @@ pub enum Event {
     Waking(SchedWaking),
     /// From `sched_migrate`.
     Migrate(SchedMigrate),
+    /// From `syscalls`; `ts` is the entry, and `dur` is known already.
+    Syscall(LeanSyscall),
+    /// From `contention`; `ts` is the begin, and `dur` is known already.
+    Contention(LeanContention),
+    /// From `page_faults`.
+    Fault(LeanFault),
     /// From `sched_switch`.
     Switch(SchedSwitch),
     /// From `irq`; `ts` is the entry, and `dur` is known already.
@@ -66,6 +119,9 @@ impl Event {
             Event::Task(e) => e.ts,
             Event::Waking(e) => e.ts,
             Event::Migrate(e) => e.ts,
+            Event::Syscall(e) => e.ts,
+            Event::Contention(e) => e.ts,
+            Event::Fault(e) => e.ts,
             Event::Switch(e) => e.ts,
             Event::Irq(e) => e.ts,
             Event::User(e) => e.ts,
@@ -79,9 +135,12 @@ impl Event {
             Event::Task(_) => 1,
             Event::Waking(_) => 2,
             Event::Migrate(_) => 3,
-            Event::Switch(_) => 4,
-            Event::Irq(_) => 5,
-            Event::User(_) => 6,
+            Event::Syscall(_) => 4,
+            Event::Contention(_) => 5,
+            Event::Fault(_) => 6,
+            Event::Switch(_) => 7,
+            Event::Irq(_) => 8,
+            Event::User(_) => 9,
         }
     }
 }

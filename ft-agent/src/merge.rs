@@ -9,6 +9,8 @@
 //! much at most. The reader merges the parts that overlap, so what comes out of [`events`] (and of
 //! [`Trace::rows`]) is in order, always. Equal times: see [`crate::event`].
 
+use std::ops::Range;
+
 use crate::event::{Event, LeanUserEvent};
 use crate::model::Nanos;
 use crate::store::rows::{Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent};
@@ -40,6 +42,9 @@ impl<T> Stream<T> {
     }
 }
 
+/// Every time.
+const ALL: Range<i64> = i64::MIN..i64::MAX;
+
 /// Iterator over the rows of several tables by time; after an error it ends.
 pub struct Merged<T> {
     /// At equal times the first of them comes first.
@@ -48,7 +53,7 @@ pub struct Merged<T> {
     primed: bool,
 }
 
-/// All events of a trace: losses, tasks, scheduler, interrupts and user events, by time.
+/// All events of a trace that analyses look at, by time.
 ///
 /// Memory: one batch of rows for each table and each of its parts that overlap at a time.
 pub fn events(trace: &Trace) -> Merged<Event> {
@@ -58,6 +63,9 @@ pub fn events(trace: &Trace) -> Merged<Event> {
         .with(trace.rows::<TaskEvent>(), Event::Task)
         .with(trace.rows::<SchedWaking>(), Event::Waking)
         .with(trace.rows::<SchedMigrate>(), Event::Migrate)
+        .with_any(trace, &ALL, Event::Syscall)
+        .with_any(trace, &ALL, Event::Contention)
+        .with_any(trace, &ALL, Event::Fault)
         .with(trace.rows::<SchedSwitch>(), Event::Switch)
         .with(trace.rows::<Irq>(), Event::Irq)
         .with(trace.rows::<LeanUserEvent>(), Event::User)
@@ -76,11 +84,24 @@ impl<T: Timed + 'static> Merged<T> {
         self
     }
 
+    /// Merges the rows of a table whose first column lies in `keys`; a trace of an earlier version need not
+    /// have the table.
+    pub(crate) fn with_any<R: Row>(
+        self,
+        trace: &Trace,
+        keys: &Range<i64>,
+        wrap: fn(R) -> T,
+    ) -> Merged<T> {
+        if trace.has::<R>() { self.with(trace.rows_within(keys.clone()), wrap) } else { self }
+    }
+
     fn take(&mut self) -> Result<Option<T>> {
         if !std::mem::replace(&mut self.primed, true) {
             for stream in &mut self.streams {
                 stream.advance()?;
             }
+            // Kernel groups that were not recorded.
+            self.streams.retain(|stream| stream.head.is_some());
         }
         // `min_by_key` returns the first of equals.
         let due = self.streams.iter_mut().filter(|s| s.head.is_some());

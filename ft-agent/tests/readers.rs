@@ -245,6 +245,19 @@ fn trace(dir: &Path, count: i32) {
         inferred: "tick".into(),
         mark: "exact".into(),
     });
+    table(dir, &mut meta, count, |i| ThreadTime {
+        ts: time(i),
+        pid,
+        tid: Tid(101 + i),
+        comm: "worker".into(),
+        part: "preempted".into(),
+        culprit: some(i).map(|_| "hog".into()),
+        culprit_tid: some(i),
+        spent_ns: 100,
+        stretches: 3,
+        wall_ns: 100,
+        mark: "censored".into(),
+    });
     meta.write(dir).unwrap();
 }
 

@@ -51,6 +51,11 @@ impl Shares {
         }
     }
 
+    /// Each of them, in the order in which they came.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Share> {
+        self.0.iter()
+    }
+
     /// Adds what another wait of the same thread saw.
     pub(crate) fn merge(&mut self, other: &Shares) {
         other.0.iter().for_each(|s| self.add(&s.who, s.ns));

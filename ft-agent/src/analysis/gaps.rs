@@ -61,6 +61,8 @@ pub(crate) struct Explanation {
     pub(crate) parts: Decomposition,
     pub(crate) cause: &'static str,
     pub(crate) culprit: Option<Culprit>,
+    /// What the scheduler counts as running; a part of `unexplained_ns`.
+    pub(crate) on_cpu_ns: i64,
 }
 
 /// Who or what made a gap.
@@ -120,7 +122,7 @@ impl History {
         // What is left over is covered by no stretch: nothing was recorded for it.
         parts.unexplained_ns =
             (after - before) - (parts.total_ns() - parts.unexplained_ns - parts.running_ns);
-        parts.running_ns = 0;
+        let on_cpu_ns = std::mem::take(&mut parts.running_ns);
 
         let (cause, part) = largest(&parts, after - before);
         let culprit = match part {
@@ -131,7 +133,7 @@ impl History {
                 .max_by_key(|(_, _, ns)| *ns)
                 .map(|(_, name, _)| Culprit::Interrupt((*name).clone())),
         };
-        Explanation { parts, cause, culprit }
+        Explanation { parts, cause, culprit, on_cpu_ns }
     }
 }
 

@@ -4,7 +4,9 @@ use super::Analysis;
 use super::dispatch::Wake;
 use super::ledger::{Part, State};
 use super::loss::Hides;
-use crate::model::Tid;
+use super::thread::Thread;
+use crate::event::{LeanContention, LeanFault, LeanSyscall};
+use crate::model::{Pid, Tid};
 use crate::store::rows::{Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent};
 
 impl Analysis {
@@ -20,7 +22,7 @@ impl Analysis {
         self.cpus.switch(e.cpu, ts, e.next_tid, &e.next_comm);
         if prev_observed {
             match e.prev_state.bytes().next() {
-                Some(b'X' | b'Z') => self.remove(e.prev_tid),
+                Some(b'X' | b'Z') => self.remove(e.prev_tid, true),
                 Some(b'R') => {
                     self.cpus.wait(e.prev_tid, e.cpu, ts);
                     self.thread(e.prev_tid, e.prev_pid).waits_on = Some(e.cpu);
@@ -62,6 +64,8 @@ impl Analysis {
         thread.left = ts;
         let runnable = e.prev_state.starts_with('R');
         thread.account.enter(if runnable { State::Runnable } else { State::Blocked }, ts);
+        thread.spent.runnable(false);
+        thread.spent.waits.leaves(&e.prev_state);
     }
 
     fn switched_in(&mut self, e: &SchedSwitch) {
@@ -74,6 +78,7 @@ impl Analysis {
         let state = thread.account.state();
         let shares = thread.leave_queue(&mut self.cpus, ts);
         thread.account.enter(State::Running, ts);
+        thread.spent.waits.returns();
         thread.runs_on = Some(e.cpu);
         thread.locks.displaced(&shares);
         if let Some(history) = &mut thread.history {
@@ -107,11 +112,14 @@ impl Analysis {
             cpu: e.target_cpu,
             migrated: false,
         };
+        let born = e.is_new && !self.threads.contains_key(&e.tid);
         self.thread(e.tid, e.pid);
         let Some(thread) = self.threads.get_mut(&e.tid) else { return };
+        thread.born |= born;
         if thread.dispatch.woken(thread.account.state(), wake, &mut self.tally.races) {
             thread.account.enter(State::Runnable, ts);
             thread.leave_queue(&mut self.cpus, ts);
+            thread.spent.runnable(true);
             self.cpus.wait(e.tid, e.target_cpu, ts);
             thread.waits_on = Some(e.target_cpu);
         }
@@ -136,6 +144,35 @@ impl Analysis {
         let thread = self.thread(e.tid, e.pid);
         let possible = thread.account.interrupted(entry, exit, part, e.name.clone());
         self.tally.interrupts_off_cpu += u64::from(!possible);
+    }
+
+    /// The thread, if it is observed; what it does now shows that it runs.
+    fn runs(&mut self, tid: Tid, pid: Pid) -> Option<&mut Thread> {
+        if !self.context.observes(pid) {
+            return None;
+        }
+        let now = self.now;
+        let thread = self.thread(tid, pid);
+        thread.account.seen_running(now);
+        Some(thread)
+    }
+
+    pub(super) fn syscall(&mut self, e: &LeanSyscall) {
+        if let Some(thread) = self.runs(e.tid, e.pid) {
+            thread.spent.waits.calls(e.ts.0.saturating_add(e.dur), &e.name);
+        }
+    }
+
+    pub(super) fn contention(&mut self, e: &LeanContention) {
+        if let Some(thread) = self.runs(e.tid, e.pid) {
+            thread.spent.waits.contends(e.ts.0.saturating_add(e.dur), &e.kind);
+        }
+    }
+
+    pub(super) fn fault(&mut self, e: &LeanFault) {
+        if let Some(thread) = self.runs(e.tid, e.pid) {
+            thread.spent.waits.faults();
+        }
     }
 
     pub(super) fn task(&mut self, e: &TaskEvent) {
@@ -190,6 +227,7 @@ impl Analysis {
             };
             if user {
                 thread.locks.lose(&mut self.tally.incomplete);
+                thread.spent.waits.own_event(None);
             }
         }
     }

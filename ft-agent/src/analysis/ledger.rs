@@ -22,7 +22,7 @@
 //!   it, a wake-up that it did) ends that.
 //! - *Its own event while the scheduler says that it is off the CPU*, by more than the clock can be wrong: the
 //!   switch to it is missing; it runs from then on.
-//! - *During a loss of interrupt records*: unexplained, but the thread's state survives.
+//! - *During a loss of interrupt records*: unexplained while it runs, but the thread's state survives.
 
 use crate::model::Name;
 use crate::store::rows::Decomposition;
@@ -96,6 +96,14 @@ pub(crate) trait Stretches {
     fn stretch(&mut self, start: i64, end: i64, part: Part, which: Option<&Name>);
 }
 
+/// Both get them.
+impl<A: Stretches, B: Stretches> Stretches for (&mut A, &mut B) {
+    fn stretch(&mut self, start: i64, end: i64, part: Part, which: Option<&Name>) {
+        self.0.stretch(start, end, part, which);
+        self.1.stretch(start, end, part, which);
+    }
+}
+
 /// For threads whose stretches nobody needs.
 impl Stretches for () {
     fn stretch(&mut self, _: i64, _: i64, _: Part, _: Option<&Name>) {}
@@ -146,6 +154,11 @@ impl Account {
         self.state
     }
 
+    /// Time up to which it was advanced.
+    pub(crate) fn now(&self) -> i64 {
+        self.now
+    }
+
     /// The account at the time up to which it was advanced.
     pub(crate) fn total(&self) -> Decomposition {
         self.total
@@ -158,10 +171,13 @@ impl Account {
             while self.interrupts.last().is_some_and(|i| i.exit <= self.now) {
                 self.interrupts.pop();
             }
-            let unattributable = self.blind_until.max(self.dark_until);
+            // Off the CPU no interrupt is missed.
+            let on_cpu = self.state == State::Running;
+            let hidden_until =
+                self.dark_until.max(if on_cpu { self.blind_until } else { i64::MIN });
             let (part, end, which) = match self.interrupts.last() {
-                _ if self.now < unattributable => (Part::Unexplained, unattributable, None),
-                Some(i) if self.state == State::Running => (i.part, i.exit, Some(&i.which)),
+                _ if self.now < hidden_until => (Part::Unexplained, hidden_until, None),
+                Some(i) if on_cpu => (i.part, i.exit, Some(&i.which)),
                 _ => (self.part_of_state(), t, None),
             };
             let end = end.min(t);
@@ -227,7 +243,7 @@ impl Account {
         self.dark_until = self.dark_until.max(end);
     }
 
-    /// Interrupt records were lost up to `end`: nothing before it can be attributed.
+    /// Interrupt records were lost up to `end`: of the time on the CPU before it, nothing can be attributed.
     pub(crate) fn lose_interrupts(&mut self, end: i64) {
         self.blind_until = self.blind_until.max(end);
     }

@@ -3,13 +3,14 @@
 //! [`Analysis`] takes the merged events of a trace in the order of their time and drives, for each observed
 //! thread, a time account ([`ledger`]) and the machines that ask it: what the thread holds ([`locks`]), which
 //! wake-up it waits on ([`dispatch`]), which gaps it saw ([`gaps`], and without the kernel [`infer`]).
-//! [`displaced`] knows who has each CPU, for all of them. Threads of processes that are not observed exist
+//! [`time`] sums up where all the time of a thread went, by culprit. [`displaced`] knows who has each CPU, for
+//! all of them. Threads of processes that are not observed exist
 //! only as occupants of CPUs.
 //!
-//! An interval (a hold, a wake-up, a gap) whose records may be incomplete is marked ([`loss`]); what
+//! An interval (a hold, a wake-up, a gap) whose records may be incomplete is marked ([`mark`], [`loss`]); what
 //! gives no row is counted ([`tally`]).
 //!
-//! Memory: per observed thread that lives, at most 256 holds, 16 interrupts, and for a
+//! Memory: per observed thread that lives, at most 256 holds, 16 interrupts, 64 culprits, and for a
 //! polling thread 4096 stretches; per CPU, the waiting threads. Nothing grows with the length of the trace.
 
 mod context;
@@ -22,13 +23,18 @@ mod kernel_events;
 mod ledger;
 mod locks;
 mod loss;
+mod mark;
 mod tally;
 #[cfg(test)]
 mod tests;
 mod thread;
+mod time;
+#[cfg(test)]
+mod time_tests;
 #[cfg(test)]
 pub(crate) mod timeline;
 mod user_events;
+mod waits;
 
 use std::collections::HashMap;
 
@@ -37,11 +43,15 @@ pub(crate) use context::place_text;
 pub use dispatch::Races;
 pub use gaps::Untold;
 pub use locks::Incomplete;
+pub use mark::Mark;
 pub use tally::{Tally, VERSION};
+pub use time::PARTS as TIME_PARTS;
 
 use crate::event::Event;
 use crate::model::{Pid, Tid};
-use crate::store::rows::{CriticalSection, DispatchLatency, Gap, NameRow, SiteRow, ThreadRow};
+use crate::store::rows::{
+    CriticalSection, DispatchLatency, Gap, NameRow, SiteRow, ThreadRow, ThreadTime,
+};
 use displaced::Cpus;
 use infer::Inference;
 use loss::Losses;
@@ -56,6 +66,8 @@ pub struct Rows {
     pub dispatch_latency: Vec<DispatchLatency>,
     /// Of `gaps`.
     pub gaps: Vec<Gap>,
+    /// Of `thread_time`: all of a thread together, when it ended.
+    pub thread_time: Vec<ThreadTime>,
 }
 
 /// All analyses of one trace.
@@ -118,6 +130,9 @@ impl Analysis {
             Event::Waking(e) => self.waking(e),
             Event::Migrate(e) => self.migrate(e),
             Event::Irq(e) => self.irq(e),
+            Event::Syscall(e) => self.syscall(e),
+            Event::Contention(e) => self.contention(e),
+            Event::Fault(e) => self.fault(e),
             Event::User(e) => self.user(e),
             Event::Task(e) => self.task(e),
             Event::Loss(e) => self.loss(e),
@@ -132,14 +147,19 @@ impl Analysis {
     /// Rows that wait to be taken.
     pub fn pending(&self) -> usize {
         let r = &self.rows;
-        r.critical_sections.len() + r.dispatch_latency.len() + r.gaps.len()
+        r.critical_sections.len() + r.dispatch_latency.len() + r.gaps.len() + r.thread_time.len()
     }
 
     /// Ends the trace: what is open is counted as incomplete.
     pub fn finish(mut self) -> (Rows, Tally) {
-        for (_, mut thread) in self.threads.drain() {
-            thread.locks.end(&mut self.tally.incomplete);
-            thread.dispatch.end(&mut self.tally.races);
+        let mut alive: Vec<Tid> = self.threads.keys().copied().collect();
+        alive.sort_unstable();
+        for tid in alive {
+            // What the kernel said last of a thread holds until the trace ends.
+            if let Some(thread) = self.threads.get_mut(&tid) {
+                thread.advance(self.now);
+            }
+            self.remove(tid, false);
         }
         self.tally.lost_user_events = self.losses.user_records;
         self.tally.lost_kernel_records = self.losses.kernel_records;
@@ -150,7 +170,7 @@ impl Analysis {
     fn thread(&mut self, tid: Tid, pid: Pid) -> &mut Thread {
         let now = self.now;
         if self.threads.get(&tid).is_some_and(|t| t.pid != pid) {
-            self.remove(tid);
+            self.remove(tid, false);
         }
         let thread = self.threads.entry(tid).or_insert_with(|| {
             let comm = self.context.comm(tid);
@@ -160,11 +180,21 @@ impl Analysis {
         thread
     }
 
-    fn remove(&mut self, tid: Tid) {
-        if let Some(mut thread) = self.threads.remove(&tid) {
-            thread.leave_queue(&mut self.cpus, self.now);
-            thread.locks.end(&mut self.tally.incomplete);
-            thread.dispatch.end(&mut self.tally.races);
+    /// Forgets a thread of which there is no more to come, or whose end was `seen`.
+    fn remove(&mut self, tid: Tid, seen: bool) {
+        let Some(mut thread) = self.threads.remove(&tid) else { return };
+        thread.leave_queue(&mut self.cpus, self.now);
+        thread.locks.end(&mut self.tally.incomplete);
+        thread.dispatch.end(&mut self.tally.races);
+        if self.context.kernel {
+            let first = thread.spent.first();
+            let lost = self.losses.kernel_since(first) || thread.unseen >= first;
+            let mark = match () {
+                () if lost => Mark::LowerBound,
+                () if seen && thread.born => Mark::Exact,
+                () => Mark::Censored,
+            };
+            self.rows.thread_time.extend(thread.time_rows(mark));
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::analysis::gaps::Untold;
 use crate::analysis::locks::Incomplete;
 
 /// Version of the tables that the analyses write and of this file.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Counts of one run of the analyses; `DIR/analysis.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

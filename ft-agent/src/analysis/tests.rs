@@ -432,12 +432,19 @@ fn any_stream_gives_sums_that_hold() {
             let thread = |i| ["a", "b", "c"][i as usize];
             let any = |i| ["a", "b", "c", "X", "."][i as usize];
             let (a, lock) = (thread(random(3)), thread(random(3)));
-            let line = match random(12) {
+            let line = match random(14) {
+                12 => {
+                    format!("{t} {} {a} x {}", ["call", "contend"][random(2) as usize], random(60))
+                }
+                13 => format!("{t} fault {a}"),
                 0..=2 => {
                     let state = ["R", "R+", "S", "D", "X"][random(5) as usize];
                     format!("{t} {} {}>{} {state}", random(2), any(random(5)), any(random(5)))
                 }
-                3 => format!("{t} wake {} {a} {}", any(random(5)), random(3)),
+                3 => {
+                    let wake = ["wake", "new"][random(2) as usize];
+                    format!("{t} {wake} {} {a} {}", any(random(5)), random(3))
+                }
                 4 => format!("{t} move {a} {} {}", random(2), random(2)),
                 5 | 6 => {
                     let kind = ["soft", "hard", "vector"][random(3) as usize];
@@ -476,6 +483,8 @@ fn any_stream_gives_sums_that_hold() {
             ];
             assert!(each.iter().all(|&ns| ns >= 0), "seed {seed}: {parts:?}");
         }
+        super::time_tests::balanced(&rows.thread_time);
+        assert!(rows.thread_time.iter().any(|r| &*r.part == "running"), "seed {seed}");
         assert!(rows.dispatch_latency.iter().all(|r| r.dur >= 0));
         assert!(!rows.critical_sections.is_empty() || !rows.gaps.is_empty(), "seed {seed}");
     }

@@ -6,8 +6,10 @@ use crate::analysis::gaps::{Culprit, Explanation, History};
 use crate::analysis::infer::Seen;
 use crate::analysis::ledger::{Account, difference};
 use crate::analysis::locks::{Hold, Holder};
+use crate::analysis::mark::Mark;
+use crate::analysis::time::{self, Spent, Sum};
 use crate::model::{Cpu, Name, Nanos, Pid, Tid};
-use crate::store::rows::{CriticalSection, DispatchLatency, Gap};
+use crate::store::rows::{CriticalSection, DispatchLatency, Gap, ThreadTime};
 
 /// All that is known of one thread.
 #[derive(Debug)]
@@ -26,6 +28,10 @@ pub(super) struct Thread {
     pub(super) waits_on: Option<Cpu>,
     pub(super) locks: Holder,
     pub(super) dispatch: Dispatcher,
+    /// Where its time went so far.
+    pub(super) spent: Spent,
+    /// It began in the trace.
+    pub(super) born: bool,
     /// Kept for polling threads.
     pub(super) history: Option<Box<History>>,
     polled: bool,
@@ -55,6 +61,8 @@ impl Thread {
             waits_on: None,
             locks: Holder::default(),
             dispatch: Dispatcher::default(),
+            spent: Spent::new(now),
+            born: false,
             history: None,
             polled: false,
         }
@@ -62,12 +70,15 @@ impl Thread {
 
     /// Brings the account to `now`.
     pub(super) fn advance(&mut self, now: i64) {
-        self.account.advance(now, &mut self.history);
+        self.account.advance(now, &mut (&mut self.history, &mut self.spent));
     }
 
     /// Takes the thread out of the queue in which it stands; who ran while it stood there.
     pub(super) fn leave_queue(&mut self, cpus: &mut Cpus, now: i64) -> Shares {
-        self.waits_on.take().map_or_else(Shares::default, |cpu| cpus.leave(self.tid, cpu, now))
+        let waited = self.waits_on.take();
+        let shares = waited.map_or_else(Shares::default, |cpu| cpus.leave(self.tid, cpu, now));
+        self.spent.waited(&shares);
+        shares
     }
 
     /// Starts to keep a history. Returns whether this is a poller not seen before.
@@ -138,6 +149,31 @@ impl Thread {
             migrated: wake.migrated,
             mark: mark(touched),
         }
+    }
+
+    /// The rows that say where its time went, in the order of the parts, most time first.
+    pub(super) fn time_rows(&self, mark: Mark) -> Vec<ThreadTime> {
+        let first = self.spent.first();
+        let row = |sum: &Sum| ThreadTime {
+            ts: Nanos(first),
+            pid: self.pid,
+            tid: self.tid,
+            comm: self.comm.clone(),
+            part: sum.part.into(),
+            culprit: sum.culprit.name(),
+            culprit_tid: match &sum.culprit {
+                time::Culprit::Thread(o) => Some(o.tid.0),
+                _ => None,
+            },
+            spent_ns: sum.ns,
+            stretches: sum.stretches,
+            wall_ns: self.account.now() - first,
+            mark: mark.into(),
+        };
+        let mut rows: Vec<ThreadTime> = self.spent.sums().map(row).collect();
+        let order = |part: &str| time::PARTS.iter().position(|p| *p == part);
+        rows.sort_by_key(|r| (order(&r.part), -r.spent_ns, r.culprit_tid));
+        rows
     }
 
     /// The row of a gap.

@@ -5,9 +5,11 @@
 //!
 //! ```text
 //! 10 0 .>a S          on CPU 0, from idle to a; state of the one that leaves
-//! 10 wake X a 0       X wakes a, which last ran on CPU 0
+//! 10 wake X a 0       X wakes a, which last ran on CPU 0; also new, the first waking of a
 //! 10 move a 0 1       a is moved from CPU 0 to 1
 //! 10 irq a soft 5     a softirq of 5 ns strikes a; also hard, vector
+//! 10 call a read 5     a is in a system call for 5 ns; also contend, with the kind of the kernel's lock
+//! 10 fault a          a touches a page that is not there
 //! 10 lose sched 5     scheduler records are lost up to 15; also irq; and ring, with a thread
 //! 10 wait a L         a waits for lock L; also acquire, read (shared), release, park, unpark
 //! 10 poll a 0         a begins to poll, on CPU 0
@@ -16,7 +18,7 @@
 //! ```
 
 use crate::analysis::{Analysis, Context, Rows, Tally};
-use crate::event::{Event, LeanUserEvent};
+use crate::event::{Event, LeanContention, LeanFault, LeanSyscall, LeanUserEvent};
 use crate::model::{Cpu, Name, Nanos, Pid, SiteId, Tid};
 use crate::store::rows::{
     Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, SiteRow, TaskEvent, ThreadRow,
@@ -75,7 +77,7 @@ fn parse(line: &str) -> Event {
         });
     }
     match what {
-        "wake" => Event::Waking(SchedWaking {
+        "wake" | "new" => Event::Waking(SchedWaking {
             ts,
             cpu: Cpu(7),
             waker_tid: tid(rest[0]),
@@ -83,7 +85,7 @@ fn parse(line: &str) -> Event {
             pid: pid(rest[1]),
             prio: 120,
             target_cpu: cpu(rest[2]),
-            is_new: false,
+            is_new: what == "new",
         }),
         "move" => Event::Migrate(SchedMigrate {
             ts,
@@ -103,6 +105,21 @@ fn parse(line: &str) -> Event {
             tid: tid(rest[0]),
             pid: pid(rest[0]),
         }),
+        "call" => Event::Syscall(LeanSyscall {
+            ts,
+            dur: number(rest[2]),
+            tid: tid(rest[0]),
+            pid: pid(rest[0]),
+            name: name(rest[1]),
+        }),
+        "contend" => Event::Contention(LeanContention {
+            ts,
+            dur: number(rest[2]),
+            tid: tid(rest[0]),
+            pid: pid(rest[0]),
+            kind: name(rest[1]),
+        }),
+        "fault" => Event::Fault(LeanFault { ts, tid: tid(rest[0]), pid: pid(rest[0]) }),
         "lose" => {
             let (origin, what, thread) = match rest[0] {
                 "sched" => ("kernel", "sched_switch", None),

@@ -29,7 +29,9 @@ impl Analysis {
             }
             thread.account.seen_running(ts);
         }
+        thread.spent.waits.own_event(None);
         let Some(site) = self.context.site(e.site) else { return };
+        let begins = begins(site.kind, &site.lock_kind);
         let (lock, bad) = (e.arg[0], &mut self.tally.incomplete);
         let acquisition = || Acquisition {
             ts,
@@ -77,6 +79,10 @@ impl Analysis {
             }
             SiteKind::Event | SiteKind::ScopeBegin | SiteKind::ScopeEnd => None,
         };
+        if let Some(kind) = begins {
+            let name = self.context.lock_name(e.pid, lock, e.site, e.arg[1]);
+            thread.spent.waits.own_event(Some((kind, name)));
+        }
         if let Some(hold) = ended {
             self.tally.holds += 1;
             let in_order = hold.is_semaphore() || newest == Some(lock);
@@ -98,7 +104,9 @@ impl Analysis {
         let Some(thread) = self.threads.get_mut(&e.tid) else { return };
         self.tally.gaps += 1;
         let explanation = thread.history.as_mut().and_then(|h| h.explain(before, after));
-        if self.context.kernel && explanation.is_none() {
+        if let Some(explanation) = &explanation {
+            thread.spent.did_not_run(explanation.on_cpu_ns, before);
+        } else if self.context.kernel {
             self.tally.untold.before_history += 1;
         }
         self.tally.pollers += u64::from(thread.begin_polling(self.now, self.context.kernel));
@@ -106,5 +114,15 @@ impl Analysis {
         let inferred = self.inference.gap(seen);
         let touched = self.losses.any_since(e.pid, e.tid, before) || thread.unseen >= before;
         self.rows.gaps.push(thread.gap_row(seen, explanation, inferred, touched));
+    }
+}
+
+/// What an event of this kind says that its thread begins to wait for.
+fn begins(kind: SiteKind, lock_kind: &str) -> Option<&'static str> {
+    match kind {
+        SiteKind::LockWait if lock_kind == SEMAPHORE => Some("semaphore"),
+        SiteKind::LockWait => Some("lock"),
+        SiteKind::CondWait => Some("condition of"),
+        _ => None,
     }
 }

@@ -92,11 +92,13 @@ fn what_is_stored_is_what_the_machines_say() {
 
     let (mut expected, tally) = run(true, TIMELINE);
     expected.critical_sections.sort_by_key(|r| r.ts);
+    expected.thread_time.sort_by_key(|r| r.ts);
     assert_eq!(found, tally);
     assert_eq!((tally.holds, tally.dispatches, tally.gaps, tally.disordered), (2, 1, 1, 0));
     assert_eq!(rows::<CriticalSection>(&trace), expected.critical_sections);
     assert_eq!(rows::<DispatchLatency>(&trace), expected.dispatch_latency);
     assert_eq!(rows::<Gap>(&trace), expected.gaps);
+    assert_eq!(rows::<ThreadTime>(&trace), expected.thread_time);
     assert_eq!(super::tally(dir.path()).unwrap(), Some(tally));
 }
 

@@ -1,4 +1,4 @@
-//! `ft-agent analyze`, `report`, `locks`, `dispatch` and `gaps`.
+//! `ft-agent analyze`, `report`, `locks`, `dispatch`, `gaps` and `time`.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -37,6 +37,7 @@ pub(crate) enum Question {
     Locks,
     Dispatch,
     Gaps,
+    Time,
 }
 
 #[derive(Serialize)]
@@ -72,6 +73,17 @@ pub(crate) fn run(args: Args, question: Question) -> anyhow::Result<ExitCode> {
         Question::Locks => print(&args, &trace, &tally, report::locks(&trace, &tally)?),
         Question::Dispatch => print(&args, &trace, &tally, report::dispatch(&trace, &tally)?),
         Question::Gaps => print(&args, &trace, &tally, report::gaps(&trace, &tally)?),
+        Question::Time => {
+            let time = report::time(&trace, &tally)?;
+            let wrong = time.unbalanced;
+            print(&args, &trace, &tally, time)?;
+            anyhow::ensure!(
+                wrong == 0,
+                "the parts of {wrong} threads do not sum to their wall time: a fault of ft-agent; report it \
+                 with the trace"
+            );
+            Ok(ExitCode::SUCCESS)
+        }
         Question::All => print(&args, &trace, &tally, report::all(&trace, &tally)?),
     }
 }

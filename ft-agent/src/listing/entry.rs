@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use crate::merge::{Merged, Timed};
 use crate::model::{Cpu, Nanos, Pid, Tid};
+use crate::store::Trace;
 use crate::store::rows::{
     Contention, Irq, LossRow, PageFault, SchedMigrate, SchedSwitch, SchedWaking, Syscall,
     TaskEvent, UserEvent,
 };
-use crate::store::{Row, Trace};
 
 /// One event.
 #[expect(clippy::large_enum_variant, reason = "most events of a trace are of the largest variant")]
@@ -57,25 +57,17 @@ pub(super) enum Streams {
 
 /// The events whose time lies in `window`, in order, and the losses.
 pub(super) fn entries(trace: &Trace, streams: Streams, window: Range<i64>) -> Merged<Entry> {
-    // A trace of an earlier version lacks some tables.
-    fn add<R: Row>(
-        merged: Merged<Entry>,
-        trace: &Trace,
-        window: &Range<i64>,
-        wrap: fn(R) -> Entry,
-    ) -> Merged<Entry> {
-        if trace.has::<R>() { merged.with(trace.rows_within(window.clone()), wrap) } else { merged }
-    }
-    let mut merged = add(Merged::new(), trace, &window, Entry::Loss);
+    let mut merged = Merged::new().with_any(trace, &window, Entry::Loss);
     if streams != Streams::User {
-        merged = add(merged, trace, &window, Entry::Task);
-        merged = add(merged, trace, &window, Entry::Waking);
-        merged = add(merged, trace, &window, Entry::Migrate);
-        merged = add(merged, trace, &window, Entry::Switch);
-        merged = add(merged, trace, &window, Entry::Irq);
-        merged = add(merged, trace, &window, Entry::Contention);
-        merged = add(merged, trace, &window, Entry::Syscall);
-        merged = add(merged, trace, &window, Entry::Fault);
+        merged = merged
+            .with_any(trace, &window, Entry::Task)
+            .with_any(trace, &window, Entry::Waking)
+            .with_any(trace, &window, Entry::Migrate)
+            .with_any(trace, &window, Entry::Switch)
+            .with_any(trace, &window, Entry::Irq)
+            .with_any(trace, &window, Entry::Contention)
+            .with_any(trace, &window, Entry::Syscall)
+            .with_any(trace, &window, Entry::Fault);
     }
     match streams {
         Streams::Kernel => merged,

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::host;
 use super::late::Late;
 use super::notice::Notice;
 use super::progress::Counters;
@@ -446,7 +447,8 @@ impl Collector {
         self.show();
         let clock = clock::sample();
         let snapshot = Some(format!("the recording ended ({reason})"));
-        let end = End { ts: clock.mono_ns, reason, exit_code, ..End::default() };
+        let steal_ns = host::steal_ns();
+        let end = End { ts: clock.mono_ns, reason, exit_code, steal_ns, ..End::default() };
         self.finished.bytes = self.writer.bytes();
         self.finished.sites.sort_unstable();
         self.finished.sites.dedup();

@@ -25,6 +25,8 @@ pub(super) fn start(start: Start) -> (Start, ClockSample) {
         boot_id: line("/proc/sys/kernel/random/boot_id"),
         kernel: uname.release().to_string_lossy().into_owned(),
         cpu_model: cpu_model(&read("/proc/cpuinfo")),
+        hypervisor: has_hypervisor(&read("/proc/cpuinfo")),
+        steal_ns: steal_ns(),
         cpus: cpus(&line("/sys/devices/system/cpu/possible")),
         tsc_hz: cycles * 1e9 / (second.mono_ns - first.mono_ns) as f64,
         start_ns: second.mono_ns,
@@ -32,6 +34,27 @@ pub(super) fn start(start: Start) -> (Start, ClockSample) {
         ..start
     };
     (facts, second)
+}
+
+/// Stolen from each CPU since boot, ns.
+pub(super) fn steal_ns() -> Vec<i64> {
+    steal_of(&read("/proc/stat"))
+}
+
+/// Eighth figure of the lines `cpuN`, in ticks of USER_HZ, which is 100 (proc_stat(5)).
+fn steal_of(stat: &str) -> Vec<i64> {
+    let of_cpu = |line: &str| {
+        let mut words = line.strip_prefix("cpu")?.split_whitespace();
+        words.next()?.parse::<u32>().ok()?;
+        words.nth(7)?.parse::<i64>().ok()?.checked_mul(10_000_000)
+    };
+    let lines = stat.lines().skip(1).take_while(|line| line.starts_with("cpu"));
+    lines.map(of_cpu).collect::<Option<_>>().unwrap_or_default()
+}
+
+fn has_hypervisor(cpuinfo: &str) -> bool {
+    let flags = cpuinfo.lines().find(|l| l.starts_with("flags"));
+    flags.is_some_and(|l| l.split_whitespace().any(|flag| flag == "hypervisor"))
 }
 
 fn read(path: &str) -> String {
@@ -88,6 +111,16 @@ mod tests {
         check("0", 1);
         check("0-3,8", 9);
         check("", 1);
+    }
+
+    #[test]
+    fn stolen_time_is_read_for_each_cpu() {
+        let stat = "cpu  1 2 3 4 5 6 7 30 9 0\ncpu0 1 2 3 4 5 6 7 8 9 0\n\
+                    cpu1 1 2 3 4 5 6 7 22 9 0\nintr 1 2 3\n";
+        assert_eq!(steal_of(stat), [80_000_000, 220_000_000]);
+        assert!(steal_of("cpu  1 2 3\ncpu0 1 2 3\n").is_empty());
+        assert!(has_hypervisor("a: b\nflags\t\t: fpu hypervisor\n"));
+        assert!(!has_hypervisor("flags : fpu\n") && !has_hypervisor(""));
     }
 
     #[test]

@@ -11,10 +11,13 @@ mod gaps_text;
 mod head;
 mod locks;
 mod locks_text;
+mod steal;
 mod summary;
 pub(crate) mod table;
 #[cfg(test)]
 mod tests;
+mod time;
+mod time_text;
 mod top;
 
 use std::fmt;
@@ -25,14 +28,16 @@ pub use dispatch::{Dispatch, DispatchReport, Latency, WorstWake};
 pub use gaps::{CauseSum, CulpritSum, Gaps, GapsReport, Inferred, LongGap, Poller};
 pub use head::Head;
 pub use locks::{Group, Locks, LocksReport, LongHold, Parts};
+pub use steal::Steal;
 pub use summary::Summary;
+pub use time::{Marks, ThreadBalance, TimeCulprit, TimeReport, Times};
 
 use crate::analysis::Tally;
 use crate::analyze::{self, Watch};
-use crate::store::rows::{CriticalSection, DispatchLatency, Gap};
+use crate::store::rows::{CriticalSection, DispatchLatency, Gap, ThreadTime};
 use crate::store::{Result, Trace};
 
-/// The three reports of a trace.
+/// All reports of a trace.
 #[derive(Debug, Serialize)]
 pub struct Reports {
     /// Who held which lock how deep and for how long.
@@ -41,11 +46,13 @@ pub struct Reports {
     pub dispatch: DispatchReport,
     /// Where polling threads' time went.
     pub gaps: GapsReport,
+    /// Where all the time of each observed thread went.
+    pub time: TimeReport,
 }
 
 impl fmt::Display for Reports {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\n{}\n{}", self.locks, self.dispatch, self.gaps)
+        write!(f, "{}\n{}\n{}\n{}", self.locks, self.dispatch, self.gaps, self.time)
     }
 }
 
@@ -56,8 +63,10 @@ impl fmt::Display for Reports {
 ///
 /// When the trace cannot be read, or what is missing cannot be written, or `watch` ends it.
 pub fn ensure_analyzed(trace: &Trace, watch: Watch<'_>) -> Result<Tally> {
-    let tables =
-        trace.has::<CriticalSection>() && trace.has::<DispatchLatency>() && trace.has::<Gap>();
+    let tables = trace.has::<CriticalSection>()
+        && trace.has::<DispatchLatency>()
+        && trace.has::<Gap>()
+        && trace.has::<ThreadTime>();
     match analyze::tally(trace.dir())? {
         Some(tally) if tables => Ok(tally),
         _ => analyze::analyze_watched(trace, watch),
@@ -103,7 +112,20 @@ pub fn gaps(trace: &Trace, tally: &Tally) -> Result<GapsReport> {
     Ok(gaps.finish(tally))
 }
 
-/// Makes all three.
+/// Makes the time ledger.
+///
+/// # Errors
+///
+/// When the table cannot be read.
+pub fn time(trace: &Trace, tally: &Tally) -> Result<TimeReport> {
+    let mut times = Times::default();
+    for row in trace.rows::<ThreadTime>() {
+        times.add(&row?);
+    }
+    Ok(times.finish(tally, Steal::of(trace.meta())))
+}
+
+/// Makes all of them.
 ///
 /// # Errors
 ///
@@ -113,5 +135,6 @@ pub fn all(trace: &Trace, tally: &Tally) -> Result<Reports> {
         locks: locks(trace, tally)?,
         dispatch: dispatch(trace, tally)?,
         gaps: gaps(trace, tally)?,
+        time: time(trace, tally)?,
     })
 }

@@ -10,10 +10,15 @@ fn reports(kernel: bool, timeline: &str) -> Reports {
     rows.critical_sections.iter().for_each(|r| locks.add(r));
     rows.dispatch_latency.iter().for_each(|r| dispatch.add(r));
     rows.gaps.iter().for_each(|r| gaps.add(r));
+    let mut times = Times::default();
+    rows.thread_time.iter().for_each(|r| times.add(r));
+    let steal =
+        Steal { hypervisor: true, stolen_ns: Some(30_000_000), cpus_ns: vec![30_000_000, 0] };
     Reports {
         locks: locks.finish(&tally),
         dispatch: dispatch.finish(&tally),
         gaps: gaps.finish(&tally),
+        time: times.finish(&tally, steal),
     }
 }
 
@@ -96,6 +101,8 @@ fn json_has_what_the_text_leaves_out() {
     assert_eq!(lock["histogram_100ns"][0], serde_json::json!([300, 1]));
     assert_eq!(json["locks"]["depths"], serde_json::json!([3, 1]));
     assert_eq!(json["dispatch"]["worst"][0]["behind_ns"], 3000);
+    assert_eq!(json["time"]["threads"][0]["difference_ns"], 0);
+    assert_eq!(json["time"]["steal"]["stolen_ns"], 30_000_000);
     assert_eq!(json["gaps"]["longest"][0]["parts"]["softirq_ns"], 1500);
 }
 
@@ -105,6 +112,7 @@ fn long_names_and_large_numbers_fit() {
     let long: crate::model::Name = "a-name-that-is-much-too-long-for-any-column".into();
     let (mut locks, mut dispatch, mut gaps) =
         (Locks::default(), Dispatch::default(), Gaps::default());
+    let mut times = Times::default();
     for i in 0..2000 {
         let mut hold = rows.critical_sections[i % 4].clone();
         hold.lock_name = format!("{}{long}", i % 30).into();
@@ -124,11 +132,17 @@ fn long_names_and_large_numbers_fit() {
         (gap.comm, gap.culprit) = (long.clone(), Some(long.clone()));
         gap.inferred = "switch-to-sibling".into();
         gaps.add(&gap);
+        let mut time = rows.thread_time[i % rows.thread_time.len()].clone();
+        (time.tid.0, time.wall_ns, time.spent_ns) =
+            (wake.tid.0, 99_999_999_999_999, 33_333_333_333_333);
+        (time.comm, time.culprit) = (long.clone(), Some(long.clone()));
+        times.add(&time);
     }
     let reports = Reports {
         locks: locks.finish(&tally),
         dispatch: dispatch.finish(&tally),
         gaps: gaps.finish(&tally),
+        time: times.finish(&tally, Steal::default()),
     };
     for line in reports.to_string().lines() {
         assert!(line.chars().count() <= 100, "{} columns: {line}", line.chars().count());

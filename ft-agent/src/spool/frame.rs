@@ -68,6 +68,10 @@ pub struct Start {
     pub cpu_model: String,
     /// CPUs that can come online.
     pub cpus: u32,
+    /// The CPU says that a hypervisor is there.
+    pub hypervisor: bool,
+    /// Stolen from each CPU since boot, ns (/proc/stat); empty when not known.
+    pub steal_ns: Vec<i64>,
     /// TSC cycles per second, as measured at the start.
     pub tsc_hz: f64,
     /// Command that is recorded, empty with `-p`.
@@ -222,6 +226,8 @@ pub struct End {
     pub exit_code: Option<i32>,
     /// Bytes written into the spool.
     pub bytes: u64,
+    /// Stolen from each CPU since boot, ns (/proc/stat); empty when not known.
+    pub steal_ns: Vec<i64>,
 }
 
 /// Size of the kernel record of this kind, `None` when the kind is not known.

@@ -106,10 +106,14 @@ TABLES = {
         "ts": I64, "dur": I64, "pid": I32, "tid": I32, "comm": NAME, "cpu": I32, "cause": NAME,
         "culprit": NAME, "culprit_tid": I32, **DECOMPOSITION, "inferred": NAME, "mark": NAME,
     },
+    "thread_time": {
+        "ts": I64, "pid": I32, "tid": I32, "comm": NAME, "part": NAME, "culprit": NAME,
+        "culprit_tid": I32, "spent_ns": I64, "stretches": I64, "wall_ns": I64, "mark": NAME,
+    },
 }
 
 # Written by the analyses, so they need not be there.
-OPTIONAL = {"critical_sections", "dispatch_latency", "gaps"}
+OPTIONAL = {"critical_sections", "dispatch_latency", "gaps", "thread_time"}
 
 # Tables of which each row is an interval with a decomposition.
 DECOMPOSED = ["critical_sections", "gaps"]
@@ -201,6 +205,17 @@ def check_sums(trace, table):
     expect(f"{table}: rows with some parts null", mixed, 0)
 
 
+def check_balance(trace):
+    """The time of each thread sums to its wall time."""
+    wrong = duckdb.sql(
+        f"""SELECT count(*) FROM (
+                SELECT sum(spent_ns) AS spent, any_value(wall_ns) AS wall
+                FROM read_parquet('{trace}/thread_time/*.parquet') GROUP BY pid, tid, ts)
+            WHERE spent <> wall"""
+    ).fetchall()[0][0]
+    expect("thread_time: threads whose parts do not sum to wall_ns", wrong, 0)
+
+
 def check_meta(trace, rows):
     """`meta.json` agrees with the tables."""
     meta = json.loads((trace / "meta.json").read_text())
@@ -233,6 +248,8 @@ def main():
     for table in DECOMPOSED:
         if table in rows:
             check_sums(trace, table)
+    if "thread_time" in rows:
+        check_balance(trace)
     check_meta(trace, rows)
     check_join(trace)
     for fault in faults:

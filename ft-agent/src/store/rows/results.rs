@@ -190,3 +190,39 @@ table! {
         pub mark: Name,
     }
 }
+
+table! {
+    "thread_time",
+    /// `thread_time`: the time of one observed thread that went to one part, by one culprit. The rows of a
+    /// thread sum to its `wall_ns`, to the nanosecond.
+    pub struct ThreadTime {
+        /// First sight of the thread.
+        pub ts: Nanos,
+        /// Process.
+        pub pid: Pid,
+        /// Thread.
+        pub tid: Tid,
+        /// Its newest name.
+        pub comm: Name,
+        /// `running`, `preempted` (it had to leave the CPU), `dispatch` (woken, and did not run yet),
+        /// `blocked`, `hardirq`, `softirq`, `vector`, `unexplained`.
+        pub part: Name,
+        /// Who ran instead (thread name), which interrupt, or what it waited for: `lock NAME`,
+        /// `condition of NAME`, `kernel lock KIND`, `system call NAME`, `page fault`, or the state in which it
+        /// left the CPU (`asleep`, `uninterruptible`, `stopped`). Of *unexplained*: `no record`, or `in gaps`,
+        /// where the thread itself says that it did not run although it had the CPU. `others`: more than 64
+        /// culprits. Null when it ran.
+        pub culprit: Option<Name>,
+        /// Thread id of who ran instead; 0: idle.
+        pub culprit_tid: Option<i32>,
+        /// Time.
+        pub spent_ns: i64,
+        /// In how many uninterrupted stretches.
+        pub stretches: i64,
+        /// From the first sight to the end of the thread or of the trace; the same in all rows of a thread.
+        pub wall_ns: i64,
+        /// [`crate::analysis::Mark`]. `exact`: from its birth to its end; `censored`: it lived before or after
+        /// the trace, and `wall_ns` is what of it lies inside; `lower bound`: records were lost meanwhile.
+        pub mark: Name,
+    }
+}

@@ -114,6 +114,11 @@ fn tables_have_their_documented_columns() {
          running_ns:i64? preempted_ns:i64? blocked_ns:i64? hardirq_ns:i64? softirq_ns:i64?
          vector_ns:i64? unexplained_ns:i64? inferred:name mark:name",
     );
+    check::<ThreadTime>(
+        "thread_time",
+        "ts:i64 pid:i32 tid:i32 comm:name part:name culprit:name? culprit_tid:i32? spent_ns:i64
+         stretches:i64 wall_ns:i64 mark:name",
+    );
 }
 
 #[test]

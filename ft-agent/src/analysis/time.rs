@@ -1,0 +1,260 @@
+//! Where all the time of a thread went: by part, and by who or what took it.
+//!
+//! **Goal.** From the first sight of a thread to its end, or to the end of the trace, one sum for each part and
+//! culprit. The sums add up to the wall time to the nanosecond.
+//!
+//! **Rule.** [`Spent`] receives every stretch that the thread's account attributes, once. A stretch in which the
+//! thread was runnable is kept aside until it runs: only then is it known who ran instead, and
+//! [`Spent::waited`] shares it out. What nobody is known to have used goes to *not known*.
+//!
+//! *Preempted* and *dispatch* are told apart here: a thread that had to leave the CPU was preempted until it is
+//! back, one that was woken waits for its dispatch.
+//!
+//! A polling thread knows better than the scheduler whether it ran: what its gaps hold of *running* is moved to
+//! *unexplained* ([`Spent::did_not_run`]). Of any other thread such time cannot be seen, and counts as running.
+//!
+//! **Bound.** The first [`MAX_CULPRITS`] of a thread have sums of their own, exact from their first nanosecond;
+//! the time of later ones goes to *others* of its part.
+
+use crate::analysis::displaced::{Occupant, Shares};
+use crate::analysis::ledger::{Part, Stretches};
+use crate::analysis::waits::Waits;
+use crate::model::Name;
+
+/// Culprits of one thread that are told apart.
+const MAX_CULPRITS: usize = 64;
+
+/// Who or what took the time.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Culprit {
+    /// The thread itself, or nothing that has a name.
+    None,
+    /// A kind of thing, and its name if it has one.
+    What(&'static str, Option<Name>),
+    /// A thread that ran instead.
+    Thread(Occupant),
+}
+
+impl Culprit {
+    /// For tables.
+    pub(crate) fn name(&self) -> Option<Name> {
+        match self {
+            Culprit::None => None,
+            Culprit::What("", name) => name.clone(),
+            Culprit::What(kind, None) => Some((*kind).into()),
+            Culprit::What(kind, Some(name)) => Some(format!("{kind} {name}").into()),
+            Culprit::Thread(o) => Some(o.comm.clone()),
+        }
+    }
+}
+
+/// The time of one part that one culprit took.
+#[derive(Debug)]
+pub(crate) struct Sum {
+    /// One of [`PARTS`].
+    pub(crate) part: &'static str,
+    pub(crate) culprit: Culprit,
+    pub(crate) ns: i64,
+    /// Uninterrupted stretches.
+    pub(crate) stretches: i64,
+    end: i64,
+}
+
+impl Sum {
+    fn new(part: &'static str, culprit: Culprit) -> Self {
+        Sum { part, culprit, ns: 0, stretches: 0, end: i64::MIN }
+    }
+
+    fn add(&mut self, start: i64, end: i64) {
+        self.ns += end - start;
+        self.stretches += i64::from(self.end != start);
+        self.end = end;
+    }
+}
+
+/// The parts, in the order of reports.
+pub const PARTS: [&str; 8] =
+    ["running", "preempted", "dispatch", "blocked", "hardirq", "softirq", "vector", "unexplained"];
+
+/// The time of one thread.
+#[derive(Debug)]
+pub(crate) struct Spent {
+    first: i64,
+    /// The first is of running.
+    sums: Vec<Sum>,
+    /// Runnable and not running, not yet shared out: since when, and how long.
+    waiting: Option<(i64, i64)>,
+    /// The thread was woken, and does not run yet.
+    woken: bool,
+    pub(crate) waits: Waits,
+}
+
+impl Spent {
+    /// Of a thread that is seen for the first time at `first`.
+    pub(crate) fn new(first: i64) -> Self {
+        let running = Sum::new("running", Culprit::None);
+        Spent { first, sums: vec![running], waiting: None, woken: false, waits: Waits::default() }
+    }
+
+    /// First sight.
+    pub(crate) fn first(&self) -> i64 {
+        self.first
+    }
+
+    /// The sums that are not 0.
+    pub(crate) fn sums(&self) -> impl Iterator<Item = &Sum> {
+        self.sums.iter().filter(|s| s.ns != 0)
+    }
+
+    /// From now on the thread is runnable because it was woken (`woken`), or because it had to leave the CPU.
+    pub(crate) fn runnable(&mut self, woken: bool) {
+        self.woken = woken;
+    }
+
+    /// The thread waits for a CPU no longer; `shares` tells who ran meanwhile.
+    pub(crate) fn waited(&mut self, shares: &Shares) {
+        let Some((since, mut rest)) = self.waiting.take() else { return };
+        let part = if self.woken { "dispatch" } else { "preempted" };
+        for share in shares.iter() {
+            // A loss may have cut the wait shorter than the time that the other had.
+            let ns = share.ns.min(rest);
+            rest -= ns;
+            let is = |c: &Culprit| matches!(c, Culprit::Thread(o) if o.tid == share.who.tid);
+            self.add(part, since, since + ns, is, || Culprit::Thread(share.who.clone()));
+        }
+        self.add_what(part, since, since + rest, "not known", None);
+    }
+
+    /// Of the time that counts as running, the thread says that it did not run for `ns`.
+    pub(crate) fn did_not_run(&mut self, ns: i64, gap_start: i64) {
+        self.sums[0].ns -= ns;
+        self.add_what("unexplained", gap_start, gap_start + ns, "in gaps", None);
+    }
+
+    fn add_what(
+        &mut self,
+        part: &'static str,
+        start: i64,
+        end: i64,
+        kind: &'static str,
+        name: Option<&Name>,
+    ) {
+        let is = |c: &Culprit| matches!(c, Culprit::What(k, n) if *k == kind && n.as_ref() == name);
+        self.add(part, start, end, is, || Culprit::What(kind, name.cloned()));
+    }
+
+    fn add(
+        &mut self,
+        part: &'static str,
+        start: i64,
+        end: i64,
+        is: impl Fn(&Culprit) -> bool,
+        make: impl FnOnce() -> Culprit,
+    ) {
+        if end == start {
+            return;
+        }
+        let known = self.sums.iter().position(|s| s.part == part && is(&s.culprit));
+        let at = known.unwrap_or_else(|| {
+            let full = self.sums.len() >= MAX_CULPRITS;
+            let others = Culprit::What("others", None);
+            let of_part = |s: &Sum| full && s.part == part && s.culprit == others;
+            self.sums.iter().position(of_part).unwrap_or_else(|| {
+                let culprit = if full { others.clone() } else { make() };
+                self.sums.push(Sum::new(part, culprit));
+                self.sums.len() - 1
+            })
+        });
+        self.sums[at].add(start, end);
+    }
+}
+
+impl Stretches for Spent {
+    fn stretch(&mut self, start: i64, end: i64, part: Part, which: Option<&Name>) {
+        match part {
+            Part::Running => self.sums[0].add(start, end),
+            Part::Preempted => self.waiting.get_or_insert((start, 0)).1 += end - start,
+            Part::Blocked => {
+                let mut at = start;
+                while at < end {
+                    let ((kind, name), until) = self.waits.cause(at);
+                    let (name, until) = (name.cloned(), until.min(end));
+                    self.add_what("blocked", at, until, kind, name.as_ref());
+                    at = until;
+                }
+            }
+            Part::Hardirq => self.add_what("hardirq", start, end, "", which),
+            Part::Softirq => self.add_what("softirq", start, end, "", which),
+            Part::Vector => self.add_what("vector", start, end, "", which),
+            Part::Unexplained => self.add_what("unexplained", start, end, "no record", None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sums(spent: &Spent) -> Vec<String> {
+        let text = |s: &Sum| {
+            let who = s.culprit.name().map_or(String::new(), |n| format!(" {n}"));
+            format!("{}{who} {} in {}", s.part, s.ns, s.stretches)
+        };
+        spent.sums().map(text).collect()
+    }
+
+    #[test]
+    fn stretches_that_touch_are_one() {
+        let mut spent = Spent::new(0);
+        let timer: Name = "local_timer".into();
+        spent.stretch(0, 10, Part::Running, None);
+        spent.stretch(10, 20, Part::Running, None);
+        spent.stretch(20, 23, Part::Vector, Some(&timer));
+        spent.stretch(23, 30, Part::Running, None);
+        assert_eq!(sums(&spent), ["running 27 in 2", "vector local_timer 3 in 1"]);
+    }
+
+    #[test]
+    fn a_wait_is_cut_at_the_end_of_what_it_was_in() {
+        let mut spent = Spent::new(0);
+        spent.waits.leaves("S");
+        spent.waits.calls(30, &"read".into());
+        spent.stretch(10, 50, Part::Blocked, None);
+        assert_eq!(sums(&spent), ["blocked system call read 20 in 1", "blocked asleep 20 in 1"]);
+    }
+
+    #[test]
+    fn a_wait_for_the_cpu_is_shared_out_and_nothing_is_made_up() {
+        use crate::analysis::displaced::Cpus;
+        use crate::model::{Cpu, Tid};
+        let (me, cpu) = (Tid(7), Cpu(0));
+        let mut cpus = Cpus::default();
+        cpus.switch(cpu, 0, Tid(1), &"hog".into());
+        cpus.wait(me, cpu, 0);
+        let shares = cpus.leave(me, cpu, 50);
+        let check = |woken, waited, expected: &[&str]| {
+            let mut spent = Spent::new(0);
+            spent.runnable(woken);
+            spent.stretch(0, waited, Part::Preempted, None);
+            spent.waited(&shares);
+            assert_eq!(sums(&spent), expected);
+        };
+        check(false, 50, &["preempted hog 50 in 1"]);
+        check(true, 60, &["dispatch hog 50 in 1", "dispatch not known 10 in 1"]);
+        check(true, 30, &["dispatch hog 30 in 1"]);
+    }
+
+    #[test]
+    fn culprits_are_bounded_and_the_rest_is_counted() {
+        let mut spent = Spent::new(0);
+        for i in 0..1000 {
+            let name: Name = format!("nic{i}").into();
+            spent.stretch(i * 10, i * 10 + 4, Part::Hardirq, Some(&name));
+        }
+        assert_eq!(spent.sums.len(), MAX_CULPRITS + 1);
+        let named = MAX_CULPRITS as i64 - 1;
+        let others = format!("hardirq others {} in {}", 4 * (1000 - named), 1000 - named);
+        assert_eq!(sums(&spent).last(), Some(&others));
+        assert_eq!(spent.sums().map(|s| s.ns).sum::<i64>(), 4000);
+    }
+}
