@@ -219,7 +219,7 @@ pub(crate) fn write(trace: &Path, rounds: u64, part_events: u64) -> Result<()> {
             Event::Waking(row) => wakings.push(&row)?,
             Event::Irq(row) => interrupts.push(&row)?,
             Event::User(row) => user.push(&stored(&row))?,
-            Event::Loss(_) | Event::Task(_) | Event::Migrate(_) => unreachable!("not made up"),
+            other => unreachable!("not made up: {other:?}"),
         }
         if number.is_multiple_of(part_events) && number < events_of(rounds) {
             switches.next()?;

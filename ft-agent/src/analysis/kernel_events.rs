@@ -4,6 +4,7 @@ use super::Analysis;
 use super::dispatch::Wake;
 use super::ledger::{Part, State};
 use super::loss::Hides;
+use super::mark::Mark;
 use super::thread::Thread;
 use crate::event::{LeanContention, LeanFault, LeanSyscall};
 use crate::model::{Pid, Tid};
@@ -86,8 +87,10 @@ impl Analysis {
         }
         if let Some(wake) = thread.dispatch.dispatched(state, e.cpu, &mut self.tally.races) {
             self.tally.dispatches += 1;
-            let touched = self.losses.kernel_since(wake.ts) || thread.unseen >= wake.ts;
-            self.rows.dispatch_latency.push(thread.dispatch_row(wake, &shares, e.cpu, ts, touched));
+            // Between the two the thread may have run, slept and been woken unseen.
+            let lost = self.losses.scheduling_since(wake.ts) || thread.unseen >= wake.ts;
+            let mark = if lost { Mark::Censored } else { Mark::Exact };
+            self.rows.dispatch_latency.push(thread.dispatch_row(wake, &shares, e.cpu, ts, mark));
         }
     }
 

@@ -64,7 +64,8 @@ pub(crate) fn hides(loss: &LossRow) -> Hides {
 pub(crate) struct Losses {
     threads: HashMap<Tid, i64>,
     processes: HashMap<Pid, i64>,
-    kernel: Option<i64>,
+    scheduling: Option<i64>,
+    interrupts: Option<i64>,
     everything: Option<i64>,
     /// How many losses of each origin's records there were.
     pub(crate) user_records: u64,
@@ -82,7 +83,8 @@ impl Losses {
         }
         let hides = hides(loss);
         let latest = match hides {
-            Hides::Scheduling | Hides::Interrupts => self.kernel.get_or_insert(end),
+            Hides::Scheduling => self.scheduling.get_or_insert(end),
+            Hides::Interrupts => self.interrupts.get_or_insert(end),
             Hides::Thread(tid) => self.threads.entry(tid).or_insert(end),
             Hides::Process(pid) => self.processes.entry(pid).or_insert(end),
             Hides::Everything => self.everything.get_or_insert(end),
@@ -92,9 +94,14 @@ impl Losses {
         hides
     }
 
+    /// Whether a loss of scheduler records reaches past `since`.
+    pub(crate) fn scheduling_since(&self, since: i64) -> bool {
+        [self.scheduling, self.everything].into_iter().flatten().any(|end| end >= since)
+    }
+
     /// Whether a loss of kernel records reaches past `since`.
     pub(crate) fn kernel_since(&self, since: i64) -> bool {
-        [self.kernel, self.everything].into_iter().flatten().any(|end| end >= since)
+        self.scheduling_since(since) || self.interrupts.is_some_and(|end| end >= since)
     }
 
     /// Whether any loss that concerns the thread reaches past `since`.
@@ -165,5 +172,7 @@ mod tests {
         losses.add(&loss("kernel", "sched_switch", -1, -1, 12, 50));
         assert!(losses.any_since(Pid(4), Tid(6), 25) && losses.kernel_since(62));
         assert!(!losses.kernel_since(63));
+        losses.add(&loss("kernel", "softirq_exit", -1, -1, 70, 5));
+        assert!(losses.kernel_since(75) && !losses.scheduling_since(63));
     }
 }

@@ -20,31 +20,36 @@ fn parts(d: &Decomposition) -> String {
     shown.join(" ")
 }
 
+/// The mark of a row that is not exact.
+fn mark(mark: &str) -> String {
+    if mark == "exact" { String::new() } else { format!(" {mark}") }
+}
+
 fn hold(r: &CriticalSection) -> String {
     let lock = r.lock as u8 as char;
     let by = r.preemptor_comm.as_ref().zip(r.preemptor_ns);
     let by = by.map_or(String::new(), |(comm, ns)| format!(" by {comm}{ns}"));
     let wait = if r.wait_ns > 0 { format!(" wait{}", r.wait_ns) } else { String::new() };
     let parts = r.parts.as_ref().map_or("no kernel".into(), parts);
-    let touched = if &*r.mark == "exact" { "" } else { " touched" };
-    format!("{lock}{} {}+{} {parts}{by}{wait}{touched}", r.depth, r.ts, r.dur)
+    let mark = mark(&r.mark);
+    format!("{lock}{} {}+{} {parts}{by}{wait}{mark}", r.depth, r.ts, r.dur)
 }
 
 fn dispatch(r: &DispatchLatency) -> String {
     let ran = r.running_comm.as_ref().zip(r.running_ns);
     let ran = ran.map_or(String::new(), |(comm, ns)| format!(" behind {comm}{ns}"));
     let moved = if r.migrated { " migrated" } else { "" };
-    let touched = if &*r.mark == "exact" { "" } else { " touched" };
+    let mark = mark(&r.mark);
     let name = r.tid.0 as u8 as char;
-    format!("{name} {}+{} cpu{} woken by {}{ran}{moved}{touched}", r.ts, r.dur, r.cpu, r.waker_tid)
+    format!("{name} {}+{} cpu{} woken by {}{ran}{moved}{mark}", r.ts, r.dur, r.cpu, r.waker_tid)
 }
 
 fn gap(r: &Gap) -> String {
     let cause = r.cause.as_deref().unwrap_or("not told");
     let culprit = r.culprit.as_ref().map_or(String::new(), |c| format!(" {c}"));
     let parts = r.parts.as_ref().map_or(String::new(), |p| format!(": {}", parts(p)));
-    let touched = if &*r.mark == "exact" { "" } else { " touched" };
-    format!("{}+{} {cause}{culprit}{parts} ({}){touched}", r.ts, r.dur, r.inferred)
+    let mark = mark(&r.mark);
+    format!("{}+{} {cause}{culprit}{parts} ({}){mark}", r.ts, r.dur, r.inferred)
 }
 
 fn rows_of(rows: &Rows) -> Vec<String> {
@@ -211,7 +216,7 @@ fn scheduler_records_are_lost_during_a_hold() {
          70 release a L
          80 acquire a M
          90 release a M",
-        &["L0 10+60 run20 ?40 touched", "M0 80+10 run10"],
+        &["L0 10+60 run20 ?40 lower bound", "M0 80+10 run10"],
     );
 }
 
@@ -233,7 +238,7 @@ fn interrupt_records_are_lost_during_a_hold() {
          10 acquire a L
          20 lose irq 5
          40 release a L",
-        &["L0 10+30 run25 ?5 touched"],
+        &["L0 10+30 run25 ?5 lower bound"],
     );
 }
 
@@ -249,7 +254,7 @@ fn a_switch_to_the_holder_was_not_recorded() {
          60 release a L
          70 acquire a M
          80 release a M",
-        &["L0 10+50 run20 pre30 by Y10 touched", "M0 70+10 run10"],
+        &["L0 10+50 run20 pre30 by Y10 lower bound", "M0 70+10 run10"],
     );
     assert_eq!(tally.unseen_switches, 1);
 }
@@ -263,7 +268,7 @@ fn a_switch_away_from_the_holder_was_not_recorded() {
          20 0 X>Y S
          30 0 Y>a S
          40 release a L",
-        &["L0 10+30 run20 ?10 touched"],
+        &["L0 10+30 run20 ?10 lower bound"],
     );
     // It went to another CPU in the meantime: what is known of it there holds.
     check(
@@ -287,7 +292,7 @@ fn an_own_event_shows_that_a_thread_runs_unseen() {
          100 acquire a M
          120 release a M
          130 release a L",
-        &["M2 100+20 run20 touched", "L0 10+120 run40 pre80 touched"],
+        &["M2 100+20 run20 lower bound", "L0 10+120 run40 pre80 lower bound"],
     );
     assert_eq!(tally.ran_unseen, 1, "at 25, the clocks may differ; at 100, they cannot");
 }
@@ -365,13 +370,21 @@ fn a_woken_thread_moves_and_waits_behind_the_longest() {
 }
 
 #[test]
-fn a_wake_up_across_a_loss_is_marked() {
+fn a_wake_up_across_a_loss_is_censored() {
     check(
         "0 0 a>X S
          10 wake X a 0
          15 lose sched 5
          40 0 X>a S",
-        &["a 10+30 cpu0 woken by 88 touched"],
+        &["a 10+30 cpu0 woken by 88 censored"],
+    );
+}
+
+#[test]
+fn a_loss_of_interrupts_does_not_touch_a_wake_up() {
+    check(
+        "0 0 a>X S\n 10 wake X a 0\n 15 lose irq 5\n 40 0 X>a S",
+        &["a 10+30 cpu0 woken by 88 behind X30"],
     );
 }
 

@@ -97,7 +97,7 @@ impl Thread {
         kernel: bool,
         lock_name: Name,
         place: Name,
-        touched: bool,
+        mark: Mark,
     ) -> CriticalSection {
         let parts = kernel.then(|| difference(&self.account.total(), &hold.account));
         let preempted = parts.is_some_and(|p| p.preempted_ns > 0);
@@ -119,7 +119,7 @@ impl Thread {
             preemptor_tid: preemptor.map(|s| s.who.tid.0),
             preemptor_comm: preemptor.map(|s| s.who.comm.clone()),
             preemptor_ns: preemptor.map(|s| s.ns),
-            mark: mark(touched),
+            mark: mark.into(),
         }
     }
 
@@ -130,7 +130,7 @@ impl Thread {
         shares: &Shares,
         cpu: Cpu,
         end: i64,
-        touched: bool,
+        mark: Mark,
     ) -> DispatchLatency {
         let longest = shares.longest();
         DispatchLatency {
@@ -147,7 +147,7 @@ impl Thread {
             running_comm: longest.map(|s| s.who.comm.clone()),
             running_ns: longest.map(|s| s.ns),
             migrated: wake.migrated,
-            mark: mark(touched),
+            mark: mark.into(),
         }
     }
 
@@ -182,7 +182,7 @@ impl Thread {
         seen: Seen,
         explanation: Option<Explanation>,
         inferred: &str,
-        touched: bool,
+        mark: Mark,
     ) -> Gap {
         let culprit = explanation.as_ref().and_then(|e| e.culprit.as_ref());
         Gap {
@@ -203,11 +203,7 @@ impl Thread {
             }),
             parts: explanation.as_ref().map(|e| e.parts),
             inferred: inferred.into(),
-            mark: mark(touched),
+            mark: mark.into(),
         }
     }
-}
-
-fn mark(touched: bool) -> Name {
-    if touched { "touched-by-loss".into() } else { "exact".into() }
 }

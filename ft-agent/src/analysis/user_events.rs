@@ -6,6 +6,7 @@ use super::Analysis;
 use super::infer;
 use super::ledger::State;
 use super::locks::{Acquisition, SEMAPHORE};
+use super::mark::Mark;
 use crate::event::LeanUserEvent;
 
 impl Analysis {
@@ -87,10 +88,11 @@ impl Analysis {
             self.tally.holds += 1;
             let in_order = hold.is_semaphore() || newest == Some(lock);
             self.tally.out_of_order_releases += u64::from(!in_order);
-            let touched = self.losses.any_since(e.pid, e.tid, hold.ts) || thread.unseen >= hold.ts;
+            let lost = self.losses.any_since(e.pid, e.tid, hold.ts) || thread.unseen >= hold.ts;
+            let mark = Mark::lower_bound_if(lost);
             let name = self.context.lock_name(e.pid, lock, hold.site, hold.word);
             let place = self.context.place(e.pid, hold.site, hold.word);
-            let row = thread.hold_row(hold, ts, self.context.kernel, name, place, touched);
+            let row = thread.hold_row(hold, ts, self.context.kernel, name, place, mark);
             self.rows.critical_sections.push(row);
         }
     }
@@ -112,8 +114,13 @@ impl Analysis {
         self.tally.pollers += u64::from(thread.begin_polling(self.now, self.context.kernel));
         let seen = infer::Seen { pid: e.pid, tid: e.tid, cpu: e.cpu, before, after };
         let inferred = self.inference.gap(seen);
-        let touched = self.losses.any_since(e.pid, e.tid, before) || thread.unseen >= before;
-        self.rows.gaps.push(thread.gap_row(seen, explanation, inferred, touched));
+        let lost = self.losses.any_since(e.pid, e.tid, before) || thread.unseen >= before;
+        self.rows.gaps.push(thread.gap_row(
+            seen,
+            explanation,
+            inferred,
+            Mark::lower_bound_if(lost),
+        ));
     }
 }
 

@@ -5,13 +5,13 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::format::{count, dur, short_count, things};
-use super::locks::touched;
+use super::format::{dur, short_count, things};
 use super::locks_text::{reasons, who};
+use super::marks::Marks;
 use super::table::{Table, cut};
 use super::top::Top;
 use crate::analysis::distribution::{Distribution, Thresholds};
-use crate::analysis::{Races, Tally};
+use crate::analysis::{Mark, Races, Tally};
 use crate::model::{Name, Pid, Tid};
 use crate::store::rows::DispatchLatency;
 
@@ -34,8 +34,10 @@ pub struct DispatchReport {
     pub kernel: bool,
     /// Wake-ups that are in no statistic.
     pub races: Races,
-    /// Wake-ups during which records were lost; in the statistics, and marked in the table.
-    pub touched_by_loss: u64,
+    /// Wake-ups during which scheduler records were lost; censored.
+    pub lost: u64,
+    /// How sure they are. Censored wake-ups are in no statistic.
+    pub marks: Marks,
     /// All threads together.
     pub all: Latency,
     /// Each thread, the worst latency first.
@@ -94,8 +96,6 @@ pub struct WorstWake {
     pub behind_ns: Option<i64>,
     /// It was moved to another CPU meanwhile.
     pub migrated: bool,
-    /// Records were lost meanwhile.
-    pub touched_by_loss: bool,
 }
 
 impl From<&DispatchLatency> for WorstWake {
@@ -113,7 +113,6 @@ impl From<&DispatchLatency> for WorstWake {
             behind_tid: r.running_tid,
             behind_ns: r.running_ns,
             migrated: r.migrated,
-            touched_by_loss: touched(&r.mark),
         }
     }
 }
@@ -161,7 +160,7 @@ impl Counts {
 pub struct Dispatch {
     all: Counts,
     threads: HashMap<(Pid, Tid), Counts>,
-    touched: u64,
+    marks: Marks,
     worst: Top<WorstWake>,
 }
 
@@ -170,7 +169,7 @@ impl Default for Dispatch {
         Dispatch {
             all: Counts::new("all".into()),
             threads: HashMap::new(),
-            touched: 0,
+            marks: Marks::default(),
             worst: Top::default(),
         }
     }
@@ -179,6 +178,11 @@ impl Default for Dispatch {
 impl Dispatch {
     /// Counts a wake-up.
     pub fn add(&mut self, r: &DispatchLatency) {
+        let mark = Mark::of(&r.mark);
+        self.marks.add(mark);
+        if mark == Mark::Censored {
+            return;
+        }
         self.all.add(r.dur);
         let (mut key, mut comm) = ((r.pid, r.tid), &r.comm);
         let others = "(others)".into();
@@ -190,19 +194,21 @@ impl Dispatch {
             counts.comm = comm.clone();
         }
         counts.add(r.dur);
-        self.touched += u64::from(touched(&r.mark));
         self.worst.offer(WORST, r.dur, || WorstWake::from(r));
     }
 
     /// Finishes the statistics; `tally` tells what is not in them.
-    pub fn finish(self, tally: &Tally) -> DispatchReport {
+    pub fn finish(mut self, tally: &Tally) -> DispatchReport {
+        let lost = self.marks.censored;
+        self.marks.add_many(Mark::Censored, tally.races.never_dispatched);
         let mut threads: Vec<Latency> =
             self.threads.into_iter().map(|((pid, tid), c)| c.latency(pid.0, tid.0)).collect();
         threads.sort_by_key(|t| (std::cmp::Reverse(t.max_ns), t.tid));
         DispatchReport {
             kernel: tally.kernel,
             races: tally.races,
-            touched_by_loss: self.touched,
+            lost,
+            marks: self.marks,
             all: self.all.latency(0, 0),
             threads,
             worst: self.worst.into_sorted(),
@@ -222,18 +228,20 @@ impl fmt::Display for DispatchReport {
         let r = &self.races;
         writeln!(
             f,
-            "  {}; not counted: {}{}",
-            things(self.all.wakeups, "wake-up"),
-            count(r.woken_while_awake + r.dispatched_without_waking + r.never_dispatched),
+            "  {}{}",
+            self.marks.line("wake-up"),
             reasons(&[
-                (r.woken_while_awake, "of threads already awake"),
-                (r.dispatched_without_waking, "dispatched without a recorded waking"),
+                (self.lost, "across a loss"),
                 (r.never_dispatched, "not dispatched by the end"),
             ])
         )?;
-        if self.touched_by_loss > 0 {
-            let n = things(self.touched_by_loss, "wake-up");
-            writeln!(f, "  {n} counted although records were lost meanwhile (marked *)")?;
+        let no_wait = r.woken_while_awake + r.dispatched_without_waking;
+        if no_wait > 0 {
+            let why = reasons(&[
+                (r.woken_while_awake, "of threads already awake"),
+                (r.dispatched_without_waking, "dispatched without a recorded waking"),
+            ]);
+            writeln!(f, "  {} without a wait{why}", things(no_wait, "waking"))?;
         }
         if !self.all.percentiles_exact {
             writeln!(f, "  percentiles of more than 65,536 wake-ups are at most 0.1 % too high")?;
@@ -279,10 +287,9 @@ impl DispatchReport {
             "<",
         ]);
         for w in &self.worst {
-            let star = if w.touched_by_loss { "*" } else { "" };
             t.row([
                 cut(&w.comm, 15),
-                dur(w.dur_ns) + star,
+                dur(w.dur_ns),
                 w.cpu.to_string(),
                 w.prio.to_string(),
                 who(Some(w.waker_tid), Some(&w.waker), 15),

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use super::locks::{Parts, touched};
+use super::locks::Parts;
+use super::marks::Marks;
 use super::top::Top;
 use crate::analysis::distribution::Distribution;
-use crate::analysis::{Tally, Untold};
+use crate::analysis::{Mark, Tally, Untold};
 use crate::model::{Name, Pid, Tid};
 use crate::store::rows::Gap;
 
@@ -36,8 +37,8 @@ pub struct GapsReport {
     pub kernel: bool,
     /// Gaps that the kernel's account does not cover.
     pub untold: Untold,
-    /// Gaps during which records were lost; in the statistics, and marked in the table.
-    pub touched_by_loss: u64,
+    /// How sure they are.
+    pub marks: Marks,
     /// Each polling thread, most gap time first.
     pub pollers: Vec<Poller>,
     /// Who or what made the gaps, most time first.
@@ -141,8 +142,8 @@ pub struct LongGap {
     pub parts: Option<Parts>,
     /// Inferred cause.
     pub inferred: String,
-    /// Records were lost meanwhile.
-    pub touched_by_loss: bool,
+    /// How sure it is.
+    pub mark: Mark,
 }
 
 /// Whether an inference fits what the kernel saw; `None` when the kernel saw no cause.
@@ -191,7 +192,7 @@ pub struct Gaps {
     pollers: HashMap<(Pid, Tid), Counts>,
     culprits: HashMap<(usize, Name), Sum>,
     inference: BTreeMap<(usize, usize), u64>,
-    touched: u64,
+    marks: Marks,
     longest: Top<LongGap>,
 }
 
@@ -221,7 +222,7 @@ impl Gaps {
         if let Some(inferred) = INFERRED.iter().position(|i| **i == *r.inferred) {
             *self.inference.entry((inferred, cause)).or_default() += 1;
         }
-        self.touched += u64::from(touched(&r.mark));
+        self.marks.add(Mark::of(&r.mark));
         self.longest.offer(LONGEST, r.dur, || LongGap {
             ts: r.ts.0,
             dur_ns: r.dur,
@@ -233,7 +234,7 @@ impl Gaps {
             culprit_tid: r.culprit_tid,
             parts: r.parts.as_ref().map(Parts::from),
             inferred: r.inferred.to_string(),
-            touched_by_loss: touched(&r.mark),
+            mark: Mark::of(&r.mark),
         });
     }
 
@@ -261,7 +262,7 @@ impl Gaps {
             pollers_seen: tally.pollers,
             kernel: tally.kernel,
             untold: tally.untold,
-            touched_by_loss: self.touched,
+            marks: self.marks,
             pollers,
             culprits,
             inference,

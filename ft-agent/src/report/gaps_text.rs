@@ -5,6 +5,7 @@ use std::fmt;
 use super::format::{count, dur, dur_or_dash, percent, share, short_count, things};
 use super::gaps::GapsReport;
 use super::locks_text::reasons;
+use super::marks::star;
 use super::table::{Table, cut};
 
 /// Lines of the longer tables that are shown; `--json` has all.
@@ -40,18 +41,15 @@ impl GapsReport {
     fn coverage(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "  {} of {}{}",
-            things(self.gaps, "gap"),
+            "  {}; {}{}",
+            self.marks.line("gap"),
             things(self.pollers.len() as u64, "polling thread"),
             reasons(&[
                 (self.untold.before_history, "without the kernel's account"),
                 (self.untold.impossible, "more with impossible times, not counted"),
             ])
         )?;
-        if self.touched_by_loss > 0 {
-            let n = things(self.touched_by_loss, "gap");
-            writeln!(f, "  {n} counted although records were lost meanwhile (marked *)")?;
-        }
+        self.marks.legend(f)?;
         if !self.kernel {
             writeln!(
                 f,
@@ -172,8 +170,7 @@ impl GapsReport {
         titles.push("<inferred");
         let mut t = Table::new(&titles);
         for g in &self.longest {
-            let star = if g.touched_by_loss { "*" } else { "" };
-            let mut cells = vec![cut(&g.comm, 12), dur(g.dur_ns) + star];
+            let mut cells = vec![cut(&g.comm, 12), dur(g.dur_ns) + star(g.mark)];
             if self.kernel {
                 cells.push(g.cause.to_owned());
                 cells.push(cut(g.culprit.as_deref().unwrap_or("-"), 12));

@@ -55,7 +55,7 @@ impl Head {
             warnings.push(format!(
                 "switches are missing although no loss was reported: {} times a CPU was left by another \
                  thread than the last one that got it, {} times a thread recorded an event while it was \
-                 off the CPU; what this touches is marked *; compare with `perf sched record`",
+                 off the CPU; what this touches is a lower bound or censored; compare with `perf sched record`",
                 count(tally.unseen_switches),
                 count(tally.ran_unseen)
             ));

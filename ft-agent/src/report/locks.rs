@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
 
+use super::marks::Marks;
 use super::top::Top;
 use crate::analysis::distribution::{Bins, Distribution, Thresholds};
-use crate::analysis::{Incomplete, Tally};
+use crate::analysis::{Incomplete, Mark, Tally};
 use crate::model::{Name, Pid};
 use crate::store::rows::{CriticalSection, Decomposition};
 
@@ -49,8 +50,8 @@ pub struct LocksReport {
     pub holds: u64,
     /// Holds and waits that were recorded in part; in no statistic.
     pub incomplete: Incomplete,
-    /// Holds during which records were lost; in the statistics, and marked in the table.
-    pub touched_by_loss: u64,
+    /// How sure they are.
+    pub marks: Marks,
     /// Holds were decomposed: there is a kernel stream.
     pub decomposed: bool,
     /// How many holds of each nesting depth, from 0.
@@ -76,6 +77,8 @@ pub struct Group {
     pub instances: u64,
     /// Holds.
     pub holds: u64,
+    /// Of these, with lost records: their `parts` are at least what is stated.
+    pub lower_bounds: u64,
     /// Of these, while another lock was held.
     pub nested: u64,
     /// Of these, with a condition wait at an end.
@@ -177,8 +180,8 @@ pub struct LongHold {
     pub preemptor: Option<String>,
     /// That thread's id.
     pub preemptor_tid: Option<i32>,
-    /// Records were lost meanwhile.
-    pub touched_by_loss: bool,
+    /// How sure it is.
+    pub mark: Mark,
 }
 
 impl From<&CriticalSection> for LongHold {
@@ -194,14 +197,9 @@ impl From<&CriticalSection> for LongHold {
             parts: r.parts.as_ref().map(Parts::from),
             preemptor: r.preemptor_comm.as_ref().map(ToString::to_string),
             preemptor_tid: r.preemptor_tid,
-            touched_by_loss: touched(&r.mark),
+            mark: Mark::of(&r.mark),
         }
     }
-}
-
-/// Whether a row's mark says that records were lost.
-pub(super) fn touched(mark: &Name) -> bool {
-    &**mark != "exact"
 }
 
 /// What is counted of one group while rows come.
@@ -210,6 +208,7 @@ struct Counts {
     instances: HashSet<i64>,
     holds: Distribution,
     waits: Distribution,
+    lower_bounds: u64,
     nested: u64,
     condition: u64,
     preempted: u64,
@@ -224,6 +223,7 @@ impl Default for Counts {
             instances: HashSet::new(),
             holds: Distribution::default(),
             waits: Distribution::default(),
+            lower_bounds: 0,
             nested: 0,
             condition: 0,
             preempted: 0,
@@ -243,6 +243,7 @@ impl Counts {
         if r.wait_ns > 0 {
             self.waits.add(r.wait_ns);
         }
+        self.lower_bounds += u64::from(Mark::of(&r.mark) == Mark::LowerBound);
         self.nested += u64::from(r.depth > 0);
         self.condition += u64::from(r.condition);
         if let Some(parts) = &r.parts {
@@ -260,6 +261,7 @@ impl Counts {
             kind,
             instances: self.instances.len() as u64,
             holds: self.holds.count(),
+            lower_bounds: self.lower_bounds,
             nested: self.nested,
             condition: self.condition,
             total_ns: self.holds.sum(),
@@ -285,7 +287,7 @@ pub struct Locks {
     all: Counts,
     groups: HashMap<(Pid, Name, Name), Counts>,
     depths: BTreeMap<i32, u64>,
-    touched: u64,
+    marks: Marks,
     longest: Top<LongHold>,
 }
 
@@ -299,12 +301,13 @@ impl Locks {
         }
         self.groups.entry(key).or_default().add(r);
         *self.depths.entry(r.depth.max(0)).or_default() += 1;
-        self.touched += u64::from(touched(&r.mark));
+        self.marks.add(Mark::of(&r.mark));
         self.longest.offer(LONGEST, r.dur, || LongHold::from(r));
     }
 
     /// Finishes the statistics; `tally` tells what is not in them.
-    pub fn finish(self, tally: &Tally) -> LocksReport {
+    pub fn finish(mut self, tally: &Tally) -> LocksReport {
+        self.marks.add_many(Mark::Censored, tally.incomplete.holds());
         let mut locks: Vec<Group> = self
             .groups
             .into_iter()
@@ -317,7 +320,7 @@ impl Locks {
         LocksReport {
             holds: self.all.holds.count(),
             incomplete: tally.incomplete,
-            touched_by_loss: self.touched,
+            marks: self.marks,
             decomposed: tally.kernel,
             depths: (0..=deepest).map(|d| self.depths.get(&d).copied().unwrap_or(0)).collect(),
             all: self.all.group(0, String::new(), String::new()),

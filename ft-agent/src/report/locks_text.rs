@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use super::format::{count, dur, dur_or_dash, log_bar, ns, percent, share, short_count, things};
+use super::format::{count, dur, dur_or_dash, log_bar, ns, percent, share, short_count};
 use super::locks::{Group, LocksReport};
+use super::marks::star;
 use super::table::{Table, cut, cut_front};
 
 /// Locks that are shown; `--json` has all.
@@ -32,28 +33,15 @@ impl fmt::Display for LocksReport {
 impl LocksReport {
     fn coverage(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let i = &self.incomplete;
-        let all = self.holds + i.holds();
-        writeln!(
-            f,
-            "  {}; {} of {} incomplete, not counted{}",
-            things(self.holds, "hold"),
-            count(i.holds()),
-            count(all),
-            reasons(&[
-                (i.release_only, "released without acquisition"),
-                (i.never_released, "never released"),
-                (i.held_at_loss, "held when events were lost"),
-                (i.acquired_again, "acquired again"),
-                (i.too_many, "too many held"),
-            ])
-        )?;
-        if self.touched_by_loss > 0 {
-            writeln!(
-                f,
-                "  {} counted although records were lost meanwhile (marked *)",
-                things(self.touched_by_loss, "hold")
-            )?;
-        }
+        let why = reasons(&[
+            (i.release_only, "released without acquisition"),
+            (i.never_released, "never released"),
+            (i.held_at_loss, "held when events were lost"),
+            (i.acquired_again, "acquired again"),
+            (i.too_many, "too many held"),
+        ]);
+        writeln!(f, "  {}{why}", self.marks.line("hold"))?;
+        self.marks.legend(f)?;
         if !self.all.percentiles_exact {
             writeln!(f, "  percentiles of more than 65,536 holds are at most 0.1 % too high")?;
         }
@@ -180,8 +168,8 @@ impl LocksReport {
         }
         let mut t = Table::new(&titles);
         for h in &self.longest {
-            let star = if h.touched_by_loss { "*" } else { "" };
-            let mut cells = vec![cut(&h.lock, 12), cut_front(&h.place, 16), dur(h.dur_ns) + star];
+            let hold = dur(h.dur_ns) + star(h.mark);
+            let mut cells = vec![cut(&h.lock, 12), cut_front(&h.place, 16), hold];
             if let Some(p) = &h.parts {
                 let parts = [
                     p.running_ns,

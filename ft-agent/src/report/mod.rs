@@ -2,7 +2,7 @@
 //!
 //! Each report is a plain struct that serialises (`--json`) and displays itself (text). The statistics take
 //! rows one by one, and know nothing of files; this module alone reads the trace. Text fits 100 columns,
-//! and every figure stands with its coverage: what is not in it, and what loss may have touched.
+//! and every figure stands with its coverage: what is not in it, and what is a lower bound.
 
 mod dispatch;
 pub(crate) mod format;
@@ -11,6 +11,7 @@ mod gaps_text;
 mod head;
 mod locks;
 mod locks_text;
+mod marks;
 mod steal;
 mod summary;
 pub(crate) mod table;
@@ -28,9 +29,10 @@ pub use dispatch::{Dispatch, DispatchReport, Latency, WorstWake};
 pub use gaps::{CauseSum, CulpritSum, Gaps, GapsReport, Inferred, LongGap, Poller};
 pub use head::Head;
 pub use locks::{Group, Locks, LocksReport, LongHold, Parts};
+pub use marks::Marks;
 pub use steal::Steal;
 pub use summary::Summary;
-pub use time::{Marks, ThreadBalance, TimeCulprit, TimeReport, Times};
+pub use time::{ThreadBalance, TimeCulprit, TimeReport, Times};
 
 use crate::analysis::Tally;
 use crate::analyze::{self, Watch};

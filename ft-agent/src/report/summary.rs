@@ -38,13 +38,12 @@ fn locks(f: &mut fmt::Formatter<'_>, Reports { locks, .. }: &Reports) -> fmt::Re
         dur(all.p99_ns),
         dur(all.max_ns)
     )?;
-    let incomplete = locks.incomplete.holds();
-    if incomplete + locks.touched_by_loss > 0 {
+    if locks.marks.censored + locks.marks.lower_bounds > 0 {
         writeln!(
             f,
             "          {} more incomplete and not counted; {} counted in spite of a loss",
-            count(incomplete),
-            count(locks.touched_by_loss)
+            count(locks.marks.censored),
+            count(locks.marks.lower_bounds)
         )?;
     }
     if locks.decomposed {

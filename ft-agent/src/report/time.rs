@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
+use super::marks::Marks;
 use super::steal::Steal;
 use crate::analysis::{Mark, TIME_PARTS, Tally};
 use crate::model::{Name, Nanos, Pid, Tid};
@@ -24,7 +25,7 @@ pub struct TimeReport {
     pub balanced: u64,
     /// Threads of which they do not: a fault of this program.
     pub unbalanced: u64,
-    /// Threads by their mark: `exact`, `lower bound`, `censored`.
+    /// Threads by their mark; the censored are in all sums, with what of them lies in the trace.
     pub marks: Marks,
     /// Each thread, longest wall time first.
     pub threads: Vec<ThreadBalance>,
@@ -32,28 +33,6 @@ pub struct TimeReport {
     pub culprits: Vec<TimeCulprit>,
     /// What the hypervisor took, by the kernel's account.
     pub steal: Steal,
-}
-
-/// How many of something have each mark.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Marks {
-    /// Right within the clock bound.
-    pub exact: u64,
-    /// Records were lost: what is named is at least what is stated.
-    pub lower_bound: u64,
-    /// Begun before the trace or ended after it: what is stated lies inside.
-    pub censored: u64,
-}
-
-impl Marks {
-    /// Counts one.
-    pub fn add(&mut self, mark: Mark) {
-        match mark {
-            Mark::Exact => self.exact += 1,
-            Mark::LowerBound => self.lower_bound += 1,
-            Mark::Censored => self.censored += 1,
-        }
-    }
 }
 
 /// One thread.

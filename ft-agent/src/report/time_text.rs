@@ -50,7 +50,7 @@ impl TimeReport {
         }
         let marks = [
             (self.marks.exact, "exact: born and ended in the trace"),
-            (self.marks.lower_bound, "with lost records: lower bounds"),
+            (self.marks.lower_bounds, "with lost records: lower bounds"),
             (self.marks.censored, "not wholly in the trace: censored"),
         ];
         match reasons(&marks) {

@@ -117,7 +117,7 @@ table! {
         pub preemptor_comm: Option<Name>,
         /// How long that thread had the CPU meanwhile.
         pub preemptor_ns: Option<i64>,
-        /// `exact`, or `touched-by-loss` when records were lost during the hold.
+        /// [`crate::analysis::Mark`]: `exact`, or `lower bound` when records were lost during the hold.
         pub mark: Name,
     }
 }
@@ -152,7 +152,8 @@ table! {
         pub running_ns: Option<i64>,
         /// The thread was moved to another CPU meanwhile.
         pub migrated: bool,
-        /// `exact`, or `touched-by-loss`.
+        /// [`crate::analysis::Mark`]: `exact`, or `censored` when scheduler records were lost meanwhile: what
+        /// was dispatched then may be a later wake-up.
         pub mark: Name,
     }
 }
@@ -186,7 +187,7 @@ table! {
         /// Cause inferred from user time stamps alone (Hourglass, section 4): `switch-to-sibling`, `tick`,
         /// `interrupt`, `long`.
         pub inferred: Name,
-        /// `exact`, or `touched-by-loss`.
+        /// [`crate::analysis::Mark`]: `exact`, or `lower bound` when records were lost during the gap.
         pub mark: Name,
     }
 }
