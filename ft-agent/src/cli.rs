@@ -44,6 +44,8 @@ pub(crate) enum Command {
     Dispatch(report::Args),
     /// Prints why polling threads did not run.
     Gaps(report::Args),
+    /// Prints how far causes of gaps that are told without the kernel can be believed.
+    Agreement(report::Args),
     /// Prints where all the time of each thread went, and by whose fault.
     Time(report::Args),
     Events(events::Args),

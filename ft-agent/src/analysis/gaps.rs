@@ -17,6 +17,7 @@
 
 use std::collections::VecDeque;
 
+use crate::analysis::agreement::{self, Missed};
 use crate::analysis::displaced::{Occupant, Shares};
 use crate::analysis::ledger::{Part, Stretches};
 use crate::model::Name;
@@ -47,12 +48,23 @@ struct Stretch {
     shares: Option<Box<Shares>>,
 }
 
+impl Stretch {
+    /// The kernel saw that the thread did not run.
+    fn interrupts(&self) -> bool {
+        !matches!(self.part, Part::Running | Part::Unexplained)
+    }
+}
+
 /// The recent account of one polling thread.
 #[derive(Debug)]
 pub(crate) struct History {
     /// Nothing is known of the time before.
     start: i64,
     stretches: VecDeque<Stretch>,
+    /// What the kernel saw and no gap told so far.
+    missed: [Missed; 5],
+    /// The interruption at the end of what was forgotten.
+    interruption: Option<(i64, i64)>,
 }
 
 /// What a gap was.
@@ -63,6 +75,8 @@ pub(crate) struct Explanation {
     pub(crate) culprit: Option<Culprit>,
     /// What the scheduler counts as running; a part of `unexplained_ns`.
     pub(crate) on_cpu_ns: i64,
+    /// A local timer interrupt was part of it.
+    pub(crate) timer: bool,
 }
 
 /// Who or what made a gap.
@@ -74,7 +88,12 @@ pub(crate) enum Culprit {
 
 impl History {
     pub(crate) fn new(now: i64) -> Self {
-        History { start: now, stretches: VecDeque::new() }
+        History {
+            start: now,
+            stretches: VecDeque::new(),
+            missed: Default::default(),
+            interruption: None,
+        }
     }
 
     /// The thread waited for a CPU until now, and `shares` tells who ran.
@@ -92,11 +111,48 @@ impl History {
     pub(crate) fn explain(&mut self, before: i64, after: i64) -> Option<Explanation> {
         let known = before >= self.start;
         let explanation = known.then(|| self.explanation(before, after));
-        while self.stretches.front().is_some_and(|s| s.end <= after) {
-            self.stretches.pop_front();
+        while let Some(s) = self.stretches.pop_front_if(|s| s.end <= after) {
+            if s.end <= before {
+                self.forget(&s);
+            } else {
+                // The gap tells of this, and of what goes over into it.
+                let before = self.interruption.take();
+                self.miss(before.filter(|(_, end)| !s.interrupts() || *end != s.start));
+            }
         }
         self.start = self.start.max(after);
         explanation
+    }
+
+    /// A stretch of which no gap told.
+    fn forget(&mut self, s: &Stretch) {
+        // What reaches over the end of a gap was told by it.
+        let missed = s.interrupts() && s.start >= self.start;
+        match &mut self.interruption {
+            Some((_, end)) if missed && *end == s.start => *end = s.end,
+            other => {
+                let before = std::mem::replace(other, missed.then_some((s.start, s.end)));
+                self.miss(before);
+            }
+        }
+    }
+
+    fn miss(&mut self, interruption: Option<(i64, i64)>) {
+        if let Some((start, end)) = interruption {
+            let missed = &mut self.missed[agreement::length(end - start)];
+            missed.count += 1;
+            missed.total_ns += end - start;
+        }
+    }
+
+    /// The thread polls no more: what the kernel saw and no gap told.
+    pub(crate) fn end(mut self) -> [Missed; 5] {
+        while let Some(s) = self.stretches.pop_front() {
+            self.forget(&s);
+        }
+        let last = self.interruption.take();
+        self.miss(last);
+        self.missed
     }
 
     fn explanation(&self, before: i64, after: i64) -> Explanation {
@@ -133,7 +189,8 @@ impl History {
                 .max_by_key(|(_, _, ns)| *ns)
                 .map(|(_, name, _)| Culprit::Interrupt((*name).clone())),
         };
-        Explanation { parts, cause, culprit, on_cpu_ns }
+        let timer = interrupts.iter().any(|(_, name, _)| &***name == "local_timer");
+        Explanation { parts, cause, culprit, on_cpu_ns, timer }
     }
 }
 
@@ -167,6 +224,7 @@ impl Stretches for History {
         if self.stretches.len() == MAX_STRETCHES
             && let Some(oldest) = self.stretches.pop_front()
         {
+            self.forget(&oldest);
             self.start = oldest.end;
         }
         self.stretches.push_back(Stretch { start, end, part, which: which.cloned(), shares: None });
@@ -250,6 +308,37 @@ mod tests {
         history.displaced(&cpus.leave(me, cpu, 100));
         let e = history.explain(0, 100).expect("the history covers it");
         assert!(matches!(e.culprit, Some(Culprit::Thread(o)) if &*o.comm == "hog" && o.tid.0 == 9));
+    }
+
+    /// `check` of what is missed: (count, ns) of interruptions shorter than 10 µs, after gaps in characters.
+    fn missed(drawn: &str, gaps: &[(i64, i64)], expected: (u64, i64)) {
+        let mut history = History::new(0);
+        for (c, i) in drawn.chars().zip(0..) {
+            let part = match c {
+                'r' => Part::Preempted,
+                's' => Part::Softirq,
+                'v' => Part::Vector,
+                '?' => Part::Unexplained,
+                _ => Part::Running,
+            };
+            history.stretch(i * 10, i * 10 + 10, part, None);
+        }
+        for (from, to) in gaps {
+            history.explain(from * 10, to * 10);
+        }
+        let short = history.end()[0];
+        assert_eq!((short.count, short.total_ns), expected, "{drawn}");
+    }
+
+    #[test]
+    fn what_no_gap_tells_is_missed() {
+        missed("==vv==s==", &[], (2, 30));
+        missed("==vvs==r==", &[], (2, 40));
+        missed("==vv==s==rr==", &[(5, 8)], (2, 40));
+        missed("==vv==s==", &[(1, 4), (5, 7)], (0, 0));
+        missed("==rrrr====", &[(4, 7)], (0, 0));
+        missed("==rrrr==v=", &[(1, 5)], (1, 10));
+        missed("==???=v===v", &[], (2, 20));
     }
 
     #[test]

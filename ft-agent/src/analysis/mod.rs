@@ -13,6 +13,7 @@
 //! Memory: per observed thread that lives, at most 256 holds, 16 interrupts, 64 culprits, and for a
 //! polling thread 4096 stretches; per CPU, the waiting threads. Nothing grows with the length of the trace.
 
+pub mod agreement;
 mod context;
 mod dispatch;
 mod displaced;
@@ -83,6 +84,7 @@ pub struct Analysis {
     blind_until: i64,
     now: i64,
     rows: Rows,
+    agreement: agreement::Counts,
     tally: Tally,
 }
 
@@ -100,6 +102,7 @@ impl Analysis {
             blind_until: i64::MIN,
             now: i64::MIN,
             rows: Rows::default(),
+            agreement: agreement::Counts::default(),
             tally,
         }
     }
@@ -161,6 +164,7 @@ impl Analysis {
             }
             self.remove(tid, false);
         }
+        self.tally.agreement = self.agreement.finish();
         self.tally.lost_user_events = self.losses.user_records;
         self.tally.lost_kernel_records = self.losses.kernel_records;
         (self.rows, self.tally)
@@ -186,6 +190,7 @@ impl Analysis {
         thread.leave_queue(&mut self.cpus, self.now);
         thread.locks.end(&mut self.tally.incomplete);
         thread.dispatch.end(&mut self.tally.races);
+        thread.end_polling(&mut self.agreement);
         if self.context.kernel {
             let first = thread.spent.first();
             let lost = self.losses.kernel_since(first) || thread.unseen >= first;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::analysis::agreement::Agreement;
 use crate::analysis::dispatch::Races;
 use crate::analysis::gaps::Untold;
 use crate::analysis::locks::Incomplete;
@@ -35,6 +36,8 @@ pub struct Tally {
     pub gaps: u64,
     /// Gaps without the kernel's account.
     pub untold: Untold,
+    /// Causes inferred of gaps against those that the kernel saw.
+    pub agreement: Agreement,
     /// Threads that polled.
     pub pollers: u64,
     /// Interrupt rows of threads that the scheduler said were off the CPU; not counted anywhere.

@@ -422,6 +422,38 @@ fn a_gap_before_the_history_or_against_time_is_not_told() {
 }
 
 #[test]
+fn inferred_causes_are_held_against_those_that_the_kernel_saw() {
+    // Two pollers share CPU 0; X takes it once; a softirq; and a vector that no gap tells.
+    let (_, tally) = run(
+        true,
+        "0 0 .>a S
+         10 poll a 0
+         20 0 a>b R
+         25 poll b 0
+         60020 0 b>a R
+         60030 gap a 0 15 60025
+         70000 0 a>X R
+         80000 0 X>a S
+         80010 gap a 0 69990 80005
+         90000 irq a soft 2000
+         92010 gap a 0 89990 92005
+         95000 irq a vector 300
+         99000 end a",
+    );
+    let found = tally.agreement.gaps.iter();
+    let found: Vec<_> = found.map(|c| (&*c.inferred, &*c.kernel, &*c.length, c.gaps)).collect();
+    assert_eq!(
+        found,
+        [
+            ("switch-to-sibling", "switch-to-sibling", "10–100 µs", 1),
+            ("interrupt", "long", "10–100 µs", 1),
+            ("interrupt", "interrupt", "<10 µs", 1),
+        ]
+    );
+    assert_eq!(tally.agreement.missed.map(|m| (m.count, m.total_ns))[0], (1, 300));
+}
+
+#[test]
 fn events_out_of_order_are_left_out() {
     let tally = check("10 acquire a L\n 5 release a L\n 20 release a L", &["L0 10+10 run10"]);
     assert_eq!((tally.events, tally.disordered), (3, 1));

@@ -1,5 +1,6 @@
 //! One observed thread: its account and the machines that ask it, and the rows that they give.
 
+use crate::analysis::agreement;
 use crate::analysis::dispatch::{Dispatcher, Wake};
 use crate::analysis::displaced::{Cpus, Shares};
 use crate::analysis::gaps::{Culprit, Explanation, History};
@@ -34,7 +35,8 @@ pub(super) struct Thread {
     pub(super) born: bool,
     /// Kept for polling threads.
     pub(super) history: Option<Box<History>>,
-    polled: bool,
+    /// It has polled.
+    pub(super) polled: bool,
 }
 
 impl Thread {
@@ -87,6 +89,13 @@ impl Thread {
             self.history = Some(Box::new(History::new(now)));
         }
         !std::mem::replace(&mut self.polled, true)
+    }
+
+    /// Ends the history, and counts what of it no gap told.
+    pub(super) fn end_polling(&mut self, agreement: &mut agreement::Counts) {
+        if let Some(history) = self.history.take() {
+            agreement.missed(&history.end());
+        }
     }
 
     /// The row of a hold that ends at `end`.

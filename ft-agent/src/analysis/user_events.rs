@@ -3,10 +3,11 @@
 use ft_user::layout::SiteKind;
 
 use super::Analysis;
-use super::infer;
+use super::gaps::Culprit;
 use super::ledger::State;
 use super::locks::{Acquisition, SEMAPHORE};
 use super::mark::Mark;
+use super::{agreement, infer};
 use crate::event::LeanUserEvent;
 
 impl Analysis {
@@ -75,7 +76,7 @@ impl Analysis {
                 return;
             }
             SiteKind::PollEnd => {
-                thread.history = None;
+                thread.end_polling(&mut self.agreement);
                 None
             }
             SiteKind::Event | SiteKind::ScopeBegin | SiteKind::ScopeEnd => None,
@@ -114,6 +115,14 @@ impl Analysis {
         self.tally.pollers += u64::from(thread.begin_polling(self.now, self.context.kernel));
         let seen = infer::Seen { pid: e.pid, tid: e.tid, cpu: e.cpu, before, after };
         let inferred = self.inference.gap(seen);
+        let sibling = explanation.as_ref().and_then(|e| match &e.culprit {
+            Some(Culprit::Thread(o)) => self.threads.get(&o.tid),
+            _ => None,
+        });
+        let sibling = sibling.is_some_and(|t| t.pid == e.pid && t.polled);
+        let told = agreement::seen(explanation.as_ref(), sibling);
+        self.agreement.gap(inferred, told, after - before);
+        let Some(thread) = self.threads.get(&e.tid) else { return };
         let lost = self.losses.any_since(e.pid, e.tid, before) || thread.unseen >= before;
         self.rows.gaps.push(thread.gap_row(
             seen,

@@ -32,6 +32,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Locks(args) => report::run(args, report::Question::Locks),
         Command::Dispatch(args) => report::run(args, report::Question::Dispatch),
         Command::Gaps(args) => report::run(args, report::Question::Gaps),
+        Command::Agreement(args) => report::run(args, report::Question::Agreement),
         Command::Time(args) => report::run(args, report::Question::Time),
     }
 }

@@ -1,4 +1,4 @@
-//! `ft-agent analyze`, `report`, `locks`, `dispatch`, `gaps` and `time`.
+//! `ft-agent analyze`, `report`, `locks`, `dispatch`, `gaps`, `agreement` and `time`.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use ft_agent::report::{self, Head};
+use ft_agent::report::{self, AgreementReport, Head};
 use ft_agent::store::Trace;
 use ft_agent::{analysis::Tally, analyze};
 
@@ -38,6 +38,7 @@ pub(crate) enum Question {
     Dispatch,
     Gaps,
     Time,
+    Agreement,
 }
 
 #[derive(Serialize)]
@@ -73,6 +74,7 @@ pub(crate) fn run(args: Args, question: Question) -> anyhow::Result<ExitCode> {
         Question::Locks => print(&args, &trace, &tally, report::locks(&trace, &tally)?),
         Question::Dispatch => print(&args, &trace, &tally, report::dispatch(&trace, &tally)?),
         Question::Gaps => print(&args, &trace, &tally, report::gaps(&trace, &tally)?),
+        Question::Agreement => print(&args, &trace, &tally, AgreementReport::new(&tally)),
         Question::Time => {
             let time = report::time(&trace, &tally)?;
             let wrong = time.unbalanced;

@@ -1,5 +1,5 @@
-//! Statistics of the gaps of polling threads: what the kernel saw in them, and how well their causes were
-//! inferred without it (Hourglass, section 4).
+//! Statistics of the gaps of polling threads: what the kernel saw in them, and what was inferred without it
+//! (Hourglass, section 4).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -113,10 +113,6 @@ pub struct Inferred {
     pub gaps: u64,
     /// Gaps by the kernel's cause, in the order of the causes.
     pub kernel: Vec<(&'static str, u64)>,
-    /// Gaps that can be judged: the kernel saw a cause.
-    pub judged: u64,
-    /// Of these, the kernel saw a cause of the inferred kind.
-    pub agree: u64,
 }
 
 /// One of the longest gaps.
@@ -144,16 +140,6 @@ pub struct LongGap {
     pub inferred: String,
     /// How sure it is.
     pub mark: Mark,
-}
-
-/// Whether an inference fits what the kernel saw; `None` when the kernel saw no cause.
-fn agrees(inferred: &str, cause: &str) -> Option<bool> {
-    let off_cpu = matches!(cause, "switched-out" | "blocked");
-    let interrupt = matches!(cause, "hardirq" | "softirq" | "vector");
-    (off_cpu || interrupt).then_some(match inferred {
-        "tick" | "interrupt" => interrupt,
-        _ => off_cpu,
-    })
 }
 
 /// The cause as one of [`CAUSES`].
@@ -299,32 +285,8 @@ fn inference(counts: &BTreeMap<(usize, usize), u64>) -> Vec<Inferred> {
     let row = |(i, inferred): (usize, &'static str)| {
         let kernel: Vec<(&'static str, u64)> =
             CAUSES.into_iter().enumerate().map(|(c, name)| (name, of(i, c))).collect();
-        let fits = |wanted: fn(bool) -> bool| {
-            let judged = kernel.iter().filter(|(c, _)| agrees(inferred, c).is_some_and(wanted));
-            judged.map(|(_, n)| n).sum()
-        };
         let gaps = kernel.iter().map(|(_, n)| n).sum();
-        Inferred { inferred, gaps, judged: fits(|_| true), agree: fits(|yes| yes), kernel }
+        Inferred { inferred, gaps, kernel }
     };
     INFERRED.into_iter().enumerate().map(row).filter(|r| r.gaps > 0).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_inference_is_judged_by_its_kind() {
-        for (inferred, cause, expected) in [
-            ("tick", "vector", Some(true)),
-            ("tick", "switched-out", Some(false)),
-            ("interrupt", "softirq", Some(true)),
-            ("long", "blocked", Some(true)),
-            ("switch-to-sibling", "hardirq", Some(false)),
-            ("long", "unexplained", None),
-            ("tick", "not told", None),
-        ] {
-            assert_eq!(agrees(inferred, cause), expected, "{inferred} {cause}");
-        }
-    }
 }

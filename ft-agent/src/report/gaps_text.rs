@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::format::{count, dur, dur_or_dash, percent, share, short_count, things};
+use super::format::{count, dur, dur_or_dash, percent, short_count, things};
 use super::gaps::GapsReport;
 use super::locks_text::reasons;
 use super::marks::star;
@@ -122,7 +122,7 @@ impl GapsReport {
     fn inference_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut titles = vec!["<inferred", "gaps"];
         if self.kernel {
-            titles.extend(["switched-out", "blocked", "irqs", "unexplained", "not told", "agree"]);
+            titles.extend(["switched-out", "blocked", "irqs", "unexplained", "not told"]);
         }
         let mut t = Table::new(&titles);
         for i in &self.inference {
@@ -141,25 +141,12 @@ impl GapsReport {
                     of(&["hardirq", "softirq", "vector"]),
                     of(&["unexplained"]),
                     of(&["not told"]),
-                    share(i.agree, i.judged),
                 ]);
             }
             t.row(cells);
         }
-        let (agree, judged) =
-            self.inference.iter().fold((0, 0), |(a, j), i| (a + i.agree, j + i.judged));
         writeln!(f, "\nInferred from user time stamps alone, against what the kernel saw")?;
-        write!(f, "{t}")?;
-        match judged {
-            0 => Ok(()),
-            _ => writeln!(
-                f,
-                "  agreement: {} of {} gaps in which the kernel saw a cause ({})",
-                count(agree),
-                count(judged),
-                share(agree, judged)
-            ),
-        }
+        write!(f, "{t}")
     }
 
     fn longest_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

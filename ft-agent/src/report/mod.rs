@@ -4,6 +4,7 @@
 //! rows one by one, and know nothing of files; this module alone reads the trace. Text fits 100 columns,
 //! and every figure stands with its coverage: what is not in it, and what is a lower bound.
 
+mod agreement;
 mod dispatch;
 pub(crate) mod format;
 mod gaps;
@@ -25,6 +26,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+pub use agreement::{AgreementReport, MissedLength, Score};
 pub use dispatch::{Dispatch, DispatchReport, Latency, WorstWake};
 pub use gaps::{CauseSum, CulpritSum, Gaps, GapsReport, Inferred, LongGap, Poller};
 pub use head::Head;
@@ -48,13 +50,16 @@ pub struct Reports {
     pub dispatch: DispatchReport,
     /// Where polling threads' time went.
     pub gaps: GapsReport,
+    /// How well their causes were inferred without the kernel.
+    pub agreement: AgreementReport,
     /// Where all the time of each observed thread went.
     pub time: TimeReport,
 }
 
 impl fmt::Display for Reports {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\n{}\n{}\n{}", self.locks, self.dispatch, self.gaps, self.time)
+        write!(f, "{}\n{}\n{}\n", self.locks, self.dispatch, self.gaps)?;
+        write!(f, "{}\n{}", self.agreement, self.time)
     }
 }
 
@@ -137,6 +142,7 @@ pub fn all(trace: &Trace, tally: &Tally) -> Result<Reports> {
         locks: locks(trace, tally)?,
         dispatch: dispatch(trace, tally)?,
         gaps: gaps(trace, tally)?,
+        agreement: AgreementReport::new(tally),
         time: time(trace, tally)?,
     })
 }

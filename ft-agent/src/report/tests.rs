@@ -18,6 +18,7 @@ fn reports(kernel: bool, timeline: &str) -> Reports {
         locks: locks.finish(&tally),
         dispatch: dispatch.finish(&tally),
         gaps: gaps.finish(&tally),
+        agreement: AgreementReport::new(&tally),
         time: times.finish(&tally, steal),
     }
 }
@@ -142,6 +143,7 @@ fn long_names_and_large_numbers_fit() {
         locks: locks.finish(&tally),
         dispatch: dispatch.finish(&tally),
         gaps: gaps.finish(&tally),
+        agreement: AgreementReport::new(&tally),
         time: times.finish(&tally, Steal::default()),
     };
     for line in reports.to_string().lines() {
