@@ -5,14 +5,14 @@ use aya_ebpf::Global;
 
 /// Declares the globals with a reader each.
 macro_rules! globals {
-    ($($(#[$doc:meta])* $name:ident $read:ident;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident $read:ident: $type:ty;)*) => {$(
         $(#[$doc])*
         #[unsafe(no_mangle)]
-        static $name: Global<u32> = Global::new(0);
+        static $name: Global<$type> = Global::new(0);
 
         $(#[$doc])*
         #[inline(always)]
-        pub(crate) fn $read() -> u32 {
+        pub(crate) fn $read() -> $type {
             $name.load()
         }
     )*};
@@ -20,27 +20,43 @@ macro_rules! globals {
 
 globals! {
     /// Not 0: everything is recorded, whoever it concerns.
-    SYSTEM_WIDE system_wide;
+    SYSTEM_WIDE system_wide: u32;
+    /// The observed cgroup; 0: none is.
+    CGROUP_ID cgroup_id: u64;
+    /// How deep it lies below the root.
+    CGROUP_LEVEL cgroup_level: u32;
     /// Not 0: the programs of the group `lock` are loaded.
-    LOCKS locks;
+    LOCKS locks: u32;
     /// Not 0: the fourth argument of `sched_switch` is the state of the task that leaves (Linux 5.18 on).
-    SWITCH_HAS_STATE switch_has_state;
+    SWITCH_HAS_STATE switch_has_state: u32;
     /// `task_struct.__state` (`state` before Linux 5.14).
-    TASK_STATE task_state;
+    TASK_STATE task_state: u32;
     /// `task_struct.pid`.
-    TASK_PID task_pid;
+    TASK_PID task_pid: u32;
     /// `task_struct.tgid`.
-    TASK_TGID task_tgid;
+    TASK_TGID task_tgid: u32;
     /// `task_struct.prio`.
-    TASK_PRIO task_prio;
+    TASK_PRIO task_prio: u32;
     /// `task_struct.comm`, a multiple of 8.
-    TASK_COMM task_comm;
+    TASK_COMM task_comm: u32;
     /// `task_struct.thread_info.cpu` (`task_struct.cpu` before Linux 5.16).
-    TASK_CPU task_cpu;
+    TASK_CPU task_cpu: u32;
     /// `task_struct.signal`.
-    TASK_SIGNAL task_signal;
+    TASK_SIGNAL task_signal: u32;
     /// `signal_struct.live.counter`.
-    SIGNAL_LIVE signal_live;
+    SIGNAL_LIVE signal_live: u32;
+    /// `task_struct.cgroups`; this and what follows only with `CGROUP_ID`.
+    TASK_CGROUPS task_cgroups: u32;
+    /// `css_set.dfl_cgrp`, the cgroup of version 2.
+    CSS_SET_CGROUP css_set_cgroup: u32;
+    /// `cgroup.level`.
+    CGROUP_DEPTH cgroup_depth: u32;
+    /// `cgroup.ancestors`.
+    CGROUP_ANCESTORS cgroup_ancestors: u32;
+    /// `cgroup.kn`.
+    CGROUP_NODE cgroup_node: u32;
+    /// `kernfs_node.id`.
+    NODE_ID node_id: u32;
 }
 
 /// The layout of the records, in the symbol's name: the agent sets it and fails where it does not exist.

@@ -4,7 +4,7 @@ use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use ft_ebpf::{PageFault, kind, program};
 
 use crate::{
-    filter::{current, observed},
+    filter::current,
     record::{header, now, write},
 };
 
@@ -12,7 +12,7 @@ use crate::{
 #[btf_tracepoint(function = "page_fault_user")]
 fn page_fault_user(ctx: BtfTracePointContext) -> i32 {
     let faulting = current();
-    if observed(faulting.tgid) {
+    if faulting.is_observed() {
         let ts = now();
         write(const { program::index("page_fault_user") }, ts, || PageFault {
             header: header(ts, kind::PAGE_FAULT, faulting.tid),

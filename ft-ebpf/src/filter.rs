@@ -1,8 +1,8 @@
 //! Who is observed.
 
-use aya_ebpf::helpers::bpf_get_current_pid_tgid;
+use aya_ebpf::helpers::{bpf_get_current_ancestor_cgroup_id, bpf_get_current_pid_tgid};
 
-use crate::{config, maps::OBSERVED};
+use crate::{config, kernel::TaskStruct, maps::OBSERVED};
 
 /// Thread and process id of the current task, as the initial PID namespace numbers them.
 #[derive(Clone, Copy)]
@@ -18,8 +18,34 @@ pub(crate) fn current() -> Current {
     Current { tid: both as u32, tgid: (both >> 32) as u32 }
 }
 
-/// Whether what concerns this process is recorded.
+/// Whether the process itself is observed: all are, or the agent or its parent has entered it.
 #[inline(always)]
-pub(crate) fn observed(tgid: u32) -> bool {
+pub(crate) fn listed(tgid: u32) -> bool {
     config::system_wide() != 0 || OBSERVED.get_ptr(tgid).is_some()
+}
+
+impl Current {
+    /// Whether what concerns it is recorded.
+    #[inline(always)]
+    pub(crate) fn is_observed(self) -> bool {
+        listed(self.tgid)
+            || in_cgroup(|level| {
+                // SAFETY: the helper takes a number and returns one, 0 when there is no such ancestor.
+                unsafe { bpf_get_current_ancestor_cgroup_id(level as i32) }
+            })
+    }
+}
+
+impl TaskStruct {
+    /// Whether what concerns it is recorded.
+    #[inline(always)]
+    pub(crate) fn is_observed(self) -> bool {
+        listed(self.tgid()) || in_cgroup(|level| self.ancestor_cgroup(level))
+    }
+}
+
+/// Whether a task is in the observed cgroup or below it, by the id of its cgroup's ancestor at a level.
+#[inline(always)]
+fn in_cgroup(ancestor: impl FnOnce(u32) -> u64) -> bool {
+    config::cgroup_id() != 0 && ancestor(config::cgroup_level()) == config::cgroup_id()
 }

@@ -13,7 +13,7 @@ use aya_log_ebpf::warn;
 use ft_ebpf::{Irq, kind, program, vector};
 
 use crate::{
-    filter::{current, observed},
+    filter::current,
     record::{header, now, write},
 };
 
@@ -36,7 +36,7 @@ fn enter(ctx: &BtfTracePointContext, slot: u32) -> i32 {
         // The run before this one had no exit: it is forgotten, and said.
         warn!(ctx, "handler of slot {} entered twice; the first run is not recorded", slot);
     }
-    *entry = if observed(current().tgid) { now() } else { 0 };
+    *entry = if current().is_observed() { now() } else { 0 };
     0
 }
 

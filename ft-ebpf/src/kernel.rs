@@ -1,5 +1,6 @@
 //! Typed access to the kernel's structures, by the offsets of [`config`].
 
+use aya_ebpf::helpers::bpf_probe_read_kernel;
 use ft_ebpf::COMM_LEN;
 
 use crate::config;
@@ -61,6 +62,29 @@ impl TaskStruct {
         let high: u64 = self.field(config::task_comm() + half);
         // SAFETY: two words are sixteen bytes, and bytes have no invalid values.
         unsafe { core::mem::transmute::<[u64; 2], [u8; COMM_LEN]>([low, high]) }
+    }
+
+    /// Id of the cgroup (version 2) at `level` below the root that it is in; 0 when its own lies higher.
+    #[inline(always)]
+    pub(crate) fn ancestor_cgroup(self, level: u32) -> u64 {
+        let css_set = Self(self.field(config::task_cgroups()));
+        let cgroup = Self(css_set.field(config::css_set_cgroup()));
+        if cgroup.field::<u32>(config::cgroup_depth()) < level {
+            return 0;
+        }
+        // An array of open length, through which the verifier lets no typed load.
+        cgroup
+            .probe(config::cgroup_ancestors() + level * size_of::<*const u8>() as u32)
+            .and_then(|ancestor| Self(ancestor).probe(config::cgroup_node()))
+            .and_then(|node| Self(node).probe(config::node_id()))
+            .unwrap_or(0)
+    }
+
+    /// As [`Self::field`], where the verifier does not know the type.
+    #[inline(always)]
+    fn probe<T: Copy>(self, offset: u32) -> Option<T> {
+        // SAFETY: the helper checks the source.
+        unsafe { bpf_probe_read_kernel(self.0.wrapping_add(offset as usize).cast::<T>()) }.ok()
     }
 
     /// Whether it was the last thread of its process that had not begun to exit.

@@ -13,7 +13,7 @@ use aya_ebpf::{
 use ft_ebpf::{Contention, kind, program};
 
 use crate::{
-    filter::{current, observed},
+    filter::current,
     record::{header, lost, now, write},
 };
 
@@ -80,7 +80,7 @@ fn key(lock: u64, tid: u32) -> Key {
 #[btf_tracepoint(function = "contention_begin")]
 fn contention_begin(ctx: BtfTracePointContext) -> i32 {
     let waiter = current();
-    if suspended() || !observed(waiter.tgid) {
+    if suspended() || !waiter.is_observed() {
         return 0;
     }
     let begin = Begin { ts: now(), flags: u64::from(ctx.arg::<u32>(1)) };
@@ -98,7 +98,7 @@ fn contention_begin(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "contention_end")]
 fn contention_end(ctx: BtfTracePointContext) -> i32 {
     let waiter = current();
-    if suspended() || !observed(waiter.tgid) {
+    if suspended() || !waiter.is_observed() {
         return 0;
     }
     let key = key(ctx.arg(0), waiter.tid);

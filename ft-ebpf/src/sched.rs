@@ -7,7 +7,7 @@ use ft_ebpf::{Migrate, Switch, Waking, kind, program};
 
 use crate::{
     config,
-    filter::{current, observed},
+    filter::current,
     kernel::TaskStruct,
     record::{header, now, write},
 };
@@ -39,13 +39,12 @@ fn sched_switch(ctx: BtfTracePointContext) -> i32 {
 #[inline(always)]
 fn waking(program: u32, kind: u16, ctx: &BtfTracePointContext) -> i32 {
     let woken = TaskStruct::new(ctx.arg(0));
-    let tgid = woken.tgid();
-    if observed(tgid) {
+    if woken.is_observed() {
         let ts = now();
         write(program, ts, || Waking {
             header: header(ts, kind, current().tid),
             tid: woken.tid(),
-            tgid,
+            tgid: woken.tgid(),
             prio: woken.prio(),
             target_cpu: woken.cpu(),
         });
@@ -69,13 +68,12 @@ fn sched_wakeup_new(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "sched_migrate_task")]
 fn sched_migrate_task(ctx: BtfTracePointContext) -> i32 {
     let task = TaskStruct::new(ctx.arg(0));
-    let tgid = task.tgid();
-    if observed(tgid) {
+    if task.is_observed() {
         let ts = now();
         write(const { program::index("sched_migrate_task") }, ts, || Migrate {
             header: header(ts, kind::MIGRATE, current().tid),
             tid: task.tid(),
-            tgid,
+            tgid: task.tgid(),
             from_cpu: task.cpu(),
             to_cpu: ctx.arg(1),
         });

@@ -8,7 +8,7 @@ use aya_ebpf::{
 use ft_ebpf::{Syscall, kind, program};
 
 use crate::{
-    filter::{current, observed},
+    filter::current,
     record::{header, lost, now, write},
 };
 
@@ -29,7 +29,7 @@ static CALLS: LruHashMap<u32, Call> = LruHashMap::with_max_entries(65_536, 0);
 #[btf_tracepoint(function = "sys_enter")]
 fn sys_enter(ctx: BtfTracePointContext) -> i32 {
     let caller = current();
-    if observed(caller.tgid) {
+    if caller.is_observed() {
         let call = Call { ts: now(), number: ctx.arg(1) };
         if CALLS.insert(caller.tid, call, 0).is_err() {
             lost(const { program::index("sys_enter") }, call.ts);
@@ -42,7 +42,7 @@ fn sys_enter(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "sys_exit")]
 fn sys_exit(ctx: BtfTracePointContext) -> i32 {
     let caller = current();
-    if !observed(caller.tgid) {
+    if !caller.is_observed() {
         return 0;
     }
     // A call without an entry began before the recording did.

@@ -9,7 +9,7 @@ use ft_ebpf::{COMM_LEN, Task, kind, program};
 
 use crate::{
     config,
-    filter::{current, observed},
+    filter::{current, listed},
     kernel::TaskStruct,
     maps::OBSERVED,
     record::{header, now, write},
@@ -21,10 +21,11 @@ fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
     let parent = TaskStruct::new(ctx.arg(0));
     let child = TaskStruct::new(ctx.arg(1));
     let (parent_tgid, tgid) = (parent.tgid(), child.tgid());
-    if !observed(parent_tgid) {
+    if !parent.is_observed() {
         return 0;
     }
-    if config::system_wide() == 0 && tgid != parent_tgid && OBSERVED.insert(tgid, 1, 0).is_err() {
+    let joins = config::system_wide() == 0 && tgid != parent_tgid && listed(parent_tgid);
+    if joins && OBSERVED.insert(tgid, 1, 0).is_err() {
         warn!(&ctx, "too many observed processes; process {} is not observed", tgid);
     }
     let ts = now();
@@ -62,14 +63,13 @@ fn sched_process_exit(ctx: BtfTracePointContext) -> i32 {
 /// Writes a record of the current task.
 #[inline(always)]
 fn record(program: u32, kind: u16, task: TaskStruct) {
-    let tgid = task.tgid();
-    if observed(tgid) {
+    if task.is_observed() {
         let ts = now();
         let tid = task.tid();
         write(program, ts, || Task {
             header: header(ts, kind, tid),
             tid,
-            tgid,
+            tgid: task.tgid(),
             parent_tgid: 0,
             reserved: 0,
             comm: task.comm(),
@@ -81,8 +81,7 @@ fn record(program: u32, kind: u16, task: TaskStruct) {
 #[btf_tracepoint(function = "task_rename")]
 fn task_rename(ctx: BtfTracePointContext) -> i32 {
     let task = TaskStruct::new(ctx.arg(0));
-    let tgid = task.tgid();
-    if !observed(tgid) {
+    if !task.is_observed() {
         return 0;
     }
     let mut comm = [0; COMM_LEN];
@@ -95,7 +94,7 @@ fn task_rename(ctx: BtfTracePointContext) -> i32 {
     write(const { program::index("task_rename") }, ts, || Task {
         header: header(ts, kind::RENAME, current().tid),
         tid: task.tid(),
-        tgid,
+        tgid: task.tgid(),
         parent_tgid: 0,
         reserved: 0,
         comm,

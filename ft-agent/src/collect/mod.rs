@@ -6,6 +6,7 @@
 //! collection thread drains.
 
 pub mod attach;
+pub mod cgroup;
 pub mod discover;
 pub mod geometry;
 pub mod kernel;

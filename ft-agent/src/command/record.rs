@@ -41,6 +41,11 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "PID")]
     pid: Vec<i32>,
 
+    /// Record the processes of this cgroup (version 2) and of those below it: those that run, and those
+    /// that come; a directory, or a name as in /proc/PID/cgroup.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["pid", "all", "command"])]
+    cgroup: Option<PathBuf>,
+
     /// Observe every thread of the system.
     #[arg(short, long)]
     all: bool,
@@ -77,6 +82,8 @@ The exit status is that of the command, if there is one and it ended by itself.
 Examples:
   ft-agent record -- ./server --port 8080     run it and record it until it ends or Ctrl-C
   ft-agent record -d 10s -p 4711 -o slow      ten seconds of process 4711 into ./slow
+  ft-agent record --cgroup system.slice/nginx.service
+                                              a service with all its processes
   ft-agent record -e 'lock.*' -e 'db.*' -- ./server
                                               only the sites that match
   ft-agent record -k none -- ./server         without the kernel: needs no rights
@@ -93,6 +100,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         duration: args.duration,
         events: args.event,
         pids: args.pid,
+        cgroup: args.cgroup,
         system_wide: args.all,
         ring_bytes: args.ring_size,
         segment: flight.as_ref().map_or(segment, |flight| flight.limits()),

@@ -137,6 +137,7 @@ impl KernelRows {
             }
             kind::WAKING | kind::WAKEUP_NEW => {
                 let r: abi::Waking = read(bytes)?;
+                threads.woken(pid(r.tgid), tid(r.tid), ts, r.prio);
                 self.wakings.push(SchedWaking {
                     ts,
                     cpu,

@@ -1,6 +1,6 @@
 //! Which threads were seen, and under what name.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,7 @@ pub(super) struct Sighting {
     named: i64,
     name: Option<String>,
     prio: Option<i32>,
+    observed: bool,
 }
 
 /// What is known of one thread.
@@ -27,6 +28,7 @@ struct Thread {
     named: Nanos,
     name: Option<Name>,
     prio: Option<i32>,
+    observed: bool,
 }
 
 /// Threads by process and id. The newest name and the newest priority count.
@@ -43,7 +45,7 @@ impl Threads {
         name: Option<&Name>,
         prio: Option<i32>,
     ) {
-        let new = || Thread { first: ts, named: ts, name: None, prio: None };
+        let new = || Thread { first: ts, named: ts, name: None, prio: None, observed: false };
         let thread = self.0.entry((pid, tid)).or_insert_with(new);
         thread.first = thread.first.min(ts);
         let newer = ts >= thread.named;
@@ -61,6 +63,19 @@ impl Threads {
         }
     }
 
+    /// The kernel told of a wake-up of the thread, which it does of those alone that are observed: a child
+    /// without rings is, or a process of an observed cgroup.
+    pub(super) fn woken(&mut self, pid: Pid, tid: Tid, ts: Nanos, prio: i32) {
+        self.seen(pid, tid, ts, None, Some(prio));
+        self.observe(pid, tid);
+    }
+
+    fn observe(&mut self, pid: Pid, tid: Tid) {
+        if let Some(thread) = self.0.get_mut(&(pid, tid)) {
+            thread.observed = true;
+        }
+    }
+
     /// For a ledger, in the order of process and thread.
     pub(super) fn sightings(&self) -> Vec<Sighting> {
         let mut list: Vec<_> = self
@@ -73,6 +88,7 @@ impl Threads {
                 named: thread.named.0,
                 name: thread.name.as_deref().map(str::to_owned),
                 prio: thread.prio,
+                observed: thread.observed,
             })
             .collect();
         list.sort_by_key(|s| (s.pid, s.tid));
@@ -85,6 +101,9 @@ impl Threads {
             let name = s.name.as_deref().map(Name::from);
             self.seen(Pid(s.pid), Tid(s.tid), Nanos(s.named), name.as_ref(), s.prio);
             self.seen(Pid(s.pid), Tid(s.tid), Nanos(s.first), None, None);
+            if s.observed {
+                self.observe(Pid(s.pid), Tid(s.tid));
+            }
         }
     }
 
@@ -99,6 +118,8 @@ impl Threads {
         for process in &registry.processes {
             processes.insert(Pid(process.pid), process.comm.as_str().into());
         }
+        let woken = self.0.iter().filter(|(_, thread)| thread.observed);
+        let observed: HashSet<Pid> = woken.map(|(&(pid, _), _)| pid).collect();
         let idle: Name = "swapper".into();
         let mut rows: Vec<_> = self
             .0
@@ -119,7 +140,7 @@ impl Threads {
                     processes.get(&pid).cloned().unwrap_or_default()
                 },
                 prio: thread.prio,
-                observed: registry.observes(pid),
+                observed: registry.observes(pid) || observed.contains(&pid),
             })
             .collect();
         rows.sort_by_key(|row| (row.ts, row.pid, row.tid));

@@ -20,6 +20,7 @@ use super::progress::Counters;
 use super::{Closed, Segments};
 use crate::clock;
 use crate::collect::attach::Memory;
+use crate::collect::cgroup::Cgroup;
 use crate::collect::discover::{self, Identity};
 use crate::collect::kernel::Kernel;
 use crate::collect::maps::Maps;
@@ -86,6 +87,8 @@ pub(super) struct Collector {
     writer: Writer,
     kernel: Option<Kernel>,
     globs: Vec<String>,
+    /// Of those that register, only its processes are recorded.
+    cgroup: Option<Cgroup>,
     counters: Arc<Counters>,
     notices: UnboundedSender<Notice>,
     segments: Segments,
@@ -108,6 +111,7 @@ impl Collector {
         writer: Writer,
         kernel: Option<Kernel>,
         globs: Vec<String>,
+        cgroup: Option<Cgroup>,
         counters: Arc<Counters>,
         notices: UnboundedSender<Notice>,
         segments: Segments,
@@ -116,6 +120,7 @@ impl Collector {
             writer,
             kernel,
             globs,
+            cgroup,
             counters,
             notices,
             segments,
@@ -234,6 +239,10 @@ impl Collector {
     }
 
     fn register(&mut self, registration: Registration) -> Result<(), WriteError> {
+        if self.cgroup.as_ref().is_some_and(|cgroup| !cgroup.contains(registration.identity.pid)) {
+            // Not answered, it enables nothing.
+            return Ok(());
+        }
         let memory = match Memory::attach(registration.memfd.as_fd()) {
             Ok(memory) => memory,
             Err(reason) => {
@@ -302,7 +311,9 @@ impl Collector {
     }
 
     fn observe(&mut self, pid: i32) {
-        if let (Some(kernel), Ok(number)) = (&mut self.kernel, u32::try_from(pid))
+        // By its cgroup a process is observed as long as it is in it.
+        if self.cgroup.is_none()
+            && let (Some(kernel), Ok(number)) = (&mut self.kernel, u32::try_from(pid))
             && let Err(reason) = kernel.observe(number)
         {
             self.notice(Notice::Unobserved { reason });

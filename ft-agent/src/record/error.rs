@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::collect::attach::Refusal;
+use crate::collect::cgroup::CgroupError;
 use crate::collect::kernel::KernelError;
 use crate::spool::WriteError;
 
@@ -56,6 +57,9 @@ pub enum RecordError {
         /// Why.
         reason: Refusal,
     },
+    /// `--cgroup` names none.
+    #[error(transparent)]
+    Cgroup(#[from] CgroupError),
     /// `/proc/PID/fd` or `/proc/PID/mem` of a running process is closed to us.
     #[error("cannot look into process {pid}: {source}; run as its user or as root")]
     Inspect {

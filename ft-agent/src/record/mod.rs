@@ -29,6 +29,7 @@ pub use notice::Notice;
 pub use options::Options;
 pub use preload::Unreachable;
 
+use std::io;
 use std::os::fd::AsFd;
 use std::process::ExitStatus;
 use std::sync::{Arc, mpsc};
@@ -40,6 +41,7 @@ use progress::Counters;
 use session::{EventLoop, Session};
 
 use crate::collect::attach::Memory;
+use crate::collect::cgroup::Cgroup;
 use crate::collect::discover::{self, Identity};
 use crate::collect::kernel::{self, Kernel};
 use crate::collect::server::{Arrival, Server};
@@ -98,7 +100,8 @@ pub fn record(
     // First what fails most: nothing is left behind then.
     let attached = options.pids.iter().map(|&pid| attach(pid)).collect::<Result<Vec<_>, _>>()?;
     let attached = attached.into_iter().flatten();
-    let mut kernel = load_kernel(options)?;
+    let cgroup = options.cgroup.as_deref().map(Cgroup::open).transpose()?;
+    let mut kernel = load_kernel(options, cgroup.clone())?;
     let output = Output::prepare(&options.output)?;
     let mut sockets = sockets::open(options)?;
     let mut environment = sockets.environment(options);
@@ -127,12 +130,27 @@ pub fn record(
     let counters = Arc::new(Counters::default());
     let (sender, notices) = tokio::sync::mpsc::unbounded_channel();
     let globs = options.events.clone();
-    let mut collector = Collector::new(writer, kernel, globs, counters.clone(), sender, segments);
+    let only = cgroup.clone();
+    let mut collector =
+        Collector::new(writer, kernel, globs, only, counters.clone(), sender, segments);
     for process in attached {
         if process.memory.is_none() {
             report(&Notice::NotEmbedded { pid: process.identity.pid });
         }
         collector.attach(process)?;
+    }
+    for pid in cgroup.iter().flat_map(Cgroup::processes) {
+        match attach(pid) {
+            Ok(member) => member.into_iter().try_for_each(|process| collector.attach(process))?,
+            Err(RecordError::Attach { pid, reason }) => report(&Notice::Refused { pid, reason }),
+            Err(RecordError::Inspect { pid, source })
+                if source.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                return Err(RecordError::Inspect { pid, source });
+            }
+            // It has ended meanwhile.
+            Err(_) => {}
+        }
     }
     collector.enable_attached();
     // A command that has ended already is told by the kernel's records alone.
@@ -198,13 +216,14 @@ fn attach(pid: i32) -> Result<Vec<Attached>, RecordError> {
     memfds.into_iter().map(hold).collect()
 }
 
-fn load_kernel(options: &Options) -> Result<Option<Kernel>, RecordError> {
+fn load_kernel(options: &Options, cgroup: Option<Cgroup>) -> Result<Option<Kernel>, RecordError> {
     if options.kernel.is_empty() {
         return Ok(None);
     }
     let kernel = kernel::Options {
         groups: options.kernel.clone(),
         system_wide: options.system_wide,
+        cgroup,
         ..kernel::Options::default()
     };
     Ok(Some(Kernel::load(&kernel)?))

@@ -23,6 +23,8 @@ pub struct Options {
     pub events: Vec<String>,
     /// Running processes to record.
     pub pids: Vec<i32>,
+    /// Cgroup of which all processes are recorded, by its directory or name.
+    pub cgroup: Option<PathBuf>,
     /// Observe every thread of the system.
     pub system_wide: bool,
     /// Size of one ring of processes that start during the recording, bytes; `None`: their default.
@@ -86,6 +88,7 @@ mod tests {
             kernel: Vec::new(),
             events: vec!["*".into()],
             pids: Vec::new(),
+            cgroup: None,
             system_wide: false,
             ring_bytes: None,
             segment: Limits { bytes: 64 << 20, age: Duration::from_secs(30) },

@@ -41,7 +41,10 @@ pub(super) fn open(options: &Options) -> Result<Sockets, RecordError> {
             sockets.remove.push(default.to_owned());
         }
         Err(source)
-            if options.command.is_empty() && options.pids.is_empty() && !options.system_wide =>
+            if options.command.is_empty()
+                && options.pids.is_empty()
+                && options.cgroup.is_none()
+                && !options.system_wide =>
         {
             return Err(RecordError::NothingToRecord { socket: default.to_owned(), source });
         }

@@ -1,8 +1,6 @@
 //! A disk that fills, and a file that may not grow: the recording ends, the command does not.
 
-use std::ffi::CString;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -10,6 +8,7 @@ use ft_agent::store::Trace;
 
 use crate::counting::{last_number, reach};
 use crate::harness::{self, Stage, gate};
+use crate::mounts;
 
 /// Events of the subject, 32 bytes each in the spool.
 const EVENTS: &str = "500000";
@@ -21,34 +20,19 @@ impl SmallDisk {
     /// Mounts it at `path`; an error without the right.
     fn mount(path: PathBuf, size: &str) -> io::Result<SmallDisk> {
         std::fs::create_dir(&path)?;
-        mount(&path, size, 0)?;
+        mounts::tmpfs(&path, size, 0)?;
         Ok(SmallDisk(path))
     }
 
     fn resize(&self, size: &str) {
-        mount(&self.0, size, libc::MS_REMOUNT).expect("remount");
+        mounts::tmpfs(&self.0, size, libc::MS_REMOUNT).expect("remount");
     }
 }
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // SAFETY: a path that ends in NUL; lazily, so that an open file does not keep it.
-        unsafe { libc::umount2(c_path(&self.0).as_ptr(), libc::MNT_DETACH) };
+        mounts::remove(&self.0);
     }
-}
-
-fn mount(path: &Path, size: &str, flags: libc::c_ulong) -> io::Result<()> {
-    let (kind, options) = (c"tmpfs", CString::new(format!("size={size}")).expect("no NUL"));
-    let (path, options) = (c_path(path), options.as_ptr().cast());
-    // SAFETY: all strings end in NUL and live longer than the call.
-    match unsafe { libc::mount(kind.as_ptr(), path.as_ptr(), kind.as_ptr(), flags, options) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-fn c_path(path: &Path) -> CString {
-    CString::new(path.as_os_str().as_bytes()).expect("no NUL")
 }
 
 /// A recording into `trace` of the subject, with a word of the shell when it has ended well.

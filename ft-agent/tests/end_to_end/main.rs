@@ -1,8 +1,10 @@
 //! The whole path on the running kernel: the `ft-agent` binary records the `subject` program, and what
 //! it says is held against the truth that the subject prints.
 
+mod cgroup;
 mod counting;
 mod harness;
+mod mounts;
 
 mod containers;
 mod full_disk;

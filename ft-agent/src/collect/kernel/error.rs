@@ -53,6 +53,17 @@ pub enum KernelError {
          version, and record applications alone with `-k none`"
     )]
     UnknownMember(String),
+    /// The way from a task to its cgroup is not as the programs know it.
+    #[error(
+        "this kernel has no {structure}.{path}, by which tasks are told by their cgroup; use Linux 6.1 or \
+         later with CONFIG_CGROUPS, or choose processes with -p"
+    )]
+    NoCgroups {
+        /// Structure.
+        structure: &'static str,
+        /// Member.
+        path: &'static str,
+    },
     /// A tracepoint without which nothing can be told does not exist.
     #[error(
         "this kernel has no tracepoint {0}; use Linux 5.10 or later with CONFIG_TRACEPOINTS, or record \

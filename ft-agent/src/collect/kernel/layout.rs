@@ -29,6 +29,22 @@ pub(super) fn globals(btf: &Btf<'_>) -> Result<Vec<(&'static str, u32)>, KernelE
     ])
 }
 
+/// The globals by which a task's cgroup is found.
+pub(super) fn cgroup_globals(btf: &Btf<'_>) -> Result<[(&'static str, u32); 6], KernelError> {
+    let member = |structure, path| {
+        btf.member_offset(structure, path).ok_or(KernelError::NoCgroups { structure, path })
+    };
+    Ok([
+        ("TASK_CGROUPS", member("task_struct", "cgroups")?),
+        ("CSS_SET_CGROUP", member("css_set", "dfl_cgrp")?),
+        ("CGROUP_DEPTH", member("cgroup", "level")?),
+        // Since Linux 6.1.
+        ("CGROUP_ANCESTORS", member("cgroup", "ancestors")?),
+        ("CGROUP_NODE", member("cgroup", "kn")?),
+        ("NODE_ID", member("kernfs_node", "id")?),
+    ])
+}
+
 /// Whether `sched_switch` passes the state behind both tasks: `(preempt, prev, next, prev_state)`.
 fn switch_has_state(btf: &Btf<'_>) -> Result<bool, KernelError> {
     const NAME: &str = "sched_switch";
