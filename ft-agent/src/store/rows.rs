@@ -1,8 +1,8 @@
 //! The tables of a trace, one struct a row.
 //!
 //! A struct is declared here once; its schema, writer and reader follow from it (see [`super::schema`]).
-//! A field's name is the column's name; its type decides the column's type: [`Nanos`], `i64`: int64;
-//! [`Tid`], [`Pid`], [`Cpu`], [`SiteId`], `i32`: int32; [`Name`]: dictionary of UTF-8; `f64`: double;
+//! A field's name is the column's name; its type (see [`crate::model`]) decides the column's type: `Nanos`,
+//! `i64`: int64; `Tid`, `Pid`, `Cpu`, `SiteId`, `i32`: int32; `Name`: dictionary of UTF-8; `f64`: double;
 //! `bool`; `Option`: nullable. Times are CLOCK_MONOTONIC nanoseconds, durations nanoseconds.
 //! Rows are sorted by their first column.
 
