@@ -65,6 +65,11 @@ impl Follower {
         !self.registry.start.kernel_groups.is_empty()
     }
 
+    /// The recording has compacted its registry: this follower learns nothing new any more.
+    pub fn is_outdated(&self) -> bool {
+        self.registry.is_replaced()
+    }
+
     /// Decodes a closed segment, which stays. Segments come in ascending order.
     ///
     /// # Errors

@@ -119,6 +119,11 @@ impl Registry {
         Ok(())
     }
 
+    /// The recording has compacted its registry, and writes to another file since.
+    pub(super) fn is_replaced(&self) -> bool {
+        self.reader.is_replaced()
+    }
+
     /// What of the file could not be read.
     pub(super) fn damage(&self) -> Result<Option<Damage>, ReadError> {
         self.reader.damage()

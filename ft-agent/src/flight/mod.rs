@@ -3,19 +3,20 @@
 //! The rings are drained all the time, as in any recording, into a spool of short segments
 //! ([`SEGMENTS`] to a window), of which the old ones are deleted ([`rolling`]). A snapshot closes the
 //! open segment and gives the segments of the window a second name in a directory of its own
-//! ([`snapshot`]); one thread of the lowest priority converts and analyses it there. One mechanism so
+//! ([`snapshot`]); a thread of the lowest priority converts and analyses it there. One mechanism so
 //! serves the rings and the kernel's stream, a window is a time and not a number of events, and what
 //! was lost is known. (An overwriting ring holds as many events as it has slots, says nothing of what it
 //! has overwritten, and the kernel's buffer has no such mode.) A process that chose overwrite mode itself
 //! is copied with each snapshot.
 //!
 //! ```text
-//! collection ─ closed segment ─> keeper ─ deletes, links ─> worker ─ watches, converts, analyses
-//!      ^── "take a snapshot" ─────────────────────────────────┘
+//! collection ─ closed segment ─> keeper ─ deletes, links ─┬─> watcher ─ looks for what the triggers ask for
+//!      ^                                                  └─> worker ─ converts, analyses
+//!      └── "take a snapshot" ── watcher
 //! ```
 //!
-//! Disk: the window, or the budget if that is less, and one segment; plus the snapshots, of which
-//! triggers take a limited number.
+//! Disk: the window, or the budget if that is less, and one segment; the registry of the processes of the
+//! window; plus the snapshots, of which triggers take a limited number.
 
 mod find;
 mod rolling;
@@ -27,6 +28,9 @@ use std::fs;
 use std::io;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -50,6 +54,9 @@ const SHORTEST_SEGMENT: Duration = Duration::from_millis(100);
 
 /// Lowest priority of the ordinary scheduler (sched(7)).
 const NICE: i32 = 19;
+
+/// The watcher does not wait for a conversion, nor does anybody for the watcher.
+const WATCHER_NICE: i32 = 10;
 
 /// What to keep and when to take a snapshot.
 #[derive(Clone, Debug)]
@@ -125,7 +132,6 @@ pub struct Finished {
 
 /// What the worker is told.
 enum Work {
-    Watch(Segment),
     Convert { dir: PathBuf, reason: String },
     Failed(FlightError),
 }
@@ -134,7 +140,8 @@ enum Work {
 #[derive(Debug)]
 pub struct Flight {
     keeper: JoinHandle<bool>,
-    worker: JoinHandle<Finished>,
+    watcher: JoinHandle<Watcher>,
+    worker: JoinHandle<Vec<PathBuf>>,
     dir: PathBuf,
 }
 
@@ -152,27 +159,26 @@ impl Flight {
     ) -> io::Result<(Flight, Segments)> {
         let (closed_sender, closed) = channel();
         let (requests_sender, requests) = channel();
+        let (watch_sender, watch) = channel();
         let (work_sender, work) = channel();
+        let oldest = Arc::new(AtomicU32::new(0));
         let window_ns = i64::try_from(options.window.as_nanos()).unwrap_or(i64::MAX);
         let keeper = Keeper {
             dir: dir.clone(),
             rolling: Rolling::new(window_ns, options.budget_bytes),
-            work: work_sender,
+            oldest: oldest.clone(),
+            watch: watch_sender,
+            work: work_sender.clone(),
             snapshots: 0,
         };
-        let worker = Worker {
-            watch: Watch::new(&dir, options.triggers.clone()),
-            options: options.clone(),
-            requests: requests_sender,
-            last: None,
-            taken: 0,
-            finished: Finished::default(),
-            report: Box::new(report),
-        };
+        let watcher = Watcher::new(&dir, options, requests_sender);
+        let fail = move |error| drop(work_sender.send(Work::Failed(error)));
         let thread = |name: &str| std::thread::Builder::new().name(name.into());
         let keeper = thread("ft-flight").spawn(move || keeper.run(&closed))?;
-        let worker = thread("ft-convert").spawn(move || worker.run(&work))?;
-        Ok((Flight { keeper, worker, dir }, Segments { closed: closed_sender, requests }))
+        let watcher = thread("ft-watch").spawn(move || watcher.run(watch, fail))?;
+        let worker = thread("ft-convert").spawn(move || finish_snapshots(work, report))?;
+        let segments = Segments { closed: closed_sender, requests, oldest };
+        Ok((Flight { keeper, watcher, worker, dir }, segments))
     }
 
     /// Waits for the last snapshot, and removes the spool if that was taken: when the recording did not
@@ -183,8 +189,10 @@ impl Flight {
     /// When the spool cannot be removed.
     pub fn finish(self) -> Result<Finished, FlightError> {
         let ended = self.keeper.join().unwrap_or_else(|panic| resume_unwind(panic));
-        let mut finished = self.worker.join().unwrap_or_else(|panic| resume_unwind(panic));
-        finished.ended = ended;
+        let watcher = self.watcher.join().unwrap_or_else(|panic| resume_unwind(panic));
+        let snapshots = self.worker.join().unwrap_or_else(|panic| resume_unwind(panic));
+        let (ignored, missed) = (watcher.ignored, watcher.watch.missed);
+        let finished = Finished { snapshots, ended, ignored, missed };
         if ended {
             let path = Spool::of(&self.dir).dir().to_owned();
             fs::remove_dir_all(&path).map_err(|source| FlightError::Write { path, source })?;
@@ -197,6 +205,9 @@ impl Flight {
 struct Keeper {
     dir: PathBuf,
     rolling: Rolling,
+    /// See [`Segments::oldest`].
+    oldest: Arc<AtomicU32>,
+    watch: Sender<Segment>,
     work: Sender<Work>,
     snapshots: u32,
 }
@@ -207,14 +218,16 @@ impl Keeper {
         let spool = Spool::of(&self.dir);
         let mut ended = false;
         for Closed { segment, snapshot, last } in closed {
-            // The worker has as long as the window to look at it; what it misses it counts.
-            let _ = self.work.send(Work::Watch(segment));
+            // The watcher has as long as the window to look at it; what it misses it counts.
+            let _ = self.watch.send(segment);
             for number in self.rolling.push(segment) {
                 let path = spool.segment(number);
                 if let Err(source) = fs::remove_file(&path) {
                     self.fail(FlightError::Write { path, source });
                 }
             }
+            let oldest = self.rolling.window().1.next().unwrap_or_default();
+            self.oldest.store(oldest, Relaxed);
             if let Some(reason) = snapshot {
                 match self.snapshot(&spool, segment.to_ns, reason) {
                     Ok(()) => ended = last,
@@ -241,53 +254,77 @@ impl Keeper {
     }
 }
 
-/// Does what takes long.
-struct Worker {
+/// Finds what the triggers ask for.
+struct Watcher {
     watch: Watch,
-    options: Options,
+    distance: Duration,
+    most: u32,
     requests: Sender<String>,
     /// When a trigger has asked for a snapshot last.
     last: Option<Instant>,
     taken: u32,
-    finished: Finished,
-    report: Box<dyn FnMut(&Message) + Send>,
+    /// See [`Finished::ignored`].
+    ignored: u64,
 }
 
-impl Worker {
-    fn run(mut self, work: &Receiver<Work>) -> Finished {
-        // Refused, it runs with the priority of the agent: slower for others, not wrong.
-        let _ = rustix::process::setpriority_process(None, NICE);
-        for task in work {
-            let done = match task {
-                Work::Watch(segment) => self.watch(&segment),
-                Work::Convert { dir, reason } => self.convert(&dir, reason),
-                Work::Failed(error) => Err(error),
-            };
-            if let Err(error) = done {
-                (self.report)(&Message::Failed(error));
-            }
+impl Watcher {
+    fn new(dir: &Path, options: &Options, requests: Sender<String>) -> Watcher {
+        Watcher {
+            watch: Watch::new(dir, options.triggers.clone()),
+            distance: options.distance,
+            most: options.most,
+            requests,
+            last: None,
+            taken: 0,
+            ignored: 0,
         }
-        self.finished.missed = self.watch.missed;
-        self.finished
     }
 
-    fn watch(&mut self, segment: &Segment) -> Result<(), FlightError> {
-        let Some(hit) = self.watch.segment(segment)? else { return Ok(()) };
-        let early = self.last.is_some_and(|last| last.elapsed() < self.options.distance);
-        if early || self.taken >= self.options.most {
-            self.finished.ignored += 1;
-            return Ok(());
+    fn run(mut self, segments: Receiver<Segment>, fail: impl Fn(FlightError)) -> Watcher {
+        lower_priority(WATCHER_NICE);
+        for segment in segments {
+            match self.watch.segment(&segment) {
+                Ok(Some(hit)) => self.hit(&hit),
+                Ok(None) => {}
+                Err(error) => fail(error.into()),
+            }
+        }
+        self
+    }
+
+    fn hit(&mut self, hit: &Hit) {
+        let early = self.last.is_some_and(|last| last.elapsed() < self.distance);
+        if early || self.taken >= self.most {
+            self.ignored += 1;
+            return;
         }
         (self.last, self.taken) = (Some(Instant::now()), self.taken + 1);
         // The recording may be over: then its last snapshot has the interval.
         let _ = self.requests.send(hit.to_string());
-        Ok(())
     }
+}
 
-    fn convert(&mut self, dir: &Path, reason: String) -> Result<(), FlightError> {
-        snapshot::finish(dir)?;
-        self.finished.snapshots.push(dir.to_owned());
-        (self.report)(&Message::Taken { dir: dir.to_owned(), reason });
-        Ok(())
+/// Makes traces of the snapshots, and tells what becomes of them. Returns those that are complete.
+fn finish_snapshots(work: Receiver<Work>, mut report: impl FnMut(&Message)) -> Vec<PathBuf> {
+    lower_priority(NICE);
+    let mut snapshots = Vec::new();
+    for task in work {
+        let message = match task {
+            Work::Convert { dir, reason } => match snapshot::finish(&dir) {
+                Ok(()) => {
+                    snapshots.push(dir.clone());
+                    Message::Taken { dir, reason }
+                }
+                Err(error) => Message::Failed(error),
+            },
+            Work::Failed(error) => Message::Failed(error),
+        };
+        report(&message);
     }
+    snapshots
+}
+
+/// Of the calling thread. Refused, it runs with the priority of the agent: slower for others, not wrong.
+fn lower_priority(nice: i32) {
+    let _ = rustix::process::setpriority_process(None, nice);
 }

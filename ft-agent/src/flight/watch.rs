@@ -2,6 +2,9 @@
 //!
 //! The analyses are the ones of `ft-agent analyze`: their state goes on from segment to segment, so a hold
 //! that spans segments is found. What a trigger sees is late by a segment and the time to decode it.
+//!
+//! When the recording compacts its registry, because many processes have come and gone, the analyses begin
+//! anew, so that they do not grow without end either. An interval that spans this moment is not seen.
 
 use std::path::{Path, PathBuf};
 
@@ -29,6 +32,7 @@ impl Watch {
         if self.triggers.is_empty() {
             return Ok(None);
         }
+        self.running.take_if(|(follower, _)| follower.is_outdated());
         let (follower, analysis) = match &mut self.running {
             Some(running) => running,
             none => {

@@ -7,6 +7,7 @@
 use std::io;
 use std::panic::resume_unwind;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 
@@ -47,7 +48,7 @@ impl Behind {
             Ok(())
         };
         let thread = std::thread::Builder::new().name("ft-convert".into()).spawn(convert)?;
-        Ok((Behind { thread }, Segments { closed: sender, requests }))
+        Ok((Behind { thread }, Segments { closed: sender, requests, oldest: Arc::default() }))
     }
 
     /// Waits until every closed segment is converted.

@@ -5,6 +5,7 @@
 //! [`POLL`], or [`POLL_CROWDED`] when a ring was more than a quarter full. It ends when it is told to
 //! ([`Command::Stop`]) or when the spool cannot be written.
 
+use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::ended::Ended;
 use super::host;
 use super::late::Late;
 use super::notice::Notice;
@@ -69,8 +71,8 @@ pub(super) enum Command {
 pub(super) struct Finished {
     /// Bytes of the spool.
     pub(super) bytes: u64,
-    /// Sites that the recorded processes declared, sorted.
-    pub(super) sites: Vec<String>,
+    /// Sites that the recorded processes declared.
+    pub(super) sites: BTreeSet<String>,
     /// Processes that were recorded through a memfd.
     pub(super) sources: u32,
 }
@@ -95,12 +97,15 @@ pub(super) struct Collector {
     /// Why a snapshot is wanted now.
     snapshot: Option<String>,
     sources: Vec<Source>,
+    /// Processes that are recorded by the kernel's stream alone.
+    plain: Vec<i32>,
     next_source: u32,
     finished: Finished,
     remotes: Vec<Remote>,
     maps: Maps,
     next_maps: Instant,
     late: Late,
+    ended: Ended,
     next_clock: Instant,
     clock_distance: Duration,
     kernel_buffer: Vec<u8>,
@@ -126,12 +131,14 @@ impl Collector {
             segments,
             snapshot: None,
             sources: Vec::new(),
+            plain: Vec::new(),
             next_source: 0,
             finished: Finished::default(),
             remotes: Vec::new(),
             maps: Maps::default(),
             next_maps: Instant::now() + MAPS,
             late: Late::new(),
+            ended: Ended::default(),
             next_clock: Instant::now() + CLOCK.0,
             clock_distance: CLOCK.0,
             kernel_buffer: Vec::new(),
@@ -149,6 +156,7 @@ impl Collector {
         let pid = identity.pid;
         self.observe(pid);
         let Some(memory) = memory else {
+            self.plain.push(pid);
             self.introduce_plain(&identity)?;
             return self.introduce_threads(pid);
         };
@@ -372,6 +380,12 @@ impl Collector {
             }
         }
         let segment = self.writer.rotate(clock::sample())?;
+        self.ended.deleted_below(self.segments.oldest.load(Relaxed));
+        if self.ended.any_unneeded() && self.writer.is_registry_large() {
+            let sources = self.sources.iter().map(|source| source.identity().pid);
+            let alive: Vec<i32> = sources.chain(self.plain.iter().copied()).collect();
+            self.writer.compact(self.ended.take_unneeded(&alive))?;
+        }
         // Without a conversion behind the recording nobody listens.
         let _ = self.segments.closed.send(Closed { segment, snapshot, last: false });
         Ok(())
@@ -386,8 +400,11 @@ impl Collector {
 
     fn close_source(&mut self, mut source: Source, ended: bool) -> Result<(), WriteError> {
         if ended {
+            let pid = source.identity().pid;
             // Its number may come again.
-            self.maps.forget(source.identity().pid);
+            self.maps.forget(pid);
+            self.remotes.retain(|remote| remote.pid() != pid);
+            self.ended.push(self.writer.number(), source.number(), pid);
         }
         let writer = &mut self.writer;
         let round = source.finish(now_ns(), ended, &mut |frame: &Frame<'_>| writer.push(frame))?;
@@ -461,8 +478,6 @@ impl Collector {
         let steal_ns = host::steal_ns();
         let end = End { ts: clock.mono_ns, reason, exit_code, steal_ns, ..End::default() };
         self.finished.bytes = self.writer.bytes();
-        self.finished.sites.sort_unstable();
-        self.finished.sites.dedup();
         let segment = self.writer.finish(clock, end)?;
         let _ = self.segments.closed.send(Closed { segment, snapshot, last: true });
         Ok(self.finished)

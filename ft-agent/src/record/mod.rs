@@ -12,6 +12,7 @@
 mod behind;
 mod child;
 mod collector;
+mod ended;
 mod error;
 mod host;
 mod late;
@@ -32,6 +33,7 @@ pub use preload::Unreachable;
 use std::io;
 use std::os::fd::AsFd;
 use std::process::ExitStatus;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, mpsc};
 
 use child::{Child, Gated};
@@ -82,6 +84,9 @@ pub struct Segments {
     pub closed: mpsc::Sender<Closed>,
     /// Reasons to close the open segment at once.
     pub requests: mpsc::Receiver<String>,
+    /// Number of the oldest segment that is still there. What concerns only older ones goes from the
+    /// registry, too; 0 keeps everything.
+    pub oldest: Arc<AtomicU32>,
 }
 
 /// Records into the spool of `options.output`, and tells of each segment that is closed. `report` is called with everything the user should

@@ -6,6 +6,7 @@
 //! Ctrl-C. A command that still runs when the recording is over gets SIGTERM, as `perf record` does it;
 //! but not when the recording has failed: then it goes on untraced, and is waited for.
 
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 use std::panic::resume_unwind;
 use std::process::ExitStatus;
@@ -281,7 +282,7 @@ impl Session<'_> {
         // Processes that were attached and have no rings were told of at the start.
         if finished.sources > 0 || !self.options.command.is_empty() {
             for glob in unmatched(&self.options.events, &finished.sites) {
-                let sites = finished.sites.clone();
+                let sites = finished.sites.iter().cloned().collect();
                 (self.report)(&Notice::NoMatch { glob, sites });
             }
         }
@@ -289,7 +290,7 @@ impl Session<'_> {
     }
 }
 
-fn unmatched(globs: &[String], sites: &[String]) -> Vec<String> {
+fn unmatched(globs: &[String], sites: &BTreeSet<String>) -> Vec<String> {
     let matches = |glob: &&String| sites.iter().any(|site| glob::matches(glob, site));
     globs.iter().filter(|glob| !matches(glob)).cloned().collect()
 }

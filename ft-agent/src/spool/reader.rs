@@ -5,9 +5,9 @@
 //! written can be read too: [`Reader::next`] returns `None` at its present end and goes on when
 //! there is more. Memory: one frame.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use super::frame::{self, Frame, FrameError};
@@ -108,6 +108,12 @@ impl Reader {
             bytes,
             reason: self.reason.clone(),
         }))
+    }
+
+    /// Another file has come into the place of this one, which does not grow any more.
+    pub fn is_replaced(&self) -> bool {
+        let inode = |file: io::Result<fs::Metadata>| file.ok().map(|file| file.ino());
+        inode(self.file.metadata()) != inode(fs::metadata(&self.path))
     }
 
     /// Reads until `wanted` bytes stand in the buffer, or the file ends.

@@ -6,7 +6,7 @@
 //! at any instruction loses at most the round in hand, and a cut last frame is recognised by its
 //! reader. When the disk is full, the half frame is cut off again and the recording ends readable.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,14 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::Spool;
 use super::frame::{ClockSample, End, Frame, Start};
+use super::{Reader, Spool};
 
 /// Frames are handed to the kernel when so many bytes have come together.
 const BUFFER_BYTES: usize = 1 << 20;
+
+/// A registry that is smaller is left as it is.
+const COMPACT_BYTES: u64 = 64 << 10;
 
 /// When a segment is closed, whichever comes first.
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +74,12 @@ impl Appender {
             Ok(file) => Ok(Appender { file, path, buffer: Vec::new(), written: 0 }),
             Err(source) => Err(WriteError { path, source }),
         }
+    }
+
+    /// Held as long as the file is open: tells a conversion that the recording goes on.
+    fn lock(&self) -> Result<(), WriteError> {
+        let locked = flock(&self.file, FlockOperation::NonBlockingLockExclusive);
+        locked.map_err(|e| WriteError { path: self.path.clone(), source: e.into() })
     }
 
     fn push(&mut self, frame: &Frame<'_>) {
@@ -130,6 +139,8 @@ pub struct Writer {
     spool: Spool,
     limits: Limits,
     registry: Appender,
+    /// Size of the registry when it was compacted last.
+    compacted: u64,
     segment: Appender,
     number: u32,
     opened: Instant,
@@ -151,9 +162,7 @@ impl Writer {
         clock: ClockSample,
     ) -> Result<Writer, WriteError> {
         let mut registry = Appender::create(spool.registry())?;
-        // Held as long as the file is open: tells a conversion that the recording goes on.
-        flock(&registry.file, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|e| WriteError { path: spool.registry(), source: e.into() })?;
+        registry.lock()?;
         registry.push(&Frame::Start(start));
         let mut segment = Appender::create(spool.segment(0))?;
         segment.push(&Frame::Clock(clock));
@@ -161,6 +170,7 @@ impl Writer {
             spool,
             limits,
             registry,
+            compacted: 0,
             segment,
             number: 0,
             opened: Instant::now(),
@@ -204,6 +214,11 @@ impl Writer {
         self.segment.flush()
     }
 
+    /// Number of the open segment.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
     /// The open segment has reached a limit.
     pub fn is_due(&self) -> bool {
         self.segment.bytes() >= self.limits.bytes || self.opened.elapsed() >= self.limits.age
@@ -226,6 +241,44 @@ impl Writer {
         self.number += 1;
         (self.opened, self.opened_ns) = (Instant::now(), clock.mono_ns);
         Ok(closed)
+    }
+
+    /// The registry has at least doubled since it was compacted.
+    pub fn is_registry_large(&self) -> bool {
+        self.registry.bytes() >= COMPACT_BYTES.max(2 * self.compacted)
+    }
+
+    /// Leaves out of the registry what `keep` refuses: writes it anew and puts it in the place of the old,
+    /// which whoever has it open can read on, but which does not grow any more.
+    ///
+    /// # Errors
+    ///
+    /// A [`WriteError`]; the registry is then as it was.
+    pub fn compact(&mut self, keep: impl Fn(&Frame<'_>) -> bool) -> Result<(), WriteError> {
+        self.registry.flush()?;
+        let path = self.spool.registry();
+        let aside = path.with_extension("new");
+        let fail = |source| WriteError { path: aside.clone(), source };
+        let mut next = Appender::create(aside.clone())?;
+        let mut fill = || {
+            next.lock()?;
+            let mut reader = Reader::open(&path).map_err(|e| fail(e.source))?;
+            while let Some(frame) = reader.next().map_err(|e| fail(e.source))? {
+                if keep(&frame) {
+                    next.push(&frame);
+                }
+            }
+            next.flush()?;
+            fs::rename(&aside, &path).map_err(fail)
+        };
+        if let Err(error) = fill() {
+            let _ = fs::remove_file(&aside);
+            return Err(error);
+        }
+        next.path = path;
+        self.compacted = next.bytes();
+        self.registry = next;
+        Ok(())
     }
 
     fn closed(&self, clock: ClockSample) -> Segment {

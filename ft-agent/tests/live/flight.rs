@@ -90,6 +90,33 @@ fn the_recorder_keeps_its_window_and_no_more() {
     assert!(!spool.dir().exists());
 }
 
+/// The registry forgets the processes that no kept segment speaks of, and the triggers find their way in the
+/// new one.
+#[test]
+fn processes_that_come_and_go_leave_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    let options = ["--flight-recorder", "200ms", "--when", "hold > 300ms", "--snapshots", "1"];
+    let mut program = Program::recorded(&out, &options);
+    let registry = Spool::of(&out).registry();
+    let (mut most, mut written, mut last) = (0, 0, 0);
+    for _ in 0..75 {
+        program.ask("spawn 2", "spawned");
+        let now = fs::metadata(&registry).unwrap().len();
+        most = most.max(now);
+        written += now.saturating_sub(last);
+        last = now;
+    }
+    assert!(written > most * 3 / 2, "{most} bytes at once of {written} in all");
+    program.ask("hold 400", "held");
+    let reason = reason(&snapshots(&out, 1)[0]);
+    assert!(
+        reason.starts_with("snapshot: hold > 300ms: 4") && reason.contains("'live'"),
+        "{reason}"
+    );
+    assert!(program.end().success());
+}
+
 #[test]
 fn a_long_hold_makes_a_snapshot_that_contains_it() {
     let dir = tempfile::tempdir().unwrap();

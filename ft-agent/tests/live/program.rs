@@ -14,7 +14,8 @@ const ROLE: &str = "FT_TEST_TRACED";
 static LOCK: Mutex<()> = Mutex::named("live", ());
 
 /// Obeys lines on stdin and answers each: `tick N` writes N events, `hold MS` holds a lock so long, `load
-/// PATH` loads the plugin, `plugin N` runs N times through its site, `abort` and `segv` end the process.
+/// PATH` loads the plugin, `plugin N` runs N times through its site, `spawn N` runs N such programs one after
+/// the other, of which the Nth writes N events, `abort` and `segv` end the process.
 #[test]
 fn traced_program() {
     if std::env::var_os(ROLE).is_none() {
@@ -44,6 +45,10 @@ fn traced_program() {
                 (0..number()).for_each(|n| assert_eq!(run(n), n));
                 println!("ran");
             }
+            "spawn" => {
+                (0..number()).for_each(|n: u64| spawn(n));
+                println!("spawned");
+            }
             // SAFETY: none: this is the fault that is wanted.
             "segv" => unsafe { std::ptr::null_mut::<u8>().write_volatile(1) },
             _ => std::process::abort(),
@@ -59,6 +64,15 @@ fn tick(count: u64) -> u64 {
         ft_user::event!("live.tick", n: u64 = { on += 1; n });
     }
     on
+}
+
+/// Runs another [`traced_program`], which writes `n + 1` events.
+fn spawn(n: u64) {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(ARGS).stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    writeln!(child.stdin.take().unwrap(), "tick {}", n + 1).unwrap();
+    assert!(child.wait().unwrap().success());
 }
 
 /// Loads `ft-user/examples/plugin.rs` and starts its copy of the tracer.
