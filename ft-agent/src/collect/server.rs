@@ -1,8 +1,8 @@
 //! The registration socket.
 //!
 //! A process connects, sends one [`Hello`] with its memfd, waits for one [`Reply`] and closes. One
-//! thread serves all: it never waits for a single client, and drops one that has said nothing within
-//! [`PATIENCE`]. It checks who speaks (the kernel says so) and the form of the message; the memfd is
+//! thread serves all: it never waits for a single client, and drops one that has said nothing for long
+//! ([`PATIENCE`]). It checks who speaks (the kernel says so) and the form of the message; the memfd is
 //! checked by whoever gets the [`Registration`], and answered with [`Registration::accept`].
 
 use std::io::{self, IoSliceMut};
@@ -24,8 +24,11 @@ use rustix::net::{
 
 use super::discover::Identity;
 
-/// How long a client may stay silent.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// How long a client may stay silent: it may be preempted before it speaks.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The same while [`MAX_CLIENTS`] are silent and others wait for them.
+const PATIENCE_CROWDED: Duration = Duration::from_millis(200);
 
 /// Clients that are waited for at once; more wait in the kernel's queue.
 const MAX_CLIENTS: usize = 64;
@@ -83,7 +86,7 @@ pub enum Arrival {
 #[derive(Debug, thiserror::Error)]
 pub enum Rejection {
     /// Nothing came in time.
-    #[error("it connected and sent nothing for {} ms", PATIENCE.as_millis())]
+    #[error("it connected and sent nothing for a long time")]
     Silent,
     /// Not a [`Hello`] with one descriptor.
     #[error("it sent something that is no registration")]
@@ -169,7 +172,7 @@ impl Drop for Server {
 
 struct Client {
     connection: OwnedFd,
-    deadline: Instant,
+    since: Instant,
 }
 
 fn serve(listeners: &[OwnedFd], stop: &OwnedFd, mut deliver: impl FnMut(Arrival)) {
@@ -180,9 +183,9 @@ fn serve(listeners: &[OwnedFd], stop: &OwnedFd, mut deliver: impl FnMut(Arrival)
         if clients.len() < MAX_CLIENTS {
             fds.extend(listeners.iter().map(|l| PollFd::new(l, PollFlags::IN)));
         }
-        let now = Instant::now();
-        let deadline = clients.iter().map(|c| c.deadline).min();
-        let timeout = deadline.map(|d| timespec(d.saturating_duration_since(now)));
+        let patience = if clients.len() < MAX_CLIENTS { PATIENCE } else { PATIENCE_CROWDED };
+        let oldest = clients.iter().map(|c| c.since.elapsed()).max();
+        let timeout = oldest.map(|elapsed| timespec(patience.saturating_sub(elapsed)));
         if poll(&mut fds, timeout.as_ref()).is_err() {
             // Interrupted, or out of memory for a moment: nothing is known to be ready.
             continue;
@@ -197,7 +200,7 @@ fn serve(listeners: &[OwnedFd], stop: &OwnedFd, mut deliver: impl FnMut(Arrival)
             if *readable.next().expect("one entry per client") {
                 receive(client).into_iter().for_each(&mut deliver);
                 false
-            } else if client.deadline <= now {
+            } else if now - client.since >= patience {
                 let pid = peer(&client.connection);
                 deliver(Arrival::Rejected { pid, reason: Rejection::Silent });
                 false
@@ -210,7 +213,7 @@ fn serve(listeners: &[OwnedFd], stop: &OwnedFd, mut deliver: impl FnMut(Arrival)
                 && let Ok(connection) =
                     accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
             {
-                clients.push(Client { connection, deadline: now + PATIENCE });
+                clients.push(Client { connection, since: now });
             }
         }
     }

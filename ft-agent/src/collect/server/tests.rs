@@ -106,19 +106,28 @@ fn rubbish_is_sent_away() {
 #[test]
 fn silent_clients_do_not_keep_others_waiting() {
     let f = Fixture::new();
-    let silent: Vec<_> = (0..MAX_CLIENTS + 8).map(|_| f.connect()).collect();
+    let _silent: Vec<_> = (0..MAX_CLIENTS + 8).map(|_| f.connect()).collect();
     let client = f.connect();
     let file = tempfile::tempfile().unwrap();
     send_with(&client, &message(MAGIC, VERSION), &[file.as_fd()]);
     let mut rejected = 0;
     let mut registered = false;
-    while rejected < silent.len() || !registered {
+    while rejected < MAX_CLIENTS || !registered {
         match f.arrivals.recv().unwrap() {
             Arrival::Registration(_) => registered = true,
             Arrival::Rejected { reason: Rejection::Silent, .. } => rejected += 1,
             other => panic!("{other:?}"),
         }
     }
+}
+
+#[test]
+fn a_client_that_is_preempted_before_it_speaks_is_heard() {
+    let f = Fixture::new();
+    let client = f.connect();
+    std::thread::sleep(PATIENCE_CROWDED + Duration::from_millis(50));
+    send_with(&client, b"rubbish", &[]);
+    assert!(matches!(f.rejection(), Rejection::Rubbish));
 }
 
 #[test]
