@@ -10,7 +10,7 @@
 use crate::layout::{Arg, ArgType, MAX_ARGS, TEXT_CUT};
 
 /// Bytes of text that one event can hold, and one more: enough to tell that it was cut.
-const ENOUGH: usize = 8 * crate::ring::MAX_WORDS + 1;
+pub(crate) const ENOUGH: usize = 8 * crate::ring::MAX_WORDS + 1;
 
 /// One argument as a site passes it.
 #[derive(Clone, Copy, Debug)]

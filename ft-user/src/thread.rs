@@ -57,7 +57,7 @@ pub(crate) fn write(key: u32, words: &[u64]) {
     write_to(attach(), key, words);
 }
 
-/// [`write()`] of an event with text. Runs behind the thunk with each of them.
+/// [`write()`] of an event with text; also when it is to be cut.
 ///
 /// # Safety
 ///

@@ -2,6 +2,7 @@
 
 #[cfg(all(test, not(feature = "off")))]
 mod tests;
+mod text;
 mod tls;
 mod x86_64;
 

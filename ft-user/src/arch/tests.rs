@@ -5,7 +5,9 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use crate::layout::{LOSS_KEY, MARGIN_SLOTS, Meta, Mode, SiteKind, TEXT_CUT, commit};
 use crate::reader::Uncommitted;
+use crate::ring::MAX_WORDS;
 use crate::test_ring::{Event, SLOTS, TestRing, drain};
+use crate::text::{self, Pair, TO_NUL};
 use crate::thread::{self, Claim};
 use crate::{event, layout, patch, site};
 
@@ -106,6 +108,67 @@ fn text_is_in_the_event() {
     assert_eq!(texts, [b"a", b"b", b"c", b"d", b"e", b"f"]);
 }
 
+/// Text of `length` letters that differ.
+fn letters(length: usize) -> String {
+    (0..length).map(|i| (b'!' + (i % 90) as u8) as char).collect()
+}
+
+/// The payload as Rust makes it.
+fn encoded(args: &[layout::Arg], pairs: &[Pair]) -> Vec<u64> {
+    let mut words = [0; MAX_WORDS];
+    // SAFETY: the pairs are those of borrowed texts.
+    let used = unsafe { text::encode(args, pairs, &mut words) };
+    words[..used].to_vec()
+}
+
+#[test]
+fn both_forms_write_the_same_text() {
+    switch_on("arch_same_text.");
+    let (asm, rust) = (TestRing::new(Mode::Discard), TestRing::new(Mode::Discard));
+    let (mut asm_reader, mut rust_reader) = (asm.reader(), rust.reader());
+    let text = |text: &str| Pair { word: text.as_ptr() as u64, extent: text.len() as u64 };
+    let number = |word| Pair { word, extent: 0 };
+    // Up to texts that do not fit. Over some laps of the ring.
+    for length in (0..=310).cycle().take(2000) {
+        let whole = letters(length);
+        let (left, right) = whole.split_at(length / 3);
+        with_ring(&asm, || {
+            event!("arch_same_text.one", text: &str = &whole);
+            event!("arch_same_text.two", left: &[u8] = left.as_bytes(), n: u64 = 1, right: &str);
+        });
+        let one = encoded(&[site::arg::<&str>("text")], &[text(&whole)]);
+        rust.write(key("arch_same_text.one"), &one);
+        let args = [site::arg::<&[u8]>("a"), site::arg::<u64>("n"), site::arg::<&str>("b")];
+        let two = encoded(&args, &[text(left), number(1), text(right)]);
+        rust.write(key("arch_same_text.two"), &two);
+        let (a, asm_events) = drain(&mut asm_reader, &asm.ring(), Uncommitted::Wait);
+        let (b, rust_events) = drain(&mut rust_reader, &rust.ring(), Uncommitted::Wait);
+        assert_eq!((a, asm_events.len()), (b, 2));
+        assert!(asm_events.is_sorted_by_key(|event| event.tsc));
+        assert_eq!(without_tsc(asm_events), without_tsc(rust_events), "{length} bytes");
+    }
+}
+
+#[test]
+fn text_is_read_to_its_end_and_no_further() {
+    switch_on("arch_edge.");
+    let test = TestRing::new(Mode::Discard);
+    // SAFETY: a page of our own, and one behind it that faults.
+    let page = unsafe {
+        let (protection, flags) = (libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let pages = libc::mmap(core::ptr::null_mut(), 8192, protection, flags, -1, 0);
+        assert_ne!(pages, libc::MAP_FAILED);
+        assert_eq!(libc::mprotect(pages.byte_add(4096), 4096, libc::PROT_NONE), 0);
+        core::slice::from_raw_parts(pages.cast::<u8>(), 4096)
+    };
+    for length in 0..=24 {
+        with_ring(&test, || event!("arch_edge.event", text: &[u8] = &page[4096 - length..]));
+    }
+    let (_, events) = drain(&mut test.reader(), &test.ring(), Uncommitted::Wait);
+    let lengths: Vec<u64> = events.iter().map(|event| event.words[0]).collect();
+    assert!(lengths.into_iter().eq(0..=24));
+}
+
 #[test]
 fn loss_is_counted_and_told() {
     switch_on("arch_loss.");
@@ -149,8 +212,13 @@ fn thread_without_a_ring_knows_no_cpu() {
 }
 
 /// Every register that a call may change by the System V ABI, as it is after a write if it is one more
-/// than its place in this list before. `meta` is what the write gets in `rax`.
-fn registers_after(call: unsafe extern "C" fn(), meta: *const Meta) -> ([u64; 8], [u64; 16]) {
+/// than its place in this list before. `meta` is what the write gets in `rax`, and
+/// `pair` on the stack.
+fn registers_after(
+    call: unsafe extern "C" fn(),
+    meta: *const Meta,
+    pair: Pair,
+) -> ([u64; 8], [u64; 16]) {
     let mut general = [1u64, 2, 3, 4, 5, 6, 7, 8];
     let mut vector = [0u64; 16];
     let vectors: [f64; 16] = core::array::from_fn(|i| f64::from_bits(i as u64 + 1));
@@ -161,8 +229,8 @@ fn registers_after(call: unsafe extern "C" fn(), meta: *const Meta) -> ([u64; 8]
     // not change.
     unsafe {
         asm!(
-            "push 0",
-            "push 0",
+            "push r15",
+            "push r14",
             "push rax",
             "mov rax, r13",
             "call r12",
@@ -170,6 +238,8 @@ fn registers_after(call: unsafe extern "C" fn(), meta: *const Meta) -> ([u64; 8]
             "add rsp, 16",
             in("r12") call,
             in("r13") meta,
+            in("r14") pair.word,
+            in("r15") pair.extent,
             out("rax") _,
             inout("rcx") *g0, inout("rdx") *g1, inout("rsi") *g2, inout("rdi") *g3,
             inout("r8") *g4, inout("r9") *g5, inout("r10") *g6, inout("r11") *g7,
@@ -190,6 +260,9 @@ unsafe extern "C" {
     fn ft_user_v1_write_text();
 }
 
+/// A text at no address.
+const NULL: Pair = Pair { word: 0, extent: 0 };
+
 /// What a site without an argument passes: the test reads no more of it than the key.
 const NO_ARGUMENT: *const Meta = core::ptr::without_provenance(LOSS_KEY as usize);
 
@@ -197,12 +270,12 @@ const NO_ARGUMENT: *const Meta = core::ptr::without_provenance(LOSS_KEY as usize
 fn write_preserves_every_register() {
     let expected = (core::array::from_fn(|i| i as u64 + 1), core::array::from_fn(|i| i as u64 + 1));
     // The rare path: no ring.
-    assert_eq!(registers_after(ft_user_v1_write_0, NO_ARGUMENT), expected);
+    assert_eq!(registers_after(ft_user_v1_write_0, NO_ARGUMENT, NULL), expected);
     // The usual one, and a full ring: the beginning of the loss is the rare path again.
     let test = TestRing::new(Mode::Discard);
     with_ring(&test, || {
         for _ in 0..SLOTS {
-            assert_eq!(registers_after(ft_user_v1_write_0, NO_ARGUMENT), expected);
+            assert_eq!(registers_after(ft_user_v1_write_0, NO_ARGUMENT, NULL), expected);
         }
     });
     assert_eq!(test.ring().control.lost.load(Relaxed), MARGIN_SLOTS as u64);
@@ -213,12 +286,33 @@ fn write_of_text_preserves_every_register() {
     let expected = (core::array::from_fn(|i| i as u64 + 1), core::array::from_fn(|i| i as u64 + 1));
     static ARGS: [layout::Arg; 1] = [site::arg::<&str>("text")];
     static META: Meta = site::meta(SiteKind::Event, "arch.text", ("", 0), "", &ARGS);
-    assert_eq!(registers_after(ft_user_v1_write_text, &META), expected);
+    assert_eq!(registers_after(ft_user_v1_write_text, &META, NULL), expected);
     let test = TestRing::new(Mode::Discard);
-    with_ring(&test, || assert_eq!(registers_after(ft_user_v1_write_text, &META), expected));
+    with_ring(&test, || assert_eq!(registers_after(ft_user_v1_write_text, &META, NULL), expected));
     // An address that is null is an empty text.
     let (_, events) = drain(&mut test.reader(), &test.ring(), Uncommitted::Wait);
     assert_eq!(events[0].words, [0, 0]);
+}
+
+#[test]
+fn text_of_c_ends_at_its_nul() {
+    static ARGS: [layout::Arg; 1] = [site::arg::<&str>("text")];
+    static META: Meta = site::meta(SiteKind::Event, "arch.c", ("", 0), "", &ARGS);
+    let test = TestRing::new(Mode::Discard);
+    let lengths = || (0..=40).chain([295, 296, 297, 400]);
+    for length in lengths() {
+        let text = std::ffi::CString::new(letters(length)).unwrap();
+        let pair = Pair { word: text.as_ptr() as u64, extent: TO_NUL };
+        with_ring(&test, || {
+            registers_after(ft_user_v1_write_text, &META, pair);
+        });
+    }
+    let (_, events) = drain(&mut test.reader(), &test.ring(), Uncommitted::Wait);
+    for (event, length) in events.iter().zip(lengths()) {
+        assert_eq!(text_of(&event.words), letters(length.min(8 * 37)).as_bytes());
+        assert_eq!(event.words[0] & TEXT_CUT != 0, length > 8 * 37);
+    }
+    assert_eq!(events.len(), lengths().count());
 }
 
 #[test]
@@ -226,7 +320,7 @@ fn rare_path_keeps_errno() {
     // SAFETY: the pointer is valid on this thread.
     let errno = unsafe { &mut *libc::__errno_location() };
     *errno = 4711;
-    registers_after(ft_user_v1_write_0, NO_ARGUMENT);
+    registers_after(ft_user_v1_write_0, NO_ARGUMENT, NULL);
     assert_eq!(*errno, 4711);
 }
 

@@ -24,8 +24,8 @@
 //! and for one more event that is lost; every other case goes to `write_slow`, which is Rust, with all
 //! registers saved, the vector registers among them.
 //!
-//! A site with text calls `ft_user_v1_write_text`, with two words for each argument on the stack
-//! ([`Pair`]); that goes to `write_slow` each time.
+//! A site with text calls `ft_user_v1_write_text` ([`super::text`]), with two words for each argument on
+//! the stack ([`Pair`]).
 
 use core::arch::global_asm;
 use core::mem::offset_of;
@@ -156,20 +156,6 @@ ft_user_v1_write_\args:
     FT_USER_WRITE 5, 1
     FT_USER_WRITE 6, 2
 
-    .p2align 5
-    .hidden ft_user_v1_write_text
-    .globl ft_user_v1_write_text
-    .type ft_user_v1_write_text,@function
-ft_user_v1_write_text:
-    push rdi
-    push rsi
-    push rdx
-    push rcx
-    lea rsi, [rsp + 48]                     // the pairs
-    mov ecx, {text}
-    jmp ft_user_v1_slow
-    .size ft_user_v1_write_text, . - ft_user_v1_write_text
-
     // No ring (rdi is null), or the limit is reached: an application that makes more events than can
     // be read comes here each time, so a loss that has begun goes on without saving registers. The
     // order is that of `Ring::count_loss`: whoever sees the count sees a beginning.
@@ -204,6 +190,8 @@ ft_user_v1_no_room:
     // The rare path: rax meta, rsi words, ecx their number; rcx, rdx, rsi, rdi of the program are on
     // the stack. Saves the other registers that a call may change, calls Rust, restores all.
     .p2align 5
+    .hidden ft_user_v1_slow
+    .globl ft_user_v1_slow
     .type ft_user_v1_slow,@function
 ft_user_v1_slow:
     push rbp
@@ -326,7 +314,6 @@ ft_user_v1_xsave:
     committed = const commit::COMMITTED,
     continuation = const commit::CONTINUATION,
     note_type = const NOTE_TYPE,
-    text = const TEXT,
     // x87, SSE, AVX and the three parts of AVX-512: what code that the Rust compiler makes can use.
     xsave_mask = const 0xe7,
     // End of the last of these in the standard format, 2688 on processors that lay out the bound
@@ -343,9 +330,10 @@ pub(crate) fn rdtsc() -> u64 {
 }
 
 /// Passed to [`write_slow`] for the number of words: the site has text, and as many pairs as arguments.
-const TEXT: u32 = u32::MAX;
+pub(super) const TEXT: u32 = u32::MAX;
 
-/// The rare path of a write: the thread has no ring yet, or its ring is at the limit, or there is text.
+/// The rare path of a write: the thread has no ring yet, or its ring is at the limit, or text is to be
+/// cut.
 ///
 /// Writes the whole event, or counts it as lost. Keeps `errno`.
 ///

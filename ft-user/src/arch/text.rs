@@ -1,0 +1,225 @@
+//! The assembly behind an enabled trigger with text.
+//!
+//! A site passes a [`Pair`] for each argument on the stack, else as in [`super::x86_64`]. When the thread
+//! has a ring with room, and all texts fit, this does what [`crate::text::encode`]
+//! and [`crate::ring`] do, with general registers alone: a call of Rust would cost the saving of all vector
+//! registers, which takes longer than all the rest. Every other case goes to `ft_user_v1_slow`.
+
+use core::arch::global_asm;
+use core::mem::{offset_of, size_of};
+
+use super::tls::{TLS_CPU, TLS_RING};
+use super::x86_64::TEXT;
+use crate::layout::{Arg, ArgType, Meta, PAGE, RingControl, commit};
+use crate::ring::MAX_WORDS;
+use crate::text::{ENOUGH, Pair, TO_NUL};
+
+// First the payload on the stack, then, when its length is known, from there to the slots: what comes
+// between the check for room and the reservation may be interrupted by handlers, for which the margin is
+// made.
+global_asm!(
+    r#"
+    .pushsection .text.ft_user_v1_write_text,"ax",@progbits
+    .p2align 5
+    .hidden ft_user_v1_write_text
+    .globl ft_user_v1_write_text
+    .type ft_user_v1_write_text,@function
+ft_user_v1_write_text:
+    push rdi
+    push rsi
+    push rdx
+    push rcx
+    mov rsi, qword ptr [rip + ft_user_v1_tls@GOTTPOFF]
+    mov rdi, qword ptr fs:[rsi + {tls_ring}]
+    test rdi, rdi
+    jz 20f
+    mov rcx, qword ptr [rdi + {head}]
+    cmp rcx, qword ptr [rdi + {limit}]
+    jae 20f
+    push r8
+    push r9
+    push r10
+    push r11
+    push rbx
+    lea r8, [rsp + 88]                      // the pair of the next argument
+    sub rsp, {buffer_bytes}
+    mov rbx, rax                            // the meta
+    mov r9, qword ptr [rax + {args}]        // the description of the next argument
+    mov r10d, dword ptr [rax + {arg_count}]
+    mov rdi, rsp                            // where its words go
+    lea r11, [rsp + {payload_bytes}]        // behind the last word
+1:
+    cmp rdi, r11
+    jae 7f
+    mov rsi, qword ptr [r8]
+    mov al, byte ptr [r9 + {ty}]
+    sub al, {first_text}
+    cmp al, {last_text} - {first_text}
+    ja 4f
+    mov rcx, qword ptr [r8 + 8]
+    test rsi, rsi
+    cmovz rcx, rsi                          // null: empty
+    cmp rcx, {to_nul}
+    jne 9f
+    xor ecx, ecx
+8:
+    cmp byte ptr [rsi + rcx], 0
+    je 9f
+    inc ecx
+    cmp ecx, {enough}
+    jb 8b
+9:
+    mov qword ptr [rdi], rcx
+    add rdi, 8
+    mov rax, r11
+    sub rax, rdi
+    cmp rcx, rax
+    ja 7f                                   // to be cut
+    mov edx, ecx
+    shr edx, 3
+    jz 3f
+2:
+    mov rax, qword ptr [rsi]                // the whole words
+    mov qword ptr [rdi], rax
+    add rsi, 8
+    add rdi, 8
+    dec edx
+    jnz 2b
+3:
+    and ecx, 7
+    jz 5f
+    xor edx, edx
+6:
+    movzx eax, byte ptr [rsi + rcx - 1]     // the rest, from its end, in front of zeros
+    shl rdx, 8
+    or rdx, rax
+    dec ecx
+    jnz 6b
+    mov rsi, rdx
+4:
+    mov qword ptr [rdi], rsi
+    add rdi, 8
+5:
+    add r8, {pair_bytes}
+    add r9, {arg_bytes}
+    dec r10d
+    jnz 1b
+
+    mov qword ptr [rdi], 0                  // what the last slot has beyond the payload
+    mov qword ptr [rdi + 8], 0
+    sub rdi, rsp
+    shr edi, 3
+    imul r10d, edi, 43691                   // continuations: a third of the words, up to 38 of them
+    shr r10d, 17
+    mov rsi, qword ptr [rip + ft_user_v1_tls@GOTTPOFF]
+    mov rdi, qword ptr fs:[rsi + {tls_ring}]
+    lea ecx, [r10 + 1]
+    xadd qword ptr [rdi + {head}], rcx      // reserved; unlocked: only this thread writes head
+    mov rsi, qword ptr fs:[rsi + {tls_cpu}]
+    mov esi, dword ptr fs:[rsi]
+    and esi, {cpu_mask}
+    mov eax, r10d
+    shl eax, {cont_shift_in_cpu}
+    or esi, eax
+    shl rsi, {cpu_shift}
+    mov eax, ebx
+    or rsi, rax                             // continuations, cpu, key
+    mov rdx, rcx
+    shr rdx, {tag_index_shift}
+    shl rdx, {tag_shift}
+    or rsi, rdx                             // tag
+    mov r8, rcx
+    and r8, qword ptr [rdi + {mask}]
+    shl r8, 5
+    lea r8, [rdi + r8 + {slots}]
+    mov qword ptr [r8], rsi                 // busy
+    rdtsc
+    shl rdx, 32
+    or rax, rdx
+    mov qword ptr [r8 + 8], rax
+    mov rax, qword ptr [rsp]
+    mov qword ptr [r8 + 16], rax
+    mov rax, qword ptr [rsp + 8]
+    mov qword ptr [r8 + 24], rax
+    lea r11, [rsp + 16]
+    test r10d, r10d
+    jz 3f
+2:
+    inc rcx
+    mov r9, rcx
+    and r9, qword ptr [rdi + {mask}]
+    shl r9, 5
+    lea r9, [rdi + r9 + {slots}]
+    mov rdx, rcx
+    shr rdx, {tag_index_shift}
+    shl rdx, {tag_shift}
+    or rdx, {continuation}
+    mov qword ptr [r9], rdx                 // busy
+    mov rax, qword ptr [r11]
+    mov qword ptr [r9 + 8], rax
+    mov rax, qword ptr [r11 + 8]
+    mov qword ptr [r9 + 16], rax
+    mov rax, qword ptr [r11 + 16]
+    mov qword ptr [r9 + 24], rax
+    or rdx, {committed}
+    mov qword ptr [r9], rdx                 // committed
+    add r11, 24
+    dec r10d
+    jnz 2b
+3:
+    or rsi, {committed}
+    mov qword ptr [r8], rsi                 // the whole event is committed
+    add rsp, {buffer_bytes}
+    pop rbx
+    pop r11
+    pop r10
+    pop r9
+    pop r8
+    pop rcx
+    pop rdx
+    pop rsi
+    pop rdi
+    ret
+7:
+    mov rax, rbx
+    add rsp, {buffer_bytes}
+    pop rbx
+    pop r11
+    pop r10
+    pop r9
+    pop r8
+20:
+    lea rsi, [rsp + 48]                     // the pairs
+    mov ecx, {text}
+    jmp ft_user_v1_slow
+    .size ft_user_v1_write_text, . - ft_user_v1_write_text
+    .popsection
+"#,
+    tls_ring = const TLS_RING,
+    tls_cpu = const TLS_CPU,
+    head = const offset_of!(RingControl, head),
+    limit = const offset_of!(RingControl, limit),
+    mask = const offset_of!(RingControl, mask),
+    slots = const PAGE,
+    args = const offset_of!(Meta, args),
+    arg_count = const offset_of!(Meta, arg_count),
+    arg_bytes = const size_of::<Arg>(),
+    ty = const offset_of!(Arg, ty),
+    first_text = const ArgType::Str as u8,
+    last_text = const ArgType::Bytes as u8,
+    pair_bytes = const size_of::<Pair>(),
+    payload_bytes = const 8 * MAX_WORDS,
+    buffer_bytes = const 8 * (MAX_WORDS + 2),
+    cpu_mask = const commit::CPU_UNKNOWN,
+    cpu_shift = const commit::CPU_SHIFT,
+    cont_shift_in_cpu = const commit::CONT_SHIFT - commit::CPU_SHIFT,
+    tag_index_shift = const commit::TAG_INDEX_SHIFT,
+    tag_shift = const commit::TAG_SHIFT,
+    committed = const commit::COMMITTED,
+    continuation = const commit::CONTINUATION,
+    text = const TEXT,
+    to_nul = const TO_NUL as i64,
+    enough = const ENOUGH,
+);
+
+const _: () = assert!(MAX_WORDS == 38, "the division by three is exact up to there");
