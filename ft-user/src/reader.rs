@@ -137,9 +137,8 @@ fn copy_slot(slot: &Slot, index: u64, out: &mut Vec<u8>) -> Result<u64, Absent> 
     if slot.commit.load(Relaxed) != word {
         return Err(Absent::Corrupt);
     }
-    for word in [word].iter().chain(&words) {
-        out.extend_from_slice(&word.to_ne_bytes());
-    }
+    let [a, b, c] = words;
+    out.extend_from_slice([word, a, b, c].map(u64::to_ne_bytes).as_flattened());
     Ok(word)
 }
 
