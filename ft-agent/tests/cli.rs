@@ -129,6 +129,18 @@ fn the_duration_ends_a_recording_and_its_command() {
     assert!(!out.join("agent.sock").exists());
 }
 
+#[test]
+fn a_recording_may_stay_unconverted() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    let output = agent(&["record", "-k", "none", "--no-convert", "-o", text(&out), "--", "true"]);
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && stdout.contains(" 0 events lost"), "{stdout}");
+    assert!(out.join("spool/registry.ft").exists() && !out.join("meta.json").exists());
+    assert!(agent(&["convert", text(&out)]).status.success());
+    assert!(!out.join("spool").exists() && out.join("meta.json").exists());
+}
+
 /// A recording that writes a byte to a pipe when its command runs.
 fn running(out: &Path, script: &str) -> Child {
     let mut agent = Command::new(env!("CARGO_BIN_EXE_ft-agent"))

@@ -54,10 +54,7 @@ pub(crate) fn run(options: &Options, flight: &FlightOptions) -> anyhow::Result<O
     let dir = options.output.clone();
     let spawned = Flight::spawn(dir.clone(), flight, tell).context("cannot start a thread")?;
     let (recorder, segments) = spawned;
-    let recorded = record::record(options, segments, &mut |notice| {
-        // Nothing is left to tell it to when stderr is gone.
-        let _ = writeln!(io::stderr(), "ft-agent: warning: {notice}");
-    });
+    let recorded = record::record(options, segments, &mut super::record::warn);
     let finished = recorder.finish();
     let outcome = recorded?;
     let finished = finished?;

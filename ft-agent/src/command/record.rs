@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use ft_agent::collect::kernel::Group;
-use ft_agent::record::{self, Behind, Options, Outcome, RecordError};
+use ft_agent::record::{self, Behind, Notice, Options, Outcome, RecordError, Segments};
 use ft_agent::report::{self, Head, Summary};
 use ft_agent::spool::Limits;
 use ft_agent::store::Trace;
@@ -67,6 +67,11 @@ pub(crate) struct Args {
     #[arg(long)]
     preload: bool,
 
+    /// Leave the recording unconverted: `ft-agent convert DIR` makes the tables, `ft-agent report DIR`
+    /// the summary. For rates at which the conversion would take a CPU that the program needs.
+    #[arg(long, conflicts_with = "flight_recorder")]
+    no_convert: bool,
+
     #[command(flatten)]
     flight: flight::FlightArgs,
 
@@ -114,11 +119,16 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         return Ok(exit_code(&flight::run(&options, &flight)?));
     }
     let trace = options.output.clone();
+    if args.no_convert {
+        let outcome = record::record(&options, Segments::unused(), &mut warn)?;
+        let (bytes, lost) = (units::short_bytes(outcome.bytes), outcome.lost);
+        let dir = trace.display();
+        writeln!(io::stdout(), "recorded  {bytes}, {lost} events lost")?;
+        writeln!(io::stdout(), "spool     {dir}; `ft-agent convert {dir}` makes the tables")?;
+        return Ok(exit_code(&outcome));
+    }
     let (behind, segments) = Behind::spawn(trace.clone()).context("cannot start a thread")?;
-    let recorded = record::record(&options, segments, &mut |notice| {
-        // Nothing is left to tell it to when stderr is gone.
-        let _ = writeln!(io::stderr(), "ft-agent: warning: {notice}");
-    });
+    let recorded = record::record(&options, segments, &mut warn);
     let converted = behind.finish();
     match recorded {
         Ok(outcome) => {
@@ -135,6 +145,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Prints what the user should know while a recording runs.
+pub(super) fn warn(notice: &Notice) {
+    // Nothing is left to tell it to when stderr is gone.
+    let _ = writeln!(io::stderr(), "ft-agent: warning: {notice}");
 }
 
 /// Analyses a trace and prints the short report.

@@ -62,6 +62,8 @@ pub struct Outcome {
     pub interrupted: bool,
     /// Bytes of the spool.
     pub bytes: u64,
+    /// Events of applications and records of the kernel that were lost.
+    pub lost: u64,
     /// Processes that were recorded through their rings.
     pub processes: u32,
 }
@@ -87,6 +89,14 @@ pub struct Segments {
     /// Number of the oldest segment that is still there. What concerns only older ones goes from the
     /// registry, too; 0 keeps everything.
     pub oldest: Arc<AtomicU32>,
+}
+
+impl Segments {
+    /// For a recording whose segments nobody uses while it runs.
+    pub fn unused() -> Segments {
+        let (closed, requests) = (mpsc::channel().0, mpsc::channel().1);
+        Segments { closed, requests, oldest: Arc::default() }
+    }
 }
 
 /// Records into the spool of `options.output`, and tells of each segment that is closed. `report` is called with everything the user should

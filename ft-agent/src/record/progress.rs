@@ -28,6 +28,14 @@ pub(super) struct Counters {
     pub(super) processes: AtomicU64,
 }
 
+impl Counters {
+    /// Events of applications and records of the kernel that were lost so far.
+    pub(super) fn lost(&self) -> u64 {
+        let lost = [&self.lost_alive, &self.lost_ended, &self.lost_kernel];
+        lost.iter().map(|counter| counter.load(Relaxed)).sum()
+    }
+}
+
 /// Draws the line, over itself.
 #[derive(Debug)]
 pub(super) struct Line {
@@ -69,7 +77,7 @@ fn text(counters: &Counters, rate: f64, age: Duration) -> String {
         age.as_secs_f64(),
         units::short(rate),
         units::short_bytes(get(&counters.bytes)),
-        get(&counters.lost_alive) + get(&counters.lost_ended) + get(&counters.lost_kernel),
+        counters.lost(),
         get(&counters.threads),
         get(&counters.processes),
     )

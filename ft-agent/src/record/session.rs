@@ -180,10 +180,11 @@ impl Session<'_> {
             status = self.end(child, cause, &mut signals).await;
         }
         let exit_code = status.as_ref().and_then(ExitStatus::code);
+        let counters = self.counters.clone();
         let finished = self.stop(cause, exit_code)?;
         let interrupted = cause != Cause::Finished;
         let (bytes, processes) = (finished.bytes, finished.sources);
-        Ok(Outcome { status, interrupted, bytes, processes })
+        Ok(Outcome { status, interrupted, bytes, lost: counters.lost(), processes })
     }
 
     /// Waits for the end of the recording.
