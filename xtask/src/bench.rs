@@ -1,30 +1,39 @@
-//! `cargo xtask bench [NAME]…`: the cost tables.
+//! `cargo xtask bench [--quick] [ROW]…`: the cost table of `ft-user/benches/README.md`.
 
-use anyhow::{Result, bail};
+use std::{path::Path, process::Command};
+
+use anyhow::Result;
 
 use crate::{
-    setup,
-    workspace::{cargo, step},
+    build, setup,
+    workspace::{cargo, root, step, target_dir},
 };
 
-/// Benchmarks, as package and target.
-const BENCHES: [(&str, &str); 2] = [("ft-user", "trigger"), ("ft-preload", "pair")];
-
-/// Runs all benchmarks, or the named ones.
+/// Sets up what is missing, builds everything that is measured, measures all rows or the named ones. A
+/// whole run that is not a quick one writes the table.
 ///
 /// # Errors
 ///
-/// When a name is not known, or a benchmark fails.
-pub(crate) fn run(names: &[String]) -> Result<()> {
-    if let Some(name) = names.iter().find(|name| BENCHES.iter().all(|(_, bench)| bench != name)) {
-        let known: Vec<&str> = BENCHES.iter().map(|(_, bench)| *bench).collect();
-        bail!("there is no benchmark `{name}`; there are: {}", known.join(", "));
-    }
+/// When something does not build, a row is not known, or one could not be measured.
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
     setup::run(setup::BENCHMARKS);
-    for (package, bench) in BENCHES {
-        if names.is_empty() || names.iter().any(|name| name == bench) {
-            step(cargo().args(["bench", "--quiet", "--package", package, "--bench", bench]))?;
+    let has_lttng = Path::new("/usr/include/lttng/tracepoint.h").exists();
+    build::bpf();
+    let agent = build::agent()?;
+    let benches = root().join("ft-user/benches");
+    let manifest = benches.join("costs/Cargo.toml");
+    let costs = |command: &str, last: &[&str]| {
+        let mut cargo = cargo();
+        cargo.args([command, "--release", "--bins", "--manifest-path"]).arg(&manifest);
+        if has_lttng {
+            cargo.args(["--features", "lttng"]);
         }
-    }
-    Ok(())
+        step(cargo.env("CARGO_TARGET_DIR", target_dir()).args(last))
+    };
+    // No other command looks at this crate.
+    costs("clippy", &["--", "-D", "warnings"])?;
+    costs("build", &[])?;
+    let mut measure = Command::new(target_dir().join("release/ft-costs"));
+    measure.arg("--agent").arg(agent).arg("--write").arg(benches.join("README.md"));
+    step(measure.args(arguments))
 }

@@ -82,12 +82,13 @@ pub(crate) const PEERS: Group = Group {
     packages: &[
         package(
             "liblttng-ust-dev",
-            "usr/lib/x86_64-linux-gnu/liblttng-ust-pthread-wrapper.so",
+            "usr/include/lttng/tracepoint.h",
             "the benchmarks compare with it",
         ),
         package("lttng-tools", "usr/bin/lttng-sessiond", "the benchmarks compare with it"),
+        package("linux-perf", "usr/bin/perf", "the benchmarks compare with it"),
     ],
-    without: "the benchmarks leave LTTng out",
+    without: "the benchmarks leave out what is missing",
 };
 
 impl Group {

@@ -16,7 +16,7 @@
 //!     jmp mutex::lock    in Rust: tries, tells, waits, tells
 //! ```
 //!
-//! While its events are off, a call costs the two compares and the jump (bench `pair`). The trigger of a
+//! While its events are off, a call costs the two compares and the jump (`cargo xtask bench pthread`). The trigger of a
 //! stub and those in the Rust function behind it share their metadata, so a glob switches them together.
 //!
 //! # Events

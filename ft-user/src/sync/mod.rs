@@ -27,7 +27,7 @@
 //! # Costs
 //!
 //! While they are off, an uncontended lock and unlock are those of `std` and two triggers: 1.1 to 1.2 times
-//! their time, and 2.1 while they are on (bench `locks`). A guard is two words larger, a lock two words.
+//! their time, and 2.1 while they are on (`cargo xtask bench rust-locks`). A guard is two words larger, a lock two words.
 //!
 //! # Limits
 //!

@@ -1,0 +1,125 @@
+//! What the rows need: the programs, the scratch folder, and recordings.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::figures::Figures;
+use crate::lttng::Daemon;
+
+/// Nothing that is started may take longer, seconds.
+const LIMIT: &str = "120";
+
+/// The programs and folders of one run. Dropped, it removes the scratch folder.
+pub(crate) struct Bench {
+    /// Few rounds, short batches.
+    pub(crate) quick: bool,
+    agent: PathBuf,
+    /// Where the subjects lie: beside this program.
+    programs: PathBuf,
+    scratch: PathBuf,
+}
+
+/// What a recording told.
+pub(crate) struct Recorded {
+    pub(crate) figures: Figures,
+    /// Events and kernel records that were lost.
+    pub(crate) lost: u64,
+}
+
+impl Bench {
+    pub(crate) fn new(agent: &Path, quick: bool) -> Result<Bench> {
+        let own = std::env::current_exe().context("this program has no path")?;
+        let programs = own.parent().context("this program lies nowhere")?.to_owned();
+        let scratch = PathBuf::from(format!("/dev/shm/ft-costs-{}", std::process::id()));
+        fs::create_dir(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
+        Ok(Bench { quick, agent: agent.to_owned(), programs, scratch })
+    }
+
+    /// Rounds over the subjects of a row.
+    pub(crate) fn rounds(&self, rounds: usize) -> usize {
+        if self.quick { 1 } else { rounds }
+    }
+
+    /// A path on tmpfs.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.scratch.join(name)
+    }
+
+    /// A program, ended when it takes too long.
+    pub(crate) fn program(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new("timeout");
+        command.args(["--kill-after=5", LIMIT]).arg(program);
+        command.env("FT_SOCKET", "/nonexistent/agent.sock").env("LTTNG_UST_REGISTER_TIMEOUT", "0");
+        if self.quick {
+            command.env(ft_costs::QUICK, "1");
+        }
+        command
+    }
+
+    /// Path of a program that is built with this one.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.programs.join(name)
+    }
+
+    /// The preload library, which lies beside the agent.
+    pub(crate) fn preload(&self) -> PathBuf {
+        self.agent.with_file_name("libft_preload.so")
+    }
+
+    /// Runs a subject that nobody records.
+    pub(crate) fn subject(&self, arguments: &[&str]) -> Result<Figures> {
+        Figures::of(self.program(self.beside("subject")).args(arguments))
+    }
+
+    /// Records a subject into a spool on tmpfs, which is removed.
+    pub(crate) fn record(&self, options: &[&str], subject: &[&str]) -> Result<Recorded> {
+        let dir = self.path("trace");
+        let recorded = self.record_into(&dir, options, subject);
+        let _ = fs::remove_dir_all(&dir);
+        recorded
+    }
+
+    /// Records a subject into a spool, unconverted.
+    pub(crate) fn record_into(
+        &self,
+        dir: &Path,
+        options: &[&str],
+        subject: &[&str],
+    ) -> Result<Recorded> {
+        let _ = fs::remove_dir_all(dir);
+        let mut command = self.program(&self.agent);
+        command.args(["record", "--no-convert", "-o"]).arg(dir).args(options).arg("--");
+        let figures = Figures::of(command.arg(self.beside("subject")).args(subject))?;
+        let lost = figures.text.lines().find_map(|line| {
+            let (_, lost) = line.strip_prefix("recorded ")?.split_once(", ")?;
+            lost.split_once(" events lost")?.0.parse().ok()
+        });
+        Ok(Recorded { figures, lost: lost.context("the agent does not tell its losses")? })
+    }
+
+    /// The agent with arguments.
+    pub(crate) fn agent(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.agent);
+        command.args(arguments);
+        command
+    }
+
+    /// Whether LTTng's subject was built, and its daemon is there.
+    pub(crate) fn has_lttng(&self) -> bool {
+        self.beside("lttng").exists() && Path::new("/usr/bin/lttng-sessiond").exists()
+    }
+
+    /// A session daemon of LTTng's, where there is LTTng.
+    pub(crate) fn lttng(&self) -> Result<Option<Daemon<'_>>> {
+        if self.has_lttng() { Daemon::start(self).map(Some) } else { Ok(None) }
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.scratch);
+    }
+}

@@ -1,0 +1,83 @@
+//! From the spool to Parquet: time, memory, bytes.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::bench::Bench;
+use crate::figures::Samples;
+use crate::table::{Row, number};
+
+/// Million events of a recording; a second one is four times as long.
+const EVENTS: f64 = 8.0;
+
+/// Million events a second that are recorded, few enough that none is lost.
+const RATE: f64 = 4.0;
+
+pub(crate) fn measure(bench: &Bench) -> Result<Vec<Row>> {
+    let mut samples = Samples::default();
+    let events = if bench.quick { EVENTS / 4.0 } else { EVENTS };
+    for _ in 0..bench.rounds(3) {
+        for (name, events) in [("short", events), ("long", 4.0 * events)] {
+            convert(bench, events, name, &mut samples)?;
+        }
+        if let Some(lttng) = bench.lttng()? {
+            let seconds = (events / RATE).to_string();
+            let traced = lttng.subject(&[], &["rate", "1", &RATE.to_string(), &seconds])?;
+            let produced = traced.figures.get("produced")?;
+            samples.add("lttng.bytes", traced.bytes as f64 / (produced - traced.lost as f64));
+        }
+    }
+    let bytes = samples.must("long.bytes")?;
+    let rate = samples.must("long.rate")?;
+    let (short, long) = (samples.must("short.memory")?, samples.must("long.memory")?);
+    Ok(vec![
+        Row::new("bytes per event in Parquet, one of 16 addresses and a counter", number(bytes))
+            .goal("< 10", bytes < 10.0)
+            .beside([("LTTng-UST's CTF", samples.median("lttng.bytes"))]),
+        Row::new("conversion on one core; million events a second", number(rate))
+            .goal("≥ 4", rate >= 4.0)
+            .beside([("of a recording a quarter as long", samples.median("short.rate"))]),
+        Row::new("the same, most memory; MiB", number(long))
+            .goal("does not grow with the recording (± 10 %)", long <= 1.1 * short)
+            .beside([("of a recording a quarter as long", Some(short))]),
+    ])
+}
+
+/// Records and converts; adds `NAME.rate`, `NAME.memory` (MiB) and `NAME.bytes`.
+fn convert(bench: &Bench, events: f64, name: &str, samples: &mut Samples) -> Result<()> {
+    let dir = bench.path("convert");
+    let seconds = (events / RATE).to_string();
+    let subject = ["rate", "1", &RATE.to_string(), &seconds];
+    let recorded = bench.record_into(&dir, &["-k", "none", "-e", "costs.*"], &subject)?;
+    ensure!(recorded.lost == 0, "{} events were lost", recorded.lost);
+    let produced = recorded.figures.get("produced")?;
+    let start = Instant::now();
+    let path = dir.to_string_lossy().into_owned();
+    let mut command = bench.agent(&["convert", &path]);
+    let child = command.stdout(Stdio::null()).spawn().context("the agent does not start")?;
+    let memory = most_memory(child)?;
+    samples.add(&format!("{name}.rate"), produced / start.elapsed().as_secs_f64() / 1e6);
+    samples.add(&format!("{name}.memory"), memory);
+    samples.add(&format!("{name}.bytes"), size(&dir.join("user_events"))? as f64 / produced);
+    fs::remove_dir_all(&dir).context("the trace cannot be removed")
+}
+
+/// Waits for the end of a process; MiB of the most memory that it had.
+fn most_memory(child: Child) -> Result<f64> {
+    // SAFETY: both places are valid, and the child is not waited for elsewhere.
+    let (waited, status, usage) = unsafe {
+        let (mut status, mut usage) = (0, std::mem::zeroed::<libc::rusage>());
+        (libc::wait4(child.id() as i32, &mut status, 0, &mut usage), status, usage)
+    };
+    ensure!(waited == child.id() as i32 && status == 0, "the conversion failed ({status})");
+    Ok(usage.ru_maxrss as f64 / 1024.0)
+}
+
+fn size(dir: &Path) -> Result<u64> {
+    let parts = fs::read_dir(dir).with_context(|| format!("no {}", dir.display()))?;
+    Ok(parts.flatten().filter_map(|part| part.metadata().ok()).map(|part| part.len()).sum())
+}

@@ -1,0 +1,177 @@
+//! What a context switch costs more, with its wake-up, while somebody records it.
+
+use std::ffi::CString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::bench::Bench;
+use crate::figures::{Figures, Samples};
+use crate::table::{Row, number};
+
+const TRACEFS: &str = "/sys/kernel/tracing";
+
+/// The events that our group `sched` records.
+const EVENTS: [&str; 4] =
+    ["sched_switch", "sched_waking", "sched_wakeup_new", "sched_migrate_task"];
+
+pub(crate) fn measure(bench: &Bench) -> Result<Vec<Row>> {
+    let mut samples = Samples::default();
+    let tracefs = tracefs();
+    let mut refused = Vec::new();
+    for round in 0..bench.rounds(5) {
+        samples.add_all("none.", &bench.subject(&["ping-pong"])?);
+        for (name, groups) in [("sched.", "sched"), ("all.", "sched,irq,task")] {
+            let ours = bench.record(&["-k", groups], &["ping-pong"])?;
+            samples.add_all(name, &ours.figures);
+            samples.add("lost", ours.lost as f64);
+        }
+        let mut other = |name: &str, who: &str, figures: Result<Figures>| match figures {
+            Ok(figures) => samples.add_all(name, &figures),
+            Err(error) if round == 0 => refused.push(format!("{who}: {error:#}")),
+            Err(_) => {}
+        };
+        match &tracefs {
+            Ok(()) => {
+                other("perf.", "perf record", perf(bench));
+                other("ftrace.", "ftrace", ftrace(bench));
+            }
+            Err(error) => other("", "perf record and ftrace", Err(anyhow::anyhow!("{error:#}"))),
+        }
+    }
+    let none = samples.must("none.switch")?;
+    let added = |name: &str| samples.median(&format!("{name}.switch")).map(|ns| ns - none);
+    let ours = added("sched").context("the kernel side was not measured")?;
+    let ftrace = added("ftrace");
+    let what = "a switch with its wake-up, our group sched, added; ns";
+    let goal = match ftrace {
+        Some(_) => "≤ 400, and ≤ 1/3 of ftrace for the same events",
+        None => "≤ 400",
+    };
+    let met = ours <= 400.0 && ftrace.is_none_or(|ftrace| ours <= ftrace / 3.0);
+    let mut remarks = refused;
+    if let Some(lost) = samples.highest("lost").filter(|&lost| lost > 0.0) {
+        remarks.push(format!("**{lost:.0} records of a run were lost**"));
+    }
+    Ok(vec![
+        Row::new(what, number(ours))
+            .goal(goal, met)
+            .beside([
+                ("unwatched", Some(none)),
+                ("perf record adds", added("perf")),
+                ("ftrace into a file adds", ftrace),
+            ])
+            .remark(&remarks.join("; ")),
+        Row::new(
+            "the same, our groups sched, irq and task",
+            number(added("all").context("not measured")?),
+        ),
+    ])
+}
+
+/// Makes tracefs visible, if need be to this process and its children alone.
+fn tracefs() -> Result<()> {
+    let events = Path::new(TRACEFS).join("events/sched");
+    if events.exists() {
+        return Ok(());
+    }
+    let (name, root) = (CString::new("tracefs")?, CString::new("/")?);
+    let at = CString::new(TRACEFS)?;
+    let none = std::ptr::null();
+    // SAFETY: all strings are NUL-terminated and live through the calls.
+    let mounted = unsafe {
+        libc::unshare(libc::CLONE_NEWNS) == 0
+            && libc::mount(
+                none,
+                root.as_ptr(),
+                none,
+                libc::MS_REC | libc::MS_PRIVATE,
+                std::ptr::null(),
+            ) == 0
+            && libc::mount(name.as_ptr(), at.as_ptr(), name.as_ptr(), 0, std::ptr::null()) == 0
+    };
+    if !mounted || !events.exists() {
+        bail!("tracefs cannot be mounted: {}", std::io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// All CPUs, into a file on tmpfs, 16 MiB for each CPU.
+fn perf(bench: &Bench) -> Result<Figures> {
+    let file = bench.path("perf.data");
+    let mut command = bench.program("perf");
+    command.args(["record", "--quiet", "--all-cpus", "--mmap-pages", "4096", "--output"]);
+    command.arg(&file);
+    for event in EVENTS {
+        command.arg("--event").arg(format!("sched:{event}"));
+    }
+    let figures = Figures::of(command.arg("--").arg(bench.beside("subject")).arg("ping-pong"));
+    let _ = fs::remove_file(&file);
+    figures
+}
+
+/// An instance of ftrace, whose pages a thread here reads every 5 ms, as trace-cmd does.
+fn ftrace(bench: &Bench) -> Result<Figures> {
+    let instance = Instance::new()?;
+    let pages: Vec<File> = instance.pages()?;
+    let mut out = File::create(bench.path("ftrace"))?;
+    let over = AtomicBool::new(false);
+    let figures = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut page = [0; 4096];
+            while !over.load(Ordering::Relaxed) {
+                for mut file in &pages {
+                    while let Ok(bytes @ 1..) = file.read(&mut page) {
+                        // A full tmpfs only makes it cheaper, and then perf's file is not written either.
+                        let _ = out.write_all(&page[..bytes]);
+                    }
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let figures = bench.subject(&["ping-pong"]);
+        over.store(true, Ordering::Relaxed);
+        figures
+    });
+    let _ = fs::remove_file(bench.path("ftrace"));
+    figures
+}
+
+/// A ring of its own in tracefs, with the events switched on. Dropped, it is removed.
+struct Instance(PathBuf);
+
+impl Instance {
+    fn new() -> Result<Instance> {
+        let path = Path::new(TRACEFS).join(format!("instances/ft-costs-{}", std::process::id()));
+        fs::create_dir(&path).with_context(|| format!("{}", path.display()))?;
+        let instance = Instance(path);
+        fs::write(instance.0.join("buffer_size_kb"), "16384")?;
+        for event in EVENTS {
+            fs::write(instance.0.join("events/sched").join(event).join("enable"), "1")?;
+        }
+        Ok(instance)
+    }
+
+    fn pages(&self) -> Result<Vec<File>> {
+        let cpus = fs::read_dir(self.0.join("per_cpu"))?.flatten();
+        let open = |cpu: fs::DirEntry| {
+            let path = cpu.path().join("trace_pipe_raw");
+            OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
+        };
+        Ok(cpus.map(open).collect::<std::io::Result<_>>()?)
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        for event in EVENTS {
+            let _ = fs::write(self.0.join("events/sched").join(event).join("enable"), "0");
+        }
+        let _ = fs::remove_dir(&self.0);
+    }
+}

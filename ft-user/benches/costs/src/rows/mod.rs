@@ -1,0 +1,44 @@
+//! The rows of the table. Each function measures all subjects of its rows in turns.
+
+mod convert;
+mod event_loop;
+mod events;
+mod kernel;
+mod locks;
+mod off;
+mod rate;
+mod startup;
+
+use anyhow::Result;
+
+use crate::bench::Bench;
+use crate::table::Row;
+
+/// Measures one or several rows.
+type Measure = fn(&Bench) -> Result<Vec<Row>>;
+
+/// All rows, by the name under which each can be asked for alone.
+pub(crate) const ALL: [(&str, Measure); 12] = [
+    ("off", off::measure),
+    ("on", events::on),
+    ("cold", events::cold),
+    ("two", events::two),
+    ("shared", events::shared),
+    ("npt", event_loop::measure),
+    ("pthread", locks::pthread),
+    ("rust-locks", locks::rust),
+    ("rate", rate::measure),
+    ("convert", convert::measure),
+    ("startup", startup::measure),
+    ("kernel", kernel::measure),
+];
+
+/// `ours`, at most a fifth of LTTng's, and within another goal of its own.
+fn fifth(row: Row, goal: &str, met: bool, ours: f64, lttng: Option<f64>) -> Row {
+    match lttng {
+        Some(lttng) => {
+            row.goal(format!("{goal}, and ≤ 1/5 of LTTng-UST"), met && ours <= lttng / 5.0)
+        }
+        None => row.goal(goal, met),
+    }
+}

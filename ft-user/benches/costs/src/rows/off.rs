@@ -1,0 +1,45 @@
+//! A trigger that is off.
+
+use anyhow::Result;
+
+use crate::bench::Bench;
+use crate::figures::{Figures, Samples};
+use crate::table::{Row, number};
+
+const BODIES: [(&str, &str); 3] = [
+    ("sixteen", "off, 16 sites in a loop with full issue slots, each; TSC cycles"),
+    ("issue", "off, one site in that loop; TSC cycles"),
+    ("latency", "off, one site in a loop with slack; TSC cycles"),
+];
+
+const PEERS: [(&str, &str); 5] = [
+    ("paper", "the paper's jump"),
+    ("flag", "relaxed load and branch"),
+    ("tracing", "tracing"),
+    ("usdt", "usdt"),
+    ("lttng", "LTTng-UST"),
+];
+
+pub(crate) fn measure(bench: &Bench) -> Result<Vec<Row>> {
+    let mut samples = Samples::default();
+    for _ in 0..bench.rounds(7) {
+        samples.add_all("", &bench.subject(&["off"])?);
+        if bench.has_lttng() {
+            let mut lttng = bench.program(bench.beside("lttng"));
+            samples.add_all("", &Figures::of(lttng.arg("off"))?);
+        }
+    }
+    let row = |(body, what): (&str, &str)| -> Result<Row> {
+        let median = |name: &str| samples.median(&format!("{name}.{body}"));
+        let ours = samples.must(&format!("ours.{body}"))?;
+        // What the empty loop reads at another address: differences below it mean nothing.
+        let error = samples.must(&format!("same.{body}"))?.abs();
+        let best = PEERS.iter().filter_map(|(name, _)| median(name)).fold(f64::INFINITY, f64::min);
+        let others = [("nop", "nop")].iter().chain(&PEERS);
+        Ok(Row::new(what, number(ours))
+            .goal("≤ every peer, ± the error", ours <= best + error)
+            .beside(others.map(|(name, words)| (*words, median(name))))
+            .remark(&format!("error {}", number(error))))
+    };
+    BODIES.into_iter().map(row).collect()
+}
