@@ -1,4 +1,4 @@
-//! Runs the analyses over a stored trace: one pass over its events, tables and
+//! Runs the analyses over a stored trace: one pass over its events, the tables of [`Rows`] and
 //! [`ANALYSIS_FILE`] out.
 //!
 //! Nothing is replaced before all of it is known: the tables appear when the last event was read and every
@@ -12,8 +12,9 @@ use crate::analysis::{Analysis, Context, Rows, Tally, VERSION};
 use crate::event::{Event, LeanContention, LeanFault, LeanSyscall};
 use crate::merge;
 use crate::store::rows::{
-    CriticalSection, DispatchLatency, Gap, Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking,
-    SymbolRow, TaskEvent, ThreadTime, UserEvent,
+    CriticalSection, DispatchLatency, Gap, Irq, LockOrder, LockPreemption, LockWait, LossRow,
+    SchedMigrate, SchedSwitch, SchedWaking, SymbolRow, TaskEvent, ThreadTime, UnfinishedWait,
+    UserEvent,
 };
 use crate::store::{self, Result, Row, StoreError, TableWriter, Trace};
 
@@ -23,46 +24,52 @@ pub const ANALYSIS_FILE: &str = "analysis.json";
 /// Finished rows that are collected before they go to the writers.
 const BATCH_ROWS: usize = 4096;
 
-struct Writers {
-    critical_sections: TableWriter<CriticalSection>,
-    dispatch_latency: TableWriter<DispatchLatency>,
-    gaps: TableWriter<Gap>,
-    thread_time: TableWriter<ThreadTime>,
+/// Declares a writer for each table of [`Rows`].
+macro_rules! writers {
+    ($($table:ident: $row:ty,)*) => {
+        struct Writers {
+            $($table: TableWriter<$row>,)*
+        }
+
+        impl Writers {
+            fn create(trace: &Trace) -> Result<Self> {
+                let footer = trace.meta().footer();
+                Ok(Writers { $($table: TableWriter::create(trace.dir(), footer.clone())?,)* })
+            }
+
+            fn push(&mut self, rows: Rows) -> Result<()> {
+                $(rows.$table.into_iter().try_for_each(|row| self.$table.push(row))?;)*
+                Ok(())
+            }
+
+            /// Writes all that is left; then only names are to be changed.
+            fn seal(&mut self) -> Result<()> {
+                $(self.$table.seal()?;)*
+                Ok(())
+            }
+
+            fn finish(self) -> Result<()> {
+                $(self.$table.finish()?;)*
+                Ok(())
+            }
+        }
+
+        /// Whether the trace has all tables of the analyses.
+        pub(crate) fn has_tables(trace: &Trace) -> bool {
+            $(trace.has::<$row>())&&*
+        }
+    };
 }
 
-impl Writers {
-    fn create(trace: &Trace) -> Result<Self> {
-        let footer = trace.meta().footer();
-        Ok(Writers {
-            critical_sections: TableWriter::create(trace.dir(), footer.clone())?,
-            dispatch_latency: TableWriter::create(trace.dir(), footer.clone())?,
-            gaps: TableWriter::create(trace.dir(), footer.clone())?,
-            thread_time: TableWriter::create(trace.dir(), footer)?,
-        })
-    }
-
-    fn push(&mut self, rows: Rows) -> Result<()> {
-        rows.critical_sections.into_iter().try_for_each(|r| self.critical_sections.push(r))?;
-        rows.dispatch_latency.into_iter().try_for_each(|r| self.dispatch_latency.push(r))?;
-        rows.gaps.into_iter().try_for_each(|r| self.gaps.push(r))?;
-        rows.thread_time.into_iter().try_for_each(|r| self.thread_time.push(r))
-    }
-
-    /// Writes all that is left; then only names are to be changed.
-    fn seal(&mut self) -> Result<()> {
-        self.critical_sections.seal()?;
-        self.dispatch_latency.seal()?;
-        self.gaps.seal()?;
-        self.thread_time.seal()
-    }
-
-    fn finish(self) -> Result<()> {
-        self.critical_sections.finish()?;
-        self.dispatch_latency.finish()?;
-        self.gaps.finish()?;
-        self.thread_time.finish()?;
-        Ok(())
-    }
+writers! {
+    critical_sections: CriticalSection,
+    dispatch_latency: DispatchLatency,
+    gaps: Gap,
+    thread_time: ThreadTime,
+    lock_waits: LockWait,
+    unfinished_waits: UnfinishedWait,
+    lock_preemptions: LockPreemption,
+    lock_order: LockOrder,
 }
 
 /// How far a run is.

@@ -29,18 +29,20 @@ fn every_table_opens_in_duckdb_polars_pandas_and_pyarrow() {
     }
 }
 
+/// 100 ns, or null.
+fn parts(i: i32) -> Option<Decomposition> {
+    (i % 2 == 0).then_some(Decomposition {
+        running_ns: 60,
+        preempted_ns: 20,
+        hardirq_ns: 15,
+        unexplained_ns: 5,
+        ..Decomposition::default()
+    })
+}
+
 /// A trace whose tables hold `count` rows each, with and without the values that can be null.
 fn trace(dir: &Path, count: i32) {
     let mut meta = Meta { schema_version: SCHEMA_VERSION, ..Meta::default() };
-    let parts = |i: i32| {
-        (i % 2 == 0).then_some(Decomposition {
-            running_ns: 60,
-            preempted_ns: 20,
-            hardirq_ns: 15,
-            unexplained_ns: 5,
-            ..Decomposition::default()
-        })
-    };
     let (pid, cpu) = (Pid(100), Cpu(1));
     let time = |i: i32| Nanos(1_000_000 + i64::from(i) * 1000);
     let some = |i: i32| (i % 2 == 0).then_some(i);
@@ -258,7 +260,103 @@ fn trace(dir: &Path, count: i32) {
         wall_ns: 100,
         mark: "censored".into(),
     });
+    contended(dir, &mut meta, count);
     meta.write(dir).unwrap();
+}
+
+/// The tables about locks that were waited for, or whose holder did not run.
+fn contended(dir: &Path, meta: &mut Meta, count: i32) {
+    let (time, pid, lock) = (|i| Nanos(1_000_000 + i64::from(i)), Pid(100), 0x7fff_0000_1000);
+    let some = |i: i32| (i % 2 == 1).then_some(i);
+    let name = |i: i32| some(i).map(|_| "matcher".into());
+    table(dir, meta, count, |i| LockWait {
+        ts: time(i),
+        dur: 107,
+        pid,
+        tid: Tid(101),
+        comm: "worker".into(),
+        lock,
+        lock_name: "accounts".into(),
+        kind: "mutex".into(),
+        site: SiteId(i),
+        place: "src/main.rs:7".into(),
+        depth: 0,
+        holders: i,
+        holder_tid: some(i),
+        holder_comm: name(i),
+        holder_place: name(i),
+        holder_ns: some(i).map(i64::from),
+        holder_waits_ns: 3,
+        chain: 1,
+        root_tid: some(i),
+        root_comm: name(i),
+        root_lock: name(i),
+        root_place: name(i),
+        root_ns: some(i).map(i64::from),
+        parts: parts(i),
+        no_holder_ns: 5,
+        cycle_ns: 2,
+        mark: "exact".into(),
+    });
+    table(dir, meta, count, |i| UnfinishedWait {
+        ts: time(i),
+        dur: 100,
+        pid,
+        tid: Tid(101),
+        comm: "worker".into(),
+        lock,
+        lock_name: "accounts".into(),
+        kind: "mutex".into(),
+        place: "src/main.rs:7".into(),
+        ended: "thread".into(),
+        holder_tid: some(i),
+        holder_comm: name(i),
+        holder_place: name(i),
+        holder_since: some(i).map(i64::from),
+        holder_gone: i % 2 == 1,
+        cycle: some(i),
+    });
+    table(dir, meta, count, |i| LockPreemption {
+        ts: time(i),
+        dur: 100,
+        pid,
+        tid: Tid(101),
+        comm: "worker".into(),
+        lock,
+        lock_name: "accounts".into(),
+        kind: "mutex".into(),
+        site: SiteId(i),
+        place: "src/main.rs:7".into(),
+        depth: 0,
+        innermost: true,
+        cause: "preempted".into(),
+        nth: 1,
+        preemptor_tid: some(i),
+        preemptor_comm: name(i),
+        preemptor_prio: some(i),
+        preemptor_ns: some(i).map(i64::from),
+        waiters: i,
+        delayed_ns: 7,
+        longest_waiter_tid: some(i),
+        longest_waiter_ns: some(i).map(i64::from),
+        ran_after_ns: some(i).map(i64::from),
+        mark: "exact".into(),
+    });
+    table(dir, meta, count, |i| LockOrder {
+        ts: time(i),
+        count: 3,
+        pid,
+        tid: some(i),
+        held_lock: lock,
+        held_name: "accounts".into(),
+        held_kind: "mutex".into(),
+        held_place: "src/main.rs:7".into(),
+        lock: lock + 64,
+        lock_name: "journal".into(),
+        kind: "mutex".into(),
+        place: "src/main.rs:9".into(),
+        gates: "0x7fff00000000".into(),
+    });
 }
 
 fn table<R: Row>(dir: &Path, meta: &mut Meta, count: i32, row: impl Fn(i32) -> R) {

@@ -23,6 +23,8 @@ use crate::model::{Cpu, Name, Tid};
 pub(crate) struct Occupant {
     pub(crate) tid: Tid,
     pub(crate) comm: Name,
+    /// Kernel priority.
+    pub(crate) prio: i32,
 }
 
 /// One thread's part of a wait.
@@ -127,15 +129,15 @@ impl Cpus {
     }
 
     /// `next` has `cpu` from `t` on.
-    pub(crate) fn switch(&mut self, cpu: Cpu, t: i64, tid: Tid, comm: &Name) {
+    pub(crate) fn switch(&mut self, cpu: Cpu, t: i64, tid: Tid, comm: &Name, prio: i32) {
         let Some(q) = self.queue(cpu) else { return };
         if !q.waiters.is_empty() {
             q.settle(t);
         }
         match &mut q.occupant {
             // Most switches go back and forth between few names: keep the one that is there.
-            Some(o) if o.comm == *comm => o.tid = tid,
-            o => *o = Some(Occupant { tid, comm: comm.clone() }),
+            Some(o) if o.comm == *comm => (o.tid, o.prio) = (tid, prio),
+            o => *o = Some(Occupant { tid, comm: comm.clone(), prio }),
         }
     }
 
@@ -186,10 +188,10 @@ mod tests {
     fn each_occupant_has_its_share() {
         // cpu 0:  me |  A (10..30)  | B (30..35) | A (35..40) | me
         let mut cpus = Cpus::default();
-        cpus.switch(Cpu(0), 10, Tid(1), &"a".into());
+        cpus.switch(Cpu(0), 10, Tid(1), &"a".into(), 120);
         cpus.wait(ME, Cpu(0), 10);
-        cpus.switch(Cpu(0), 30, Tid(2), &"b".into());
-        cpus.switch(Cpu(0), 35, Tid(1), &"a".into());
+        cpus.switch(Cpu(0), 30, Tid(2), &"b".into(), 120);
+        cpus.switch(Cpu(0), 35, Tid(1), &"a".into(), 120);
         let shares = cpus.leave(ME, Cpu(0), 40);
         check(&shares, &[(1, 25), (2, 5)]);
         assert_eq!(shares.longest().map(|s| (&*s.who.comm, s.ns)), Some(("a", 25)));
@@ -200,8 +202,8 @@ mod tests {
         // cpu 0:  A |....wait....| moved
         // cpu 1:  B              |..wait..|
         let mut cpus = Cpus::default();
-        cpus.switch(Cpu(0), 0, Tid(1), &"a".into());
-        cpus.switch(Cpu(1), 0, Tid(2), &"b".into());
+        cpus.switch(Cpu(0), 0, Tid(1), &"a".into(), 120);
+        cpus.switch(Cpu(1), 0, Tid(2), &"b".into(), 120);
         cpus.wait(ME, Cpu(0), 10);
         cpus.migrate(ME, Cpu(0), Cpu(1), 17);
         check(&cpus.leave(ME, Cpu(1), 20), &[(1, 7), (2, 3)]);
@@ -211,7 +213,7 @@ mod tests {
     fn nobody_is_blamed_for_what_is_not_known() {
         let mut cpus = Cpus::default();
         cpus.wait(ME, Cpu(0), 10);
-        cpus.switch(Cpu(0), 20, Tid(1), &"a".into());
+        cpus.switch(Cpu(0), 20, Tid(1), &"a".into(), 120);
         cpus.lose(25);
         check(&cpus.leave(ME, Cpu(0), 40), &[(1, 5)]);
         check(&cpus.leave(ME, Cpu(-1), 40), &[]);
@@ -223,7 +225,7 @@ mod tests {
         let mut cpus = Cpus::default();
         cpus.wait(ME, Cpu(0), 0);
         for i in 0..1000 {
-            cpus.switch(Cpu(0), i64::from(i) * 10, Tid(100 + i), &"x".into());
+            cpus.switch(Cpu(0), i64::from(i) * 10, Tid(100 + i), &"x".into(), 120);
         }
         assert_eq!(cpus.leave(ME, Cpu(0), 10_000).0.len(), MAX_SHARES);
     }

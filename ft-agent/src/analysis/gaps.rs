@@ -303,7 +303,7 @@ mod tests {
         history.stretch(0, 100, Part::Preempted, None);
         let mut cpus = crate::analysis::displaced::Cpus::default();
         let (me, cpu) = (crate::model::Tid(1), crate::model::Cpu(0));
-        cpus.switch(cpu, 0, crate::model::Tid(9), &"hog".into());
+        cpus.switch(cpu, 0, crate::model::Tid(9), &"hog".into(), 120);
         cpus.wait(me, cpu, 0);
         history.displaced(&cpus.leave(me, cpu, 100));
         let e = history.explain(0, 100).expect("the history covers it");

@@ -2,9 +2,12 @@
 
 use super::Analysis;
 use super::dispatch::Wake;
+use super::displaced::Shares;
 use super::ledger::{Part, State};
+use super::lock_events::Over;
 use super::loss::Hides;
 use super::mark::Mark;
+use super::preemptions::{Preemption, on_cpu_ns};
 use super::thread::Thread;
 use crate::event::{LeanContention, LeanFault, LeanSyscall};
 use crate::model::{Pid, Tid};
@@ -20,7 +23,7 @@ impl Analysis {
         if prev_observed {
             self.switched_out(e);
         }
-        self.cpus.switch(e.cpu, ts, e.next_tid, &e.next_comm);
+        self.cpus.switch(e.cpu, ts, e.next_tid, &e.next_comm, e.next_prio);
         if prev_observed {
             match e.prev_state.bytes().next() {
                 Some(b'X' | b'Z') => self.remove(e.prev_tid, true),
@@ -48,6 +51,7 @@ impl Analysis {
             && thread.runs_on == Some(e.cpu)
         {
             thread.advance(ts);
+            self.tally.unfinished_preemptions.at_loss += u64::from(thread.is_held_up());
             thread.account.forget();
             thread.runs_on = None;
             thread.unseen = ts;
@@ -59,10 +63,12 @@ impl Analysis {
         self.thread(e.prev_tid, e.prev_pid);
         let Some(thread) = self.threads.get_mut(&e.prev_tid) else { return };
         // Still waiting, although it had a CPU: the switch to it is missing.
+        self.tally.unfinished_preemptions.at_loss += u64::from(thread.is_held_up());
         thread.leave_queue(&mut self.cpus, ts);
         thread.dispatch.end(&mut self.tally.races);
         thread.runs_on = None;
         thread.left = ts;
+        thread.runnable = (ts, false);
         let runnable = e.prev_state.starts_with('R');
         thread.account.enter(if runnable { State::Runnable } else { State::Blocked }, ts);
         thread.spent.runnable(false);
@@ -77,6 +83,7 @@ impl Analysis {
             thread.comm = e.next_comm.clone();
         }
         let state = thread.account.state();
+        let held_up = thread.is_held_up();
         let shares = thread.leave_queue(&mut self.cpus, ts);
         thread.account.enter(State::Running, ts);
         thread.spent.waits.returns();
@@ -91,6 +98,38 @@ impl Analysis {
             let lost = self.losses.scheduling_since(wake.ts) || thread.unseen >= wake.ts;
             let mark = if lost { Mark::Censored } else { Mark::Exact };
             self.rows.dispatch_latency.push(thread.dispatch_row(wake, &shares, e.cpu, ts, mark));
+        }
+        if held_up {
+            self.held_up(e.next_tid, &shares);
+        }
+    }
+
+    /// A holder of locks runs again, which could have run before.
+    fn held_up(&mut self, tid: Tid, shares: &Shares) {
+        let ts = self.now;
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let (since, woken) = thread.runnable;
+        let touched = self.losses.kernel_since(since) || thread.unseen >= since;
+        let on_cpu_ns = on_cpu_ns(&thread.account.total());
+        let mut told_early = Vec::new();
+        for (i, hold) in thread.locks.locks_mut().rev().enumerate() {
+            let preemption = Preemption {
+                ts: since,
+                end: ts,
+                woken,
+                by: shares.longest().cloned(),
+                innermost: i == 0,
+                delayed: self.locks.delayed((thread.pid, hold.lock), since, ts),
+                on_cpu_ns,
+                touched,
+            };
+            if let Some(oldest) = hold.preemptions.add(preemption) {
+                told_early.push((hold.clone(), oldest));
+            }
+        }
+        self.tally.preemptions += 1;
+        for (hold, oldest) in told_early {
+            self.preemption_row(tid, &hold, oldest, None);
         }
     }
 
@@ -121,6 +160,7 @@ impl Analysis {
         thread.born |= born;
         if thread.dispatch.woken(thread.account.state(), wake, &mut self.tally.races) {
             thread.account.enter(State::Runnable, ts);
+            thread.runnable = (ts, true);
             thread.leave_queue(&mut self.cpus, ts);
             thread.spent.runnable(true);
             self.cpus.wait(e.tid, e.target_cpu, ts);
@@ -182,17 +222,15 @@ impl Analysis {
         match &*e.kind {
             // The last switch away from it, in state X or Z, removes it.
             "exit" => {
-                if let Some(thread) = self.threads.get_mut(&e.tid) {
-                    thread.locks.end(&mut self.tally.incomplete);
-                }
+                self.drop_locks(e.tid, Over::Thread);
             }
             "exec" | "rename" => {
                 if let Some(thread) = self.threads.get_mut(&e.tid) {
                     thread.comm = e.comm.clone();
-                    if &*e.kind == "exec" {
-                        // The memory that held its locks is gone.
-                        thread.locks.end(&mut self.tally.incomplete);
-                    }
+                }
+                if &*e.kind == "exec" {
+                    // The memory that held its locks is gone.
+                    self.drop_locks(e.tid, Over::Exec);
                 }
             }
             _ => {}
@@ -214,9 +252,11 @@ impl Analysis {
         if interrupts {
             self.blind_until = self.blind_until.max(end);
         }
+        let mut lost = Vec::new();
         for thread in self.threads.values_mut() {
             thread.advance(self.now);
             if scheduling {
+                self.tally.unfinished_preemptions.at_loss += u64::from(thread.is_held_up());
                 thread.leave_queue(&mut self.cpus, self.now);
                 thread.account.lose_state(end);
             }
@@ -229,9 +269,10 @@ impl Analysis {
                 other => other == Hides::Everything,
             };
             if user {
-                thread.locks.lose(&mut self.tally.incomplete);
                 thread.spent.waits.own_event(None);
+                lost.push(thread.tid);
             }
         }
+        lost.into_iter().for_each(|tid| self.drop_locks(tid, Over::Loss));
     }
 }

@@ -22,8 +22,10 @@
 //! **A condition wait** releases its lock and acquires it again: two holds, both marked. The time between
 //! is a wait for the condition, not for the lock, and counts as no lock's wait.
 
+use crate::analysis::contention::Start;
 use crate::analysis::displaced::Shares;
-use crate::model::{Name, SiteId};
+use crate::analysis::preemptions::Preemptions;
+use crate::model::{Name, SiteId, Tid};
 use crate::store::rows::Decomposition;
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +45,10 @@ pub struct Incomplete {
     pub too_many: u64,
     /// Waited for, but the acquisition was not recorded.
     pub wait_only: u64,
+    /// Waited for, and given up: a time-out, or the lock refused.
+    pub abandoned: u64,
+    /// Waits for semaphores: nobody holds one, so nobody is to blame.
+    pub semaphore_waits: u64,
 }
 
 impl Incomplete {
@@ -78,6 +84,8 @@ pub(crate) struct Hold {
     pub(crate) account: Decomposition,
     /// Who ran while the holder was preempted.
     pub(crate) shares: Shares,
+    /// Each time that the holder could have run and did not.
+    pub(crate) preemptions: Preemptions,
 }
 
 impl Hold {
@@ -98,60 +106,121 @@ pub(crate) struct Acquisition {
     pub(crate) account: Decomposition,
 }
 
+/// A wait that goes on.
+#[derive(Clone, Debug)]
+pub(crate) struct Wait {
+    pub(crate) ts: i64,
+    pub(crate) lock: i64,
+    /// As [`Hold::word`].
+    pub(crate) word: i64,
+    pub(crate) site: SiteId,
+    pub(crate) kind: Name,
+    /// The thread is in the lock's queue, whose account stood at this.
+    pub(crate) queued: Option<Start>,
+    /// It belongs to a circle of threads that wait for each other; least thread id of these.
+    pub(crate) cycle: Option<Tid>,
+}
+
+/// What an acquisition has ended.
+#[derive(Debug, Default)]
+pub(crate) struct Ended {
+    /// The thread's wait, for this lock or another.
+    pub(crate) wait: Option<Wait>,
+    /// A hold without a release.
+    pub(crate) hold: Option<Hold>,
+}
+
 /// What one thread holds and waits for.
 #[derive(Debug, Default)]
 pub(crate) struct Holder {
     held: Vec<Hold>,
-    /// Lock that it waits for, and since when.
-    wait: Option<(i64, i64)>,
+    wait: Option<Wait>,
     /// Lock that its condition wait released, and the kind of that hold.
     parked: Option<(i64, Name)>,
 }
 
 impl Holder {
-    /// The thread found `lock` taken and begins to wait.
-    pub(crate) fn wait(&mut self, lock: i64, ts: i64, bad: &mut Incomplete) {
-        if self.wait.replace((lock, ts)).is_some() {
-            bad.wait_only += 1;
+    /// The thread found a lock taken and begins to wait.
+    pub(crate) fn wait(&mut self, wait: Wait) {
+        self.wait = Some(wait);
+    }
+
+    /// Something shows that the wait is over, if there is one; how it ended was not recorded.
+    pub(crate) fn wait_over(&mut self, bad: &mut Incomplete) -> Option<Wait> {
+        bad.wait_only += u64::from(self.wait.is_some());
+        self.wait.take()
+    }
+
+    /// The wait for `lock` ended without it.
+    pub(crate) fn abandon(&mut self, lock: i64, bad: &mut Incomplete) -> Option<Wait> {
+        let wait = self.wait.take_if(|w| w.lock == lock);
+        bad.abandoned += u64::from(wait.is_some());
+        wait
+    }
+
+    /// The thread is in the queue of the lock that it waits for, whose account stands at `start`.
+    pub(crate) fn queued(&mut self, start: Start) {
+        if let Some(wait) = &mut self.wait {
+            wait.queued = Some(start);
         }
     }
 
-    /// The wait ended without the lock.
-    pub(crate) fn abandon(&mut self, lock: i64) {
-        self.wait.take_if(|(waited_for, _)| *waited_for == lock);
+    /// The lock whose queue it is in.
+    pub(crate) fn queued_for(&self) -> Option<i64> {
+        self.wait.as_ref().filter(|w| w.kind.as_ref() != SEMAPHORE).map(|w| w.lock)
+    }
+
+    /// Its wait belongs to a circle, or no longer.
+    pub(crate) fn waits_in(&mut self, cycle: Option<Tid>) {
+        if let Some(wait) = &mut self.wait {
+            wait.cycle = cycle;
+        }
+    }
+
+    /// What it waits for.
+    pub(crate) fn waiting(&self) -> Option<&Wait> {
+        self.wait.as_ref()
     }
 
     /// The thread has a lock.
-    pub(crate) fn acquire(&mut self, a: Acquisition, bad: &mut Incomplete) {
-        let wait_ns = match self.wait.take() {
-            Some((lock, since)) if lock == a.lock => a.ts - since,
-            Some(_) => {
-                bad.wait_only += 1;
-                0
-            }
-            None => 0,
-        };
-        self.hold(a, wait_ns, false, bad);
+    pub(crate) fn acquire(&mut self, a: Acquisition, bad: &mut Incomplete) -> Ended {
+        let wait = self.wait.take();
+        let waited = wait.as_ref().filter(|w| w.lock == a.lock).map(|w| a.ts - w.ts);
+        bad.wait_only += u64::from(wait.is_some() && waited.is_none());
+        let hold = self.hold(a, waited.unwrap_or(0), false, bad);
+        Ended { wait, hold }
     }
 
     /// The thread has the lock of its condition wait again.
-    pub(crate) fn wake(&mut self, mut a: Acquisition, bad: &mut Incomplete) {
+    pub(crate) fn wake(&mut self, mut a: Acquisition, bad: &mut Incomplete) -> Ended {
         if let Some((lock, kind)) = self.parked.take()
             && lock == a.lock
         {
             a.kind = kind;
         }
-        self.hold(a, 0, true, bad);
+        Ended { wait: None, hold: self.hold(a, 0, true, bad) }
     }
 
-    fn hold(&mut self, a: Acquisition, wait_ns: i64, condition: bool, bad: &mut Incomplete) {
+    /// Returns a hold that the new one shows to be over.
+    fn hold(
+        &mut self,
+        a: Acquisition,
+        wait_ns: i64,
+        condition: bool,
+        bad: &mut Incomplete,
+    ) -> Option<Hold> {
+        let mut over = None;
         if !a.kind.ends_with("-read")
             && let Some(i) = self.held.iter().rposition(|h| h.lock == a.lock)
         {
-            bad.acquired_again += u64::from(!self.held.remove(i).is_semaphore());
+            let hold = self.held.remove(i);
+            bad.acquired_again += u64::from(!hold.is_semaphore());
+            over = Some(hold);
         }
         if self.held.len() == MAX_HELD {
-            bad.too_many += u64::from(!self.held.remove(0).is_semaphore());
+            let hold = self.held.remove(0);
+            bad.too_many += u64::from(!hold.is_semaphore());
+            over = Some(hold);
         }
         self.held.push(Hold {
             ts: a.ts,
@@ -164,12 +233,24 @@ impl Holder {
             condition,
             account: a.account,
             shares: Shares::default(),
+            preemptions: Preemptions::default(),
         });
+        over
     }
 
     /// What is held, without semaphores.
-    fn locks(&self) -> impl DoubleEndedIterator<Item = &Hold> {
+    pub(crate) fn locks(&self) -> impl DoubleEndedIterator<Item = &Hold> + Clone {
         self.held.iter().filter(|h| !h.is_semaphore())
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn locks_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Hold> {
+        self.held.iter_mut().filter(|h| !h.is_semaphore())
+    }
+
+    /// Addresses of the locks that are held.
+    pub(crate) fn addresses(&self) -> Vec<i64> {
+        self.locks().map(|h| h.lock).collect()
     }
 
     /// The lock that was acquired last of those that are held.
@@ -205,18 +286,21 @@ impl Holder {
         self.held.iter_mut().for_each(|h| h.shares.merge(shares));
     }
 
-    /// Records of the thread were lost: nothing is known of what it holds.
-    pub(crate) fn lose(&mut self, bad: &mut Incomplete) {
+    /// Records of the thread were lost: nothing is known of what it holds. Returns that.
+    pub(crate) fn lose(&mut self, bad: &mut Incomplete) -> Vec<Hold> {
         bad.held_at_loss += self.locks().count() as u64;
-        bad.wait_only += u64::from(self.wait.is_some());
-        *self = Holder::default();
+        self.forget(bad)
     }
 
-    /// The thread, or the recording, has ended.
-    pub(crate) fn end(&mut self, bad: &mut Incomplete) {
+    /// The thread, or the recording, has ended. Returns what it held.
+    pub(crate) fn end(&mut self, bad: &mut Incomplete) -> Vec<Hold> {
         bad.never_released += self.locks().count() as u64;
+        self.forget(bad)
+    }
+
+    fn forget(&mut self, bad: &mut Incomplete) -> Vec<Hold> {
         bad.wait_only += u64::from(self.wait.is_some());
-        *self = Holder::default();
+        std::mem::take(self).held
     }
 }
 
@@ -235,6 +319,11 @@ mod tests {
         }
     }
 
+    fn wait(ts: i64, lock: i64) -> Wait {
+        let (site, kind) = (SiteId(0), "mutex".into());
+        Wait { ts, lock, word: 0, site, kind, queued: None, cycle: None }
+    }
+
     /// Runs a script of one thread, one word a step, at times 1, 2, 3, …: `wA` waits for A, `aA` gives up,
     /// `+A` acquires it, `rA` acquires a read lock, `-A` releases, `sA` takes a semaphore, `pA` posts it,
     /// `cA` begins a condition wait, `kA` has its lock again, `!` loses records. Expects a word per finished hold: lock, depth, begin-end, `w` and the wait when
@@ -247,11 +336,12 @@ mod tests {
             let lock = lock.bytes().next().map_or(0, i64::from);
             let ended = match what {
                 "w" => {
-                    holder.wait(lock, ts, &mut bad);
+                    holder.wait_over(&mut bad);
+                    holder.wait(wait(ts, lock));
                     None
                 }
                 "a" => {
-                    holder.abandon(lock);
+                    holder.abandon(lock, &mut bad);
                     None
                 }
                 "p" => holder.post(lock),
@@ -308,7 +398,8 @@ mod tests {
 
     #[test]
     fn an_abandoned_wait_is_nobodys() {
-        check("wA aA +A -A", "A0:3-4", Incomplete::default());
+        let abandoned = Incomplete { abandoned: 1, ..Default::default() };
+        check("wA aA +A -A", "A0:3-4", abandoned);
         check("wA aB +A -A", "A0:3-4w2", Incomplete::default());
     }
 

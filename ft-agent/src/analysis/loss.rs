@@ -64,6 +64,8 @@ pub(crate) fn hides(loss: &LossRow) -> Hides {
 pub(crate) struct Losses {
     threads: HashMap<Tid, i64>,
     processes: HashMap<Pid, i64>,
+    /// Of any thread of a process.
+    rings: HashMap<Pid, i64>,
     scheduling: Option<i64>,
     interrupts: Option<i64>,
     everything: Option<i64>,
@@ -82,6 +84,10 @@ impl Losses {
             _ => self.user_records += count,
         }
         let hides = hides(loss);
+        if let Hides::Thread(_) = hides {
+            let latest = self.rings.entry(loss.pid).or_insert(end);
+            *latest = end.max(*latest);
+        }
         let latest = match hides {
             Hides::Scheduling => self.scheduling.get_or_insert(end),
             Hides::Interrupts => self.interrupts.get_or_insert(end),
@@ -102,6 +108,12 @@ impl Losses {
     /// Whether a loss of kernel records reaches past `since`.
     pub(crate) fn kernel_since(&self, since: i64) -> bool {
         self.scheduling_since(since) || self.interrupts.is_some_and(|end| end >= since)
+    }
+
+    /// Whether any loss that concerns a thread of the process reaches past `since`.
+    pub(crate) fn process_since(&self, pid: Pid, since: i64) -> bool {
+        let own = [self.rings.get(&pid), self.processes.get(&pid)];
+        self.kernel_since(since) || own.into_iter().flatten().any(|&end| end >= since)
     }
 
     /// Whether any loss that concerns the thread reaches past `since`.

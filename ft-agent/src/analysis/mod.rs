@@ -3,17 +3,20 @@
 //! [`Analysis`] takes the merged events of a trace in the order of their time and drives, for each observed
 //! thread, a time account ([`ledger`]) and the machines that ask it: what the thread holds ([`locks`]), which
 //! wake-up it waits on ([`dispatch`]), which gaps it saw ([`gaps`], and without the kernel [`infer`]).
-//! [`time`] sums up where all the time of a thread went, by culprit. [`displaced`] knows who has each CPU, for
-//! all of them. Threads of processes that are not observed exist
-//! only as occupants of CPUs.
+//! [`time`] sums up where all the time of a thread went, by culprit. [`displaced`] knows who has each CPU,
+//! [`contention`] who holds and waits for each lock, [`order`] in which order locks are acquired, for all of them.
+//! Threads of processes that are not observed exist only as occupants of CPUs.
 //!
 //! An interval (a hold, a wake-up, a gap) whose records may be incomplete is marked ([`mark`], [`loss`]); what
 //! gives no row is counted ([`tally`]).
 //!
-//! Memory: per observed thread that lives, at most 256 holds, 16 interrupts, 64 culprits, and for a
-//! polling thread 4096 stretches; per CPU, the waiting threads. Nothing grows with the length of the trace.
+//! Memory: per observed thread that lives, at most 256 holds with 32 preemptions each, 16 interrupts, 64 culprits,
+//! and for a polling thread 4096 stretches; per CPU, the waiting threads; 65,536 locks and as many edges between
+//! them. Nothing grows with the length of the trace.
 
 pub mod agreement;
+mod blame;
+mod contention;
 mod context;
 mod dispatch;
 mod displaced;
@@ -22,9 +25,12 @@ mod gaps;
 mod infer;
 mod kernel_events;
 mod ledger;
+mod lock_events;
 mod locks;
 mod loss;
 mod mark;
+mod order;
+mod preemptions;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -35,9 +41,8 @@ mod time_tests;
 #[cfg(test)]
 pub(crate) mod timeline;
 mod user_events;
+mod wait_rows;
 mod waits;
-
-use std::collections::HashMap;
 
 pub use context::Context;
 pub(crate) use context::place_text;
@@ -45,18 +50,23 @@ pub use dispatch::Races;
 pub use gaps::Untold;
 pub use locks::Incomplete;
 pub use mark::Mark;
+pub use preemptions::Unfinished;
 pub use tally::{Tally, VERSION};
 pub use time::PARTS as TIME_PARTS;
 
 use crate::event::Event;
 use crate::model::{Pid, Tid};
 use crate::store::rows::{
-    CriticalSection, DispatchLatency, Gap, NameRow, SiteRow, ThreadRow, ThreadTime,
+    CriticalSection, DispatchLatency, Gap, LockOrder, LockPreemption, LockWait, NameRow, SiteRow,
+    ThreadRow, ThreadTime, UnfinishedWait,
 };
+use contention::Locks;
 use displaced::Cpus;
 use infer::Inference;
+use lock_events::Over;
 use loss::Losses;
-use thread::Thread;
+use order::Order;
+use thread::{Thread, Threads};
 
 /// Rows that are finished, in the order in which their intervals ended.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -69,13 +79,23 @@ pub struct Rows {
     pub gaps: Vec<Gap>,
     /// Of `thread_time`: all of a thread together, when it ended.
     pub thread_time: Vec<ThreadTime>,
+    /// Of `lock_waits`.
+    pub lock_waits: Vec<LockWait>,
+    /// Of `unfinished_waits`.
+    pub unfinished_waits: Vec<UnfinishedWait>,
+    /// Of `lock_preemptions`.
+    pub lock_preemptions: Vec<LockPreemption>,
+    /// Of `lock_order`; all at the end.
+    pub lock_order: Vec<LockOrder>,
 }
 
 /// All analyses of one trace.
 #[derive(Debug)]
 pub struct Analysis {
     context: Context,
-    threads: HashMap<Tid, Thread>,
+    threads: Threads,
+    locks: Locks,
+    order: Order,
     cpus: Cpus,
     inference: Inference,
     losses: Losses,
@@ -94,7 +114,9 @@ impl Analysis {
         let tally = Tally { version: VERSION, kernel: context.kernel, ..Tally::default() };
         Analysis {
             context,
-            threads: HashMap::new(),
+            threads: Threads::default(),
+            locks: Locks::default(),
+            order: Order::default(),
             cpus: Cpus::default(),
             inference: Inference::default(),
             losses: Losses::default(),
@@ -150,20 +172,30 @@ impl Analysis {
     /// Rows that wait to be taken.
     pub fn pending(&self) -> usize {
         let r = &self.rows;
-        r.critical_sections.len() + r.dispatch_latency.len() + r.gaps.len() + r.thread_time.len()
+        r.critical_sections.len()
+            + r.dispatch_latency.len()
+            + r.gaps.len()
+            + r.thread_time.len()
+            + r.lock_waits.len()
+            + r.lock_preemptions.len()
     }
 
     /// Ends the trace: what is open is counted as incomplete.
     pub fn finish(mut self) -> (Rows, Tally) {
         let mut alive: Vec<Tid> = self.threads.keys().copied().collect();
         alive.sort_unstable();
-        for tid in alive {
+        for tid in &alive {
             // What the kernel said last of a thread holds until the trace ends.
-            if let Some(thread) = self.threads.get_mut(&tid) {
+            if let Some(thread) = self.threads.get_mut(tid) {
                 thread.advance(self.now);
             }
-            self.remove(tid, false);
         }
+        // All before the first thread is dropped: a deadlock is told as it stands.
+        alive.iter().for_each(|&tid| self.unfinished_wait(tid, Over::Trace));
+        alive.iter().for_each(|&tid| self.drop_locks(tid, Over::Trace));
+        alive.iter().for_each(|&tid| self.remove(tid, false));
+        self.rows.lock_order = self.order.rows(&mut self.context);
+        self.tally.order_not_kept = self.order.not_kept;
         self.tally.agreement = self.agreement.finish();
         self.tally.lost_user_events = self.losses.user_records;
         self.tally.lost_kernel_records = self.losses.kernel_records;
@@ -186,9 +218,9 @@ impl Analysis {
 
     /// Forgets a thread of which there is no more to come, or whose end was `seen`.
     fn remove(&mut self, tid: Tid, seen: bool) {
+        self.drop_locks(tid, Over::Thread);
         let Some(mut thread) = self.threads.remove(&tid) else { return };
         thread.leave_queue(&mut self.cpus, self.now);
-        thread.locks.end(&mut self.tally.incomplete);
         thread.dispatch.end(&mut self.tally.races);
         thread.end_polling(&mut self.agreement);
         if self.context.kernel {

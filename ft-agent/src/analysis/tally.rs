@@ -6,6 +6,7 @@ use crate::analysis::agreement::Agreement;
 use crate::analysis::dispatch::Races;
 use crate::analysis::gaps::Untold;
 use crate::analysis::locks::Incomplete;
+use crate::analysis::preemptions::Unfinished;
 
 /// Version of the tables that the analyses write and of this file.
 pub const VERSION: u32 = 2;
@@ -28,6 +29,14 @@ pub struct Tally {
     pub incomplete: Incomplete,
     /// Holds released in another order than the reverse of their acquisition.
     pub out_of_order_releases: u64,
+    /// Waits for locks with a row.
+    pub waits: u64,
+    /// Times that a holder of locks could have run and did not, and then ran again.
+    pub preemptions: u64,
+    /// Such times without a row.
+    pub unfinished_preemptions: Unfinished,
+    /// Acquisitions whose edge in `lock_order` did not fit.
+    pub order_not_kept: u64,
     /// Wake-ups with a row.
     pub dispatches: u64,
     /// Wake-ups without one.

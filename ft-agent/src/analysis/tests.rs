@@ -1,5 +1,9 @@
 //! The machines together: a timeline in, rows out.
 
+mod order;
+mod preemptions;
+mod waits;
+
 use super::timeline::{feed, run};
 use super::*;
 use crate::store::rows::Decomposition;

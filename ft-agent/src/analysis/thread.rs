@@ -1,16 +1,45 @@
 //! One observed thread: its account and the machines that ask it, and the rows that they give.
 
+use std::collections::HashMap;
+use std::ops::{Deref, DerefMut};
+
 use crate::analysis::agreement;
+use crate::analysis::contention::Moment;
 use crate::analysis::dispatch::{Dispatcher, Wake};
 use crate::analysis::displaced::{Cpus, Shares};
 use crate::analysis::gaps::{Culprit, Explanation, History};
 use crate::analysis::infer::Seen;
-use crate::analysis::ledger::{Account, difference};
+use crate::analysis::ledger::{Account, State, difference};
 use crate::analysis::locks::{Hold, Holder};
 use crate::analysis::mark::Mark;
 use crate::analysis::time::{self, Spent, Sum};
 use crate::model::{Cpu, Name, Nanos, Pid, Tid};
 use crate::store::rows::{CriticalSection, DispatchLatency, Gap, ThreadTime};
+
+/// The observed threads.
+#[derive(Debug, Default)]
+pub(super) struct Threads(HashMap<Tid, Thread>);
+
+impl Deref for Threads {
+    type Target = HashMap<Tid, Thread>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for Threads {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
+impl Threads {
+    /// The threads at the time `now`.
+    pub(super) fn at(&mut self, now: i64) -> Moment<'_> {
+        Moment { now, threads: self }
+    }
+}
 
 /// All that is known of one thread.
 #[derive(Debug)]
@@ -23,6 +52,8 @@ pub(super) struct Thread {
     pub(super) runs_on: Option<Cpu>,
     /// When it left its CPU last.
     pub(super) left: i64,
+    /// Since when it can run and does not, when it is runnable; and it was woken, not preempted.
+    pub(super) runnable: (i64, bool),
     /// When a missing switch of it was noticed last.
     pub(super) unseen: i64,
     /// CPU in whose queue it stands.
@@ -59,6 +90,7 @@ impl Thread {
             account,
             runs_on: None,
             left: i64::MIN,
+            runnable: (i64::MIN, false),
             unseen: i64::MIN,
             waits_on: None,
             locks: Holder::default(),
@@ -73,6 +105,11 @@ impl Thread {
     /// Brings the account to `now`.
     pub(super) fn advance(&mut self, now: i64) {
         self.account.advance(now, &mut (&mut self.history, &mut self.spent));
+    }
+
+    /// It holds a lock, can run, and does not.
+    pub(super) fn is_held_up(&self) -> bool {
+        self.account.state() == State::Runnable && self.locks.locks().next().is_some()
     }
 
     /// Takes the thread out of the queue in which it stands; who ran while it stood there.
@@ -101,7 +138,7 @@ impl Thread {
     /// The row of a hold that ends at `end`.
     pub(super) fn hold_row(
         &self,
-        hold: Hold,
+        hold: &Hold,
         end: i64,
         kernel: bool,
         lock_name: Name,
@@ -118,7 +155,7 @@ impl Thread {
             tid: self.tid,
             lock: hold.lock,
             lock_name,
-            kind: hold.kind,
+            kind: hold.kind.clone(),
             site: hold.site,
             place,
             depth: hold.depth,

@@ -229,7 +229,7 @@ mod tests {
         use crate::model::{Cpu, Tid};
         let (me, cpu) = (Tid(7), Cpu(0));
         let mut cpus = Cpus::default();
-        cpus.switch(cpu, 0, Tid(1), &"hog".into());
+        cpus.switch(cpu, 0, Tid(1), &"hog".into(), 120);
         cpus.wait(me, cpu, 0);
         let shares = cpus.leave(me, cpu, 50);
         let check = |woken, waited, expected: &[&str]| {

@@ -11,21 +11,24 @@
 //! 10 call a read 5     a is in a system call for 5 ns; also contend, with the kind of the kernel's lock
 //! 10 fault a          a touches a page that is not there
 //! 10 lose sched 5     scheduler records are lost up to 15; also irq; and ring, with a thread
-//! 10 wait a L         a waits for lock L; also acquire, read (shared), release, park, unpark
+//! 10 wait a L         a waits for lock L; also acquire, read (shared), release, park, unpark, abandon
+//! 10 acquire a L 3    the same, at place 3 of the source
 //! 10 poll a 0         a begins to poll, on CPU 0
 //! 30 gap a 0 12 28    a reports the gap 12..28
-//! 10 exit a           a ends
+//! 10 exit a           a ends; also exec
 //! ```
 
 use crate::analysis::{Analysis, Context, Rows, Tally};
 use crate::event::{Event, LeanContention, LeanFault, LeanSyscall, LeanUserEvent};
 use crate::model::{Cpu, Name, Nanos, Pid, SiteId, Tid};
 use crate::store::rows::{
-    Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, SiteRow, TaskEvent, ThreadRow,
+    Irq, LossRow, NameRow, SchedMigrate, SchedSwitch, SchedWaking, SiteRow, TaskEvent, ThreadRow,
 };
 
-const SITES: [(&str, &str, &str); 9] = [
+const SITES: [(&str, &str, &str); 11] = [
     ("wait", "lock_wait", "lock.mutex_wait"),
+    ("wait-read", "lock_wait", "lock.rwlock_read_wait"),
+    ("abandon", "lock_abandon", "lock.mutex_abandon"),
     ("acquire", "lock_acquire", "lock.mutex_acquire"),
     ("read", "lock_acquire", "lock.rwlock_read_acquire"),
     ("release", "lock_release", "lock.mutex_release"),
@@ -137,10 +140,10 @@ fn parse(line: &str) -> Event {
                 count: 3,
             })
         }
-        "exit" => Event::Task(TaskEvent {
+        "exit" | "exec" => Event::Task(TaskEvent {
             ts,
             cpu: Cpu(0),
-            kind: name("exit"),
+            kind: name(what),
             tid: tid(rest[0]),
             pid: pid(rest[0]),
             comm: name(rest[0]),
@@ -152,7 +155,10 @@ fn parse(line: &str) -> Event {
                 "poll" => (cpu(rest[1]), [0; 3]),
                 "gap" => (cpu(rest[1]), [number(rest[2]), number(rest[3]), 0]),
                 "end" => (Cpu(0), [0; 3]),
-                _ => (Cpu(0), [i64::from(rest[1].as_bytes()[0]), 0, 0]),
+                _ => {
+                    let place = rest.get(2).map_or(0, |text| number(text));
+                    (Cpu(0), [i64::from(rest[1].as_bytes()[0]), place, 0])
+                }
             };
             Event::User(LeanUserEvent {
                 ts,
@@ -196,6 +202,19 @@ pub(crate) fn threads() -> Vec<ThreadRow> {
     }]
 }
 
+/// The table `names`: places 1 to 9.
+fn names() -> Vec<NameRow> {
+    let row = |line| NameRow {
+        pid: Pid(1),
+        id: line,
+        kind: "place".into(),
+        text: "x.rs".into(),
+        line,
+        column: 1,
+    };
+    (1..10).map(row).collect()
+}
+
 /// The events of a trace.
 pub(crate) fn events(timeline: &str) -> impl Iterator<Item = Event> {
     timeline.lines().map(str::trim).filter(|l| !l.is_empty()).map(parse)
@@ -203,7 +222,7 @@ pub(crate) fn events(timeline: &str) -> impl Iterator<Item = Event> {
 
 /// Runs a trace, up to what its last event leaves open.
 pub(crate) fn feed(kernel: bool, timeline: &str) -> Analysis {
-    let mut analysis = Analysis::new(Context::new(kernel, 10, &threads(), &sites(), &[]));
+    let mut analysis = Analysis::new(Context::new(kernel, 10, &threads(), &sites(), &names()));
     events(timeline).for_each(|event| analysis.push(&event));
     analysis
 }

@@ -1,11 +1,11 @@
-//! What an application's own events mean to the analyses: locks and polls.
+//! What an application's own events mean to the analyses: that it runs, and polls.
 
 use ft_user::layout::SiteKind;
 
 use super::Analysis;
 use super::gaps::Culprit;
 use super::ledger::State;
-use super::locks::{Acquisition, SEMAPHORE};
+use super::locks::SEMAPHORE;
 use super::mark::Mark;
 use super::{agreement, infer};
 use crate::event::LeanUserEvent;
@@ -23,6 +23,7 @@ impl Analysis {
             let off_cpu = matches!(thread.account.state(), State::Runnable | State::Blocked);
             if off_cpu && ts.saturating_sub(thread.left) > self.context.clock_bound_ns {
                 // The switch to it is missing: an event of its own shows that it runs.
+                self.tally.unfinished_preemptions.at_loss += u64::from(thread.is_held_up());
                 thread.account.forget();
                 thread.leave_queue(&mut self.cpus, ts);
                 thread.dispatch.end(&mut self.tally.races);
@@ -34,67 +35,24 @@ impl Analysis {
         thread.spent.waits.own_event(None);
         let Some(site) = self.context.site(e.site) else { return };
         let begins = begins(site.kind, &site.lock_kind);
-        let (lock, bad) = (e.arg[0], &mut self.tally.incomplete);
-        let acquisition = || Acquisition {
-            ts,
-            lock,
-            word: e.arg[1],
-            site: e.site,
-            kind: site.lock_kind.clone(),
-            account: thread.account.total(),
-        };
-        let newest = thread.locks.newest();
-        let ended = match site.kind {
-            SiteKind::LockWait => {
-                thread.locks.wait(lock, ts, bad);
-                None
-            }
-            SiteKind::LockAcquire => {
-                thread.locks.acquire(acquisition(), bad);
-                None
-            }
-            SiteKind::CondWake => {
-                thread.locks.wake(acquisition(), bad);
-                None
-            }
-            SiteKind::LockAbandon => {
-                thread.locks.abandon(lock);
-                None
-            }
-            SiteKind::LockRelease if site.lock_kind.as_ref() == SEMAPHORE => {
-                thread.locks.post(lock)
-            }
-            SiteKind::LockRelease => thread.locks.release(lock, bad),
-            SiteKind::CondWait => thread.locks.park(lock, bad),
+        match site.kind {
             SiteKind::PollBegin => {
                 self.tally.pollers += u64::from(thread.begin_polling(ts, self.context.kernel));
                 self.inference.polls(e.pid, e.tid, e.cpu, ts);
-                None
             }
-            SiteKind::PollGap => {
-                self.gap(e);
-                return;
+            SiteKind::PollGap => self.gap(e),
+            SiteKind::PollEnd => thread.end_polling(&mut self.agreement),
+            SiteKind::Event | SiteKind::ScopeBegin | SiteKind::ScopeEnd => {}
+            what => {
+                let kind = site.lock_kind.clone();
+                self.lock(e, what, kind);
             }
-            SiteKind::PollEnd => {
-                thread.end_polling(&mut self.agreement);
-                None
-            }
-            SiteKind::Event | SiteKind::ScopeBegin | SiteKind::ScopeEnd => None,
-        };
-        if let Some(kind) = begins {
-            let name = self.context.lock_name(e.pid, lock, e.site, e.arg[1]);
-            thread.spent.waits.own_event(Some((kind, name)));
         }
-        if let Some(hold) = ended {
-            self.tally.holds += 1;
-            let in_order = hold.is_semaphore() || newest == Some(lock);
-            self.tally.out_of_order_releases += u64::from(!in_order);
-            let lost = self.losses.any_since(e.pid, e.tid, hold.ts) || thread.unseen >= hold.ts;
-            let mark = Mark::lower_bound_if(lost);
-            let name = self.context.lock_name(e.pid, lock, hold.site, hold.word);
-            let place = self.context.place(e.pid, hold.site, hold.word);
-            let row = thread.hold_row(hold, ts, self.context.kernel, name, place, mark);
-            self.rows.critical_sections.push(row);
+        if let Some(kind) = begins
+            && let Some(thread) = self.threads.get_mut(&e.tid)
+        {
+            let name = self.context.lock_name(e.pid, e.arg[0], e.site, e.arg[1]);
+            thread.spent.waits.own_event(Some((kind, name)));
         }
     }
 

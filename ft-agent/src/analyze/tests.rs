@@ -15,6 +15,7 @@ const TIMELINE: &str = "
     0 0 .>a S
     10 acquire a L
     20 acquire a M
+    25 wait b L
     30 0 a>X R+
     80 0 X>a S
     90 irq a hard 5
@@ -24,6 +25,9 @@ const TIMELINE: &str = "
     155 move a 0 1
     170 1 .>a S
     200 release a L
+    205 acquire b L
+    206 wait b M
+    207 release b L
     210 poll a 1
     300 irq a vector 40
     360 gap a 1 290 350
@@ -94,11 +98,23 @@ fn what_is_stored_is_what_the_machines_say() {
     expected.critical_sections.sort_by_key(|r| r.ts);
     expected.thread_time.sort_by_key(|r| r.ts);
     assert_eq!(found, tally);
-    assert_eq!((tally.holds, tally.dispatches, tally.gaps, tally.disordered), (2, 1, 1, 0));
+    assert_eq!((tally.holds, tally.dispatches, tally.gaps, tally.disordered), (3, 1, 1, 0));
     assert_eq!(rows::<CriticalSection>(&trace), expected.critical_sections);
     assert_eq!(rows::<DispatchLatency>(&trace), expected.dispatch_latency);
     assert_eq!(rows::<Gap>(&trace), expected.gaps);
     assert_eq!(rows::<ThreadTime>(&trace), expected.thread_time);
+    expected.lock_preemptions.sort_by_key(|r| r.ts);
+    assert_eq!(rows::<LockPreemption>(&trace), expected.lock_preemptions);
+    assert_eq!(rows::<LockWait>(&trace), expected.lock_waits);
+    assert_eq!(rows::<UnfinishedWait>(&trace), expected.unfinished_waits);
+    assert_eq!(rows::<LockOrder>(&trace), expected.lock_order);
+    let counts = [
+        expected.lock_preemptions.len(),
+        expected.lock_waits.len(),
+        expected.unfinished_waits.len(),
+        expected.lock_order.len(),
+    ];
+    assert_eq!(counts, [3, 1, 1, 1]);
     assert_eq!(super::tally(dir.path()).unwrap(), Some(tally));
 }
 
@@ -108,7 +124,7 @@ fn reports_analyse_what_was_not_analysed() {
     let trace = store(dir.path(), TIMELINE);
     let first = report::ensure_analyzed(&trace, &mut |_| ControlFlow::Continue(())).unwrap();
     let reports = report::all(&trace, &first).unwrap();
-    assert_eq!((reports.locks.holds, reports.gaps.gaps), (2, 1));
+    assert_eq!((reports.locks.holds, reports.gaps.gaps), (3, 1));
 
     // An analysis by another version, or a damaged one, is done again; one by this version is used.
     let path = dir.path().join(ANALYSIS_FILE);

@@ -70,12 +70,8 @@ impl fmt::Display for Reports {
 ///
 /// When the trace cannot be read, or what is missing cannot be written, or `watch` ends it.
 pub fn ensure_analyzed(trace: &Trace, watch: Watch<'_>) -> Result<Tally> {
-    let tables = trace.has::<CriticalSection>()
-        && trace.has::<DispatchLatency>()
-        && trace.has::<Gap>()
-        && trace.has::<ThreadTime>();
     match analyze::tally(trace.dir())? {
-        Some(tally) if tables => Ok(tally),
+        Some(tally) if analyze::has_tables(trace) => Ok(tally),
         _ => analyze::analyze_watched(trace, watch),
     }
 }

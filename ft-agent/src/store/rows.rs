@@ -6,6 +6,7 @@
 //! `bool`; `Option`: nullable. Times are CLOCK_MONOTONIC nanoseconds, durations nanoseconds.
 //! Rows are sorted by their first column.
 
+mod contended;
 mod kernel;
 mod kernel_groups;
 mod reference;
@@ -14,6 +15,7 @@ mod user;
 
 use super::schema::table;
 
+pub use contended::{LockOrder, LockPreemption, LockWait, UnfinishedWait};
 pub use kernel::{Irq, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent};
 pub use kernel_groups::{Contention, PageFault, Syscall};
 pub use reference::{ClockRow, LossRow, ThreadRow};

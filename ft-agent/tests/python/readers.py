@@ -110,13 +110,40 @@ TABLES = {
         "ts": I64, "pid": I32, "tid": I32, "comm": NAME, "part": NAME, "culprit": NAME,
         "culprit_tid": I32, "spent_ns": I64, "stretches": I64, "wall_ns": I64, "mark": NAME,
     },
+    "lock_waits": {
+        "ts": I64, "dur": I64, "pid": I32, "tid": I32, "comm": NAME, "lock": I64, "lock_name": NAME,
+        "kind": NAME, "site": I32, "place": NAME, "depth": I32, "holders": I32, "holder_tid": I32,
+        "holder_comm": NAME, "holder_place": NAME, "holder_ns": I64, "holder_waits_ns": I64,
+        "chain": I32, "root_tid": I32, "root_comm": NAME, "root_lock": NAME, "root_place": NAME,
+        "root_ns": I64, **DECOMPOSITION, "no_holder_ns": I64, "cycle_ns": I64, "mark": NAME,
+    },
+    "unfinished_waits": {
+        "ts": I64, "dur": I64, "pid": I32, "tid": I32, "comm": NAME, "lock": I64, "lock_name": NAME,
+        "kind": NAME, "place": NAME, "ended": NAME, "holder_tid": I32, "holder_comm": NAME,
+        "holder_place": NAME, "holder_since": I64, "holder_gone": BOOL, "cycle": I32,
+    },
+    "lock_preemptions": {
+        "ts": I64, "dur": I64, "pid": I32, "tid": I32, "comm": NAME, "lock": I64, "lock_name": NAME,
+        "kind": NAME, "site": I32, "place": NAME, "depth": I32, "innermost": BOOL, "cause": NAME,
+        "nth": I32, "preemptor_tid": I32, "preemptor_comm": NAME, "preemptor_prio": I32,
+        "preemptor_ns": I64, "waiters": I32, "delayed_ns": I64, "longest_waiter_tid": I32,
+        "longest_waiter_ns": I64, "ran_after_ns": I64, "mark": NAME,
+    },
+    "lock_order": {
+        "ts": I64, "count": I64, "pid": I32, "tid": I32, "held_lock": I64, "held_name": NAME,
+        "held_kind": NAME, "held_place": NAME, "lock": I64, "lock_name": NAME, "kind": NAME,
+        "place": NAME, "gates": NAME,
+    },
 }
 
 # Written by the analyses, so they need not be there.
-OPTIONAL = {"critical_sections", "dispatch_latency", "gaps", "thread_time"}
+OPTIONAL = {
+    "critical_sections", "dispatch_latency", "gaps", "thread_time", "lock_waits", "unfinished_waits",
+    "lock_preemptions", "lock_order",
+}
 
-# Tables of which each row is an interval with a decomposition.
-DECOMPOSED = ["critical_sections", "gaps"]
+# Tables of which each row is an interval with a decomposition, and what else belongs to its sum.
+DECOMPOSED = {"critical_sections": [], "gaps": [], "lock_waits": ["no_holder_ns", "cycle_ns"]}
 
 FOOTER = ["schema_version", "host", "boot_id", "tsc_hz", "clock_bound_ns", "loss"]
 
@@ -189,11 +216,11 @@ def check_table(table, directory, columns):
     return rows
 
 
-def check_sums(trace, table):
+def check_sums(trace, table, more):
     """Every decomposition sums to its interval, and is all there or not at all."""
     glob = str(trace / table / "*.parquet")
     parts = list(DECOMPOSITION)
-    total = " + ".join(parts)
+    total = " + ".join(parts + more)
     wrong = duckdb.sql(
         f"SELECT count(*) FROM read_parquet('{glob}') WHERE {total} <> dur"
     ).fetchall()[0][0]
@@ -245,9 +272,9 @@ def main():
             rows[table] = check_table(table, directory, columns)
         elif table not in OPTIONAL:
             faults.append(f"the table {table} is missing")
-    for table in DECOMPOSED:
+    for table, more in DECOMPOSED.items():
         if table in rows:
-            check_sums(trace, table)
+            check_sums(trace, table, more)
     if "thread_time" in rows:
         check_balance(trace)
     check_meta(trace, rows)
