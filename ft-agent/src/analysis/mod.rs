@@ -10,8 +10,8 @@
 //! An interval (a hold, a wake-up, a gap) whose records may be incomplete is marked ([`mark`], [`loss`]); what
 //! gives no row is counted ([`tally`]).
 //!
-//! Memory: per observed thread that lives, at most 256 holds with 32 preemptions each, 16 interrupts, 64 culprits,
-//! and for a polling thread 4096 stretches; per CPU, the waiting threads; 65,536 locks and as many edges between
+//! Memory: per observed thread that lives, at most 256 holds with 32 preemptions each, 16 interrupts, 64 culprits
+//! of each part, and for a polling thread 4096 stretches; per CPU, the waiting threads; 65,536 locks and as many edges between
 //! them. Nothing grows with the length of the trace.
 
 pub mod agreement;

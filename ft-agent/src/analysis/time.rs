@@ -13,15 +13,16 @@
 //! A polling thread knows better than the scheduler whether it ran: what its gaps hold of *running* is moved to
 //! *unexplained* ([`Spent::did_not_run`]). Of any other thread such time cannot be seen, and counts as running.
 //!
-//! **Bound.** The first [`MAX_CULPRITS`] of a thread have sums of their own, exact from their first nanosecond;
-//! the time of later ones goes to *others* of its part.
+//! **Bound.** The first [`MAX_CULPRITS`] of each part have sums of their own, exact from their first nanosecond.
+//! Later threads share one sum with an earlier one of their name, which then is that of the name; the time of
+//! all others goes to *others*.
 
 use crate::analysis::displaced::{Occupant, Shares};
 use crate::analysis::ledger::{Part, Stretches};
 use crate::analysis::waits::Waits;
 use crate::model::Name;
 
-/// Culprits of one thread that are told apart.
+/// Culprits of one part of one thread that are told apart.
 const MAX_CULPRITS: usize = 64;
 
 /// Who or what took the time.
@@ -156,16 +157,37 @@ impl Spent {
         }
         let known = self.sums.iter().position(|s| s.part == part && is(&s.culprit));
         let at = known.unwrap_or_else(|| {
-            let full = self.sums.len() >= MAX_CULPRITS;
+            let culprit = make();
+            if self.sums.iter().filter(|s| s.part == part).count() < MAX_CULPRITS {
+                return self.push(part, culprit);
+            }
+            if let Some(i) = self.name_of(part, &culprit) {
+                return i;
+            }
             let others = Culprit::What("others", None);
-            let of_part = |s: &Sum| full && s.part == part && s.culprit == others;
-            self.sums.iter().position(of_part).unwrap_or_else(|| {
-                let culprit = if full { others.clone() } else { make() };
-                self.sums.push(Sum::new(part, culprit));
-                self.sums.len() - 1
-            })
+            let known = self.sums.iter().position(|s| s.part == part && s.culprit == others);
+            known.unwrap_or_else(|| self.push(part, others))
         });
         self.sums[at].add(start, end);
+    }
+}
+
+impl Spent {
+    fn push(&mut self, part: &'static str, culprit: Culprit) -> usize {
+        self.sums.push(Sum::new(part, culprit));
+        self.sums.len() - 1
+    }
+
+    /// The sum of a thread of the same name, from now on of all threads of that name.
+    fn name_of(&mut self, part: &'static str, culprit: &Culprit) -> Option<usize> {
+        let Culprit::Thread(new) = culprit else { return None };
+        let i = self.sums.iter().position(|s| match &s.culprit {
+            Culprit::Thread(o) => s.part == part && o.comm == new.comm,
+            Culprit::What("", name) => s.part == part && name.as_ref() == Some(&new.comm),
+            _ => false,
+        })?;
+        self.sums[i].culprit = Culprit::What("", Some(new.comm.clone()));
+        Some(i)
     }
 }
 
@@ -251,10 +273,29 @@ mod tests {
             let name: Name = format!("nic{i}").into();
             spent.stretch(i * 10, i * 10 + 4, Part::Hardirq, Some(&name));
         }
-        assert_eq!(spent.sums.len(), MAX_CULPRITS + 1);
-        let named = MAX_CULPRITS as i64 - 1;
+        assert_eq!(spent.sums.len(), 1 + MAX_CULPRITS + 1);
+        let named = MAX_CULPRITS as i64;
         let others = format!("hardirq others {} in {}", 4 * (1000 - named), 1000 - named);
         assert_eq!(sums(&spent).last(), Some(&others));
         assert_eq!(spent.sums().map(|s| s.ns).sum::<i64>(), 4000);
+    }
+
+    #[test]
+    fn later_threads_of_one_name_are_together() {
+        use crate::analysis::displaced::Cpus;
+        use crate::model::{Cpu, Tid};
+        let mut spent = Spent::new(0);
+        let mut cpus = Cpus::default();
+        for i in 0..200 {
+            cpus.switch(Cpu(0), i * 10, Tid(100 + i as i32), &"rustc".into(), 120);
+            cpus.wait(Tid(7), Cpu(0), i * 10);
+            spent.stretch(i * 10, i * 10 + 10, Part::Preempted, None);
+            spent.waited(&cpus.leave(Tid(7), Cpu(0), i * 10 + 10));
+        }
+        assert_eq!(spent.sums.len(), 1 + MAX_CULPRITS);
+        let later = 10 * (200 - MAX_CULPRITS as i64);
+        let of_name = |s: &&Sum| s.culprit == Culprit::What("", Some("rustc".into()));
+        assert_eq!(spent.sums().find(of_name).map(|s| s.ns), Some(10 + later));
+        assert_eq!(spent.sums().map(|s| s.ns).sum::<i64>(), 2000);
     }
 }

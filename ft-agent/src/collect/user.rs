@@ -55,6 +55,8 @@ struct Owned {
     /// Claim of the ring to which `tid` belongs; `None` before its first event.
     generation: Option<u32>,
     tid: i32,
+    /// TSC when the ring was last seen empty: what is never committed was begun later.
+    empty_at: u64,
 }
 
 impl Owned {
@@ -64,7 +66,7 @@ impl Owned {
         // Indices below the length of the ring are never written: they would match zeroed memory.
         let oldest = head.saturating_sub(ring.len()).max(ring.len());
         let tail = ring.control.tail.load(Relaxed).clamp(oldest, head.max(oldest));
-        Owned { reader: Reader::at(tail), generation: None, tid: -1 }
+        Owned { reader: Reader::at(tail), generation: None, tid: -1, empty_at: 0 }
     }
 
     /// Looks who owns the ring now; the thread when it is another one.
@@ -93,6 +95,12 @@ pub struct Source {
     /// Next slot of the shared ring, modulo 2^32.
     shared_position: u32,
     shared_lost: u64,
+    /// TSC since when it is looked at.
+    since_tsc: u64,
+    /// TSC when the shared ring was last seen empty: what is never committed was begun later.
+    shared_empty_at: u64,
+    /// TSC of the last look at the directory.
+    directory_looked: u64,
     /// Bytes of the directory that were copied.
     directory_bytes: usize,
     directory_broken: bool,
@@ -108,6 +116,7 @@ pub struct Source {
 impl Source {
     /// A source with this number in the recording.
     pub fn new(number: u32, identity: Identity, memory: Memory, since: Since) -> Source {
+        let since_tsc = read_tsc();
         let (control, slots) = memory.shared();
         // What is neither free nor read stands before the write index.
         let taken =
@@ -120,6 +129,9 @@ impl Source {
             rings: (0..memory.geometry().ring_count).map(|_| None).collect(),
             memory,
             shared_position: oldest,
+            since_tsc,
+            shared_empty_at: since_tsc,
+            directory_looked: since_tsc,
             shared_lost: if since == Since::Now { shared_lost } else { 0 },
             directory_bytes: 0,
             directory_broken: false,
@@ -325,7 +337,11 @@ impl Source {
     ) -> Result<(), WriteError> {
         let Some(owned) = &mut self.rings[index as usize] else { return Ok(()) };
         let ring = self.memory.ring(index);
+        let before = read_tsc();
         let waiting = ring.control.head.load(Acquire).saturating_sub(owned.reader.tail());
+        if waiting == 0 {
+            owned.empty_at = before;
+        }
         round.crowded |= waiting > ring.len() / 4;
         let (mut copied, mut skipped) = (0, 0);
         while copied < 2 * ring.len() {
@@ -353,11 +369,11 @@ impl Source {
             }
         }
         round.slots += copied;
-        let tid = owned.tid;
+        let (tid, from) = (owned.tid, owned.empty_at.max(self.since_tsc) as i64);
         if skipped > 0 && self.memory.geometry().mode == Mode::Discard {
-            let now = read_tsc() as i64;
+            let to = read_tsc() as i64;
             let loss = self.loss("ring", "slots never committed", tid, skipped);
-            sink(&Frame::Loss(Loss { from: now, to: now, ..loss }))?;
+            sink(&Frame::Loss(Loss { from, to, ..loss }))?;
         }
         Ok(())
     }
@@ -403,7 +419,11 @@ impl Source {
         round: &mut Round,
         sink: &mut impl Sink,
     ) -> Result<(), WriteError> {
+        let before = read_tsc();
         let (control, slots) = self.memory.shared();
+        if control.free.load(Acquire) == slots.len() as i32 {
+            self.shared_empty_at = before;
+        }
         let mut reader = shared_ring::Reader::new(control, slots, self.shared_position);
         let mut skipped = 0;
         self.scratch.clear();
@@ -424,9 +444,9 @@ impl Source {
             sink(&Frame::Shared(Shared { source: self.number, bytes: &self.scratch }))?;
         }
         if skipped > 0 {
-            let now = read_tsc() as i64;
+            let (from, to) = (self.shared_empty_at as i64, read_tsc() as i64);
             let loss = self.loss("shared-ring", "slots never committed", -1, skipped);
-            sink(&Frame::Loss(Loss { from: now, to: now, ..loss }))?;
+            sink(&Frame::Loss(Loss { from, to, ..loss }))?;
         }
         let lost = loss.events.saturating_sub(self.shared_lost);
         if lost > 0 {
@@ -441,13 +461,15 @@ impl Source {
     /// Copies the entries that were completed since the last time.
     fn drain_directory(&mut self, sink: &mut impl Sink) -> Result<(), WriteError> {
         let header = self.memory.header();
+        let looked = read_tsc();
+        let from = std::mem::replace(&mut self.directory_looked, looked) as i64;
         let dropped = header.dir_dropped.load(Relaxed);
         if dropped > self.directory_dropped {
             let lost = dropped - self.directory_dropped;
             self.directory_dropped = dropped;
-            let now = read_tsc() as i64;
+            let to = read_tsc() as i64;
             let loss = self.loss("directory", "directory full", -1, lost.into());
-            sink(&Frame::Loss(Loss { from: now, to: now, ..loss }))?;
+            sink(&Frame::Loss(Loss { from, to, ..loss }))?;
         }
         let head = header.dir_head.load(Acquire).min(DIR_BYTES) as usize;
         let words = self.memory.directory();

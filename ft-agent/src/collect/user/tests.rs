@@ -142,6 +142,30 @@ fn an_uncommitted_slot_is_waited_for_and_skipped_after_the_end() {
 }
 
 #[test]
+fn a_slot_that_was_never_committed_is_placed_between_two_looks() {
+    let mut s = source(Mode::Discard, Since::Start);
+    claim(&s, 0);
+    write(&s, 0, 1, 1);
+    drain(&mut s);
+    let before = read_tsc();
+    drain(&mut s);
+    let reserved = read_tsc();
+    s.memory.ring(0).control.head.fetch_add(1, Relaxed);
+    drain(&mut s);
+    drain(&mut s);
+    let mut losses = Vec::new();
+    let mut sink = |frame: &Frame<'_>| {
+        if let Frame::Loss(l) = frame {
+            losses.push((l.from as u64, l.to as u64, l.count));
+        }
+        Ok(())
+    };
+    s.finish(0, true, &mut sink).unwrap();
+    let [(from, to, 1)] = losses[..] else { panic!("{losses:?}") };
+    assert!(before <= from && from <= reserved && reserved < to, "{before} {from} {reserved} {to}");
+}
+
+#[test]
 fn a_loss_that_no_event_tells_is_told_at_the_end() {
     let mut s = source(Mode::Discard, Since::Start);
     claim(&s, 0);

@@ -211,10 +211,10 @@ table! {
         /// Who ran instead (thread name), which interrupt, or what it waited for: `lock NAME`,
         /// `condition of NAME`, `kernel lock KIND`, `system call NAME`, `page fault`, or the state in which it
         /// left the CPU (`asleep`, `uninterruptible`, `stopped`). Of *unexplained*: `no record`, or `in gaps`,
-        /// where the thread itself says that it did not run although it had the CPU. `others`: more than 64
-        /// culprits. Null when it ran.
+        /// where the thread itself says that it did not run although it had the CPU. `others`: behind the 64th
+        /// culprit of this part. Null when it ran.
         pub culprit: Option<Name>,
-        /// Thread id of who ran instead; 0: idle.
+        /// Thread id of who ran instead; 0: idle; null for several threads of that name.
         pub culprit_tid: Option<i32>,
         /// Time.
         pub spent_ns: i64,
