@@ -196,6 +196,7 @@ impl Analysis {
         alive.iter().for_each(|&tid| self.remove(tid, false));
         self.rows.lock_order = self.order.rows(&mut self.context);
         self.tally.order_not_kept = self.order.not_kept;
+        self.tally.last_ns = self.now.max(0);
         self.tally.agreement = self.agreement.finish();
         self.tally.lost_user_events = self.losses.user_records;
         self.tally.lost_kernel_records = self.losses.kernel_records;

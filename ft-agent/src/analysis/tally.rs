@@ -21,6 +21,8 @@ pub struct Tally {
     pub kernel: bool,
     /// Events that were read.
     pub events: u64,
+    /// Time of the last event, CLOCK_MONOTONIC ns.
+    pub last_ns: i64,
     /// Events that came earlier than the event before them; not analysed.
     pub disordered: u64,
     /// Holds with a row.

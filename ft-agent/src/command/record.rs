@@ -159,7 +159,7 @@ pub(super) fn summarise(dir: &Path) -> anyhow::Result<()> {
     let mut watch = Watch::begin();
     let tally = analyze::analyze_watched(&trace, &mut |progress| watch.look(progress))?;
     drop(watch);
-    let (head, reports) = (Head::new(&trace, &tally), report::all(&trace, &tally)?);
+    let (head, reports) = (Head::new(&trace, &tally)?, report::all(&trace, &tally)?);
     let mut out = io::stdout().lock();
     writeln!(out, "{}", Summary(&head, &reports))?;
     writeln!(out, "trace     {} (`ft-agent report {0}`)", dir.display())?;

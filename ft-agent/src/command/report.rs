@@ -96,7 +96,7 @@ fn print<T: Display + Serialize>(
     tally: &Tally,
     report: T,
 ) -> anyhow::Result<ExitCode> {
-    let head = Head::new(trace, tally);
+    let head = Head::new(trace, tally)?;
     let mut out = io::stdout().lock();
     if args.json {
         serde_json::to_writer_pretty(&mut out, &Answer { trace: head, report })?;

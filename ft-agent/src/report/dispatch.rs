@@ -9,6 +9,7 @@ use super::format::{dur, short_count, things};
 use super::locks_text::{reasons, who};
 use super::marks::Marks;
 use super::table::{Table, cut};
+use super::tail::{self, Tail, percentile};
 use super::top::Top;
 use crate::analysis::distribution::{Distribution, Thresholds};
 use crate::analysis::{Mark, Races, Tally};
@@ -57,14 +58,9 @@ pub struct Latency {
     pub comm: String,
     /// Wake-ups.
     pub wakeups: u64,
-    /// Median latency, ns.
-    pub p50_ns: i64,
-    /// 99 % are not longer, ns.
-    pub p99_ns: i64,
-    /// Longest, ns.
-    pub max_ns: i64,
-    /// Percentiles are exact; else at most 0.1 % too high.
-    pub percentiles_exact: bool,
+    /// Percentiles of the latency.
+    #[serde(flatten)]
+    pub tail: Tail,
     /// Later than 1, 5, 10, 50 ms.
     pub later_than: [u64; 4],
 }
@@ -146,10 +142,7 @@ impl Counts {
             tid,
             comm: self.comm.to_string(),
             wakeups: n,
-            p50_ns: self.latencies.percentile(50.0),
-            p99_ns: self.latencies.percentile(99.0),
-            max_ns: self.latencies.max(),
-            percentiles_exact: self.latencies.exact(),
+            tail: Tail::of(&mut self.latencies),
             later_than,
         }
     }
@@ -203,7 +196,7 @@ impl Dispatch {
         self.marks.add_many(Mark::Censored, tally.races.never_dispatched);
         let mut threads: Vec<Latency> =
             self.threads.into_iter().map(|((pid, tid), c)| c.latency(pid.0, tid.0)).collect();
-        threads.sort_by_key(|t| (std::cmp::Reverse(t.max_ns), t.tid));
+        threads.sort_by_key(|t| (std::cmp::Reverse(t.tail.max_ns), t.tid));
         DispatchReport {
             kernel: tally.kernel,
             races: tally.races,
@@ -243,13 +236,14 @@ impl fmt::Display for DispatchReport {
             ]);
             writeln!(f, "  {} without a wait{why}", things(no_wait, "waking"))?;
         }
-        if !self.all.percentiles_exact {
+        if !self.all.tail.percentiles_exact {
             writeln!(f, "  percentiles of more than 65,536 wake-ups are at most 0.1 % too high")?;
         }
         if self.all.wakeups == 0 {
             return writeln!(f, "  No observed thread was woken: none of them slept.");
         }
         self.threads_table(f)?;
+        self.tails_table(f)?;
         self.worst_table(f)
     }
 }
@@ -264,7 +258,7 @@ impl DispatchReport {
         for l in self.threads.iter().take(SHOWN).chain(all) {
             let tid = if l.tid == 0 { String::new() } else { l.tid.to_string() };
             let mut cells = vec![cut(&l.comm, 15), tid, short_count(l.wakeups)];
-            cells.extend([l.p50_ns, l.p99_ns, l.max_ns].map(dur));
+            cells.extend([dur(l.tail.p50_ns), percentile(l.tail.p99_ns), dur(l.tail.max_ns)]);
             cells.extend(l.later_than.map(short_count));
             t.row(cells);
         }
@@ -273,6 +267,18 @@ impl DispatchReport {
             0 => Ok(()),
             more => writeln!(f, "  … and {more} more threads (--json has all)"),
         }
+    }
+
+    fn tails_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = (self.threads.len() > 1).then_some(&self.all);
+        let rows = self.threads.iter().take(SHOWN).chain(all);
+        let rows = rows.filter(|l| l.tail.p99_ns.is_some());
+        let mut rows = rows.map(|l| (cut(&l.comm, 15), l.wakeups, &l.tail)).peekable();
+        if rows.peek().is_none() {
+            return Ok(());
+        }
+        let t = tail::table("<thread", "n", rows);
+        write!(f, "\nTails of the latency (- where n does not support it)\n{t}")
     }
 
     fn worst_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::locks::Parts;
 use super::marks::Marks;
+use super::tail::Tail;
 use super::top::Top;
 use crate::analysis::distribution::Distribution;
 use crate::analysis::{Mark, Tally, Untold};
@@ -62,14 +63,9 @@ pub struct Poller {
     pub gaps: u64,
     /// Their sum, ns.
     pub total_ns: i64,
-    /// Median, ns.
-    pub p50_ns: i64,
-    /// 99 % are not longer, ns.
-    pub p99_ns: i64,
-    /// Longest, ns.
-    pub max_ns: i64,
-    /// Percentiles are exact; else at most 0.1 % too high.
-    pub percentiles_exact: bool,
+    /// Percentiles of their lengths.
+    #[serde(flatten)]
+    pub tail: Tail,
     /// What the gap time consisted of.
     pub parts: Parts,
     /// By cause.
@@ -271,10 +267,7 @@ fn poller(((pid, tid), mut c): ((Pid, Tid), Counts)) -> Poller {
         comm: c.comm.map_or_else(String::new, |name| name.to_string()),
         gaps: c.gaps.count(),
         total_ns: c.gaps.sum(),
-        p50_ns: c.gaps.percentile(50.0),
-        p99_ns: c.gaps.percentile(99.0),
-        max_ns: c.gaps.max(),
-        percentiles_exact: c.gaps.exact(),
+        tail: Tail::of(&mut c.gaps),
         parts: c.parts,
         causes: causes.collect(),
     }

@@ -7,6 +7,7 @@ use super::gaps::GapsReport;
 use super::locks_text::reasons;
 use super::marks::star;
 use super::table::{Table, cut};
+use super::tail::percentile;
 
 /// Lines of the longer tables that are shown; `--json` has all.
 const SHOWN: usize = 15;
@@ -56,26 +57,28 @@ impl GapsReport {
                 "  no kernel stream: causes are inferred from the user's time stamps alone"
             )?;
         }
-        if self.pollers.iter().any(|p| !p.percentiles_exact) {
+        if self.pollers.iter().any(|p| !p.tail.percentiles_exact) {
             writeln!(f, "  percentiles of more than 65,536 gaps are at most 0.1 % too high")?;
         }
         Ok(())
     }
 
     fn pollers_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut t = Table::new(&["<thread", "tid", "gaps", "total", "p50", "p99", "max"]);
+        let mut t = Table::new(&[
+            "<thread", "tid", "gaps", "total", "p50", "p90", "p99", "p99.9", "p99.99", "max",
+        ]);
         for p in self.pollers.iter().take(SHOWN) {
-            t.row([
-                cut(&p.comm, 16),
+            let percentiles = [p.tail.p90_ns, p.tail.p99_ns, p.tail.p999_ns, p.tail.p9999_ns];
+            let first = [
+                cut(&p.comm, 15),
                 p.tid.to_string(),
                 short_count(p.gaps),
                 dur(p.total_ns),
-                dur(p.p50_ns),
-                dur(p.p99_ns),
-                dur(p.max_ns),
-            ]);
+                dur(p.tail.p50_ns),
+            ];
+            t.row(first.into_iter().chain(percentiles.map(percentile)).chain([dur(p.tail.max_ns)]));
         }
-        write!(f, "\nPolling threads\n{t}")?;
+        write!(f, "\nPolling threads (- where n does not support it)\n{t}")?;
         match self.pollers.len().saturating_sub(SHOWN) {
             0 => Ok(()),
             more => writeln!(f, "  … and {more} more threads (--json has all)"),

@@ -5,9 +5,10 @@ use std::fmt;
 use serde::Serialize;
 
 use super::format::{count, dur};
+use super::quality::{Quality, places};
 use super::table::cut;
 use crate::analysis::Tally;
-use crate::store::Trace;
+use crate::store::{Result, Trace};
 
 /// Facts of a trace and of its quality.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -36,14 +37,23 @@ pub struct Head {
     pub lost_user_events: u64,
     /// Kernel records that were lost.
     pub lost_kernel_records: u64,
+    /// The clock's bound by segment, and where losses are.
+    pub quality: Quality,
     /// What else a reader should know, in sentences.
     pub warnings: Vec<String>,
 }
 
 impl Head {
     /// Collects the head of a trace.
-    pub fn new(trace: &Trace, tally: &Tally) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// When the tables `clock` and `loss` cannot be read.
+    pub fn new(trace: &Trace, tally: &Tally) -> Result<Self> {
         let meta = trace.meta();
+        let start = meta.start.window_from_ns.unwrap_or(meta.start.start_ns);
+        let end = meta.end.as_ref().map_or(tally.last_ns, |end| end.ts);
+        let quality = Quality::new(start, end, trace.rows(), trace.rows())?;
         let mut warnings: Vec<String> = meta.warnings.iter().map(ToString::to_string).collect();
         if tally.disordered > 0 {
             warnings.push(format!(
@@ -60,7 +70,7 @@ impl Head {
                 count(tally.ran_unseen)
             ));
         }
-        Head {
+        Ok(Head {
             trace: trace.dir().display().to_string(),
             duration_ns: meta.end.as_ref().map(|end| end.ts - meta.start.start_ns),
             command: meta.start.command.clone(),
@@ -73,8 +83,9 @@ impl Head {
             clock_violations: meta.clock.violations,
             lost_user_events: tally.lost_user_events,
             lost_kernel_records: tally.lost_kernel_records,
+            quality,
             warnings,
-        }
+        })
     }
 }
 
@@ -92,24 +103,38 @@ impl fmt::Display for Head {
             groups => groups.join(", "),
         };
         writeln!(f, "kernel   {groups} ({}, {})", cut(&self.host, 30), cut(&self.kernel, 40))?;
+        let q = &self.quality;
         write!(f, "clock    right within {} ns", self.clock_bound_ns)?;
+        if q.clock_segments > 0 {
+            write!(
+                f,
+                " (median of {} segments {} ns)",
+                count(q.clock_segments),
+                q.clock_bound_median_ns
+            )?;
+        }
         match self.clock_checked {
-            0 => writeln!(f, "; not checked against the scheduler")?,
+            0 => writeln!(f, ",\n         not checked against the scheduler")?,
             n => writeln!(
                 f,
-                "; {} of {} events outside their thread's running time",
+                ";\n         {} of {} events outside their thread's running time",
                 count(self.clock_violations),
                 count(n)
             )?,
         }
         match (self.lost_user_events, self.lost_kernel_records) {
-            (0, 0) => writeln!(f, "loss     none reported")?,
-            (user, kernel) => writeln!(
+            (0, 0) => write!(f, "loss     none reported")?,
+            (user, kernel) => write!(
                 f,
-                "loss     {} user events, {} kernel records; what they touch is marked *",
+                "loss     {} user events, {} kernel records at {}",
                 count(user),
-                count(kernel)
+                count(kernel),
+                places(q.loss_places)
             )?,
+        }
+        writeln!(f, "; every stream whole in {} of the time", q.coverage_text())?;
+        for place in &q.losses {
+            writeln!(f, "         {}", cut(&place.text(), 90))?;
         }
         self.warnings.iter().try_for_each(|w| paragraph(f, &format!("warning: {w}")))
     }

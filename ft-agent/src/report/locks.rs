@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde::Serialize;
 
 use super::marks::Marks;
+use super::tail::Tail;
 use super::top::Top;
 use crate::analysis::distribution::{Bins, Distribution, Thresholds};
 use crate::analysis::{Incomplete, Mark, Tally};
@@ -87,14 +88,9 @@ pub struct Group {
     pub total_ns: i64,
     /// Average hold, ns.
     pub mean_ns: f64,
-    /// Median hold, ns.
-    pub p50_ns: i64,
-    /// 99 % of the holds are not longer, ns.
-    pub p99_ns: i64,
-    /// Longest hold, ns.
-    pub max_ns: i64,
-    /// Percentiles are exact; else at most 0.1 % too high.
-    pub percentiles_exact: bool,
+    /// Percentiles of the holds.
+    #[serde(flatten)]
+    pub tail: Tail,
     /// Holds that were waited for.
     pub waits: u64,
     /// Sum of these waits, ns.
@@ -266,10 +262,7 @@ impl Counts {
             condition: self.condition,
             total_ns: self.holds.sum(),
             mean_ns: self.holds.mean(),
-            p50_ns: self.holds.percentile(50.0),
-            p99_ns: self.holds.percentile(99.0),
-            max_ns: self.holds.max(),
-            percentiles_exact: self.holds.exact(),
+            tail: Tail::of(&mut self.holds),
             waits: self.waits.count(),
             wait_total_ns: self.waits.sum(),
             wait_max_ns: self.waits.max(),

@@ -6,6 +6,7 @@ use super::format::{count, dur, dur_or_dash, log_bar, ns, percent, share, short_
 use super::locks::{Group, LocksReport};
 use super::marks::star;
 use super::table::{Table, cut, cut_front};
+use super::tail::{self, percentile};
 
 /// Locks that are shown; `--json` has all.
 const SHOWN: usize = 15;
@@ -22,6 +23,7 @@ impl fmt::Display for LocksReport {
             );
         }
         self.holds_table(f)?;
+        self.tails_table(f)?;
         self.waits_table(f)?;
         self.parts_table(f)?;
         self.depth_table(f)?;
@@ -42,7 +44,7 @@ impl LocksReport {
         ]);
         writeln!(f, "  {}{why}", self.marks.line("hold"))?;
         self.marks.legend(f)?;
-        if !self.all.percentiles_exact {
+        if !self.all.tail.percentiles_exact {
             writeln!(f, "  percentiles of more than 65,536 holds are at most 0.1 % too high")?;
         }
         Ok(())
@@ -60,9 +62,9 @@ impl LocksReport {
                 share(g.nested, g.holds),
                 dur(g.total_ns),
                 ns(g.mean_ns),
-                dur(g.p50_ns),
-                dur(g.p99_ns),
-                dur(g.max_ns),
+                dur(g.tail.p50_ns),
+                percentile(g.tail.p99_ns),
+                dur(g.tail.max_ns),
             ]);
         }
         write!(f, "\nHold times\n{t}")?;
@@ -70,6 +72,16 @@ impl LocksReport {
             0 => Ok(()),
             more => writeln!(f, "  … and {more} more locks (--json has all)"),
         }
+    }
+
+    fn tails_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rows = self.shown().filter(|g| g.tail.p99_ns.is_some());
+        let mut rows = rows.map(|g| (title(g), g.holds, &g.tail)).peekable();
+        if rows.peek().is_none() {
+            return Ok(());
+        }
+        let t = tail::table("<lock", "n", rows);
+        write!(f, "\nTails of the hold times (- where n does not support it)\n{t}")
     }
 
     fn waits_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

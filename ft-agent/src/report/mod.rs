@@ -13,9 +13,11 @@ mod head;
 mod locks;
 mod locks_text;
 mod marks;
+mod quality;
 mod steal;
 mod summary;
 pub(crate) mod table;
+mod tail;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -32,8 +34,10 @@ pub use gaps::{CauseSum, CulpritSum, Gaps, GapsReport, Inferred, LongGap, Poller
 pub use head::Head;
 pub use locks::{Group, Locks, LocksReport, LongHold, Parts};
 pub use marks::Marks;
+pub use quality::{LossPlace, Quality};
 pub use steal::Steal;
 pub use summary::Summary;
+pub use tail::Tail;
 pub use time::{ThreadBalance, TimeCulprit, TimeReport, Times};
 
 use crate::analysis::Tally;

@@ -5,9 +5,10 @@ use std::fmt;
 use super::format::{count, dur, percent, share, things};
 use super::locks_text::{place, who};
 use super::table::cut;
+use super::tail::percentile;
 use super::{Head, Reports};
 
-/// Lines about each of the three questions.
+/// Lines about each question.
 pub struct Summary<'a>(pub &'a Head, pub &'a Reports);
 
 /// Locks and threads that are named.
@@ -19,7 +20,8 @@ impl fmt::Display for Summary<'_> {
         writeln!(f, "{head}")?;
         locks(f, reports)?;
         dispatch(f, reports)?;
-        gaps(f, reports)
+        gaps(f, reports)?;
+        time(f, reports)
     }
 }
 
@@ -34,9 +36,9 @@ fn locks(f: &mut fmt::Formatter<'_>, Reports { locks, .. }: &Reports) -> fmt::Re
         things(locks.holds, "hold"),
         things(locks.locks.iter().map(|g| g.instances).sum(), "lock"),
         share(all.nested, all.holds),
-        dur(all.p50_ns),
-        dur(all.p99_ns),
-        dur(all.max_ns)
+        dur(all.tail.p50_ns),
+        percentile(all.tail.p99_ns),
+        dur(all.tail.max_ns)
     )?;
     if locks.marks.censored + locks.marks.lower_bounds > 0 {
         writeln!(
@@ -84,9 +86,9 @@ fn dispatch(f: &mut fmt::Formatter<'_>, Reports { dispatch, .. }: &Reports) -> f
         f,
         "dispatch  {}; median {}, p99 {}, max {}; {} later than 1 ms",
         things(all.wakeups, "wake-up"),
-        dur(all.p50_ns),
-        dur(all.p99_ns),
-        dur(all.max_ns),
+        dur(all.tail.p50_ns),
+        percentile(all.tail.p99_ns),
+        dur(all.tail.max_ns),
         count(all.later_than[0])
     )?;
     for w in dispatch.worst.iter().take(NAMED) {
@@ -121,4 +123,34 @@ fn gaps(f: &mut fmt::Formatter<'_>, Reports { gaps, .. }: &Reports) -> fmt::Resu
         )?;
     }
     Ok(())
+}
+
+fn time(f: &mut fmt::Formatter<'_>, Reports { time, .. }: &Reports) -> fmt::Result {
+    if time.threads.is_empty() {
+        return Ok(());
+    }
+    let total: i64 = time.culprits.iter().map(|c| c.spent_ns).sum();
+    let part = |name: &str| {
+        let of_part = time.culprits.iter().filter(|c| c.part == name);
+        percent(of_part.map(|c| c.spent_ns).sum(), total)
+    };
+    let verdict = if time.unbalanced == 0 { "balanced" } else { "NOT BALANCED" };
+    writeln!(
+        f,
+        "time      {} of {}, {verdict}: running {}, preempted {}, woken and waiting {},",
+        dur(total),
+        things(time.threads.len() as u64, "thread"),
+        part("running"),
+        part("preempted"),
+        part("dispatch")
+    )?;
+    let interrupts = ["hardirq", "softirq", "vector"];
+    let interrupts = time.culprits.iter().filter(|c| interrupts.contains(&c.part));
+    writeln!(
+        f,
+        "          blocked {}, interrupts {}, unexplained {}",
+        part("blocked"),
+        percent(interrupts.map(|c| c.spent_ns).sum(), total),
+        part("unexplained")
+    )
 }

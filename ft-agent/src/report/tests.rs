@@ -88,6 +88,26 @@ fn the_summary_of_a_small_trace() {
         clock_violations: 0,
         lost_user_events: 0,
         lost_kernel_records: 3,
+        quality: Quality {
+            clock_bound_median_ns: 35,
+            clock_bound_max_ns: 41,
+            clock_segments: 14,
+            not_whole_ns: 34_567_890,
+            recorded_ns: 1_234_567_890,
+            coverage: Some(0.972),
+            loss_places: 1,
+            losses: vec![LossPlace {
+                origin: "kernel".into(),
+                what: "sched_switch".into(),
+                cpu: 1,
+                pid: -1,
+                tid: -1,
+                from_ns: 7_000_000,
+                to_ns: 41_567_890,
+                after_ns: 6_000_000,
+                count: 3,
+            }],
+        },
         warnings: vec!["something is odd; do this".into()],
     };
     let text = Summary(&head, &reports(true, TIMELINE)).to_string();
