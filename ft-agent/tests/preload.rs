@@ -1,5 +1,5 @@
-//! `ft-agent record --preload`: a C program's locks, their depth, and the places of its calls; a server under
-//! load; processes that fork and execute.
+//! `ft-agent record --preload`: a C program's locks, their depth, the places of its calls, and what the kernel
+//! did during its holds; a server under load, with rings of the default size; processes that fork and execute.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -10,8 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use ft_agent::collect::kernel::Options;
 use ft_agent::store::Trace;
 use ft_agent::store::rows::{CriticalSection, SymbolRow};
+
+#[path = "common/gate.rs"]
+mod gate;
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/ledger.c");
 
@@ -31,9 +35,14 @@ fn compile(program: &Path, options: &[&str]) {
     assert!(command.status().expect("a C compiler, cc").success());
 }
 
+/// The agent that records a program, without the kernel.
 fn recording(trace: &Path, library: &Path, program: &Path) -> Command {
+    recording_with(&["-k", "none"], trace, library, program)
+}
+
+fn recording_with(options: &[&str], trace: &Path, library: &Path, program: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ft-agent"));
-    command.args(["record", "--preload", "-k", "none", "--ring-size", "32M", "-o"]);
+    command.args(["record", "--preload"]).args(options).arg("-o");
     command.arg(trace).arg("--").arg(program).env("FT_PRELOAD", library);
     command
 }
@@ -93,6 +102,28 @@ fn locks_of_an_unmodified_program() {
 }
 
 #[test]
+fn holds_of_an_unmodified_program_have_the_parts_that_the_kernel_saw() {
+    let Some(kernel) = gate::kernel_or_skip(&Options::default()) else { return };
+    drop(kernel);
+    let directory = tempfile::tempdir().unwrap();
+    let (program, trace) = (directory.path().join("ledger"), directory.path().join("trace"));
+    compile(&program, &[]);
+    let output = recording_with(&[], &trace, &library(), &program).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(7), "the program's own status: {errors}");
+
+    let trace = Trace::open(&trace).unwrap();
+    assert_eq!(trace.meta().clock.violations, 0, "events outside of running intervals");
+    let holds: Vec<CriticalSection> = trace.rows().map(|row| row.unwrap()).collect();
+    assert_eq!(holds.len(), 4000);
+    for hold in &holds {
+        let parts = hold.parts.expect("a kernel stream was recorded");
+        assert_eq!(parts.total_ns(), hold.dur, "{hold:?}");
+        assert!(parts.to_array().iter().all(|&ns| ns >= 0) && parts.running_ns > 0, "{hold:?}");
+    }
+}
+
+#[test]
 fn a_static_program_is_out_of_reach() {
     let directory = tempfile::tempdir().unwrap();
     let program = directory.path().join("ledger");
@@ -117,6 +148,8 @@ fn without_the_library_nothing_is_run() {
 
 #[test]
 fn server_under_load() {
+    /// Of each client.
+    const REQUESTS: usize = 500;
     let Some(memcached) = installed("memcached") else { return };
     let directory = tempfile::tempdir().unwrap();
     let trace = directory.path().join("trace");
@@ -141,7 +174,7 @@ fn server_under_load() {
                 let mut stream = connect();
                 stream.set_nodelay(true).unwrap();
                 let mut answers = BufReader::new(stream.try_clone().unwrap()).lines();
-                for i in 0..500 {
+                for i in 0..REQUESTS {
                     let request = format!("set k{client}-{i} 0 0 5\r\n{i:05}\r\n");
                     stream.write_all(request.as_bytes()).unwrap();
                     assert_eq!(answers.next().unwrap().unwrap(), "STORED");
@@ -153,7 +186,7 @@ fn server_under_load() {
     assert!(agent.wait().unwrap().success(), "the server's own status");
 
     let holds = holds(&trace);
-    assert!(holds.len() > 2 * 500);
+    assert!(holds.len() > 2 * REQUESTS);
     assert!(holds.iter().all(|hold| hold.dur >= 0 && hold.place.contains('+')), "{:?}", holds[0]);
 }
 

@@ -9,6 +9,7 @@ use ft_agent::flight::complete;
 use ft_agent::spool::Spool;
 use ft_agent::store::Trace;
 use ft_agent::store::rows::{CriticalSection, UserEvent};
+use ft_user::layout::MIN_RING_SLOTS;
 
 use crate::program::{Program, agent};
 use crate::ticks;
@@ -151,6 +152,23 @@ fn the_last_event_of_a_program_that_crashed_is_in_the_last_snapshot() {
     let all = snapshots(&out, 1);
     assert_eq!(all.len(), 1);
     assert_eq!(ticks(&all[0]), (0..777).collect::<Vec<i64>>());
+}
+
+/// Rings that overwrite are copied with each snapshot and at the end, also that of a crash.
+#[test]
+fn the_newest_events_of_an_overwriting_ring_survive_the_crash() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    let mut program = Program::overwriting(&out, &["--flight-recorder", "1h"]);
+    program.tick(10_000, 10_000);
+    assert!(agent().arg("snapshot").arg(&out).status().unwrap().success());
+    let newest = |count: i64| (count - i64::from(MIN_RING_SLOTS)..count).collect::<Vec<i64>>();
+    assert_eq!(ticks(&snapshots(&out, 1)[0]), newest(10_000));
+    program.tick(9_000, 9_000);
+    program.say("segv");
+    assert_eq!(program.end().code(), Some(128 + 11));
+    // What was copied with the first snapshot, a gap, and the newest.
+    assert_eq!(ticks(&snapshots(&out, 2)[1]), [newest(10_000), newest(9_000)].concat());
 }
 
 #[test]

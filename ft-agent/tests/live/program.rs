@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use ft_user::layout::MIN_RING_SLOTS;
 use ft_user::sync::Mutex;
 
 /// Tells [`traced_program`] that it is meant.
@@ -111,7 +112,17 @@ impl Program {
 
     /// An agent that records the traced program, without the kernel.
     pub(crate) fn recorded(out: &Path, options: &[&str]) -> Program {
-        let mut command = agent();
+        Program::recorded_by(agent(), out, options)
+    }
+
+    /// The same for a program that has chosen the smallest rings, and overwrite mode.
+    pub(crate) fn overwriting(out: &Path, options: &[&str]) -> Program {
+        let mut agent = agent();
+        agent.env("FT_MODE", "overwrite").env("FT_RING_SLOTS", MIN_RING_SLOTS.to_string());
+        Program::recorded_by(agent, out, options)
+    }
+
+    fn recorded_by(mut command: Command, out: &Path, options: &[&str]) -> Program {
         command.args(["record", "-k", "none", "-o"]).arg(out).args(options).arg("--");
         command.arg(std::env::current_exe().unwrap()).args(ARGS);
         Program::ready(command)
