@@ -15,9 +15,9 @@ fn ring(memory: &Memory) -> Ring<'_> {
     unsafe { Ring::new(&raw const memory.control, SLOTS as u32) }.expect("a valid number of slots")
 }
 
-/// Writes event `n` of one slot. Its key, its time and its words all say `n`.
-fn write(memory: &Memory, n: u64) {
-    ring(memory).write((n as u32) << 3, 0, &[n; 2], || n);
+/// Writes event `n` of `slots` slots. Its key, its time and its words all say `n`.
+fn write(memory: &Memory, n: u64, slots: usize) {
+    ring(memory).write((n as u32) << 3, 0, &[n; 5][..3 * slots - 1], || n);
 }
 
 /// The events of a snapshot, each checked to be whole.
@@ -27,37 +27,55 @@ fn snapshot(memory: &Memory) -> Vec<u64> {
     while reader.drain(&ring, Uncommitted::Skip, u64::MAX, &mut bytes).more {}
     let words: Vec<u64> =
         bytes.chunks(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap())).collect();
-    let event = |slot: &[u64]| {
+    let (mut slots, mut events) = (words.chunks(4), Vec::new());
+    while let Some(slot) = slots.next() {
         let n = u64::from(commit::key(slot[0]) >> 3);
-        assert_eq!(slot[1..], [n; 3], "torn");
-        n
-    };
-    words.chunks(4).map(event).collect()
+        let more = slots.by_ref().take(commit::continuations(slot[0]) as usize);
+        assert!(slot[1..] == [n; 3] && more.into_iter().all(|slot| slot[1..] == [n; 3]), "torn");
+        events.push(n);
+    }
+    events
 }
 
-/// A full ring, a writer that overwrites its oldest slot, and a snapshot meanwhile.
-fn writer_and_snapshot() {
+/// A ring full of events of so many slots, a writer that overwrites the oldest slots with one more, and a
+/// snapshot meanwhile. Event N is the Nth; `left` are those that are whole at the end.
+fn writer_and_snapshot(before: &'static [usize], slots: usize, left: &'static [u64]) {
     payload_may_race(true);
-    explore(2, || {
+    explore(2, move || {
         let memory = Arc::new(Memory::new());
         ring(&memory).prepare(Mode::Overwrite);
-        (2..2 + SLOTS as u64).for_each(|n| write(&memory, n));
+        assert_eq!(before.iter().sum::<usize>(), SLOTS);
+        let last = before.len() as u64 + 1;
+        (1..).zip(before).for_each(|(n, &slots)| write(&memory, n, slots));
         let writer = loom::thread::spawn({
             let memory = memory.clone();
-            move || write(&memory, 9)
+            move || write(&memory, last, slots)
         });
         let events = snapshot(&memory);
         assert!(events.is_sorted(), "{events:?}");
         // What nobody touches is there.
-        assert!((3..2 + SLOTS as u64).all(|n| events.contains(&n)), "{events:?}");
+        let kept = left.iter().filter(|&&n| n != last);
+        assert!(kept.into_iter().all(|n| events.contains(n)), "{events:?}");
         writer.join().unwrap();
-        assert_eq!(snapshot(&memory), [3, 4, 5, 9]);
+        assert_eq!(snapshot(&memory), left);
     });
+}
+
+fn one_slot() {
+    writer_and_snapshot(&[1, 1, 1, 1], 1, &[2, 3, 4, 5]);
 }
 
 #[test]
 fn snapshot_holds_no_torn_event() {
-    writer_and_snapshot();
+    one_slot();
+}
+
+/// The end of an event is overwritten before its beginning, or the beginning before its end.
+#[test]
+fn snapshot_holds_no_half_of_an_event() {
+    writer_and_snapshot(&[1, 2, 1], 2, &[3, 4]);
+    writer_and_snapshot(&[2, 1, 1], 1, &[2, 3, 4]);
+    writer_and_snapshot(&[2, 2], 2, &[2, 3]);
 }
 
 #[test]
@@ -68,6 +86,6 @@ fn each_ordering_is_needed() {
         (Role::Fence, Access::Store, Relaxed),
         (Role::Fence, Access::Load, Relaxed),
     ] {
-        assert!(fails(weakening, writer_and_snapshot), "{weakening:?} makes no difference");
+        assert!(fails(weakening, one_slot), "{weakening:?} makes no difference");
     }
 }
