@@ -1,5 +1,5 @@
-//! Functions with sites, for a look at their machine code. `tests/disassembly.rs` compiles them with the
-//! sites and without, and compares.
+//! Functions with sites, for a look at their machine code: `tests/disassembly.rs` reads that of optimisation
+//! levels 2 and 3.
 //!
 //! `cargo rustc -p ft-user --example hot_path --release -- --emit asm`
 

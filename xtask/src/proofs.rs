@@ -14,7 +14,7 @@ const HOST: &str = "x86_64-unknown-linux-gnu";
 /// Targets of `cargo fuzz`, by the crate whose `fuzz` directory they are in.
 const FUZZ: [(&str, &[&str]); 2] = [
     ("ft-user", &["directory", "ring", "shared_ring"]),
-    ("ft-agent", &["header", "memfd", "hello", "frame"]),
+    ("ft-agent", &["header", "memfd", "outside", "hello", "frame", "convert"]),
 ];
 
 /// The stress tests at full length, or `FT_STRESS` times the length that `cargo test` gives them: 25 s of
@@ -33,38 +33,69 @@ pub(crate) fn stress() -> Result<()> {
     )
 }
 
-/// Tests of ring, records and shared memory under AddressSanitizer, and under valgrind.
+/// What reads or writes shared memory, or parses what an application wrote: arguments of `cargo test`, the
+/// tests that run under AddressSanitizer, and those of them that run under valgrind, which is slow.
+const PARSERS: [(&[&str], &[&str], &[&str]); 2] = [
+    (
+        &[
+            "--package",
+            "ft-user",
+            "--lib",
+            "--test",
+            "memfd",
+            "--test",
+            "threads",
+            "--test",
+            "fork",
+        ],
+        &[],
+        &["ring", "reader", "directory", "site"],
+    ),
+    (
+        &["--package", "ft-agent", "--lib"],
+        &["collect::", "spool::", "convert::", "clock::"],
+        &["collect::user", "collect::outside", "collect::geometry", "spool::", "convert::"],
+    ),
+];
+
+/// Tests of ring, records and shared memory, and of the agent's parsers of them, under AddressSanitizer, and
+/// under valgrind.
 ///
 /// # Errors
 ///
 /// The first finding, or a tool that is missing.
 pub(crate) fn sanitize() -> Result<()> {
     nightly("AddressSanitizer needs it")?;
-    // Tests leak on purpose: what a process maps for its life, it never gives back.
-    step(
-        nightly_cargo()
-            .env("RUSTFLAGS", "-Zsanitizer=address")
-            .env("ASAN_OPTIONS", "detect_leaks=0")
-            .env("CARGO_TARGET_DIR", target_dir().join("asan"))
-            .args(["test", "--package", "ft-user", "--target", HOST, "--lib"])
-            .args(["--test", "memfd", "--test", "signals", "--test", "threads", "--test", "fork"]),
-    )?;
+    for (which, tests, _) in PARSERS {
+        // Tests leak on purpose: what a process maps for its life, it never gives back.
+        step(
+            nightly_cargo()
+                .env("RUSTFLAGS", "-Zsanitizer=address")
+                .env("ASAN_OPTIONS", "detect_leaks=0")
+                .env("CARGO_TARGET_DIR", target_dir().join("asan"))
+                .args(["test", "--target", HOST])
+                .args(which)
+                .arg("--")
+                .args(tests),
+        )?;
+    }
     if !in_path("valgrind") {
         bail!("valgrind is not there: install the package `valgrind`; its part was not run");
     }
     // Fair scheduling: valgrind runs one thread at a time, and a reader that polls would starve its
     // writer.
     let runner = "valgrind -q --error-exitcode=9 --fair-sched=yes";
-    step(cargo().env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", runner).args([
-        "test",
-        "--package",
-        "ft-user",
-        "--lib",
-        "--",
-        "ring",
-        "reader",
-        "directory",
-    ]))
+    for (which, _, tests) in PARSERS {
+        step(
+            cargo()
+                .env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", runner)
+                .args(["test", "--lib"])
+                .args(&which[..2])
+                .arg("--")
+                .args(tests),
+        )?;
+    }
+    Ok(())
 }
 
 /// Tests of the ring algorithms under Miri, whose small counts they choose by `cfg(miri)`.
