@@ -1,6 +1,5 @@
 //! One segment to one part of each table.
 
-use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -9,7 +8,7 @@ use super::ledger::{Ledger, PartLedger};
 use super::registry::Registry;
 use super::symbols::Seen;
 use super::threads::Threads;
-use super::user::{Judge, UserSlots};
+use super::user::{Judge, UserSlots, blank};
 use super::{ConvertError, Result, violations};
 use crate::clock::{ClockError, ClockModel, ClockSample, Finding};
 use crate::model::{Cpu, Nanos, Pid, Tid, Tsc};
@@ -17,7 +16,7 @@ use crate::spool::frame::{Frame, Loss};
 use crate::spool::{Reader, Spool};
 use crate::store::rows::{
     ClockRow, Contention, Irq, LossRow, PageFault, SchedMigrate, SchedSwitch, SchedWaking, Syscall,
-    TaskEvent, UserEvent,
+    TaskEvent,
 };
 use crate::store::{Footer, PartWriter, Row, part_path};
 use crate::warning::Warning;
@@ -93,7 +92,7 @@ pub(super) fn convert(
     output.write_sorted(&mut kernel.syscalls)?;
     output.write_sorted(&mut kernel.faults)?;
     losses.sort_by_key(LossRow::key);
-    output.write::<LossRow, _>(losses.iter())?;
+    output.write(&losses)?;
 
     if let Some(model) = &model {
         let lost: Vec<_> = losses
@@ -111,14 +110,18 @@ pub(super) fn convert(
         let mut cursor = model.cursor();
         let mut seen = Seen::default();
         let first = user.times().take_while(|(ts, _)| ts.0 < from).count();
-        let rows = (first..user.len()).map(|at| {
-            let row = user.row(at, registry, &mut cursor);
-            seen.note(&row, registry.site(row.site));
-            row
-        });
-        output.write::<UserEvent, _>(rows)?;
+        if first < user.len() {
+            let mut part = output.begin()?;
+            let mut row = blank();
+            for at in first..user.len() {
+                user.read(at, registry, &mut cursor, &mut row);
+                seen.note(&row, registry.site(row.site));
+                part.push(&row)?;
+            }
+            output.end(part)?;
+        }
         (ledger.calls, ledger.locks) = (seen.calls, seen.locks);
-        output.write::<ClockRow, _>(clock_rows(model, &own_samples).iter())?;
+        output.write(&clock_rows(model, &own_samples))?;
         note_clock(model, &own_samples, &mut ledger);
     }
     ledger.threads = threads.sightings();
@@ -324,33 +327,56 @@ impl Output<'_> {
     fn write_sorted<R: Row>(&mut self, rows: &mut [R]) -> Result<()> {
         rows.sort_by_key(R::key);
         let first = rows.partition_point(|row| row.key() < self.from);
-        self.write::<R, _>(rows[first..].iter())
+        self.write(&rows[first..])
     }
 
-    /// Writes sorted rows, if there are any, and notes how many come late.
-    fn write<R: Row, B: Borrow<R>>(
-        &mut self,
-        rows: impl ExactSizeIterator<Item = B>,
-    ) -> Result<()> {
-        if rows.len() == 0 {
+    /// Writes sorted rows, if there are any.
+    fn write<R: Row>(&mut self, rows: &[R]) -> Result<()> {
+        if rows.is_empty() {
             return Ok(());
         }
+        let mut part = self.begin()?;
+        rows.iter().try_for_each(|row| part.push(row))?;
+        self.end(part)
+    }
+
+    fn begin<R: Row>(&self) -> Result<Part<R>> {
         let newest_before = self.newest.get(R::TABLE).copied().unwrap_or(i64::MIN);
-        let mut part = PartLedger { newest: newest_before, ..PartLedger::default() };
         let path = part_path(self.trace, R::TABLE, self.number);
-        let mut writer = PartWriter::<R>::create(&path, self.footer.clone())?;
-        for row in rows {
-            let row = row.borrow();
-            let key = row.key();
-            if key < newest_before {
-                part.late_rows += 1;
-                part.late_max_ns = part.late_max_ns.max(newest_before.saturating_sub(key));
-            }
-            part.newest = part.newest.max(key);
-            writer.push(row)?;
-        }
-        part.rows = writer.finish()?;
-        self.tables.insert(R::TABLE.to_owned(), part);
+        Ok(Part {
+            writer: PartWriter::create(&path, self.footer.clone())?,
+            newest_before,
+            ledger: PartLedger { newest: newest_before, ..PartLedger::default() },
+        })
+    }
+
+    fn end<R: Row>(&mut self, part: Part<R>) -> Result<()> {
+        let Part { writer, mut ledger, .. } = part;
+        ledger.rows = writer.finish()?;
+        self.tables.insert(R::TABLE.to_owned(), ledger);
         Ok(())
+    }
+}
+
+/// A part that is being written.
+struct Part<R: Row> {
+    writer: PartWriter<R>,
+    /// Newest row of the parts before.
+    newest_before: i64,
+    ledger: PartLedger,
+}
+
+impl<R: Row> Part<R> {
+    /// Writes a row, the next in order, and notes whether it comes late.
+    #[inline]
+    fn push(&mut self, row: &R) -> Result<()> {
+        let key = row.key();
+        let late_ns = self.newest_before.saturating_sub(key);
+        if late_ns > 0 {
+            self.ledger.late_rows += 1;
+            self.ledger.late_max_ns = self.ledger.late_max_ns.max(late_ns);
+        }
+        self.ledger.newest = self.ledger.newest.max(key);
+        Ok(self.writer.push(row)?)
     }
 }

@@ -243,6 +243,20 @@ impl UserSlots {
 
     /// The event at this place in the order.
     pub(super) fn row(&self, at: usize, registry: &Registry, cursor: &mut Cursor<'_>) -> UserEvent {
+        let mut row = blank();
+        self.read(at, registry, cursor, &mut row);
+        row
+    }
+
+    /// Puts the event at this place in the order into `row`, [`blank`] or another event of this registry:
+    /// events of one site share what is costly to make.
+    pub(super) fn read(
+        &self,
+        at: usize,
+        registry: &Registry,
+        cursor: &mut Cursor<'_>,
+        row: &mut UserEvent,
+    ) {
         let entry = self.entries[at];
         let site = registry.site(entry.site);
         let (pid, tid) = self.threads[entry.thread as usize];
@@ -261,21 +275,34 @@ impl UserSlots {
             commit::CPU_UNKNOWN => Cpu::UNKNOWN,
             cpu => Cpu(cpu as i32),
         };
-        let mut row = UserEvent {
-            ts: entry.ts,
-            tsc: tsc as i64,
-            pid,
-            tid,
-            cpu,
-            site: entry.site,
-            event: site.row.event.clone(),
-            category: site.row.category.clone(),
-            arg: [None; MAX_ARGS],
-            argf: [None; MAX_ARGS],
-            argt: [const { None }; MAX_ARGS],
-        };
-        arguments(&mut row, site, &payload, cursor);
-        row
+        (row.ts, row.tsc) = (entry.ts, tsc as i64);
+        (row.pid, row.tid, row.cpu) = (pid, tid, cpu);
+        if row.site != entry.site {
+            row.site = entry.site;
+            row.event.clone_from(&site.row.event);
+            row.category.clone_from(&site.row.category);
+        }
+        row.arg = [None; MAX_ARGS];
+        row.argf = [None; MAX_ARGS];
+        row.argt.fill(None);
+        arguments(row, site, &payload, cursor);
+    }
+}
+
+/// No event.
+pub(super) fn blank() -> UserEvent {
+    UserEvent {
+        ts: Nanos(0),
+        tsc: 0,
+        pid: Pid(-1),
+        tid: Tid(-1),
+        cpu: Cpu::UNKNOWN,
+        site: SiteId(-1),
+        event: Name::default(),
+        category: Name::default(),
+        arg: [None; MAX_ARGS],
+        argf: [None; MAX_ARGS],
+        argt: [const { None }; MAX_ARGS],
     }
 }
 
