@@ -27,7 +27,7 @@ pub(crate) fn ensure() -> Result<Option<PathBuf>> {
     let made = step(Command::new("python3").args(["-m", "venv"]).arg(&venv)).and_then(|()| {
         step(
             Command::new(&python)
-                .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"])
+                .args(["-m", "pip", "install", "-qq", "--disable-pip-version-check", "-r"])
                 .arg(&wanted_path),
         )
     });
