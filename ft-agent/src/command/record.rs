@@ -72,16 +72,16 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "flight_recorder")]
     no_convert: bool,
 
-    #[command(flatten)]
-    flight: flight::FlightArgs,
-
     /// Command to run and record, after `--`.
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
+
+    #[command(flatten)]
+    flight: flight::FlightArgs,
 }
 
 const EXAMPLES: &str = "\
-Without a command and without -p, processes that embed ft-user are recorded as they register.
+Without a command, -p and --cgroup, processes that embed ft-user are recorded as they register.
 The exit status is that of the command, if there is one and it ended by itself.
 
 Examples:
