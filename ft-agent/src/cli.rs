@@ -40,6 +40,10 @@ pub(crate) enum Command {
     Report(report::Args),
     /// Prints who held which lock, how deep and for how long, and what happened meanwhile.
     Locks(report::Args),
+    /// Prints who waited for which lock and whose fault it was; lock order and deadlocks.
+    Waits(report::Args),
+    /// Prints which holders of locks were preempted, by whom, and whom that delayed.
+    Preempted(report::Args),
     /// Prints how long woken threads waited for a CPU, and behind whom.
     Dispatch(report::Args),
     /// Prints why polling threads did not run.

@@ -93,7 +93,17 @@ fn a_damaged_trace_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let empty = text(dir.path());
     let missing = format!("{empty}/none");
-    for command in ["convert", "analyze", "report", "locks", "dispatch", "gaps", "events"] {
+    for command in [
+        "convert",
+        "analyze",
+        "report",
+        "locks",
+        "waits",
+        "preempted",
+        "dispatch",
+        "gaps",
+        "events",
+    ] {
         fails(&[command, empty], empty);
         fails(&[command, &missing], &missing);
     }

@@ -30,6 +30,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Analyze(args) => report::analyze(args),
         Command::Report(args) => report::run(args, report::Question::All),
         Command::Locks(args) => report::run(args, report::Question::Locks),
+        Command::Waits(args) => report::run(args, report::Question::Waits),
+        Command::Preempted(args) => report::run(args, report::Question::Preempted),
         Command::Dispatch(args) => report::run(args, report::Question::Dispatch),
         Command::Gaps(args) => report::run(args, report::Question::Gaps),
         Command::Agreement(args) => report::run(args, report::Question::Agreement),

@@ -35,6 +35,8 @@ pub(crate) struct AnalyzeArgs {
 pub(crate) enum Question {
     All,
     Locks,
+    Waits,
+    Preempted,
     Dispatch,
     Gaps,
     Time,
@@ -72,6 +74,8 @@ pub(crate) fn run(args: Args, question: Question) -> anyhow::Result<ExitCode> {
     drop(watch);
     match question {
         Question::Locks => print(&args, &trace, &tally, report::locks(&trace, &tally)?),
+        Question::Waits => print(&args, &trace, &tally, report::waits(&trace, &tally)?),
+        Question::Preempted => print(&args, &trace, &tally, report::preempted(&trace, &tally)?),
         Question::Dispatch => print(&args, &trace, &tally, report::dispatch(&trace, &tally)?),
         Question::Gaps => print(&args, &trace, &tally, report::gaps(&trace, &tally)?),
         Question::Agreement => print(&args, &trace, &tally, AgreementReport::new(&tally)),

@@ -13,6 +13,9 @@ mod head;
 mod locks;
 mod locks_text;
 mod marks;
+mod order;
+mod preempted;
+mod preempted_text;
 mod quality;
 mod steal;
 mod summary;
@@ -23,6 +26,8 @@ mod tests;
 mod time;
 mod time_text;
 mod top;
+mod waits;
+mod waits_text;
 
 use std::fmt;
 
@@ -34,15 +39,21 @@ pub use gaps::{CauseSum, CulpritSum, Gaps, GapsReport, Inferred, LongGap, Poller
 pub use head::Head;
 pub use locks::{Group, Locks, LocksReport, LongHold, Parts};
 pub use marks::Marks;
+pub use order::{Abba, Taken};
+pub use preempted::{Grants, LongPreemption, Preempted, PreemptedLock, PreemptedReport, Preemptor};
 pub use quality::{LossPlace, Quality};
 pub use steal::Steal;
 pub use summary::Summary;
 pub use tail::Tail;
 pub use time::{ThreadBalance, TimeCulprit, TimeReport, Times};
+pub use waits::{LockWaits, LongWait, PlaceWaits, RootWaits, Unended, Waits, WaitsReport};
 
 use crate::analysis::Tally;
 use crate::analyze::{self, Watch};
-use crate::store::rows::{CriticalSection, DispatchLatency, Gap, ThreadTime};
+use crate::store::rows::{
+    CriticalSection, DispatchLatency, Gap, LockOrder, LockPreemption, LockWait, ThreadTime,
+    UnfinishedWait,
+};
 use crate::store::{Result, Trace};
 
 /// All reports of a trace.
@@ -50,6 +61,10 @@ use crate::store::{Result, Trace};
 pub struct Reports {
     /// Who held which lock how deep and for how long.
     pub locks: LocksReport,
+    /// Who waited for which lock, and whose fault it was.
+    pub waits: WaitsReport,
+    /// Holders of locks that could have run and did not.
+    pub preempted: PreemptedReport,
     /// How long woken threads waited for a CPU, and behind whom.
     pub dispatch: DispatchReport,
     /// Where polling threads' time went.
@@ -62,7 +77,8 @@ pub struct Reports {
 
 impl fmt::Display for Reports {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\n{}\n{}\n", self.locks, self.dispatch, self.gaps)?;
+        write!(f, "{}\n{}\n{}\n", self.locks, self.waits, self.preempted)?;
+        write!(f, "{}\n{}\n", self.dispatch, self.gaps)?;
         write!(f, "{}\n{}", self.agreement, self.time)
     }
 }
@@ -91,6 +107,38 @@ pub fn locks(trace: &Trace, tally: &Tally) -> Result<LocksReport> {
         locks.add(&row?);
     }
     Ok(locks.finish(tally))
+}
+
+/// Makes the report on waits for locks, their order and deadlocks.
+///
+/// # Errors
+///
+/// When a table cannot be read.
+pub fn waits(trace: &Trace, tally: &Tally) -> Result<WaitsReport> {
+    let mut waits = Waits::default();
+    for row in trace.rows::<LockWait>() {
+        waits.add(&row?);
+    }
+    for row in trace.rows::<UnfinishedWait>() {
+        waits.add_unfinished(&row?);
+    }
+    for row in trace.rows::<LockOrder>() {
+        waits.add_order(row?);
+    }
+    Ok(waits.finish(tally))
+}
+
+/// Makes the report on preempted holders.
+///
+/// # Errors
+///
+/// When the table cannot be read.
+pub fn preempted(trace: &Trace, tally: &Tally) -> Result<PreemptedReport> {
+    let mut preempted = Preempted::default();
+    for row in trace.rows::<LockPreemption>() {
+        preempted.add(&row?);
+    }
+    Ok(preempted.finish(tally))
 }
 
 /// Makes the dispatch report.
@@ -140,6 +188,8 @@ pub fn time(trace: &Trace, tally: &Tally) -> Result<TimeReport> {
 pub fn all(trace: &Trace, tally: &Tally) -> Result<Reports> {
     Ok(Reports {
         locks: locks(trace, tally)?,
+        waits: waits(trace, tally)?,
+        preempted: preempted(trace, tally)?,
         dispatch: dispatch(trace, tally)?,
         gaps: gaps(trace, tally)?,
         agreement: AgreementReport::new(tally),

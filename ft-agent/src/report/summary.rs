@@ -6,6 +6,7 @@ use super::format::{count, dur, percent, share, things};
 use super::locks_text::{place, who};
 use super::table::cut;
 use super::tail::percentile;
+use super::waits_text::at;
 use super::{Head, Reports};
 
 /// Lines about each question.
@@ -19,6 +20,7 @@ impl fmt::Display for Summary<'_> {
         let Summary(head, reports) = self;
         writeln!(f, "{head}")?;
         locks(f, reports)?;
+        waits(f, reports)?;
         dispatch(f, reports)?;
         gaps(f, reports)?;
         time(f, reports)
@@ -72,6 +74,49 @@ fn locks(f: &mut fmt::Formatter<'_>, Reports { locks, .. }: &Reports) -> fmt::Re
             place => format!(" at {place}"),
         };
         writeln!(f, "          {} held {}{place}{why}", cut(&h.lock, 20), dur(h.dur_ns))?;
+    }
+    Ok(())
+}
+
+/// Who delayed whom; nothing where nobody did.
+fn waits(f: &mut fmt::Formatter<'_>, Reports { waits, preempted, .. }: &Reports) -> fmt::Result {
+    if waits.waits > 0 {
+        let (n, total) = (things(waits.waits, "wait"), dur(waits.total_ns));
+        writeln!(
+            f,
+            "waits     {n} for a lock, {total} in all; longest {}",
+            dur(waits.all.tail.max_ns)
+        )?;
+        for r in waits.roots.iter().take(NAMED) {
+            writeln!(
+                f,
+                "          {} of it the fault of {} holding {}{}",
+                percent(r.total_ns, waits.total_ns),
+                cut(&r.comm, 16),
+                cut(&r.lock, 16),
+                at(&r.place)
+            )?;
+        }
+    }
+    for p in preempted.preemptors.iter().take(1) {
+        writeln!(
+            f,
+            "held up   {} with a lock held, {}, {} behind {}; waiters delayed {}",
+            things(preempted.times, "time"),
+            dur(preempted.total_ns),
+            percent(p.total_ns, preempted.total_ns),
+            if p.comm.is_empty() { "not known".into() } else { cut(&p.comm, 16) },
+            dur(preempted.preemptors.iter().map(|p| p.delayed_ns).sum())
+        )?;
+    }
+    let locked = waits.unfinished.iter().filter(|u| u.cycle.is_some()).count() as u64;
+    if locked > 0 {
+        let n = things(locked, "thread");
+        writeln!(f, "          DEADLOCK: {n} wait for each other; see `ft-agent waits`")?;
+    }
+    if !waits.abba.is_empty() {
+        let n = things(waits.abba.len() as u64, "pair");
+        writeln!(f, "          {n} of locks acquired in both orders; see `ft-agent waits`")?;
     }
     Ok(())
 }

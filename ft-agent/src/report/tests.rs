@@ -1,26 +1,39 @@
 //! Whole reports, from timelines: golden texts, widths, JSON.
 
 use super::*;
+use crate::analysis::Rows;
 use crate::analysis::timeline::run;
 
-fn reports(kernel: bool, timeline: &str) -> Reports {
-    let (rows, tally) = run(kernel, timeline);
+/// The reports of these rows.
+fn reports_of(rows: Rows, tally: &Tally) -> Reports {
     let (mut locks, mut dispatch, mut gaps) =
         (Locks::default(), Dispatch::default(), Gaps::default());
     rows.critical_sections.iter().for_each(|r| locks.add(r));
     rows.dispatch_latency.iter().for_each(|r| dispatch.add(r));
     rows.gaps.iter().for_each(|r| gaps.add(r));
+    let (mut waits, mut preempted) = (Waits::default(), Preempted::default());
+    rows.lock_waits.iter().for_each(|r| waits.add(r));
+    rows.unfinished_waits.iter().for_each(|r| waits.add_unfinished(r));
+    rows.lock_order.into_iter().for_each(|r| waits.add_order(r));
+    rows.lock_preemptions.iter().for_each(|r| preempted.add(r));
     let mut times = Times::default();
     rows.thread_time.iter().for_each(|r| times.add(r));
     let steal =
         Steal { hypervisor: true, stolen_ns: Some(30_000_000), cpus_ns: vec![30_000_000, 0] };
     Reports {
-        locks: locks.finish(&tally),
-        dispatch: dispatch.finish(&tally),
-        gaps: gaps.finish(&tally),
-        agreement: AgreementReport::new(&tally),
-        time: times.finish(&tally, steal),
+        locks: locks.finish(tally),
+        waits: waits.finish(tally),
+        preempted: preempted.finish(tally),
+        dispatch: dispatch.finish(tally),
+        gaps: gaps.finish(tally),
+        agreement: AgreementReport::new(tally),
+        time: times.finish(tally, steal),
     }
+}
+
+fn reports(kernel: bool, timeline: &str) -> Reports {
+    let (rows, tally) = run(kernel, timeline);
+    reports_of(rows, &tally)
 }
 
 const TIMELINE: &str = "
@@ -47,6 +60,40 @@ const TIMELINE: &str = "
     40400 release a M
 ";
 
+/// Waits behind a preempted holder, in a chain, and in a circle; locks in both orders.
+const CONTENDED: &str = "
+    0 0 .>a S
+    0 1 .>b S
+    0 2 .>c S
+    0 3 .>d S
+    1000 acquire a K 1
+    1100 acquire a L 2
+    1500 acquire c M 5
+    2000 wait b L 3
+    2500 wait c K 6
+    3000 wait d M 7
+    4000 0 a>X R+
+    9000 0 X>a S
+    9500 release a L
+    9600 acquire b L 3
+    9700 release b L
+    40000 0 a>X S
+    50000 wake X a 0
+    54000 0 X>a S
+    60000 release a K
+    60100 acquire c K 6
+    61000 release c K
+    62000 release c M
+    62200 acquire d M 7
+    63000 release d M
+    70000 acquire a L 8
+    71000 acquire b K 4
+    72000 wait a K 9
+    73000 wait b L 3
+    74000 1 b>. S
+    80000 0 a>. S
+";
+
 /// Compares with a file of `golden/`. To accept a change, copy what the failure prints.
 fn check(name: &str, found: &str, expected: &str) {
     assert_eq!(found, expected, "golden/{name}.txt differs; found:\n{found}");
@@ -59,6 +106,13 @@ fn check(name: &str, found: &str, expected: &str) {
 fn the_reports_of_a_small_trace() {
     let text = reports(true, TIMELINE).to_string();
     check("reports", &text, include_str!("golden/reports.txt"));
+}
+
+#[test]
+fn the_reports_of_a_contended_trace() {
+    let reports = reports(true, CONTENDED);
+    let text = format!("{}\n{}", reports.waits, reports.preempted);
+    check("contended", &text, include_str!("golden/contended.txt"));
 }
 
 #[test]
@@ -125,48 +179,69 @@ fn json_has_what_the_text_leaves_out() {
     assert_eq!(json["time"]["threads"][0]["difference_ns"], 0);
     assert_eq!(json["time"]["steal"]["stolen_ns"], 30_000_000);
     assert_eq!(json["gaps"]["longest"][0]["parts"]["softirq_ns"], 1500);
+    let json = serde_json::to_value(reports(true, CONTENDED)).expect("plain structs serialise");
+    assert_eq!(json["waits"]["longest"][0]["chain"], 2);
+    assert_eq!(json["waits"]["unfinished"][1]["cycle"], 97);
+    assert_eq!(json["preempted"]["grants"]["would_have_ended"][0], serde_json::json!([10_000, 1]));
+    assert_eq!(json["preempted"]["preemptors"][0]["prio"], 120);
 }
 
 #[test]
 fn long_names_and_large_numbers_fit() {
-    let (rows, tally) = run(true, TIMELINE);
+    let (mut rows, mut tally) = run(true, TIMELINE);
+    let contended = run(true, CONTENDED).0;
     let long: crate::model::Name = "a-name-that-is-much-too-long-for-any-column".into();
-    let (mut locks, mut dispatch, mut gaps) =
-        (Locks::default(), Dispatch::default(), Gaps::default());
-    let mut times = Times::default();
+    let place: crate::model::Name = format!("{long}/{long}.rs:12345").into();
+    let lock = |i: usize| -> crate::model::Name { format!("{}{long}", i % 30).into() };
+    let few = std::mem::take(&mut rows);
     for i in 0..2000 {
-        let mut hold = rows.critical_sections[i % 4].clone();
-        hold.lock_name = format!("{}{long}", i % 30).into();
+        let tid = 4_194_000 + i as i32 % 30;
+        let mut hold = few.critical_sections[i % 4].clone();
+        hold.lock_name = lock(i);
         hold.kind = "rwlock-write".into();
-        hold.place = format!("{long}/{long}.rs:12345").into();
+        hold.place = place.clone();
         hold.preemptor_comm = Some(long.clone());
         hold.wait_ns = 999_499;
-        locks.add(&hold);
-        let mut wake = rows.dispatch_latency[0].clone();
-        wake.tid.0 = 4_194_000 + i as i32 % 30;
+        rows.critical_sections.push(hold);
+        let mut wake = few.dispatch_latency[0].clone();
+        wake.tid.0 = tid;
         (wake.comm, wake.waker_comm, wake.running_comm) =
             (long.clone(), long.clone(), Some(long.clone()));
         (wake.dur, wake.migrated) = (99_949_999, true);
-        dispatch.add(&wake);
-        let mut gap = rows.gaps[0].clone();
-        gap.tid.0 = wake.tid.0;
+        rows.dispatch_latency.push(wake);
+        let mut gap = few.gaps[0].clone();
+        gap.tid.0 = tid;
         (gap.comm, gap.culprit) = (long.clone(), Some(long.clone()));
         gap.inferred = "switch-to-sibling".into();
-        gaps.add(&gap);
-        let mut time = rows.thread_time[i % rows.thread_time.len()].clone();
-        (time.tid.0, time.wall_ns, time.spent_ns) =
-            (wake.tid.0, 99_999_999_999_999, 33_333_333_333_333);
+        rows.gaps.push(gap);
+        let mut time = few.thread_time[i % few.thread_time.len()].clone();
+        (time.tid.0, time.wall_ns, time.spent_ns) = (tid, 99_999_999_999_999, 33_333_333_333_333);
         (time.comm, time.culprit) = (long.clone(), Some(long.clone()));
-        times.add(&time);
+        rows.thread_time.push(time);
+        let mut wait = contended.lock_waits[i % contended.lock_waits.len()].clone();
+        (wait.tid.0, wait.lock_name, wait.kind) = (tid, lock(i), "rwlock-write".into());
+        (wait.comm, wait.place, wait.dur) = (long.clone(), place.clone(), 999_499_000);
+        (wait.holder_comm, wait.root_comm) = (Some(long.clone()), Some(long.clone()));
+        (wait.holder_place, wait.root_place) = (Some(place.clone()), Some(place.clone()));
+        (wait.root_lock, wait.root_ns, wait.chain) = (Some(lock(i)), Some(999_499_000), 3);
+        rows.lock_waits.push(wait);
+        let mut end = contended.unfinished_waits[i % 2].clone();
+        (end.tid.0, end.lock_name, end.comm) = (tid, lock(i), long.clone());
+        (end.holder_comm, end.holder_gone) = (Some(long.clone()), true);
+        (end.place, end.holder_place) = (place.clone(), Some(place.clone()));
+        rows.unfinished_waits.push(end);
+        let mut held_up = contended.lock_preemptions[i % 2].clone();
+        (held_up.lock_name, held_up.comm, held_up.place) = (lock(i), long.clone(), place.clone());
+        (held_up.preemptor_comm, held_up.preemptor_tid) = (Some(long.clone()), Some(tid));
+        (held_up.dur, held_up.waiters, held_up.delayed_ns) = (999_499_000, 999, 999_499_000);
+        rows.lock_preemptions.push(held_up);
+        let mut edge = contended.lock_order[i % contended.lock_order.len()].clone();
+        (edge.held_place, edge.place) = (place.clone(), place.clone());
+        edge.count = 99_999_999;
+        rows.lock_order.push(edge);
     }
-    let reports = Reports {
-        locks: locks.finish(&tally),
-        dispatch: dispatch.finish(&tally),
-        gaps: gaps.finish(&tally),
-        agreement: AgreementReport::new(&tally),
-        time: times.finish(&tally, Steal::default()),
-    };
-    for line in reports.to_string().lines() {
+    tally.incomplete.semaphore_waits = 99_999_999;
+    for line in reports_of(rows, &tally).to_string().lines() {
         assert!(line.chars().count() <= 100, "{} columns: {line}", line.chars().count());
     }
 }
