@@ -91,10 +91,7 @@ pub(super) fn check(
     samples: &[ClockSample],
 ) -> Result<(Vec<ClockSample>, Vec<Finding>), ClockError> {
     let mut findings = Vec::new();
-    let brackets = samples.iter().map(|s| s.bracket_tsc);
-    let widest = median(brackets).map_or(0, |m: u64| m.saturating_mul(WIDE));
-    let mut kept: Vec<ClockSample> =
-        samples.iter().filter(|s| s.bracket_tsc <= widest).copied().collect();
+    let mut kept = usable(samples);
     if kept.len() < samples.len() {
         findings.push(Finding::Wide(samples.len() - kept.len()));
     }
@@ -102,18 +99,37 @@ pub(super) fn check(
     if kept.len() < 2 {
         return Err(ClockError::TooFewSamples(kept.len()));
     }
-    for pair in kept.windows(2) {
+    advance(&kept)?;
+    steps(&kept, &mut findings);
+    // First the CPUs: where they disagree, a sample on another one looks like a change of the rate.
+    cpus(&kept)?;
+    rates(&kept)?;
+    Ok((kept, findings))
+}
+
+/// Whether the CPUs agree, by samples that are too close in time to tell a rate.
+pub(super) fn synchronised(samples: &[ClockSample]) -> Result<(), ClockError> {
+    let kept = usable(samples);
+    advance(&kept)?;
+    cpus(&kept)
+}
+
+/// Samples that were not interrupted.
+fn usable(samples: &[ClockSample]) -> Vec<ClockSample> {
+    let brackets = samples.iter().map(|s| s.bracket_tsc);
+    let widest = median(brackets).map_or(0, |m: u64| m.saturating_mul(WIDE));
+    samples.iter().filter(|s| s.bracket_tsc <= widest).copied().collect()
+}
+
+fn advance(samples: &[ClockSample]) -> Result<(), ClockError> {
+    for pair in samples.windows(2) {
         let (a, b) = (&pair[0], &pair[1]);
         if b.tsc <= a.tsc || b.mono_ns <= a.mono_ns {
             let cycles = a.tsc.saturating_sub(b.tsc);
             return Err(ClockError::Backwards { cycles, from_cpu: a.cpu, to_cpu: b.cpu });
         }
     }
-    steps(&kept, &mut findings);
-    // First the CPUs: where they disagree, a sample on another one looks like a change of the rate.
-    cpus(&kept)?;
-    rates(&kept)?;
-    Ok((kept, findings))
+    Ok(())
 }
 
 fn steps(samples: &[ClockSample], findings: &mut Vec<Finding>) {
@@ -156,6 +172,8 @@ fn cpus(samples: &[ClockSample]) -> Result<(), ClockError> {
     let mut seen: Vec<u32> = samples.iter().map(|s| s.cpu).collect();
     seen.sort_unstable();
     seen.dedup();
+    // One that is far off pulls the line for its neighbours: the farthest is told.
+    let mut worst: Option<(u32, f64)> = None;
     for cpu in seen {
         let mine = samples.iter().enumerate().filter(|(_, s)| s.cpu == cpu);
         let offsets: Vec<f64> = mine
@@ -170,12 +188,15 @@ fn cpus(samples: &[ClockSample]) -> Result<(), ClockError> {
             .collect();
         if offsets.len() >= CPU_SAMPLES
             && let Some(offset_ns) = median(offsets.into_iter())
-            && offset_ns.abs() > CPU_TOLERANCE_NS
+            && offset_ns.abs() > worst.map_or(CPU_TOLERANCE_NS, |(_, ns)| ns.abs())
         {
-            return Err(ClockError::Unsynchronised { cpu, offset_ns });
+            worst = Some((cpu, offset_ns));
         }
     }
-    Ok(())
+    match worst {
+        None => Ok(()),
+        Some((cpu, offset_ns)) => Err(ClockError::Unsynchronised { cpu, offset_ns }),
+    }
 }
 
 fn median<T: PartialOrd + Copy>(values: impl Iterator<Item = T>) -> Option<T> {

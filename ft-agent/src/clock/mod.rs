@@ -5,9 +5,11 @@
 
 mod check;
 mod model;
+mod probe;
 mod sample;
 
 pub use crate::spool::frame::ClockSample;
 pub use check::{ClockError, Finding};
 pub use model::{ClockModel, Cursor, Node};
+pub use probe::{Agreement, probe};
 pub use sample::{read_tsc, sample};

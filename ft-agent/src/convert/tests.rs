@@ -272,6 +272,22 @@ fn what_cannot_be_converted_says_why() {
         },
         "segment-000000.ft: the TSC went backwards",
     );
+    // Ten samples, 10 ms apart, on two CPUs by turns.
+    let faulty = |fault: &dyn Fn(usize, &mut crate::clock::ClockSample)| {
+        let samples = (0..10).map(|i| {
+            let mut sample = sample(10_000_000 * (i as u64 + 1));
+            sample.cpu = i as u32 % 2;
+            fault(i, &mut sample);
+            Frame::Clock(sample)
+        });
+        let samples: Vec<_> = samples.collect();
+        move |dir: &Path| {
+            registry(dir, &directory(), true);
+            file(&Spool::of(dir).segment(0), &samples);
+        }
+    };
+    check(&faulty(&|i, s| s.tsc += 5_000_000 * (i as u64 / 5)), "the rate of the TSC changed by");
+    check(&faulty(&|_, s| s.tsc += 100_000 * u64::from(s.cpu)), "they are not synchronised");
     let dir = tempfile::tempdir().unwrap();
     recording(dir.path());
     let recorder = File::open(Spool::of(dir.path()).registry()).unwrap();

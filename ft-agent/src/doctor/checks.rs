@@ -2,16 +2,20 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use ft_user::layout::DEFAULT_SOCKET;
 use rustix::process::{Resource, getrlimit};
 
 use super::Check;
-use crate::clock;
+use crate::clock::{self, Agreement, ClockError};
 use crate::collect::kernel::{self, Kernel, KernelError};
 
 /// Clock samples of which the widest counts.
 const SAMPLES: usize = 20;
+
+/// How long the CPUs are waited for.
+const PROBE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Brackets beyond this are those of a system call, not of the vDSO.
 const WIDE_TSC: u64 = 1000;
@@ -27,7 +31,9 @@ pub(super) fn all() -> Vec<Check> {
         programs(Kernel::load(&kernel::Options::default()).map(|k| k.skipped().to_vec())),
         tsc_flags(&cpuinfo),
         clock_source(&read("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
+        synchronised(clock::probe(PROBE_PATIENCE)),
         bracket((0..SAMPLES).map(|_| clock::sample().bracket_tsc).max().unwrap_or(0)),
+        rseq(registered_rseq_bytes()),
         virtualisation(&cpuinfo, &read("/proc/stat")),
         socket_directory(Path::new(DEFAULT_SOCKET)),
     ]
@@ -144,6 +150,54 @@ fn clock_source(current: &str) -> Check {
     }
 }
 
+/// The TSCs of all CPUs, as a visit to each found them.
+fn synchronised(found: Result<Agreement, ClockError>) -> Check {
+    const NAME: &str = "clocks of the CPUs";
+    match found {
+        Ok(Agreement::Agree(cpus)) => Check::ok(NAME, format!("those of {cpus} CPUs agree")),
+        Ok(Agreement::NotKnown) => Check::warn(
+            NAME,
+            "not compared: there is only one, or one was busy all the time",
+            "run this again when no real-time thread keeps a CPU to itself",
+        ),
+        Err(error) => {
+            let text = error.to_string();
+            let (found, remedy) = text.split_once("; ").unwrap_or((&text, "use another machine"));
+            Check::fail(NAME, found, remedy)
+        }
+    }
+}
+
+/// Bytes of `struct rseq` that the C library has registered for this thread, as for every other: 0 if it may
+/// not; `None` if it never does (glibc before 2.35, musl).
+fn registered_rseq_bytes() -> Option<u32> {
+    // SAFETY: the name is a C string; the symbol, where it exists, is an `unsigned int` that stays constant
+    // after start-up (glibc manual, "Restartable Sequences").
+    unsafe {
+        let size = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr()).cast::<u32>();
+        (!size.is_null()).then(|| *size)
+    }
+}
+
+/// Events take the CPU number from there: a system call for each would cost more than the event.
+fn rseq(bytes: Option<u32>) -> Check {
+    const NAME: &str = "restartable sequences";
+    const WITHOUT: &str = "application events carry no CPU number";
+    match bytes {
+        Some(bytes @ 1..) => Check::ok(NAME, format!("registered, {bytes} bytes")),
+        Some(0) => Check::warn(
+            NAME,
+            format!("not registered: {WITHOUT}"),
+            "run on Linux 4.18 or newer, without GLIBC_TUNABLES=glibc.pthread.rseq=0",
+        ),
+        None => Check::warn(
+            NAME,
+            format!("the C library does not register them: {WITHOUT}"),
+            "build and run applications with glibc 2.35 or newer",
+        ),
+    }
+}
+
 /// The clock bound of a trace is at least half of a bracket.
 fn bracket(widest_tsc: u64) -> Check {
     const NAME: &str = "clock sampling";
@@ -189,12 +243,12 @@ fn virtualisation(cpuinfo: &str, stat: &str) -> Check {
         Some(ticks) => Check::warn(
             NAME,
             format!("a virtual machine; {ticks} ticks stolen since boot"),
-            "stolen time appears as `unexplained` in decompositions; use a dedicated host to avoid it",
+            "it is in `running`, and in the gaps of polling threads in `unexplained`; use a dedicated host",
         ),
         None => Check::warn(
             NAME,
             "a virtual machine that does not tell stolen time",
-            "stolen time appears as `unexplained` in decompositions",
+            "it is in `running`, and in the gaps of polling threads in `unexplained`",
         ),
     }
 }
@@ -269,6 +323,13 @@ mod tests {
         check(tsc_flags(""), Status::Fail);
         check(clock_source("tsc\n"), Status::Ok);
         check(clock_source("hpet\n"), Status::Warn);
+        check(synchronised(Ok(Agreement::Agree(4))), Status::Ok);
+        check(synchronised(Ok(Agreement::NotKnown)), Status::Warn);
+        let apart = ClockError::Unsynchronised { cpu: 3, offset_ns: 9e3 };
+        check(synchronised(Err(apart)), Status::Fail);
+        check(rseq(Some(28)), Status::Ok);
+        check(rseq(Some(0)), Status::Warn);
+        check(rseq(None), Status::Warn);
         check(bracket(80), Status::Ok);
         check(bracket(5000), Status::Warn);
     }

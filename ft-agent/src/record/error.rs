@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::clock::ClockError;
 use crate::collect::attach::Refusal;
 use crate::collect::cgroup::CgroupError;
 use crate::collect::kernel::KernelError;
@@ -22,6 +23,9 @@ pub enum RecordError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// The TSC is no clock here.
+    #[error(transparent)]
+    Clock(#[from] ClockError),
     /// `--ring-size` is out of range.
     #[error("a ring cannot have that size; give --ring-size between 128K and 128M")]
     RingSize,

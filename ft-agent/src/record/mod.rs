@@ -35,6 +35,7 @@ use std::os::fd::AsFd;
 use std::process::ExitStatus;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use child::{Child, Gated};
 use collector::{Attached, Collector};
@@ -42,6 +43,7 @@ use output::Output;
 use progress::Counters;
 use session::{EventLoop, Session};
 
+use crate::clock;
 use crate::collect::attach::Memory;
 use crate::collect::cgroup::Cgroup;
 use crate::collect::discover::{self, Identity};
@@ -52,6 +54,9 @@ use crate::spool::{Segment, Writer};
 
 /// Priority of the collection thread, the highest of the ordinary scheduler (sched(7)).
 const COLLECTION_NICE: i32 = -20;
+
+/// How long the comparison of the CPUs' clocks may delay a recording.
+const PROBE_PATIENCE: Duration = Duration::from_millis(100);
 
 /// How a recording ended.
 #[derive(Debug)]
@@ -112,6 +117,7 @@ pub fn record(
     report: &mut dyn FnMut(&Notice),
 ) -> Result<Outcome, RecordError> {
     options.check()?;
+    clock::probe(PROBE_PATIENCE)?;
     // First what fails most: nothing is left behind then.
     let attached = options.pids.iter().map(|&pid| attach(pid)).collect::<Result<Vec<_>, _>>()?;
     let attached = attached.into_iter().flatten();

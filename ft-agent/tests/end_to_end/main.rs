@@ -13,3 +13,4 @@ mod killed;
 mod nesting;
 mod ping_pong;
 mod preempted;
+mod time;

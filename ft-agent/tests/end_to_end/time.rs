@@ -1,0 +1,68 @@
+//! A thread that sleeps, runs and is preempted for known times: where the ledger says that its time went.
+
+use ft_agent::store::rows::ThreadTime;
+use serde_json::Value;
+
+use crate::harness::{self, Stage};
+
+/// What the ledger may differ by for each round and each part: two context switches, the ways into and out
+/// of system calls, and the thread's clock readings, taken outside of them.
+const MARGIN_NS: i64 = 100_000;
+
+/// Running outside of the rounds: start and end of the thread. Measured: 1.7 ms, unoptimised.
+const START_NS: i64 = 6_000_000;
+
+const LENGTH_US: &str = "5000";
+const ROUNDS: &str = "5";
+
+fn intervals(truth: &Value, name: &str) -> Vec<(i64, i64)> {
+    let pairs = truth[name].as_array().expect("intervals").iter();
+    pairs.map(|p| (p[0].as_i64().expect("ns"), p[1].as_i64().expect("ns"))).collect()
+}
+
+#[test]
+fn known_running_sleeping_and_preemption_are_in_the_ledger() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let options = ["-k", "sched,irq,task,syscall"];
+    let (truth, dir) = stage.record(&options, &["preempted-hold", LENGTH_US, ROUNDS]);
+    let trace = harness::open(&dir);
+    let (victim, preemptor) = (truth["victim"].as_i64(), truth["preemptor"].as_i64());
+    let rows = trace.rows::<ThreadTime>().map(|row| row.expect("a row"));
+    let rows: Vec<ThreadTime> = rows.filter(|r| Some(i64::from(r.tid.0)) == victim).collect();
+
+    let wall = rows.first().expect("the victim was seen").wall_ns;
+    assert_eq!(rows.iter().map(|r| r.spent_ns).sum::<i64>(), wall);
+    assert!(rows.iter().all(|r| &*r.mark == "exact"), "{rows:?}");
+
+    let sum = |pairs: &[(i64, i64)]| pairs.iter().map(|(from, to)| to - from).sum::<i64>();
+    let (taken, inside) = (intervals(&truth, "taken"), intervals(&truth, "inside"));
+    let within =
+        |(taken, inside): (&(i64, i64), &(i64, i64))| inside.0 < taken.0 && taken.1 < inside.1;
+    assert!(
+        std::iter::zip(&taken, &inside).all(within),
+        "the subject was not preempted as planned: {truth}"
+    );
+    let slept: Vec<_> = inside.windows(2).map(|w| (w[0].1, w[1].0)).collect();
+    // It sleeps before the first round too, for a part of this time.
+    let before = inside[0].0 - rows[0].ts.0;
+    let (taken, inside, slept) = (sum(&taken), sum(&inside), sum(&slept));
+    let margin = MARGIN_NS * ROUNDS.parse::<i64>().expect("a number");
+
+    let of = |wanted: &dyn Fn(&ThreadTime) -> bool| {
+        rows.iter().filter(|r| wanted(r)).map(|r| r.spent_ns).sum::<i64>()
+    };
+    let check = |what: &str, found: i64, least: i64, slack: i64| {
+        println!("{what}: {found} ns, truth {least} ns: {} ns more", found - least);
+        assert!((least - margin..=least + slack + margin).contains(&found), "{what}: {rows:?}");
+    };
+    let by_preemptor =
+        |r: &ThreadTime| &*r.part == "preempted" && r.culprit_tid.map(i64::from) == preemptor;
+    check("preempted", of(&by_preemptor), taken, 0);
+    let asleep = |r: &ThreadTime| {
+        let nanosleep = r.culprit.as_deref() == Some("system call clock_nanosleep");
+        &*r.part == "blocked" && nanosleep || &*r.part == "dispatch"
+    };
+    check("slept", of(&asleep), slept, before);
+    let on_cpu = |r: &ThreadTime| ["running", "hardirq", "softirq", "vector"].contains(&&*r.part);
+    check("on the CPU", of(&on_cpu), inside - taken, START_NS);
+}
