@@ -5,7 +5,9 @@ use std::{path::Path, process::Command};
 use anyhow::Result;
 
 use crate::{
-    build, setup,
+    build,
+    packages::LTTNG_HEADER,
+    setup,
     workspace::{cargo, root, step, target_dir},
 };
 
@@ -17,7 +19,7 @@ use crate::{
 /// When something does not build, a row is not known, or one could not be measured.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     setup::run(setup::BENCHMARKS);
-    let has_lttng = Path::new("/usr/include/lttng/tracepoint.h").exists();
+    let has_lttng = Path::new("/").join(LTTNG_HEADER).exists();
     build::bpf();
     let agent = build::agent()?;
     let benches = root().join("ft-user/benches");

@@ -77,14 +77,13 @@ pub(crate) const COMPILERS: Group = Group {
     without: "the tests of the C header try fewer compilers",
 };
 
+/// The header of LTTng-UST, without which the subject that it traces does not build.
+pub(crate) const LTTNG_HEADER: &str = "usr/include/x86_64-linux-gnu/lttng/tracepoint.h";
+
 /// What the benchmarks compare with.
 pub(crate) const PEERS: Group = Group {
     packages: &[
-        package(
-            "liblttng-ust-dev",
-            "usr/include/lttng/tracepoint.h",
-            "the benchmarks compare with it",
-        ),
+        package("liblttng-ust-dev", LTTNG_HEADER, "the benchmarks compare with it"),
         package("lttng-tools", "usr/bin/lttng-sessiond", "the benchmarks compare with it"),
         package("linux-perf", "usr/bin/perf", "the benchmarks compare with it"),
     ],
