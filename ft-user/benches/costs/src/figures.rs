@@ -20,8 +20,10 @@ impl Figures {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
-            let last = said.lines().last().unwrap_or_default();
-            bail!("{command:?}: {}: {last}", output.status);
+            match said.lines().last() {
+                Some(last) => bail!("{last}"),
+                None => bail!("{command:?}: {}", output.status),
+            }
         }
         let figure = |line: &str| {
             let (name, value) = line.strip_prefix("figure ")?.split_once(' ')?;
