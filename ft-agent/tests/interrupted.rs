@@ -83,7 +83,7 @@ fn the_tables_are_those_of_a_whole_run_or_those_of_before() {
 
         let output = disturbed(dir, libc::SIGKILL, when);
         let killed = output.status.signal() == Some(libc::SIGKILL);
-        for table in ["critical_sections", "dispatch_latency", "gaps"] {
+        for table in ["critical_sections", "dispatch_latency", "gaps", "thread_time"] {
             let parts = |of: &[(PathBuf, Vec<u8>)]| -> Vec<_> {
                 let its = of.iter().filter(|(path, _)| path.starts_with(dir.join(table)));
                 its.cloned().collect()

@@ -70,7 +70,7 @@ mod tests {
             assert_eq!(Mark::of(mark.word()), mark);
             assert_eq!(serde_json::to_value(mark).unwrap(), mark.word());
         }
-        assert_eq!(Mark::of("touched-by-loss"), Mark::Censored);
+        assert_eq!(Mark::of("no such mark"), Mark::Censored);
         assert!(Mark::Exact < Mark::LowerBound && Mark::LowerBound < Mark::Censored);
     }
 }

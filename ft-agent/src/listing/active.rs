@@ -16,6 +16,7 @@ use super::entry::KERNEL_ORIGIN;
 use super::filter::{Filter, Selection};
 use super::names::{Names, write_thread};
 use super::{ListingError, Result};
+use crate::analysis::Mark;
 use crate::model::{Cpu, Nanos, Pid, Tid};
 use crate::report::format::{count, dur, percent};
 use crate::report::table::{Table, cut};
@@ -50,8 +51,8 @@ pub struct ThreadTime {
     pub runs: u64,
     /// Longest time without a switch.
     pub longest_ns: i64,
-    /// Switches were lost meanwhile, so that the figures may be wrong.
-    pub touched_by_loss: bool,
+    /// `censored` when switches were lost meanwhile: whose the CPU was until the next one is not known.
+    pub mark: Mark,
 }
 
 /// Time of all selected threads.
@@ -158,12 +159,12 @@ impl Sums {
         if time.is_empty() {
             return;
         }
-        let touched = self.lost.iter().any(|l| l.start < time.end && time.start < l.end);
+        let lost = self.lost.iter().any(|l| l.start < time.end && time.start < l.end);
         let thread = self.threads.entry((run.pid, run.tid)).or_default();
         thread.active_ns += length(&time);
         thread.runs += 1;
         thread.longest_ns = thread.longest_ns.max(length(&time));
-        thread.touched_by_loss |= touched;
+        thread.mark = thread.mark.max(if lost { Mark::Censored } else { Mark::Exact });
     }
 
     fn finish(mut self) -> ActiveTime {
@@ -201,7 +202,7 @@ impl fmt::Display for ActiveTime {
         for t in &self.threads {
             let mut name = String::new();
             write_thread(&cut(&t.name, 24), Tid(t.tid), &mut name);
-            let mark = if t.touched_by_loss { "*" } else { "" };
+            let mark = if t.mark == Mark::Exact { "" } else { "*" };
             table.row([
                 name,
                 if t.tid == 0 { "-".into() } else { t.pid.to_string() },
@@ -219,8 +220,8 @@ impl fmt::Display for ActiveTime {
                 dur(self.unknown_ns)
             )?;
         }
-        if self.threads.iter().any(|t| t.touched_by_loss) {
-            writeln!(f, "* switches were lost meanwhile")?;
+        if self.threads.iter().any(|t| t.mark != Mark::Exact) {
+            writeln!(f, "* censored: switches were lost meanwhile")?;
         }
         Ok(())
     }
@@ -244,9 +245,9 @@ mod tests {
         sums.finish()
     }
 
-    /// Thread, time, runs, longest, touched.
+    /// Thread, time, runs, longest, censored.
     fn times(found: &ActiveTime) -> Vec<(i32, i64, u64, i64, bool)> {
-        let of = |t: &ThreadTime| (t.tid, t.active_ns, t.runs, t.longest_ns, t.touched_by_loss);
+        let of = |t: &ThreadTime| (t.tid, t.active_ns, t.runs, t.longest_ns, t.mark != Mark::Exact);
         found.threads.iter().map(of).collect()
     }
 
