@@ -3,7 +3,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::command::{convert, doctor, events, live, record, report, snapshot};
+use crate::command::{convert, doctor, events, live, record, report, snapshot, study};
 
 /// Records applications and the kernel on one clock, and says why something was slow.
 #[derive(Debug, Parser)]
@@ -52,6 +52,7 @@ pub(crate) enum Command {
     Agreement(report::Args),
     /// Prints where all the time of each thread went, and by whose fault.
     Time(report::Args),
+    Study(study::Args),
     Events(events::Args),
     Doctor(doctor::Args),
 }

@@ -147,6 +147,29 @@ fn without_the_library_nothing_is_run() {
 }
 
 #[test]
+fn the_study_of_a_program_counts_every_critical_section() {
+    let directory = tempfile::tempdir().unwrap();
+    let (program, trace) = (directory.path().join("ledger"), directory.path().join("trace"));
+    compile(&program, &[]);
+    let study = |args: &[&str]| {
+        let mut agent = Command::new(env!("CARGO_BIN_EXE_ft-agent"));
+        agent.arg("study").args(args).env("FT_PRELOAD", library()).output().unwrap()
+    };
+    let [out, command] = [&trace, &program].map(|path| path.to_str().unwrap());
+    let output = study(&["-o", out, "--", command]);
+    assert_eq!(output.status.code(), Some(7), "the program's own status");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines: Vec<String> = text.lines().map(words).collect();
+    let not_nested = "not nested 50.0 % over 70 % over 85 %, loaded more often";
+    for expected in [not_nested, "0 2,000 50.0 %", "1 2,000 50.0 %"] {
+        assert!(lines.iter().any(|line| line == expected), "{expected}\n{text}");
+    }
+    let json: serde_json::Value = serde_json::from_slice(&study(&["--json", out]).stdout).unwrap();
+    assert_eq!(json["depths"], serde_json::json!([2000, 2000]));
+}
+
+#[test]
 fn server_under_load() {
     /// Of each client.
     const REQUESTS: usize = 500;

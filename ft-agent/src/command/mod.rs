@@ -10,6 +10,7 @@ pub(crate) mod live;
 pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod snapshot;
+pub(crate) mod study;
 pub(crate) mod watch;
 
 use std::process::ExitCode;
@@ -35,6 +36,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Dispatch(args) => report::run(args, report::Question::Dispatch),
         Command::Gaps(args) => report::run(args, report::Question::Gaps),
         Command::Agreement(args) => report::run(args, report::Question::Agreement),
+        Command::Study(args) => study::run(args),
         Command::Time(args) => report::run(args, report::Question::Time),
     }
 }
