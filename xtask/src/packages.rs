@@ -67,6 +67,13 @@ pub(crate) const RECORDED: Group = Group {
     without: "the tests that record these programs are skipped",
 };
 
+/// Whose own figures of a run are held against ours. Two more are too large for every test run:
+/// `ft-agent/tests/README.md` names them.
+pub(crate) const JUDGES: Group = Group {
+    packages: &[package("rt-tests", "usr/bin/cyclictest", "a test compares latencies with it")],
+    without: "the test that compares with cyclictest is skipped",
+};
+
 /// What C and C++ programs are built with.
 pub(crate) const COMPILERS: Group = Group {
     packages: &[

@@ -82,14 +82,17 @@ struct Counted<'a> {
     ran: usize,
     /// Each `NAME: REASON`.
     skipped: Vec<&'a str>,
+    /// Figures of tests that compare with a known truth, or with other programs.
+    measured: Vec<&'a str>,
 }
 
 impl<'a> Counted<'a> {
-    /// Each line is `ran NAME` or `skipped NAME: REASON`.
+    /// Each line is `ran NAME`, `skipped NAME: REASON` or `measured FIGURE`.
     fn from_ledger(ledger: &'a str) -> Self {
         Counted {
             ran: ledger.lines().filter(|line| line.starts_with("ran ")).count(),
             skipped: ledger.lines().filter_map(|line| line.strip_prefix("skipped ")).collect(),
+            measured: ledger.lines().filter_map(|line| line.strip_prefix("measured ")).collect(),
         }
     }
 
@@ -98,6 +101,10 @@ impl<'a> Counted<'a> {
         for line in &self.skipped {
             text += "\n  skipped ";
             text += line;
+        }
+        for figure in &self.measured {
+            text += "\n  ";
+            text += figure;
         }
         text
     }
@@ -109,7 +116,11 @@ mod tests {
 
     #[test]
     fn skipped_tests_are_named_with_their_reason() {
-        let counted = Counted::from_ledger("ran a\nskipped b: no CAP_BPF\nran c\n");
-        assert_eq!(counted.summary(), "kernel tests: 2 ran, 1 skipped\n  skipped b: no CAP_BPF");
+        let counted =
+            Counted::from_ledger("ran a\nskipped b: no CAP_BPF\nmeasured x: 5 ns\nran c\n");
+        assert_eq!(
+            counted.summary(),
+            "kernel tests: 2 ran, 1 skipped\n  skipped b: no CAP_BPF\n  x: 5 ns"
+        );
     }
 }

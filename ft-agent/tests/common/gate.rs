@@ -39,6 +39,12 @@ pub(crate) fn skipped(reason: &str) {
     report(&format!("skipped {}: {reason}", test()));
 }
 
+/// Reports a figure that the calling test has measured.
+#[allow(dead_code, reason = "not every test binary measures")]
+pub(crate) fn measured(figure: &str) {
+    report(&format!("measured {figure}"));
+}
+
 /// The test harness names a test's thread after the test.
 fn test() -> String {
     std::thread::current().name().unwrap_or("a test").to_owned()

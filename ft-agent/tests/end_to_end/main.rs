@@ -3,14 +3,22 @@
 
 mod cgroup;
 mod counting;
+mod errors;
 mod harness;
 mod mounts;
 
+mod bpftrace;
 mod containers;
+mod cyclictest;
 mod full_disk;
+mod held;
 mod kernel_groups;
 mod killed;
 mod nesting;
+mod perf_sched;
 mod ping_pong;
 mod preempted;
+mod proc_counters;
 mod time;
+mod waiters;
+mod wakes;

@@ -1,8 +1,8 @@
 //! A thread that sleeps, runs and is preempted for known times: where the ledger says that its time went.
 
 use ft_agent::store::rows::ThreadTime;
-use serde_json::Value;
 
+use crate::errors;
 use crate::harness::{self, Stage};
 
 /// What the ledger may differ by for each round and each part: two context switches, the ways into and out
@@ -14,11 +14,6 @@ const START_NS: i64 = 6_000_000;
 
 const LENGTH_US: &str = "5000";
 const ROUNDS: &str = "5";
-
-fn intervals(truth: &Value, name: &str) -> Vec<(i64, i64)> {
-    let pairs = truth[name].as_array().expect("intervals").iter();
-    pairs.map(|p| (p[0].as_i64().expect("ns"), p[1].as_i64().expect("ns"))).collect()
-}
 
 #[test]
 fn known_running_sleeping_and_preemption_are_in_the_ledger() {
@@ -35,7 +30,10 @@ fn known_running_sleeping_and_preemption_are_in_the_ledger() {
     assert!(rows.iter().all(|r| &*r.mark == "exact"), "{rows:?}");
 
     let sum = |pairs: &[(i64, i64)]| pairs.iter().map(|(from, to)| to - from).sum::<i64>();
-    let (taken, inside) = (intervals(&truth, "taken"), intervals(&truth, "inside"));
+    let rounds = errors::rounds::<7>(&truth);
+    let pairs =
+        |at: usize| -> Vec<(i64, i64)> { rounds.iter().map(|r| (r[at], r[at + 1])).collect() };
+    let (taken, inside) = (pairs(2), pairs(4));
     let within =
         |(taken, inside): (&(i64, i64), &(i64, i64))| inside.0 < taken.0 && taken.1 < inside.1;
     assert!(

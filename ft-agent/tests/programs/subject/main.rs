@@ -4,21 +4,31 @@
 //! `subject SCENARIO [ARGS]`. Threads that must not be disturbed run as `SCHED_FIFO`, pinned to one CPU,
 //! so that only what the scenario itself does can preempt them.
 
+mod counters;
 mod endless;
 mod family;
+mod held;
 mod kernel_groups;
 mod nesting;
 mod ping_pong;
 mod preempted;
 mod sched;
+mod waiters;
+mod wakes;
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let arg = |i: usize, default: u64| args.get(i).and_then(|a| a.parse().ok()).unwrap_or(default);
     ft_user::init().expect("the tracer starts");
     let truth = match args.first().map(String::as_str) {
+        Some("preempted") => preempted::all(arg(1, 5)),
         Some("preempted-hold") => preempted::hold(arg(1, 5_000), arg(2, 5)),
-        Some("preempted-poll") => preempted::poll(arg(1, 5_000), arg(2, 5)),
+        Some("sleep") => held::sleep(arg(1, 50)),
+        Some("signal") => held::signal(arg(1, 50)),
+        Some("migrate") => held::migrate(arg(1, 50)),
+        Some("waiters") => waiters::run(arg(1, 50)),
+        Some("wakes") => wakes::run(arg(1, 50)),
+        Some("counters") => counters::run(arg(1, 200)),
         Some("ping-pong") => ping_pong::run(arg(1, 1_000)),
         Some("kernel-groups") => kernel_groups::run(arg(1, 100)),
         Some("family") => family::run(),
@@ -27,7 +37,8 @@ fn main() {
         Some("endless") => endless::run(&args[1], arg(2, u64::MAX)),
         _ => {
             eprintln!(
-                "subject: preempted-hold | preempted-poll | ping-pong | nesting | kernel-groups | family | endless FILE"
+                "subject: preempted | preempted-hold | sleep | signal | migrate | waiters | wakes | ping-pong | nesting | \
+                 kernel-groups | counters | family | endless FILE"
             );
             std::process::exit(2);
         }

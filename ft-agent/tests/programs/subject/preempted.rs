@@ -1,4 +1,4 @@
-//! A `SCHED_FIFO` thread takes the CPU of a thread that holds a lock, or polls, for a known time.
+//! A `SCHED_FIFO` thread takes the CPU of a thread that holds some locks, or polls, for a known time.
 //!
 //! ```text
 //! victim     FIFO 10  ──hold/poll──────┐              ┌───────────release
@@ -7,106 +7,118 @@
 //! ```
 //!
 //! The preemptor reads the clock when it gets the CPU and just before it gives it up; the victim cannot
-//! have run in between. It was off the CPU a little longer: by the two context switches.
+//! have run in between, so it was off the CPU at least that long. The victim reads the clock all the time; it
+//! was off the CPU at most for the gaps in its readings. The truth lies between the two.
 
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use ft_user::gap::Poller;
 use ft_user::sync::Mutex;
+use serde_json::json;
 
-use crate::sched;
+use crate::sched::{self, Start};
 
-const LEAD_NS: i64 = 3_000_000;
-const TAIL_NS: i64 = 2_000_000;
+/// The victim is inside this long after it was preempted.
+const TAIL_NS: i64 = 300_000;
 
-/// Runs `victim(end)` `rounds` times against a preemptor that takes `length_us` each time.
-///
-/// Prints when the preemptor had the CPU, and when the victim was inside of `victim`: where a round came
-/// too late, because the machine did not run it, the one is not within the other.
-fn duel(length_us: u64, rounds: u64, mut victim: impl FnMut(i64) + Send) -> String {
-    let length_ns = length_us as i64 * 1000;
-    let period = LEAD_NS + length_ns + TAIL_NS + 10_000_000;
-    let both = Barrier::new(2);
-    let start = AtomicI64::new(0);
-    let begin = |priority| {
-        sched::pin(sched::stage());
-        sched::fifo(priority);
-        ft_user::thread_init();
-        if both.wait().is_leader() {
-            start.store(sched::now_ns() + 10_000_000, Ordering::Relaxed);
+const NAMES: [&str; 4] = ["outer", "second", "third", "inner"];
+
+struct Round {
+    /// From the start of the scenario.
+    start: i64,
+    /// The victim is inside this long before it is preempted.
+    lead_ns: i64,
+    length_ns: i64,
+    /// Locks that the victim holds; it polls when it holds none.
+    locks: usize,
+}
+
+impl Round {
+    fn end(&self) -> i64 {
+        self.start + self.lead_ns + self.length_ns + TAIL_NS
+    }
+}
+
+/// Every length with every number of locks, `repeats` times.
+fn plan(lengths_us: &[i64], locks: &[usize], repeats: u64, lead_ns: i64) -> Vec<Round> {
+    let mut start = 0;
+    let mut rounds = Vec::new();
+    for _ in 0..repeats {
+        for (length_us, locks) in
+            lengths_us.iter().flat_map(|length| locks.iter().map(move |&n| (length, n)))
+        {
+            let round = Round { start, lead_ns, length_ns: length_us * 1000, locks };
+            // Everything else on this CPU must have its share too, or the kernel gives it that.
+            start = round.end() + 1_000_000 + round.length_ns / 4;
+            rounds.push(round);
         }
-        both.wait();
-        let start = start.load(Ordering::Relaxed);
-        move |round: u64| start + round as i64 * period
-    };
-    thread::scope(|s| {
-        let preemptor = thread::Builder::new()
-            .name("ft-preemptor".into())
-            .spawn_scoped(s, || {
-                let start_of = begin(50);
-                let taken: Vec<(i64, i64)> = (0..rounds)
-                    .map(|round| {
-                        sched::sleep_until(start_of(round) + LEAD_NS);
-                        let from = sched::now_ns();
-                        sched::spin_until(from + length_ns);
-                        (from, sched::now_ns())
-                    })
-                    .collect();
-                // Gives the CPU up at once in the last round too, before it does anything else.
-                sched::sleep_until(start_of(rounds));
-                (sched::gettid(), json(&taken))
-            })
-            .expect("spawn");
-        let victim = thread::Builder::new()
-            .name("ft-victim".into())
-            .spawn_scoped(s, || {
-                let start_of = begin(10);
-                let inside: Vec<(i64, i64)> = (0..rounds)
-                    .map(|round| {
-                        sched::sleep_until(start_of(round));
-                        let from = sched::now_ns();
-                        victim(start_of(round) + LEAD_NS + length_ns + TAIL_NS);
-                        (from, sched::now_ns())
-                    })
-                    .collect();
-                (sched::gettid(), json(&inside))
-            })
-            .expect("spawn");
-        let (victim, inside) = victim.join().expect("victim");
-        let (preemptor, taken) = preemptor.join().expect("preemptor");
-        format!(
-            "{{\"victim\":{victim},\"preemptor\":{preemptor},\
-             \"taken\":{taken},\"inside\":{inside}}}"
-        )
-    })
+    }
+    rounds
 }
 
-fn json(intervals: &[(i64, i64)]) -> String {
-    let pairs: Vec<String> = intervals.iter().map(|(from, to)| format!("[{from},{to}]")).collect();
-    format!("[{}]", pairs.join(","))
+/// Lengths of 0.2 to 20 ms with 0 to 4 locks.
+pub(crate) fn all(repeats: u64) -> String {
+    run(plan(&[200, 1_000, 5_000, 20_000], &[0, 1, 2, 3, 4], repeats, 400_000))
 }
 
-/// The victim holds a lock while it is preempted.
-pub(crate) fn hold(length_us: u64, rounds: u64) -> String {
-    let lock = Mutex::named("victim", 0u64);
-    duel(length_us, rounds, |end| {
-        let mut held = lock.lock().expect("not poisoned");
-        sched::spin_until(end);
-        *held += 1;
-    })
+/// One length with one lock, and time enough that no round comes too late.
+pub(crate) fn hold(length_us: u64, repeats: u64) -> String {
+    run(plan(&[length_us as i64], &[1], repeats, 3_000_000))
 }
 
-/// The victim polls while it is preempted.
-pub(crate) fn poll(length_us: u64, rounds: u64) -> String {
+/// Prints for each round: length and locks; when the preemptor had the CPU; when the victim was inside; how
+/// long the victim was off the CPU at most.
+fn run(rounds: Vec<Round>) -> String {
     // Measures the counter now, not in the first round.
     ft_user::gap::tsc_hz();
-    duel(length_us, rounds, |end| {
-        let mut poller = Poller::new(Duration::from_micros(100));
-        while sched::now_ns() < end {
+    let start = Start::of(2);
+    thread::scope(|s| {
+        let preemptor = sched::on_stage(s, "ft-preemptor", 50, || {
+            let start = start.wait();
+            let take = |round: &Round| {
+                sched::sleep_until(start + round.start + round.lead_ns);
+                let from = sched::now_ns();
+                sched::spin_until(from + round.length_ns);
+                (from, sched::now_ns())
+            };
+            let taken: Vec<_> = rounds.iter().map(take).collect();
+            // Gives the CPU up at once in the last round too, before it does anything else.
+            sched::sleep_until(start + rounds.last().map_or(0, Round::end));
+            (sched::gettid(), taken)
+        });
+        let victim = sched::on_stage(s, "ft-victim", 10, || {
+            let locks = NAMES.map(|name| Mutex::named(name, ()));
+            let start = start.wait();
+            let inside: Vec<_> = rounds.iter().map(|round| suffer(round, start, &locks)).collect();
+            (sched::gettid(), inside)
+        });
+        let (victim, inside) = victim.join().expect("victim");
+        let (preemptor, taken) = preemptor.join().expect("preemptor");
+        let rows = rounds.iter().zip(taken.iter().zip(&inside)).map(|(r, ((from, to), inside))| {
+            [r.length_ns, r.locks as i64, *from, *to, inside[0], inside[1], inside[2]]
+        });
+        let rows: Vec<_> = rows.collect();
+        json!({ "victim": victim, "preemptor": preemptor, "rounds": rows }).to_string()
+    })
+}
+
+/// What the victim does in a round: from, to, and how long it did not run.
+fn suffer(round: &Round, start: i64, locks: &[Mutex<()>]) -> [i64; 3] {
+    sched::sleep_until(start + round.start);
+    let held: Vec<_> =
+        locks[..round.locks].iter().map(|lock| lock.lock().expect("not poisoned")).collect();
+    // Its first reading comes before `from` and its last one after `to`.
+    let mut poller = held.is_empty().then(|| Poller::new(Duration::from_micros(100)));
+    let mut poll = || {
+        if let Some(poller) = &mut poller {
             poller.poll();
         }
-    })
+    };
+    let from = sched::now_ns();
+    let lost = sched::spin_with(start + round.end(), &mut poll);
+    let to = sched::now_ns();
+    poll();
+    drop(held);
+    [from, to, lost]
 }

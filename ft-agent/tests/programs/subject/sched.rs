@@ -1,10 +1,33 @@
 //! Scheduling of the calling thread, and its clock.
 
 use std::io;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 /// CPU on which the scenarios play: the last one, so that the agent has the first.
 pub(crate) fn stage() -> usize {
     std::thread::available_parallelism().map_or(0, |n| n.get() - 1)
+}
+
+/// Where the threads of a scenario wait until all are there: on a busy machine a new thread may be late.
+pub(crate) struct Start {
+    all: Barrier,
+    at: AtomicI64,
+}
+
+impl Start {
+    pub(crate) fn of(threads: usize) -> Start {
+        Start { all: Barrier::new(threads), at: AtomicI64::new(0) }
+    }
+
+    /// Waits for the others; returns the time when the scenario begins, the same for all.
+    pub(crate) fn wait(&self) -> i64 {
+        if self.all.wait().is_leader() {
+            self.at.store(now_ns() + 10_000_000, Relaxed);
+        }
+        self.all.wait();
+        self.at.load(Relaxed)
+    }
 }
 
 /// Binds the calling thread to one CPU.
@@ -16,6 +39,22 @@ pub(crate) fn pin(cpu: usize) {
         libc::sched_setaffinity(0, size_of_val(&set), &set)
     };
     assert_eq!(status, 0, "sched_setaffinity: {}", io::Error::last_os_error());
+}
+
+/// Runs `work` on a real-time thread of its own that is bound to the stage and has its ring.
+pub(crate) fn on_stage<'scope, T: Send + 'scope>(
+    scope: &'scope std::thread::Scope<'scope, '_>,
+    name: &str,
+    priority: i32,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> std::thread::ScopedJoinHandle<'scope, T> {
+    let run = move || {
+        pin(stage());
+        fifo(priority);
+        ft_user::thread_init();
+        work()
+    };
+    std::thread::Builder::new().name(name.into()).spawn_scoped(scope, run).expect("spawn")
 }
 
 /// Makes the calling thread `SCHED_FIFO`; needs CAP_SYS_NICE.
@@ -34,11 +73,28 @@ pub(crate) fn now_ns() -> i64 {
     t.tv_sec * 1_000_000_000 + t.tv_nsec
 }
 
-/// Keeps the CPU until `CLOCK_MONOTONIC` reaches `ns`.
-pub(crate) fn spin_until(ns: i64) {
-    while now_ns() < ns {
-        std::hint::spin_loop();
+/// Two readings of the clock in a loop that are further apart than this have something between them: no
+/// switch to another thread and back takes less.
+const GAP_NS: i64 = 1_000;
+
+/// Keeps the CPU until `CLOCK_MONOTONIC` reaches `ns`. Returns for how long it did not have it, at most: the
+/// sum of the gaps that it saw in its own readings.
+pub(crate) fn spin_until(ns: i64) -> i64 {
+    spin_with(ns, std::hint::spin_loop)
+}
+
+/// [`spin_until`], and calls `each` between any two readings.
+pub(crate) fn spin_with(ns: i64, mut each: impl FnMut()) -> i64 {
+    let (mut lost, mut last) = (0, now_ns());
+    while last < ns {
+        each();
+        let now = now_ns();
+        if now - last > GAP_NS {
+            lost += now - last;
+        }
+        last = now;
     }
+    lost
 }
 
 /// Sleeps until `CLOCK_MONOTONIC` reaches `ns`.

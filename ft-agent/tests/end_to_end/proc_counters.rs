@@ -1,0 +1,130 @@
+//! Against the counters that the kernel keeps itself: `/proc/PID/task/TID/status` and `schedstat`,
+//! `/proc/softirqs` and `/proc/interrupts`.
+
+use std::collections::BTreeMap;
+
+use ft_agent::store::Trace;
+use ft_agent::store::rows::{CriticalSection, Decomposition, Irq, SchedSwitch, UserEvent};
+use serde_json::Value;
+
+use crate::harness::{self, Stage, gate};
+
+/// The kernel takes its times where the scheduler begins to look for the next thread, and where a woken thread
+/// is put into a queue. Our records are made at the switch that follows, and at the waking before. Per time
+/// on a CPU; measured: about 1 µs.
+const SCHEDULER_NS: i64 = 20_000;
+
+/// Times of the marks, by their place; a place may be marked more than once, and the last one counts.
+fn marks(trace: &Trace) -> BTreeMap<i64, i64> {
+    let events = trace.rows::<UserEvent>().map(|row| row.expect("a row"));
+    let marks = events.filter(|e| &*e.event == "counters.mark");
+    marks.map(|e| (e.arg[0].expect("a place"), e.ts.0)).collect()
+}
+
+/// The numbers in a text.
+fn numbers(text: &Value) -> Vec<i64> {
+    let words = text.as_str().expect("text").split_whitespace();
+    words.filter_map(|word| word.parse().ok()).collect()
+}
+
+/// How much each number grew from the first reading to the second.
+fn growth(truth: &Value, file: &str) -> Vec<i64> {
+    let [before, after] = [0, 1].map(|i| numbers(&truth["own"][i][file]));
+    after.iter().zip(before).map(|(after, before)| after - before).collect()
+}
+
+#[test]
+fn switches_and_times_of_a_thread_are_those_of_proc() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let (truth, dir) = stage.record(&[], &["counters", "200"]);
+    let trace = harness::open(&dir);
+    let tid = truth["tid"].as_i64().expect("tid") as i32;
+    let marks = marks(&trace);
+    let within = |ts: i64| marks[&3] < ts && ts < marks[&4];
+
+    let switches: Vec<SchedSwitch> = trace.rows().map(|row| row.expect("a row")).collect();
+    let left = |voluntary: bool| {
+        let left = |s: &&SchedSwitch| {
+            s.prev_tid.0 == tid && within(s.ts.0) && s.prev_state.starts_with('R') != voluntary
+        };
+        switches.iter().filter(left).count() as i64
+    };
+    let got = switches.iter().filter(|s| s.next_tid.0 == tid && within(s.ts.0)).count() as i64;
+    let (status, schedstat) = (growth(&truth, "status"), growth(&truth, "schedstat"));
+    assert_eq!([left(true), left(false)], status[..], "voluntary and other switches in status");
+    assert_eq!(got, schedstat[2], "times on a CPU in schedstat");
+    assert!(status[0] >= 200 && status[1] >= 50, "the subject was not disturbed as planned");
+
+    let hold = |lock: &str| -> Decomposition {
+        let mut holds = trace.rows::<CriticalSection>().map(|row| row.expect("a row"));
+        let hold = holds.find(|hold| &*hold.lock_name == lock).expect("the hold");
+        hold.parts.expect("parts")
+    };
+    let (outer, inner) = (hold("outer"), hold("inner"));
+    let on_cpu = |d: &Decomposition| d.total_ns() - d.preempted_ns - d.blocked_ns;
+    let (run, wait) = (schedstat[0], schedstat[1]);
+    gate::measured(&format!(
+        "against schedstat: run time {run} ns, reported {} to {} ns; wait {wait} ns, reported {} to {} ns in {got} times",
+        inner.running_ns,
+        on_cpu(&outer),
+        inner.preempted_ns,
+        outer.preempted_ns,
+    ));
+    let margin = got * SCHEDULER_NS;
+    // The kernel does not count what a hypervisor takes as run time; here that may be in `running`.
+    assert!(run <= on_cpu(&outer) + margin && run >= inner.running_ns * 9 / 10 - margin);
+    assert!(wait <= outer.preempted_ns + margin && wait >= inner.preempted_ns - margin);
+}
+
+/// Sums over the CPUs of a table of `/proc`, by the first word of a line.
+fn table(text: &Value) -> BTreeMap<String, i64> {
+    let sum = |line: &str| {
+        let (name, counts) = line.split_once(':')?;
+        let counts = counts.split_whitespace().map_while(|word| word.parse::<i64>().ok());
+        Some((name.trim().to_owned(), counts.sum()))
+    };
+    text.as_str().expect("text").lines().filter_map(sum).collect()
+}
+
+/// Under which name `/proc` counts an interrupt.
+fn line(irq: &Irq) -> (&'static str, String) {
+    let vector = |name: &str| match name {
+        "local_timer" => "LOC",
+        "reschedule" => "RES",
+        "irq_work" => "IWI",
+        _ => "CAL",
+    };
+    match &*irq.kind {
+        "soft" => ("softirqs", irq.name.to_string()),
+        "hard" => ("interrupts", irq.number.to_string()),
+        _ => ("interrupts", vector(&irq.name).into()),
+    }
+}
+
+#[test]
+fn interrupts_of_the_machine_are_those_of_proc() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let (truth, dir) = stage.record(&["-a", "-k", "irq"], &["counters", "200"]);
+    let trace = Trace::open(&dir).expect("a whole trace");
+    assert!(trace.meta().lost.is_empty(), "{:?}", trace.meta().lost);
+    let marks = marks(&trace);
+
+    // Surely between the readings, and perhaps between them.
+    let mut recorded: BTreeMap<_, [i64; 2]> = BTreeMap::new();
+    for irq in trace.rows::<Irq>() {
+        let irq = irq.expect("a row");
+        let within = |from, to| marks[&from] < irq.ts.0 && irq.ts.0 < marks[&to];
+        let counts = recorded.entry(line(&irq)).or_default();
+        counts[0] += i64::from(within(2, 5));
+        counts[1] += i64::from(within(1, 6));
+    }
+    let mut told = Vec::new();
+    for ((file, name), [least, most]) in recorded {
+        let [before, after] = [0, 1].map(|i| table(&truth["machine"][i][file])[&name]);
+        let counted = after - before;
+        told.push(format!("{name} {counted} ({least} to {most})"));
+        assert!((least..=most).contains(&counted), "{file}: {}", told.join(", "));
+    }
+    assert!(told.iter().any(|one| one.starts_with("LOC")) && told.len() >= 3, "{told:?}");
+    gate::measured(&format!("against /proc, counted (recorded): {}", told.join(", ")));
+}

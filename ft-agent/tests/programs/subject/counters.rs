@@ -1,0 +1,101 @@
+//! A thread that sleeps, works and is preempted, and what `/proc` counts of it and of the whole machine meanwhile.
+//!
+//! Marks (events `counters.mark` with the number of the place) stand around every reading, so that what was
+//! recorded between two marks can be held against the difference of two readings.
+
+use std::fs::read_to_string;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+
+use ft_user::sync::Mutex;
+use serde_json::{Value, json};
+
+use crate::sched::{self, now_ns};
+
+fn mark(place: u64) {
+    ft_user::event!("counters.mark", place: u64);
+}
+
+/// What the kernel counts of the calling thread.
+#[derive(PartialEq)]
+struct Own {
+    status: String,
+    schedstat: String,
+}
+
+impl Own {
+    /// Reads both, with a mark at a moment for which both hold: nothing was switched in between. The thread has
+    /// just been woken: the kernel adds up its run time only when it leaves the CPU.
+    fn read(place: u64) -> Own {
+        let now = || {
+            let read = |name| read_to_string(format!("/proc/thread-self/{name}")).expect("proc");
+            let status = read("status");
+            let switches = status.lines().filter(|line| line.contains("ctxt_switches"));
+            Own { status: switches.collect::<Vec<_>>().join(" "), schedstat: read("schedstat") }
+        };
+        loop {
+            sched::sleep_until(now_ns() + 1_000_000);
+            let before = now();
+            mark(place);
+            if now() == before {
+                return before;
+            }
+        }
+    }
+
+    fn json(&self) -> Value {
+        json!({ "status": self.status, "schedstat": self.schedstat })
+    }
+}
+
+/// Counts of the whole machine, between two marks.
+fn machine(place: u64) -> Value {
+    mark(place);
+    let softirqs = read_to_string("/proc/softirqs").expect("proc");
+    let interrupts = read_to_string("/proc/interrupts").expect("proc");
+    mark(place + 1);
+    json!({ "softirqs": softirqs, "interrupts": interrupts })
+}
+
+/// Prints what `/proc` says at the begin and at the end. The locks `outer` and `inner` are held around and
+/// between the thread's own two readings.
+pub(crate) fn run(rounds: u64) -> String {
+    let (outer, inner) = (Mutex::named("outer", ()), Mutex::named("inner", ()));
+    let ended = AtomicBool::new(false);
+    let active = AtomicBool::new(false);
+    thread::scope(|s| {
+        sched::on_stage(s, "ft-rival", 50, || {
+            while !ended.load(Relaxed) {
+                sched::sleep_until(now_ns() + 700_000);
+                if active.load(Relaxed) {
+                    sched::spin_until(now_ns() + 300_000);
+                }
+            }
+        });
+        let counted = sched::on_stage(s, "ft-counted", 10, || {
+            let first = machine(1);
+            let around = outer.lock().expect("not poisoned");
+            let before = Own::read(3);
+            let between = inner.lock().expect("not poisoned");
+            active.store(true, Relaxed);
+            for _ in 0..rounds {
+                sched::sleep_until(now_ns() + 200_000);
+                sched::spin_until(now_ns() + 300_000);
+            }
+            active.store(false, Relaxed);
+            sched::sleep_until(now_ns() + 2_000_000);
+            drop(between);
+            let after = Own::read(4);
+            drop(around);
+            let last = machine(5);
+            json!({
+                "tid": sched::gettid(),
+                "own": [before.json(), after.json()],
+                "machine": [first, last],
+            })
+        });
+        let truth = counted.join().expect("counted");
+        ended.store(true, Relaxed);
+        truth.to_string()
+    })
+}
