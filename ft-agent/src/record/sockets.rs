@@ -1,19 +1,27 @@
 //! The sockets at which processes register during one recording.
 //!
 //! A command gets a private one, in the directory of the trace, by `FT_SOCKET`; when that path is too long for a
-//! socket (107 bytes, unix(7)) it lies in a temporary directory. The default socket serves everything
+//! socket (107 bytes, unix(7)), or closed to other users, whom the command may become, it lies in a temporary
+//! directory. The default socket serves everything
 //! else that starts meanwhile, when we may make it and no other agent has it.
 
 use std::fs;
-use std::io;
+use std::io::{self, ErrorKind::*};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use ft_user::layout::DEFAULT_SOCKET;
 
 use super::{Options, RecordError};
 use crate::collect::server;
+
+/// Whether every user can reach what is in a directory.
+fn is_open_to_all(directory: &Path) -> bool {
+    const OTHERS_MAY_SEARCH: u32 = 0o001;
+    let mode = |dir: &Path| fs::metadata(dir).map_or(0, |metadata| metadata.mode());
+    directory.ancestors().all(|dir| mode(dir) & OTHERS_MAY_SEARCH != 0)
+}
 
 /// Listening sockets, and the paths to remove at the end.
 #[derive(Debug, Default)]
@@ -56,9 +64,15 @@ pub(super) fn open(options: &Options) -> Result<Sockets, RecordError> {
 
 impl Sockets {
     fn open_private(&mut self, directory: &Path) -> io::Result<()> {
-        let mut path = std::path::absolute(directory)?.join("agent.sock");
-        let listener = match server::listener(&path) {
-            Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
+        let directory = std::path::absolute(directory)?;
+        let mut path = directory.join("agent.sock");
+        let listener = if is_open_to_all(&directory) {
+            server::listener(&path)
+        } else {
+            Err(io::ErrorKind::PermissionDenied.into())
+        };
+        let listener = match listener {
+            Err(e) if matches!(e.kind(), InvalidInput | PermissionDenied) => {
                 let own =
                     std::env::temp_dir().join(format!("feather-trace-{}", std::process::id()));
                 // Must be new: whoever made it could swap the socket.

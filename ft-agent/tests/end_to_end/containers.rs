@@ -132,7 +132,11 @@ fn a_process_of_another_user_registers() {
     for path in [stage.path(""), program.clone()] {
         fs::set_permissions(path, Permissions::from_mode(0o755)).expect("permissions");
     }
-    let dir = stage.path("trace");
+    // The trace is nobody else's.
+    let closed = stage.path("closed");
+    fs::create_dir(&closed).expect("a folder");
+    fs::set_permissions(&closed, Permissions::from_mode(0o700)).expect("permissions");
+    let dir = closed.join("trace");
     let output = harness::agent()
         .args(["record", "-k", "none", "-o"])
         .arg(&dir)

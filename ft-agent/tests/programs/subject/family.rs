@@ -10,7 +10,7 @@ use std::time::Duration;
 use ft_user::sync::Mutex;
 
 /// Long enough for the agent to look at a thread while it lives.
-const LIFE: Duration = Duration::from_millis(100);
+const LIFE: Duration = Duration::from_millis(250);
 
 static HOUSE: Mutex<()> = Mutex::named("house", ());
 
