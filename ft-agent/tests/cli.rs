@@ -2,6 +2,9 @@
 //!
 //! Everything here runs without rights: `-k none`.
 
+#[path = "common/signal.rs"]
+mod signal;
+
 use std::fs;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
@@ -170,7 +173,7 @@ fn sigterm_ends_a_recording_cleanly() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("trace");
     let mut agent = running(&out, "exec sleep 1000");
-    signal(&agent, "TERM");
+    signal::send(agent.id(), libc::SIGTERM);
     assert!(agent.wait().unwrap().success());
     assert!(out.join("meta.json").exists());
 }
@@ -181,7 +184,7 @@ fn a_killed_agent_leaves_a_spool_that_converts() {
     let out = dir.path().join("trace");
     // The command ends with the pipe, when the test drops it.
     let mut recording = running(&out, "read wait");
-    signal(&recording, "KILL");
+    signal::send(recording.id(), libc::SIGKILL);
     let stdin = recording.stdin.take();
     recording.wait().unwrap();
     drop(stdin);
@@ -191,11 +194,6 @@ fn a_killed_agent_leaves_a_spool_that_converts() {
     assert!(output.status.success(), "{stderr}");
     assert!(stderr.contains("did not end in good order"), "{stderr}");
     assert!(out.join("meta.json").exists());
-}
-
-fn signal(child: &Child, name: &str) {
-    let pid = child.id().to_string();
-    assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
 }
 
 #[test]

@@ -102,8 +102,7 @@ fn sites_of_a_library_that_is_loaded_later_are_switched_and_recorded() {
         .unwrap();
     program.tick_until_on(3);
     program.ask("plugin 100", "ran");
-    let term = Command::new("kill").args(["-s", "TERM", &recording.id().to_string()]).status();
-    assert!(term.unwrap().success());
+    crate::signal::send(recording.id(), libc::SIGTERM);
     assert!(recording.wait().unwrap().success());
     assert_eq!(events(&out, "plugin.run"), (0..100).collect::<Vec<i64>>());
     assert!(ticks(&out).ends_with(&[0, 1, 2]));

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use ft_agent::flight::complete;
@@ -79,8 +78,7 @@ fn the_recorder_keeps_its_window_and_no_more() {
     assert!(newest <= to && newest > to - 300_000_000, "{newest} {to}");
 
     // The other way to ask, and the snapshot of the end.
-    let usr1 = Command::new("kill").args(["-s", "USR1", &program.pid()]).status().unwrap();
-    assert!(usr1.success());
+    crate::signal::send(program.child.id(), libc::SIGUSR1);
     snapshots(&out, 2);
     program.tick(10, 10);
     assert!(program.end().success());

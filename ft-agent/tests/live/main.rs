@@ -3,10 +3,12 @@
 mod control;
 mod flight;
 mod program;
+#[path = "../common/signal.rs"]
+mod signal;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use ft_agent::spool::Spool;
 use ft_agent::store::Trace;
@@ -84,8 +86,7 @@ fn a_running_program_is_enabled_recorded_and_disabled_again() {
     // On as soon as the agent has got to it.
     program.tick_until_on(7);
     program.tick(500, 500);
-    let term = Command::new("kill").args(["-s", "TERM", &agent.id().to_string()]).status();
-    assert!(term.unwrap().success());
+    signal::send(agent.id(), libc::SIGTERM);
     assert!(agent.wait().unwrap().success());
     program.tick(10, 0);
     assert!(program.end().success());
