@@ -21,7 +21,8 @@ pub struct Quality {
     pub not_whole_ns: i64,
     /// Time of the recording, ns.
     pub recorded_ns: i64,
-    /// Share of the recording in which every stream was whole; null for a recording of no length.
+    /// Share of the recording in which every stream was whole, by the losses that were reported; null for a
+    /// recording of no length.
     pub coverage: Option<f64>,
     /// Places of losses.
     pub loss_places: u64,
