@@ -2,6 +2,7 @@
 
 mod order;
 mod preemptions;
+mod simulated;
 mod waits;
 
 use super::timeline::{feed, run};

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use ft_agent::collect::kernel::Options;
 use ft_agent::store::Trace;
-use ft_agent::store::rows::{CriticalSection, Decomposition, Gap};
+use ft_agent::store::rows::{CriticalSection, Decomposition, Gap, LockWait};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -108,6 +108,10 @@ pub(crate) fn open(dir: &Path) -> Trace {
     for gap in trace.rows::<Gap>() {
         let gap = gap.expect("a row");
         assert_parts(gap.parts, gap.dur);
+    }
+    for wait in trace.rows::<LockWait>() {
+        let wait = wait.expect("a row");
+        assert_parts(wait.parts, wait.dur - wait.no_holder_ns - wait.cycle_ns);
     }
     assert_eq!(trace.meta().clock.violations, 0, "events outside of running intervals");
     trace

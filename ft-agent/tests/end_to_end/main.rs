@@ -21,4 +21,5 @@ mod preempted;
 mod proc_counters;
 mod time;
 mod waiters;
+mod waits;
 mod wakes;

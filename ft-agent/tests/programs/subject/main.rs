@@ -4,6 +4,7 @@
 //! `subject SCENARIO [ARGS]`. Threads that must not be disturbed run as `SCHED_FIFO`, pinned to one CPU,
 //! so that only what the scenario itself does can preempt them.
 
+mod chain;
 mod counters;
 mod endless;
 mod family;
@@ -23,6 +24,7 @@ fn main() {
     let truth = match args.first().map(String::as_str) {
         Some("preempted") => preempted::all(arg(1, 5)),
         Some("preempted-hold") => preempted::hold(arg(1, 5_000), arg(2, 5)),
+        Some("chain") => chain::run(arg(1, 5_000)),
         Some("sleep") => held::sleep(arg(1, 50)),
         Some("signal") => held::signal(arg(1, 50)),
         Some("migrate") => held::migrate(arg(1, 50)),
@@ -37,7 +39,7 @@ fn main() {
         Some("endless") => endless::run(&args[1], arg(2, u64::MAX)),
         _ => {
             eprintln!(
-                "subject: preempted | preempted-hold | sleep | signal | migrate | waiters | wakes | ping-pong | nesting | \
+                "subject: chain | preempted | preempted-hold | sleep | signal | migrate | waiters | wakes | ping-pong | nesting | \
                  kernel-groups | counters | family | endless FILE"
             );
             std::process::exit(2);

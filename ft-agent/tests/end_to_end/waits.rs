@@ -1,0 +1,85 @@
+//! A known chain of three waiters behind a holder that is preempted for a known time.
+
+use std::path::Path;
+
+use ft_agent::store::rows::{LockPreemption, LockWait};
+use serde_json::Value;
+
+use crate::harness::{self, Stage, assert_success};
+
+/// As in [`crate::preempted`]: two context switches and interrupts there.
+const SWITCHES_NS: i64 = 100_000;
+
+const LENGTH_US: &str = "5000";
+
+#[test]
+fn three_waiters_are_delayed_by_the_thread_that_preempts_the_first_holder() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let (truth, dir) = stage.record(&[], &["chain", LENGTH_US]);
+    let trace = harness::open(&dir);
+    let bound = trace.meta().clock.bound_ns;
+    let number = |v: &Value| v.as_i64().expect("a number");
+    let (victim, preemptor) = (number(&truth["victim"]), number(&truth["preemptor"]));
+    let (from, to) = (number(&truth["taken"][0]), number(&truth["taken"][1]));
+
+    let rows = trace.rows::<LockPreemption>().map(|row| row.expect("a row"));
+    let held_up: Vec<LockPreemption> = rows
+        .filter(|r| i64::from(r.tid.0) == victim && r.ts.0 < to && from < r.ts.0 + r.dur)
+        .collect();
+    let [row] = &held_up[..] else { panic!("one preemption by {preemptor}: {held_up:?}") };
+    let excess = row.dur - (to - from);
+    assert!((-bound..=bound + SWITCHES_NS).contains(&excess), "{row:?} {truth}");
+    assert_eq!(row.preemptor_tid.map(i64::from), Some(preemptor));
+    assert_eq!((&*row.lock_name, &*row.cause, row.innermost), ("first", "preempted", true));
+    // The victim spins for 5 ms after it; then it releases.
+    assert!(row.ran_after_ns > Some(1_000_000), "{row:?}");
+    // The kernel's number of SCHED_FIFO 50.
+    assert_eq!(row.preemptor_prio, Some(99 - 50));
+    // Only the first of the three waits for this lock; it waited all the time.
+    assert_eq!((row.waiters, row.delayed_ns), (1, row.dur));
+    assert_eq!(row.longest_waiter_tid.map(i64::from), truth["waiters"][0].as_i64());
+    assert!(row.place.contains("chain.rs:"), "{row:?}");
+
+    let waits: Vec<LockWait> = trace.rows::<LockWait>().map(|row| row.expect("a row")).collect();
+    for (i, lock) in ["first", "second", "third"].into_iter().enumerate() {
+        let tid = number(&truth["waiters"][i]);
+        let mut of_it = waits.iter().filter(|w| i64::from(w.tid.0) == tid && &*w.lock_name == lock);
+        let (Some(wait), None) = (of_it.next(), of_it.next()) else {
+            panic!("one wait of {tid} for {lock}: {waits:?}")
+        };
+        let parts = wait.parts.expect("a kernel stream");
+        assert_eq!(parts.total_ns() + wait.no_holder_ns + wait.cycle_ns, wait.dur);
+        assert_eq!((wait.holders, wait.chain as usize), (1, i + 1), "{wait:?}");
+        let before = if i == 0 { victim } else { number(&truth["waiters"][i - 1]) };
+        assert_eq!(wait.holder_tid.map(i64::from), Some(before), "{wait:?}");
+        assert_eq!(wait.root_tid.map(i64::from), Some(victim), "{wait:?}");
+        assert_eq!(wait.root_lock.as_deref(), Some("first"));
+        // What the victim could not do was done to all three.
+        assert!(parts.preempted_ns >= row.dur, "{wait:?} {row:?}");
+        assert_eq!(wait.cycle_ns, 0);
+        assert_eq!(&*wait.mark, "exact");
+    }
+    reports(&dir);
+}
+
+/// Both commands print the story, as text and as JSON.
+fn reports(dir: &Path) {
+    let run = |args: &[&str]| {
+        let output = harness::agent().args(args).arg(dir).output().expect("the agent starts");
+        assert_success(&output);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let json =
+        |command| -> Value { serde_json::from_str(&run(&[command, "--json"])).expect("JSON") };
+    assert!(run(&["preempted"]).contains("ft-preemptor"));
+    assert!(run(&["waits"]).contains("ft-victim"));
+    assert_eq!(json("waits")["waits"].as_u64(), Some(3));
+    assert_eq!(json("waits")["roots"][0]["comm"], "ft-victim");
+    let grants = &json("preempted")["grants"];
+    let ended = &grants["would_have_ended"][2];
+    assert_eq!(ended[0], 100_000);
+    assert!(
+        ended[1].as_u64() < grants["preempted_holds"].as_u64(),
+        "the victim's did not: {grants}"
+    );
+}
