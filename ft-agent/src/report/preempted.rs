@@ -96,7 +96,7 @@ pub struct Preemptor {
     pub own_ns: i64,
     /// Longest time, ns.
     pub max_ns: i64,
-    /// Delay of the waiters for the innermost locks, ns.
+    /// Delay of the waiters for all locks that were held, ns.
     pub delayed_ns: i64,
 }
 
@@ -199,6 +199,7 @@ impl Preempted {
     pub fn add(&mut self, r: &LockPreemption) {
         self.grants.add(r);
         self.add_lock(r);
+        self.add_preemptor(r);
         if !r.innermost {
             return;
         }
@@ -206,7 +207,6 @@ impl Preempted {
         self.report.times += 1;
         self.report.preempted += u64::from(&*r.cause == "preempted");
         self.report.total_ns += r.dur;
-        self.add_preemptor(r);
         self.longest.offer(LONGEST, r.dur, || LongPreemption::from(r));
     }
 
@@ -234,13 +234,17 @@ impl Preempted {
         }
         let first = Preemptor { tid: r.preemptor_tid, ..Preemptor::default() };
         let p = self.preemptors.entry(comm).or_insert(first);
+        // A thread waits for one lock only, so the delays of all locks that were held add up.
+        p.delayed_ns += r.delayed_ns;
+        if !r.innermost {
+            return;
+        }
         p.tid = p.tid.filter(|tid| r.preemptor_tid == Some(*tid));
         p.prio = r.preemptor_prio;
         p.times += 1;
         p.total_ns += r.dur;
         p.own_ns += r.preemptor_ns.unwrap_or(0);
         p.max_ns = p.max_ns.max(r.dur);
-        p.delayed_ns += r.delayed_ns;
     }
 
     /// Finishes the statistics; `tally` tells what is not in them.

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use super::format::{count, dur, dur_or_dash, percent, share, short_count};
-use super::locks_text::{reasons, who};
+use super::locks_text::{place, reasons, who};
 use super::marks::star;
 use super::preempted::PreemptedReport;
-use super::table::{Table, cut, cut_front};
+use super::table::{Table, cut};
 
 /// Lines of the longer tables that are shown; `--json` has all.
 const SHOWN: usize = 15;
@@ -132,7 +132,7 @@ impl PreemptedReport {
         for p in &self.longest {
             t.row([
                 cut(&p.lock, 12),
-                cut_front(&p.place, 14),
+                place(&p.place, 14),
                 cut(&p.holder, 10),
                 dur(p.dur_ns) + star(p.mark),
                 who(p.preemptor_tid, p.preemptor.as_deref(), 12),
