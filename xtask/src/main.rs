@@ -20,7 +20,7 @@ cargo xtask COMMAND
 
   run-agent [-- ARGS]   set up, build, and record: the demo, or what ARGS of `ft-agent record` say
   test [-- ARGS]        set up, and run everything; ARGS go to `cargo test` (then a part of the tests)
-  bench [--quick] [ROW]…  measure the cost table beside other tracers; a whole run writes it
+  bench [ROW]…          measure the cost table beside other tracers; a whole run writes it (--quick)
   stress                run the stress tests at full length, some minutes (FT_STRESS)
   sanitize              run the tests of shared memory under AddressSanitizer and valgrind
   miri                  run the tests of the rings under Miri, where it is installed

@@ -77,7 +77,7 @@ pub fn net(base: Loop, subject: Loop, plan: Plan) -> f64 {
     for seed in 1..=plan.warm_up {
         cycles(base, seed);
         cycles(subject, seed);
-        std::thread::sleep(plan.rest.min(Duration::from_millis(1)));
+        std::thread::sleep(plan.rest.min(Duration::from_millis(3)));
     }
     let (mut without, mut with) = (Vec::new(), Vec::new());
     for seed in 1..=plan.batches {
