@@ -6,7 +6,8 @@
 //! cargo bench -p ft-agent --bench analysis -- scale 100     … and of so many millions
 //! ```
 //!
-//! `scale` needs about 20 MB of disk for a million events, below `TMPDIR`.
+//! `scale` writes below `TMPDIR`. What is made up repeats itself, so its files are far smaller than those of a
+//! recording; the rows that are decoded and analysed are as many.
 
 mod scale;
 mod trace;

@@ -41,7 +41,7 @@ pub(crate) fn table(millions: &[u64]) {
         assert_eq!(events as u64, trace::events_of(rounds));
         assert_eq!(holds as u64, trace::holds_of(rounds));
         println!(
-            "{events:>12} {:>7.0} MB {analysis:>9.1} s {:>13.2} s {reports:>11.1} s {peak:>9.0} MiB",
+            "{events:>12} {:>7.1} MB {analysis:>9.1} s {:>13.2} s {reports:>11.1} s {peak:>9.0} MiB",
             bytes as f64 / 1e6,
             analysis / events * 1e6,
         );
