@@ -6,7 +6,7 @@ use std::sync::{LockResult, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::place::{self, Place};
-use super::{MutexGuard, map_lock};
+use super::{MutexGuard, parts, result};
 use crate::__event;
 
 /// [`std::sync::Condvar`], traced: a wait releases its mutex and acquires it again.
@@ -141,12 +141,13 @@ impl Condvar {
             kind = CondWait, "lock.cond_wait",
             lock: *const () = mutex.address(), place: u64 = place::word(at, mutex.name), condition: *const Condvar
         );
-        let (inner, result) = wait(inner);
+        let (waited, told) = wait(inner);
         __event!(
             kind = CondWake, "lock.cond_wake",
             lock: *const () = mutex.address(), place: u64 = place::word(at, mutex.name), condition: *const Condvar
         );
-        (map_lock(inner, |inner| mutex.guard(inner, at)), result)
+        let (inner, poisoned) = parts(waited);
+        (result(mutex.guard(inner, at), poisoned), told)
     }
 }
 

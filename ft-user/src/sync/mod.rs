@@ -46,12 +46,19 @@ pub use condvar::{Condvar, WaitTimeoutResult};
 pub use mutex::{Mutex, MutexGuard};
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Wraps the guard inside of a result, poisoned or not.
-fn map_lock<G, W>(result: LockResult<G>, wrap: impl FnOnce(G) -> W) -> LockResult<W> {
+/// The guard inside of a result, and whether the lock is poisoned. Slow paths return this pair, which fits into
+/// registers: a result that went through memory on one path would go through it on all.
+fn parts<G>(result: LockResult<G>) -> (G, bool) {
     match result {
-        Ok(guard) => Ok(wrap(guard)),
-        Err(poisoned) => Err(PoisonError::new(wrap(poisoned.into_inner()))),
+        Ok(guard) => (guard, false),
+        Err(poisoned) => (poisoned.into_inner(), true),
     }
+}
+
+/// Inverse of [`parts`].
+#[inline]
+fn result<G>(guard: G, poisoned: bool) -> LockResult<G> {
+    if poisoned { Err(PoisonError::new(guard)) } else { Ok(guard) }
 }
 
 /// Wraps the guard of a lock that is poisoned; one that is taken has none.

@@ -6,7 +6,7 @@ use std::panic::Location;
 use std::sync::{LockResult, TryLockError, TryLockResult};
 
 use super::place::{Place, tell};
-use super::{map_lock, map_try_lock};
+use super::{map_try_lock, parts, result};
 
 /// [`std::sync::Mutex`], traced. See the [module](crate::sync) for its events.
 pub struct Mutex<T: ?Sized> {
@@ -44,11 +44,13 @@ impl<T: ?Sized> Mutex<T> {
     #[track_caller]
     #[inline]
     pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
+        let at = Location::caller();
         // The common case alone is inlined at the caller.
-        match self.inner.try_lock() {
-            Ok(inner) => Ok(self.acquired(inner, Location::caller())),
-            Err(error) => self.lock_slow(error, Location::caller()),
-        }
+        let (inner, poisoned) = match self.inner.try_lock() {
+            Ok(inner) => (inner, false),
+            Err(error) => self.lock_slow(error, at),
+        };
+        result(self.acquired(inner, at), poisoned)
     }
 
     /// Acquires the mutex if it is free. A failed attempt leaves no event.
@@ -92,22 +94,21 @@ impl<T: ?Sized> Mutex<T> {
         core::ptr::from_ref(self).cast()
     }
 
-    /// The mutex is taken, or poisoned.
+    /// The mutex is taken, or poisoned: acquires it, and tells whether it is poisoned.
     #[cold]
     #[inline(never)]
     fn lock_slow<'a>(
         &'a self,
         error: TryLockError<std::sync::MutexGuard<'a, T>>,
         at: Place,
-    ) -> LockResult<MutexGuard<'a, T>> {
-        let inner = match error {
+    ) -> (std::sync::MutexGuard<'a, T>, bool) {
+        parts(match error {
             TryLockError::Poisoned(poisoned) => Err(poisoned),
             TryLockError::WouldBlock => {
                 tell!(LockWait, "lock.mutex_wait", self, at);
                 self.inner.lock()
             }
-        };
-        map_lock(inner, |inner| self.acquired(inner, at))
+        })
     }
 
     #[inline(always)]

@@ -6,7 +6,7 @@ use std::panic::Location;
 use std::sync::{LockResult, TryLockError, TryLockResult};
 
 use super::place::{Place, tell};
-use super::{map_lock, map_try_lock};
+use super::{map_try_lock, parts, result};
 
 /// [`std::sync::RwLock`], traced. See the [module](crate::sync) for its events.
 pub struct RwLock<T: ?Sized> {
@@ -44,10 +44,12 @@ impl<T: ?Sized> RwLock<T> {
     #[track_caller]
     #[inline]
     pub fn read(&self) -> LockResult<RwLockReadGuard<'_, T>> {
-        match self.inner.try_read() {
-            Ok(inner) => Ok(self.reading(inner, Location::caller())),
-            Err(error) => self.read_slow(error, Location::caller()),
-        }
+        let at = Location::caller();
+        let (inner, poisoned) = match self.inner.try_read() {
+            Ok(inner) => (inner, false),
+            Err(error) => self.read_slow(error, at),
+        };
+        result(self.reading(inner, at), poisoned)
     }
 
     /// Acquires the lock for reading if no writer has it. A failed attempt leaves no event.
@@ -75,10 +77,12 @@ impl<T: ?Sized> RwLock<T> {
     #[track_caller]
     #[inline]
     pub fn write(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
-        match self.inner.try_write() {
-            Ok(inner) => Ok(self.writing(inner, Location::caller())),
-            Err(error) => self.write_slow(error, Location::caller()),
-        }
+        let at = Location::caller();
+        let (inner, poisoned) = match self.inner.try_write() {
+            Ok(inner) => (inner, false),
+            Err(error) => self.write_slow(error, at),
+        };
+        result(self.writing(inner, at), poisoned)
     }
 
     /// Acquires the lock for writing if it is free. A failed attempt leaves no event.
@@ -122,40 +126,38 @@ impl<T: ?Sized> RwLock<T> {
         core::ptr::from_ref(self).cast()
     }
 
-    /// The lock is taken, or poisoned.
+    /// The lock is taken, or poisoned: acquires it, and tells whether it is poisoned.
     #[cold]
     #[inline(never)]
     fn read_slow<'a>(
         &'a self,
         error: TryLockError<std::sync::RwLockReadGuard<'a, T>>,
         at: Place,
-    ) -> LockResult<RwLockReadGuard<'a, T>> {
-        let inner = match error {
+    ) -> (std::sync::RwLockReadGuard<'a, T>, bool) {
+        parts(match error {
             TryLockError::Poisoned(poisoned) => Err(poisoned),
             TryLockError::WouldBlock => {
                 tell!(LockWait, "lock.rwlock_read_wait", self, at);
                 self.inner.read()
             }
-        };
-        map_lock(inner, |inner| self.reading(inner, at))
+        })
     }
 
-    /// The lock is taken, or poisoned.
+    /// The lock is taken, or poisoned: acquires it, and tells whether it is poisoned.
     #[cold]
     #[inline(never)]
     fn write_slow<'a>(
         &'a self,
         error: TryLockError<std::sync::RwLockWriteGuard<'a, T>>,
         at: Place,
-    ) -> LockResult<RwLockWriteGuard<'a, T>> {
-        let inner = match error {
+    ) -> (std::sync::RwLockWriteGuard<'a, T>, bool) {
+        parts(match error {
             TryLockError::Poisoned(poisoned) => Err(poisoned),
             TryLockError::WouldBlock => {
                 tell!(LockWait, "lock.rwlock_write_wait", self, at);
                 self.inner.write()
             }
-        };
-        map_lock(inner, |inner| self.writing(inner, at))
+        })
     }
 
     #[inline(always)]
