@@ -86,7 +86,12 @@ impl Memory {
             libc::mmap(null, bytes, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
         };
         assert_ne!(base, libc::MAP_FAILED);
-        Memory { base: base.cast(), bytes, shared_position: 0 }
+        let mut memory = Memory { base: base.cast(), bytes, shared_position: 0 };
+        // Another test of this process may have read from the shared ring before.
+        let (control, slots) = memory.shared();
+        let unread = slots.len() as i32 - control.free.load(Acquire);
+        memory.shared_position = control.write.load(Relaxed).wrapping_sub(unread as u32);
+        memory
     }
 
     pub(crate) fn header(&self) -> &Header {
