@@ -16,6 +16,7 @@
 
 pub mod agreement;
 mod blame;
+mod blocked;
 mod contention;
 mod context;
 mod dispatch;
@@ -42,7 +43,6 @@ mod time_tests;
 pub(crate) mod timeline;
 mod user_events;
 mod wait_rows;
-mod waits;
 
 pub use context::Context;
 pub(crate) use context::place_text;

@@ -17,9 +17,9 @@
 //! Later threads share one sum with an earlier one of their name, which then is that of the name; the time of
 //! all others goes to *others*.
 
+use crate::analysis::blocked::Waits;
 use crate::analysis::displaced::{Occupant, Shares};
 use crate::analysis::ledger::{Part, Stretches};
-use crate::analysis::waits::Waits;
 use crate::model::Name;
 
 /// Culprits of one part of one thread that are told apart.
