@@ -231,7 +231,7 @@ fn trace(dir: &Path, count: i32) {
         running_comm: some(i).map(|_| "burner".into()),
         running_ns: some(i).map(i64::from),
         migrated: false,
-        mark: "touched-by-loss".into(),
+        mark: "lower bound".into(),
     });
     table(dir, &mut meta, count, |i| Gap {
         ts: time(i),

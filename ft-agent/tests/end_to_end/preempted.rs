@@ -44,8 +44,11 @@ fn a_preemption_shows_how_long_and_by_whom() {
             assert_eq!(hold.depth, depth);
             assert_eq!(hold.preemptor_comm.as_deref(), Some("ft-preemptor"));
             assert_eq!(hold.preemptor_tid, Some(preemptor));
-            errors.within(hold.preemptor_ns.expect("a preemptor"), &taken, bound);
-            errors.within(hold.parts.expect("parts").preempted_ns, &taken, bound);
+            let preempted = hold.parts.expect("parts").preempted_ns;
+            errors.within(preempted, &taken, bound);
+            // A thread of the kernel's own may have interrupted even the preemptor, for some of the time.
+            let by_it = hold.preemptor_ns.expect("a preemptor");
+            assert!((preempted / 2..=preempted).contains(&by_it), "{hold:?}");
         }
         if let Some(innermost) = held.last() {
             errors.check(innermost.parts.expect("parts").preempted_ns, taken.clone(), bound);
