@@ -132,7 +132,7 @@ impl fmt::Display for Head {
                 places(q.loss_places)
             )?,
         }
-        writeln!(f, "; by that whole in {} of the time", q.coverage_text())?;
+        writeln!(f, "; all streams whole in {} of the time", q.coverage_text())?;
         for place in &q.losses {
             writeln!(f, "         {}", cut(&place.text(), 90))?;
         }
