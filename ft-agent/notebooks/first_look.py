@@ -18,6 +18,14 @@ print(duckdb.sql(f"""
     GROUP BY lock_name ORDER BY held_ms DESC
 """))
 
+# What took each thread's time, the largest causes first?
+print(duckdb.sql(f"""
+    SELECT comm, part, culprit, round(sum(spent_ns) / 1e6, 3) AS spent_ms
+    FROM '{trace}/thread_time/*.parquet'
+    WHERE part <> 'running'
+    GROUP BY comm, part, culprit ORDER BY spent_ms DESC LIMIT 10
+"""))
+
 # What ran on the CPU of the thread that waited longest for one, from its waking to its dispatch?
 worst = pl.read_parquet(f"{trace}/dispatch_latency/*.parquet").sort("dur").tail(1)
 for wake in worst.iter_rows(named=True):
