@@ -182,8 +182,12 @@ fn a_killed_recorder_leaves_its_window() {
     }
     let held = bytes(Spool::of(&out).dir());
     program.tick(500, 500);
-    while bytes(Spool::of(&out).dir()) < held + 300 * 32 {
-        std::thread::yield_now();
+    // Most events have come, and no more come: they may be copied in two rounds.
+    let mut before = 0;
+    let mut now = held;
+    while now < held + 300 * 32 || now != before {
+        std::thread::sleep(Duration::from_millis(20));
+        (before, now) = (now, bytes(Spool::of(&out).dir()));
     }
     program.child.kill().unwrap();
     program.end();
