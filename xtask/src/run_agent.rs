@@ -1,6 +1,7 @@
 //! `cargo xtask run-agent [-- ARGS of ft-agent record]`: sets up, builds, records.
 //!
-//! Without arguments it records the demo into `trace/demo`, replacing the trace of the run before.
+//! Where the arguments name nothing to record it is the demo; where they name no directory it goes into
+//! `trace/demo`, replacing the trace of the run before.
 
 use std::{
     fs,
@@ -26,18 +27,31 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
     setup::run(&[]);
     build::bpf();
     let mut record = Command::new(build::agent()?);
-    record.arg("record");
-    if args.is_empty() {
-        let demo = build_demo()?;
-        let trace = root().join("trace/demo");
-        clear(&trace)?;
-        record.arg("-o").arg(&trace).arg("--").arg(demo);
-    } else {
-        record.args(args);
+    record.arg("record").args(args);
+    if !has_option(args, SUBJECTS) {
+        if !has_option(args, &["-o", "--output"]) {
+            let trace = root().join("trace/demo");
+            clear(&trace)?;
+            record.arg("-o").arg(&trace);
+        }
+        record.arg("--").arg(build_demo()?);
     }
     println!("+ {}", line(&record));
     let status = record.status().context("the agent could not be started")?;
     Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
+}
+
+/// Arguments of `record` that say what is recorded, or that nothing is.
+const SUBJECTS: &[&str] = &["--", "-p", "--pid", "--cgroup", "-a", "--all", "-h", "--help"];
+
+/// Whether one of the options is there, with or without its value in the same word.
+fn has_option(args: &[String], options: &[&str]) -> bool {
+    let is = |arg: &str, option: &str| match option.strip_prefix("--") {
+        Some("") => arg == option,
+        Some(_) => arg.split('=').next() == Some(option),
+        None => arg.starts_with(option) && !arg.starts_with("--"),
+    };
+    args.iter().any(|arg| options.iter().any(|option| is(arg, option)))
 }
 
 fn build_demo() -> Result<PathBuf> {
@@ -63,4 +77,32 @@ fn clear(trace: &Path) -> Result<()> {
         bail!("{} is not a trace, and would be overwritten; move it away", trace.display());
     }
     fs::remove_dir_all(trace).with_context(|| format!("cannot remove {}", trace.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_demo_stands_in_for_what_is_not_named() {
+        let names = |line: &str| {
+            let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            has_option(&args, SUBJECTS)
+        };
+        for line in [
+            "-- ls -l",
+            "-o x -- ls",
+            "-p 12",
+            "-p12",
+            "--pid=12",
+            "--cgroup /x",
+            "-a -d 1s",
+            "--help",
+        ] {
+            assert!(names(line), "{line}");
+        }
+        for line in ["", "-o x", "-d 3s -k none", "--flight-recorder 2s", "-e order.*"] {
+            assert!(!names(line), "{line}");
+        }
+    }
 }
