@@ -14,7 +14,7 @@ use crate::table::{Row, number};
 /// Million events of a recording; a second one is four times as long.
 const EVENTS: f64 = 8.0;
 
-/// Million events a second that are recorded, few enough that none is lost.
+/// Million events a second that are recorded, few enough that hardly any is lost.
 const RATE: f64 = 4.0;
 
 pub(crate) fn measure(bench: &Bench) -> Result<Vec<Row>> {
@@ -53,16 +53,18 @@ fn convert(bench: &Bench, events: f64, name: &str, samples: &mut Samples) -> Res
     let seconds = (events / RATE).to_string();
     let subject = ["rate", "1", &RATE.to_string(), &seconds];
     let recorded = bench.record_into(&dir, &["-k", "none", "-e", "costs.*"], &subject)?;
-    ensure!(recorded.lost == 0, "{} events were lost", recorded.lost);
     let produced = recorded.figures.get("produced")?;
+    let events = produced - recorded.lost as f64;
+    // A machine that stands still for a moment loses some; the figures are of those that were recorded.
+    ensure!(events >= 0.9 * produced, "{} events of {produced} were lost", recorded.lost);
     let start = Instant::now();
     let path = dir.to_string_lossy().into_owned();
     let mut command = bench.agent(&["convert", &path]);
     let child = command.stdout(Stdio::null()).spawn().context("the agent does not start")?;
     let memory = most_memory(child)?;
-    samples.add(&format!("{name}.rate"), produced / start.elapsed().as_secs_f64() / 1e6);
+    samples.add(&format!("{name}.rate"), events / start.elapsed().as_secs_f64() / 1e6);
     samples.add(&format!("{name}.memory"), memory);
-    samples.add(&format!("{name}.bytes"), size(&dir.join("user_events"))? as f64 / produced);
+    samples.add(&format!("{name}.bytes"), size(&dir.join("user_events"))? as f64 / events);
     fs::remove_dir_all(&dir).context("the trace cannot be removed")
 }
 
