@@ -8,8 +8,8 @@
  *         FT_EVENT("order.placed", "order {0} at {1}", id, price);
  *     }
  *
- * FT_EVENT(name, format, arguments...) is one instruction of five bytes while it is off; its arguments
- * are evaluated only while it is on. The name is "category.name", the format is for listings and may be
+ * FT_EVENT(name, format, arguments...) is one nop while it is off; its arguments are evaluated only
+ * while it is on. The name is "category.name", the format is for listings and may be
  * "": both are string literals. Up to six arguments of any of these types follow:
  *
  *     integers, enumerations, bool, float, double, pointers   one word each
@@ -335,11 +335,12 @@ __asm__(".pushsection ft_sites,\"aR\",@progbits\n\t"
         ".popsection");
 
 /*
- * The trigger: `cmp $displacement, %eax` while it is off, `jmp` to the cold block while it is on. "?": its
- * record goes where its function goes, also when the linker keeps one of several copies.
+ * The trigger: a nop of eight bytes while it is off. Its last five are a `jmp` to the cold block, before which
+ * the nop ends while the trigger is on (ft-user/src/trigger.rs). "?": its record goes where its function goes,
+ * also when the linker keeps one of several copies.
  */
 #define FT_TRIGGER                                                                                    \
-    "2:\n\t.byte 0x3d\n\t.long %l1 - 3f\n3:\n\t"                                                      \
+    "2:\n\t.long 0xe9841f0f\n\t.long %l1 - 3f\n3:\n\t"                                                      \
     ".pushsection ft_sites,\"aR?\",@progbits\n\t"                                                     \
     ".p2align 2\n\t.short 16, 1\n\t.long 2b - ., %c0 - ., 0\n\t.popsection"
 

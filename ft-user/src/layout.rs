@@ -459,10 +459,15 @@ pub struct SiteRecord {
     pub reserved: u32,
 }
 
-/// First byte of a site that is off: `cmp eax, imm32`.
-pub const OPCODE_OFF: u8 = 0x3d;
-/// First byte of a site that is on: `jmp rel32`.
-pub const OPCODE_ON: u8 = 0xe9;
+/// First four of a trigger's eight bytes while it is off, in the order of memory: an eight-byte nop, whose
+/// last five bytes are the `jmp` of the other form ([`crate::trigger`]).
+pub const TRIGGER_OFF: u32 = u32::from_le_bytes([0x0f, 0x1f, 0x84, 0xe9]);
+/// The same while it is on: a three-byte nop, and the opcode of `jmp rel32`.
+pub const TRIGGER_ON: u32 = u32::from_le_bytes([0x0f, 0x1f, 0x00, 0xe9]);
+/// Which byte of a trigger is its state: the only one in which the two forms differ.
+pub const TRIGGER_STATE: u64 = 2;
+/// Length of a trigger.
+pub const TRIGGER_BYTES: u64 = 8;
 
 /// ELF note by which the sites of an object are found from outside and from inside: owner
 /// `FeatherTrace`, this type, descriptor `i32 start - ., i32 stop - .` (each relative to itself).

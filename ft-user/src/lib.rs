@@ -16,7 +16,7 @@
 //! deposit(3, 50);
 //! ```
 //!
-//! - [`event!`] is a trigger: one instruction while it is off, a write to the thread's own ring while it
+//! - [`event!`] is a trigger: one nop while it is off, a write to the thread's own ring while it
 //!   is on. Its arguments are evaluated only then. [`scope!`] records a begin and an end.
 //! - [`sync`] has the locks of `std` that tell who waited, who held, how deep and where.
 //! - [`gap::Poller`] finds the times in which a polling thread did not run.
@@ -32,7 +32,7 @@
 //! - Events may be written anywhere: in signal handlers, allocators and destructors of thread-locals.
 //!   `errno` and all registers stay as they are.
 //! - A full buffer loses events, never delays: losses are counted and told where they happened.
-//! - Program text changes by one byte per site, and only where the expected byte stands; no page is ever
+//! - Program text changes by one byte per site, and only where a trigger stands; no page is ever
 //!   writable and executable at once ([`patch`]).
 //! - Without an agent nothing happens behind [`init`]. An agent that dies, hangs or answers nonsense costs
 //!   half a second at the start at most ([`Agent`]).
@@ -42,7 +42,7 @@
 //!
 //! | | | row of `cargo xtask bench` |
 //! |---|---|---|
-//! | a site that is off | one instruction without effect | `off` |
+//! | a site that is off | one nop | `off` |
 //! | an event | about one reading of the time stamp counter | `on` |
 //! | an event with text | 1.3 times that with 16 bytes; half a microsecond when it must be cut | `on` |
 //! | [`init`] | 60 to 85 µs in a small program, 115 µs with 500 sites | `startup` |

@@ -1,14 +1,14 @@
 //! The only place that writes program text: one byte of a site, on or off.
 //!
-//! [`Text`] means "may modify the text of this process". It refuses whatever is not the first byte of a
-//! trigger. It writes through `/proc/PID/mem`, for which the kernel gives the process a private copy of
-//! the page, so that no page is ever writable and executable. Where the kernel forbids this to a process
-//! for its own text, [`Text::own`] falls back to `mprotect` and restores the protection.
+//! [`Text`] means "may modify the text of this process". It refuses whatever is not a trigger. It writes
+//! through `/proc/PID/mem`, for which the kernel gives the process a private copy of the page, so that no
+//! page is ever writable and executable. Where the kernel forbids this to a process for its own text,
+//! [`Text::own`] falls back to `mprotect` and restores the protection.
 //!
 //! # Why one byte is enough
 //!
-//! The two forms of a trigger differ in their first byte only, and a store of one byte is atomic: a
-//! processor that fetches meanwhile sees the old instruction or the new one. When a `Text` of the own
+//! The two forms of a trigger differ in one byte only, and a store of one byte is atomic: a processor that
+//! fetches meanwhile sees the old form or the new one, and each is complete. When a `Text` of the own
 //! process goes away after a change, it makes every core that runs the process serialise
 //! (`membarrier(2)`, `MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE`), so that all have the new form.
 
@@ -17,7 +17,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use crate::layout::{OPCODE_OFF, OPCODE_ON, PAGE};
+use crate::layout::{PAGE, TRIGGER_OFF, TRIGGER_ON, TRIGGER_STATE};
 
 // linux/membarrier.h
 const SYNC_CORE: libc::c_long = 1 << 5;
@@ -43,8 +43,8 @@ pub enum PatchError {
     NotATrigger {
         /// The address.
         address: u64,
-        /// The byte that was found.
-        found: u8,
+        /// The first four bytes there.
+        found: [u8; 4],
     },
     /// The byte could not be written.
     Write {
@@ -69,8 +69,8 @@ impl fmt::Display for PatchError {
             ),
             PatchError::NotATrigger { address, found } => write!(
                 f,
-                "the byte at {address:#x} is {found:#04x}, not {OPCODE_OFF:#04x} or {OPCODE_ON:#04x}, \
-                 so the site is left alone; detach the debugger or tool that changed it"
+                "the bytes at {address:#x} are {found:02x?}, which is no trigger, so the site is left \
+                 alone; detach the debugger or tool that changed it"
             ),
             PatchError::Write { address, source } => write!(
                 f,
@@ -126,20 +126,18 @@ impl Text {
     ///
     /// See [`PatchError`]. Nothing is changed then.
     pub fn set(&mut self, address: u64, on: bool) -> Result<bool, PatchError> {
-        let mut found = [0];
+        let mut found = [0; 4];
         if self.memory.read_exact_at(&mut found, address).is_err() {
             return Err(PatchError::NotText { address });
         }
-        let [found] = found;
-        if found != OPCODE_OFF && found != OPCODE_ON {
-            return Err(PatchError::NotATrigger { address, found });
-        }
-        let wanted = if on { OPCODE_ON } else { OPCODE_OFF };
-        if found == wanted {
+        let is_on = state(found).ok_or(PatchError::NotATrigger { address, found })?;
+        if is_on == on {
             return Ok(false);
         }
-        match self.memory.write_all_at(&[wanted], address) {
-            Err(_) if self.own => write_unprotected(address, wanted)?,
+        let wanted = if on { TRIGGER_ON } else { TRIGGER_OFF };
+        let (byte, at) = (wanted.to_le_bytes()[TRIGGER_STATE as usize], address + TRIGGER_STATE);
+        match self.memory.write_all_at(&[byte], at) {
+            Err(_) if self.own => write_unprotected(at, byte)?,
             written => written.map_err(|source| PatchError::Write { address, source })?,
         }
         self.changed = true;
@@ -152,6 +150,15 @@ impl Drop for Text {
         if self.changed && self.own {
             membarrier(SYNC_CORE);
         }
+    }
+}
+
+/// Whether a trigger that begins with these bytes is on; `None` if it is no trigger.
+pub fn state(bytes: [u8; 4]) -> Option<bool> {
+    match u32::from_le_bytes(bytes) {
+        TRIGGER_ON => Some(true),
+        TRIGGER_OFF => Some(false),
+        _ => None,
     }
 }
 
@@ -218,10 +225,10 @@ mod tests {
         found.expect("the site is in this program") as u64
     }
 
-    fn byte(address: u64) -> u8 {
-        let mut byte = [0];
-        open("/proc/self/mem").unwrap().read_exact_at(&mut byte, address).unwrap();
-        byte[0]
+    fn found(address: u64) -> [u8; 4] {
+        let mut found = [0; 4];
+        open("/proc/self/mem").unwrap().read_exact_at(&mut found, address).unwrap();
+        found
     }
 
     #[test]
@@ -231,24 +238,32 @@ mod tests {
         let mut text = Text::own().unwrap();
         assert!(!text.set(at, false).unwrap());
         assert!(text.set(at, true).unwrap());
-        assert_eq!(byte(at), OPCODE_ON);
+        assert_eq!(found(at), TRIGGER_ON.to_le_bytes());
         assert!(!text.set(at, true).unwrap());
         assert!(text.set(at, false).unwrap());
-        assert_eq!(byte(at), OPCODE_OFF);
+        assert_eq!(found(at), TRIGGER_OFF.to_le_bytes());
     }
 
     #[test]
     fn anything_else_is_refused_and_kept() {
-        static DATA: [u8; 3] = [OPCODE_OFF ^ 1, 0xeb, 0x90];
+        // One bit of each byte differs; a breakpoint; the form of another tool.
+        static DATA: [u32; 6] = [
+            TRIGGER_OFF ^ 1,
+            TRIGGER_OFF ^ 1 << 8,
+            TRIGGER_OFF ^ 1 << 18,
+            TRIGGER_ON ^ 1 << 31,
+            TRIGGER_ON & !0xff | 0xcc,
+            0xe9,
+        ];
         let mut text = Text::own().unwrap();
         for cell in &DATA {
-            let at = cell as *const u8 as u64;
+            let (at, bytes) = (cell as *const u32 as u64, cell.to_le_bytes());
             let error = text.set(at, true).unwrap_err();
             assert!(
-                matches!(error, PatchError::NotATrigger { address, found } if address == at && found == *cell)
+                matches!(error, PatchError::NotATrigger { address, found } if address == at && found == bytes)
             );
-            assert!(error.to_string().contains(&format!("{at:#x} is {cell:#04x}")));
-            assert_eq!(byte(at), *cell);
+            assert!(error.to_string().contains(&format!("{at:#x} are {bytes:02x?}")));
+            assert_eq!(found(at), bytes);
         }
         assert!(matches!(text.set(0, true), Err(PatchError::NotText { address: 0 })));
     }
@@ -259,9 +274,11 @@ mod tests {
         let at = site_named("patch.fallback");
         let maps = || std::fs::read_to_string("/proc/self/maps").unwrap();
         let before = protection(&maps(), at);
-        write_unprotected(at, OPCODE_ON).unwrap();
-        assert_eq!(byte(at), OPCODE_ON);
-        write_unprotected(at, OPCODE_OFF).unwrap();
+        let [on, off] =
+            [TRIGGER_ON, TRIGGER_OFF].map(|form| form.to_le_bytes()[TRIGGER_STATE as usize]);
+        write_unprotected(at + TRIGGER_STATE, on).unwrap();
+        assert_eq!(found(at), TRIGGER_ON.to_le_bytes());
+        write_unprotected(at + TRIGGER_STATE, off).unwrap();
         assert_eq!(before, protection(&maps(), at));
         assert_eq!(before, Some(libc::PROT_READ | libc::PROT_EXEC));
         let data = &0u8 as *const u8 as u64;

@@ -7,7 +7,8 @@
 use crate::critical::Held;
 use crate::directory::Directory;
 use crate::intern::{Number, Table};
-use crate::layout::{Meta, OPCODE_ON, commit};
+use crate::layout::{Meta, commit};
+use crate::patch;
 use crate::site::{self, SiteRef};
 
 const MAX_METAS: usize = 4096;
@@ -76,6 +77,7 @@ fn key(meta: &'static Meta) -> u32 {
 
 fn is_on(site: SiteRef) -> bool {
     // SAFETY: the trigger is in the text of a loaded object. Another thread may switch it meanwhile,
-    // which the volatile read of one byte sees before or after.
-    unsafe { (site.trigger as *const u8).read_volatile() == OPCODE_ON }
+    // which the volatile read sees before or after: one byte tells.
+    let found = unsafe { (site.trigger as *const [u8; 4]).read_volatile() };
+    patch::state(found) == Some(true)
 }

@@ -1,15 +1,23 @@
-//! The trigger: [`event!`](crate::event), one five-byte instruction while it is off.
+//! The trigger: [`event!`](crate::event), one nop while it is off.
 //!
 //! # The machine code of a site
 //!
 //! ```text
-//! off:  3d rel32   cmp eax, rel32     a compare with a number that means nothing
-//! on:   e9 rel32   jmp rel32          to the cold block, at the end of the function
+//! off:  0f 1f 84 e9 rel32   nop dword ptr [rcx + 8*rbp + rel32]   eight bytes, no access to memory
+//! on:   0f 1f 00            nop dword ptr [rax]
+//!                e9 rel32   jmp rel32          to the cold block, at the end of the function
 //! ```
 //!
-//! The first byte is the state; [`crate::patch`] writes it. The compiler sees an `asm!` that may jump
-//! to a `label` block and changes nothing but the flags, so it keeps the arguments out of the hot path:
-//! they are evaluated in the block. That the block makes the function neither save a register nor
+//! The third byte is the state; [`crate::patch`] writes it. It says whether the nop swallows the jump as
+//! its address, or ends before it (Intel SDM volume 2, table 2-2: ModRM 84 takes a SIB byte and four bytes
+//! of displacement, ModRM 00 takes neither). A thread that was interrupted between the two instructions
+//! of the second form finds the jump there whatever the third byte says.
+//!
+//! A nop needs no execution unit and changes no flags: unlike a test of a variable, a `cmp` or a jump it
+//! costs nothing measurable even where every issue slot is full (`cargo xtask bench off`).
+//!
+//! The compiler sees an `asm!` that may jump to a `label` block and changes nothing, so it keeps the
+//! arguments out of the hot path: they are evaluated in the block. That the block makes the function neither save a register nor
 //! spill one is the work of [`crate::arch`], and `tests/disassembly.rs` holds it.
 //!
 //! Each copy of a site that the compiler makes (inlining, generics, loop unrolling) leaves a record of
@@ -91,11 +99,11 @@ macro_rules! __event {
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
 macro_rules! __site {
     ($meta:ident $(, $arg:ident : $ty:ty $(= $value:expr)?)*) => {
-        // SAFETY: the instruction changes only flags. Its record names a trigger and a `Meta`.
+        // SAFETY: the instruction changes nothing. Its record names a trigger and a `Meta`.
         unsafe {
             ::core::arch::asm!(
                 "2:",
-                ".byte {off}",
+                ".long {off}",
                 ".long {on} - 3f",
                 "3:",
                 ".pushsection ft_sites,\"aR\",@progbits",
@@ -105,7 +113,7 @@ macro_rules! __site {
                 ".long {meta} - .",
                 ".long 0",
                 ".popsection",
-                off = const $crate::layout::OPCODE_OFF,
+                off = const $crate::layout::TRIGGER_OFF,
                 on = label {
                     ::core::hint::cold_path();
                     if const { $crate::site::has_text(&[$(<$ty as $crate::Arg>::TYPE),*]) } {
@@ -119,7 +127,7 @@ macro_rules! __site {
                     }
                 },
                 meta = sym $meta,
-                options(nomem, nostack),
+                options(nomem, nostack, preserves_flags),
             );
         }
     };

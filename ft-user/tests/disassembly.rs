@@ -6,6 +6,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::process::Command;
 
+use ft_user::layout::{TRIGGER_BYTES, TRIGGER_OFF, TRIGGER_ON, TRIGGER_STATE};
+
 /// The assembly that the compiler makes of the example.
 fn compile(opt_level: &str) -> String {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("hot-path-{opt_level}"));
@@ -35,6 +37,12 @@ struct HotPath<'a> {
     instructions: Vec<&'a str>,
 }
 
+/// The first four bytes of a site that is off, as a compiler prints them.
+fn is_trigger(line: &str) -> bool {
+    let number = line.strip_prefix(".long").map(str::trim);
+    number.is_some_and(|n| n == TRIGGER_OFF.to_string() || n == format!("{TRIGGER_OFF:#x}"))
+}
+
 /// Follows every path from the entry of `function`, except into the cold block of a site: only the
 /// displacement of its trigger names that, which is data here.
 fn hot_path<'a>(assembly: &'a str, function: &str) -> HotPath<'a> {
@@ -56,7 +64,7 @@ fn hot_path<'a>(assembly: &'a str, function: &str) -> HotPath<'a> {
         while at < lines.len() && seen.insert(at) {
             let line = lines[at];
             at += 1;
-            if [".byte\t61", ".byte 0x3d"].contains(&line) {
+            if is_trigger(line) {
                 hot.sites += 1;
             }
             if line.is_empty() || line.starts_with(['.', '#']) || line.ends_with(':') {
@@ -142,10 +150,38 @@ fn disabled_site_of_c_is_one_instruction() {
     }
 }
 
+/// The instructions that a disassembler finds in the bytes of a trigger: first four bytes, and the
+/// displacement of its jump.
+fn disassemble(form: u32, displacement: i32) -> Vec<String> {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("trigger-{form:x}"));
+    std::fs::write(&file, [form.to_le_bytes(), displacement.to_le_bytes()].concat()).unwrap();
+    let output = Command::new("objdump")
+        .args(["-D", "-b", "binary", "-m", "i386:x86-64", "--no-show-raw-insn"])
+        .arg(&file)
+        .output()
+        .expect("objdump is installed, of the package binutils, as the linker is");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).expect("disassembly is text");
+    text.lines()
+        .filter_map(|line| line.trim_start().split_once(":\t"))
+        .map(|(address, instruction)| format!("{address} {}", instruction.trim()))
+        .collect()
+}
+
+/// Off, all eight bytes are one nop; on, a nop ends before the jump, which leads to the same place.
+#[test]
+fn the_two_forms_are_what_a_disassembler_reads() {
+    assert_eq!(disassemble(TRIGGER_OFF, 0x1234), ["0 nopl   0x1234(%rcx,%rbp,8)"]);
+    let end = TRIGGER_BYTES + 0x1234;
+    assert_eq!(disassemble(TRIGGER_ON, 0x1234), ["0 nopl   (%rax)", &format!("3 jmp    {end:#x}")]);
+    let changed = (TRIGGER_OFF ^ TRIGGER_ON).to_le_bytes();
+    assert_eq!(changed.map(|byte| byte != 0), [0, 1, 2, 3].map(|n| n == TRIGGER_STATE));
+}
+
 /// The test itself: it finds what it looks for.
 #[test]
 fn spill_and_load_are_seen() {
-    let assembly = "f:\n\tpushq\t%rbx\n\t.byte\t61\n\t.long\t.LBB0_2-.L1\n\tjmp\t.LBB0_1\n\
+    let assembly = "f:\n\tpushq\t%rbx\n\t.long\t0xe9841f0f\n\t.long\t.LBB0_2-.L1\n\tjmp\t.LBB0_1\n\
                     .LBB0_2:\n\tcallq\twrite\n.LBB0_1:\n\tmovq\t(%rdi), %rax\n\tretq\n.Lfunc_end0:\n";
     let hot = hot_path(assembly, "f");
     assert_eq!(hot.sites, 1);

@@ -1,7 +1,7 @@
 //! Sites as the program itself finds them.
 #![cfg(not(feature = "off"))]
 
-use ft_user::layout::{ArgType, Meta, OPCODE_OFF, SiteKind};
+use ft_user::layout::{ArgType, Meta, SiteKind, TRIGGER_OFF};
 use ft_user::site::{self, SiteRef};
 use ft_user::{Tsc, event};
 
@@ -51,7 +51,7 @@ fn site_says_what_the_macro_was_told() {
         ]
     );
     // SAFETY: the trigger is program text of this process, which may be read.
-    assert_eq!(unsafe { *(trigger as *const u8) }, OPCODE_OFF);
+    assert_eq!(unsafe { *(trigger as *const [u8; 4]) }, TRIGGER_OFF.to_le_bytes());
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn copies_of_a_site_share_their_metadata() {
     assert_eq!(triggers.len(), found.len());
 }
 
-/// `cmp eax, rel32` and `jmp rel32` share their bytes, so a site that is off tells where it would go.
+/// The nop of a site that is off contains its jump, and so tells where it would go.
 #[test]
 fn every_site_leads_into_its_own_text() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
@@ -83,9 +83,9 @@ fn every_site_leads_into_its_own_text() {
     site::for_each(|site| {
         let object = text.iter().find(|range| range.contains(&site.trigger));
         let object = object.expect("a trigger is in text that is not writable");
-        // SAFETY: the five bytes of the trigger are program text of this process.
-        let distance = unsafe { ((site.trigger + 1) as *const i32).read_unaligned() };
-        assert!(object.contains(&(site.trigger + 5).wrapping_add_signed(distance as isize)));
+        // SAFETY: the eight bytes of the trigger are program text of this process.
+        let distance = unsafe { ((site.trigger + 4) as *const i32).read_unaligned() };
+        assert!(object.contains(&(site.trigger + 8).wrapping_add_signed(distance as isize)));
         sites += 1;
     });
     assert!(sites >= 4);

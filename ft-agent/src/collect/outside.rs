@@ -18,7 +18,9 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use ft_user::directory::MAX_STRING_BYTES;
-use ft_user::layout::{Arg, ArgType, MAX_ARGS, Meta, PAGE, SiteKind, SiteRecord, commit};
+use ft_user::layout::{
+    Arg, ArgType, MAX_ARGS, Meta, PAGE, SiteKind, SiteRecord, TRIGGER_BYTES, commit,
+};
 use ft_user::site;
 
 use super::maps;
@@ -177,7 +179,7 @@ impl Object {
                 *left -= 1;
                 // Of another version of ft-user: the stride is not ours to know.
                 let Some((trigger, meta)) = record(at, read) else { break };
-                if !inside(&self.text, trigger, 1)
+                if !inside(&self.text, trigger, TRIGGER_BYTES)
                     || !inside(&self.loads, meta, size_of::<Meta>() as u64)
                 {
                     continue;

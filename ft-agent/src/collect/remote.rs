@@ -2,12 +2,13 @@
 //!
 //! Rule: a byte is written only at an address that the process itself declared (in its directory, or by
 //! a note: [`super::outside`]), that lies in a mapping which the kernel says is executable, and where
-//! the opcode of a trigger stands ([`ft_user::patch::Text`] checks that). The process is not stopped and
+//! the bytes of a trigger stand ([`ft_user::patch::Text`] checks that). The process is not stopped and
 //! no thread enters it. A recording leaves on afterwards what was on before.
 
 use std::ops::Range;
 
 use ft_user::glob;
+use ft_user::layout::TRIGGER_BYTES;
 use ft_user::patch::{PatchError, Text};
 
 use super::maps;
@@ -60,7 +61,7 @@ impl Remote {
         let matching =
             triggers.iter().filter(|(name, _)| globs.iter().any(|g| glob::matches(g, name)));
         for &(_, address) in matching {
-            let set = if executable.iter().any(|r| r.contains(&address)) {
+            let set = if is_text(&executable, address) {
                 self.text.set(address, on)
             } else {
                 Err(PatchError::NotText { address })
@@ -85,7 +86,7 @@ impl Remote {
         let executable = executable(&maps::read(self.pid).unwrap_or_default());
         let addresses = std::mem::take(&mut self.enabled);
         let off = |address: &u64| {
-            executable.iter().any(|r| r.contains(address)) && self.text.set(*address, false).is_ok()
+            is_text(&executable, *address) && self.text.set(*address, false).is_ok()
         };
         let total = addresses.len();
         total - addresses.iter().copied().filter(off).count()
@@ -109,8 +110,17 @@ fn executable(maps: &str) -> Vec<Range<u64>> {
     maps.lines().filter_map(range).collect()
 }
 
+/// A trigger at `address` lies in one of the ranges.
+fn is_text(executable: &[Range<u64>], address: u64) -> bool {
+    address
+        .checked_add(TRIGGER_BYTES)
+        .is_some_and(|end| executable.iter().any(|r| r.start <= address && end <= r.end))
+}
+
 #[cfg(test)]
 mod tests {
+    use ft_user::layout::TRIGGER_OFF;
+
     use super::*;
 
     #[test]
@@ -122,14 +132,21 @@ mod tests {
     }
 
     #[test]
+    fn a_trigger_lies_in_text_with_all_its_bytes() {
+        let text = executable("1000-3000 r-xp 0 0:0 0 /bin/x");
+        let at = [0xfff, 0x1000, 0x2ff8, 0x2ff9, 0x3000, u64::MAX];
+        assert_eq!(at.map(|at| is_text(&text, at)), [false, true, true, false, false, false]);
+    }
+
+    #[test]
     fn a_declared_address_that_is_no_text_is_refused() {
-        static DATA: [u8; 1] = [ft_user::layout::OPCODE_OFF];
+        static DATA: [u32; 2] = [TRIGGER_OFF; 2];
         let at = DATA.as_ptr() as u64;
         let mut remote = Remote::open(std::process::id() as i32).unwrap();
         let triggers = [("a.b".to_owned(), at), ("a.c".to_owned(), 8), ("z".to_owned(), at)];
         let outcome = remote.enable(&triggers, &["a.*".to_owned()]);
         assert_eq!((outcome.switched.len(), outcome.already, outcome.refused.len()), (0, 0, 1));
-        assert_eq!(DATA[0], ft_user::layout::OPCODE_OFF);
+        assert_eq!(DATA[0], TRIGGER_OFF);
         assert_eq!(remote.disable(), 0);
     }
 }

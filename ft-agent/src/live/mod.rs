@@ -13,7 +13,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use ft_user::glob;
-use ft_user::layout::OPCODE_ON;
+use ft_user::patch;
 use ft_user::patch::PatchError;
 
 use crate::collect::discover::{self, Identity};
@@ -115,9 +115,10 @@ impl Process {
         let memory = File::open(format!("/proc/{pid}/mem"))
             .map_err(|source| LiveError::Forbidden { pid, source })?;
         let is_on = |site: &Site| {
-            let mut byte = [0];
+            let mut found = [0; 4];
             // An object that was unloaded meanwhile has no site that is on.
-            memory.read_exact_at(&mut byte, site.address).is_ok() && byte[0] == OPCODE_ON
+            memory.read_exact_at(&mut found, site.address).is_ok()
+                && patch::state(found) == Some(true)
         };
         let listing = Listing::new(pid, self.sites.iter().map(|site| (site, is_on(site))));
         // Its number may belong to another process now.

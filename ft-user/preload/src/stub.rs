@@ -31,7 +31,7 @@ macro_rules! interpose {
                 core::arch::naked_asm!(
                     $(
                         "2:",
-                        ".byte {off}",
+                        ".long {off}",
                         ".long 9f - 3f",
                         "3:",
                         ".pushsection ft_sites,\"aR\",@progbits",
@@ -47,7 +47,7 @@ macro_rules! interpose {
                     concat!("mov ", $caller, ", qword ptr [rsp]"),
                     "jmp {traced}",
                     $($meta = sym $meta,)+
-                    off = const ft_user::layout::OPCODE_OFF,
+                    off = const ft_user::layout::TRIGGER_OFF,
                     real = sym real::$name,
                     traced = sym $traced,
                 )

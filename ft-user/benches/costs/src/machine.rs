@@ -18,17 +18,24 @@ pub(crate) fn describe(bench: &Bench) -> String {
     let kib: f64 = memory.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0.0);
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     format!(
-        "{} family {}, {cpus} CPUs, {:.0} GiB{guest}; TSC {:.4} GHz; Linux {}; {} UTC; {}{}; {}.",
+        "{}{} family {}, {cpus} CPUs, {:.0} GiB{guest}; TSC {:.4} GHz; Linux {}; {} UTC; {}; {}.",
+        if bench.quick { "**A quick try, not a measurement.** " } else { "" },
         field("model name"),
         field("cpu family"),
         kib / f64::from(1 << 20),
         ft_costs::cycles::per_ns(),
         kernel.trim(),
         said("date", &["-u", "+%F %H:%M"]),
-        if bench.has_lttng() { said("lttng", &["--version"]) } else { "no LTTng-UST".into() },
-        if bench.quick { "; **a quick try, not a measurement**" } else { "" },
-        said("perf", &["--version"]),
+        if bench.has_lttng() { version("LTTng-UST", "lttng") } else { "no LTTng-UST".into() },
+        version("perf", "perf"),
     )
+}
+
+/// A name, and the first word with a digit in what the program says of its version.
+fn version(name: &str, program: &str) -> String {
+    let said = said(program, &["--version"]);
+    let number = said.split_whitespace().find(|word| word.contains(|c: char| c.is_ascii_digit()));
+    number.map_or(said.clone(), |number| format!("{name} {number}"))
 }
 
 /// The first line that a program prints.

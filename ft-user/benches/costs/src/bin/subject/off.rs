@@ -15,7 +15,7 @@ mod costs_usdt {
     fn two_words(a: u64, b: u64) {}
 }
 
-/// One five-byte instruction that does nothing.
+/// A nop of five bytes: what nobody can be cheaper than.
 macro_rules! nop {
     () => {
         // SAFETY: `nop dword ptr [rax + rax]`, which reads no memory.
