@@ -173,7 +173,8 @@ fn the_newest_events_of_an_overwriting_ring_survive_the_crash() {
 fn a_killed_recorder_leaves_its_window() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("trace");
-    let mut program = Program::recorded(&out, &["--flight-recorder", "300ms"]);
+    // Long enough that on a busy machine the last events are still in it when the recorder dies.
+    let mut program = Program::recorded(&out, &["--flight-recorder", "2s"]);
     program.tick(10, 10);
     // Older than the window, so its segment goes.
     let old = Spool::of(&out).segment(0);
