@@ -13,7 +13,7 @@ use crate::model::{Name, Pid, SiteId};
 use crate::spool::frame::{Directory, End, Frame, Loss, Process, Start, Thread};
 use crate::spool::mapping::Mapping;
 use crate::spool::{Damage, ReadError, Reader, Spool};
-use crate::store::rows::{NameRow, SiteRow};
+use crate::store::rows::{NameRow, SiteRow, arg_name};
 
 /// Everything that was registered so far.
 pub(super) struct Registry {
@@ -187,7 +187,8 @@ impl Source {
                     return;
                 }
                 self.sites.insert(key, id);
-                let describe = |(ty, name): &(ArgType, &str)| format!("{name}:{}", type_name(*ty));
+                let describe =
+                    |(ty, name): &(ArgType, &str)| format!("{}:{}", arg_name(name), type_name(*ty));
                 let row = SiteRow {
                     site: id,
                     pid,

@@ -11,7 +11,7 @@ use ft_user::layout::{ArgType, SiteKind};
 const KEY: u32 = 0x4000;
 
 fn directory() -> Vec<u8> {
-    let args = [(ArgType::Pointer, "lock"), (ArgType::Unsigned, "place")];
+    let args = [(ArgType::Pointer, "lock"), (ArgType::Unsigned, "place(a, 1)")];
     [meta(KEY, SiteKind::LockAcquire, "lock.mutex_acquire", &args), name(1, "accounts")].concat()
 }
 
@@ -110,7 +110,7 @@ fn a_recording_becomes_a_trace() {
     let sites: Vec<SiteRow> = trace.rows().map(|r| r.unwrap()).collect();
     assert_eq!(
         (&*sites[0].kind, &*sites[0].args),
-        ("lock_acquire", "lock:pointer, place:unsigned")
+        ("lock_acquire", "lock:pointer, place(a,1):unsigned")
     );
     let names: Vec<NameRow> = trace.rows().map(|r| r.unwrap()).collect();
     assert_eq!((names[0].id, &*names[0].text), (1, "accounts"));

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use ft_user::layout::MAX_ARGS;
 
 use super::time::Times;
-use crate::store::rows::UserEvent;
+use crate::store::rows::{UserEvent, arg_name};
 
 /// Types of arguments, as the table `sites` names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +128,7 @@ fn placeholder(text: &str, args: &[Arg]) -> Option<(usize, Style, usize)> {
         Some(name) => (name, Style::Hex),
         None => (inner, Style::Plain),
     };
+    let name = arg_name(name);
     let by_number = || name.parse().ok().filter(|&i| i < args.len());
     let index = args.iter().position(|arg| arg.name == name).or_else(by_number)?;
     Some((index, style, inner.len() + 2))
@@ -256,6 +257,16 @@ mod tests {
         assert_eq!(show(&Template::plain(args.clone()), &event), "a=? b=? c=? t=?");
         event.arg[3] = Some(1_500_000_000);
         assert_eq!(show(&Template::parse("{t}", args), &event), "1.500000000");
+    }
+
+    #[test]
+    fn an_argument_may_be_a_call() {
+        let name = arg_name("f(a,  b)");
+        let args = parse_args(&format!("{name}:signed, s:str"));
+        assert_eq!(args.iter().map(|arg| &*arg.name).collect::<Vec<_>>(), ["f(a,b)", "s"]);
+        let mut event = user(5, 0, "a.b");
+        event.arg[0] = Some(7);
+        assert_eq!(show(&Template::parse("{f(a, b)} {0}", args), &event), "7 7");
     }
 
     #[test]

@@ -20,4 +20,4 @@ pub use kernel::{Irq, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent};
 pub use kernel_groups::{Contention, PageFault, Syscall};
 pub use reference::{ClockRow, LossRow, ThreadRow};
 pub use results::{CriticalSection, Decomposition, DispatchLatency, Gap, ThreadTime};
-pub use user::{NameRow, SiteRow, SymbolRow, UserEvent};
+pub use user::{NameRow, SiteRow, SymbolRow, UserEvent, arg_name};

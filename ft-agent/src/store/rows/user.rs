@@ -50,12 +50,24 @@ table! {
         pub file: Name,
         /// Source line.
         pub line: i32,
-        /// Arguments: `name:type, …`.
+        /// Arguments: `name:type, …`; names as [`arg_name`] makes them.
         pub args: Name,
         /// Format string.
         pub format: Name,
         /// Triggers in the text that refer to it.
         pub triggers: i32,
+    }
+}
+
+/// The name of an argument without a comma and a blank in a row, which separates arguments: in C an
+/// argument's name is its expression, which may be a call.
+pub fn arg_name(name: &str) -> String {
+    let (first, rest) = name.split_once(',').unwrap_or((name, ""));
+    let rest = rest.split(',').map(|part| part.trim_start_matches(' '));
+    if first == name {
+        name.to_owned()
+    } else {
+        format!("{first},{}", rest.collect::<Vec<_>>().join(","))
     }
 }
 
