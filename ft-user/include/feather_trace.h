@@ -24,7 +24,7 @@
  * FT_BEGIN(name, format, arguments...) and FT_END(name) tell the begin and the end of a piece of work on
  * one thread.
  *
- * Compile as C11 or C++17 (or later) with gcc or clang, and link with libfeather_trace
+ * Compile as C99 or C++17 (or later) with gcc or clang, and link with libfeather_trace
  * (`pkg-config --cflags --libs feather_trace`). Executables and libraries that use this header all
  * share the one libfeather_trace.so of the process; an object that links libfeather_trace.a has buffers
  * of its own. With FT_OFF defined, and on anything but x86-64 Linux, events are compiled out; their
@@ -41,6 +41,9 @@
 
 #if !defined(__GNUC__)
 #error "feather_trace.h needs gcc or clang"
+#endif
+#if defined(__cplusplus) && __cplusplus < 201703L
+#error "feather_trace.h needs C++17 or later; compile with -std=c++17"
 #endif
 #if !(defined(__x86_64__) && defined(__LP64__) && defined(__linux__)) && !defined(FT_OFF)
 #define FT_OFF
@@ -259,9 +262,12 @@ template <class Here, class... Args> struct ft_site {
 
 #else /* C */
 
-/* By the type of an expression. What is none of these must be a pointer, or does not compile. */
+/*
+ * By the type of an expression. What is none of these must be a pointer, or does not compile. C99 has no
+ * _Generic, but every compiler that this header is for has it there as well.
+ */
 #define FT_SELECT(x, u, i, real, boolean, string, text, bytes, pointer)                               \
-    _Generic((x),                                                                                     \
+    __extension__ _Generic((x),                                                                       \
         _Bool: boolean, float: real, double: real, long double: real,                                 \
         char: i, signed char: i, short: i, int: i, long: i, long long: i,                             \
         unsigned char: u, unsigned short: u, unsigned int: u, unsigned long: u,                       \

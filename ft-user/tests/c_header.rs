@@ -117,6 +117,11 @@ fn check_language(compiler: &str, language: &[&str]) {
 fn c_program() {
     for compiler in compilers(&["gcc", "clang"]) {
         check_language(compiler, &["-std=c11"]);
+        let sources = ["tests/c/events.c", "tests/c/library.c"];
+        for language in ["-std=c99", "-std=c17"] {
+            let name = format!("{compiler}{language}");
+            check(&build(compiler, &[language, "-O2"], &sources, Link::Shared, &name));
+        }
     }
 }
 
@@ -157,20 +162,35 @@ fn header_alone_compiles_events_out() {
     }
 }
 
-/// The package file says what a program needs.
+/// The package file says what a program needs, also one that links everything statically.
 #[test]
 fn package_file_is_enough() {
     if compilers(&["pkg-config", "cc"]).len() < 2 {
         return;
     }
-    let packages = prefix().join("lib/pkgconfig");
-    let mut config = Command::new("pkg-config");
-    config.args(["--cflags", "--libs", "feather_trace"]).env("PKG_CONFIG_PATH", packages);
-    let flags = run(&mut config);
-    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hello-pkg-config");
-    let source = Path::new(c::SOURCES).join("examples/c/hello.c");
-    run(Command::new("cc").arg(source).arg("-o").arg(&out).args(flags.split_whitespace()));
-    let mut hello = Command::new(out);
-    hello.env("LD_LIBRARY_PATH", prefix().join("lib")).env("FT_SOCKET", "/dev/null/none");
-    assert_eq!(run(&mut hello), "3142 steps\n");
+    for link in [&[][..], &["-static"], &["-static-pie"]] {
+        let mut config = Command::new("pkg-config");
+        config.env("PKG_CONFIG_PATH", prefix().join("lib/pkgconfig"));
+        config.args(["--cflags", "--libs", "feather_trace"]);
+        config.args((!link.is_empty()).then_some("--static"));
+        let flags = run(&mut config);
+        let name = format!("hello-pkg-config{}", link.concat());
+        let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let source = Path::new(c::SOURCES).join("examples/c/hello.c");
+        let mut cc = Command::new("cc");
+        run(cc.args(link).arg(source).arg("-o").arg(&out).args(flags.split_whitespace()));
+        let mut hello = Command::new(out);
+        hello.env("LD_LIBRARY_PATH", prefix().join("lib")).env("FT_SOCKET", "/dev/null/none");
+        assert_eq!(run(&mut hello), "3142 steps\n");
+    }
+}
+
+/// The optimiser at link time keeps every site; its LLVM need not be that of Rust.
+#[test]
+fn optimised_at_link_time() {
+    for compiler in compilers(&["gcc", "clang"]) {
+        let sources = ["tests/c/events.c", "tests/c/library.c"];
+        let name = format!("{compiler}-lto");
+        check(&build(compiler, &["-O2", "-flto"], &sources, Link::Static, &name));
+    }
 }
