@@ -4,13 +4,35 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use ft_user::layout::TRIGGER_BYTES;
 use ft_user::patch::Text;
 use ft_user::site;
 
 use crate::common::{Event, Memory};
 
+/// Four sites, each one byte further in its cache line than a multiple of its length.
+macro_rules! four {
+    ($x:ident) => {
+        four!(@one $x);
+        four!(@one $x);
+        four!(@one $x);
+        four!(@one $x);
+    };
+    (@one $x:ident) => {
+        ft_user::event!("flip.two", x: u64 = $x, inverse: u64 = !$x);
+        // SAFETY: does nothing.
+        unsafe { std::arch::asm!("nop", options(nomem, nostack, preserves_flags)) };
+    };
+}
+
+/// Bytes of a cache line.
+const LINE: u64 = 64;
+
 fn work(x: u64) -> u64 {
-    ft_user::event!("flip.two", x: u64, inverse: u64 = !x);
+    four!(x);
+    four!(x);
+    four!(x);
+    four!(x);
     ft_user::event!("flip.six", x: u64, inverse: u64 = !x, c: u64 = x ^ 1, d: u64 = x ^ 2,
         e: u64 = x ^ 3, f: u64 = x ^ 4);
     x.rotate_left(5) ^ 0x9e37_79b9
@@ -72,7 +94,9 @@ fn sites_flip_while_threads_pass() {
             sites.push(site.trigger as u64);
         }
     });
-    assert!(sites.len() >= 2);
+    let crosses = |site: &u64| site % LINE > LINE - TRIGGER_BYTES;
+    let crossing = sites.iter().copied().filter(crosses).count();
+    assert!(crossing > 0, "a trigger lies in two lines: {sites:x?}");
     // Both ways once, so that whatever is set up for patching is there before the first look.
     for on in [true, false] {
         sites.iter().for_each(|&site| _ = Text::own().unwrap().set(site, on).unwrap());
@@ -110,5 +134,9 @@ fn sites_flip_while_threads_pass() {
     memory.take();
     assert!(text() == before, "bytes or protections of the text have changed");
     assert!(events > 0);
-    println!("flip: {flips} flips of {} sites, {passes} passes, {events} events", sites.len());
+    let sites = sites.len();
+    println!(
+        "flip: {flips} flips of {sites} sites, {crossing} of them in two cache lines; {passes} passes, \
+         {events} events"
+    );
 }
