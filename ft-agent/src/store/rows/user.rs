@@ -62,13 +62,9 @@ table! {
 /// The name of an argument without a comma and a blank in a row, which separates arguments: in C an
 /// argument's name is its expression, which may be a call.
 pub fn arg_name(name: &str) -> String {
-    let (first, rest) = name.split_once(',').unwrap_or((name, ""));
-    let rest = rest.split(',').map(|part| part.trim_start_matches(' '));
-    if first == name {
-        name.to_owned()
-    } else {
-        format!("{first},{}", rest.collect::<Vec<_>>().join(","))
-    }
+    let mut parts = name.split(',');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |name, part| name + "," + part.trim_start_matches(' '))
 }
 
 table! {
