@@ -2,6 +2,7 @@
 //!
 //! A process is identified by its pidfd, opened before anything is read about it: as long as the pidfd
 //! says that the process lives, what was read belongs to it and not to a later owner of its number.
+//! Who registers and has ended before it is looked at has a number and nothing else.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -23,8 +24,8 @@ const MAX_TEXT: usize = 4096;
 pub struct Identity {
     /// Process id in the agent's PID namespace.
     pub pid: i32,
-    /// Reports the end of the process.
-    pub pidfd: OwnedFd,
+    /// Reports the end of the process; `None` when that had come before.
+    pub pidfd: Option<OwnedFd>,
     /// Field 22 of `/proc/PID/stat`, clock ticks since boot.
     pub start_time: u64,
     /// Name.
@@ -40,13 +41,17 @@ impl Identity {
     ///
     /// # Errors
     ///
-    /// `ESRCH` when there is no such process, `InvalidInput` when `pid` is not positive.
+    /// `ESRCH` when there is no such process (any more), `InvalidInput` when `pid` is not positive.
     pub fn of(pid: i32) -> io::Result<Identity> {
         let positive = Some(pid).filter(|&pid| pid > 0);
         let number = positive.and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
         let pidfd = pidfd_open(number, PidfdFlags::empty())?;
         let stat = read(&format!("/proc/{pid}/stat"));
         let status = read(&format!("/proc/{pid}/status"));
+        // Gone since, and waited for.
+        if status.is_empty() {
+            return Err(rustix::io::Errno::SRCH.into());
+        }
         let exe = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
         Ok(Identity {
             pid,
@@ -54,13 +59,20 @@ impl Identity {
             comm: comm(pid, pid).unwrap_or_default(),
             exe: exe.to_string_lossy().into_owned(),
             inner: inner(&status),
-            pidfd,
+            pidfd: Some(pidfd),
         })
+    }
+
+    /// The process that had the number `pid`, and has ended.
+    pub fn ended(pid: i32) -> Identity {
+        let (comm, exe) = (String::new(), String::new());
+        Identity { pid, pidfd: None, start_time: 0, comm, exe, inner: None }
     }
 
     /// The process has ended.
     pub fn has_ended(&self) -> bool {
-        let mut fds = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        let Some(pidfd) = &self.pidfd else { return true };
+        let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
     }
@@ -68,7 +80,7 @@ impl Identity {
     /// The thread that has the number `tid` in the PID namespace of the process, by its number in the
     /// agent's; `None` when it is gone, unless it is the first thread or the namespace is ours.
     pub fn translate(&self, tid: u32) -> Option<i32> {
-        let tid = i32::try_from(tid).ok()?;
+        let tid = i32::try_from(tid).ok().filter(|&tid| tid > 0)?;
         match self.inner {
             None => Some(tid),
             Some(inner) if inner == tid => Some(self.pid),
@@ -78,6 +90,12 @@ impl Identity {
             }),
         }
     }
+}
+
+/// What stands for a thread whose number in the agent's PID namespace is not known: minus the number `tid`
+/// that it has in its own, so that threads stay apart.
+pub fn unnumbered(tid: u32) -> i32 {
+    i32::try_from(tid).map_or(-1, |tid| -tid.max(1))
 }
 
 /// Threads of a process; empty when it is gone.
@@ -159,6 +177,8 @@ mod tests {
         assert_eq!(identity.translate(2), None, "no thread of ours has a second number");
         let identity = Identity { inner: None, ..identity };
         assert_eq!(identity.translate(2), Some(2));
+        assert_eq!(identity.translate(0), None, "the idle tasks are nobody's threads");
+        assert_eq!([17, 0, u32::MAX].map(unnumbered), [-17, -1, -1]);
     }
 
     #[test]

@@ -19,6 +19,8 @@ const MAX_SHARED_SLOTS: u32 = 1 << 20;
 pub struct Geometry {
     /// Size of the file.
     pub total_bytes: usize,
+    /// Number that the process says it has in its own PID namespace.
+    pub pid: u32,
     /// What full rings do.
     pub mode: Mode,
     /// Start of the directory of [`DIR_BYTES`].
@@ -127,6 +129,7 @@ impl Geometry {
         ensure(total_bytes == file_bytes && total_bytes == end, "total_bytes", total_bytes)?;
         Ok(Geometry {
             total_bytes: total_bytes as usize,
+            pid: field!(header, pid: u32),
             mode,
             dir_offset: dir_offset as usize,
             shared_offset: shared_offset as usize,

@@ -30,6 +30,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The same while [`MAX_CLIENTS`] are silent and others wait for them.
 const PATIENCE_CROWDED: Duration = Duration::from_millis(200);
 
+/// Clients that wait in the kernel's queue; whoever comes when it is full goes on untraced.
+const BACKLOG: i32 = 1024;
+
 /// Clients that are waited for at once; more wait in the kernel's queue.
 const MAX_CLIENTS: usize = 64;
 
@@ -94,9 +97,11 @@ pub enum Rejection {
     /// Another version of the layout.
     #[error("it speaks version {0}, this agent {VERSION}: build both from one release")]
     Version(u32),
-    /// It is gone, or lives in a PID namespace that is not below ours.
-    #[error("its process cannot be identified: {0}")]
-    Unidentified(io::Error),
+    /// It lives in a PID namespace that is not below ours.
+    #[error(
+        "it lives in a PID namespace that this one does not see; run the agent outside of both"
+    )]
+    Unidentified,
     /// The connection broke.
     #[error("the connection broke: {0}")]
     Broken(io::Error),
@@ -128,7 +133,7 @@ pub fn listener(path: &Path) -> io::Result<OwnedFd> {
     }
     // Recording a process of another user is the point; what it passes is not trusted anyway.
     chmod(path, Mode::from_bits_retain(0o666))?;
-    listen(&socket, 128)?;
+    listen(&socket, BACKLOG)?;
     Ok(socket)
 }
 
@@ -226,8 +231,9 @@ fn receive(client: &mut Client) -> Option<Arrival> {
     let hello = hello(&client.connection).transpose()?;
     Some(
         match hello.and_then(|memfd| {
-            let pid = pid.ok_or_else(|| Rejection::Unidentified(io::ErrorKind::NotFound.into()))?;
-            let identity = Identity::of(pid).map_err(Rejection::Unidentified)?;
+            let pid = pid.ok_or(Rejection::Unidentified)?;
+            // A forked child does not wait for an answer, and what it has recorded outlives it.
+            let identity = Identity::of(pid).unwrap_or_else(|_| Identity::ended(pid));
             let connection = client.connection.try_clone().map_err(Rejection::Broken)?;
             Ok(Registration { identity, memfd, connection })
         }) {

@@ -115,7 +115,13 @@ pub struct Source {
 
 impl Source {
     /// A source with this number in the recording.
-    pub fn new(number: u32, identity: Identity, memory: Memory, since: Since) -> Source {
+    pub fn new(number: u32, mut identity: Identity, memory: Memory, since: Since) -> Source {
+        if identity.pidfd.is_none() {
+            // Nobody else can tell any more.
+            let inner = i32::try_from(memory.geometry().pid).unwrap_or(0);
+            identity.inner = Some(inner).filter(|&inner| inner != identity.pid);
+            identity.comm = name(&memory.ring(0));
+        }
         let since_tsc = read_tsc();
         let (control, slots) = memory.shared();
         // What is neither free nor read stands before the write index.
@@ -429,7 +435,8 @@ impl Source {
         self.scratch.clear();
         while self.scratch.len() < size_of_val(slots) && skipped < slots.len() as u64 {
             if let Some(record) = reader.read() {
-                let tid = self.identity.translate(record.tid).unwrap_or(-1);
+                let tid = self.identity.translate(record.tid);
+                let tid = tid.unwrap_or_else(|| discover::unnumbered(record.tid));
                 encode_shared(&record, tid, &mut self.scratch);
             } else if ended && reader.skip() {
                 skipped += 1;
@@ -521,17 +528,24 @@ impl Source {
     }
 }
 
-/// Thread and name of the owner of a ring; thread -1 when it names a thread of another process.
+/// Thread and name of the owner of a ring; a thread without a number when it is none of this process.
 fn owner(identity: &Identity, ring: &Ring<'_>) -> (i32, String) {
-    let tid = identity.translate(ring.control.tid.load(Relaxed)).unwrap_or(-1);
+    let said = ring.control.tid.load(Relaxed);
+    let Some(tid) = identity.translate(said) else {
+        return (discover::unnumbered(said), name(ring));
+    };
     if let Some(name) = discover::comm(identity.pid, tid) {
         return (tid, name);
     }
     // A thread that has ended is nowhere; one that lives elsewhere is not this process's.
     let foreign = discover::comm(tid, tid).is_some();
+    (if foreign { discover::unnumbered(said) } else { tid }, name(ring))
+}
+
+/// Name of the owner of a ring, as it was when it claimed the ring.
+fn name(ring: &Ring<'_>) -> String {
     let bytes = ring.control.name.each_ref().map(|word| word.load(Relaxed).to_ne_bytes()).concat();
-    let name = String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned();
-    (if foreign { -1 } else { tid }, name)
+    String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned()
 }
 
 /// A record in the form of [`SharedSlot`], with the thread id of the agent's namespace.

@@ -11,6 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::complete;
@@ -124,7 +125,9 @@ impl Recorder {
             found.map_err(|source| SnapshotError::Unreadable { path: self.dir.clone(), source })
         };
         let before = look()?;
-        pidfd_send_signal(&self.identity.pidfd, Signal::USR1)
+        let pidfd = self.identity.pidfd.as_ref().ok_or(Errno::SRCH);
+        pidfd
+            .and_then(|pidfd| pidfd_send_signal(pidfd, Signal::USR1))
             .map_err(|e| SnapshotError::Refused { pid, source: e.into() })?;
         let began = Instant::now();
         loop {

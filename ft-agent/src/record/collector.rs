@@ -265,7 +265,9 @@ impl Collector {
             }
         };
         // Before the process goes on: its first event finds the kernel watching.
-        self.observe(registration.identity.pid);
+        if !registration.identity.has_ended() {
+            self.observe(registration.identity.pid);
+        }
         // A process that loads no more and ends at once may be gone after the answer.
         self.look_at_maps(registration.identity.pid)?;
         // A forked child does not wait for the answer: it has inherited what is enabled.

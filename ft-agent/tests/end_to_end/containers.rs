@@ -70,6 +70,24 @@ fn fork_and_exec_begin_anew() {
 }
 
 #[test]
+fn children_that_end_at_once_are_recorded() {
+    let stage = Stage::enter();
+    let (truth, dir) = stage.record(&["-k", "none"], &["brief"]);
+    let trace = Trace::open(&dir).expect("a whole trace");
+    let events = trace.rows::<UserEvent>().map(|event| event.expect("a row"));
+    let mut children: Vec<i64> = Vec::new();
+    for event in events.filter(|event| &*event.event == "family.brief") {
+        let pid = event.arg[1].expect("a number");
+        assert_eq!((i64::from(event.pid.0), i64::from(event.tid.0)), (pid, pid));
+        children.push(event.arg[0].expect("a number"));
+    }
+    let all = truth["children"].as_i64().expect("a number");
+    assert_eq!(children, (0..all).collect::<Vec<_>>());
+    let names: BTreeSet<_> = trace.rows::<ThreadRow>().map(|t| t.expect("a row").process).collect();
+    assert_eq!(names, BTreeSet::from(["subject".into()]));
+}
+
+#[test]
 fn a_container_is_recorded_under_our_numbers() {
     if !namespaces() {
         return;

@@ -225,6 +225,25 @@ fn what_is_old_is_left_out_on_request() {
 }
 
 #[test]
+fn who_cannot_be_asked_any_more_is_not_taken_for_another() {
+    let pid = 1 << 22; // Beyond the highest number (proc_sys_kernel(5), pid_max).
+    let owners = |own_pid: u32, tids: [u32; 2]| {
+        let (mut header, bytes) = good();
+        let at = offset_of!(Header, pid);
+        header[at..at + 4].copy_from_slice(&own_pid.to_ne_bytes());
+        let memory = Memory::attach(memfd(&header, bytes, SEALS).as_fd()).unwrap();
+        let s = Source::new(0, Identity::ended(pid), memory, Since::Start);
+        tids.map(|tid| {
+            s.memory.ring(0).control.tid.store(tid, Relaxed);
+            owner(&s.identity, &s.memory.ring(0)).0
+        })
+    };
+    assert_eq!(owners(pid as u32, [pid as u32, 1 << 23]), [pid, 1 << 23]);
+    // Of another PID namespace: the first thread is the process, others have no number of ours.
+    assert_eq!(owners(7, [7, 8]), [pid, -8]);
+}
+
+#[test]
 fn whole_directory_entries_are_copied() {
     let mut s = source(Mode::Discard, Since::Start);
     let header = s.memory.header();

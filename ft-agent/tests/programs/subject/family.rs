@@ -39,6 +39,24 @@ pub(crate) fn run() -> ! {
     panic!("exec: {error}");
 }
 
+/// Forks children that record one event each and end at once.
+pub(crate) fn brief() -> String {
+    const CHILDREN: u64 = 50;
+    for child in 0..CHILDREN {
+        // SAFETY: there is one thread; the child records, and ends without running destructors.
+        match unsafe { libc::fork() } {
+            0 => {
+                ft_user::event!("family.brief", child: u64, pid: u32 = std::process::id());
+                // SAFETY: ends the process at once.
+                unsafe { libc::_exit(0) };
+            }
+            // SAFETY: waits for our own child.
+            pid => assert_eq!(unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) }, pid),
+        }
+    }
+    format!("{{\"children\":{CHILDREN}}}")
+}
+
 /// Prints how many memfds of the tracer this process has: one, for `exec` leaves none.
 pub(crate) fn last() -> String {
     member(3);

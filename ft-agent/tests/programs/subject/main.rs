@@ -35,12 +35,13 @@ fn main() {
         Some("kernel-groups") => kernel_groups::run(arg(1, 100)),
         Some("family") => family::run(),
         Some("family-last") => family::last(),
+        Some("brief") => family::brief(),
         Some("nesting") => nesting::run(arg(1, 100)),
         Some("endless") => endless::run(&args[1], arg(2, u64::MAX)),
         _ => {
             eprintln!(
                 "subject: chain | preempted | preempted-hold | sleep | signal | migrate | waiters | wakes | ping-pong | nesting | \
-                 kernel-groups | counters | family | endless FILE"
+                 kernel-groups | counters | family | brief | endless FILE"
             );
             std::process::exit(2);
         }
