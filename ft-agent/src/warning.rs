@@ -56,6 +56,16 @@ pub enum Warning {
         /// How many.
         count: u64,
     },
+    /// Threads whose number is not known.
+    #[error(
+        "{threads} threads ended before the agent could ask for their number: they stand under minus the \
+         number that they had in their PID namespace, and the kernel's records of them under another; \
+         let threads of a container live for some milliseconds"
+    )]
+    Unnumbered {
+        /// How many.
+        threads: u64,
+    },
     /// Times were taken from beyond the clock samples.
     #[error(
         "{events} events lie up to {distance_ns} ns outside the clock samples: their times are \

@@ -47,7 +47,8 @@ pub(super) fn write(
     }
 
     let footer = meta.footer();
-    whole(trace, threads(registry, ledgers).rows(registry), &footer, &mut meta)?;
+    let threads = threads(registry, ledgers);
+    whole(trace, threads.rows(registry), &footer, &mut meta)?;
     whole(trace, registry.sites().iter().map(|s| s.row.clone()).collect(), &footer, &mut meta)?;
     whole(trace, registry.names.clone(), &footer, &mut meta)?;
     let calls = ledgers.values().flat_map(|l| &l.calls).copied().collect();
@@ -77,6 +78,9 @@ pub(super) fn write(
             bytes: damage.bytes,
             reason: damage.reason.to_string(),
         });
+    }
+    if threads.unnumbered() > 0 {
+        meta.warnings.push(Warning::Unnumbered { threads: threads.unnumbered() });
     }
     meta.warnings.extend(warnings(&meta, ledgers));
     meta.write(trace)?;

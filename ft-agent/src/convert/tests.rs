@@ -255,6 +255,19 @@ fn a_recording_that_was_killed_at_once_has_one_sample_and_is_placed() {
 }
 
 #[test]
+fn threads_without_a_number_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    registry(dir.path(), &directory(), true);
+    let ring = ring(&[1100, 1200]);
+    let bytes = ring.bytes();
+    let clocks = [sample(1_000_000), sample(2_000_000)].map(Frame::Clock);
+    let threads = [-17, -18, 101].map(|tid| slots(&ring, tid, &bytes));
+    file(&Spool::of(dir.path()).segment(0), &[&clocks[..1], &threads, &clocks[1..]].concat());
+    let meta = convert(dir.path(), |_, _| {}).unwrap();
+    assert_eq!(meta.warnings, [Warning::Unnumbered { threads: 2 }]);
+}
+
+#[test]
 fn what_cannot_be_converted_says_why() {
     let check = |prepare: &dyn Fn(&Path), expected: &str| {
         let dir = tempfile::tempdir().unwrap();

@@ -107,6 +107,11 @@ impl Threads {
         }
     }
 
+    /// How many have no number in the agent's PID namespace.
+    pub(super) fn unnumbered(&self) -> u64 {
+        self.0.keys().filter(|(_, tid)| tid.0 < 0).count() as u64
+    }
+
     /// Rows of the table `threads`, by the first time that they were seen.
     pub(super) fn rows(&self, registry: &Registry) -> Vec<ThreadRow> {
         let mut processes: HashMap<Pid, Name> = HashMap::new();

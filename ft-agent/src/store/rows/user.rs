@@ -13,7 +13,7 @@ table! {
         pub tsc: i64,
         /// Process.
         pub pid: Pid,
-        /// Thread.
+        /// Thread; minus its number in its own PID namespace where that in the agent's could not be known.
         pub tid: Tid,
         /// CPU on which the event was recorded.
         pub cpu: Cpu,
