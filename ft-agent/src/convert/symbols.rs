@@ -227,9 +227,9 @@ impl Program {
     fn variable(&self, at: u64) -> Option<String> {
         let behind = self.variables.partition_point(|&(address, ..)| address <= at);
         let (address, size, name) = self.variables.get(behind.checked_sub(1)?)?;
-        let name = demangle_auto(name.as_str().into(), None);
+        let name = demangled(name);
         match at - address {
-            0 => Some(name.into_owned()),
+            0 => Some(name),
             inside if inside < *size => Some(format!("{name}+{inside:#x}")),
             _ => None,
         }
@@ -240,8 +240,18 @@ impl Program {
         let Some(loader) = loader else { return Symbol::default() };
         line_symbol(loader, at).unwrap_or_else(|| {
             let name = loader.find_symbol(at).unwrap_or_default();
-            Symbol { name: demangle_auto(name.into(), None).into_owned(), ..Symbol::default() }
+            Symbol { name: demangled(name), ..Symbol::default() }
         })
+    }
+}
+
+/// A symbol's name as its source has it. Only what a compiler has mangled is read as such: the variable `m`
+/// of a C program would be the type `unsigned long`.
+fn demangled(symbol: &str) -> String {
+    if symbol.starts_with("_Z") || symbol.starts_with("_R") {
+        demangle_auto(symbol.into(), None).into_owned()
+    } else {
+        symbol.to_owned()
     }
 }
 
@@ -300,6 +310,12 @@ mod tests {
         let (_, _, symbol) = programs.variable(&own, third).unwrap();
         assert!(symbol.name.contains("VARIABLE") && symbol.name.ends_with("+0x10"), "{symbol:?}");
         assert!(programs.variable(&own, &raw const own as u64).is_none(), "on the stack");
+    }
+
+    #[test]
+    fn only_mangled_names_are_demangled() {
+        let names = ["m", "a", "s", "_Z1mv", "_RNvC1a1f", "_ZN1a1b17h0123456789abcdefE"];
+        assert_eq!(names.map(demangled), ["m", "a", "s", "m()", "a::f", "a::b"]);
     }
 
     #[test]
