@@ -35,10 +35,13 @@ use crate::layout::{MARGIN_SLOTS, Meta, NOTE_TYPE, PAGE, RingControl, commit};
 use crate::text::Pair;
 
 // The registers of the write: rdi ring, rcx index, rsi commit word, r8 first slot, rax and rdx free.
+//
+// A write starts a cache line, and up to two words are written by 128 bytes of code: with cold caches each
+// line of code costs as much as a load. Hence the short forms where there is a choice.
 global_asm!(
     r#"
     .macro FT_USER_WRITE args, continuations
-    .p2align 5
+    .p2align 6
     .hidden ft_user_v1_write_\args
     .globl ft_user_v1_write_\args
     .type ft_user_v1_write_\args,@function
@@ -54,15 +57,19 @@ ft_user_v1_write_\args:
     mov rcx, qword ptr [rdi + {head}]
     cmp rcx, qword ptr [rdi + {limit}]
     jae 9f
-    mov ecx, 1 + \continuations
+    push 1 + \continuations
+    pop rcx
     xadd qword ptr [rdi + {head}], rcx      // reserved; unlocked: only this thread writes head
     mov rsi, qword ptr fs:[rsi + {tls_cpu}]
     mov esi, dword ptr fs:[rsi]
-    and esi, {cpu_mask}
     .if \continuations
+    and esi, {cpu_mask}
     or esi, \continuations << {cont_shift_in_cpu}
-    .endif
     shl rsi, {cpu_shift}
+    .else
+    shl rsi, {bits_above_cpu}               // the same in fewer bytes
+    shr rsi, {bits_above_cpu} - {cpu_shift}
+    .endif
     mov eax, eax
     or rsi, rax                             // continuations, cpu, key
     mov rdx, rcx
@@ -77,9 +84,8 @@ ft_user_v1_write_\args:
     lea r8, [rdi + r8 + {slots}]
     mov qword ptr [r8], rsi                 // busy
     rdtsc
-    shl rdx, 32
-    or rax, rdx
-    mov qword ptr [r8 + 8], rax
+    mov dword ptr [r8 + 8], eax
+    mov dword ptr [r8 + 12], edx
     FT_USER_WORD r8, 16, 0, \args, 56
     FT_USER_WORD r8, 24, 1, \args, 56
     push r9
@@ -97,9 +103,8 @@ ft_user_v1_write_\args:
     lea rcx, [rdi + rcx + {slots}]
     mov qword ptr [rcx], rsi                // busy
     rdtsc
-    shl rdx, 32
-    or rax, rdx
-    mov qword ptr [rcx + 8], rax
+    mov dword ptr [rcx + 8], eax
+    mov dword ptr [rcx + 12], edx
     FT_USER_WORD rcx, 16, 0, \args, 48
     FT_USER_WORD rcx, 24, 1, \args, 48
     or rsi, {committed}
@@ -308,6 +313,7 @@ ft_user_v1_xsave:
     slots = const PAGE,
     cpu_mask = const commit::CPU_UNKNOWN,
     cpu_shift = const commit::CPU_SHIFT,
+    bits_above_cpu = const commit::CPU_UNKNOWN.leading_zeros(),
     cont_shift_in_cpu = const commit::CONT_SHIFT - commit::CPU_SHIFT,
     tag_index_shift = const commit::TAG_INDEX_SHIFT,
     tag_shift = const commit::TAG_SHIFT,

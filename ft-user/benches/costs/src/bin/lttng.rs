@@ -24,7 +24,7 @@ fn main() {
     match arguments[0].as_str() {
         "off" => off(),
         "on" => on(),
-        "cold" => cold::measure(EVENT),
+        "cold" => cold::measure("cold", EVENT),
         "loop" => event_loop::measure(EVENT),
         "rate" => produce::run(EVENT, number(1) as usize, number(2), number(3)),
         other => panic!("there is no subject {other}"),

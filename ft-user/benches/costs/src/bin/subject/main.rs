@@ -48,7 +48,8 @@ fn main() {
         }
         ["cold"] => {
             start();
-            cold::measure(two_words);
+            cold::measure("cold", two_words);
+            cold::measure_floor();
         }
         ["loop", "none"] => event_loop::measure(nothing),
         ["loop", "on"] => {
