@@ -44,16 +44,9 @@ impl<const N: usize> Table<N> {
     /// The number of `key`, which is not 0. Wait-free.
     #[inline]
     pub(crate) fn number(&self, key: u64) -> Number {
-        self.number_of(key, key, |found| found == key)
-    }
-
-    /// The number of the first key that is the `same`, or of `key` when there is none. `hash` is equal
-    /// for keys that are the same.
-    #[inline]
-    pub(crate) fn number_of(&self, hash: u64, key: u64, same: impl Fn(u64) -> bool) -> Number {
         // Addresses of neighbours differ in their low bits; the multiplication spreads those over the
         // high ones (Knuth's multiplicative hash, 2^64 / golden ratio).
-        let hash = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - N.trailing_zeros());
+        let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - N.trailing_zeros());
         for probe in 0..MAX_PROBES {
             let index = (hash as usize + probe) & (N - 1);
             let slot = &self.keys[index];
@@ -68,23 +61,11 @@ impl<const N: usize> Table<N> {
                     Err(other) => found = other,
                 }
             }
-            if same(found) {
+            if found == key {
                 return Number::Known(index as u32 + 1);
             }
         }
         Number::Full
-    }
-
-    /// The key with a number that [`Table::number`] gave, 0 when it was taken out.
-    pub(crate) fn key(&self, number: u32) -> u64 {
-        self.keys[number as usize - 1].load(Relaxed)
-    }
-
-    /// Takes all keys out; nobody else looks meanwhile.
-    pub(crate) fn clear(&self) {
-        if self.used.swap(false, Relaxed) {
-            self.keys.iter().for_each(|key| key.store(0, Relaxed));
-        }
     }
 
     /// All numbers and keys.

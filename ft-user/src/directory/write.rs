@@ -31,14 +31,15 @@ impl Directory {
         // SAFETY: `args` and `arg_count` of a `Meta` describe an immutable static slice.
         let args = unsafe { slice::from_raw_parts(meta.args, meta.arg_count as usize) };
         let args = &args[..args.len().min(MAX_ARGS)];
-        self.append(dir_kind::META, |entry| {
+        let strings = [&meta.name, &meta.file, &meta.format].map(text);
+        let args_bytes: usize = args.iter().map(|arg| 1 + string_bytes(text(&arg.name))).sum();
+        let bytes = 12 + strings.map(string_bytes).iter().sum::<usize>() + args_bytes;
+        self.append(dir_kind::META, bytes, |entry| {
             entry.u32(key);
             entry.bytes(&meta.kind.to_ne_bytes());
             entry.bytes(&[args.len() as u8, 0]);
             entry.u32(meta.line);
-            entry.string(text(&meta.name));
-            entry.string(text(&meta.file));
-            entry.string(text(&meta.format));
+            strings.iter().for_each(|string| entry.string(string));
             for arg in args {
                 entry.bytes(&[arg.ty]);
                 entry.string(text(&arg.name));
@@ -48,7 +49,7 @@ impl Directory {
 
     /// Writes where a trigger is in the text.
     pub(crate) fn site(&self, key: u32, address: usize) {
-        self.append(dir_kind::SITE, |entry| {
+        self.append(dir_kind::SITE, 16, |entry| {
             entry.u32(key);
             entry.u32(0);
             entry.bytes(&(address as u64).to_ne_bytes());
@@ -57,7 +58,7 @@ impl Directory {
 
     /// Writes what a name's number stands for.
     pub(crate) fn name(&self, id: u32, text: &str) {
-        self.append(dir_kind::NAME, |entry| {
+        self.append(dir_kind::NAME, 4 + string_bytes(text), |entry| {
             entry.u32(id);
             entry.string(text);
         });
@@ -65,7 +66,7 @@ impl Directory {
 
     /// Writes what a place's number stands for.
     pub(crate) fn place(&self, id: u32, place: &Location<'_>) {
-        self.append(dir_kind::PLACE, |entry| {
+        self.append(dir_kind::PLACE, 12 + string_bytes(place.file()), |entry| {
             entry.u32(id);
             entry.u32(place.line());
             entry.u32(place.column());
@@ -73,12 +74,10 @@ impl Directory {
         });
     }
 
-    /// Reserves an entry, has `content` measured and then written, and makes it visible.
-    fn append(&self, kind: u32, content: impl Fn(&mut Sink)) {
-        let mut measure = Sink { at: core::ptr::null_mut(), bytes: size_of::<DirEntry>() };
-        content(&mut measure);
-        let size = measure.bytes.next_multiple_of(8);
-
+    /// Reserves an entry, has its `bytes` of content written, and makes it visible.
+    fn append(&self, kind: u32, bytes: usize, content: impl FnOnce(&mut Sink<'_>)) {
+        let header = size_of::<DirEntry>();
+        let size = (header + bytes).next_multiple_of(8);
         let start = self.head.fetch_add(size as u64, Relaxed);
         if start > DIR_BYTES - size as u64 {
             self.dropped.fetch_add(1, Relaxed);
@@ -86,32 +85,27 @@ impl Directory {
         }
         // SAFETY: `start + size <= DIR_BYTES`, and the reservation gave this range to this call alone.
         let at = unsafe { self.base.add(start as usize) };
-        // SAFETY: as above; `start` is a multiple of 8, as every size is.
-        let entry = unsafe { &*at.cast::<DirEntry>() };
+        // SAFETY: as above; `start` is a multiple of 8, as every size is. The header is atomic, and the
+        // content does not overlap it.
+        let (entry, to) =
+            unsafe { (&*at.cast::<DirEntry>(), slice::from_raw_parts_mut(at.add(header), bytes)) };
         entry.bytes.store(size as u32, Relaxed);
-        content(&mut Sink { at, bytes: size_of::<DirEntry>() });
+        let mut sink = Sink(to);
+        content(&mut sink);
+        debug_assert!(sink.0.is_empty(), "the entry is shorter than was said");
         // SYNC: directory-entry (with the acquire fence of the agent before it copies the directory).
         entry.kind.store(kind, Release);
     }
 }
 
-/// Where the content of an entry goes: to nowhere at first, to be measured, then to memory.
-struct Sink {
-    /// Start of the entry, null to measure.
-    at: *mut u8,
-    /// Bytes of the entry so far.
-    bytes: usize,
-}
+/// What is not yet written of an entry's content.
+struct Sink<'a>(&'a mut [u8]);
 
-impl Sink {
+impl Sink<'_> {
     fn bytes(&mut self, bytes: &[u8]) {
-        if !self.at.is_null() {
-            // SAFETY: the entry was reserved for as many bytes as the same calls have measured.
-            unsafe {
-                self.at.add(self.bytes).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
-            }
-        }
-        self.bytes += bytes.len();
+        let (to, rest) = core::mem::take(&mut self.0).split_at_mut(bytes.len());
+        to.copy_from_slice(bytes);
+        self.0 = rest;
     }
 
     fn u32(&mut self, n: u32) {
@@ -119,10 +113,20 @@ impl Sink {
     }
 
     fn string(&mut self, text: &str) {
-        let text = &text[..text.floor_char_boundary(MAX_STRING_BYTES)];
+        let text = cut(text);
         self.bytes(&(text.len() as u16).to_ne_bytes());
         self.bytes(text.as_bytes());
     }
+}
+
+/// What an entry tells of a string.
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_STRING_BYTES)]
+}
+
+/// Bytes of a string in an entry.
+fn string_bytes(text: &str) -> usize {
+    size_of::<u16>() + cut(text).len()
 }
 
 fn text(s: &Str) -> &'static str {
