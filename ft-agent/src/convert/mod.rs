@@ -12,7 +12,7 @@
 //! 5. the spool is renamed and deleted.
 //!
 //! A crash before 2 repeats the segment and overwrites the same parts with the same rows; a crash
-//! after it goes on with what is left. Memory: twice one segment, and the Parquet pages of a row group.
+//! after it goes on with what is left. Memory: about three times one segment, however long the recording is.
 
 mod follow;
 mod kernel;

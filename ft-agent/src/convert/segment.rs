@@ -41,6 +41,8 @@ const SAMPLES_KEPT: usize = 8;
 struct Survey {
     samples: Vec<ClockSample>,
     losses: Vec<Loss>,
+    /// Of all slots.
+    slot_bytes: usize,
 }
 
 /// Converts segment `number`; `before` are the ledgers of the segments that are done.
@@ -160,7 +162,7 @@ pub(super) fn decode(
     let mut threads = Threads::default();
     let mut kernel = KernelRows::default();
     let mut names = KernelNames::new(&registry.start.irq_names);
-    let mut user = UserSlots::new();
+    let mut user = UserSlots::with_capacity(survey.slot_bytes);
     let mut judge = model.as_ref().map(|model| Judge::new(registry, model));
     let mut unplaced = 0;
     let mut reader = Reader::open(path)?;
@@ -194,6 +196,8 @@ fn survey(path: &Path, ledger: &mut Ledger) -> Result<Survey> {
         match frame {
             Frame::Clock(sample) => survey.samples.push(sample),
             Frame::Loss(loss) => survey.losses.push(loss),
+            Frame::Slots(slots) => survey.slot_bytes += slots.bytes.len(),
+            Frame::Shared(slots) => survey.slot_bytes += slots.bytes.len(),
             _ => {}
         }
     }

@@ -75,11 +75,12 @@ impl<'a> Judge<'a> {
 }
 
 impl UserSlots {
-    /// Without events.
-    pub(super) fn new() -> UserSlots {
+    /// Without events, and with room for so many bytes of slots: memory that grows step by step leaves holes in
+    /// the heap, other ones with each segment.
+    pub(super) fn with_capacity(bytes: usize) -> UserSlots {
         UserSlots {
-            words: Vec::new(),
-            entries: Vec::new(),
+            words: Vec::with_capacity(bytes / 8),
+            entries: Vec::with_capacity(bytes / size_of::<Slot>()),
             threads: Vec::new(),
             thread_numbers: HashMap::new(),
             losses: Vec::new(),

@@ -1,6 +1,9 @@
 use super::*;
+use crate::convert::ledger::Ledger;
+use crate::convert::segment::decode;
 use crate::convert::synthetic::{self, Ring, meta, sample, tsc};
 use crate::spool::Spool;
+use crate::spool::frame::Frame;
 use ft_user::layout::SiteKind;
 
 const PLAIN: u32 = 0x1000;
@@ -8,7 +11,7 @@ const RICH: u32 = 0x1008;
 
 /// A registry with two sites, and a clock from 1 to 3 ms.
 struct Bench {
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
     registry: Registry,
     model: ClockModel,
 }
@@ -30,11 +33,11 @@ impl Bench {
         synthetic::registry(dir.path(), &directory.concat(), true);
         let registry = Registry::open(&Spool::of(dir.path())).unwrap();
         let model = ClockModel::new(&[1, 2, 3].map(|ms| sample(ms * 1_000_000))).unwrap();
-        Bench { _dir: dir, registry, model }
+        Bench { dir, registry, model }
     }
 
     fn scan(&self, ring: &Ring) -> UserSlots {
-        let mut user = UserSlots::new();
+        let mut user = UserSlots::with_capacity(0);
         let bytes = ring.bytes();
         let frame = Slots {
             source: 0,
@@ -193,7 +196,7 @@ fn the_shared_ring_names_its_writers() {
         slot(marker::READY, 202, PLAIN, 1200, 8),
     ];
     let bytes: Vec<u8> = words.as_flattened().iter().flat_map(|w| w.to_ne_bytes()).collect();
-    let mut user = UserSlots::new();
+    let mut user = UserSlots::with_capacity(0);
     let mut judge = Judge::new(&bench.registry, &bench.model);
     user.scan_shared(&Shared { source: 0, bytes: &bytes }, &mut judge);
     user.scan_shared(&Shared { source: 9, bytes: &bytes }, &mut judge);
@@ -212,4 +215,19 @@ fn times_outside_the_samples_are_noted() {
     let (events, distance, bound) = bench.scan(&ring).beyond;
     assert_eq!((events, distance), (1, 500_000));
     assert!(bound > bench.model.bound_ns());
+}
+
+#[test]
+fn the_slots_of_a_segment_are_allocated_at_once() {
+    let bench = Bench::new();
+    let mut ring = Ring::new();
+    (0..33).for_each(|n| _ = ring.event(PLAIN, tsc(2_000_000), &[n]));
+    let (bytes, ms) = (ring.bytes(), 1_000_000);
+    let slots = || synthetic::slots(&ring, 101, &bytes);
+    let (first, last) = (Frame::Clock(sample(ms)), Frame::Clock(sample(3 * ms)));
+    let path = Spool::of(bench.dir.path()).segment(0);
+    synthetic::file(&path, &[first, slots(), slots(), slots(), last]);
+    let user = decode(&path, &[], &bench.registry, &mut Ledger::default()).unwrap().user;
+    assert_eq!(user.len(), 3 * 33);
+    assert_eq!(user.words.capacity(), user.words.len());
 }
