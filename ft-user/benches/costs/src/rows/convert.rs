@@ -11,57 +11,68 @@ use crate::bench::Bench;
 use crate::figures::Samples;
 use crate::table::{Row, number};
 
-/// Million events of a recording; a second one is four times as long.
+/// Million events of a recording: four segments.
 const EVENTS: f64 = 8.0;
 
-/// Million events a second that are recorded, few enough that hardly any is lost.
+/// A second recording is so many times as long (and in a quick run).
+const LONGER: (f64, f64) = (16.0, 4.0);
+
+/// The most memory of the longer one, as a multiple of that of the short one.
+const MARGIN: f64 = 1.1;
+
+/// Million events a second that are recorded. The rings have room for a quarter of a second of them, so that
+/// none is lost on a machine that stands still for a moment.
 const RATE: f64 = 4.0;
+const RING: &str = "32M";
 
 pub(crate) fn measure(bench: &Bench) -> Result<Vec<Row>> {
     let mut samples = Samples::default();
-    let events = if bench.quick { EVENTS / 4.0 } else { EVENTS };
     for _ in 0..bench.rounds(3) {
-        for (name, events) in [("short", events), ("long", 4.0 * events)] {
-            convert(bench, events, name, &mut samples)?;
-        }
+        convert(bench, EVENTS, "short", &mut samples)?;
         if let Some(lttng) = bench.lttng()? {
-            let seconds = (events / RATE).to_string();
+            let seconds = (EVENTS / RATE).to_string();
             let traced = lttng.subject(&[], &["rate", "1", &RATE.to_string(), &seconds])?;
             let produced = traced.figures.get("produced")?;
             samples.add("lttng.bytes", traced.bytes as f64 / (produced - traced.lost as f64));
         }
     }
-    let bytes = samples.must("long.bytes")?;
-    let rate = samples.must("long.rate")?;
+    let longer = if bench.quick { LONGER.1 } else { LONGER.0 };
+    convert(bench, longer * EVENTS, "long", &mut samples)?;
+
+    let (bytes, rate) = (samples.must("short.bytes")?, samples.must("short.rate")?);
     let (short, long) = (samples.must("short.memory")?, samples.must("long.memory")?);
+    let beside = format!("of {} million events", number(samples.must("long.events")?));
+    let recorded = format!("{} million events", number(samples.must("short.events")?));
     Ok(vec![
         Row::new("bytes per event in Parquet, one of 16 addresses and a counter", number(bytes))
             .goal("< 10", bytes < 10.0)
             .beside([("LTTng-UST's CTF", samples.median("lttng.bytes"))]),
-        Row::new("conversion on one core; million events a second", number(rate))
+        Row::new(format!("conversion of {recorded} on one core; millions a second"), number(rate))
             .goal("≥ 4", rate >= 4.0)
-            .beside([("of a recording a quarter as long", samples.median("short.rate"))]),
-        Row::new("the same, most memory; MiB", number(long))
-            .goal("does not grow with the recording (± 10 %)", long <= 1.1 * short)
-            .beside([("of a recording a quarter as long", Some(short))]),
+            .beside([(beside.as_str(), samples.median("long.rate"))]),
+        Row::new("the same, most memory; MiB", number(short))
+            .goal(format!("with more events ≤ {MARGIN:.2} ×"), long <= MARGIN * short)
+            .beside([(beside.as_str(), Some(long))]),
     ])
 }
 
-/// Records and converts; adds `NAME.rate`, `NAME.memory` (MiB) and `NAME.bytes`.
+/// Records and converts; adds `NAME.events` and `NAME.rate` (millions), `NAME.memory` (MiB), `NAME.bytes`.
 fn convert(bench: &Bench, events: f64, name: &str, samples: &mut Samples) -> Result<()> {
     let dir = bench.path("convert");
     let seconds = (events / RATE).to_string();
     let subject = ["rate", "1", &RATE.to_string(), &seconds];
-    let recorded = bench.record_into(&dir, &["-k", "none", "-e", "costs.*"], &subject)?;
+    let options = ["-k", "none", "-e", "costs.*", "--ring-size", RING];
+    let recorded = bench.record_into(&dir, &options, &subject)?;
     let produced = recorded.figures.get("produced")?;
     let events = produced - recorded.lost as f64;
-    // A machine that stands still for a moment loses some; the figures are of those that were recorded.
+    // The figures are of those that were recorded.
     ensure!(events >= 0.9 * produced, "{} events of {produced} were lost", recorded.lost);
     let start = Instant::now();
     let path = dir.to_string_lossy().into_owned();
     let mut command = bench.agent(&["convert", &path]);
     let child = command.stdout(Stdio::null()).spawn().context("the agent does not start")?;
     let memory = most_memory(child)?;
+    samples.add(&format!("{name}.events"), events / 1e6);
     samples.add(&format!("{name}.rate"), events / start.elapsed().as_secs_f64() / 1e6);
     samples.add(&format!("{name}.memory"), memory);
     samples.add(&format!("{name}.bytes"), size(&dir.join("user_events"))? as f64 / events);
