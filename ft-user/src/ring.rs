@@ -13,7 +13,7 @@
 //!    the old contents are going.
 //! 4. *Time*: read the time stamp counter. After the reservation, so that an event that a handler
 //!    writes later, to a later slot, does not get an earlier time, except in the instant between the
-//!    two steps.
+//!    two steps. `arch` reads it in front of step 3, which changes nothing for a reader.
 //! 5. *Fill*, and *commit*: continuation slots one by one, the first slot last.
 //!
 //! `arch` does the same steps in assembly for enabled triggers, while there is room. This file

@@ -132,8 +132,8 @@ ft_user_v1_write_text:
     and r8, qword ptr [rdi + {mask}]
     shl r8, 5
     lea r8, [rdi + r8 + {slots}]
-    mov qword ptr [r8], rsi                 // busy
     rdtsc
+    mov qword ptr [r8], rsi                 // busy
     shl rdx, 32
     or rax, rdx
     mov qword ptr [r8 + 8], rax

@@ -36,8 +36,9 @@ use crate::text::Pair;
 
 // The registers of the write: rdi ring, rcx index, rsi commit word, r8 first slot, rax and rdx free.
 //
-// A write starts a cache line, and up to two words are written by 128 bytes of code: with cold caches each
-// line of code costs as much as a load. Hence the short forms where there is a choice.
+// With cold caches the address of the slot comes late, behind two loads, and some processors let RDTSC wait
+// for every store before it until its address is known (AMD family 26: a sixth of a cold event). So the time
+// is read in front of the first store to the slot. The code of up to two words takes two cache lines.
 global_asm!(
     r#"
     .macro FT_USER_WRITE args, continuations
@@ -82,8 +83,8 @@ ft_user_v1_write_\args:
     and r8, qword ptr [rdi + {mask}]
     shl r8, 5
     lea r8, [rdi + r8 + {slots}]
-    mov qword ptr [r8], rsi                 // busy
     rdtsc
+    mov qword ptr [r8], rsi                 // busy
     mov dword ptr [r8 + 8], eax
     mov dword ptr [r8 + 12], edx
     FT_USER_WORD r8, 16, 0, \args, 56
@@ -101,8 +102,8 @@ ft_user_v1_write_\args:
     and rcx, qword ptr [rdi + {mask}]
     shl rcx, 5
     lea rcx, [rdi + rcx + {slots}]
-    mov qword ptr [rcx], rsi                // busy
     rdtsc
+    mov qword ptr [rcx], rsi                // busy
     mov dword ptr [rcx + 8], eax
     mov dword ptr [rcx + 12], edx
     FT_USER_WORD rcx, 16, 0, \args, 48
