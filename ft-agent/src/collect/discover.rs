@@ -98,6 +98,26 @@ pub fn unnumbered(tid: u32) -> i32 {
     i32::try_from(tid).map_or(-1, |tid| -tid.max(1))
 }
 
+/// `/proc` is that of another PID namespace.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "/proc shows the processes of another PID namespace than this agent's, under other numbers; mount one \
+     of its own (`unshare --mount-proc`, `mount -t proc proc /proc`)"
+)]
+pub struct ForeignProc;
+
+/// Checks that `/proc` has the numbers of our own PID namespace, as system calls take them. It has those of
+/// the one in which it was mounted.
+///
+/// # Errors
+///
+/// When it has not.
+pub fn check_proc() -> Result<(), ForeignProc> {
+    let own = fs::read_link("/proc/self").unwrap_or_default();
+    let same = own.to_str() == Some(&std::process::id().to_string());
+    same.then_some(()).ok_or(ForeignProc)
+}
+
 /// Threads of a process; empty when it is gone.
 pub fn threads(pid: i32) -> Vec<i32> {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };

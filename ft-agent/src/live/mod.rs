@@ -16,7 +16,7 @@ use ft_user::glob;
 use ft_user::patch;
 use ft_user::patch::PatchError;
 
-use crate::collect::discover::{self, Identity};
+use crate::collect::discover::{self, ForeignProc, Identity};
 use crate::collect::outside::{self, Site};
 use crate::collect::remote::Remote;
 pub use listing::{Event, Listing};
@@ -27,6 +27,9 @@ pub enum LiveError {
     /// There is no process with this number.
     #[error("process {0} does not exist; look its number up, for example with `pgrep -l NAME`")]
     NoSuchProcess(i32),
+    /// `/proc` is that of another PID namespace.
+    #[error(transparent)]
+    ForeignProc(#[from] ForeignProc),
     /// It has no memfd of ours.
     #[error(
         "process {0} embeds no ft-user, or has not started it; call ft_user::init() in it, or record its \
@@ -92,6 +95,7 @@ impl Process {
     ///
     /// When it is gone, embeds no `ft-user`, or may not be looked into.
     pub fn open(pid: i32) -> Result<Process, LiveError> {
+        discover::check_proc()?;
         let identity = Identity::of(pid).map_err(|_| LiveError::NoSuchProcess(pid))?;
         let fail = |source| match identity.has_ended() {
             true => LiveError::NoSuchProcess(pid),

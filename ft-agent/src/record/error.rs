@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use crate::clock::ClockError;
 use crate::collect::attach::Refusal;
 use crate::collect::cgroup::CgroupError;
+use crate::collect::discover::ForeignProc;
 use crate::collect::kernel::KernelError;
 use crate::spool::WriteError;
 
@@ -72,6 +73,9 @@ pub enum RecordError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// `/proc` is that of another PID namespace.
+    #[error(transparent)]
+    ForeignProc(#[from] ForeignProc),
     /// The command cannot be run.
     #[error("cannot run {command}: {source}; check its name, and that it is executable")]
     Command {

@@ -117,6 +117,7 @@ pub fn record(
     report: &mut dyn FnMut(&Notice),
 ) -> Result<Outcome, RecordError> {
     options.check()?;
+    discover::check_proc()?;
     clock::probe(PROBE_PATIENCE)?;
     // First what fails most: nothing is left behind then.
     let attached = options.pids.iter().map(|&pid| attach(pid)).collect::<Result<Vec<_>, _>>()?;

@@ -20,6 +20,7 @@ pub(crate) fn kernel_or_skip(options: &Options) -> Option<Kernel> {
         Err(
             error @ (KernelError::NoObject
             | KernelError::MissingCapability { .. }
+            | KernelError::PidNamespace
             | KernelError::NoBtf(_)),
         ) => {
             skipped(&error.to_string());

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 
 use ft_agent::store::Trace;
@@ -40,6 +41,41 @@ fn family(trace: &Trace) -> Vec<Member> {
     assert_eq!((first.tid, child.tid, last.tid), (first.pid, child.pid, first.pid), "{members:?}");
     assert_ne!(thread.tid, first.tid, "{members:?}");
     members
+}
+
+/// Runs the agent in a PID namespace of its own.
+fn in_namespace(unshare: &[&str], args: &[&str]) -> (bool, String) {
+    let agent = env!("CARGO_BIN_EXE_ft-agent");
+    let output = Command::new("unshare").arg("-pf").args(unshare).arg(agent).args(args).output();
+    let output = output.expect("unshare starts");
+    (output.status.success(), String::from_utf8(output.stderr).expect("text"))
+}
+
+#[test]
+fn an_agent_in_a_namespace_never_mixes_numbers() {
+    if !namespaces() {
+        return;
+    }
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let dir = stage.path("trace");
+    let (dir, subject) =
+        (dir.to_str().expect("UTF-8"), harness::subject().to_str().expect("UTF-8"));
+    let refused = |unshare: &[&str], args: &[&str], expected: &str| {
+        let (succeeded, stderr) = in_namespace(unshare, args);
+        assert!(!succeeded && stderr.contains(expected) && stderr.lines().count() == 1, "{stderr}");
+    };
+    refused(&["--mount-proc"], &["record", "-o", dir, "--", "true"], "with `-k none`");
+    let foreign = "`mount -t proc proc /proc`";
+    refused(&[], &["record", "-k", "none", "-o", dir, "--", "true"], foreign);
+    refused(&[], &["enable", "-p", "1", "*"], foreign);
+    assert!(!Path::new(dir).exists());
+    // All that it sees it calls by the same numbers.
+    let alone = ["record", "-k", "none", "-o", dir, "--", subject, "family"];
+    let (succeeded, stderr) = in_namespace(&["--mount-proc"], &alone);
+    assert!(succeeded, "{stderr}");
+    for member in family(&Trace::open(Path::new(dir)).expect("a whole trace")) {
+        assert_eq!((i64::from(member.pid), i64::from(member.tid)), member.inner);
+    }
 }
 
 /// Whether this machine lets us make namespaces; reports it.

@@ -32,6 +32,13 @@ pub enum KernelError {
         /// Path of this program.
         program: String,
     },
+    /// The agent numbers processes otherwise than the kernel's records do.
+    #[error(
+        "this agent runs in a PID namespace, where processes have other numbers than in the kernel's \
+         records; run it outside of it (in a container, with the PID namespace of the host: `docker run \
+         --pid=host`), or record applications alone with `-k none`"
+    )]
+    PidNamespace,
     /// `/sys/kernel/btf/vmlinux` cannot be read.
     #[error(
         "the kernel does not say what its structures look like (/sys/kernel/btf/vmlinux: {0}); use a \

@@ -111,6 +111,7 @@ impl Kernel {
         {
             return Err(KernelError::RingSize(options.ring_bytes));
         }
+        rights::check_namespace()?;
         rights::check()?;
         let data = std::fs::read(VMLINUX_BTF).map_err(KernelError::NoBtf)?;
         let btf = Btf::parse(&data)?;

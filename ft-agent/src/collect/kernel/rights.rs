@@ -1,4 +1,7 @@
-//! What the kernel asks of who loads programs.
+//! What the kernel asks of who loads programs, and what we ask to understand their records.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 use rustix::{
     process::{Resource, Rlimit, getrlimit, setrlimit},
@@ -6,6 +9,17 @@ use rustix::{
 };
 
 use super::KernelError;
+
+/// Inode of the first PID namespace (`include/linux/proc_ns.h`, `PROC_PID_INIT_INO`).
+const FIRST_NAMESPACE: u64 = 0xEFFF_FFFC;
+
+/// Checks that processes have the same numbers here as in the kernel's records.
+pub(super) fn check_namespace() -> Result<(), KernelError> {
+    match fs::metadata("/proc/self/ns/pid") {
+        Ok(namespace) if namespace.ino() != FIRST_NAMESPACE => Err(KernelError::PidNamespace),
+        _ => Ok(()),
+    }
+}
 
 /// Checks the effective capabilities: CAP_BPF to load programs, CAP_PERFMON to let them read the kernel's
 /// memory (capabilities(7)). CAP_SYS_ADMIN contains both.
