@@ -487,9 +487,12 @@ pub struct Hello {
     pub magic: u64,
     /// [`VERSION`].
     pub version: u32,
-    /// Zero.
+    /// [`NO_ANSWER`] or zero.
     pub flags: u32,
 }
+
+/// [`Hello::flags`]: the process does not wait for a [`Reply`].
+pub const NO_ANSWER: u32 = 1;
 
 /// The agent's answer: this header, then `bytes` of globs separated by `\n` (at most
 /// [`MAX_REPLY_BYTES`] in all). An empty list enables nothing.

@@ -7,7 +7,7 @@ use core::mem::{self, MaybeUninit};
 use core::ptr;
 use std::time::{Duration, Instant};
 
-use crate::layout::{DEFAULT_SOCKET, Hello, MAGIC, MAX_REPLY_BYTES, Reply, VERSION};
+use crate::layout::{DEFAULT_SOCKET, Hello, MAGIC, MAX_REPLY_BYTES, NO_ANSWER, Reply, VERSION};
 use crate::{Agent, InitError, config, glob};
 
 /// How long a process waits for the answer of an agent that has taken its connection.
@@ -35,7 +35,7 @@ pub(crate) fn register(
     enable: impl FnMut(&str),
 ) -> Agent {
     let Some(socket) = connect(address) else { return Agent::Absent };
-    if !send_hello(&socket, memfd) {
+    if !send_hello(&socket, memfd, 0) {
         return Agent::Absent;
     }
     let mut buffer = [0; MAX_REPLY_BYTES];
@@ -54,7 +54,7 @@ pub(crate) fn register(
 /// Registers the memfd and does not wait for the answer.
 pub(crate) fn announce(memfd: libc::c_int, address: &libc::sockaddr_un) {
     if let Some(socket) = connect(address) {
-        send_hello(&socket, memfd);
+        send_hello(&socket, memfd, NO_ANSWER);
     }
 }
 
@@ -91,8 +91,8 @@ fn connect(address: &libc::sockaddr_un) -> Option<Socket> {
 }
 
 /// Sends [`Hello`] with the memfd beside it. `MSG_NOSIGNAL`: an agent that dies must not kill us.
-fn send_hello(socket: &Socket, memfd: libc::c_int) -> bool {
-    let mut hello = Hello { magic: MAGIC, version: VERSION, flags: 0 };
+fn send_hello(socket: &Socket, memfd: libc::c_int, flags: u32) -> bool {
+    let mut hello = Hello { magic: MAGIC, version: VERSION, flags };
     let mut part = libc::iovec { iov_base: (&raw mut hello).cast(), iov_len: size_of::<Hello>() };
     // As large as a control message with one descriptor, aligned as its header must be.
     let mut control = [0u64; 3];
@@ -253,7 +253,7 @@ mod tests {
         drop(accept(&listener));
         drop(listener);
         // Without MSG_NOSIGNAL this would be the end of the process.
-        assert!(!send_hello(&socket, 0));
+        assert!(!send_hello(&socket, 0, 0));
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub struct Memory {
     base: NonNull<u8>,
     geometry: Geometry,
     /// An open file description of our own; holds the lock.
-    _file: File,
+    file: File,
 }
 
 // SAFETY: the map belongs to no thread, and all of it is read and written through atomics only.
@@ -85,7 +85,13 @@ impl Memory {
             mmap(ptr::null_mut(), geometry.total_bytes, protection, flags, file.as_fd(), 0)
         }?;
         let base = NonNull::new(base.cast()).expect("mmap gives no null");
-        Ok(Memory { base, geometry, _file: file })
+        Ok(Memory { base, geometry, file })
+    }
+
+    /// Whether `fd` is a descriptor of the same memfd.
+    pub fn is(&self, fd: BorrowedFd<'_>) -> bool {
+        let id = |fd| rustix::fs::fstat(fd).map(|stat| (stat.st_dev, stat.st_ino)).ok();
+        id(fd).is_some_and(|other| id(self.file.as_fd()) == Some(other))
     }
 
     /// Where everything is.
@@ -178,6 +184,7 @@ pub(crate) mod tests {
         assert_eq!(memory.ring(1).len(), u64::from(memory.geometry().ring_slots));
         assert_eq!(memory.shared().1.len(), 64);
         assert!(matches!(Memory::attach(fd.as_fd()), Err(Refusal::Taken)));
+        assert!(memory.is(fd.as_fd()) && !memory.is(memfd(&header, bytes, SEALS).as_fd()));
         drop(memory);
         Memory::attach(fd.as_fd()).unwrap();
     }

@@ -4,6 +4,10 @@
 //! a note: [`super::outside`]), that lies in a mapping which the kernel says is executable, and where
 //! the bytes of a trigger stand ([`ft_user::patch::Text`] checks that). The process is not stopped and
 //! no thread enters it. A recording leaves on afterwards what was on before.
+//!
+//! The memory that is opened stays that of one program, also when the process goes on to another one by
+//! `exec`. So whoever opens it first and then looks where triggers are ([`Remote::enable_found`]) can at worst
+//! write to a program that is gone.
 
 use std::ops::Range;
 
@@ -11,7 +15,7 @@ use ft_user::glob;
 use ft_user::layout::TRIGGER_BYTES;
 use ft_user::patch::{PatchError, Text};
 
-use super::maps;
+use super::{maps, outside};
 
 /// Sites that were switched on from outside; switched off when this is dropped.
 #[derive(Debug)]
@@ -52,6 +56,16 @@ impl Remote {
         let outcome = self.switch(triggers, globs, true);
         self.enabled.extend_from_slice(&outcome.switched);
         outcome
+    }
+
+    /// The same for those that are found from outside now. What a directory declares may be a program that
+    /// the process has left behind, and a byte that looks like a trigger stands anywhere.
+    pub fn enable_found(&mut self, triggers: &[(String, u64)], globs: &[String]) -> Outcome {
+        let found = outside::sites(self.pid).unwrap_or_default();
+        let is_found = |address| found.binary_search_by_key(&address, |site| site.address).is_ok();
+        let triggers: Vec<_> =
+            triggers.iter().filter(|&&(_, address)| is_found(address)).cloned().collect();
+        self.enable(&triggers, globs)
     }
 
     /// Switches every trigger whose name matches one of the globs, for good.
@@ -120,6 +134,7 @@ fn is_text(executable: &[Range<u64>], address: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use ft_user::layout::TRIGGER_OFF;
+    use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect};
 
     use super::*;
 
@@ -148,5 +163,23 @@ mod tests {
         assert_eq!((outcome.switched.len(), outcome.already, outcome.refused.len()), (0, 0, 1));
         assert_eq!(DATA[0], TRIGGER_OFF);
         assert_eq!(remote.disable(), 0);
+    }
+
+    #[test]
+    fn what_looks_like_a_trigger_and_is_none_is_left_alone() {
+        let page = ft_user::layout::PAGE as usize;
+        let (flags, none) = (MapFlags::PRIVATE, std::ptr::null_mut());
+        // SAFETY: a new page at an address of the kernel's choice, which only this test knows; it is written
+        // before it is made text, and never executed.
+        let at = unsafe {
+            let at = mmap_anonymous(none, page, ProtFlags::READ | ProtFlags::WRITE, flags).unwrap();
+            at.cast::<u32>().write(TRIGGER_OFF);
+            mprotect(at, page, MprotectFlags::READ | MprotectFlags::EXEC).unwrap();
+            at as u64
+        };
+        let (triggers, globs) = ([("a.b".to_owned(), at)], ["*".to_owned()]);
+        let mut remote = Remote::open(std::process::id() as i32).unwrap();
+        assert!(remote.enable_found(&triggers, &globs).switched.is_empty());
+        assert_eq!(remote.enable(&triggers, &globs).switched, [at], "it does look like one");
     }
 }

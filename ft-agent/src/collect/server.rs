@@ -12,7 +12,7 @@ use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use ft_user::layout::{Hello, MAGIC, MAX_REPLY_BYTES, Reply, VERSION};
+use ft_user::layout::{Hello, MAGIC, MAX_REPLY_BYTES, NO_ANSWER, Reply, VERSION};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{Mode, chmod};
 use rustix::net::sockopt::socket_peercred;
@@ -44,6 +44,8 @@ pub struct Registration {
     pub identity: Identity,
     /// What it passed; not checked yet.
     pub memfd: OwnedFd,
+    /// It waits for an answer, for half a second; a forked child does not.
+    pub waits: bool,
     connection: OwnedFd,
 }
 
@@ -230,12 +232,12 @@ fn receive(client: &mut Client) -> Option<Arrival> {
     let pid = peer(&client.connection);
     let hello = hello(&client.connection).transpose()?;
     Some(
-        match hello.and_then(|memfd| {
+        match hello.and_then(|(memfd, flags)| {
             let pid = pid.ok_or(Rejection::Unidentified)?;
             // A forked child does not wait for an answer, and what it has recorded outlives it.
             let identity = Identity::of(pid).unwrap_or_else(|_| Identity::ended(pid));
             let connection = client.connection.try_clone().map_err(Rejection::Broken)?;
-            Ok(Registration { identity, memfd, connection })
+            Ok(Registration { identity, memfd, waits: flags & NO_ANSWER == 0, connection })
         }) {
             Ok(registration) => Arrival::Registration(registration),
             Err(reason) => Arrival::Rejected { pid, reason },
@@ -249,8 +251,8 @@ fn peer(connection: &OwnedFd) -> Option<i32> {
     (pid > 0).then_some(pid)
 }
 
-/// The descriptor of a well-formed [`Hello`]; `None` at the end of the connection.
-fn hello(connection: &OwnedFd) -> Result<Option<OwnedFd>, Rejection> {
+/// Descriptor and flags of a well-formed [`Hello`]; `None` at the end of the connection.
+fn hello(connection: &OwnedFd) -> Result<Option<(OwnedFd, u32)>, Rejection> {
     let mut bytes = [0u8; size_of::<Hello>() + 1];
     // Room for one descriptor (alignment may leave room for two); the kernel closes the rest, and says so.
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -274,12 +276,13 @@ fn hello(connection: &OwnedFd) -> Result<Option<OwnedFd>, Rejection> {
     if !whole || bytes[..8] != MAGIC.to_ne_bytes() {
         return Err(Rejection::Rubbish);
     }
-    let version = u32::from_ne_bytes(bytes[8..12].try_into().expect("four bytes"));
+    let field = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+    let (version, flags) = (field(8), field(12));
     if version != VERSION {
         return Err(Rejection::Version(version));
     }
     match (descriptors.pop(), descriptors.is_empty()) {
-        (Some(memfd), true) => Ok(Some(memfd)),
+        (Some(memfd), true) => Ok(Some((memfd, flags))),
         _ => Err(Rejection::Rubbish),
     }
 }

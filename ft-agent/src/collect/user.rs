@@ -10,6 +10,7 @@
 
 use std::collections::HashMap;
 use std::mem::size_of;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use ft_user::directory::{self, Entry};
@@ -160,6 +161,11 @@ impl Source {
     /// Who it is.
     pub fn identity(&self) -> &Identity {
         &self.identity
+    }
+
+    /// Whether it is the process with this number, read through this memfd.
+    pub fn is(&self, pid: i32, memfd: BorrowedFd<'_>) -> bool {
+        self.identity.pid == pid && self.memory.is(memfd)
     }
 
     /// Names of the sites that its directory declared so far.

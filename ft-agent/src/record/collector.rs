@@ -194,7 +194,7 @@ impl Collector {
             }),
         };
         let refused = match remote {
-            Ok(remote) => remote.enable(source.triggers(), &self.globs).refused,
+            Ok(remote) => remote.enable_found(source.triggers(), &self.globs).refused,
             Err(reason) => vec![reason],
         };
         for reason in refused {
@@ -257,7 +257,13 @@ impl Collector {
             // Not answered, it enables nothing.
             return Ok(());
         }
-        let memory = match Memory::attach(registration.memfd.as_fd()) {
+        let (pid, memfd) = (registration.identity.pid, registration.memfd.as_fd());
+        if self.sources.iter().any(|source| source.is(pid, memfd)) {
+            // It was found before its message was read.
+            let _ = registration.accept(&self.globs);
+            return Ok(());
+        }
+        let memory = match Memory::attach(memfd) {
             Ok(memory) => memory,
             Err(reason) => {
                 self.notice(Notice::Refused { pid: registration.identity.pid, reason });
@@ -270,9 +276,15 @@ impl Collector {
         }
         // A process that loads no more and ends at once may be gone after the answer.
         self.look_at_maps(registration.identity.pid)?;
-        // A forked child does not wait for the answer: it has inherited what is enabled.
-        let _ = registration.accept(&self.globs);
-        let source = self.add(registration.identity, memory, Since::Start)?;
+        // A forked child does not wait for the answer: it has inherited what is enabled. Whoever does, and
+        // has given up, goes on with its sites off.
+        let gave_up = registration.accept(&self.globs).is_err() && registration.waits;
+        let mut source = self.add(registration.identity, memory, Since::Start)?;
+        if gave_up && !source.identity().has_ended() {
+            // The directory, which tells where the triggers are.
+            self.drain_source(&mut source)?;
+            self.enable(&source);
+        }
         self.sources.push(source);
         Ok(())
     }

@@ -6,7 +6,8 @@ mod program;
 #[path = "../common/signal.rs"]
 mod signal;
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -93,4 +94,31 @@ fn a_running_program_is_enabled_recorded_and_disabled_again() {
     let recorded = ticks(&out);
     assert!(recorded.len() >= 507, "{}", recorded.len());
     assert_eq!(recorded[recorded.len() - 500..], (0..500).collect::<Vec<i64>>());
+}
+
+#[test]
+fn a_program_that_gave_up_on_a_slow_agent_is_recorded_all_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    // A folder that is closed to others holds no socket.
+    fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+    let mut agent = agent();
+    agent.args(["record", "-k", "none", "-o"]).arg(&out).args(["--", "sleep", "100"]);
+    let mut agent = agent.stdout(Stdio::null()).spawn().unwrap();
+    let socket = out.join("agent.sock");
+    while !socket.exists() || !Spool::of(&out).segment(0).exists() {
+        std::thread::yield_now();
+    }
+    signal::send(agent.id(), libc::SIGSTOP);
+    // Its patience is over when it is ready.
+    let mut program = Program::start_at(&socket);
+    program.tick(1, 0);
+    signal::send(agent.id(), libc::SIGCONT);
+    program.tick_until_on(2);
+    signal::send(agent.id(), libc::SIGTERM);
+    assert!(agent.wait().unwrap().success());
+    assert!(ticks(&out).ends_with(&[0, 1]));
+    // As it was before.
+    program.tick(1, 0);
+    assert!(program.end().success());
 }

@@ -105,8 +105,13 @@ pub(crate) struct Program {
 impl Program {
     /// The traced program by itself.
     pub(crate) fn start() -> Program {
+        Program::start_at(Path::new("/dev/null/none"))
+    }
+
+    /// The same, which looks for an agent at this socket.
+    pub(crate) fn start_at(socket: &Path) -> Program {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(ARGS).env("FT_SOCKET", "/dev/null/none");
+        command.args(ARGS).env("FT_SOCKET", socket);
         Program::ready(command)
     }
 
