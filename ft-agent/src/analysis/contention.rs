@@ -26,13 +26,17 @@
 //! Memory: 65,536 locks, and beyond these as many as are held or waited for; for a lock that is waited for, its
 //! waiters and the last 64 changes of its source. Who held longest is judged by these.
 
-use std::collections::{HashMap, VecDeque};
+mod lock;
+
+use std::collections::HashMap;
 
 use crate::analysis::blame::Blame;
 use crate::analysis::ledger::difference;
 use crate::analysis::thread::Threads;
-use crate::model::{Pid, SiteId, Tid};
+use crate::model::{Pid, Tid};
 use crate::store::rows::Decomposition;
+pub(crate) use lock::Held;
+use lock::{Lock, MAX_STRETCHES, Queue, Source, Stretch, longest};
 
 /// A lock of one process, by its address.
 pub(crate) type Key = (Pid, i64);
@@ -40,34 +44,8 @@ pub(crate) type Key = (Pid, i64);
 /// Locks that are kept although nobody holds them or waits for them.
 const MAX_LOCKS: usize = 1 << 16;
 
-/// Holders of one lock: readers that ended without a release would otherwise gather without limit.
-const MAX_HOLDERS: usize = 4096;
-
-/// Changes of a lock's source that are remembered.
-const MAX_STRETCHES: usize = 64;
-
 /// Locks in a chain; where a longer one would begin, the holder there is blamed for waiting.
 const MAX_CHAIN: usize = 64;
-
-/// A hold, as others see it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Held {
-    pub(crate) tid: Tid,
-    pub(crate) lock: i64,
-    pub(crate) since: i64,
-    /// Place of the acquisition, as [`crate::analysis::locks::Hold::word`].
-    pub(crate) word: i64,
-    pub(crate) site: SiteId,
-    pub(crate) shared: bool,
-    /// The thread has ended.
-    pub(crate) gone: bool,
-}
-
-impl Held {
-    fn is_from(&self, other: &Held) -> bool {
-        (self.tid, self.lock, self.word) == (other.tid, other.lock, other.word)
-    }
-}
 
 /// The threads at the time of an event.
 pub(crate) struct Moment<'a> {
@@ -91,53 +69,6 @@ impl Moment<'_> {
     fn unseen(&self, tid: Tid) -> i64 {
         self.threads.get(&tid).map_or(i64::MIN, |t| t.unseen)
     }
-}
-
-/// What a lock's blame grows by.
-#[derive(Debug)]
-enum Source {
-    Nobody,
-    /// The holder's account, which stood at this when the blame was settled.
-    Holder(Decomposition),
-    /// The lock that the holder waits for, whose blame stood at this.
-    Lock(i64, Blame),
-    /// The holder waits for this lock, if only through others.
-    Cycle,
-}
-
-/// A time in which the source was the same.
-#[derive(Clone, Copy, Debug)]
-struct Stretch {
-    from: i64,
-    to: i64,
-    holder: Held,
-    /// None: a lock of the chain was held by nobody.
-    root: Option<Held>,
-    chain: i32,
-}
-
-/// What there is of a lock only while it is waited for.
-#[derive(Debug)]
-struct Queue {
-    waiters: Vec<(Tid, i64)>,
-    /// Up to `settled`.
-    blame: Blame,
-    settled: i64,
-    /// The holder that `source` comes from.
-    blamed: Option<Held>,
-    source: Source,
-    recent: VecDeque<Stretch>,
-    /// Acquisitions since the first waiter came.
-    acquisitions: u64,
-    /// When a missing switch of a holder was noticed last.
-    unseen: i64,
-}
-
-#[derive(Debug, Default)]
-struct Lock {
-    /// The one that came first comes first.
-    holders: Vec<Held>,
-    queue: Option<Box<Queue>>,
 }
 
 /// Where a lock's account stood when a wait began.
@@ -437,53 +368,5 @@ impl Locks {
             .map(|s| Stretch { from: s.from.max(since), ..s })
             .filter(|s| s.from < s.to)
             .collect()
-    }
-}
-
-/// Which hold took most of the time, and how much; of equals the first.
-fn longest(stretches: &[Stretch], of: impl Fn(&Stretch) -> Option<Held>) -> Option<(Held, i64)> {
-    let mut sums: Vec<(Held, i64)> = Vec::new();
-    for (held, ns) in stretches.iter().filter_map(|s| Some((of(s)?, s.to - s.from))) {
-        match sums.iter_mut().find(|(h, _)| h.is_from(&held)) {
-            Some((_, sum)) => *sum += ns,
-            None => sums.push((held, ns)),
-        }
-    }
-    sums.into_iter().rev().max_by_key(|(_, ns)| *ns)
-}
-
-impl Lock {
-    fn admit(&mut self, held: Held) {
-        if held.shared {
-            self.holders.retain(|h| h.shared);
-            self.holders.truncate(MAX_HOLDERS - 1);
-        } else {
-            self.holders.clear();
-        }
-        self.holders.push(held);
-        if let Some(queue) = &mut self.queue {
-            queue.acquisitions += 1;
-        }
-    }
-
-    fn dismiss(&mut self, tid: Tid) {
-        if let Some(i) = self.holders.iter().rposition(|h| h.tid == tid) {
-            self.holders.remove(i);
-        }
-    }
-}
-
-impl Queue {
-    fn new(tid: Tid, now: i64) -> Self {
-        Queue {
-            waiters: vec![(tid, now)],
-            blame: Blame::default(),
-            settled: now,
-            blamed: None,
-            source: Source::Nobody,
-            recent: VecDeque::new(),
-            acquisitions: 0,
-            unseen: i64::MIN,
-        }
     }
 }
