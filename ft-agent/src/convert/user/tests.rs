@@ -4,7 +4,7 @@ use crate::convert::segment::decode;
 use crate::convert::synthetic::{self, Ring, meta, sample, tsc};
 use crate::spool::Spool;
 use crate::spool::frame::Frame;
-use ft_user::layout::SiteKind;
+use ft_user::layout::{ArgType, SiteKind, TEXT_CUT};
 
 const PLAIN: u32 = 0x1000;
 const RICH: u32 = 0x1008;
