@@ -4,10 +4,15 @@
 //! were found, and everything rare is JSON. [`Frame::encode`] and [`Frame::decode`] are inverse; a
 //! frame whose checksum does not match, or that is cut short, ends its file.
 
+mod content;
+
 use ft_ebpf as kernel;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::mapping::Mappings;
+pub use content::{
+    ClockSample, Directory, End, IrqName, Loss, Process, Shared, Slots, Start, Thread,
+};
 
 /// First four bytes of every frame.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"FTSP");
@@ -46,188 +51,6 @@ pub enum Frame<'a> {
     Loss(Loss),
     /// The recording ended in good order. In the registry.
     End(End),
-}
-
-/// Facts of the machine and of the recording.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Start {
-    /// Version of the agent.
-    pub agent_version: String,
-    /// Version of the shared-memory layout.
-    pub user_layout: u32,
-    /// Version of the kernel record layout.
-    pub kernel_layout: u32,
-    /// Host name.
-    pub host: String,
-    /// `/proc/sys/kernel/random/boot_id`.
-    pub boot_id: String,
-    /// `uname -r`.
-    pub kernel: String,
-    /// CPU model.
-    pub cpu_model: String,
-    /// CPUs that can come online.
-    pub cpus: u32,
-    /// The CPU says that a hypervisor is there.
-    pub hypervisor: bool,
-    /// Stolen from each CPU since boot, ns (/proc/stat); empty when not known.
-    pub steal_ns: Vec<i64>,
-    /// TSC cycles per second, as measured at the start.
-    pub tsc_hz: f64,
-    /// Command that is recorded, empty with `-p`.
-    pub command: Vec<String>,
-    /// Kernel groups that are recorded; empty with `-k none`.
-    pub kernel_groups: Vec<String>,
-    /// Globs of enabled sites.
-    pub events: Vec<String>,
-    /// All threads of the system are observed (`-a`).
-    pub system_wide: bool,
-    /// CLOCK_MONOTONIC at the start, ns.
-    pub start_ns: i64,
-    /// Of a snapshot: where its window begins, CLOCK_MONOTONIC ns. What is older is left out.
-    pub window_from_ns: Option<i64>,
-    /// Names of softirqs by number and of interrupt lines (`/proc/interrupts`).
-    pub irq_names: Vec<IrqName>,
-}
-
-/// Name of an interrupt line.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct IrqName {
-    /// Line.
-    pub number: u32,
-    /// Action name, for example `virtio0-input`.
-    pub name: String,
-}
-
-/// Both clocks, read together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ClockSample {
-    /// Middle of the two TSC readings around the clock reading.
-    pub tsc: u64,
-    /// CLOCK_MONOTONIC, ns.
-    pub mono_ns: i64,
-    /// Distance of the two TSC readings, in TSC cycles.
-    pub bracket_tsc: u64,
-    /// CLOCK_REALTIME minus CLOCK_MONOTONIC, ns.
-    pub realtime_offset_ns: i64,
-    /// CLOCK_BOOTTIME minus CLOCK_MONOTONIC, ns.
-    pub boottime_offset_ns: i64,
-    /// CPU on which it was taken.
-    pub cpu: u32,
-    /// Smallest increment of the TSC that was seen, in TSC cycles: nothing finer can be told apart.
-    pub step_tsc: u32,
-}
-
-/// A process, as the kernel tells it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Process {
-    /// Number of this registration in the recording, from 0; what `Slots` and `Shared` refer to.
-    /// `None`: a process that is observed and has no memfd.
-    pub source: Option<u32>,
-    /// Process id in the agent's namespace.
-    pub pid: i32,
-    /// Field 22 of `/proc/PID/stat`, clock ticks since boot.
-    pub start_time: u64,
-    /// Name.
-    pub comm: String,
-    /// Executable.
-    pub exe: String,
-    /// Slots per ring.
-    pub ring_slots: u32,
-    /// Flight-recorder mode.
-    pub overwrite: bool,
-    /// When it was registered, CLOCK_MONOTONIC ns.
-    pub ts: i64,
-}
-
-/// A thread, as the kernel tells it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Thread {
-    /// Thread id in the agent's namespace.
-    pub tid: i32,
-    /// Its process.
-    pub pid: i32,
-    /// Its name.
-    pub name: String,
-    /// When this was read, CLOCK_MONOTONIC ns.
-    pub ts: i64,
-}
-
-/// Bytes of a directory.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Directory<'a> {
-    /// Registration.
-    pub source: u32,
-    /// Whole entries ([`ft_user::layout::DirEntry`]), continuing where the frame before ended.
-    pub bytes: &'a [u8],
-}
-
-/// Slots of a per-thread ring.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Slots<'a> {
-    /// Registration.
-    pub source: u32,
-    /// Ring number.
-    pub ring: u32,
-    /// Thread id of the owner in the agent's namespace.
-    pub tid: i32,
-    /// Claim of the ring.
-    pub generation: u32,
-    /// Reservation index of the first slot.
-    pub first_index: u64,
-    /// A multiple of 32 bytes.
-    pub bytes: &'a [u8],
-}
-
-/// Slots of a shared ring.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Shared<'a> {
-    /// Registration.
-    pub source: u32,
-    /// A multiple of 128 bytes.
-    pub bytes: &'a [u8],
-}
-
-/// A loss, with its place.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Loss {
-    /// `ring`, `shared-ring`, `directory`, `kernel` or `agent`.
-    pub origin: String,
-    /// What was lost: the program's name, or a reason.
-    pub what: String,
-    /// CPU, -1 when it does not apply.
-    pub cpu: i32,
-    /// Process, -1 when it does not apply.
-    pub pid: i32,
-    /// Thread, -1 when it does not apply.
-    pub tid: i32,
-    /// First loss, CLOCK_MONOTONIC ns; when `is_tsc`, TSC cycles.
-    pub from: i64,
-    /// Last loss, inclusive, as `from`.
-    pub to: i64,
-    /// `from` and `to` are TSC cycles.
-    pub is_tsc: bool,
-    /// How many.
-    pub count: u64,
-}
-
-/// How the recording ended.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct End {
-    /// CLOCK_MONOTONIC, ns.
-    pub ts: i64,
-    /// `finished`, `interrupted`, `duration`, `disk full`, …
-    pub reason: String,
-    /// Exit code of the recorded command.
-    pub exit_code: Option<i32>,
-    /// Bytes written into the spool.
-    pub bytes: u64,
-    /// Stolen from each CPU since boot, ns (/proc/stat); empty when not known.
-    pub steal_ns: Vec<i64>,
 }
 
 /// Size of the kernel record of this kind, `None` when the kind is not known.
