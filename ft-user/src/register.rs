@@ -5,6 +5,7 @@
 
 use core::mem::{self, MaybeUninit};
 use core::ptr;
+use std::io;
 use std::time::{Duration, Instant};
 
 use crate::layout::{DEFAULT_SOCKET, Hello, MAGIC, MAX_REPLY_BYTES, NO_ANSWER, Reply, VERSION};
@@ -68,13 +69,8 @@ impl Drop for Socket {
 }
 
 fn connect(address: &libc::sockaddr_un) -> Option<Socket> {
-    // Without an agent there is no socket in most cases; to make one and close it takes ten times as long.
-    let path = address.sun_path.as_ptr();
-    // SAFETY: `address` makes no path that fills the array, so there is a NUL.
-    let exists =
-        unsafe { libc::faccessat(libc::AT_FDCWD, path, libc::F_OK, libc::AT_EACCESS) == 0 };
-    // An abstract address, which begins with a NUL, is in no directory.
-    if !exists && address.sun_path[0] != 0 {
+    // To make a socket and close it takes ten times as long as to see that there is nobody to connect to.
+    if !may_exist(address) {
         return None;
     }
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
@@ -88,6 +84,16 @@ fn connect(address: &libc::sockaddr_un) -> Option<Socket> {
     // SAFETY: the address is as long as is said.
     let result = unsafe { libc::connect(fd, ptr::from_ref(address).cast(), length) };
     (result == 0).then_some(socket)
+}
+
+/// Whether somebody may listen. An abstract address, which begins with a NUL, is no path; and an error may
+/// hide one that is there.
+fn may_exist(address: &libc::sockaddr_un) -> bool {
+    // SAFETY: `address` makes no path that fills the array, so there is a NUL.
+    let found = unsafe { libc::access(address.sun_path.as_ptr(), libc::F_OK) } == 0;
+    found
+        || address.sun_path[0] == 0
+        || io::Error::last_os_error().kind() != io::ErrorKind::NotFound
 }
 
 /// Sends [`Hello`] with the memfd beside it. `MSG_NOSIGNAL`: an agent that dies must not kill us.
