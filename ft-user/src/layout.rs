@@ -185,6 +185,8 @@ pub mod commit {
     pub const CPU_UNKNOWN: u64 = (1 << 13) - 1;
     /// First bit of the number of continuation slots, 4 bits.
     pub const CONT_SHIFT: u32 = 45;
+    /// Mask of the number of continuation slots, unshifted.
+    pub const CONT_MASK: u64 = 15;
     /// First bit of the lap tag, 15 bits.
     pub const TAG_SHIFT: u32 = 49;
     /// Mask of the tag, unshifted.
@@ -212,7 +214,7 @@ pub mod commit {
     /// Number of continuation slots, `0 ..= 12` when valid (the field holds up to 15).
     #[inline]
     pub const fn continuations(word: u64) -> u32 {
-        ((word >> CONT_SHIFT) & 15) as u32
+        ((word >> CONT_SHIFT) & CONT_MASK) as u32
     }
 }
 
@@ -232,7 +234,10 @@ pub struct SharedControl {
     pub lost: AtomicU64,
     /// TSC of the first and the last loss.
     pub loss_tsc: [AtomicU64; 2],
-    _pad: [u64; 4],
+    /// Slots that were read, modulo 2^32: where the next reader goes on. Written by the reader only.
+    pub read: AtomicU32,
+    _pad0: u32,
+    _pad: [u64; 3],
 }
 
 /// Marker values of [`SharedSlot::marker`].

@@ -116,7 +116,8 @@ pub struct Loss {
     pub tsc: [u64; 2],
 }
 
-/// The one reader of a shared ring. It keeps the read index for itself and masks it.
+/// The one reader of a shared ring. It keeps the read index for itself and masks it; a copy in the control
+/// page tells the next reader where to go on.
 pub struct Reader<'a> {
     control: &'a SharedControl,
     slots: &'a [SharedSlot],
@@ -132,6 +133,26 @@ impl<'a> Reader<'a> {
     pub fn new(control: &'a SharedControl, slots: &'a [SharedSlot], read: u32) -> Self {
         assert!(slots.len().is_power_of_two());
         Reader { control, slots, read }
+    }
+
+    /// A reader that goes on where the last one ended, or at the start. Writers may be at work, and the last
+    /// reader may have been killed between any two instructions.
+    ///
+    /// # Panics
+    ///
+    /// When the number of slots is not a power of two.
+    pub fn resume(control: &'a SharedControl, slots: &'a [SharedSlot]) -> Reader<'a> {
+        let reader = Reader::new(control, slots, control.read.load(Relaxed));
+        let last = &slots[reader.read.wrapping_sub(1) as usize & (slots.len() - 1)];
+        // Ready is the last slot that was read if its writer is a lap ahead. Then all slots are taken (the
+        // marker first, the index then: that writer has moved it before). Else it was not freed.
+        let ready = last.marker.load(Acquire) == marker::READY; // SYNC: shared-ready
+        let taken = control.write.load(Relaxed).wrapping_sub(reader.read);
+        if ready && taken < slots.len() as u32 {
+            last.marker.store(marker::FREE, Relaxed);
+            control.free.fetch_add(1, Release); // SYNC: shared-free
+        }
+        reader
     }
 
     /// Slots that were read, modulo 2^32: where a later [`Reader::new`] goes on.
@@ -157,8 +178,11 @@ impl<'a> Reader<'a> {
             tsc: slot.tsc.load(Relaxed),
             words: core::array::from_fn(|n| slot.words[n].load(Relaxed)),
         };
-        slot.marker.store(marker::FREE, Relaxed);
         self.read = self.read.wrapping_add(1);
+        // In this order, of which `resume` makes use. Killed before the last step, a reader leaves a slot
+        // that nobody uses again.
+        self.control.read.store(self.read, Relaxed);
+        slot.marker.store(marker::FREE, Release);
         // SYNC: shared-free (with the writer's decrement).
         self.control.free.fetch_add(1, Release);
         Some(record)
@@ -170,6 +194,7 @@ impl<'a> Reader<'a> {
         let taken = self.control.write.load(Acquire).wrapping_sub(self.read);
         let skips = (1..=self.slots.len() as u32).contains(&taken);
         self.read = self.read.wrapping_add(skips.into());
+        self.control.read.store(self.read, Relaxed);
         skips
     }
 
@@ -269,6 +294,39 @@ mod tests {
         // A write index that no writer has made.
         control.write.store(reader.position().wrapping_add(5), Relaxed);
         assert!(!reader.skip());
+    }
+
+    /// What the next reader finds, whatever a writer is about to do.
+    #[test]
+    fn next_reader_goes_on_where_the_last_one_ended() {
+        let (control, slots) = ring(4);
+        let writer = SharedRing::new(&control, &slots);
+        (1..=3).for_each(|tsc| assert!(writer.write(event(&[]), || tsc)));
+        assert_eq!(Reader::resume(&control, &slots).read().map(|r| r.tsc), Some(1));
+        // A writer between its two steps: one taken from the free count, the write index where it was.
+        control.free.fetch_sub(1, Relaxed);
+        let mut reader = Reader::resume(&control, &slots);
+        control.free.fetch_add(1, Relaxed);
+        assert!(writer.write(event(&[]), || 4));
+        let rest: Vec<_> = std::iter::from_fn(|| reader.read()).map(|r| r.tsc).collect();
+        assert_eq!(rest, [2, 3, 4]);
+        assert_eq!(reader.position(), 4);
+    }
+
+    #[test]
+    fn next_reader_frees_what_a_killed_one_had_read() {
+        let (control, slots) = ring(4);
+        let writer = SharedRing::new(&control, &slots);
+        (1..=2).for_each(|tsc| assert!(writer.write(event(&[]), || tsc)));
+        control.read.store(1, Relaxed);
+        let mut reader = Reader::resume(&control, &slots);
+        assert_eq!(reader.read().map(|r| r.tsc), Some(2));
+        assert_eq!((reader.read(), control.free.load(Relaxed)), (None, 4));
+        // All slots are taken, and the one before the position belongs to the newest event.
+        (3..=6).for_each(|tsc| assert!(writer.write(event(&[]), || tsc)));
+        let mut reader = Reader::resume(&control, &slots);
+        let all: Vec<_> = std::iter::from_fn(|| reader.read()).map(|r| r.tsc).collect();
+        assert_eq!(all, [3, 4, 5, 6]);
     }
 
     #[test]

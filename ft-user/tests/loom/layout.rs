@@ -78,6 +78,7 @@ pub(crate) struct SharedControl {
     pub(crate) write: AtomicU32,
     pub(crate) lost: AtomicU64,
     pub(crate) loss_tsc: [AtomicU64; 2],
+    pub(crate) read: AtomicU32,
 }
 
 pub(crate) struct SharedSlot {
@@ -110,6 +111,7 @@ impl SharedMemory {
             write: AtomicU32::new(Role::Write, 0),
             lost: word(Role::Other),
             loss_tsc: [word(Role::Other), word(Role::Other)],
+            read: AtomicU32::new(Role::Other, 0),
         };
         SharedMemory { control, slots: std::array::from_fn(|_| slot()) }
     }
