@@ -5,11 +5,15 @@
 //! tag is the one of the index that is read, so old contents and half-written ones are told apart
 //! slot by slot, and wrong ones cost only themselves.
 
+use core::ops::Range;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::atomic::fence;
 use crate::layout::{MAX_EVENT_SLOTS, Slot, commit};
 use crate::ring::Ring;
+
+/// What a slot takes in a copy: the commit word and three more.
+const SLOT_BYTES: usize = size_of::<[u64; 4]>();
 
 /// What to do about a slot that is reserved and not committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +90,13 @@ impl Reader {
                 drained.more = true;
                 break;
             }
+            let affordable = end.min(self.tail.saturating_add(budget - drained.slots));
+            let short = copy_short(ring, self.tail..affordable, out);
+            if short > 0 {
+                drained.slots += short;
+                self.tail += short;
+                continue;
+            }
             match copy_event(ring, self.tail, end, out) {
                 Ok(slots) => {
                     drained.slots += slots;
@@ -106,6 +117,35 @@ impl Reader {
         ring.control.tail.store(self.tail, Release); // SYNC: consumed
         drained
     }
+}
+
+/// Appends the events at these indices to `out` as far as each is committed and has one slot; returns how
+/// many. Most events are so, and one comparison tells it: the reader's speed is that of this loop.
+fn copy_short(ring: &Ring<'_>, indices: Range<u64>, out: &mut Vec<u8>) -> u64 {
+    const JUDGED: u64 = commit::TAG_MASK << commit::TAG_SHIFT
+        | commit::CONT_MASK << commit::CONT_SHIFT
+        | commit::CONTINUATION
+        | commit::COMMITTED;
+    out.reserve((indices.end - indices.start) as usize * SLOT_BYTES);
+    let places = out.spare_capacity_mut().as_chunks_mut::<SLOT_BYTES>().0;
+    let mut copied = 0;
+    for (index, place) in indices.zip(places) {
+        let slot = ring.slot(index);
+        let word = slot.commit.load(Acquire); // SYNC: committed
+        if word & JUDGED != commit::tag(index) << commit::TAG_SHIFT | commit::COMMITTED {
+            break;
+        }
+        let [a, b, c] = slot.words.each_ref().map(|word| word.load(Relaxed));
+        fence(Acquire); // SYNC: busy
+        if slot.commit.load(Relaxed) != word {
+            break;
+        }
+        place.write_copy_of_slice([word, a, b, c].map(u64::to_ne_bytes).as_flattened());
+        copied += 1;
+    }
+    // SAFETY: so many slots were written behind the end.
+    unsafe { out.set_len(out.len() + copied * SLOT_BYTES) };
+    copied as u64
 }
 
 /// Appends the event at `index` to `out`, if it is whole and ends at `end` or before.

@@ -23,8 +23,8 @@ pub(crate) const SHARED_WORDS: usize = 1;
 /// The commit word with a tag that changes with every lap of the small ring.
 pub(crate) mod commit {
     pub(crate) use ft_user::layout::commit::{
-        COMMITTED, CONT_SHIFT, CONTINUATION, CPU_SHIFT, CPU_UNKNOWN, FLAGS, TAG_MASK, TAG_SHIFT,
-        continuations, key,
+        COMMITTED, CONT_MASK, CONT_SHIFT, CONTINUATION, CPU_SHIFT, CPU_UNKNOWN, FLAGS, TAG_MASK,
+        TAG_SHIFT, continuations, key,
     };
 
     pub(crate) fn tag(index: u64) -> u64 {
