@@ -1,12 +1,12 @@
 //! The collection thread: every source, the kernel and the clock, into the spool.
 //!
 //! One thread does all of it, in rounds: commands, sources, kernel, a clock sample when one is due,
-//! flush, rotation. It never waits for anything but the disk and its own timer: every
-//! [`POLL`], or [`POLL_CROWDED`] when a ring was more than a quarter full. It ends when it is told to
-//! ([`Command::Stop`]) or when the spool cannot be written.
+//! flush, rotation. It never waits for anything but the disk and its own timer ([`Pace`]). It ends when it is
+//! told to ([`Command::Stop`]) or when the spool cannot be written.
+
+mod processes;
 
 use std::collections::BTreeSet;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -18,33 +18,24 @@ use super::ended::Ended;
 use super::host;
 use super::late::Late;
 use super::notice::Notice;
+use super::pace::Pace;
 use super::progress::Counters;
-use super::{Closed, Segments};
+use super::{Closed, Segments, priority};
 use crate::clock;
 use crate::collect::attach::Memory;
 use crate::collect::cgroup::Cgroup;
-use crate::collect::discover::{self, Identity};
+use crate::collect::discover::Identity;
 use crate::collect::kernel::Kernel;
 use crate::collect::maps::Maps;
 use crate::collect::remote::Remote;
-use crate::collect::server::{Arrival, Registration};
-use crate::collect::user::{Since, Source};
-use crate::spool::frame::{End, Frame, Loss, Process, Thread};
+use crate::collect::server::Arrival;
+use crate::collect::user::{FULL, Source};
+use crate::spool::frame::{End, Frame, Loss};
 use crate::spool::{WriteError, Writer};
-
-/// From round to round: a default ring (2^16 slots) takes 30 million events per second meanwhile.
-const POLL: Duration = Duration::from_millis(2);
-
-/// From round to round while a ring is more than a quarter full.
-const POLL_CROWDED: Duration = Duration::from_millis(1);
 
 /// From clock sample to clock sample. The first distance; each is twice the one before up to the last,
 /// so that a recording of a tenth of a second has enough samples for a narrow bound.
 const CLOCK: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(100));
-
-/// Highest priority of the ordinary scheduler (sched(7)). On a machine with more to do than CPUs, a collector
-/// like others waits tens of milliseconds, in which a busy thread fills its ring many times over.
-const NICE: i32 = -20;
 
 /// From look to look at what the processes have loaded.
 const MAPS: Duration = Duration::from_secs(1);
@@ -149,84 +140,22 @@ impl Collector {
         }
     }
 
-    /// Records a process that runs already: enables its sites and drains its rings from now on, if it has
-    /// any.
-    ///
-    /// # Errors
-    ///
-    /// When the spool cannot be written.
-    pub(super) fn attach(&mut self, attached: Attached) -> Result<(), WriteError> {
-        let Attached { identity, memory } = attached;
-        let pid = identity.pid;
-        self.observe(pid);
-        let Some(memory) = memory else {
-            self.plain.push(pid);
-            self.introduce_plain(&identity)?;
-            return self.introduce_threads(pid);
-        };
-        self.look_at_maps(pid)?;
-        let mut source = self.add(identity, memory, Since::Now)?;
-        // The directory, which tells where the triggers are.
-        self.drain_source(&mut source)?;
-        self.find_late(&mut source)?;
-        self.sources.push(source);
-        Ok(())
-    }
-
-    /// Enables from outside what all attached processes declare: after the last of them is attached, so
-    /// that whoever sees one site on finds all of them recorded.
-    pub(super) fn enable_attached(&mut self) {
-        let sources = std::mem::take(&mut self.sources);
-        for source in &sources {
-            self.enable(source);
-        }
-        self.sources = sources;
-    }
-
-    /// Enables from outside what is declared, until the recording ends.
-    fn enable(&mut self, source: &Source) {
-        let pid = source.identity().pid;
-        let remote = match self.remotes.iter_mut().position(|r| r.pid() == pid) {
-            Some(known) => Ok(&mut self.remotes[known]),
-            None => Remote::open(pid).map(|new| {
-                self.remotes.push(new);
-                self.remotes.last_mut().expect("pushed just now")
-            }),
-        };
-        let refused = match remote {
-            Ok(remote) => remote.enable_found(source.triggers(), &self.globs).refused,
-            Err(reason) => vec![reason],
-        };
-        for reason in refused {
-            self.notice(Notice::NotEnabled { pid, reason });
-        }
-    }
-
-    /// Declares the sites of objects that the process has loaded since the last look; whether there were
-    /// any.
-    fn find_late(&mut self, source: &mut Source) -> Result<bool, WriteError> {
-        let Some(found) = self.late.look(source.number(), source.identity().pid) else {
-            return Ok(false);
-        };
-        let writer = &mut self.writer;
-        source.declare(&found, &mut |frame: &Frame<'_>| writer.push(frame))
-    }
-
     /// Collects until it is stopped.
     ///
     /// # Errors
     ///
     /// When the spool cannot be written; what was written is whole.
     pub(super) fn run(mut self, commands: &Receiver<Command>) -> Result<Finished, WriteError> {
-        // Of this thread alone. Without CAP_SYS_NICE it runs like others, and may lose more.
-        let _ = rustix::process::setpriority_process(None, NICE);
+        priority::raise();
+        let mut pace = Pace::new();
         loop {
             let stop = self.obey(commands)?;
             if let Some((reason, exit_code)) = stop {
                 return self.finish(reason, exit_code);
             }
-            let crowded = self.round()?;
-            std::thread::park_timeout(if crowded { POLL_CROWDED } else { POLL });
+            let began = Instant::now();
+            let fill = self.round()?;
+            std::thread::park_timeout(pace.wait(began, fill));
         }
     }
 
@@ -252,116 +181,22 @@ impl Collector {
         }
     }
 
-    fn register(&mut self, registration: Registration) -> Result<(), WriteError> {
-        if self.cgroup.as_ref().is_some_and(|cgroup| !cgroup.contains(registration.identity.pid)) {
-            // Not answered, it enables nothing.
-            return Ok(());
-        }
-        let (pid, memfd) = (registration.identity.pid, registration.memfd.as_fd());
-        if self.sources.iter().any(|source| source.is(pid, memfd)) {
-            // It was found before its message was read.
-            let _ = registration.accept(&self.globs);
-            return Ok(());
-        }
-        let memory = match Memory::attach(memfd) {
-            Ok(memory) => memory,
-            Err(reason) => {
-                self.notice(Notice::Refused { pid: registration.identity.pid, reason });
-                return Ok(());
-            }
-        };
-        // Before the process goes on: its first event finds the kernel watching.
-        if !registration.identity.has_ended() {
-            self.observe(registration.identity.pid);
-        }
-        // A process that loads no more and ends at once may be gone after the answer.
-        self.look_at_maps(registration.identity.pid)?;
-        // A forked child does not wait for the answer: it has inherited what is enabled. Whoever does, and
-        // has given up, goes on with its sites off.
-        let gave_up = registration.accept(&self.globs).is_err() && registration.waits;
-        let mut source = self.add(registration.identity, memory, Since::Start)?;
-        if gave_up && !source.identity().has_ended() {
-            // The directory, which tells where the triggers are.
-            self.drain_source(&mut source)?;
-            self.enable(&source);
-        }
-        self.sources.push(source);
-        Ok(())
-    }
-
-    /// Makes a source, introduces it and its threads.
-    fn add(
-        &mut self,
-        identity: Identity,
-        memory: Memory,
-        since: Since,
-    ) -> Result<Source, WriteError> {
-        let pid = identity.pid;
-        let source = Source::new(self.next_source, identity, memory, since);
-        self.next_source += 1;
-        self.writer.push(&source.introduce(now_ns()))?;
-        self.introduce_threads(pid)?;
-        Ok(source)
-    }
-
-    /// Tells what of its program text a process has where, if that is new.
-    fn look_at_maps(&mut self, pid: i32) -> Result<(), WriteError> {
-        match self.maps.look(pid, now_ns()) {
-            Some(mappings) => self.writer.push(&Frame::Mappings(mappings)),
-            None => Ok(()),
-        }
-    }
-
-    fn look_at_all_maps(&mut self) -> Result<(), WriteError> {
-        let pids: Vec<i32> = self.sources.iter().map(|source| source.identity().pid).collect();
-        pids.into_iter().try_for_each(|pid| self.look_at_maps(pid))
-    }
-
-    fn introduce_plain(&mut self, identity: &Identity) -> Result<(), WriteError> {
-        self.writer.push(&Frame::Process(Process {
-            source: None,
-            pid: identity.pid,
-            start_time: identity.start_time,
-            comm: identity.comm.clone(),
-            exe: identity.exe.clone(),
-            ts: now_ns(),
-            ..Process::default()
-        }))
-    }
-
-    fn introduce_threads(&mut self, pid: i32) -> Result<(), WriteError> {
-        for tid in discover::threads(pid) {
-            if let Some(name) = discover::comm(pid, tid) {
-                self.writer.push(&Frame::Thread(Thread { tid, pid, name, ts: now_ns() }))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn observe(&mut self, pid: i32) {
-        // By its cgroup a process is observed as long as it is in it.
-        if self.cgroup.is_none()
-            && let (Some(kernel), Ok(number)) = (&mut self.kernel, u32::try_from(pid))
-            && let Err(reason) = kernel.observe(number)
-        {
-            self.notice(Notice::Unobserved { reason });
-        }
-    }
-
-    /// One round; whether the next should come soon.
-    fn round(&mut self) -> Result<bool, WriteError> {
-        let mut crowded = false;
+    /// One round; how full the fullest ring was, of [`FULL`].
+    fn round(&mut self) -> Result<u32, WriteError> {
+        let mut fill = 0;
         for mut source in std::mem::take(&mut self.sources) {
             // First asked, then drained: nothing is written after the end.
             let ended = source.identity().has_ended();
-            crowded |= self.drain_source(&mut source)?;
+            fill = fill.max(self.drain_source(&mut source)?);
             if ended {
                 self.close_source(source, true)?;
             } else {
                 self.sources.push(source);
             }
         }
-        crowded |= self.drain_kernel()?;
+        if self.drain_kernel()? {
+            fill = FULL;
+        }
         if self.late.is_due() {
             for mut source in std::mem::take(&mut self.sources) {
                 if self.find_late(&mut source)? {
@@ -388,7 +223,7 @@ impl Collector {
             self.close_segment()?;
         }
         self.show();
-        Ok(crowded)
+        Ok(fill)
     }
 
     fn close_segment(&mut self) -> Result<(), WriteError> {
@@ -411,31 +246,14 @@ impl Collector {
         Ok(())
     }
 
-    fn drain_source(&mut self, source: &mut Source) -> Result<bool, WriteError> {
+    fn drain_source(&mut self, source: &mut Source) -> Result<u32, WriteError> {
         let writer = &mut self.writer;
         let round = source.drain(now_ns(), &mut |frame: &Frame<'_>| writer.push(frame))?;
         self.counters.slots.fetch_add(round.slots, Relaxed);
-        Ok(round.crowded)
+        Ok(round.fill)
     }
 
-    fn close_source(&mut self, mut source: Source, ended: bool) -> Result<(), WriteError> {
-        if ended {
-            let pid = source.identity().pid;
-            // Its number may come again.
-            self.maps.forget(pid);
-            self.remotes.retain(|remote| remote.pid() != pid);
-            self.ended.push(self.writer.number(), source.number(), pid);
-        }
-        let writer = &mut self.writer;
-        let round = source.finish(now_ns(), ended, &mut |frame: &Frame<'_>| writer.push(frame))?;
-        self.counters.slots.fetch_add(round.slots, Relaxed);
-        self.counters.lost_ended.fetch_add(source.lost(), Relaxed);
-        self.late.forget(source.number());
-        self.finished.sources += 1;
-        self.finished.sites.extend(source.sites().map(str::to_owned));
-        Ok(())
-    }
-
+    /// Copies the kernel's records; whether there are more.
     fn drain_kernel(&mut self) -> Result<bool, WriteError> {
         let Some(kernel) = &mut self.kernel else { return Ok(false) };
         for _ in 0..KERNEL_FRAMES {

@@ -19,7 +19,9 @@ mod late;
 mod notice;
 mod options;
 mod output;
+mod pace;
 mod preload;
+mod priority;
 mod progress;
 mod session;
 mod sockets;
@@ -51,9 +53,6 @@ use crate::collect::kernel::{self, Kernel};
 use crate::collect::server::{Arrival, Server};
 use crate::spool::frame::Start;
 use crate::spool::{Segment, Writer};
-
-/// Priority of the collection thread, the highest of the ordinary scheduler (sched(7)).
-const COLLECTION_NICE: i32 = -20;
 
 /// How long the comparison of the CPUs' clocks may delay a recording.
 const PROBE_PATIENCE: Duration = Duration::from_millis(100);
@@ -183,11 +182,7 @@ pub fn record(
     let (commands, inbox) = mpsc::channel();
     let thread = std::thread::Builder::new()
         .name("ft-collect".into())
-        .spawn(move || {
-            // Whoever competes for the CPU must not make rings overflow. Refused, it competes as well.
-            let _ = rustix::process::setpriority_process(None, COLLECTION_NICE);
-            collector.run(&inbox)
-        })
+        .spawn(move || collector.run(&inbox))
         .map_err(RecordError::system("start the collection thread"))?;
     let arrivals = commands.clone();
     let waker = thread.thread().clone();

@@ -17,8 +17,9 @@ use rustix::fs::{FlockOperation, flock};
 use super::frame::{ClockSample, End, Frame, Start};
 use super::{Reader, Spool};
 
-/// Frames are handed to the kernel when so many bytes have come together.
-const BUFFER_BYTES: usize = 1 << 20;
+/// Frames are handed to the kernel when so many bytes have come together: a system call's price divided by
+/// many pages, and still in the second-level cache.
+const BUFFER_BYTES: usize = 1 << 18;
 
 /// A registry that is smaller is left as it is.
 const COMPACT_BYTES: u64 = 64 << 10;

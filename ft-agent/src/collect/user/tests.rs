@@ -3,9 +3,12 @@
 use std::mem::offset_of;
 use std::os::fd::AsFd;
 
-use ft_user::layout::{DirEntry, Header, MIN_RING_SLOTS, SEALS, Slot, commit, dir_kind};
+use ft_user::layout::{
+    DirEntry, Header, MIN_RING_SLOTS, SEALS, SharedSlot, Slot, commit, dir_kind,
+};
 use ft_user::shared_ring::{Event, SharedRing};
 
+use super::ring::owner;
 use super::*;
 use crate::collect::attach::tests::memfd;
 use crate::collect::geometry::tests::good;
@@ -105,14 +108,21 @@ fn two_rings_are_drained_in_rounds() {
 }
 
 #[test]
-fn a_crowded_ring_is_told() {
+fn the_fullest_ring_is_told() {
     let mut s = source(Mode::Discard, Since::Start);
     claim(&s, 0);
-    write(&s, 0, 0, u64::from(MIN_RING_SLOTS) / 4);
+    claim(&s, 1);
+    let slots = u64::from(MIN_RING_SLOTS);
+    write(&s, 0, 0, slots / 4);
+    write(&s, 1, 0, slots / 2);
+    let mut drain = || s.drain(0, &mut |_: &Frame<'_>| Ok(())).unwrap();
+    assert_eq!(drain(), Round { slots: slots / 4 * 3, fill: FULL / 2 });
+    assert_eq!(drain(), Round { slots: 0, fill: 0 });
+    let event = Event { tid: gettid() as u32, key: KEY, cpu: 0, words: &[] };
+    let (control, slots) = s.memory.shared();
+    (0..16).for_each(|n| _ = SharedRing::new(control, slots).write(event, || n));
     let round = s.drain(0, &mut |_: &Frame<'_>| Ok(())).unwrap();
-    assert_eq!(round, Round { slots: u64::from(MIN_RING_SLOTS) / 4, crowded: false });
-    write(&s, 0, 0, u64::from(MIN_RING_SLOTS) / 4 + 1);
-    assert!(s.drain(0, &mut |_: &Frame<'_>| Ok(())).unwrap().crowded);
+    assert_eq!(round, Round { slots: 16, fill: FULL / 4 });
 }
 
 #[test]
@@ -208,6 +218,28 @@ fn an_unfinished_shared_slot_hides_nothing_after_the_end() {
     slots[0].marker.store(ft_user::layout::marker::BUSY, Relaxed);
     assert_eq!(drain(&mut s), [""; 0]);
     assert_eq!(finish(&mut s, true), ["shared 2", "loss shared-ring slots never committed 1"]);
+}
+
+/// The last recording has read one of two events, and a writer stands between its two steps.
+#[test]
+fn the_next_recording_begins_where_the_last_one_ended() {
+    let event = Event { tid: gettid() as u32, key: KEY, cpu: 0, words: &[1] };
+    let write = |s: &Source| {
+        let (control, slots) = s.memory.shared();
+        SharedRing::new(control, slots).write(event, || 1)
+    };
+    let mut last = source(Mode::Discard, Since::Start);
+    assert!(write(&last));
+    assert_eq!(drain(&mut last), ["shared 1"]);
+    assert!(write(&last));
+    let free = &last.memory.shared().0.free;
+    free.fetch_sub(1, Relaxed);
+    let Source { identity, memory, .. } = last;
+    let mut next = Source::new(0, identity, memory, Since::Start);
+    assert_eq!(drain(&mut next), ["shared 1"]);
+    next.memory.shared().0.free.fetch_add(1, Relaxed);
+    assert!(write(&next));
+    assert_eq!(drain(&mut next), ["shared 1"]);
 }
 
 #[test]

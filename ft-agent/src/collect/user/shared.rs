@@ -1,0 +1,78 @@
+//! The shared ring of a process: events of threads without a ring of their own.
+
+use std::mem::size_of;
+use std::sync::atomic::Ordering::Acquire;
+
+use ft_user::layout::SharedSlot;
+use ft_user::shared_ring;
+
+use super::{Round, Sink, Source};
+use crate::clock::read_tsc;
+use crate::collect::discover;
+use crate::spool::WriteError;
+use crate::spool::frame::{Frame, Loss, Shared};
+
+impl Source {
+    /// Copies what is ready, at most one ring full. With `ended`, what is not ready is left out.
+    pub(super) fn drain_shared(
+        &mut self,
+        ended: bool,
+        round: &mut Round,
+        sink: &mut impl Sink,
+    ) -> Result<(), WriteError> {
+        let before = read_tsc();
+        let (control, slots) = self.memory.shared();
+        let all = slots.len() as u64;
+        let free = u64::try_from(control.free.load(Acquire)).unwrap_or(0);
+        if free == all {
+            self.shared_empty_at = before;
+        }
+        round.found(all.saturating_sub(free), all);
+        let mut reader = shared_ring::Reader::new(control, slots, self.shared_position);
+        let mut skipped = 0;
+        self.scratch.clear();
+        while self.scratch.len() < size_of_val(slots) && skipped < all {
+            if let Some(record) = reader.read() {
+                let tid = self.identity.translate(record.tid);
+                let tid = tid.unwrap_or_else(|| discover::unnumbered(record.tid));
+                encode_shared(&record, tid, &mut self.scratch);
+            } else if ended && reader.skip() {
+                skipped += 1;
+            } else {
+                break;
+            }
+        }
+        self.shared_position = reader.position();
+        let loss = reader.loss();
+        if !self.scratch.is_empty() {
+            round.slots += (self.scratch.len() / size_of::<SharedSlot>()) as u64;
+            sink(&Frame::Shared(Shared { source: self.number, bytes: &self.scratch }))?;
+        }
+        if skipped > 0 {
+            let (from, to) = (self.shared_empty_at as i64, read_tsc() as i64);
+            let loss = self.loss("shared-ring", "slots never committed", -1, skipped);
+            sink(&Frame::Loss(Loss { from, to, ..loss }))?;
+        }
+        let lost = loss.events.saturating_sub(self.shared_lost);
+        if lost > 0 {
+            self.shared_lost = loss.events;
+            let [from, to] = loss.tsc.map(|tsc| tsc as i64);
+            let loss = self.loss("shared-ring", "shared ring full", -1, lost);
+            sink(&Frame::Loss(Loss { from, to, ..loss }))?;
+        }
+        Ok(())
+    }
+}
+
+/// A record in the form of [`SharedSlot`], with the thread id of the agent's namespace.
+fn encode_shared(record: &shared_ring::Record, tid: i32, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend_from_slice(&ft_user::layout::marker::READY.to_ne_bytes());
+    out.extend_from_slice(&tid.to_ne_bytes());
+    out.extend_from_slice(&record.commit.to_ne_bytes());
+    out.extend_from_slice(&record.tsc.to_ne_bytes());
+    for word in record.words {
+        out.extend_from_slice(&word.to_ne_bytes());
+    }
+    out.resize(start + size_of::<SharedSlot>(), 0);
+}
