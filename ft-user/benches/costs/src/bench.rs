@@ -1,6 +1,7 @@
 //! What the rows need: the programs, the scratch folder, and recordings.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -46,6 +47,18 @@ impl Bench {
     /// A path on tmpfs.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.scratch.join(name)
+    }
+
+    /// Has the machine back so much memory now. A virtual machine's host takes back what lies free for some
+    /// seconds, and giving it again costs more than writing it does: that is no tracer's cost.
+    pub(crate) fn back_memory(&self, bytes: f64) -> Result<()> {
+        let path = self.path("memory");
+        let written = fs::File::create(&path).and_then(|mut file| {
+            let chunk = vec![0; 1 << 20];
+            (0..bytes as usize / chunk.len()).try_for_each(|_| file.write_all(&chunk))
+        });
+        fs::remove_file(&path)?;
+        written.context("no memory for the trace")
     }
 
     /// A program, ended when it takes too long.

@@ -69,4 +69,9 @@ impl Samples {
     pub(crate) fn highest(&self, name: &str) -> Option<f64> {
         self.0.get(name)?.iter().copied().reduce(f64::max)
     }
+
+    /// All values, in the order of the rounds.
+    pub(crate) fn all(&self, name: &str) -> &[f64] {
+        self.0.get(name).map_or(&[], Vec::as_slice)
+    }
 }

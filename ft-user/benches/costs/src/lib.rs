@@ -10,6 +10,7 @@ pub mod cycles;
 pub mod event_loop;
 pub mod loops;
 pub mod produce;
+pub mod signed_rank;
 pub mod startup;
 
 /// Set in the environment of a subject for a short try; its figures mean little.

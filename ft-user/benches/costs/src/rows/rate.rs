@@ -15,6 +15,13 @@ const CLOSE: f64 = 1.04;
 /// Runs without a loss that make a rate lossless.
 const CONFIRMED: usize = 3;
 
+/// Memory that is backed before a run, for each of its events, bytes: what the larger trace takes, and half as
+/// much again.
+const BACKED: f64 = 48.0;
+
+/// Most memory that is backed, bytes.
+const MOST_BACKED: f64 = 4e9;
+
 /// Who records.
 #[derive(Clone, Copy)]
 enum Tracer<'a> {
@@ -33,6 +40,8 @@ impl Search<'_> {
     /// Runs once at `rate` a thread: the rate of all that was reached, and whether nothing was lost.
     fn run(&self, rate: f64) -> Result<(f64, bool)> {
         let seconds = if self.bench.quick { 0.5 } else { 2.0 };
+        let events = rate * 1e6 * self.threads as f64 * seconds;
+        self.bench.back_memory(MOST_BACKED.min(BACKED * events))?;
         let words = [self.threads.to_string(), rate.to_string(), seconds.to_string()];
         let subject = ["rate", &words[0], &words[1], &words[2]];
         let (figures, lost) = match self.tracer {
