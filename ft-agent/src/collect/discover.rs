@@ -47,16 +47,17 @@ impl Identity {
         let number = positive.and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
         let pidfd = pidfd_open(number, PidfdFlags::empty())?;
         let stat = read(&format!("/proc/{pid}/stat"));
+        let exe = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+        let comm = comm(pid, pid).unwrap_or_default();
+        // Last: if it is there, so was all that was read before.
         let status = read(&format!("/proc/{pid}/status"));
-        // Gone since, and waited for.
         if status.is_empty() {
             return Err(rustix::io::Errno::SRCH.into());
         }
-        let exe = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
         Ok(Identity {
             pid,
             start_time: start_time(&stat).unwrap_or(0),
-            comm: comm(pid, pid).unwrap_or_default(),
+            comm,
             exe: exe.to_string_lossy().into_owned(),
             inner: inner(&status),
             pidfd: Some(pidfd),

@@ -199,7 +199,7 @@ fn serve(listeners: &[OwnedFd], stop: &OwnedFd, mut deliver: impl FnMut(Arrival)
         }
         let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         if ready[0] {
-            return;
+            return serve_rest(listeners, clients, deliver);
         }
         let now = Instant::now();
         let mut readable = ready[1..].iter();
@@ -224,6 +224,24 @@ fn serve(listeners: &[OwnedFd], stop: &OwnedFd, mut deliver: impl FnMut(Arrival)
             }
         }
     }
+}
+
+/// Who has sent its message by now is served: processes that ended just before the recording did.
+fn serve_rest(listeners: &[OwnedFd], mut clients: Vec<Client>, deliver: impl FnMut(Arrival)) {
+    let since = Instant::now();
+    for listener in listeners {
+        while let Ok(connection) =
+            accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
+        {
+            clients.push(Client { connection, since });
+        }
+    }
+    let has_spoken = |client: &Client| {
+        let mut fds = [PollFd::new(&client.connection, PollFlags::IN)];
+        poll(&mut fds, Some(&timespec(Duration::ZERO))).is_ok_and(|ready| ready > 0)
+    };
+    clients.retain(has_spoken);
+    clients.iter_mut().filter_map(receive).for_each(deliver);
 }
 
 /// Reads the one message of a client. `None` when it hung up without one: another agent looks so whether

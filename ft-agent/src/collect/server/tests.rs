@@ -9,6 +9,14 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, recv, sendmsg};
 
 use super::*;
 
+fn client(path: &Path) -> OwnedFd {
+    let socket =
+        socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
+    let socket = socket.unwrap();
+    connect(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
+    socket
+}
+
 struct Fixture {
     _dir: tempfile::TempDir,
     path: PathBuf,
@@ -27,11 +35,7 @@ impl Fixture {
     }
 
     fn connect(&self) -> OwnedFd {
-        let socket =
-            socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
-        let socket = socket.unwrap();
-        connect(&socket, &SocketAddrUnix::new(&self.path).unwrap()).unwrap();
-        socket
+        client(&self.path)
     }
 
     fn rejection(&self) -> Rejection {
@@ -75,6 +79,24 @@ fn a_process_registers_and_is_told_what_to_enable() {
     assert_eq!(answer[..8], MAGIC.to_ne_bytes());
     assert_eq!(answer[12..16], 15u32.to_ne_bytes());
     assert_eq!(&answer[16..bytes], b"lock.*\ndb.query");
+}
+
+#[test]
+fn who_has_spoken_before_the_end_is_served() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("agent.sock");
+    let listener = listener(&path).unwrap();
+    let clients: Vec<_> = (0..MAX_CLIENTS + 8).map(|_| client(&path)).collect();
+    let file = tempfile::tempfile().unwrap();
+    for client in &clients[1..] {
+        send_with(client, &message(MAGIC, VERSION), &[file.as_fd()]);
+    }
+    let stop = eventfd(1, EventfdFlags::CLOEXEC).unwrap();
+    let mut registered = 0;
+    serve(&[listener], &stop, |arrival| {
+        registered += usize::from(matches!(arrival, Arrival::Registration(_)));
+    });
+    assert_eq!(registered, clients.len() - 1);
 }
 
 #[test]
