@@ -59,8 +59,8 @@ pub enum Warning {
     /// Threads whose number is not known.
     #[error(
         "{threads} threads ended before the agent could ask for their number: they stand under minus the \
-         number that they had in their PID namespace, and the kernel's records of them under another; \
-         let threads of a container live for some milliseconds"
+         number that they had in their PID namespace, and the kernel's records of them, if there are any, \
+         under another; record the kernel, too, or let threads of a container live for some milliseconds"
     )]
     Unnumbered {
         /// How many.

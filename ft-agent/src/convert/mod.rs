@@ -23,6 +23,7 @@ mod segment;
 mod summary;
 mod symbols;
 mod threads;
+mod unnumbered;
 mod user;
 mod violations;
 

@@ -9,7 +9,7 @@ use super::registry::Registry;
 use super::symbols::Seen;
 use super::threads::Threads;
 use super::user::{Judge, UserSlots, blank};
-use super::{ConvertError, Result, violations};
+use super::{ConvertError, Result, unnumbered, violations};
 use crate::clock::{ClockError, ClockModel, ClockSample, Finding};
 use crate::model::{Cpu, Nanos, Pid, Tid, Tsc};
 use crate::spool::frame::{Frame, Loss};
@@ -181,6 +181,11 @@ pub(super) fn decode(
         ledger.rejected += unplaced;
     }
     user.sort();
+    if let Some(model) = &model {
+        let bound = model.bound_ns();
+        let found = unnumbered::numbers(user.threads(), user.places(), &kernel.switches, bound);
+        found.into_iter().for_each(|(thread, tid)| user.renumber(thread, tid));
+    }
     let mut losses = std::mem::take(&mut user.losses);
     losses.extend(survey.losses.iter().filter_map(|loss| loss_row(loss, model.as_ref())));
     ledger.rejected += user.rejected + kernel.rejected;

@@ -11,6 +11,7 @@ use super::symbols;
 use super::threads::Threads;
 use crate::model::{Nanos, Pid, Tid};
 use crate::spool::Spool;
+use crate::spool::frame::Thread;
 use crate::store::rows::{
     ClockRow, Contention, Irq, LossRow, PageFault, SchedMigrate, SchedSwitch, SchedWaking, Syscall,
     TaskEvent, UserEvent,
@@ -132,7 +133,10 @@ fn threads(registry: &Registry, ledgers: &BTreeMap<u32, Ledger>) -> Threads {
         let (pid, ts) = (process.pid, Nanos(process.ts));
         threads.seen(Pid(pid), Tid(pid), ts, Some(&process.comm.as_str().into()), None);
     }
-    for thread in &registry.threads {
+    // One without a number may have got it from the kernel.
+    let known = |thread: &&Thread| thread.tid >= 0 || threads.has(Pid(thread.pid), Tid(thread.tid));
+    let named: Vec<&Thread> = registry.threads.iter().filter(known).collect();
+    for thread in named {
         let name = thread.name.as_str().into();
         threads.seen(Pid(thread.pid), Tid(thread.tid), Nanos(thread.ts), Some(&name), None);
     }

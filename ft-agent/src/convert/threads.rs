@@ -107,6 +107,11 @@ impl Threads {
         }
     }
 
+    /// Whether this thread was seen.
+    pub(super) fn has(&self, pid: Pid, tid: Tid) -> bool {
+        self.0.contains_key(&(pid, tid))
+    }
+
     /// How many have no number in the agent's PID namespace.
     pub(super) fn unnumbered(&self) -> u64 {
         self.0.keys().filter(|(_, tid)| tid.0 < 0).count() as u64

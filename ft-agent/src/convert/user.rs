@@ -56,6 +56,14 @@ pub(super) struct UserSlots {
     pub(super) beyond: (u64, i64, i64),
 }
 
+/// CPU of an event with this commit word.
+fn cpu(word: u64) -> Cpu {
+    match u64::from(commit::cpu(word)) {
+        commit::CPU_UNKNOWN => Cpu::UNKNOWN,
+        cpu => Cpu(cpu as i32),
+    }
+}
+
 /// What judging needs.
 pub(super) struct Judge<'a> {
     registry: &'a Registry,
@@ -233,6 +241,19 @@ impl UserSlots {
         self.entries.iter().map(|e| (e.ts, e.thread))
     }
 
+    /// Time, thread number and CPU of each event, in order.
+    pub(super) fn places(&self) -> impl Iterator<Item = (Nanos, u32, Cpu)> {
+        self.entries.iter().map(|e| {
+            let first = e.slot as usize * SLOT_WORDS;
+            (e.ts, e.thread, cpu(self.words[first + usize::from(e.shared)]))
+        })
+    }
+
+    /// The thread with this number is this one.
+    pub(super) fn renumber(&mut self, thread: u32, tid: Tid) {
+        self.threads[thread as usize].1 = tid;
+    }
+
     /// Time of the first event of each thread; `None` for one whose slots were all rejected.
     pub(super) fn first_times(&self) -> Vec<Option<Nanos>> {
         let mut first = vec![None; self.threads.len()];
@@ -272,10 +293,7 @@ impl UserSlots {
             continuations: commit::continuations(word) as usize,
             shared: entry.shared,
         };
-        let cpu = match u64::from(commit::cpu(word)) {
-            commit::CPU_UNKNOWN => Cpu::UNKNOWN,
-            cpu => Cpu(cpu as i32),
-        };
+        let cpu = cpu(word);
         (row.ts, row.tsc) = (entry.ts, tsc as i64);
         (row.pid, row.tid, row.cpu) = (pid, tid, cpu);
         if row.site != entry.site {

@@ -9,6 +9,7 @@ use std::process::Command;
 
 use ft_agent::store::Trace;
 use ft_agent::store::rows::{CriticalSection, SchedSwitch, ThreadRow, UserEvent};
+use ft_agent::warning::Warning;
 
 use crate::harness::{self, Stage, gate};
 
@@ -170,6 +171,36 @@ fn a_container_is_recorded_under_our_numbers() {
         })
         .collect();
     assert_eq!(slept, members.iter().map(|m| (m.pid, m.tid)).collect::<Vec<_>>());
+}
+
+#[test]
+fn brief_threads_of_a_container_get_their_numbers_from_the_kernel() {
+    if !namespaces() {
+        return;
+    }
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let dir = stage.path("trace");
+    let mut agent = harness::agent();
+    agent.args(["record", "-o"]).arg(&dir).args(["--", "unshare", "-pf", "--mount-proc"]);
+    let output = agent.arg(harness::subject()).arg("brief").output().expect("the agent starts");
+    harness::assert_success(&output);
+
+    let trace = harness::open(&dir);
+    let events = trace.rows::<UserEvent>().map(|event| event.expect("a row"));
+    let threads = events.filter(|event| &*event.event == "family.brief_thread");
+    let numbers: Vec<(i64, i64)> =
+        threads.map(|e| (e.arg[0].expect("a number"), e.tid.0.into())).collect();
+    let (known, unknown): (Vec<_>, Vec<_>) = numbers.iter().partition(|(_, tid)| *tid > 0);
+    // One that was struck by the loss of a switch, or recorded beside one, has none.
+    assert!(known.len() >= 40 && numbers.len() == 50, "{numbers:?}");
+    assert!(unknown.iter().all(|(inner, tid)| *tid == -inner), "{unknown:?}");
+    // Both namespaces number threads in the order of their begin.
+    assert!(known.is_sorted_by(|a, b| a.0 < b.0 && a.1 < b.1), "{known:?}");
+    let warned = trace.meta().warnings.iter().find_map(|warning| match warning {
+        Warning::Unnumbered { threads } => Some(*threads),
+        _ => None,
+    });
+    assert_eq!(warned.unwrap_or(0), unknown.len() as u64);
 }
 
 #[test]

@@ -39,9 +39,17 @@ pub(crate) fn run() -> ! {
     panic!("exec: {error}");
 }
 
-/// Forks children that record one event each and end at once.
+/// Starts threads, then forks children, that record one event each and end at once.
 pub(crate) fn brief() -> String {
     const CHILDREN: u64 = 50;
+    for _ in 0..CHILDREN {
+        let thread = thread::spawn(|| {
+            // SAFETY: takes no pointer.
+            let tid = unsafe { libc::gettid() };
+            ft_user::event!("family.brief_thread", tid: i32);
+        });
+        thread.join().expect("it does not panic");
+    }
     for child in 0..CHILDREN {
         // SAFETY: there is one thread; the child records, and ends without running destructors.
         match unsafe { libc::fork() } {
