@@ -79,10 +79,12 @@ impl Losses {
     pub(crate) fn add(&mut self, loss: &LossRow) -> Hides {
         let end = loss.ts.0.saturating_add(loss.dur.max(0));
         let count = u64::try_from(loss.count).unwrap_or(0);
-        match &*loss.origin {
-            "kernel" => self.kernel_records += count,
-            _ => self.user_records += count,
-        }
+        let records = match &*loss.origin {
+            "kernel" => &mut self.kernel_records,
+            _ => &mut self.user_records,
+        };
+        // An application tells the count, and may tell anything.
+        *records = records.saturating_add(count);
         let hides = hides(loss);
         if let Hides::Thread(_) = hides {
             let latest = self.rings.entry(loss.pid).or_insert(end);
@@ -186,5 +188,15 @@ mod tests {
         assert!(!losses.kernel_since(63));
         losses.add(&loss("kernel", "softirq_exit", -1, -1, 70, 5));
         assert!(losses.kernel_since(75) && !losses.scheduling_since(63));
+    }
+
+    #[test]
+    fn losses_that_no_counter_holds_are_the_most_that_it_holds() {
+        let mut losses = Losses::default();
+        for origin in ["ring", "kernel"] {
+            let loss = LossRow { count: i64::MAX, ..loss(origin, "", 4, 5, 0, 0) };
+            (0..3).for_each(|_| _ = losses.add(&loss));
+        }
+        assert_eq!((losses.user_records, losses.kernel_records), (u64::MAX, u64::MAX));
     }
 }

@@ -14,6 +14,7 @@ use crate::clock::{ClockError, ClockModel, ClockSample, Finding};
 use crate::model::{Cpu, Nanos, Pid, Tid, Tsc};
 use crate::spool::frame::{Frame, Loss};
 use crate::spool::{Reader, Spool};
+use crate::store::meta::sum;
 use crate::store::rows::{
     ClockRow, Contention, Irq, LossRow, PageFault, SchedMigrate, SchedSwitch, SchedWaking, Syscall,
     TaskEvent,
@@ -63,7 +64,8 @@ pub(super) fn convert(
     let from = registry.start.window_from_ns.unwrap_or(i64::MIN);
     losses.retain(|loss| loss.ts.0.saturating_add(loss.dur) >= from);
     for loss in &losses {
-        *ledger.lost.entry(loss.origin.to_string()).or_default() += loss.count.max(0) as u64;
+        let lost = ledger.lost.entry(loss.origin.to_string()).or_default();
+        *lost = lost.saturating_add(loss.count.max(0) as u64);
     }
 
     let mut newest: BTreeMap<String, i64> = BTreeMap::new();
@@ -82,7 +84,7 @@ pub(super) fn convert(
             boot_id: registry.start.boot_id.clone(),
             tsc_hz: model.as_ref().map_or(registry.start.tsc_hz, ClockModel::tsc_hz),
             clock_bound_ns: 0,
-            loss: ledger.lost.values().sum(),
+            loss: sum(ledger.lost.values()),
         },
     };
     output.write_sorted(&mut kernel.switches)?;

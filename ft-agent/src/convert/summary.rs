@@ -44,7 +44,8 @@ pub(super) fn write(
     let lost_late = late_losses.iter().map(|l| (l.origin.to_string(), l.count.max(0) as u64));
     let lost = ledgers.values().flat_map(|l| l.lost.clone()).chain(lost_late);
     for (origin, count) in lost {
-        *meta.lost.entry(origin).or_default() += count;
+        let lost = meta.lost.entry(origin).or_default();
+        *lost = lost.saturating_add(count);
     }
 
     let footer = meta.footer();

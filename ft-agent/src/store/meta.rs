@@ -80,7 +80,7 @@ pub struct TableMeta {
 impl Meta {
     /// Events and records lost in all.
     pub fn lost_total(&self) -> u64 {
-        self.lost.values().sum()
+        sum(self.lost.values())
     }
 
     /// Footer of tables made from the whole trace.
@@ -125,4 +125,9 @@ impl Meta {
             found => Err(StoreError::Version { path: trace.to_owned(), found: found.unwrap_or(0) }),
         }
     }
+}
+
+/// Sum of counts that an application told, at most what the type holds.
+pub(crate) fn sum<'a>(counts: impl IntoIterator<Item = &'a u64>) -> u64 {
+    counts.into_iter().fold(0, |sum, &count| sum.saturating_add(count))
 }

@@ -12,7 +12,7 @@
 pub mod column;
 mod error;
 pub(crate) mod file;
-mod meta;
+pub(crate) mod meta;
 pub mod name_column;
 mod part;
 mod reader;
