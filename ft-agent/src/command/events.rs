@@ -72,8 +72,8 @@ pub(crate) struct Args {
 }
 
 const EXAMPLES: &str = "\
-Conditions of one kind add up, conditions of different kinds must all hold. A loss is always listed where
-it can concern what is selected.
+Conditions of one kind add up, conditions of different kinds must all hold. A loss is always listed
+where it can concern what is selected.
 
 Examples:
   ft-agent events trace                       what the application recorded

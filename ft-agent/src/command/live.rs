@@ -37,9 +37,9 @@ Examples:
   ft-agent sites -p 4711 --json       the same for programs";
 
 const SWITCH_EXAMPLES: &str = "\
-The state stays until it is switched again. The process is not stopped; a thread that is just passing a
-site may see it one event later. Needs the right to trace the process: root, CAP_SYS_PTRACE, or the same
-user where kernel.yama.ptrace_scope is 0.
+The state stays until it is switched again. The process is not stopped; a thread that is just passing
+a site may see it one event later. Needs the right to trace the process: root, CAP_SYS_PTRACE, or the
+same user where kernel.yama.ptrace_scope is 0.
 
 Examples:
   ft-agent enable -p 4711 'lock.*'        all lock events
@@ -65,6 +65,11 @@ pub(crate) fn switch(args: SwitchArgs, on: bool) -> anyhow::Result<ExitCode> {
         writeln!(io::stderr(), "ft-agent: warning: {reason}")?;
     }
     let (state, triggers) = (if on { "on" } else { "off" }, switched.triggers);
-    writeln!(io::stdout(), "{triggers} triggers {state}, {} were already", switched.already)?;
+    let plural = if triggers == 1 { "" } else { "s" };
+    let already = switched.already;
+    writeln!(
+        io::stdout(),
+        "{triggers} trigger{plural} switched {state}, {already} already {state}"
+    )?;
     Ok(if switched.refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

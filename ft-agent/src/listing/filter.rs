@@ -13,6 +13,7 @@ use super::names::Names;
 use super::{ListingError, Result};
 use crate::event::LeanUserEvent;
 use crate::model::{Cpu, Pid, SiteId, Tid};
+use crate::report::format::dur;
 use crate::store::Trace;
 
 /// What is asked for. Each list that is not empty must be met, by any of its items.
@@ -63,12 +64,21 @@ impl Filter {
     ///
     /// When it names what the trace does not have, or its window is empty.
     pub(super) fn new(trace: &Trace, names: &Names, selection: &Selection) -> Result<Filter> {
-        let start = trace.meta().start.start_ns;
+        let meta = trace.meta();
+        let start = meta.start.start_ns;
         let at =
             |offset: Option<i64>, default| offset.map_or(default, |ns| start.saturating_add(ns));
         let window = at(selection.from, i64::MIN)..at(selection.to, i64::MAX);
         if window.is_empty() {
             return Err(ListingError::EmptyWindow);
+        }
+        // What lies behind the end of a recording that was killed is not known.
+        if let Some(end) = meta.end.as_ref().map(|end| end.ts).filter(|&end| end < window.start) {
+            return Err(ListingError::AfterEnd(dur(end - start)));
+        }
+        let last = i32::try_from(meta.start.cpus).unwrap_or(i32::MAX).saturating_sub(1);
+        if let Some(&cpu) = selection.cpus.iter().find(|cpu| !(0..=last).contains(*cpu)) {
+            return Err(ListingError::NoCpu { cpu, last });
         }
         let cpus = selection.cpus.iter().map(|&cpu| Cpu(cpu));
         Ok(Filter {

@@ -47,6 +47,17 @@ pub enum ListingError {
     /// `--pid` names none.
     #[error("process {0} is not in this trace; its table `threads` tells which are")]
     NoProcess(i32),
+    /// `--cpu` names none.
+    #[error("there is no CPU {cpu} in this trace; give one from 0 to {last}")]
+    NoCpu {
+        /// As given.
+        cpu: i32,
+        /// The last one.
+        last: i32,
+    },
+    /// `--from` lies behind the end.
+    #[error("the recording ended after {0}; give an earlier --from")]
+    AfterEnd(String),
     /// `--event` names none.
     #[error("no event of this trace matches '{0}'; see `ft-agent events --list-events`")]
     NoEvent(String),

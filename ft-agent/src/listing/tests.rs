@@ -62,6 +62,7 @@ impl Sample {
         let dir = sample.0.path();
         let mut meta = Meta { schema_version: SCHEMA_VERSION, ..Meta::default() };
         meta.start.start_ns = 1000;
+        meta.start.cpus = 4;
         meta.end = Some(crate::spool::frame::End { ts: 11_000, ..Default::default() });
         meta.clock.realtime_offset_ns = 1_700_000_000_000_000_000;
         user_tables(dir, &mut meta);
@@ -336,7 +337,6 @@ fn every_filter_leaves_what_it_names() {
         Selection { from: Some(2500), to: Some(3501), ..none() },
         "lock.mutex_acquire gap.seen task.load",
     );
-    check(Selection { from: Some(1 << 60), ..none() }, "");
     let kernel = with_kernel;
     check(
         Selection { events: texts(&["sched.*"]), ..kernel() },
@@ -367,6 +367,9 @@ fn a_selection_of_nothing_is_explained() {
     );
     check(Selection { events: vec!["syscall.read".into()], ..none() }, "list them with --kernel");
     check(Selection { from: Some(2), to: Some(2), ..none() }, "give a later --to");
+    check(Selection { from: Some(10_001), ..none() }, "after 10.0 µs; give an earlier --from");
+    check(Selection { cpus: vec![1, 4], ..none() }, "no CPU 4 in this trace; give one from 0 to 3");
+    check(Selection { cpus: vec![-1], ..none() }, "no CPU -1");
 }
 
 #[test]
