@@ -1,0 +1,189 @@
+//! What a site is: its kind, its arguments, its metadata and its trigger, and how they are found in an object.
+
+/// What a site means to the analyses.
+///
+/// The *place* of a lock event is a [`place_word`] if the argument's type is [`ArgType::Unsigned`], and the
+/// return address of the call if it is [`ArgType::Pointer`]: locks of programs that do not know of us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u16)]
+pub enum SiteKind {
+    /// An event of the application.
+    Event = 0,
+    /// Begin of a scope; pairs with the next `ScopeEnd` of the same name on the same thread.
+    ScopeBegin = 1,
+    /// End of a scope.
+    ScopeEnd = 2,
+    /// About to block on a lock that was found taken: (lock address, place).
+    LockWait = 3,
+    /// A lock was acquired: (lock address, place).
+    LockAcquire = 4,
+    /// A lock is about to be released: (lock address, place).
+    LockRelease = 5,
+    /// A condition wait is about to release its lock: (lock address, place, condition address).
+    CondWait = 6,
+    /// A condition wait has its lock again: (lock address, place, condition address).
+    CondWake = 7,
+    /// A polling thread begins to poll: (threshold in TSC cycles, poller number).
+    PollBegin = 8,
+    /// A polling thread saw a gap: (TSC before, TSC after).
+    PollGap = 9,
+    /// A polling thread ends: (polls, poller number).
+    PollEnd = 10,
+    /// A wait for a lock ended without it (time-out, deadlock detected): (lock address, place).
+    LockAbandon = 11,
+}
+
+impl SiteKind {
+    /// The kind with this number, if there is one.
+    pub const fn from_u16(n: u16) -> Option<SiteKind> {
+        use SiteKind::*;
+        Some(match n {
+            0 => Event,
+            1 => ScopeBegin,
+            2 => ScopeEnd,
+            3 => LockWait,
+            4 => LockAcquire,
+            5 => LockRelease,
+            6 => CondWait,
+            7 => CondWake,
+            8 => PollBegin,
+            9 => PollGap,
+            10 => PollEnd,
+            11 => LockAbandon,
+            _ => return None,
+        })
+    }
+}
+
+/// A place in one word: the place of the call and the lock's name, both numbers of directory entries
+/// (0: unknown).
+#[inline]
+pub const fn place_word(place: u32, name: u32) -> u64 {
+    (name as u64) << 32 | place as u64
+}
+
+/// Type of one argument. Every argument takes one word; strings and slices take more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum ArgType {
+    /// Unsigned integer of any width, zero-extended.
+    Unsigned = 1,
+    /// Signed integer of any width, sign-extended.
+    Signed = 2,
+    /// `f64` bits (`f32` is widened).
+    Float = 3,
+    /// 0 or 1.
+    Bool = 4,
+    /// An address.
+    Pointer = 5,
+    /// A TSC value.
+    Tsc = 6,
+    /// UTF-8: a word with the length in bytes ([`TEXT_CUT`]: it was cut), then the bytes, padded to words.
+    Str = 7,
+    /// Bytes, encoded like `Str`.
+    Bytes = 8,
+}
+
+impl ArgType {
+    /// The type with this number, if there is one.
+    pub const fn from_u8(n: u8) -> Option<ArgType> {
+        use ArgType::*;
+        Some(match n {
+            1 => Unsigned,
+            2 => Signed,
+            3 => Float,
+            4 => Bool,
+            5 => Pointer,
+            6 => Tsc,
+            7 => Str,
+            8 => Bytes,
+            _ => return None,
+        })
+    }
+}
+
+/// Set in the length word of text that was cut to what the event can hold.
+pub const TEXT_CUT: u64 = 1 << 63;
+
+/// Static metadata of a site, in the read-only data of the object that holds it. Made by the macros only.
+#[repr(C, align(8))]
+pub struct Meta {
+    /// `size_of::<Meta>()`; a reader skips what it does not know.
+    pub bytes: u16,
+    /// [`SiteKind`].
+    pub kind: u16,
+    /// Source line.
+    pub line: u32,
+    /// Dotted name, `category.name`.
+    pub name: Str,
+    /// Source file.
+    pub file: Str,
+    /// Format string for listings (`{0}`, `{name}`), may be empty.
+    pub format: Str,
+    /// Arguments, at most [`MAX_ARGS`](super::MAX_ARGS).
+    pub(crate) args: *const Arg,
+    /// Number of arguments.
+    pub(crate) arg_count: u64,
+}
+
+// SAFETY: a `Meta` is immutable and points only to immutable `'static` data.
+unsafe impl Sync for Meta {}
+
+/// A string of static metadata: pointer and length, made from a `&'static str` only.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Str {
+    /// UTF-8, not NUL-terminated.
+    pub(crate) ptr: *const u8,
+    /// Length in bytes.
+    pub(crate) len: u64,
+}
+
+/// Name and type of one argument.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Arg {
+    /// Name of the argument.
+    pub name: Str,
+    /// [`ArgType`].
+    pub ty: u8,
+    /// Zero.
+    pub _pad: [u8; 7],
+}
+
+// SAFETY: as for `Meta`: immutable, and points to immutable `'static` data.
+unsafe impl Sync for Arg {}
+
+/// One record of the linker section `ft_sites`: self-relative, so that it needs no relocation.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct SiteRecord {
+    /// `size_of::<SiteRecord>()`; a reader steps by it.
+    pub bytes: u16,
+    /// 1.
+    pub version: u16,
+    /// Address of the trigger minus the address of this field.
+    pub site: i32,
+    /// Address of the [`Meta`] minus the address of this field.
+    pub meta: i32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+/// First four of a trigger's eight bytes while it is off, in the order of memory: an eight-byte nop, whose
+/// last five bytes are the `jmp` of the other form (ft-user/src/trigger.rs).
+pub const TRIGGER_OFF: u32 = u32::from_le_bytes([0x0f, 0x1f, 0x84, 0xe9]);
+/// The same while it is on: a three-byte nop, and the opcode of `jmp rel32`.
+pub const TRIGGER_ON: u32 = u32::from_le_bytes([0x0f, 0x1f, 0x00, 0xe9]);
+/// Which byte of a trigger is its state: the only one in which the two forms differ.
+pub const TRIGGER_STATE: u64 = 2;
+/// Length of a trigger.
+pub const TRIGGER_BYTES: u64 = 8;
+
+/// ELF note by which the sites of an object are found from outside and from inside: owner
+/// `FeatherTrace`, this type, descriptor `i32 start - ., i32 stop - .` (each relative to itself).
+pub const NOTE_TYPE: u32 = 0x4654_0001;
+/// Owner of the note, with its NUL.
+pub const NOTE_OWNER: &[u8] = b"FeatherTrace\0";
+
+const _: () = assert!(size_of::<SiteRecord>() == 16);
