@@ -3,7 +3,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::command::{convert, doctor, events, live, record, report, snapshot, study};
+use crate::command::{completions, convert, doctor, events, live, record, report, snapshot, study};
 
 /// Records applications and the kernel on one clock, and says why something was slow.
 #[derive(Debug, Parser)]
@@ -55,4 +55,5 @@ pub(crate) enum Command {
     Study(study::Args),
     Events(events::Args),
     Doctor(doctor::Args),
+    Completions(completions::Args),
 }

@@ -213,3 +213,19 @@ fn doctor_gives_a_verdict_per_check() {
     let failed = checks.as_array().unwrap().iter().any(|c| c["status"] == "fail");
     assert_eq!(output.status.success(), !failed);
 }
+
+#[test]
+fn shells_complete_what_there_is() {
+    for shell in ["bash", "zsh", "fish"] {
+        let output = agent(&["completions", shell]);
+        let script = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && script.contains("flight-recorder"), "{script}");
+        // Not every shell is everywhere.
+        let check = Command::new(shell).args(["-n", "/dev/stdin"]).stdin(Stdio::piped()).spawn();
+        if let Ok(mut check) = check {
+            std::io::Write::write_all(&mut check.stdin.take().unwrap(), script.as_bytes()).unwrap();
+            assert!(check.wait().unwrap().success(), "{shell}");
+        }
+    }
+    fails(&["completions", "csh"], "possible values: bash");
+}

@@ -2,6 +2,7 @@
 //!
 //! `run` returns the exit status; an error is one sentence that ends in the remedy.
 
+pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod doctor;
 pub(crate) mod events;
@@ -27,6 +28,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Disable(args) => live::switch(args, false),
         Command::Convert(args) => convert::run(args),
         Command::Doctor(args) => doctor::run(args),
+        Command::Completions(args) => completions::run(&args),
         Command::Events(args) => events::run(args),
         Command::Analyze(args) => report::analyze(args),
         Command::Report(args) => report::run(args, report::Question::All),

@@ -1,0 +1,32 @@
+//! `ft-agent completions`.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::cli::Cli;
+
+/// Prints a script that lets a shell complete subcommands and options.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The shell.
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  ft-agent completions bash > ~/.local/share/bash-completion/completions/ft-agent
+  ft-agent completions zsh > /usr/local/share/zsh/site-functions/_ft-agent
+  ft-agent completions fish > ~/.config/fish/completions/ft-agent.fish";
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    // Into memory first: the generator does not bear with a reader that has gone.
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "ft-agent", &mut script);
+    io::stdout().write_all(&script)?;
+    Ok(ExitCode::SUCCESS)
+}
