@@ -229,3 +229,13 @@ fn shells_complete_what_there_is() {
     }
     fails(&["completions", "csh"], "possible values: bash");
 }
+
+#[test]
+fn a_trigger_that_could_never_fire_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    let record = ["record", "-k", "none", "--flight-recorder", "1s", "-o", text(&out)];
+    let when = ["--when", "dispatch > 1ms", "--", "true"];
+    fails(&[&record[..], &when].concat(), "add sched to -k");
+    assert!(!out.exists());
+}

@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use anyhow::Context;
-use ft_agent::flight::{Flight, Message, Options as FlightOptions, Trigger};
+use anyhow::{Context, bail};
+use ft_agent::collect::kernel::Group;
+use ft_agent::flight::{Flight, Message, Options as FlightOptions, Subject, Trigger};
 use ft_agent::record::{self, Options, Outcome};
 use ft_agent::units;
 
@@ -51,6 +52,10 @@ impl FlightArgs {
 
 /// Records until the end; a snapshot is taken then, whatever happened.
 pub(crate) fn run(options: &Options, flight: &FlightOptions) -> anyhow::Result<Outcome> {
+    let dispatch = flight.triggers.iter().any(|trigger| trigger.subject == Subject::Dispatch);
+    if dispatch && !options.kernel.contains(&Group::Sched) {
+        bail!("`--when 'dispatch > …'` needs the switches of the kernel; add sched to -k");
+    }
     let dir = options.output.clone();
     let spawned = Flight::spawn(dir.clone(), flight, tell).context("cannot start a thread")?;
     let (recorder, segments) = spawned;
@@ -81,7 +86,8 @@ pub(crate) fn run(options: &Options, flight: &FlightOptions) -> anyhow::Result<O
         )
     })?;
     let out = &mut io::stdout();
-    writeln!(out, "{} snapshots in {}, the last:", finished.snapshots.len(), dir.display())?;
+    let (count, dir) = (finished.snapshots.len(), dir.display());
+    writeln!(out, "{count} snapshot{} in {dir}, the last:", if count == 1 { "" } else { "s" })?;
     super::record::summarise(last)?;
     Ok(outcome)
 }
