@@ -27,7 +27,8 @@ pub struct Options {
     pub cgroup: Option<PathBuf>,
     /// Observe every thread of the system.
     pub system_wide: bool,
-    /// Size of one ring of processes that start during the recording, bytes; `None`: their default.
+    /// Size of one ring of processes that start during the recording, bytes; `None`: their default, or
+    /// 8 MiB under the preload library.
     pub ring_bytes: Option<u64>,
     /// When a segment is closed.
     pub segment: Limits,
@@ -65,11 +66,16 @@ impl Options {
 
     /// Slots of one ring: the size rounded up to a power of two; `None` when that is out of range.
     pub(super) fn ring_slots(&self) -> Option<u32> {
-        let slots =
-            self.ring_bytes?.div_ceil(size_of::<Slot>() as u64).checked_next_power_of_two()?;
+        let bytes = self.ring_bytes.or(self.preload.then_some(PRELOADED_RING))?;
+        let slots = bytes.div_ceil(size_of::<Slot>() as u64).checked_next_power_of_two()?;
         u32::try_from(slots).ok().filter(|n| (MIN_RING_SLOTS..=MAX_RING_SLOTS).contains(n))
     }
 }
+
+/// Size of one ring of a program whose locks are recorded, bytes. Some programs take a hundred thousand locks
+/// on end, each from one thread and faster than they can be copied: memcached, when its hash table grows, one
+/// for each of its 65,536 buckets.
+const PRELOADED_RING: u64 = 8 << 20;
 
 /// Smaller segments cost more in headers and parts than they hold.
 const SMALLEST_SEGMENT: u64 = 1 << 16;
@@ -113,6 +119,14 @@ mod tests {
         check(1, None);
         check(u64::MAX, None);
         assert!(options().check().is_ok());
+    }
+
+    #[test]
+    fn rings_of_the_preload_library_are_larger_unless_asked_for() {
+        let slots = |ring_bytes, preload| Options { ring_bytes, preload, ..options() }.ring_slots();
+        assert_eq!(slots(None, false), None);
+        assert_eq!(slots(None, true), Some(1 << 18));
+        assert_eq!(slots(Some(2 << 20), true), Some(1 << 16));
     }
 
     #[test]

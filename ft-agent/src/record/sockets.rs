@@ -96,7 +96,10 @@ impl Sockets {
     /// Environment of the command.
     pub(super) fn environment(&self, options: &Options) -> Vec<(&'static str, String)> {
         let socket = self.private.as_ref().map(|p| ("FT_SOCKET", p.to_string_lossy().into_owned()));
-        let slots = options.ring_slots().map(|n| ("FT_RING_SLOTS", n.to_string()));
+        // What the user has set for the program stands, unless it is asked for here.
+        let asked = options.ring_bytes.is_some() || std::env::var_os("FT_RING_SLOTS").is_none();
+        let slots =
+            options.ring_slots().filter(|_| asked).map(|n| ("FT_RING_SLOTS", n.to_string()));
         socket.into_iter().chain(slots).collect()
     }
 
