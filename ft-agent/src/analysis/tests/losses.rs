@@ -1,0 +1,139 @@
+//! What is said, and what is not, where records are missing.
+
+use super::check;
+
+#[test]
+fn scheduler_records_are_lost_during_a_hold() {
+    // a [==|.lost.|???|X|==]
+    check(
+        "0 0 .>a S
+         10 acquire a L
+         20 lose sched 20
+         50 0 X>Y S
+         60 0 Y>a S
+         70 release a L
+         80 acquire a M
+         90 release a M",
+        &["L0 10+60 run20 ?40 lower bound", "M0 80+10 run10"],
+    );
+}
+
+#[test]
+fn an_own_event_ends_the_doubt_after_a_loss() {
+    check(
+        "0 0 .>a S
+         10 lose sched 5
+         30 acquire a L
+         50 release a L",
+        &["L0 30+20 run20"],
+    );
+}
+
+#[test]
+fn interrupt_records_are_lost_during_a_hold() {
+    check(
+        "0 0 .>a S
+         10 acquire a L
+         20 lose irq 5
+         40 release a L",
+        &["L0 10+30 run25 ?5 lower bound"],
+    );
+}
+
+#[test]
+fn a_switch_to_the_holder_was_not_recorded() {
+    // cpu 0: a [===|XX??a??|YY|==]     the switch from X to a is missing
+    let tally = check(
+        "0 0 .>a S
+         10 acquire a L
+         20 0 a>X R
+         40 0 a>Y R
+         50 0 Y>a S
+         60 release a L
+         70 acquire a M
+         80 release a M",
+        &["L0 10+50 run20 pre30 by Y10 lower bound", "M0 70+10 run10"],
+    );
+    assert_eq!(tally.unseen_switches, 1);
+}
+
+#[test]
+fn a_switch_away_from_the_holder_was_not_recorded() {
+    // cpu 0: a [===|??X|YY|==]     the switch from a to X is missing
+    check(
+        "0 0 .>a S
+         10 acquire a L
+         20 0 X>Y S
+         30 0 Y>a S
+         40 release a L",
+        &["L0 10+30 run20 ?10 lower bound"],
+    );
+    // It went to another CPU in the meantime: what is known of it there holds.
+    check(
+        "0 0 .>a S
+         5 1 X>a S
+         10 acquire a L
+         20 0 X>Y S
+         40 release a L",
+        &["L0 10+30 run30"],
+    );
+}
+
+#[test]
+fn an_own_event_shows_that_a_thread_runs_unseen() {
+    // a [===|XX??a??|      its own lock M is taken and released while the kernel says it waits
+    let tally = check(
+        "0 0 .>a S
+         10 acquire a L
+         20 0 a>X R
+         25 acquire a K
+         100 acquire a M
+         120 release a M
+         130 release a L",
+        &["M2 100+20 run20 lower bound", "L0 10+120 run40 pre80 lower bound"],
+    );
+    assert_eq!(tally.ran_unseen, 1, "at 25, the clocks may differ; at 100, they cannot");
+}
+
+#[test]
+fn a_wake_up_that_ended_unseen_has_no_row() {
+    let tally = check("0 0 a>X S\n 10 wake X a 0\n 50 0 a>Y S", &[]);
+    assert_eq!((tally.unseen_switches, tally.races.never_dispatched), (1, 1));
+}
+
+#[test]
+fn events_of_one_thread_are_lost() {
+    let tally = check(
+        "0 0 .>a S
+         0 1 .>b S
+         10 acquire a L
+         11 acquire b M
+         20 lose ring 5 a
+         30 release a L
+         31 release b M
+         40 acquire a L
+         50 release a L",
+        &["M0 11+20 run20", "L0 40+10 run10"],
+    );
+    assert_eq!((tally.incomplete.held_at_loss, tally.incomplete.release_only), (1, 1));
+    assert_eq!(tally.lost_user_events, 3);
+}
+
+#[test]
+fn a_wake_up_across_a_loss_is_censored() {
+    check(
+        "0 0 a>X S
+         10 wake X a 0
+         15 lose sched 5
+         40 0 X>a S",
+        &["a 10+30 cpu0 woken by 88 censored"],
+    );
+}
+
+#[test]
+fn a_loss_of_interrupts_does_not_touch_a_wake_up() {
+    check(
+        "0 0 a>X S\n 10 wake X a 0\n 15 lose irq 5\n 40 0 X>a S",
+        &["a 10+30 cpu0 woken by 88 behind X30"],
+    );
+}
