@@ -76,7 +76,7 @@ impl Count {
 fn a_ping_pong_shows_as_many_switches_as_the_kernel_counted() {
     const ROUNDS: u64 = 200;
     let Some(mut kernel) = kernel_or_skip(&options(&[Group::Sched])) else { return };
-    kernel.observe(std::process::id()).unwrap();
+    kernel.observe(std::process::id());
 
     // Both on one CPU, so that each read that has to wait is a switch.
     let counts = std::thread::spawn(|| {
@@ -154,7 +154,7 @@ fn switches_chain_up_on_each_cpu() {
 #[test]
 fn a_child_joins_and_leaves_the_observed() {
     let Some(mut kernel) = kernel_or_skip(&options(&[Group::Task])) else { return };
-    kernel.observe(std::process::id()).unwrap();
+    kernel.observe(std::process::id());
     let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
     let pid = child.id();
     assert!(kernel.is_observed(pid));
@@ -191,7 +191,7 @@ fn only_what_concerns_the_observed_is_recorded() {
     assert!(!nobody.is_empty(), "switches are always kept");
 
     let me = std::process::id();
-    kernel.observe(me).unwrap();
+    kernel.observe(me);
     std::fs::read("/proc/self/status").unwrap();
     kernel.unobserve(me);
     let mine = drain(&mut kernel);
@@ -274,7 +274,7 @@ fn what_finds_no_room_is_counted_with_its_time() {
 fn waits_for_a_kernel_lock_are_paired() {
     let Some(mut kernel) = kernel_or_skip(&options(&[Group::Lock])) else { return };
     let me = std::process::id();
-    kernel.observe(me).unwrap();
+    kernel.observe(me);
     // Writers of one file wait for each other.
     let file = tempfile::tempfile().unwrap();
     let done = AtomicBool::new(false);

@@ -2,6 +2,8 @@
 
 use aya_ebpf::helpers::{bpf_get_current_ancestor_cgroup_id, bpf_get_current_pid_tgid};
 
+use ft_ebpf::observed::CHUNK;
+
 use crate::{config, kernel::TaskStruct, maps::OBSERVED};
 
 /// Thread and process id of the current task, as the initial PID namespace numbers them.
@@ -21,7 +23,26 @@ pub(crate) fn current() -> Current {
 /// Whether the process itself is observed: all are, or the agent or its parent has entered it.
 #[inline(always)]
 pub(crate) fn listed(tgid: u32) -> bool {
-    config::system_wide() != 0 || OBSERVED.get_ptr(tgid).is_some()
+    // SAFETY: the byte is in the map; other CPUs and the agent write whole bytes.
+    config::system_wide() != 0
+        || byte(tgid).is_some_and(|byte| unsafe { byte.read_volatile() } != 0)
+}
+
+/// Takes a process in or out of the observed ones.
+#[inline(always)]
+pub(crate) fn set_listed(tgid: u32, observed: bool) {
+    if let Some(byte) = byte(tgid) {
+        // SAFETY: as in `listed`.
+        unsafe { byte.write_volatile(observed as u8) };
+    }
+}
+
+/// What tells whether a process is observed.
+#[inline(always)]
+fn byte(tgid: u32) -> Option<*mut u8> {
+    let chunk = OBSERVED.get_ptr_mut(tgid / CHUNK as u32)?;
+    // SAFETY: the index is within the chunk.
+    Some(unsafe { chunk.cast::<u8>().add(tgid as usize % CHUNK) })
 }
 
 impl Current {

@@ -213,6 +213,14 @@ pub struct PageFault {
     pub tgid: u32,
 }
 
+/// Sizes of the map of observed processes: a byte for each process id, not 0 when it is observed.
+pub mod observed {
+    /// Process ids lie below this (`PID_MAX_LIMIT`, linux/threads.h).
+    pub const PIDS: usize = 1 << 22;
+    /// Bytes of one value of the map.
+    pub const CHUNK: usize = 4096;
+}
+
 /// Programs that can lose something, as indices into the loss map.
 pub mod program {
     /// Names, by index; equal to the tracepoints' names. Of a pair the exit writes the record; an entry is

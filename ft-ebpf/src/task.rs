@@ -9,9 +9,8 @@ use ft_ebpf::{COMM_LEN, Task, kind, program};
 
 use crate::{
     config,
-    filter::{current, listed},
+    filter::{current, listed, set_listed},
     kernel::TaskStruct,
-    maps::OBSERVED,
     record::{header, now, write},
 };
 
@@ -24,9 +23,8 @@ fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
     if !parent.is_observed() {
         return 0;
     }
-    let joins = config::system_wide() == 0 && tgid != parent_tgid && listed(parent_tgid);
-    if joins && OBSERVED.insert(tgid, 1, 0).is_err() {
-        warn!(&ctx, "too many observed processes; process {} is not observed", tgid);
+    if config::system_wide() == 0 && tgid != parent_tgid && listed(parent_tgid) {
+        set_listed(tgid, true);
     }
     let ts = now();
     write(const { program::index("sched_process_fork") }, ts, || Task {
@@ -54,8 +52,7 @@ fn sched_process_exit(ctx: BtfTracePointContext) -> i32 {
     let task = TaskStruct::new(ctx.arg(0));
     record(const { program::index("sched_process_exit") }, kind::EXIT, task);
     if config::system_wide() == 0 && task.is_last_alive() {
-        // Not observed is the common case here, and no error.
-        let _ = OBSERVED.remove(task.tgid());
+        set_listed(task.tgid(), false);
     }
     0
 }

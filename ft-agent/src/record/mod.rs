@@ -205,7 +205,7 @@ fn run(
 ) -> Result<Child, RecordError> {
     let gated = Gated::fork(command, environment)?;
     if let Some(kernel) = kernel {
-        kernel.observe(gated.pid() as u32)?;
+        kernel.observe(gated.pid() as u32);
     }
     gated.release()
 }

@@ -126,18 +126,6 @@ pub enum KernelError {
         #[source]
         source: MapError,
     },
-    /// The set of observed processes is full.
-    #[error(
-        "process {pid} cannot be observed: {}; observe fewer processes, or all of them (-a)",
-        chain(source)
-    )]
-    Observe {
-        /// Process.
-        pid: u32,
-        /// Why.
-        #[source]
-        source: MapError,
-    },
 }
 
 /// An error with its causes, in one line.

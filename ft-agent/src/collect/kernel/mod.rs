@@ -13,11 +13,12 @@ mod error;
 mod groups;
 mod layout;
 mod loss;
+mod observed;
 mod rights;
 
 use aya::{
     Btf as AyaBtf, Ebpf, EbpfError, EbpfLoader, Endianness,
-    maps::{HashMap, Map, MapData, MapError, RingBuf},
+    maps::{Map, MapData, MapError, RingBuf},
     programs::{BtfTracePoint, ProgramError},
 };
 use aya_log::EbpfLogger;
@@ -27,6 +28,7 @@ use self::{
     btf::Btf,
     groups::{PROGRAMS, Program},
     loss::Losses,
+    observed::Observed,
 };
 pub use self::{
     error::KernelError,
@@ -84,7 +86,7 @@ pub struct Drained {
 /// The attached programs.
 pub struct Kernel {
     ring: RingBuf<MapData>,
-    observed: HashMap<MapData, u32, u8>,
+    observed: Observed,
     losses: Losses,
     logger: Option<EbpfLogger<&'static dyn Log>>,
     attached: Vec<&'static str>,
@@ -118,7 +120,8 @@ impl Kernel {
         let aya_btf = AyaBtf::parse(&data, Endianness::default()).map_err(KernelError::Btf)?;
         let _memlock = rights::Memlock::raise();
         let mut ebpf = load_object(options, &btf, &aya_btf)?;
-        let observed = take_map(&mut ebpf, "OBSERVED")?;
+        let observed = Observed::new(ebpf.map("OBSERVED"))
+            .map_err(|source| KernelError::Map { map: "OBSERVED", source })?;
         let ring = take_map(&mut ebpf, "RECORDS")?;
         let losses = Losses::new(take_map(&mut ebpf, "LOSS")?);
         let logger = EbpfLogger::init(&mut ebpf)
@@ -168,27 +171,18 @@ impl Kernel {
 
     /// Records what concerns a process from now on; its future children join by themselves. `pid` is that of
     /// the initial PID namespace.
-    ///
-    /// # Errors
-    ///
-    /// [`KernelError::Observe`] when too many processes are observed.
-    pub fn observe(&mut self, pid: u32) -> Result<(), KernelError> {
-        if self.system_wide {
-            return Ok(());
-        }
-        let inserted = self.observed.insert(pid, 1, 0);
-        inserted.map_err(|source| KernelError::Observe { pid, source })
+    pub fn observe(&mut self, pid: u32) {
+        self.observed.set(pid, true);
     }
 
     /// Ends [`Self::observe`]; children that joined stay. Without effect when the process is not observed.
     pub fn unobserve(&mut self, pid: u32) {
-        // The process may have left by its exit at any time.
-        let _ = self.observed.remove(&pid);
+        self.observed.set(pid, false);
     }
 
     /// Whether the process is observed.
     pub fn is_observed(&self, pid: u32) -> bool {
-        self.system_wide || self.observed.get(&pid, 0).is_ok()
+        self.system_wide || self.observed.contains(pid)
     }
 
     /// Appends the records that have been written since, unparsed, up to `max_bytes` of them.

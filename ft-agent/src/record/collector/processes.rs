@@ -167,9 +167,8 @@ impl Collector {
         // By its cgroup a process is observed as long as it is in it.
         if self.cgroup.is_none()
             && let (Some(kernel), Ok(number)) = (&mut self.kernel, u32::try_from(pid))
-            && let Err(reason) = kernel.observe(number)
         {
-            self.notice(Notice::Unobserved { reason });
+            kernel.observe(number);
         }
     }
 
