@@ -24,17 +24,18 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let agent = build::agent()?;
     let benches = root().join("ft-user/benches");
     let manifest = benches.join("costs/Cargo.toml");
-    let costs = |command: &str, last: &[&str]| {
+    let costs = |command: &str, targets: &[&str], last: &[&str]| {
         let mut cargo = cargo();
-        cargo.args([command, "--release", "--bins", "--manifest-path"]).arg(&manifest);
+        cargo.args([command, "--release", "--manifest-path"]).arg(&manifest).args(targets);
         if has_lttng {
             cargo.args(["--features", "lttng"]);
         }
         step(cargo.env("CARGO_TARGET_DIR", target_dir()).args(last))
     };
     // No other command looks at this crate.
-    costs("clippy", &["--", "-D", "warnings"])?;
-    costs("build", &[])?;
+    costs("clippy", &["--lib", "--bins"], &["--", "-D", "warnings"])?;
+    costs("test", &["--lib"], &[])?;
+    costs("build", &["--bins"], &[])?;
     let mut measure = Command::new(target_dir().join("release/ft-costs"));
     measure.arg("--agent").arg(agent).arg("--write").arg(benches.join("README.md"));
     step(measure.args(arguments))

@@ -21,7 +21,8 @@ pub fn measure(event: fn(u64, u64)) {
     let per_ns = cycles::per_ns();
     tell("fifo", f64::from(cpu::real_time()));
     let mut histogram = vec![0u64; CYCLES];
-    let warm_up = 100_000;
+    // More events than a buffer of 32 MiB holds, so that each of its pages is there.
+    let warm_up = 2_000_000;
     let start = rdtsc();
     passes(event, warm_up, &mut histogram);
     let pass_ns = (rdtsc() - start) as f64 / per_ns / warm_up as f64;

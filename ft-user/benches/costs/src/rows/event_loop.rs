@@ -23,7 +23,8 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Row>> {
         bench.back_memory(BACKED)?;
         let none = bench.subject(&["loop", "none"])?;
         bench.back_memory(BACKED)?;
-        let ours = bench.record(&["-k", "none", "-e", "costs.*"], &["loop", "on"])?;
+        let options = ["-k", "none", "-e", "costs.*", "--ring-size", "32M"];
+        let ours = bench.record(&options, &["loop", "on"])?;
         samples.add("more stalls", ours.figures.get("stalls")? - none.get("stalls")?);
         samples.add_all("none.", &none);
         samples.add_all("ours.", &ours.figures);
