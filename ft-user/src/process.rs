@@ -27,7 +27,7 @@ static OVERWRITE: AtomicU32 = AtomicU32::new(0);
 /// Starts tracing with the default [`Config`] and the environment's overrides.
 ///
 /// Makes the memfd, enables what `FT_ENABLE` says, and registers with the agent if one listens. Without
-/// an agent that takes 40 to 70 µs in a small program and 70 to 130 µs in one with 500 sites (`cargo xtask bench startup`);
+/// an agent that takes 45 to 75 µs in a small program and 85 to 145 µs in one with 500 sites (`cargo xtask bench startup`);
 /// with one that does not answer, half a second more. Starts no thread. A call behind the first changes
 /// nothing.
 ///

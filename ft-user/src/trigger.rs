@@ -40,7 +40,7 @@
 ///
 /// A disabled site costs one instruction that has no effect, provided that the expressions call no
 /// function: for a call the compiler may save registers on entry. An enabled one costs about a reading of
-/// the time stamp counter, with short text about a quarter more; text that must be cut, half a microsecond
+/// the time stamp counter, with short text half as much again; text that must be cut, half a microsecond
 /// (`cargo xtask bench on`).
 ///
 /// # Examples

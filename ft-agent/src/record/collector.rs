@@ -322,7 +322,9 @@ impl Collector {
     }
 
     fn show(&self) {
-        let sum = |each: fn(&Source) -> u64| self.sources.iter().map(each).sum::<u64>();
+        // What a process says it lost is any number.
+        let sum =
+            |each: fn(&Source) -> u64| self.sources.iter().map(each).fold(0, u64::saturating_add);
         let c = &self.counters;
         c.threads.store(sum(|s| s.threads() as u64), Relaxed);
         c.processes.store(self.sources.len() as u64, Relaxed);

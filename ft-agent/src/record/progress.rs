@@ -32,7 +32,7 @@ impl Counters {
     /// Events of applications and records of the kernel that were lost so far.
     pub(super) fn lost(&self) -> u64 {
         let lost = [&self.lost_alive, &self.lost_ended, &self.lost_kernel];
-        lost.iter().map(|counter| counter.load(Relaxed)).sum()
+        lost.iter().map(|counter| counter.load(Relaxed)).fold(0, u64::saturating_add)
     }
 }
 
@@ -100,5 +100,8 @@ mod tests {
             text(&counters, rate, Duration::from_millis(2500)),
             "2.5 s  3.00 M events/s  3.00 MiB  5 lost  4 threads in 2 processes"
         );
+        // A process may say so.
+        counters.lost_alive.store(u64::MAX, Relaxed);
+        assert_eq!(counters.lost(), u64::MAX);
     }
 }

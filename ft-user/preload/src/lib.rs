@@ -9,14 +9,14 @@
 //!
 //! ```text
 //! pthread_mutex_lock:                        one trigger for each event that the call can cause
-//!     cmp eax, …         lock.mutex_wait         off (on: jmp 9f)
-//!     cmp eax, …         lock.mutex_acquire      off (on: jmp 9f)
+//!     nop                lock.mutex_wait         off (on: jmp 9f)
+//!     nop                lock.mutex_acquire      off (on: jmp 9f)
 //!     jmp [REAL]         the C library's, straight
 //! 9:  mov rsi, [rsp]     the caller's return address as a further argument
 //!     jmp mutex::lock    in Rust: tries, tells, waits, tells
 //! ```
 //!
-//! While its events are off, a call costs the two compares and the jump (`cargo xtask bench pthread`). The trigger of a
+//! While its events are off, a call costs the two nops and the jump (`cargo xtask bench pthread`). The trigger of a
 //! stub and those in the Rust function behind it share their metadata, so a glob switches them together.
 //!
 //! # Events
@@ -50,8 +50,8 @@
 //! Seen is what reaches the C library through its dynamic symbols. Not seen are locks that are not
 //! pthread's (Rust's `std`, Go's, futexes by hand), C11's `mtx_lock`, which glibc implements without them,
 //! locks inside of the C library, and statically linked programs. A thread that is cancelled in a condition
-//! wait has its mutex again without an event. A child made by `_Fork` or a bare `clone` must not use
-//! locks whose events are on.
+//! wait has its mutex again without an event. A child made by `_Fork` or a bare `clone` writes into
+//! the buffers of its parent: it must not use locks whose events are on.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
