@@ -56,10 +56,15 @@ fn a_preemption_shows_how_long_and_by_whom() {
         if locks == 0 {
             let around = |g: &&Gap| g.ts.0 <= from + bound && to - bound <= g.ts.0 + g.dur;
             let gap = gaps.iter().find(around).expect("the polling thread saw the preemption");
+            let parts = gap.parts.expect("parts");
+            // A machine that stood still for longer than the preemption is the cause; most rounds have none.
+            if parts.vector_ns + parts.unexplained_ns > parts.preempted_ns {
+                continue;
+            }
             assert_eq!(gap.cause.as_deref(), Some("switched-out"), "{gap:?}");
             assert_eq!(gap.culprit.as_deref(), Some("ft-preemptor"), "{gap:?}");
             assert_eq!((gap.tid.0, gap.culprit_tid), (victim, Some(preemptor)));
-            errors.check(gap.parts.expect("parts").preempted_ns, taken, bound);
+            errors.check(parts.preempted_ns, taken, bound);
         }
     }
     assert_eq!(holds.next(), None);
