@@ -15,10 +15,12 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, PrimitiveArray, PrimitiveBuilder, new_null_array,
+use arrow_array::types::{ArrowPrimitiveType, Float64Type, Int32Type, Int64Type};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, PrimitiveArray, builder::PrimitiveBuilder, cast::AsArray,
+    new_null_array,
 };
-use arrow::datatypes::{ArrowPrimitiveType, DataType, Field, Float64Type, Int32Type, Int64Type};
+use arrow_schema::{DataType, Field};
 
 use super::name_column::{NameBuilder, NamePool, NameReader, name_type};
 use crate::model::{Cpu, Name, Nanos, Pid, SiteId, Tid};
@@ -131,7 +133,7 @@ impl<T: ArrowPrimitiveType> Sparse<T> {
     fn push(&mut self, value: Option<T::Native>) {
         if let Some(value) = value {
             let values = self.values.get_or_insert_with(PrimitiveBuilder::new);
-            let missing = self.rows - arrow::array::ArrayBuilder::len(values);
+            let missing = self.rows - arrow_array::builder::ArrayBuilder::len(values);
             if missing > 0 {
                 values.append_nulls(missing);
             }
@@ -143,7 +145,7 @@ impl<T: ArrowPrimitiveType> Sparse<T> {
     fn finish(&mut self, rows: usize) -> ArrayRef {
         let Sparse { values, .. } = std::mem::take(self);
         let Some(mut values) = values else { return new_null_array(&T::DATA_TYPE, rows) };
-        values.append_nulls(rows - arrow::array::ArrayBuilder::len(&values));
+        values.append_nulls(rows - arrow_array::builder::ArrayBuilder::len(&values));
         Arc::new(values.finish())
     }
 }

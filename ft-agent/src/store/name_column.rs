@@ -7,10 +7,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, DictionaryArray, Int32Array, StringArray, new_null_array,
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    Array, ArrayRef, DictionaryArray, Int32Array, StringArray, cast::AsArray, new_null_array,
 };
-use arrow::datatypes::{DataType, Int32Type};
+use arrow_schema::DataType;
 
 use crate::model::Name;
 

@@ -3,8 +3,8 @@
 //! The macro `table!` makes all of it from the declaration of the struct. The types of columns are
 //! listed in [`super::column`]; every column is documented at its field in [`super::rows`].
 
-use arrow::array::ArrayRef;
-use arrow::datatypes::{Field, Schema};
+use arrow_array::ArrayRef;
+use arrow_schema::{Field, Schema};
 
 use super::column::Arrays;
 use super::name_column::NamePool;
@@ -69,7 +69,7 @@ macro_rules! row {
             type Builder = ($(<$ty as $crate::store::column::Column>::Builder,)*);
             type Reader = ($(<$ty as $crate::store::column::Column>::Reader,)*);
 
-            fn columns() -> Vec<arrow::datatypes::Field> {
+            fn columns() -> Vec<arrow_schema::Field> {
                 let mut columns = Vec::new();
                 $(<$ty as $crate::store::column::Column>::describe(stringify!($field), &mut columns);)*
                 columns
@@ -82,7 +82,7 @@ macro_rules! row {
                 let ($($field,)*) = builder;
                 $($crate::store::column::Column::push(&self.$field, $field);)*
             }
-            fn finish(builder: &mut Self::Builder, rows: usize) -> Vec<arrow::array::ArrayRef> {
+            fn finish(builder: &mut Self::Builder, rows: usize) -> Vec<arrow_array::ArrayRef> {
                 let mut arrays = Vec::new();
                 let ($($field,)*) = builder;
                 $(<$ty as $crate::store::column::Column>::finish($field, rows, &mut arrays);)*

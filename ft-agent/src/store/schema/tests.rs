@@ -1,7 +1,7 @@
 use super::*;
 use crate::event::LeanUserEvent;
 use crate::store::rows::*;
-use arrow::datatypes::DataType;
+use arrow_schema::DataType;
 
 /// Columns as `name:type`, with `?` where they are nullable.
 fn schema<R: Row>() -> String {
