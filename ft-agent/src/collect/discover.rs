@@ -1,12 +1,12 @@
 //! What the kernel says about a process: `/proc` and pidfds.
 //!
-//! A process is identified by its pidfd, opened before anything is read about it: as long as the pidfd
-//! says that the process lives, what was read belongs to it and not to a later owner of its number.
+//! A process is identified by its pidfd, opened before anything is read about it: if the pidfd says
+//! afterwards that the process still has its number, what was read belongs to it and not to a later owner.
 //! Who registers and has ended before it is looked at has a number and nothing else.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -24,6 +24,8 @@ const MAX_TEXT: usize = 4096;
 pub struct Identity {
     /// Process id in the agent's PID namespace.
     pub pid: i32,
+    /// Effective user: of one that has registered, when it connected.
+    pub uid: u32,
     /// Reports the end of the process; `None` when that had come before.
     pub pidfd: Option<OwnedFd>,
     /// Field 22 of `/proc/PID/stat`, clock ticks since boot.
@@ -46,16 +48,19 @@ impl Identity {
         let positive = Some(pid).filter(|&pid| pid > 0);
         let number = positive.and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
         let pidfd = pidfd_open(number, PidfdFlags::empty())?;
+        Identity::held(pid, pidfd).ok_or_else(|| rustix::io::Errno::SRCH.into())
+    }
+
+    /// The process that `pidfd` holds and whose number is `pid`; `None` when that is another's number now.
+    pub fn held(pid: i32, pidfd: OwnedFd) -> Option<Identity> {
         let stat = read(&format!("/proc/{pid}/stat"));
         let exe = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
         let comm = comm(pid, pid).unwrap_or_default();
-        // Last: if it is there, so was all that was read before.
         let status = read(&format!("/proc/{pid}/status"));
-        if status.is_empty() {
-            return Err(rustix::io::Errno::SRCH.into());
-        }
-        Ok(Identity {
+        // Last: all that was read before is its own then.
+        has_number(pidfd.as_fd()).then(|| Identity {
             pid,
+            uid: users(&status)[1],
             start_time: start_time(&stat).unwrap_or(0),
             comm,
             exe: exe.to_string_lossy().into_owned(),
@@ -67,7 +72,7 @@ impl Identity {
     /// The process that had the number `pid`, and has ended.
     pub fn ended(pid: i32) -> Identity {
         let (comm, exe) = (String::new(), String::new());
-        Identity { pid, pidfd: None, start_time: 0, comm, exe, inner: None }
+        Identity { pid, uid: u32::MAX, pidfd: None, start_time: 0, comm, exe, inner: None }
     }
 
     /// The process has ended.
@@ -78,6 +83,11 @@ impl Identity {
         poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
     }
 
+    /// What `/proc` says under its number is still about it: it has not ended, or nobody has waited for it.
+    pub fn has_number(&self) -> bool {
+        self.pidfd.as_ref().is_some_and(|pidfd| has_number(pidfd.as_fd()))
+    }
+
     /// The thread that has the number `tid` in the PID namespace of the process, by its number in the
     /// agent's; `None` when it is gone, unless it is the first thread or the namespace is ours.
     pub fn translate(&self, tid: u32) -> Option<i32> {
@@ -85,11 +95,17 @@ impl Identity {
         match self.inner {
             None => Some(tid),
             Some(inner) if inner == tid => Some(self.pid),
-            Some(_) => threads(self.pid).into_iter().find(|outer| {
-                let status = read(&format!("/proc/{}/task/{outer}/status", self.pid));
-                inner(&status) == Some(tid)
-            }),
+            Some(_) => self.find(|status| inner(status) == Some(tid)),
         }
+    }
+
+    /// A thread of the process whose status is the one that is looked for.
+    fn find(&self, is_it: impl Fn(&str) -> bool) -> Option<i32> {
+        self.pidfd.as_ref()?;
+        let found = threads(self.pid)
+            .into_iter()
+            .find(|tid| is_it(&read(&format!("/proc/{}/task/{tid}/status", self.pid))));
+        found.filter(|_| self.has_number())
     }
 }
 
@@ -153,6 +169,17 @@ pub fn memfds(pid: i32) -> io::Result<Vec<File>> {
     Ok(found.into_iter().map(|(_, file)| file).collect())
 }
 
+/// The process that `pidfd` holds still has its number. One that has ended keeps it until its parent has
+/// waited for it.
+fn has_number(pidfd: BorrowedFd<'_>) -> bool {
+    // SAFETY: signal 0 only asks (pidfd_send_signal(2)); no pointer but null is passed.
+    let answer = unsafe {
+        libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), 0, std::ptr::null::<()>(), 0)
+    };
+    // Anything but ESRCH, for example that it may not be signalled, says that it is there.
+    answer == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
+}
+
 fn read(path: &str) -> String {
     let mut text = fs::read(path).unwrap_or_default();
     text.truncate(MAX_TEXT);
@@ -160,7 +187,7 @@ fn read(path: &str) -> String {
 }
 
 /// Field 22 of `/proc/PID/stat`. The name, field 2, may hold anything, but ends at the last `)`.
-fn start_time(stat: &str) -> Option<u64> {
+pub(super) fn start_time(stat: &str) -> Option<u64> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }
 
@@ -169,6 +196,14 @@ fn start_time(stat: &str) -> Option<u64> {
 fn inner(status: &str) -> Option<i32> {
     let line = status.lines().find_map(|l| l.strip_prefix("NSpid:"))?;
     line.split_whitespace().skip(1).last()?.parse().ok()
+}
+
+/// Real, effective, saved and file system user in `/proc/PID/status`; `u32::MAX`, which is nobody, for what is
+/// not there.
+pub(super) fn users(status: &str) -> [u32; 4] {
+    let line = status.lines().find_map(|l| l.strip_prefix("Uid:")).unwrap_or_default();
+    let mut users = line.split_whitespace().map(|user| user.parse().unwrap_or(u32::MAX));
+    [(); 4].map(|()| users.next().unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]
@@ -200,6 +235,24 @@ mod tests {
         assert_eq!(identity.translate(2), Some(2));
         assert_eq!(identity.translate(0), None, "the idle tasks are nobody's threads");
         assert_eq!([17, 0, u32::MAX].map(unnumbered), [-17, -1, -1]);
+    }
+
+    #[test]
+    fn users_of_a_process() {
+        assert_eq!(users("Name:\tx\nUid:\t1\t2\t3\t4\n"), [1, 2, 3, 4]);
+        assert_eq!(users("Uid:\t1\tx\n"), [1, u32::MAX, u32::MAX, u32::MAX]);
+        assert_eq!(users(""), [u32::MAX; 4]);
+    }
+
+    #[test]
+    fn threads_of_another_are_not_asked_for_those_of_who_has_ended() {
+        let me = std::process::id();
+        // Its number was used again: by this process.
+        let ended = Identity { inner: Some(7), ..Identity::ended(me as i32) };
+        assert_eq!(ended.translate(7), Some(me as i32));
+        assert_eq!(ended.find(|_| true), None);
+        let own = Identity::of(me as i32).unwrap();
+        assert!(own.find(|_| true).is_some());
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod kernel;
 pub mod late;
 pub mod maps;
 pub mod outside;
+pub mod peer;
 pub mod remote;
 pub mod server;
 pub mod user;

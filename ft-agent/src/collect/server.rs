@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 use ft_user::layout::{Hello, MAGIC, MAX_REPLY_BYTES, NO_ANSWER, Reply, VERSION};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{Mode, chmod};
-use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags,
     SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, recvmsg, send,
@@ -23,6 +22,7 @@ use rustix::net::{
 };
 
 use super::discover::Identity;
+use super::peer::Peer;
 
 /// How long a client may stay silent: it may be preempted before it speaks.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -80,8 +80,8 @@ pub enum Arrival {
     Registration(Registration),
     /// A client that was sent away.
     Rejected {
-        /// Its process, as far as it is known.
-        pid: Option<i32>,
+        /// Its process; 0 when it has no number here.
+        pid: i32,
         /// Why.
         reason: Rejection,
     },
@@ -179,7 +179,22 @@ impl Drop for Server {
 
 struct Client {
     connection: OwnedFd,
+    peer: Peer,
     since: Instant,
+}
+
+impl Client {
+    /// The next that waits; `None` when there is none.
+    fn accept(listener: &OwnedFd) -> Option<Client> {
+        loop {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let connection = accept_with(listener, flags).ok()?;
+            // Without the means to say who it is, it is left to itself.
+            if let Ok(peer) = Peer::of(&connection) {
+                return Some(Client { connection, peer, since: Instant::now() });
+            }
+        }
+    }
 }
 
 fn serve(listeners: &[OwnedFd], stop: &OwnedFd, mut deliver: impl FnMut(Arrival)) {
@@ -203,24 +218,20 @@ fn serve(listeners: &[OwnedFd], stop: &OwnedFd, mut deliver: impl FnMut(Arrival)
         }
         let now = Instant::now();
         let mut readable = ready[1..].iter();
-        clients.retain_mut(|client| {
+        for client in std::mem::take(&mut clients) {
             if *readable.next().expect("one entry per client") {
                 receive(client).into_iter().for_each(&mut deliver);
-                false
             } else if now - client.since >= patience {
-                let pid = peer(&client.connection);
-                deliver(Arrival::Rejected { pid, reason: Rejection::Silent });
-                false
+                deliver(Arrival::Rejected { pid: client.peer.pid, reason: Rejection::Silent });
             } else {
-                true
+                clients.push(client);
             }
-        });
+        }
         for listener in listeners {
             while clients.len() < MAX_CLIENTS
-                && let Ok(connection) =
-                    accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
+                && let Some(client) = Client::accept(listener)
             {
-                clients.push(Client { connection, since: now });
+                clients.push(client);
             }
         }
     }
@@ -228,45 +239,35 @@ fn serve(listeners: &[OwnedFd], stop: &OwnedFd, mut deliver: impl FnMut(Arrival)
 
 /// Who has sent its message by now is served: processes that ended just before the recording did.
 fn serve_rest(listeners: &[OwnedFd], mut clients: Vec<Client>, deliver: impl FnMut(Arrival)) {
-    let since = Instant::now();
     for listener in listeners {
-        while let Ok(connection) =
-            accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
-        {
-            clients.push(Client { connection, since });
-        }
+        clients.extend(std::iter::from_fn(|| Client::accept(listener)));
     }
     let has_spoken = |client: &Client| {
         let mut fds = [PollFd::new(&client.connection, PollFlags::IN)];
         poll(&mut fds, Some(&timespec(Duration::ZERO))).is_ok_and(|ready| ready > 0)
     };
     clients.retain(has_spoken);
-    clients.iter_mut().filter_map(receive).for_each(deliver);
+    clients.into_iter().filter_map(receive).for_each(deliver);
 }
 
 /// Reads the one message of a client. `None` when it hung up without one: another agent looks so whether
 /// somebody listens here.
-fn receive(client: &mut Client) -> Option<Arrival> {
-    let pid = peer(&client.connection);
-    let hello = hello(&client.connection).transpose()?;
+fn receive(client: Client) -> Option<Arrival> {
+    let Client { connection, peer, .. } = client;
+    let pid = peer.pid;
+    let hello = hello(&connection).transpose()?;
     Some(
-        match hello.and_then(|(memfd, flags)| {
-            let pid = pid.ok_or(Rejection::Unidentified)?;
-            // A forked child does not wait for an answer, and what it has recorded outlives it.
-            let identity = Identity::of(pid).unwrap_or_else(|_| Identity::ended(pid));
-            let connection = client.connection.try_clone().map_err(Rejection::Broken)?;
-            Ok(Registration { identity, memfd, waits: flags & NO_ANSWER == 0, connection })
-        }) {
-            Ok(registration) => Arrival::Registration(registration),
+        match hello.and_then(|said| if pid > 0 { Ok(said) } else { Err(Rejection::Unidentified) }) {
+            Ok((memfd, flags)) => Arrival::Registration(Registration {
+                // A forked child does not wait for an answer, and what it has recorded outlives it.
+                identity: peer.identify(),
+                memfd,
+                waits: flags & NO_ANSWER == 0,
+                connection,
+            }),
             Err(reason) => Arrival::Rejected { pid, reason },
         },
     )
-}
-
-/// Process at the other end; `None` when our PID namespace has no number for it.
-fn peer(connection: &OwnedFd) -> Option<i32> {
-    let pid = socket_peercred(connection).ok()?.pid.as_raw_nonzero().get();
-    (pid > 0).then_some(pid)
 }
 
 /// Descriptor and flags of a well-formed [`Hello`]; `None` at the end of the connection.

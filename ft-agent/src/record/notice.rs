@@ -14,10 +14,10 @@ const LISTED_SITES: usize = 20;
 #[derive(Debug, thiserror::Error)]
 pub enum Notice {
     /// A client of the registration socket was sent away.
-    #[error("process {} was not registered: {reason}", .pid.map_or("?".into(), |p| p.to_string()))]
+    #[error("process {pid} was not registered: {reason}")]
     Rejected {
-        /// Its process, as far as it is known.
-        pid: Option<i32>,
+        /// Its process; 0 when it has no number here.
+        pid: i32,
         /// Why.
         reason: Rejection,
     },

@@ -41,7 +41,7 @@ impl Fixture {
     fn rejection(&self) -> Rejection {
         match self.arrivals.recv().unwrap() {
             Arrival::Rejected { reason, pid } => {
-                assert_eq!(pid, Some(std::process::id() as i32));
+                assert_eq!(pid, std::process::id() as i32);
                 reason
             }
             other => panic!("{other:?}"),
