@@ -7,7 +7,7 @@ import polars as pl
 
 trace = sys.argv[1]
 
-# Which locks were held longest, and how much of that the holder did not run?
+# Which locks were held longest, and for how much of that was the holder preempted?
 print(duckdb.sql(f"""
     SELECT lock_name, count(*) AS holds,
            round(sum(dur) / 1e6, 3) AS held_ms,

@@ -50,7 +50,7 @@ impl Dispatcher {
     /// The thread, in `state`, is woken. Returns whether it waits for a CPU from now on.
     pub(crate) fn woken(&mut self, state: State, wake: Wake, races: &mut Races) -> bool {
         match state {
-            State::Running | State::Runnable => {
+            State::Running | State::Preempted | State::Woken => {
                 races.woken_while_awake += 1;
                 return false;
             }
@@ -97,7 +97,8 @@ mod tests {
     fn only_a_sleeping_thread_is_woken() {
         for (state, starts) in [
             (State::Running, false),
-            (State::Runnable, false),
+            (State::Preempted, false),
+            (State::Woken, false),
             (State::Blocked, true),
             (State::Unknown, true),
         ] {
@@ -113,8 +114,8 @@ mod tests {
         // b |waking 5|waking 7|==
         let (mut d, mut races) = (Dispatcher::default(), Races::default());
         assert!(d.woken(State::Blocked, wake(5), &mut races));
-        assert!(!d.woken(State::Runnable, wake(7), &mut races));
-        let wake = d.dispatched(State::Runnable, Cpu(0), &mut races);
+        assert!(!d.woken(State::Woken, wake(7), &mut races));
+        let wake = d.dispatched(State::Woken, Cpu(0), &mut races);
         assert_eq!(wake.map(|w| w.ts), Some(5));
     }
 
@@ -122,10 +123,10 @@ mod tests {
     fn a_move_is_told_with_or_without_its_record() {
         let (mut d, mut races) = (Dispatcher::default(), Races::default());
         d.woken(State::Blocked, wake(5), &mut races);
-        assert!(d.dispatched(State::Runnable, Cpu(1), &mut races).is_some_and(|w| w.migrated));
+        assert!(d.dispatched(State::Woken, Cpu(1), &mut races).is_some_and(|w| w.migrated));
         d.woken(State::Blocked, wake(5), &mut races);
         d.migrated();
-        assert!(d.dispatched(State::Runnable, Cpu(0), &mut races).is_some_and(|w| w.migrated));
+        assert!(d.dispatched(State::Woken, Cpu(0), &mut races).is_some_and(|w| w.migrated));
     }
 
     #[test]

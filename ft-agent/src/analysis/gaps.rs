@@ -49,6 +49,11 @@ struct Stretch {
 }
 
 impl Stretch {
+    /// The thread could run, and did not.
+    fn waits_for_cpu(&self) -> bool {
+        matches!(self.part, Part::Preempted | Part::Dispatch)
+    }
+
     /// The kernel saw that the thread did not run.
     fn interrupts(&self) -> bool {
         !matches!(self.part, Part::Running | Part::Unexplained)
@@ -98,7 +103,7 @@ impl History {
 
     /// The thread waited for a CPU until now, and `shares` tells who ran.
     pub(crate) fn displaced(&mut self, shares: &Shares) {
-        if let Some(last) = self.stretches.iter_mut().rev().find(|s| s.part == Part::Preempted) {
+        if let Some(last) = self.stretches.iter_mut().rev().find(|s| s.waits_for_cpu()) {
             match &mut last.shares {
                 Some(known) => known.merge(shares),
                 None => last.shares = Some(Box::new(shares.clone())),
@@ -196,7 +201,7 @@ impl History {
 
 fn largest(parts: &Decomposition, dur: i64) -> (&'static str, Part) {
     let recorded = [
-        ("switched-out", Part::Preempted, parts.preempted_ns),
+        ("switched-out", Part::Preempted, parts.preempted_ns + parts.dispatch_ns),
         ("blocked", Part::Blocked, parts.blocked_ns),
         ("hardirq", Part::Hardirq, parts.hardirq_ns),
         ("softirq", Part::Softirq, parts.softirq_ns),

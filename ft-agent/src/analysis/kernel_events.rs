@@ -70,8 +70,7 @@ impl Analysis {
         thread.left = ts;
         thread.runnable = (ts, false);
         let runnable = e.prev_state.starts_with('R');
-        thread.account.enter(if runnable { State::Runnable } else { State::Blocked }, ts);
-        thread.spent.runnable(false);
+        thread.account.enter(if runnable { State::Preempted } else { State::Blocked }, ts);
         thread.spent.waits.leaves(&e.prev_state);
     }
 
@@ -88,7 +87,9 @@ impl Analysis {
         thread.account.enter(State::Running, ts);
         thread.spent.waits.returns();
         thread.runs_on = Some(e.cpu);
-        thread.locks.displaced(&shares);
+        if state == State::Preempted {
+            thread.locks.displaced(&shares);
+        }
         if let Some(history) = &mut thread.history {
             history.displaced(&shares);
         }
@@ -159,10 +160,9 @@ impl Analysis {
         let Some(thread) = self.threads.get_mut(&e.tid) else { return };
         thread.born |= born;
         if thread.dispatch.woken(thread.account.state(), wake, &mut self.tally.races) {
-            thread.account.enter(State::Runnable, ts);
+            thread.account.enter(State::Woken, ts);
             thread.runnable = (ts, true);
             thread.leave_queue(&mut self.cpus, ts);
-            thread.spent.runnable(true);
             self.cpus.wait(e.tid, e.target_cpu, ts);
             thread.waits_on = Some(e.target_cpu);
         }

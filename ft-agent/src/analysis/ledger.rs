@@ -6,13 +6,13 @@
 //!
 //! **Rule.** An [`Account`] accumulates. [`Account::advance`] attributes everything up to a time, once, and
 //! never goes back. An interval's decomposition is the account at its end minus the account at its start,
-//! so the sum holds by construction and an interval costs a copy of seven numbers, however long it is.
+//! so the sum holds by construction and an interval costs a copy of eight numbers, however long it is.
 //! Rejected: to keep the segments of each thread and to cut them per interval. Nested locks would cut the
 //! same segments many times, and a long hold would keep all of its segments in memory.
 //!
 //! **Situations.**
 //! - *Switched out in state `R`*: preempted until it is switched in again, on whatever CPU.
-//! - *Switched out in any other state*: blocked until it is woken, then preempted (runnable, off the CPU).
+//! - *Switched out in any other state*: blocked until it is woken, then in *dispatch* until it is switched in.
 //! - *Interrupted*: the row of an interrupt comes at its entry and tells its length, so the split is exact at
 //!   once. Interrupts nest (a vector inside a softirq inside …): each nanosecond belongs to the
 //!   innermost one, which is the one that was entered last. A moment in the middle of an interrupt counts
@@ -34,10 +34,24 @@ pub(crate) enum State {
     Unknown,
     /// On a CPU.
     Running,
-    /// Off the CPU and ready to run.
-    Runnable,
+    /// Off the CPU and ready to run, because it had to leave it.
+    Preempted,
+    /// Off the CPU and ready to run, because it was woken.
+    Woken,
     /// Off the CPU and waiting for something.
     Blocked,
+}
+
+impl State {
+    /// Off the CPU and ready to run.
+    pub(crate) fn is_runnable(self) -> bool {
+        matches!(self, State::Preempted | State::Woken)
+    }
+
+    /// Off the CPU, for whatever reason.
+    pub(crate) fn is_off_cpu(self) -> bool {
+        self.is_runnable() || self == State::Blocked
+    }
 }
 
 /// A part of a [`Decomposition`].
@@ -45,6 +59,7 @@ pub(crate) enum State {
 pub(crate) enum Part {
     Running,
     Preempted,
+    Dispatch,
     Blocked,
     Hardirq,
     Softirq,
@@ -58,6 +73,7 @@ impl Part {
         match self {
             Part::Running => &mut d.running_ns,
             Part::Preempted => &mut d.preempted_ns,
+            Part::Dispatch => &mut d.dispatch_ns,
             Part::Blocked => &mut d.blocked_ns,
             Part::Hardirq => &mut d.hardirq_ns,
             Part::Softirq => &mut d.softirq_ns,
@@ -82,6 +98,7 @@ pub(crate) fn difference(later: &Decomposition, earlier: &Decomposition) -> Deco
     Decomposition {
         running_ns: later.running_ns - earlier.running_ns,
         preempted_ns: later.preempted_ns - earlier.preempted_ns,
+        dispatch_ns: later.dispatch_ns - earlier.dispatch_ns,
         blocked_ns: later.blocked_ns - earlier.blocked_ns,
         hardirq_ns: later.hardirq_ns - earlier.hardirq_ns,
         softirq_ns: later.softirq_ns - earlier.softirq_ns,
@@ -192,7 +209,8 @@ impl Account {
         match self.state {
             State::Unknown => Part::Unexplained,
             State::Running => Part::Running,
-            State::Runnable => Part::Preempted,
+            State::Preempted => Part::Preempted,
+            State::Woken => Part::Dispatch,
             State::Blocked => Part::Blocked,
         }
     }
@@ -217,7 +235,7 @@ impl Account {
     /// Returns false when it cannot be: the kernel had said that the thread was off the CPU.
     pub(crate) fn interrupted(&mut self, entry: i64, exit: i64, part: Part, which: Name) -> bool {
         self.seen_running(entry);
-        if matches!(self.state, State::Runnable | State::Blocked) {
+        if self.state.is_off_cpu() {
             return false;
         }
         if self.interrupts.len() == MAX_NESTED {
@@ -262,7 +280,7 @@ mod tests {
     }
     use Do::*;
 
-    fn check(timeline: &[Do], from: i64, to: i64, expected: [i64; 7]) {
+    fn check(timeline: &[Do], from: i64, to: i64, expected: [i64; 8]) {
         let mut account = Account::new(0);
         let mut start = None;
         let mut go = |account: &mut Account, t: i64| {
@@ -297,30 +315,35 @@ mod tests {
         let parts = [
             d.running_ns,
             d.preempted_ns,
+            d.dispatch_ns,
             d.blocked_ns,
             d.hardirq_ns,
             d.softirq_ns,
             d.vector_ns,
             d.unexplained_ns,
         ];
-        assert_eq!(parts, expected, "running, preempted, blocked, hard, soft, vector, unexplained");
+        assert_eq!(
+            parts, expected,
+            "running, preempted, dispatch, blocked, hard, soft, vector, unexplained"
+        );
     }
 
-    // Legend of the timelines: `?` unknown, `=` running, `r` runnable, `b` blocked,
+    // Legend of the timelines: `?` unknown, `=` running, `r` preempted, `w` woken, `b` blocked,
     // `h` hardirq, `s` softirq, `v` vector, `[` and `]` the interval that is decomposed.
 
     #[test]
     fn states_are_told_apart() {
-        // 0    10    20    30    40
-        //  ????|=====|rrrrr|=====|bbbb
-        //   [                      ]
+        // 0    10    20    30    40   50
+        //  ????|=====|rrrrr|=====|bbbb|ww
+        //   [                           ]
         let t = [
             Enter(10, State::Running),
-            Enter(20, State::Runnable),
+            Enter(20, State::Preempted),
             Enter(30, State::Running),
             Enter(40, State::Blocked),
+            Enter(50, State::Woken),
         ];
-        check(&t, 5, 45, [20, 10, 5, 0, 0, 0, 5]);
+        check(&t, 5, 53, [20, 10, 3, 10, 0, 0, 0, 5]);
     }
 
     #[test]
@@ -333,7 +356,7 @@ mod tests {
             Irq(15, 20, Part::Hardirq),
             Irq(17, 18, Part::Vector),
         ];
-        check(&t, 0, 40, [20, 0, 0, 4, 15, 1, 0]);
+        check(&t, 0, 40, [20, 0, 0, 0, 4, 15, 1, 0]);
     }
 
     #[test]
@@ -341,17 +364,17 @@ mod tests {
         // 0   10      20     30     40
         //  ===|sss[sss|======|hhh]hhh|
         let t = [Enter(0, State::Running), Irq(10, 20, Part::Softirq), Irq(30, 40, Part::Hardirq)];
-        check(&t, 15, 35, [10, 0, 0, 5, 5, 0, 0]);
+        check(&t, 15, 35, [10, 0, 0, 0, 5, 5, 0, 0]);
     }
 
     #[test]
     fn of_two_with_one_entry_the_shorter_is_inside() {
         let inner_last =
             [Enter(0, State::Running), Irq(5, 15, Part::Softirq), Irq(5, 8, Part::Hardirq)];
-        check(&inner_last, 0, 20, [10, 0, 0, 3, 7, 0, 0]);
+        check(&inner_last, 0, 20, [10, 0, 0, 0, 3, 7, 0, 0]);
         let inner_first =
             [Enter(0, State::Running), Irq(5, 8, Part::Hardirq), Irq(5, 15, Part::Softirq)];
-        check(&inner_first, 0, 20, [10, 0, 0, 3, 7, 0, 0]);
+        check(&inner_first, 0, 20, [10, 0, 0, 0, 3, 7, 0, 0]);
     }
 
     #[test]
@@ -360,15 +383,15 @@ mod tests {
         let t = [
             Enter(0, State::Running),
             Irq(10, 50, Part::Hardirq),
-            Enter(20, State::Runnable),
+            Enter(20, State::Preempted),
             Enter(30, State::Running),
         ];
-        check(&t, 0, 60, [40, 10, 0, 10, 0, 0, 0]);
+        check(&t, 0, 60, [40, 10, 0, 0, 10, 0, 0, 0]);
     }
 
     #[test]
     fn an_interrupt_shows_that_an_unknown_thread_runs() {
-        check(&[Irq(10, 12, Part::Vector)], 0, 20, [8, 0, 0, 0, 0, 2, 10]);
+        check(&[Irq(10, 12, Part::Vector)], 0, 20, [8, 0, 0, 0, 0, 0, 2, 10]);
     }
 
     #[test]
@@ -382,12 +405,12 @@ mod tests {
             Enter(15, State::Running),
             Enter(30, State::Running),
         ];
-        check(&t, 0, 40, [20, 0, 0, 0, 0, 0, 20]);
+        check(&t, 0, 40, [20, 0, 0, 0, 0, 0, 0, 20]);
     }
 
     #[test]
     fn a_loss_of_interrupt_records_keeps_the_state() {
         let t = [Enter(0, State::Running), LoseInterrupts(10, 20), Irq(12, 14, Part::Hardirq)];
-        check(&t, 0, 40, [30, 0, 0, 0, 0, 0, 10]);
+        check(&t, 0, 40, [30, 0, 0, 0, 0, 0, 0, 10]);
     }
 }

@@ -4,7 +4,6 @@ use ft_user::layout::SiteKind;
 
 use super::Analysis;
 use super::contention::Held;
-use super::ledger::State;
 use super::locks::{Acquisition, Ended, Hold, SEMAPHORE, Wait};
 use super::mark::Mark;
 use super::preemptions::{self, on_cpu_ns};
@@ -203,7 +202,7 @@ impl Analysis {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let pid = thread.pid;
         let (wait, held) = (thread.locks.waiting().cloned(), thread.locks.addresses());
-        let off_cpu = thread.account.state() == State::Runnable && !held.is_empty();
+        let off_cpu = thread.account.state().is_runnable() && !held.is_empty();
         let bad = &mut self.tally.incomplete;
         let holds = match why {
             Over::Loss => thread.locks.lose(bad),

@@ -82,7 +82,7 @@ pub(crate) struct Hold {
     pub(crate) condition: bool,
     /// The thread's account at the acquisition.
     pub(crate) account: Decomposition,
-    /// Who ran while the holder was preempted.
+    /// Who ran while the holder was preempted (not: woken).
     pub(crate) shares: Shares,
     /// Each time that the holder could have run and did not.
     pub(crate) preemptions: Preemptions,
@@ -281,7 +281,7 @@ impl Holder {
         Some(hold)
     }
 
-    /// The thread was off the CPU and runnable; `shares` tells who ran instead.
+    /// The thread was preempted; `shares` tells who ran instead.
     pub(crate) fn displaced(&mut self, shares: &Shares) {
         self.held.iter_mut().for_each(|h| h.shares.merge(shares));
     }

@@ -4,8 +4,8 @@
 //! waiters that delayed, and what the hold still ran afterwards.
 //!
 //! **Definition.** The time begins when a holder is switched out in state `R`, or when it is woken from a sleep within
-//! the hold, and ends when it is switched in. Both are told apart (*preempted*, *woken*); together they are the part
-//! *preempted* of the hold's decomposition. A waiter is delayed by the part of this time in which it waited for
+//! the hold, and ends when it is switched in. The two causes are *preempted* and *woken*; they are the parts *preempted*
+//! and *dispatch* of the hold's decomposition. A waiter is delayed by the part of this time in which it waited for
 //! that lock. What the hold *ran after* is the time on a CPU, interrupts included, from then to the release: had
 //! the scheduler granted that much before it took the CPU, the hold would have ended first. A sleep on the way
 //! is not part of it, since a grant ends with one.

@@ -9,7 +9,7 @@ use crate::analysis::locks::Incomplete;
 use crate::analysis::preemptions::Unfinished;
 
 /// Version of the tables that the analyses write and of this file.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Counts of one run of the analyses; `DIR/analysis.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

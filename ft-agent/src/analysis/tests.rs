@@ -15,6 +15,7 @@ fn parts(d: &Decomposition) -> String {
     let all = [
         ("run", d.running_ns),
         ("pre", d.preempted_ns),
+        ("dis", d.dispatch_ns),
         ("blk", d.blocked_ns),
         ("hard", d.hardirq_ns),
         ("soft", d.softirq_ns),
@@ -119,7 +120,7 @@ fn a_holder_blocks_is_woken_and_waits() {
          60 wake X a 0
          75 0 X>a R
          90 release a L",
-        &["L0 10+80 run25 pre15 blk40 by X15", "a 60+15 cpu0 woken by 88 behind X15"],
+        &["L0 10+80 run25 dis15 blk40", "a 60+15 cpu0 woken by 88 behind X15"],
     );
 }
 
@@ -390,6 +391,7 @@ fn any_stream_gives_sums_that_hold() {
             let each = [
                 parts.running_ns,
                 parts.preempted_ns,
+                parts.dispatch_ns,
                 parts.blocked_ns,
                 parts.hardirq_ns,
                 parts.softirq_ns,

@@ -9,7 +9,7 @@ use crate::analysis::dispatch::{Dispatcher, Wake};
 use crate::analysis::displaced::{Cpus, Shares};
 use crate::analysis::gaps::{Culprit, Explanation, History};
 use crate::analysis::infer::Seen;
-use crate::analysis::ledger::{Account, State, difference};
+use crate::analysis::ledger::{Account, difference};
 use crate::analysis::locks::{Hold, Holder};
 use crate::analysis::mark::Mark;
 use crate::analysis::time::{self, Spent, Sum};
@@ -109,7 +109,7 @@ impl Thread {
 
     /// It holds a lock, can run, and does not.
     pub(super) fn is_held_up(&self) -> bool {
-        self.account.state() == State::Runnable && self.locks.locks().next().is_some()
+        self.account.state().is_runnable() && self.locks.locks().next().is_some()
     }
 
     /// Takes the thread out of the queue in which it stands; who ran while it stood there.

@@ -83,10 +83,8 @@ pub(crate) struct Spent {
     first: i64,
     /// The first is of running.
     sums: Vec<Sum>,
-    /// Runnable and not running, not yet shared out: since when, and how long.
-    waiting: Option<(i64, i64)>,
-    /// The thread was woken, and does not run yet.
-    woken: bool,
+    /// Runnable and not running, not yet shared out: since when, how long, and in which part.
+    waiting: Option<(i64, i64, &'static str)>,
     pub(crate) waits: Waits,
 }
 
@@ -94,7 +92,7 @@ impl Spent {
     /// Of a thread that is seen for the first time at `first`.
     pub(crate) fn new(first: i64) -> Self {
         let running = Sum::new("running", Culprit::None);
-        Spent { first, sums: vec![running], waiting: None, woken: false, waits: Waits::default() }
+        Spent { first, sums: vec![running], waiting: None, waits: Waits::default() }
     }
 
     /// First sight.
@@ -107,15 +105,9 @@ impl Spent {
         self.sums.iter().filter(|s| s.ns != 0)
     }
 
-    /// From now on the thread is runnable because it was woken (`woken`), or because it had to leave the CPU.
-    pub(crate) fn runnable(&mut self, woken: bool) {
-        self.woken = woken;
-    }
-
     /// The thread waits for a CPU no longer; `shares` tells who ran meanwhile.
     pub(crate) fn waited(&mut self, shares: &Shares) {
-        let Some((since, mut rest)) = self.waiting.take() else { return };
-        let part = if self.woken { "dispatch" } else { "preempted" };
+        let Some((since, mut rest, part)) = self.waiting.take() else { return };
         for share in shares.iter() {
             // A loss may have cut the wait shorter than the time that the other had.
             let ns = share.ns.min(rest);
@@ -195,7 +187,8 @@ impl Stretches for Spent {
     fn stretch(&mut self, start: i64, end: i64, part: Part, which: Option<&Name>) {
         match part {
             Part::Running => self.sums[0].add(start, end),
-            Part::Preempted => self.waiting.get_or_insert((start, 0)).1 += end - start,
+            Part::Preempted => self.waiting.get_or_insert((start, 0, "preempted")).1 += end - start,
+            Part::Dispatch => self.waiting.get_or_insert((start, 0, "dispatch")).1 += end - start,
             Part::Blocked => {
                 let mut at = start;
                 while at < end {
@@ -254,16 +247,15 @@ mod tests {
         cpus.switch(cpu, 0, Tid(1), &"hog".into(), 120);
         cpus.wait(me, cpu, 0);
         let shares = cpus.leave(me, cpu, 50);
-        let check = |woken, waited, expected: &[&str]| {
+        let check = |part, waited, expected: &[&str]| {
             let mut spent = Spent::new(0);
-            spent.runnable(woken);
-            spent.stretch(0, waited, Part::Preempted, None);
+            spent.stretch(0, waited, part, None);
             spent.waited(&shares);
             assert_eq!(sums(&spent), expected);
         };
-        check(false, 50, &["preempted hog 50 in 1"]);
-        check(true, 60, &["dispatch hog 50 in 1", "dispatch not known 10 in 1"]);
-        check(true, 30, &["dispatch hog 30 in 1"]);
+        check(Part::Preempted, 50, &["preempted hog 50 in 1"]);
+        check(Part::Dispatch, 60, &["dispatch hog 50 in 1", "dispatch not known 10 in 1"]);
+        check(Part::Dispatch, 30, &["dispatch hog 30 in 1"]);
     }
 
     #[test]

@@ -4,7 +4,6 @@ use ft_user::layout::SiteKind;
 
 use super::Analysis;
 use super::gaps::Culprit;
-use super::ledger::State;
 use super::locks::SEMAPHORE;
 use super::mark::Mark;
 use super::{agreement, infer};
@@ -20,7 +19,7 @@ impl Analysis {
         self.thread(e.tid, e.pid);
         let Some(thread) = self.threads.get_mut(&e.tid) else { return };
         if self.context.kernel {
-            let off_cpu = matches!(thread.account.state(), State::Runnable | State::Blocked);
+            let off_cpu = thread.account.state().is_off_cpu();
             if off_cpu && ts.saturating_sub(thread.left) > self.context.clock_bound_ns {
                 // The switch to it is missing: an event of its own shows that it runs.
                 self.tally.unfinished_preemptions.at_loss += u64::from(thread.is_held_up());

@@ -166,7 +166,7 @@ impl GapsReport {
                 cells.push(cut(g.culprit.as_deref().unwrap_or("-"), 12));
                 cells.extend(match &g.parts {
                     Some(p) => {
-                        let off_cpu = p.preempted_ns + p.blocked_ns;
+                        let off_cpu = p.preempted_ns + p.dispatch_ns + p.blocked_ns;
                         [off_cpu, p.interrupts_ns(), p.unexplained_ns].map(dur_or_dash)
                     }
                     None => [""; 3].map(str::to_owned),

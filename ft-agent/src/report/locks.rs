@@ -112,6 +112,7 @@ pub struct Group {
 pub struct Parts {
     pub(super) running_ns: i64,
     pub(super) preempted_ns: i64,
+    pub(super) dispatch_ns: i64,
     pub(super) blocked_ns: i64,
     pub(super) hardirq_ns: i64,
     pub(super) softirq_ns: i64,
@@ -129,6 +130,7 @@ impl Parts {
     pub(super) fn total_ns(&self) -> i64 {
         self.running_ns
             + self.preempted_ns
+            + self.dispatch_ns
             + self.blocked_ns
             + self.interrupts_ns()
             + self.unexplained_ns
@@ -137,6 +139,7 @@ impl Parts {
     pub(super) fn add(&mut self, d: &Decomposition) {
         self.running_ns += d.running_ns;
         self.preempted_ns += d.preempted_ns;
+        self.dispatch_ns += d.dispatch_ns;
         self.blocked_ns += d.blocked_ns;
         self.hardirq_ns += d.hardirq_ns;
         self.softirq_ns += d.softirq_ns;

@@ -112,20 +112,30 @@ impl LocksReport {
             "<kind",
             "running",
             "preempted",
+            "dispatch",
             "blocked",
             "irqs",
-            "unexplained",
-            "preempted holds",
+            "unexpl.",
+            "n preempted",
         ]);
         for g in self.shown() {
             let p = &g.parts;
-            let parts =
-                [p.running_ns, p.preempted_ns, p.blocked_ns, p.interrupts_ns(), p.unexplained_ns];
+            let parts = [
+                p.running_ns,
+                p.preempted_ns,
+                p.dispatch_ns,
+                p.blocked_ns,
+                p.interrupts_ns(),
+                p.unexplained_ns,
+            ];
             let parts = parts.map(|part| percent(part, p.total_ns()));
             let preempted = short_count(g.preempted_holds);
             t.row([title(g), cut(&g.kind, 12)].into_iter().chain(parts).chain([preempted]));
         }
-        write!(f, "\nWhat the held time consisted of\n{t}")
+        write!(
+            f,
+            "\nWhat the held time consisted of (dispatch: woken and waiting for a CPU; n preempted: holds)\n{t}"
+        )
     }
 
     fn shown(&self) -> impl Iterator<Item = &Group> {
@@ -176,16 +186,25 @@ impl LocksReport {
     fn longest_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut titles = vec!["<lock", "<place", "hold"];
         if self.decomposed {
-            titles.extend(["running", "preempted", "blocked", "irqs", "unexpl.", "<preemptor"]);
+            titles.extend([
+                "running",
+                "preempted",
+                "dispatch",
+                "blocked",
+                "irqs",
+                "unexpl.",
+                "<preemptor",
+            ]);
         }
         let mut t = Table::new(&titles);
         for h in &self.longest {
             let hold = dur(h.dur_ns) + star(h.mark);
-            let mut cells = vec![cut(&h.lock, 12), cut_front(&h.place, 16), hold];
+            let mut cells = vec![cut(&h.lock, 9), cut_front(&h.place, 11), hold];
             if let Some(p) = &h.parts {
                 let parts = [
                     p.running_ns,
                     p.preempted_ns,
+                    p.dispatch_ns,
                     p.blocked_ns,
                     p.interrupts_ns(),
                     p.unexplained_ns,
@@ -194,7 +213,7 @@ impl LocksReport {
                 let preemptor = h.preemptor.as_deref();
                 cells.push(match preemptor {
                     None if p.preempted_ns == 0 => "-".into(),
-                    _ => who(h.preemptor_tid, preemptor, 12),
+                    _ => who(h.preemptor_tid, preemptor, 10),
                 });
             }
             t.row(cells);

@@ -7,7 +7,7 @@ use super::locks_text::{place, who};
 use super::table::cut;
 use super::tail::percentile;
 use super::waits_text::at;
-use super::{Head, Reports};
+use super::{Head, LongHold, Parts, Reports};
 
 /// Lines about each question.
 pub struct Summary<'a>(pub &'a Head, pub &'a Reports);
@@ -54,21 +54,14 @@ fn locks(f: &mut fmt::Formatter<'_>, Reports { locks, .. }: &Reports) -> fmt::Re
         let p = &all.parts;
         writeln!(
             f,
-            "          {} holds preempted; held time: preempted {}, blocked {}, interrupts {}",
+            "          {} holds preempted; held time: running {}{}",
             count(all.preempted_holds),
-            percent(p.preempted_ns, p.total_ns()),
-            percent(p.blocked_ns, p.total_ns()),
-            percent(p.interrupts_ns(), p.total_ns())
+            percent(p.running_ns, p.total_ns()),
+            elsewhere(p).map_or(String::new(), |text| format!(", {text}"))
         )?;
     }
     for h in locks.longest.iter().take(NAMED) {
-        let why = match (&h.preemptor, &h.parts) {
-            (Some(name), Some(p)) => {
-                let most = who(h.preemptor_tid, Some(name), 16);
-                format!(", {} of it preempted, most by {most}", dur(p.preempted_ns))
-            }
-            _ => String::new(),
-        };
+        let why = h.parts.as_ref().map_or(String::new(), |p| why(h, p));
         let place = match place(&h.place, 24) {
             place if place.is_empty() => place,
             place => format!(" at {place}"),
@@ -76,6 +69,33 @@ fn locks(f: &mut fmt::Formatter<'_>, Reports { locks, .. }: &Reports) -> fmt::Re
         writeln!(f, "          {} held {}{place}{why}", cut(&h.lock, 20), dur(h.dur_ns))?;
     }
     Ok(())
+}
+
+/// The shares of held time in which the holder did not run, without those that are nothing.
+fn elsewhere(p: &Parts) -> Option<String> {
+    let parts = [
+        ("preempted", p.preempted_ns),
+        ("woken and waiting", p.dispatch_ns),
+        ("blocked", p.blocked_ns),
+        ("interrupts", p.interrupts_ns()),
+    ];
+    let shown = parts.iter().filter(|(_, ns)| *ns > 0);
+    let texts = shown.map(|(name, ns)| format!("{name} {}", percent(*ns, p.total_ns())));
+    texts.reduce(|all, text| format!("{all}, {text}"))
+}
+
+/// The largest part of a hold in which its holder had no CPU.
+fn why(h: &LongHold, p: &Parts) -> String {
+    let most = who(h.preemptor_tid, h.preemptor.as_deref(), 16);
+    let parts = [
+        (p.blocked_ns, "blocked".to_owned()),
+        (p.dispatch_ns, "woken and waiting for a CPU".to_owned()),
+        (p.preempted_ns, format!("preempted, most by {most}")),
+    ];
+    match parts.into_iter().max_by_key(|(ns, _)| *ns) {
+        Some((ns @ 1.., what)) => format!(", {} of it {what}", dur(ns)),
+        _ => String::new(),
+    }
 }
 
 /// Who delayed whom; nothing where nobody did.

@@ -102,7 +102,7 @@ impl TimeReport {
             let cells = parts.map(dur_or_dash);
             t.row([cut(&b.comm, 16), b.tid.to_string()].into_iter().chain(cells));
         }
-        write!(f, "\nWhere the time went (dispatch: woken, and did not run yet)\n{t}")
+        write!(f, "\nWhere the time went (dispatch: woken and waiting for a CPU)\n{t}")
     }
 
     fn culprits_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -138,15 +138,15 @@ impl WaitsReport {
     fn parts_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut titles = vec!["<lock"];
         if self.decomposed {
-            titles.extend(["running", "preempted", "blocked", "irqs", "unexpl."]);
+            titles.extend(["running", "preempted", "dispatch", "blocked", "irqs", "unexpl."]);
         }
-        titles.extend(["no holder", "deadlock", "through others"]);
+        titles.extend(["no holder", "cycle", "indirect"]);
         let mut t = Table::new(&titles);
         for l in self.shown() {
             let p = &l.parts;
             let mut parts = Vec::new();
             if self.decomposed {
-                parts.extend([p.running_ns, p.preempted_ns, p.blocked_ns]);
+                parts.extend([p.running_ns, p.preempted_ns, p.dispatch_ns, p.blocked_ns]);
                 parts.extend([p.interrupts_ns(), p.unexplained_ns]);
             }
             parts.extend([l.no_holder_ns, l.cycle_ns, l.holder_waits_ns]);
@@ -155,7 +155,7 @@ impl WaitsReport {
         }
         write!(
             f,
-            "\nWhat the threads to blame did meanwhile; through others: the holder waited for a lock itself\n{t}"
+            "\nWhat the threads to blame did meanwhile (indirect: the holder waited for a lock itself)\n{t}"
         )
     }
 
@@ -215,25 +215,27 @@ impl WaitsReport {
     fn longest_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut titles = vec!["<thread", "<lock", "wait", "<held by", "<at", "turns", "<blamed"];
         if self.decomposed {
-            titles.extend(["running", "preempt.", "blocked"]);
+            titles.extend(["running", "preempt.", "dispatch", "blocked"]);
         }
         let mut t = Table::new(&titles);
         for w in &self.longest {
             let root = match &w.root {
-                Some(root) if w.chain > 1 => who(w.root_tid, Some(root), 10),
+                Some(root) if w.chain > 1 => who(w.root_tid, Some(root), 8),
                 _ => "-".into(),
             };
             let mut cells = vec![
-                cut(&w.waiter, 8),
-                cut(&w.lock, 8),
+                cut(&w.waiter, 6),
+                cut(&w.lock, 5),
                 dur(w.dur_ns) + star(w.mark),
-                w.holder.as_deref().map_or("nobody".into(), |h| who(w.holder_tid, Some(h), 9)),
-                w.holder_place.as_deref().map_or("-".into(), |p| place(p, 12)),
+                w.holder.as_deref().map_or("nobody".into(), |h| who(w.holder_tid, Some(h), 8)),
+                w.holder_place.as_deref().map_or("-".into(), |p| place(p, 9)),
                 w.holders.to_string(),
                 root,
             ];
             if let Some(p) = &w.parts {
-                cells.extend([p.running_ns, p.preempted_ns, p.blocked_ns].map(dur_or_dash));
+                cells.extend(
+                    [p.running_ns, p.preempted_ns, p.dispatch_ns, p.blocked_ns].map(dur_or_dash),
+                );
             }
             t.row(cells);
         }

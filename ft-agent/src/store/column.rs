@@ -8,7 +8,7 @@
 //! | [`Name`] | one | `dictionary<int32, utf8>` | `BYTE_ARRAY (STRING)` |
 //! | `Option` of these, `Option<f64>` | one, nullable | the same; `double` | the same; `DOUBLE` |
 //! | `[Option<T>; N]` | `name0` … | nullable | |
-//! | `Option<Decomposition>` | its seven fields | `int64`, nullable, null together | |
+//! | `Option<Decomposition>` | its eight fields | `int64`, nullable, null together | |
 //!
 //! Builders of nullable columns do nothing for a null: the nulls before a value are added with the
 //! value, so a column that is empty costs nothing however many rows there are.
@@ -284,7 +284,7 @@ impl Column for [i64; 3] {
 }
 
 impl Column for Option<Decomposition> {
-    type Builder = [Sparse<Int64Type>; 7];
+    type Builder = [Sparse<Int64Type>; 8];
     type Reader = Vec<PrimitiveArray<Int64Type>>;
 
     fn describe(_: &str, out: &mut Vec<Field>) {
@@ -307,7 +307,7 @@ impl Column for Option<Decomposition> {
         Decomposition::NAMES.iter().map(|_| Option::<i64>::bind(arrays, names)).collect()
     }
     fn get(reader: &Self::Reader, row: usize) -> Self {
-        let mut parts = [0; 7];
+        let mut parts = [0; 8];
         for (part, column) in parts.iter_mut().zip(reader) {
             *part = Option::<i64>::get(column, row)?;
         }

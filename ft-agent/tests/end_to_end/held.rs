@@ -30,8 +30,8 @@ fn holds(trace: &Trace, lock: &str) -> Vec<CriticalSection> {
 
 /// Time in which the thread had no CPU.
 fn off_cpu(hold: &CriticalSection) -> i64 {
-    let Decomposition { preempted_ns, blocked_ns, .. } = hold.parts.expect("parts");
-    preempted_ns + blocked_ns
+    let Decomposition { preempted_ns, dispatch_ns, blocked_ns, .. } = hold.parts.expect("parts");
+    preempted_ns + dispatch_ns + blocked_ns
 }
 
 #[test]

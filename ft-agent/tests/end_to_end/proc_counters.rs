@@ -61,19 +61,20 @@ fn switches_and_times_of_a_thread_are_those_of_proc() {
         hold.parts.expect("parts")
     };
     let (outer, inner) = (hold("outer"), hold("inner"));
-    let on_cpu = |d: &Decomposition| d.total_ns() - d.preempted_ns - d.blocked_ns;
+    let runnable = |d: &Decomposition| d.preempted_ns + d.dispatch_ns;
+    let on_cpu = |d: &Decomposition| d.total_ns() - runnable(d) - d.blocked_ns;
     let (run, wait) = (schedstat[0], schedstat[1]);
     gate::measured(&format!(
         "against schedstat: run time {run} ns, reported {} to {} ns; wait {wait} ns, reported {} to {} ns in {got} times",
         inner.running_ns,
         on_cpu(&outer),
-        inner.preempted_ns,
-        outer.preempted_ns,
+        runnable(&inner),
+        runnable(&outer),
     ));
     let margin = got * SCHEDULER_NS;
     // The kernel does not count what a hypervisor takes as run time; here that may be in `running`.
     assert!(run <= on_cpu(&outer) + margin && run >= inner.running_ns * 9 / 10 - margin);
-    assert!(wait <= outer.preempted_ns + margin && wait >= inner.preempted_ns - margin);
+    assert!(wait <= runnable(&outer) + margin && wait >= runnable(&inner) - margin);
 }
 
 /// Sums over the CPUs of a table of `/proc`, by the first word of a line.

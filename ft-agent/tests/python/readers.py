@@ -20,7 +20,16 @@ import pyarrow.parquet
 
 I64, I32, BOOL, F64 = "int64", "int32", "bool", "double"
 NAME = "dictionary<values=string, indices=int32, ordered=0>"
-PARTS = ["running", "preempted", "blocked", "hardirq", "softirq", "vector", "unexplained"]
+PARTS = [
+    "running",
+    "preempted",
+    "dispatch",
+    "blocked",
+    "hardirq",
+    "softirq",
+    "vector",
+    "unexplained",
+]
 DECOMPOSITION = {f"{part}_ns": I64 for part in PARTS}
 
 # Columns in their order; the first is the one by which the table is sorted.

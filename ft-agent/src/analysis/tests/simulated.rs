@@ -193,10 +193,11 @@ fn what_is_told_fits_what_happened() {
             assert!(r.chain <= 1 || r.holder_waits_ns > 0, "seed {seed}: {r:?}");
         }
 
-        // What a hold lost to preemption is the sum of its rows; one thread has one of them at a time.
+        // What a hold lost to preemption and dispatch is the sum of its rows; one thread has one of them at a time.
         let mut lost: HashMap<(i32, i64), i64> = HashMap::new();
         for r in &rows.critical_sections {
-            *lost.entry((r.tid.0, r.lock)).or_default() += r.parts.expect("parts").preempted_ns;
+            let parts = r.parts.expect("parts");
+            *lost.entry((r.tid.0, r.lock)).or_default() += parts.preempted_ns + parts.dispatch_ns;
         }
         lost.retain(|_, ns| *ns > 0);
         assert_eq!(sums(&rows), lost, "seed {seed}");

@@ -133,7 +133,7 @@ fn three_wait_for_one_lock_and_get_it_in_turn() {
 
 #[test]
 fn a_holder_is_preempted_and_blocks_while_others_wait() {
-    // cpu 0: a [==|XXX|==|....|rr|=]     preempted 20..40, blocked 50..80, runnable 80..85
+    // cpu 0: a [==|XXX|==|....|rr|=]     preempted 20..40, blocked 50..80, woken 80..85
     check(
         "0 0 .>a S
          0 1 .>b S
@@ -146,7 +146,7 @@ fn a_holder_is_preempted_and_blocks_while_others_wait() {
          85 0 Y>a R
          90 release a L
          90 acquire b L",
-        &["b L 15+75 by 1:a75 run20 pre25 blk30"],
+        &["b L 15+75 by 1:a75 run20 pre20 dis5 blk30"],
     );
 }
 

@@ -8,8 +8,10 @@ use crate::model::{Cpu, Name, Nanos, Pid, SiteId, Tid};
 pub struct Decomposition {
     /// On a CPU, outside interrupts.
     pub running_ns: i64,
-    /// Off the CPU while runnable: preempted, or woken and not yet dispatched.
+    /// Off the CPU while runnable, because it had to leave it.
     pub preempted_ns: i64,
+    /// Off the CPU while runnable, woken and not yet dispatched.
+    pub dispatch_ns: i64,
     /// Off the CPU, waiting for something.
     pub blocked_ns: i64,
     /// On the CPU, in a hardware interrupt handler.
@@ -24,9 +26,10 @@ pub struct Decomposition {
 
 impl Decomposition {
     /// Names of the parts, which are their columns.
-    pub const NAMES: [&str; 7] = [
+    pub const NAMES: [&str; 8] = [
         "running_ns",
         "preempted_ns",
+        "dispatch_ns",
         "blocked_ns",
         "hardirq_ns",
         "softirq_ns",
@@ -35,10 +38,11 @@ impl Decomposition {
     ];
 
     /// The parts in the order of [`Decomposition::NAMES`].
-    pub fn to_array(self) -> [i64; 7] {
+    pub fn to_array(self) -> [i64; 8] {
         [
             self.running_ns,
             self.preempted_ns,
+            self.dispatch_ns,
             self.blocked_ns,
             self.hardirq_ns,
             self.softirq_ns,
@@ -48,10 +52,11 @@ impl Decomposition {
     }
 
     /// Inverse of [`Decomposition::to_array`].
-    pub fn from_array(parts: [i64; 7]) -> Decomposition {
+    pub fn from_array(parts: [i64; 8]) -> Decomposition {
         let [
             running_ns,
             preempted_ns,
+            dispatch_ns,
             blocked_ns,
             hardirq_ns,
             softirq_ns,
@@ -61,6 +66,7 @@ impl Decomposition {
         Decomposition {
             running_ns,
             preempted_ns,
+            dispatch_ns,
             blocked_ns,
             hardirq_ns,
             softirq_ns,
@@ -73,6 +79,7 @@ impl Decomposition {
     pub fn total_ns(&self) -> i64 {
         self.running_ns
             + self.preempted_ns
+            + self.dispatch_ns
             + self.blocked_ns
             + self.hardirq_ns
             + self.softirq_ns
@@ -111,7 +118,7 @@ table! {
         pub condition: bool,
         /// Decomposition of `dur`; null without a kernel stream.
         pub parts: Option<Decomposition>,
-        /// Who ran most while the holder was preempted; null when it was not.
+        /// Who ran most in `preempted_ns`; null when it is 0.
         pub preemptor_tid: Option<i32>,
         /// Name of that thread.
         pub preemptor_comm: Option<Name>,
