@@ -80,14 +80,17 @@ unsafe fn acquire(
     // A wait is a cancellation point, an attempt is not.
     // SAFETY: no frame from here to the program has a destructor.
     unsafe { pthread_testcancel() };
-    // SAFETY: the place of `errno` is the thread's own.
-    let errno = unsafe { &mut *libc::__errno_location() };
-    let before = *errno;
+    // A raw pointer and no reference: the C library writes `errno` behind it.
+    // SAFETY: takes no argument.
+    let errno: *mut c_int = unsafe { libc::__errno_location() };
+    // SAFETY: the place of `errno` is the thread's own, and lives as long as the thread.
+    let before = unsafe { errno.read() };
     // SAFETY: says the caller.
     let mut result = unsafe { real::sem_trywait.get()(semaphore) };
     let contended = result != 0;
     if contended {
-        *errno = before;
+        // SAFETY: as above.
+        unsafe { errno.write(before) };
         tell!(SEMAPHORE_WAIT, semaphore, caller);
         result = block();
     }

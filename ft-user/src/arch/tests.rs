@@ -317,11 +317,13 @@ fn text_of_c_ends_at_its_nul() {
 
 #[test]
 fn rare_path_keeps_errno() {
+    // SAFETY: takes no argument.
+    let errno = unsafe { libc::__errno_location() };
     // SAFETY: the pointer is valid on this thread.
-    let errno = unsafe { &mut *libc::__errno_location() };
-    *errno = 4711;
+    unsafe { errno.write(4711) };
     registers_after(ft_user_v1_write_0, NO_ARGUMENT, NULL);
-    assert_eq!(*errno, 4711);
+    // SAFETY: as above.
+    assert_eq!(unsafe { errno.read() }, 4711);
 }
 
 static STRUCK: AtomicU64 = AtomicU64::new(0);
