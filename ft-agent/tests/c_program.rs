@@ -3,7 +3,7 @@
 #[path = "../../ft-user/tests/common/c.rs"]
 mod c;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use c::{Link, build, compilers, run};
@@ -12,8 +12,14 @@ use ft_agent::store::rows::{SiteRow, UserEvent};
 
 /// Records the program; returns the trace.
 fn record(program: &Path, out: &Path) -> Trace {
+    record_with(&[], Command::new(program), out)
+}
+
+/// Records a command with these options.
+fn record_with(options: &[&str], command: Command, out: &Path) -> Trace {
     let mut agent = Command::new(env!("CARGO_BIN_EXE_ft-agent"));
-    run(agent.args(["record", "-k", "none", "-o"]).arg(out).arg("--").arg(program));
+    agent.args(["record", "-k", "none", "-o"]).arg(out).args(options);
+    run(agent.arg("--").arg(command.get_program()).args(command.get_args()));
     Trace::open(out).unwrap()
 }
 
@@ -68,5 +74,53 @@ fn cpp_example_is_recorded() {
         assert_eq!((whole.arg[1], whole.arg[2]), (Some(1), Some(100)));
         assert_eq!(real.argt[0].as_deref(), Some("real"));
         assert_eq!((real.argf[1], real.argf[2]), (Some(0.5), Some(99.5)));
+    }
+}
+
+/// The Rust library of `ft-user/examples/plugin.rs`, with a tracer of its own.
+fn rust_plugin() -> PathBuf {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rust-plugin");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--offline", "--example", "plugin", "--manifest-path"]);
+    run(cargo.arg(Path::new(c::SOURCES).join("Cargo.toml")).arg("--target-dir").arg(&target));
+    target.join("debug/examples/libplugin.so")
+}
+
+/// A host that knows no tracer loads libraries one after the other, while it is traced: two in C that start
+/// tracing, one that does not, and one in Rust. What the agent has asked for is on in each of them.
+#[test]
+fn sites_of_each_library_that_is_loaded_later_are_on() {
+    let rust = rust_plugin();
+    for compiler in compilers(&["gcc", "clang"]) {
+        let plugin = |name: &str, more: &[&str]| {
+            let define = format!("-DPLUGIN={name}");
+            let flags = [&["-std=c11", "-O2", "-shared", "-fPIC", &define], more].concat();
+            let file = format!("libplugin-{compiler}-{name}.so");
+            build(compiler, &flags, &["tests/c/plugin.c"], Link::Shared, &file)
+        };
+        let starts = ["-DSTARTS"];
+        let libraries = [
+            ("first", plugin("first", &starts)),
+            ("second", plugin("second", &starts)),
+            ("plugin", rust.clone()),
+            ("third", plugin("third", &[])),
+        ];
+        let host = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("plugin-host-{compiler}"));
+        let mut cc = Command::new(compiler);
+        cc.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&host);
+        run(cc.arg(Path::new(c::SOURCES).join("tests/c/plugin_host.c")).arg("-ldl"));
+
+        let mut command = Command::new(&host);
+        command.args(libraries.iter().map(|(name, path)| format!("{name}={}", path.display())));
+        let dir = tempfile::tempdir().unwrap();
+        let trace = record_with(&["-e", "plugin.*"], command, &dir.path().join("trace"));
+        let runs: Vec<(Option<String>, Option<i64>)> = events(&trace, "plugin.run")
+            .iter()
+            .map(|event| (event.argt[0].as_deref().map(str::to_owned), event.arg[1]))
+            .collect();
+        let of = |name: &str, n| (Some(name.to_owned()), Some(n));
+        // The library in Rust has no text, and counts on in its second argument.
+        assert_eq!(runs, [of("first", 1), of("second", 2), (None, Some(4)), of("third", 4)]);
+        assert!(events(&trace, "quiet.run").is_empty());
     }
 }

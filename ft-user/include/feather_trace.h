@@ -63,12 +63,13 @@ extern "C" {
 /*
  * Starts tracing: makes the buffers, enables what FT_ENABLE says, meets the agent if there is one. Starts
  * no thread. Returns 0, or the errno of what failed; the program then goes on untraced, so the result may
- * be ignored. A second call changes nothing.
+ * be ignored. A later call changes nothing. The sites of a library that is loaded later are switched when
+ * it is loaded, as those of the others were.
  */
 int ft_init(void);
 /*
  * Enables the sites whose name matches the glob, and returns how many match and are on now. NULL matches
- * nothing. Sites of a library that is loaded later are off until the next call. Not for signal handlers.
+ * nothing. Not for signal handlers.
  */
 size_t ft_enable(const char *glob);
 /* Disables the sites whose name matches the glob, and returns how many match and are off now. */
@@ -338,6 +339,11 @@ __asm__(".pushsection ft_sites,\"aR\",@progbits\n\t"
         ".p2align 2\n\t"
         ".long __start_ft_sites - .\n\t"
         ".long __stop_ft_sites - .\n\t"
+        ".popsection\n\t"
+        /* A constructor, before those of the object itself: nothing tells otherwise that it was loaded. */
+        ".pushsection .init_array.00101,\"awG\",@init_array,ft_user_v1_note,comdat\n\t"
+        ".p2align 3\n\t"
+        ".quad ft_loaded_v1\n\t"
         ".popsection");
 
 /*

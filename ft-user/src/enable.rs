@@ -1,16 +1,27 @@
 //! Which sites are on: by glob, from the application, the environment and the agent.
+//!
+//! Whoever switches sites leaves a rule, so that the sites of an object that is loaded later are switched
+//! as those of the others were.
 
 use core::sync::atomic::Ordering::*;
+use std::sync::{Mutex, PoisonError};
 
+use crate::critical::Held;
 use crate::patch::Text;
 use crate::process::{self, LOCK};
-use crate::{glob, sites};
+use crate::shm::Segment;
+use crate::sites::{self, Count};
+use crate::{glob, layout::MAX_REPLY_BYTES};
 
 /// Enables the sites whose name matches `glob` ([`crate::glob`]), in every loaded object, and returns
 /// how many match and are on now.
 ///
-/// Starts tracing if [`init`](crate::init) was not called. Sites of a library that is loaded later are
-/// off until the next call. Not for signal handlers.
+/// Starts tracing if [`init`](crate::init) was not called. Not for signal handlers.
+///
+/// The sites of a library that is loaded later are found by the next call of this function, of [`disable`]
+/// or of [`init`](crate::init), and then are what the last call that named them made of the others. A library
+/// that includes the C header makes such a call when it is loaded. 8 KiB of globs are remembered; the
+/// oldest are forgotten first.
 ///
 /// ```
 /// let sites = ft_user::enable("order.*");
@@ -20,7 +31,8 @@ pub fn enable(glob: &str) -> usize {
     set(glob, true)
 }
 
-/// Disables the sites whose name matches `glob`, and returns how many match and are off now.
+/// Disables the sites whose name matches `glob`, and returns how many match and are off now; remembers it as
+/// [`enable`] does.
 ///
 /// A thread that is just passing a trigger may still write its event. Not for signal handlers.
 pub fn disable(glob: &str) -> usize {
@@ -30,15 +42,108 @@ pub fn disable(glob: &str) -> usize {
 pub(crate) fn set(glob: &str, on: bool) -> usize {
     let Some(segment) = process::segment() else { return 0 };
     let held = LOCK.hold();
-    let Ok(mut text) = Text::own() else { return 0 };
+    RULES.remember(glob, on, &held);
+    apply(&segment, &held, Some((glob, on))).0
+}
+
+/// Switches the sites of objects that were loaded since the last look, as the rules say. Counts all sites.
+pub(crate) fn catch_up(segment: &Segment, held: &Held<'_>) -> Count {
+    apply(segment, held, None).1
+}
+
+/// For libraries that have just been loaded: their sites are switched as those of the others were. Does
+/// nothing before [`init`](crate::init).
+#[doc(hidden)]
+pub fn __loaded() {
+    if let Some(segment) = process::segment() {
+        catch_up(&segment, &LOCK.hold());
+    }
+}
+
+/// Switches the sites that are `asked` for, and new ones by the rules. Returns how many of those that are asked
+/// for are now as they should be: one that cannot be patched does not count.
+fn apply(segment: &Segment, held: &Held<'_>, asked: Option<(&str, bool)>) -> (usize, Count) {
+    let mut text = None;
     let mut done = 0;
-    let count = sites::for_each(&segment.directory(), &held, |site| {
-        // A site that cannot be patched does not count.
-        if glob::matches(glob, site.meta.name()) && text.set(site.trigger as u64, on).is_ok() {
-            done += 1;
+    let count = sites::for_each(&segment.directory(), held, |site, new| {
+        let name = site.meta.name();
+        let asked = asked.filter(|(glob, _)| glob::matches(glob, name)).map(|(_, on)| on);
+        let ruled = || if new { RULES.wanted(name, held) } else { None };
+        let Some(on) = asked.or_else(ruled) else { return };
+        if let Ok(text) = text.get_or_insert_with(Text::own)
+            && text.set(site.trigger as u64, on).is_ok()
+        {
+            done += asked.is_some() as usize;
         }
     });
-    drop(text);
     segment.header().sites_enabled.store(count.enabled as u32, Relaxed);
-    done
+    (done, count)
+}
+
+/// What was said of names, in order.
+static RULES: Rules = Rules(Mutex::new(Vec::new()));
+
+/// Globs, and whether what they match is on; the last that matches a name holds. Never contended: whoever
+/// comes here holds the process lock, also across a fork.
+struct Rules(Mutex<Vec<(Box<str>, bool)>>);
+
+impl Rules {
+    fn remember(&self, glob: &str, on: bool, _held: &Held<'_>) {
+        let mut rules = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // What it says again, or of all, it says alone.
+        rules.retain(|(old, _)| glob != "*" && **old != *glob);
+        rules.push((glob.into(), on));
+        let mut bytes = 0;
+        let kept = rules.iter().rev().take_while(|(glob, _)| {
+            bytes += glob.len() + 1;
+            bytes <= MAX_REMEMBERED
+        });
+        let forgotten = rules.len() - kept.count();
+        rules.drain(..forgotten);
+    }
+
+    fn wanted(&self, name: &str, _held: &Held<'_>) -> Option<bool> {
+        let rules = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        rules.iter().rev().find(|(glob, _)| glob::matches(glob, name)).map(|&(_, on)| on)
+    }
+}
+
+/// Bytes of globs that are remembered, each with one more: all that an agent can give, and as many besides.
+const MAX_REMEMBERED: usize = 2 * MAX_REPLY_BYTES;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::critical::Lock;
+
+    fn wanted(rules: &[(&str, bool)], name: &str) -> Option<bool> {
+        let (lock, remembered) = (Lock::new(), Rules(Mutex::new(Vec::new())));
+        for &(glob, on) in rules {
+            remembered.remember(glob, on, &lock.hold());
+        }
+        remembered.wanted(name, &lock.hold())
+    }
+
+    #[test]
+    fn the_last_rule_that_names_a_site_holds() {
+        assert_eq!(wanted(&[], "a.b"), None);
+        assert_eq!(wanted(&[("c.*", true)], "a.b"), None);
+        assert_eq!(wanted(&[("a.*", true), ("a.b", false)], "a.b"), Some(false));
+        assert_eq!(wanted(&[("a.b", false), ("a.*", true)], "a.b"), Some(true));
+        assert_eq!(wanted(&[("a.*", true), ("a.b", false), ("a.*", true)], "a.b"), Some(true));
+        assert_eq!(wanted(&[("a.*", true), ("*", false)], "a.b"), Some(false));
+    }
+
+    #[test]
+    fn rules_are_bounded_and_the_oldest_go_first() {
+        let (lock, rules) = (Lock::new(), Rules(Mutex::new(Vec::new())));
+        for n in 0..10_000 {
+            rules.remember(&format!("a.{n:06}"), true, &lock.hold());
+            rules.remember("same.glob", n % 2 == 0, &lock.hold());
+        }
+        assert_eq!(rules.0.lock().unwrap().len(), 1 + (MAX_REMEMBERED - 10) / 9);
+        assert_eq!(rules.wanted("a.009999", &lock.hold()), Some(true));
+        assert_eq!(rules.wanted("a.000000", &lock.hold()), None);
+        assert_eq!(rules.wanted("same.glob", &lock.hold()), Some(false));
+    }
 }

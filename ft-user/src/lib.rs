@@ -55,8 +55,8 @@
 //! - Rings for 256 threads at once ([`Config::rings`]); further threads share one ring of 8192 events. The
 //!   ring of a thread that has ended is free again when the agent has read it.
 //! - A child of `fork` starts a memfd of its own. One of `_Fork` or a bare `clone` must not write events.
-//! - Each executable or library that embeds the crate has its own buffers. It must not be unloaded
-//!   (`dlclose`) once a thread has written an event.
+//! - Each executable or library that embeds the crate has its own buffers, and calls [`init`] itself. It must
+//!   not be unloaded (`dlclose`) once a thread has written an event.
 //! - The locks of `std` itself, of `parking_lot` and of C libraries are not seen, only those of [`sync`] and
 //!   those that are wrapped (feature `lock_api`).
 //!   What blocks elsewhere shows in the kernel's stream, as time in which the thread did not run.
@@ -140,11 +140,11 @@ pub use arg::{Arg, Tsc};
 pub use claim::thread_init;
 pub use config::Config;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-pub use enable::{disable, enable};
+pub use enable::{__loaded, disable, enable};
 pub use error::InitError;
 pub use layout::Mode;
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-pub use portable::{disable, enable, init, init_with, thread_init};
+pub use portable::{__loaded, disable, enable, init, init_with, thread_init};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub use process::{init, init_with};
 pub use status::{Agent, Status};

@@ -32,6 +32,10 @@ pub fn disable(_glob: &str) -> usize {
 }
 
 /// Does nothing on this target.
+#[doc(hidden)]
+pub fn __loaded() {}
+
+/// Does nothing on this target.
 pub fn thread_init() {}
 
 /// Stands in for the time stamp counter: `CLOCK_MONOTONIC` in nanoseconds.

@@ -2,7 +2,8 @@
 //!
 //! Each loaded object (executable, shared library, `dlopen`ed later) that embeds the crate has a note
 //! in a `PT_NOTE` segment, [`NOTE_OWNER`] and [`NOTE_TYPE`], that tells where its section of
-//! [`SiteRecord`]s lies. Nothing is registered when the program starts, and nothing needs a relocation.
+//! [`SiteRecord`]s lies. Nothing is registered when the program starts, and in Rust nothing needs a
+//! relocation. (An object of C has a constructor too, which matters when it is loaded later.)
 
 use core::ffi::c_void;
 use std::ops::Range;

@@ -26,15 +26,15 @@ pub(crate) struct Count {
 /// Describes all sites in a new directory.
 pub(crate) fn write_all(directory: &Directory, held: &Held<'_>) -> Count {
     METAS.clear(held);
-    for_each(directory, held, |_| ())
+    for_each(directory, held, |_, _| ())
 }
 
 /// Calls `f` with each site that may be enabled, and counts them all afterwards. Those of objects that
-/// were loaded since the last call are described in the directory first.
+/// were loaded since the last call are described in the directory first, and `f` is told that they are new.
 pub(crate) fn for_each(
     directory: &Directory,
     held: &Held<'_>,
-    mut f: impl FnMut(SiteRef),
+    mut f: impl FnMut(SiteRef, bool),
 ) -> Count {
     let mut count = Count::default();
     // Metadata lie in the object of their sites. So when they are new, all their sites are.
@@ -54,7 +54,7 @@ pub(crate) fn for_each(
             }
             directory.site(key, site.trigger);
         }
-        f(site);
+        f(site, number >= known);
         count.enabled += is_on(site) as usize;
     });
     count

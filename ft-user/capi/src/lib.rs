@@ -43,6 +43,13 @@ pub unsafe extern "C" fn ft_disable(glob: *const c_char) -> usize {
     unsafe { text(glob) }.map_or(0, ft_user::disable)
 }
 
+/// Called by the constructor that the header puts into each object: the sites of a library that is loaded
+/// while the process is traced are switched as those of the others were.
+#[unsafe(no_mangle)]
+pub extern "C" fn ft_loaded_v1() {
+    ft_user::__loaded();
+}
+
 /// Gives the calling thread its ring; see the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn ft_thread_init() {
