@@ -55,7 +55,16 @@ fn trace(dir: &Path, count: i32) {
         site: SiteId(i),
         event: "lock.acquire".into(),
         category: "lock".into(),
-        arg: [Some(i64::MIN), Some(1), None, None, None, some(i).map(i64::from)],
+        kind: "lock_acquire".into(),
+        // Beyond 2^53 a float is another number.
+        arg: [
+            Some(i64::MIN),
+            Some(1),
+            None,
+            None,
+            None,
+            some(i).map(|i| (1 << 53) + 1 + i64::from(i)),
+        ],
         argf: [None, None, Some(0.5), None, None, None],
         argt: [None, None, None, some(i).map(|_| "grüße".into()), None, None],
     });

@@ -200,6 +200,7 @@ fn stored(e: &LeanUserEvent) -> UserEvent {
         site: e.site,
         event: "lock".into(),
         category: "lock".into(),
+        kind: "event".into(),
         arg: [Some(e.arg[0]), Some(e.arg[1]), None, None, None, None],
         argf: [None; 6],
         argt: [const { None }; 6],

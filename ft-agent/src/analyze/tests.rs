@@ -51,6 +51,7 @@ fn user(e: LeanUserEvent) -> UserEvent {
         site: e.site,
         event: "".into(),
         category: "".into(),
+        kind: "".into(),
         arg: [Some(e.arg[0]), Some(e.arg[1]), Some(e.arg[2]), None, None, None],
         argf: [None; 6],
         argt: [const { None }; 6],

@@ -300,6 +300,7 @@ impl UserSlots {
             row.site = entry.site;
             row.event.clone_from(&site.row.event);
             row.category.clone_from(&site.row.category);
+            row.kind.clone_from(&site.row.kind);
         }
         row.arg = [None; MAX_ARGS];
         row.argf = [None; MAX_ARGS];
@@ -319,6 +320,7 @@ pub(super) fn blank() -> UserEvent {
         site: SiteId(-1),
         event: Name::default(),
         category: Name::default(),
+        kind: Name::default(),
         arg: [None; MAX_ARGS],
         argf: [None; MAX_ARGS],
         argt: [const { None }; MAX_ARGS],

@@ -24,6 +24,7 @@ fn tables_interleave_by_time_and_ties_by_rank() {
         site: SiteId(0),
         event: name.clone(),
         category: name.clone(),
+        kind: name.clone(),
         arg: [None; 6],
         argf: [None; 6],
         argt: [const { None }; 6],

@@ -6,7 +6,7 @@
 //! value: in the order of time a row group has nearly all of them, and comparing costs a tenth of the
 //! conversion. All pages zstd level 3. Row groups hold up to a million rows. The sorting column is the first.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,13 @@ use std::sync::Arc;
 
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, RecordBatch, cast::AsArray};
-use arrow_schema::{DataType, SchemaRef};
+use arrow_schema::{DataType, FieldRef, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
+use serde_json::json;
 
 use super::error::{Result, StoreError, io_error};
 use super::file;
@@ -100,7 +101,7 @@ impl<R: Row> PartWriter<R> {
         Ok(PartWriter {
             path: path.to_owned(),
             tmp: file::temporary(path),
-            schema: Arc::new(R::schema()),
+            schema: Arc::new(for_pandas(R::schema())),
             footer,
             builder: R::builder(),
             batch_rows: 0,
@@ -182,6 +183,29 @@ fn properties(schema: &SchemaRef, first: &[ArrayRef], footer: &Footer) -> Writer
         }
     }
     properties.build()
+}
+
+/// Adds what pandas is to make of the columns, as pandas itself does (its developer guide, *Storing pandas DataFrame
+/// objects in Apache Parquet format*). Left to itself it turns integers with nulls into floats, and identifiers
+/// beyond 2^53 into others. It stands in the Arrow schema, the only one of a file's metadata that pyarrow looks at.
+fn for_pandas(schema: Schema) -> Schema {
+    let column = |field: &FieldRef| {
+        let (plain, nullable) = match field.data_type() {
+            DataType::Int64 => ("int64", "Int64"),
+            DataType::Int32 => ("int32", "Int32"),
+            _ => return None,
+        };
+        let name = field.name();
+        field.is_nullable().then(|| {
+            json!({
+                "name": name, "field_name": name, "pandas_type": plain, "numpy_type": nullable,
+                "metadata": null,
+            })
+        })
+    };
+    let columns: Vec<_> = schema.fields().iter().filter_map(column).collect();
+    let pandas = json!({ "columns": columns, "index_columns": [], "column_indexes": [] });
+    schema.with_metadata(HashMap::from([("pandas".into(), pandas.to_string())]))
 }
 
 fn is_time(column: &str) -> bool {

@@ -36,7 +36,7 @@ DECOMPOSITION = {f"{part}_ns": I64 for part in PARTS}
 TABLES = {
     "user_events": {
         "ts": I64, "tsc": I64, "pid": I32, "tid": I32, "cpu": I32, "site": I32,
-        "event": NAME, "category": NAME,
+        "event": NAME, "category": NAME, "kind": NAME,
         **{f"arg{i}": I64 for i in range(6)},
         **{f"argf{i}": F64 for i in range(6)},
         **{f"argt{i}": NAME for i in range(6)},
@@ -157,6 +157,8 @@ DECOMPOSED = {"critical_sections": [], "gaps": [], "lock_waits": ["no_holder_ns"
 FOOTER = ["schema_version", "host", "boot_id", "tsc_hz", "clock_bound_ns", "loss"]
 
 DUCKDB_TYPES = {I64: "BIGINT", I32: "INTEGER", BOOL: "BOOLEAN", F64: "DOUBLE", NAME: "VARCHAR"}
+PANDAS_TYPES = {I64: "int64", I32: "int32", BOOL: "bool", F64: "float64", NAME: "category"}
+PANDAS_NULLABLE = {**PANDAS_TYPES, I64: "Int64", I32: "Int32"}
 POLARS_TYPES = {I64: "Int64", I32: "Int32", BOOL: "Boolean", F64: "Float64", NAME: "Categorical"}
 
 faults = []
@@ -201,6 +203,14 @@ def check_table(table, directory, columns):
     frame = pandas.read_parquet(directory)
     expect(f"{table}: rows in pandas", len(frame), rows)
     expect(f"{table}: columns in pandas", list(frame.columns), list(columns))
+    for field in arrow.schema:
+        types = PANDAS_NULLABLE if field.nullable else PANDAS_TYPES
+        expect(f"{table}.{field.name}: type in pandas", str(frame[field.name].dtype),
+               types[columns[field.name]])
+    # No integer goes through a float on its way.
+    for column in (c for c, kind in columns.items() if kind in (I64, I32)):
+        found = [None if v is pandas.NA else int(v) for v in frame[column].astype(object)]
+        expect(f"{table}.{column}: values in pandas", found, arrow.column(column).to_pylist())
 
     lazy = polars.scan_parquet(glob)
     found = {name: str(type(dtype).__name__ if not isinstance(dtype, type) else dtype.__name__)
@@ -255,7 +265,7 @@ def check_balance(trace):
 def check_meta(trace, rows):
     """`meta.json` agrees with the tables."""
     meta = json.loads((trace / "meta.json").read_text())
-    expect("meta.json: schema_version", meta["schema_version"], 1)
+    expect("meta.json: schema_version", meta["schema_version"], 2)
     for table, entry in meta["tables"].items():
         expect(f"meta.json: rows of {table}", entry["rows"], rows.get(table))
 

@@ -16,6 +16,7 @@ pub(in crate::listing) fn user(ts: i64, site: i32, event: &str) -> UserEvent {
         site: SiteId(site),
         event: event.into(),
         category: event.split('.').next().unwrap_or_default().into(),
+        kind: "event".into(),
         arg: [None; 6],
         argf: [None; 6],
         argt: [const { None }; 6],

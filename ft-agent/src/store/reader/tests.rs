@@ -14,6 +14,7 @@ fn event(ts: i64, tsc: i64) -> UserEvent {
         site: SiteId(3),
         event: "a.b".into(),
         category: "a".into(),
+        kind: "event".into(),
         arg: [None, Some(ts * 10), None, None, None, Some(-1)],
         argf: [Some(0.5), None, None, None, None, None],
         argt: [None, None, None, Some(format!("text {tsc}").into()), None, None],

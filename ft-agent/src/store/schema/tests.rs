@@ -32,7 +32,7 @@ fn tables_have_their_documented_columns() {
     }
     check::<UserEvent>(
         "user_events",
-        "ts:i64 tsc:i64 pid:i32 tid:i32 cpu:i32 site:i32 event:name category:name
+        "ts:i64 tsc:i64 pid:i32 tid:i32 cpu:i32 site:i32 event:name category:name kind:name
          arg0:i64? arg1:i64? arg2:i64? arg3:i64? arg4:i64? arg5:i64?
          argf0:f64? argf1:f64? argf2:f64? argf3:f64? argf4:f64? argf5:f64?
          argt0:name? argt1:name? argt2:name? argt3:name? argt4:name? argt5:name?",
