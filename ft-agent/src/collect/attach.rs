@@ -1,10 +1,13 @@
 //! Takes hold of a process's memfd.
 //!
-//! Rule: first the proof that its size is final (the seals), then the header by `read` and
-//! [`Geometry::check`], then the map. After that no access can fault, whatever the process writes, and
-//! every index is ours. A lock on the file keeps two agents from draining one process.
+//! Rule: whatever was received is looked at, and not opened, until it is proved to be plain memory of a final size
+//! that its sender may write: to open a descriptor again can block (a lease), take a terminal for ours, or turn one that
+//! only names a file into one that writes to it. Seals are the proof, which only memory has; memory of huge pages
+//! has them, too, and faults when there is none left. Then comes the header by `read` and [`Geometry::check`], then the map.
+//! After that every index is ours. Should an access fault all the same, [`super::fault`] takes the map away
+//! from under it. A lock on the file keeps two agents from draining one process.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -14,14 +17,29 @@ use std::sync::atomic::AtomicU32;
 
 use ft_user::layout::{DIR_BYTES, Header, PAGE, SEALS, SharedControl, SharedSlot};
 use ft_user::ring::Ring;
-use rustix::fs::{FlockOperation, SealFlags, fcntl_get_seals, flock};
+use rustix::fs::{
+    FlockOperation, Mode, OFlags, fcntl_get_seals, fcntl_getfl, flock, fstatfs, open,
+};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
+use super::fault::Watched;
 use super::geometry::{Geometry, HEADER_BYTES, Malformed};
 
 /// Why a memfd was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
+    /// It is no memfd, or one that was opened as a mere name (`O_PATH`): it has no seals.
+    #[error("what it passed is no memfd")]
+    NotMemory,
+    /// Its sender may not write to it.
+    #[error("its memfd is not open for reading and writing")]
+    Access,
+    /// It consists of huge pages, of which there may be none left when they are touched.
+    #[error("its memfd consists of huge pages; make it of plain memory")]
+    HugePages,
+    /// Whoever opens it must wait for another process.
+    #[error("its memfd is leased (fcntl(2), F_SETLEASE)")]
+    Leased,
     /// It is not sealed against shrinking, growing and further seals.
     #[error("its memfd is not sealed (seals {0:#x}, wanted {SEALS:#x})")]
     Seals(u32),
@@ -49,6 +67,7 @@ pub struct Memory {
     geometry: Geometry,
     /// An open file description of our own; holds the lock.
     file: File,
+    watched: Watched,
 }
 
 // SAFETY: the map belongs to no thread, and all of it is read and written through atomics only.
@@ -61,13 +80,8 @@ impl Memory {
     ///
     /// A [`Refusal`].
     pub fn attach(fd: BorrowedFd<'_>) -> Result<Memory, Refusal> {
-        // A lock belongs to an open file description, and `fd` shares its own with the process.
-        let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
-        let file = OpenOptions::new().read(true).write(true).open(path)?;
-        let seals = fcntl_get_seals(&file).unwrap_or(SealFlags::empty()).bits();
-        if seals & SEALS != SEALS {
-            return Err(Refusal::Seals(seals));
-        }
+        prove(fd)?;
+        let file = reopen(fd)?;
         let mut header = [0; HEADER_BYTES];
         file.read_exact_at(&mut header, 0).map_err(|e| match e.kind() {
             io::ErrorKind::UnexpectedEof => Refusal::Header(Malformed::Short),
@@ -78,6 +92,11 @@ impl Memory {
             Err(rustix::io::Errno::WOULDBLOCK) => return Err(Refusal::Taken),
             locked => locked?,
         }
+        Memory::map(file, geometry)
+    }
+
+    /// Maps a file that was proved to be what `geometry` says.
+    fn map(file: File, geometry: Geometry) -> Result<Memory, Refusal> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::SHARED | MapFlags::NORESERVE;
         // SAFETY: a new map at an address of the kernel's choice touches no existing object.
@@ -85,7 +104,13 @@ impl Memory {
             mmap(ptr::null_mut(), geometry.total_bytes, protection, flags, file.as_fd(), 0)
         }?;
         let base = NonNull::new(base.cast()).expect("mmap gives no null");
-        Ok(Memory { base, geometry, file })
+        let watched = Watched::new(base.as_ptr() as usize, geometry.total_bytes);
+        Ok(Memory { base, geometry, file, watched })
+    }
+
+    /// An access has faulted: what is read from now on is zero, and belongs to nobody.
+    pub fn has_faulted(&self) -> bool {
+        self.watched.has_faulted()
     }
 
     /// Whether `fd` is a descriptor of the same memfd.
@@ -150,8 +175,44 @@ impl Memory {
     }
 }
 
+/// Whether this is sealed memory of plain pages, open for reading and writing. Opens nothing.
+fn prove(fd: BorrowedFd<'_>) -> Result<(), Refusal> {
+    // Fails for every file that is not memory (fcntl(2), EINVAL), and for `O_PATH` descriptors (EBADF).
+    let seals = fcntl_get_seals(fd).map_err(|_| Refusal::NotMemory)?.bits();
+    match fstatfs(fd)?.f_type {
+        TMPFS_MAGIC => {}
+        HUGETLBFS_MAGIC => return Err(Refusal::HugePages),
+        _ => return Err(Refusal::NotMemory),
+    }
+    if seals & SEALS != SEALS {
+        return Err(Refusal::Seals(seals));
+    }
+    if fcntl_getfl(fd)? & OFlags::ACCMODE != OFlags::RDWR {
+        return Err(Refusal::Access);
+    }
+    Ok(())
+}
+
+/// An open file description of our own: a lock belongs to one, and `fd` shares its own with the process.
+fn reopen(fd: BorrowedFd<'_>) -> Result<File, Refusal> {
+    let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    // NONBLOCK: does not wait for the holder of a lease (open(2), EWOULDBLOCK).
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    match open(path, flags, Mode::empty()) {
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(Refusal::Leased),
+        opened => Ok(opened?.into()),
+    }
+}
+
+/// `f_type` of tmpfs, and of every memfd of plain pages (linux/magic.h).
+const TMPFS_MAGIC: i64 = 0x0102_1994;
+
+/// `f_type` of hugetlbfs, and of a memfd of huge pages (linux/magic.h).
+const HUGETLBFS_MAGIC: i64 = 0x9584_58f6;
+
 impl Drop for Memory {
     fn drop(&mut self) {
+        self.watched.forget();
         // SAFETY: `attach` made exactly this map, and nothing borrowed from it outlives `self`.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.geometry.total_bytes) };
     }
@@ -160,8 +221,9 @@ impl Drop for Memory {
 #[cfg(test)]
 pub(crate) mod tests {
     use std::os::fd::OwnedFd;
+    use std::sync::atomic::Ordering::Relaxed;
 
-    use rustix::fs::{MemfdFlags, fcntl_add_seals, memfd_create};
+    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
     use super::*;
     use crate::collect::geometry::tests::good;
@@ -198,8 +260,68 @@ pub(crate) mod tests {
             let refusal = Memory::attach(fd.as_fd()).unwrap_err();
             assert!(matches!(refusal, Refusal::Seals(s) if s == seals), "{refusal}");
         }
-        let plain = tempfile::tempfile().unwrap();
-        assert!(matches!(Memory::attach(plain.as_fd()), Err(Refusal::Seals(_))));
+    }
+
+    #[test]
+    fn what_is_no_memory_is_refused_before_it_is_opened() {
+        let refusal = |fd: &OwnedFd| Memory::attach(fd.as_fd()).unwrap_err();
+        let plain = tempfile::NamedTempFile::new().unwrap();
+        let path = |flags| open(plain.path(), flags, Mode::empty()).unwrap();
+        for fd in [path(OFlags::RDWR), path(OFlags::PATH)] {
+            assert!(matches!(refusal(&fd), Refusal::NotMemory), "{}", refusal(&fd));
+        }
+        let flags = MemfdFlags::ALLOW_SEALING | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;
+        let huge = memfd_create("feather-trace", flags).unwrap();
+        rustix::fs::ftruncate(&huge, 16 << 20).unwrap();
+        fcntl_add_seals(&huge, SealFlags::from_bits_retain(SEALS)).unwrap();
+        assert!(matches!(refusal(&huge), Refusal::HugePages));
+    }
+
+    #[test]
+    fn a_memfd_is_not_opened_for_more_than_its_sender_may() {
+        let (header, bytes) = good();
+        let fd = memfd(&header, bytes, SEALS);
+        let own = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        for (flags, expected) in [(OFlags::RDONLY, "Access"), (OFlags::PATH, "NotMemory")] {
+            let less = open(own.as_str(), flags, Mode::empty()).unwrap();
+            let refusal = Memory::attach(less.as_fd()).unwrap_err();
+            assert_eq!(format!("{refusal:?}"), expected);
+        }
+    }
+
+    /// Waits for nobody: the lease would be broken after 45 s (proc_sys_fs(5), lease-break-time).
+    #[test]
+    fn a_lease_is_not_waited_for() {
+        let (header, bytes) = good();
+        let fd = memfd(&header, bytes, SEALS);
+        // Against those who open it for writing.
+        let own = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        let lessor = open(own, OFlags::RDONLY, Mode::empty()).unwrap();
+        // SAFETY: plain system calls on a descriptor of our own; to ignore a signal calls nothing. The holder is
+        // told by SIGIO, which would end this process.
+        unsafe {
+            libc::signal(libc::SIGIO, libc::SIG_IGN);
+            assert_eq!(libc::fcntl(lessor.as_raw_fd(), libc::F_SETLEASE, libc::F_RDLCK), 0);
+        }
+        assert!(matches!(Memory::attach(fd.as_fd()), Err(Refusal::Leased)));
+    }
+
+    /// No memfd that is attached can do this; other memory that fails looks the same.
+    #[test]
+    fn a_fault_is_survived() {
+        let (header, bytes) = good();
+        let fd = memfd(&header, bytes, 0);
+        let geometry = Geometry::check(&header, bytes).unwrap();
+        let file = File::from(fd.try_clone().unwrap());
+        let memory = Memory::map(file, geometry).unwrap();
+        let head = |memory: &Memory| memory.ring(1).control.head.load(Relaxed);
+        memory.ring(1).control.head.store(7, Relaxed);
+        assert_eq!((head(&memory), memory.has_faulted()), (7, false));
+        rustix::fs::ftruncate(&fd, 0).unwrap();
+        assert_eq!((head(&memory), memory.has_faulted()), (0, true));
+        // Nothing is shared any more, and nothing faults again.
+        memory.ring(0).control.tail.store(1, Relaxed);
+        assert_eq!(memory.header().rings_used.load(Relaxed), 0);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -159,7 +159,13 @@ pub fn memfds(pid: i32) -> io::Result<Vec<File>> {
         let path = entry?.path();
         // Descriptors come and go while we look.
         if fs::read_link(&path).is_ok_and(|target| target == Path::new(MEMFD_LINK)) {
-            let file = OpenOptions::new().read(true).write(true).open(path)?;
+            // Anything may have this name (memfd_create(2)): what blocks when it is opened is not waited for.
+            let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+            let opened = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path);
+            let file = match opened {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => continue,
+                opened => opened?,
+            };
             let inode = file.metadata()?.ino();
             if found.iter().all(|(known, _)| *known != inode) {
                 found.push((inode, file));

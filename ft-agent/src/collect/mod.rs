@@ -8,6 +8,7 @@
 pub mod attach;
 pub mod cgroup;
 pub mod discover;
+mod fault;
 pub mod geometry;
 pub mod kernel;
 pub mod late;

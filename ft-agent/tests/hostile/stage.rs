@@ -1,0 +1,235 @@
+//! An agent that is root, an honest program that it records, and an attacker that is another user.
+
+use std::collections::HashMap;
+use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ft_agent::store::Trace;
+use ft_agent::store::rows::{CriticalSection, LossRow, UserEvent};
+use tempfile::TempDir;
+
+use crate::{Attack, honest};
+
+/// First argument of the attacker's program.
+pub(crate) const ATTACKER: &str = "attacker";
+
+/// User and group of the attacker: `nobody`.
+pub(crate) const NOBODY: u32 = 65_534;
+
+/// What the attacker says when its attack is in place.
+const READY: &str = "ready";
+
+/// An agent that has not ended by then never will: an attack and an honest program take seconds.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The attacker's view.
+pub(crate) struct Attacker {
+    /// Where the agent listens.
+    pub(crate) socket: String,
+}
+
+impl Attacker {
+    pub(crate) fn new(socket: &str) -> Attacker {
+        Attacker { socket: socket.to_owned() }
+    }
+
+    /// Says that the attack is in place. The honest program does as much again, and ends, and with it the recording.
+    pub(crate) fn ready(&self) {
+        println!("{READY}");
+    }
+
+    /// Says so, and stays, with everything that it holds, until the recording has ended.
+    pub(crate) fn stay(&self) {
+        self.ready();
+        // The suite keeps the other end until then.
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+    }
+}
+
+/// A folder that every user can enter and only root can write to.
+pub(crate) struct Stage {
+    folder: TempDir,
+    program: PathBuf,
+}
+
+/// What came of an attack.
+pub(crate) struct Recorded {
+    /// Process of the attacker.
+    pub(crate) attacker: i32,
+    /// What the agent printed.
+    pub(crate) output: String,
+    pub(crate) trace: Trace,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Stage {
+        let folder = TempDir::new().expect("a folder");
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755))
+            .expect("a folder for all");
+        let program = folder.path().join("hostile");
+        fs::copy("/proc/self/exe", &program).expect("a copy of this program");
+        fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("a program for all");
+        Stage { folder, program }
+    }
+
+    /// Path of a file of this test.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Records an honest program, with these options, while the attack goes on. Fails unless the agent survives and ends,
+    /// and the trace holds all that the honest program did.
+    pub(crate) fn attack(&self, attack: &Attack, options: &[&str]) -> Recorded {
+        let (trace, enough) = (self.path("trace"), self.path("enough"));
+        let agent = Command::new(env!("CARGO_BIN_EXE_ft-agent"))
+            .args(["record", "-k", "none", "--ring-size", "8M", "-o"])
+            .arg(&trace)
+            .args(options)
+            .arg("--")
+            .arg(&self.program)
+            .arg(honest::ROLE)
+            .arg(&enough)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the agent starts");
+        let agent = Running::watch(agent);
+        let socket = trace.join("agent.sock");
+        agent.wait_for("the socket of the agent", || socket.exists());
+        let mut attacker = self.start_attacker(attack, &socket);
+        let mut said = BufReader::new(attacker.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        said.read_line(&mut line).expect("the attacker speaks");
+        assert_eq!(line.trim_end(), READY, "the attacker has ended before its attack was in place");
+        fs::write(&enough, "").expect("a file");
+
+        let output = agent.end();
+        // Now it may go.
+        drop(attacker.stdin.take());
+        let pid = attacker.id() as i32;
+        attacker.kill().and_then(|()| attacker.wait()).expect("the attacker ends");
+        let recorded = Recorded {
+            attacker: pid,
+            trace: Trace::open(&trace).unwrap_or_else(|e| panic!("no trace: {e}\n{output}")),
+            output,
+        };
+        recorded.assert_honest_is_whole();
+        recorded
+    }
+
+    fn start_attacker(&self, attack: &Attack, socket: &Path) -> Child {
+        Command::new(&self.program)
+            .args([ATTACKER, attack.name])
+            .arg(socket)
+            .uid(NOBODY)
+            .gid(NOBODY)
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the attacker starts")
+    }
+}
+
+/// An agent at work, and what it prints.
+struct Running {
+    agent: Child,
+    since: Instant,
+    printed: [thread::JoinHandle<String>; 2],
+}
+
+impl Running {
+    fn watch(mut agent: Child) -> Running {
+        fn collect(mut from: impl Read + Send + 'static) -> thread::JoinHandle<String> {
+            thread::spawn(move || {
+                let mut bytes = Vec::new();
+                from.read_to_end(&mut bytes).expect("a pipe");
+                String::from_utf8_lossy(&bytes).into_owned()
+            })
+        }
+        let printed = [
+            collect(agent.stdout.take().expect("a pipe")),
+            collect(agent.stderr.take().expect("a pipe")),
+        ];
+        Running { agent, since: Instant::now(), printed }
+    }
+
+    fn wait_for(&self, what: &str, mut is_there: impl FnMut() -> bool) {
+        while !is_there() {
+            assert!(self.since.elapsed() < PATIENCE, "{what} never came");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// What it printed, when it has ended by itself and in good order.
+    fn end(mut self) -> String {
+        let status = loop {
+            if let Some(status) = self.agent.try_wait().expect("a child") {
+                break Some(status);
+            }
+            if self.since.elapsed() > PATIENCE {
+                self.agent.kill().and_then(|()| self.agent.wait()).expect("a child");
+                break None;
+            }
+            thread::sleep(Duration::from_millis(10));
+        };
+        let printed = self.printed.map(|text| text.join().expect("text")).concat();
+        let status = status.unwrap_or_else(|| panic!("the agent did not end\n{printed}"));
+        assert!(status.success(), "the agent: {status}\n{printed}");
+        printed
+    }
+}
+
+impl Recorded {
+    /// The agent has told, of the attacker's process, something with these words.
+    pub(crate) fn assert_named(&self, words: &str) {
+        let pid = self.attacker.to_string();
+        let names = |line: &str| {
+            line.contains(words) && line.split(|c: char| !c.is_ascii_digit()).any(|n| n == pid)
+        };
+        let named = self.output.lines().any(names);
+        assert!(named, "{words:?} is not told of process {pid}\n{}", self.output);
+    }
+
+    /// Events and holds of each honest thread are those that it says it made, and no loss is told.
+    fn assert_honest_is_whole(&self) {
+        let truth: Vec<(i32, u64)> = self
+            .output
+            .lines()
+            .filter_map(|line| line.strip_prefix("honest "))
+            .map(|line| {
+                let (tid, steps) = line.split_once(' ').expect("two numbers");
+                (tid.parse().expect("a thread"), steps.parse().expect("a number"))
+            })
+            .collect();
+        assert!(!truth.is_empty(), "the honest program has said nothing\n{}", self.output);
+        let (mut steps, mut holds) = (HashMap::<i32, u64>::new(), HashMap::<i32, u64>::new());
+        for event in self.trace.rows::<UserEvent>() {
+            let event = event.expect("a row");
+            let tid = event.tid.0;
+            if &*event.event == "honest.step" && truth.iter().any(|&(honest, _)| honest == tid) {
+                let step = steps.entry(tid).or_default();
+                *step += 1;
+                assert_eq!(event.arg[0], Some(*step as i64), "steps of thread {tid} in order");
+            }
+        }
+        for hold in self.trace.rows::<CriticalSection>() {
+            *holds.entry(hold.expect("a row").tid.0).or_default() += 1;
+        }
+        for (tid, made) in truth {
+            assert_eq!(steps.get(&tid), Some(&made), "steps of thread {tid}\n{}", self.output);
+            assert_eq!(holds.get(&tid), Some(&made), "holds of thread {tid}\n{}", self.output);
+        }
+        for loss in self.trace.rows::<LossRow>() {
+            let loss = loss.expect("a row");
+            assert_eq!(loss.pid.0, self.attacker, "{loss:?}");
+        }
+    }
+}
