@@ -4,7 +4,7 @@
 //! hidden; a thread is born, woken, moved, enters the kernel, is switched to, interrupted, and then runs), and events of
 //! equal `ts` and rank in the order in which they were recorded.
 
-use crate::model::{Cpu, Name, Nanos, Pid, SiteId, Tid};
+use crate::model::{Cpu, Name, Nanos, Pid, SiteId, ThreadKey, Tid};
 use crate::store::rows::{
     Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent, UserEvent,
 };
@@ -36,6 +36,13 @@ impl From<&UserEvent> for LeanUserEvent {
     fn from(e: &UserEvent) -> Self {
         let arg = std::array::from_fn(|i| e.arg[i].unwrap_or(0));
         LeanUserEvent { ts: e.ts, pid: e.pid, tid: e.tid, cpu: e.cpu, site: e.site, arg }
+    }
+}
+
+impl LeanUserEvent {
+    /// Thread that recorded it.
+    pub fn thread(&self) -> ThreadKey {
+        ThreadKey { pid: self.pid, tid: self.tid }
     }
 }
 

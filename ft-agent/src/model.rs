@@ -44,6 +44,16 @@ newtype! {
     SiteId(i32)
 }
 
+/// A thread of one process. A number alone means no thread: numbers are used again, and a program tells itself
+/// which of its threads has recorded an event, so it may tell that of another process's thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ThreadKey {
+    /// Process.
+    pub pid: Pid,
+    /// Thread.
+    pub tid: Tid,
+}
+
 impl Cpu {
     /// The CPU was not recorded.
     pub const UNKNOWN: Cpu = Cpu(-1);

@@ -33,7 +33,7 @@ use std::collections::HashMap;
 use crate::analysis::blame::Blame;
 use crate::analysis::ledger::difference;
 use crate::analysis::thread::Threads;
-use crate::model::{Pid, Tid};
+use crate::model::{Pid, ThreadKey, Tid};
 use crate::store::rows::Decomposition;
 pub(crate) use lock::Held;
 use lock::{Lock, MAX_STRETCHES, Queue, Source, Stretch, longest};
@@ -55,19 +55,19 @@ pub(crate) struct Moment<'a> {
 
 impl Moment<'_> {
     /// The account of a thread, advanced to now.
-    fn account(&mut self, tid: Tid) -> Option<Decomposition> {
-        let thread = self.threads.get_mut(&tid)?;
+    fn account(&mut self, pid: Pid, tid: Tid) -> Option<Decomposition> {
+        let thread = self.threads.get_mut(&ThreadKey { pid, tid })?;
         thread.advance(self.now);
         Some(thread.account.total())
     }
 
     /// The lock whose queue the thread is in.
-    fn waits_for(&self, tid: Tid) -> Option<i64> {
-        self.threads.get(&tid)?.locks.queued_for()
+    fn waits_for(&self, pid: Pid, tid: Tid) -> Option<i64> {
+        self.threads.get(&ThreadKey { pid, tid })?.locks.queued_for()
     }
 
-    fn unseen(&self, tid: Tid) -> i64 {
-        self.threads.get(&tid).map_or(i64::MIN, |t| t.unseen)
+    fn unseen(&self, pid: Pid, tid: Tid) -> i64 {
+        self.threads.get(&ThreadKey { pid, tid }).map_or(i64::MIN, |t| t.unseen)
     }
 }
 
@@ -179,7 +179,7 @@ impl Locks {
         let stretches = self.stretches(key, since, at.now, MAX_CHAIN);
         let queue = self.queue(key);
         let acquisitions = queue.map_or(0, |q| q.acquisitions as i64);
-        let blamed = queue.and_then(|q| q.blamed).map_or(i64::MIN, |h| at.unseen(h.tid));
+        let blamed = queue.and_then(|q| q.blamed).map_or(i64::MIN, |h| at.unseen(key.0, h.tid));
         Verdict {
             blame: self.blame(key, at) - start.blame,
             holders: acquisitions - start.acquisitions,
@@ -250,7 +250,7 @@ impl Locks {
                 }
                 Source::Cycle => sum.cycle_ns += ns,
                 Source::Nobody => sum.no_holder_ns += ns,
-                Source::Holder(then) => match queue.blamed.and_then(|h| at.account(h.tid)) {
+                Source::Holder(then) => match queue.blamed.and_then(|h| at.account(key.0, h.tid)) {
                     Some(now) => {
                         sum += Blame { parts: difference(&now, then), ..Blame::default() };
                     }
@@ -278,7 +278,7 @@ impl Locks {
             }
             queue.recent.push_back(stretch);
             let root = stretch.root.unwrap_or(stretch.holder);
-            queue.unseen = queue.unseen.max(at.unseen(root.tid));
+            queue.unseen = queue.unseen.max(at.unseen(key.0, root.tid));
         }
     }
 
@@ -288,7 +288,7 @@ impl Locks {
             return;
         }
         let blamed = self.holder(key).filter(|h| !h.gone);
-        let waits_for = blamed.and_then(|h| at.waits_for(h.tid));
+        let waits_for = blamed.and_then(|h| at.waits_for(key.0, h.tid));
         let leads = waits_for.and_then(|next| Some((next, self.leads((key.0, next), key.1)?)));
         let source = match (blamed, leads) {
             (None, _) => Source::Nobody,
@@ -297,7 +297,7 @@ impl Locks {
                 Source::Cycle
             }
             (_, Some((next, false))) => Source::Lock(next, self.blame((key.0, next), at)),
-            (Some(h), None) => at.account(h.tid).map_or(Source::Nobody, Source::Holder),
+            (Some(h), None) => at.account(key.0, h.tid).map_or(Source::Nobody, Source::Holder),
         };
         if let Some(queue) = self.locks.get_mut(&key).and_then(|l| l.queue.as_mut()) {
             queue.blamed = blamed;
@@ -330,7 +330,7 @@ impl Locks {
         }
         let least = circle.iter().copied().min();
         for tid in circle {
-            if let Some(thread) = at.threads.get_mut(&tid) {
+            if let Some(thread) = at.threads.get_mut(&ThreadKey { pid: key.0, tid }) {
                 thread.locks.waits_in(least);
             }
         }

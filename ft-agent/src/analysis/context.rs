@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ft_user::layout::SiteKind;
 
-use crate::model::{Name, Pid, SiteId, Tid};
+use crate::model::{Name, Pid, SiteId, ThreadKey, Tid};
 use crate::store::rows::{NameRow, SiteRow, SymbolRow, ThreadRow};
 
 /// What a site means to the analyses.
@@ -32,7 +32,9 @@ pub struct Context {
     /// Largest error of a user time, ns.
     pub(crate) clock_bound_ns: i64,
     observed: HashSet<Pid>,
-    comms: HashMap<Tid, Name>,
+    comms: HashMap<ThreadKey, Name>,
+    /// Of the threads that the kernel named: no program tells their numbers.
+    newest: HashMap<Tid, ThreadKey>,
     sites: Vec<Option<Site>>,
     lock_names: HashMap<(Pid, i32), Name>,
     places: HashMap<(Pid, i32), Name>,
@@ -58,6 +60,7 @@ impl Context {
             clock_bound_ns,
             observed: HashSet::new(),
             comms: HashMap::new(),
+            newest: HashMap::new(),
             sites: Vec::new(),
             lock_names: HashMap::new(),
             places: HashMap::new(),
@@ -79,7 +82,10 @@ impl Context {
     ) {
         self.clock_bound_ns = self.clock_bound_ns.max(clock_bound_ns);
         self.observed.extend(threads.iter().filter(|t| t.observed).map(|t| t.pid));
-        self.comms.extend(threads.iter().map(|t| (t.tid, t.name.clone())));
+        let key = |t: &ThreadRow| ThreadKey { pid: t.pid, tid: t.tid };
+        self.comms.extend(threads.iter().map(|t| (key(t), t.name.clone())));
+        let by_kernel = threads.iter().filter(|t| t.prio.is_some());
+        self.newest.extend(by_kernel.map(|t| (t.tid, key(t))));
         sites.iter().for_each(|s| self.add_site(s));
         for n in names {
             match &*n.kind {
@@ -124,10 +130,18 @@ impl Context {
     }
 
     /// Newest name of a thread; empty when it was never seen.
-    pub(crate) fn comm(&self, tid: Tid) -> Name {
-        match tid.0 {
+    pub(crate) fn comm(&self, thread: ThreadKey) -> Name {
+        match thread.tid.0 {
             0 => "idle".into(),
-            _ => self.comms.get(&tid).unwrap_or(&self.empty).clone(),
+            _ => self.comms.get(&thread).unwrap_or(&self.empty).clone(),
+        }
+    }
+
+    /// The newest thread with this number that the kernel has told of.
+    pub(crate) fn newest(&self, tid: Tid) -> Option<ThreadKey> {
+        match tid.0 {
+            0 => Some(ThreadKey { pid: Pid(0), tid }),
+            _ => self.newest.get(&tid).copied(),
         }
     }
 

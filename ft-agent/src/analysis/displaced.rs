@@ -16,12 +16,12 @@
 //!   the CPU since its last record is not known, so nobody is blamed for that time either.
 //! - *The idle task*: an occupant like any other, thread 0; the CPU was free, and the wait is the wake-up itself.
 
-use crate::model::{Cpu, Name, Tid};
+use crate::model::{Cpu, Name, ThreadKey};
 
 /// A thread that had a CPU.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Occupant {
-    pub(crate) tid: Tid,
+    pub(crate) thread: ThreadKey,
     pub(crate) comm: Name,
     /// Kernel priority.
     pub(crate) prio: i32,
@@ -46,7 +46,7 @@ impl Shares {
         if ns <= 0 {
             return;
         }
-        if let Some(share) = self.0.iter_mut().find(|s| s.who.tid == who.tid) {
+        if let Some(share) = self.0.iter_mut().find(|s| s.who.thread == who.thread) {
             share.ns += ns;
         } else if self.0.len() < MAX_SHARES {
             self.0.push(Share { who: who.clone(), ns });
@@ -71,7 +71,7 @@ impl Shares {
 
 #[derive(Debug)]
 struct Waiter {
-    tid: Tid,
+    thread: ThreadKey,
     /// The occupants before are counted.
     since: i64,
     shares: Shares,
@@ -88,7 +88,7 @@ impl Queue {
     fn settle(&mut self, t: i64) {
         for w in &mut self.waiters {
             if let Some(o) = &self.occupant
-                && o.tid != w.tid
+                && o.thread != w.thread
             {
                 w.shares.add(o, t - w.since);
             }
@@ -121,45 +121,46 @@ impl Cpus {
 
     /// `prev` leaves `cpu` at `t`. When another thread was given the CPU last, switches are missing: returns
     /// that thread.
-    pub(crate) fn unseen(&mut self, cpu: Cpu, t: i64, prev: Tid) -> Option<Tid> {
+    pub(crate) fn unseen(&mut self, cpu: Cpu, t: i64, prev: ThreadKey) -> Option<ThreadKey> {
         let q = self.queue(cpu)?;
-        let last = q.occupant.take_if(|o| o.tid != prev)?;
+        let last = q.occupant.take_if(|o| o.thread != prev)?;
         q.settle(t);
-        Some(last.tid)
+        Some(last.thread)
     }
 
     /// `next` has `cpu` from `t` on.
-    pub(crate) fn switch(&mut self, cpu: Cpu, t: i64, tid: Tid, comm: &Name, prio: i32) {
+    pub(crate) fn switch(&mut self, cpu: Cpu, t: i64, next: ThreadKey, comm: &Name, prio: i32) {
         let Some(q) = self.queue(cpu) else { return };
         if !q.waiters.is_empty() {
             q.settle(t);
         }
         match &mut q.occupant {
             // Most switches go back and forth between few names: keep the one that is there.
-            Some(o) if o.comm == *comm => (o.tid, o.prio) = (tid, prio),
-            o => *o = Some(Occupant { tid, comm: comm.clone(), prio }),
+            Some(o) if o.comm == *comm => (o.thread, o.prio) = (next, prio),
+            o => *o = Some(Occupant { thread: next, comm: comm.clone(), prio }),
         }
     }
 
-    /// `tid` waits for `cpu` from `t` on.
-    pub(crate) fn wait(&mut self, tid: Tid, cpu: Cpu, t: i64) {
+    /// `thread` waits for `cpu` from `t` on.
+    pub(crate) fn wait(&mut self, thread: ThreadKey, cpu: Cpu, t: i64) {
         if let Some(q) = self.queue(cpu) {
-            q.waiters.push(Waiter { tid, since: t, shares: Shares::default() });
+            q.waiters.push(Waiter { thread, since: t, shares: Shares::default() });
         }
     }
 
-    /// `tid`, which waited for `from`, waits for `to` from `t` on.
-    pub(crate) fn migrate(&mut self, tid: Tid, from: Cpu, to: Cpu, t: i64) {
-        let shares = self.leave(tid, from, t);
+    /// `thread`, which waited for `from`, waits for `to` from `t` on.
+    pub(crate) fn migrate(&mut self, thread: ThreadKey, from: Cpu, to: Cpu, t: i64) {
+        let shares = self.leave(thread, from, t);
         if let Some(q) = self.queue(to) {
-            q.waiters.push(Waiter { tid, since: t, shares });
+            q.waiters.push(Waiter { thread, since: t, shares });
         }
     }
 
-    /// `tid`, which waited for `cpu`, waits no longer; tells who had its CPUs.
-    pub(crate) fn leave(&mut self, tid: Tid, cpu: Cpu, t: i64) -> Shares {
+    /// `thread`, which waited for `cpu`, waits no longer; tells who had its CPUs.
+    pub(crate) fn leave(&mut self, thread: ThreadKey, cpu: Cpu, t: i64) -> Shares {
         let Some(q) = self.queue(cpu) else { return Shares::default() };
-        let Some(i) = q.waiters.iter().position(|w| w.tid == tid) else { return Shares::default() };
+        let place = q.waiters.iter().position(|w| w.thread == thread);
+        let Some(i) = place else { return Shares::default() };
         q.settle(t);
         q.waiters.swap_remove(i).shares
     }
@@ -177,10 +178,16 @@ impl Cpus {
 mod tests {
     use super::*;
 
-    const ME: Tid = Tid(7);
+    use crate::model::{Pid, Tid};
+
+    const ME: ThreadKey = ThreadKey { pid: Pid(1), tid: Tid(7) };
+
+    fn other(tid: i32) -> ThreadKey {
+        ThreadKey { pid: Pid(2), tid: Tid(tid) }
+    }
 
     fn check(shares: &Shares, expected: &[(i32, i64)]) {
-        let found: Vec<_> = shares.0.iter().map(|s| (s.who.tid.0, s.ns)).collect();
+        let found: Vec<_> = shares.0.iter().map(|s| (s.who.thread.tid.0, s.ns)).collect();
         assert_eq!(found, expected);
     }
 
@@ -188,10 +195,10 @@ mod tests {
     fn each_occupant_has_its_share() {
         // cpu 0:  me |  A (10..30)  | B (30..35) | A (35..40) | me
         let mut cpus = Cpus::default();
-        cpus.switch(Cpu(0), 10, Tid(1), &"a".into(), 120);
+        cpus.switch(Cpu(0), 10, other(1), &"a".into(), 120);
         cpus.wait(ME, Cpu(0), 10);
-        cpus.switch(Cpu(0), 30, Tid(2), &"b".into(), 120);
-        cpus.switch(Cpu(0), 35, Tid(1), &"a".into(), 120);
+        cpus.switch(Cpu(0), 30, other(2), &"b".into(), 120);
+        cpus.switch(Cpu(0), 35, other(1), &"a".into(), 120);
         let shares = cpus.leave(ME, Cpu(0), 40);
         check(&shares, &[(1, 25), (2, 5)]);
         assert_eq!(shares.longest().map(|s| (&*s.who.comm, s.ns)), Some(("a", 25)));
@@ -202,8 +209,8 @@ mod tests {
         // cpu 0:  A |....wait....| moved
         // cpu 1:  B              |..wait..|
         let mut cpus = Cpus::default();
-        cpus.switch(Cpu(0), 0, Tid(1), &"a".into(), 120);
-        cpus.switch(Cpu(1), 0, Tid(2), &"b".into(), 120);
+        cpus.switch(Cpu(0), 0, other(1), &"a".into(), 120);
+        cpus.switch(Cpu(1), 0, other(2), &"b".into(), 120);
         cpus.wait(ME, Cpu(0), 10);
         cpus.migrate(ME, Cpu(0), Cpu(1), 17);
         check(&cpus.leave(ME, Cpu(1), 20), &[(1, 7), (2, 3)]);
@@ -213,7 +220,7 @@ mod tests {
     fn nobody_is_blamed_for_what_is_not_known() {
         let mut cpus = Cpus::default();
         cpus.wait(ME, Cpu(0), 10);
-        cpus.switch(Cpu(0), 20, Tid(1), &"a".into(), 120);
+        cpus.switch(Cpu(0), 20, other(1), &"a".into(), 120);
         cpus.lose(25);
         check(&cpus.leave(ME, Cpu(0), 40), &[(1, 5)]);
         check(&cpus.leave(ME, Cpu(-1), 40), &[]);
@@ -225,7 +232,7 @@ mod tests {
         let mut cpus = Cpus::default();
         cpus.wait(ME, Cpu(0), 0);
         for i in 0..1000 {
-            cpus.switch(Cpu(0), i64::from(i) * 10, Tid(100 + i), &"x".into(), 120);
+            cpus.switch(Cpu(0), i64::from(i) * 10, other(100 + i), &"x".into(), 120);
         }
         assert_eq!(cpus.leave(ME, Cpu(0), 10_000).0.len(), MAX_SHARES);
     }

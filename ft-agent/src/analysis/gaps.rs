@@ -247,6 +247,7 @@ impl Stretches for Option<Box<History>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{Cpu, Pid, ThreadKey, Tid};
 
     /// A history drawn as text, 10 ns a character: `=` running, `r` preempted, `b` blocked, `h` `s` `v`
     /// interrupts, `?` unexplained; `.` is a moment that no stretch covers. `from` and `to` in characters.
@@ -307,12 +308,14 @@ mod tests {
         let mut history = History::new(0);
         history.stretch(0, 100, Part::Preempted, None);
         let mut cpus = crate::analysis::displaced::Cpus::default();
-        let (me, cpu) = (crate::model::Tid(1), crate::model::Cpu(0));
-        cpus.switch(cpu, 0, crate::model::Tid(9), &"hog".into(), 120);
+        let thread = |tid| ThreadKey { pid: Pid(1), tid: Tid(tid) };
+        let (me, cpu) = (thread(1), Cpu(0));
+        cpus.switch(cpu, 0, thread(9), &"hog".into(), 120);
         cpus.wait(me, cpu, 0);
         history.displaced(&cpus.leave(me, cpu, 100));
         let e = history.explain(0, 100).expect("the history covers it");
-        assert!(matches!(e.culprit, Some(Culprit::Thread(o)) if &*o.comm == "hog" && o.tid.0 == 9));
+        let hog = |o: &Occupant| &*o.comm == "hog" && o.thread == thread(9);
+        assert!(matches!(&e.culprit, Some(Culprit::Thread(o)) if hog(o)));
     }
 
     /// `check` of what is missed: (count, ns) of interruptions shorter than 10 µs, after gaps in characters.

@@ -36,8 +36,9 @@ const TICKS_NS: [i64; 4] = [10_000_000, 4_000_000, 3_333_333, 1_000_000];
 /// Times at which pollers of one process were seen, kept per process.
 const SEEN_KEPT: usize = 64;
 
-/// CPUs and processes that are told apart; more comes from damaged data.
-const MAX_GROUPS: usize = 16_384;
+/// CPU numbers at or above this one come from damaged data (`NR_CPUS` of x86-64 is at most 8192,
+/// arch/x86/Kconfig).
+const MAX_CPUS: i32 = 8192;
 
 /// A gap, as the poller saw it.
 #[derive(Clone, Copy, Debug)]
@@ -50,32 +51,42 @@ pub(crate) struct Seen {
     pub(crate) after: i64,
 }
 
-/// Remembers what earlier gaps tell about later ones.
+/// Remembers what earlier gaps tell about later ones of the same process: what another one tells may be false.
 #[derive(Debug, Default)]
-pub(crate) struct Inference {
+pub(crate) struct Inference(HashMap<Pid, Process>);
+
+#[derive(Debug, Default)]
+struct Process {
     /// Per CPU, when the last interrupt-sized gaps began.
     grids: HashMap<Cpu, VecDeque<i64>>,
-    /// Per process, where and when its pollers were last seen to run.
-    pollers: HashMap<Pid, VecDeque<(Tid, Cpu, i64)>>,
+    /// Where and when its pollers were last seen to run.
+    pollers: VecDeque<(Tid, Cpu, i64)>,
 }
 
 impl Inference {
     /// A polling thread is running on `cpu` at `ts`.
     pub(crate) fn polls(&mut self, pid: Pid, tid: Tid, cpu: Cpu, ts: i64) {
-        if self.pollers.len() >= MAX_GROUPS {
-            self.pollers.clear();
-        }
-        keep(self.pollers.entry(pid).or_default(), (tid, cpu, ts), SEEN_KEPT);
+        keep(&mut self.0.entry(pid).or_default().pollers, (tid, cpu, ts), SEEN_KEPT);
+    }
+
+    /// A process has polled, and what it told is remembered.
+    pub(crate) fn knows(&self, pid: Pid) -> bool {
+        self.0.contains_key(&pid)
+    }
+
+    /// A process has ended.
+    pub(crate) fn forget(&mut self, pid: Pid) {
+        self.0.remove(&pid);
     }
 
     /// Names the cause of a gap. Gaps come in the order of their ends.
     pub(crate) fn gap(&mut self, gap: Seen) -> &'static str {
-        let known = gap.cpu != Cpu::UNKNOWN;
-        let siblings = self.pollers.entry(gap.pid).or_default();
-        let switched = siblings.iter().any(|&(tid, cpu, ts)| {
+        let known = (0..MAX_CPUS).contains(&gap.cpu.0);
+        let process = self.0.entry(gap.pid).or_default();
+        let switched = process.pollers.iter().any(|&(tid, cpu, ts)| {
             tid != gap.tid && cpu == gap.cpu && known && (gap.before..gap.after).contains(&ts)
         });
-        self.polls(gap.pid, gap.tid, gap.cpu, gap.after);
+        keep(&mut process.pollers, (gap.tid, gap.cpu, gap.after), SEEN_KEPT);
         if switched {
             return "switch-to-sibling";
         }
@@ -85,10 +96,7 @@ impl Inference {
         if !known {
             return "interrupt";
         }
-        if self.grids.len() >= MAX_GROUPS {
-            self.grids.clear();
-        }
-        let grid = self.grids.entry(gap.cpu).or_default();
+        let grid = process.grids.entry(gap.cpu).or_default();
         let tick = TICKS_NS.iter().any(|&period| {
             let tolerance = period / 50;
             let on_grid = |&&earlier: &&i64| {

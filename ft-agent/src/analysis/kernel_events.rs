@@ -10,26 +10,27 @@ use super::mark::Mark;
 use super::preemptions::{Preemption, on_cpu_ns};
 use super::thread::Thread;
 use crate::event::{LeanContention, LeanFault, LeanSyscall};
-use crate::model::{Pid, Tid};
+use crate::model::ThreadKey;
 use crate::store::rows::{Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent};
 
 impl Analysis {
     pub(super) fn switch(&mut self, e: &SchedSwitch) {
         let ts = self.now;
         let prev_observed = self.context.observes(e.prev_pid);
-        if let Some(last) = self.cpus.unseen(e.cpu, ts, e.prev_tid) {
+        let (prev, next) = (e.prev(), e.next());
+        if let Some(last) = self.cpus.unseen(e.cpu, ts, prev) {
             self.unseen_switch(e, last, prev_observed);
         }
         if prev_observed {
             self.switched_out(e);
         }
-        self.cpus.switch(e.cpu, ts, e.next_tid, &e.next_comm, e.next_prio);
+        self.cpus.switch(e.cpu, ts, next, &e.next_comm, e.next_prio);
         if prev_observed {
             match e.prev_state.bytes().next() {
-                Some(b'X' | b'Z') => self.remove(e.prev_tid, true),
+                Some(b'X' | b'Z') => self.remove(prev, true),
                 Some(b'R') => {
-                    self.cpus.wait(e.prev_tid, e.cpu, ts);
-                    self.thread(e.prev_tid, e.prev_pid).waits_on = Some(e.cpu);
+                    self.cpus.wait(prev, e.cpu, ts);
+                    self.thread(prev).waits_on = Some(e.cpu);
                 }
                 _ => {}
             }
@@ -41,11 +42,11 @@ impl Analysis {
 
     /// `last` was given the CPU that another thread leaves now. It left unseen, and the other came unseen: what
     /// their accounts say of the time since cannot be trusted.
-    fn unseen_switch(&mut self, e: &SchedSwitch, last: Tid, prev_observed: bool) {
+    fn unseen_switch(&mut self, e: &SchedSwitch, last: ThreadKey, prev_observed: bool) {
         let ts = self.now;
         self.tally.unseen_switches += 1;
         if prev_observed {
-            self.thread(e.prev_tid, e.prev_pid).unseen = ts;
+            self.thread(e.prev()).unseen = ts;
         }
         if let Some(thread) = self.threads.get_mut(&last)
             && thread.runs_on == Some(e.cpu)
@@ -60,8 +61,8 @@ impl Analysis {
 
     fn switched_out(&mut self, e: &SchedSwitch) {
         let ts = self.now;
-        self.thread(e.prev_tid, e.prev_pid);
-        let Some(thread) = self.threads.get_mut(&e.prev_tid) else { return };
+        self.thread(e.prev());
+        let Some(thread) = self.threads.get_mut(&e.prev()) else { return };
         // Still waiting, although it had a CPU: the switch to it is missing.
         self.tally.unfinished_preemptions.at_loss += u64::from(thread.is_held_up());
         thread.leave_queue(&mut self.cpus, ts);
@@ -76,8 +77,8 @@ impl Analysis {
 
     fn switched_in(&mut self, e: &SchedSwitch) {
         let ts = self.now;
-        self.thread(e.next_tid, e.next_pid);
-        let Some(thread) = self.threads.get_mut(&e.next_tid) else { return };
+        self.thread(e.next());
+        let Some(thread) = self.threads.get_mut(&e.next()) else { return };
         if thread.comm != e.next_comm {
             thread.comm = e.next_comm.clone();
         }
@@ -101,14 +102,14 @@ impl Analysis {
             self.rows.dispatch_latency.push(thread.dispatch_row(wake, &shares, e.cpu, ts, mark));
         }
         if held_up {
-            self.held_up(e.next_tid, &shares);
+            self.held_up(e.next(), &shares);
         }
     }
 
     /// A holder of locks runs again, which could have run before.
-    fn held_up(&mut self, tid: Tid, shares: &Shares) {
+    fn held_up(&mut self, key: ThreadKey, shares: &Shares) {
         let ts = self.now;
-        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let Some(thread) = self.threads.get_mut(&key) else { return };
         let (since, woken) = thread.runnable;
         let touched = self.losses.kernel_since(since) || thread.unseen >= since;
         let on_cpu_ns = on_cpu_ns(&thread.account.total());
@@ -120,7 +121,7 @@ impl Analysis {
                 woken,
                 by: shares.longest().cloned(),
                 innermost: i == 0,
-                delayed: self.locks.delayed((thread.pid, hold.lock), since, ts),
+                delayed: self.locks.delayed((key.pid, hold.lock), since, ts),
                 on_cpu_ns,
                 touched,
             };
@@ -130,23 +131,34 @@ impl Analysis {
         }
         self.tally.preemptions += 1;
         for (hold, oldest) in told_early {
-            self.preemption_row(tid, &hold, oldest, None);
+            self.preemption_row(key, &hold, oldest, None);
+        }
+    }
+
+    /// Who wakes: the one that has the waker's CPU; where that is not known, the newest thread with its number.
+    fn waker(&mut self, e: &SchedWaking) -> Option<ThreadKey> {
+        match self.cpus.occupant(e.cpu) {
+            Some(o) if o.thread.tid == e.waker_tid => Some(o.thread),
+            _ => self.context.newest(e.waker_tid),
         }
     }
 
     pub(super) fn waking(&mut self, e: &SchedWaking) {
         let ts = self.now;
-        if let Some(waker) = self.threads.get_mut(&e.waker_tid) {
+        let waker = self.waker(e);
+        if let Some(waker) = waker.and_then(|key| self.threads.get_mut(&key)) {
             waker.advance(ts);
             waker.account.seen_running(ts);
         }
         if !self.context.observes(e.pid) {
             return;
         }
-        let waker_comm = match self.cpus.occupant(e.cpu) {
-            Some(o) if o.tid == e.waker_tid => o.comm.clone(),
-            _ => self.context.comm(e.waker_tid),
+        let waker_comm = match (self.cpus.occupant(e.cpu), waker) {
+            (Some(o), Some(waker)) if o.thread == waker => o.comm.clone(),
+            (_, Some(waker)) => self.context.comm(waker),
+            (_, None) => "".into(),
         };
+        let woken = e.thread();
         let wake = Wake {
             ts,
             waker_tid: e.waker_tid,
@@ -155,23 +167,24 @@ impl Analysis {
             cpu: e.target_cpu,
             migrated: false,
         };
-        let born = e.is_new && !self.threads.contains_key(&e.tid);
-        self.thread(e.tid, e.pid);
-        let Some(thread) = self.threads.get_mut(&e.tid) else { return };
+        let born = e.is_new && !self.threads.contains_key(&woken);
+        self.thread(woken);
+        let Some(thread) = self.threads.get_mut(&woken) else { return };
         thread.born |= born;
         if thread.dispatch.woken(thread.account.state(), wake, &mut self.tally.races) {
             thread.account.enter(State::Woken, ts);
             thread.runnable = (ts, true);
             thread.leave_queue(&mut self.cpus, ts);
-            self.cpus.wait(e.tid, e.target_cpu, ts);
+            self.cpus.wait(woken, e.target_cpu, ts);
             thread.waits_on = Some(e.target_cpu);
         }
     }
 
     pub(super) fn migrate(&mut self, e: &SchedMigrate) {
-        let Some(thread) = self.threads.get_mut(&e.tid) else { return };
+        let moved = ThreadKey { pid: e.pid, tid: e.tid };
+        let Some(thread) = self.threads.get_mut(&moved) else { return };
         if let Some(from) = thread.waits_on {
-            self.cpus.migrate(e.tid, from, e.to_cpu, self.now);
+            self.cpus.migrate(moved, from, e.to_cpu, self.now);
             thread.waits_on = Some(e.to_cpu);
             thread.dispatch.migrated();
         }
@@ -184,53 +197,54 @@ impl Analysis {
         let Some(part) = Part::of_interrupt(&e.kind) else { return };
         let entry = self.now;
         let exit = entry.saturating_add(e.dur.max(0));
-        let thread = self.thread(e.tid, e.pid);
+        let thread = self.thread(ThreadKey { pid: e.pid, tid: e.tid });
         let possible = thread.account.interrupted(entry, exit, part, e.name.clone());
         self.tally.interrupts_off_cpu += u64::from(!possible);
     }
 
     /// The thread, if it is observed; what it does now shows that it runs.
-    fn runs(&mut self, tid: Tid, pid: Pid) -> Option<&mut Thread> {
-        if !self.context.observes(pid) {
+    fn runs(&mut self, key: ThreadKey) -> Option<&mut Thread> {
+        if !self.context.observes(key.pid) {
             return None;
         }
         let now = self.now;
-        let thread = self.thread(tid, pid);
+        let thread = self.thread(key);
         thread.account.seen_running(now);
         Some(thread)
     }
 
     pub(super) fn syscall(&mut self, e: &LeanSyscall) {
-        if let Some(thread) = self.runs(e.tid, e.pid) {
+        if let Some(thread) = self.runs(ThreadKey { pid: e.pid, tid: e.tid }) {
             thread.spent.waits.calls(e.ts.0.saturating_add(e.dur), &e.name);
         }
     }
 
     pub(super) fn contention(&mut self, e: &LeanContention) {
-        if let Some(thread) = self.runs(e.tid, e.pid) {
+        if let Some(thread) = self.runs(ThreadKey { pid: e.pid, tid: e.tid }) {
             thread.spent.waits.contends(e.ts.0.saturating_add(e.dur), &e.kind);
         }
     }
 
     pub(super) fn fault(&mut self, e: &LeanFault) {
-        if let Some(thread) = self.runs(e.tid, e.pid) {
+        if let Some(thread) = self.runs(ThreadKey { pid: e.pid, tid: e.tid }) {
             thread.spent.waits.faults();
         }
     }
 
     pub(super) fn task(&mut self, e: &TaskEvent) {
+        let key = ThreadKey { pid: e.pid, tid: e.tid };
         match &*e.kind {
             // The last switch away from it, in state X or Z, removes it.
             "exit" => {
-                self.drop_locks(e.tid, Over::Thread);
+                self.drop_locks(key, Over::Thread);
             }
             "exec" | "rename" => {
-                if let Some(thread) = self.threads.get_mut(&e.tid) {
+                if let Some(thread) = self.threads.get_mut(&key) {
                     thread.comm = e.comm.clone();
                 }
                 if &*e.kind == "exec" {
                     // The memory that held its locks is gone.
-                    self.drop_locks(e.tid, Over::Exec);
+                    self.drop_locks(key, Over::Exec);
                 }
             }
             _ => {}
@@ -264,15 +278,15 @@ impl Analysis {
                 thread.account.lose_interrupts(end);
             }
             let user = match hides {
-                Hides::Thread(tid) => tid == thread.tid,
-                Hides::Process(pid) => pid == thread.pid,
+                Hides::Thread(key) => key == thread.key,
+                Hides::Process(pid) => pid == thread.key.pid,
                 other => other == Hides::Everything,
             };
             if user {
                 thread.spent.waits.own_event(None);
-                lost.push(thread.tid);
+                lost.push(thread.key);
             }
         }
-        lost.into_iter().for_each(|tid| self.drop_locks(tid, Over::Loss));
+        lost.into_iter().for_each(|key| self.drop_locks(key, Over::Loss));
     }
 }

@@ -9,7 +9,7 @@ use super::mark::Mark;
 use super::preemptions::{self, on_cpu_ns};
 use super::wait_rows;
 use crate::event::LeanUserEvent;
-use crate::model::{Name, Pid, Tid};
+use crate::model::{Name, ThreadKey};
 
 /// Why what a thread holds and waits for is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Analysis {
     /// An event of a lock. The thread is there, with its account advanced to now.
     pub(super) fn lock(&mut self, e: &LeanUserEvent, what: SiteKind, kind: Name) {
         let (ts, lock) = (self.now, e.arg[0]);
-        let Some(thread) = self.threads.get_mut(&e.tid) else { return };
+        let Some(thread) = self.threads.get_mut(&e.thread()) else { return };
         let bad = &mut self.tally.incomplete;
         match what {
             SiteKind::LockWait => self.lock_wait(e, kind),
@@ -44,12 +44,12 @@ impl Analysis {
             SiteKind::LockAbandon => {
                 if let Some(wait) = thread.locks.abandon(lock, bad) {
                     let held = thread.locks.addresses();
-                    self.leave_lock(e.pid, e.tid, &wait, &held);
+                    self.leave_lock(e.thread(), &wait, &held);
                 }
             }
             SiteKind::LockRelease if kind.as_ref() == SEMAPHORE => {
                 if let Some(hold) = thread.locks.post(lock) {
-                    self.hold_ended(e.tid, hold, true);
+                    self.hold_ended(e.thread(), hold, true);
                 }
             }
             _ => {
@@ -60,7 +60,7 @@ impl Analysis {
                 };
                 self.locks.released((e.pid, lock), e.tid, &mut self.threads.at(ts));
                 if let Some(hold) = hold {
-                    self.hold_ended(e.tid, hold, in_order);
+                    self.hold_ended(e.thread(), hold, in_order);
                 }
             }
         }
@@ -70,17 +70,17 @@ impl Analysis {
         let (ts, lock) = (self.now, e.arg[0]);
         let semaphore = kind.as_ref() == SEMAPHORE;
         self.tally.incomplete.semaphore_waits += u64::from(semaphore);
-        let Some(thread) = self.threads.get_mut(&e.tid) else { return };
+        let Some(thread) = self.threads.get_mut(&e.thread()) else { return };
         let held = thread.locks.addresses();
         if let Some(before) = thread.locks.wait_over(&mut self.tally.incomplete) {
-            self.leave_lock(e.pid, e.tid, &before, &held);
+            self.leave_lock(e.thread(), &before, &held);
         }
-        let Some(thread) = self.threads.get_mut(&e.tid) else { return };
+        let Some(thread) = self.threads.get_mut(&e.thread()) else { return };
         let (word, site) = (e.arg[1], e.site);
         thread.locks.wait(Wait { ts, lock, word, site, kind, queued: None, cycle: None });
         if !semaphore {
             let start = self.locks.wait((e.pid, lock), e.tid, &held, &mut self.threads.at(ts));
-            if let Some(thread) = self.threads.get_mut(&e.tid) {
+            if let Some(thread) = self.threads.get_mut(&e.thread()) {
                 thread.locks.queued(start);
             }
         }
@@ -90,18 +90,19 @@ impl Analysis {
         let (ts, lock) = (self.now, e.arg[0]);
         if let Some(wait) = ended.wait {
             if wait.lock == lock {
-                self.waited(e.pid, e.tid, &wait);
+                self.waited(e.thread(), &wait);
             }
-            let held = self.threads.get(&e.tid).map(|t| t.locks.addresses()).unwrap_or_default();
-            self.leave_lock(e.pid, e.tid, &wait, &held);
+            let held =
+                self.threads.get(&e.thread()).map(|t| t.locks.addresses()).unwrap_or_default();
+            self.leave_lock(e.thread(), &wait, &held);
         }
         if let Some(over) = ended.hold {
             if over.lock != lock && !over.is_semaphore() {
                 self.locks.released((e.pid, over.lock), e.tid, &mut self.threads.at(ts));
             }
-            self.preemption_rows(e.tid, over, None);
+            self.preemption_rows(e.thread(), over, None);
         }
-        let Some(thread) = self.threads.get(&e.tid) else { return };
+        let Some(thread) = self.threads.get(&e.thread()) else { return };
         let Some(hold) = thread.locks.locks().next_back().filter(|h| h.lock == lock) else {
             return;
         };
@@ -121,13 +122,13 @@ impl Analysis {
     }
 
     /// The row of a wait that has ended with the lock.
-    fn waited(&mut self, pid: Pid, tid: Tid, wait: &Wait) {
+    fn waited(&mut self, key: ThreadKey, wait: &Wait) {
         let Some(start) = &wait.queued else { return };
         let at = &mut self.threads.at(self.now);
-        let verdict = self.locks.judge((pid, wait.lock), wait.ts, start, at);
-        let Some(thread) = self.threads.get(&tid) else { return };
+        let verdict = self.locks.judge((key.pid, wait.lock), wait.ts, start, at);
+        let Some(thread) = self.threads.get(&key) else { return };
         let unseen = thread.unseen.max(verdict.unseen) >= wait.ts;
-        let touched = unseen || self.losses.process_since(pid, wait.ts);
+        let touched = unseen || self.losses.process_since(key.pid, wait.ts);
         let names = wait_rows::Names { context: &mut self.context, threads: &self.threads };
         let row = wait_rows::row(thread, wait, self.now, &verdict, names, touched);
         self.tally.waits += 1;
@@ -135,16 +136,16 @@ impl Analysis {
     }
 
     /// A thread, which holds `held`, is in the queue of a lock no longer.
-    fn leave_lock(&mut self, pid: Pid, tid: Tid, wait: &Wait, held: &[i64]) {
+    fn leave_lock(&mut self, key: ThreadKey, wait: &Wait, held: &[i64]) {
         if wait.queued.is_none() {
             return;
         }
-        let now = self.now;
-        self.locks.leave((pid, wait.lock), tid, held, &mut self.threads.at(now));
+        let (now, pid) = (self.now, key.pid);
+        self.locks.leave((pid, wait.lock), key.tid, held, &mut self.threads.at(now));
         let Some(cycle) = wait.cycle else { return };
         // The circle is open: the others in it wait for someone who does not.
         let in_it = |t: &&mut super::thread::Thread| {
-            t.pid == pid && t.locks.waiting().is_some_and(|w| w.cycle == Some(cycle))
+            t.key.pid == pid && t.locks.waiting().is_some_and(|w| w.cycle == Some(cycle))
         };
         let mut others = Vec::new();
         for thread in self.threads.values_mut().filter(in_it) {
@@ -157,50 +158,50 @@ impl Analysis {
     }
 
     /// The row of a hold that was released.
-    fn hold_ended(&mut self, tid: Tid, hold: Hold, in_order: bool) {
-        let Some(thread) = self.threads.get(&tid) else { return };
-        let pid = thread.pid;
+    fn hold_ended(&mut self, key: ThreadKey, hold: Hold, in_order: bool) {
+        let Some(thread) = self.threads.get(&key) else { return };
+        let pid = key.pid;
         self.tally.holds += 1;
         self.tally.out_of_order_releases += u64::from(!in_order);
-        let lost = self.losses.any_since(pid, tid, hold.ts) || thread.unseen >= hold.ts;
+        let lost = self.losses.any_since(key, hold.ts) || thread.unseen >= hold.ts;
         let mark = Mark::lower_bound_if(lost);
         let name = self.context.lock_name(pid, hold.lock, hold.site, hold.word);
         let place = self.context.place(pid, hold.site, hold.word);
         let row = thread.hold_row(&hold, self.now, self.context.kernel, name, place, mark);
         self.rows.critical_sections.push(row);
         let on_cpu = on_cpu_ns(&thread.account.total());
-        self.preemption_rows(tid, hold, Some(on_cpu));
+        self.preemption_rows(key, hold, Some(on_cpu));
     }
 
     /// The rows of what interrupted a hold, when it is over.
-    fn preemption_rows(&mut self, tid: Tid, mut hold: Hold, released: Option<i64>) {
+    fn preemption_rows(&mut self, key: ThreadKey, mut hold: Hold, released: Option<i64>) {
         for preemption in hold.preemptions.take() {
-            self.preemption_row(tid, &hold, preemption, released);
+            self.preemption_row(key, &hold, preemption, released);
         }
     }
 
     pub(super) fn preemption_row(
         &mut self,
-        tid: Tid,
+        key: ThreadKey,
         hold: &Hold,
         preemption: (i32, preemptions::Preemption),
         released: Option<i64>,
     ) {
-        let Some(thread) = self.threads.get(&tid) else { return };
-        let name = self.context.lock_name(thread.pid, hold.lock, hold.site, hold.word);
-        let place = self.context.place(thread.pid, hold.site, hold.word);
+        let Some(thread) = self.threads.get(&key) else { return };
+        let name = self.context.lock_name(key.pid, hold.lock, hold.site, hold.word);
+        let place = self.context.place(key.pid, hold.site, hold.word);
         let row = preemptions::row(thread, hold, preemption, (name, place), released);
         self.rows.lock_preemptions.push(row);
     }
 
     /// What a thread holds and waits for is over, or not known any more.
-    pub(super) fn drop_locks(&mut self, tid: Tid, why: Over) {
+    pub(super) fn drop_locks(&mut self, key: ThreadKey, why: Over) {
         if matches!(why, Over::Thread | Over::Exec) {
-            self.unfinished_wait(tid, why);
+            self.unfinished_wait(key, why);
         }
         let now = self.now;
-        let Some(thread) = self.threads.get_mut(&tid) else { return };
-        let pid = thread.pid;
+        let Some(thread) = self.threads.get_mut(&key) else { return };
+        let ThreadKey { pid, tid } = key;
         let (wait, held) = (thread.locks.waiting().cloned(), thread.locks.addresses());
         let off_cpu = thread.account.state().is_runnable() && !held.is_empty();
         let bad = &mut self.tally.incomplete;
@@ -210,7 +211,7 @@ impl Analysis {
         };
         self.tally.unfinished_preemptions.at_end += u64::from(off_cpu && why != Over::Loss);
         for hold in holds {
-            self.preemption_rows(tid, hold, None);
+            self.preemption_rows(key, hold, None);
         }
         for &lock in &held {
             let at = &mut self.threads.at(now);
@@ -224,20 +225,20 @@ impl Analysis {
                 // The others still wait in the circle that it was in.
                 wait.cycle = None;
             }
-            self.leave_lock(pid, tid, &wait, &held);
+            self.leave_lock(key, &wait, &held);
         }
     }
 
     /// The row of a wait that goes on when its thread or the trace ends.
-    pub(super) fn unfinished_wait(&mut self, tid: Tid, why: Over) {
-        let Some(thread) = self.threads.get(&tid) else { return };
+    pub(super) fn unfinished_wait(&mut self, key: ThreadKey, why: Over) {
+        let Some(thread) = self.threads.get(&key) else { return };
         let Some(wait) = thread.locks.waiting().filter(|w| w.queued.is_some()) else { return };
         let ended = match why {
             Over::Thread => "thread",
             Over::Exec => "exec",
             Over::Trace | Over::Loss => "trace",
         };
-        let holder = self.locks.holder((thread.pid, wait.lock));
+        let holder = self.locks.holder((key.pid, wait.lock));
         let names = wait_rows::Names { context: &mut self.context, threads: &self.threads };
         let row = wait_rows::unfinished_row(thread, wait, self.now, ended, holder, names);
         self.rows.unfinished_waits.push(row);

@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 
-use crate::model::{Pid, Tid};
+use crate::model::{Pid, ThreadKey};
 use crate::store::rows::LossRow;
 
 /// What a loss leaves unknown.
@@ -20,7 +20,7 @@ pub(crate) enum Hides {
     /// Interrupts only.
     Interrupts,
     /// Events of one thread.
-    Thread(Tid),
+    Thread(ThreadKey),
     /// Events of any thread of one process.
     Process(Pid),
     /// Everything: the agent itself lost it.
@@ -52,7 +52,9 @@ pub(crate) fn hides(loss: &LossRow) -> Hides {
             | "page_fault_user" => Hides::Nothing,
             _ => Hides::Scheduling,
         },
-        "ring" | "shared-ring" if loss.tid.0 >= 0 => Hides::Thread(loss.tid),
+        "ring" | "shared-ring" if loss.tid.0 >= 0 => {
+            Hides::Thread(ThreadKey { pid: loss.pid, tid: loss.tid })
+        }
         "ring" | "shared-ring" if loss.pid.0 >= 0 => Hides::Process(loss.pid),
         "directory" => Hides::Nothing,
         _ => Hides::Everything,
@@ -62,7 +64,7 @@ pub(crate) fn hides(loss: &LossRow) -> Hides {
 /// The latest ends of the losses so far.
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
-    threads: HashMap<Tid, i64>,
+    threads: HashMap<ThreadKey, i64>,
     processes: HashMap<Pid, i64>,
     /// Of any thread of a process.
     rings: HashMap<Pid, i64>,
@@ -93,7 +95,7 @@ impl Losses {
         let latest = match hides {
             Hides::Scheduling => self.scheduling.get_or_insert(end),
             Hides::Interrupts => self.interrupts.get_or_insert(end),
-            Hides::Thread(tid) => self.threads.entry(tid).or_insert(end),
+            Hides::Thread(thread) => self.threads.entry(thread).or_insert(end),
             Hides::Process(pid) => self.processes.entry(pid).or_insert(end),
             Hides::Everything => self.everything.get_or_insert(end),
             Hides::Nothing => return hides,
@@ -119,8 +121,8 @@ impl Losses {
     }
 
     /// Whether any loss that concerns the thread reaches past `since`.
-    pub(crate) fn any_since(&self, pid: Pid, tid: Tid, since: i64) -> bool {
-        let own = [self.threads.get(&tid), self.processes.get(&pid)];
+    pub(crate) fn any_since(&self, thread: ThreadKey, since: i64) -> bool {
+        let own = [self.threads.get(&thread), self.processes.get(&thread.pid)];
         self.kernel_since(since) || own.into_iter().flatten().any(|&end| end >= since)
     }
 }
@@ -128,7 +130,11 @@ impl Losses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Cpu, Nanos};
+    use crate::model::{Cpu, Nanos, Tid};
+
+    fn thread(pid: i32, tid: i32) -> ThreadKey {
+        ThreadKey { pid: Pid(pid), tid: Tid(tid) }
+    }
 
     fn loss(origin: &str, what: &str, pid: i32, tid: i32, ts: i64, dur: i64) -> LossRow {
         LossRow {
@@ -150,7 +156,7 @@ mod tests {
             ("kernel", "what is this", -1, -1, Hides::Scheduling),
             ("kernel", "softirq_exit", -1, -1, Hides::Interrupts),
             ("kernel", "sys_exit", -1, -1, Hides::Nothing),
-            ("ring", "", 5, 4, Hides::Thread(Tid(5))),
+            ("ring", "", 5, 4, Hides::Thread(thread(4, 5))),
             ("shared-ring", "", -1, 4, Hides::Process(Pid(4))),
             ("directory", "", -1, 4, Hides::Nothing),
             ("agent", "disk full", -1, -1, Hides::Everything),
@@ -178,13 +184,14 @@ mod tests {
         // not                   |----|      since 25
         let mut losses = Losses::default();
         losses.add(&loss("ring", "", 4, 5, 10, 10));
-        assert!(losses.any_since(Pid(4), Tid(5), 15));
-        assert!(losses.any_since(Pid(4), Tid(5), 20));
-        assert!(!losses.any_since(Pid(4), Tid(5), 25));
-        assert!(!losses.any_since(Pid(4), Tid(6), 15), "another thread's ring");
+        assert!(losses.any_since(thread(4, 5), 15));
+        assert!(losses.any_since(thread(4, 5), 20));
+        assert!(!losses.any_since(thread(4, 5), 25));
+        assert!(!losses.any_since(thread(4, 6), 15), "another thread's ring");
+        assert!(!losses.any_since(thread(3, 5), 15), "another process's thread");
         assert!(!losses.kernel_since(15));
         losses.add(&loss("kernel", "sched_switch", -1, -1, 12, 50));
-        assert!(losses.any_since(Pid(4), Tid(6), 25) && losses.kernel_since(62));
+        assert!(losses.any_since(thread(4, 6), 25) && losses.kernel_since(62));
         assert!(!losses.kernel_since(63));
         losses.add(&loss("kernel", "softirq_exit", -1, -1, 70, 5));
         assert!(losses.kernel_since(75) && !losses.scheduling_since(63));

@@ -11,8 +11,8 @@
 //! gives no row is counted ([`tally`]).
 //!
 //! Memory: per observed thread that lives, at most 256 holds with 32 preemptions each, 16 interrupts, 64 culprits
-//! of each part, and for a polling thread 4096 stretches; per CPU, the waiting threads; 65,536 locks and as many edges between
-//! them. Nothing grows with the length of the trace.
+//! of each part, and for a polling thread 4096 stretches; per CPU, the waiting threads; 65,536 locks, and as many edges
+//! between those of each process. Nothing grows with the length of the trace.
 
 pub mod agreement;
 mod blame;
@@ -55,7 +55,7 @@ pub use tally::{Tally, VERSION};
 pub use time::PARTS as TIME_PARTS;
 
 use crate::event::Event;
-use crate::model::{Pid, Tid};
+use crate::model::ThreadKey;
 use crate::store::rows::{
     CriticalSection, DispatchLatency, Gap, LockOrder, LockPreemption, LockWait, NameRow, SiteRow,
     ThreadRow, ThreadTime, UnfinishedWait,
@@ -182,18 +182,18 @@ impl Analysis {
 
     /// Ends the trace: what is open is counted as incomplete.
     pub fn finish(mut self) -> (Rows, Tally) {
-        let mut alive: Vec<Tid> = self.threads.keys().copied().collect();
+        let mut alive: Vec<ThreadKey> = self.threads.keys().copied().collect();
         alive.sort_unstable();
-        for tid in &alive {
+        for key in &alive {
             // What the kernel said last of a thread holds until the trace ends.
-            if let Some(thread) = self.threads.get_mut(tid) {
+            if let Some(thread) = self.threads.get_mut(key) {
                 thread.advance(self.now);
             }
         }
         // All before the first thread is dropped: a deadlock is told as it stands.
-        alive.iter().for_each(|&tid| self.unfinished_wait(tid, Over::Trace));
-        alive.iter().for_each(|&tid| self.drop_locks(tid, Over::Trace));
-        alive.iter().for_each(|&tid| self.remove(tid, false));
+        alive.iter().for_each(|&key| self.unfinished_wait(key, Over::Trace));
+        alive.iter().for_each(|&key| self.drop_locks(key, Over::Trace));
+        alive.iter().for_each(|&key| self.remove(key, false));
         self.rows.lock_order = self.order.rows(&mut self.context);
         self.tally.order_not_kept = self.order.not_kept;
         self.tally.last_ns = self.now.max(0);
@@ -203,24 +203,24 @@ impl Analysis {
         (self.rows, self.tally)
     }
 
-    /// The observed thread `tid` of `pid`, with its account advanced to now.
-    fn thread(&mut self, tid: Tid, pid: Pid) -> &mut Thread {
+    /// An observed thread, with its account advanced to now.
+    fn thread(&mut self, key: ThreadKey) -> &mut Thread {
         let now = self.now;
-        if self.threads.get(&tid).is_some_and(|t| t.pid != pid) {
-            self.remove(tid, false);
-        }
-        let thread = self.threads.entry(tid).or_insert_with(|| {
-            let comm = self.context.comm(tid);
-            Thread::new(tid, pid, comm, now, self.dark_until, self.blind_until)
+        let thread = self.threads.entry(key).or_insert_with(|| {
+            let comm = self.context.comm(key);
+            Thread::new(key, comm, now, self.dark_until, self.blind_until)
         });
         thread.advance(now);
         thread
     }
 
     /// Forgets a thread of which there is no more to come, or whose end was `seen`.
-    fn remove(&mut self, tid: Tid, seen: bool) {
-        self.drop_locks(tid, Over::Thread);
-        let Some(mut thread) = self.threads.remove(&tid) else { return };
+    fn remove(&mut self, key: ThreadKey, seen: bool) {
+        self.drop_locks(key, Over::Thread);
+        let Some(mut thread) = self.threads.remove(&key) else { return };
+        if self.inference.knows(key.pid) && self.threads.keys().all(|k| k.pid != key.pid) {
+            self.inference.forget(key.pid);
+        }
         thread.leave_queue(&mut self.cpus, self.now);
         thread.dispatch.end(&mut self.tally.races);
         thread.end_polling(&mut self.agreement);

@@ -12,7 +12,7 @@
 //! all the same. Locks that the program makes and frees at one address without a name are one lock here.
 //! Semaphores are left out.
 //!
-//! Memory: 65,536 edges; further ones are counted.
+//! Memory: 65,536 edges of each process; further ones are counted.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ use crate::analysis::locks::Hold;
 use crate::model::{Name, Nanos, Pid, SiteId, Tid};
 use crate::store::rows::LockOrder;
 
-/// Edges that are kept.
+/// Edges that are kept of one process; its own, so that none takes the room of another.
 const MAX_EDGES: usize = 1 << 16;
 
 /// Gates that are kept for an edge.
@@ -44,7 +44,7 @@ struct Edge {
 /// All edges of a trace.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
-    edges: HashMap<(Pid, Place, Place), Edge>,
+    edges: HashMap<Pid, HashMap<(Place, Place), Edge>>,
     /// Acquisitions whose edge did not fit.
     pub(crate) not_kept: u64,
 }
@@ -58,19 +58,20 @@ impl Order {
     ) {
         let mut before = locks.clone();
         let Some(new) = before.next_back() else { return };
+        let edges = self.edges.entry(pid).or_default();
         for (i, held) in before.enumerate().filter(|(_, held)| held.lock != new.lock) {
             // A shared gate lets both in.
             let gates =
                 locks.clone().take(i).filter(|h| !h.kind.ends_with("-read")).map(|h| h.lock);
-            let key = (pid, (held.lock, held.word), (new.lock, new.word));
-            if let Some(edge) = self.edges.get_mut(&key) {
+            let key = ((held.lock, held.word), (new.lock, new.word));
+            if let Some(edge) = edges.get_mut(&key) {
                 edge.count += 1;
                 edge.tid.take_if(|one| *one != tid);
                 if !edge.gates.is_empty() {
                     let gates: Vec<i64> = gates.collect();
                     edge.gates.retain(|g| gates.contains(g));
                 }
-            } else if self.edges.len() < MAX_EDGES {
+            } else if edges.len() < MAX_EDGES {
                 let edge = Edge {
                     ts: new.ts,
                     count: 1,
@@ -79,7 +80,7 @@ impl Order {
                     acquired: (new.site, new.kind.clone()),
                     gates: gates.take(MAX_GATES).collect(),
                 };
-                self.edges.insert(key, edge);
+                edges.insert(key, edge);
             } else {
                 self.not_kept += 1;
             }
@@ -88,36 +89,31 @@ impl Order {
 
     /// The rows of all edges, by the time of their first.
     pub(crate) fn rows(&mut self, context: &mut Context) -> Vec<LockOrder> {
-        let mut rows: Vec<LockOrder> = self
-            .edges
-            .drain()
-            .map(|((pid, held, new), edge)| {
-                let gates: Vec<String> = edge.gates.iter().map(|g| format!("{g:#x}")).collect();
-                let mut name = |(lock, word), site| context.lock_name(pid, lock, site, word);
-                let (held_name, lock_name) = (name(held, edge.held.0), name(new, edge.acquired.0));
-                LockOrder {
-                    ts: Nanos(edge.ts),
-                    count: edge.count,
-                    pid,
-                    tid: edge.tid.map(|tid| tid.0),
-                    held_lock: held.0,
-                    held_name,
-                    held_kind: edge.held.1,
-                    held_place: context.place(pid, edge.held.0, held.1),
-                    lock: new.0,
-                    lock_name,
-                    kind: edge.acquired.1,
-                    place: context.place(pid, edge.acquired.0, new.1),
-                    gates: gates.join(" ").into(),
-                }
-            })
+        let edges = self.edges.drain();
+        let mut edges: Vec<_> = edges
+            .flat_map(|(pid, of)| of.into_iter().map(move |(key, edge)| (pid, key, edge)))
             .collect();
-        rows.sort_by(|a, b| {
-            let key = |r: &LockOrder| (r.ts, r.pid, r.held_lock, r.lock);
-            key(a)
-                .cmp(&key(b))
-                .then_with(|| (&a.held_place, &a.place).cmp(&(&b.held_place, &b.place)))
-        });
-        rows
+        edges.sort_by_key(|&(pid, (held, new), ref edge)| (edge.ts, pid, held, new));
+        let row = |(pid, (held, new), edge): (Pid, (Place, Place), Edge)| {
+            let gates: Vec<String> = edge.gates.iter().map(|g| format!("{g:#x}")).collect();
+            let mut name = |(lock, word), site| context.lock_name(pid, lock, site, word);
+            let (held_name, lock_name) = (name(held, edge.held.0), name(new, edge.acquired.0));
+            LockOrder {
+                ts: Nanos(edge.ts),
+                count: edge.count,
+                pid,
+                tid: edge.tid.map(|tid| tid.0),
+                held_lock: held.0,
+                held_name,
+                held_kind: edge.held.1,
+                held_place: context.place(pid, edge.held.0, held.1),
+                lock: new.0,
+                lock_name,
+                kind: edge.acquired.1,
+                place: context.place(pid, edge.acquired.0, new.1),
+                gates: gates.join(" ").into(),
+            }
+        };
+        edges.into_iter().map(row).collect()
     }
 }

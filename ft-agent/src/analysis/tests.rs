@@ -1,5 +1,6 @@
 //! The machines together: a timeline in, rows out.
 
+mod isolation;
 mod losses;
 mod order;
 mod preemptions;

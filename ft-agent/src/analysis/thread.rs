@@ -13,15 +13,15 @@ use crate::analysis::ledger::{Account, difference};
 use crate::analysis::locks::{Hold, Holder};
 use crate::analysis::mark::Mark;
 use crate::analysis::time::{self, Spent, Sum};
-use crate::model::{Cpu, Name, Nanos, Pid, Tid};
+use crate::model::{Cpu, Name, Nanos, ThreadKey};
 use crate::store::rows::{CriticalSection, DispatchLatency, Gap, ThreadTime};
 
 /// The observed threads.
 #[derive(Debug, Default)]
-pub(super) struct Threads(HashMap<Tid, Thread>);
+pub(super) struct Threads(HashMap<ThreadKey, Thread>);
 
 impl Deref for Threads {
-    type Target = HashMap<Tid, Thread>;
+    type Target = HashMap<ThreadKey, Thread>;
 
     fn deref(&self) -> &Self::Target {
         &self.0
@@ -44,8 +44,7 @@ impl Threads {
 /// All that is known of one thread.
 #[derive(Debug)]
 pub(super) struct Thread {
-    pub(super) tid: Tid,
-    pub(super) pid: Pid,
+    pub(super) key: ThreadKey,
     pub(super) comm: Name,
     pub(super) account: Account,
     /// CPU that it has.
@@ -73,8 +72,7 @@ pub(super) struct Thread {
 impl Thread {
     /// A thread that is seen for the first time at `now`, while records up to the given times may be missing.
     pub(super) fn new(
-        tid: Tid,
-        pid: Pid,
+        key: ThreadKey,
         comm: Name,
         now: i64,
         dark_until: i64,
@@ -84,8 +82,7 @@ impl Thread {
         account.lose_state(dark_until);
         account.lose_interrupts(blind_until);
         Thread {
-            tid,
-            pid,
+            key,
             comm,
             account,
             runs_on: None,
@@ -115,7 +112,7 @@ impl Thread {
     /// Takes the thread out of the queue in which it stands; who ran while it stood there.
     pub(super) fn leave_queue(&mut self, cpus: &mut Cpus, now: i64) -> Shares {
         let waited = self.waits_on.take();
-        let shares = waited.map_or_else(Shares::default, |cpu| cpus.leave(self.tid, cpu, now));
+        let shares = waited.map_or_else(Shares::default, |cpu| cpus.leave(self.key, cpu, now));
         self.spent.waited(&shares);
         shares
     }
@@ -151,8 +148,8 @@ impl Thread {
         CriticalSection {
             ts: Nanos(hold.ts),
             dur: end - hold.ts,
-            pid: self.pid,
-            tid: self.tid,
+            pid: self.key.pid,
+            tid: self.key.tid,
             lock: hold.lock,
             lock_name,
             kind: hold.kind.clone(),
@@ -162,7 +159,7 @@ impl Thread {
             wait_ns: hold.wait_ns,
             condition: hold.condition,
             parts,
-            preemptor_tid: preemptor.map(|s| s.who.tid.0),
+            preemptor_tid: preemptor.map(|s| s.who.thread.tid.0),
             preemptor_comm: preemptor.map(|s| s.who.comm.clone()),
             preemptor_ns: preemptor.map(|s| s.ns),
             mark: mark.into(),
@@ -182,14 +179,14 @@ impl Thread {
         DispatchLatency {
             ts: Nanos(wake.ts),
             dur: end - wake.ts,
-            pid: self.pid,
-            tid: self.tid,
+            pid: self.key.pid,
+            tid: self.key.tid,
             comm: self.comm.clone(),
             cpu,
             prio: wake.prio,
             waker_tid: wake.waker_tid,
             waker_comm: wake.waker_comm,
-            running_tid: longest.map(|s| s.who.tid.0),
+            running_tid: longest.map(|s| s.who.thread.tid.0),
             running_comm: longest.map(|s| s.who.comm.clone()),
             running_ns: longest.map(|s| s.ns),
             migrated: wake.migrated,
@@ -202,13 +199,13 @@ impl Thread {
         let first = self.spent.first();
         let row = |sum: &Sum| ThreadTime {
             ts: Nanos(first),
-            pid: self.pid,
-            tid: self.tid,
+            pid: self.key.pid,
+            tid: self.key.tid,
             comm: self.comm.clone(),
             part: sum.part.into(),
             culprit: sum.culprit.name(),
             culprit_tid: match &sum.culprit {
-                time::Culprit::Thread(o) => Some(o.tid.0),
+                time::Culprit::Thread(o) => Some(o.thread.tid.0),
                 _ => None,
             },
             spent_ns: sum.ns,
@@ -234,8 +231,8 @@ impl Thread {
         Gap {
             ts: Nanos(seen.before),
             dur: seen.after - seen.before,
-            pid: self.pid,
-            tid: self.tid,
+            pid: self.key.pid,
+            tid: self.key.tid,
             comm: self.comm.clone(),
             cpu: seen.cpu,
             cause: explanation.as_ref().map(|e| e.cause.into()),
@@ -244,7 +241,7 @@ impl Thread {
                 Culprit::Interrupt(name) => name.clone(),
             }),
             culprit_tid: culprit.and_then(|c| match c {
-                Culprit::Thread(o) => Some(o.tid.0),
+                Culprit::Thread(o) => Some(o.thread.tid.0),
                 Culprit::Interrupt(_) => None,
             }),
             parts: explanation.as_ref().map(|e| e.parts),

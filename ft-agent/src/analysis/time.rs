@@ -112,7 +112,7 @@ impl Spent {
             // A loss may have cut the wait shorter than the time that the other had.
             let ns = share.ns.min(rest);
             rest -= ns;
-            let is = |c: &Culprit| matches!(c, Culprit::Thread(o) if o.tid == share.who.tid);
+            let is = |c: &Culprit| matches!(c, Culprit::Thread(o) if o.thread == share.who.thread);
             self.add(part, since, since + ns, is, || Culprit::Thread(share.who.clone()));
         }
         self.add_what(part, since, since + rest, "not known", None);
@@ -241,10 +241,11 @@ mod tests {
     #[test]
     fn a_wait_for_the_cpu_is_shared_out_and_nothing_is_made_up() {
         use crate::analysis::displaced::Cpus;
-        use crate::model::{Cpu, Tid};
-        let (me, cpu) = (Tid(7), Cpu(0));
+        use crate::model::{Cpu, Pid, ThreadKey, Tid};
+        let thread = |tid| ThreadKey { pid: Pid(1), tid: Tid(tid) };
+        let (me, cpu) = (thread(7), Cpu(0));
         let mut cpus = Cpus::default();
-        cpus.switch(cpu, 0, Tid(1), &"hog".into(), 120);
+        cpus.switch(cpu, 0, thread(1), &"hog".into(), 120);
         cpus.wait(me, cpu, 0);
         let shares = cpus.leave(me, cpu, 50);
         let check = |part, waited, expected: &[&str]| {
@@ -275,14 +276,15 @@ mod tests {
     #[test]
     fn later_threads_of_one_name_are_together() {
         use crate::analysis::displaced::Cpus;
-        use crate::model::{Cpu, Tid};
+        use crate::model::{Cpu, Pid, ThreadKey, Tid};
+        let thread = |tid| ThreadKey { pid: Pid(1), tid: Tid(tid) };
         let mut spent = Spent::new(0);
         let mut cpus = Cpus::default();
         for i in 0..200 {
-            cpus.switch(Cpu(0), i * 10, Tid(100 + i as i32), &"rustc".into(), 120);
-            cpus.wait(Tid(7), Cpu(0), i * 10);
+            cpus.switch(Cpu(0), i * 10, thread(100 + i as i32), &"rustc".into(), 120);
+            cpus.wait(thread(7), Cpu(0), i * 10);
             spent.stretch(i * 10, i * 10 + 10, Part::Preempted, None);
-            spent.waited(&cpus.leave(Tid(7), Cpu(0), i * 10 + 10));
+            spent.waited(&cpus.leave(thread(7), Cpu(0), i * 10 + 10));
         }
         assert_eq!(spent.sums.len(), 1 + MAX_CULPRITS);
         let later = 10 * (200 - MAX_CULPRITS as i64);

@@ -16,8 +16,8 @@ impl Analysis {
         }
         let ts = self.now;
         self.context.observe(e.pid);
-        self.thread(e.tid, e.pid);
-        let Some(thread) = self.threads.get_mut(&e.tid) else { return };
+        self.thread(e.thread());
+        let Some(thread) = self.threads.get_mut(&e.thread()) else { return };
         if self.context.kernel {
             let off_cpu = thread.account.state().is_off_cpu();
             if off_cpu && ts.saturating_sub(thread.left) > self.context.clock_bound_ns {
@@ -48,7 +48,7 @@ impl Analysis {
             }
         }
         if let Some(kind) = begins
-            && let Some(thread) = self.threads.get_mut(&e.tid)
+            && let Some(thread) = self.threads.get_mut(&e.thread())
         {
             let name = self.context.lock_name(e.pid, e.arg[0], e.site, e.arg[1]);
             thread.spent.waits.own_event(Some((kind, name)));
@@ -61,7 +61,7 @@ impl Analysis {
             self.tally.untold.impossible += 1;
             return;
         }
-        let Some(thread) = self.threads.get_mut(&e.tid) else { return };
+        let Some(thread) = self.threads.get_mut(&e.thread()) else { return };
         self.tally.gaps += 1;
         let explanation = thread.history.as_mut().and_then(|h| h.explain(before, after));
         if let Some(explanation) = &explanation {
@@ -73,14 +73,14 @@ impl Analysis {
         let seen = infer::Seen { pid: e.pid, tid: e.tid, cpu: e.cpu, before, after };
         let inferred = self.inference.gap(seen);
         let sibling = explanation.as_ref().and_then(|e| match &e.culprit {
-            Some(Culprit::Thread(o)) => self.threads.get(&o.tid),
+            Some(Culprit::Thread(o)) => self.threads.get(&o.thread),
             _ => None,
         });
-        let sibling = sibling.is_some_and(|t| t.pid == e.pid && t.polled);
+        let sibling = sibling.is_some_and(|t| t.key.pid == e.pid && t.polled);
         let told = agreement::seen(explanation.as_ref(), sibling);
         self.agreement.gap(inferred, told, after - before);
-        let Some(thread) = self.threads.get(&e.tid) else { return };
-        let lost = self.losses.any_since(e.pid, e.tid, before) || thread.unseen >= before;
+        let Some(thread) = self.threads.get(&e.thread()) else { return };
+        let lost = self.losses.any_since(e.thread(), before) || thread.unseen >= before;
         self.rows.gaps.push(thread.gap_row(
             seen,
             explanation,

@@ -5,7 +5,7 @@ use crate::analysis::contention::{Held, Verdict};
 use crate::analysis::locks::Wait;
 use crate::analysis::mark::Mark;
 use crate::analysis::thread::{Thread, Threads};
-use crate::model::{Name, Nanos, Tid};
+use crate::model::{Name, Nanos, Pid, ThreadKey, Tid};
 use crate::store::rows::{LockWait, UnfinishedWait};
 
 /// What locks, places and threads are called.
@@ -15,9 +15,10 @@ pub(crate) struct Names<'a> {
 }
 
 impl Names<'_> {
-    fn thread(&self, tid: Tid) -> Name {
-        let alive = self.threads.get(&tid).map(|t| t.comm.clone());
-        alive.unwrap_or_else(|| self.context.comm(tid))
+    fn thread(&self, pid: Pid, tid: Tid) -> Name {
+        let key = ThreadKey { pid, tid };
+        let alive = self.threads.get(&key).map(|t| t.comm.clone());
+        alive.unwrap_or_else(|| self.context.comm(key))
     }
 }
 
@@ -30,7 +31,7 @@ pub(crate) fn row(
     names: Names<'_>,
     touched: bool,
 ) -> LockWait {
-    let pid = thread.pid;
+    let pid = thread.key.pid;
     let blame = &verdict.blame;
     debug_assert_eq!(blame.total_ns(), end - wait.ts, "the parts sum");
     let place = |held: &Held| names.context.place(pid, held.site, held.word);
@@ -40,7 +41,7 @@ pub(crate) fn row(
         ts: Nanos(wait.ts),
         dur: end - wait.ts,
         pid,
-        tid: thread.tid,
+        tid: thread.key.tid,
         comm: thread.comm.clone(),
         lock: wait.lock,
         kind: wait.kind.clone(),
@@ -50,13 +51,13 @@ pub(crate) fn row(
         depth: thread.locks.locks().count().saturating_sub(1) as i32,
         holders: verdict.holders.try_into().unwrap_or(i32::MAX),
         holder_tid: holder.map(|h| h.0.tid.0),
-        holder_comm: holder.map(|h| names.thread(h.0.tid)),
+        holder_comm: holder.map(|h| names.thread(pid, h.0.tid)),
         holder_place,
         holder_ns: holder.map(|h| h.1),
         holder_waits_ns: blame.holder_waits_ns,
         chain: verdict.chain,
         root_tid: root.map(|r| r.0.tid.0),
-        root_comm: root.map(|r| names.thread(r.0.tid)),
+        root_comm: root.map(|r| names.thread(pid, r.0.tid)),
         root_place,
         root_ns: root.map(|r| r.1),
         parts: names.context.kernel.then_some(blame.parts),
@@ -77,12 +78,12 @@ pub(crate) fn unfinished_row(
     holder: Option<Held>,
     names: Names<'_>,
 ) -> UnfinishedWait {
-    let pid = thread.pid;
+    let pid = thread.key.pid;
     UnfinishedWait {
         ts: Nanos(wait.ts),
         dur: now - wait.ts,
         pid,
-        tid: thread.tid,
+        tid: thread.key.tid,
         comm: thread.comm.clone(),
         lock: wait.lock,
         lock_name: names.context.lock_name(pid, wait.lock, wait.site, wait.word),
@@ -90,7 +91,7 @@ pub(crate) fn unfinished_row(
         place: names.context.place(pid, wait.site, wait.word),
         ended: ended.into(),
         holder_tid: holder.map(|h| h.tid.0),
-        holder_comm: holder.map(|h| names.thread(h.tid)),
+        holder_comm: holder.map(|h| names.thread(pid, h.tid)),
         holder_place: holder.map(|h| names.context.place(pid, h.site, h.word)),
         holder_since: holder.map(|h| h.since),
         holder_gone: holder.is_some_and(|h| h.gone),

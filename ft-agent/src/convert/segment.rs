@@ -1,6 +1,6 @@
 //! One segment to one part of each table.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use super::kernel::{KernelNames, KernelRows};
@@ -11,7 +11,7 @@ use super::threads::Threads;
 use super::user::{Judge, UserSlots, blank};
 use super::{ConvertError, Result, unnumbered, violations};
 use crate::clock::{ClockError, ClockModel, ClockSample, Finding};
-use crate::model::{Cpu, Nanos, Pid, Tid, Tsc};
+use crate::model::{Cpu, Nanos, Pid, ThreadKey, Tid, Tsc};
 use crate::spool::frame::{Frame, Loss};
 use crate::spool::{Reader, Spool};
 use crate::store::meta::sum;
@@ -278,10 +278,14 @@ fn check_clock(
     lost: &[(Nanos, Nanos)],
     ledger: &mut Ledger,
 ) {
-    let numbers: BTreeMap<Tid, u32> =
-        user.threads().iter().zip(0..).map(|(&(_, tid), number)| (tid, number)).collect();
+    let numbers: HashMap<ThreadKey, u32> = user
+        .threads()
+        .iter()
+        .zip(0..)
+        .map(|(&(pid, tid), number)| (ThreadKey { pid, tid }, number))
+        .collect();
     let mut threads =
-        violations::by_thread(switches, user.threads().len(), |tid| numbers.get(&tid).copied());
+        violations::by_thread(switches, user.threads().len(), |key| numbers.get(&key).copied());
     let bound = model.bound_ns().max(ledger.beyond.2);
     let found = violations::check(&mut threads, user.times(), bound, lost);
     ledger.checked = found.checked;

@@ -24,11 +24,13 @@ fn ring(events: &[u64]) -> Ring {
 }
 
 fn switch(us: u64, prev: u32, next: u32) -> Vec<u8> {
+    // Thread 101 belongs to the process that is registered; the others are all their process has.
+    let process = |tid| if tid == 101 { 100 } else { tid };
     bytes(&ft_ebpf::Switch {
         header: ft_ebpf::Header { ts: us * 1000, kind: ft_ebpf::kind::SWITCH, cpu: 1, tid: prev },
-        prev_tgid: prev,
+        prev_tgid: process(prev),
         next_tid: next,
-        next_tgid: next,
+        next_tgid: process(next),
         ..Default::default()
     })
 }

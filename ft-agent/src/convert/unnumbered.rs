@@ -45,10 +45,11 @@ pub(super) fn numbers(
             *number = number.filter(|&tid| tid == run.tid);
         }
     }
-    let mut taken: HashMap<Tid, u32> = HashMap::new();
+    let mut taken: HashMap<(Pid, Tid), u32> = HashMap::new();
+    let key = |place: u32, tid| (threads[place as usize].0, tid);
     let known: Vec<(u32, Tid)> = found.into_iter().filter_map(|(n, tid)| Some((n, tid?))).collect();
-    known.iter().for_each(|&(_, tid)| *taken.entry(tid).or_default() += 1);
-    known.into_iter().filter(|(_, tid)| taken[tid] == 1).collect()
+    known.iter().for_each(|&(n, tid)| *taken.entry(key(n, tid)).or_default() += 1);
+    known.into_iter().filter(|&(n, tid)| taken[&key(n, tid)] == 1).collect()
 }
 
 /// The runs of the threads of these processes on each CPU, in order.

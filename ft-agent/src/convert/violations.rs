@@ -11,7 +11,7 @@
 //! The CPU of the event is not used: it is read before the time, so a thread that moves in between
 //! has the old one, and is right.
 
-use crate::model::Nanos;
+use crate::model::{Nanos, ThreadKey};
 use crate::store::rows::SchedSwitch;
 
 /// The outcome.
@@ -38,12 +38,12 @@ pub(super) struct Thread {
 pub(super) fn by_thread(
     switches: &[SchedSwitch],
     threads: usize,
-    number: impl Fn(crate::model::Tid) -> Option<u32>,
+    number: impl Fn(ThreadKey) -> Option<u32>,
 ) -> Vec<Thread> {
     let mut out = vec![Thread::default(); threads];
     for switch in switches {
-        for (tid, on) in [(switch.prev_tid, false), (switch.next_tid, true)] {
-            if let Some(thread) = number(tid).and_then(|n| out.get_mut(n as usize)) {
+        for (key, on) in [(switch.prev(), false), (switch.next(), true)] {
+            if let Some(thread) = number(key).and_then(|n| out.get_mut(n as usize)) {
                 thread.switches.push((switch.ts, on));
             }
         }
@@ -154,17 +154,23 @@ mod tests {
             ts: Nanos(ts),
             cpu: Cpu(0),
             prev_tid: Tid(prev),
-            prev_pid: Pid(prev),
+            prev_pid: Pid(4),
             prev_comm: "".into(),
             prev_prio: 120,
             prev_state: "S".into(),
             next_tid: Tid(next),
-            next_pid: Pid(next),
+            next_pid: Pid(4),
             next_comm: "".into(),
             next_prio: 120,
         };
-        let threads =
-            by_thread(&[switch(1, 5, 6), switch(2, 6, 0)], 1, |tid| (tid.0 == 6).then_some(0));
+        // Thread 6 of process 4, and what process 5 takes for a thread of its own.
+        let number = |key: ThreadKey| match (key.pid.0, key.tid.0) {
+            (4, 6) => Some(0),
+            (5, 6) => Some(1),
+            _ => None,
+        };
+        let threads = by_thread(&[switch(1, 5, 6), switch(2, 6, 0)], 2, number);
         assert_eq!(threads[0].switches, [(Nanos(1), true), (Nanos(2), false)]);
+        assert_eq!(threads[1].switches, []);
     }
 }

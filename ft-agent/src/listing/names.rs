@@ -71,7 +71,8 @@ impl Site {
 pub(super) struct Names {
     pub(super) threads: Vec<ThreadRow>,
     by_thread: HashMap<(Pid, Tid), usize>,
-    /// Where the process is not known; the newest of several threads that had the id.
+    /// Where the process is not known; the newest of several threads that had the id, by the kernel's account:
+    /// a program may tell any.
     by_tid: HashMap<Tid, usize>,
     sites: HashMap<SiteId, Site>,
     locks: HashMap<(Pid, i32), Name>,
@@ -86,7 +87,12 @@ impl Names {
         let threads: Vec<ThreadRow> = trace.rows().collect::<Result<_>>()?;
         let mut names = Names {
             by_thread: threads.iter().zip(0..).map(|(t, i)| ((t.pid, t.tid), i)).collect(),
-            by_tid: threads.iter().zip(0..).map(|(t, i)| (t.tid, i)).collect(),
+            by_tid: threads
+                .iter()
+                .zip(0..)
+                .filter(|(t, _)| t.prio.is_some())
+                .map(|(t, i)| (t.tid, i))
+                .collect(),
             threads,
             sites: HashMap::new(),
             locks: HashMap::new(),

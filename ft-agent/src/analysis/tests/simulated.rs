@@ -20,7 +20,7 @@ enum Is {
     WaitsFor(usize),
 }
 
-struct Machine {
+pub(super) struct Machine {
     random: u64,
     now: i64,
     threads: [Is; 5],
@@ -34,7 +34,7 @@ struct Machine {
 }
 
 impl Machine {
-    fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         let mut machine = Machine {
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15),
             now: 0,
@@ -136,7 +136,8 @@ impl Machine {
         }
     }
 
-    fn run(mut self) -> (String, i64) {
+    /// The timeline, and what was waited for locks.
+    pub(super) fn run(mut self) -> (String, i64) {
         let mut told: [Vec<usize>; 5] = Default::default();
         for _ in 0..600 {
             let cpu = self.random(2);

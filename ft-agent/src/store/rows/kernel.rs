@@ -1,7 +1,7 @@
 //! Tables of the kernel groups that are recorded unless told otherwise: scheduler, interrupts, processes.
 
 use super::table;
-use crate::model::{Cpu, Name, Nanos, Pid, Tid};
+use crate::model::{Cpu, Name, Nanos, Pid, ThreadKey, Tid};
 
 table! {
     "sched_switch",
@@ -32,6 +32,18 @@ table! {
     }
 }
 
+impl SchedSwitch {
+    /// Thread that left.
+    pub fn prev(&self) -> ThreadKey {
+        ThreadKey { pid: self.prev_pid, tid: self.prev_tid }
+    }
+
+    /// Thread that came.
+    pub fn next(&self) -> ThreadKey {
+        ThreadKey { pid: self.next_pid, tid: self.next_tid }
+    }
+}
+
 table! {
     "sched_waking",
     /// `sched_waking`: a thread was woken.
@@ -52,6 +64,13 @@ table! {
         pub target_cpu: Cpu,
         /// It is a new thread (`sched_wakeup_new`).
         pub is_new: bool,
+    }
+}
+
+impl SchedWaking {
+    /// Woken thread.
+    pub fn thread(&self) -> ThreadKey {
+        ThreadKey { pid: self.pid, tid: self.tid }
     }
 }
 
