@@ -8,6 +8,7 @@ pub mod convert;
 pub mod doctor;
 pub mod event;
 pub mod flight;
+pub mod inherited;
 pub mod listing;
 pub mod live;
 pub mod merge;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use ft_agent::analyze::Progress;
+use ft_agent::inherited::is_ignored;
 use ft_agent::status_line::StatusLine;
 use ft_agent::store::StoreError;
 use ft_agent::units;
@@ -24,6 +25,11 @@ extern "C" fn note(signal: libc::c_int) {
     SIGNAL.store(signal, Relaxed);
 }
 
+/// The signals that end a run, but for those that were ignored when the agent was started.
+fn taken() -> impl Iterator<Item = libc::c_int> {
+    [libc::SIGINT, libc::SIGTERM].into_iter().filter(|&signal| !is_ignored(signal))
+}
+
 /// Watches a run for its user: SIGINT and SIGTERM end it, the second one at once.
 pub(crate) struct Watch {
     began: Instant,
@@ -35,7 +41,7 @@ impl Watch {
     /// Takes over the two signals, until it is dropped. The line is drawn on a terminal only.
     pub(crate) fn begin() -> Watch {
         SIGNAL.store(0, Relaxed);
-        for signal in [libc::SIGINT, libc::SIGTERM] {
+        for signal in taken() {
             // SAFETY: `action` is plain data, valid when zeroed; the handler only stores an atomic.
             unsafe {
                 let mut action: libc::sigaction = std::mem::zeroed();
@@ -68,7 +74,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        for signal in [libc::SIGINT, libc::SIGTERM] {
+        for signal in taken() {
             // SAFETY: the default action is no function of ours.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
         }

@@ -3,6 +3,9 @@
 //! It must be observed before its first instruction: so the forked child first tells its number and
 //! waits for [`Gated::release`] before it executes the command. `Command::spawn` returns only after the
 //! execution, so a thread of its own spawns and then waits for the end.
+//!
+//! It has the signal mask and the ignored signals that the agent was started with. Handlers of the agent end with the
+//! execution (execve(2)); SIGPIPE, which Rust's runtime ignores, `Command` sets to its default, and we back.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsRawFd;
@@ -14,6 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::oneshot;
 
 use super::RecordError;
+use crate::inherited;
 
 /// A child that waits for permission to execute its command.
 pub(super) struct Gated {
@@ -48,8 +52,15 @@ impl Gated {
         let (go_read, go_write) = io::pipe().map_err(fail)?;
         let mut child = Command::new(&command[0]);
         child.args(&command[1..]).envs(environment.iter().map(|(k, v)| (k, v)));
-        let inherited = go_write.as_raw_fd();
-        let gate = move || wait_at_the_gate(&ready_write, &go_read, inherited);
+        let agents_end = go_write.as_raw_fd();
+        let pipe_ignored = inherited::is_ignored(libc::SIGPIPE);
+        let gate = move || {
+            if pipe_ignored {
+                // SAFETY: no function of ours.
+                unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+            }
+            wait_at_the_gate(&ready_write, &go_read, agents_end)
+        };
         // SAFETY: between fork and exec it makes system calls only: no lock, no allocation.
         unsafe { child.pre_exec(gate) };
 
@@ -114,10 +125,10 @@ impl Child {
 }
 
 /// Runs in the child between fork and exec.
-fn wait_at_the_gate(ready: &PipeWriter, go: &PipeReader, inherited: i32) -> io::Result<()> {
+fn wait_at_the_gate(ready: &PipeWriter, go: &PipeReader, agents_end: i32) -> io::Result<()> {
     // SAFETY: this is the child's copy of the agent's end, which nothing in the child uses. Open, it
     // would keep the child waiting for ever when the agent is killed now.
-    unsafe { rustix::io::close(inherited) };
+    unsafe { rustix::io::close(agents_end) };
     let pid = rustix::process::getpid().as_raw_nonzero().get();
     rustix::io::write(ready, &pid.to_ne_bytes())?;
     match rustix::io::read(go, &mut [0u8; 1][..])? {

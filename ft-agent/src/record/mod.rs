@@ -24,6 +24,7 @@ mod preload;
 mod priority;
 mod progress;
 mod session;
+mod signals;
 mod sockets;
 
 pub use behind::Behind;

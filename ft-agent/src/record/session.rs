@@ -1,7 +1,7 @@
 //! The event loop of a recording: when it ends, and what is shown meanwhile.
 //!
 //! It ends when the command ends, when all processes given by `-p` have ended, after the duration, on
-//! SIGINT, SIGTERM or SIGHUP, or when the spool cannot be written. Ctrl-C reaches the command too, which
+//! SIGINT, SIGTERM or SIGHUP (but for one that was ignored when the agent was started), or when the spool cannot be written. Ctrl-C reaches the command too, which
 //! shares our process group: its last events are waited for, [`GRACE`] at most or until a second
 //! Ctrl-C. A command that still runs when the recording is over gets SIGTERM, as `perf record` does it;
 //! but not when the recording has failed: then it goes on untraced, and is waited for.
@@ -17,7 +17,6 @@ use std::time::Duration;
 
 use ft_user::glob;
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 
@@ -25,6 +24,7 @@ use super::child::Child;
 use super::collector::{Command, Finished};
 use super::notice::Notice;
 use super::progress::{Counters, Line};
+use super::signals::Signals;
 use super::{Options, Outcome, RecordError};
 use crate::collect::discover::Identity;
 use crate::collect::server::Server;
@@ -79,11 +79,10 @@ impl Cause {
 pub(super) struct EventLoop {
     runtime: Runtime,
     signals: Signals,
-    restore: RestoreSignals,
 }
 
 impl EventLoop {
-    /// Takes over the signals. They have their default effect again when this is gone.
+    /// Takes over the signals.
     ///
     /// # Errors
     ///
@@ -95,64 +94,7 @@ impl EventLoop {
             let _inside = runtime.enter();
             Signals::new(snapshots).map_err(RecordError::system("wait for signals"))?
         };
-        Ok(EventLoop { runtime, signals, restore: RestoreSignals })
-    }
-}
-
-/// tokio keeps its handlers for good; a conversion or a report must end on Ctrl-C.
-struct RestoreSignals;
-
-impl Drop for RestoreSignals {
-    fn drop(&mut self) {
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-            // SAFETY: the default action is no function of ours.
-            unsafe { libc::signal(signal, libc::SIG_DFL) };
-        }
-    }
-}
-
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Signal,
-    /// SIGUSR1, when it asks for a snapshot.
-    snapshot: Option<Signal>,
-}
-
-impl Signals {
-    fn new(snapshots: bool) -> io::Result<Signals> {
-        Ok(Signals {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
-            snapshot: snapshots.then(|| signal(SignalKind::user_defined1())).transpose()?,
-        })
-    }
-
-    /// One that ends the recording.
-    async fn any(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-            _ = self.hangup.recv() => {}
-        }
-    }
-
-    /// One that ends the recording (true), or asks for a snapshot.
-    async fn ends(&mut self) -> bool {
-        let Signals { interrupt, terminate, hangup, snapshot } = self;
-        let snapshot = async {
-            match snapshot {
-                Some(signal) => drop(signal.recv().await),
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            _ = interrupt.recv() => true,
-            _ = terminate.recv() => true,
-            _ = hangup.recv() => true,
-            () = snapshot => false,
-        }
+        Ok(EventLoop { runtime, signals })
     }
 }
 
@@ -163,7 +105,7 @@ impl Session<'_> {
         events: EventLoop,
         child: Option<Child>,
     ) -> Result<Outcome, RecordError> {
-        let EventLoop { runtime, signals, restore: _restore } = events;
+        let EventLoop { runtime, signals } = events;
         runtime.block_on(self.drive(signals, child))
     }
 
