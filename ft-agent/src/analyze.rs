@@ -9,6 +9,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use crate::analysis::{Analysis, Context, Rows, Tally, VERSION};
+use crate::dir;
 use crate::event::{Event, LeanContention, LeanFault, LeanSyscall};
 use crate::merge;
 use crate::store::rows::{
@@ -121,10 +122,10 @@ pub fn analyze_watched(trace: &Trace, watch: Watch<'_>) -> Result<Tally> {
     writers.push(rows)?;
     writers.seal()?;
     go_on(trace, watch(progress))?;
-    let file = trace.dir().join(ANALYSIS_FILE);
-    store::file::remove(&file)?;
+    let dir = store::file::open(trace.dir())?;
+    store::file::remove(&dir, ANALYSIS_FILE)?;
     writers.finish()?;
-    store::file::write_json(&file, &tally)?;
+    store::file::write_json(&dir, ANALYSIS_FILE, &tally)?;
     Ok(tally)
 }
 
@@ -175,7 +176,7 @@ fn context(trace: &Trace) -> Result<Context> {
 /// When the file is there and cannot be read.
 pub fn tally(dir: &Path) -> Result<Option<Tally>> {
     let path = dir.join(ANALYSIS_FILE);
-    let text = match std::fs::read(&path) {
+    let text = match dir::read_regular(&path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         text => {
             text.map_err(|source| StoreError::Io { action: "read", path: path.clone(), source })?

@@ -5,6 +5,7 @@ pub mod analyze;
 pub mod clock;
 pub mod collect;
 pub mod convert;
+mod dir;
 pub mod doctor;
 pub mod event;
 pub mod flight;
@@ -20,3 +21,5 @@ pub mod status_line;
 pub mod store;
 pub mod units;
 pub mod warning;
+
+pub use dir::Refused;

@@ -10,7 +10,7 @@ use ft_agent::store::rows::{
     UserEvent,
 };
 use ft_agent::store::{
-    Footer, Meta, PartWriter, Result, Row, SCHEMA_VERSION, TableMeta, TableWriter, part_path,
+    Footer, Meta, PartWriter, Result, Row, SCHEMA_VERSION, TableMeta, TableWriter,
 };
 
 /// Threads that take locks.
@@ -158,7 +158,7 @@ struct Table<'a, R: Row> {
 
 impl<'a, R: Row> Table<'a, R> {
     fn begin(trace: &'a Path, number: u32) -> Result<PartWriter<R>> {
-        PartWriter::create(&part_path(trace, R::TABLE, number), Footer::default())
+        PartWriter::create(trace, number, Footer::default())
     }
 
     fn new(trace: &'a Path) -> Result<Self> {

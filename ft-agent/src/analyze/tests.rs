@@ -137,7 +137,8 @@ fn reports_analyse_what_was_not_analysed() {
         );
     }
     let other = Tally { holds: 77, ..first };
-    store::file::write_json(&path, &other).unwrap();
+    let held = store::file::open(dir.path()).unwrap();
+    store::file::write_json(&held, ANALYSIS_FILE, &other).unwrap();
     assert_eq!(report::ensure_analyzed(&trace, &mut |_| ControlFlow::Continue(())).unwrap(), other);
 }
 

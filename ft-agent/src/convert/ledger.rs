@@ -5,14 +5,15 @@
 //! a conversion needs.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use super::symbols::Addresses;
 use super::threads::Sighting;
 use crate::clock::ClockSample;
+use crate::dir::{self, Dir};
 use crate::spool::Spool;
+use crate::store::error::io_error;
 use crate::store::{Result, StoreError, file};
 use crate::warning::Warning;
 
@@ -59,27 +60,27 @@ pub(super) struct PartLedger {
 }
 
 impl Ledger {
-    /// Where the ledger of a segment is.
-    pub(super) fn path(spool: &Spool, segment: u32) -> PathBuf {
-        spool.segment(segment).with_extension("json")
+    /// The name of the ledger of a segment.
+    pub(super) fn name(segment: u32) -> String {
+        format!("segment-{segment:06}.json")
     }
 
-    /// Writes the ledger, whole or not at all.
-    pub(super) fn write(&self, spool: &Spool) -> Result<()> {
-        file::write_json(&Ledger::path(spool, self.segment), self)
+    /// Writes the ledger into the directory of its spool, whole or not at all.
+    pub(super) fn write(&self, spool: &Dir) -> Result<()> {
+        file::write_json(spool, &Ledger::name(self.segment), self)
     }
 
     /// The ledgers of a spool by segment.
     pub(super) fn read_all(spool: &Spool) -> Result<BTreeMap<u32, Ledger>> {
         let mut ledgers = BTreeMap::new();
         let dir = spool.dir();
-        let entries = std::fs::read_dir(dir).map_err(file::error("read", dir))?;
+        let entries = std::fs::read_dir(dir).map_err(io_error("read", dir))?;
         for entry in entries {
-            let path = entry.map_err(file::error("read", dir))?.path();
+            let path = entry.map_err(io_error("read", dir))?.path();
             if path.extension().is_none_or(|e| e != "json") {
                 continue;
             }
-            let text = std::fs::read(&path).map_err(file::error("read", &path))?;
+            let text = dir::read_regular(&path).map_err(io_error("read", &path))?;
             let ledger: Ledger = serde_json::from_slice(&text)
                 .map_err(|e| StoreError::Meta { path, reason: e.to_string() })?;
             ledgers.insert(ledger.segment, ledger);

@@ -28,11 +28,12 @@ mod user;
 mod violations;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use crate::clock::ClockError;
-use crate::spool::{ReadError, Spool};
+use crate::dir::Dir;
+use crate::spool::{self, REGISTRY, ReadError, Spool, segment_name};
+use crate::store::error::io_error;
 use crate::store::{Meta, StoreError, file};
 pub use follow::{Followed, Follower};
 use ledger::Ledger;
@@ -92,13 +93,13 @@ pub fn convert(dir: &Path, mut progress: impl FnMut(&SegmentReport, usize)) -> R
         return Meta::read(dir)?.ok_or_else(|| ConvertError::NotARecording(dir.to_owned()));
     }
     // A recording holds this lock as long as it writes.
-    let registry = spool.registry();
-    let lock = File::open(&registry).map_err(file::error("open", &registry))?;
+    let held = spool.hold().map_err(io_error("open", spool.dir()))?;
+    let lock = held.open_file(REGISTRY).map_err(io_error("open", &spool.registry()))?;
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive)
         .map_err(|_| ConvertError::Recording(dir.to_owned()))?;
 
     let mut converter = Converter::new(dir)?;
-    let segments = spool.segments().map_err(file::error("read", spool.dir()))?;
+    let segments = spool.segments().map_err(io_error("read", spool.dir()))?;
     for (done, &number) in segments.iter().enumerate() {
         let report = converter.segment(number)?;
         progress(&report, segments.len() - done - 1);
@@ -110,6 +111,7 @@ pub fn convert(dir: &Path, mut progress: impl FnMut(&SegmentReport, usize)) -> R
 pub struct Converter {
     dir: PathBuf,
     spool: Spool,
+    held: Dir,
     registry: Registry,
     ledgers: BTreeMap<u32, Ledger>,
 }
@@ -126,6 +128,7 @@ impl Converter {
             dir: dir.to_owned(),
             registry: Registry::open(&spool)?,
             ledgers: Ledger::read_all(&spool)?,
+            held: spool.hold().map_err(io_error("write", spool.dir()))?,
             spool,
         })
     }
@@ -140,11 +143,10 @@ impl Converter {
         if !self.ledgers.contains_key(&number) {
             let ledger =
                 segment::convert(&self.dir, &self.spool, number, &self.registry, &self.ledgers)?;
-            ledger.write(&self.spool)?;
+            ledger.write(&self.held)?;
             self.ledgers.insert(number, ledger);
         }
-        let path = self.spool.segment(number);
-        fs::remove_file(&path).map_err(file::error("remove", &path))?;
+        file::remove(&self.held, &segment_name(number))?;
         let ledger = &self.ledgers[&number];
         let rows = |table: &str| ledger.tables.get(table).map_or(0, |part| part.rows);
         Ok(SegmentReport {
@@ -165,14 +167,11 @@ impl Converter {
         self.registry.update()?;
         let meta = summary::write(&self.dir, &self.spool, &self.registry, &self.ledgers)?;
         // Under another name first: half a spool would look like an unfinished recording.
-        let done = self.dir.join("spool.done");
-        let removed = |result: std::io::Result<()>| match result {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
-            _ => Ok(()),
-        };
-        removed(fs::remove_dir_all(&done)).map_err(file::error("remove", &done))?;
-        file::publish(self.spool.dir(), &done)?;
-        fs::remove_dir_all(&done).map_err(file::error("remove", &done))?;
+        const DONE: &str = "spool.done";
+        let trace = file::open(&self.dir)?;
+        file::remove(&trace, DONE)?;
+        trace.publish(spool::DIRECTORY, DONE).map_err(io_error("rename", self.spool.dir()))?;
+        file::remove(&trace, DONE)?;
         Ok(meta)
     }
 }

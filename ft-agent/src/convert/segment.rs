@@ -19,7 +19,7 @@ use crate::store::rows::{
     ClockRow, Contention, Irq, LossRow, PageFault, SchedMigrate, SchedSwitch, SchedWaking, Syscall,
     TaskEvent,
 };
-use crate::store::{Footer, PartWriter, Row, part_path};
+use crate::store::{Footer, PartWriter, Row};
 use crate::warning::Warning;
 
 /// Tables of the kernel stream.
@@ -357,9 +357,8 @@ impl Output<'_> {
 
     fn begin<R: Row>(&self) -> Result<Part<R>> {
         let newest_before = self.newest.get(R::TABLE).copied().unwrap_or(i64::MIN);
-        let path = part_path(self.trace, R::TABLE, self.number);
         Ok(Part {
-            writer: PartWriter::create(&path, self.footer.clone())?,
+            writer: PartWriter::create(self.trace, self.number, self.footer.clone())?,
             newest_before,
             ledger: PartLedger { newest: newest_before, ..PartLedger::default() },
         })

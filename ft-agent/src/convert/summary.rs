@@ -17,7 +17,7 @@ use crate::store::rows::{
     TaskEvent, UserEvent,
 };
 use crate::store::{
-    ClockMeta, Footer, Meta, PartWriter, Row, SCHEMA_VERSION, TableMeta, TableWriter, part_path,
+    ClockMeta, Footer, Meta, PartWriter, Row, SCHEMA_VERSION, TableMeta, TableWriter,
 };
 use crate::warning::Warning;
 
@@ -164,7 +164,7 @@ fn append<R: Row>(
     meta: &mut Meta,
 ) -> Result<()> {
     rows.sort_by_key(R::key);
-    let mut writer = PartWriter::create(&part_path(trace, R::TABLE, part), footer.clone())?;
+    let mut writer = PartWriter::create(trace, part, footer.clone())?;
     for row in &rows {
         writer.push(row)?;
     }
@@ -178,7 +178,7 @@ fn append<R: Row>(
 fn present<R: Row>(trace: &Path, footer: &Footer, meta: &mut Meta) -> Result<()> {
     let table = meta.tables.entry(R::TABLE.into()).or_default();
     if table.parts == 0 {
-        PartWriter::<R>::create(&part_path(trace, R::TABLE, 0), footer.clone())?.finish()?;
+        PartWriter::<R>::create(trace, 0, footer.clone())?.finish()?;
     }
     Ok(())
 }

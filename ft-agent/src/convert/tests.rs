@@ -1,4 +1,6 @@
 use super::synthetic::{Ring, file, meta, name, registry, sample, slots, tsc};
+use std::fs;
+
 use super::*;
 use crate::convert::kernel::test_bytes as bytes;
 use crate::model::Tid;
@@ -175,7 +177,7 @@ fn a_conversion_can_be_killed_at_any_step() {
     };
     // Puts the spool back as it was before the conversion, except that `keep` stay as they are.
     let again = |dir: &Path, keep: &dyn Fn(&Path)| {
-        let ledger = Ledger::path(&Spool::of(dir), 0);
+        let ledger = Spool::of(dir).dir().join(Ledger::name(0));
         let mut converter = Converter::new(dir).unwrap();
         let segment = fs::read(Spool::of(dir).segment(0)).unwrap();
         converter.segment(0).unwrap();
@@ -305,7 +307,7 @@ fn what_cannot_be_converted_says_why() {
     check(&faulty(&|_, s| s.tsc += 100_000 * u64::from(s.cpu)), "they are not synchronised");
     let dir = tempfile::tempdir().unwrap();
     recording(dir.path());
-    let recorder = File::open(Spool::of(dir.path()).registry()).unwrap();
+    let recorder = fs::File::open(Spool::of(dir.path()).registry()).unwrap();
     rustix::fs::flock(&recorder, rustix::fs::FlockOperation::LockExclusive).unwrap();
     assert!(matches!(convert(dir.path(), |_, _| {}), Err(ConvertError::Recording(_))));
 }

@@ -24,7 +24,6 @@ mod snapshot;
 mod trigger;
 mod watch;
 
-use std::fs;
 use std::io;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -36,8 +35,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::convert::ConvertError;
+use crate::dir::Dir;
 use crate::record::{Closed, Segments};
-use crate::spool::{Limits, ReadError, Segment, Spool};
+use crate::spool::{self, Limits, ReadError, Segment, Spool, segment_name};
 use crate::store::StoreError;
 pub use find::{Recorder, SnapshotError};
 use rolling::Rolling;
@@ -194,8 +194,8 @@ impl Flight {
         let (ignored, missed) = (watcher.ignored, watcher.watch.missed);
         let finished = Finished { snapshots, ended, ignored, missed };
         if ended {
-            let path = Spool::of(&self.dir).dir().to_owned();
-            fs::remove_dir_all(&path).map_err(|source| FlightError::Write { path, source })?;
+            let removed = Dir::open(&self.dir).and_then(|trace| trace.remove(spool::DIRECTORY));
+            removed.map_err(|source| FlightError::Write { path: self.dir.clone(), source })?;
         }
         Ok(finished)
     }
@@ -221,9 +221,9 @@ impl Keeper {
             // The watcher has as long as the window to look at it; what it misses it counts.
             let _ = self.watch.send(segment);
             for number in self.rolling.push(segment) {
-                let path = spool.segment(number);
-                if let Err(source) = fs::remove_file(&path) {
-                    self.fail(FlightError::Write { path, source });
+                let removed = spool.hold().and_then(|dir| dir.remove(&segment_name(number)));
+                if let Err(source) = removed {
+                    self.fail(FlightError::Write { path: spool.segment(number), source });
                 }
             }
             let oldest = self.rolling.window().1.next().unwrap_or_default();

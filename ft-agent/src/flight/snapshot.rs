@@ -4,12 +4,13 @@
 //! that costs nothing, and that stays when the recorder deletes its own.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::FlightError;
+use crate::dir::Dir;
 use crate::spool::frame::{End, Frame, Start};
-use crate::spool::{Reader, Spool};
+use crate::spool::{REGISTRY, Reader, Spool, segment_name};
 use crate::store::Trace;
 use crate::{analyze, convert};
 
@@ -31,14 +32,20 @@ pub(super) struct Plan {
 impl Plan {
     /// Makes the spool of the snapshot.
     pub(super) fn take(&self, recorder: &Spool) -> Result<(), FlightError> {
-        let fail = |source| FlightError::Write { path: self.dir.clone(), source };
-        fs::create_dir(&self.dir).map_err(fail)?;
-        let spool = Spool::create(&self.dir).map_err(fail)?;
-        for &number in &self.segments {
-            fs::hard_link(recorder.segment(number), spool.segment(number)).map_err(fail)?;
-        }
         let registry = self.registry(&recorder.registry())?;
-        fs::write(spool.registry(), registry).map_err(fail)
+        self.make(recorder, &registry)
+            .map_err(|source| FlightError::Write { path: self.dir.clone(), source })
+    }
+
+    fn make(&self, recorder: &Spool, registry: &[u8]) -> io::Result<()> {
+        let (from, name) = (recorder.hold()?, self.dir.file_name().and_then(|name| name.to_str()));
+        let recorder = Dir::open(self.dir.parent().unwrap_or(Path::new("/")))?;
+        let trace = recorder.make_dir(name.unwrap_or_default())?;
+        let spool = Spool::create_in(&trace)?.hold()?;
+        for &number in &self.segments {
+            from.link(&segment_name(number), &spool)?;
+        }
+        spool.create_file(REGISTRY)?.write_all(registry)
     }
 
     /// The registry as it is now, with the window in its start and an end of its own.

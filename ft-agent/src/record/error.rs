@@ -8,6 +8,7 @@ use crate::collect::attach::Refusal;
 use crate::collect::cgroup::CgroupError;
 use crate::collect::discover::ForeignProc;
 use crate::collect::kernel::KernelError;
+use crate::dir::Refused;
 use crate::spool::WriteError;
 
 /// Why a recording cannot begin, or cannot go on. Each sentence ends in the remedy.
@@ -24,6 +25,9 @@ pub enum RecordError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// Others decide what the names in the output directory mean.
+    #[error("{0}; name a directory with -o that does not exist yet")]
+    OutputRefused(Refused),
     /// The TSC is no clock here.
     #[error(transparent)]
     Clock(#[from] ClockError),

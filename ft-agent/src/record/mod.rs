@@ -125,7 +125,7 @@ pub fn record(
     let cgroup = options.cgroup.as_deref().map(Cgroup::open).transpose()?;
     let mut kernel = load_kernel(options, cgroup.clone())?;
     let output = Output::prepare(&options.output)?;
-    let mut sockets = sockets::open(options)?;
+    let mut sockets = sockets::open(options, output.dir())?;
     let mut environment = sockets.environment(options);
     if let (true, Some(command)) = (options.preload, options.command.first()) {
         environment.push(("LD_PRELOAD", preload::variable(std::env::var_os("LD_PRELOAD"))?));

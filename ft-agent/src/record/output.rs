@@ -1,14 +1,15 @@
 //! The directory of a new trace.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::RecordError;
-use crate::spool::Spool;
+use crate::dir::{Dir, Refused};
+use crate::spool::{self, Spool};
 
 /// A new trace directory with an empty spool. Dropped without [`Output::keep`], it goes away again.
 pub(super) struct Output {
-    path: PathBuf,
+    dir: Dir,
     spool: Spool,
     /// We made the directory itself, too.
     made: bool,
@@ -20,16 +21,24 @@ impl Output {
     ///
     /// # Errors
     ///
-    /// When it holds anything, is no directory, or cannot be written.
+    /// When it holds anything, is no directory, cannot be written, or is not ours alone: whoever else can make
+    /// names in it decides where they lead.
     pub(super) fn prepare(path: &Path) -> Result<Output, RecordError> {
-        let fail = |source| RecordError::Output { path: path.to_owned(), source };
-        let made = !path.exists();
-        fs::create_dir_all(path).map_err(fail)?;
-        if fs::read_dir(path).map_err(fail)?.next().is_some() {
+        let fail = |source| match Refused::of(source) {
+            Ok(refused) => RecordError::OutputRefused(refused),
+            Err(source) => RecordError::Output { path: path.to_owned(), source },
+        };
+        let (dir, made) = Dir::create(path).map_err(fail)?;
+        if !dir.is_empty().map_err(fail)? {
             return Err(RecordError::OutputNotEmpty(path.to_owned()));
         }
-        let spool = Spool::create(path).map_err(fail)?;
-        Ok(Output { path: path.to_owned(), spool, made, keep: false })
+        let spool = Spool::create_in(&dir).map_err(fail)?;
+        Ok(Output { dir, spool, made, keep: false })
+    }
+
+    /// The directory.
+    pub(super) fn dir(&self) -> &Dir {
+        &self.dir
     }
 
     /// The spool.
@@ -47,9 +56,9 @@ impl Drop for Output {
     fn drop(&mut self) {
         if !self.keep {
             // The reason why nothing was recorded is the error to tell, not this.
-            let _ = fs::remove_dir_all(self.spool.dir());
+            let _ = self.dir.remove(spool::DIRECTORY);
             if self.made {
-                let _ = fs::remove_dir(&self.path);
+                let _ = fs::remove_dir(self.dir.path());
             }
         }
     }

@@ -12,9 +12,11 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use ft_user::layout::DEFAULT_SOCKET;
+use rustix::net::SocketAddrUnix;
 
 use super::{Options, RecordError};
 use crate::collect::server;
+use crate::dir::Dir;
 
 /// Whether every user can reach what is in a directory.
 fn is_open_to_all(directory: &Path) -> bool {
@@ -29,17 +31,22 @@ pub(super) struct Sockets {
     listeners: Vec<OwnedFd>,
     private: Option<PathBuf>,
     remove: Vec<PathBuf>,
+    /// The directory of the trace, when the private socket lies there.
+    output: Option<Dir>,
 }
+
+/// Name of the private socket.
+const SOCKET: &str = "agent.sock";
 
 /// Makes the sockets that these options need.
 ///
 /// # Errors
 ///
 /// When the private one cannot be made, or nothing at all could be recorded.
-pub(super) fn open(options: &Options) -> Result<Sockets, RecordError> {
+pub(super) fn open(options: &Options, output: &Dir) -> Result<Sockets, RecordError> {
     let mut sockets = Sockets::default();
     if !options.command.is_empty() {
-        sockets.open_private(&options.output).map_err(RecordError::system("make a socket"))?;
+        sockets.open_private(output).map_err(RecordError::system("make a socket"))?;
     }
     let default = Path::new(DEFAULT_SOCKET);
     let opened = default.parent().map_or(Ok(()), fs::create_dir_all);
@@ -63,13 +70,16 @@ pub(super) fn open(options: &Options) -> Result<Sockets, RecordError> {
 }
 
 impl Sockets {
-    fn open_private(&mut self, directory: &Path) -> io::Result<()> {
-        let directory = std::path::absolute(directory)?;
-        let mut path = directory.join("agent.sock");
-        let listener = if is_open_to_all(&directory) {
-            server::listener(&path)
-        } else {
+    fn open_private(&mut self, output: &Dir) -> io::Result<()> {
+        let directory = std::path::absolute(output.path())?;
+        let mut path = directory.join(SOCKET);
+        let listener = if !is_open_to_all(&directory) {
             Err(io::ErrorKind::PermissionDenied.into())
+        } else if SocketAddrUnix::new(&path).is_err() {
+            Err(io::ErrorKind::InvalidInput.into())
+        } else {
+            // Its mode is changed after it is made: not by a name that may lead elsewhere by then.
+            server::listener(&output.anchored().join(SOCKET))
         };
         let listener = match listener {
             Err(e) if matches!(e.kind(), InvalidInput | PermissionDenied) => {
@@ -77,14 +87,14 @@ impl Sockets {
                     std::env::temp_dir().join(format!("feather-trace-{}", std::process::id()));
                 // Must be new: whoever made it could swap the socket.
                 fs::DirBuilder::new().mode(0o711).create(&own)?;
-                path = own.join("agent.sock");
+                path = own.join(SOCKET);
                 let listener = server::listener(&path);
                 self.remove.extend([path.clone(), own]);
                 listener?
             }
             listener => {
                 let listener = listener?;
-                self.remove.push(path.clone());
+                self.output = Some(output.clone());
                 listener
             }
         };
@@ -111,6 +121,10 @@ impl Sockets {
 
 impl Drop for Sockets {
     fn drop(&mut self) {
+        if let Some(output) = &self.output {
+            // What somebody else removed is gone.
+            let _ = output.remove(SOCKET);
+        }
         for path in &self.remove {
             // A directory stands behind its socket. What somebody else removed is gone.
             let _ = fs::remove_file(path).or_else(|_| fs::remove_dir(path));

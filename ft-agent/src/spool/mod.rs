@@ -19,27 +19,59 @@ pub use writer::{Limits, Segment, WriteError, Writer};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use crate::dir::Dir;
+
 /// Where the files of a spool are.
 #[derive(Clone, Debug)]
 pub struct Spool {
+    trace: PathBuf,
     dir: PathBuf,
+    /// By whoever records.
+    held: Option<Dir>,
+}
+
+/// Name of its directory in the trace.
+pub(crate) const DIRECTORY: &str = "spool";
+
+/// Name of the registry.
+pub(crate) const REGISTRY: &str = "registry.ft";
+
+/// Name of a segment.
+pub(crate) fn segment_name(number: u32) -> String {
+    format!("segment-{number:06}.ft")
 }
 
 impl Spool {
     /// The spool of the trace directory `trace`, whether it exists or not.
     pub fn of(trace: &Path) -> Spool {
-        Spool { dir: trace.join("spool") }
+        Spool { trace: trace.to_owned(), dir: trace.join(DIRECTORY), held: None }
     }
 
-    /// Makes the directory of the spool.
+    /// Makes the directory of the spool, and holds it.
     ///
     /// # Errors
     ///
-    /// As [`fs::create_dir`]; also when it exists.
+    /// As [`fs::create_dir`], also when it exists; [`Refused`](crate::Refused) when others can write to the trace.
     pub fn create(trace: &Path) -> io::Result<Spool> {
-        let spool = Spool::of(trace);
-        fs::create_dir(&spool.dir)?;
-        Ok(spool)
+        Spool::create_in(&Dir::open(trace)?)
+    }
+
+    /// The same in a trace that is held.
+    pub(crate) fn create_in(trace: &Dir) -> io::Result<Spool> {
+        let held = Some(trace.make_dir(DIRECTORY)?);
+        Ok(Spool { held, ..Spool::of(trace.path()) })
+    }
+
+    /// Its directory, to write to it.
+    ///
+    /// # Errors
+    ///
+    /// When there is none; [`Refused`](crate::Refused) when others can write to it.
+    pub(crate) fn hold(&self) -> io::Result<Dir> {
+        match &self.held {
+            Some(held) => Ok(held.clone()),
+            None => Dir::open(&self.trace)?.dir(DIRECTORY),
+        }
     }
 
     /// The directory.
@@ -49,12 +81,12 @@ impl Spool {
 
     /// The registry.
     pub fn registry(&self) -> PathBuf {
-        self.dir.join("registry.ft")
+        self.dir.join(REGISTRY)
     }
 
     /// The segment with this number.
     pub fn segment(&self, number: u32) -> PathBuf {
-        self.dir.join(format!("segment-{number:06}.ft"))
+        self.dir.join(segment_name(number))
     }
 
     /// Numbers of the segments that are there, ascending; empty when there is no spool.

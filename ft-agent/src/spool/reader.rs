@@ -11,6 +11,7 @@ use std::os::unix::fs::{FileExt, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use super::frame::{self, Frame, FrameError};
+use crate::dir;
 
 /// Bytes asked of the kernel at a time.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -57,14 +58,16 @@ impl Reader {
     ///
     /// A [`ReadError`] when it cannot be opened.
     pub fn open(path: &Path) -> Result<Reader, ReadError> {
-        let path = path.to_owned();
-        match File::open(&path) {
-            Ok(file) => {
-                let reason = FrameError::Truncated;
-                Ok(Reader { file, path, buffer: Vec::new(), start: 0, offset: 0, reason })
-            }
-            Err(source) => Err(ReadError { path, source }),
+        match dir::open_regular(path) {
+            Ok(file) => Ok(Reader::of(file, path.to_owned())),
+            Err(source) => Err(ReadError { path: path.to_owned(), source }),
         }
+    }
+
+    /// Reads an open file of a spool.
+    pub(crate) fn of(file: File, path: PathBuf) -> Reader {
+        let reason = FrameError::Truncated;
+        Reader { file, path, buffer: Vec::new(), start: 0, offset: 0, reason }
     }
 
     /// The next frame; `None` at the end of what can be read (see [`Reader::damage`]).

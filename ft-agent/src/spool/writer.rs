@@ -6,7 +6,7 @@
 //! at any instruction loses at most the round in hand, and a cut last frame is recognised by its
 //! reader. When the disk is full, the half frame is cut off again and the recording ends readable.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 
 use super::frame::{ClockSample, End, Frame, Start};
-use super::{Reader, Spool};
+use super::{REGISTRY, Reader, Spool, segment_name};
+use crate::dir::Dir;
 
 /// Frames are handed to the kernel when so many bytes have come together: a system call's price divided by
 /// many pages, and still in the second-level cache.
@@ -70,8 +71,9 @@ struct Appender {
 }
 
 impl Appender {
-    fn create(path: PathBuf) -> Result<Appender, WriteError> {
-        match OpenOptions::new().write(true).create_new(true).open(&path) {
+    fn create(dir: &Dir, name: &str) -> Result<Appender, WriteError> {
+        let path = dir.path().join(name);
+        match dir.create_file(name) {
             Ok(file) => Ok(Appender { file, path, buffer: Vec::new(), written: 0 }),
             Err(source) => Err(WriteError { path, source }),
         }
@@ -137,7 +139,7 @@ pub struct Segment {
 
 /// Writes a spool.
 pub struct Writer {
-    spool: Spool,
+    dir: Dir,
     limits: Limits,
     registry: Appender,
     /// Size of the registry when it was compacted last.
@@ -162,13 +164,14 @@ impl Writer {
         start: Start,
         clock: ClockSample,
     ) -> Result<Writer, WriteError> {
-        let mut registry = Appender::create(spool.registry())?;
+        let dir = spool.hold().map_err(|source| WriteError { path: spool.registry(), source })?;
+        let mut registry = Appender::create(&dir, REGISTRY)?;
         registry.lock()?;
         registry.push(&Frame::Start(start));
-        let mut segment = Appender::create(spool.segment(0))?;
+        let mut segment = Appender::create(&dir, &segment_name(0))?;
         segment.push(&Frame::Clock(clock));
         let mut writer = Writer {
-            spool,
+            dir,
             limits,
             registry,
             compacted: 0,
@@ -235,7 +238,7 @@ impl Writer {
         self.push(&Frame::Clock(clock))?;
         self.flush()?;
         let closed = self.closed(clock);
-        let mut next = Appender::create(self.spool.segment(closed.number + 1))?;
+        let mut next = Appender::create(&self.dir, &segment_name(closed.number + 1))?;
         next.push(&Frame::Clock(clock));
         self.closed_bytes += self.segment.bytes();
         self.segment = next;
@@ -257,23 +260,23 @@ impl Writer {
     /// A [`WriteError`]; the registry is then as it was.
     pub fn compact(&mut self, keep: impl Fn(&Frame<'_>) -> bool) -> Result<(), WriteError> {
         self.registry.flush()?;
-        let path = self.spool.registry();
-        let aside = path.with_extension("new");
+        const ASIDE: &str = "registry.new";
+        let mut next = Appender::create(&self.dir, ASIDE)?;
+        let (dir, path, aside) = (&self.dir, self.registry.path.clone(), next.path.clone());
         let fail = |source| WriteError { path: aside.clone(), source };
-        let mut next = Appender::create(aside.clone())?;
         let mut fill = || {
             next.lock()?;
-            let mut reader = Reader::open(&path).map_err(|e| fail(e.source))?;
+            let mut reader = Reader::of(dir.open_file(REGISTRY).map_err(fail)?, path.clone());
             while let Some(frame) = reader.next().map_err(|e| fail(e.source))? {
                 if keep(&frame) {
                     next.push(&frame);
                 }
             }
             next.flush()?;
-            fs::rename(&aside, &path).map_err(fail)
+            dir.publish(ASIDE, REGISTRY).map_err(fail)
         };
         if let Err(error) = fill() {
-            let _ = fs::remove_file(&aside);
+            let _ = self.dir.remove(ASIDE);
             return Err(error);
         }
         next.path = path;
@@ -317,14 +320,15 @@ mod tests {
     /// A write that failed after some bytes, at every possible place.
     #[test]
     fn a_full_disk_leaves_whole_frames() {
-        let dir = tempfile::tempdir().unwrap();
+        let temporary = tempfile::tempdir().unwrap();
+        let dir = Dir::open(temporary.path()).unwrap();
         let mut frames = Vec::new();
         let ends = [3, 100, 0].map(|n| {
             Frame::Kernel(&vec![n as u8; n]).encode(&mut frames);
             frames.len()
         });
         for landed in 0..=frames.len() {
-            let mut out = Appender::create(dir.path().join(landed.to_string())).unwrap();
+            let mut out = Appender::create(&dir, &landed.to_string()).unwrap();
             out.buffer = frames.clone();
             out.file.write_all_at(&frames[..landed], 0).unwrap();
             out.keep_whole_frames();
@@ -336,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_told_from_other_errors() {
-        let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let file = File::options().write(true).open("/dev/full").unwrap();
         let path = PathBuf::from("/traces/mine/spool/segment-000000.ft");
         let mut out = Appender { file, path, buffer: vec![0], written: 0 };
         let error = out.flush().unwrap_err();

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use parquet::errors::ParquetError;
 
 use super::schema::SCHEMA_VERSION;
+use crate::dir::Refused;
 
 /// An error of the store.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +21,9 @@ pub enum StoreError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// The trace lies where others decide what a name means.
+    #[error("{0}; run this as that user, or on a copy in a directory of your own")]
+    Refused(Refused),
     /// A part could not be written.
     #[error("cannot write {path}: {source}; check the free space there")]
     Write {
@@ -86,5 +90,8 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 /// Makes an error of an action on a path.
 pub(crate) fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
     let path = path.to_owned();
-    move |source| StoreError::Io { action, path, source }
+    move |source| match Refused::of(source) {
+        Ok(refused) => StoreError::Refused(refused),
+        Err(source) => StoreError::Io { action, path, source },
+    }
 }

@@ -1,75 +1,46 @@
-//! Files that are there whole or not at all.
+//! Files of a trace that are there whole or not at all.
 //!
 //! Rule: everything is written under a name ending in `.tmp`, synced, and then renamed; the directory
 //! is synced after the rename. A crash leaves a `.tmp`, which nobody reads and the next attempt
-//! overwrites.
+//! replaces. [`Dir`] sees to it that the names mean what they should.
 
-use std::fs::{self, File};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 
-use super::error::Result;
-pub(crate) use super::error::io_error as error;
+use super::error::{Result, io_error};
+use crate::dir::Dir;
 
-/// The name under which `path` is written.
-pub(crate) fn temporary(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".tmp");
-    name.into()
+/// The name under which `name` is written.
+pub(crate) fn temporary(name: &str) -> String {
+    format!("{name}.tmp")
 }
 
-/// Gives the synced file (or directory) `from` its final name.
+/// Opens a trace for writing.
 ///
 /// # Errors
 ///
-/// An I/O error; `from` is then still there.
-pub(crate) fn publish(from: &Path, to: &Path) -> Result<()> {
-    fs::rename(from, to).map_err(error("rename", to))?;
-    match to.parent() {
-        Some(parent) => sync_dir(parent),
-        None => Ok(()),
-    }
+/// [`StoreError::Refused`](super::StoreError::Refused), or an I/O error.
+pub(crate) fn open(trace: &Path) -> Result<Dir> {
+    Dir::open(trace).map_err(io_error("write", trace))
 }
 
-/// Removes a file that may not exist, durably.
+/// Removes a file of a trace that may not exist.
 ///
 /// # Errors
 ///
-/// An I/O error.
-pub(crate) fn remove(path: &Path) -> Result<()> {
-    match (fs::remove_file(path), path.parent()) {
-        (Err(e), _) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        (Err(e), _) => Err(error("remove", path)(e)),
-        (Ok(()), Some(parent)) => sync_dir(parent),
-        (Ok(()), None) => Ok(()),
-    }
-}
-
-/// Makes the entries of a directory durable.
-///
-/// # Errors
-///
-/// An I/O error.
-pub(crate) fn sync_dir(dir: &Path) -> Result<()> {
-    File::open(dir).and_then(|d| d.sync_all()).map_err(error("sync", dir))
+/// As [`open`].
+pub(crate) fn remove(dir: &Dir, name: &str) -> Result<()> {
+    dir.remove(name).map_err(io_error("remove", &dir.path().join(name)))
 }
 
 /// Writes a value as indented JSON.
 ///
 /// # Errors
 ///
-/// An I/O error; the file that was there before is then still there.
-pub(crate) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
-    let tmp = temporary(path);
+/// As [`open`]; the file that was there before is then still there.
+pub(crate) fn write_json<T: Serialize>(dir: &Dir, name: &str, value: &T) -> Result<()> {
     let mut text = serde_json::to_vec_pretty(value).expect("plain structs serialise into memory");
     text.push(b'\n');
-    File::create(&tmp)
-        .and_then(|mut file| {
-            file.write_all(&text)?;
-            file.sync_all()
-        })
-        .map_err(error("write", &tmp))?;
-    publish(&tmp, path)
+    dir.write(name, &text).map_err(io_error("write", &dir.path().join(name)))
 }

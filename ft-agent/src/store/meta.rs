@@ -9,6 +9,7 @@ use super::error::{Result, StoreError, io_error};
 use super::file;
 use super::part::Footer;
 use super::schema::SCHEMA_VERSION;
+use crate::dir;
 use crate::spool::frame::{End, Start};
 use crate::warning::Warning;
 
@@ -100,7 +101,7 @@ impl Meta {
     ///
     /// An I/O error.
     pub fn write(&self, trace: &Path) -> Result<()> {
-        file::write_json(&trace.join(META_FILE), self)
+        file::write_json(&file::open(trace)?, META_FILE, self)
     }
 
     /// Reads the file of a trace directory; `None` when there is none.
@@ -111,7 +112,7 @@ impl Meta {
     /// of this shape, or an I/O error.
     pub fn read(trace: &Path) -> Result<Option<Meta>> {
         let path = trace.join(META_FILE);
-        let text = match std::fs::read(&path) {
+        let text = match dir::read_regular(&path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             text => text.map_err(io_error("read", &path))?,
         };

@@ -10,7 +10,7 @@
 //! whole or not at all.
 
 pub mod column;
-mod error;
+pub(crate) mod error;
 pub(crate) mod file;
 pub(crate) mod meta;
 pub mod name_column;

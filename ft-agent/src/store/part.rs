@@ -7,7 +7,7 @@
 //! conversion. All pages zstd level 3. Row groups hold up to a million rows. The sorting column is the first.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File};
+use std::fs::File;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,6 +25,7 @@ use serde_json::json;
 use super::error::{Result, StoreError, io_error};
 use super::file;
 use super::schema::{Row, SCHEMA_VERSION};
+use crate::dir::Dir;
 
 /// Rows of one Arrow batch.
 const BATCH_ROWS: usize = 1 << 16;
@@ -70,14 +71,20 @@ impl Footer {
 
 /// Path of a part.
 pub fn part_path(trace: &Path, table: &str, part: u32) -> PathBuf {
-    trace.join(table).join(format!("part-{part:05}.parquet"))
+    trace.join(table).join(part_name(part))
+}
+
+fn part_name(part: u32) -> String {
+    format!("part-{part:05}.parquet")
 }
 
 /// Writes one part. Rows must come sorted by their key. Dropped without [`PartWriter::finish`], it
 /// leaves only a `.tmp`.
 pub struct PartWriter<R: Row> {
-    path: PathBuf,
-    tmp: PathBuf,
+    /// Of the table.
+    dir: Dir,
+    name: String,
+    tmp: String,
     schema: SchemaRef,
     footer: Footer,
     builder: R::Builder,
@@ -89,18 +96,24 @@ pub struct PartWriter<R: Row> {
 }
 
 impl<R: Row> PartWriter<R> {
-    /// Begins the part that will be `path`; makes its directory.
+    /// Begins a part of the table in the trace directory `trace`; makes the table's directory.
     ///
     /// # Errors
     ///
-    /// An I/O error when the directory cannot be made.
-    pub fn create(path: &Path, footer: Footer) -> Result<PartWriter<R>> {
-        if let Some(dir) = path.parent() {
-            fs::create_dir_all(dir).map_err(io_error("create", dir))?;
-        }
-        Ok(PartWriter {
-            path: path.to_owned(),
-            tmp: file::temporary(path),
+    /// An I/O error when the directory cannot be made, [`StoreError::Refused`] when others can write to it.
+    pub fn create(trace: &Path, part: u32, footer: Footer) -> Result<PartWriter<R>> {
+        let table = trace.join(R::TABLE);
+        let dir = file::open(trace)?.ensure_dir(R::TABLE).map_err(io_error("create", &table))?;
+        Ok(PartWriter::create_in(dir, part, footer))
+    }
+
+    /// Begins a part in this directory.
+    pub(crate) fn create_in(dir: Dir, part: u32, footer: Footer) -> PartWriter<R> {
+        let name = part_name(part);
+        PartWriter {
+            dir,
+            tmp: file::temporary(&name),
+            name,
             schema: Arc::new(for_pandas(R::schema())),
             footer,
             builder: R::builder(),
@@ -108,7 +121,12 @@ impl<R: Row> PartWriter<R> {
             rows: 0,
             writer: None,
             _row: PhantomData,
-        })
+        }
+    }
+
+    /// Where it is written, for messages.
+    fn tmp_path(&self) -> PathBuf {
+        self.dir.path().join(&self.tmp)
     }
 
     /// Appends a row.
@@ -130,23 +148,25 @@ impl<R: Row> PartWriter<R> {
     /// When it cannot be written; a part of that name from before is then still there.
     pub fn finish(mut self) -> Result<u64> {
         self.flush()?;
+        let tmp = self.tmp_path();
         let Some(writer) = self.writer else { return Ok(0) };
         let file = writer
             .into_inner()
-            .map_err(|source| StoreError::Write { path: self.tmp.clone(), source })?;
-        file.sync_all().map_err(io_error("sync", &self.tmp))?;
-        file::publish(&self.tmp, &self.path)?;
+            .map_err(|source| StoreError::Write { path: tmp.clone(), source })?;
+        file.sync_all().map_err(io_error("sync", &tmp))?;
+        self.dir.publish(&self.tmp, &self.name).map_err(io_error("rename", &tmp))?;
         Ok(self.rows)
     }
 
     fn flush(&mut self) -> Result<()> {
         let rows = std::mem::take(&mut self.batch_rows);
         let arrays = R::finish(&mut self.builder, rows);
-        let error = |source| StoreError::Write { path: self.tmp.clone(), source };
+        let tmp = self.tmp_path();
+        let error = |source| StoreError::Write { path: tmp.clone(), source };
         let writer = match &mut self.writer {
             Some(writer) => writer,
             none => {
-                let file = File::create(&self.tmp).map_err(io_error("create", &self.tmp))?;
+                let file = self.dir.replace_file(&self.tmp).map_err(io_error("create", &tmp))?;
                 let properties = properties(&self.schema, &arrays, &self.footer);
                 let writer = ArrowWriter::try_new(file, self.schema.clone(), Some(properties));
                 none.insert(writer.map_err(error)?)

@@ -18,6 +18,7 @@ use super::error::{Result, StoreError, io_error};
 use super::meta::Meta;
 use super::name_column::NamePool;
 use super::schema::Row;
+use crate::dir;
 
 /// Rows decoded at a time.
 const BATCH_ROWS: usize = 1 << 13;
@@ -137,7 +138,7 @@ fn key_range(group: &RowGroupMetaData) -> Option<(i64, i64)> {
 }
 
 fn open(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>> {
-    let file = File::open(path).map_err(io_error("open", path))?;
+    let file = dir::open_regular(path).map_err(io_error("open", path))?;
     ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| damaged(path)(e.to_string()))
 }
 

@@ -4,13 +4,13 @@
 //! [`TableWriter::finish`]. So a table is whole, from before, or not there: the one of before is moved aside
 //! as a whole, to `DIR/<table>.old.tmp/`, and never removed in place, where half of it would look like a table.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::error::{Result, io_error};
 use super::file;
 use super::part::{Footer, PartWriter};
 use super::schema::Row;
+use crate::dir::Dir;
 
 /// Rows of one part: what a writer holds in memory, since rows come in the order in which they were
 /// known (a critical section at its end) and are stored by their first column (its begin).
@@ -18,8 +18,9 @@ const PART_ROWS: usize = 1 << 18;
 
 /// Writes a table. Dropped without [`TableWriter::finish`], it leaves nothing.
 pub struct TableWriter<R: Row> {
-    dir: PathBuf,
-    tmp: PathBuf,
+    trace: Dir,
+    /// Where the parts are written.
+    aside: Dir,
     footer: Footer,
     part_rows: usize,
     rows: Vec<R>,
@@ -33,16 +34,16 @@ impl<R: Row> TableWriter<R> {
     ///
     /// # Errors
     ///
-    /// An I/O error.
+    /// An I/O error, [`StoreError::Refused`](super::StoreError::Refused) when others can write to the trace.
     pub fn create(trace: &Path, footer: Footer) -> Result<TableWriter<R>> {
-        let dir = trace.join(R::TABLE);
-        let tmp = file::temporary(&dir);
-        remove(&tmp)?;
-        remove(&old(&dir))?;
-        fs::create_dir(&tmp).map_err(io_error("create", &tmp))?;
+        let tmp = file::temporary(R::TABLE);
+        let trace = file::open(trace)?;
+        file::remove(&trace, &tmp)?;
+        file::remove(&trace, &old::<R>())?;
+        let aside = trace.make_dir(&tmp).map_err(io_error("create", &trace.path().join(&tmp)))?;
         Ok(TableWriter {
-            dir,
-            tmp,
+            trace,
+            aside,
             footer,
             part_rows: PART_ROWS,
             rows: Vec::new(),
@@ -78,22 +79,21 @@ impl<R: Row> TableWriter<R> {
     /// When it cannot be written.
     pub fn finish(mut self) -> Result<u64> {
         self.seal()?;
-        let old = old(&self.dir);
-        match fs::rename(&self.dir, &old) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                return Err(io_error("rename", &self.dir)(e));
-            }
-            _ => file::publish(&self.tmp, &self.dir)?,
+        let (trace, old) = (&self.trace, old::<R>());
+        let table = trace.path().join(R::TABLE);
+        let fail = || io_error("rename", &table);
+        match trace.publish(R::TABLE, &old) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(fail()(e)),
+            _ => trace.publish(&file::temporary(R::TABLE), R::TABLE).map_err(fail())?,
         }
-        remove(&old)?;
+        file::remove(trace, &old)?;
         Ok(self.written)
     }
 
     fn part(&mut self) -> Result<()> {
         let mut rows = std::mem::take(&mut self.rows);
         rows.sort_by_key(R::key);
-        let path = self.tmp.join(format!("part-{:05}.parquet", self.parts));
-        let mut part = PartWriter::create(&path, self.footer.clone())?;
+        let mut part = PartWriter::create_in(self.aside.clone(), self.parts, self.footer.clone());
         for row in &rows {
             part.push(row)?;
         }
@@ -108,21 +108,13 @@ impl<R: Row> TableWriter<R> {
 impl<R: Row> Drop for TableWriter<R> {
     fn drop(&mut self) {
         // After `finish` there is nothing; else the next writer removes what stays.
-        let _ = remove(&self.tmp);
+        let _ = self.trace.remove(&file::temporary(R::TABLE));
     }
 }
 
 /// Where the table of before goes.
-fn old(dir: &Path) -> PathBuf {
-    file::temporary(&dir.with_extension("old"))
-}
-
-/// Removes a directory that may not exist.
-fn remove(dir: &Path) -> Result<()> {
-    match fs::remove_dir_all(dir) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(io_error("remove", dir)(e)),
-        _ => Ok(()),
-    }
+fn old<R: Row>() -> String {
+    file::temporary(&format!("{}.old", R::TABLE))
 }
 
 #[cfg(test)]

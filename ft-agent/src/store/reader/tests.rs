@@ -1,4 +1,5 @@
 use super::*;
+use crate::dir::Dir;
 use crate::event::LeanUserEvent;
 use crate::model::{Cpu, Nanos, Pid, SiteId, Tid};
 use crate::store::rows::{ClockRow, SchedMigrate, UserEvent};
@@ -22,8 +23,7 @@ fn event(ts: i64, tsc: i64) -> UserEvent {
 }
 
 fn write(trace: &Path, part: u32, events: &[UserEvent]) {
-    let path = part_path(trace, "user_events", part);
-    let mut writer = PartWriter::create(&path, Footer::default()).unwrap();
+    let mut writer = PartWriter::create(trace, part, Footer::default()).unwrap();
     for event in events {
         writer.push(event).unwrap();
     }
@@ -94,8 +94,7 @@ fn many_rows_cross_batches() {
         to_cpu: Cpu(1),
     };
     let rows = 70_000;
-    let path = part_path(dir.path(), "sched_migrate", 0);
-    let mut writer = PartWriter::create(&path, Footer::default()).unwrap();
+    let mut writer = PartWriter::create(dir.path(), 0, Footer::default()).unwrap();
     (0..rows).for_each(|ts| writer.push(&row(ts)).unwrap());
     writer.finish().unwrap();
     let mut read = trace(dir.path()).rows::<SchedMigrate>();
@@ -145,8 +144,8 @@ fn what_cannot_be_read_is_named_with_its_remedy() {
     check(
         |dir| {
             whole(dir);
-            let path = part_path(dir, "user_events", 0);
-            let mut clock = PartWriter::<ClockRow>::create(&path, Footer::default()).unwrap();
+            let table = Dir::open(&dir.join("user_events")).unwrap();
+            let mut clock = PartWriter::<ClockRow>::create_in(table, 0, Footer::default());
             clock
                 .push(&ClockRow {
                     ts: Nanos(1),

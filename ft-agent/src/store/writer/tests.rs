@@ -1,3 +1,5 @@
+use std::fs;
+
 use super::*;
 use crate::model::Pid;
 use crate::store::rows::NameRow;
