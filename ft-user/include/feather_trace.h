@@ -48,6 +48,9 @@
 #if !(defined(__x86_64__) && defined(__LP64__) && defined(__linux__)) && !defined(FT_OFF)
 #define FT_OFF
 #endif
+#if defined(__code_model_large__) && !defined(__clang__) && !defined(FT_OFF)
+#error "feather_trace.h: gcc makes no sites with -mcmodel=large; compile with -mcmodel=medium, or with -DFT_OFF"
+#endif
 
 /* ---- functions ---------------------------------------------------------------------------------- */
 
@@ -147,8 +150,10 @@ FT_INLINE ft_pair ft_pair_bytes(struct ft_bytes_arg bytes) {
 #define FT_EACH_5(m, name, format, a, b, c, d, e) m(a) m(b) m(c) m(d) m(e)
 #define FT_EACH_6(m, name, format, a, b, c, d, e, f) m(a) m(b) m(c) m(d) m(e) m(f)
 
-#define FT_COUNT(...) FT_COUNT_(__VA_ARGS__, 6, 5, 4, 3, 2, 1, 0, ~)
-#define FT_COUNT_(name, format, a, b, c, d, e, f, count, ...) count
+/* How many arguments follow the format; MANY for 7 to 14. */
+#define FT_COUNT(...)                                                                                 \
+    FT_COUNT_(__VA_ARGS__, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, 6, 5, 4, 3, 2, 1, 0, ~)
+#define FT_COUNT_(name, format, a, b, c, d, e, f, g, h, i, j, k, l, m, n, count, ...) count
 #define FT_NAME(name, ...) name
 #define FT_FORMAT(...) FT_FORMAT_(__VA_ARGS__, ~)
 #define FT_FORMAT_(name, format, ...) format
@@ -523,7 +528,19 @@ on:
 
 #endif
 
-#define FT_SITE_(n, kind, id, ...) FT_SITE(n, kind, id, __VA_ARGS__)
+#define FT_SITE_(n, kind, id, ...) FT_SITE_BY_COUNT(n, kind, id, __VA_ARGS__)
+#define FT_SITE_BY_COUNT(n, kind, id, ...) FT_SITE_##n(n, kind, id, __VA_ARGS__)
+#define FT_SITE_0 FT_SITE
+#define FT_SITE_1 FT_SITE
+#define FT_SITE_2 FT_SITE
+#define FT_SITE_3 FT_SITE
+#define FT_SITE_4 FT_SITE
+#define FT_SITE_5 FT_SITE
+#define FT_SITE_6 FT_SITE
+#define FT_SITE_MANY(...)                                                                             \
+    do {                                                                                              \
+        _Pragma("GCC error \"an event carries at most six arguments\"")                               \
+    } while (0)
 #define FT_SITE_OF(kind, ...) FT_SITE_(FT_COUNT(__VA_ARGS__), kind, __COUNTER__, __VA_ARGS__)
 
 /* ---- the events --------------------------------------------------------------------------------- */

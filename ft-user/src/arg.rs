@@ -1,17 +1,36 @@
 //! What an event may carry: the [`Arg`] trait. A number is one word; text is an address and a length
 //! until the event is written, and then a part of it (`text.rs`).
 
+use core::num::NonZero;
+use core::time::Duration;
+
 use crate::layout::ArgType;
 
 /// A type that an event can carry as an argument.
 ///
-/// Implemented for the integers up to 64 bits, `f32` and `f64`, `bool`, raw pointers, [`Tsc`], `&str` and
-/// `&[u8]`. Both methods run in the cold block of a site, only while the site is enabled.
+/// | type | what is recorded |
+/// |---|---|
+/// | integers up to 64 bits, `NonZero` of these | the number |
+/// | `Option<NonZero<…>>` | the number, 0 for `None` |
+/// | `f32`, `f64`, `bool`, raw pointers, [`Tsc`] | the value |
+/// | `char` | its code point |
+/// | [`Duration`] | whole nanoseconds, at most `u64::MAX` (584 years) |
+/// | `&str`, `&String`, `&[u8]`, `&Vec<u8>`, `&[u8; N]` | a copy of the text or the bytes |
+///
+/// An argument takes one word, so there is none for `u128` and other `Option`s: give their parts as arguments of their
+/// own (`some: bool = x.is_some(), x: u32 = x.unwrap_or(0)`).
+///
+/// Both methods run in the cold block of a site, only while the site is enabled.
 ///
 /// # Safety
 ///
 /// If `TYPE` is [`ArgType::Str`] or [`ArgType::Bytes`], as many bytes as [`extent`](Arg::extent) says can
 /// be read at the address that [`to_word`](Arg::to_word) returns, as long as `self` lives.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument of an event",
+    note = "an argument is a number, `bool`, `char`, `Duration`, a raw pointer, `&str` or `&[u8]`; \
+            give the parts of anything else as arguments of their own"
+)]
 pub unsafe trait Arg: Copy {
     /// How a reader shows the value.
     const TYPE: ArgType;
@@ -64,7 +83,38 @@ impl_arg! {
     f64 => Float, |v| v.to_bits();
     bool => Bool, |v| v as u64;
     Tsc => Tsc, |v| v.0;
+    char => Unsigned, |v| v as u64;
+    Duration => Unsigned, |v| nanoseconds(v);
 }
+
+#[inline(always)]
+fn nanoseconds(duration: Duration) -> u64 {
+    duration.as_secs().saturating_mul(1_000_000_000).saturating_add(duration.subsec_nanos().into())
+}
+
+macro_rules! impl_non_zero {
+    ($($ty:ty)*) => {$(
+        // SAFETY: not text.
+        unsafe impl Arg for NonZero<$ty> {
+            const TYPE: ArgType = <$ty as Arg>::TYPE;
+            #[inline(always)]
+            fn to_word(self) -> u64 {
+                self.get().to_word()
+            }
+        }
+
+        // SAFETY: not text.
+        unsafe impl Arg for Option<NonZero<$ty>> {
+            const TYPE: ArgType = <$ty as Arg>::TYPE;
+            #[inline(always)]
+            fn to_word(self) -> u64 {
+                self.map_or(0, Arg::to_word)
+            }
+        }
+    )*};
+}
+
+impl_non_zero! { u8 u16 u32 u64 usize i8 i16 i32 i64 isize }
 
 // SAFETY: not text.
 unsafe impl<T> Arg for *const T {
@@ -85,9 +135,10 @@ unsafe impl<T> Arg for *mut T {
 }
 
 macro_rules! impl_text {
-    ($($ty:ty => $kind:ident;)*) => {$(
-        // SAFETY: a slice tells its own address and length, and borrows what is there.
-        unsafe impl Arg for $ty {
+    ($($ty:ty => $kind:ident $(for $length:ident)?;)*) => {$(
+        // SAFETY: a slice tells its own address and length, and borrows what is there; so does a reference to
+        // what owns one.
+        unsafe impl$(<const $length: usize>)? Arg for $ty {
             const TYPE: ArgType = ArgType::$kind;
             #[inline(always)]
             fn to_word(self) -> u64 {
@@ -103,7 +154,10 @@ macro_rules! impl_text {
 
 impl_text! {
     &str => Str;
+    &String => Str;
     &[u8] => Bytes;
+    &Vec<u8> => Bytes;
+    &[u8; N] => Bytes for N;
 }
 
 #[cfg(test)]
@@ -120,6 +174,24 @@ mod tests {
         assert_eq!((0x1000 as *const u8).to_word(), 0x1000);
         assert_eq!(Tsc(7).to_word(), 7);
         assert_eq!(<*mut u8 as Arg>::TYPE, ArgType::Pointer);
+    }
+
+    #[test]
+    fn what_wraps_a_number_is_the_number() {
+        assert_eq!(NonZero::new(-3i16).unwrap().to_word(), -3i64 as u64);
+        assert_eq!((NonZero::new(7u8).to_word(), None::<NonZero<u8>>.to_word()), (7, 0));
+        assert_eq!(('€'.to_word(), <Option<NonZero<i32>>>::TYPE), (0x20ac, ArgType::Signed));
+        assert_eq!(Duration::new(3, 7).to_word(), 3_000_000_007);
+        assert_eq!(Duration::MAX.to_word(), u64::MAX);
+    }
+
+    #[test]
+    fn what_owns_text_is_text() {
+        let (text, bytes, array) = (String::from("text"), vec![1u8, 2], [0u8; 3]);
+        let found = [(&text).extent(), (&bytes).extent(), (&array).extent()];
+        assert_eq!(found, [4, 2, 3]);
+        assert_eq!((&array).to_word(), array.as_ptr() as u64);
+        assert_eq!((<&String>::TYPE, <&[u8; 3]>::TYPE), (ArgType::Str, ArgType::Bytes));
     }
 
     #[test]

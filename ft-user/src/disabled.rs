@@ -12,6 +12,7 @@ macro_rules! __event {
     ) => {{
         const _: $crate::layout::SiteKind = $crate::layout::SiteKind::$kind;
         const _: () = assert!($crate::site::has_category($name), "an event is `category.name`");
+        const _: usize = $crate::site::count(&[$(stringify!($arg)),*]);
         $(const _: &str = $format;)?
         if false {
             $(let _: u64 = $crate::__word!($arg, $ty $(, $value)?);)*

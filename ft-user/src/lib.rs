@@ -33,7 +33,7 @@
 //!   `errno` and all registers stay as they are.
 //! - A full buffer loses events, never delays: losses are counted and told where they happened.
 //! - Program text changes by one byte per site, and only where a trigger stands; no page is ever
-//!   writable and executable at once ([`patch`]).
+//!   writable and executable at once.
 //! - Without an agent nothing happens behind [`init`]. An agent that dies, hangs or answers nonsense costs
 //!   half a second at the start at most ([`Agent`]).
 //! - What was committed survives the process, however it ends, as long as an agent holds the memfd.
@@ -46,7 +46,46 @@
 //! | an event | about one reading of the time stamp counter | `on` |
 //! | an event with text | 1.6 times that with 16 bytes; half a microsecond when it must be cut | `on` |
 //! | [`init`] | 45 to 75 µs in a small program, 85 to 145 µs with 500 sites | `startup` |
-//! | memory | 32 bytes per slot, backed when first used: at most 2 MiB per thread, and some 100 KiB | [`Config`] |
+//! | memory | 32 bytes per slot, backed when first used: at most 8 MiB per thread, and some 100 KiB | [`Config`] |
+//!
+//! # Async code
+//!
+//! [`event!`] works in any `async` code: it is recorded for the thread that polls. [`scope!`] and the guards of
+//! [`sync`] belong to a thread, so they are not [`Send`], as `std`'s guards are not: a task that may move between threads
+//! does not compile with one of them across an `.await`. Where it does compile, on one thread, other tasks run in
+//! between, and the end of one scope would be taken for that of another: keep them within a block without `.await`.
+//!
+//! What a task does in all takes two events that carry its number, and each of its polls can be a scope:
+//!
+//! ```
+//! use std::{future::{Future, poll_fn}, pin::pin};
+//!
+//! /// Records when the work begins and ends, and on which thread it is polled how long.
+//! async fn traced<F: Future>(task: u64, work: F) -> F::Output {
+//!     ft_user::event!("task.begin", task: u64);
+//!     let mut work = pin!(work);
+//!     let output = poll_fn(|context| {
+//!         let _poll = ft_user::scope!("task.poll", task: u64);
+//!         work.as_mut().poll(context)
+//!     })
+//!     .await;
+//!     ft_user::event!("task.end", task: u64);
+//!     output
+//! }
+//!
+//! // What an executor with several threads asks for.
+//! fn spawn(_: impl Future + Send) {}
+//! spawn(traced(7, async {
+//!     {
+//!         let _parse = ft_user::scope!("request.parse");
+//!         // … nothing waits here …
+//!     }
+//!     std::future::ready(()).await;
+//! }));
+//! ```
+//!
+//! In SQL, a task's time is `max(ts) - min(ts)` of the events of its number. An async lock (`tokio::sync::Mutex`) blocks
+//! no thread, so it is none of [`sync`]; events before and after its `lock().await` show it.
 //!
 //! # Limits
 //!
@@ -58,7 +97,7 @@
 //! - Each executable or library that embeds the crate has its own buffers, and calls [`init`] itself. It must
 //!   not be unloaded (`dlclose`) once a thread has written an event.
 //! - The locks of `std` itself, of `parking_lot` and of C libraries are not seen, only those of [`sync`] and
-//!   those that are wrapped (feature `lock_api`).
+//!   those that are wrapped (feature `lock_api`). There is no traced barrier, channel or `Once`.
 //!   What blocks elsewhere shows in the kernel's stream, as time in which the thread did not run.
 //! - Sites exist on x86-64 Linux. For other Linux targets everything compiles to the `off` form.
 //!
@@ -66,7 +105,8 @@
 //!
 //! - `off` compiles every site out; arguments are still type-checked, and [`init`] does nothing. It is
 //!   for the program that is built, not for libraries to choose.
-//! - `lock_api` adds wrappers for the locks of `parking_lot` and others that are built on that crate.
+//! - `lock_api` adds wrappers for the locks of `parking_lot` 0.13 and others that are built on `lock_api` 0.5.
+//! - `downgrade` adds `sync::RwLockWriteGuard::downgrade`, for which Rust 1.92 is needed; all else does with 1.88.
 //!
 //! # Environment
 //!
@@ -78,6 +118,9 @@
 //! | `FT_MODE` | `discard` (default) or `overwrite` |
 //!
 //! A program that runs with more rights than its user (set-user-id) ignores all of them.
+
+// Modules that are public and hidden are what macros expand to, and what the agent reads with: no promise to
+// programs, and of one version with the agent.
 
 // Where sites exist, everything here is used; elsewhere much of it only has to compile.
 #![cfg_attr(
@@ -94,6 +137,7 @@ mod claim;
 mod config;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod critical;
+#[doc(hidden)]
 pub mod directory;
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(feature = "off"))))]
 mod disabled;
@@ -106,22 +150,28 @@ pub mod gap;
 pub mod glob;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod intern;
+#[doc(hidden)]
 pub mod layout;
 #[cfg(feature = "lock_api")]
 pub mod lock_api;
+#[doc(hidden)]
 pub mod patch;
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 mod portable;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod process;
+#[doc(hidden)]
 pub mod reader;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod register;
+#[doc(hidden)]
 pub mod ring;
 mod scope;
+#[doc(hidden)]
 pub mod shared_ring;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod shm;
+#[doc(hidden)]
 pub mod site;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod sites;
@@ -132,6 +182,7 @@ mod test_ring;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod text;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[doc(hidden)]
 pub mod thread;
 mod trigger;
 
@@ -142,7 +193,7 @@ pub use config::Config;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub use enable::{__loaded, disable, enable};
 pub use error::InitError;
-pub use layout::Mode;
+pub use layout::{ArgType, Mode};
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 pub use portable::{__loaded, disable, enable, init, init_with, thread_init};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]

@@ -140,7 +140,9 @@ fn copy_short(ring: &Ring<'_>, indices: Range<u64>, out: &mut Vec<u8>) -> u64 {
         if slot.commit.load(Relaxed) != word {
             break;
         }
-        place.write_copy_of_slice([word, a, b, c].map(u64::to_ne_bytes).as_flattened());
+        let words = [word, a, b, c].map(u64::to_ne_bytes);
+        // SAFETY: the place has as many bytes, and bytes need no alignment.
+        unsafe { place.as_mut_ptr().cast::<[[u8; 8]; 4]>().write(words) };
         copied += 1;
     }
     // SAFETY: so many slots were written behind the end.

@@ -3,8 +3,7 @@
 /// Records a begin now, and an end when the value that it returns is dropped.
 ///
 /// Takes what [`event!`](crate::event) takes; the arguments go with the begin. Both events have the name of
-/// the scope, and are switched together; they differ in their
-/// [kind](crate::layout::SiteKind). An end pairs with the newest begin of its name on its thread. A scope
+/// the scope, and are switched together; `kind` tells them apart in the trace. An end pairs with the newest begin of its name on its thread. A scope
 /// that is open when its sites are switched has only one of the two.
 ///
 /// Bind it to a name that begins with an underscore. `let _ = scope!(…)` ends at once.
@@ -19,7 +18,8 @@
 /// # query("select", 1);
 /// ```
 ///
-/// The end is written by the thread of the begin:
+/// The end is written by the thread of the begin, so a scope cannot be held across an `.await` in a task that may
+/// move (see [async code](crate#async-code)):
 ///
 /// ```compile_fail,E0277
 /// let scope = ft_user::scope!("db.query");

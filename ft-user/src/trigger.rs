@@ -25,9 +25,10 @@
 //!
 //! # Limits
 //!
-//! The macro expands to an `unsafe` block with `asm!`, so a crate with `#![forbid(unsafe_code)]` cannot
-//! use it. The expansion refers to hidden symbols of this crate: crates that are linked together
-//! statically may use it, a crate across the boundary of a Rust `dylib` may not.
+//! The macro expands to an `unsafe` block with `asm!`. The lint `unsafe_code` does not look into the macros of
+//! other crates, so a crate with `#![forbid(unsafe_code)]` can use it (`tests/forbid_unsafe.rs`). The expansion
+//! refers to hidden symbols of this crate: crates that are linked together statically may use it, a crate
+//! across the boundary of a Rust `dylib` may not.
 
 /// Records an event if its site is enabled.
 ///
@@ -60,6 +61,15 @@
 /// ```
 /// ```compile_fail,E0080
 /// ft_user::event!("commit");
+/// ```
+///
+/// Nor does a seventh argument compile, or a type that is no [`Arg`](crate::Arg):
+///
+/// ```compile_fail,E0080
+/// ft_user::event!("a.b", a: u8 = 1, b: u8 = 2, c: u8 = 3, d: u8 = 4, e: u8 = 5, f: u8 = 6, g: u8 = 7);
+/// ```
+/// ```compile_fail,E0277
+/// ft_user::event!("a.b", wide: u128 = 1);
 /// ```
 #[macro_export]
 macro_rules! event {
@@ -115,7 +125,6 @@ macro_rules! __site {
                 ".popsection",
                 off = const $crate::layout::TRIGGER_OFF,
                 on = label {
-                    ::core::hint::cold_path();
                     if const { $crate::site::has_text(&[$(<$ty as $crate::Arg>::TYPE),*]) } {
                         $crate::__call_write_text!(
                             $meta $(($arg $crate::__pair!($arg, $ty $(, $value)?)))*
@@ -181,6 +190,8 @@ macro_rules! __call_write {
             );
         }
     }};
+    // More do not compile: `site::count` says why.
+    ($meta:ident $(($arg:ident $value:expr))*) => {};
 }
 
 /// As `__call_write`, with two words for each argument, together in one vector register.
@@ -225,6 +236,8 @@ macro_rules! __call_write_text {
             },
         }
     };
+    // As there.
+    ($meta:ident $(($arg:ident $value:expr))*) => {};
 }
 
 /// Moves a word to a vector register, at this place: the `asm!` keeps the compiler from evaluating the

@@ -194,3 +194,24 @@ fn optimised_at_link_time() {
         check(&build(compiler, &["-O2", "-flto"], &sources, Link::Static, &name));
     }
 }
+
+/// What cannot be is refused in words.
+#[test]
+fn refusals_say_why() {
+    let seven = "void f(void) { FT_EVENT(\"a.b\", \"\", 1, 2, 3, 4, 5, 6, 7); }";
+    let cases = [("gcc", "-mcmodel=large", ""), ("gcc", "-O1", seven), ("clang", "-O1", seven)];
+    for (compiler, flag, code) in cases {
+        if compilers(&[compiler]).is_empty() {
+            continue;
+        }
+        let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join("refused.c");
+        std::fs::write(&source, format!("#include <feather_trace.h>\n{code}\n")).unwrap();
+        let mut command = Command::new(compiler);
+        command.args(["-std=c11", "-fsyntax-only", flag, "-I"]).arg(prefix().join("include"));
+        let output = command.arg(&source).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        let expected = if code.is_empty() { "-mcmodel=medium" } else { "at most six arguments" };
+        assert!(!output.status.success() && said.contains(expected), "{compiler} {flag}: {said}");
+        assert_eq!(said.matches("error: ").count(), 1, "{said}");
+    }
+}

@@ -121,7 +121,11 @@ impl Sink<'_> {
 
 /// What an entry tells of a string.
 fn cut(text: &str) -> &str {
-    &text[..text.floor_char_boundary(MAX_STRING_BYTES)]
+    let mut end = text.len().min(MAX_STRING_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 /// Bytes of a string in an entry.

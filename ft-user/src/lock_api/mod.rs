@@ -33,7 +33,9 @@
 //! - A lock made with `new` or `default` has no name: reports tell its address and its places.
 //!
 //! `lock_api` 0.5 is supported, the one of `parking_lot` 0.13: its guards carry the place of the
-//! acquisition to the release. In 0.4 a raw lock has no guard.
+//! acquisition to the release. In 0.4, the one of `parking_lot` 0.12, a raw lock has no guard. With its types the
+//! compiler says that the trait `RawMutex` is not implemented, and that there are two versions of `lock_api`:
+//! take `parking_lot` 0.13 where locks are to be traced.
 
 mod condvar;
 mod mutex;

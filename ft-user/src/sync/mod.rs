@@ -20,7 +20,7 @@
 //! | `lock.cond_wake` | the wait has the lock again | lock, place, condition |
 //!
 //! `lock` and `condition` are addresses of these wrappers. `place` holds the number of the lock's name
-//! and that of the source place of the call ([`crate::layout::place_word`]); a release tells the place
+//! and that of the source place of the call, in its high and its low half; a release tells the place
 //! of its acquisition. A hold is measured as in the Feather-Trace paper (section 3): from behind the
 //! acquisition to just before the release, without the cost of either.
 //!

@@ -211,6 +211,7 @@ pub struct RwLockReadGuard<'a, T: ?Sized> {
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct RwLockWriteGuard<'a, T: ?Sized> {
     // As above.
+    #[cfg_attr(not(feature = "downgrade"), expect(dead_code, reason = "its drop tells the end"))]
     hold: WriteHold<'a, T>,
     inner: std::sync::RwLockWriteGuard<'a, T>,
 }
@@ -243,6 +244,10 @@ impl<T: ?Sized> Drop for WriteHold<'_, T> {
 
 impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
     /// Goes on reading; no writer comes in between. Told as the end of writing and the begin of reading.
+    ///
+    /// With the feature `downgrade` only, since `std` has it from Rust 1.92 on.
+    #[cfg(feature = "downgrade")]
+    #[expect(clippy::incompatible_msrv, reason = "the feature is for those who have it")]
     #[track_caller]
     pub fn downgrade(guard: Self) -> RwLockReadGuard<'a, T> {
         let lock = guard.hold.lock;

@@ -1,0 +1,20 @@
+//! A crate that forbids `unsafe` can record events.
+#![forbid(unsafe_code)]
+#![cfg(not(feature = "off"))]
+
+use std::num::NonZero;
+use std::time::Duration;
+
+use ft_user::{event, scope};
+
+fn work(id: u64, name: &String) {
+    let _scope = scope!("forbidding.work", id: u64, name: &String);
+    event!("forbidding.done", id: u64, took: Duration = Duration::from_millis(3), first: char = 'a');
+    event!("forbidding.left", left: Option<NonZero<u64>> = NonZero::new(id), key: &[u8; 4] = &[1; 4]);
+}
+
+#[test]
+fn events_need_no_unsafe_code_of_ours() {
+    assert_eq!(ft_user::enable("forbidding.*"), 4);
+    work(7, &String::from("seven"));
+}
