@@ -147,24 +147,33 @@ impl Spent {
         if end == start {
             return;
         }
-        let known = self.sums.iter().position(|s| s.part == part && is(&s.culprit));
-        let at = known.unwrap_or_else(|| {
-            let culprit = make();
-            if self.sums.iter().filter(|s| s.part == part).count() < MAX_CULPRITS {
-                return self.push(part, culprit);
+        let culprit = make();
+        let at = match self.sums.iter().position(|s| s.part == part && is(&s.culprit)) {
+            Some(known) => {
+                // Threads are told apart by their numbers; what they are called is their newest name.
+                self.sums[known].culprit = culprit;
+                known
             }
-            if let Some(i) = self.name_of(part, &culprit) {
-                return i;
-            }
-            let others = Culprit::What("others", None);
-            let known = self.sums.iter().position(|s| s.part == part && s.culprit == others);
-            known.unwrap_or_else(|| self.push(part, others))
-        });
+            None => self.find_room(part, culprit),
+        };
         self.sums[at].add(start, end);
     }
 }
 
 impl Spent {
+    /// A sum for a culprit that has none.
+    fn find_room(&mut self, part: &'static str, culprit: Culprit) -> usize {
+        if self.sums.iter().filter(|s| s.part == part).count() < MAX_CULPRITS {
+            return self.push(part, culprit);
+        }
+        if let Some(i) = self.name_of(part, &culprit) {
+            return i;
+        }
+        let others = Culprit::What("others", None);
+        let known = self.sums.iter().position(|s| s.part == part && s.culprit == others);
+        known.unwrap_or_else(|| self.push(part, others))
+    }
+
     fn push(&mut self, part: &'static str, culprit: Culprit) -> usize {
         self.sums.push(Sum::new(part, culprit));
         self.sums.len() - 1
@@ -209,6 +218,7 @@ impl Stretches for Spent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{Cpu, Pid, ThreadKey, Tid};
 
     fn sums(spent: &Spent) -> Vec<String> {
         let text = |s: &Sum| {
@@ -227,6 +237,21 @@ mod tests {
         spent.stretch(20, 23, Part::Vector, Some(&timer));
         spent.stretch(23, 30, Part::Running, None);
         assert_eq!(sums(&spent), ["running 27 in 2", "vector local_timer 3 in 1"]);
+    }
+
+    #[test]
+    fn a_thread_that_is_renamed_stays_one_culprit_under_its_newest_name() {
+        let mut spent = Spent::new(0);
+        let mut cpus = crate::analysis::displaced::Cpus::default();
+        let thread = |tid| ThreadKey { pid: Pid(1), tid: Tid(tid) };
+        let (me, cpu) = (thread(1), Cpu(0));
+        for (start, name) in [(0, "fork"), (20, "worker")] {
+            cpus.switch(cpu, start, thread(9), &name.into(), 120);
+            cpus.wait(me, cpu, start);
+            spent.stretch(start, start + 10, Part::Preempted, None);
+            spent.waited(&cpus.leave(me, cpu, start + 10));
+        }
+        assert_eq!(sums(&spent), ["preempted worker 20 in 2"]);
     }
 
     #[test]
