@@ -10,7 +10,8 @@
 //! - `tick`: an interrupt, with a local timer interrupt in the gap (the kernel's records do not tell the periodic
 //!   tick from other timers that are due in it);
 //! - `interrupt`: any other interrupt;
-//! - `unexplained`, `not told`: the kernel saw no cause, or there is no account of that time. Not judged.
+//! - `steal`, `unexplained`, `no account`: the kernel recorded no cause, or there is no account of that time. Not judged:
+//!   that a gap is a host's tick was inferred from its time, too, so it proves nothing about the inference.
 //!
 //! *Missed* are interruptions that the kernel saw while the thread polled, of which no gap tells: shorter than
 //! the poller's threshold, or their event was lost. Interruptions that touch each other are one.
@@ -22,9 +23,9 @@ use crate::analysis::gaps::{Culprit, Explanation};
 /// Inferred causes.
 pub const INFERRED: [&str; 4] = ["switch-to-sibling", "long", "tick", "interrupt"];
 
-/// What the kernel saw: the same, and two that are not judged.
-pub const SEEN: [&str; 6] =
-    ["switch-to-sibling", "long", "tick", "interrupt", "unexplained", "not told"];
+/// What the kernel saw: the same, and three that are not judged.
+pub const SEEN: [&str; 7] =
+    ["switch-to-sibling", "long", "tick", "interrupt", "steal", "unexplained", "no account"];
 
 /// Names of the classes of length.
 pub const LENGTHS: [&str; 5] = ["<10 µs", "10–100 µs", "100 µs–1 ms", "1–10 ms", "≥10 ms"];
@@ -38,11 +39,12 @@ pub(crate) fn length(ns: i64) -> usize {
 
 /// The kernel's cause of a gap, an index of [`SEEN`]. `sibling`: the culprit is a polling thread of the process.
 pub(crate) fn seen(explanation: Option<&Explanation>, sibling: bool) -> usize {
-    let Some(e) = explanation else { return 5 };
+    let Some(e) = explanation else { return 6 };
     match e.cause {
         "switched-out" if sibling && matches!(e.culprit, Some(Culprit::Thread(_))) => 0,
         "switched-out" | "blocked" => 1,
-        "unexplained" => 4,
+        "steal" => 4,
+        "unexplained" => 5,
         _ if e.timer => 2,
         _ => 3,
     }
@@ -83,7 +85,7 @@ pub struct Agreement {
 /// Counts while gaps come.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    gaps: [[[u64; 5]; 6]; 4],
+    gaps: [[[u64; 5]; 7]; 4],
     missed: [Missed; 5],
 }
 

@@ -6,11 +6,9 @@
 //! **Rule**, the first that fits:
 //! 1. `switch-to-sibling`: another polling thread of the process showed itself on the same CPU inside the gap
 //!    (its own gap ended there, or it began to poll). It ran, so the CPU was switched.
-//! 2. `tick`: the gap is shorter than [`INTERRUPT_NS`], and at least [`GRID_HITS`] of the last [`GRID_KEPT`] such
-//!    gaps of that CPU began a multiple of a tick period earlier, within 2 % of the period. Linux
-//!    programs its tick on multiples of `NSEC_PER_SEC / CONFIG_HZ` of CLOCK_MONOTONIC
-//!    (kernel/time/tick-sched.c), and CONFIG_HZ is 100, 250, 300 or 1000. Gaps at random times hit one
-//!    phase with probability 4 % each, so six of 32 with about 0.2 %.
+//! 2. `tick`: the gap is shorter than [`INTERRUPT_NS`] and begins on a [`Grid`] with such gaps of that CPU before it,
+//!    within 2 % of its period. Gaps at random times hit one phase with probability 4 % each, so six of 32 with about
+//!    0.2 %.
 //! 3. `interrupt`: shorter than [`INTERRUPT_NS`].
 //! 4. `long`: anything else; most likely a switch to a thread that does not poll.
 //!
@@ -18,27 +16,20 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use crate::analysis::grid::Grid;
+use crate::analysis::interval::Interval;
 use crate::model::{Cpu, Pid, Tid};
 
 /// A gap below this is the size of an interrupt; a switch away and back takes longer in almost all cases,
 /// because the other thread does something in between.
 const INTERRUPT_NS: i64 = 50_000;
 
-/// Interrupt-sized gaps of a CPU that are remembered.
-const GRID_KEPT: usize = 32;
-
-/// How many of them must lie on the grid.
-const GRID_HITS: usize = 6;
-
-/// `NSEC_PER_SEC / CONFIG_HZ` for the values of kernel/Kconfig.hz.
-const TICKS_NS: [i64; 4] = [10_000_000, 4_000_000, 3_333_333, 1_000_000];
-
 /// Times at which pollers of one process were seen, kept per process.
 const SEEN_KEPT: usize = 64;
 
 /// CPU numbers at or above this one come from damaged data (`NR_CPUS` of x86-64 is at most 8192,
 /// arch/x86/Kconfig).
-const MAX_CPUS: i32 = 8192;
+pub(crate) const MAX_CPUS: i32 = 8192;
 
 /// A gap, as the poller saw it.
 #[derive(Clone, Copy, Debug)]
@@ -47,8 +38,7 @@ pub(crate) struct Seen {
     pub(crate) tid: Tid,
     /// CPU of the first poll after.
     pub(crate) cpu: Cpu,
-    pub(crate) before: i64,
-    pub(crate) after: i64,
+    pub(crate) interval: Interval,
 }
 
 /// Remembers what earlier gaps tell about later ones of the same process: what another one tells may be false.
@@ -58,7 +48,7 @@ pub(crate) struct Inference(HashMap<Pid, Process>);
 #[derive(Debug, Default)]
 struct Process {
     /// Per CPU, when the last interrupt-sized gaps began.
-    grids: HashMap<Cpu, VecDeque<i64>>,
+    grids: HashMap<Cpu, Grid>,
     /// Where and when its pollers were last seen to run.
     pollers: VecDeque<(Tid, Cpu, i64)>,
 }
@@ -82,31 +72,23 @@ impl Inference {
     /// Names the cause of a gap. Gaps come in the order of their ends.
     pub(crate) fn gap(&mut self, gap: Seen) -> &'static str {
         let known = (0..MAX_CPUS).contains(&gap.cpu.0);
+        let (before, after) = (gap.interval.before(), gap.interval.after());
         let process = self.0.entry(gap.pid).or_default();
         let switched = process.pollers.iter().any(|&(tid, cpu, ts)| {
-            tid != gap.tid && cpu == gap.cpu && known && (gap.before..gap.after).contains(&ts)
+            tid != gap.tid && cpu == gap.cpu && known && (before..after).contains(&ts)
         });
-        keep(&mut process.pollers, (gap.tid, gap.cpu, gap.after), SEEN_KEPT);
+        keep(&mut process.pollers, (gap.tid, gap.cpu, after), SEEN_KEPT);
         if switched {
             return "switch-to-sibling";
         }
-        if gap.after - gap.before >= INTERRUPT_NS {
+        if gap.interval.len_ns() >= INTERRUPT_NS {
             return "long";
         }
         if !known {
             return "interrupt";
         }
         let grid = process.grids.entry(gap.cpu).or_default();
-        let tick = TICKS_NS.iter().any(|&period| {
-            let tolerance = period / 50;
-            let on_grid = |&&earlier: &&i64| {
-                let phase = (gap.before - earlier).rem_euclid(period);
-                gap.before - earlier > tolerance
-                    && (phase <= tolerance || phase >= period - tolerance)
-            };
-            grid.iter().filter(on_grid).count() >= GRID_HITS
-        });
-        keep(grid, gap.before, GRID_KEPT);
+        let tick = grid.period(before, |period| period / 50).is_some();
         if tick { "tick" } else { "interrupt" }
     }
 }
@@ -121,9 +103,11 @@ fn keep<T>(queue: &mut VecDeque<T>, item: T, most: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::grid::HITS;
 
     fn gap(tid: i32, cpu: i32, before: i64, after: i64) -> Seen {
-        Seen { pid: Pid(1), tid: Tid(tid), cpu: Cpu(cpu), before, after }
+        let interval = Interval::told(before, after, after).expect("a gap");
+        Seen { pid: Pid(1), tid: Tid(tid), cpu: Cpu(cpu), interval }
     }
 
     /// Gaps as (tid, cpu, before, after, expected).
@@ -162,8 +146,8 @@ mod tests {
                 inference.gap(gap(1, 0, start, start + 3_000))
             })
             .collect();
-        assert!(found[..GRID_HITS].iter().all(|f| *f == "interrupt"), "{found:?}");
-        assert!(found[GRID_HITS..].iter().all(|f| *f == "tick"), "{found:?}");
+        assert!(found[..HITS].iter().all(|f| *f == "interrupt"), "{found:?}");
+        assert!(found[HITS..].iter().all(|f| *f == "tick"), "{found:?}");
         // Off the grid, and on the grid of a CPU about which nothing is known.
         assert_eq!(inference.gap(gap(1, 0, 41_500_000, 41_503_000)), "interrupt");
         assert_eq!(inference.gap(gap(1, 1, 44_017_000, 44_020_000)), "interrupt");

@@ -191,6 +191,7 @@ impl Analysis {
     }
 
     pub(super) fn irq(&mut self, e: &Irq) {
+        self.host_tick.interrupt();
         if !self.context.observes(e.pid) {
             return;
         }

@@ -9,7 +9,7 @@
 //! | `censored` | its begin or its end lies outside the trace or in a loss; its length is not known beyond what is stated | leaves such intervals out, and tells how many |
 //!
 //! Nothing censored is completed with a guess. Holds, waits and gaps that are censored have no row, and are
-//! counted by reason ([`super::Incomplete`], [`super::Races`], [`super::Untold`]); a wake-up across a loss
+//! counted by reason ([`super::Incomplete`], [`super::Races`], [`super::Unaccounted`]); a wake-up across a loss
 //! has a row, because its begin and its end are facts, and only what lies between may be two wake-ups.
 
 use crate::model::Name;

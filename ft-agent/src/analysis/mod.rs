@@ -23,7 +23,10 @@ mod dispatch;
 mod displaced;
 pub mod distribution;
 mod gaps;
+mod grid;
+mod host_tick;
 mod infer;
+mod interval;
 mod kernel_events;
 mod ledger;
 mod lock_events;
@@ -47,7 +50,7 @@ mod wait_rows;
 pub use context::Context;
 pub(crate) use context::place_text;
 pub use dispatch::Races;
-pub use gaps::Untold;
+pub use gaps::Unaccounted;
 pub use locks::Incomplete;
 pub use mark::Mark;
 pub use preemptions::Unfinished;
@@ -62,6 +65,7 @@ use crate::store::rows::{
 };
 use contention::Locks;
 use displaced::Cpus;
+use host_tick::HostTick;
 use infer::Inference;
 use lock_events::Over;
 use loss::Losses;
@@ -98,6 +102,7 @@ pub struct Analysis {
     order: Order,
     cpus: Cpus,
     inference: Inference,
+    host_tick: HostTick,
     losses: Losses,
     /// Losses that a thread not seen yet must know of, when it appears.
     dark_until: i64,
@@ -119,6 +124,7 @@ impl Analysis {
             order: Order::default(),
             cpus: Cpus::default(),
             inference: Inference::default(),
+            host_tick: HostTick::default(),
             losses: Losses::default(),
             dark_until: i64::MIN,
             blind_until: i64::MIN,
@@ -145,7 +151,8 @@ impl Analysis {
     pub fn push(&mut self, event: &Event) {
         self.tally.events += 1;
         let ts = event.ts().0;
-        if ts < self.now {
+        // CLOCK_MONOTONIC is never negative, so no two times are too far apart for their difference.
+        if ts < self.now.max(0) {
             self.tally.disordered += 1;
             return;
         }
@@ -220,6 +227,7 @@ impl Analysis {
         let Some(mut thread) = self.threads.remove(&key) else { return };
         if self.inference.knows(key.pid) && self.threads.keys().all(|k| k.pid != key.pid) {
             self.inference.forget(key.pid);
+            self.host_tick.forget(key.pid);
         }
         thread.leave_queue(&mut self.cpus, self.now);
         thread.dispatch.end(&mut self.tally.races);

@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::analysis::agreement::Agreement;
 use crate::analysis::dispatch::Races;
-use crate::analysis::gaps::Untold;
+use crate::analysis::gaps::Unaccounted;
 use crate::analysis::locks::Incomplete;
 use crate::analysis::preemptions::Unfinished;
 
 /// Version of the tables that the analyses write and of this file.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Counts of one run of the analyses; `DIR/analysis.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ pub struct Tally {
     /// Gaps with a row.
     pub gaps: u64,
     /// Gaps without the kernel's account.
-    pub untold: Untold,
+    pub unaccounted: Unaccounted,
     /// Causes inferred of gaps against those that the kernel saw.
     pub agreement: Agreement,
     /// Threads that polled.

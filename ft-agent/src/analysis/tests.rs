@@ -1,10 +1,12 @@
 //! The machines together: a timeline in, rows out.
 
+mod hostile;
 mod isolation;
 mod losses;
 mod order;
 mod preemptions;
 mod simulated;
+mod steal;
 mod waits;
 
 use super::timeline::{feed, run};
@@ -53,7 +55,7 @@ fn dispatch(r: &DispatchLatency) -> String {
 }
 
 fn gap(r: &Gap) -> String {
-    let cause = r.cause.as_deref().unwrap_or("not told");
+    let cause = r.cause.as_deref().unwrap_or("no account");
     let culprit = r.culprit.as_ref().map_or(String::new(), |c| format!(" {c}"));
     let parts = r.parts.as_ref().map_or(String::new(), |p| format!(": {}", parts(p)));
     let mark = mark(&r.mark);
@@ -229,7 +231,7 @@ fn a_thread_ends_with_a_lock() {
 #[test]
 fn without_a_kernel_stream_there_are_no_parts() {
     let (rows, _) = run(false, "10 acquire a L\n 30 release a L\n 40 poll a 0\n 90 gap a 0 50 80");
-    assert_eq!(rows_of(&rows), ["L0 10+20 no kernel", "50+30 not told (interrupt)"]);
+    assert_eq!(rows_of(&rows), ["L0 10+20 no kernel", "50+30 no account (interrupt)"]);
 }
 
 #[test]
@@ -281,15 +283,15 @@ fn gaps_are_explained() {
 }
 
 #[test]
-fn a_gap_before_the_history_or_against_time_is_not_told() {
+fn a_gap_before_the_history_or_against_time_has_no_account() {
     let tally = check(
         "0 0 .>a S
          100 gap a 0 20 90
          200 gap a 0 150 140
          300 gap a 0 210 301",
-        &["20+70 not told (interrupt)"],
+        &["20+70 no account (interrupt)"],
     );
-    assert_eq!((tally.untold.before_history, tally.untold.impossible), (1, 2));
+    assert_eq!((tally.unaccounted.before_history, tally.unaccounted.impossible), (1, 2));
     assert_eq!((tally.gaps, tally.pollers), (1, 1));
 }
 

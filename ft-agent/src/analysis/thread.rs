@@ -229,8 +229,8 @@ impl Thread {
     ) -> Gap {
         let culprit = explanation.as_ref().and_then(|e| e.culprit.as_ref());
         Gap {
-            ts: Nanos(seen.before),
-            dur: seen.after - seen.before,
+            ts: Nanos(seen.interval.before()),
+            dur: seen.interval.len_ns(),
             pid: self.key.pid,
             tid: self.key.tid,
             comm: self.comm.clone(),
@@ -239,14 +239,20 @@ impl Thread {
             culprit: culprit.map(|c| match c {
                 Culprit::Thread(o) => o.comm.clone(),
                 Culprit::Interrupt(name) => name.clone(),
+                Culprit::HostTick(period) => host_tick(*period),
             }),
             culprit_tid: culprit.and_then(|c| match c {
                 Culprit::Thread(o) => Some(o.thread.tid.0),
-                Culprit::Interrupt(_) => None,
+                Culprit::Interrupt(_) | Culprit::HostTick(_) => None,
             }),
             parts: explanation.as_ref().map(|e| e.parts),
             inferred: inferred.into(),
             mark: mark.into(),
         }
     }
+}
+
+/// `host tick, 10.0 ms`.
+fn host_tick(period_ns: i64) -> Name {
+    format!("host tick, {}.{} ms", period_ns / 1_000_000, period_ns / 100_000 % 10).into()
 }

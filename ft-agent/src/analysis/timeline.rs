@@ -25,7 +25,7 @@ use crate::store::rows::{
     Irq, LossRow, NameRow, SchedMigrate, SchedSwitch, SchedWaking, SiteRow, TaskEvent, ThreadRow,
 };
 
-const SITES: [(&str, &str, &str); 11] = [
+pub(crate) const SITES: [(&str, &str, &str); 11] = [
     ("wait", "lock_wait", "lock.mutex_wait"),
     ("wait-read", "lock_wait", "lock.rwlock_read_wait"),
     ("abandon", "lock_abandon", "lock.mutex_abandon"),
@@ -203,7 +203,7 @@ pub(crate) fn threads() -> Vec<ThreadRow> {
 }
 
 /// The table `names`: places 1 to 9.
-fn names() -> Vec<NameRow> {
+pub(crate) fn names() -> Vec<NameRow> {
     let row = |line| NameRow {
         pid: Pid(1),
         id: line,

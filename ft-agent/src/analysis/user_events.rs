@@ -4,6 +4,7 @@ use ft_user::layout::SiteKind;
 
 use super::Analysis;
 use super::gaps::Culprit;
+use super::interval::Interval;
 use super::locks::SEMAPHORE;
 use super::mark::Mark;
 use super::{agreement, infer};
@@ -57,36 +58,37 @@ impl Analysis {
 
     fn gap(&mut self, e: &LeanUserEvent) {
         let [before, after, _] = e.arg;
-        if before > after || after > self.now {
-            self.tally.untold.impossible += 1;
+        let Some(interval) = Interval::told(before, after, self.now) else {
+            self.tally.unaccounted.impossible += 1;
             return;
-        }
+        };
         let Some(thread) = self.threads.get_mut(&e.thread()) else { return };
         self.tally.gaps += 1;
-        let explanation = thread.history.as_mut().and_then(|h| h.explain(before, after));
+        let mut explanation = thread.history.as_mut().and_then(|h| h.explain(interval));
         if let Some(explanation) = &explanation {
             thread.spent.did_not_run(explanation.on_cpu_ns, before);
         } else if self.context.kernel {
-            self.tally.untold.before_history += 1;
+            self.tally.unaccounted.before_history += 1;
         }
         self.tally.pollers += u64::from(thread.begin_polling(self.now, self.context.kernel));
-        let seen = infer::Seen { pid: e.pid, tid: e.tid, cpu: e.cpu, before, after };
+        let seen = infer::Seen { pid: e.pid, tid: e.tid, cpu: e.cpu, interval };
         let inferred = self.inference.gap(seen);
+        let lost = self.losses.any_since(e.thread(), before) || thread.unseen >= before;
+        if let Some(explanation) = &mut explanation
+            && !lost
+        {
+            self.host_tick.look(seen, explanation);
+        }
         let sibling = explanation.as_ref().and_then(|e| match &e.culprit {
             Some(Culprit::Thread(o)) => self.threads.get(&o.thread),
             _ => None,
         });
         let sibling = sibling.is_some_and(|t| t.key.pid == e.pid && t.polled);
-        let told = agreement::seen(explanation.as_ref(), sibling);
-        self.agreement.gap(inferred, told, after - before);
+        let by_kernel = agreement::seen(explanation.as_ref(), sibling);
+        self.agreement.gap(inferred, by_kernel, interval.len_ns());
         let Some(thread) = self.threads.get(&e.thread()) else { return };
-        let lost = self.losses.any_since(e.thread(), before) || thread.unseen >= before;
-        self.rows.gaps.push(thread.gap_row(
-            seen,
-            explanation,
-            inferred,
-            Mark::lower_bound_if(lost),
-        ));
+        let mark = Mark::lower_bound_if(lost);
+        self.rows.gaps.push(thread.gap_row(seen, explanation, inferred, mark));
     }
 }
 

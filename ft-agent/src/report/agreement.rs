@@ -8,7 +8,7 @@ use super::format::{count, dur_or_dash, share, short_count, things};
 use super::locks_text::reasons;
 use super::table::Table;
 use crate::analysis::Tally;
-use crate::analysis::agreement::{Agreement, INFERRED, LENGTHS};
+use crate::analysis::agreement::{Agreement, INFERRED, LENGTHS, SEEN};
 
 /// The report.
 #[derive(Debug, Serialize)]
@@ -19,13 +19,21 @@ pub struct AgreementReport {
     pub judged: u64,
     /// Of these, the inferred cause is that one.
     pub agree: u64,
+    /// Gaps without a record, with the period of a host's tick.
+    pub steal: u64,
     /// The kernel saw no cause.
     pub unexplained: u64,
     /// The kernel's account does not cover them.
-    pub untold: u64,
+    pub unaccounted: u64,
+    /// All gaps: `judged` and the three after `agree`.
+    pub gaps: u64,
+    /// `agree / judged`; null without judged gaps.
+    pub agreement: Option<f64>,
+    /// `agree / gaps`: the agreement if it were wrong about every gap that could not be judged.
+    pub agreement_at_least: Option<f64>,
     /// Each cause and class of length, and each cause over all lengths, with at least one gap.
     pub scores: Vec<Score>,
-    /// Interruptions that the kernel saw and no gap tells.
+    /// Interruptions that the kernel saw and no gap shows.
     pub missed: Vec<MissedLength>,
     /// User events that were lost: gaps may be among them.
     pub lost_user_events: u64,
@@ -96,12 +104,20 @@ impl AgreementReport {
             total_ns: missed.total_ns,
             seen: sum(&INFERRED, &INFERRED, &[length]),
         });
+        let agree = scores.iter().filter(|s| s.length == "all").map(|s| s.both).sum();
+        let judged = sum(&INFERRED, &INFERRED, &LENGTHS);
+        let gaps = sum(&INFERRED, &SEEN, &LENGTHS);
+        let ratio = |of: u64| (of > 0).then(|| agree as f64 / of as f64);
         AgreementReport {
             kernel: tally.kernel,
-            judged: sum(&INFERRED, &INFERRED, &LENGTHS),
-            agree: scores.iter().filter(|s| s.length == "all").map(|s| s.both).sum(),
+            judged,
+            agree,
+            steal: sum(&INFERRED, &["steal"], &LENGTHS),
             unexplained: sum(&INFERRED, &["unexplained"], &LENGTHS),
-            untold: sum(&INFERRED, &["not told"], &LENGTHS),
+            unaccounted: sum(&INFERRED, &["no account"], &LENGTHS),
+            gaps,
+            agreement: ratio(judged),
+            agreement_at_least: ratio(gaps),
             scores,
             missed: missed.filter(|m| m.count > 0).collect(),
             lost_user_events: tally.lost_user_events,
@@ -114,7 +130,7 @@ impl fmt::Display for AgreementReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "AGREEMENT: causes of gaps told from user time stamps alone, against the kernel's account"
+            "AGREEMENT: causes of gaps inferred from user time stamps alone, against the kernel's account"
         )?;
         if !self.kernel {
             return writeln!(
@@ -122,20 +138,30 @@ impl fmt::Display for AgreementReport {
                 "  No scheduler records to judge by: record with the kernel groups `sched` and `irq`."
             );
         }
-        if self.judged + self.unexplained + self.untold == 0 && self.missed.is_empty() {
+        if self.gaps == 0 && self.missed.is_empty() {
             return writeln!(f, "  No polling thread saw a gap, and the kernel knows of none.");
         }
         writeln!(
             f,
-            "  n={} of which the kernel saw a cause; {} inferred the same ({}){}",
-            things(self.judged, "gap"),
-            count(self.agree),
+            "  {} inferred right, of n={} of which the kernel saw a cause",
             share(self.agree, self.judged),
-            reasons(&[
-                (self.unexplained, "more without a cause"),
-                (self.untold, "more without an account"),
-            ])
+            things(self.judged, "gap")
         )?;
+        let others = self.gaps - self.judged;
+        if others > 0 {
+            writeln!(
+                f,
+                "  {} of all n={}, if the other {} count as wrong\n   {}",
+                share(self.agree, self.gaps),
+                things(self.gaps, "gap"),
+                count(others),
+                reasons(&[
+                    (self.steal, "in step with a host's tick"),
+                    (self.unexplained, "without a recorded cause"),
+                    (self.unaccounted, "without the kernel's account"),
+                ])
+            )?;
+        }
         self.scores_table(f)?;
         self.missed_table(f)
     }
@@ -169,7 +195,7 @@ impl AgreementReport {
         if self.missed.is_empty() {
             return Ok(());
         }
-        let mut t = Table::new(&["<length", "no gap tells", "time", "share of all"]);
+        let mut t = Table::new(&["<length", "no gap shows", "time", "share of all"]);
         for m in &self.missed {
             t.row([
                 m.length.to_owned(),
@@ -184,7 +210,7 @@ impl AgreementReport {
         };
         write!(
             f,
-            "\nInterruptions that the kernel saw and no gap tells (below the threshold{lost})\n{t}"
+            "\nInterruptions that the kernel saw and no gap shows (below the threshold{lost})\n{t}"
         )
     }
 }
@@ -208,13 +234,17 @@ mod tests {
             cell("interrupt", "tick", "<10 µs", 2),
             cell("tick", "interrupt", "10–100 µs", 2),
             cell("tick", "unexplained", "<10 µs", 5),
-            cell("long", "not told", "≥10 ms", 1),
+            cell("long", "no account", "≥10 ms", 1),
+            cell("tick", "steal", "10–100 µs", 4),
         ];
         let mut agreement = Agreement { gaps, ..Agreement::default() };
         agreement.missed[0] = Missed { count: 24, total_ns: 48_000 };
         let tally = Tally { kernel: true, agreement, ..Tally::default() };
         let r = AgreementReport::new(&tally);
-        assert_eq!((r.judged, r.agree, r.unexplained, r.untold), (10, 6, 5, 1));
+        assert_eq!((r.judged, r.agree, r.gaps), (10, 6, 20));
+        assert_eq!((r.steal, r.unexplained, r.unaccounted), (4, 5, 1));
+        // Between the two lies what would be, could all be judged.
+        assert_eq!((r.agreement, r.agreement_at_least), (Some(0.6), Some(0.3)));
         let of = |length, cause| {
             let s = r.scores.iter().find(|s| (s.length, s.cause) == (length, cause)).unwrap();
             (s.inferred, s.kernel, s.both, s.precision, s.recall)
@@ -224,6 +254,9 @@ mod tests {
         assert_eq!(of("all", "interrupt"), (2, 2, 0, Some(0.0), Some(0.0)));
         assert_eq!(of("<10 µs", "interrupt"), (2, 0, 0, Some(0.0), None));
         assert_eq!((r.missed.len(), r.missed[0].seen), (1, 8));
-        assert!(r.to_string().contains("75.0 %"), "{r}");
+        for expected in ["75.0 %", "  60.0 % inferred right, of n=10", "  30.0 % of all n=20 gaps"]
+        {
+            assert!(r.to_string().contains(expected), "{r}");
+        }
     }
 }

@@ -10,13 +10,21 @@ use super::marks::Marks;
 use super::tail::Tail;
 use super::top::Top;
 use crate::analysis::distribution::Distribution;
-use crate::analysis::{Mark, Tally, Untold};
+use crate::analysis::{Mark, Tally, Unaccounted};
 use crate::model::{Name, Pid, Tid};
 use crate::store::rows::Gap;
 
 /// Causes, in the order of the tables.
-pub(super) const CAUSES: [&str; 7] =
-    ["switched-out", "blocked", "hardirq", "softirq", "vector", "unexplained", "not told"];
+pub(super) const CAUSES: [&str; 8] = [
+    "switched-out",
+    "blocked",
+    "hardirq",
+    "softirq",
+    "vector",
+    "steal",
+    "unexplained",
+    "no account",
+];
 
 /// Inferred causes, in the order of the tables.
 pub(super) const INFERRED: [&str; 4] = ["switch-to-sibling", "tick", "interrupt", "long"];
@@ -37,7 +45,7 @@ pub struct GapsReport {
     /// There is a kernel stream to explain them.
     pub kernel: bool,
     /// Gaps that the kernel's account does not cover.
-    pub untold: Untold,
+    pub unaccounted: Unaccounted,
     /// How sure they are.
     pub marks: Marks,
     /// Each polling thread, most gap time first.
@@ -75,7 +83,7 @@ pub struct Poller {
 /// Gaps of one cause.
 #[derive(Clone, Debug, Serialize)]
 pub struct CauseSum {
-    /// Cause; `not told` without a kernel's account.
+    /// Cause; `no account` without a kernel's account.
     pub cause: &'static str,
     /// Gaps.
     pub gaps: u64,
@@ -140,8 +148,8 @@ pub struct LongGap {
 
 /// The cause as one of [`CAUSES`].
 fn cause(gap: &Gap) -> usize {
-    let told = gap.cause.as_deref().and_then(|c| CAUSES.iter().position(|k| *k == c));
-    told.unwrap_or(CAUSES.len() - 1)
+    let known = gap.cause.as_deref().and_then(|c| CAUSES.iter().position(|k| *k == c));
+    known.unwrap_or(CAUSES.len() - 1)
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -154,7 +162,8 @@ struct Sum {
 impl Sum {
     fn add(&mut self, ns: i64) {
         self.gaps += 1;
-        self.total_ns += ns;
+        // An application may tell gaps that overlap, and so have a larger sum than there was time.
+        self.total_ns = self.total_ns.saturating_add(ns);
         self.max_ns = self.max_ns.max(ns);
     }
 }
@@ -243,7 +252,7 @@ impl Gaps {
             gaps: self.gaps,
             pollers_seen: tally.pollers,
             kernel: tally.kernel,
-            untold: tally.untold,
+            unaccounted: tally.unaccounted,
             marks: self.marks,
             pollers,
             culprits,

@@ -46,8 +46,8 @@ impl GapsReport {
             self.marks.line("gap"),
             things(self.pollers.len() as u64, "polling thread"),
             reasons(&[
-                (self.untold.before_history, "without the kernel's account"),
-                (self.untold.impossible, "more with impossible times, not counted"),
+                (self.unaccounted.before_history, "without the kernel's account"),
+                (self.unaccounted.impossible, "more with impossible times, not counted"),
             ])
         )?;
         self.marks.legend(f)?;
@@ -78,7 +78,7 @@ impl GapsReport {
             ];
             t.row(first.into_iter().chain(percentiles.map(percentile)).chain([dur(p.tail.max_ns)]));
         }
-        write!(f, "\nPolling threads (- where n does not support it)\n{t}")?;
+        write!(f, "\nPolling threads (-: too few gaps for this percentile)\n{t}")?;
         match self.pollers.len().saturating_sub(SHOWN) {
             0 => Ok(()),
             more => writeln!(f, "  … and {more} more threads (--json has all)"),
@@ -125,7 +125,14 @@ impl GapsReport {
     fn inference_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut titles = vec!["<inferred", "gaps"];
         if self.kernel {
-            titles.extend(["switched-out", "blocked", "irqs", "unexplained", "not told"]);
+            titles.extend([
+                "switched-out",
+                "blocked",
+                "irqs",
+                "steal",
+                "unexplained",
+                "no account",
+            ]);
         }
         let mut t = Table::new(&titles);
         for i in &self.inference {
@@ -142,8 +149,9 @@ impl GapsReport {
                     of(&["switched-out"]),
                     of(&["blocked"]),
                     of(&["hardirq", "softirq", "vector"]),
+                    of(&["steal"]),
                     of(&["unexplained"]),
-                    of(&["not told"]),
+                    of(&["no account"]),
                 ]);
             }
             t.row(cells);

@@ -53,7 +53,8 @@ impl fmt::Display for Steal {
         }
         write!(
             f,
-            "\n  The kernel does not see when: it is in running, and in a polling thread's unexplained."
+            "\n  The kernel does not know when: it is in running, and in a polling thread's unexplained.\n  \
+             Gaps in step with a host's tick are named (`ft-agent gaps`)."
         )
     }
 }

@@ -168,7 +168,7 @@ fn gaps(f: &mut fmt::Formatter<'_>, Reports { gaps, .. }: &Reports) -> fmt::Resu
         let why = if gaps.pollers_seen == 0 { "no thread polled" } else { "none was seen" };
         return writeln!(f, "gaps      {why}");
     }
-    let total = gaps.pollers.iter().map(|p| p.total_ns).sum::<i64>();
+    let total = gaps.pollers.iter().fold(0i64, |sum, p| sum.saturating_add(p.total_ns));
     writeln!(
         f,
         "gaps      {} of {}, {} in all",

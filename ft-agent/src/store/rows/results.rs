@@ -182,9 +182,10 @@ table! {
         /// CPU of the first poll after.
         pub cpu: Cpu,
         /// What took most of the gap by the kernel's account: `switched-out`, `blocked`, `hardirq`,
-        /// `softirq`, `vector`, `unexplained`; null without a kernel stream.
+        /// `softirq`, `vector`, `steal` (nothing was recorded, and such gaps come with the period of a host's
+        /// tick), `unexplained`; null without a kernel stream.
         pub cause: Option<Name>,
-        /// Who (thread name) or which (interrupt name) it was.
+        /// Who (thread name) or which (interrupt name, `host tick, 10.0 ms`) it was.
         pub culprit: Option<Name>,
         /// Its thread id, for a switch.
         pub culprit_tid: Option<i32>,
