@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::spool::frame::Refused;
+
 /// One warning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "warning", rename_all = "kebab-case")]
@@ -56,6 +58,9 @@ pub enum Warning {
         /// How many.
         count: u64,
     },
+    /// Registrations were refused.
+    #[error("{0}")]
+    Refused(Refused),
     /// Threads whose number is not known.
     #[error(
         "{threads} threads ended before the agent could ask for their number: they stand under minus the \

@@ -54,6 +54,22 @@ pub enum Refusal {
     Io(#[from] io::Error),
 }
 
+impl Refusal {
+    /// For counting: whatever was passed.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Refusal::NotMemory => "no memory",
+            Refusal::Access => "access",
+            Refusal::HugePages => "huge pages",
+            Refusal::Leased => "leased",
+            Refusal::Seals(_) => "seals",
+            Refusal::Header(_) => "header",
+            Refusal::Taken => "taken",
+            Refusal::Io(_) => "memory",
+        }
+    }
+}
+
 impl From<rustix::io::Errno> for Refusal {
     fn from(errno: rustix::io::Errno) -> Refusal {
         Refusal::Io(errno.into())

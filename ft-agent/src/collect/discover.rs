@@ -177,7 +177,7 @@ pub fn memfds(pid: i32) -> io::Result<Vec<File>> {
 
 /// The process that `pidfd` holds still has its number. One that has ended keeps it until its parent has
 /// waited for it.
-fn has_number(pidfd: BorrowedFd<'_>) -> bool {
+pub(super) fn has_number(pidfd: BorrowedFd<'_>) -> bool {
     // SAFETY: signal 0 only asks (pidfd_send_signal(2)); no pointer but null is passed.
     let answer = unsafe {
         libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), 0, std::ptr::null::<()>(), 0)

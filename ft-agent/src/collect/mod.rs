@@ -3,18 +3,26 @@
 //! Nothing here parses an event. A process reaches the collection in one of two ways: it registers at
 //! the socket ([`server`]), or it already runs and is found under `/proc` ([`discover`], with -p). Both
 //! end in [`attach`], which believes nothing that the process says, and in a [`user::Source`], which the
-//! collection thread drains.
+//! collection thread drains. What takes as long as a process likes is done aside ([`workers`], [`inspect`]),
+//! and what a user can have of anything is a share ([`shares`]).
 
+pub mod arrivals;
 pub mod attach;
+pub mod build_id;
 pub mod cgroup;
 pub mod discover;
+pub mod fair_queue;
 mod fault;
 pub mod geometry;
+pub mod inspect;
 pub mod kernel;
 pub mod late;
 pub mod maps;
 pub mod outside;
 pub mod peer;
+pub mod refusals;
 pub mod remote;
 pub mod server;
+pub mod shares;
 pub mod user;
+pub mod workers;

@@ -40,6 +40,9 @@ const MAX_HEADERS: usize = 64;
 /// Most sites of a process, good ones or not. What is beyond is not looked for.
 pub const MAX_SITES: usize = 1 << 16;
 
+/// Most bytes of text of all of them: one description can serve many triggers.
+const MAX_TEXT_BYTES: usize = 16 << 20;
+
 // elf(5), the 64-bit forms.
 const ELF_HEADER_BYTES: usize = 64;
 const PROGRAM_HEADER_BYTES: usize = 56;
@@ -73,6 +76,11 @@ impl Site {
     pub fn key(&self) -> u32 {
         commit::key(self.meta)
     }
+
+    fn text_bytes(&self) -> usize {
+        let args = self.args.iter().map(|(_, name)| name.len()).sum::<usize>();
+        self.name.len() + self.file.len() + self.format.len() + args
+    }
 }
 
 /// The sites of all objects that a process has mapped now, by address.
@@ -86,14 +94,10 @@ pub fn sites(pid: i32) -> io::Result<Vec<Site>> {
     Ok(scan(&maps, &|at, buffer| memory.read_exact_at(buffer, at).is_ok()))
 }
 
-/// Where a process has mapped the starts of files: this changes when it loads or unloads an object.
-///
-/// # Errors
-///
-/// As [`sites`].
-pub fn objects(pid: i32) -> io::Result<Vec<u64>> {
-    let maps = maps::read(pid)?;
-    Ok(maps.lines().filter_map(object_start).collect())
+/// Where the starts of files lie in `maps` (proc_pid_maps(5)): this changes when a process loads or unloads an
+/// object.
+pub fn objects(maps: &str) -> Vec<u64> {
+    maps.lines().filter_map(object_start).take(MAX_OBJECTS).collect()
 }
 
 /// See [`scan`].
@@ -102,10 +106,11 @@ type Read<'a> = dyn Fn(u64, &mut [u8]) -> bool + 'a;
 /// The sites of the objects in `maps`, which has the form of `/proc/PID/maps` (proc_pid_maps(5)), by
 /// address. `read` fills a buffer from an address of the process; false when that cannot be done.
 pub fn scan(maps: &str, read: &Read<'_>) -> Vec<Site> {
-    let (mut sites, mut records) = (Vec::new(), MAX_SITES);
+    let (mut sites, mut left) =
+        (Vec::new(), Left { records: MAX_SITES, text_bytes: MAX_TEXT_BYTES });
     for start in maps.lines().filter_map(object_start).take(MAX_OBJECTS) {
         if let Some(object) = Object::at(start, read) {
-            object.sites(read, &mut records, &mut sites);
+            object.sites(read, &mut left, &mut sites);
         }
     }
     sites.sort_by_key(|site| site.address);
@@ -124,6 +129,12 @@ fn object_start(line: &str) -> Option<u64> {
     (permissions.starts_with('r') && first && file)
         .then(|| u64::from_str_radix(start, 16).ok())
         .flatten()
+}
+
+/// What may still be looked at of a process.
+struct Left {
+    records: usize,
+    text_bytes: usize,
 }
 
 /// A mapped ELF object.
@@ -168,15 +179,15 @@ impl Object {
     }
 
     /// Adds the sites of this object, and takes the records that it has looked at from `left`.
-    fn sites(&self, read: &Read<'_>, left: &mut usize, found: &mut Vec<Site>) {
+    fn sites(&self, read: &Read<'_>, left: &mut Left, found: &mut Vec<Site>) {
         let mut metas = HashMap::new();
         for section in self.sections(read) {
             let size = size_of::<SiteRecord>() as u64;
             for at in section.clone().step_by(size_of::<SiteRecord>()) {
-                if *left == 0 || section.end - at < size {
+                if left.records == 0 || section.end - at < size {
                     break;
                 }
-                *left -= 1;
+                left.records -= 1;
                 // Of another version of ft-user: the stride is not ours to know.
                 let Some((trigger, meta)) = record(at, read) else { break };
                 if !inside(&self.text, trigger, TRIGGER_BYTES)
@@ -185,7 +196,10 @@ impl Object {
                     continue;
                 }
                 let known = metas.entry(meta).or_insert_with(|| describe(meta, read));
-                found.extend(known.clone().map(|site| Site { address: trigger, ..site }));
+                let Some(site) = known else { continue };
+                let Some(rest) = left.text_bytes.checked_sub(site.text_bytes()) else { return };
+                left.text_bytes = rest;
+                found.push(Site { address: trigger, ..site.clone() });
             }
         }
     }

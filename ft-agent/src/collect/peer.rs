@@ -12,10 +12,10 @@
 use std::fs;
 use std::io;
 use std::mem::size_of;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 use rustix::param::clock_ticks_per_second;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, geteuid, getsid, pidfd_open};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::discover::{self, Identity};
@@ -52,6 +52,28 @@ impl Peer {
             },
         };
         Ok(Peer { pid, uid, pidfd })
+    }
+
+    /// It comes before others: it is of the agent's user, of root, or belongs to the session (setsid(2)) in
+    /// which the recording was started.
+    pub fn is_first(&self) -> bool {
+        let user = [0, geteuid().as_raw()].contains(&self.uid);
+        let session = || {
+            let own = getsid(None).ok();
+            let its = Pid::from_raw(self.pid).and_then(|pid| getsid(Some(pid)).ok());
+            own.is_some() && its == own && self.has_number()
+        };
+        user || session()
+    }
+
+    /// Its name; empty when it has ended.
+    pub fn comm(&self) -> String {
+        let comm = discover::comm(self.pid, self.pid).unwrap_or_default();
+        if self.has_number() { comm } else { String::new() }
+    }
+
+    fn has_number(&self) -> bool {
+        self.pidfd.as_ref().is_some_and(|pidfd| discover::has_number(pidfd.as_fd()))
     }
 
     /// What the kernel says about it: of one that has ended nothing but its number, which may be another's now.
@@ -126,7 +148,8 @@ mod tests {
         let kind = SocketType::SEQPACKET;
         let (a, _b) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).unwrap();
         let peer = Peer::of(&a).unwrap();
-        assert_eq!((peer.pid, peer.uid), (own(), rustix::process::geteuid().as_raw()));
+        assert_eq!((peer.pid, peer.uid), (own(), geteuid().as_raw()));
+        assert!(peer.is_first() && !peer.comm().is_empty());
         let identity = peer.identify();
         assert!(!identity.has_ended() && !identity.exe.is_empty());
     }
@@ -136,6 +159,7 @@ mod tests {
         let mut victim = sleeper();
         let pid = victim.id() as i32;
         let peer = Peer { pid, uid: 4711, pidfd: Some(reaped()) };
+        assert!(!peer.is_first() && peer.comm().is_empty());
         let identity = peer.identify();
         victim.kill().unwrap();
         victim.wait().unwrap();
@@ -163,7 +187,7 @@ mod tests {
 
     #[test]
     fn by_its_number_a_peer_is_of_the_same_user_and_began_before() {
-        let uid = rustix::process::geteuid().as_raw();
+        let uid = geteuid().as_raw();
         let is_taken = |uid, accepted| by_number(own(), uid, accepted).unwrap().is_some();
         let began = Identity::of(own()).unwrap().start_time;
         assert!(is_taken(uid, now_ticks()) && is_taken(uid, began));

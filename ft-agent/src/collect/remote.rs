@@ -97,6 +97,9 @@ impl Remote {
     /// Switches off what [`Remote::enable`] switched on. Returns how many triggers stay on because the
     /// process or their object is gone.
     pub fn disable(&mut self) -> usize {
+        if self.enabled.is_empty() {
+            return 0;
+        }
         let executable = executable(&maps::read(self.pid).unwrap_or_default());
         let addresses = std::mem::take(&mut self.enabled);
         let off = |address: &u64| {
@@ -104,6 +107,13 @@ impl Remote {
         };
         let total = addresses.len();
         total - addresses.iter().copied().filter(off).count()
+    }
+}
+
+impl Remote {
+    /// Leaves everything as it is.
+    pub fn leave(mut self) {
+        self.enabled.clear();
     }
 }
 

@@ -4,11 +4,17 @@
 //! thread serves all: it never waits for a single client, and drops one that has said nothing for long
 //! ([`PATIENCE`]). It checks who speaks (the kernel says so) and the form of the message; the memfd is
 //! checked by whoever gets the [`Registration`], and answered with [`Registration::accept`].
+//!
+//! Anybody may connect, as often as descriptors allow. So a connection that has not spoken holds a place, of
+//! which each process and each user has a share; who has no more of them loses the oldest. An honest client
+//! speaks at once: it waits for none, and is not the oldest for long. A process that is registered holds a
+//! place, too, until it is not recorded any more.
 
 use std::io::{self, IoSliceMut};
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -21,20 +27,28 @@ use rustix::net::{
     socket_with,
 };
 
+use super::arrivals::{Arrival, Intake};
 use super::discover::Identity;
+use super::inspect::{Found, Subject};
 use super::peer::Peer;
+use super::shares::{Place, Shares};
+use crate::spool::frame::Refused;
 
 /// How long a client may stay silent: it may be preempted before it speaks.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The same while [`MAX_CLIENTS`] are silent and others wait for them.
-const PATIENCE_CROWDED: Duration = Duration::from_millis(200);
+/// Clients that wait in the kernel's queue; whoever comes when it is full goes on untraced. The kernel takes
+/// 4096 at most (`net.core.somaxconn`).
+const BACKLOG: i32 = 4096;
 
-/// Clients that wait in the kernel's queue; whoever comes when it is full goes on untraced.
-const BACKLOG: i32 = 1024;
+/// Silent connections of one process.
+const MAX_OF_PROCESS: usize = 8;
 
-/// Clients that are waited for at once; more wait in the kernel's queue.
-const MAX_CLIENTS: usize = 64;
+/// How long the first look at a process may delay its registration, of the half second that it waits.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// From look to look at the workers while somebody waits for one.
+const TEND: Duration = Duration::from_millis(20);
 
 /// A process that wants to be recorded. Dropped without an answer, it closes the connection: the process
 /// enables nothing.
@@ -46,6 +60,12 @@ pub struct Registration {
     pub memfd: OwnedFd,
     /// It waits for an answer, for half a second; a forked child does not.
     pub waits: bool,
+    /// For later looks at it.
+    pub subject: Arc<Subject>,
+    /// What the first one has found; nothing when that would have taken too long.
+    pub found: Found,
+    /// Its share of what can be recorded.
+    pub place: Place,
     connection: OwnedFd,
 }
 
@@ -73,26 +93,24 @@ pub fn reply(globs: &[String]) -> Option<Vec<u8>> {
     (message.len() <= MAX_REPLY_BYTES).then_some(message)
 }
 
-/// What the server hands on.
-#[derive(Debug)]
-pub enum Arrival {
-    /// A process to attach and to answer.
-    Registration(Registration),
-    /// A client that was sent away.
-    Rejected {
-        /// Its process; 0 when it has no number here.
-        pid: i32,
-        /// Why.
-        reason: Rejection,
-    },
-}
-
 /// Why a client was sent away.
 #[derive(Debug, thiserror::Error)]
 pub enum Rejection {
     /// Nothing came in time.
     #[error("it connected and sent nothing for a long time")]
     Silent,
+    /// More connections without a message than its process or user has a share of.
+    #[error(
+        "it connected and sent nothing, and so did too many others of its process or user; end whoever \
+         connects without end"
+    )]
+    Crowded,
+    /// More processes than its user has a share of.
+    #[error(
+        "as many processes of its user are recorded as there is room for; raise the limit of descriptors \
+         (`ulimit -n`), or record fewer processes"
+    )]
+    Full,
     /// Not a [`Hello`] with one descriptor.
     #[error("it sent something that is no registration")]
     Rubbish,
@@ -107,6 +125,21 @@ pub enum Rejection {
     /// The connection broke.
     #[error("the connection broke: {0}")]
     Broken(io::Error),
+}
+
+impl Rejection {
+    /// For counting: whatever a client says.
+    fn kind(&self) -> &'static str {
+        match self {
+            Rejection::Silent => "silent",
+            Rejection::Crowded => "crowded",
+            Rejection::Full => "full",
+            Rejection::Rubbish => "rubbish",
+            Rejection::Version(_) => "version",
+            Rejection::Unidentified => "unidentified",
+            Rejection::Broken(_) => "broken",
+        }
+    }
 }
 
 /// Makes a listening socket at `path`, for every user. A socket that nobody listens to any more is
@@ -147,21 +180,17 @@ pub struct Server {
 }
 
 impl Server {
-    /// Serves `listeners`; `deliver` is called for each arrival, on the server's thread, and must not
-    /// block.
+    /// Serves `listeners`, and hands over who registers.
     ///
     /// # Errors
     ///
     /// When the thread or its means of waking cannot be made.
-    pub fn spawn(
-        listeners: Vec<OwnedFd>,
-        deliver: impl FnMut(Arrival) + Send + 'static,
-    ) -> io::Result<Server> {
+    pub fn spawn(listeners: Vec<OwnedFd>, intake: Arc<Intake>) -> io::Result<Server> {
         let stop = eventfd(0, EventfdFlags::CLOEXEC)?;
         let stopped = stop.try_clone()?;
         let thread = std::thread::Builder::new()
             .name("ft-register".into())
-            .spawn(move || serve(&listeners, &stopped, deliver))?;
+            .spawn(move || Serving::new(intake).serve(&listeners, &stopped))?;
         Ok(Server { stop, thread: Some(thread) })
     }
 }
@@ -197,77 +226,211 @@ impl Client {
     }
 }
 
-fn serve(listeners: &[OwnedFd], stop: &OwnedFd, mut deliver: impl FnMut(Arrival)) {
-    let mut clients: Vec<Client> = Vec::new();
-    loop {
-        let mut fds = vec![PollFd::new(stop, PollFlags::IN)];
-        fds.extend(clients.iter().map(|c| PollFd::new(&c.connection, PollFlags::IN)));
-        if clients.len() < MAX_CLIENTS {
+/// A registration, until it is handed over: by who has looked at the process, or by who waited for that long
+/// enough.
+type Slot = Arc<Mutex<Option<Registration>>>;
+
+fn take(slot: &Slot) -> Option<Registration> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+struct Serving {
+    intake: Arc<Intake>,
+    /// Who has not spoken yet, the oldest first.
+    clients: Vec<Client>,
+    /// Their places.
+    silent: Shares<u32>,
+    /// Who is looked at, and until when that is waited for.
+    looked_at: Vec<(Slot, Instant)>,
+}
+
+impl Serving {
+    fn new(intake: Arc<Intake>) -> Serving {
+        let silent = Shares::new(intake.clients);
+        Serving { intake, clients: Vec::new(), silent, looked_at: Vec::new() }
+    }
+
+    fn serve(mut self, listeners: &[OwnedFd], stop: &OwnedFd) {
+        loop {
+            let mut fds = vec![PollFd::new(stop, PollFlags::IN)];
             fds.extend(listeners.iter().map(|l| PollFd::new(l, PollFlags::IN)));
-        }
-        let patience = if clients.len() < MAX_CLIENTS { PATIENCE } else { PATIENCE_CROWDED };
-        let oldest = clients.iter().map(|c| c.since.elapsed()).max();
-        let timeout = oldest.map(|elapsed| timespec(patience.saturating_sub(elapsed)));
-        if poll(&mut fds, timeout.as_ref()).is_err() {
-            // Interrupted, or out of memory for a moment: nothing is known to be ready.
-            continue;
-        }
-        let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
-        if ready[0] {
-            return serve_rest(listeners, clients, deliver);
-        }
-        let now = Instant::now();
-        let mut readable = ready[1..].iter();
-        for client in std::mem::take(&mut clients) {
-            if *readable.next().expect("one entry per client") {
-                receive(client).into_iter().for_each(&mut deliver);
-            } else if now - client.since >= patience {
-                deliver(Arrival::Rejected { pid: client.peer.pid, reason: Rejection::Silent });
-            } else {
-                clients.push(client);
+            fds.extend(self.clients.iter().map(|c| PollFd::new(&c.connection, PollFlags::IN)));
+            let oldest = self.clients.first().map(|c| PATIENCE.saturating_sub(c.since.elapsed()));
+            let look = (!self.looked_at.is_empty()).then_some(TEND);
+            let timeout = oldest.into_iter().chain(look).min().map(timespec);
+            if poll(&mut fds, timeout.as_ref()).is_err() {
+                // Interrupted, or out of memory for a moment: nothing is known to be ready.
+                continue;
             }
+            let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+            if ready[0] {
+                return self.serve_rest(listeners);
+            }
+            self.hear(&ready[1 + listeners.len()..]);
+            for listener in listeners {
+                // Not without end: who has spoken must not wait for those that come.
+                for _ in 0..self.intake.clients {
+                    let Some(client) = Client::accept(listener) else { break };
+                    self.admit(client);
+                }
+            }
+            self.hand_over(Instant::now());
         }
+    }
+
+    /// Who has sent its message by now is served: processes that ended just before the recording did.
+    fn serve_rest(mut self, listeners: &[OwnedFd]) {
         for listener in listeners {
-            while clients.len() < MAX_CLIENTS
-                && let Some(client) = Client::accept(listener)
-            {
-                clients.push(client);
+            // As many as the kernel's queue can hold; who comes later comes too late.
+            for _ in 0..=BACKLOG {
+                let Some(client) = Client::accept(listener) else { break };
+                self.admit(client);
+            }
+        }
+        for client in std::mem::take(&mut self.clients) {
+            // Silence is no fault any more.
+            let _ = self.receive(client);
+        }
+        self.hand_over(Instant::now() + LOOK);
+    }
+
+    /// Hears the clients that have something to say, and gives up on those that were silent for too long.
+    fn hear(&mut self, has_spoken: &[bool]) {
+        for (client, &has_spoken) in std::mem::take(&mut self.clients).into_iter().zip(has_spoken) {
+            let is_late = client.since.elapsed() >= PATIENCE;
+            if !has_spoken && !is_late {
+                self.clients.push(client);
+                continue;
+            }
+            self.silent.give_back(client.peer.uid);
+            if let Err(client) = self.receive(client) {
+                self.reject(&client.peer, &Rejection::Silent);
             }
         }
     }
-}
 
-/// Who has sent its message by now is served: processes that ended just before the recording did.
-fn serve_rest(listeners: &[OwnedFd], mut clients: Vec<Client>, deliver: impl FnMut(Arrival)) {
-    for listener in listeners {
-        clients.extend(std::iter::from_fn(|| Client::accept(listener)));
+    /// Hears who has just come, or gives it a place to wait in.
+    fn admit(&mut self, client: Client) {
+        let Err(client) = self.receive(client) else { return };
+        let (pid, uid) = (client.peer.pid, client.peer.uid);
+        let of_process = self.clients.iter().filter(|c| c.peer.pid == pid).count();
+        if of_process >= MAX_OF_PROCESS {
+            self.dismiss_oldest(|c| c.peer.pid == pid);
+        }
+        while !self.silent.take(uid, client.peer.is_first()) {
+            if !self.dismiss_oldest(|c| c.peer.uid == uid) {
+                return self.reject(&client.peer, &Rejection::Crowded);
+            }
+        }
+        self.clients.push(client);
     }
-    let has_spoken = |client: &Client| {
-        let mut fds = [PollFd::new(&client.connection, PollFlags::IN)];
-        poll(&mut fds, Some(&timespec(Duration::ZERO))).is_ok_and(|ready| ready > 0)
-    };
-    clients.retain(has_spoken);
-    clients.into_iter().filter_map(receive).for_each(deliver);
-}
 
-/// Reads the one message of a client. `None` when it hung up without one: another agent looks so whether
-/// somebody listens here.
-fn receive(client: Client) -> Option<Arrival> {
-    let Client { connection, peer, .. } = client;
-    let pid = peer.pid;
-    let hello = hello(&connection).transpose()?;
-    Some(
-        match hello.and_then(|said| if pid > 0 { Ok(said) } else { Err(Rejection::Unidentified) }) {
-            Ok((memfd, flags)) => Arrival::Registration(Registration {
-                // A forked child does not wait for an answer, and what it has recorded outlives it.
-                identity: peer.identify(),
-                memfd,
-                waits: flags & NO_ANSWER == 0,
-                connection,
-            }),
-            Err(reason) => Arrival::Rejected { pid, reason },
-        },
-    )
+    /// Takes the place of the oldest of these clients; false when there is none.
+    fn dismiss_oldest(&mut self, is_one: impl Fn(&Client) -> bool) -> bool {
+        let Some(at) = self.clients.iter().position(is_one) else { return false };
+        let client = self.clients.remove(at);
+        self.silent.give_back(client.peer.uid);
+        // It may have spoken a moment ago.
+        if let Err(client) = self.receive(client) {
+            self.reject(&client.peer, &Rejection::Crowded);
+        }
+        true
+    }
+
+    /// Reads the one message of a client; gives it back when there is none yet. One that hung up without a
+    /// message is forgotten: another agent looks so whether somebody listens here.
+    fn receive(&mut self, client: Client) -> Result<(), Client> {
+        match hello(&client.connection) {
+            Err(Rejection::Broken(e)) if e.kind() == io::ErrorKind::WouldBlock => {
+                return Err(client);
+            }
+            Err(reason) => self.reject(&client.peer, &reason),
+            Ok(None) => {}
+            Ok(Some((memfd, flags))) => self.register(client, memfd, flags),
+        }
+        Ok(())
+    }
+
+    /// Finds out who it is, and looks at it before it is handed over: a process that ends soon may be gone
+    /// afterwards.
+    fn register(&mut self, client: Client, memfd: OwnedFd, flags: u32) {
+        let Client { connection, peer, .. } = client;
+        if peer.pid <= 0 {
+            return self.reject(&peer, &Rejection::Unidentified);
+        }
+        let (user, waits) = (peer.uid, flags & NO_ANSWER == 0);
+        let Some(place) = self.intake.places.take(user, peer.is_first()) else {
+            return self.reject(&peer, &Rejection::Full);
+        };
+        let subject = Arc::new(Subject::new(peer.pid, user));
+        // A forked child does not wait for an answer, and what it has recorded outlives it.
+        let (identity, found) = (peer.identify(), Found::default());
+        let is_there = identity.has_number();
+        let registration =
+            Registration { identity, memfd, waits, connection, subject, found, place };
+        if is_there {
+            self.look_at(registration, user);
+        } else {
+            self.intake.push(user, Arrival::Registration(registration));
+        }
+    }
+
+    fn look_at(&mut self, registration: Registration, user: u32) {
+        let (subject, intake) = (registration.subject.clone(), self.intake.clone());
+        let slot: Slot = Arc::new(Mutex::new(Some(registration)));
+        let looked_at = slot.clone();
+        subject.begin();
+        let given = self.intake.workers.give(user, {
+            let subject = subject.clone();
+            move || {
+                let found = subject.introduce(&intake.files);
+                subject.end();
+                match take(&looked_at) {
+                    // It was not waited for so long.
+                    None => subject.forget(),
+                    Some(mut registration) => {
+                        if registration.identity.has_number() {
+                            registration.found = found;
+                        }
+                        intake.push(user, Arrival::Registration(registration));
+                    }
+                }
+            }
+        });
+        if given {
+            self.looked_at.push((slot, Instant::now() + LOOK));
+        } else {
+            subject.end();
+            if let Some(registration) = take(&slot) {
+                self.intake.push(user, Arrival::Registration(registration));
+            }
+        }
+    }
+
+    /// Hands over those whose look takes too long at `now`, and those of which there is none.
+    fn hand_over(&mut self, now: Instant) {
+        let intake = &self.intake;
+        self.looked_at.retain(|(slot, until)| {
+            if now < *until {
+                return slot.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+            }
+            if let Some(registration) = take(slot) {
+                let user = registration.subject.user();
+                intake.push(user, Arrival::Registration(registration));
+            }
+            false
+        });
+        if !self.looked_at.is_empty() {
+            self.intake.workers.tend();
+        }
+    }
+
+    fn reject(&self, peer: &Peer, reason: &Rejection) {
+        let (uid, pid) = (peer.uid, peer.pid);
+        let refused =
+            || Refused { uid, pid, comm: peer.comm(), reason: reason.to_string(), count: 1 };
+        self.intake.refusals.add(reason.kind(), uid, refused);
+    }
 }
 
 /// Descriptor and flags of a well-formed [`Hello`]; `None` at the end of the connection.

@@ -4,13 +4,13 @@
 //! conversion can follow a recording. Numbers of sites are given in the order in which their entries
 //! stand in the file, so they are the same however often a segment is converted.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ft_user::directory::{self, Entry};
 use ft_user::layout::{ArgType, SiteKind};
 
 use crate::model::{Name, Pid, SiteId};
-use crate::spool::frame::{Directory, End, Frame, Loss, Process, Start, Thread};
+use crate::spool::frame::{Directory, End, Frame, Loss, Process, Refused, Start, Thread};
 use crate::spool::mapping::Mapping;
 use crate::spool::{Damage, ReadError, Reader, Spool};
 use crate::store::rows::{NameRow, SiteRow, arg_name};
@@ -30,6 +30,8 @@ pub(super) struct Registry {
     pub(super) mappings: HashMap<Pid, Vec<Mapping>>,
     /// Losses that concern no segment.
     pub(super) losses: Vec<Loss>,
+    /// Refused registrations, by user and reason.
+    pub(super) refused: BTreeMap<(u32, String), Refused>,
     /// Rows of `names`.
     pub(super) names: Vec<NameRow>,
     /// Entries of directories that were not valid.
@@ -69,6 +71,7 @@ impl Registry {
             threads: Vec::new(),
             mappings: HashMap::new(),
             losses: Vec::new(),
+            refused: BTreeMap::new(),
             names: Vec::new(),
             malformed: 0,
             sites: Vec::new(),
@@ -84,6 +87,10 @@ impl Registry {
             match frame {
                 Frame::Start(start) => self.start = start,
                 Frame::End(end) => self.end = Some(end),
+                Frame::Refused(refused) => {
+                    let key = (refused.uid, refused.reason.clone());
+                    self.refused.insert(key, refused);
+                }
                 Frame::Thread(thread) => self.threads.push(thread),
                 Frame::Mappings(told) => {
                     let known = self.mappings.entry(Pid(told.pid)).or_default();

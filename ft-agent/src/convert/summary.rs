@@ -84,6 +84,8 @@ pub(super) fn write(
     if threads.unnumbered() > 0 {
         meta.warnings.push(Warning::Unnumbered { threads: threads.unnumbered() });
     }
+    let refused = registry.refused.values().cloned();
+    meta.warnings.extend(refused.map(Warning::Refused));
     meta.warnings.extend(warnings(&meta, ledgers));
     meta.write(trace)?;
     Ok(meta)

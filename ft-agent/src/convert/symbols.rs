@@ -19,7 +19,7 @@ use addr2line::{Loader, demangle_auto};
 use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, ReadCache, SymbolKind};
 
 use super::registry::{Registry, Site};
-use crate::collect::maps::read_build_id;
+use crate::collect::build_id;
 use crate::model::{Name, Pid};
 use crate::spool::mapping::Mapping;
 use crate::store::rows::{SymbolRow, UserEvent};
@@ -180,10 +180,11 @@ struct Program {
 impl Program {
     /// Opens a file, if it is the one with this build id.
     fn open(path: &str, build_id: &str) -> Option<Program> {
-        if !Path::new(path).is_file() || read_build_id(path).unwrap_or_default() != build_id {
+        let path = Path::new(path);
+        if build_id::of_file(path).unwrap_or_default() != build_id {
             return None;
         }
-        let file = ReadCache::new(std::fs::File::open(path).ok()?);
+        let file = ReadCache::new(build_id::regular(path)?);
         let object = object::File::parse(&file).ok()?;
         let segment = |s: object::Segment<'_, '_, _>| {
             let (offset, size) = s.file_range();
@@ -274,7 +275,7 @@ fn line_symbol(loader: &Loader, at: u64) -> Option<Symbol> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collect::maps::Maps;
+    use crate::collect::inspect::{BuildIds, Subject};
 
     fn mapping(start: u64, offset: u64, path: &str) -> Mapping {
         let (path, build_id) = (path.to_owned(), String::new());
@@ -298,7 +299,8 @@ mod tests {
     fn own_function_and_variable_are_found() {
         static VARIABLE: [std::sync::atomic::AtomicU64; 4] =
             [const { std::sync::atomic::AtomicU64::new(1) }; 4];
-        let own = Maps::default().look(std::process::id() as i32, 0).unwrap().mappings;
+        let own = Subject::new(std::process::id() as i32, 0).look(&BuildIds::default());
+        let own = own.mappings.unwrap().mappings;
         let mut programs = Programs::default();
 
         let here = own_function_and_variable_are_found as *const () as u64;

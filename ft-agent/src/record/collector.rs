@@ -16,19 +16,18 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::ended::Ended;
 use super::host;
-use super::late::Late;
 use super::notice::Notice;
 use super::pace::Pace;
 use super::progress::Counters;
 use super::{Closed, Segments, priority};
 use crate::clock;
+use crate::collect::arrivals::Intake;
 use crate::collect::attach::Memory;
 use crate::collect::cgroup::Cgroup;
 use crate::collect::discover::Identity;
+use crate::collect::inspect::Subject;
 use crate::collect::kernel::Kernel;
-use crate::collect::maps::Maps;
-use crate::collect::remote::Remote;
-use crate::collect::server::Arrival;
+use crate::collect::shares::Place;
 use crate::collect::user::{FULL, Source};
 use crate::spool::frame::{End, Frame, Loss};
 use crate::spool::{WriteError, Writer};
@@ -37,8 +36,14 @@ use crate::spool::{WriteError, Writer};
 /// so that a recording of a tenth of a second has enough samples for a narrow bound.
 const CLOCK: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(100));
 
-/// From look to look at what the processes have loaded.
-const MAPS: Duration = Duration::from_secs(1);
+/// How long one round may be busy with arrivals: nothing else is collected meanwhile.
+const ARRIVALS: Duration = Duration::from_millis(2);
+
+/// How long the end waits for the last looks, and for sites to be switched off.
+const LAST_LOOKS: Duration = Duration::from_secs(1);
+
+/// From round to round meanwhile, unless something arrives.
+const LAST_ROUNDS: Duration = Duration::from_millis(1);
 
 /// Kernel records copied into one frame, bytes.
 const KERNEL_FRAME_BYTES: usize = 1 << 20;
@@ -48,8 +53,6 @@ const KERNEL_FRAMES: usize = 64;
 
 /// What the collection thread is told. Follow it with `unpark`.
 pub(super) enum Command {
-    /// A client of the registration socket.
-    Arrival(Arrival),
     /// Close the open segment, for a snapshot with this reason.
     Snapshot(String),
     /// No more: drain everything a last time and close the spool. The text is [`End::reason`].
@@ -79,6 +82,37 @@ pub(super) struct Attached {
     pub(super) memory: Option<Memory>,
 }
 
+/// A process that is recorded through its memfd.
+struct Recorded {
+    source: Source,
+    subject: Arc<Subject>,
+    /// When it is looked at next.
+    next_look: Instant,
+    /// There are sites to be enabled from outside.
+    is_to_be_enabled: bool,
+    /// The last look at it was asked for, and is done.
+    is_last: bool,
+    is_done: bool,
+    /// Given back when it is not recorded any more; one that was attached has none.
+    _place: Option<Place>,
+}
+
+impl Recorded {
+    fn new(source: Source, subject: Arc<Subject>, place: Option<Place>) -> Recorded {
+        let (is_to_be_enabled, is_last, is_done) = (false, false, false);
+        let next_look = Instant::now() + processes::LOOKS;
+        Recorded { source, subject, next_look, is_to_be_enabled, is_last, is_done, _place: place }
+    }
+}
+
+/// What is recorded of those that come.
+pub(super) struct Wanted {
+    /// Sites that are enabled.
+    pub(super) globs: Vec<String>,
+    /// Only processes of this one, if there is one.
+    pub(super) cgroup: Option<Cgroup>,
+}
+
 /// State of the collection thread.
 pub(super) struct Collector {
     writer: Writer,
@@ -91,15 +125,14 @@ pub(super) struct Collector {
     segments: Segments,
     /// Why a snapshot is wanted now.
     snapshot: Option<String>,
-    sources: Vec<Source>,
+    sources: Vec<Recorded>,
+    intake: Arc<Intake>,
+    /// What was enabled from outside is being disabled.
+    is_ending: bool,
     /// Processes that are recorded by the kernel's stream alone.
     plain: Vec<i32>,
     next_source: u32,
     finished: Finished,
-    remotes: Vec<Remote>,
-    maps: Maps,
-    next_maps: Instant,
-    late: Late,
     ended: Ended,
     next_clock: Instant,
     clock_distance: Duration,
@@ -110,11 +143,11 @@ impl Collector {
     pub(super) fn new(
         writer: Writer,
         kernel: Option<Kernel>,
-        globs: Vec<String>,
-        cgroup: Option<Cgroup>,
+        Wanted { globs, cgroup }: Wanted,
         counters: Arc<Counters>,
         notices: UnboundedSender<Notice>,
         segments: Segments,
+        intake: Arc<Intake>,
     ) -> Collector {
         Collector {
             writer,
@@ -126,13 +159,11 @@ impl Collector {
             segments,
             snapshot: None,
             sources: Vec::new(),
+            intake,
+            is_ending: false,
             plain: Vec::new(),
             next_source: 0,
             finished: Finished::default(),
-            remotes: Vec::new(),
-            maps: Maps::default(),
-            next_maps: Instant::now() + MAPS,
-            late: Late::new(),
             ended: Ended::default(),
             next_clock: Instant::now() + CLOCK.0,
             clock_distance: CLOCK.0,
@@ -149,8 +180,7 @@ impl Collector {
         priority::raise();
         let mut pace = Pace::new();
         loop {
-            let stop = self.obey(commands)?;
-            if let Some((reason, exit_code)) = stop {
+            if let Some((reason, exit_code)) = self.obey(commands) {
                 return self.finish(reason, exit_code);
             }
             let began = Instant::now();
@@ -160,22 +190,15 @@ impl Collector {
     }
 
     /// Takes all commands that wait; returns how to stop when that is one of them.
-    fn obey(
-        &mut self,
-        commands: &Receiver<Command>,
-    ) -> Result<Option<(String, Option<i32>)>, WriteError> {
+    fn obey(&mut self, commands: &Receiver<Command>) -> Option<(String, Option<i32>)> {
         loop {
             match commands.try_recv() {
-                Ok(Command::Arrival(Arrival::Registration(r))) => self.register(r)?,
-                Ok(Command::Arrival(Arrival::Rejected { pid, reason })) => {
-                    self.notice(Notice::Rejected { pid, reason });
-                }
                 Ok(Command::Snapshot(reason)) => self.snapshot = Some(reason),
-                Ok(Command::Stop { reason, exit_code }) => return Ok(Some((reason, exit_code))),
-                Err(TryRecvError::Empty) => return Ok(None),
+                Ok(Command::Stop { reason, exit_code }) => return Some((reason, exit_code)),
+                Err(TryRecvError::Empty) => return None,
                 // The session is gone without a word: a panic there.
                 Err(TryRecvError::Disconnected) => {
-                    return Ok(Some(("interrupted".into(), None)));
+                    return Some(("interrupted".into(), None));
                 }
             }
         }
@@ -184,36 +207,33 @@ impl Collector {
     /// One round; how full the fullest ring was, of [`FULL`].
     fn round(&mut self) -> Result<u32, WriteError> {
         let mut fill = 0;
-        for mut source in std::mem::take(&mut self.sources) {
+        if self.welcome(Instant::now() + ARRIVALS)? {
+            fill = FULL;
+        }
+        for mut recorded in std::mem::take(&mut self.sources) {
             // First asked, then drained: nothing is written after the end.
-            let ended = source.identity().has_ended();
-            fill = fill.max(self.drain_source(&mut source)?);
+            let ended = recorded.source.identity().has_ended();
+            fill = fill.max(self.drain_source(&mut recorded.source)?);
             if ended {
-                self.close_source(source, true)?;
+                self.close_source(recorded, true)?;
             } else {
-                self.sources.push(source);
+                self.sources.push(recorded);
             }
         }
         if self.drain_kernel()? {
             fill = FULL;
         }
-        if self.late.is_due() {
-            for mut source in std::mem::take(&mut self.sources) {
-                if self.find_late(&mut source)? {
-                    self.enable(&source);
-                }
-                self.sources.push(source);
-            }
-        }
+        self.look_around();
         if Instant::now() >= self.next_clock {
             self.clock_distance = CLOCK.1.min(self.clock_distance * 2);
             self.next_clock = Instant::now() + self.clock_distance;
             self.writer.push(&Frame::Clock(clock::sample()))?;
             self.tell_kernel_losses()?;
-        }
-        if Instant::now() >= self.next_maps {
-            self.next_maps = Instant::now() + MAPS;
-            self.look_at_all_maps()?;
+            self.intake.workers.tend();
+            for refused in self.intake.refusals.take_new() {
+                self.notice(Notice::Unregistered(refused.clone()));
+                self.writer.push(&Frame::Refused(refused))?;
+            }
         }
         self.writer.flush()?;
         if let Ok(reason) = self.segments.requests.try_recv() {
@@ -230,14 +250,14 @@ impl Collector {
         let snapshot = self.snapshot.take();
         if snapshot.is_some() {
             let writer = &mut self.writer;
-            for source in &mut self.sources {
+            for Recorded { source, .. } in &mut self.sources {
                 source.snapshot(now_ns(), &mut |frame: &Frame<'_>| writer.push(frame))?;
             }
         }
         let segment = self.writer.rotate(clock::sample())?;
         self.ended.deleted_below(self.segments.oldest.load(Relaxed));
         if self.ended.any_unneeded() && self.writer.is_registry_large() {
-            let sources = self.sources.iter().map(|source| source.identity().pid);
+            let sources = self.sources.iter().map(|recorded| recorded.source.identity().pid);
             let alive: Vec<i32> = sources.chain(self.plain.iter().copied()).collect();
             self.writer.compact(self.ended.take_unneeded(&alive))?;
         }
@@ -298,14 +318,22 @@ impl Collector {
 
     /// Disables what was enabled from outside, drains everything a last time, closes the spool.
     fn finish(mut self, reason: String, exit_code: Option<i32>) -> Result<Finished, WriteError> {
-        for remote in &mut self.remotes {
-            remote.disable();
+        // Who has registered by now is recorded, however many they are.
+        while self.welcome(Instant::now() + ARRIVALS)? {}
+        self.is_ending = true;
+        self.sources.iter_mut().for_each(|recorded| recorded.next_look = Instant::now());
+        let until = Instant::now() + LAST_LOOKS;
+        // Of those that end meanwhile nothing is left to look at.
+        while self.sources.iter().any(|recorded| !recorded.is_done) && Instant::now() < until {
+            self.round()?;
+            std::thread::park_timeout(LAST_ROUNDS);
         }
-        self.look_at_all_maps()?;
-        for mut source in std::mem::take(&mut self.sources) {
-            self.find_late(&mut source)?;
-            let ended = source.identity().has_ended();
-            self.close_source(source, ended)?;
+        for recorded in std::mem::take(&mut self.sources) {
+            let ended = recorded.source.identity().has_ended();
+            self.close_source(recorded, ended)?;
+        }
+        for refused in self.intake.refusals.take_grown() {
+            self.writer.push(&Frame::Refused(refused))?;
         }
         // A round takes several times what the kernel's buffer holds.
         self.drain_kernel()?;
@@ -323,8 +351,9 @@ impl Collector {
 
     fn show(&self) {
         // What a process says it lost is any number.
-        let sum =
-            |each: fn(&Source) -> u64| self.sources.iter().map(each).fold(0, u64::saturating_add);
+        let sum = |each: fn(&Source) -> u64| {
+            self.sources.iter().map(|r| each(&r.source)).fold(0, u64::saturating_add)
+        };
         let c = &self.counters;
         c.threads.store(sum(|s| s.threads() as u64), Relaxed);
         c.processes.store(self.sources.len() as u64, Relaxed);

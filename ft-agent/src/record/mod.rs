@@ -15,7 +15,7 @@ mod collector;
 mod ended;
 mod error;
 mod host;
-mod late;
+mod limits;
 mod notice;
 mod options;
 mod output;
@@ -41,17 +41,18 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use child::{Child, Gated};
-use collector::{Attached, Collector};
+use collector::{Attached, Collector, Wanted};
 use output::Output;
 use progress::Counters;
 use session::{EventLoop, Session};
 
 use crate::clock;
+use crate::collect::arrivals::Intake;
 use crate::collect::attach::Memory;
 use crate::collect::cgroup::Cgroup;
 use crate::collect::discover::{self, Identity};
 use crate::collect::kernel::{self, Kernel};
-use crate::collect::server::{Arrival, Server};
+use crate::collect::server::Server;
 use crate::spool::frame::Start;
 use crate::spool::{Segment, Writer};
 
@@ -149,12 +150,13 @@ pub fn record(
     };
     output.keep();
 
+    // Behind the fork of the command, which keeps the limit that it has.
+    let intake = Intake::new(limits::raise_descriptors());
     let counters = Arc::new(Counters::default());
     let (sender, notices) = tokio::sync::mpsc::unbounded_channel();
-    let globs = options.events.clone();
-    let only = cgroup.clone();
+    let wanted = Wanted { globs: options.events.clone(), cgroup: cgroup.clone() };
     let mut collector =
-        Collector::new(writer, kernel, globs, only, counters.clone(), sender, segments);
+        Collector::new(writer, kernel, wanted, counters.clone(), sender, segments, intake.clone());
     for process in attached {
         if process.memory.is_none() {
             report(&Notice::NotEmbedded { pid: process.identity.pid });
@@ -185,14 +187,8 @@ pub fn record(
         .name("ft-collect".into())
         .spawn(move || collector.run(&inbox))
         .map_err(RecordError::system("start the collection thread"))?;
-    let arrivals = commands.clone();
-    let waker = thread.thread().clone();
-    let deliver = move |arrival: Arrival| {
-        // When the collection has ended, the client is dropped, and goes on untraced.
-        let _ = arrivals.send(collector::Command::Arrival(arrival));
-        waker.unpark();
-    };
-    let server = Server::spawn(sockets.take_listeners(), deliver)
+    intake.wake(thread.thread().clone());
+    let server = Server::spawn(sockets.take_listeners(), intake)
         .map_err(RecordError::system("start the registration server"))?;
     Session { options, commands, thread, server, counters, notices, report }.run(events, child)
 }

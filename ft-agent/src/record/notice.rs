@@ -5,7 +5,7 @@ use ft_user::patch::PatchError;
 use super::preload::Unreachable;
 use crate::collect::attach::Refusal;
 use crate::collect::kernel::KernelError;
-use crate::collect::server::Rejection;
+use crate::spool::frame::Refused;
 
 /// Most sites that are listed when a glob matches none.
 const LISTED_SITES: usize = 20;
@@ -13,15 +13,10 @@ const LISTED_SITES: usize = 20;
 /// Something that the user should know and that does not stop the recording.
 #[derive(Debug, thiserror::Error)]
 pub enum Notice {
-    /// A client of the registration socket was sent away.
-    #[error("process {pid} was not registered: {reason}")]
-    Rejected {
-        /// Its process; 0 when it has no number here.
-        pid: i32,
-        /// Why.
-        reason: Rejection,
-    },
-    /// A process registered something that is not used.
+    /// A client of the registration socket was sent away, or what it registered is not used.
+    #[error("{0}")]
+    Unregistered(Refused),
+    /// A process of the cgroup has something that is not used.
     #[error("process {pid} is not recorded: {reason}")]
     Refused {
         /// Process.

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::mapping::Mappings;
 pub use content::{
-    ClockSample, Directory, End, IrqName, Loss, Process, Shared, Slots, Start, Thread,
+    ClockSample, Directory, End, IrqName, Loss, Process, Refused, Shared, Slots, Start, Thread,
 };
 
 /// First four bytes of every frame.
@@ -49,6 +49,8 @@ pub enum Frame<'a> {
     Kernel(&'a [u8]),
     /// Something was lost.
     Loss(Loss),
+    /// Registrations were refused. In the registry.
+    Refused(Refused),
     /// The recording ended in good order. In the registry.
     End(End),
 }
@@ -103,6 +105,7 @@ mod code {
     pub(super) const LOSS: u16 = 9;
     pub(super) const END: u16 = 10;
     pub(super) const MAPPINGS: u16 = 11;
+    pub(super) const REFUSED: u16 = 12;
 }
 
 fn checksum(kind: u16, payload: &[u8]) -> u32 {
@@ -185,6 +188,10 @@ impl<'a> Frame<'a> {
                 json(out, v);
                 code::LOSS
             }
+            Frame::Refused(v) => {
+                json(out, v);
+                code::REFUSED
+            }
             Frame::End(v) => {
                 json(out, v);
                 code::END
@@ -261,6 +268,7 @@ impl<'a> Frame<'a> {
             code::KERNEL => Frame::Kernel(p),
             code::LOSS => Frame::Loss(serde_json::from_slice(p).ok()?),
             code::MAPPINGS => Frame::Mappings(serde_json::from_slice(p).ok()?),
+            code::REFUSED => Frame::Refused(serde_json::from_slice(p).ok()?),
             code::END => Frame::End(serde_json::from_slice(p).ok()?),
             _ => return None,
         })

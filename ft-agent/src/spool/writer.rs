@@ -197,6 +197,7 @@ impl Writer {
             | Frame::Directory(_)
             | Frame::Thread(_)
             | Frame::Mappings(_)
+            | Frame::Refused(_)
             | Frame::End(_) => self.registry.push(frame),
             Frame::Clock(_)
             | Frame::Slots(_)

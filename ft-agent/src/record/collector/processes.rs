@@ -1,17 +1,34 @@
 //! Processes that come to a recording and go from it: what is told of them, and what is enabled in them.
 
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
-use super::{Attached, Collector, now_ns};
+use super::{Attached, Collector, Recorded, now_ns};
+use crate::collect::arrivals::Arrival;
 use crate::collect::attach::Memory;
+use crate::collect::cgroup::Cgroup;
 use crate::collect::discover::{self, Identity};
-use crate::collect::remote::Remote;
+use crate::collect::inspect::{Found, Subject};
 use crate::collect::server::Registration;
 use crate::collect::user::{Since, Source};
 use crate::record::notice::Notice;
 use crate::spool::WriteError;
-use crate::spool::frame::{Frame, Process, Thread};
+use crate::spool::frame::{Frame, Process, Refused, Thread};
+
+/// From look to look at a process: how long the sites of a new library stay off.
+pub(super) const LOOKS: Duration = Duration::from_secs(1);
+
+/// Processes that one round has looked at, at most.
+const LOOKS_AT_ONCE: usize = 16;
+
+/// Registrations of one process at once: each of its objects can have one, and each program that it has
+/// executed has left one behind. The oldest goes when a new one comes.
+const MAX_OF_PROCESS: usize = 64;
+
+/// Names of sites that are remembered, to say at the end which are there.
+const MAX_SITE_NAMES: usize = 1 << 16;
 
 impl Collector {
     /// Records a process that runs already: enables its sites and drains its rings from now on, if it has
@@ -26,64 +43,120 @@ impl Collector {
         self.observe(pid);
         let Some(memory) = memory else {
             self.plain.push(pid);
-            self.introduce_plain(&identity)?;
-            return self.introduce_threads(pid);
+            return self.introduce_plain(&identity);
         };
-        self.look_at_maps(pid)?;
-        let mut source = self.add(identity, memory, Since::Now)?;
+        let subject = Arc::new(Subject::new(pid, identity.uid));
+        // Nothing is collected yet, so it can be waited for.
+        let found = subject.introduce(&self.intake.files);
+        self.introduce(found)?;
+        let source = self.add(identity, memory, Since::Now)?;
+        let mut recorded = Recorded::new(source, subject, None);
         // The directory, which tells where the triggers are.
-        self.drain_source(&mut source)?;
-        self.find_late(&mut source)?;
-        self.sources.push(source);
+        self.drain_source(&mut recorded.source)?;
+        let found = recorded.subject.look(&self.intake.files);
+        self.declare(&mut recorded, &found)?;
+        self.sources.push(recorded);
         Ok(())
     }
 
     /// Enables from outside what all attached processes declare: after the last of them is attached, so
     /// that whoever sees one site on finds all of them recorded.
     pub(in crate::record) fn enable_attached(&mut self) {
-        let sources = std::mem::take(&mut self.sources);
-        for source in &sources {
-            self.enable(source);
-        }
-        self.sources = sources;
-    }
-
-    /// Enables from outside what is declared, until the recording ends.
-    pub(super) fn enable(&mut self, source: &Source) {
-        let pid = source.identity().pid;
-        let remote = match self.remotes.iter_mut().position(|r| r.pid() == pid) {
-            Some(known) => Ok(&mut self.remotes[known]),
-            None => Remote::open(pid).map(|new| {
-                self.remotes.push(new);
-                self.remotes.last_mut().expect("pushed just now")
-            }),
-        };
-        let refused = match remote {
-            Ok(remote) => remote.enable_found(source.triggers(), &self.globs).refused,
-            Err(reason) => vec![reason],
-        };
-        for reason in refused {
-            self.notice(Notice::NotEnabled { pid, reason });
+        for recorded in &mut self.sources {
+            let found = recorded.subject.enable(recorded.source.triggers(), &self.globs);
+            recorded.is_to_be_enabled = false;
+            for reason in found.refused {
+                let pid = recorded.source.identity().pid;
+                let _ = self.notices.send(Notice::NotEnabled { pid, reason });
+            }
         }
     }
 
-    /// Declares the sites of objects that the process has loaded since the last look; whether there were
-    /// any.
-    pub(super) fn find_late(&mut self, source: &mut Source) -> Result<bool, WriteError> {
-        let Some(found) = self.late.look(source.number(), source.identity().pid) else {
-            return Ok(false);
-        };
+    /// Takes what has arrived, until it takes too long; whether there is more.
+    pub(super) fn welcome(&mut self, until: Instant) -> Result<bool, WriteError> {
+        while let Some(arrival) = self.intake.pop() {
+            match arrival {
+                Arrival::Registration(registration) => self.register(registration)?,
+                Arrival::Found { source, found } => self.found(source, found)?,
+            }
+            if Instant::now() >= until {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Has some of the processes looked at whose turn it is: what they have mapped, and which sites came with
+    /// libraries that they have loaded meanwhile. Or has their sites switched on, or, at the end, off.
+    pub(super) fn look_around(&mut self) {
+        let now = Instant::now();
+        let due = self.sources.iter_mut().filter(|recorded| recorded.next_look <= now);
+        let at_once = if self.is_ending { usize::MAX } else { LOOKS_AT_ONCE };
+        for recorded in due.take(at_once) {
+            let (number, subject) = (recorded.source.number(), &recorded.subject);
+            let given = if self.is_ending {
+                let last = |subject: &Subject, files: &_| {
+                    subject.disable();
+                    subject.look(files)
+                };
+                self.intake.look(number, subject, last)
+            } else if recorded.is_to_be_enabled {
+                let (triggers, globs) = (recorded.source.triggers().to_vec(), self.globs.clone());
+                self.intake.look(number, subject, move |s, _| s.enable(&triggers, &globs))
+            } else {
+                self.intake.look(number, subject, Subject::look)
+            };
+            if given {
+                recorded.is_to_be_enabled = false;
+                recorded.is_last = self.is_ending;
+            }
+            // Whose last look is still to come is due until then.
+            if given || !self.is_ending {
+                recorded.next_look = now + LOOKS;
+            }
+        }
+    }
+
+    /// What a look at a process has found.
+    fn found(&mut self, number: u32, mut found: Found) -> Result<(), WriteError> {
+        let at = self.sources.iter().position(|recorded| recorded.source.number() == number);
+        // It may have ended meanwhile.
+        let Some(at) = at else { return Ok(()) };
+        let mut recorded = self.sources.swap_remove(at);
+        recorded.subject.end();
+        recorded.is_done = recorded.is_last;
+        let identity = recorded.source.identity();
+        for reason in std::mem::take(&mut found.refused) {
+            self.notice(Notice::NotEnabled { pid: identity.pid, reason });
+        }
+        if identity.has_number() {
+            self.declare(&mut recorded, &found)?;
+            self.introduce(found)?;
+        }
+        self.sources.push(recorded);
+        Ok(())
+    }
+
+    /// Declares sites that a look has found, which are enabled as soon as somebody can do it.
+    fn declare(&mut self, recorded: &mut Recorded, found: &Found) -> Result<(), WriteError> {
         let writer = &mut self.writer;
-        source.declare(&found, &mut |frame: &Frame<'_>| writer.push(frame))
+        if recorded.source.declare(&found.sites, &mut |frame: &Frame<'_>| writer.push(frame))? {
+            recorded.is_to_be_enabled = true;
+            recorded.next_look = Instant::now();
+        }
+        Ok(())
     }
 
-    pub(super) fn register(&mut self, registration: Registration) -> Result<(), WriteError> {
-        if self.cgroup.as_ref().is_some_and(|cgroup| !cgroup.contains(registration.identity.pid)) {
+    fn register(&mut self, mut registration: Registration) -> Result<(), WriteError> {
+        let identity = &registration.identity;
+        let pid = identity.pid;
+        let is_member = |cgroup: &Cgroup| cgroup.contains(pid) && identity.has_number();
+        if self.cgroup.as_ref().is_some_and(|cgroup| !is_member(cgroup)) {
             // Not answered, it enables nothing.
             return Ok(());
         }
-        let (pid, memfd) = (registration.identity.pid, registration.memfd.as_fd());
-        if self.sources.iter().any(|source| source.is(pid, memfd)) {
+        let memfd = registration.memfd.as_fd();
+        if self.sources.iter().any(|recorded| recorded.source.is(pid, memfd)) {
             // It was found before its message was read.
             let _ = registration.accept(&self.globs);
             return Ok(());
@@ -91,70 +164,82 @@ impl Collector {
         let memory = match Memory::attach(memfd) {
             Ok(memory) => memory,
             Err(reason) => {
-                self.notice(Notice::Refused { pid: registration.identity.pid, reason });
+                let (uid, comm) = (registration.subject.user(), identity.comm.clone());
+                let (kind, reason) = (reason.kind(), reason.to_string());
+                let refused = || Refused { uid, pid, comm, reason, count: 1 };
+                self.intake.refusals.add(kind, uid, refused);
                 return Ok(());
             }
         };
+        self.make_room(pid)?;
         // Before the process goes on: its first event finds the kernel watching.
-        if !registration.identity.has_ended() {
-            self.observe(registration.identity.pid);
+        if !identity.has_ended() {
+            self.observe(pid);
         }
         // A process that loads no more and ends at once may be gone after the answer.
-        self.look_at_maps(registration.identity.pid)?;
+        self.introduce(std::mem::take(&mut registration.found))?;
         // A forked child does not wait for the answer: it has inherited what is enabled. Whoever does, and
         // has given up, goes on with its sites off.
         let gave_up = registration.accept(&self.globs).is_err() && registration.waits;
-        let mut source = self.add(registration.identity, memory, Since::Start)?;
-        if gave_up && !source.identity().has_ended() {
+        let Registration { identity, subject, place, .. } = registration;
+        let source = self.add(identity, memory, Since::Start)?;
+        let mut recorded = Recorded::new(source, subject, Some(place));
+        if gave_up && !recorded.source.identity().has_ended() {
             // The directory, which tells where the triggers are.
-            self.drain_source(&mut source)?;
-            self.enable(&source);
+            self.drain_source(&mut recorded.source)?;
+            recorded.is_to_be_enabled = true;
+            recorded.next_look = Instant::now();
         }
-        self.sources.push(source);
+        self.sources.push(recorded);
         Ok(())
     }
 
-    /// Makes a source, introduces it and its threads.
+    /// Lets go of the oldest registration of a process that has too many.
+    fn make_room(&mut self, pid: i32) -> Result<(), WriteError> {
+        let numbers =
+            || self.sources.iter().enumerate().filter(|(_, r)| r.source.identity().pid == pid);
+        if numbers().count() >= MAX_OF_PROCESS
+            && let Some((at, _)) = numbers().min_by_key(|(_, r)| r.source.number())
+        {
+            let oldest = self.sources.swap_remove(at);
+            let ended = oldest.source.identity().has_ended();
+            self.close_source(oldest, ended)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a source, and introduces it.
     fn add(
         &mut self,
         identity: Identity,
         memory: Memory,
         since: Since,
     ) -> Result<Source, WriteError> {
-        let pid = identity.pid;
         let source = Source::new(self.next_source, identity, memory, since);
         self.next_source += 1;
         self.writer.push(&source.introduce(now_ns()))?;
-        self.introduce_threads(pid)?;
         Ok(source)
     }
 
-    /// Tells what of its program text a process has where, if that is new.
-    fn look_at_maps(&mut self, pid: i32) -> Result<(), WriteError> {
-        match self.maps.look(pid, now_ns()) {
-            Some(mappings) => self.writer.push(&Frame::Mappings(mappings)),
-            None => Ok(()),
+    /// Tells the mappings and threads that were found of a process.
+    fn introduce(&mut self, found: Found) -> Result<(), WriteError> {
+        if let Some(mappings) = found.mappings {
+            self.writer.push(&Frame::Mappings(mappings))?;
         }
-    }
-
-    pub(super) fn look_at_all_maps(&mut self) -> Result<(), WriteError> {
-        let pids: Vec<i32> = self.sources.iter().map(|source| source.identity().pid).collect();
-        pids.into_iter().try_for_each(|pid| self.look_at_maps(pid))
+        found.threads.into_iter().try_for_each(|thread| self.writer.push(&Frame::Thread(thread)))
     }
 
     fn introduce_plain(&mut self, identity: &Identity) -> Result<(), WriteError> {
+        let pid = identity.pid;
         self.writer.push(&Frame::Process(Process {
             source: None,
-            pid: identity.pid,
+            pid,
             start_time: identity.start_time,
             comm: identity.comm.clone(),
             exe: identity.exe.clone(),
             ts: now_ns(),
             ..Process::default()
-        }))
-    }
-
-    fn introduce_threads(&mut self, pid: i32) -> Result<(), WriteError> {
+        }))?;
         for tid in discover::threads(pid) {
             if let Some(name) = discover::comm(pid, tid) {
                 self.writer.push(&Frame::Thread(Thread { tid, pid, name, ts: now_ns() }))?;
@@ -174,23 +259,27 @@ impl Collector {
 
     pub(super) fn close_source(
         &mut self,
-        mut source: Source,
+        recorded: Recorded,
         ended: bool,
     ) -> Result<(), WriteError> {
+        let Recorded { mut source, subject, .. } = recorded;
+        subject.let_go();
         if ended {
-            let pid = source.identity().pid;
-            // Its number may come again.
-            self.maps.forget(pid);
-            self.remotes.retain(|remote| remote.pid() != pid);
-            self.ended.push(self.writer.number(), source.number(), pid);
+            self.ended.push(self.writer.number(), source.number(), source.identity().pid);
         }
         let writer = &mut self.writer;
         let round = source.finish(now_ns(), ended, &mut |frame: &Frame<'_>| writer.push(frame))?;
         self.counters.slots.fetch_add(round.slots, Relaxed);
         self.counters.lost_ended.fetch_add(source.lost(), Relaxed);
-        self.late.forget(source.number());
         self.finished.sources += 1;
-        self.finished.sites.extend(source.sites().map(str::to_owned));
+        for site in source.sites() {
+            if self.finished.sites.len() >= MAX_SITE_NAMES {
+                break;
+            }
+            if !self.finished.sites.contains(site) {
+                self.finished.sites.insert(site.to_owned());
+            }
+        }
         Ok(())
     }
 }

@@ -1,5 +1,7 @@
 //! What the frames carry. What is rare is JSON, and its fields may be missing.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// Facts of the machine and of the recording.
@@ -166,6 +168,39 @@ pub struct Loss {
     pub is_tsc: bool,
     /// How many.
     pub count: u64,
+}
+
+/// Registrations that were refused.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Refused {
+    /// Effective user of the processes; `u32::MAX` stands for several.
+    pub uid: u32,
+    /// The first process, in the agent's namespace; 0 when it has no number there.
+    pub pid: i32,
+    /// Its name; empty when it had ended.
+    pub comm: String,
+    /// Why.
+    pub reason: String,
+    /// How many, those in earlier frames of the same user and reason included.
+    pub count: u64,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.count {
+            1 => write!(f, "a process ")?,
+            n => write!(f, "{n} registrations ")?,
+        }
+        match self.uid {
+            u32::MAX => write!(f, "of several users ")?,
+            uid => write!(f, "of user {uid} ")?,
+        }
+        let first = if self.count == 1 { "" } else { "first " };
+        // A program chooses its name.
+        let (pid, name) = (self.pid, self.comm.escape_debug());
+        write!(f, "could not register ({first}process {pid} '{name}'): {}", self.reason)
+    }
 }
 
 /// How the recording ended.

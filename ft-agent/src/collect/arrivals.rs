@@ -1,0 +1,114 @@
+//! What comes to the collecting thread from those that look at processes, and what bounds it.
+//!
+//! The registration server and the workers put arrivals into one queue, in which users take turns; the
+//! collecting thread takes some of them in each round. The queue is bounded by what its items hold: each
+//! registration one of the [`Places`], each process one look at a time.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::Thread;
+
+use super::fair_queue::FairQueue;
+use super::inspect::{BuildIds, Found, Subject};
+use super::refusals::Refusals;
+use super::server::Registration;
+use super::shares::Places;
+use super::workers::Workers;
+
+/// Registrations at once at most, those that wait and those that are recorded.
+const MAX_SOURCES: usize = 16 << 10;
+
+/// Clients that have not spoken yet, at most.
+const MAX_CLIENTS: usize = 1 << 10;
+
+/// For the collecting thread.
+#[derive(Debug)]
+pub enum Arrival {
+    /// A process to attach and to answer.
+    Registration(Registration),
+    /// What a look at the process of this source has found.
+    Found {
+        /// Number of the source.
+        source: u32,
+        /// What.
+        found: Found,
+    },
+}
+
+/// What the registration server and the collecting thread share.
+#[derive(Debug)]
+pub struct Intake {
+    queue: Mutex<FairQueue<Arrival>>,
+    collector: OnceLock<Thread>,
+    /// One for each registration, until the process is not recorded any more.
+    pub places: Places,
+    /// Clients that may be silent at once.
+    pub clients: usize,
+    /// Who looks at processes.
+    pub workers: Workers,
+    /// What they found in files.
+    pub files: BuildIds,
+    /// Who was sent away.
+    pub refusals: Refusals,
+}
+
+impl Intake {
+    /// For an agent that may open this many descriptors.
+    pub fn new(descriptors: usize) -> Arc<Intake> {
+        // A client has two: connection and process. A source has three: memfd, process, and the memory of the
+        // process when sites are switched from outside. The rest is for files.
+        let sources = (descriptors / 8 * 5 / 3).clamp(1, MAX_SOURCES);
+        Arc::new(Intake {
+            queue: Mutex::default(),
+            collector: OnceLock::new(),
+            places: Places::new(sources),
+            clients: (descriptors / 16).clamp(4, MAX_CLIENTS),
+            workers: Workers::default(),
+            files: BuildIds::default(),
+            refusals: Refusals::default(),
+        })
+    }
+
+    /// Who is woken when something has come.
+    pub fn wake(&self, collector: Thread) {
+        // Set once, by who has started it.
+        let _ = self.collector.set(collector);
+    }
+
+    /// Hands over what concerns a process of `user`.
+    pub fn push(&self, user: u32, arrival: Arrival) {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).push(user, arrival);
+        if let Some(collector) = self.collector.get() {
+            collector.unpark();
+        }
+    }
+
+    /// The next, if something has come.
+    pub fn pop(&self) -> Option<Arrival> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    /// Has `look` done aside, whose result concerns the source with this number. Does nothing while an
+    /// earlier look at this process is not done; false then, or when too many wait.
+    pub fn look(
+        self: &Arc<Intake>,
+        source: u32,
+        subject: &Arc<Subject>,
+        look: impl FnOnce(&Subject, &BuildIds) -> Found + Send + 'static,
+    ) -> bool {
+        if !subject.begin() {
+            return false;
+        }
+        // Weak: a look that never ends must not keep the workers.
+        let (intake, looked_at) = (Arc::downgrade(self), subject.clone());
+        let given = self.workers.give(subject.user(), move || {
+            if let Some(intake) = intake.upgrade() {
+                let found = look(&looked_at, &intake.files);
+                intake.push(looked_at.user(), Arrival::Found { source, found });
+            }
+        });
+        if !given {
+            subject.end();
+        }
+        given
+    }
+}

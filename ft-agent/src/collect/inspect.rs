@@ -1,0 +1,247 @@
+//! Looks at a process from outside: what it has mapped, which threads it has, which sites its libraries brought.
+//!
+//! All of this can take as long as the process likes, so it is done by [`super::workers`], not by the
+//! collecting thread; only before a recording begins is it waited for. What was found under the number of a
+//! process is its own only if it still has that number afterwards ([`Identity::has_number`]): whoever uses
+//! it asks that.
+//!
+//! Mappings are told when they have changed. What a process loads and unloads between two looks is not seen.
+//! A library that is loaded with `dlopen` brings sites that nobody has declared: the process looks for sites
+//! only when it switches some itself. So they are looked for when the list of mapped files has changed. Where
+//! the process may not be traced, its own declarations must do.
+//!
+//! [`Identity::has_number`]: super::discover::Identity::has_number
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{AcqRel, Release};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ft_user::patch::PatchError;
+
+use super::outside::{self, Site};
+use super::remote::Remote;
+use super::{build_id, discover, maps};
+use crate::spool::frame::Thread;
+use crate::spool::mapping::{Mapping, Mappings};
+
+/// Files whose build ids are kept; then the cache starts anew.
+const MAX_FILES: usize = 4096;
+
+/// Threads that are named when a process is found; the others when they claim a ring.
+const MAX_THREADS: usize = 4096;
+
+/// What one look has found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Program text, if that has changed.
+    pub mappings: Option<Mappings>,
+    /// Threads, when it was asked for them.
+    pub threads: Vec<Thread>,
+    /// All sites, if the objects have changed.
+    pub sites: Vec<Site>,
+    /// Why sites could not be switched on.
+    pub refused: Vec<PatchError>,
+}
+
+/// A process, and what is known of it from looks before.
+#[derive(Debug)]
+pub struct Subject {
+    pid: i32,
+    user: u32,
+    /// Somebody is at it.
+    busy: AtomicBool,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// As they were told last, without build ids.
+    mappings: Vec<Mapping>,
+    /// Where the starts of files were mapped.
+    objects: Vec<u64>,
+    /// What was switched on from outside.
+    remote: Option<Remote>,
+}
+
+impl Subject {
+    /// The process with this number, of this user.
+    pub fn new(pid: i32, user: u32) -> Subject {
+        Subject { pid, user, busy: AtomicBool::new(false), known: Mutex::default() }
+    }
+
+    /// Its user.
+    pub fn user(&self) -> u32 {
+        self.user
+    }
+
+    /// Says that somebody goes to look at it. False when somebody is at it already.
+    pub fn begin(&self) -> bool {
+        !self.busy.swap(true, AcqRel)
+    }
+
+    /// What was begun is over.
+    pub fn end(&self) {
+        self.busy.store(false, Release);
+    }
+
+    /// Mappings and threads.
+    pub fn introduce(&self, files: &BuildIds) -> Found {
+        let text = maps::read(self.pid).unwrap_or_default();
+        let mappings = self.mappings(&mut self.known(), &text, files);
+        let threads = discover::threads(self.pid).into_iter().take(MAX_THREADS);
+        let thread = |tid| {
+            let name = discover::comm(self.pid, tid)?;
+            Some(Thread { tid, pid: self.pid, name, ts: now_ns() })
+        };
+        Found { mappings, threads: threads.filter_map(thread).collect(), ..Found::default() }
+    }
+
+    /// What of its mappings has changed, and the sites if its objects have.
+    pub fn look(&self, files: &BuildIds) -> Found {
+        let Ok(text) = maps::read(self.pid) else { return Found::default() };
+        let mut known = self.known();
+        let mappings = self.mappings(&mut known, &text, files);
+        let objects = outside::objects(&text);
+        let mut sites = Vec::new();
+        if known.objects != objects
+            && let Ok(found) = outside::sites(self.pid)
+        {
+            (known.objects, sites) = (objects, found);
+        }
+        Found { mappings, sites, ..Found::default() }
+    }
+
+    /// What was found came too late: it will be found again.
+    pub fn forget(&self) {
+        self.known().mappings.clear();
+    }
+
+    /// Switches on from outside what of `triggers` matches, until [`Subject::disable`].
+    pub fn enable(&self, triggers: &[(String, u64)], globs: &[String]) -> Found {
+        let mut known = self.known();
+        let opened = match known.remote.take() {
+            Some(remote) => Ok(remote),
+            None => Remote::open(self.pid),
+        };
+        let refused = match opened {
+            Ok(mut remote) => {
+                let outcome = remote.enable_found(triggers, globs);
+                known.remote = Some(remote);
+                outcome.refused
+            }
+            Err(reason) => vec![reason],
+        };
+        Found { refused, ..Found::default() }
+    }
+
+    /// Switches off again what [`Subject::enable`] has switched on.
+    pub fn disable(&self) {
+        drop(self.known().remote.take());
+    }
+
+    /// It is not recorded any more: what is switched on stays so, and dies with it.
+    pub fn let_go(&self) {
+        // Who is at it has its own hold, and drops it aside.
+        if let Ok(mut known) = self.known.try_lock()
+            && let Some(remote) = known.remote.take()
+        {
+            remote.leave();
+        }
+    }
+
+    fn mappings(&self, known: &mut Known, text: &str, files: &BuildIds) -> Option<Mappings> {
+        let (mappings, places): (Vec<_>, Vec<_>) = maps::parse(text).unzip();
+        if mappings.is_empty() || mappings == known.mappings {
+            return None;
+        }
+        known.mappings.clone_from(&mappings);
+        let mut told = mappings;
+        for (mapping, place) in told.iter_mut().zip(places) {
+            mapping.build_id = files.of(self, mapping, place);
+        }
+        Some(Mappings { pid: self.pid, ts: now_ns(), mappings: told })
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// User, path, device and inode as the kernel prints them.
+type FileKey = (u32, String, String);
+
+/// Build ids that were read, for all processes.
+#[derive(Debug, Default)]
+pub struct BuildIds(Mutex<HashMap<FileKey, String>>);
+
+impl BuildIds {
+    /// Empty when the file has none, or it cannot be read.
+    fn of(&self, subject: &Subject, mapping: &Mapping, place: String) -> String {
+        let key = (subject.user, mapping.path.clone(), place);
+        if let Some(known) = self.known().get(&key) {
+            return known.clone();
+        }
+        let id = build_id::of_mapping(subject.pid, mapping).unwrap_or_default();
+        let mut known = self.known();
+        if known.len() >= MAX_FILES {
+            known.clear();
+        }
+        known.insert(key, id.clone());
+        id
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<FileKey, String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn now_ns() -> i64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec * 1_000_000_000 + now.tv_nsec
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn own() -> Subject {
+        Subject::new(std::process::id() as i32, 0)
+    }
+
+    #[test]
+    fn this_process_is_introduced() {
+        let found = own().introduce(&BuildIds::default());
+        let mappings = found.mappings.unwrap();
+        let here = this_process_is_introduced as *const () as u64;
+        let mine = mappings.mappings.iter().find(|m| (m.start..m.end).contains(&here)).unwrap();
+        assert_eq!(Path::new(&mine.path), std::env::current_exe().unwrap());
+        assert_eq!(mine.build_id, build_id::of_file(Path::new(&mine.path)).unwrap_or_default());
+        assert!(found.threads.iter().any(|thread| thread.tid == mappings.pid));
+    }
+
+    #[test]
+    fn only_changes_are_told() {
+        let (subject, files) = (own(), BuildIds::default());
+        let first = subject.look(&files);
+        assert!(first.mappings.is_some() && !first.sites.is_empty());
+        // Another thread of this test binary may map a file in between.
+        while subject.look(&files).mappings.is_some() {}
+        while !subject.look(&files).sites.is_empty() {}
+        subject.forget();
+        let again = subject.look(&files);
+        assert!(again.mappings.is_some());
+        let gone = Subject::new(-1, 0).look(&files);
+        assert!(gone.mappings.is_none() && gone.sites.is_empty());
+    }
+
+    #[test]
+    fn one_at_a_time() {
+        let subject = own();
+        assert!(subject.begin() && !subject.begin());
+        subject.end();
+        assert!(subject.begin());
+    }
+}

@@ -1,0 +1,137 @@
+//! Who may have how much of something that is limited.
+//!
+//! Rule: a user may have as much as nobody has (the dynamic threshold of shared buffers: Choudhury and Hahne,
+//! *Dynamic Queue Length Thresholds for Shared-Memory Packet Switches*, 1998, with factor 1). One user alone
+//! gets half of it, the next half of the rest; so there is always something for one who has nothing yet, and
+//! no list of users or sizes has to be chosen.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Something limited, and what of it has been given to whom.
+#[derive(Debug)]
+pub struct Shares<K> {
+    capacity: usize,
+    taken: usize,
+    held: HashMap<K, usize>,
+}
+
+impl<K: Copy + Eq + Hash> Shares<K> {
+    /// `capacity` of it.
+    pub fn new(capacity: usize) -> Shares<K> {
+        Shares { capacity, taken: 0, held: HashMap::new() }
+    }
+
+    /// Gives one to `user`, who has to give it back. False when that would be more than its share; of who comes
+    /// `first` it is enough that there is one left.
+    pub fn take(&mut self, user: K, first: bool) -> bool {
+        let left = self.capacity - self.taken;
+        let held = self.held(user);
+        if left == 0 || !(first || held < left) {
+            return false;
+        }
+        self.held.insert(user, held + 1);
+        self.taken += 1;
+        true
+    }
+
+    /// Takes one back.
+    ///
+    /// # Panics
+    ///
+    /// When this user has none.
+    pub fn give_back(&mut self, user: K) {
+        let held = self.held.get_mut(&user).expect("only what was taken is given back");
+        *held -= 1;
+        if *held == 0 {
+            self.held.remove(&user);
+        }
+        self.taken -= 1;
+    }
+
+    /// How much this user has.
+    pub fn held(&self, user: K) -> usize {
+        self.held.get(&user).copied().unwrap_or(0)
+    }
+}
+
+/// Shares of several threads, by user id.
+#[derive(Clone, Debug)]
+pub struct Places(Arc<Mutex<Shares<u32>>>);
+
+/// One of the [`Places`]; given back when it is dropped.
+#[derive(Debug)]
+pub struct Place {
+    places: Places,
+    user: u32,
+}
+
+impl Places {
+    /// `capacity` of them.
+    pub fn new(capacity: usize) -> Places {
+        Places(Arc::new(Mutex::new(Shares::new(capacity))))
+    }
+
+    /// One for `user`, if its share allows that; see [`Shares::take`].
+    pub fn take(&self, user: u32, first: bool) -> Option<Place> {
+        let taken = self.with(|shares| shares.take(user, first));
+        taken.then(|| Place { places: self.clone(), user })
+    }
+
+    fn with<R>(&self, change: impl FnOnce(&mut Shares<u32>) -> R) -> R {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.places.with(|shares| shares.give_back(self.user));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn take_all(shares: &mut Shares<char>, user: char) -> usize {
+        while shares.take(user, false) {}
+        shares.held(user)
+    }
+
+    #[test]
+    fn each_gets_half_of_what_is_left() {
+        let mut shares = Shares::new(1000);
+        assert_eq!(['a', 'b', 'c'].map(|user| take_all(&mut shares, user)), [500, 250, 125]);
+        // Whoever comes has something.
+        let new = ('d'..='j').map(|user| take_all(&mut shares, user)).collect::<Vec<_>>();
+        assert_eq!(new, [63, 31, 16, 8, 4, 2, 1]);
+    }
+
+    #[test]
+    fn what_is_given_back_is_there_for_all() {
+        let mut shares = Shares::new(4);
+        assert_eq!(take_all(&mut shares, 'a'), 2);
+        shares.give_back('a');
+        assert!(shares.take('b', false) && shares.take('c', false));
+    }
+
+    #[test]
+    fn first_is_who_may_have_the_last() {
+        let mut shares = Shares::new(3);
+        assert!(shares.take('a', false) && shares.take('a', false) && !shares.take('a', false));
+        assert!(shares.take('b', true));
+        assert!(!shares.take('b', true) && !shares.take('c', true));
+        shares.give_back('a');
+        assert!(shares.take('b', true));
+    }
+
+    #[test]
+    fn a_place_is_given_back_when_it_is_dropped() {
+        let places = Places::new(2);
+        let place = places.take(7, false);
+        assert!(place.is_some() && places.take(7, false).is_none());
+        drop(place);
+        assert!(places.take(7, false).is_some());
+    }
+}
