@@ -4,6 +4,7 @@
 //! afterwards that the process still has its number, what was read belongs to it and not to a later owner.
 //! Who registers and has ended before it is looked at has a number and nothing else.
 
+use std::cell::RefCell;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -12,6 +13,8 @@ use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::numbers::Numbers;
 
 /// What `/proc` shows for a descriptor of the memfd.
 const MEMFD_LINK: &str = "/memfd:feather-trace (deleted)";
@@ -36,6 +39,8 @@ pub struct Identity {
     pub exe: String,
     /// Process id in its own PID namespace, where that is another than ours.
     pub inner: Option<i32>,
+    /// Of its threads there.
+    numbers: RefCell<Numbers>,
 }
 
 impl Identity {
@@ -66,13 +71,23 @@ impl Identity {
             exe: exe.to_string_lossy().into_owned(),
             inner: inner(&status),
             pidfd: Some(pidfd),
+            numbers: RefCell::default(),
         })
     }
 
     /// The process that had the number `pid`, and has ended.
     pub fn ended(pid: i32) -> Identity {
         let (comm, exe) = (String::new(), String::new());
-        Identity { pid, uid: u32::MAX, pidfd: None, start_time: 0, comm, exe, inner: None }
+        Identity {
+            pid,
+            uid: u32::MAX,
+            pidfd: None,
+            start_time: 0,
+            comm,
+            exe,
+            inner: None,
+            numbers: RefCell::default(),
+        }
     }
 
     /// The process has ended.
@@ -95,17 +110,12 @@ impl Identity {
         match self.inner {
             None => Some(tid),
             Some(inner) if inner == tid => Some(self.pid),
-            Some(_) => self.find(|status| inner(status) == Some(tid)),
+            Some(_) if self.pidfd.is_none() => None,
+            Some(_) => {
+                let found = self.numbers.borrow_mut().find(self.pid, tid);
+                found.filter(|_| self.has_number())
+            }
         }
-    }
-
-    /// A thread of the process whose status is the one that is looked for.
-    fn find(&self, is_it: impl Fn(&str) -> bool) -> Option<i32> {
-        self.pidfd.as_ref()?;
-        let found = threads(self.pid)
-            .into_iter()
-            .find(|tid| is_it(&read(&format!("/proc/{}/task/{tid}/status", self.pid))));
-        found.filter(|_| self.has_number())
     }
 }
 
@@ -186,7 +196,7 @@ pub(super) fn has_number(pidfd: BorrowedFd<'_>) -> bool {
     answer == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }
 
-fn read(path: &str) -> String {
+pub(super) fn read(path: &str) -> String {
     let mut text = fs::read(path).unwrap_or_default();
     text.truncate(MAX_TEXT);
     String::from_utf8_lossy(&text).into_owned()
@@ -199,7 +209,7 @@ pub(super) fn start_time(stat: &str) -> Option<u64> {
 
 /// The last of the numbers in `NSpid` of `/proc/PID/status`, one for each PID namespace from ours inwards;
 /// `None` when there is no other than ours.
-fn inner(status: &str) -> Option<i32> {
+pub(super) fn inner(status: &str) -> Option<i32> {
     let line = status.lines().find_map(|l| l.strip_prefix("NSpid:"))?;
     line.split_whitespace().skip(1).last()?.parse().ok()
 }
@@ -256,9 +266,7 @@ mod tests {
         // Its number was used again: by this process.
         let ended = Identity { inner: Some(7), ..Identity::ended(me as i32) };
         assert_eq!(ended.translate(7), Some(me as i32));
-        assert_eq!(ended.find(|_| true), None);
-        let own = Identity::of(me as i32).unwrap();
-        assert!(own.find(|_| true).is_some());
+        assert_eq!(ended.translate(8), None);
     }
 
     #[test]

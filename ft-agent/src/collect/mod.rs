@@ -18,6 +18,7 @@ pub mod inspect;
 pub mod kernel;
 pub mod late;
 pub mod maps;
+mod numbers;
 pub mod outside;
 pub mod peer;
 pub mod refusals;

@@ -79,7 +79,9 @@ impl Peer {
     /// What the kernel says about it: of one that has ended nothing but its number, which may be another's now.
     pub fn identify(self) -> Identity {
         let held = self.pidfd.and_then(|pidfd| Identity::held(self.pid, pidfd));
-        Identity { uid: self.uid, ..held.unwrap_or_else(|| Identity::ended(self.pid)) }
+        let mut identity = held.unwrap_or_else(|| Identity::ended(self.pid));
+        identity.uid = self.uid;
+        identity
     }
 }
 
