@@ -23,8 +23,11 @@
 //! - *Condition waits* are waits for something else, and *semaphores* belong to nobody: neither is here. A thread
 //!   that waits for one is blocked.
 //!
+//! Who held longest, and who was at the chain's end longest, is judged by sums of all turns ([`super::sums`]), counted for
+//! all waiters at once ([`super::spans`]); a lock whose holder waits for another one looks at that one like a waiter.
+//!
 //! Memory: 65,536 locks, and beyond these as many as are held or waited for; for a lock that is waited for, its
-//! waiters and the last 64 changes of its source. Who held longest is judged by these.
+//! waiters, and for each the threads and places that held it until the next waiter came, 1024 at most.
 
 mod lock;
 
@@ -32,11 +35,12 @@ use std::collections::HashMap;
 
 use crate::analysis::blame::Blame;
 use crate::analysis::ledger::difference;
+use crate::analysis::sums::Sums;
 use crate::analysis::thread::Threads;
 use crate::model::{Pid, ThreadKey, Tid};
 use crate::store::rows::Decomposition;
 pub(crate) use lock::Held;
-use lock::{Lock, MAX_STRETCHES, Queue, Source, Stretch, longest};
+use lock::{Lock, Queue, Source, Turns, Waiter};
 
 /// A lock of one process, by its address.
 pub(crate) type Key = (Pid, i64);
@@ -44,7 +48,7 @@ pub(crate) type Key = (Pid, i64);
 /// Locks that are kept although nobody holds them or waits for them.
 const MAX_LOCKS: usize = 1 << 16;
 
-/// Locks in a chain; where a longer one would begin, the holder there is blamed for waiting.
+/// Locks in a chain; where a longer one would begin, the holder there is blamed for waiting, and the wait is marked.
 const MAX_CHAIN: usize = 64;
 
 /// The threads at the time of an event.
@@ -89,7 +93,8 @@ pub(crate) struct Verdict {
     pub(crate) holder: Option<(Held, i64)>,
     /// Who was at the end of the chain longest.
     pub(crate) root: Option<(Held, i64)>,
-    pub(crate) unseen: i64,
+    /// Something of it is not known, or did not fit.
+    pub(crate) touched: bool,
 }
 
 /// Waiters that somebody delays.
@@ -98,6 +103,19 @@ pub(crate) struct Delayed {
     pub(crate) waiters: i32,
     pub(crate) sum_ns: i64,
     pub(crate) longest: Option<(Tid, i64)>,
+}
+
+/// What a lock sees where its holder waits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Chain {
+    /// Nobody is known to wait there.
+    Ends,
+    /// Somebody holds that lock, or nobody.
+    Goes,
+    /// The chain leads back.
+    Circle,
+    /// More than [`MAX_CHAIN`] locks.
+    TooLong,
 }
 
 /// All locks of all processes.
@@ -152,51 +170,53 @@ impl Locks {
     /// A thread, which holds `held`, joins the queue of a lock. [`Moment::waits_for`] tells so already.
     pub(crate) fn wait(&mut self, key: Key, tid: Tid, held: &[i64], at: &mut Moment<'_>) -> Start {
         let lock = self.locks.entry(key).or_default();
-        match &mut lock.queue {
-            Some(queue) => queue.waiters.push((tid, at.now)),
-            None => {
-                lock.queue = Some(Box::new(Queue::new(tid, at.now)));
-                self.aim(key, at);
-            }
+        if lock.queue.is_none() {
+            lock.queue = Some(Box::new(Queue::new(at.now)));
+            self.aim(key, at);
+        } else {
+            self.settle(key, at);
+        }
+        if let Some(queue) = self.queue_mut(key) {
+            queue.waiters.begin(Waiter::Thread(tid), at.now);
         }
         self.redirect(key.0, held, at);
-        let blame = self.blame(key, at);
-        let Some(Lock { holders, queue: Some(queue) }) = self.locks.get(&key) else {
+        let Some(Lock { holders, queue: Some(queue), .. }) = self.locks.get(&key) else {
             unreachable!("it has just been made")
         };
         let acquisitions = queue.acquisitions as i64 - holders.len() as i64;
-        Start { blame, acquisitions }
+        Start { blame: queue.blame, acquisitions }
     }
 
-    /// What to say of the wait of a thread that is in the queue since `since`.
+    /// What to say of the wait of a thread that joined the queue at `start`.
     pub(crate) fn judge(
-        &self,
+        &mut self,
         key: Key,
-        since: i64,
+        tid: Tid,
         start: &Start,
         at: &mut Moment<'_>,
-    ) -> Verdict {
-        let stretches = self.stretches(key, since, at.now, MAX_CHAIN);
-        let queue = self.queue(key);
-        let acquisitions = queue.map_or(0, |q| q.acquisitions as i64);
-        let blamed = queue.and_then(|q| q.blamed).map_or(i64::MIN, |h| at.unseen(key.0, h.tid));
-        Verdict {
-            blame: self.blame(key, at) - start.blame,
-            holders: acquisitions - start.acquisitions,
-            chain: stretches.iter().map(|s| s.chain).max().unwrap_or(0),
-            holder: longest(&stretches, |s| Some(s.holder)),
-            root: longest(&stretches, |s| s.root),
-            unseen: queue.map_or(i64::MIN, |q| q.unseen).max(blamed),
-        }
+    ) -> Option<Verdict> {
+        self.settle(key, at);
+        let queue = self.queue(key)?;
+        let seen = queue.seen_by(Waiter::Thread(tid))?;
+        let longest = |sums: &Sums<Held>| sums.longest().map(|sum| (sum.who, sum.ns));
+        Some(Verdict {
+            blame: queue.blame - start.blame,
+            holders: queue.acquisitions as i64 - start.acquisitions,
+            chain: seen.chain,
+            holder: longest(&seen.holders),
+            root: longest(&seen.roots),
+            touched: seen.touched || !seen.holders.is_exact() || !seen.roots.is_exact(),
+        })
     }
 
     /// A thread, which holds `held`, leaves the queue of a lock. [`Moment::waits_for`] tells so already.
     pub(crate) fn leave(&mut self, key: Key, tid: Tid, held: &[i64], at: &mut Moment<'_>) {
         self.redirect(key.0, held, at);
-        let Some(lock) = self.locks.get_mut(&key) else { return };
-        if let Some(queue) = &mut lock.queue {
-            queue.waiters.retain(|w| w.0 != tid);
-            if queue.waiters.is_empty() {
+        let Some(queue) = self.queue_mut(key) else { return };
+        queue.waiters.end(&Waiter::Thread(tid));
+        if queue.threads().next().is_none() {
+            self.look_away(key);
+            if let Some(lock) = self.locks.get_mut(&key) {
                 lock.queue = None;
             }
         }
@@ -212,7 +232,7 @@ impl Locks {
     /// Who is in the queue of a lock, as far as it was during the time from `since` on.
     pub(crate) fn delayed(&self, key: Key, since: i64, now: i64) -> Delayed {
         let mut delayed = Delayed::default();
-        for &(tid, from) in self.queue(key).iter().flat_map(|q| &q.waiters) {
+        for (tid, from) in self.queue(key).into_iter().flat_map(Queue::threads) {
             let ns = now - from.max(since);
             delayed.waiters += 1;
             delayed.sum_ns += ns;
@@ -233,52 +253,82 @@ impl Locks {
         self.locks.get(&key)?.queue.as_deref()
     }
 
-    /// Blame of a lock from when its first waiter came to now.
-    fn blame(&self, key: Key, at: &mut Moment<'_>) -> Blame {
-        let (mut sum, mut next) = (Blame::default(), key.1);
-        let mut waits = None;
-        while let Some(queue) = self.queue((key.0, next)) {
-            let ns = at.now - queue.settled;
-            sum += queue.blame;
-            let holder_waits = matches!(queue.source, Source::Lock(..) | Source::Cycle);
-            waits.get_or_insert(queue.blame.holder_waits_ns + if holder_waits { ns } else { 0 });
-            match &queue.source {
-                Source::Lock(lock, then) => {
-                    sum = sum - *then;
-                    next = *lock;
-                    continue;
-                }
-                Source::Cycle => sum.cycle_ns += ns,
-                Source::Nobody => sum.no_holder_ns += ns,
-                Source::Holder(then) => match queue.blamed.and_then(|h| at.account(key.0, h.tid)) {
-                    Some(now) => {
-                        sum += Blame { parts: difference(&now, then), ..Blame::default() };
-                    }
-                    None => sum.no_holder_ns += ns,
-                },
-            }
-            break;
-        }
-        sum.holder_waits_ns = waits.unwrap_or(0);
-        sum
+    fn queue_mut(&mut self, key: Key) -> Option<&mut Queue> {
+        self.locks.get_mut(&key)?.queue.as_deref_mut()
     }
 
-    /// Adds what the source has accumulated.
-    fn settle(&mut self, key: Key, at: &mut Moment<'_>) {
-        if self.queue(key).is_none() {
-            return;
+    /// Brings the blame of a lock to now, and before it that of all locks that its chain leads to.
+    fn settle(&mut self, (pid, mut lock): Key, at: &mut Moment<'_>) {
+        let mut chain = Vec::new();
+        while let Some(Queue { source: Source::Lock(next, _), .. }) = self.queue((pid, lock)) {
+            chain.push(lock);
+            lock = *next;
         }
-        let (blame, present) = (self.blame(key, at), self.present(key, at.now, MAX_CHAIN));
-        let Some(queue) = self.locks.get_mut(&key).and_then(|l| l.queue.as_mut()) else { return };
-        queue.blame = blame;
-        queue.settled = at.now;
-        for stretch in present {
-            if queue.recent.len() == MAX_STRETCHES {
-                queue.recent.pop_front();
+        self.settle_one((pid, lock), at);
+        chain.into_iter().rev().for_each(|lock| self.settle_one((pid, lock), at));
+    }
+
+    /// Adds what the source has accumulated. The lock that the holder waits for is settled.
+    fn settle_one(&mut self, key: Key, at: &mut Moment<'_>) {
+        let Some(queue) = self.queue(key).filter(|q| q.settled < at.now) else { return };
+        let beyond = match queue.source {
+            Source::Lock(next, _) => self.look((key.0, next), key.1, at.now),
+            _ => None,
+        };
+        let Some(queue) = self.queue_mut(key) else { return };
+        let (from, ns) = (queue.settled, at.now - queue.settled);
+        let mut unused = Turns::default();
+        let turns = queue.waiters.now().unwrap_or(&mut unused);
+        let mut grown = Blame::default();
+        match (&mut queue.source, &queue.blamed) {
+            (Source::Nobody, _) | (_, None) => grown.no_holder_ns = ns,
+            (Source::Holder(then), Some(holder)) => match at.account(key.0, holder.tid) {
+                Some(now) => {
+                    grown.parts = difference(&now, then);
+                    *then = now;
+                    turns.end(holder, from, ns);
+                    turns.touched |= queue.doubtful || at.unseen(key.0, holder.tid) >= from;
+                }
+                None => grown.no_holder_ns = ns,
+            },
+            (Source::Lock(_, then), Some(holder)) => {
+                match &beyond {
+                    Some((blame, _)) => {
+                        grown = *blame - *then;
+                        *then = *blame;
+                    }
+                    None => grown.no_holder_ns = ns,
+                }
+                turns.link(holder, from, ns, beyond.as_ref().map(|(_, seen)| seen));
+                turns.touched |= queue.doubtful;
+                grown.holder_waits_ns = ns;
             }
-            queue.recent.push_back(stretch);
-            let root = stretch.root.unwrap_or(stretch.holder);
-            queue.unseen = queue.unseen.max(at.unseen(key.0, root.tid));
+            (Source::Cycle, Some(holder)) => {
+                turns.link(holder, from, ns, None);
+                (grown.cycle_ns, grown.holder_waits_ns) = (ns, ns);
+            }
+        }
+        queue.blame += grown;
+        queue.settled = at.now;
+    }
+
+    /// What the lock `who`, whose holder waits for `key`, sees there since it looked last, and the blame.
+    fn look(&mut self, key: Key, who: i64, now: i64) -> Option<(Blame, lock::Verdict)> {
+        let queue = self.queue_mut(key)?;
+        let who = Waiter::Lock(who);
+        let seen = queue.seen_by(who)?;
+        queue.waiters.end(&who);
+        queue.waiters.begin(who, now);
+        Some((queue.blame, seen))
+    }
+
+    /// A lock looks no longer at the one that its holder waited for.
+    fn look_away(&mut self, key: Key) {
+        if let Some(Queue { source: Source::Lock(next, _), .. }) = self.queue(key) {
+            let next = (key.0, *next);
+            if let Some(queue) = self.queue_mut(next) {
+                queue.waiters.end(&Waiter::Lock(key.1));
+            }
         }
     }
 
@@ -287,36 +337,46 @@ impl Locks {
         if self.queue(key).is_none() {
             return;
         }
+        self.look_away(key);
         let blamed = self.holder(key).filter(|h| !h.gone);
         let waits_for = blamed.and_then(|h| at.waits_for(key.0, h.tid));
-        let leads = waits_for.and_then(|next| Some((next, self.leads((key.0, next), key.1)?)));
-        let source = match (blamed, leads) {
-            (None, _) => Source::Nobody,
-            (_, Some((next, true))) => {
+        let chain = waits_for.map_or(Chain::Ends, |next| self.chain((key.0, next), key.1));
+        let source = match (blamed, waits_for, &chain) {
+            (None, ..) => Source::Nobody,
+            (_, Some(next), Chain::Circle) => {
                 self.remember_cycle(key, next, at);
                 Source::Cycle
             }
-            (_, Some((next, false))) => Source::Lock(next, self.blame((key.0, next), at)),
-            (Some(h), None) => at.account(key.0, h.tid).map_or(Source::Nobody, Source::Holder),
+            (_, Some(next), Chain::Goes) => {
+                self.settle((key.0, next), at);
+                let blame = self.queue_mut((key.0, next)).map_or(Blame::default(), |queue| {
+                    queue.waiters.begin(Waiter::Lock(key.1), at.now);
+                    queue.blame
+                });
+                Source::Lock(next, blame)
+            }
+            (Some(h), ..) => at.account(key.0, h.tid).map_or(Source::Nobody, Source::Holder),
         };
-        if let Some(queue) = self.locks.get_mut(&key).and_then(|l| l.queue.as_mut()) {
+        if let Some(Lock { queue: Some(queue), crowded, .. }) = self.locks.get_mut(&key) {
             queue.blamed = blamed;
             queue.source = source;
+            queue.doubtful = *crowded || chain == Chain::TooLong;
         }
     }
 
-    /// Whether the chain from one lock leads to another; nothing when it is too long to tell.
-    fn leads(&self, (pid, mut lock): Key, to: i64) -> Option<bool> {
+    /// Where the chain from one lock leads, seen from another, whose holder waits for it.
+    fn chain(&self, (pid, mut lock): Key, from: i64) -> Chain {
         for _ in 0..MAX_CHAIN {
-            if lock == to {
-                return Some(true);
+            if lock == from {
+                return Chain::Circle;
             }
-            match self.queue((pid, lock))?.source {
-                Source::Lock(next, _) => lock = next,
-                _ => return Some(false),
+            match self.queue((pid, lock)).map(|q| &q.source) {
+                Some(Source::Lock(next, _)) => lock = *next,
+                Some(_) => return Chain::Goes,
+                None => return Chain::Ends,
             }
         }
-        None
+        Chain::TooLong
     }
 
     /// The holder of `key` waits for `next`, from which a chain leads back to `key`: its threads wait in a circle.
@@ -334,39 +394,5 @@ impl Locks {
                 thread.locks.waits_in(least);
             }
         }
-    }
-
-    /// What there was since the blame was settled, with the chain as it was then.
-    fn present(&self, key: Key, now: i64, longest_chain: usize) -> Vec<Stretch> {
-        let Some((queue, holder)) = self.queue(key).and_then(|q| Some((q, q.blamed?))) else {
-            return Vec::new();
-        };
-        let own = Stretch { from: queue.settled, to: now, holder, root: Some(holder), chain: 1 };
-        let (Source::Lock(next, _), 1..) = (&queue.source, longest_chain) else {
-            return vec![own];
-        };
-        let mut present = Vec::new();
-        let mut from = own.from;
-        for s in self.stretches((key.0, *next), own.from, now, longest_chain - 1) {
-            if s.from > from {
-                present.push(Stretch { from, to: s.from, root: None, ..own });
-            }
-            present.push(Stretch { holder, chain: s.chain + 1, ..s });
-            from = s.to;
-        }
-        if from < now {
-            present.push(Stretch { from, root: None, ..own });
-        }
-        present
-    }
-
-    /// Who held the lock from `since` to `now`, and who was at the ends of the chains.
-    fn stretches(&self, key: Key, since: i64, now: i64, longest_chain: usize) -> Vec<Stretch> {
-        let recent = self.queue(key).into_iter().flat_map(|q| q.recent.iter().copied());
-        recent
-            .chain(self.present(key, now, longest_chain))
-            .map(|s| Stretch { from: s.from.max(since), ..s })
-            .filter(|s| s.from < s.to)
-            .collect()
     }
 }

@@ -90,6 +90,8 @@ pub(crate) struct Explanation {
     pub(crate) on_cpu_ns: i64,
     /// A local timer interrupt was part of it.
     pub(crate) timer: bool,
+    /// Of some of the time in which another thread had the CPU, it is not known which.
+    pub(crate) doubtful: bool,
 }
 
 /// Who or what made a gap.
@@ -206,7 +208,8 @@ impl History {
                 .map(|(_, name, _)| Culprit::Interrupt((*name).clone())),
         };
         let timer = interrupts.iter().any(|(_, name, _)| &***name == "local_timer");
-        Explanation { parts, cause, culprit, on_cpu_ns, timer }
+        let doubtful = !shares.is_exact();
+        Explanation { parts, cause, culprit, on_cpu_ns, timer, doubtful }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Analysis;
 use super::dispatch::Wake;
-use super::displaced::Shares;
+use super::displaced::{Shares, Unseen};
 use super::ledger::{Part, State};
 use super::lock_events::Over;
 use super::loss::Hides;
@@ -10,7 +10,7 @@ use super::mark::Mark;
 use super::preemptions::{Preemption, on_cpu_ns};
 use super::thread::Thread;
 use crate::event::{LeanContention, LeanFault, LeanSyscall};
-use crate::model::ThreadKey;
+use crate::model::{Cpu, ThreadKey};
 use crate::store::rows::{Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent};
 
 impl Analysis {
@@ -18,8 +18,11 @@ impl Analysis {
         let ts = self.now;
         let prev_observed = self.context.observes(e.prev_pid);
         let (prev, next) = (e.prev(), e.next());
-        if let Some(last) = self.cpus.unseen(e.cpu, ts, prev) {
-            self.unseen_switch(e, last, prev_observed);
+        if let Some(unseen) = self.cpus.unseen(e.cpu, ts, prev) {
+            if prev_observed {
+                self.thread(prev).unseen = ts;
+            }
+            self.unseen_switch(e.cpu, unseen);
         }
         if prev_observed {
             self.switched_out(e);
@@ -40,16 +43,19 @@ impl Analysis {
         }
     }
 
-    /// `last` was given the CPU that another thread leaves now. It left unseen, and the other came unseen: what
-    /// their accounts say of the time since cannot be trusted.
-    fn unseen_switch(&mut self, e: &SchedSwitch, last: ThreadKey, prev_observed: bool) {
+    /// Switches on `cpu` were not recorded: what the account of the last that was given it says of the time since
+    /// cannot be trusted, nor what was said to those that waited for it.
+    fn unseen_switch(&mut self, cpu: Cpu, unseen: Unseen) {
         let ts = self.now;
         self.tally.unseen_switches += 1;
-        if prev_observed {
-            self.thread(e.prev()).unseen = ts;
+        for key in unseen.doubtful {
+            self.tally.doubtful_shares += 1;
+            if let Some(thread) = self.threads.get_mut(&key) {
+                thread.unsure = ts;
+            }
         }
-        if let Some(thread) = self.threads.get_mut(&last)
-            && thread.runs_on == Some(e.cpu)
+        if let Some(thread) = self.threads.get_mut(&unseen.last)
+            && thread.runs_on == Some(cpu)
         {
             thread.advance(ts);
             self.tally.unfinished_preemptions.at_loss += u64::from(thread.is_held_up());
@@ -77,7 +83,12 @@ impl Analysis {
 
     fn switched_in(&mut self, e: &SchedSwitch) {
         let ts = self.now;
-        self.thread(e.next());
+        let before = self.thread(e.next()).runs_on.filter(|cpu| *cpu != e.cpu);
+        if let Some(unseen) = before.and_then(|cpu| self.cpus.elsewhere(cpu, ts, e.next()))
+            && let Some(cpu) = before
+        {
+            self.unseen_switch(cpu, unseen);
+        }
         let Some(thread) = self.threads.get_mut(&e.next()) else { return };
         if thread.comm != e.next_comm {
             thread.comm = e.next_comm.clone();
@@ -98,7 +109,8 @@ impl Analysis {
             self.tally.dispatches += 1;
             // Between the two the thread may have run, slept and been woken unseen.
             let lost = self.losses.scheduling_since(wake.ts) || thread.unseen >= wake.ts;
-            let mark = if lost { Mark::Censored } else { Mark::Exact };
+            let doubtful = thread.unsure >= wake.ts || !shares.is_exact();
+            let mark = if lost { Mark::Censored } else { Mark::lower_bound_if(doubtful) };
             self.rows.dispatch_latency.push(thread.dispatch_row(wake, &shares, e.cpu, ts, mark));
         }
         if held_up {
@@ -111,7 +123,8 @@ impl Analysis {
         let ts = self.now;
         let Some(thread) = self.threads.get_mut(&key) else { return };
         let (since, woken) = thread.runnable;
-        let touched = self.losses.kernel_since(since) || thread.unseen >= since;
+        let lost = self.losses.kernel_since(since) || thread.doubtful_since(since);
+        let touched = lost || !shares.is_exact();
         let on_cpu_ns = on_cpu_ns(&thread.account.total());
         let mut told_early = Vec::new();
         for (i, hold) in thread.locks.locks_mut().rev().enumerate() {
@@ -145,6 +158,7 @@ impl Analysis {
 
     pub(super) fn waking(&mut self, e: &SchedWaking) {
         let ts = self.now;
+        self.cpus.shown(e.cpu, ts, e.waker_tid);
         let waker = self.waker(e);
         if let Some(waker) = waker.and_then(|key| self.threads.get_mut(&key)) {
             waker.advance(ts);
@@ -184,7 +198,8 @@ impl Analysis {
         let moved = ThreadKey { pid: e.pid, tid: e.tid };
         let Some(thread) = self.threads.get_mut(&moved) else { return };
         if let Some(from) = thread.waits_on {
-            self.cpus.migrate(moved, from, e.to_cpu, self.now);
+            let shares = self.cpus.migrate(moved, from, e.to_cpu, self.now);
+            thread.moved.merge(&shares);
             thread.waits_on = Some(e.to_cpu);
             thread.dispatch.migrated();
         }
@@ -192,6 +207,7 @@ impl Analysis {
 
     pub(super) fn irq(&mut self, e: &Irq) {
         self.host_tick.interrupt();
+        self.cpus.shown(e.cpu, self.now, e.tid);
         if !self.context.observes(e.pid) {
             return;
         }

@@ -125,9 +125,11 @@ impl Analysis {
     fn waited(&mut self, key: ThreadKey, wait: &Wait) {
         let Some(start) = &wait.queued else { return };
         let at = &mut self.threads.at(self.now);
-        let verdict = self.locks.judge((key.pid, wait.lock), wait.ts, start, at);
+        let Some(verdict) = self.locks.judge((key.pid, wait.lock), key.tid, start, at) else {
+            return;
+        };
         let Some(thread) = self.threads.get(&key) else { return };
-        let unseen = thread.unseen.max(verdict.unseen) >= wait.ts;
+        let unseen = thread.unseen >= wait.ts || verdict.touched;
         let touched = unseen || self.losses.process_since(key.pid, wait.ts);
         let names = wait_rows::Names { context: &mut self.context, threads: &self.threads };
         let row = wait_rows::row(thread, wait, self.now, &verdict, names, touched);
@@ -163,7 +165,8 @@ impl Analysis {
         let pid = key.pid;
         self.tally.holds += 1;
         self.tally.out_of_order_releases += u64::from(!in_order);
-        let lost = self.losses.any_since(key, hold.ts) || thread.unseen >= hold.ts;
+        let lost = self.losses.any_since(key, hold.ts) || thread.doubtful_since(hold.ts);
+        let lost = lost || !hold.shares.is_exact();
         let mark = Mark::lower_bound_if(lost);
         let name = self.context.lock_name(pid, hold.lock, hold.site, hold.word);
         let place = self.context.place(pid, hold.site, hold.word);

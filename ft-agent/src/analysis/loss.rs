@@ -5,7 +5,8 @@
 //! latest end per thread, per process, and of the kernel stream. No list of losses is kept.
 //!
 //! What nobody reported lost can still be missing: a switch away from a thread that did not have the CPU shows
-//! it ([`super::displaced`]), and the threads concerned are marked in the same way.
+//! it ([`super::displaced`]), and the threads concerned are marked in the same way: the one that left unseen, the one
+//! that came unseen, and those that waited for that CPU.
 
 use std::collections::HashMap;
 

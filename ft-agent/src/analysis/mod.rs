@@ -35,6 +35,8 @@ mod loss;
 mod mark;
 mod order;
 mod preemptions;
+mod spans;
+mod sums;
 mod tally;
 #[cfg(test)]
 mod tests;

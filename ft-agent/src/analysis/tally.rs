@@ -56,6 +56,9 @@ pub struct Tally {
     /// Switches away from a thread that, by the record before, did not have the CPU: at least one switch in
     /// between was not recorded, and no loss told of it.
     pub unseen_switches: u64,
+    /// Times that a thread had waited for a CPU and gone to another one, and then a switch on the first showed that who
+    /// had it is not sure. Rows that were finished by then are not marked.
+    pub doubtful_shares: u64,
     /// Times a thread recorded an event while, by its last switch, it had been off the CPU for longer than the
     /// clock can be wrong: it ran unseen.
     pub ran_unseen: u64,

@@ -1,5 +1,6 @@
 //! The machines together: a timeline in, rows out.
 
+mod bounds;
 mod hostile;
 mod isolation;
 mod losses;
@@ -7,6 +8,7 @@ mod order;
 mod preemptions;
 mod simulated;
 mod steal;
+mod turns;
 mod waits;
 
 use super::timeline::{feed, run};

@@ -55,6 +55,10 @@ pub(super) struct Thread {
     pub(super) runnable: (i64, bool),
     /// When a missing switch of it was noticed last.
     pub(super) unseen: i64,
+    /// When it was noticed last that who had the CPU that it waited for is not sure.
+    pub(super) unsure: i64,
+    /// Who had the CPUs in whose queues it stood before it was moved to the present one.
+    pub(super) moved: Shares,
     /// CPU in whose queue it stands.
     pub(super) waits_on: Option<Cpu>,
     pub(super) locks: Holder,
@@ -89,6 +93,8 @@ impl Thread {
             left: i64::MIN,
             runnable: (i64::MIN, false),
             unseen: i64::MIN,
+            unsure: i64::MIN,
+            moved: Shares::default(),
             waits_on: None,
             locks: Holder::default(),
             dispatch: Dispatcher::default(),
@@ -109,10 +115,18 @@ impl Thread {
         self.account.state().is_runnable() && self.locks.locks().next().is_some()
     }
 
+    /// Switches that concern it, or the CPU that it waited for, were found missing since `since`.
+    pub(super) fn doubtful_since(&self, since: i64) -> bool {
+        self.unseen.max(self.unsure) >= since
+    }
+
     /// Takes the thread out of the queue in which it stands; who ran while it stood there.
     pub(super) fn leave_queue(&mut self, cpus: &mut Cpus, now: i64) -> Shares {
         let waited = self.waits_on.take();
-        let shares = waited.map_or_else(Shares::default, |cpu| cpus.leave(self.key, cpu, now));
+        let mut shares = std::mem::take(&mut self.moved);
+        if let Some(cpu) = waited {
+            shares.merge(&cpus.leave(self.key, cpu, now));
+        }
         self.spent.waited(&shares);
         shares
     }

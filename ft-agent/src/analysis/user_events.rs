@@ -31,6 +31,9 @@ impl Analysis {
                 self.tally.ran_unseen += 1;
             }
             thread.account.seen_running(ts);
+            if let Some(cpu) = thread.runs_on {
+                self.cpus.shown(cpu, ts, e.tid);
+            }
         }
         thread.spent.waits.own_event(None);
         let Some(site) = self.context.site(e.site) else { return };
@@ -73,7 +76,8 @@ impl Analysis {
         self.tally.pollers += u64::from(thread.begin_polling(self.now, self.context.kernel));
         let seen = infer::Seen { pid: e.pid, tid: e.tid, cpu: e.cpu, interval };
         let inferred = self.inference.gap(seen);
-        let lost = self.losses.any_since(e.thread(), before) || thread.unseen >= before;
+        let lost = self.losses.any_since(e.thread(), before) || thread.doubtful_since(before);
+        let lost = lost || explanation.as_ref().is_some_and(|e| e.doubtful);
         if let Some(explanation) = &mut explanation
             && !lost
         {

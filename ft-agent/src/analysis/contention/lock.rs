@@ -1,16 +1,13 @@
 //! One lock: who holds it, who waits for it, and what of the time of the wait is known.
 
-use std::collections::VecDeque;
-
 use crate::analysis::blame::Blame;
+use crate::analysis::spans::{Count, Spans};
+use crate::analysis::sums::{Keyed, Sums};
 use crate::model::{SiteId, Tid};
 use crate::store::rows::Decomposition;
 
 /// Holders of one lock: readers that ended without a release would otherwise gather without limit.
-const MAX_HOLDERS: usize = 4096;
-
-/// Changes of a lock's source that are remembered.
-pub(super) const MAX_STRETCHES: usize = 64;
+pub(super) const MAX_HOLDERS: usize = 4096;
 
 /// A hold, as others see it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,9 +23,12 @@ pub(crate) struct Held {
     pub(crate) gone: bool,
 }
 
-impl Held {
-    fn is_from(&self, other: &Held) -> bool {
-        (self.tid, self.lock, self.word) == (other.tid, other.lock, other.word)
+/// Holds of one thread from one place are one to those that wait.
+impl Keyed for Held {
+    type Key = (Tid, i64, i64);
+
+    fn key(&self) -> Self::Key {
+        (self.tid, self.lock, self.word)
     }
 }
 
@@ -44,63 +44,104 @@ pub(super) enum Source {
     Cycle,
 }
 
-/// A time in which the source was the same.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Stretch {
-    pub(super) from: i64,
-    pub(super) to: i64,
-    pub(super) holder: Held,
-    /// None: a lock of the chain was held by nobody.
-    pub(super) root: Option<Held>,
+/// Who looks at what happens to a lock.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Waiter {
+    /// A thread in its queue.
+    Thread(Tid),
+    /// A lock whose holder is in its queue.
+    Lock(i64),
+}
+
+/// Who had a lock while it was waited for.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    /// Holders that waited for no lock: each was the end of the chain.
+    ends: Sums<Held>,
+    /// Holders that waited for a lock themselves.
+    links: Sums<Held>,
+    /// Who was at the end of the chain meanwhile; for the time in which nobody held its last lock, and in a circle, no
+    /// one.
+    beyond: Sums<Held>,
+    /// Threads in the longest chain.
     pub(super) chain: i32,
+    /// Records of one that was at the end of a chain are missing, or the chain was too long to follow.
+    pub(super) touched: bool,
+}
+
+impl Turns {
+    /// The holder was the end of the chain.
+    pub(super) fn end(&mut self, holder: &Held, from: i64, ns: i64) {
+        self.ends.add(holder, from, ns);
+        self.chain = self.chain.max(1);
+    }
+
+    /// The holder waited for a lock; what is known of that, if anything.
+    pub(super) fn link(&mut self, holder: &Held, from: i64, ns: i64, beyond: Option<&Verdict>) {
+        self.links.add(holder, from, ns);
+        let chain = beyond.map_or(0, |beyond| beyond.chain);
+        self.chain = self.chain.max(1 + chain);
+        if let Some(beyond) = beyond {
+            self.beyond.merge(&beyond.roots);
+            self.touched |= beyond.touched;
+        }
+    }
+}
+
+impl Count for Turns {
+    fn merge(&mut self, later: &Self) {
+        self.ends.merge(&later.ends);
+        self.links.merge(&later.links);
+        self.beyond.merge(&later.beyond);
+        self.chain = self.chain.max(later.chain);
+        self.touched |= later.touched;
+    }
+}
+
+/// What one that looked has seen.
+#[derive(Debug)]
+pub(super) struct Verdict {
+    pub(super) holders: Sums<Held>,
+    /// Who was at the ends of the chains.
+    pub(super) roots: Sums<Held>,
+    pub(super) chain: i32,
+    pub(super) touched: bool,
 }
 
 /// What there is of a lock only while it is waited for.
 #[derive(Debug)]
 pub(super) struct Queue {
-    pub(super) waiters: Vec<(Tid, i64)>,
+    pub(super) waiters: Spans<Waiter, Turns>,
     /// Up to `settled`.
     pub(super) blame: Blame,
     pub(super) settled: i64,
     /// The holder that `source` comes from.
     pub(super) blamed: Option<Held>,
     pub(super) source: Source,
-    pub(super) recent: VecDeque<Stretch>,
+    /// The source is not what it should be: the chain is too long, or there were too many holders.
+    pub(super) doubtful: bool,
     /// Acquisitions since the first waiter came.
     pub(super) acquisitions: u64,
-    /// When a missing switch of a holder was noticed last.
-    pub(super) unseen: i64,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Lock {
     /// The one that came first comes first.
     pub(super) holders: Vec<Held>,
+    /// Some of them did not fit.
+    pub(super) crowded: bool,
     pub(super) queue: Option<Box<Queue>>,
-}
-
-/// Which hold took most of the time, and how much; of equals the first.
-pub(super) fn longest(
-    stretches: &[Stretch],
-    of: impl Fn(&Stretch) -> Option<Held>,
-) -> Option<(Held, i64)> {
-    let mut sums: Vec<(Held, i64)> = Vec::new();
-    for (held, ns) in stretches.iter().filter_map(|s| Some((of(s)?, s.to - s.from))) {
-        match sums.iter_mut().find(|(h, _)| h.is_from(&held)) {
-            Some((_, sum)) => *sum += ns,
-            None => sums.push((held, ns)),
-        }
-    }
-    sums.into_iter().rev().max_by_key(|(_, ns)| *ns)
 }
 
 impl Lock {
     pub(super) fn admit(&mut self, held: Held) {
         if held.shared {
             self.holders.retain(|h| h.shared);
+            self.crowded |= self.holders.len() >= MAX_HOLDERS;
             self.holders.truncate(MAX_HOLDERS - 1);
         } else {
             self.holders.clear();
+            self.crowded = false;
         }
         self.holders.push(held);
         if let Some(queue) = &mut self.queue {
@@ -116,16 +157,35 @@ impl Lock {
 }
 
 impl Queue {
-    pub(super) fn new(tid: Tid, now: i64) -> Self {
+    /// Nobody waits yet.
+    pub(super) fn new(now: i64) -> Self {
         Queue {
-            waiters: vec![(tid, now)],
+            waiters: Spans::default(),
             blame: Blame::default(),
             settled: now,
             blamed: None,
             source: Source::Nobody,
-            recent: VecDeque::new(),
+            doubtful: false,
             acquisitions: 0,
-            unseen: i64::MIN,
         }
+    }
+
+    /// The threads in it, and since when.
+    pub(super) fn threads(&self) -> impl Iterator<Item = (Tid, i64)> {
+        self.waiters.iter().filter_map(|span| match span.who {
+            Waiter::Thread(tid) => Some((tid, span.since)),
+            Waiter::Lock(_) => None,
+        })
+    }
+
+    /// What there was since `who` began to look.
+    pub(super) fn seen_by(&self, who: Waiter) -> Option<Verdict> {
+        let (_, turns) = self.waiters.seen_by(&who)?;
+        Some(Verdict {
+            holders: Sums::total(turns.clone().flat_map(|t| [&t.ends, &t.links])),
+            roots: Sums::total(turns.clone().flat_map(|t| [&t.ends, &t.beyond])),
+            chain: turns.clone().map(|t| t.chain).max().unwrap_or(0),
+            touched: turns.clone().any(|t| t.touched),
+        })
     }
 }

@@ -137,3 +137,51 @@ fn a_loss_of_interrupts_does_not_touch_a_wake_up() {
         &["a 10+30 cpu0 woken by 88 behind X30"],
     );
 }
+
+#[test]
+fn an_occupant_is_not_blamed_for_what_a_missing_switch_hides() {
+    // cpu 0: X (0..)  seen at 14  ?????  Y|a      c waits there, too, and is moved at 20
+    let tally = check(
+        "0 0 a>X S
+         1 1 c>. S
+         10 wake X a 0
+         12 wake W c 0
+         14 irq X soft 1
+         20 move c 0 1
+         25 1 .>c S
+         30 0 Y>a S",
+        &[
+            "c 12+13 cpu1 woken by 87 behind X8 migrated",
+            "a 10+20 cpu0 woken by 88 behind X4 lower bound",
+        ],
+    );
+    assert_eq!((tally.unseen_switches, tally.doubtful_shares), (1, 1), "c was told too early");
+}
+
+#[test]
+fn a_share_that_is_in_doubt_later_marks_what_goes_on() {
+    // c holds L, is preempted, moves away from the CPU on which X is said to run, and that was not so.
+    check(
+        "0 0 .>c S
+         5 acquire c L
+         10 0 c>X R
+         20 move c 0 1
+         22 1 .>c S
+         30 0 Y>. S
+         40 release c L",
+        &["L0 5+35 run23 pre12 by X10 lower bound"],
+    );
+}
+
+#[test]
+fn a_thread_that_is_seen_on_another_cpu_has_left_the_first_unseen() {
+    let tally = check(
+        "0 0 .>a S
+         1 1 b>X S
+         2 wake X b 0
+         6 1 X>a S
+         10 0 .>b S",
+        &["b 2+8 cpu0 woken by 88 lower bound"],
+    );
+    assert_eq!((tally.unseen_switches, tally.ran_unseen), (1, 0));
+}

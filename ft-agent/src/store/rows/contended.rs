@@ -36,20 +36,21 @@ table! {
         pub depth: i32,
         /// Holds of the lock by others that were seen: one after the other, or of readers at once.
         pub holders: i32,
-        /// Who held the lock longest of the time (of readers at once, the one that came first counts); null
-        /// when no holder was seen.
+        /// Who held the lock longest: all holds of one thread from one place are one here, however many turns there
+        /// were. Of readers at once, the one that came first counts. Null when no holder was seen.
         pub holder_tid: Option<i32>,
         /// Its name.
         pub holder_comm: Option<Name>,
         /// Where it had acquired the lock.
         pub holder_place: Option<Name>,
-        /// How long it held it during the wait.
+        /// How long it held it from there during the wait, in all its turns.
         pub holder_ns: Option<i64>,
         /// Time in which the holder waited for a lock itself; part of `dur`, beside the other parts.
         pub holder_waits_ns: i64,
         /// Threads in the longest chain that was seen: 1 when no holder waited for a lock itself.
         pub chain: i32,
-        /// Who was at the end of the chain longest.
+        /// Who was at the end of the chain longest, by thread and place as above. In a circle, and while nobody holds
+        /// the last lock of the chain, it has no end; so the times of all roots sum to the parts.
         pub root_tid: Option<i32>,
         /// Its name.
         pub root_comm: Option<Name>,
@@ -57,7 +58,7 @@ table! {
         pub root_lock: Option<Name>,
         /// Where it had acquired that.
         pub root_place: Option<Name>,
-        /// How long it was the root.
+        /// How long it was the root in all.
         pub root_ns: Option<i64>,
         /// What the roots did; null without a kernel stream.
         pub parts: Option<Decomposition>,
@@ -65,7 +66,8 @@ table! {
         pub no_holder_ns: i64,
         /// The chain led back to itself.
         pub cycle_ns: i64,
-        /// [`crate::analysis::Mark`]: `exact`, or `lower bound` when records were lost meanwhile.
+        /// [`crate::analysis::Mark`]: `exact`, or `lower bound` when records were lost meanwhile, or the chain or the
+        /// number of holders was larger than what is followed.
         pub mark: Name,
     }
 }
@@ -151,7 +153,7 @@ table! {
         pub preemptor_comm: Option<Name>,
         /// Its kernel priority: -1 deadline, 0..=98 real-time, 100..=139 normal, 140 idle.
         pub preemptor_prio: Option<i32>,
-        /// How long it had it.
+        /// How long it had it, in all.
         pub preemptor_ns: Option<i64>,
         /// Threads that waited for the lock meanwhile and still did at the end.
         pub waiters: i32,
@@ -164,7 +166,8 @@ table! {
         /// Time that the holder spent on a CPU from then to the release: the grant that would have been enough.
         /// Null when the release was not recorded, or (but for the first) more than 32 further times came before it.
         pub ran_after_ns: Option<i64>,
-        /// [`crate::analysis::Mark`]: `exact`, or `lower bound` when records were lost meanwhile.
+        /// [`crate::analysis::Mark`]: `exact`, or `lower bound` when records were lost meanwhile, or it is not known of
+        /// all the time who had the CPU.
         pub mark: Name,
     }
 }

@@ -124,7 +124,8 @@ table! {
         pub preemptor_comm: Option<Name>,
         /// How long that thread had the CPU meanwhile.
         pub preemptor_ns: Option<i64>,
-        /// [`crate::analysis::Mark`]: `exact`, or `lower bound` when records were lost during the hold.
+        /// [`crate::analysis::Mark`]: `exact`, or `lower bound` when records were lost during the hold, or it is not known
+        /// of all the time off the CPU who had it.
         pub mark: Name,
     }
 }
@@ -159,8 +160,9 @@ table! {
         pub running_ns: Option<i64>,
         /// The thread was moved to another CPU meanwhile.
         pub migrated: bool,
-        /// [`crate::analysis::Mark`]: `exact`, or `censored` when scheduler records were lost meanwhile: what
-        /// was dispatched then may be a later wake-up.
+        /// [`crate::analysis::Mark`]: `exact`; `lower bound` when it is not known of all the time who had the CPU, so that
+        /// another may have had it longer; or `censored` when scheduler records were lost meanwhile: what was dispatched
+        /// then may be a later wake-up.
         pub mark: Name,
     }
 }
@@ -195,7 +197,8 @@ table! {
         /// Cause inferred from user time stamps alone (Hourglass, section 4): `switch-to-sibling`, `tick`,
         /// `interrupt`, `long`.
         pub inferred: Name,
-        /// [`crate::analysis::Mark`]: `exact`, or `lower bound` when records were lost during the gap.
+        /// [`crate::analysis::Mark`]: `exact`, or `lower bound` when records were lost during the gap, or it is not known
+        /// of all of it who had the CPU.
         pub mark: Name,
     }
 }
