@@ -12,6 +12,7 @@ pub mod flight;
 pub mod inherited;
 pub mod listing;
 pub mod live;
+pub mod logger;
 pub mod merge;
 pub mod model;
 pub mod record;

@@ -10,6 +10,7 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     survive_file_size_limit();
+    ft_agent::logger::install();
     match command::run(cli::Cli::parse().command) {
         Ok(code) => code,
         // `ft-agent … | head`: the reader has seen enough.

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use ft_agent::collect::kernel::Group;
 use ft_agent::flight::{Flight, Message, Options as FlightOptions, Subject, Trigger};
 use ft_agent::record::{self, Options, Outcome};
-use ft_agent::units;
+use ft_agent::{status_line, units};
 
 /// Flags of the flight recorder.
 #[derive(Debug, clap::Args)]
@@ -93,12 +93,8 @@ pub(crate) fn run(options: &Options, flight: &FlightOptions) -> anyhow::Result<O
 }
 
 fn tell(message: &Message) {
-    let _ = match message {
-        Message::Taken { dir, reason } => {
-            writeln!(io::stderr(), "ft-agent: {}: {reason}", dir.display())
-        }
-        Message::Failed(error) => {
-            writeln!(io::stderr(), "ft-agent: warning: a snapshot failed: {error}")
-        }
-    };
+    status_line::say(&match message {
+        Message::Taken { dir, reason } => format!("ft-agent: {}: {reason}", dir.display()),
+        Message::Failed(error) => format!("ft-agent: warning: a snapshot failed: {error}"),
+    });
 }

@@ -11,6 +11,7 @@ use ft_agent::collect::kernel::Group;
 use ft_agent::record::{self, Behind, Notice, Options, Outcome, RecordError, Segments};
 use ft_agent::report::{self, Head, Summary};
 use ft_agent::spool::Limits;
+use ft_agent::status_line::{self, StatusLine};
 use ft_agent::store::Trace;
 use ft_agent::{analyze, convert, units};
 
@@ -130,7 +131,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let (behind, segments) = Behind::spawn(trace.clone()).context("cannot start a thread")?;
     let recorded = record::record(&options, segments, &mut warn);
-    let converted = behind.finish();
+    let mut line = options.progress.then(|| StatusLine);
+    let converted = behind.finish(|bytes| {
+        if let Some(line) = &mut line {
+            line.draw(&format!("{} to convert", units::short_bytes(bytes)));
+        }
+    });
+    drop(line);
     match recorded {
         Ok(outcome) => {
             converted.and_then(|()| convert::convert(&trace, |_, _| {})).with_context(|| {
@@ -150,8 +157,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// Prints what the user should know while a recording runs.
 pub(super) fn warn(notice: &Notice) {
-    // Nothing is left to tell it to when stderr is gone.
-    let _ = writeln!(io::stderr(), "ft-agent: warning: {notice}");
+    status_line::say(&format!("ft-agent: warning: {notice}"));
 }
 
 /// Analyses a trace and prints the short report.

@@ -51,7 +51,7 @@ impl Watch {
             }
         }
         let now = Instant::now();
-        let line = io::stderr().is_terminal().then(StatusLine::default);
+        let line = io::stderr().is_terminal().then(|| StatusLine);
         Watch { began: now, drawn: now, line }
     }
 

@@ -177,7 +177,7 @@ impl Flight {
         let keeper = thread("ft-flight").spawn(move || keeper.run(&closed))?;
         let watcher = thread("ft-watch").spawn(move || watcher.run(watch, fail))?;
         let worker = thread("ft-convert").spawn(move || finish_snapshots(work, report))?;
-        let segments = Segments { closed: closed_sender, requests, oldest };
+        let segments = Segments { closed: closed_sender, requests, backlog: None, oldest };
         Ok((Flight { keeper, watcher, worker, dir }, segments))
     }
 

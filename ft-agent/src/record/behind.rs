@@ -8,8 +8,11 @@ use std::io;
 use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use super::{Closed, Segments};
 use crate::convert::{ConvertError, Converter};
@@ -21,7 +24,13 @@ const NICE: i32 = 19;
 #[derive(Debug)]
 pub struct Behind {
     thread: JoinHandle<Result<(), ConvertError>>,
+    /// Hangs up when the thread ends.
+    ended: Receiver<()>,
+    backlog: Arc<AtomicU64>,
 }
+
+/// From look to look how far it is.
+const LOOK: Duration = Duration::from_millis(200);
 
 impl Behind {
     /// Starts the thread for the trace directory `trace`, which need not exist before the first segment
@@ -34,7 +43,11 @@ impl Behind {
         let (sender, closed) = channel();
         // Nobody asks for snapshots.
         let (_, requests) = channel();
+        let (running, ended) = channel();
+        let backlog = Arc::new(AtomicU64::new(0));
+        let left = backlog.clone();
         let convert = move || {
+            let _running = running;
             // Refused, it runs with the priority of the agent: slower for others, not wrong.
             let _ = rustix::process::setpriority_process(None, NICE);
             let mut converter = None;
@@ -44,19 +57,55 @@ impl Behind {
                     none => none.insert(Converter::new(&trace)?),
                 };
                 converter.segment(segment.number)?;
+                left.fetch_sub(segment.bytes, Relaxed);
             }
             Ok(())
         };
         let thread = std::thread::Builder::new().name("ft-convert".into()).spawn(convert)?;
-        Ok((Behind { thread }, Segments { closed: sender, requests, oldest: Arc::default() }))
+        let segments = Segments {
+            closed: sender,
+            requests,
+            backlog: Some(backlog.clone()),
+            oldest: Arc::default(),
+        };
+        Ok((Behind { thread, ended, backlog }, segments))
     }
 
-    /// Waits until every closed segment is converted.
+    /// Waits until every closed segment is converted; `progress` is told from time to time how many bytes of
+    /// them are not.
     ///
     /// # Errors
     ///
     /// A [`ConvertError`]; the spool then holds what is not converted.
-    pub fn finish(self) -> Result<(), ConvertError> {
+    pub fn finish(self, mut progress: impl FnMut(u64)) -> Result<(), ConvertError> {
+        while let Err(RecvTimeoutError::Timeout) = self.ended.recv_timeout(LOOK) {
+            progress(self.backlog.load(Relaxed));
+        }
         self.thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::convert::synthetic::{file, registry, sample};
+    use crate::spool::frame::Frame;
+    use crate::spool::{Segment, Spool};
+
+    #[test]
+    fn what_waits_for_its_conversion_is_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        registry(dir.path(), &[], true);
+        let clocks = [1_000_000, 2_000_000].map(|ns| Frame::Clock(sample(ns)));
+        file(&Spool::of(dir.path()).segment(0), &clocks);
+        let (behind, segments) = Behind::spawn(dir.path().to_owned()).unwrap();
+        let backlog = segments.backlog.clone().unwrap();
+        segments.add_to_backlog(100);
+        assert_eq!(segments.backlog(), 100);
+        let segment = Segment { number: 0, from_ns: 1_000_000, to_ns: 2_000_000, bytes: 100 };
+        segments.closed.send(Closed { segment, snapshot: None, last: true }).unwrap();
+        drop(segments);
+        behind.finish(|_| {}).unwrap();
+        assert_eq!(backlog.load(Relaxed), 0);
     }
 }

@@ -261,6 +261,7 @@ impl Collector {
             let alive: Vec<i32> = sources.chain(self.plain.iter().copied()).collect();
             self.writer.compact(self.ended.take_unneeded(&alive))?;
         }
+        self.segments.add_to_backlog(segment.bytes);
         // Without a conversion behind the recording nobody listens.
         let _ = self.segments.closed.send(Closed { segment, snapshot, last: false });
         Ok(())
@@ -345,6 +346,7 @@ impl Collector {
         let end = End { ts: clock.mono_ns, reason, exit_code, steal_ns, ..End::default() };
         self.finished.bytes = self.writer.bytes();
         let segment = self.writer.finish(clock, end)?;
+        self.segments.add_to_backlog(segment.bytes);
         let _ = self.segments.closed.send(Closed { segment, snapshot, last: true });
         Ok(self.finished)
     }
@@ -359,6 +361,7 @@ impl Collector {
         c.processes.store(self.sources.len() as u64, Relaxed);
         c.lost_alive.store(sum(Source::lost), Relaxed);
         c.bytes.store(self.writer.bytes(), Relaxed);
+        c.unconverted.store(self.segments.backlog(), Relaxed);
     }
 
     fn notice(&self, notice: Notice) {

@@ -36,7 +36,8 @@ pub use preload::Unreachable;
 use std::io;
 use std::os::fd::AsFd;
 use std::process::ExitStatus;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -92,6 +93,8 @@ pub struct Segments {
     pub closed: mpsc::Sender<Closed>,
     /// Reasons to close the open segment at once.
     pub requests: mpsc::Receiver<String>,
+    /// Bytes of closed segments that wait for their conversion, where one goes on behind the recording.
+    pub backlog: Option<Arc<AtomicU64>>,
     /// Number of the oldest segment that is still there. What concerns only older ones goes from the
     /// registry, too; 0 keeps everything.
     pub oldest: Arc<AtomicU32>,
@@ -101,7 +104,17 @@ impl Segments {
     /// For a recording whose segments nobody uses while it runs.
     pub fn unused() -> Segments {
         let (closed, requests) = (mpsc::channel().0, mpsc::channel().1);
-        Segments { closed, requests, oldest: Arc::default() }
+        Segments { closed, requests, backlog: None, oldest: Arc::default() }
+    }
+
+    fn add_to_backlog(&self, bytes: u64) {
+        if let Some(backlog) = &self.backlog {
+            backlog.fetch_add(bytes, Relaxed);
+        }
+    }
+
+    fn backlog(&self) -> u64 {
+        self.backlog.as_ref().map_or(0, |backlog| backlog.load(Relaxed))
     }
 }
 

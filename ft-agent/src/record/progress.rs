@@ -26,6 +26,8 @@ pub(super) struct Counters {
     pub(super) threads: AtomicU64,
     /// Processes that are recorded.
     pub(super) processes: AtomicU64,
+    /// Bytes of closed segments that wait for their conversion.
+    pub(super) unconverted: AtomicU64,
 }
 
 impl Counters {
@@ -48,7 +50,7 @@ pub(super) struct Line {
 impl Line {
     pub(super) fn new() -> Line {
         let now = Instant::now();
-        Line { began: now, last: now, last_count: 0, line: StatusLine::default() }
+        Line { began: now, last: now, last_count: 0, line: StatusLine }
     }
 
     /// Draws the present state.
@@ -72,8 +74,12 @@ fn rate(count: u64, time: Duration) -> f64 {
 
 fn text(counters: &Counters, rate: f64, age: Duration) -> String {
     let get = |c: &AtomicU64| c.load(Relaxed);
+    let behind = match get(&counters.unconverted) {
+        0 => String::new(),
+        bytes => format!("  {} to convert", units::short_bytes(bytes)),
+    };
     format!(
-        "{:.1} s  {} events/s  {}  {} lost  {} threads in {} processes",
+        "{:.1} s  {} events/s  {}  {} lost  {} threads in {} processes{behind}",
         age.as_secs_f64(),
         units::short(rate),
         units::short_bytes(get(&counters.bytes)),
@@ -100,6 +106,9 @@ mod tests {
             text(&counters, rate, Duration::from_millis(2500)),
             "2.5 s  3.00 M events/s  3.00 MiB  5 lost  4 threads in 2 processes"
         );
+        counters.unconverted.store(5 << 29, Relaxed);
+        let line = text(&counters, rate, Duration::from_secs(2));
+        assert!(line.ends_with(" 2 processes  2.50 GiB to convert"), "{line}");
         // A process may say so.
         counters.lost_alive.store(u64::MAX, Relaxed);
         assert_eq!(counters.lost(), u64::MAX);
