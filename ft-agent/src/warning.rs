@@ -3,9 +3,12 @@
 //! A warning never stops anything. It stands in `meta.json` and is printed under the reports that it
 //! concerns.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use crate::spool::frame::Refused;
+use crate::clock;
+use crate::spool::frame::{MissingTracepoint, Refused, Start};
 
 /// One warning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
@@ -44,10 +47,45 @@ pub enum Warning {
     /// Something was lost.
     #[error("{count} events were lost ({origin}): {}", loss_remedy(origin))]
     Loss {
-        /// `ring`, `shared-ring`, `directory`, `kernel` or `agent`.
+        /// `ring`, `shared-ring`, `directory`, `kernel`, `kernel-skipped` or `agent`.
         origin: String,
         /// How many.
         count: u64,
+    },
+    /// The kernel lacks tracepoints of a group that was asked for.
+    #[error(
+        "this kernel ({kernel}) has no tracepoint {}: the trace lacks what they record of the group {group}, and no loss \
+         counts it; {}",
+        tracepoints.join(", "),
+        missing_remedy(group)
+    )]
+    MissingTracepoints {
+        /// Group.
+        group: String,
+        /// Tracepoints of it that are missing.
+        tracepoints: Vec<String>,
+        /// Release of the kernel.
+        kernel: String,
+    },
+    /// The kernel's clock is not the TSC.
+    #[error(
+        "the clock source of this kernel is {clock}, so it may not trust the TSC, by which the events of applications \
+         are placed in time: they can be wrong, or be left out at the end; see `dmesg | grep -i tsc`, and use a machine \
+         whose clock source is tsc (the boot option tsc=reliable selects it)"
+    )]
+    ClockSource {
+        /// Its clock source.
+        clock: String,
+    },
+    /// The clock samples make no clock.
+    #[error("{slots} slots of {file} could not be placed in time and were left out: {reason}")]
+    NoTsc {
+        /// File, relative to the trace.
+        file: String,
+        /// How many, of 32 bytes in rings of a thread and 128 in shared ones: an event takes one or more.
+        slots: u64,
+        /// Why.
+        reason: String,
     },
     /// Slots or kernel records were not valid.
     #[error(
@@ -128,11 +166,40 @@ pub enum Warning {
     },
 }
 
+impl Warning {
+    /// What a recording shows at its start.
+    pub fn of_start(start: &Start) -> Vec<Warning> {
+        let mut groups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for MissingTracepoint { group, tracepoint } in &start.missing {
+            groups.entry(group).or_default().push(tracepoint.clone());
+        }
+        let missing = groups.into_iter().map(|(group, tracepoints)| Warning::MissingTracepoints {
+            group: group.to_owned(),
+            tracepoints,
+            kernel: start.kernel.clone(),
+        });
+        let doubtful = clock::is_doubtful(&start.clock_source);
+        let clock = doubtful.then(|| Warning::ClockSource { clock: start.clock_source.clone() });
+        missing.chain(clock).collect()
+    }
+}
+
+fn missing_remedy(group: &str) -> String {
+    match group {
+        "lock" => "use Linux 5.19 or later, or leave lock out of -k".into(),
+        _ => format!("use a kernel that has them, or leave {group} out of -k"),
+    }
+}
+
 fn loss_remedy(origin: &str) -> &'static str {
     match origin {
         "ring" | "shared-ring" => "enable fewer events, or give larger rings with FT_RING_SLOTS",
         "directory" => "name fewer locks and places",
         "kernel" => "record fewer kernel groups, or give a larger buffer",
+        "kernel-skipped" => {
+            "the kernel did not run a program that was running already on that CPU, which a larger buffer does not \
+             change; record fewer kernel groups"
+        }
         _ => "give the agent more CPU, or a faster disk",
     }
 }
@@ -148,5 +215,43 @@ mod tests {
         assert_eq!(json, r#"{"warning":"loss","origin":"ring","count":3}"#);
         assert_eq!(serde_json::from_str::<Warning>(&json).unwrap(), warning);
         assert!(warning.to_string().ends_with("larger rings with FT_RING_SLOTS"));
+    }
+
+    /// More room does not help a program that the kernel did not run.
+    #[test]
+    fn a_program_that_was_not_run_has_advice_of_its_own() {
+        let text = |origin: &str| Warning::Loss { origin: origin.into(), count: 3 }.to_string();
+        assert!(text("kernel").contains("give a larger buffer"));
+        let skipped = text("kernel-skipped");
+        assert!(skipped.contains("larger buffer does not"), "{skipped}");
+        assert!(skipped.ends_with("record fewer kernel groups"), "{skipped}");
+    }
+
+    #[test]
+    fn what_the_machine_lacks_is_told_by_group() {
+        let lacks = |group: &str, tracepoint: &str| MissingTracepoint {
+            group: group.into(),
+            tracepoint: tracepoint.into(),
+        };
+        let start = Start {
+            kernel: "5.10.0".into(),
+            clock_source: "hpet".into(),
+            missing: vec![
+                lacks("lock", "contention_begin"),
+                lacks("irq", "irq_work_exit"),
+                lacks("lock", "contention_end"),
+            ],
+            ..Start::default()
+        };
+        let found: Vec<String> =
+            Warning::of_start(&start).iter().map(ToString::to_string).collect();
+        assert_eq!(found.len(), 3);
+        assert!(found[0].contains("no tracepoint irq_work_exit"), "{}", found[0]);
+        assert!(found[1].contains("(5.10.0) has no tracepoint contention_begin, contention_end: "));
+        assert!(found[1].ends_with("use Linux 5.19 or later, or leave lock out of -k"));
+        assert!(found[2].contains("clock source of this kernel is hpet"), "{}", found[2]);
+        assert_eq!(Warning::of_start(&Start::default()), []);
+        let tsc = Start { clock_source: "tsc".into(), ..Start::default() };
+        assert_eq!(Warning::of_start(&tsc), []);
     }
 }

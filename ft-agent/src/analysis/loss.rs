@@ -33,7 +33,7 @@ pub(crate) enum Hides {
 /// What the loss hides. An origin or a program that is not known hides all that it could.
 pub(crate) fn hides(loss: &LossRow) -> Hides {
     match &*loss.origin {
-        "kernel" => match &*loss.what {
+        "kernel" | "kernel-skipped" => match &*loss.what {
             "irq_handler_exit"
             | "softirq_exit"
             | "local_timer_exit"
@@ -83,7 +83,7 @@ impl Losses {
         let end = loss.ts.0.saturating_add(loss.dur.max(0));
         let count = u64::try_from(loss.count).unwrap_or(0);
         let records = match &*loss.origin {
-            "kernel" => &mut self.kernel_records,
+            "kernel" | "kernel-skipped" => &mut self.kernel_records,
             _ => &mut self.user_records,
         };
         // An application tells the count, and may tell anything.
@@ -157,6 +157,8 @@ mod tests {
             ("kernel", "what is this", -1, -1, Hides::Scheduling),
             ("kernel", "softirq_exit", -1, -1, Hides::Interrupts),
             ("kernel", "sys_exit", -1, -1, Hides::Nothing),
+            ("kernel-skipped", "sched_switch", -1, -1, Hides::Scheduling),
+            ("kernel-skipped", "sys_exit", -1, -1, Hides::Nothing),
             ("ring", "", 5, 4, Hides::Thread(thread(4, 5))),
             ("shared-ring", "", -1, 4, Hides::Process(Pid(4))),
             ("directory", "", -1, 4, Hides::Nothing),

@@ -7,9 +7,11 @@ mod check;
 mod model;
 mod probe;
 mod sample;
+mod source;
 
 pub use crate::spool::frame::ClockSample;
 pub use check::{ClockError, Finding};
 pub use model::{ClockModel, Cursor, Node};
 pub use probe::{Agreement, probe};
 pub use sample::{read_tsc, sample};
+pub use source::{is_doubtful, source};

@@ -30,7 +30,6 @@ mod violations;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::clock::ClockError;
 use crate::dir::Dir;
 use crate::spool::{self, REGISTRY, ReadError, Spool, segment_name};
 use crate::store::error::io_error;
@@ -49,14 +48,6 @@ pub enum ConvertError {
     /// A file of the spool.
     #[error(transparent)]
     Spool(#[from] ReadError),
-    /// The TSC cannot be put on the kernel's clock.
-    #[error("{segment}: {source}")]
-    Clock {
-        /// Segment concerned.
-        segment: PathBuf,
-        /// Why.
-        source: ClockError,
-    },
     /// There is neither a spool nor a finished trace.
     #[error("{0} holds no recording; name the directory that `ft-agent record` made")]
     NotARecording(PathBuf),

@@ -9,7 +9,7 @@ use super::registry::Registry;
 use super::symbols::Seen;
 use super::threads::Threads;
 use super::user::{Judge, UserSlots, blank};
-use super::{ConvertError, Result, unnumbered, violations};
+use super::{Result, unnumbered, violations};
 use crate::clock::{ClockError, ClockModel, ClockSample, Finding};
 use crate::model::{Cpu, Nanos, Pid, ThreadKey, Tid, Tsc};
 use crate::spool::frame::{Frame, Loss};
@@ -101,7 +101,7 @@ pub(super) fn convert(
     if let Some(model) = &model {
         let lost: Vec<_> = losses
             .iter()
-            .filter(|l| &*l.origin == "kernel" && &*l.what == "sched_switch")
+            .filter(|l| l.origin.starts_with("kernel") && &*l.what == "sched_switch")
             .map(|l| (l.ts, l.ts + l.dur))
             .collect();
         check_clock(&user, &kernel.switches, model, &lost, &mut ledger);
@@ -158,8 +158,12 @@ pub(super) fn decode(
 
     // A segment may begin with the sample that closed the one before.
     survey.samples.retain(|sample| !inherited.contains(sample));
-    let model = model(&[inherited, &survey.samples].concat(), registry.start.tsc_hz)
-        .map_err(|source| ConvertError::Clock { segment: path.to_owned(), source })?;
+    // Without a clock there are still the kernel's records, which need none.
+    let (model, refused) =
+        match model(&[inherited, &survey.samples].concat(), registry.start.tsc_hz) {
+            Ok(model) => (model, None),
+            Err(reason) => (None, Some(reason)),
+        };
 
     let mut threads = Threads::default();
     let mut kernel = KernelRows::default();
@@ -178,9 +182,17 @@ pub(super) fn decode(
             _ => {}
         }
     }
-    if unplaced > 0 {
-        ledger.warnings.push(Warning::NoClock { file: relative(path) });
-        ledger.rejected += unplaced;
+    match refused {
+        None if unplaced > 0 => {
+            ledger.warnings.push(Warning::NoClock { file: relative(path) });
+            ledger.rejected += unplaced;
+        }
+        Some(reason) if unplaced > 0 => ledger.warnings.push(Warning::NoTsc {
+            file: relative(path),
+            slots: unplaced,
+            reason: reason.to_string(),
+        }),
+        _ => {}
     }
     user.sort();
     if let Some(model) = &model {

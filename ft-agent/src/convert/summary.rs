@@ -73,6 +73,7 @@ pub(super) fn write(
     present::<ClockRow>(trace, &footer, &mut meta)?;
     present::<LossRow>(trace, &footer, &mut meta)?;
 
+    meta.warnings.extend(Warning::of_start(&meta.start));
     if let Some(damage) = damage {
         meta.warnings.push(Warning::SpoolDamaged {
             file: relative(&spool.registry()),

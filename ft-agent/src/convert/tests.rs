@@ -281,14 +281,29 @@ fn what_cannot_be_converted_says_why() {
     };
     check(&|_| {}, "holds no recording");
     check(&|dir| fs::create_dir(dir.join("spool")).unwrap(), "registry.ft");
-    check(
-        &|dir| {
-            registry(dir, &directory(), true);
-            let back = [sample(3_000_000), sample(2_000_000)].map(Frame::Clock);
-            file(&Spool::of(dir).segment(0), &back);
-        },
-        "segment-000000.ft: the TSC went backwards",
-    );
+}
+
+/// The kernel's records have a clock of their own.
+#[test]
+fn without_a_clock_what_needs_none_is_converted() {
+    let check = |samples: &[Frame<'_>], expected: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        registry(dir.path(), &directory(), true);
+        let user = ring(&[2000]);
+        let (user_bytes, kernel) = (user.bytes(), switch(2000, 9, 101));
+        let between = [slots(&user, 101, &user_bytes), Frame::Kernel(&kernel)];
+        let frames = [&samples[..1], &between, &samples[1..]].concat();
+        file(&Spool::of(dir.path()).segment(0), &frames);
+        let meta = convert(dir.path(), |_, _| {}).unwrap();
+        assert_eq!((meta.tables["sched_switch"].rows, meta.tables["user_events"].rows), (1, 0));
+        let [Warning::NoTsc { slots, reason, .. }] = &meta.warnings[..] else {
+            panic!("{:?}", meta.warnings)
+        };
+        assert_eq!(*slots, user_bytes.len() as u64 / 32);
+        assert!(reason.contains(expected), "{reason}");
+    };
+    let back = [sample(3_000_000), sample(2_000_000)].map(Frame::Clock);
+    check(&back, "the TSC went backwards");
     // Ten samples, 10 ms apart, on two CPUs by turns.
     let faulty = |fault: &dyn Fn(usize, &mut crate::clock::ClockSample)| {
         let samples = (0..10).map(|i| {
@@ -297,11 +312,7 @@ fn what_cannot_be_converted_says_why() {
             fault(i, &mut sample);
             Frame::Clock(sample)
         });
-        let samples: Vec<_> = samples.collect();
-        move |dir: &Path| {
-            registry(dir, &directory(), true);
-            file(&Spool::of(dir).segment(0), &samples);
-        }
+        samples.collect::<Vec<_>>()
     };
     check(&faulty(&|i, s| s.tsc += 5_000_000 * (i as u64 / 5)), "the rate of the TSC changed by");
     check(&faulty(&|_, s| s.tsc += 100_000 * u64::from(s.cpu)), "they are not synchronised");

@@ -9,7 +9,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::Check;
 use crate::clock::{self, Agreement, ClockError};
-use crate::collect::kernel::{self, Kernel, KernelError};
+use crate::collect::kernel::{self, Group, Kernel, KernelError, Missing};
 
 /// Clock samples of which the widest counts.
 const SAMPLES: usize = 20;
@@ -28,9 +28,9 @@ pub(super) fn all() -> Vec<Check> {
         btf(fs::metadata("/sys/kernel/btf/vmlinux").map(|m| m.len()).ok()),
         capabilities(&read("/proc/self/status")),
         memory_lock(getrlimit(Resource::Memlock).current),
-        programs(Kernel::load(&kernel::Options::default()).map(|k| k.skipped().to_vec())),
+        programs(load),
         tsc_flags(&cpuinfo),
-        clock_source(&read("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
+        clock_source(&clock::source()),
         synchronised(clock::probe(PROBE_PATIENCE)),
         bracket((0..SAMPLES).map(|_| clock::sample().bracket_tsc).max().unwrap_or(0)),
         rseq(registered_rseq_bytes()),
@@ -136,17 +136,16 @@ fn tsc_flags(cpuinfo: &str) -> Check {
 
 fn clock_source(current: &str) -> Check {
     const NAME: &str = "clock source";
-    match current.trim() {
-        // kvm-clock and the Hyper-V page are computed from the TSC.
-        source @ ("tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page") => Check::ok(NAME, source),
+    match current {
         "" => Check::warn(NAME, "unknown", "mount /sys"),
-        source => Check::warn(
+        source if clock::is_doubtful(source) => Check::warn(
             NAME,
             format!(
-                "{source}: the kernel does not trust the TSC, so its drift shows in the clock bound"
+                "{source}: the kernel may not trust the TSC, by which the events of applications are placed in time"
             ),
             "see `dmesg | grep -i tsc`; the boot option tsc=reliable selects it",
         ),
+        source => Check::ok(NAME, source),
     }
 }
 
@@ -213,22 +212,56 @@ fn bracket(widest_tsc: u64) -> Check {
     )
 }
 
-/// Verifies and attaches everything once, and detaches it again.
-fn programs(loaded: Result<Vec<&'static str>, KernelError>) -> Check {
+/// Verifies and attaches these groups once, and detaches them again; what the kernel lacks of them.
+fn load(groups: &[Group]) -> Result<Vec<Missing>, KernelError> {
+    let options = kernel::Options { groups: groups.to_vec(), ..kernel::Options::default() };
+    Kernel::load(&options).map(|kernel| kernel.missing().to_vec())
+}
+
+/// All groups, by what `load` says of them.
+fn programs(load: impl Fn(&[Group]) -> Result<Vec<Missing>, KernelError>) -> Check {
     const NAME: &str = "BPF programs";
-    match loaded {
-        Ok(skipped) if skipped.is_empty() => Check::ok(NAME, "all are accepted and attach"),
-        Ok(skipped) => Check::warn(
-            NAME,
-            format!("this kernel has no {}", skipped.join(", ")),
-            "what these tracepoints tell is missing in the tables; a newer kernel has them",
-        ),
-        Err(error) => {
-            let text = error.to_string();
-            let (found, remedy) = text.rsplit_once("; ").unwrap_or((&text, "record with -k none"));
-            Check::fail(NAME, found, remedy)
+    match load(&Group::ALL) {
+        Ok(missing) if missing.is_empty() => {
+            Check::ok(NAME, format!("those of {} are accepted and attach", names(&Group::ALL)))
         }
+        Ok(missing) => {
+            let lacks = |group: &Group| missing.iter().any(|m| m.group == *group);
+            let groups: Vec<Group> = Group::ALL.into_iter().filter(lacks).collect();
+            let tracepoints: Vec<&str> = missing.iter().map(|m| m.tracepoint).collect();
+            Check::warn(
+                NAME,
+                format!(
+                    "{} not whole: this kernel has no {}",
+                    names(&groups),
+                    tracepoints.join(", ")
+                ),
+                "leave these groups out of -k, or use a kernel that has them (lock: Linux 5.19 or later)",
+            )
+        }
+        Err(error) => match load(&Group::DEFAULT) {
+            Err(error) => {
+                let text = error.to_string();
+                let (found, remedy) =
+                    text.rsplit_once("; ").unwrap_or((&text, "record with -k none"));
+                Check::fail(NAME, found, remedy)
+            }
+            // Only what must be asked for.
+            Ok(_) => {
+                let refused = |group: &Group| load(&[*group]).is_err();
+                let groups: Vec<Group> = Group::ALL.into_iter().filter(refused).collect();
+                Check::warn(
+                    NAME,
+                    format!("{} cannot be recorded: {error}", names(&groups)),
+                    "leave these groups out of -k",
+                )
+            }
+        },
     }
+}
+
+fn names(groups: &[Group]) -> String {
+    groups.iter().map(|group| group.name()).collect::<Vec<_>>().join(", ")
 }
 
 fn virtualisation(cpuinfo: &str, stat: &str) -> Check {
@@ -309,11 +342,24 @@ mod tests {
 
     #[test]
     fn kernel_programs() {
-        check(programs(Ok(Vec::new())), Status::Ok);
-        check(programs(Ok(vec!["irq_work_exit"])), Status::Warn);
-        let refused = programs(Err(KernelError::NoTracepoint("sched_switch")));
+        check(programs(|_| Ok(Vec::new())), Status::Ok);
+        let lacks = |group, tracepoint| Missing { group, tracepoint };
+        let old = programs(|groups| {
+            assert_eq!(groups, Group::ALL);
+            Ok(vec![lacks(Group::Lock, "contention_end"), lacks(Group::Lock, "contention_begin")])
+        });
+        assert!(old.found.starts_with("lock not whole: this kernel has no contention_end, "));
+        check(old, Status::Warn);
+        let refused = programs(|_| Err(KernelError::NoTracepoint("sched_switch")));
         assert!(!refused.found.contains(&refused.remedy));
         check(refused, Status::Fail);
+        // One that is not among the defaults.
+        let fault = programs(|groups| match groups.contains(&Group::Fault) {
+            true => Err(KernelError::NoTracepoint("page_fault_user")),
+            false => Ok(Vec::new()),
+        });
+        assert!(fault.found.starts_with("fault cannot be recorded: "), "{fault:?}");
+        check(fault, Status::Warn);
     }
 
     #[test]
@@ -321,8 +367,8 @@ mod tests {
         check(tsc_flags("flags\t\t: fpu constant_tsc nonstop_tsc\n"), Status::Ok);
         check(tsc_flags("flags\t\t: fpu constant_tsc\n"), Status::Fail);
         check(tsc_flags(""), Status::Fail);
-        check(clock_source("tsc\n"), Status::Ok);
-        check(clock_source("hpet\n"), Status::Warn);
+        check(clock_source("tsc"), Status::Ok);
+        check(clock_source("hpet"), Status::Warn);
         check(synchronised(Ok(Agreement::Agree(4))), Status::Ok);
         check(synchronised(Ok(Agreement::NotKnown)), Status::Warn);
         let apart = ClockError::Unsynchronised { cpu: 3, offset_ns: 9e3 };

@@ -105,7 +105,7 @@ fn lost_switches(trace: &Trace) -> Result<Vec<Range<i64>>> {
     let mut lost = Vec::new();
     for row in trace.rows::<LossRow>() {
         let row = row?;
-        if &*row.origin == KERNEL_ORIGIN && &*row.what == SchedSwitch::TABLE {
+        if row.origin.starts_with(KERNEL_ORIGIN) && &*row.what == SchedSwitch::TABLE {
             // The last loss is part of it.
             lost.push(row.ts.0..row.ts.0.saturating_add(row.dur).saturating_add(1));
         }

@@ -31,6 +31,7 @@ pub(super) fn start(start: Start) -> (Start, ClockSample) {
         tsc_hz: cycles * 1e9 / (second.mono_ns - first.mono_ns) as f64,
         start_ns: second.mono_ns,
         irq_names: irq_names(&read("/proc/interrupts")),
+        clock_source: clock::source(),
         ..start
     };
     (facts, second)

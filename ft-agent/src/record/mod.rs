@@ -54,8 +54,9 @@ use crate::collect::cgroup::Cgroup;
 use crate::collect::discover::{self, Identity};
 use crate::collect::kernel::{self, Kernel};
 use crate::collect::server::Server;
-use crate::spool::frame::Start;
+use crate::spool::frame::{MissingTracepoint, Start};
 use crate::spool::{Segment, Writer};
+use crate::warning::Warning;
 
 /// How long the comparison of the CPUs' clocks may delay a recording.
 const PROBE_PATIENCE: Duration = Duration::from_millis(100);
@@ -153,8 +154,13 @@ pub fn record(
         kernel_groups: options.kernel.iter().map(|g| g.name().to_owned()).collect(),
         events: options.events.clone(),
         system_wide: options.system_wide,
+        missing: kernel.as_ref().map(missing).unwrap_or_default(),
         ..Start::default()
     });
+    Warning::of_start(&start).into_iter().for_each(|w| report(&Notice::Quality(w)));
+    if let Some(kernel) = &mut kernel {
+        kernel.begin(start.start_ns.unsigned_abs());
+    }
     let events = EventLoop::new(options.snapshots)?;
     let writer = Writer::create(output.spool(), options.segment, start, clock)?;
     let child = match options.command.as_slice() {
@@ -241,6 +247,14 @@ fn attach(pid: i32) -> Result<Vec<Attached>, RecordError> {
         Ok(Attached { identity: identify()?, memory: Some(memory) })
     };
     memfds.into_iter().map(hold).collect()
+}
+
+fn missing(kernel: &Kernel) -> Vec<MissingTracepoint> {
+    let told = kernel.missing().iter().map(|missing| MissingTracepoint {
+        group: missing.group.name().to_owned(),
+        tracepoint: missing.tracepoint.to_owned(),
+    });
+    told.collect()
 }
 
 fn load_kernel(options: &Options, cgroup: Option<Cgroup>) -> Result<Option<Kernel>, RecordError> {

@@ -6,6 +6,7 @@ use super::preload::Unreachable;
 use crate::collect::attach::Refusal;
 use crate::collect::kernel::KernelError;
 use crate::spool::frame::Refused;
+use crate::warning::Warning;
 
 /// Most sites that are listed when a glob matches none.
 const LISTED_SITES: usize = 20;
@@ -55,6 +56,9 @@ pub enum Notice {
         /// Why.
         reason: KernelError,
     },
+    /// What will stand in the trace, too.
+    #[error(transparent)]
+    Quality(Warning),
     /// A glob matched nothing.
     #[error("no site matches '{glob}'; {}", listed(.sites))]
     NoMatch {

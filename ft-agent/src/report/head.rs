@@ -8,6 +8,7 @@ use super::format::{count, dur};
 use super::quality::{Quality, places};
 use super::table::cut;
 use crate::analysis::Tally;
+use crate::spool::frame::MissingTracepoint;
 use crate::store::{Result, Trace};
 
 /// Facts of a trace and of its quality.
@@ -25,6 +26,8 @@ pub struct Head {
     pub kernel: String,
     /// Kernel groups that were recorded.
     pub kernel_groups: Vec<String>,
+    /// Tracepoints of these groups that the kernel does not have.
+    pub missing: Vec<MissingTracepoint>,
     /// Events that were analysed.
     pub events: u64,
     /// Largest error of a user time, ns.
@@ -77,6 +80,7 @@ impl Head {
             host: meta.start.host.clone(),
             kernel: meta.start.kernel.clone(),
             kernel_groups: meta.start.kernel_groups.clone(),
+            missing: meta.start.missing.clone(),
             events: tally.events,
             clock_bound_ns: meta.clock.bound_ns,
             clock_checked: meta.clock.checked,
@@ -86,6 +90,14 @@ impl Head {
             quality,
             warnings,
         })
+    }
+}
+
+impl Head {
+    /// A kernel group, and whether the kernel has all of it.
+    fn group(&self, group: &str) -> String {
+        let lacks = self.missing.iter().any(|missing| missing.group == group);
+        if lacks { format!("{group} (incomplete)") } else { group.to_owned() }
     }
 }
 
@@ -100,7 +112,7 @@ impl fmt::Display for Head {
         writeln!(f, "command  {command}")?;
         let groups = match &self.kernel_groups[..] {
             [] => "not recorded".into(),
-            groups => groups.join(", "),
+            groups => groups.iter().map(|g| self.group(g)).collect::<Vec<_>>().join(", "),
         };
         writeln!(f, "kernel   {groups} ({}, {})", cut(&self.host, 30), cut(&self.kernel, 40))?;
         let q = &self.quality;
@@ -132,7 +144,8 @@ impl fmt::Display for Head {
                 places(q.loss_places)
             )?,
         }
-        writeln!(f, "; all streams whole in {} of the time", q.coverage_text())?;
+        let which = if self.missing.is_empty() { "all streams" } else { "what this kernel has" };
+        writeln!(f, "; {which} whole in {} of the time", q.coverage_text())?;
         for place in &q.losses {
             writeln!(f, "         {}", cut(&place.text(), 90))?;
         }

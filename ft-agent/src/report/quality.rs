@@ -33,7 +33,7 @@ pub struct Quality {
 /// One loss.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LossPlace {
-    /// `ring`, `shared-ring`, `directory`, `kernel` or `agent`.
+    /// `ring`, `shared-ring`, `directory`, `kernel`, `kernel-skipped` or `agent`.
     pub origin: String,
     /// What was lost: a program or a reason.
     pub what: String,

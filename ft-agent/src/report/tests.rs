@@ -3,6 +3,7 @@
 use super::*;
 use crate::analysis::Rows;
 use crate::analysis::timeline::run;
+use crate::spool::frame::MissingTracepoint;
 
 /// The reports of these rows.
 fn reports_of(rows: Rows, tally: &Tally) -> Reports {
@@ -132,6 +133,21 @@ fn the_reports_of_nothing_say_what_to_do() {
     check("empty", &text, include_str!("golden/empty.txt"));
 }
 
+/// No event of a group that the kernel does not have is not the same as no event.
+#[test]
+fn a_head_says_which_groups_are_not_whole() {
+    let begin = MissingTracepoint { group: "lock".into(), tracepoint: "contention_begin".into() };
+    let kernel_groups = vec!["sched".into(), "lock".into()];
+    let quality = Quality { recorded_ns: 100, ..Quality::default() };
+    let mut head = Head { kernel_groups, quality, ..Head::default() };
+    let text = head.to_string();
+    assert!(text.contains("sched, lock (") && text.contains("; all streams whole in 100 %"));
+    head.missing.push(begin);
+    let text = head.to_string();
+    assert!(text.contains("sched, lock (incomplete) ("), "{text}");
+    assert!(text.contains("; what this kernel has whole in 100 %"), "{text}");
+}
+
 #[test]
 fn the_summary_of_a_small_trace() {
     let head = Head {
@@ -141,6 +157,7 @@ fn the_summary_of_a_small_trace() {
         host: "host".into(),
         kernel: "6.18.0".into(),
         kernel_groups: vec!["sched".into(), "irq".into()],
+        missing: Vec::new(),
         events: 21,
         clock_bound_ns: 41,
         clock_checked: 9,

@@ -11,7 +11,8 @@ use serde::Serialize;
 
 use super::mapping::Mappings;
 pub use content::{
-    ClockSample, Directory, End, IrqName, Loss, Process, Refused, Shared, Slots, Start, Thread,
+    ClockSample, Directory, End, IrqName, Loss, MissingTracepoint, Process, Refused, Shared, Slots,
+    Start, Thread,
 };
 
 /// First four bytes of every frame.
@@ -28,6 +29,7 @@ pub const MAX_PAYLOAD_BYTES: usize = 64 << 20;
 
 /// One frame.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a start is rare, and no frames are kept")]
 pub enum Frame<'a> {
     /// First frame of the registry.
     Start(Start),

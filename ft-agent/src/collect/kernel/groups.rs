@@ -91,6 +91,37 @@ impl FromStr for Group {
 )]
 pub struct UnknownGroup(pub String);
 
+/// A tracepoint that was asked for and that this kernel does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Its group.
+    pub group: Group,
+    /// Its name.
+    pub tracepoint: &'static str,
+}
+
+/// Splits chosen programs into those whose tracepoint the kernel has, and the others.
+///
+/// # Errors
+///
+/// The first tracepoint that is missing and without which nothing can be told.
+pub(super) fn present<'p>(
+    chosen: impl Iterator<Item = &'p Program>,
+    has: impl Fn(&str) -> bool,
+) -> Result<(Vec<&'static str>, Vec<Missing>), &'static str> {
+    let (mut found, mut missing) = (Vec::new(), Vec::new());
+    for program in chosen {
+        if has(program.name) {
+            found.push(program.name);
+        } else if program.required {
+            return Err(program.name);
+        } else {
+            missing.push(Missing { group: program.group, tracepoint: program.name });
+        }
+    }
+    Ok((found, missing))
+}
+
 /// A program of the object; its name is that of its tracepoint.
 pub(super) struct Program {
     pub(super) name: &'static str,
@@ -151,6 +182,18 @@ mod tests {
         check("fault, sched,fault", &[Group::Sched, Group::Fault]);
         assert_eq!(Group::parse_list("sched,foo"), Err(UnknownGroup("foo".into())));
         assert_eq!(Group::parse_list(""), Err(UnknownGroup(String::new())));
+    }
+
+    /// Linux 5.10, which has all but those of kernel locks.
+    #[test]
+    fn what_an_older_kernel_lacks_is_told_by_group() {
+        let old = |name: &str| !name.starts_with("contention_");
+        let (found, missing) = present(PROGRAMS.iter(), old).unwrap();
+        let lacks = |tracepoint| Missing { group: Group::Lock, tracepoint };
+        assert_eq!(missing, [lacks("contention_end"), lacks("contention_begin")]);
+        assert_eq!(found.len(), PROGRAMS.len() - 2);
+        assert_eq!(present(PROGRAMS.iter(), |name| name != "sched_waking"), Err("sched_waking"));
+        assert_eq!(present(PROGRAMS.iter(), |_| true).unwrap().1, []);
     }
 
     #[test]

@@ -9,11 +9,34 @@ use aya::maps::{MapData, MapError, PerCpuArray};
 use ft_ebpf::{Loss, program};
 use rustix::time::{ClockId, clock_gettime};
 
+/// Why a record was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The buffer was full.
+    Full,
+    /// The kernel did not run the program, because it was running already on that CPU: in a task that was
+    /// preempted within it, or beneath an interrupt (`__bpf_prog_enter_recur` in kernel/bpf/trampoline.c, which tests
+    /// `prog->active`). No buffer is large enough for that.
+    Skipped,
+}
+
+impl Cause {
+    /// The origin under which the loss stands in the table `loss`.
+    pub fn origin(self) -> &'static str {
+        match self {
+            Cause::Full => "kernel",
+            Cause::Skipped => "kernel-skipped",
+        }
+    }
+}
+
 /// Records of one program that were lost since the look before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelLoss {
     /// Program, named like its tracepoint.
     pub program: &'static str,
+    /// Why.
+    pub cause: Cause,
     /// CPU; `None` when the kernel does not tell.
     pub cpu: Option<u32>,
     /// How many.
@@ -32,12 +55,19 @@ pub(super) struct Losses {
     /// By program, in the order of attachment.
     misses: Vec<u64>,
     looked_ns: u64,
+    /// Nothing is lost before.
+    begin_ns: u64,
 }
 
 impl Losses {
     pub(super) fn new(map: PerCpuArray<MapData, [u64; 3]>) -> Self {
         let seen = vec![Vec::new(); program::NAMES.len()];
-        Self { map, seen, misses: Vec::new(), looked_ns: monotonic_ns() }
+        Self { map, seen, misses: Vec::new(), looked_ns: monotonic_ns(), begin_ns: 0 }
+    }
+
+    /// No loss begins before this time, CLOCK_MONOTONIC ns.
+    pub(super) fn begin(&mut self, ns: u64) {
+        self.begin_ns = ns;
     }
 
     /// What is new. `programs` are those that are attached, always in the same order.
@@ -70,10 +100,12 @@ impl Losses {
             if count > 0 {
                 self.misses[index] = misses;
                 let (from_ns, to_ns) = (self.looked_ns, monotonic_ns());
-                found.push(KernelLoss { program: name, cpu: None, count, from_ns, to_ns });
+                let cause = Cause::Skipped;
+                found.push(KernelLoss { program: name, cause, cpu: None, count, from_ns, to_ns });
             }
         }
         self.looked_ns = now_ns;
+        found.iter_mut().for_each(|loss| loss.not_before(self.begin_ns));
         Ok(found)
     }
 }
@@ -85,7 +117,15 @@ fn difference(old: Loss, new: Loss, looked_ns: u64) -> Option<KernelLoss> {
     let from_ns = if old.count == 0 { new.first_ts } else { looked_ns.max(old.last_ts) };
     // The counter may be read while the program writes it.
     let to_ns = new.last_ts.max(from_ns);
-    Some(KernelLoss { program: "", cpu: None, count, from_ns, to_ns })
+    Some(KernelLoss { program: "", cause: Cause::Full, cpu: None, count, from_ns, to_ns })
+}
+
+impl KernelLoss {
+    /// The programs run before the recording begins.
+    fn not_before(&mut self, begin_ns: u64) {
+        self.from_ns = self.from_ns.max(begin_ns);
+        self.to_ns = self.to_ns.max(self.from_ns);
+    }
 }
 
 /// How often the kernel did not run a program because it was running already on that CPU
@@ -125,6 +165,20 @@ mod tests {
         check(loss(3, 10, 20), loss(3, 10, 20), 30, None);
         check(loss(3, 10, 20), loss(4, 10, 50), 30, Some((1, 30, 50)));
         check(loss(3, 10, 35), loss(4, 10, 50), 30, Some((1, 35, 50)));
+    }
+
+    #[test]
+    fn no_loss_begins_before_the_recording() {
+        let check = |from, to, begin, expected| {
+            let (cause, from_ns, to_ns) = (Cause::Skipped, from, to);
+            let mut loss =
+                KernelLoss { program: "sys_exit", cause, cpu: None, count: 1, from_ns, to_ns };
+            loss.not_before(begin);
+            assert_eq!((loss.from_ns, loss.to_ns), expected);
+        };
+        check(10, 30, 20, (20, 30));
+        check(10, 30, 5, (10, 30));
+        check(10, 15, 20, (20, 20));
     }
 
     #[test]

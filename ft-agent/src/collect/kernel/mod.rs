@@ -32,8 +32,8 @@ use self::{
 };
 pub use self::{
     error::KernelError,
-    groups::{Group, UnknownGroup},
-    loss::KernelLoss,
+    groups::{Group, Missing, UnknownGroup},
+    loss::{Cause, KernelLoss},
 };
 use crate::collect::cgroup::Cgroup;
 use crate::spool::frame::kernel_record_bytes;
@@ -90,7 +90,7 @@ pub struct Kernel {
     losses: Losses,
     logger: Option<EbpfLogger<&'static dyn Log>>,
     attached: Vec<&'static str>,
-    skipped: Vec<&'static str>,
+    missing: Vec<Missing>,
     system_wide: bool,
     ebpf: Ebpf,
 }
@@ -99,8 +99,8 @@ impl Kernel {
     /// Loads and attaches the programs of the chosen groups. From here on switches are recorded; what is
     /// filtered waits for [`Self::observe`].
     ///
-    /// Tracepoints that this kernel does not have are left out with a warning ([`Self::skipped`]), but for
-    /// those of `sched_switch` and `sched_waking`.
+    /// Tracepoints that this kernel does not have are left out ([`Self::missing`]), but for `sched_switch` and
+    /// `sched_waking`.
     ///
     /// # Errors
     ///
@@ -117,6 +117,9 @@ impl Kernel {
         rights::check()?;
         let data = std::fs::read(VMLINUX_BTF).map_err(KernelError::NoBtf)?;
         let btf = Btf::parse(&data)?;
+        let chosen = PROGRAMS.iter().filter(|program| is_chosen(program, options));
+        let present = groups::present(chosen, |name| btf.has_tracepoint(name));
+        let (attached, missing) = present.map_err(KernelError::NoTracepoint)?;
         let aya_btf = AyaBtf::parse(&data, Endianness::default()).map_err(KernelError::Btf)?;
         let _memlock = rights::Memlock::raise();
         let mut ebpf = load_object(options, &btf, &aya_btf)?;
@@ -134,21 +137,14 @@ impl Kernel {
             losses,
             logger,
             attached: Vec::new(),
-            skipped: Vec::new(),
+            missing,
             system_wide: options.system_wide,
             ebpf,
         };
-        for program in PROGRAMS.iter().filter(|program| is_chosen(program, options)) {
-            if btf.has_tracepoint(program.name) {
-                kernel.load_program(program.name, &aya_btf)?;
-                kernel.attached.push(program.name);
-            } else if program.required {
-                return Err(KernelError::NoTracepoint(program.name));
-            } else {
-                warn!("this kernel has no tracepoint {}: it is not recorded", program.name);
-                kernel.skipped.push(program.name);
-            }
+        for name in &attached {
+            kernel.load_program(name, &aya_btf)?;
         }
+        kernel.attached = attached;
         // All are verified before the first one runs.
         for name in kernel.attached.clone() {
             program(&mut kernel.ebpf, name)
@@ -165,8 +161,13 @@ impl Kernel {
     }
 
     /// Tracepoints of the chosen groups that this kernel does not have.
-    pub fn skipped(&self) -> &[&'static str] {
-        &self.skipped
+    pub fn missing(&self) -> &[Missing] {
+        &self.missing
+    }
+
+    /// The recording begins at this time, CLOCK_MONOTONIC ns: no loss begins before it.
+    pub fn begin(&mut self, ns: u64) {
+        self.losses.begin(ns);
     }
 
     /// Records what concerns a process from now on; its future children join by themselves. `pid` is that of

@@ -42,8 +42,21 @@ pub struct Start {
     pub start_ns: i64,
     /// Of a snapshot: where its window begins, CLOCK_MONOTONIC ns. What is older is left out.
     pub window_from_ns: Option<i64>,
+    /// Tracepoints of `kernel_groups` that the kernel does not have: what they record is missing, and no loss counts it.
+    pub missing: Vec<MissingTracepoint>,
+    /// The kernel's clock source, as in `/sys/devices/system/clocksource/`; empty when not known.
+    pub clock_source: String,
     /// Names of softirqs by number and of interrupt lines (`/proc/interrupts`).
     pub irq_names: Vec<IrqName>,
+}
+
+/// A tracepoint that the kernel does not have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissingTracepoint {
+    /// Kernel group that has it.
+    pub group: String,
+    /// Its name.
+    pub tracepoint: String,
 }
 
 /// Name of an interrupt line.
@@ -150,7 +163,7 @@ pub struct Shared<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Loss {
-    /// `ring`, `shared-ring`, `directory`, `kernel` or `agent`.
+    /// `ring`, `shared-ring`, `directory`, `kernel`, `kernel-skipped` or `agent`.
     pub origin: String,
     /// What was lost: the program's name, or a reason.
     pub what: String,

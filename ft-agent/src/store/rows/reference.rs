@@ -55,7 +55,7 @@ table! {
         pub ts: Nanos,
         /// Last loss minus first.
         pub dur: i64,
-        /// `ring`, `shared-ring`, `directory`, `kernel` or `agent`.
+        /// `ring`, `shared-ring`, `directory`, `kernel`, `kernel-skipped` or `agent`.
         pub origin: Name,
         /// What was lost: a program or a reason.
         pub what: Name,
