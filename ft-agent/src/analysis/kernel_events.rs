@@ -95,6 +95,10 @@ impl Analysis {
         }
         let state = thread.account.state();
         let held_up = thread.is_held_up();
+        if state == State::Blocked {
+            // Nobody comes without having been woken: that is missing, and so is since when it could run.
+            thread.unseen = ts;
+        }
         let shares = thread.leave_queue(&mut self.cpus, ts);
         thread.account.enter(State::Running, ts);
         thread.spent.waits.returns();

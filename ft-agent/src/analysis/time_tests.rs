@@ -53,6 +53,22 @@ fn preemption_and_dispatch_are_told_apart() {
 }
 
 #[test]
+fn a_thread_that_comes_without_having_been_woken_may_have_waited_for_the_cpu() {
+    // a ==|bbbb or dddd|= exit
+    check(
+        "0 0 .>Z R
+         5 new Z a 0
+         8 0 Z>a R
+         10 0 a>Z S
+         50 0 Z>a R
+         60 0 a>Z X",
+        &["running 12", "dispatch Z 3", "blocked asleep 40"],
+        55,
+        "lower bound",
+    );
+}
+
+#[test]
 fn interrupts_have_their_names() {
     check(
         "0 0 .>a S

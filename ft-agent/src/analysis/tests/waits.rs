@@ -90,6 +90,7 @@ fn three_wait_in_a_chain() {
          40 wait d M
          60 irq a hard 4
          70 release a K
+         71 wake a b 1
          72 1 .>b S
          75 acquire b K
          80 release b K
