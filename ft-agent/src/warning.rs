@@ -3,8 +3,10 @@
 //! A warning never stops anything. It stands in `meta.json` and is printed under the reports that it
 //! concerns.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use ft_user::layout::{MAX_RING_SLOTS, Slot};
 use serde::{Deserialize, Serialize};
 
 use crate::clock;
@@ -45,12 +47,15 @@ pub enum Warning {
         file: String,
     },
     /// Something was lost.
-    #[error("{count} events were lost ({origin}): {}", loss_remedy(origin))]
+    #[error("{count} events were lost ({origin}): {}", loss_remedy(origin, *ring_bytes))]
     Loss {
         /// `ring`, `shared-ring`, `directory`, `kernel`, `kernel-skipped` or `agent`.
         origin: String,
         /// How many.
         count: u64,
+        /// Rings of this size, bytes, would have been enough, as far as can be told.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ring_bytes: Option<u64>,
     },
     /// The kernel lacks tracepoints of a group that was asked for.
     #[error(
@@ -191,17 +196,31 @@ fn missing_remedy(group: &str) -> String {
     }
 }
 
-fn loss_remedy(origin: &str) -> &'static str {
-    match origin {
-        "ring" | "shared-ring" => "enable fewer events, or give larger rings with FT_RING_SLOTS",
-        "directory" => "name fewer locks and places",
-        "kernel" => "record fewer kernel groups, or give a larger buffer",
-        "kernel-skipped" => {
+/// The largest ring that there can be, bytes.
+const LARGEST_RING: u64 = MAX_RING_SLOTS as u64 * size_of::<Slot>() as u64;
+
+fn loss_remedy(origin: &str, ring_bytes: Option<u64>) -> Cow<'static, str> {
+    let remedy = match (origin, ring_bytes) {
+        ("ring", Some(bytes)) if bytes <= LARGEST_RING => {
+            let (mib, slots) = (bytes >> 20, bytes / size_of::<Slot>() as u64);
+            return format!(
+                "rings of {mib} MiB would probably have been enough: record with --ring-size {mib}M, set \
+                 FT_RING_SLOTS={slots} for a program that is started otherwise, or enable fewer events"
+            )
+            .into();
+        }
+        ("ring", Some(_)) => "no ring is large enough for them: enable fewer events",
+        ("ring", None) => "enable fewer events, or give larger rings with --ring-size",
+        ("shared-ring", _) => "give more threads a ring with FT_RINGS, or enable fewer events",
+        ("directory", _) => "name fewer locks and places",
+        ("kernel-skipped", _) => {
             "the kernel did not run a program that was running already on that CPU, which a larger buffer does not \
              change; record fewer kernel groups"
         }
+        ("kernel", _) => "record fewer kernel groups, or give a larger buffer",
         _ => "give the agent more CPU, or a faster disk",
-    }
+    };
+    remedy.into()
 }
 
 #[cfg(test)]
@@ -210,17 +229,31 @@ mod tests {
 
     #[test]
     fn a_warning_survives_meta_json_and_ends_in_its_remedy() {
-        let warning = Warning::Loss { origin: "ring".into(), count: 3 };
+        let warning = Warning::Loss { origin: "ring".into(), count: 3, ring_bytes: None };
         let json = serde_json::to_string(&warning).unwrap();
         assert_eq!(json, r#"{"warning":"loss","origin":"ring","count":3}"#);
         assert_eq!(serde_json::from_str::<Warning>(&json).unwrap(), warning);
-        assert!(warning.to_string().ends_with("larger rings with FT_RING_SLOTS"));
+        assert!(warning.to_string().ends_with("larger rings with --ring-size"));
+    }
+
+    #[test]
+    fn a_loss_names_the_ring_that_would_have_been_enough() {
+        let said = |bytes| {
+            let loss = Warning::Loss { origin: "ring".into(), count: 3, ring_bytes: Some(bytes) };
+            loss.to_string()
+        };
+        assert!(said(16 << 20).contains("--ring-size 16M"));
+        assert!(said(16 << 20).contains("FT_RING_SLOTS=524288"));
+        assert!(said(LARGEST_RING).contains("--ring-size 128M"));
+        assert!(said(u64::MAX).contains("no ring is large enough"));
     }
 
     /// More room does not help a program that the kernel did not run.
     #[test]
     fn a_program_that_was_not_run_has_advice_of_its_own() {
-        let text = |origin: &str| Warning::Loss { origin: origin.into(), count: 3 }.to_string();
+        let text = |origin: &str| {
+            Warning::Loss { origin: origin.into(), count: 3, ring_bytes: None }.to_string()
+        };
         assert!(text("kernel").contains("give a larger buffer"));
         let skipped = text("kernel-skipped");
         assert!(skipped.contains("larger buffer does not"), "{skipped}");

@@ -13,8 +13,9 @@ use crate::layout::{MAX_RING_SLOTS, MAX_RINGS, MIN_RING_SLOTS, Mode};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Slots of 32 bytes in the ring of one thread. Rounded up to a power of two in
-    /// `MIN_RING_SLOTS ..= MAX_RING_SLOTS` (2^12 to 2^22). Default 2^16: 2 MiB, which is backed by
-    /// memory only as far as it is used.
+    /// `MIN_RING_SLOTS ..= MAX_RING_SLOTS` (2^12 to 2^22). Default 2^18: 8 MiB. A ring is backed by
+    /// memory as it is written for the first time, so a thread that writes much has all of it after a
+    /// while; less is enough for what writes slowly.
     pub ring_slots: u32,
     /// Threads that can have a ring at once, `1 ..= MAX_RINGS` (4096); more threads share one.
     /// Default 256.
@@ -25,7 +26,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Config { ring_slots: 1 << 16, rings: 256, mode: Mode::Discard }
+        Config { ring_slots: 1 << 18, rings: 256, mode: Mode::Discard }
     }
 }
 
@@ -93,7 +94,7 @@ mod tests {
 
     #[test]
     fn environment_overrides() {
-        check([None, None, None], Ok((65536, 256, Mode::Discard)));
+        check([None, None, None], Ok((1 << 18, 256, Mode::Discard)));
         check([Some("5000"), Some("3"), Some("overwrite")], Ok((8192, 3, Mode::Overwrite)));
         check([Some("0"), Some("0"), Some("discard")], Ok((MIN_RING_SLOTS, 1, Mode::Discard)));
         check([Some("4294967295"), Some("4294967295"), None], Ok((1 << 22, 4096, Mode::Discard)));

@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn sizes_fit_the_limit() {
         let fit = |limit| fit(Config::default(), limit).map(|c| (c.ring_slots, c.rings));
-        assert_eq!(fit(u64::MAX), Ok((65536, 256)));
+        assert_eq!(fit(u64::MAX), Ok((1 << 18, 256)));
         assert_eq!(fit(100 << 20), Ok((8192, 256)));
         assert_eq!(fit(10 << 20), Ok((4096, 32)));
         assert_eq!(fit(RINGS_OFFSET + stride(4096)), Ok((4096, 1)));
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(header.magic.load(Relaxed), 0);
         segment.publish();
         assert_eq!(header.magic.load(Relaxed), MAGIC);
-        assert_eq!((header.ring_count, header.ring_slots), (2, 65536));
+        assert_eq!((header.ring_count, header.ring_slots), (2, 1 << 18));
         assert_eq!(header.rings_offset + 2 * header.ring_stride, header.total_bytes);
         assert_eq!(header.pid, std::process::id());
 

@@ -51,8 +51,8 @@ pub(crate) struct Args {
     #[arg(short, long)]
     all: bool,
 
-    /// Size of one thread's ring in the command's processes (128K to 128M; 2M unless they say otherwise, 8M
-    /// with --preload). Memory is taken as it is written, and kept.
+    /// Size of one thread's ring in the command's processes (128K to 128M; 8M unless they say otherwise).
+    /// Memory is taken as it is written, and kept.
     #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
     ring_size: Option<u64>,
 

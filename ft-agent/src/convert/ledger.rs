@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::enough::Burst;
 use super::symbols::Addresses;
 use super::threads::Sighting;
 use crate::clock::ClockSample;
@@ -25,6 +26,9 @@ pub(super) struct Ledger {
     pub(super) tables: BTreeMap<String, PartLedger>,
     /// Lost events and records by origin.
     pub(super) lost: BTreeMap<String, u64>,
+    /// What rings lost, of which the advice for their size follows.
+    #[serde(default)]
+    pub(super) bursts: Vec<Burst>,
     pub(super) rejected: u64,
     /// Events outside the clock samples: how many, how far, and the largest bound of them.
     pub(super) beyond: (u64, i64, i64),

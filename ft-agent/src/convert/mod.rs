@@ -14,6 +14,7 @@
 //! A crash before 2 repeats the segment and overwrites the same parts with the same rows; a crash
 //! after it goes on with what is left. Memory: about three times one segment, however long the recording is.
 
+mod enough;
 mod follow;
 mod kernel;
 mod kernel_names;

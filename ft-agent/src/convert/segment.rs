@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
+use super::enough;
 use super::kernel::{KernelNames, KernelRows};
 use super::ledger::{Ledger, PartLedger};
 use super::registry::Registry;
@@ -67,6 +68,8 @@ pub(super) fn convert(
         let lost = ledger.lost.entry(loss.origin.to_string()).or_default();
         *lost = lost.saturating_add(loss.count.max(0) as u64);
     }
+
+    ledger.bursts = enough::bursts(&losses, user.slots_per_event());
 
     let mut newest: BTreeMap<String, i64> = BTreeMap::new();
     for (table, part) in before.range(..number).flat_map(|(_, l)| &l.tables) {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::Result;
+use super::enough;
 use super::ledger::Ledger;
 use super::registry::Registry;
 use super::segment::{loss_rows, relative};
@@ -87,7 +88,8 @@ pub(super) fn write(
     }
     let refused = registry.refused.values().cloned();
     meta.warnings.extend(refused.map(Warning::Refused));
-    meta.warnings.extend(warnings(&meta, ledgers));
+    let rings = registry.processes.iter().map(|process| (process.pid, process.ring_slots));
+    meta.warnings.extend(warnings(&meta, ledgers, &rings.collect()));
     meta.write(trace)?;
     Ok(meta)
 }
@@ -187,7 +189,11 @@ fn present<R: Row>(trace: &Path, footer: &Footer, meta: &mut Meta) -> Result<()>
 }
 
 /// Warnings of the segments, equal ones once, and those that concern the whole.
-fn warnings(meta: &Meta, ledgers: &BTreeMap<u32, Ledger>) -> Vec<Warning> {
+fn warnings(
+    meta: &Meta,
+    ledgers: &BTreeMap<u32, Ledger>,
+    ring_slots: &BTreeMap<i32, u32>,
+) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if meta.end.is_none() {
         warnings.push(Warning::NotEnded);
@@ -204,7 +210,9 @@ fn warnings(meta: &Meta, ledgers: &BTreeMap<u32, Ledger>) -> Vec<Warning> {
         warnings.push(Warning::WideSamples { count: wide });
     }
     for (origin, &count) in meta.lost.iter().filter(|&(_, &count)| count > 0) {
-        warnings.push(Warning::Loss { origin: origin.clone(), count });
+        let bursts = ledgers.values().flat_map(|l| l.bursts.clone()).filter(|_| origin == "ring");
+        let ring_bytes = enough::ring_bytes(bursts, ring_slots);
+        warnings.push(Warning::Loss { origin: origin.clone(), count, ring_bytes });
     }
     if meta.rejected > 0 {
         warnings.push(Warning::Rejected { count: meta.rejected });

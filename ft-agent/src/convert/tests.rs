@@ -107,7 +107,10 @@ fn a_recording_becomes_a_trace() {
     let table = &meta.tables["user_events"];
     assert_eq!((table.rows, table.parts, table.late_rows, table.late_max_ns), (6, 2, 1, 50_000));
     assert_eq!(meta.lost["kernel"], 3);
-    assert_eq!(meta.warnings, [Warning::Loss { origin: "kernel".into(), count: 3 }]);
+    assert_eq!(
+        meta.warnings,
+        [Warning::Loss { origin: "kernel".into(), count: 3, ring_bytes: None }]
+    );
     assert_eq!((meta.clock.tsc_hz, meta.clock.samples), (2e9, 7));
     assert_eq!((meta.clock.checked, meta.clock.violations), (3, 0));
 

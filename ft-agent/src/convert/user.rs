@@ -226,6 +226,11 @@ impl UserSlots {
         self.entries.sort_by_key(|e| e.ts);
     }
 
+    /// Slots that an event takes on average, rounded up; 1 without events.
+    pub(super) fn slots_per_event(&self) -> u64 {
+        (self.words.len() / SLOT_WORDS).div_ceil(self.len().max(1)).max(1) as u64
+    }
+
     /// Number of events.
     pub(super) fn len(&self) -> usize {
         self.entries.len()

@@ -27,8 +27,8 @@ pub struct Options {
     pub cgroup: Option<PathBuf>,
     /// Observe every thread of the system.
     pub system_wide: bool,
-    /// Size of one ring of processes that start during the recording, bytes; `None`: their default, or
-    /// 8 MiB under the preload library.
+    /// Size of one ring of processes that start during the recording, bytes; `None`: their default
+    /// (`ft_user::Config`).
     pub ring_bytes: Option<u64>,
     /// When a segment is closed.
     pub segment: Limits,
@@ -64,18 +64,14 @@ impl Options {
         server::reply(&self.events).map(drop).ok_or(RecordError::TooManyGlobs)
     }
 
-    /// Slots of one ring: the size rounded up to a power of two; `None` when that is out of range.
+    /// Slots of one ring: the size rounded up to a power of two; `None` when none is asked for, or it is out
+    /// of range.
     pub(super) fn ring_slots(&self) -> Option<u32> {
-        let bytes = self.ring_bytes.or(self.preload.then_some(PRELOADED_RING))?;
+        let bytes = self.ring_bytes?;
         let slots = bytes.div_ceil(size_of::<Slot>() as u64).checked_next_power_of_two()?;
         u32::try_from(slots).ok().filter(|n| (MIN_RING_SLOTS..=MAX_RING_SLOTS).contains(n))
     }
 }
-
-/// Size of one ring of a program whose locks are recorded, bytes. Such programs come in bursts, each from one
-/// thread and faster than they can be copied: memcached, filled with new keys at full load, lost events in every
-/// run with 2 MiB, and in half of the runs with this.
-const PRELOADED_RING: u64 = 8 << 20;
 
 /// Smaller segments cost more in headers and parts than they hold.
 const SMALLEST_SEGMENT: u64 = 1 << 16;
@@ -119,14 +115,6 @@ mod tests {
         check(1, None);
         check(u64::MAX, None);
         assert!(options().check().is_ok());
-    }
-
-    #[test]
-    fn rings_of_the_preload_library_are_larger_unless_asked_for() {
-        let slots = |ring_bytes, preload| Options { ring_bytes, preload, ..options() }.ring_slots();
-        assert_eq!(slots(None, false), None);
-        assert_eq!(slots(None, true), Some(1 << 18));
-        assert_eq!(slots(Some(2 << 20), true), Some(1 << 16));
     }
 
     #[test]
