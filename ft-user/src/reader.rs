@@ -48,6 +48,8 @@ pub struct Reader {
 enum Absent {
     /// It may still come.
     Pending,
+    /// It goes on where must not be looked.
+    Beyond,
     /// It will not: a continuation without its first slot, a wrong count, or overwritten meanwhile.
     Corrupt,
 }
@@ -69,8 +71,13 @@ impl Reader {
         self.tail
     }
 
+    /// Passes over `slots` slots without looking at them.
+    pub fn pass(&mut self, slots: u64) {
+        self.tail = self.tail.saturating_add(slots);
+    }
+
     /// Appends committed events to `out`, whole ones in the order of their reservation, 32 bytes a
-    /// slot, and stops after about `budget` slots. Tells the writer what may be reused: writes
+    /// slot, and stops when about `budget` slots were copied or left out. Tells the writer what may be reused: writes
     /// `tail` of the control page.
     ///
     /// One call copies one run without holes. Call again while `more` is set, a bounded number of times:
@@ -82,26 +89,42 @@ impl Reader {
         budget: u64,
         out: &mut Vec<u8>,
     ) -> Drained {
+        self.drain_below(ring, u64::MAX, uncommitted, budget, out)
+    }
+
+    /// The same, and looks at no slot from index `end` on: what lies there may not be in memory yet. Stops in front
+    /// of an event that reaches beyond `end`.
+    pub fn drain_below(
+        &mut self,
+        ring: &Ring<'_>,
+        end: u64,
+        uncommitted: Uncommitted,
+        budget: u64,
+        out: &mut Vec<u8>,
+    ) -> Drained {
         let head = ring.control.head.load(Acquire);
-        let end = head.clamp(self.tail, self.tail.saturating_add(ring.len()));
+        let head = head.clamp(self.tail, self.tail.saturating_add(ring.len()));
+        let end = end.clamp(self.tail, head);
         let mut drained = Drained { first_index: self.tail, ..Drained::default() };
         while self.tail < end {
-            if drained.slots >= budget {
+            let spent = drained.slots + drained.skipped;
+            if spent >= budget {
                 drained.more = true;
                 break;
             }
-            let affordable = end.min(self.tail.saturating_add(budget - drained.slots));
+            let affordable = end.min(self.tail.saturating_add(budget - spent));
             let short = copy_short(ring, self.tail..affordable, out);
             if short > 0 {
                 drained.slots += short;
                 self.tail += short;
                 continue;
             }
-            match copy_event(ring, self.tail, end, out) {
+            match copy_event(ring, self.tail, end, head, out) {
                 Ok(slots) => {
                     drained.slots += slots;
                     self.tail += slots;
                 }
+                Err(Absent::Beyond) => break,
                 Err(Absent::Pending) if uncommitted == Uncommitted::Wait => break,
                 Err(_) if drained.slots > 0 => {
                     drained.more = true;
@@ -151,13 +174,24 @@ fn copy_short(ring: &Ring<'_>, indices: Range<u64>, out: &mut Vec<u8>) -> u64 {
 }
 
 /// Appends the event at `index` to `out`, if it is whole and ends at `end` or before.
-fn copy_event(ring: &Ring<'_>, index: u64, end: u64, out: &mut Vec<u8>) -> Result<u64, Absent> {
+fn copy_event(
+    ring: &Ring<'_>,
+    index: u64,
+    end: u64,
+    head: u64,
+    out: &mut Vec<u8>,
+) -> Result<u64, Absent> {
     let start = out.len();
     let first = copy_slot(ring.slot(index), index, out)?;
     let slots = 1 + commit::continuations(first) as u64;
-    let whole = first & commit::CONTINUATION == 0
+    let possible = first & commit::CONTINUATION == 0
         && slots <= MAX_EVENT_SLOTS as u64
-        && slots <= end - index
+        && slots <= head - index;
+    if possible && slots > end - index {
+        out.truncate(start);
+        return Err(Absent::Beyond);
+    }
+    let whole = possible
         && (index + 1..index + slots).all(|i| {
             copy_slot(ring.slot(i), i, out).is_ok_and(|word| word & commit::CONTINUATION != 0)
         });
@@ -295,6 +329,25 @@ mod tests {
         let drained = reader.drain(&test.ring(), Uncommitted::Wait, 2, &mut bytes);
         assert_eq!((drained.first_index, drained.slots, drained.more), (SLOTS + 3, 1, false));
         assert_eq!(events(&bytes).len(), 3);
+    }
+
+    #[test]
+    fn slots_that_are_left_out_are_work() {
+        let test = TestRing::new(Mode::Discard);
+        test.ring().control.head.store(2 * SLOTS, Relaxed);
+        let (mut reader, mut bytes) = (test.reader(), Vec::new());
+        let drained = reader.drain(&test.ring(), Uncommitted::Skip, 100, &mut bytes);
+        assert_eq!((drained.slots, drained.skipped, drained.more), (0, 100, true));
+    }
+
+    #[test]
+    fn an_event_that_reaches_beyond_the_end_is_left_for_later() {
+        let (test, mut bytes) = (three(), Vec::new());
+        let (mut reader, ring) = (test.reader(), test.ring());
+        let drained = reader.drain_below(&ring, SLOTS + 2, Uncommitted::Skip, u64::MAX, &mut bytes);
+        assert_eq!((drained.slots, drained.skipped, drained.more), (1, 0, false));
+        let drained = reader.drain_below(&ring, SLOTS + 3, Uncommitted::Skip, u64::MAX, &mut bytes);
+        assert_eq!((drained.first_index, drained.slots, drained.skipped), (SLOTS + 1, 2, 0));
     }
 
     #[test]

@@ -11,14 +11,15 @@ use std::fs::File;
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU32;
 
-use ft_user::layout::{DIR_BYTES, Header, PAGE, SEALS, SharedControl, SharedSlot};
+use ft_user::layout::{DIR_BYTES, Header, PAGE, SEALS, SharedControl, SharedSlot, Slot};
 use ft_user::ring::Ring;
 use rustix::fs::{
-    FlockOperation, Mode, OFlags, fcntl_get_seals, fcntl_getfl, flock, fstatfs, open,
+    FlockOperation, Mode, OFlags, SeekFrom, fcntl_get_seals, fcntl_getfl, flock, fstatfs, open,
+    seek,
 };
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
@@ -75,6 +76,9 @@ impl From<rustix::io::Errno> for Refusal {
         Refusal::Io(errno.into())
     }
 }
+
+/// Pages that are asked about at once: 2 MiB.
+const BACKED_PAGES: usize = 512;
 
 /// A checked and mapped memfd. Everything in it is shared with the process and may change at any time.
 #[derive(Debug)]
@@ -167,11 +171,115 @@ impl Memory {
     /// When `index` is not below `ring_count`.
     pub fn ring(&self, index: u32) -> Ring<'_> {
         assert!(index < self.geometry.ring_count, "ring {index} does not exist");
-        let offset = self.geometry.rings_offset + index as usize * self.geometry.ring_stride;
+        let offset = self.ring_offset(index);
         // SAFETY: `Geometry::check` holds: a page and `ring_slots` slots lie at every multiple of
         // `ring_stride` below `ring_count`, and the map is writable.
         let ring = unsafe { Ring::new(self.at(offset), self.geometry.ring_slots) };
         ring.expect("`Geometry::check` accepts what `Ring::new` accepts")
+    }
+
+    /// Slots of ring `index` from reservation `from` on, some thousands at most, that can be read
+    /// without giving the file more memory than its process has written: to read where nothing was written takes
+    /// a page, for us to pay.
+    pub fn backed_slots(&self, index: u32, from: u64) -> u64 {
+        let (at, end) = self.slot_range(index, from);
+        let mut bytes = self.backed(at, end);
+        if bytes == (end - at) as u64 {
+            let (first, _) = self.slot_range(index, 0);
+            bytes += self.backed(first, at);
+        }
+        bytes / size_of::<Slot>() as u64
+    }
+
+    /// Slots of ring `index` from reservation `from` on where nothing was written, up to the end of the ring.
+    pub fn unbacked_slots(&self, index: u32, from: u64) -> u64 {
+        let (at, end) = self.slot_range(index, from);
+        let page = at as u64 / PAGE * PAGE;
+        let written = match seek(&self.file, SeekFrom::Data(page)) {
+            Ok(data) => data.clamp(at as u64, end as u64),
+            // Nothing behind it.
+            Err(_) => end as u64,
+        };
+        (written - at as u64) / size_of::<Slot>() as u64
+    }
+
+    /// Slots of the shared ring from `position` on that can be read, as [`Memory::backed_slots`].
+    pub fn backed_shared(&self, position: u32) -> u32 {
+        let slots = self.geometry.shared_slots;
+        let first = self.geometry.shared_offset + PAGE as usize;
+        let at = first + (position & (slots - 1)) as usize * size_of::<SharedSlot>();
+        let end = first + slots as usize * size_of::<SharedSlot>();
+        (self.backed(at, end) / size_of::<SharedSlot>() as u64) as u32
+    }
+
+    /// The control page of ring `index` was written: some thread has claimed it.
+    pub fn is_claimed(&self, index: u32) -> bool {
+        let at = self.ring_offset(index);
+        self.backed(at, at + PAGE as usize) > 0
+    }
+
+    /// Copies `[offset, offset + bytes.len())` without touching the map: nothing is taken for what was never written.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says.
+    pub fn read(&self, offset: usize, bytes: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(bytes, offset as u64)
+    }
+
+    /// Memory of the file, bytes, whoever has caused it.
+    pub fn resident_bytes(&self) -> u64 {
+        // In units of 512 bytes (stat(3type)).
+        self.file.metadata().map_or(0, |metadata| metadata.blocks().saturating_mul(512))
+    }
+
+    fn ring_offset(&self, index: u32) -> usize {
+        self.geometry.rings_offset + index as usize * self.geometry.ring_stride
+    }
+
+    /// Offsets of the slot of a reservation, and of the end of its ring.
+    fn slot_range(&self, index: u32, from: u64) -> (usize, usize) {
+        let first = self.ring_offset(index) + PAGE as usize;
+        let place = from as usize & (self.geometry.ring_slots as usize - 1);
+        (
+            first + place * size_of::<Slot>(),
+            first + self.geometry.ring_slots as usize * size_of::<Slot>(),
+        )
+    }
+
+    /// Bytes from offset `at` on, up to `end` and 2 MiB at most, of which every page is there.
+    fn backed(&self, at: usize, end: usize) -> u64 {
+        if at == end {
+            return 0;
+        }
+        let page = PAGE as usize;
+        let mut present = [0u8; BACKED_PAGES];
+        let first = at / page * page;
+        let pages = (end.div_ceil(page) - first / page).min(BACKED_PAGES);
+        // SAFETY: the range lies in the map, on pages of it, and `present` has a byte for each page.
+        let asked = unsafe {
+            libc::mincore(self.base.as_ptr().add(first).cast(), pages * page, present.as_mut_ptr())
+        };
+        if asked != 0 {
+            // It says nothing about what was written.
+            return (end - at) as u64;
+        }
+        let mut there = present[..pages].iter().take_while(|&&byte| byte & 1 != 0).count();
+        // A page that was swapped out is not present, and yet written (mincore(2), lseek(2)).
+        let next = (first + there * page) as u64;
+        if there < pages && seek(&self.file, SeekFrom::Data(next)) == Ok(next) {
+            there += 1;
+        }
+        ((first + there * page).min(end).saturating_sub(at)) as u64
+    }
+
+    /// Writes to every page of a ring, as its process may.
+    #[cfg(test)]
+    pub(crate) fn populate_ring(&self, index: u32) {
+        let (at, end) = self.slot_range(index, 0);
+        for page in (at..end).step_by(PAGE as usize) {
+            self.file.write_all_at(&[0; 8], page as u64).unwrap();
+        }
     }
 
     /// # Safety
@@ -320,6 +428,29 @@ pub(crate) mod tests {
             assert_eq!(libc::fcntl(lessor.as_raw_fd(), libc::F_SETLEASE, libc::F_RDLCK), 0);
         }
         assert!(matches!(Memory::attach(fd.as_fd()), Err(Refusal::Leased)));
+    }
+
+    #[test]
+    fn what_was_not_written_takes_no_memory() {
+        let (header, bytes) = good();
+        let memory = Memory::attach(memfd(&header, bytes, SEALS).as_fd()).unwrap();
+        let slots = u64::from(memory.geometry().ring_slots);
+        let before = memory.resident_bytes();
+        assert!(!memory.is_claimed(1));
+        assert_eq!([0, 5, slots - 1].map(|from| memory.backed_slots(1, from)), [0; 3]);
+        assert_eq!([0, 5].map(|from| memory.unbacked_slots(1, from)), [slots, slots - 5]);
+        assert_eq!(memory.backed_shared(3), 0);
+        assert_eq!(memory.resident_bytes(), before);
+        // The third page of slots; there are 128 in each.
+        let third = memory.slot_range(1, 300).0 as u64;
+        memory.file.write_all_at(&[1], third).unwrap();
+        assert_eq!(memory.resident_bytes(), before + PAGE);
+        assert_eq!([255, 256, 300].map(|from| memory.backed_slots(1, from)), [0, 128, 84]);
+        assert_eq!([0, 300].map(|from| memory.unbacked_slots(1, from)), [256, 0]);
+        memory.ring(1).control.tid.store(1, Relaxed);
+        assert!(memory.is_claimed(1) && !memory.is_claimed(0));
+        memory.shared().1[33].marker.store(1, Relaxed);
+        assert_eq!([31, 32, 40].map(|position| memory.backed_shared(position)), [0, 32, 24]);
     }
 
     /// No memfd that is attached can do this; other memory that fails looks the same.

@@ -148,8 +148,13 @@ pub(crate) mod tests {
 
     /// A good header of two smallest rings, and the size of its file.
     pub(crate) fn good() -> ([u8; HEADER_BYTES], u64) {
+        good_of(MIN_RING_SLOTS)
+    }
+
+    /// The same for rings of so many slots.
+    pub(crate) fn good_of(ring_slots: u32) -> ([u8; HEADER_BYTES], u64) {
         let mut h = [0; HEADER_BYTES];
-        let stride = PAGE + u64::from(MIN_RING_SLOTS) * 32;
+        let stride = PAGE + u64::from(ring_slots) * 32;
         let shared_offset = PAGE + DIR_BYTES;
         let rings_offset = shared_offset + PAGE + 64 * 128;
         let total = rings_offset + 2 * stride;
@@ -162,7 +167,7 @@ pub(crate) mod tests {
         put(&mut h, offset_of!(Header, rings_offset), &rings_offset.to_ne_bytes());
         put(&mut h, offset_of!(Header, ring_stride), &stride.to_ne_bytes());
         put(&mut h, offset_of!(Header, ring_count), &2u32.to_ne_bytes());
-        put(&mut h, offset_of!(Header, ring_slots), &MIN_RING_SLOTS.to_ne_bytes());
+        put(&mut h, offset_of!(Header, ring_slots), &ring_slots.to_ne_bytes());
         put(&mut h, offset_of!(Header, shared_slots), &64u32.to_ne_bytes());
         (h, total)
     }

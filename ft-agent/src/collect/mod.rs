@@ -26,4 +26,5 @@ pub mod remote;
 pub mod server;
 pub mod shares;
 pub mod user;
+pub mod work;
 pub mod workers;

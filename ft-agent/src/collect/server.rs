@@ -427,8 +427,14 @@ impl Serving {
 
     fn reject(&self, peer: &Peer, reason: &Rejection) {
         let (uid, pid) = (peer.uid, peer.pid);
-        let refused =
-            || Refused { uid, pid, comm: peer.comm(), reason: reason.to_string(), count: 1 };
+        let refused = || Refused {
+            uid,
+            pid,
+            comm: peer.comm(),
+            reason: reason.to_string(),
+            is_recorded: false,
+            count: 1,
+        };
         self.intake.refusals.add(reason.kind(), uid, refused);
     }
 }

@@ -7,10 +7,19 @@
 //! A ring in discard mode is drained in every round. A ring in overwrite mode keeps its events until
 //! its thread, the process or the recording ends ([`Source::finish`]), or a snapshot is taken
 //! ([`Source::snapshot`]), and then gives the newest.
+//!
+//! Whatever is done is paid for by the user of the process ([`Work`]). In discard mode each event that was written
+//! is either copied or lost, and each loss is told once.
 
 mod directory;
+mod losses;
+mod offence;
+mod owners;
 mod ring;
 mod shared;
+
+pub use offence::Offence;
+pub use owners::Seen;
 
 use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
@@ -21,10 +30,14 @@ use ft_user::shared_ring;
 
 use super::attach::Memory;
 use super::discover::Identity;
+use super::work::{self, Work};
 use crate::clock::read_tsc;
 use crate::spool::WriteError;
 use crate::spool::frame::{Frame, Loss, Process};
 
+use losses::Losses;
+use offence::Offences;
+use owners::Owners;
 use ring::Owned;
 
 /// From which event on a process is recorded.
@@ -65,8 +78,18 @@ pub struct Source {
     identity: Identity,
     memory: Memory,
     rings: Vec<Option<Owned>>,
+    /// The ring with which the next round begins.
+    next_ring: u32,
+    owners: Owners,
+    losses: Losses,
+    offences: Offences,
+    /// As far as was seen: threads that have a ring, and events that were lost.
+    threads: usize,
+    lost: u64,
     /// Next slot of the shared ring, modulo 2^32.
     shared_position: u32,
+    /// Slots of it from there on that are in memory.
+    shared_backed: u32,
     shared_lost: u64,
     /// TSC since when it is looked at.
     since_tsc: u64,
@@ -87,13 +110,21 @@ pub struct Source {
 }
 
 impl Source {
-    /// A source with this number in the recording.
-    pub fn new(number: u32, mut identity: Identity, memory: Memory, since: Since) -> Source {
+    /// A source with this number in the recording. `seen` is what all of a recording have seen.
+    pub fn new(
+        number: u32,
+        mut identity: Identity,
+        memory: Memory,
+        since: Since,
+        seen: Seen,
+    ) -> Source {
         if identity.pidfd.is_none() {
             // Nobody else can tell any more.
             let inner = i32::try_from(memory.geometry().pid).unwrap_or(0);
             identity.inner = Some(inner).filter(|&inner| inner != identity.pid);
-            identity.comm = ring::name(&memory.ring(0));
+            if memory.is_claimed(0) {
+                identity.comm = ring::name(&memory.ring(0));
+            }
         }
         let since_tsc = read_tsc();
         let (control, slots) = memory.shared();
@@ -101,10 +132,17 @@ impl Source {
         let shared_lost = control.lost.load(Relaxed);
         let mut source = Source {
             number,
+            rings: Vec::new(),
+            next_ring: 0,
+            owners: Owners::new(seen),
+            losses: Losses::since(identity.start_time),
+            offences: Offences::default(),
+            threads: 0,
+            lost: 0,
             identity,
-            rings: (0..memory.geometry().ring_count).map(|_| None).collect(),
             memory,
             shared_position,
+            shared_backed: 0,
             since_tsc,
             shared_empty_at: since_tsc,
             directory_looked: since_tsc,
@@ -147,17 +185,24 @@ impl Source {
         &self.triggers
     }
 
-    /// Threads that own a ring and have written to it.
+    /// Threads that own a ring and have written to it, as of the last time that all rings were looked at.
     pub fn threads(&self) -> usize {
-        let alive = |index| self.memory.ring(index).control.state.load(Relaxed) == ring_state::LIVE;
-        (0..self.rings_used()).filter(|&i| self.rings[i as usize].is_some() && alive(i)).count()
+        self.threads
     }
 
-    /// Events that the process says it lost, for display.
+    /// Events that the process says it lost, as of the last time that all rings were looked at, for display.
     pub fn lost(&self) -> u64 {
-        let ring = |index| self.memory.ring(index).control.lost.load(Relaxed);
-        let rings = (0..self.rings_used()).map(ring).fold(0, u64::saturating_add);
-        rings.saturating_add(self.memory.shared().0.lost.load(Relaxed))
+        self.lost
+    }
+
+    /// What it has done that no honest process does, each kind once.
+    pub fn offences(&mut self) -> Vec<Offence> {
+        self.offences.take()
+    }
+
+    /// Nothing can be read from it any more.
+    pub fn is_dead(&self) -> bool {
+        self.memory.has_faulted()
     }
 
     /// The frame that introduces it.
@@ -175,18 +220,38 @@ impl Source {
         })
     }
 
-    /// Copies what is there now.
+    /// Copies what is there now, as far as there is work left; the next call goes on from there.
     ///
     /// # Errors
     ///
     /// What the sink says.
-    pub fn drain(&mut self, now_ns: i64, sink: &mut impl Sink) -> Result<Round, WriteError> {
+    pub fn drain(
+        &mut self,
+        now_ns: i64,
+        work: &mut Work,
+        sink: &mut impl Sink,
+    ) -> Result<Round, WriteError> {
         let mut round = Round::default();
-        for index in 0..self.rings_used() {
-            self.drain_ring(index, now_ns, false, &mut round, sink)?;
+        work.spend(work::SOURCE);
+        // First, for it holds little.
+        self.drain_shared(now_ns, false, &mut round, work, sink)?;
+        let used = self.rings_used();
+        for turn in 0..used {
+            if work.is_done() {
+                break;
+            }
+            let index = (self.next_ring + turn) % used;
+            self.drain_ring(index, now_ns, false, &mut round, work, sink)?;
+            if work.is_done() {
+                // Whoever fills its ring all the time does not keep the others waiting.
+                self.next_ring = (index + 1) % used;
+            }
         }
-        self.drain_shared(false, &mut round, sink)?;
         self.drain_directory(sink)?;
+        if !work.is_done() {
+            self.count();
+        }
+        self.look_for_faults();
         Ok(round)
     }
 
@@ -196,10 +261,17 @@ impl Source {
     /// # Errors
     ///
     /// What the sink says.
-    pub fn snapshot(&mut self, now_ns: i64, sink: &mut impl Sink) -> Result<(), WriteError> {
+    pub fn snapshot(
+        &mut self,
+        now_ns: i64,
+        work: &mut Work,
+        sink: &mut impl Sink,
+    ) -> Result<(), WriteError> {
         let mut round = Round::default();
-        (0..self.rings_used())
-            .try_for_each(|index| self.snapshot_ring(index, now_ns, &mut round, sink))
+        for index in 0..self.rings_used() {
+            self.snapshot_ring(index, now_ns, &mut round, work, sink)?;
+        }
+        Ok(())
     }
 
     /// Copies everything that is left, also of rings in overwrite mode, and accounts for losses that no
@@ -214,15 +286,35 @@ impl Source {
         ended: bool,
         sink: &mut impl Sink,
     ) -> Result<Round, WriteError> {
-        let mut round = Round::default();
+        let (mut round, mut work) = (Round::default(), Work::last());
         for index in 0..self.rings_used() {
-            self.drain_ring(index, now_ns, ended, &mut round, sink)?;
-            self.snapshot_ring(index, now_ns, &mut round, sink)?;
-            self.tell_pending_loss(index, sink)?;
+            self.finish_ring(index, now_ns, ended, &mut round, &mut work, sink)?;
         }
-        self.drain_shared(ended, &mut round, sink)?;
+        self.drain_shared(now_ns, ended, &mut round, &mut work, sink)?;
         self.drain_directory(sink)?;
+        self.count();
+        self.look_for_faults();
         Ok(round)
+    }
+
+    fn look_for_faults(&mut self) {
+        if self.is_dead() {
+            self.offences.add(Offence::Fault);
+        }
+    }
+
+    /// Threads and losses of the rings that were seen.
+    fn count(&mut self) {
+        let mut lost = self.memory.shared().0.lost.load(Relaxed);
+        self.threads = 0;
+        for (index, owned) in self.rings.iter().enumerate() {
+            if owned.is_some() {
+                let control = self.memory.ring(index as u32).control;
+                self.threads += usize::from(control.state.load(Relaxed) == ring_state::LIVE);
+                lost = lost.saturating_add(control.lost.load(Relaxed));
+            }
+        }
+        self.lost = self.losses.possible(lost);
     }
 
     fn rings_used(&self) -> u32 {
@@ -232,7 +324,7 @@ impl Source {
 
     /// Frees the rings of what was written before the recording.
     fn discard_old(&mut self) {
-        for index in 0..self.rings_used() {
+        for index in (0..self.rings_used()).filter(|&index| self.memory.is_claimed(index)) {
             let ring = self.memory.ring(index);
             let head = ring.control.head.load(Acquire);
             ring.control.tail.store(head, Release); // SYNC: consumed
@@ -240,11 +332,23 @@ impl Source {
         let (control, slots) = self.memory.shared();
         let mut reader = shared_ring::Reader::new(control, slots, self.shared_position);
         for _ in slots {
-            if reader.read().is_none() {
+            if self.memory.backed_shared(reader.position()) == 0 || reader.read().is_none() {
                 break;
             }
         }
         self.shared_position = reader.position();
+    }
+
+    /// Tells of a loss from `from` to `to`, as far as it can be.
+    fn tell_loss(&mut self, loss: Loss, sink: &mut impl Sink) -> Result<(), WriteError> {
+        let count = self.losses.believe(loss.count);
+        if count < loss.count {
+            self.offences.add(Offence::Losses);
+        }
+        if count == 0 {
+            return Ok(());
+        }
+        sink(&Frame::Loss(Loss { count, ..loss }))
     }
 
     fn loss(&self, origin: &str, what: &str, tid: i32, count: u64) -> Loss {
@@ -261,5 +365,9 @@ impl Source {
     }
 }
 
+#[cfg(test)]
+mod account;
+#[cfg(test)]
+mod forged;
 #[cfg(test)]
 mod tests;

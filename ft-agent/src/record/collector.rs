@@ -28,8 +28,9 @@ use crate::collect::discover::Identity;
 use crate::collect::inspect::Subject;
 use crate::collect::kernel::Kernel;
 use crate::collect::shares::Place;
-use crate::collect::user::{FULL, Source};
-use crate::spool::frame::{End, Frame, Loss};
+use crate::collect::user::{FULL, Seen, Source};
+use crate::collect::work::{Budgets, Work};
+use crate::spool::frame::{End, Frame, Loss, Refused};
 use crate::spool::{WriteError, Writer};
 
 /// From clock sample to clock sample. The first distance; each is twice the one before up to the last,
@@ -129,6 +130,9 @@ pub(super) struct Collector {
     intake: Arc<Intake>,
     /// What was enabled from outside is being disabled.
     is_ending: bool,
+    budgets: Budgets,
+    /// Threads that were seen.
+    seen: Seen,
     /// Processes that are recorded by the kernel's stream alone.
     plain: Vec<i32>,
     next_source: u32,
@@ -161,6 +165,8 @@ impl Collector {
             sources: Vec::new(),
             intake,
             is_ending: false,
+            budgets: Budgets::default(),
+            seen: Seen::default(),
             plain: Vec::new(),
             next_source: 0,
             finished: Finished::default(),
@@ -210,15 +216,27 @@ impl Collector {
         if self.welcome(Instant::now() + ARRIVALS)? {
             fill = FULL;
         }
+        self.budgets.renew();
+        let mut waiting = Vec::new();
         for mut recorded in std::mem::take(&mut self.sources) {
+            if self.budgets.of(recorded.source.identity().uid).is_done() {
+                waiting.push(recorded);
+                continue;
+            }
             // First asked, then drained: nothing is written after the end.
             let ended = recorded.source.identity().has_ended();
             fill = fill.max(self.drain_source(&mut recorded.source)?);
-            if ended {
-                self.close_source(recorded, true)?;
+            if ended || recorded.source.is_dead() {
+                self.close_source(recorded, ended)?;
             } else {
                 self.sources.push(recorded);
             }
+        }
+        if !waiting.is_empty() {
+            // They are the first in the next round, which comes at once.
+            fill = FULL;
+            waiting.append(&mut self.sources);
+            self.sources = waiting;
         }
         if self.drain_kernel()? {
             fill = FULL;
@@ -251,7 +269,8 @@ impl Collector {
         if snapshot.is_some() {
             let writer = &mut self.writer;
             for Recorded { source, .. } in &mut self.sources {
-                source.snapshot(now_ns(), &mut |frame: &Frame<'_>| writer.push(frame))?;
+                let sink = &mut |frame: &Frame<'_>| writer.push(frame);
+                source.snapshot(now_ns(), &mut Work::last(), sink)?;
             }
         }
         let segment = self.writer.rotate(clock::sample())?;
@@ -268,10 +287,20 @@ impl Collector {
     }
 
     fn drain_source(&mut self, source: &mut Source) -> Result<u32, WriteError> {
-        let writer = &mut self.writer;
-        let round = source.drain(now_ns(), &mut |frame: &Frame<'_>| writer.push(frame))?;
+        let (writer, work) = (&mut self.writer, self.budgets.of(source.identity().uid));
+        let round = source.drain(now_ns(), work, &mut |frame: &Frame<'_>| writer.push(frame))?;
         self.counters.slots.fetch_add(round.slots, Relaxed);
+        self.tell_offences(source);
         Ok(round.fill)
+    }
+
+    fn tell_offences(&self, source: &mut Source) {
+        for offence in source.offences() {
+            let Identity { uid, pid, ref comm, .. } = *source.identity();
+            let (comm, reason) = (comm.clone(), offence.to_string());
+            let refused = || Refused { uid, pid, comm, reason, is_recorded: true, count: 1 };
+            self.intake.refusals.add(offence.kind(), uid, refused);
+        }
     }
 
     /// Copies the kernel's records; whether there are more.

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
 use ft_user::layout::{
-    DIR_BYTES, Header, MAGIC, MIN_RING_SLOTS, PAGE, SEALS, SharedSlot, Slot, VERSION,
+    DIR_BYTES, Header, MAGIC, MIN_RING_SLOTS, PAGE, RingControl, SEALS, SharedSlot, Slot, VERSION,
 };
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::net::{
@@ -83,7 +83,7 @@ impl Forged {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = File::from(memfd_create("feather-trace", flags).expect("a memfd"));
         file.set_len(self.bytes()).expect("a size");
-        let memfd = Memfd { file };
+        let memfd = Memfd { file, forged: self };
         memfd.put(0, &self.header());
         seal(&memfd.file);
         memfd
@@ -98,12 +98,37 @@ pub(crate) fn seal(memfd: impl AsFd) {
 /// A forged memfd, written to as a file.
 pub(crate) struct Memfd {
     pub(crate) file: File,
+    forged: Forged,
 }
 
 impl Memfd {
     /// Writes bytes at an offset of the file.
     pub(crate) fn put(&self, at: u64, bytes: &[u8]) {
         self.file.write_all_at(bytes, at).expect("a forged memfd");
+    }
+
+    /// Where ring `index` begins.
+    pub(crate) fn ring(&self, index: u32) -> u64 {
+        self.forged.rings_offset() + u64::from(index) * self.forged.stride()
+    }
+
+    /// Makes ring `index` one of a thread of this process that has reserved slots up to `head`, in a state of
+    /// [`ft_user::layout::ring_state`].
+    pub(crate) fn claim(&self, index: u32, head: u64, state: u32) {
+        let at = self.ring(index);
+        let put = |offset: usize, bytes: &[u8]| self.put(at + offset as u64, bytes);
+        put(offset_of!(RingControl, tid), &std::process::id().to_ne_bytes());
+        put(offset_of!(RingControl, generation), &1u32.to_ne_bytes());
+        put(offset_of!(RingControl, head), &head.to_ne_bytes());
+        put(offset_of!(RingControl, state), &state.to_ne_bytes());
+    }
+
+    /// State of ring `index`.
+    pub(crate) fn state(&self, index: u32) -> u32 {
+        let mut bytes = [0; 4];
+        let at = self.ring(index) + offset_of!(RingControl, state) as u64;
+        self.file.read_exact_at(&mut bytes, at).expect("a forged memfd");
+        u32::from_ne_bytes(bytes)
     }
 }
 

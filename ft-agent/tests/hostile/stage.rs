@@ -198,17 +198,24 @@ impl Recorded {
         assert!(named, "{words:?} is not told of process {pid}\n{}", self.output);
     }
 
+    /// Threads of the honest program.
+    pub(crate) fn honest_threads(&self) -> Vec<i32> {
+        self.truth().into_iter().map(|(tid, _)| tid).collect()
+    }
+
+    /// Each honest thread and its steps.
+    fn truth(&self) -> Vec<(i32, u64)> {
+        let told = self.output.lines().filter_map(|line| line.strip_prefix("honest "));
+        let numbers = |line: &str| {
+            let (tid, steps) = line.split_once(' ').expect("two numbers");
+            (tid.parse().expect("a thread"), steps.parse().expect("a number"))
+        };
+        told.map(numbers).collect()
+    }
+
     /// Events and holds of each honest thread are those that it says it made, and no loss is told.
     fn assert_honest_is_whole(&self) {
-        let truth: Vec<(i32, u64)> = self
-            .output
-            .lines()
-            .filter_map(|line| line.strip_prefix("honest "))
-            .map(|line| {
-                let (tid, steps) = line.split_once(' ').expect("two numbers");
-                (tid.parse().expect("a thread"), steps.parse().expect("a number"))
-            })
-            .collect();
+        let truth = self.truth();
         assert!(!truth.is_empty(), "the honest program has said nothing\n{}", self.output);
         let (mut steps, mut holds) = (HashMap::<i32, u64>::new(), HashMap::<i32, u64>::new());
         for event in self.trace.rows::<UserEvent>() {

@@ -4,13 +4,16 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use ft_user::directory::{self, Entry};
-use ft_user::layout::DIR_BYTES;
+use ft_user::layout::{DIR_BYTES, DirEntry};
 
-use super::{Sink, Source};
+use super::{Offence, Sink, Source};
 use crate::clock::read_tsc;
 use crate::collect::{late, outside};
 use crate::spool::WriteError;
 use crate::spool::frame::{Directory, Frame, Loss};
+
+/// The head of an entry: its kind and its size.
+const ENTRY_BYTES: usize = size_of::<DirEntry>();
 
 /// Sites that are declared in one frame: at most 28 KiB each, by the limits of [`directory`].
 const LATE_SITES: usize = 1024;
@@ -56,20 +59,19 @@ impl Source {
             self.directory_dropped = dropped;
             let to = read_tsc() as i64;
             let loss = self.loss("directory", "directory full", -1, lost.into());
-            sink(&Frame::Loss(Loss { from, to, ..loss }))?;
+            self.tell_loss(Loss { from, to, ..loss }, sink)?;
         }
-        let head = header.dir_head.load(Acquire).min(DIR_BYTES) as usize;
-        let words = self.memory.directory();
-        let (from, to) = (self.directory_bytes / 4, head / 4);
-        // SYNC: directory-entry (with the store of the kind: the entry is complete).
-        let complete = from < to && words[from].load(Acquire) != 0;
-        if !complete || self.directory_broken {
+        let head = self.memory.header().dir_head.load(Acquire).min(DIR_BYTES) as usize;
+        let from = self.directory_bytes;
+        let to = if self.directory_broken { from } else { self.complete_entries(from, head) };
+        if from == to {
             return Ok(());
         }
-        self.scratch.clear();
-        for word in &words[from..to] {
-            // SYNC: directory-entry
-            self.scratch.extend_from_slice(&word.load(Acquire).to_ne_bytes());
+        self.scratch.resize(to - from, 0);
+        let at = self.memory.geometry().dir_offset + from;
+        if self.memory.read(at, &mut self.scratch).is_err() {
+            self.directory_broken = true;
+            return Ok(());
         }
         let mut entries = directory::parse(&self.scratch);
         // By reference: `consumed` is asked afterwards.
@@ -87,10 +89,31 @@ impl Source {
             }
         }
         let whole = entries.consumed();
-        // A complete entry that reaches beyond what is reserved: nothing behind it can be found.
-        self.directory_broken = whole == 0;
+        if whole < to - from {
+            self.directory_broken = true;
+            self.offences.add(Offence::Directory);
+        }
         self.directory_bytes += whole;
         let bytes = &self.scratch[..whole];
         sink(&Frame::Directory(Directory { source: self.number, bytes }))
+    }
+
+    /// Up to where entries from offset `from` of the directory on are complete; marks it as broken where one
+    /// reaches beyond `head`.
+    fn complete_entries(&mut self, from: usize, head: usize) -> usize {
+        let words = self.memory.directory();
+        let mut at = from;
+        // SYNC: directory-entry (with the store of the kind: the entry is complete).
+        while at + ENTRY_BYTES <= head && words[at / 4].load(Acquire) != 0 {
+            let bytes = words[at / 4 + 1].load(Relaxed) as usize;
+            if bytes < ENTRY_BYTES || !bytes.is_multiple_of(8) || bytes > head - at {
+                // Nothing behind it can be found.
+                self.directory_broken = true;
+                self.offences.add(Offence::Directory);
+                break;
+            }
+            at += bytes;
+        }
+        at
     }
 }

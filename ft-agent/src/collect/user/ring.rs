@@ -6,9 +6,11 @@ use ft_user::layout::{Mode, ring_state};
 use ft_user::reader::{Reader, Uncommitted};
 use ft_user::ring::Ring;
 
-use super::{Round, Sink, Source};
+use super::owners::{BELIEVED_NS, Owners};
+use super::{Offence, Round, Sink, Source};
 use crate::clock::read_tsc;
 use crate::collect::discover::{self, Identity};
+use crate::collect::work::{self, Work};
 use crate::spool::WriteError;
 use crate::spool::frame::{Frame, Loss, Slots, Thread};
 
@@ -16,14 +18,21 @@ use crate::spool::frame::{Frame, Loss, Slots, Thread};
 /// and written.
 const FRAME_SLOTS: u64 = 1 << 12;
 
+/// What makes up a ring that was filled as fast as it was copied: so much is copied of one at once.
+const RINGS_AT_ONCE: u64 = 2;
+
 /// Where reading of one ring stands, and whose it is.
 pub(super) struct Owned {
     reader: Reader,
     /// Claim of the ring to which `tid` belongs; `None` before its first event.
     generation: Option<u32>,
     tid: i32,
+    /// Until when `tid` is believed, ns.
+    believed_until: i64,
     /// TSC when the ring was last seen empty: what is never committed was begun later.
     empty_at: u64,
+    /// Slots below this index are in memory: to read them takes none.
+    backed: u64,
 }
 
 impl Owned {
@@ -33,81 +42,181 @@ impl Owned {
         // Indices below the length of the ring are never written: they would match zeroed memory.
         let oldest = head.saturating_sub(ring.len()).max(ring.len());
         let tail = ring.control.tail.load(Relaxed).clamp(oldest, head.max(oldest));
-        Owned { reader: Reader::at(tail), generation: None, tid: -1, empty_at: 0 }
+        let reader = Reader::at(tail);
+        Owned { reader, generation: None, tid: -1, believed_until: 0, empty_at: 0, backed: 0 }
     }
 
     /// Looks who owns the ring now; the thread when it is another one.
-    fn update(&mut self, identity: &Identity, ring: &Ring<'_>, ts: i64) -> Option<Thread> {
+    fn update(
+        &mut self,
+        owners: &mut Owners,
+        identity: &Identity,
+        ring: &Ring<'_>,
+        now_ns: i64,
+        work: &mut Work,
+    ) -> Option<Thread> {
         // SYNC: ring-owner (with the claim: thread id and name are in place).
         let generation = Some(ring.control.generation.load(Acquire));
-        if self.generation == generation {
+        let is_new = self.generation != generation;
+        if !is_new && now_ns < self.believed_until {
             return None;
         }
-        let (tid, name) = owner(identity, ring);
-        (self.generation, self.tid) = (generation, tid);
-        Some(Thread { tid, pid: identity.pid, name, ts })
+        let tid = owners.find(identity, ring.control.tid.load(Relaxed), now_ns, work);
+        let is_new = is_new || tid != self.tid;
+        self.generation = generation;
+        self.tid = tid;
+        self.believed_until = now_ns.saturating_add(BELIEVED_NS);
+        let name = || discover::comm(identity.pid, tid).unwrap_or_else(|| name(ring));
+        is_new.then(|| Thread { tid, pid: identity.pid, name: name(), ts: now_ns })
     }
 }
 
 impl Source {
-    /// One ring: its owner, its events, its end.
+    /// One ring: its owner, its events, its end. Whether it is done with for now.
     pub(super) fn drain_ring(
         &mut self,
         index: u32,
         now_ns: i64,
         ended: bool,
         round: &mut Round,
+        work: &mut Work,
         sink: &mut impl Sink,
-    ) -> Result<(), WriteError> {
+    ) -> Result<bool, WriteError> {
+        work.spend(work::RING);
+        if !self.is_known(index, work) {
+            return Ok(true);
+        }
         let ring = self.memory.ring(index);
         // SYNC: ring-exit (with the thread that ends: all that it wrote is there).
         let state = ring.control.state.load(Acquire);
         if state == ring_state::FREE || ring.control.head.load(Acquire) < ring.len() {
-            return Ok(());
+            return Ok(true);
         }
         self.rings[index as usize].get_or_insert_with(|| Owned::unknown(&ring));
         let over = ended || state == ring_state::EXITED;
         if self.memory.geometry().mode == Mode::Discard {
             let uncommitted = if over { Uncommitted::Skip } else { Uncommitted::Wait };
-            self.copy(index, uncommitted, now_ns, round, sink)?;
+            if !self.copy(index, uncommitted, now_ns, round, work, sink)? {
+                return Ok(false);
+            }
         }
         if state == ring_state::EXITED {
-            self.snapshot_ring(index, now_ns, round, sink)?;
-            self.tell_pending_loss(index, sink)?;
+            if !self.snapshot_ring(index, now_ns, round, work, sink)? {
+                return Ok(false);
+            }
+            self.tell_pending_loss(index, true, sink)?;
             // SYNC: ring-free (with the thread that claims it next: all of it is read).
             self.memory.ring(index).control.state.store(ring_state::FREE, Release);
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// The last look at a ring.
+    pub(super) fn finish_ring(
+        &mut self,
+        index: u32,
+        now_ns: i64,
+        ended: bool,
+        round: &mut Round,
+        work: &mut Work,
+        sink: &mut impl Sink,
+    ) -> Result<(), WriteError> {
+        let done = self.drain_ring(index, now_ns, ended, round, work, sink)?
+            && self.snapshot_ring(index, now_ns, round, work, sink)?;
+        let Some(owned) = self.rings.get(index as usize).and_then(Option::as_ref) else {
+            return Ok(());
+        };
+        let ring = self.memory.ring(index);
+        let left = ring.control.head.load(Acquire).saturating_sub(owned.reader.tail());
+        if !done && left > 0 {
+            self.offences.add(Offence::Endless);
+            let (from, to) = (owned.empty_at.max(self.since_tsc) as i64, read_tsc() as i64);
+            let loss = self.loss("ring", "not read at the end", owned.tid, left);
+            self.tell_loss(Loss { from, to, ..loss }, sink)?;
+        }
+        self.tell_pending_loss(index, ended, sink)
+    }
+
+    /// Whether the control page of a ring may be looked at: it was before, or somebody has written it. A ring below
+    /// the number of those that are in use can be one that its first thread is about to claim.
+    fn is_known(&mut self, index: u32, work: &mut Work) -> bool {
+        let place = index as usize;
+        if self.rings.get(place).is_some_and(Option::is_some) {
+            return true;
+        }
+        work.spend(work::ASK);
+        let claimed = self.memory.is_claimed(index);
+        if claimed && self.rings.len() <= place {
+            self.rings.resize_with(place + 1, || None);
+        }
+        claimed
     }
 
     /// Copies from the reader's position on, at most two rings full: a process that writes faster than
-    /// this copies must not keep the others waiting.
+    /// this copies must not keep the others waiting. Whether all was copied that was there at first, but for what is
+    /// waited for.
     fn copy(
         &mut self,
         index: u32,
         uncommitted: Uncommitted,
         now_ns: i64,
         round: &mut Round,
+        work: &mut Work,
         sink: &mut impl Sink,
-    ) -> Result<(), WriteError> {
-        let Some(owned) = &mut self.rings[index as usize] else { return Ok(()) };
+    ) -> Result<bool, WriteError> {
+        let Some(owned) = &mut self.rings[index as usize] else { return Ok(true) };
         let ring = self.memory.ring(index);
         let before = read_tsc();
-        let waiting = ring.control.head.load(Acquire).saturating_sub(owned.reader.tail());
+        let head = ring.control.head.load(Acquire);
+        let waiting = head.saturating_sub(owned.reader.tail());
         if waiting == 0 {
             owned.empty_at = before;
         }
-        round.found(waiting, ring.len());
-        let (mut copied, mut skipped) = (0, 0);
-        while copied < 2 * ring.len() {
+        // In one step, however far it claims to be.
+        let mut skipped = waiting.saturating_sub(ring.len());
+        owned.reader.pass(skipped);
+        if skipped > 0 && self.memory.geometry().mode == Mode::Discard {
+            self.offences.add(Offence::Ring);
+        }
+        let (mut copied, mut left_out) = (0, 0);
+        let mut asked_at = None;
+        let done = loop {
+            let tail = owned.reader.tail();
+            if tail >= head {
+                break true;
+            }
+            if work.is_done() || copied + left_out >= RINGS_AT_ONCE * ring.len() {
+                break false;
+            }
+            if head > owned.backed {
+                work.spend(work::ASK);
+                owned.backed = tail.saturating_add(self.memory.backed_slots(index, tail));
+                asked_at = Some(tail);
+            }
+            if owned.backed <= tail {
+                if uncommitted == Uncommitted::Wait {
+                    break true;
+                }
+                let hole = self.memory.unbacked_slots(index, tail).clamp(1, head - tail);
+                owned.reader.pass(hole);
+                skipped += hole;
+                continue;
+            }
             self.scratch.clear();
-            let drained = owned.reader.drain(&ring, uncommitted, FRAME_SLOTS, &mut self.scratch);
+            let budget = FRAME_SLOTS.min(work.left());
+            let end = owned.backed;
+            let drained =
+                owned.reader.drain_below(&ring, end, uncommitted, budget, &mut self.scratch);
+            work.spend(drained.slots + drained.skipped);
             skipped += drained.skipped;
+            left_out += drained.skipped;
             if drained.slots > 0 {
                 copied += drained.slots;
                 // The owner is asked for after its events were read: a ring changes hands only when
                 // all of it is read, so one drain never mixes two owners.
-                if let Some(thread) = owned.update(&self.identity, &ring, now_ns) {
+                let thread = owned.update(&mut self.owners, &self.identity, &ring, now_ns, work);
+                if let Some(thread) = thread {
+                    work.spend(work::LOOK_UP);
                     sink(&Frame::Thread(thread))?;
                 }
                 sink(&Frame::Slots(Slots {
@@ -119,72 +228,81 @@ impl Source {
                     bytes: &self.scratch,
                 }))?;
             }
-            if !drained.more {
-                break;
+            if drained.more || drained.slots + drained.skipped > 0 {
+                continue;
             }
+            // Not committed, or reaching beyond what was in memory when that was asked.
+            if owned.backed < head && asked_at != Some(tail) {
+                owned.backed = 0;
+            } else if uncommitted == Uncommitted::Wait {
+                break true;
+            } else {
+                owned.reader.pass(1);
+                skipped += 1;
+                left_out += 1;
+                work.spend(1);
+            }
+        };
+        if copied > 0 {
+            round.found(waiting, ring.len());
         }
         round.slots += copied;
+        if skipped > 0 {
+            // The writer learns of it with the next slots that are copied.
+            ring.control.tail.store(owned.reader.tail(), Release); // SYNC: consumed
+        }
         let (tid, from) = (owned.tid, owned.empty_at.max(self.since_tsc) as i64);
         if skipped > 0 && self.memory.geometry().mode == Mode::Discard {
             let to = read_tsc() as i64;
             let loss = self.loss("ring", "slots never committed", tid, skipped);
-            sink(&Frame::Loss(Loss { from, to, ..loss }))?;
+            self.tell_loss(Loss { from, to, ..loss }, sink)?;
         }
-        Ok(())
+        Ok(done)
     }
 
-    /// The newest events of a ring in overwrite mode.
+    /// The newest events of a ring in overwrite mode. Whether all were copied.
     pub(super) fn snapshot_ring(
         &mut self,
         index: u32,
         now_ns: i64,
         round: &mut Round,
+        work: &mut Work,
         sink: &mut impl Sink,
-    ) -> Result<(), WriteError> {
+    ) -> Result<bool, WriteError> {
         if self.memory.geometry().mode == Mode::Discard {
-            return Ok(());
+            return Ok(true);
         }
-        let ring = self.memory.ring(index);
-        if let Some(owned) = &mut self.rings[index as usize] {
-            let newest = Reader::newest(&ring);
-            if newest.tail() > owned.reader.tail() {
-                owned.reader = newest;
-            }
+        let Some(Some(owned)) = self.rings.get_mut(index as usize) else { return Ok(true) };
+        let newest = Reader::newest(&self.memory.ring(index));
+        if newest.tail() > owned.reader.tail() {
+            owned.reader = newest;
         }
-        self.copy(index, Uncommitted::Skip, now_ns, round, sink)
+        self.copy(index, Uncommitted::Skip, now_ns, round, work, sink)
     }
 
-    /// Losses behind the last event of a ring.
-    pub(super) fn tell_pending_loss(
-        &self,
+    /// Losses behind the last event of a ring. With `over`, its thread tells of nothing more, and neither is this
+    /// told again.
+    fn tell_pending_loss(
+        &mut self,
         index: u32,
+        over: bool,
         sink: &mut impl Sink,
     ) -> Result<(), WriteError> {
-        let Some(owned) = &self.rings[index as usize] else { return Ok(()) };
+        let Some(Some(owned)) = self.rings.get(index as usize) else { return Ok(()) };
         let control = self.memory.ring(index).control;
-        let count = control.lost_pending.load(Relaxed);
+        let count = if over {
+            control.lost_pending.swap(0, Relaxed)
+        } else {
+            control.lost_pending.load(Relaxed)
+        };
         if count == 0 {
             return Ok(());
         }
         let now = read_tsc();
         let begin = control.loss_begin_tsc.load(Relaxed).min(now);
         let loss = self.loss("ring", "ring full", owned.tid, count);
-        sink(&Frame::Loss(Loss { from: begin as i64, to: now as i64, ..loss }))
+        self.tell_loss(Loss { from: begin as i64, to: now as i64, ..loss }, sink)
     }
-}
-
-/// Thread and name of the owner of a ring; a thread without a number when it is none of this process.
-pub(super) fn owner(identity: &Identity, ring: &Ring<'_>) -> (i32, String) {
-    let said = ring.control.tid.load(Relaxed);
-    let Some(tid) = identity.translate(said) else {
-        return (discover::unnumbered(said), name(ring));
-    };
-    if let Some(name) = discover::comm(identity.pid, tid) {
-        return (tid, name);
-    }
-    // A thread that has ended is nowhere; one that lives elsewhere is not this process's.
-    let foreign = discover::comm(tid, tid).is_some();
-    (if foreign { discover::unnumbered(said) } else { tid }, name(ring))
 }
 
 /// Name of the owner of a ring, as it was when it claimed the ring.

@@ -8,7 +8,7 @@ use ft_user::shared_ring;
 
 use super::{Round, Sink, Source};
 use crate::clock::read_tsc;
-use crate::collect::discover;
+use crate::collect::work::{self, Work};
 use crate::spool::WriteError;
 use crate::spool::frame::{Frame, Loss, Shared};
 
@@ -16,8 +16,10 @@ impl Source {
     /// Copies what is ready, at most one ring full. With `ended`, what is not ready is left out.
     pub(super) fn drain_shared(
         &mut self,
+        now_ns: i64,
         ended: bool,
         round: &mut Round,
+        work: &mut Work,
         sink: &mut impl Sink,
     ) -> Result<(), WriteError> {
         let before = read_tsc();
@@ -27,38 +29,49 @@ impl Source {
         if free == all {
             self.shared_empty_at = before;
         }
-        round.found(all.saturating_sub(free), all);
         let mut reader = shared_ring::Reader::new(control, slots, self.shared_position);
-        let mut skipped = 0;
+        let (mut copied, mut skipped) = (0, 0);
         self.scratch.clear();
-        while self.scratch.len() < size_of_val(slots) && skipped < all {
-            if let Some(record) = reader.read() {
-                let tid = self.identity.translate(record.tid);
-                let tid = tid.unwrap_or_else(|| discover::unnumbered(record.tid));
+        while copied < all && skipped < all && !work.is_done() && (free < all || ended) {
+            if self.shared_backed == 0 {
+                work.spend(work::ASK);
+                self.shared_backed = self.memory.backed_shared(reader.position());
+            }
+            // Where nobody has written, nothing is ready.
+            let record = if self.shared_backed > 0 { reader.read() } else { None };
+            if let Some(record) = record {
+                work.spend(work::SHARED_SLOT);
+                let tid = self.owners.find(&self.identity, record.tid, now_ns, work);
                 encode_shared(&record, tid, &mut self.scratch);
+                copied += 1;
             } else if ended && reader.skip() {
+                work.spend(1);
                 skipped += 1;
             } else {
                 break;
             }
+            self.shared_backed = self.shared_backed.saturating_sub(1);
+        }
+        if copied > 0 {
+            round.found(all.saturating_sub(free), all);
         }
         self.shared_position = reader.position();
         let loss = reader.loss();
-        if !self.scratch.is_empty() {
-            round.slots += (self.scratch.len() / size_of::<SharedSlot>()) as u64;
+        if copied > 0 {
+            round.slots += copied;
             sink(&Frame::Shared(Shared { source: self.number, bytes: &self.scratch }))?;
         }
         if skipped > 0 {
             let (from, to) = (self.shared_empty_at as i64, read_tsc() as i64);
             let loss = self.loss("shared-ring", "slots never committed", -1, skipped);
-            sink(&Frame::Loss(Loss { from, to, ..loss }))?;
+            self.tell_loss(Loss { from, to, ..loss }, sink)?;
         }
         let lost = loss.events.saturating_sub(self.shared_lost);
         if lost > 0 {
             self.shared_lost = loss.events;
             let [from, to] = loss.tsc.map(|tsc| tsc as i64);
             let loss = self.loss("shared-ring", "shared ring full", -1, lost);
-            sink(&Frame::Loss(Loss { from, to, ..loss }))?;
+            self.tell_loss(Loss { from, to, ..loss }, sink)?;
         }
         Ok(())
     }

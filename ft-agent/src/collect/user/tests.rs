@@ -8,7 +8,6 @@ use ft_user::layout::{
 };
 use ft_user::shared_ring::{Event, SharedRing};
 
-use super::ring::owner;
 use super::*;
 use crate::collect::attach::tests::memfd;
 use crate::collect::geometry::tests::good;
@@ -24,7 +23,7 @@ fn source(mode: Mode, since: Since) -> Source {
     let memory = Memory::attach(fd.as_fd()).unwrap();
     memory.shared().0.free.store(memory.shared().1.len() as i32, Relaxed);
     let identity = Identity::of(std::process::id() as i32).unwrap();
-    Source::new(5, identity, memory, since)
+    Source::new(5, identity, memory, since, Seen::default())
 }
 
 fn claim(source: &Source, index: u32) {
@@ -77,7 +76,7 @@ fn gettid() -> i32 {
 
 fn drain(source: &mut Source) -> Vec<String> {
     let mut frames = Frames::default();
-    source.drain(0, &mut frames.sink()).unwrap();
+    source.drain(0, &mut Work::last(), &mut frames.sink()).unwrap();
     frames.0
 }
 
@@ -115,13 +114,13 @@ fn the_fullest_ring_is_told() {
     let slots = u64::from(MIN_RING_SLOTS);
     write(&s, 0, 0, slots / 4);
     write(&s, 1, 0, slots / 2);
-    let mut drain = || s.drain(0, &mut |_: &Frame<'_>| Ok(())).unwrap();
+    let mut drain = || s.drain(0, &mut Work::last(), &mut |_: &Frame<'_>| Ok(())).unwrap();
     assert_eq!(drain(), Round { slots: slots / 4 * 3, fill: FULL / 2 });
     assert_eq!(drain(), Round { slots: 0, fill: 0 });
     let event = Event { tid: gettid() as u32, key: KEY, cpu: 0, words: &[] };
     let (control, slots) = s.memory.shared();
     (0..16).for_each(|n| _ = SharedRing::new(control, slots).write(event, || n));
-    let round = s.drain(0, &mut |_: &Frame<'_>| Ok(())).unwrap();
+    let round = s.drain(0, &mut Work::last(), &mut |_: &Frame<'_>| Ok(())).unwrap();
     assert_eq!(round, Round { slots: 16, fill: FULL / 4 });
 }
 
@@ -235,7 +234,7 @@ fn the_next_recording_begins_where_the_last_one_ended() {
     let free = &last.memory.shared().0.free;
     free.fetch_sub(1, Relaxed);
     let Source { identity, memory, .. } = last;
-    let mut next = Source::new(0, identity, memory, Since::Start);
+    let mut next = Source::new(0, identity, memory, Since::Start, Seen::default());
     assert_eq!(drain(&mut next), ["shared 1"]);
     next.memory.shared().0.free.fetch_add(1, Relaxed);
     assert!(write(&next));
@@ -251,7 +250,7 @@ fn what_is_old_is_left_out_on_request() {
     let event = Event { tid: 1, key: KEY, cpu: 0, words: &[1] };
     SharedRing::new(control, slots).write(event, || 0);
     let Source { identity, memory, .. } = old;
-    let mut s = Source::new(0, identity, memory, Since::Now);
+    let mut s = Source::new(0, identity, memory, Since::Now, Seen::default());
     write(&s, 0, 6, 1);
     assert_eq!(drain(&mut s), ["thread true", "ring 0 6..=6"]);
 }
@@ -264,11 +263,8 @@ fn who_cannot_be_asked_any_more_is_not_taken_for_another() {
         let at = offset_of!(Header, pid);
         header[at..at + 4].copy_from_slice(&own_pid.to_ne_bytes());
         let memory = Memory::attach(memfd(&header, bytes, SEALS).as_fd()).unwrap();
-        let s = Source::new(0, Identity::ended(pid), memory, Since::Start);
-        tids.map(|tid| {
-            s.memory.ring(0).control.tid.store(tid, Relaxed);
-            owner(&s.identity, &s.memory.ring(0)).0
-        })
+        let mut s = Source::new(0, Identity::ended(pid), memory, Since::Start, Seen::default());
+        tids.map(|tid| s.owners.find(&s.identity, tid, 0, &mut Work::last()))
     };
     assert_eq!(owners(pid as u32, [pid as u32, 1 << 23]), [pid, 1 << 23]);
     // Of another PID namespace: the first thread is the process, others have no number of ours.

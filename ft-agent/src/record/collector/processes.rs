@@ -166,7 +166,7 @@ impl Collector {
             Err(reason) => {
                 let (uid, comm) = (registration.subject.user(), identity.comm.clone());
                 let (kind, reason) = (reason.kind(), reason.to_string());
-                let refused = || Refused { uid, pid, comm, reason, count: 1 };
+                let refused = || Refused { uid, pid, comm, reason, is_recorded: false, count: 1 };
                 self.intake.refusals.add(kind, uid, refused);
                 return Ok(());
             }
@@ -215,7 +215,7 @@ impl Collector {
         memory: Memory,
         since: Since,
     ) -> Result<Source, WriteError> {
-        let source = Source::new(self.next_source, identity, memory, since);
+        let source = Source::new(self.next_source, identity, memory, since, self.seen.clone());
         self.next_source += 1;
         self.writer.push(&source.introduce(now_ns()))?;
         Ok(source)
@@ -269,6 +269,7 @@ impl Collector {
         }
         let writer = &mut self.writer;
         let round = source.finish(now_ns(), ended, &mut |frame: &Frame<'_>| writer.push(frame))?;
+        self.tell_offences(&mut source);
         self.counters.slots.fetch_add(round.slots, Relaxed);
         self.counters.lost_ended.fetch_add(source.lost(), Relaxed);
         self.finished.sources += 1;

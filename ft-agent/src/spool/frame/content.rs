@@ -183,7 +183,7 @@ pub struct Loss {
     pub count: u64,
 }
 
-/// Registrations that were refused.
+/// Registrations that were refused, or are recorded and not believed in all.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Refused {
@@ -195,6 +195,8 @@ pub struct Refused {
     pub comm: String,
     /// Why.
     pub reason: String,
+    /// It is recorded, and did what none does that uses `ft-user`.
+    pub is_recorded: bool,
     /// How many, those in earlier frames of the same user and reason included.
     pub count: u64,
 }
@@ -212,7 +214,8 @@ impl fmt::Display for Refused {
         let first = if self.count == 1 { "" } else { "first " };
         // A program chooses its name.
         let (pid, name) = (self.pid, self.comm.escape_debug());
-        write!(f, "could not register ({first}process {pid} '{name}'): {}", self.reason)
+        let what = if self.is_recorded { "cannot be believed" } else { "could not register" };
+        write!(f, "{what} ({first}process {pid} '{name}'): {}", self.reason)
     }
 }
 

@@ -1,9 +1,20 @@
 //! The attacks, one a file.
 
 mod descriptors;
+mod far_head;
 mod huge_pages;
+mod losses;
+mod sparse;
+mod threads;
 
 use crate::Attack;
 
 /// All, in the order in which they run.
-pub(crate) const ALL: &[&Attack] = &[&descriptors::ATTACK, &huge_pages::ATTACK];
+pub(crate) const ALL: &[&Attack] = &[
+    &descriptors::ATTACK,
+    &far_head::ATTACK,
+    &huge_pages::ATTACK,
+    &losses::ATTACK,
+    &sparse::ATTACK,
+    &threads::ATTACK,
+];

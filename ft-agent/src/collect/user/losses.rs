@@ -1,0 +1,70 @@
+//! How much a process can have lost.
+//!
+//! Counts of losses lie in memory that the process writes. Rule: before one is stored or summed, it is bounded by the time that the
+//! process has had. An event that is lost reads the time stamp counter and adds to four counters (`ft-user`, `ring.rs`
+//! and `shared_ring.rs`), which no machine does in [`FASTEST_NS`] ns; and no more threads than CPUs do it at once.
+
+use rustix::param::clock_ticks_per_second;
+use rustix::time::{ClockId, clock_gettime};
+
+/// No event is lost faster than this, ns.
+const FASTEST_NS: u64 = 4;
+
+/// What was told of losses, and what can be true of it.
+pub(super) struct Losses {
+    /// Start of the process, ns since the boot; 0 when that is not known.
+    started_ns: u64,
+    cpus: u64,
+    /// Believed so far.
+    told: u64,
+}
+
+impl Losses {
+    /// For a process that has started `start_time` ticks after the boot.
+    pub(super) fn since(start_time: u64) -> Losses {
+        let tick_ns = 1_000_000_000 / clock_ticks_per_second().max(1);
+        // SAFETY: takes no pointer.
+        let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
+        Losses {
+            started_ns: start_time.saturating_mul(tick_ns),
+            cpus: u64::try_from(cpus).unwrap_or(1).max(1),
+            told: 0,
+        }
+    }
+
+    /// How many of `count` more losses can be.
+    pub(super) fn believe(&mut self, count: u64) -> u64 {
+        let believed = count.min(self.most().saturating_sub(self.told));
+        self.told += believed;
+        believed
+    }
+
+    /// As much of `all`, the losses of its whole life, as can be.
+    pub(super) fn possible(&self, all: u64) -> u64 {
+        if all == 0 { 0 } else { all.min(self.most()) }
+    }
+
+    /// What it can have lost in its whole life.
+    fn most(&self) -> u64 {
+        let now = clock_gettime(ClockId::Boottime);
+        let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+        now_ns.saturating_sub(self.started_ns) / FASTEST_NS * self.cpus
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_believed_than_there_was_time_for() {
+        let now = clock_gettime(ClockId::Boottime);
+        let ticks = now.tv_sec as u64 * clock_ticks_per_second();
+        let mut losses = Losses::since(ticks.saturating_sub(100 * clock_ticks_per_second()));
+        let cpus = losses.cpus;
+        assert_eq!(losses.believe(1_000_000), 1_000_000);
+        let believed = losses.believe(u64::MAX);
+        assert!((20_000_000_000..60_000_000_000).contains(&(believed / cpus)), "{believed}");
+        assert!(losses.believe(u64::MAX) < believed);
+    }
+}

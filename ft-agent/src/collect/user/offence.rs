@@ -1,0 +1,59 @@
+//! What a process has done that none does which uses `ft-user`.
+
+/// An offence. It costs the process its own events, or what it says; nobody else's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Offence {
+    /// A ring has more reserved than fits in it.
+    #[error(
+        "a ring of it claims more events than fit into it; what cannot be there counts as lost"
+    )]
+    Ring,
+    /// More was lost than can have been.
+    #[error(
+        "it claims to have lost more events than it had time for; what is beyond that is not counted"
+    )]
+    Losses,
+    /// Its directory cannot be read on.
+    #[error("its directory of sites is malformed; what stands behind that place is not known")]
+    Directory,
+    /// Its memory has faulted.
+    #[error("its memory could not be read; nothing more is recorded of it")]
+    Fault,
+    /// Its last contents were more than is read at the end.
+    #[error("its rings held more than is read at the end; the rest counts as lost")]
+    Endless,
+}
+
+impl Offence {
+    /// Stands for it where offences are counted.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Offence::Ring => "ring",
+            Offence::Losses => "losses",
+            Offence::Directory => "directory",
+            Offence::Fault => "fault",
+            Offence::Endless => "endless",
+        }
+    }
+}
+
+/// Those of one process: each is told once.
+#[derive(Debug, Default)]
+pub(super) struct Offences {
+    known: Vec<Offence>,
+    told: usize,
+}
+
+impl Offences {
+    pub(super) fn add(&mut self, offence: Offence) {
+        if !self.known.contains(&offence) {
+            self.known.push(offence);
+        }
+    }
+
+    /// Those that are new.
+    pub(super) fn take(&mut self) -> Vec<Offence> {
+        let new = std::mem::replace(&mut self.told, self.known.len());
+        self.known[new..].to_vec()
+    }
+}
