@@ -34,19 +34,82 @@ use super::tls::{TLS_CPU, TLS_RING};
 use crate::layout::{MARGIN_SLOTS, Meta, NOTE_TYPE, PAGE, RingControl, commit};
 use crate::text::Pair;
 
-// The registers of the write: rdi ring, rcx index, rsi commit word, r8 first slot, rax and rdx free.
+// The registers of a write of up to two words: rdx ring, rcx index and then the slot, rdi commit word, rax free. Of a
+// longer one: rdi ring, rcx index, rsi commit word, r8 first slot, rax and rdx free.
+//
+// Besides RDTSC the stores cost most, those of saved registers and pushed arguments among them: by the models of
+// llvm-mca for znver3 and znver4 they bound an event of two words, 13 of them where a fourth register that is saved
+// and `push 1; pop rcx` make it 15. So the short write saves three registers and no more.
 //
 // With cold caches the address of the slot comes late, behind two loads, and some processors let RDTSC wait
 // for every store before it until its address is known (AMD family 26: a sixth of a cold event). So the time
 // is read in front of the first store to the slot. The code of up to two words takes two cache lines.
 global_asm!(
     r#"
-    .macro FT_USER_WRITE args, continuations
+    .macro FT_USER_BEGIN args
     .p2align 6
     .hidden ft_user_v1_write_\args
     .globl ft_user_v1_write_\args
     .type ft_user_v1_write_\args,@function
 ft_user_v1_write_\args:
+    .endm
+
+    // Up to two words, in one slot.
+    .macro FT_USER_SHORT args
+    FT_USER_BEGIN \args
+    push rdi
+    push rdx
+    push rcx
+    mov rdi, qword ptr [rip + ft_user_v1_tls@GOTTPOFF]
+    mov rdx, qword ptr fs:[rdi + {tls_ring}]
+    test rdx, rdx
+    jz 9f
+    mov rcx, qword ptr [rdx + {head}]
+    cmp rcx, qword ptr [rdx + {limit}]
+    jae 9f
+    mov ecx, 1
+    xadd qword ptr [rdx + {head}], rcx      // reserved; unlocked: only this thread writes head
+    mov rdi, qword ptr fs:[rdi + {tls_cpu}]
+    mov edi, dword ptr fs:[rdi]
+    shl rdi, {bits_above_cpu}
+    shr rdi, {bits_above_cpu} - {cpu_shift}
+    mov eax, eax
+    or rdi, rax                             // cpu, key
+    mov rax, rcx
+    shr rax, {tag_index_shift}
+    shl rax, {tag_shift}
+    or rdi, rax                             // tag
+    and rcx, qword ptr [rdx + {mask}]
+    shl rcx, 5
+    lea rcx, [rdx + rcx + {slots}]
+    rdtsc
+    mov qword ptr [rcx], rdi                // busy
+    mov dword ptr [rcx + 8], eax
+    mov dword ptr [rcx + 12], edx
+    FT_USER_WORD rcx, 16, 0, \args, 40
+    FT_USER_WORD rcx, 24, 1, \args, 40
+    inc rdi
+    mov qword ptr [rcx], rdi                // committed
+    pop rcx
+    pop rdx
+    pop rdi
+    ret
+9:
+    // The frame of the rare path: rsi is saved between rdi and rdx.
+    push qword ptr [rsp]
+    mov rcx, qword ptr [rsp + 16]
+    mov qword ptr [rsp + 8], rcx
+    mov qword ptr [rsp + 16], rsi
+    mov rdi, rdx
+    lea rsi, [rsp + 48]                     // the words
+    mov ecx, \args
+    jmp ft_user_v1_no_room
+    .size ft_user_v1_write_\args, . - ft_user_v1_write_\args
+    .endm
+
+    // More words, in a slot and `continuations` more.
+    .macro FT_USER_LONG args, continuations
+    FT_USER_BEGIN \args
     push rdi
     push rsi
     push rdx
@@ -63,21 +126,15 @@ ft_user_v1_write_\args:
     xadd qword ptr [rdi + {head}], rcx      // reserved; unlocked: only this thread writes head
     mov rsi, qword ptr fs:[rsi + {tls_cpu}]
     mov esi, dword ptr fs:[rsi]
-    .if \continuations
     and esi, {cpu_mask}
     or esi, \continuations << {cont_shift_in_cpu}
     shl rsi, {cpu_shift}
-    .else
-    shl rsi, {bits_above_cpu}               // the same in fewer bytes
-    shr rsi, {bits_above_cpu} - {cpu_shift}
-    .endif
     mov eax, eax
     or rsi, rax                             // continuations, cpu, key
     mov rdx, rcx
     shr rdx, {tag_index_shift}
     shl rdx, {tag_shift}
     or rsi, rdx                             // tag
-    .if \continuations
     push r8
     mov r8, rcx
     and r8, qword ptr [rdi + {mask}]
@@ -98,19 +155,6 @@ ft_user_v1_write_\args:
     or rsi, {committed}
     mov qword ptr [r8], rsi                 // the whole event is committed
     pop r8
-    .else
-    and rcx, qword ptr [rdi + {mask}]
-    shl rcx, 5
-    lea rcx, [rdi + rcx + {slots}]
-    rdtsc
-    mov qword ptr [rcx], rsi                // busy
-    mov dword ptr [rcx + 8], eax
-    mov dword ptr [rcx + 12], edx
-    FT_USER_WORD rcx, 16, 0, \args, 48
-    FT_USER_WORD rcx, 24, 1, \args, 48
-    or rsi, {committed}
-    mov qword ptr [rcx], rsi                // committed
-    .endif
     pop rcx
     pop rdx
     pop rsi
@@ -154,13 +198,13 @@ ft_user_v1_write_\args:
     .endm
 
     .pushsection .text.ft_user_v1_write,"ax",@progbits
-    FT_USER_WRITE 0, 0
-    FT_USER_WRITE 1, 0
-    FT_USER_WRITE 2, 0
-    FT_USER_WRITE 3, 1
-    FT_USER_WRITE 4, 1
-    FT_USER_WRITE 5, 1
-    FT_USER_WRITE 6, 2
+    FT_USER_SHORT 0
+    FT_USER_SHORT 1
+    FT_USER_SHORT 2
+    FT_USER_LONG 3, 1
+    FT_USER_LONG 4, 1
+    FT_USER_LONG 5, 1
+    FT_USER_LONG 6, 2
 
     // No ring (rdi is null), or the limit is reached: an application that makes more events than can
     // be read comes here each time, so a loss that has begun goes on without saving registers. The
@@ -297,7 +341,9 @@ ft_user_v1_xsave:
     .long __stop_ft_sites - .
     .popsection
 
-    .purgem FT_USER_WRITE
+    .purgem FT_USER_BEGIN
+    .purgem FT_USER_SHORT
+    .purgem FT_USER_LONG
     .purgem FT_USER_CONTINUATION
     .purgem FT_USER_WORD
 "#,
@@ -328,6 +374,9 @@ ft_user_v1_xsave:
     xsave_bytes = const 2688,
     write_slow = sym write_slow,
 );
+
+// A short write commits with an increment, which is a byte shorter than an `or`.
+const _: () = assert!(commit::COMMITTED == 1);
 
 /// Reads the time stamp counter.
 #[inline(always)]
