@@ -76,6 +76,7 @@ fn trace(dir: &Path, count: i32) {
         prev_comm: "worker".into(),
         prev_prio: 120,
         prev_state: "R+".into(),
+        prev_woken: false,
         next_tid: Tid(0),
         next_pid: Pid(0),
         next_comm: "swapper/1".into(),

@@ -31,6 +31,8 @@ globals! {
     SWITCH_HAS_STATE switch_has_state: u32;
     /// `task_struct.__state` (`state` before Linux 5.14).
     TASK_STATE task_state: u32;
+    /// `task_struct.pi_lock.raw_lock.val.counter`; 0: not known.
+    TASK_PI_LOCK task_pi_lock: u32;
     /// `task_struct.pid`.
     TASK_PID task_pid: u32;
     /// `task_struct.tgid`.

@@ -48,6 +48,18 @@ impl TaskStruct {
         self.field(config::task_state())
     }
 
+    /// Whether somebody is about to wake it, or has just done so; see [`ft_ebpf::Switch::BEING_WOKEN`].
+    #[inline(always)]
+    pub(crate) fn is_being_woken(self) -> bool {
+        // include/linux/sched.h
+        const TASK_RUNNING: u32 = 0;
+        const TASK_WAKING: u32 = 0x200;
+        let state = self.state();
+        state == TASK_RUNNING
+            || state & TASK_WAKING != 0
+            || config::task_pi_lock() != 0 && self.field::<u32>(config::task_pi_lock()) != 0
+    }
+
     /// CPU on which it last ran or runs.
     #[inline(always)]
     pub(crate) fn cpu(self) -> u32 {

@@ -83,7 +83,7 @@ pub struct Switch {
     /// Kernel priority of the task that leaves: 0..=98 real-time, 100..=139 normal, -1 deadline.
     pub prev_prio: i32,
     /// `prev_state` of the tracepoint: 0 running, 1 interruptible, 2 uninterruptible, …; see
-    /// [`Switch::PREEMPTED`].
+    /// [`Switch::PREEMPTED`] and [`Switch::BEING_WOKEN`].
     pub prev_state: u32,
     /// Thread id of the task that comes.
     pub next_tid: u32,
@@ -100,6 +100,15 @@ pub struct Switch {
 impl Switch {
     /// Set in `prev_state` when the tracepoint said that the switch was a preemption.
     pub const PREEMPTED: u32 = 1 << 31;
+    /// Set in `prev_state` when the task goes to sleep and somebody is about to wake it already: it can run again as
+    /// soon as it is off the CPU. Its waking was recorded before, or follows at once.
+    ///
+    /// The waker holds `pi_lock` from before its `sched_waking` until the wake-up is done; until it has enqueued the
+    /// task, which it cannot before the switch, it has set the state to `TASK_WAKING`. Only while the scheduler looks
+    /// for work on other CPUs, without the lock of its queue, can a wake-up be done altogether: then the state is
+    /// `TASK_RUNNING` (`try_to_wake_up`, `ttwu_runnable`, `__schedule`: kernel/sched/core.c). A waking that the task
+    /// had undone before, by setting its state, has left none of these.
+    pub const BEING_WOKEN: u32 = 1 << 30;
 }
 
 /// `sched_waking` or `sched_wakeup_new`: `header.tid` (or an interrupt on top of it) wakes `tid`.

@@ -20,12 +20,16 @@ fn sched_switch(ctx: BtfTracePointContext) -> i32 {
     let next = TaskStruct::new(ctx.arg(2));
     write(const { program::index("sched_switch") }, ts, || {
         let state = if config::switch_has_state() != 0 { ctx.arg(3) } else { prev.state() };
-        let preempted = if ctx.arg::<u8>(0) != 0 { Switch::PREEMPTED } else { 0 };
+        let flag = match ctx.arg::<u8>(0) != 0 {
+            true => Switch::PREEMPTED,
+            false if state != 0 && prev.is_being_woken() => Switch::BEING_WOKEN,
+            false => 0,
+        };
         Switch {
             header: header(ts, kind::SWITCH, prev.tid()),
             prev_tgid: prev.tgid(),
             prev_prio: prev.prio(),
-            prev_state: state | preempted,
+            prev_state: state | flag,
             next_tid: next.tid(),
             next_tgid: next.tgid(),
             next_prio: next.prio(),

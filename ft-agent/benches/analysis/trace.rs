@@ -103,6 +103,7 @@ fn turn_of(round: i64, thread: i32, from: i64, names: &Names) -> Vec<Event> {
                 prev_comm: prev.2.clone(),
                 prev_prio: 120,
                 prev_state: state.clone(),
+                prev_woken: false,
                 next_tid: next.0,
                 next_pid: next.1,
                 next_comm: next.2.clone(),

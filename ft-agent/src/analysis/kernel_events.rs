@@ -24,14 +24,12 @@ impl Analysis {
             }
             self.unseen_switch(e.cpu, unseen);
         }
-        if prev_observed {
-            self.switched_out(e);
-        }
+        let waits = prev_observed && self.switched_out(e);
         self.cpus.switch(e.cpu, ts, next, &e.next_comm, e.next_prio);
         if prev_observed {
             match e.prev_state.bytes().next() {
                 Some(b'X' | b'Z') => self.remove(prev, true),
-                Some(b'R') => {
+                _ if waits => {
                     self.cpus.wait(prev, e.cpu, ts);
                     self.thread(prev).waits_on = Some(e.cpu);
                 }
@@ -65,20 +63,30 @@ impl Analysis {
         }
     }
 
-    fn switched_out(&mut self, e: &SchedSwitch) {
+    /// Returns whether the thread that leaves waits for a CPU from now on.
+    fn switched_out(&mut self, e: &SchedSwitch) -> bool {
         let ts = self.now;
         self.thread(e.prev());
-        let Some(thread) = self.threads.get_mut(&e.prev()) else { return };
+        let Some(thread) = self.threads.get_mut(&e.prev()) else { return false };
         // Still waiting, although it had a CPU: the switch to it is missing.
         self.tally.unfinished_preemptions.at_loss += u64::from(thread.is_held_up());
         thread.leave_queue(&mut self.cpus, ts);
-        thread.dispatch.end(&mut self.tally.races);
+        let preempted = e.prev_state.starts_with('R');
+        let being_woken = e.prev_woken && !preempted;
+        let woken = thread.dispatch.left(ts, being_woken, &mut self.tally.races);
         thread.runs_on = None;
         thread.left = ts;
-        thread.runnable = (ts, false);
-        let runnable = e.prev_state.starts_with('R');
-        thread.account.enter(if runnable { State::Preempted } else { State::Blocked }, ts);
+        thread.runnable = (ts, woken);
+        thread.account.enter(
+            match (preempted, woken) {
+                (true, _) => State::Preempted,
+                (false, true) => State::Woken,
+                (false, false) => State::Blocked,
+            },
+            ts,
+        );
         thread.spent.waits.leaves(&e.prev_state);
+        preempted || woken
     }
 
     fn switched_in(&mut self, e: &SchedSwitch) {
@@ -189,7 +197,12 @@ impl Analysis {
         self.thread(woken);
         let Some(thread) = self.threads.get_mut(&woken) else { return };
         thread.born |= born;
-        if thread.dispatch.woken(thread.account.state(), wake, &mut self.tally.races) {
+        let state = thread.account.state();
+        if thread.dispatch.woken(state, wake, &mut self.tally.races) {
+            if state == State::Woken {
+                // Up to here it slept, and had been taken for one that can run.
+                thread.unseen = ts - 1;
+            }
             thread.account.enter(State::Woken, ts);
             thread.runnable = (ts, true);
             thread.leave_queue(&mut self.cpus, ts);
@@ -293,6 +306,7 @@ impl Analysis {
             if scheduling {
                 self.tally.unfinished_preemptions.at_loss += u64::from(thread.is_held_up());
                 thread.leave_queue(&mut self.cpus, self.now);
+                thread.dispatch.lose(&mut self.tally.races);
                 thread.account.lose_state(end);
             }
             if interrupts {

@@ -250,6 +250,64 @@ fn a_wake_up_of_a_running_thread_is_a_race() {
 }
 
 #[test]
+fn a_thread_that_is_woken_on_its_way_off_the_cpu_waits_from_the_switch_on() {
+    // a [=w=|rrrr|==]     woken at 15, off the CPU at 20: it has slept, but not for a moment
+    let tally = check(
+        "0 0 .>a S
+         10 acquire a L
+         15 wake X a 0
+         20 0 a>Y S!
+         60 0 Y>a R
+         70 release a L",
+        &["L0 10+60 run20 dis40", "a 20+40 cpu0 woken by 88 behind Y40"],
+    );
+    assert_eq!((tally.races.woken_on_the_way, tally.races.woken_while_awake), (1, 0));
+}
+
+#[test]
+fn a_waking_that_was_undone_long_ago_wakes_nobody() {
+    // a [=w====|bbbb|rr|==]   the sleep of 20 is another one: woken at 50
+    let tally = check(
+        "0 0 .>a S
+         10 acquire a L
+         15 wake X a 0
+         20 0 a>Y S
+         50 wake X a 0
+         60 0 Y>a R
+         70 release a L",
+        &["L0 10+60 run20 dis10 blk30", "a 50+10 cpu0 woken by 88 behind Y10"],
+    );
+    assert_eq!((tally.races.woken_on_the_way, tally.races.woken_while_awake), (0, 1));
+}
+
+#[test]
+fn what_the_switch_says_of_a_waking_and_later_records_deny_is_marked() {
+    // It was said to be woken, and a waking while it slept follows.
+    let tally = check(
+        "0 0 .>a S
+         10 acquire a L
+         15 wake X a 0
+         20 0 a>Y S!
+         50 wake X a 0
+         60 0 Y>a R
+         70 release a L",
+        &["L0 10+60 run20 dis40 lower bound", "a 50+10 cpu0 woken by 88 behind Y10"],
+    );
+    assert_eq!(tally.races.slept_after_all, 1);
+    // Nothing but the waking of before can have woken it, and it was said to be over.
+    let tally = check(
+        "0 0 .>a S
+         10 acquire a L
+         15 wake X a 0
+         20 0 a>Y S
+         60 0 Y>a R
+         70 release a L",
+        &["L0 10+60 run20 blk40 lower bound"],
+    );
+    assert_eq!(tally.races.dispatched_without_waking, 1);
+}
+
+#[test]
 fn a_woken_thread_moves_and_waits_behind_the_longest() {
     // cpu 0: X (busy)     woken at 10, moved at 12
     // cpu 1: Y until 30, Z until 35

@@ -4,7 +4,7 @@
 //! observed, `.` is idle. Locks are names. Times are ns.
 //!
 //! ```text
-//! 10 0 .>a S          on CPU 0, from idle to a; state of the one that leaves
+//! 10 0 .>a S          on CPU 0, from idle to a; state of the one that leaves; `S!`: it is being woken already
 //! 10 wake X a 0       X wakes a, which last ran on CPU 0; also new, the first waking of a
 //! 10 move a 0 1       a is moved from CPU 0 to 1
 //! 10 irq a soft 5     a softirq of 5 ns strikes a; also hard, vector
@@ -72,7 +72,8 @@ fn parse(line: &str) -> Event {
             prev_pid: pid(prev),
             prev_comm: name(prev),
             prev_prio: 120,
-            prev_state: name(rest[1]),
+            prev_state: name(rest[1].trim_end_matches('!')),
+            prev_woken: rest[1].ends_with('!'),
             next_tid: tid(next),
             next_pid: pid(next),
             next_comm: name(next),

@@ -158,6 +158,7 @@ mod tests {
             prev_comm: "".into(),
             prev_prio: 120,
             prev_state: "S".into(),
+            prev_woken: false,
             next_tid: Tid(next),
             next_pid: Pid(4),
             next_comm: "".into(),

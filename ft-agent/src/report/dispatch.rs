@@ -236,6 +236,13 @@ impl fmt::Display for DispatchReport {
             ]);
             writeln!(f, "  {} without a wait{why}", things(no_wait, "waking"))?;
         }
+        if r.woken_on_the_way > 0 {
+            let woken = things(r.woken_on_the_way, "wake-up");
+            writeln!(
+                f,
+                "  {woken} of threads on their way off the CPU: they count from the switch"
+            )?;
+        }
         if !self.all.tail.percentiles_exact {
             writeln!(f, "  percentiles of more than 65,536 wake-ups are at most 0.1 % too high")?;
         }

@@ -44,6 +44,7 @@ TABLES = {
     "sched_switch": {
         "ts": I64, "cpu": I32,
         "prev_tid": I32, "prev_pid": I32, "prev_comm": NAME, "prev_prio": I32, "prev_state": NAME,
+        "prev_woken": BOOL,
         "next_tid": I32, "next_pid": I32, "next_comm": NAME, "next_prio": I32,
     },
     "sched_waking": {

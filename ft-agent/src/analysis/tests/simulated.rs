@@ -1,7 +1,7 @@
 //! Random streams of a small machine that could be: what the analyses say must fit what happened.
 //!
 //! Two CPUs and five threads. A running thread acquires a free lock, waits for one that is taken, releases the
-//! newest that it holds, is preempted, interrupted, or sleeps; a release wakes one waiter. Locks are taken
+//! newest that it holds, is preempted, interrupted, sleeps, or is woken before it has gone to sleep; a release wakes one waiter. Locks are taken
 //! in the order of their names, so that nothing ever waits in a circle.
 
 use std::collections::HashMap;
@@ -68,14 +68,22 @@ impl Machine {
         self.threads[thread] = Is::Runnable;
     }
 
-    /// Gives the CPU to a thread that is runnable, or to none.
     fn switch(&mut self, cpu: usize, becomes: Is) {
+        self.leave(cpu, becomes, false);
+    }
+
+    /// Gives the CPU to a thread that is runnable, or to none; the one that leaves may be `being_woken`.
+    fn leave(&mut self, cpu: usize, becomes: Is, being_woken: bool) {
         let name = |thread: Option<usize>| thread.map_or(".", |i| THREADS[i]);
         let (before, start) = (self.cpus[cpu], self.random(5));
         let runnable = (start..start + 5).map(|i| i % 5);
         let next =
             runnable.filter(|&i| Some(i) != before).find(|&i| self.threads[i] == Is::Runnable);
-        let state = if becomes == Is::Runnable { "R" } else { "S" };
+        let state = match becomes {
+            _ if being_woken => "S!",
+            Is::Runnable => "R",
+            _ => "S",
+        };
         self.say(&format!("{cpu} {}>{} {state}", name(before), name(next)));
         if let Some(thread) = before {
             self.threads[thread] = becomes;
@@ -96,7 +104,7 @@ impl Machine {
     fn step(&mut self, cpu: usize, thread: usize) {
         let name = THREADS[thread];
         let above = self.held[thread].last().map_or(0, |lock| lock + 1);
-        match self.random(8) {
+        match self.random(9) {
             0 | 1 if above < LOCKS.len() => {
                 let lock = above + self.random((LOCKS.len() - above) as u64);
                 if self.holder[lock].is_none() {
@@ -120,6 +128,12 @@ impl Machine {
             }
             5 => self.switch(cpu, Is::Runnable),
             6 => self.switch(cpu, Is::Asleep),
+            7 => {
+                // Woken before it has left the CPU: whether that still counts, the switch says.
+                self.say(&format!("wake X {name} {cpu}"));
+                let under_way = self.random(2) == 0;
+                self.leave(cpu, if under_way { Is::Runnable } else { Is::Asleep }, under_way);
+            }
             _ => {
                 let length = 1 + self.random(3);
                 self.say(&format!("irq {name} soft {length}"));

@@ -17,6 +17,8 @@ pub(super) fn globals(btf: &Btf<'_>) -> Result<Vec<(&'static str, u32)>, KernelE
     Ok(vec![
         // Renamed in Linux 5.14.
         ("TASK_STATE", task("__state").or_else(|_| task("state"))?),
+        // A kernel for one CPU has no lock there, and one with other locks than queued ones no such member.
+        ("TASK_PI_LOCK", task("pi_lock.raw_lock.val.counter").unwrap_or(0)),
         ("TASK_PID", task("pid")?),
         ("TASK_TGID", task("tgid")?),
         ("TASK_PRIO", task("prio")?),

@@ -174,6 +174,7 @@ fn kernel_tables(dir: &std::path::Path, meta: &mut Meta) {
                 prev_comm: prev_comm.into(),
                 prev_prio: 120,
                 prev_state: state.into(),
+                prev_woken: false,
                 next_tid: Tid(next),
                 next_pid: Pid(next / 50 * 50),
                 next_comm: next_comm.into(),

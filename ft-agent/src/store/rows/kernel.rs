@@ -21,6 +21,9 @@ table! {
         pub prev_prio: i32,
         /// `R` runnable, `R+` preempted, `S` sleeping, `D` uninterruptible, `T`, `t`, `X`, `Z`, `P`, `I`.
         pub prev_state: Name,
+        /// It went to sleep, and was being woken already: it can run again from now on. Its waking is the last before, or,
+        /// where the waker had not come to tell it, the one that follows at once.
+        pub prev_woken: bool,
         /// Thread that came (0: idle).
         pub next_tid: Tid,
         /// Its process.

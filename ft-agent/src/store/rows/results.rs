@@ -134,9 +134,10 @@ table! {
     "dispatch_latency",
     /// `dispatch_latency`: one wake-up of an observed thread.
     pub struct DispatchLatency {
-        /// Waking.
+        /// Since when it could run and did not: the waking; or, where that came while the thread was on its way off the
+        /// CPU (`sched_switch.prev_woken`), the switch away.
         pub ts: Nanos,
-        /// From the waking to the switch that let it run.
+        /// From then to the switch that let it run; with the others of the thread, the part *dispatch* of its time.
         pub dur: i64,
         /// Process.
         pub pid: Pid,
@@ -152,7 +153,7 @@ table! {
         pub waker_tid: Tid,
         /// Name of the waker.
         pub waker_comm: Name,
-        /// Who had the CPU longest from the waking to the dispatch; null when unknown. 0: idle.
+        /// Who had the CPU longest from `ts` to the dispatch; null when unknown. 0: idle.
         pub running_tid: Option<i32>,
         /// Name of that thread.
         pub running_comm: Option<Name>,

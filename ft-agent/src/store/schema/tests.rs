@@ -44,7 +44,7 @@ fn tables_have_their_documented_columns() {
     check::<SchedSwitch>(
         "sched_switch",
         "ts:i64 cpu:i32 prev_tid:i32 prev_pid:i32 prev_comm:name prev_prio:i32 prev_state:name
-         next_tid:i32 next_pid:i32 next_comm:name next_prio:i32",
+         prev_woken:bool next_tid:i32 next_pid:i32 next_comm:name next_prio:i32",
     );
     check::<SchedWaking>(
         "sched_waking",

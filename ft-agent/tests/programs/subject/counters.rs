@@ -18,7 +18,7 @@ fn mark(place: u64) {
 
 /// What the kernel counts of the calling thread.
 #[derive(PartialEq)]
-struct Own {
+pub(crate) struct Own {
     status: String,
     schedstat: String,
 }
@@ -26,7 +26,7 @@ struct Own {
 impl Own {
     /// Reads both, with a mark at a moment for which both hold: nothing was switched in between. The thread has
     /// just been woken: the kernel adds up its run time only when it leaves the CPU.
-    fn read(place: u64) -> Own {
+    pub(crate) fn read(place: u64) -> Own {
         let now = || {
             let read = |name| read_to_string(format!("/proc/thread-self/{name}")).expect("proc");
             let status = read("status");
@@ -43,7 +43,7 @@ impl Own {
         }
     }
 
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         json!({ "status": self.status, "schedstat": self.schedstat })
     }
 }

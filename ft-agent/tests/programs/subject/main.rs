@@ -13,6 +13,7 @@ mod kernel_groups;
 mod nesting;
 mod ping_pong;
 mod preempted;
+mod raced;
 mod sched;
 mod waiters;
 mod wakes;
@@ -29,6 +30,7 @@ fn main() {
         Some("signal") => held::signal(arg(1, 50)),
         Some("migrate") => held::migrate(arg(1, 50)),
         Some("waiters") => waiters::run(arg(1, 50)),
+        Some("raced") => raced::run(arg(1, 1_500)),
         Some("wakes") => wakes::run(arg(1, 50)),
         Some("counters") => counters::run(arg(1, 200)),
         Some("ping-pong") => ping_pong::run(arg(1, 1_000)),
@@ -40,7 +42,7 @@ fn main() {
         Some("endless") => endless::run(&args[1], arg(2, u64::MAX)),
         _ => {
             eprintln!(
-                "subject: chain | preempted | preempted-hold | sleep | signal | migrate | waiters | wakes | ping-pong | nesting | \
+                "subject: chain | preempted | preempted-hold | sleep | signal | migrate | waiters | wakes | raced | ping-pong | nesting | \
                  kernel-groups | counters | family | brief | endless FILE"
             );
             std::process::exit(2);
