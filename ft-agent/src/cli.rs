@@ -40,7 +40,7 @@ pub(crate) enum Command {
     Report(report::Args),
     /// Prints who held which lock, how deep and for how long, and what happened meanwhile.
     Locks(report::Args),
-    /// Prints who waited for which lock and whose fault it was; lock order and deadlocks.
+    /// Prints who waited for which lock and who made it wait; lock order and deadlocks.
     Waits(report::Args),
     /// Prints which holders of locks were preempted, by whom, and whom that delayed.
     Preempted(report::Args),
@@ -48,9 +48,9 @@ pub(crate) enum Command {
     Dispatch(report::Args),
     /// Prints why polling threads did not run.
     Gaps(report::Args),
-    /// Prints how far causes of gaps that are told without the kernel can be believed.
+    /// Prints how often the causes of gaps that are inferred without the kernel are right.
     Agreement(report::Args),
-    /// Prints where all the time of each thread went, and by whose fault.
+    /// Prints where all the time of each thread went, and who or what took it.
     Time(report::Args),
     Study(study::Args),
     Events(events::Args),

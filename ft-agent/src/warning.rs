@@ -18,7 +18,7 @@ use crate::spool::frame::{MissingTracepoint, Refused, Start};
 pub enum Warning {
     /// The recording was killed.
     #[error(
-        "the recording did not end in good order: what the agent had not yet copied is missing; \
+        "the recording was interrupted: what the agent had not yet copied is missing; \
          end it with Ctrl-C or --duration"
     )]
     NotEnded,

@@ -34,7 +34,7 @@ pub enum ClockError {
     /// Nothing to draw a line through.
     #[error(
         "{0} usable clock samples are too few to place user events in time; record for longer, \
-         or check that the spool is whole"
+         or check that the spool is complete"
     )]
     TooFewSamples(usize),
     /// A later sample has an earlier TSC.

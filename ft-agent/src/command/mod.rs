@@ -13,6 +13,7 @@ pub(crate) mod report;
 pub(crate) mod snapshot;
 pub(crate) mod study;
 pub(crate) mod watch;
+pub(crate) mod width;
 
 use std::process::ExitCode;
 

@@ -17,6 +17,7 @@ use ft_agent::{analyze, convert, units};
 
 use super::flight;
 use super::watch::Watch;
+use super::width::columns;
 
 /// Records a command, running processes or the whole system, then analyses what was recorded.
 #[derive(Debug, clap::Args)]
@@ -168,7 +169,8 @@ pub(super) fn summarise(dir: &Path) -> anyhow::Result<()> {
     drop(watch);
     let (head, reports) = (Head::new(&trace, &tally)?, report::all(&trace, &tally)?);
     let mut out = io::stdout().lock();
-    writeln!(out, "{}", Summary(&head, &reports))?;
+    let w = columns();
+    writeln!(out, "{:w$}", Summary(&head, &reports))?;
     writeln!(out, "trace     {} (`ft-agent report {0}`)", dir.display())?;
     Ok(())
 }

@@ -12,9 +12,13 @@ use ft_agent::store::Trace;
 use ft_agent::{analysis::Tally, analyze};
 
 use super::watch::Watch;
+use super::width::columns;
 
 /// A trace, and the form of what is printed.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Text is as wide as the terminal, or as COLUMNS says; 100 columns when it is piped."
+)]
 pub(crate) struct Args {
     /// Directory of the trace.
     trace: PathBuf,
@@ -106,7 +110,8 @@ fn print<T: Display + Serialize>(
         serde_json::to_writer_pretty(&mut out, &Answer { trace: head, report })?;
         writeln!(out)?;
     } else {
-        write!(out, "{head}\n{report}")?;
+        let w = columns();
+        write!(out, "{head:w$}\n{report:w$}")?;
     }
     Ok(ExitCode::SUCCESS)
 }

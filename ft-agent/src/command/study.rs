@@ -10,6 +10,7 @@ use ft_agent::store::Trace;
 
 use super::record;
 use super::watch::Watch;
+use super::width::columns;
 
 /// Prints how deep a program nests its locks and how long it holds them, beside the figures of the paper.
 #[derive(Debug, clap::Args)]
@@ -68,7 +69,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         serde_json::to_writer_pretty(&mut out, &study)?;
         writeln!(out)?;
     } else {
-        write!(out, "\n{}\n{study}", Head::new(&trace, &tally)?)?;
+        let (head, w) = (Head::new(&trace, &tally)?, columns());
+        write!(out, "\n{head:w$}\n{study:w$}")?;
     }
     Ok(code)
 }

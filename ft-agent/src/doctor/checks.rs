@@ -280,7 +280,7 @@ fn virtualisation(cpuinfo: &str, stat: &str) -> Check {
         ),
         None => Check::warn(
             NAME,
-            "a virtual machine that does not tell stolen time",
+            "a virtual machine that does not report stolen time",
             "it is in `running`, and in the gaps of polling threads in `unexplained`",
         ),
     }

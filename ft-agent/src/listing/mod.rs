@@ -45,7 +45,7 @@ pub enum ListingError {
     )]
     NoThread(String),
     /// `--pid` names none.
-    #[error("process {0} is not in this trace; its table `threads` tells which are")]
+    #[error("process {0} is not in this trace; its table `threads` lists those that are")]
     NoProcess(i32),
     /// `--cpu` names none.
     #[error("there is no CPU {cpu} in this trace; give one from 0 to {last}")]
@@ -69,7 +69,7 @@ pub enum ListingError {
     EmptyWindow,
     /// `--active-time` without switches.
     #[error(
-        "the trace holds no switches, which tell when a thread was on the CPU; record with `-k sched`"
+        "the trace holds no switches, which say when a thread was on the CPU; record with `-k sched`"
     )]
     NoSwitches,
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::collect::outside::Site;
 use crate::convert::kind_name;
-use crate::report::table::{Table, cut, cut_front};
+use crate::report::table::{Table, cut};
 
 /// Most names in the sentence that tells which sites there are.
 const NAMED_SITES: usize = 40;
@@ -73,7 +73,7 @@ impl fmt::Display for Listing {
                 e.kind.to_owned(),
                 state,
                 e.triggers.to_string(),
-                cut_front(&format!("{}:{}", e.file, e.line), 40),
+                cut(&format!("{}:{}", e.file, e.line), 40),
             ]);
         }
         write!(f, "{table}")

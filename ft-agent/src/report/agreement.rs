@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::format::{count, dur_or_dash, share, short_count, things};
 use super::locks_text::reasons;
-use super::table::Table;
+use super::table::{Table, width};
 use crate::analysis::Tally;
 use crate::analysis::agreement::{Agreement, INFERRED, LENGTHS, SEEN};
 
@@ -169,6 +169,7 @@ impl fmt::Display for AgreementReport {
 
 impl AgreementReport {
     fn scores_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         if self.scores.is_empty() {
             return Ok(());
         }
@@ -187,11 +188,12 @@ impl AgreementReport {
         }
         write!(
             f,
-            "\nBy length and cause (precision: of the inferred; recall: of the kernel's)\n{t}"
+            "\nBy length and cause (precision: of the inferred; recall: of the kernel's)\n{t:w$}"
         )
     }
 
     fn missed_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         if self.missed.is_empty() {
             return Ok(());
         }
@@ -210,7 +212,7 @@ impl AgreementReport {
         };
         write!(
             f,
-            "\nInterruptions that the kernel saw and no gap shows (below the threshold{lost})\n{t}"
+            "\nInterruptions that the kernel saw and no gap shows (below the threshold{lost})\n{t:w$}"
         )
     }
 }

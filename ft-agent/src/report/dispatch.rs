@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::format::{dur, short_count, things};
 use super::locks_text::{reasons, who};
 use super::marks::Marks;
-use super::table::{Table, cut};
+use super::table::{Table, width};
 use super::tail::{self, Tail, percentile};
 use super::top::Top;
 use crate::analysis::distribution::{Distribution, Thresholds};
@@ -257,6 +257,7 @@ impl fmt::Display for DispatchReport {
 
 impl DispatchReport {
     fn threads_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         let mut t = Table::new(&[
             "<thread", "tid", "wake-ups", "median", "p99", "max", ">1 ms", ">5 ms", ">10 ms",
             ">50 ms",
@@ -264,12 +265,12 @@ impl DispatchReport {
         let all = (self.threads.len() > 1).then_some(&self.all);
         for l in self.threads.iter().take(SHOWN).chain(all) {
             let tid = if l.tid == 0 { String::new() } else { l.tid.to_string() };
-            let mut cells = vec![cut(&l.comm, 15), tid, short_count(l.wakeups)];
+            let mut cells = vec![l.comm.clone(), tid, short_count(l.wakeups)];
             cells.extend([dur(l.tail.p50_ns), percentile(l.tail.p99_ns), dur(l.tail.max_ns)]);
             cells.extend(l.later_than.map(short_count));
             t.row(cells);
         }
-        write!(f, "\nThreads, the worst first\n{t}")?;
+        write!(f, "\nThreads, the worst first\n{t:w$}")?;
         match self.threads.len().saturating_sub(SHOWN) {
             0 => Ok(()),
             more => writeln!(f, "  … and {more} more threads (--json has all)"),
@@ -277,18 +278,20 @@ impl DispatchReport {
     }
 
     fn tails_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         let all = (self.threads.len() > 1).then_some(&self.all);
         let rows = self.threads.iter().take(SHOWN).chain(all);
         let rows = rows.filter(|l| l.tail.p99_ns.is_some());
-        let mut rows = rows.map(|l| (cut(&l.comm, 15), l.wakeups, &l.tail)).peekable();
+        let mut rows = rows.map(|l| (l.comm.clone(), l.wakeups, &l.tail)).peekable();
         if rows.peek().is_none() {
             return Ok(());
         }
         let t = tail::table("<thread", "n", rows);
-        write!(f, "\nTails of the latency (- where n does not support it)\n{t}")
+        write!(f, "\nTails of the latency (-: too few for this percentile)\n{t:w$}")
     }
 
     fn worst_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         let mut t = Table::new(&[
             "<thread",
             "latency",
@@ -301,16 +304,16 @@ impl DispatchReport {
         ]);
         for w in &self.worst {
             t.row([
-                cut(&w.comm, 15),
+                w.comm.clone(),
                 dur(w.dur_ns),
                 w.cpu.to_string(),
                 w.prio.to_string(),
-                who(Some(w.waker_tid), Some(&w.waker), 15),
-                who(w.behind_tid, w.behind.as_deref(), 15),
+                who(Some(w.waker_tid), Some(&w.waker)),
+                who(w.behind_tid, w.behind.as_deref()),
                 w.behind_ns.map_or("-".into(), dur),
                 if w.migrated { "migrated".into() } else { String::new() },
             ]);
         }
-        write!(f, "\nThe worst wake-ups\n{t}")
+        write!(f, "\nThe worst wake-ups\n{t:w$}")
     }
 }

@@ -6,7 +6,7 @@ use super::format::{count, dur, dur_or_dash, percent, short_count, things};
 use super::gaps::GapsReport;
 use super::locks_text::reasons;
 use super::marks::star;
-use super::table::{Table, cut};
+use super::table::{Table, width};
 use super::tail::percentile;
 
 /// Lines of the longer tables that are shown; `--json` has all.
@@ -64,13 +64,14 @@ impl GapsReport {
     }
 
     fn pollers_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         let mut t = Table::new(&[
             "<thread", "tid", "gaps", "total", "p50", "p90", "p99", "p99.9", "p99.99", "max",
         ]);
         for p in self.pollers.iter().take(SHOWN) {
             let percentiles = [p.tail.p90_ns, p.tail.p99_ns, p.tail.p999_ns, p.tail.p9999_ns];
             let first = [
-                cut(&p.comm, 15),
+                p.comm.clone(),
                 p.tid.to_string(),
                 short_count(p.gaps),
                 dur(p.total_ns),
@@ -78,7 +79,7 @@ impl GapsReport {
             ];
             t.row(first.into_iter().chain(percentiles.map(percentile)).chain([dur(p.tail.max_ns)]));
         }
-        write!(f, "\nPolling threads (-: too few gaps for this percentile)\n{t}")?;
+        write!(f, "\nPolling threads (-: too few gaps for this percentile)\n{t:w$}")?;
         match self.pollers.len().saturating_sub(SHOWN) {
             0 => Ok(()),
             more => writeln!(f, "  … and {more} more threads (--json has all)"),
@@ -86,6 +87,7 @@ impl GapsReport {
     }
 
     fn causes_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         if !self.kernel {
             return Ok(());
         }
@@ -93,7 +95,7 @@ impl GapsReport {
         for p in self.pollers.iter().take(SHOWN) {
             for c in &p.causes {
                 t.row([
-                    cut(&p.comm, 16),
+                    p.comm.clone(),
                     c.cause.to_owned(),
                     short_count(c.gaps),
                     dur(c.total_ns),
@@ -102,10 +104,11 @@ impl GapsReport {
                 ]);
             }
         }
-        write!(f, "\nWhat took most of each gap, by the kernel's account\n{t}")
+        write!(f, "\nWhat took most of each gap, by the kernel's account\n{t:w$}")
     }
 
     fn culprits_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         if self.culprits.is_empty() {
             return Ok(());
         }
@@ -113,16 +116,17 @@ impl GapsReport {
         for c in self.culprits.iter().take(SHOWN) {
             t.row([
                 c.cause.to_owned(),
-                cut(&c.culprit, 24),
+                c.culprit.clone(),
                 short_count(c.gaps),
                 dur(c.total_ns),
                 dur(c.max_ns),
             ]);
         }
-        write!(f, "\nWho or what it was\n{t}")
+        write!(f, "\nWho or what it was\n{t:w$}")
     }
 
     fn inference_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         let mut titles = vec!["<inferred", "gaps"];
         if self.kernel {
             titles.extend([
@@ -157,10 +161,11 @@ impl GapsReport {
             t.row(cells);
         }
         writeln!(f, "\nInferred from user time stamps alone, against what the kernel saw")?;
-        write!(f, "{t}")
+        write!(f, "{t:w$}")
     }
 
     fn longest_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         let mut titles = vec!["<thread", "gap"];
         if self.kernel {
             titles.extend(["<cause", "<who or what", "off CPU", "irqs", "unexpl."]);
@@ -168,10 +173,10 @@ impl GapsReport {
         titles.push("<inferred");
         let mut t = Table::new(&titles);
         for g in &self.longest {
-            let mut cells = vec![cut(&g.comm, 12), dur(g.dur_ns) + star(g.mark)];
+            let mut cells = vec![g.comm.clone(), dur(g.dur_ns) + star(g.mark)];
             if self.kernel {
                 cells.push(g.cause.to_owned());
-                cells.push(cut(g.culprit.as_deref().unwrap_or("-"), 12));
+                cells.push(g.culprit.as_deref().unwrap_or("-").to_owned());
                 cells.extend(match &g.parts {
                     Some(p) => {
                         let off_cpu = p.preempted_ns + p.dispatch_ns + p.blocked_ns;
@@ -180,9 +185,9 @@ impl GapsReport {
                     None => [""; 3].map(str::to_owned),
                 });
             }
-            cells.push(cut(&g.inferred, 17));
+            cells.push(g.inferred.clone());
             t.row(cells);
         }
-        write!(f, "\nThe longest gaps\n{t}")
+        write!(f, "\nThe longest gaps\n{t:w$}")
     }
 }

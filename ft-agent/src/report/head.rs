@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::format::{count, dur};
 use super::quality::{Quality, places};
-use super::table::cut;
+use super::table::{cut, paragraph, width};
 use crate::analysis::Tally;
 use crate::spool::frame::MissingTracepoint;
 use crate::store::{Result, Trace};
@@ -40,6 +40,8 @@ pub struct Head {
     pub lost_user_events: u64,
     /// Kernel records that were lost.
     pub lost_kernel_records: u64,
+    /// Times that a switch must have happened of which there is no record, and no loss was reported.
+    pub missing_switches: u64,
     /// The clock's bound by segment, and where losses are.
     pub quality: Quality,
     /// What else a reader should know, in sentences.
@@ -66,9 +68,10 @@ impl Head {
         }
         if tally.unseen_switches + tally.ran_unseen > 0 {
             warnings.push(format!(
-                "switches are missing although no loss was reported: {} times a CPU was left by another \
-                 thread than the last one that got it, {} times a thread recorded an event while it was \
-                 off the CPU; what this touches is a lower bound or censored; compare with `perf sched record`",
+                "context switches are missing, and no loss was reported: {} times a CPU was left by another \
+                 thread than the one that had got it last, {} times a thread recorded an event while it was \
+                 switched out; intervals that this touches are marked lower bound or censored; compare with \
+                 `perf sched record`",
                 count(tally.unseen_switches),
                 count(tally.ran_unseen)
             ));
@@ -87,6 +90,7 @@ impl Head {
             clock_violations: meta.clock.violations,
             lost_user_events: tally.lost_user_events,
             lost_kernel_records: tally.lost_kernel_records,
+            missing_switches: tally.unseen_switches + tally.ran_unseen,
             quality,
             warnings,
         })
@@ -103,11 +107,11 @@ impl Head {
 
 impl fmt::Display for Head {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let duration = self.duration_ns.map_or("not ended in good order".into(), dur);
+        let duration = self.duration_ns.map_or("interrupted".into(), dur);
         writeln!(f, "trace    {} ({duration}, {} events)", self.trace, count(self.events))?;
         let command = match &self.command[..] {
             [] => "none: attached".into(),
-            words => cut(&words.join(" "), 88),
+            words => cut(&words.join(" "), width(f).saturating_sub(9)),
         };
         writeln!(f, "command  {command}")?;
         let groups = match &self.kernel_groups[..] {
@@ -116,61 +120,41 @@ impl fmt::Display for Head {
         };
         writeln!(f, "kernel   {groups} ({}, {})", cut(&self.host, 30), cut(&self.kernel, 40))?;
         let q = &self.quality;
-        write!(f, "clock    right within {} ns", self.clock_bound_ns)?;
+        let mut clock = format!("right within {} ns", self.clock_bound_ns);
         if q.clock_segments > 0 {
-            write!(
-                f,
-                " (median of {} segments {} ns)",
-                count(q.clock_segments),
-                q.clock_bound_median_ns
-            )?;
+            let (n, median) = (count(q.clock_segments), q.clock_bound_median_ns);
+            clock += &format!(" (median of {n} segments {median} ns)");
         }
-        match self.clock_checked {
-            0 => writeln!(f, ",\n         not checked against the scheduler")?,
-            n => writeln!(
-                f,
-                ";\n         {} of {} events outside their thread's running time",
+        clock += &match self.clock_checked {
+            0 => ", not checked against the scheduler".into(),
+            n => format!(
+                "; {} of {} events outside their thread's running time",
                 count(self.clock_violations),
                 count(n)
-            )?,
+            ),
+        };
+        if self.missing_switches > 0 && self.clock_checked > 0 {
+            clock += ", not counting those where switches are missing";
         }
-        match (self.lost_user_events, self.lost_kernel_records) {
-            (0, 0) => write!(f, "loss     none reported")?,
-            (user, kernel) => write!(
-                f,
-                "loss     {} user events, {} kernel records at {}",
+        paragraph(f, "clock    ", &clock)?;
+        let mut loss = match (self.lost_user_events, self.lost_kernel_records) {
+            (0, 0) => "none reported".into(),
+            (user, kernel) => format!(
+                "{} user events, {} kernel records at {}",
                 count(user),
                 count(kernel),
                 places(q.loss_places)
-            )?,
-        }
+            ),
+        };
         let which = if self.missing.is_empty() { "all streams" } else { "what this kernel has" };
-        writeln!(f, "; {which} whole in {} of the time", q.coverage_text())?;
+        loss += &match self.missing_switches {
+            0 => format!("; {which} complete {} of the time", q.coverage_text()),
+            _ => ", but switches are missing (see the warning)".into(),
+        };
+        paragraph(f, "loss     ", &loss)?;
         for place in &q.losses {
-            writeln!(f, "         {}", cut(&place.text(), 90))?;
+            paragraph(f, "         ", &place.text())?;
         }
-        self.warnings.iter().try_for_each(|w| paragraph(f, &format!("warning: {w}")))
+        self.warnings.iter().try_for_each(|w| paragraph(f, "warning: ", w))
     }
-}
-
-/// Writes a text in lines of at most 100 columns.
-fn paragraph(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
-    let mut column = 0;
-    for word in text.split_whitespace() {
-        let word = cut(word, 90);
-        let width = word.chars().count();
-        match column {
-            0 => write!(f, "{word}")?,
-            c if c + 1 + width <= 100 => {
-                write!(f, " {word}")?;
-                column += 1;
-            }
-            _ => {
-                write!(f, "\n         {word}")?;
-                column = 9;
-            }
-        }
-        column += width;
-    }
-    writeln!(f)
 }

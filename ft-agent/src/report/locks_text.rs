@@ -5,7 +5,7 @@ use std::fmt;
 use super::format::{count, dur, dur_or_dash, log_bar, ns, percent, share, short_count};
 use super::locks::{Group, LocksReport};
 use super::marks::star;
-use super::table::{Table, cut, cut_front};
+use super::table::{Table, clean, paragraph, width};
 use super::tail::{self, percentile};
 
 /// Locks that are shown; `--json` has all.
@@ -16,10 +16,12 @@ impl fmt::Display for LocksReport {
         writeln!(f, "LOCKS: critical sections, from acquisition to release")?;
         self.coverage(f)?;
         if self.holds == 0 {
-            return writeln!(
+            return paragraph(
                 f,
-                "  No hold was recorded. Use the locks of ft-user (Mutex, RwLock, Condvar) or \
-                 --preload,\n  and enable their events: -e 'lock.*'."
+                "  ",
+                "No hold was recorded. Locks are seen that come from ft-user (Mutex, RwLock, Condvar), with their \
+                 events enabled (-e 'lock.*'), and under --preload those of pthread. Locks that a program brings along \
+                 itself, as those of Rust's std and of Java, are not: they make no call that could be caught.",
             );
         }
         self.holds_table(f)?;
@@ -51,13 +53,14 @@ impl LocksReport {
     }
 
     fn holds_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         let mut t = Table::new(&[
             "<lock", "<kind", "holds", "nested", "total", "mean", "p50", "p99", "max",
         ]);
         for g in self.shown() {
             t.row([
                 title(g),
-                cut(&g.kind, 12),
+                g.kind.clone(),
                 short_count(g.holds),
                 share(g.nested, g.holds),
                 dur(g.total_ns),
@@ -67,7 +70,7 @@ impl LocksReport {
                 dur(g.tail.max_ns),
             ]);
         }
-        write!(f, "\nHold times\n{t}")?;
+        write!(f, "\nHold times\n{t:w$}")?;
         match self.locks.len().saturating_sub(SHOWN) {
             0 => Ok(()),
             more => writeln!(f, "  … and {more} more locks (--json has all)"),
@@ -75,16 +78,18 @@ impl LocksReport {
     }
 
     fn tails_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         let rows = self.shown().filter(|g| g.tail.p99_ns.is_some());
         let mut rows = rows.map(|g| (title(g), g.holds, &g.tail)).peekable();
         if rows.peek().is_none() {
             return Ok(());
         }
         let t = tail::table("<lock", "n", rows);
-        write!(f, "\nTails of the hold times (- where n does not support it)\n{t}")
+        write!(f, "\nTails of the hold times (-: too few for this percentile)\n{t:w$}")
     }
 
     fn waits_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         if self.all.waits == 0 {
             return writeln!(f, "\nNo lock was waited for.");
         }
@@ -92,7 +97,7 @@ impl LocksReport {
         for g in self.shown().filter(|g| g.waits > 0) {
             t.row([
                 title(g),
-                cut(&g.kind, 12),
+                g.kind.clone(),
                 short_count(g.waits),
                 share(g.waits, g.holds),
                 dur(g.wait_total_ns),
@@ -100,10 +105,11 @@ impl LocksReport {
                 dur(g.wait_max_ns),
             ]);
         }
-        write!(f, "\nWaits for a lock that was found taken\n{t}")
+        write!(f, "\nWaits for a lock that was found taken\n{t:w$}")
     }
 
     fn parts_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         if !self.decomposed {
             return writeln!(f, "\nNo kernel stream: the held time is not decomposed.");
         }
@@ -130,11 +136,11 @@ impl LocksReport {
             ];
             let parts = parts.map(|part| percent(part, p.total_ns()));
             let preempted = short_count(g.preempted_holds);
-            t.row([title(g), cut(&g.kind, 12)].into_iter().chain(parts).chain([preempted]));
+            t.row([title(g), g.kind.clone()].into_iter().chain(parts).chain([preempted]));
         }
         write!(
             f,
-            "\nWhat the held time consisted of (dispatch: woken and waiting for a CPU; n preempted: holds)\n{t}"
+            "\nWhat the held time consisted of (dispatch: woken and waiting for a CPU; n preempted: holds)\n{t:w$}"
         )
     }
 
@@ -144,16 +150,21 @@ impl LocksReport {
     }
 
     fn depth_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         let mut t = Table::new(&["depth", "holds", "share", "<"]);
         let largest = self.depths.iter().copied().max().unwrap_or(0);
         for (depth, n) in self.depths.iter().enumerate() {
             let bar = log_bar(*n, largest, 40);
             t.row([depth.to_string(), count(*n), share(*n, self.holds), bar]);
         }
-        write!(f, "\nNesting depth: locks already held at the acquisition (bars: logarithmic)\n{t}")
+        write!(
+            f,
+            "\nNesting depth: locks already held at the acquisition (bars: logarithmic)\n{t:w$}"
+        )
     }
 
     fn distribution(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         let mut t = Table::new(&["up to", "holds", "share", "cumulative", "<"]);
         let last = (i64::MAX, self.holds);
         let mut before = 0;
@@ -179,11 +190,12 @@ impl LocksReport {
         }
         write!(
             f,
-            "\nDistribution of the hold times (bars: logarithmic; --json has bins of 0.1 µs)\n{t}"
+            "\nDistribution of the hold times (bars: logarithmic; --json has bins of 0.1 µs)\n{t:w$}"
         )
     }
 
     fn longest_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         let mut titles = vec!["<lock", "<place", "hold"];
         if self.decomposed {
             titles.extend([
@@ -199,7 +211,7 @@ impl LocksReport {
         let mut t = Table::new(&titles);
         for h in &self.longest {
             let hold = dur(h.dur_ns) + star(h.mark);
-            let mut cells = vec![cut(&h.lock, 9), cut_front(&h.place, 11), hold];
+            let mut cells = vec![h.lock.clone(), place(&h.place), hold];
             if let Some(p) = &h.parts {
                 let parts = [
                     p.running_ns,
@@ -213,12 +225,12 @@ impl LocksReport {
                 let preemptor = h.preemptor.as_deref();
                 cells.push(match preemptor {
                     None if p.preempted_ns == 0 => "-".into(),
-                    _ => who(h.preemptor_tid, preemptor, 10),
+                    _ => who(h.preemptor_tid, preemptor),
                 });
             }
             t.row(cells);
         }
-        write!(f, "\nThe longest holds\n{t}")
+        write!(f, "\nThe longest holds\n{t:w$}")
     }
 }
 
@@ -226,28 +238,28 @@ impl LocksReport {
 fn title(g: &Group) -> String {
     match (g.lock.as_str(), g.instances) {
         ("", _) => "all".into(),
-        (name, 0 | 1) => cut(name, 16),
-        (name, n) => format!("{} ×{}", cut(name, 10), short_count(n)),
+        (name, 0 | 1) => name.to_owned(),
+        (name, n) => format!("{} ×{}", name, short_count(n)),
     }
 }
 
 /// Name of a thread for a table; the idle task has one of its own for each CPU (`swapper/0`, …).
-pub(super) fn who(tid: Option<i32>, comm: Option<&str>, width: usize) -> String {
+pub(super) fn who(tid: Option<i32>, comm: Option<&str>) -> String {
     match (tid, comm) {
         (Some(0), _) => "(idle)".into(),
-        (_, Some(comm)) if !comm.is_empty() => cut(comm, width),
+        (_, Some(comm)) if !comm.is_empty() => clean(comm),
         _ => "not known".into(),
     }
 }
 
 /// A source place without its directories.
-pub(super) fn place(place: &str, width: usize) -> String {
-    cut_front(place.rsplit('/').next().unwrap_or(place), width)
+pub(super) fn place(place: &str) -> String {
+    clean(place.rsplit('/').next().unwrap_or(place))
 }
 
 /// ` (3 this, 4 that)` of the counts that are not 0.
 pub(super) fn reasons(counts: &[(u64, &str)]) -> String {
-    let told: Vec<String> =
+    let reasons: Vec<String> =
         counts.iter().filter(|c| c.0 > 0).map(|(n, why)| format!("{} {why}", count(*n))).collect();
-    if told.is_empty() { String::new() } else { format!(" ({})", told.join(", ")) }
+    if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join(", ")) }
 }

@@ -38,11 +38,11 @@ impl Marks {
         } += n;
     }
 
-    /// `n=4 holds, 1 lower bound, 2 censored not in it`.
+    /// `n=4 holds, 1 lower bound, 2 censored and not counted`.
     pub(super) fn line(&self, thing: &str) -> String {
         let n = things(self.exact + self.lower_bounds, thing);
         let lower_bounds = things(self.lower_bounds, "lower bound");
-        format!("n={n}, {lower_bounds}, {} censored not in it", count(self.censored))
+        format!("n={n}, {lower_bounds}, {} censored and not counted", count(self.censored))
     }
 
     /// What a lower bound is, where there is one.
@@ -51,7 +51,7 @@ impl Marks {
             0 => Ok(()),
             _ => writeln!(
                 f,
-                "  lower bound (*): records were lost meanwhile; the length holds, the parts are at least that"
+                "  lower bound (*): records are missing in it; the length is right, the parts are at least that"
             ),
         }
     }
@@ -73,14 +73,24 @@ mod tests {
             marks.add_many(mark, n);
             assert_eq!((marks.mark, &*marks.line("hold")), (expected, line));
         };
-        check(Mark::Censored, 0, Mark::Exact, "n=0 holds, 0 lower bounds, 0 censored not in it");
-        check(Mark::Exact, 3, Mark::Exact, "n=3 holds, 0 lower bounds, 0 censored not in it");
+        check(
+            Mark::Censored,
+            0,
+            Mark::Exact,
+            "n=0 holds, 0 lower bounds, 0 censored and not counted",
+        );
+        check(Mark::Exact, 3, Mark::Exact, "n=3 holds, 0 lower bounds, 0 censored and not counted");
         check(
             Mark::LowerBound,
             1,
             Mark::LowerBound,
-            "n=4 holds, 1 lower bound, 0 censored not in it",
+            "n=4 holds, 1 lower bound, 0 censored and not counted",
         );
-        check(Mark::Censored, 2, Mark::Censored, "n=4 holds, 1 lower bound, 2 censored not in it");
+        check(
+            Mark::Censored,
+            2,
+            Mark::Censored,
+            "n=4 holds, 1 lower bound, 2 censored and not counted",
+        );
     }
 }

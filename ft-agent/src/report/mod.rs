@@ -1,8 +1,8 @@
 //! Reports: what the tables of the analyses say, as text and as JSON.
 //!
 //! Each report is a plain struct that serialises (`--json`) and displays itself (text). The statistics take
-//! rows one by one, and know nothing of files; this module alone reads the trace. Text fits 100 columns,
-//! and every figure stands with its coverage: what is not in it, and what is a lower bound.
+//! rows one by one, and know nothing of files; this module alone reads the trace. Text fits the width that it is
+//! formatted with (`{:80}`), or 100 columns, and every figure stands with its coverage: what is not in it, and what is a lower bound.
 
 mod agreement;
 mod dispatch;
@@ -79,9 +79,10 @@ pub struct Reports {
 
 impl fmt::Display for Reports {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\n{}\n{}\n", self.locks, self.waits, self.preempted)?;
-        write!(f, "{}\n{}\n", self.dispatch, self.gaps)?;
-        write!(f, "{}\n{}", self.agreement, self.time)
+        let w = table::width(f);
+        write!(f, "{:w$}\n{:w$}\n{:w$}\n", self.locks, self.waits, self.preempted)?;
+        write!(f, "{:w$}\n{:w$}\n", self.dispatch, self.gaps)?;
+        write!(f, "{:w$}\n{:w$}", self.agreement, self.time)
     }
 }
 

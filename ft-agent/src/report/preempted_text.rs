@@ -6,7 +6,7 @@ use super::format::{count, dur, dur_or_dash, percent, share, short_count};
 use super::locks_text::{place, reasons, who};
 use super::marks::star;
 use super::preempted::PreemptedReport;
-use super::table::{Table, cut};
+use super::table::{Table, width};
 
 /// Lines of the longer tables that are shown; `--json` has all.
 const SHOWN: usize = 15;
@@ -51,12 +51,13 @@ impl PreemptedReport {
     }
 
     fn locks_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         let mut t =
             Table::new(&["<lock", "<kind", "times", "total", "max", "delayed waits", "by in all"]);
         for l in self.locks.iter().take(SHOWN) {
             t.row([
-                cut(&l.lock, 20),
-                cut(&l.kind, 12),
+                l.lock.clone(),
+                l.kind.clone(),
                 short_count(l.times),
                 dur(l.total_ns),
                 dur(l.max_ns),
@@ -64,10 +65,11 @@ impl PreemptedReport {
                 dur_or_dash(l.delayed_ns),
             ]);
         }
-        write!(f, "\nPer lock: a time counts for every lock that was held\n{t}")
+        write!(f, "\nPer lock: a time counts for every lock that was held\n{t:w$}")
     }
 
     fn preemptors_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         let mut t = Table::new(&[
             "<had the CPU longest",
             "tid",
@@ -81,7 +83,7 @@ impl PreemptedReport {
         ]);
         for p in self.preemptors.iter().take(SHOWN) {
             t.row([
-                if p.comm.is_empty() { "not known".into() } else { cut(&p.comm, 16) },
+                if p.comm.is_empty() { "not known".into() } else { p.comm.clone() },
                 p.tid.map_or("-".into(), |tid| tid.to_string()),
                 p.prio.map_or("-".into(), |prio| prio.to_string()),
                 short_count(p.times),
@@ -92,10 +94,11 @@ impl PreemptedReport {
                 dur_or_dash(p.delayed_ns),
             ]);
         }
-        write!(f, "\nPer thread that ran instead: a time counts once\n{t}")
+        write!(f, "\nPer thread that ran instead: a time counts once\n{t:w$}")
     }
 
     fn grants_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         let preempted = self.grants.preempted_holds;
         if preempted == 0 {
             return Ok(());
@@ -113,11 +116,12 @@ impl PreemptedReport {
         }
         write!(
             f,
-            "\nHad the holder been granted more running time when it was first preempted\n{t}"
+            "\nHad the holder been granted more running time when it was first preempted\n{t:w$}"
         )
     }
 
     fn longest_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         let mut t = Table::new(&[
             "<lock",
             "<place",
@@ -131,17 +135,17 @@ impl PreemptedReport {
         ]);
         for p in &self.longest {
             t.row([
-                cut(&p.lock, 12),
-                place(&p.place, 14),
-                cut(&p.holder, 10),
+                p.lock.clone(),
+                place(&p.place),
+                p.holder.clone(),
                 dur(p.dur_ns) + star(p.mark),
-                who(p.preemptor_tid, p.preemptor.as_deref(), 12),
+                who(p.preemptor_tid, p.preemptor.as_deref()),
                 p.preemptor_prio.map_or("-".into(), |prio| prio.to_string()),
                 p.waiters.to_string(),
                 dur_or_dash(p.delayed_ns),
                 p.ran_after_ns.map_or("?".into(), dur),
             ]);
         }
-        write!(f, "\nThe longest, with the innermost lock\n{t}")
+        write!(f, "\nThe longest, with the innermost lock\n{t:w$}")
     }
 }

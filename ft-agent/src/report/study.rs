@@ -9,7 +9,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::format::{count, dur, ns, percent, share};
-use super::table::Table;
+use super::table::{Table, paragraph, width};
 use crate::analysis::distribution::{Distribution, Thresholds};
 use crate::analysis::{Incomplete, Tally};
 use crate::store::rows::CriticalSection;
@@ -120,6 +120,7 @@ impl Builder {
 
 impl fmt::Display for Study {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         let all = self.critical_sections;
         writeln!(
             f,
@@ -132,10 +133,11 @@ impl fmt::Display for Study {
             count(self.incomplete.holds())
         )?;
         if all == 0 {
-            return writeln!(
+            return paragraph(
                 f,
-                "  No hold was recorded; choose a program that takes pthread locks, and check the path of \
-                 --preload."
+                "  ",
+                "No hold was recorded. --preload sees pthread locks only: not those that a program brings along itself, \
+                 as Rust's std and Java do; choose another program.",
             );
         }
         let ours = [
@@ -156,7 +158,7 @@ impl fmt::Display for Study {
         for ((quantity, paper), ours) in PAPER.into_iter().zip(ours) {
             t.row([quantity.into(), ours].into_iter().chain(paper.map(String::from)));
         }
-        write!(f, "\n{t}")?;
+        write!(f, "\n{t:w$}")?;
         writeln!(
             f,
             "  Paper: sections 3.4 (pthread locks) and 3.3 (Linux 2.6.20); two Xeons of 2.7 GHz. Its averages\n  \
@@ -166,7 +168,7 @@ impl fmt::Display for Study {
         for (depth, n) in self.depths.iter().enumerate() {
             t.row([depth.to_string(), count(*n), share(*n, all)]);
         }
-        write!(f, "\nDistribution of the nesting depth\n{t}")?;
+        write!(f, "\nDistribution of the nesting depth\n{t:w$}")?;
         let mut t = Table::new(&["shorter than", "critical sections", "share"]);
         for (edge, n) in &self.shorter {
             t.row([dur(*edge), count(*n), percent(*n as i64, all as i64)]);
@@ -176,7 +178,7 @@ impl fmt::Display for Study {
         }
         write!(
             f,
-            "\nCumulative distribution of the length; the longest is {}\n{t}",
+            "\nCumulative distribution of the length; the longest is {}\n{t:w$}",
             dur(self.max_ns)
         )
     }

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::format::{count, dur, percent, share, things};
-use super::locks_text::{place, who};
-use super::table::cut;
+use super::locks_text::who;
+use super::table::{cut, paragraph, width};
 use super::tail::percentile;
 use super::waits_text::at;
 use super::{Head, LongHold, Parts, Reports};
@@ -12,13 +12,17 @@ use super::{Head, LongHold, Parts, Reports};
 /// Lines about each question.
 pub struct Summary<'a>(pub &'a Head, pub &'a Reports);
 
+/// Before every line of an answer but its first.
+const INDENT: &str = "          ";
+
 /// Locks and threads that are named.
 const NAMED: usize = 3;
 
 impl fmt::Display for Summary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Summary(head, reports) = self;
-        writeln!(f, "{head}")?;
+        let w = width(f);
+        writeln!(f, "{head:w$}")?;
         locks(f, reports)?;
         waits(f, reports)?;
         dispatch(f, reports)?;
@@ -45,28 +49,25 @@ fn locks(f: &mut fmt::Formatter<'_>, Reports { locks, .. }: &Reports) -> fmt::Re
     if locks.marks.censored + locks.marks.lower_bounds > 0 {
         writeln!(
             f,
-            "          {} more incomplete and not counted; {} counted in spite of a loss",
+            "          {} more incomplete and not counted; {} with missing records (lower bounds)",
             count(locks.marks.censored),
             count(locks.marks.lower_bounds)
         )?;
     }
     if locks.decomposed {
         let p = &all.parts;
-        writeln!(
-            f,
-            "          {} holds preempted; held time: running {}{}",
-            count(all.preempted_holds),
+        let text = format!(
+            "{} preempted; held time: running {}{}",
+            things(all.preempted_holds, "hold"),
             percent(p.running_ns, p.total_ns()),
             elsewhere(p).map_or(String::new(), |text| format!(", {text}"))
-        )?;
+        );
+        paragraph(f, INDENT, &text)?;
     }
     for h in locks.longest.iter().take(NAMED) {
         let why = h.parts.as_ref().map_or(String::new(), |p| why(h, p));
-        let place = match place(&h.place, 24) {
-            place if place.is_empty() => place,
-            place => format!(" at {place}"),
-        };
-        writeln!(f, "          {} held {}{place}{why}", cut(&h.lock, 20), dur(h.dur_ns))?;
+        let text = format!("{} held {}{}{why}", cut(&h.lock, 40), dur(h.dur_ns), at(&h.place));
+        paragraph(f, INDENT, &text)?;
     }
     Ok(())
 }
@@ -86,7 +87,7 @@ fn elsewhere(p: &Parts) -> Option<String> {
 
 /// The largest part of a hold in which its holder had no CPU.
 fn why(h: &LongHold, p: &Parts) -> String {
-    let most = who(h.preemptor_tid, h.preemptor.as_deref(), 16);
+    let most = who(h.preemptor_tid, h.preemptor.as_deref());
     let parts = [
         (p.blocked_ns, "blocked".to_owned()),
         (p.dispatch_ns, "woken and waiting for a CPU".to_owned()),
@@ -108,26 +109,26 @@ fn waits(f: &mut fmt::Formatter<'_>, Reports { waits, preempted, .. }: &Reports)
             dur(waits.all.tail.max_ns)
         )?;
         for r in waits.roots.iter().take(NAMED) {
-            writeln!(
-                f,
-                "          {} of it the fault of {} holding {}{}",
+            let text = format!(
+                "{} of it caused by {} holding {}{}",
                 percent(r.total_ns, waits.total_ns),
-                cut(&r.comm, 16),
-                cut(&r.lock, 16),
+                r.comm,
+                cut(&r.lock, 40),
                 at(&r.place)
-            )?;
+            );
+            paragraph(f, INDENT, &text)?;
         }
     }
     for p in preempted.preemptors.iter().take(1) {
-        writeln!(
-            f,
-            "held up   {} with a lock held, {}, {} behind {}; waiters delayed {}",
+        let text = format!(
+            "{} a lock's holder had no CPU: {}, {} behind {}; waiters delayed by {}",
             things(preempted.times, "time"),
             dur(preempted.total_ns),
             percent(p.total_ns, preempted.total_ns),
-            if p.comm.is_empty() { "not known".into() } else { cut(&p.comm, 16) },
+            if p.comm.is_empty() { "not known".into() } else { cut(&p.comm, 24) },
             dur(preempted.preemptors.iter().map(|p| p.delayed_ns).sum())
-        )?;
+        );
+        paragraph(f, "held up   ", &text)?;
     }
     let locked = waits.unfinished.iter().filter(|u| u.cycle.is_some()).count() as u64;
     if locked > 0 {
@@ -157,8 +158,8 @@ fn dispatch(f: &mut fmt::Formatter<'_>, Reports { dispatch, .. }: &Reports) -> f
         count(all.later_than[0])
     )?;
     for w in dispatch.worst.iter().take(NAMED) {
-        let behind = who(w.behind_tid, w.behind.as_deref(), 16);
-        writeln!(f, "          {} waited {} behind {}", cut(&w.comm, 16), dur(w.dur_ns), behind)?;
+        let behind = who(w.behind_tid, w.behind.as_deref());
+        paragraph(f, INDENT, &format!("{} waited {} behind {behind}", w.comm, dur(w.dur_ns)))?;
     }
     Ok(())
 }
@@ -181,7 +182,7 @@ fn gaps(f: &mut fmt::Formatter<'_>, Reports { gaps, .. }: &Reports) -> fmt::Resu
             f,
             "          {} {}: {}, {}, at most {}",
             c.cause,
-            cut(&c.culprit, 20),
+            cut(&c.culprit, 40),
             things(c.gaps, "gap"),
             dur(c.total_ns),
             dur(c.max_ns)

@@ -41,7 +41,7 @@ impl Tail {
     }
 }
 
-/// A percentile of a table; `-` where n does not support it.
+/// A percentile of a table; `-` where there are too few values for it.
 pub(super) fn percentile(ns: Option<i64>) -> String {
     ns.map_or("-".into(), dur)
 }

@@ -141,11 +141,11 @@ fn a_head_says_which_groups_are_not_whole() {
     let quality = Quality { recorded_ns: 100, ..Quality::default() };
     let mut head = Head { kernel_groups, quality, ..Head::default() };
     let text = head.to_string();
-    assert!(text.contains("sched, lock (") && text.contains("; all streams whole in 100 %"));
+    assert!(text.contains("sched, lock (") && text.contains("; all streams complete 100 %"));
     head.missing.push(begin);
     let text = head.to_string();
     assert!(text.contains("sched, lock (incomplete) ("), "{text}");
-    assert!(text.contains("; what this kernel has whole in 100 %"), "{text}");
+    assert!(text.contains("; what this kernel has complete 100 %"), "{text}");
 }
 
 #[test]
@@ -164,6 +164,7 @@ fn the_summary_of_a_small_trace() {
         clock_violations: 0,
         lost_user_events: 0,
         lost_kernel_records: 3,
+        missing_switches: 0,
         quality: Quality {
             clock_bound_median_ns: 35,
             clock_bound_max_ns: 41,
@@ -265,5 +266,5 @@ fn long_names_and_large_numbers_fit() {
     tally.incomplete.semaphore_waits = 99_999_999;
     let text = reports_of(rows, &tally).to_string();
     let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > 100).collect();
-    assert!(wide.is_empty(), "{wide:#?}");
+    assert!(wide.is_empty(), "{} lines, {:#?}", wide.len(), wide.first());
 }

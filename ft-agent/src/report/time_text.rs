@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::format::{count, dur_or_dash, percent, things};
 use super::locks_text::reasons;
-use super::table::{Table, cut};
+use super::table::{Table, width};
 use super::time::{ThreadBalance, TimeReport};
 use crate::analysis::TIME_PARTS;
 
@@ -60,11 +60,12 @@ impl TimeReport {
     }
 
     fn balance_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         let mut t =
             Table::new(&["<thread", "tid", "wall ns", "sum of parts ns", "difference", "<mark"]);
         for b in self.shown() {
             t.row([
-                cut(&b.comm, 12),
+                b.comm.clone(),
                 b.tid.to_string(),
                 count(b.wall_ns.unsigned_abs()),
                 count(b.sum_ns.unsigned_abs()),
@@ -72,7 +73,7 @@ impl TimeReport {
                 b.mark.word().to_owned(),
             ]);
         }
-        write!(f, "\nBalance\n{t}")?;
+        write!(f, "\nBalance\n{t:w$}")?;
         match self.threads.len().saturating_sub(SHOWN) {
             0 => Ok(()),
             more => writeln!(f, "  … and {more} more threads (--json has all)"),
@@ -80,6 +81,7 @@ impl TimeReport {
     }
 
     fn parts_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         let mut t = Table::new(&[
             "<thread",
             "tid",
@@ -100,12 +102,13 @@ impl TimeReport {
                 b.part("unexplained"),
             ];
             let cells = parts.map(dur_or_dash);
-            t.row([cut(&b.comm, 16), b.tid.to_string()].into_iter().chain(cells));
+            t.row([b.comm.clone(), b.tid.to_string()].into_iter().chain(cells));
         }
-        write!(f, "\nWhere the time went (dispatch: woken and waiting for a CPU)\n{t}")
+        write!(f, "\nWhere the time went (dispatch: woken and waiting for a CPU)\n{t:w$}")
     }
 
     fn culprits_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         let mut t = Table::new(&["<part", "<who or what", "time", "of the part", "stretches"]);
         for part in TIME_PARTS.into_iter().filter(|p| *p != "running") {
             let of_part = || self.culprits.iter().filter(|c| c.part == part);
@@ -113,14 +116,14 @@ impl TimeReport {
             for c in of_part().take(SHOWN_CULPRITS) {
                 t.row([
                     part.to_owned(),
-                    cut(c.culprit.as_deref().unwrap_or("-"), 40),
+                    c.culprit.as_deref().unwrap_or("-").to_owned(),
                     dur_or_dash(c.spent_ns),
                     percent(c.spent_ns, total),
                     count(c.stretches.unsigned_abs()),
                 ]);
             }
         }
-        write!(f, "\nWho or what took it, over all threads (--json has each thread's)\n{t}")
+        write!(f, "\nWho or what took it, over all threads (--json has each thread's)\n{t:w$}")
     }
 
     fn shown(&self) -> impl Iterator<Item = &ThreadBalance> {

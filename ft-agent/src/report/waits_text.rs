@@ -5,7 +5,7 @@ use std::fmt;
 use super::format::{dur, dur_or_dash, ns, percent, short_count, things};
 use super::locks_text::{place, reasons, who};
 use super::marks::star;
-use super::table::{Table, cut};
+use super::table::{Table, clean, cut, paragraph, width};
 use super::tail::percentile;
 use super::waits::{LockWaits, Unended, WaitsReport};
 
@@ -14,7 +14,7 @@ const SHOWN: usize = 15;
 
 impl fmt::Display for WaitsReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "WAITS: acquisitions of a lock that was taken, and whose fault they were")?;
+        writeln!(f, "WAITS: acquisitions of a lock that was taken, and who made them wait")?;
         self.coverage(f)?;
         self.deadlocks(f)?;
         self.unfinished_table(f)?;
@@ -64,22 +64,23 @@ impl WaitsReport {
                 things(members().count() as u64, "thread")
             )?;
             for u in members() {
-                writeln!(
-                    f,
-                    "  {} ({}) waits for {}{},\n    which {} holds{}",
-                    cut(&u.waiter, 16),
+                let text = format!(
+                    "{} ({}) waits for {}{}, which {} holds{}",
+                    clean(&u.waiter),
                     u.waiter_tid,
-                    cut(&u.lock, 20),
+                    clean(&u.lock),
                     at(&u.place),
                     holder(u),
                     u.holder_place.as_deref().map_or(String::new(), at)
-                )?;
+                );
+                paragraph(f, "  ", &text)?;
             }
         }
         Ok(())
     }
 
     fn unfinished_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         if self.unfinished.is_empty() {
             return Ok(());
         }
@@ -95,17 +96,17 @@ impl WaitsReport {
         ]);
         for u in self.unfinished.iter().take(SHOWN) {
             t.row([
-                cut(&u.waiter, 10),
+                u.waiter.clone(),
                 u.waiter_tid.to_string(),
-                cut(&u.lock, 10),
-                place(&u.place, 12),
+                u.lock.clone(),
+                place(&u.place),
                 dur(u.at_least_ns),
                 u.ended.clone(),
                 holder(u),
-                u.holder_place.as_deref().map_or("-".into(), |p| place(p, 12)),
+                u.holder_place.as_deref().map_or("-".into(), place),
             ]);
         }
-        write!(f, "\nWaits that never ended, and holders that never released\n{t}")?;
+        write!(f, "\nWaits that never ended, and holders that never released\n{t:w$}")?;
         more(f, self.unfinished.len(), "waits")
     }
 
@@ -115,13 +116,14 @@ impl WaitsReport {
     }
 
     fn locks_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         let mut t = Table::new(&[
             "<lock", "<kind", "waits", "total", "mean", "p50", "p99", "max", "by tid",
         ]);
         for l in self.shown() {
             t.row([
                 title(&l.lock),
-                cut(&l.kind, 12),
+                l.kind.clone(),
                 short_count(l.waits),
                 dur(l.total_ns),
                 ns(l.mean_ns),
@@ -131,11 +133,12 @@ impl WaitsReport {
                 l.max_tid.to_string(),
             ]);
         }
-        write!(f, "\nPer lock\n{t}")?;
+        write!(f, "\nPer lock\n{t:w$}")?;
         more(f, self.locks.len(), "locks")
     }
 
     fn parts_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         let mut titles = vec!["<lock"];
         if self.decomposed {
             titles.extend(["running", "preempted", "dispatch", "blocked", "irqs", "unexpl."]);
@@ -155,11 +158,12 @@ impl WaitsReport {
         }
         write!(
             f,
-            "\nWhat the threads to blame did meanwhile (indirect: the holder waited for a lock itself)\n{t}"
+            "\nWhat the threads to blame did meanwhile (indirect: the holder waited for a lock itself)\n{t:w$}"
         )
     }
 
     fn places_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         let mut t = Table::new(&[
             "<lock",
             "<acquired at",
@@ -173,22 +177,23 @@ impl WaitsReport {
         ]);
         for p in self.places.iter().take(SHOWN) {
             t.row([
-                cut(&p.lock, 12),
-                place(&p.place, 14),
+                p.lock.clone(),
+                place(&p.place),
                 short_count(p.waits),
                 dur(p.total_ns),
                 percent(p.total_ns, self.total_ns),
                 dur(p.max_ns),
-                cut(&p.max_comm, 10),
+                p.max_comm.clone(),
                 p.max_tid.to_string(),
-                p.held_at.as_deref().map_or("-".into(), |at| place(at, 16)),
+                p.held_at.as_deref().map_or("-".into(), place),
             ]);
         }
-        write!(f, "\nPer acquiring place, with the longest wait\n{t}")?;
+        write!(f, "\nPer acquiring place, with the longest wait\n{t:w$}")?;
         more(f, self.places.len(), "places")
     }
 
     fn roots_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         if self.roots.is_empty() {
             return Ok(());
         }
@@ -196,9 +201,9 @@ impl WaitsReport {
             Table::new(&["<thread", "<holding", "<acquired at", "waits", "total", "share", "max"]);
         for r in self.roots.iter().take(SHOWN) {
             t.row([
-                cut(&r.comm, 16),
-                cut(&r.lock, 16),
-                place(&r.place, 20),
+                r.comm.clone(),
+                r.lock.clone(),
+                place(&r.place),
                 short_count(r.waits),
                 dur(r.total_ns),
                 percent(r.total_ns, self.total_ns),
@@ -207,12 +212,13 @@ impl WaitsReport {
         }
         write!(
             f,
-            "\nWho was to blame: at the end of the chain of holders, most of each wait\n{t}"
+            "\nWho was to blame: at the end of the chain of holders, most of each wait\n{t:w$}"
         )?;
         more(f, self.roots.len(), "threads and places")
     }
 
     fn longest_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
         let mut titles = vec!["<thread", "<lock", "wait", "<held by", "<at", "turns", "<blamed"];
         if self.decomposed {
             titles.extend(["running", "preempt.", "dispatch", "blocked"]);
@@ -220,15 +226,15 @@ impl WaitsReport {
         let mut t = Table::new(&titles);
         for w in &self.longest {
             let root = match &w.root {
-                Some(root) if w.chain > 1 => who(w.root_tid, Some(root), 8),
+                Some(root) if w.chain > 1 => who(w.root_tid, Some(root)),
                 _ => "-".into(),
             };
             let mut cells = vec![
-                cut(&w.waiter, 6),
-                cut(&w.lock, 5),
+                w.waiter.clone(),
+                w.lock.clone(),
                 dur(w.dur_ns) + star(w.mark),
-                w.holder.as_deref().map_or("nobody".into(), |h| who(w.holder_tid, Some(h), 8)),
-                w.holder_place.as_deref().map_or("-".into(), |p| place(p, 9)),
+                w.holder.as_deref().map_or("nobody".into(), |h| who(w.holder_tid, Some(h))),
+                w.holder_place.as_deref().map_or("-".into(), place),
                 w.holders.to_string(),
                 root,
             ];
@@ -239,7 +245,7 @@ impl WaitsReport {
             }
             t.row(cells);
         }
-        write!(f, "\nThe longest waits\n{t}")
+        write!(f, "\nThe longest waits\n{t:w$}")
     }
 
     fn order(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -267,7 +273,7 @@ impl WaitsReport {
         }
         for pair in self.abba.iter().take(SHOWN) {
             let one = if pair.one_thread { ", in one thread so far" } else { "" };
-            let [a, b] = [0, 1].map(|i| cut(&pair.locks[i], 16));
+            let [a, b] = [0, 1].map(|i| cut(&pair.locks[i], 40));
             // Locks of one name differ by their address.
             let [a, b] = match a == b && pair.locks[0] == pair.locks[1] {
                 true => [0, 1].map(|i| format!("{a} {:#x}", pair.addresses[i])),
@@ -275,13 +281,13 @@ impl WaitsReport {
             };
             writeln!(f, "  {a} and {b}{one}")?;
             for (taken, [held, wanted]) in pair.orders.iter().zip([[&a, &b], [&b, &a]]) {
-                writeln!(
-                    f,
-                    "    {held}{} then {wanted}{}, {}",
+                let text = format!(
+                    "{held}{} then {wanted}{}, {}",
                     at(&taken.held_at),
                     at(&taken.acquired_at),
                     things(taken.count.unsigned_abs(), "time")
-                )?;
+                );
+                paragraph(f, "    ", &text)?;
             }
         }
         more(f, self.abba.len(), "pairs")
@@ -296,16 +302,16 @@ fn more(f: &mut fmt::Formatter<'_>, all: usize, what: &str) -> fmt::Result {
 }
 
 fn title(lock: &str) -> String {
-    if lock.is_empty() { "all".into() } else { cut(lock, 16) }
+    if lock.is_empty() { "all".into() } else { lock.to_owned() }
 }
 
 /// ` at file:line`, if it is known.
 pub(super) fn at(at: &str) -> String {
-    if at.is_empty() { String::new() } else { format!(" at {}", place(at, 24)) }
+    if at.is_empty() { String::new() } else { format!(" at {}", place(at)) }
 }
 
 fn holder(u: &Unended) -> String {
     let Some(holder) = &u.holder else { return "nobody known".into() };
     let gone = if u.holder_gone { " (ended)" } else { "" };
-    format!("{}{gone}", who(u.holder_tid, Some(holder), 10))
+    format!("{}{gone}", who(u.holder_tid, Some(holder)))
 }

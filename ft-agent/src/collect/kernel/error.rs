@@ -62,7 +62,7 @@ pub enum KernelError {
     UnknownMember(String),
     /// The way from a task to its cgroup is not as the programs know it.
     #[error(
-        "this kernel has no {structure}.{path}, by which tasks are told by their cgroup; use Linux 6.1 or \
+        "this kernel has no {structure}.{path}, by which tasks are matched to their cgroup; use Linux 6.1 or \
          later with CONFIG_CGROUPS, or choose processes with -p"
     )]
     NoCgroups {

@@ -145,7 +145,7 @@ table! {
         pub innermost: bool,
         /// `preempted`: the CPU was taken from it. `woken`: it had slept, and had to wait for a CPU.
         pub cause: Name,
-        /// The how-manieth time of this cause in this hold, from 1.
+        /// Its number among the times of this cause in this hold, from 1.
         pub nth: i32,
         /// Who had the CPU longest meanwhile; null when not known.
         pub preemptor_tid: Option<i32>,
