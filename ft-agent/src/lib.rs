@@ -15,6 +15,7 @@ pub mod live;
 pub mod logger;
 pub mod merge;
 pub mod model;
+pub mod reach;
 pub mod record;
 pub mod report;
 pub mod spool;

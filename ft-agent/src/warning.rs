@@ -72,6 +72,19 @@ pub enum Warning {
         /// Release of the kernel.
         kernel: String,
     },
+    /// The preload library was not loaded into programs of the run.
+    #[error(
+        "--preload did not reach {runs} of {of} runs of programs, whose locks are not in the trace: {}",
+        untraced(programs)
+    )]
+    Untraced {
+        /// How many runs.
+        runs: u64,
+        /// Of how many that ended during the recording.
+        of: u64,
+        /// The programs, most frequent first.
+        programs: Vec<UntracedProgram>,
+    },
     /// The kernel's clock is not the TSC.
     #[error(
         "the clock source of this kernel is {clock}, so it may not trust the TSC, by which the events of applications \
@@ -169,6 +182,36 @@ pub enum Warning {
         /// The bound.
         bound_ns: i64,
     },
+}
+
+/// A program into which the preload library was not loaded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UntracedProgram {
+    /// Its name, as the kernel cuts it to 15 bytes.
+    pub name: String,
+    /// How often it ran so.
+    pub runs: u64,
+    /// Why, with the remedy; null when that was not found out.
+    pub reason: Option<String>,
+}
+
+/// Programs that are named in a warning; all are in meta.json.
+const NAMED_PROGRAMS: usize = 5;
+
+fn untraced(programs: &[UntracedProgram]) -> String {
+    let one = |p: &UntracedProgram| {
+        let times = if p.runs == 1 { String::new() } else { format!(", {} times", p.runs) };
+        let reason = p.reason.as_deref().unwrap_or(
+            "it may clear LD_PRELOAD, or have ended before it was loaded; start it without `env -i`",
+        );
+        format!("{}{times} ({reason})", p.name)
+    };
+    let named: Vec<String> = programs.iter().take(NAMED_PROGRAMS).map(one).collect();
+    let more = match programs.len().saturating_sub(NAMED_PROGRAMS) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", named.join("; "))
 }
 
 impl Warning {

@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 use ft_agent::collect::kernel::Options;
 use ft_agent::store::Trace;
 use ft_agent::store::rows::{CriticalSection, SymbolRow};
+use ft_agent::warning::Warning;
 
 #[path = "common/gate.rs"]
 mod gate;
@@ -235,4 +237,86 @@ fn processes_that_fork_and_execute() {
     let holds = holds(&trace);
     let processes: HashSet<_> = holds.iter().map(|hold| hold.pid).collect();
     assert!(processes.len() >= 4, "each pigz is a process of its own: {processes:?}");
+}
+
+/// AddressSanitizer's library refuses to come behind another one; the sanitizer that is linked in comes first.
+#[test]
+fn locks_of_a_program_with_address_sanitizer() {
+    for linked in ["-shared-libasan", "-static-libasan"] {
+        let directory = tempfile::tempdir().unwrap();
+        let (program, trace) = (directory.path().join("ledger"), directory.path().join("trace"));
+        // gcc links the shared library unless told otherwise, and knows no word for it.
+        let options = ["-fsanitize=address", linked];
+        let given = if linked == "-shared-libasan" { &options[..1] } else { &options[..] };
+        compile(&program, given);
+        let output = record(&trace, &library(), &program);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(7), "{linked}: the program's own status: {errors}");
+        let mutexes = holds(&trace).iter().filter(|s| &*s.kind == "mutex").count();
+        assert_eq!(mutexes, 4000, "{linked}");
+    }
+}
+
+/// Programs that a script starts, into which the dynamic linker does not load the library.
+#[test]
+fn programs_that_were_not_reached_are_named() {
+    let Some(kernel) = gate::kernel_or_skip(&Options::default()) else { return };
+    drop(kernel);
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let (reached, fixed, foreign, trace) = (at("reached"), at("fixed"), at("setuid"), at("trace"));
+    compile(&reached, &[]);
+    compile(&fixed, &["-static"]);
+    std::fs::copy(&reached, &foreign).unwrap();
+    // Not root's rights but those of `nobody`: another user's all the same.
+    std::os::unix::fs::chown(&foreign, Some(65534), Some(65534)).unwrap();
+    std::fs::set_permissions(&foreign, std::fs::Permissions::from_mode(0o4755)).unwrap();
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let script = "reached; setuid; fixed; fixed; true";
+    let path = format!("{}:{}", directory.path().display(), std::env::var("PATH").unwrap());
+    let output = Command::new(env!("CARGO_BIN_EXE_ft-agent"))
+        .args(["record", "--preload", "-o"])
+        .arg(&trace)
+        .args(["--", "sh", "-c", script])
+        .env("FT_PRELOAD", library())
+        .env("PATH", path)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let trace = Trace::open(&trace).unwrap();
+    let untraced = trace.meta().warnings.iter().find_map(|warning| match warning {
+        Warning::Untraced { runs, of, programs } => Some((*runs, *of, programs.clone())),
+        _ => None,
+    });
+    let (runs, of, programs) = untraced.expect("a warning");
+    // The shell, and its four; `true` is its own.
+    assert_eq!((runs, of), (3, 5), "{programs:?}");
+    let told: Vec<_> = programs.iter().map(|p| (&*p.name, p.runs)).collect();
+    assert_eq!(told, [("fixed", 2), ("setuid", 1)]);
+    let reasons: Vec<&str> = programs.iter().map(|p| p.reason.as_deref().unwrap_or("")).collect();
+    assert!(reasons[0].contains("statically linked"), "{reasons:?}");
+    assert!(reasons[1].contains("rights of its owner"), "{reasons:?}");
+}
+
+/// Each program leaves its rings behind; nothing of it is to be switched any more.
+#[test]
+fn a_process_that_executes_one_program_after_the_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let (script, trace) = (directory.path().join("chain"), directory.path().join("trace"));
+    // Long enough that the processes are looked at between two of its programs.
+    let next = "[ $1 -ge 30 ] && exit; n=0; while [ $n -lt 20000 ]; do n=$((n + 1)); done; \
+                exec sh $0 $(($1 + 1))";
+    std::fs::write(&script, next).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_ft-agent"))
+        .args(["record", "--preload", "-k", "none", "-o"])
+        .arg(&trace)
+        .args(["--", "sh"])
+        .arg(&script)
+        .arg("0")
+        .env("FT_PRELOAD", library())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(!said.contains("stay off"), "{said}");
 }

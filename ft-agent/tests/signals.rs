@@ -75,7 +75,7 @@ fn an_ignored_signal_ends_no_recording() {
     let dir = tempfile::tempdir().unwrap();
     // The agent takes the place of the shell.
     let script = "trap '' INT HUP; exec $AGENT record -k none -o out -- \
-                  sh -c ': > begun; while [ ! -e end ]; do sleep 0.05; done; exit 7'";
+                  sh -c ': > begun; n=0; while [ ! -e end -a $n -lt 2000 ]; do n=$((n + 1)); sleep 0.05; done; exit 7'";
     let mut shell = shell(dir.path(), script);
     let mut agent = shell.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let pid = agent.id();

@@ -139,6 +139,11 @@ impl Memory {
         id(fd).is_some_and(|other| id(self.file.as_fd()) == Some(other))
     }
 
+    /// The inode of the memfd, as `/proc/PID/maps` shows it.
+    pub fn inode(&self) -> Option<u64> {
+        rustix::fs::fstat(&self.file).map(|stat| stat.st_ino).ok()
+    }
+
     /// Where everything is.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry

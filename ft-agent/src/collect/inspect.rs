@@ -13,8 +13,8 @@
 //! [`Identity::has_number`]: super::discover::Identity::has_number
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{AcqRel, Release};
+use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ft_user::patch::PatchError;
@@ -42,6 +42,8 @@ pub struct Found {
     pub sites: Vec<Site>,
     /// Why sites could not be switched on.
     pub refused: Vec<PatchError>,
+    /// The program is gone: the process has executed another one. Nothing else was looked for.
+    pub left: bool,
 }
 
 /// A process, and what is known of it from looks before.
@@ -49,6 +51,8 @@ pub struct Found {
 pub struct Subject {
     pid: i32,
     user: u32,
+    /// Inode of the memfd that its program has mapped for good; 0 while it is not known.
+    memfd: AtomicU64,
     /// Somebody is at it.
     busy: AtomicBool,
     known: Mutex<Known>,
@@ -67,7 +71,21 @@ struct Known {
 impl Subject {
     /// The process with this number, of this user.
     pub fn new(pid: i32, user: u32) -> Subject {
-        Subject { pid, user, busy: AtomicBool::new(false), known: Mutex::default() }
+        let (memfd, busy) = (AtomicU64::new(0), AtomicBool::new(false));
+        Subject { pid, user, memfd, busy, known: Mutex::default() }
+    }
+
+    /// The program has this memfd mapped, until the process executes another one.
+    pub fn holds(&self, memfd: Option<u64>) {
+        self.memfd.store(memfd.unwrap_or(0), Relaxed);
+    }
+
+    /// Whether the process has executed another program since, by its mappings.
+    fn has_left(&self, maps: &str) -> bool {
+        let memfd = self.memfd.load(Relaxed);
+        // The end of a very long list is not there.
+        let whole = (maps.len() as u64) < maps::MAX_MAPS_BYTES && !maps.is_empty();
+        memfd != 0 && whole && !maps.lines().any(|line| inode(line) == Some(memfd))
     }
 
     /// Its user.
@@ -100,6 +118,9 @@ impl Subject {
     /// What of its mappings has changed, and the sites if its objects have.
     pub fn look(&self, files: &BuildIds) -> Found {
         let Ok(text) = maps::read(self.pid) else { return Found::default() };
+        if self.has_left(&text) {
+            return Found { left: true, ..Found::default() };
+        }
         let mut known = self.known();
         let mappings = self.mappings(&mut known, &text, files);
         let objects = outside::objects(&text);
@@ -132,6 +153,11 @@ impl Subject {
             }
             Err(reason) => vec![reason],
         };
+        // Of a program that is gone nothing can be switched, and nothing is missed.
+        let is_gone = || maps::read(self.pid).is_ok_and(|text| self.has_left(&text));
+        if !refused.is_empty() && is_gone() {
+            return Found { left: true, ..Found::default() };
+        }
         Found { refused, ..Found::default() }
     }
 
@@ -166,6 +192,11 @@ impl Subject {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Fifth field of a line of `/proc/PID/maps` (proc_pid_maps(5)).
+fn inode(line: &str) -> Option<u64> {
+    line.split_ascii_whitespace().nth(4)?.parse().ok()
 }
 
 /// User, path, device and inode as the kernel prints them.
@@ -235,6 +266,22 @@ mod tests {
         assert!(again.mappings.is_some());
         let gone = Subject::new(-1, 0).look(&files);
         assert!(gone.mappings.is_none() && gone.sites.is_empty());
+    }
+
+    #[test]
+    fn a_program_that_was_left_behind_is_found() {
+        let subject = own();
+        assert!(!subject.look(&BuildIds::default()).left, "not known");
+        let mapped = |maps: &str, memfd| {
+            subject.holds(memfd);
+            !subject.has_left(maps)
+        };
+        let maps = "7f00-7f10 rw-s 00000000 00:01 77 /memfd:feather-trace (deleted)\n\
+                    8f00-8f10 r-xp 00001000 08:01 78 /usr/bin/a b\n";
+        assert!(mapped(maps, Some(77)) && mapped(maps, None) && !mapped(maps, Some(7)));
+        assert!(mapped("", Some(7)), "the process is gone, or may not be looked at");
+        subject.holds(Some(u64::MAX));
+        assert!(subject.look(&BuildIds::default()).left);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 use crate::spool::mapping::Mapping;
 
 /// Longest file that is taken, bytes: a process can make as many mappings as its limits allow.
-const MAX_MAPS_BYTES: u64 = 4 << 20;
+pub(super) const MAX_MAPS_BYTES: u64 = 4 << 20;
 
 /// Most mappings that are taken; large programs have some hundreds. Addresses in the others have no names.
 const MAX_MAPPINGS: usize = 4096;

@@ -175,6 +175,11 @@ impl Source {
         self.identity.pid == pid && self.memory.is(memfd)
     }
 
+    /// The inode of its memfd.
+    pub fn inode(&self) -> Option<u64> {
+        self.memory.inode()
+    }
+
     /// Names of the sites that its directory declared so far.
     pub fn sites(&self) -> impl Iterator<Item = &str> {
         self.sites.values().map(String::as_str)
@@ -206,7 +211,7 @@ impl Source {
     }
 
     /// The frame that introduces it.
-    pub fn introduce(&self, ts: i64) -> Frame<'static> {
+    pub fn introduce(&self, ts: i64, waited: bool) -> Frame<'static> {
         let geometry = self.memory.geometry();
         Frame::Process(Process {
             source: Some(self.number),
@@ -214,6 +219,7 @@ impl Source {
             start_time: self.identity.start_time,
             comm: self.identity.comm.clone(),
             exe: self.identity.exe.clone(),
+            waited,
             ring_slots: geometry.ring_slots,
             overwrite: geometry.mode == Mode::Overwrite,
             ts,

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::enough::Burst;
 use super::symbols::Addresses;
 use super::threads::Sighting;
+use super::untraced::Execution;
 use crate::clock::ClockSample;
 use crate::dir::{self, Dir};
 use crate::spool::Spool;
@@ -48,6 +49,9 @@ pub(super) struct Ledger {
     /// Processes and locks of these events.
     #[serde(default)]
     pub(super) locks: Addresses,
+    /// Executions and ends of processes, where they are asked for.
+    #[serde(default)]
+    pub(super) executions: Vec<Execution>,
     pub(super) warnings: Vec<Warning>,
     /// A part of the segment could not be read.
     pub(super) damaged: bool,

@@ -25,6 +25,7 @@ mod summary;
 mod symbols;
 mod threads;
 mod unnumbered;
+mod untraced;
 mod user;
 mod violations;
 

@@ -9,6 +9,7 @@ use super::ledger::{Ledger, PartLedger};
 use super::registry::Registry;
 use super::symbols::Seen;
 use super::threads::Threads;
+use super::untraced::Execution;
 use super::user::{Judge, UserSlots, blank};
 use super::{Result, unnumbered, violations};
 use crate::clock::{ClockError, ClockModel, ClockSample, Finding};
@@ -70,6 +71,9 @@ pub(super) fn convert(
     }
 
     ledger.bursts = enough::bursts(&losses, user.slots_per_event());
+    if registry.start.preload && !registry.start.system_wide {
+        ledger.executions = executions(&kernel.tasks);
+    }
 
     let mut newest: BTreeMap<String, i64> = BTreeMap::new();
     for (table, part) in before.range(..number).flat_map(|(_, l)| &l.tables) {
@@ -134,6 +138,20 @@ pub(super) fn convert(
     ledger.threads = threads.sightings();
     ledger.tables = output.tables;
     Ok(ledger)
+}
+
+/// Which programs the processes executed, and their ends.
+fn executions(tasks: &[TaskEvent]) -> Vec<Execution> {
+    let execution = |task: &TaskEvent| {
+        let program = match &*task.kind {
+            "exec" => Some(task.comm.to_string()),
+            // A process ends with its last thread; its first tells that nearly always.
+            "exit" if task.tid.0 == task.pid.0 => None,
+            _ => return None,
+        };
+        Some(Execution { pid: task.pid.0, ts: task.ts.0, program })
+    };
+    tasks.iter().filter_map(execution).collect()
 }
 
 /// A segment in memory: rows, and what they are made from, not yet sorted except for user events.

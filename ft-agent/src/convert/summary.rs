@@ -8,8 +8,8 @@ use super::enough;
 use super::ledger::Ledger;
 use super::registry::Registry;
 use super::segment::{loss_rows, relative};
-use super::symbols;
 use super::threads::Threads;
+use super::{symbols, untraced};
 use crate::model::{Nanos, Pid, Tid};
 use crate::spool::Spool;
 use crate::spool::frame::Thread;
@@ -75,6 +75,7 @@ pub(super) fn write(
     present::<LossRow>(trace, &footer, &mut meta)?;
 
     meta.warnings.extend(Warning::of_start(&meta.start));
+    meta.warnings.extend(untraced(registry, ledgers));
     if let Some(damage) = damage {
         meta.warnings.push(Warning::SpoolDamaged {
             file: relative(&spool.registry()),
@@ -92,6 +93,15 @@ pub(super) fn write(
     meta.warnings.extend(warnings(&meta, ledgers, &rings.collect()));
     meta.write(trace)?;
     Ok(meta)
+}
+
+/// Programs that the preload library did not reach.
+fn untraced(registry: &Registry, ledgers: &BTreeMap<u32, Ledger>) -> Option<Warning> {
+    let executions = ledgers.values().flat_map(|l| &l.executions).cloned().collect::<Vec<_>>();
+    let waited = registry.processes.iter().filter(|p| p.source.is_some() && p.waited);
+    let (found, of) = untraced::find(&executions, waited.map(|p| (p.pid, p.ts)));
+    let runs = found.values().sum();
+    (runs > 0).then(|| Warning::Untraced { runs, of, programs: untraced::explain(found) })
 }
 
 fn clock(ledgers: &BTreeMap<u32, Ledger>, start_tsc_hz: f64) -> ClockMeta {

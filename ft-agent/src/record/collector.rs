@@ -74,6 +74,8 @@ pub(super) struct Finished {
     pub(super) sites: BTreeSet<String>,
     /// Processes that were recorded through a memfd.
     pub(super) sources: u32,
+    /// Programs that went on before they were answered.
+    pub(super) unanswered: u64,
 }
 
 /// A running process that is to be recorded from the start.

@@ -31,7 +31,6 @@ pub use behind::Behind;
 pub use error::RecordError;
 pub use notice::Notice;
 pub use options::Options;
-pub use preload::Unreachable;
 
 use std::io;
 use std::os::fd::AsFd;
@@ -54,6 +53,7 @@ use crate::collect::cgroup::Cgroup;
 use crate::collect::discover::{self, Identity};
 use crate::collect::kernel::{self, Kernel};
 use crate::collect::server::Server;
+use crate::reach;
 use crate::spool::frame::{MissingTracepoint, Start};
 use crate::spool::{Segment, Writer};
 use crate::warning::Warning;
@@ -144,7 +144,9 @@ pub fn record(
     let mut environment = sockets.environment(options);
     if let (true, Some(command)) = (options.preload, options.command.first()) {
         environment.push(("LD_PRELOAD", preload::variable(std::env::var_os("LD_PRELOAD"))?));
-        if let Some(reason) = preload::unreachable(command) {
+        let asan = preload::asan_options(std::env::var_os("ASAN_OPTIONS"));
+        environment.push(("ASAN_OPTIONS", asan));
+        if let Some(reason) = reach::why_not(command) {
             report(&Notice::NotPreloaded { command: command.clone(), reason });
         }
     }
@@ -154,6 +156,7 @@ pub fn record(
         kernel_groups: options.kernel.iter().map(|g| g.name().to_owned()).collect(),
         events: options.events.clone(),
         system_wide: options.system_wide,
+        preload: options.preload,
         missing: kernel.as_ref().map(missing).unwrap_or_default(),
         ..Start::default()
     });

@@ -2,9 +2,9 @@
 
 use ft_user::patch::PatchError;
 
-use super::preload::Unreachable;
 use crate::collect::attach::Refusal;
 use crate::collect::kernel::KernelError;
+use crate::reach::Unreachable;
 use crate::spool::frame::Refused;
 use crate::warning::Warning;
 
@@ -49,6 +49,15 @@ pub enum Notice {
         pid: i32,
         /// Why.
         reason: PatchError,
+    },
+    /// Programs did not wait for the answer.
+    #[error(
+        "{programs} programs went on before the agent had answered them, or ended: what they did until their sites were \
+         switched on is missing; give the agent more CPU, or start fewer programs at a time"
+    )]
+    Unanswered {
+        /// How many.
+        programs: u64,
     },
     /// The kernel side does not follow.
     #[error("the kernel stream is incomplete: {reason}")]

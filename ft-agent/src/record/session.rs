@@ -222,6 +222,9 @@ impl Session<'_> {
             (self.report)(&notice);
         }
         let finished = finished?;
+        if finished.unanswered > 0 {
+            (self.report)(&Notice::Unanswered { programs: finished.unanswered });
+        }
         // Processes that were attached and have no rings were told of at the start.
         if finished.sources > 0 || !self.options.command.is_empty() {
             for glob in unmatched(&self.options.events, &finished.sites) {

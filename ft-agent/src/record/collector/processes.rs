@@ -30,6 +30,14 @@ const MAX_OF_PROCESS: usize = 64;
 /// Names of sites that are remembered, to say at the end which are there.
 const MAX_SITE_NAMES: usize = 1 << 16;
 
+/// How a process came to be recorded.
+struct Arrived {
+    /// When: while it still waited, if it did. CLOCK_MONOTONIC ns.
+    ts: i64,
+    /// It waited for an answer.
+    waited: bool,
+}
+
 impl Collector {
     /// Records a process that runs already: enables its sites and drains its rings from now on, if it has
     /// any.
@@ -46,10 +54,12 @@ impl Collector {
             return self.introduce_plain(&identity);
         };
         let subject = Arc::new(Subject::new(pid, identity.uid));
+        subject.holds(memory.inode());
         // Nothing is collected yet, so it can be waited for.
         let found = subject.introduce(&self.intake.files);
         self.introduce(found)?;
-        let source = self.add(identity, memory, Since::Now)?;
+        let source =
+            self.add(identity, memory, Since::Now, Arrived { ts: now_ns(), waited: false })?;
         let mut recorded = Recorded::new(source, subject, None);
         // The directory, which tells where the triggers are.
         self.drain_source(&mut recorded.source)?;
@@ -125,6 +135,9 @@ impl Collector {
         let mut recorded = self.sources.swap_remove(at);
         recorded.subject.end();
         recorded.is_done = recorded.is_last;
+        if found.left {
+            return self.close_source(recorded, true);
+        }
         let identity = recorded.source.identity();
         for reason in std::mem::take(&mut found.refused) {
             self.notice(Notice::NotEnabled { pid: identity.pid, reason });
@@ -178,11 +191,15 @@ impl Collector {
         }
         // A process that loads no more and ends at once may be gone after the answer.
         self.introduce(std::mem::take(&mut registration.found))?;
+        // Answered, it may execute another program before the next line.
+        let ts = now_ns();
         // A forked child does not wait for the answer: it has inherited what is enabled. Whoever does, and
         // has given up, goes on with its sites off.
         let gave_up = registration.accept(&self.globs).is_err() && registration.waits;
-        let Registration { identity, subject, place, .. } = registration;
-        let source = self.add(identity, memory, Since::Start)?;
+        self.finished.unanswered += u64::from(gave_up);
+        let Registration { identity, subject, place, waits, .. } = registration;
+        subject.holds(memory.inode());
+        let source = self.add(identity, memory, Since::Start, Arrived { ts, waited: waits })?;
         let mut recorded = Recorded::new(source, subject, Some(place));
         if gave_up && !recorded.source.identity().has_ended() {
             // The directory, which tells where the triggers are.
@@ -214,10 +231,11 @@ impl Collector {
         identity: Identity,
         memory: Memory,
         since: Since,
+        arrived: Arrived,
     ) -> Result<Source, WriteError> {
         let source = Source::new(self.next_source, identity, memory, since, self.seen.clone());
         self.next_source += 1;
-        self.writer.push(&source.introduce(now_ns()))?;
+        self.writer.push(&source.introduce(arrived.ts, arrived.waited))?;
         Ok(source)
     }
 

@@ -42,6 +42,8 @@ pub struct Start {
     pub start_ns: i64,
     /// Of a snapshot: where its window begins, CLOCK_MONOTONIC ns. What is older is left out.
     pub window_from_ns: Option<i64>,
+    /// The command runs with the preload library.
+    pub preload: bool,
     /// Tracepoints of `kernel_groups` that the kernel does not have: what they record is missing, and no loss counts it.
     pub missing: Vec<MissingTracepoint>,
     /// The kernel's clock source, as in `/sys/devices/system/clocksource/`; empty when not known.
@@ -102,6 +104,8 @@ pub struct Process {
     pub comm: String,
     /// Executable.
     pub exe: String,
+    /// It has registered as a program that was executed, and waited for the answer; a forked child does not.
+    pub waited: bool,
     /// Slots per ring.
     pub ring_slots: u32,
     /// Flight-recorder mode.
