@@ -5,6 +5,7 @@ use super::dispatch::Wake;
 use super::displaced::{Shares, Unseen};
 use super::ledger::{Part, State};
 use super::lock_events::Over;
+use super::locks::Holder;
 use super::loss::Hides;
 use super::mark::Mark;
 use super::preemptions::{Preemption, on_cpu_ns};
@@ -195,8 +196,13 @@ impl Analysis {
         };
         let born = e.is_new && !self.threads.contains_key(&woken);
         self.thread(woken);
+        let whole = born && !self.losses.of_events(woken, ts);
         let Some(thread) = self.threads.get_mut(&woken) else { return };
         thread.born |= born;
+        if whole {
+            // Whatever was lost before was not its own.
+            thread.locks = Holder::default();
+        }
         let state = thread.account.state();
         if thread.dispatch.woken(state, wake, &mut self.tally.races) {
             if state == State::Woken {

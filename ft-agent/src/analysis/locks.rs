@@ -7,6 +7,9 @@
 //! release takes the newest entry of its lock, wherever it stands, so locks need not be released in
 //! reverse order. The critical section runs from the acquisition to the release; the wait does not belong
 //! to it. Depth counts the holds that were recorded: a lock taken before the recording began is not in it.
+//! From a loss of the thread's events on, its depths are lower bounds, for a mark of their own: what it holds then may
+//! have been acquired in the loss, and nothing that is recorded later can show that there is no such lock. (A release
+//! without an acquisition shows that there was one, and not that it was the last.) An exec ends that, with all locks.
 //!
 //! **Situations that give no row** are counted by reason, [`Incomplete`] (paper, section 3.2).
 //! - *Released, never acquired*: acquired before the recording or during a loss.
@@ -24,6 +27,7 @@
 
 use crate::analysis::contention::Start;
 use crate::analysis::displaced::Shares;
+use crate::analysis::mark::Mark;
 use crate::analysis::preemptions::Preemptions;
 use crate::model::{Name, SiteId, Tid};
 use crate::store::rows::Decomposition;
@@ -78,6 +82,7 @@ pub(crate) struct Hold {
     pub(crate) site: SiteId,
     pub(crate) kind: Name,
     pub(crate) depth: i32,
+    pub(crate) depth_mark: Mark,
     pub(crate) wait_ns: i64,
     pub(crate) condition: bool,
     /// The thread's account at the acquisition.
@@ -137,6 +142,8 @@ pub(crate) struct Holder {
     wait: Option<Wait>,
     /// Lock that its condition wait released, and the kind of that hold.
     parked: Option<(i64, Name)>,
+    /// Events of the thread were lost: it may hold more than is known.
+    holds_unknown: bool,
 }
 
 impl Holder {
@@ -229,6 +236,7 @@ impl Holder {
             site: a.site,
             kind: a.kind,
             depth: self.locks().count() as i32,
+            depth_mark: self.depth_mark(),
             wait_ns,
             condition,
             account: a.account,
@@ -236,6 +244,16 @@ impl Holder {
             preemptions: Preemptions::default(),
         });
         over
+    }
+
+    /// Mark of a depth that is counted now.
+    pub(crate) fn depth_mark(&self) -> Mark {
+        Mark::lower_bound_if(self.holds_unknown)
+    }
+
+    /// Events of the thread, before the first that was seen, were lost.
+    pub(crate) fn began_in_loss(&mut self) {
+        self.holds_unknown = true;
     }
 
     /// What is held, without semaphores.
@@ -289,7 +307,9 @@ impl Holder {
     /// Records of the thread were lost: nothing is known of what it holds. Returns that.
     pub(crate) fn lose(&mut self, bad: &mut Incomplete) -> Vec<Hold> {
         bad.held_at_loss += self.locks().count() as u64;
-        self.forget(bad)
+        let held = self.forget(bad);
+        self.holds_unknown = true;
+        held
     }
 
     /// The thread, or the recording, has ended. Returns what it held.

@@ -105,6 +105,18 @@ impl Losses {
         hides
     }
 
+    /// Whether a loss of the thread's own events reaches past `since`.
+    pub(crate) fn of_events(&self, thread: ThreadKey, since: i64) -> bool {
+        let own = [self.threads.get(&thread), self.processes.get(&thread.pid)];
+        let all = own.into_iter().flatten().chain(&self.everything);
+        all.into_iter().any(|&end| end >= since)
+    }
+
+    /// The thread has ended: another one may get its number.
+    pub(crate) fn ended(&mut self, thread: ThreadKey) {
+        self.threads.remove(&thread);
+    }
+
     /// Whether a loss of scheduler records reaches past `since`.
     pub(crate) fn scheduling_since(&self, since: i64) -> bool {
         [self.scheduling, self.everything].into_iter().flatten().any(|end| end >= since)
@@ -192,6 +204,8 @@ mod tests {
         assert!(!losses.any_since(thread(4, 5), 25));
         assert!(!losses.any_since(thread(4, 6), 15), "another thread's ring");
         assert!(!losses.any_since(thread(3, 5), 15), "another process's thread");
+        assert!(losses.of_events(thread(4, 5), 20) && !losses.of_events(thread(4, 5), 21));
+        assert!(!losses.of_events(thread(4, 6), i64::MIN));
         assert!(!losses.kernel_since(15));
         losses.add(&loss("kernel", "sched_switch", -1, -1, 12, 50));
         assert!(losses.any_since(thread(4, 6), 25) && losses.kernel_since(62));

@@ -217,7 +217,11 @@ impl Analysis {
         let now = self.now;
         let thread = self.threads.entry(key).or_insert_with(|| {
             let comm = self.context.comm(key);
-            Thread::new(key, comm, now, self.dark_until, self.blind_until)
+            let mut thread = Thread::new(key, comm, now, self.dark_until, self.blind_until);
+            if self.losses.of_events(key, i64::MIN) {
+                thread.locks.began_in_loss();
+            }
+            thread
         });
         thread.advance(now);
         thread
@@ -231,6 +235,7 @@ impl Analysis {
             self.inference.forget(key.pid);
             self.host_tick.forget(key.pid);
         }
+        self.losses.ended(key);
         thread.leave_queue(&mut self.cpus, self.now);
         thread.dispatch.end(&mut self.tally.races);
         thread.end_polling(&mut self.agreement);

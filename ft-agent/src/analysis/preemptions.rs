@@ -110,6 +110,7 @@ pub(crate) fn row(
         site: hold.site,
         place,
         depth: hold.depth,
+        depth_mark: hold.depth_mark.into(),
         innermost: p.innermost,
         cause: if p.woken { "woken" } else { "preempted" }.into(),
         nth,

@@ -44,7 +44,8 @@ fn hold(r: &CriticalSection) -> String {
     let wait = if r.wait_ns > 0 { format!(" wait{}", r.wait_ns) } else { String::new() };
     let parts = r.parts.as_ref().map_or("no kernel".into(), parts);
     let mark = mark(&r.mark);
-    format!("{lock}{} {}+{} {parts}{by}{wait}{mark}", r.depth, r.ts, r.dur)
+    let at_least = if &*r.depth_mark == "exact" { "" } else { ">=" };
+    format!("{lock}{at_least}{} {}+{} {parts}{by}{wait}{mark}", r.depth, r.ts, r.dur)
 }
 
 fn dispatch(r: &DispatchLatency) -> String {

@@ -170,6 +170,7 @@ impl Thread {
             site: hold.site,
             place,
             depth: hold.depth,
+            depth_mark: hold.depth_mark.into(),
             wait_ns: hold.wait_ns,
             condition: hold.condition,
             parts,

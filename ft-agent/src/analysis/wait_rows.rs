@@ -49,6 +49,7 @@ pub(crate) fn row(
         place: names.context.place(pid, wait.site, wait.word),
         // The lock itself is held by now.
         depth: thread.locks.locks().count().saturating_sub(1) as i32,
+        depth_mark: thread.locks.depth_mark().into(),
         holders: verdict.holders.try_into().unwrap_or(i32::MAX),
         holder_tid: holder.map(|h| h.0.tid.0),
         holder_comm: holder.map(|h| names.thread(pid, h.0.tid)),

@@ -57,6 +57,8 @@ pub struct LocksReport {
     pub decomposed: bool,
     /// How many holds of each nesting depth, from 0.
     pub depths: Vec<u64>,
+    /// Holds whose depth is at least what is counted: events of their thread were lost before.
+    pub depth_lower_bounds: u64,
     /// All holds together.
     pub all: Group,
     /// Each lock, most held time first.
@@ -283,6 +285,7 @@ pub struct Locks {
     all: Counts,
     groups: HashMap<(Pid, Name, Name), Counts>,
     depths: BTreeMap<i32, u64>,
+    depth_lower_bounds: u64,
     marks: Marks,
     longest: Top<LongHold>,
 }
@@ -297,6 +300,7 @@ impl Locks {
         }
         self.groups.entry(key).or_default().add(r);
         *self.depths.entry(r.depth.max(0)).or_default() += 1;
+        self.depth_lower_bounds += u64::from(Mark::of(&r.depth_mark) != Mark::Exact);
         self.marks.add(Mark::of(&r.mark));
         self.longest.offer(LONGEST, r.dur, || LongHold::from(r));
     }
@@ -318,6 +322,7 @@ impl Locks {
             incomplete: tally.incomplete,
             marks: self.marks,
             decomposed: tally.kernel,
+            depth_lower_bounds: self.depth_lower_bounds,
             depths: (0..=deepest).map(|d| self.depths.get(&d).copied().unwrap_or(0)).collect(),
             all: self.all.group(0, String::new(), String::new()),
             locks,

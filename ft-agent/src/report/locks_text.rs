@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::format::{count, dur, dur_or_dash, log_bar, ns, percent, share, short_count};
+use super::format::{count, dur, dur_or_dash, log_bar, ns, percent, share, short_count, things};
 use super::locks::{Group, LocksReport};
 use super::marks::star;
 use super::table::{Table, clean, paragraph, width};
@@ -160,7 +160,15 @@ impl LocksReport {
         write!(
             f,
             "\nNesting depth: locks already held at the acquisition (bars: logarithmic)\n{t:w$}"
-        )
+        )?;
+        match self.depth_lower_bounds {
+            0 => Ok(()),
+            n => writeln!(
+                f,
+                "  {} at least that deep: events of the thread were lost before",
+                things(n, "hold")
+            ),
+        }
     }
 
     fn distribution(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::format::{count, dur, ns, percent, share};
 use super::table::{Table, paragraph, width};
 use crate::analysis::distribution::{Distribution, Thresholds};
-use crate::analysis::{Incomplete, Tally};
+use crate::analysis::{Incomplete, Mark, Tally};
 use crate::store::rows::CriticalSection;
 use crate::store::{Result, Trace};
 
@@ -54,6 +54,8 @@ pub struct Study {
     pub incomplete: Incomplete,
     /// How many of each nesting depth, from 0.
     pub depths: Vec<u64>,
+    /// Of these, how many are at least that deep: events of their thread were lost before.
+    pub depth_lower_bounds: u64,
     /// Average length, ns.
     pub mean_ns: f64,
     /// Longest, ns.
@@ -86,12 +88,18 @@ struct Builder {
     /// At most a nanosecond less than the edge is shorter than it.
     below: Thresholds<14>,
     depths: Vec<u64>,
+    depth_lower_bounds: u64,
 }
 
 impl Default for Builder {
     fn default() -> Builder {
         let below = Thresholds::new(EDGES_NS.map(|ns| ns - 1));
-        Builder { lengths: Distribution::default(), below, depths: Vec::new() }
+        Builder {
+            lengths: Distribution::default(),
+            below,
+            depths: Vec::new(),
+            depth_lower_bounds: 0,
+        }
     }
 }
 
@@ -104,6 +112,7 @@ impl Builder {
             self.depths.resize(depth + 1, 0);
         }
         self.depths[depth] += 1;
+        self.depth_lower_bounds += u64::from(Mark::of(&row.depth_mark) != Mark::Exact);
     }
 
     fn finish(self, incomplete: Incomplete) -> Study {
@@ -111,6 +120,7 @@ impl Builder {
             critical_sections: self.lengths.count(),
             incomplete,
             depths: self.depths,
+            depth_lower_bounds: self.depth_lower_bounds,
             mean_ns: self.lengths.mean(),
             max_ns: self.lengths.max(),
             shorter: self.below.iter().map(|(ns, n)| (ns + 1, n)).collect(),
@@ -169,6 +179,13 @@ impl fmt::Display for Study {
             t.row([depth.to_string(), count(*n), share(*n, all)]);
         }
         write!(f, "\nDistribution of the nesting depth\n{t:w$}")?;
+        if self.depth_lower_bounds > 0 {
+            writeln!(
+                f,
+                "  {} of them are at least that deep: events of the thread were lost before",
+                count(self.depth_lower_bounds)
+            )?;
+        }
         let mut t = Table::new(&["shorter than", "critical sections", "share"]);
         for (edge, n) in &self.shorter {
             t.row([dur(*edge), count(*n), percent(*n as i64, all as i64)]);
@@ -203,6 +220,7 @@ mod tests {
             site: SiteId(0),
             place: "".into(),
             depth,
+            depth_mark: if depth == 3 { "lower bound" } else { "exact" }.into(),
             wait_ns: 0,
             condition: false,
             parts: None,
@@ -216,7 +234,7 @@ mod tests {
             study.add(&row(dur, depth));
         }
         let study = study.finish(Incomplete { never_released: 2, ..Incomplete::default() });
-        assert_eq!(study.depths, [3, 1, 0, 1]);
+        assert_eq!((&study.depths[..], study.depth_lower_bounds), (&[3, 1, 0, 1][..], 1));
         assert_eq!((study.mean_ns, study.max_ns), (6_619.2, 12_999));
         let shorter: Vec<u64> =
             [100, 5_000, 10_000, 13_000].map(|ns| study.shorter_than(ns)).into();

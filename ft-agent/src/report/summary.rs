@@ -38,9 +38,10 @@ fn locks(f: &mut fmt::Formatter<'_>, Reports { locks, .. }: &Reports) -> fmt::Re
     let all = &locks.all;
     writeln!(
         f,
-        "locks     {} of {}, {} nested; p50 {}, p99 {}, max {}",
+        "locks     {} of {}, {}{} nested; p50 {}, p99 {}, max {}",
         things(locks.holds, "hold"),
         things(locks.locks.iter().map(|g| g.instances).sum(), "lock"),
+        if locks.depth_lower_bounds > 0 { "at least " } else { "" },
         share(all.nested, all.holds),
         dur(all.tail.p50_ns),
         percentile(all.tail.p99_ns),

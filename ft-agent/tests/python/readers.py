@@ -103,7 +103,7 @@ TABLES = {
     },
     "critical_sections": {
         "ts": I64, "dur": I64, "pid": I32, "tid": I32, "lock": I64, "lock_name": NAME, "kind": NAME,
-        "site": I32, "place": NAME, "depth": I32, "wait_ns": I64, "condition": BOOL,
+        "site": I32, "place": NAME, "depth": I32, "depth_mark": NAME, "wait_ns": I64, "condition": BOOL,
         **DECOMPOSITION,
         "preemptor_tid": I32, "preemptor_comm": NAME, "preemptor_ns": I64, "mark": NAME,
     },
@@ -122,7 +122,7 @@ TABLES = {
     },
     "lock_waits": {
         "ts": I64, "dur": I64, "pid": I32, "tid": I32, "comm": NAME, "lock": I64, "lock_name": NAME,
-        "kind": NAME, "site": I32, "place": NAME, "depth": I32, "holders": I32, "holder_tid": I32,
+        "kind": NAME, "site": I32, "place": NAME, "depth": I32, "depth_mark": NAME, "holders": I32, "holder_tid": I32,
         "holder_comm": NAME, "holder_place": NAME, "holder_ns": I64, "holder_waits_ns": I64,
         "chain": I32, "root_tid": I32, "root_comm": NAME, "root_lock": NAME, "root_place": NAME,
         "root_ns": I64, **DECOMPOSITION, "no_holder_ns": I64, "cycle_ns": I64, "mark": NAME,
@@ -134,7 +134,7 @@ TABLES = {
     },
     "lock_preemptions": {
         "ts": I64, "dur": I64, "pid": I32, "tid": I32, "comm": NAME, "lock": I64, "lock_name": NAME,
-        "kind": NAME, "site": I32, "place": NAME, "depth": I32, "innermost": BOOL, "cause": NAME,
+        "kind": NAME, "site": I32, "place": NAME, "depth": I32, "depth_mark": NAME, "innermost": BOOL, "cause": NAME,
         "nth": I32, "preemptor_tid": I32, "preemptor_comm": NAME, "preemptor_prio": I32,
         "preemptor_ns": I64, "waiters": I32, "delayed_ns": I64, "longest_waiter_tid": I32,
         "longest_waiter_ns": I64, "ran_after_ns": I64, "mark": NAME,

@@ -1,6 +1,6 @@
 //! What is said, and what is not, where records are missing.
 
-use super::check;
+use super::{check, run};
 
 #[test]
 fn scheduler_records_are_lost_during_a_hold() {
@@ -113,10 +113,68 @@ fn events_of_one_thread_are_lost() {
          31 release b M
          40 acquire a L
          50 release a L",
-        &["M0 11+20 run20", "L0 40+10 run10"],
+        &["M0 11+20 run20", "L>=0 40+10 run10"],
     );
     assert_eq!((tally.incomplete.held_at_loss, tally.incomplete.release_only), (1, 1));
     assert_eq!(tally.lost_user_events, 3);
+}
+
+#[test]
+fn depth_is_a_lower_bound_from_a_loss_on() {
+    // M is acquired in the loss and released long after it: L has depth 1, and nothing before 80 shows it.
+    check(
+        "0 0 .>a S
+         10 acquire a K
+         15 release a K
+         20 lose ring 5 a
+         40 acquire a L
+         50 release a L
+         60 acquire a L
+         65 acquire a K
+         70 release a K
+         75 release a L
+         80 release a M
+         85 acquire a L
+         90 release a L",
+        &[
+            "K0 10+5 run5",
+            "L>=0 40+10 run10",
+            "K>=1 65+5 run5",
+            "L>=0 60+15 run15",
+            "L>=0 85+5 run5",
+        ],
+    );
+    let (rows, _) = run(
+        true,
+        "0 0 .>a S
+         5 lose ring 5 a
+         20 acquire a L
+         22 wait a M
+         24 acquire a M
+         30 0 a>X R
+         40 0 X>a S
+         50 release a M",
+    );
+    let marks = [&rows.lock_waits[0].depth_mark, &rows.lock_preemptions[0].depth_mark];
+    assert_eq!(marks.map(|mark| &**mark), ["lower bound"; 2]);
+}
+
+#[test]
+fn what_a_thread_did_not_do_is_not_lost_to_it() {
+    // a was lost before it was seen; b begins after the loss, and c never lost anything; an exec frees all locks.
+    check(
+        "0 lose ring 5 a
+         10 0 .>a S
+         11 1 .>c S
+         12 acquire a L
+         14 release a L
+         15 acquire c M
+         16 release c M
+         20 exec a
+         21 acquire a L
+         22 release a L",
+        &["L>=0 12+2 run2", "M0 15+1 run1", "L0 21+1 run1"],
+    );
 }
 
 #[test]

@@ -34,6 +34,8 @@ table! {
         pub place: Name,
         /// Locks that the waiter held meanwhile.
         pub depth: i32,
+        /// As in [`CriticalSection`](super::CriticalSection).
+        pub depth_mark: Name,
         /// Holds of the lock by others that were seen: one after the other, or of readers at once.
         pub holders: i32,
         /// Who held the lock longest: all holds of one thread from one place are one here, however many turns there
@@ -141,6 +143,8 @@ table! {
         pub place: Name,
         /// Locks that the thread already held at the acquisition.
         pub depth: i32,
+        /// As in [`CriticalSection`](super::CriticalSection).
+        pub depth_mark: Name,
         /// Of the locks held, it is the one acquired last.
         pub innermost: bool,
         /// `preempted`: the CPU was taken from it. `woken`: it had slept, and had to wait for a CPU.

@@ -112,6 +112,9 @@ table! {
         pub place: Name,
         /// Locks that the thread already held (Feather-Trace, section 3).
         pub depth: i32,
+        /// [`crate::analysis::Mark`] of `depth` alone: `lower bound` from the first loss of events of the thread on, since
+        /// it may hold a lock whose acquisition was lost; else `exact`. All else is as true as `mark` says.
+        pub depth_mark: Name,
         /// From the start of the wait to the acquisition; 0 when the lock was free.
         pub wait_ns: i64,
         /// It began or ended with a condition wait.
