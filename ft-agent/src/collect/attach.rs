@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU32;
 
@@ -47,6 +47,9 @@ pub enum Refusal {
     /// Its header is wrong.
     #[error("its memfd is malformed: {0}")]
     Header(#[from] Malformed),
+    /// Its user has mapped as much as it may.
+    #[error("its memfd is {0} GiB large, more than is left of its user's share of addresses")]
+    Large(u32),
     /// Another agent holds the lock.
     #[error("another agent already records it; end that recording first")]
     Taken,
@@ -65,6 +68,7 @@ impl Refusal {
             Refusal::Leased => "leased",
             Refusal::Seals(_) => "seals",
             Refusal::Header(_) => "header",
+            Refusal::Large(_) => "large",
             Refusal::Taken => "taken",
             Refusal::Io(_) => "memory",
         }
@@ -233,8 +237,10 @@ impl Memory {
     }
 
     /// Memory of the file, bytes, whoever has caused it.
-    pub fn resident_bytes(&self) -> u64 {
+    #[cfg(test)]
+    pub(crate) fn resident_bytes(&self) -> u64 {
         // In units of 512 bytes (stat(3type)).
+        use std::os::unix::fs::MetadataExt;
         self.file.metadata().map_or(0, |metadata| metadata.blocks().saturating_mul(512))
     }
 

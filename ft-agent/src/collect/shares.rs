@@ -26,13 +26,20 @@ impl<K: Copy + Eq + Hash> Shares<K> {
     /// Gives one to `user`, who has to give it back. False when that would be more than its share; of who comes
     /// `first` it is enough that there is one left.
     pub fn take(&mut self, user: K, first: bool) -> bool {
+        self.take_many(user, 1, first)
+    }
+
+    /// The same for `amount` of it.
+    pub fn take_many(&mut self, user: K, amount: usize, first: bool) -> bool {
         let left = self.capacity - self.taken;
         let held = self.held(user);
-        if left == 0 || !(first || held < left) {
+        // As if they were taken one by one.
+        let is_fair = held.saturating_add(amount.saturating_mul(2)) <= left.saturating_add(1);
+        if amount > left || !(first || is_fair) {
             return false;
         }
-        self.held.insert(user, held + 1);
-        self.taken += 1;
+        self.held.insert(user, held + amount);
+        self.taken += amount;
         true
     }
 
@@ -42,12 +49,21 @@ impl<K: Copy + Eq + Hash> Shares<K> {
     ///
     /// When this user has none.
     pub fn give_back(&mut self, user: K) {
+        self.give_back_many(user, 1);
+    }
+
+    /// Takes `amount` back.
+    ///
+    /// # Panics
+    ///
+    /// When this user has less.
+    pub fn give_back_many(&mut self, user: K, amount: usize) {
         let held = self.held.get_mut(&user).expect("only what was taken is given back");
-        *held -= 1;
+        *held -= amount;
         if *held == 0 {
             self.held.remove(&user);
         }
-        self.taken -= 1;
+        self.taken -= amount;
     }
 
     /// How much this user has.
@@ -65,6 +81,7 @@ pub struct Places(Arc<Mutex<Shares<u32>>>);
 pub struct Place {
     places: Places,
     user: u32,
+    amount: u32,
 }
 
 impl Places {
@@ -75,8 +92,13 @@ impl Places {
 
     /// One for `user`, if its share allows that; see [`Shares::take`].
     pub fn take(&self, user: u32, first: bool) -> Option<Place> {
-        let taken = self.with(|shares| shares.take(user, first));
-        taken.then(|| Place { places: self.clone(), user })
+        self.take_many(user, 1, first)
+    }
+
+    /// `amount` of them, to be given back at once.
+    pub fn take_many(&self, user: u32, amount: u32, first: bool) -> Option<Place> {
+        let taken = self.with(|shares| shares.take_many(user, amount as usize, first));
+        taken.then(|| Place { places: self.clone(), user, amount })
     }
 
     fn with<R>(&self, change: impl FnOnce(&mut Shares<u32>) -> R) -> R {
@@ -86,7 +108,7 @@ impl Places {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.places.with(|shares| shares.give_back(self.user));
+        self.places.with(|shares| shares.give_back_many(self.user, self.amount as usize));
     }
 }
 
@@ -106,6 +128,16 @@ mod tests {
         // Whoever comes has something.
         let new = ('d'..='j').map(|user| take_all(&mut shares, user)).collect::<Vec<_>>();
         assert_eq!(new, [63, 31, 16, 8, 4, 2, 1]);
+    }
+
+    #[test]
+    fn amounts_are_shares_like_pieces() {
+        let mut shares = Shares::new(100);
+        assert!(!shares.take_many('a', 51, false) && shares.take_many('a', 50, false));
+        assert!(!shares.take_many('b', 26, false) && shares.take_many('b', 25, false));
+        assert!(!shares.take_many('c', 26, true) && shares.take_many('c', 25, true));
+        shares.give_back_many('a', 50);
+        assert!(shares.take_many('d', 25, false));
     }
 
     #[test]

@@ -105,6 +105,8 @@ pub struct Source {
     sites: HashMap<u32, String>,
     /// Name and address of each trigger.
     triggers: Vec<(String, u64)>,
+    /// Bytes of their names.
+    trigger_bytes: usize,
     /// Words on their way from a ring into a frame.
     scratch: Vec<u8>,
 }
@@ -152,6 +154,7 @@ impl Source {
             directory_dropped: 0,
             sites: HashMap::new(),
             triggers: Vec::new(),
+            trigger_bytes: 0,
             scratch: Vec::new(),
         };
         if since == Since::Now {

@@ -27,7 +27,7 @@ use crate::collect::cgroup::Cgroup;
 use crate::collect::discover::Identity;
 use crate::collect::inspect::Subject;
 use crate::collect::kernel::Kernel;
-use crate::collect::shares::Place;
+use crate::collect::shares::{Place, Places};
 use crate::collect::user::{FULL, Seen, Source};
 use crate::collect::work::{Budgets, Work};
 use crate::spool::frame::{End, Frame, Loss, Refused};
@@ -45,6 +45,10 @@ const LAST_LOOKS: Duration = Duration::from_secs(1);
 
 /// From round to round meanwhile, unless something arrives.
 const LAST_ROUNDS: Duration = Duration::from_millis(1);
+
+/// For the memory of processes that register: half of what a process can map (128 TiB, Linux's
+/// `Documentation/arch/x86/x86_64/mm.rst`). A memfd can be half a tebibyte large without taking any memory.
+const ADDRESSES_GIB: usize = 64 << 10;
 
 /// Kernel records copied into one frame, bytes.
 const KERNEL_FRAME_BYTES: usize = 1 << 20;
@@ -97,14 +101,14 @@ struct Recorded {
     is_last: bool,
     is_done: bool,
     /// Given back when it is not recorded any more; one that was attached has none.
-    _place: Option<Place>,
+    _places: Vec<Place>,
 }
 
 impl Recorded {
-    fn new(source: Source, subject: Arc<Subject>, place: Option<Place>) -> Recorded {
+    fn new(source: Source, subject: Arc<Subject>, places: Vec<Place>) -> Recorded {
         let (is_to_be_enabled, is_last, is_done) = (false, false, false);
         let next_look = Instant::now() + processes::LOOKS;
-        Recorded { source, subject, next_look, is_to_be_enabled, is_last, is_done, _place: place }
+        Recorded { source, subject, next_look, is_to_be_enabled, is_last, is_done, _places: places }
     }
 }
 
@@ -133,6 +137,8 @@ pub(super) struct Collector {
     /// What was enabled from outside is being disabled.
     is_ending: bool,
     budgets: Budgets,
+    /// Addresses for the memory of those that register, GiB.
+    addresses: Places,
     /// Threads that were seen.
     seen: Seen,
     /// Processes that are recorded by the kernel's stream alone.
@@ -168,6 +174,7 @@ impl Collector {
             intake,
             is_ending: false,
             budgets: Budgets::default(),
+            addresses: Places::new(ADDRESSES_GIB),
             seen: Seen::default(),
             plain: Vec::new(),
             next_source: 0,

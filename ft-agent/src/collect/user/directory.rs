@@ -12,6 +12,10 @@ use crate::collect::{late, outside};
 use crate::spool::WriteError;
 use crate::spool::frame::{Directory, Frame, Loss};
 
+/// Names of triggers that are kept of a process: twice what a directory holds. What is beyond cannot be switched from
+/// outside; it is recorded all the same.
+const MAX_TRIGGER_BYTES: usize = 2 * DIR_BYTES as usize;
+
 /// The head of an entry: its kind and its size.
 const ENTRY_BYTES: usize = size_of::<DirEntry>();
 
@@ -81,14 +85,21 @@ impl Source {
                     self.sites.insert(key, name.to_owned());
                 }
                 Ok(Entry::Site { key, address }) => {
-                    let name = self.sites.get(&key).cloned();
-                    self.triggers.extend(name.map(|name| (name, address)));
+                    // Many triggers of one long name would take a thousand times what declares them.
+                    let named = self.sites.get(&key).filter(|name| {
+                        self.trigger_bytes += name.len();
+                        self.trigger_bytes <= MAX_TRIGGER_BYTES
+                    });
+                    self.triggers.extend(named.map(|name| (name.clone(), address)));
                 }
                 // The conversion judges and counts the rest.
                 Ok(_) | Err(_) => {}
             }
         }
         let whole = entries.consumed();
+        if self.trigger_bytes > MAX_TRIGGER_BYTES {
+            self.offences.add(Offence::Directory);
+        }
         if whole < to - from {
             self.directory_broken = true;
             self.offences.add(Offence::Directory);

@@ -14,7 +14,9 @@ pub enum Offence {
     )]
     Losses,
     /// Its directory cannot be read on.
-    #[error("its directory of sites is malformed; what stands behind that place is not known")]
+    #[error(
+        "its directory of sites is malformed or too large; what stands behind that place is not known"
+    )]
     Directory,
     /// Its memory has faulted.
     #[error("its memory could not be read; nothing more is recorded of it")]

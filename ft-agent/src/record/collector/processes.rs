@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::{Attached, Collector, Recorded, now_ns};
 use crate::collect::arrivals::Arrival;
-use crate::collect::attach::Memory;
+use crate::collect::attach::{Memory, Refusal};
 use crate::collect::cgroup::Cgroup;
 use crate::collect::discover::{self, Identity};
 use crate::collect::inspect::{Found, Subject};
@@ -60,7 +60,7 @@ impl Collector {
         self.introduce(found)?;
         let source =
             self.add(identity, memory, Since::Now, Arrived { ts: now_ns(), waited: false })?;
-        let mut recorded = Recorded::new(source, subject, None);
+        let mut recorded = Recorded::new(source, subject, Vec::new());
         // The directory, which tells where the triggers are.
         self.drain_source(&mut recorded.source)?;
         let found = recorded.subject.look(&self.intake.files);
@@ -174,10 +174,17 @@ impl Collector {
             let _ = registration.accept(&self.globs);
             return Ok(());
         }
-        let memory = match Memory::attach(memfd) {
-            Ok(memory) => memory,
+        let uid = registration.subject.user();
+        let attached = Memory::attach(memfd).and_then(|memory| {
+            // At most half a tebibyte, as `Geometry` allows.
+            let gib = memory.geometry().total_bytes.div_ceil(1 << 30) as u32;
+            let addresses = self.addresses.take_many(uid, gib, false).ok_or(Refusal::Large(gib))?;
+            Ok((memory, addresses))
+        });
+        let (memory, addresses) = match attached {
+            Ok(attached) => attached,
             Err(reason) => {
-                let (uid, comm) = (registration.subject.user(), identity.comm.clone());
+                let comm = identity.comm.clone();
                 let (kind, reason) = (reason.kind(), reason.to_string());
                 let refused = || Refused { uid, pid, comm, reason, is_recorded: false, count: 1 };
                 self.intake.refusals.add(kind, uid, refused);
@@ -200,7 +207,7 @@ impl Collector {
         let Registration { identity, subject, place, waits, .. } = registration;
         subject.holds(memory.inode());
         let source = self.add(identity, memory, Since::Start, Arrived { ts, waited: waits })?;
-        let mut recorded = Recorded::new(source, subject, Some(place));
+        let mut recorded = Recorded::new(source, subject, vec![place, addresses]);
         if gave_up && !recorded.source.identity().has_ended() {
             // The directory, which tells where the triggers are.
             self.drain_source(&mut recorded.source)?;

@@ -3,6 +3,7 @@
 mod descriptors;
 mod far_head;
 mod huge_pages;
+mod large;
 mod losses;
 mod sparse;
 mod threads;
@@ -14,6 +15,7 @@ pub(crate) const ALL: &[&Attack] = &[
     &descriptors::ATTACK,
     &far_head::ATTACK,
     &huge_pages::ATTACK,
+    &large::ATTACK,
     &losses::ATTACK,
     &sparse::ATTACK,
     &threads::ATTACK,
