@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     };
     // No other command looks at this crate.
     costs("clippy", &["--lib", "--bins"], &["--", "-D", "warnings"])?;
-    costs("test", &["--lib"], &[])?;
+    costs("test", &["--lib", "--bin", "ft-costs"], &[])?;
     costs("build", &["--bins"], &[])?;
     let mut measure = Command::new(target_dir().join("release/ft-costs"));
     measure.arg("--agent").arg(agent).arg("--write").arg(benches.join("README.md"));

@@ -39,10 +39,13 @@ pub fn measure(name: &str, event: impl Fn(u64, u64) + Copy) {
 }
 
 /// Tells `cold.rdtsc`, and `cold.store`: the counter and 32 bytes stored to a ring whose position is known.
-/// No event can cost less.
+/// No event can cost less. And `cold.miss`: a load from a line that the walk has evicted.
 pub fn measure_floor() {
     let ring: Vec<AtomicU64> = (0..BLOCK * SLOT_WORDS).map(AtomicU64::new).collect();
     measure("cold.rdtsc", |_, _| _ = black_box(rdtsc()));
+    // Not the line behind the last one, which a prefetcher would guess.
+    let line = |n: u64| (n * 97 * LINE_WORDS as u64 % ring.len() as u64) as usize;
+    measure("cold.miss", |_, n| _ = black_box(ring[line(n)].load(Relaxed)));
     measure("cold.store", |a, b| {
         let slot = &ring[(b * SLOT_WORDS) as usize..][..SLOT_WORDS as usize];
         for (place, word) in slot.iter().zip([1, rdtsc(), a, b]) {

@@ -5,13 +5,27 @@ use std::process::Command;
 
 use crate::bench::Bench;
 
+/// A field of the first processor in `/proc/cpuinfo`.
+fn field<'a>(cpuinfo: &'a str, name: &str) -> &'a str {
+    let line = cpuinfo.lines().find(|line| line.starts_with(name));
+    line.and_then(|line| line.split_once(": ")).map_or("?", |(_, value)| value)
+}
+
+/// Family of the processor: `AMD family 26`.
+pub(crate) fn family() -> String {
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let maker = match field(&cpuinfo, "vendor_id") {
+        "AuthenticAMD" => "AMD",
+        "GenuineIntel" => "Intel",
+        other => other,
+    };
+    format!("{maker} family {}", field(&cpuinfo, "cpu family"))
+}
+
 /// One line: processor, kernel, date, peers.
 pub(crate) fn describe(bench: &Bench) -> String {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let field = |name: &str| {
-        let line = cpuinfo.lines().find(|line| line.starts_with(name));
-        line.and_then(|line| line.split_once(": ")).map_or("?", |(_, value)| value)
-    };
+    let field = |name| field(&cpuinfo, name);
     let cpus = cpuinfo.lines().filter(|line| line.starts_with("processor")).count();
     let guest = if cpuinfo.contains(" hypervisor") { ", a virtual machine" } else { "" };
     let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();

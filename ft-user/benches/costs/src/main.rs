@@ -70,7 +70,7 @@ fn main() -> Result<ExitCode> {
     println!("{text}");
     match &arguments.write {
         Some(readme) if arguments.rows.is_empty() && !arguments.quick => {
-            table::write(readme, &text)?;
+            table::write(readme, &machine::family(), &text)?;
             println!("written to {}", readme.display());
         }
         _ => println!("a part or a try: written nowhere"),

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// What stands around the table in the file that it is written to.
-const BEGIN: &str = "<!-- begin: written by `cargo xtask bench` -->\n";
-const END: &str = "<!-- end -->\n";
+/// What stands before the table of a family of processors in the file that it is written to, and behind it.
+fn marks(family: &str) -> (String, &'static str) {
+    (format!("<!-- begin: {family}, written by `cargo xtask bench` -->\n"), "<!-- end -->\n")
+}
 
 /// One row.
 pub(crate) struct Row {
@@ -86,14 +87,42 @@ pub(crate) fn markdown(machine: &str, rows: &[Row]) -> String {
     text
 }
 
-/// Replaces what stands between the marks of a file.
-pub(crate) fn write(readme: &Path, table: &str) -> Result<()> {
+/// Puts the table of a family of processors into a file: in place of the one before, or behind all others.
+pub(crate) fn write(readme: &Path, family: &str, table: &str) -> Result<()> {
     let old = fs::read_to_string(readme).with_context(|| format!("{}", readme.display()))?;
-    let marks = old.split_once(BEGIN).and_then(|(before, rest)| {
-        let (_, after) = rest.split_once(END)?;
-        Some((before, after))
-    });
-    let (before, after) = marks.with_context(|| format!("{} has no marks", readme.display()))?;
-    fs::write(readme, format!("{before}{BEGIN}{table}{END}{after}"))
-        .with_context(|| format!("cannot write {}", readme.display()))
+    let new = replaced(&old, family, table);
+    let new = new.with_context(|| format!("{} has no end of a table", readme.display()))?;
+    fs::write(readme, new).with_context(|| format!("cannot write {}", readme.display()))
+}
+
+fn replaced(old: &str, family: &str, table: &str) -> Option<String> {
+    let (begin, end) = marks(family);
+    let (before, after) = match old.split_once(&begin) {
+        Some((before, rest)) => (before.to_owned(), rest.split_once(end)?.1),
+        None => {
+            let (before, after) = old.rsplit_once(end)?;
+            (format!("{before}{end}\n"), after)
+        }
+    };
+    Some(format!("{before}{begin}### {family}\n\n{table}{end}{after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_family_has_one_table() {
+        let table = |family: &str, text: &str| {
+            let (begin, end) = marks(family);
+            format!("{begin}### {family}\n\n{text}\n{end}")
+        };
+        let one = format!("head\n{}tail\n", table("AMD family 26", "old"));
+        let two = replaced(&one, "Intel family 6", "other\n").unwrap();
+        let tables = [table("AMD family 26", "old"), table("Intel family 6", "other")];
+        assert_eq!(two, format!("head\n{}\n{}tail\n", tables[0], tables[1]));
+        let newer = replaced(&two, "AMD family 26", "new\n").unwrap();
+        assert_eq!(newer, two.replace("old", "new"));
+        assert_eq!(replaced("no marks", "AMD family 26", "new\n"), None);
+    }
 }
