@@ -47,12 +47,7 @@ pub fn of_mapping(pid: i32, mapping: &Mapping) -> Option<String> {
         let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         openat2(root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), inside)
     });
-    read(open_regular(&File::from(place.ok()?))?)
-}
-
-/// The build id of the file at `path`, in hexadecimal digits.
-pub fn of_file(path: &Path) -> Option<String> {
-    read(regular(path)?)
+    of_opened(&open_regular(&File::from(place.ok()?))?)
 }
 
 /// Opens a regular file for reading; `None` when `path` is something else, or cannot be opened at once.
@@ -74,8 +69,8 @@ fn open_regular(place: &File) -> Option<File> {
     open(again, flags, Mode::empty()).ok().map(File::from)
 }
 
-/// The build id in the notes of a 64-bit ELF file.
-fn read(file: File) -> Option<String> {
+/// The build id in the notes of a 64-bit ELF file, in hexadecimal digits.
+pub fn of_opened(file: &File) -> Option<String> {
     let at = |offset: u64, bytes: usize| {
         let mut buffer = vec![0; bytes];
         file.read_exact_at(&mut buffer, offset).ok().map(|()| buffer)
@@ -141,6 +136,10 @@ mod tests {
     use rustix::fs::{CWD, mkfifoat};
 
     use super::*;
+
+    fn of_file(path: &Path) -> Option<String> {
+        of_opened(&regular(path)?)
+    }
 
     /// An ELF file with one program header, for notes of `bytes` bytes at 4096.
     fn elf(bytes: u64, notes: &[u8]) -> tempfile::NamedTempFile {

@@ -249,7 +249,8 @@ mod tests {
         let here = this_process_is_introduced as *const () as u64;
         let mine = mappings.mappings.iter().find(|m| (m.start..m.end).contains(&here)).unwrap();
         assert_eq!(Path::new(&mine.path), std::env::current_exe().unwrap());
-        assert_eq!(mine.build_id, build_id::of_file(Path::new(&mine.path)).unwrap_or_default());
+        let file = build_id::regular(Path::new(&mine.path)).unwrap();
+        assert_eq!(mine.build_id, build_id::of_opened(&file).unwrap_or_default());
         assert!(found.threads.iter().any(|thread| thread.tid == mappings.pid));
     }
 

@@ -29,8 +29,10 @@ use rustix::net::{
 
 use super::arrivals::{Arrival, Intake};
 use super::discover::Identity;
+use super::fair_queue::FairQueue;
 use super::inspect::{Found, Subject};
 use super::peer::Peer;
+use super::priority;
 use super::shares::{Place, Shares};
 use crate::spool::frame::Refused;
 
@@ -43,6 +45,10 @@ const BACKLOG: i32 = 4096;
 
 /// Silent connections of one process.
 const MAX_OF_PROCESS: usize = 8;
+
+/// Connections that are accepted in one turn, and how long who has spoken is registered in it.
+const ACCEPTED_AT_ONCE: usize = 128;
+const TURN: Duration = Duration::from_millis(2);
 
 /// How long the first look at a process may delay its registration, of the half second that it waits.
 const LOOK: Duration = Duration::from_millis(100);
@@ -188,9 +194,11 @@ impl Server {
     pub fn spawn(listeners: Vec<OwnedFd>, intake: Arc<Intake>) -> io::Result<Server> {
         let stop = eventfd(0, EventfdFlags::CLOEXEC)?;
         let stopped = stop.try_clone()?;
-        let thread = std::thread::Builder::new()
-            .name("ft-register".into())
-            .spawn(move || Serving::new(intake).serve(&listeners, &stopped))?;
+        let thread = std::thread::Builder::new().name("ft-register".into()).spawn(move || {
+            // Before whatever keeps the CPUs busy: processes wait for it.
+            priority::raise();
+            Serving::new(intake).serve(&listeners, &stopped);
+        })?;
         Ok(Server { stop, thread: Some(thread) })
     }
 }
@@ -234,12 +242,23 @@ fn take(slot: &Slot) -> Option<Registration> {
     slot.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
+/// A client with a well-formed message.
+struct Spoken {
+    client: Client,
+    memfd: OwnedFd,
+    flags: u32,
+    place: Place,
+}
+
 struct Serving {
     intake: Arc<Intake>,
     /// Who has not spoken yet, the oldest first.
     clients: Vec<Client>,
     /// Their places.
     silent: Shares<u32>,
+    /// Who has spoken, and is to be registered. Users take turns: to find out about one takes longer than to
+    /// connect.
+    spoken: FairQueue<Spoken>,
     /// Who is looked at, and until when that is waited for.
     looked_at: Vec<(Slot, Instant)>,
 }
@@ -247,17 +266,20 @@ struct Serving {
 impl Serving {
     fn new(intake: Arc<Intake>) -> Serving {
         let silent = Shares::new(intake.clients);
-        Serving { intake, clients: Vec::new(), silent, looked_at: Vec::new() }
+        let (clients, looked_at) = (Vec::new(), Vec::new());
+        Serving { intake, clients, silent, spoken: FairQueue::default(), looked_at }
     }
 
     fn serve(mut self, listeners: &[OwnedFd], stop: &OwnedFd) {
+        let mut is_behind = false;
         loop {
             let mut fds = vec![PollFd::new(stop, PollFlags::IN)];
             fds.extend(listeners.iter().map(|l| PollFd::new(l, PollFlags::IN)));
             fds.extend(self.clients.iter().map(|c| PollFd::new(&c.connection, PollFlags::IN)));
             let oldest = self.clients.first().map(|c| PATIENCE.saturating_sub(c.since.elapsed()));
             let look = (!self.looked_at.is_empty()).then_some(TEND);
-            let timeout = oldest.into_iter().chain(look).min().map(timespec);
+            let turn = is_behind.then_some(Duration::ZERO);
+            let timeout = oldest.into_iter().chain(look).chain(turn).min().map(timespec);
             if poll(&mut fds, timeout.as_ref()).is_err() {
                 // Interrupted, or out of memory for a moment: nothing is known to be ready.
                 continue;
@@ -269,11 +291,12 @@ impl Serving {
             self.hear(&ready[1 + listeners.len()..]);
             for listener in listeners {
                 // Not without end: who has spoken must not wait for those that come.
-                for _ in 0..self.intake.clients {
+                for _ in 0..ACCEPTED_AT_ONCE {
                     let Some(client) = Client::accept(listener) else { break };
                     self.admit(client);
                 }
             }
+            is_behind = !self.register_until(Instant::now() + TURN);
             self.hand_over(Instant::now());
         }
     }
@@ -290,6 +313,9 @@ impl Serving {
         for client in std::mem::take(&mut self.clients) {
             // Silence is no fault any more.
             let _ = self.receive(client);
+        }
+        while let Some(spoken) = self.spoken.pop() {
+            self.register(spoken);
         }
         self.hand_over(Instant::now() + LOOK);
     }
@@ -346,22 +372,36 @@ impl Serving {
             }
             Err(reason) => self.reject(&client.peer, &reason),
             Ok(None) => {}
-            Ok(Some((memfd, flags))) => self.register(client, memfd, flags),
+            Ok(Some(_)) if client.peer.pid <= 0 => {
+                self.reject(&client.peer, &Rejection::Unidentified);
+            }
+            Ok(Some((memfd, flags))) => {
+                let user = client.peer.uid;
+                match self.intake.places.take(user, client.peer.is_first()) {
+                    Some(place) => self.spoken.push(user, Spoken { client, memfd, flags, place }),
+                    None => self.reject(&client.peer, &Rejection::Full),
+                }
+            }
         }
         Ok(())
     }
 
+    /// Registers who has spoken, until then; whether that were all.
+    fn register_until(&mut self, until: Instant) -> bool {
+        while let Some(spoken) = self.spoken.pop() {
+            self.register(spoken);
+            if Instant::now() >= until {
+                return false;
+            }
+        }
+        true
+    }
+
     /// Finds out who it is, and looks at it before it is handed over: a process that ends soon may be gone
     /// afterwards.
-    fn register(&mut self, client: Client, memfd: OwnedFd, flags: u32) {
-        let Client { connection, peer, .. } = client;
-        if peer.pid <= 0 {
-            return self.reject(&peer, &Rejection::Unidentified);
-        }
+    fn register(&mut self, spoken: Spoken) {
+        let Spoken { client: Client { connection, peer, .. }, memfd, flags, place } = spoken;
         let (user, waits) = (peer.uid, flags & NO_ANSWER == 0);
-        let Some(place) = self.intake.places.take(user, peer.is_first()) else {
-            return self.reject(&peer, &Rejection::Full);
-        };
         let subject = Arc::new(Subject::new(peer.pid, user));
         // A forked child does not wait for an answer, and what it has recorded outlives it.
         let (identity, found) = (peer.identify(), Found::default());

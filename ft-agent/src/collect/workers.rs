@@ -99,7 +99,12 @@ impl Workers {
         }
         let shared = self.shared.clone();
         let thread = std::thread::Builder::new().name("ft-look".into());
-        if thread.spawn(move || shared.work()).is_ok() {
+        let work = move || {
+            // What takes as long as a program likes goes before nobody; who starts a thread may.
+            let _ = rustix::process::setpriority_process(None, 0);
+            shared.work();
+        };
+        if thread.spawn(work).is_ok() {
             state.workers += 1;
             // Until it runs: so that not every work that comes meanwhile starts one.
             state.idle += 1;

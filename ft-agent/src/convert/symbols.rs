@@ -8,11 +8,15 @@
 //!
 //! A lock that is a static variable, or lies in one, has its name; one on a heap or a stack has none.
 //!
-//! These files belong to whoever was recorded. They are mapped to be read: a file that is cut short
-//! meanwhile ends the conversion with a `SIGBUS`, and it can be repeated.
+//! These files belong to whoever was recorded: only regular ones are opened, and none that is mostly holes. They
+//! are mapped to be read: a file that is cut short meanwhile ends the conversion with a `SIGBUS`, and it can be
+//! repeated.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use addr2line::{Loader, demangle_auto};
@@ -26,6 +30,15 @@ use crate::store::rows::{SymbolRow, UserEvent};
 
 /// Places, and locks, that are told apart in one segment.
 const MAX_ADDRESSES: usize = 1 << 16;
+
+/// Largest file in which names are looked up.
+const MAX_FILE_BYTES: u64 = 8 << 30;
+
+/// A file of this size may have holes without end.
+const SMALL_BYTES: u64 = 64 << 20;
+
+/// How much larger than its place on the disk a file can be that has no holes: some file systems compress.
+const MAX_COMPRESSION: u64 = 32;
 
 /// What an address is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -175,16 +188,34 @@ struct Program {
     variables: Vec<(u64, u64, String)>,
     /// Opened for the first return address.
     loader: OnceCell<Option<Loader>>,
+    /// What `path` may be another name of.
+    _file: File,
+}
+
+/// What is read of a file takes about as much memory, and a file with holes takes nothing of whoever made it.
+fn is_worth_reading(file: &File) -> bool {
+    const BLOCK_BYTES: u64 = 512;
+    let Ok(metadata) = file.metadata() else { return false };
+    let there = metadata.blocks().saturating_mul(BLOCK_BYTES);
+    metadata.len() <= MAX_FILE_BYTES.min(SMALL_BYTES.max(there.saturating_mul(MAX_COMPRESSION)))
 }
 
 impl Program {
     /// Opens a file, if it is the one with this build id.
     fn open(path: &str, build_id: &str) -> Option<Program> {
         let path = Path::new(path);
-        if build_id::of_file(path).unwrap_or_default() != build_id {
+        let opened = build_id::regular(path).filter(is_worth_reading)?;
+        if build_id::of_opened(&opened).unwrap_or_default() != build_id {
             return None;
         }
-        let file = ReadCache::new(build_id::regular(path)?);
+        // From here on it is this file, whatever has its name; unless there is a package of its debugging
+        // information beside it, which is found by the name.
+        let package = path.with_added_extension("dwp");
+        let path = match build_id::regular(&package) {
+            Some(_) => path.to_owned(),
+            None => format!("/proc/self/fd/{}", opened.as_raw_fd()).into(),
+        };
+        let file = ReadCache::new(&opened);
         let object = object::File::parse(&file).ok()?;
         let segment = |s: object::Segment<'_, '_, _>| {
             let (offset, size) = s.file_range();
@@ -196,12 +227,8 @@ impl Program {
             .filter_map(|s| Some((s.address(), s.size(), s.name().ok()?.to_owned())))
             .collect();
         variables.sort_unstable();
-        Some(Program {
-            path: path.into(),
-            segments: object.segments().map(segment).collect(),
-            variables,
-            loader: OnceCell::new(),
-        })
+        let segments = object.segments().map(segment).collect();
+        Some(Program { path, segments, variables, loader: OnceCell::new(), _file: opened })
     }
 
     /// The address that the file gives to the byte at this offset.
@@ -325,5 +352,15 @@ mod tests {
         let own = std::env::current_exe().unwrap();
         assert!(Program::open(own.to_str().unwrap(), "of another build").is_none());
         assert!(Program::open("/nonexistent", "").is_none());
+    }
+
+    #[test]
+    fn a_file_of_holes_is_not_read() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(SMALL_BYTES).unwrap();
+        assert!(is_worth_reading(file.as_file()));
+        file.as_file().set_len(SMALL_BYTES + 1).unwrap();
+        assert!(!is_worth_reading(file.as_file()));
+        assert!(is_worth_reading(&File::open(std::env::current_exe().unwrap()).unwrap()));
     }
 }

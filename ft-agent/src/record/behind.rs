@@ -14,6 +14,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rustix::process::{Pid, getpriority_process, setpriority_process};
+
 use super::{Closed, Segments};
 use crate::convert::{ConvertError, Converter};
 
@@ -24,6 +26,8 @@ const NICE: i32 = 19;
 #[derive(Debug)]
 pub struct Behind {
     thread: JoinHandle<Result<(), ConvertError>>,
+    /// Its number in the kernel, once.
+    thread_id: Receiver<Pid>,
     /// Hangs up when the thread ends.
     ended: Receiver<()>,
     backlog: Arc<AtomicU64>,
@@ -46,10 +50,13 @@ impl Behind {
         let (running, ended) = channel();
         let backlog = Arc::new(AtomicU64::new(0));
         let left = backlog.clone();
+        let (tell, thread_id) = channel();
         let convert = move || {
             let _running = running;
+            // Nobody waits for who it is if there is no thread to tell.
+            let _ = tell.send(rustix::thread::gettid());
             // Refused, it runs with the priority of the agent: slower for others, not wrong.
-            let _ = rustix::process::setpriority_process(None, NICE);
+            let _ = setpriority_process(None, NICE);
             let mut converter = None;
             for Closed { segment, .. } in closed {
                 let converter = match &mut converter {
@@ -68,16 +75,21 @@ impl Behind {
             backlog: Some(backlog.clone()),
             oldest: Arc::default(),
         };
-        Ok((Behind { thread, ended, backlog }, segments))
+        Ok((Behind { thread, thread_id, ended, backlog }, segments))
     }
 
-    /// Waits until every closed segment is converted; `progress` is told from time to time how many bytes of
+    /// Waits until every closed segment is converted, with the priority of the caller from now on, as far as that
+    /// is allowed: with the lowest one, a program that keeps all CPUs busy would keep it waiting without end. `progress` is told from time to time how many bytes of
     /// them are not.
     ///
     /// # Errors
     ///
     /// A [`ConvertError`]; the spool then holds what is not converted.
     pub fn finish(self, mut progress: impl FnMut(u64)) -> Result<(), ConvertError> {
+        if let (Ok(thread), Ok(own)) = (self.thread_id.recv(), getpriority_process(None)) {
+            // Refused to whoever has no CAP_SYS_NICE.
+            let _ = setpriority_process(Some(thread), own);
+        }
         while let Err(RecvTimeoutError::Timeout) = self.ended.recv_timeout(LOOK) {
             progress(self.backlog.load(Relaxed));
         }

@@ -21,7 +21,6 @@ mod options;
 mod output;
 mod pace;
 mod preload;
-mod priority;
 mod progress;
 mod session;
 mod signals;

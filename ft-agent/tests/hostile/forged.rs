@@ -140,6 +140,14 @@ pub(crate) fn connection(socket: &str) -> OwnedFd {
     connection
 }
 
+/// The same, if the agent has room at once.
+pub(crate) fn try_connection(socket: &str) -> Option<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let connection = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).ok()?;
+    connect(&connection, &SocketAddrUnix::new(socket).ok()?).ok()?;
+    Some(connection)
+}
+
 /// Sends the message of a process that registers, with this descriptor.
 pub(crate) fn hello(connection: &OwnedFd, descriptor: BorrowedFd<'_>) {
     let mut message = MAGIC.to_ne_bytes().to_vec();

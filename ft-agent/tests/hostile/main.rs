@@ -14,6 +14,7 @@
 //! arguments select those whose names contain one of them, as with other tests.
 
 mod attacks;
+mod crowd;
 mod forged;
 mod honest;
 mod stage;

@@ -22,6 +22,9 @@ pub(crate) const ATTACKER: &str = "attacker";
 /// User and group of the attacker: `nobody`.
 pub(crate) const NOBODY: u32 = 65_534;
 
+/// User and group of honest programs that come later: `daemon`.
+const DAEMON: u32 = 1;
+
 /// What the attacker says when its attack is in place.
 const READY: &str = "ready";
 
@@ -86,6 +89,17 @@ impl Stage {
     /// Records an honest program, with these options, while the attack goes on. Fails unless the agent survives and ends,
     /// and the trace holds all that the honest program did.
     pub(crate) fn attack(&self, attack: &Attack, options: &[&str]) -> Recorded {
+        self.attack_with_newcomers(attack, options, 0)
+    }
+
+    /// The same, with so many honest programs of a third user that begin when the attack is in place, and must be
+    /// recorded as well.
+    pub(crate) fn attack_with_newcomers(
+        &self,
+        attack: &Attack,
+        options: &[&str],
+        newcomers: usize,
+    ) -> Recorded {
         let (trace, enough) = (self.path("trace"), self.path("enough"));
         let agent = Command::new(env!("CARGO_BIN_EXE_ft-agent"))
             .args(["record", "-k", "none", "--ring-size", "8M", "-o"])
@@ -108,9 +122,10 @@ impl Stage {
         let mut line = String::new();
         said.read_line(&mut line).expect("the attacker speaks");
         assert_eq!(line.trim_end(), READY, "the attacker has ended before its attack was in place");
+        let newcomers = self.record_newcomers(newcomers, &socket);
         fs::write(&enough, "").expect("a file");
 
-        let output = agent.end();
+        let output = agent.end() + &newcomers;
         // Now it may go.
         drop(attacker.stdin.take());
         let pid = attacker.id() as i32;
@@ -122,6 +137,21 @@ impl Stage {
         };
         recorded.assert_honest_is_whole();
         recorded
+    }
+
+    /// What they say that they did.
+    fn record_newcomers(&self, count: usize, socket: &Path) -> String {
+        let start = |_| {
+            let mut program = Command::new(&self.program);
+            // The folder is there: they end as soon as they have done their part.
+            program.arg(honest::ROLE).arg(self.folder.path()).env("FT_SOCKET", socket);
+            program.uid(DAEMON).gid(DAEMON).current_dir("/").stdin(Stdio::null());
+            program.stdout(Stdio::piped()).spawn().expect("a newcomer starts")
+        };
+        let newcomers: Vec<Child> = (0..count).map(start).collect();
+        let end = |newcomer: Child| newcomer.wait_with_output().expect("a newcomer ends").stdout;
+        let said = newcomers.into_iter().flat_map(end).collect();
+        String::from_utf8(said).expect("numbers")
     }
 
     fn start_attacker(&self, attack: &Attack, socket: &Path) -> Child {
@@ -211,6 +241,14 @@ impl Recorded {
             (tid.parse().expect("a thread"), steps.parse().expect("a number"))
         };
         told.map(numbers).collect()
+    }
+
+    /// The agent has told something with all of these words, and so does the trace.
+    pub(crate) fn assert_told(&self, words: &[&str]) {
+        let has_all = |text: &str| words.iter().all(|word| text.contains(word));
+        assert!(self.output.lines().any(has_all), "{words:?} are not told\n{}", self.output);
+        let warnings = &self.trace.meta().warnings;
+        assert!(warnings.iter().any(|w| has_all(&w.to_string())), "{warnings:?}");
     }
 
     /// Events and holds of each honest thread are those that it says it made, and no loss is told.

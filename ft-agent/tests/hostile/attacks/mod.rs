@@ -5,6 +5,9 @@ mod far_head;
 mod huge_pages;
 mod large;
 mod losses;
+mod mapped_files;
+mod registrations;
+mod silent;
 mod sparse;
 mod threads;
 
@@ -19,4 +22,7 @@ pub(crate) const ALL: &[&Attack] = &[
     &losses::ATTACK,
     &sparse::ATTACK,
     &threads::ATTACK,
+    &mapped_files::ATTACK,
+    &silent::ATTACK,
+    &registrations::ATTACK,
 ];

@@ -1,4 +1,4 @@
-//! The collection thread goes before others.
+//! The collection thread, and the one that registers processes, go before others.
 //!
 //! On a machine with more to do than CPUs, a thread like others waits tens of milliseconds for its turn, in
 //! which a busy thread fills its ring many times over. The highest priority of the ordinary scheduler gives
@@ -19,7 +19,7 @@ const SLICE_NS: u64 = 100_000;
 const KEEP_POLICY: u64 = 0x08;
 
 /// Raises the calling thread. Without CAP_SYS_NICE it keeps its priority, and gets the slice alone.
-pub(super) fn raise() {
+pub(crate) fn raise() {
     if set(NICE).is_err() {
         let own = rustix::process::getpriority_process(None).unwrap_or(0);
         let _ = set(own);
