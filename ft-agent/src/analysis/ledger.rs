@@ -232,14 +232,18 @@ impl Account {
     }
 
     /// An interrupt struck the thread at `entry` and ends at `exit`. The caller has advanced to `entry`.
-    /// Returns false when it cannot be: the kernel had said that the thread was off the CPU.
+    /// Returns false when it cannot be: the kernel had said that the thread was off the CPU, or interrupts do not nest
+    /// so deep.
     pub(crate) fn interrupted(&mut self, entry: i64, exit: i64, part: Part, which: Name) -> bool {
         self.seen_running(entry);
         if self.state.is_off_cpu() {
             return false;
         }
         if self.interrupts.len() == MAX_NESTED {
-            self.interrupts.remove(0);
+            self.interrupts.retain(|i| i.exit > entry);
+            if self.interrupts.len() == MAX_NESTED {
+                return false;
+            }
         }
         // Of two that were entered in the same nanosecond, the one that ends first is the inner one.
         let inner = self.interrupts.iter().rev();
@@ -387,6 +391,21 @@ mod tests {
             Enter(30, State::Running),
         ];
         check(&t, 0, 60, [40, 10, 0, 0, 10, 0, 0, 0]);
+    }
+
+    #[test]
+    fn more_interrupts_than_can_nest_are_refused() {
+        let mut account = Account::new(0);
+        account.enter(State::Running, 0);
+        let mut strike = |entry, exit| {
+            account.advance(entry, &mut ());
+            account.interrupted(entry, exit, Part::Hardirq, "x".into())
+        };
+        let most = MAX_NESTED as i64;
+        assert!((0..most).all(|t| strike(t, 1000 - t)));
+        assert!(!strike(most, 1000 - most));
+        assert!(strike(1000, 1010), "those that have ended make room");
+        assert_eq!(account.advance(1020, &mut ()).hardirq_ns, 1010);
     }
 
     #[test]

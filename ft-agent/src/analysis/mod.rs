@@ -11,8 +11,9 @@
 //! gives no row is counted ([`tally`]).
 //!
 //! Memory: per observed thread that lives, at most 256 holds with 32 preemptions each, 16 interrupts, 64 culprits
-//! of each part, and for a polling thread 4096 stretches; per CPU, the waiting threads; 65,536 locks, and as many edges
-//! between those of each process. Nothing grows with the length of the trace.
+//! of each part, and for a polling thread 4096 stretches; per thread that waits for a lock or a CPU, at most 1024 sums;
+//! 65,536 locks, and as many edges between those of each process. Nothing grows with the length of the trace. `LIMITS.md` lists every
+//! bound and what is seen when it bites.
 
 pub mod agreement;
 mod blame;

@@ -51,7 +51,8 @@ pub struct Tally {
     pub agreement: Agreement,
     /// Threads that polled.
     pub pollers: u64,
-    /// Interrupt rows of threads that the scheduler said were off the CPU; not counted anywhere.
+    /// Interrupt rows of threads that the scheduler said were off the CPU, or that nest deeper than interrupts can; not
+    /// counted anywhere.
     pub interrupts_off_cpu: u64,
     /// Switches away from a thread that, by the record before, did not have the CPU: at least one switch in
     /// between was not recorded, and no loss told of it.
@@ -62,6 +63,8 @@ pub struct Tally {
     /// Times a thread recorded an event while, by its last switch, it had been off the CPU for longer than the
     /// clock can be wrong: it ran unseen.
     pub ran_unseen: u64,
+    /// Events of sites that the trace does not describe; not analysed.
+    pub unknown_sites: u64,
     /// User events that were lost.
     pub lost_user_events: u64,
     /// Kernel records that were lost.

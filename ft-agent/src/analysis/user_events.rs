@@ -36,7 +36,10 @@ impl Analysis {
             }
         }
         thread.spent.waits.own_event(None);
-        let Some(site) = self.context.site(e.site) else { return };
+        let Some(site) = self.context.site(e.site) else {
+            self.tally.unknown_sites += 1;
+            return;
+        };
         let begins = begins(site.kind, &site.lock_kind);
         match site.kind {
             SiteKind::PollBegin => {

@@ -192,12 +192,12 @@ impl Gaps {
     pub fn add(&mut self, r: &Gap) {
         self.gaps += 1;
         let cause = cause(r);
-        let mut thread = (r.pid, r.tid);
+        let (mut thread, mut comm) = ((r.pid, r.tid), r.comm.clone());
         if self.pollers.len() >= MAX_GROUPS && !self.pollers.contains_key(&thread) {
-            thread = (Pid(0), Tid(0));
+            (thread, comm) = ((Pid(0), Tid(0)), "(others)".into());
         }
         let poller = self.pollers.entry(thread).or_default();
-        poller.comm = Some(r.comm.clone());
+        poller.comm = Some(comm);
         poller.gaps.add(r.dur);
         poller.causes[cause].add(r.dur);
         if let Some(parts) = &r.parts {
@@ -291,4 +291,37 @@ fn inference(counts: &BTreeMap<(usize, usize), u64>) -> Vec<Inferred> {
         Inferred { inferred, gaps, kernel }
     };
     INFERRED.into_iter().enumerate().map(row).filter(|r| r.gaps > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Cpu, Nanos};
+
+    #[test]
+    fn pollers_that_do_not_fit_are_others() {
+        let mut gaps = Gaps::default();
+        for tid in 1..=MAX_GROUPS as i32 + 2 {
+            gaps.add(&Gap {
+                ts: Nanos(1),
+                dur: 10,
+                pid: Pid(1),
+                tid: Tid(tid),
+                comm: "poller".into(),
+                cpu: Cpu(0),
+                cause: None,
+                culprit: None,
+                culprit_tid: None,
+                parts: None,
+                inferred: "long".into(),
+                mark: "exact".into(),
+            });
+        }
+        let report = gaps.finish(&Tally::default());
+        let others: Vec<_> = report.pollers.iter().filter(|p| p.comm == "(others)").collect();
+        assert_eq!(
+            others.iter().map(|p| (p.pid, p.tid, p.total_ns)).collect::<Vec<_>>(),
+            [(0, 0, 20)]
+        );
+    }
 }

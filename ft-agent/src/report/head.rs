@@ -76,6 +76,20 @@ impl Head {
                 count(tally.ran_unseen)
             ));
         }
+        if tally.doubtful_shares > 0 {
+            warnings.push(format!(
+                "{} times a thread had waited for a CPU and gone to another one before a missing switch showed \
+                 that who had the first is not sure; what was finished by then is not marked",
+                count(tally.doubtful_shares)
+            ));
+        }
+        if tally.unknown_sites > 0 {
+            warnings.push(format!(
+                "{} events are of sites that the trace does not describe, and were not analysed; see the \
+                 losses of `directory`",
+                count(tally.unknown_sites)
+            ));
+        }
         Ok(Head {
             trace: trace.dir().display().to_string(),
             duration_ns: meta.end.as_ref().map(|end| end.ts - meta.start.start_ns),

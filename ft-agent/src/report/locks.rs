@@ -78,6 +78,8 @@ pub struct Group {
     pub kind: String,
     /// Locks of this name and kind.
     pub instances: u64,
+    /// There are no more than these; more than 65,536 are not counted.
+    pub instances_exact: bool,
     /// Holds.
     pub holds: u64,
     /// Of these, with lost records: their `parts` are at least what is stated.
@@ -207,6 +209,7 @@ impl From<&CriticalSection> for LongHold {
 #[derive(Debug)]
 struct Counts {
     instances: HashSet<i64>,
+    more_instances: bool,
     holds: Distribution,
     waits: Distribution,
     lower_bounds: u64,
@@ -222,6 +225,7 @@ impl Default for Counts {
     fn default() -> Self {
         Counts {
             instances: HashSet::new(),
+            more_instances: false,
             holds: Distribution::default(),
             waits: Distribution::default(),
             lower_bounds: 0,
@@ -239,6 +243,8 @@ impl Counts {
     fn add(&mut self, r: &CriticalSection) {
         if self.instances.len() < MAX_INSTANCES {
             self.instances.insert(r.lock);
+        } else {
+            self.more_instances |= !self.instances.contains(&r.lock);
         }
         self.holds.add(r.dur);
         if r.wait_ns > 0 {
@@ -261,6 +267,7 @@ impl Counts {
             lock,
             kind,
             instances: self.instances.len() as u64,
+            instances_exact: !self.more_instances,
             holds: self.holds.count(),
             lower_bounds: self.lower_bounds,
             nested: self.nested,
@@ -328,5 +335,48 @@ impl Locks {
             locks,
             longest: self.longest.into_sorted(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Nanos, SiteId, Tid};
+
+    #[test]
+    fn instances_that_do_not_fit_are_told() {
+        let mut counts = Counts::default();
+        let mut add = |lock| {
+            counts.add(&CriticalSection {
+                ts: Nanos(0),
+                dur: 1,
+                pid: Pid(1),
+                tid: Tid(1),
+                lock,
+                lock_name: "l".into(),
+                kind: "mutex".into(),
+                site: SiteId(0),
+                place: "".into(),
+                depth: 0,
+                wait_ns: 0,
+                condition: false,
+                parts: None,
+                preemptor_tid: None,
+                preemptor_comm: None,
+                preemptor_ns: None,
+                mark: "exact".into(),
+            });
+            let group = std::mem::take(&mut counts);
+            let told = (group.instances.len(), !group.more_instances);
+            counts = group;
+            told
+        };
+        let most = MAX_INSTANCES as i64;
+        (1..most).for_each(|lock| _ = add(lock));
+        assert_eq!(add(most), (MAX_INSTANCES, true));
+        assert_eq!(add(1), (MAX_INSTANCES, true));
+        assert_eq!(add(most + 1), (MAX_INSTANCES, false));
+        let group = counts.group(1, "l".into(), "mutex".into());
+        assert!(!group.instances_exact);
     }
 }

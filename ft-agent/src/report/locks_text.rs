@@ -247,7 +247,10 @@ fn title(g: &Group) -> String {
     match (g.lock.as_str(), g.instances) {
         ("", _) => "all".into(),
         (name, 0 | 1) => name.to_owned(),
-        (name, n) => format!("{} ×{}", name, short_count(n)),
+        (name, n) => {
+            let more = if g.instances_exact { "" } else { "+" };
+            format!("{name} ×{}{more}", short_count(n))
+        }
     }
 }
 

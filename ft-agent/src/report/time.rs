@@ -29,6 +29,8 @@ pub struct TimeReport {
     pub marks: Marks,
     /// Each thread, longest wall time first.
     pub threads: Vec<ThreadBalance>,
+    /// Time of further threads, ns: more than 16,384 are not told apart, and these are only in what follows.
+    pub others_ns: i64,
     /// Over all threads, by part and then by time.
     pub culprits: Vec<TimeCulprit>,
     /// What the hypervisor took, by the kernel's account.
@@ -92,6 +94,8 @@ pub struct TimeCulprit {
 pub struct Times {
     threads: HashMap<(Pid, Tid, Nanos), ThreadBalance>,
     culprits: HashMap<(&'static str, Option<Name>), TimeCulprit>,
+    /// Time of threads that did not fit, ns.
+    others_ns: i64,
 }
 
 impl Times {
@@ -123,6 +127,7 @@ impl Times {
 
         let key = (r.pid, r.tid, r.ts);
         if self.threads.len() >= MAX_THREADS && !self.threads.contains_key(&key) {
+            self.others_ns += r.spent_ns;
             return;
         }
         let thread = self.threads.entry(key).or_insert_with(|| ThreadBalance {
@@ -161,6 +166,7 @@ impl Times {
             unbalanced: wrong,
             marks,
             threads,
+            others_ns: self.others_ns,
             culprits,
             steal,
         }
@@ -207,5 +213,16 @@ mod tests {
         check(&[row("running", 70, 100), row("blocked", 30, 100)], 0);
         check(&[row("running", 70, 100), row("blocked", 31, 100)], 1);
         check(&[row("running", 70, 100)], -30);
+    }
+
+    #[test]
+    fn threads_that_do_not_fit_are_told() {
+        let mut times = Times::default();
+        for tid in 1..=MAX_THREADS as i32 + 2 {
+            times.add(&ThreadTime { tid: Tid(tid), ..row("running", 100, 100) });
+        }
+        let report = times.finish(&Tally { kernel: true, ..Tally::default() }, Steal::default());
+        assert_eq!((report.threads.len(), report.others_ns), (MAX_THREADS, 200));
+        assert!(report.to_string().contains("further threads: 200 ns in all"));
     }
 }

@@ -54,8 +54,12 @@ impl TimeReport {
             (self.marks.censored, "not wholly in the trace: censored"),
         ];
         match reasons(&marks) {
-            reasons if reasons.is_empty() => writeln!(f),
-            reasons => writeln!(f, "\n {reasons}"),
+            reasons if reasons.is_empty() => writeln!(f)?,
+            reasons => writeln!(f, "\n {reasons}")?,
+        }
+        match self.others_ns {
+            0 => Ok(()),
+            ns => writeln!(f, "  further threads: {} in all, not told apart", dur_or_dash(ns)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Bounds that bite: what they touch is marked, or counted.
 
 use super::super::timeline::sites;
-use crate::analysis::{Analysis, Mark};
+use crate::analysis::{Analysis, Context, Mark};
 use crate::event::{Event, LeanUserEvent};
 use crate::model::{Cpu, Nanos, Pid, SiteId, Tid};
 
@@ -86,4 +86,52 @@ fn more_holders_than_are_kept_mark_the_wait_and_the_longest_is_named() {
         let expected = (Some(1000), Some(50 * i64::from(others)), mark);
         assert_eq!(named.collect::<Vec<_>>(), [expected]);
     }
+}
+
+/// Each of some threads holds 256 locks of its own.
+fn nest(threads: i32) -> Analysis {
+    let mut analysis = empty();
+    for (thread, lock) in (0..threads).flat_map(|t| (0..256).map(move |lock| (t, 256 * t + lock))) {
+        push(&mut analysis, 10, "mutex_acquire", thread, lock);
+    }
+    analysis
+}
+
+#[test]
+fn edges_that_do_not_fit_are_counted() {
+    for (threads, not_kept) in [(2, 0), (3, 3 * 256 * 255 / 2 - 65_536)] {
+        let (rows, tally) = nest(threads).finish();
+        assert_eq!(tally.order_not_kept, not_kept);
+        assert_eq!(rows.lock_order.len() as u64 + not_kept, 256 * 255 / 2 * threads as u64);
+    }
+}
+
+#[test]
+fn a_ninth_gate_is_not_kept() {
+    let (rows, _) = nest(1).finish();
+    for row in rows.lock_order {
+        let before = (row.held_lock - 1000).min(8);
+        assert_eq!(row.gates.split_whitespace().count() as i64, before, "{row:?}");
+    }
+}
+
+#[test]
+fn events_of_sites_that_nobody_knows_are_counted() {
+    let check = |site, unknown| {
+        let mut row = sites()[0].clone();
+        row.site = SiteId(site);
+        let context = Context::new(true, 10, &[], &[row], &[]);
+        let mut analysis = Analysis::new(context);
+        analysis.push(&Event::User(LeanUserEvent {
+            ts: Nanos(1),
+            pid: Pid(1),
+            tid: Tid(1),
+            cpu: Cpu(0),
+            site: SiteId(site),
+            arg: [0; 3],
+        }));
+        assert_eq!(analysis.finish().1.unknown_sites, unknown, "{site}");
+    };
+    check((1 << 20) - 1, 0);
+    check(1 << 20, 1);
 }
