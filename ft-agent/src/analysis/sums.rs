@@ -87,12 +87,15 @@ impl<T: Keyed> Sums<T> {
     where
         T: 'a,
     {
-        let mut total = Sums::default();
-        for sums in all {
+        let (mut total, mut pieces) = (Sums::default(), 0);
+        for sums in all.filter(|sums| !sums.is_empty()) {
             total.rest_ns += sums.rest_ns;
             total.each.extend_from_slice(&sums.each);
+            pieces += 1;
         }
-        total.fold();
+        if pieces > 1 {
+            total.fold();
+        }
         total
     }
 
@@ -117,6 +120,11 @@ impl<T: Keyed> Sums<T> {
         let least = self.each.drain(MAX_KEPT / 2..);
         self.rest_ns += least.map(|sum| sum.ns).sum::<i64>();
         self.each.sort_by_key(|sum| sum.who.key());
+    }
+
+    /// There is nothing in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.each.is_empty() && self.rest_ns == 0
     }
 
     /// Each of them.

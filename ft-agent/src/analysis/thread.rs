@@ -123,9 +123,9 @@ impl Thread {
     /// Takes the thread out of the queue in which it stands; who ran while it stood there.
     pub(super) fn leave_queue(&mut self, cpus: &mut Cpus, now: i64) -> Shares {
         let waited = self.waits_on.take();
-        let mut shares = std::mem::take(&mut self.moved);
-        if let Some(cpu) = waited {
-            shares.merge(&cpus.leave(self.key, cpu, now));
+        let mut shares = waited.map_or_else(Shares::default, |cpu| cpus.leave(self.key, cpu, now));
+        if !self.moved.is_empty() {
+            shares.merge(&std::mem::take(&mut self.moved));
         }
         self.spent.waited(&shares);
         shares

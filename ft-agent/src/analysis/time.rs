@@ -17,13 +17,18 @@
 //! Later threads share one sum with an earlier one of their name, which then is that of the name; the time of
 //! all others goes to *others*.
 
+use std::collections::HashMap;
+
 use crate::analysis::blocked::Waits;
 use crate::analysis::displaced::{Occupant, Shares};
 use crate::analysis::ledger::{Part, Stretches};
-use crate::model::Name;
+use crate::model::{Name, ThreadKey};
 
 /// Culprits of one part of one thread that are told apart.
 const MAX_CULPRITS: usize = 64;
+
+/// Threads whose sum is found at once.
+const KNOWN: usize = 4096;
 
 /// Who or what took the time.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,6 +88,8 @@ pub(crate) struct Spent {
     first: i64,
     /// The first is of running.
     sums: Vec<Sum>,
+    /// Where the sums of threads are, dispatch apart: of some, to look no further.
+    known: HashMap<(bool, ThreadKey), usize>,
     /// Runnable and not running, not yet shared out: since when, how long, and in which part.
     waiting: Option<(i64, i64, &'static str)>,
     pub(crate) waits: Waits,
@@ -92,7 +99,8 @@ impl Spent {
     /// Of a thread that is seen for the first time at `first`.
     pub(crate) fn new(first: i64) -> Self {
         let running = Sum::new("running", Culprit::None);
-        Spent { first, sums: vec![running], waiting: None, waits: Waits::default() }
+        let known = HashMap::new();
+        Spent { first, sums: vec![running], known, waiting: None, waits: Waits::default() }
     }
 
     /// First sight.
@@ -112,8 +120,10 @@ impl Spent {
             // A loss may have cut the wait shorter than the time that the other had.
             let ns = share.ns.min(rest);
             rest -= ns;
-            let is = |c: &Culprit| matches!(c, Culprit::Thread(o) if o.thread == share.who.thread);
-            self.add(part, since, since + ns, is, || Culprit::Thread(share.who.clone()));
+            if ns > 0 {
+                let at = self.sum_of(part, &share.who);
+                self.sums[at].add(since, since + ns);
+            }
         }
         self.add_what(part, since, since + rest, "not known", None);
     }
@@ -147,20 +157,36 @@ impl Spent {
         if end == start {
             return;
         }
-        let culprit = make();
-        let at = match self.sums.iter().position(|s| s.part == part && is(&s.culprit)) {
-            Some(known) => {
-                // Threads are told apart by their numbers; what they are called is their newest name.
-                self.sums[known].culprit = culprit;
-                known
-            }
-            None => self.find_room(part, culprit),
-        };
+        let known = self.sums.iter().position(|s| s.part == part && is(&s.culprit));
+        let at = known.unwrap_or_else(|| self.find_room(part, make()));
         self.sums[at].add(start, end);
     }
 }
 
 impl Spent {
+    /// The sum of a thread, or the one that it shares with others.
+    fn sum_of(&mut self, part: &'static str, who: &Occupant) -> usize {
+        let key = (part == "dispatch", who.thread);
+        let is = |s: &Sum| matches!(&s.culprit, Culprit::Thread(o) if o.thread == who.thread);
+        let at = self.known.get(&key).copied().unwrap_or_else(|| {
+            let known = self.sums.iter().position(|s| s.part == part && is(s));
+            let at = known.unwrap_or_else(|| self.find_room(part, Culprit::Thread(who.clone())));
+            if self.known.len() >= KNOWN {
+                self.known.clear();
+            }
+            self.known.insert(key, at);
+            at
+        });
+        // Threads are told apart by their numbers; what they are called is their newest name.
+        if let Culprit::Thread(o) = &mut self.sums[at].culprit
+            && o.thread == who.thread
+            && o.comm != who.comm
+        {
+            *o = who.clone();
+        }
+        at
+    }
+
     /// A sum for a culprit that has none.
     fn find_room(&mut self, part: &'static str, culprit: Culprit) -> usize {
         if self.sums.iter().filter(|s| s.part == part).count() < MAX_CULPRITS {
@@ -218,7 +244,7 @@ impl Stretches for Spent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Cpu, Pid, ThreadKey, Tid};
+    use crate::model::{Cpu, Pid, Tid};
 
     fn sums(spent: &Spent) -> Vec<String> {
         let text = |s: &Sum| {

@@ -181,9 +181,15 @@ impl Queue {
     /// What there was since `who` began to look.
     pub(super) fn seen_by(&self, who: Waiter) -> Option<Verdict> {
         let (_, turns) = self.waiters.seen_by(&who)?;
+        let holders = Sums::total(turns.clone().flat_map(|t| [&t.ends, &t.links]));
+        // In most waits no holder waits itself.
+        let roots = match turns.clone().all(|t| t.links.is_empty()) {
+            true => holders.clone(),
+            false => Sums::total(turns.clone().flat_map(|t| [&t.ends, &t.beyond])),
+        };
         Some(Verdict {
-            holders: Sums::total(turns.clone().flat_map(|t| [&t.ends, &t.links])),
-            roots: Sums::total(turns.clone().flat_map(|t| [&t.ends, &t.beyond])),
+            holders,
+            roots,
             chain: turns.clone().map(|t| t.chain).max().unwrap_or(0),
             touched: turns.clone().any(|t| t.touched),
         })
