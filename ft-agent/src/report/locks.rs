@@ -358,6 +358,7 @@ mod tests {
                 site: SiteId(0),
                 place: "".into(),
                 depth: 0,
+                depth_mark: "exact".into(),
                 wait_ns: 0,
                 condition: false,
                 parts: None,
