@@ -55,6 +55,11 @@ impl Errors {
         self.ns.push(reported - truth.start());
     }
 
+    /// How many rounds went into the distribution.
+    pub(crate) fn count(&self) -> usize {
+        self.ns.len()
+    }
+
     /// Tells the distribution. Its median must be at most `typical`, and it must have `least` values.
     #[track_caller]
     pub(crate) fn tell(mut self, typical: i64, least: usize) {

@@ -44,20 +44,23 @@ pub(crate) fn agent() -> Command {
     command
 }
 
-/// The subject's binary: an example of this package, which `cargo test --test` alone would not build.
+/// The subject's binary.
 pub(crate) fn subject() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let agent = Path::new(env!("CARGO_BIN_EXE_ft-agent"));
-        let folder = agent.parent().expect("a target folder");
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--package", "ft-agent", "--example", "subject"]);
-        if folder.ends_with("release") {
-            cargo.arg("--release");
-        }
-        assert_success(&cargo.output().expect("cargo starts"));
-        folder.join("examples/subject")
-    })
+    BUILT.get_or_init(|| example("ft-agent", "subject"))
+}
+
+/// Builds an example of a package, which `cargo test --test` alone would not; returns its binary.
+pub(crate) fn example(package: &str, name: &str) -> PathBuf {
+    let agent = Path::new(env!("CARGO_BIN_EXE_ft-agent"));
+    let folder = agent.parent().expect("a target folder");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--package", package, "--example", name]);
+    if folder.ends_with("release") {
+        cargo.arg("--release");
+    }
+    assert_success(&cargo.output().expect("cargo starts"));
+    folder.join("examples").join(name)
 }
 
 impl Stage {
@@ -85,24 +88,28 @@ impl Stage {
         (serde_json::from_str(line).expect("JSON"), dir)
     }
 
-    /// As [`Stage::record`], again until a recording is `whole`: some machines stand still, or hide a
-    /// process of their own from every tracer, and what that touches is marked as a lower bound.
-    pub(crate) fn record_whole(
+    /// As [`Stage::record`], again until `judge` says that it has seen enough: some machines stand still, or hide a
+    /// process of their own from every tracer, and what that touches cannot be judged. What `judge` finds wrong it
+    /// says at once: no recording is made up for by another.
+    pub(crate) fn record_until(
         &self,
         options: &[&str],
         scenario: &[&str],
-        whole: impl Fn(&Value, &Trace) -> bool,
+        mut judge: impl FnMut(&Value, &Trace) -> bool,
     ) -> (Value, PathBuf) {
-        for _ in 0..5 {
+        for _ in 0..RECORDINGS {
             let (truth, dir) = self.record(options, scenario);
-            if whole(&truth, &open(&dir)) {
+            if judge(&truth, &open(&dir)) {
                 return (truth, dir);
             }
             std::fs::remove_dir_all(&dir).expect("a folder");
         }
-        panic!("of five recordings of {scenario:?} none is whole");
+        panic!("too little of {RECORDINGS} recordings of {scenario:?} could be judged");
     }
 }
+
+/// Recordings of one scenario, at most.
+const RECORDINGS: usize = 8;
 
 /// Fails with everything that the program printed.
 pub(crate) fn assert_success(output: &Output) {

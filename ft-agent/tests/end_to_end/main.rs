@@ -5,6 +5,7 @@ mod cgroup;
 mod counting;
 mod errors;
 mod harness;
+mod holes;
 mod mounts;
 
 mod bpftrace;
@@ -15,6 +16,7 @@ mod held;
 mod kernel_groups;
 mod killed;
 mod nesting;
+mod oracle;
 mod perf_sched;
 mod ping_pong;
 mod preempted;

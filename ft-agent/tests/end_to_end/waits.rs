@@ -6,6 +6,7 @@ use ft_agent::store::rows::{LockPreemption, LockWait};
 use serde_json::Value;
 
 use crate::harness::{self, Stage, assert_success};
+use crate::holes::Holes;
 
 /// As in [`crate::preempted`]: two context switches and interrupts there.
 const SWITCHES_NS: i64 = 100_000;
@@ -15,10 +16,11 @@ const LENGTH_US: &str = "5000";
 #[test]
 fn three_waiters_are_delayed_by_the_thread_that_preempts_the_first_holder() {
     let Some(stage) = Stage::enter_with_kernel() else { return };
-    let (truth, dir) = stage.record_whole(&[], &["chain", LENGTH_US], |truth, trace| {
-        let waiters = truth["waiters"].as_array().expect("tids");
-        let mut waits = trace.rows::<LockWait>().map(|row| row.expect("a row"));
-        waits.all(|wait| !waiters.contains(&wait.tid.0.into()) || &*wait.mark == "exact")
+    let (truth, dir) = stage.record_until(&[], &["chain", LENGTH_US], |truth, trace| {
+        let (waiters, holes) = (truth["waiters"].as_array().expect("tids"), Holes::of(trace));
+        let waits = trace.rows::<LockWait>().map(|row| row.expect("a row"));
+        let mut waits = waits.filter(|wait| waiters.contains(&wait.tid.0.into()));
+        waits.all(|wait| holes.judged(&wait.mark, wait.ts.0, wait.dur))
     });
     let trace = harness::open(&dir);
     let bound = trace.meta().clock.bound_ns;

@@ -5,6 +5,7 @@
 //! so that only what the scenario itself does can preempt them.
 
 mod chain;
+mod convoy;
 mod counters;
 mod endless;
 mod family;
@@ -26,6 +27,7 @@ fn main() {
         Some("preempted") => preempted::all(arg(1, 5)),
         Some("preempted-hold") => preempted::hold(arg(1, 5_000), arg(2, 5)),
         Some("chain") => chain::run(arg(1, 5_000)),
+        Some("convoy") => convoy::run(arg(1, 3)),
         Some("sleep") => held::sleep(arg(1, 50)),
         Some("signal") => held::signal(arg(1, 50)),
         Some("migrate") => held::migrate(arg(1, 50)),
@@ -42,7 +44,7 @@ fn main() {
         Some("endless") => endless::run(&args[1], arg(2, u64::MAX)),
         _ => {
             eprintln!(
-                "subject: chain | preempted | preempted-hold | sleep | signal | migrate | waiters | wakes | raced | ping-pong | nesting | \
+                "subject: chain | convoy | preempted | preempted-hold | sleep | signal | migrate | waiters | wakes | raced | ping-pong | nesting | \
                  kernel-groups | counters | family | brief | endless FILE"
             );
             std::process::exit(2);

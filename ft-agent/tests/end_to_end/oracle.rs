@@ -1,0 +1,111 @@
+//! Every result against a second implementation: `tests/oracle`, in Python, written from the meaning of the columns,
+//! recomputes the result tables from the raw ones. No row may differ.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use ft_agent::store::Trace;
+use ft_agent::store::rows::{CriticalSection, DispatchLatency, LockWait, UnfinishedWait};
+
+use crate::errors;
+use crate::harness::{self, Stage, assert_success, gate};
+
+/// Runs the oracle on a trace; `None` without a Python.
+fn oracle(trace: &Path) -> Option<Output> {
+    let Some(python) = std::env::var_os("FT_PYTHON") else {
+        gate::skipped("FT_PYTHON is not set; run `cargo xtask test`");
+        return None;
+    };
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle");
+    // With --alter it also alters rows, column by column, and must notice.
+    let output = Command::new(python).arg("-B").arg(package).arg(trace).arg("--alter").output();
+    Some(output.expect("python starts"))
+}
+
+/// Compares all tables of a trace; false without a Python.
+fn agrees(what: &str, trace: &Path) -> bool {
+    let Some(output) = oracle(trace) else { return false };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success(),
+        "{what}:\n{text}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let tables: Vec<&str> = text.lines().filter(|line| !line.contains(": 0 rows")).collect();
+    gate::measured(&format!("recomputed from the raw tables of {what}: {}", tables.join("; ")));
+    true
+}
+
+/// Records a command with these options into a folder of this name.
+fn record(stage: &Stage, name: &str, options: &[&str], command: &[&str]) -> (PathBuf, Output) {
+    let dir = stage.path(name);
+    let mut agent = harness::agent();
+    agent.args(["record", "-o"]).arg(&dir).args(options).arg("--").args(command);
+    let output = agent.output().expect("the agent starts");
+    (dir, output)
+}
+
+#[test]
+fn all_tables_of_the_demo_are_recomputed_from_the_raw_ones() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let demo = harness::example("ft-user", "demo");
+    let demo = demo.to_str().expect("UTF-8");
+    let (dir, output) = record(&stage, "demo", &[], &[demo, "--seconds", "3"]);
+    assert_success(&output);
+    harness::open(&dir);
+    if !agrees("the demo", &dir) {
+        return;
+    }
+    // It would notice: without its rows, every hold is missing.
+    let emptied = dir.join("critical_sections");
+    for part in std::fs::read_dir(&emptied).expect("parts") {
+        std::fs::remove_file(part.expect("a part").path()).expect("removed");
+    }
+    let output = oracle(&dir).expect("a Python");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(!output.status.success() && text.contains(": missing: "), "{text}");
+}
+
+#[test]
+fn a_lock_that_changes_hands_all_the_time_is_recomputed_and_has_its_known_counts() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let (truth, dir) = stage.record(&[], &["convoy", "3"]);
+    let trace = harness::open(&dir);
+    let bound = 2 * trace.meta().clock.bound_ns;
+    let waits: Vec<LockWait> = trace.rows().map(|row| row.expect("a row")).collect();
+    for [waiter, holder, inside, outside] in errors::rounds(&truth) {
+        let mut of_it = waits.iter().filter(|wait| i64::from(wait.tid.0) == waiter);
+        let (Some(wait), None) = (of_it.next(), of_it.next()) else { panic!("{waits:?}") };
+        // The long turns were the longest time, although they were long over when the wait ended.
+        assert_eq!(i64::from(wait.holders), truth["holds"].as_i64().expect("a number"), "{wait:?}");
+        assert_eq!(wait.holder_tid.map(i64::from), Some(holder), "{wait:?}");
+        let turns = 100 * bound;
+        let held = wait.holder_ns.expect("a holder");
+        assert!((inside - turns..=outside + turns).contains(&held), "{wait:?}");
+    }
+    let condition = trace.rows::<CriticalSection>().map(|row| row.expect("a row"));
+    let waited = condition.filter(|hold| &*hold.lock_name == "queue" && hold.condition).count();
+    assert!(waited > 0, "nobody waited for the condition");
+    let fatal: Vec<UnfinishedWait> = trace.rows().map(|row| row.expect("a row")).collect();
+    let tids = &truth["deadlock"].as_array().expect("two threads");
+    assert_eq!(fatal.len(), 2, "{fatal:?}");
+    assert!(fatal.iter().all(|wait| tids.contains(&wait.tid.0.into()) && wait.cycle.is_some()));
+    agrees("convoys, readers, a condition and a deadlock", &dir);
+}
+
+#[test]
+fn all_tables_of_the_whole_system_are_recomputed_from_the_raw_ones() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    if !Path::new("/usr/bin/hackbench").exists() {
+        return gate::skipped("hackbench is not installed (Debian: rt-tests)");
+    }
+    let hackbench = ["hackbench", "-g", "4", "-l", "200"];
+    let (dir, output) = record(&stage, "hackbench", &["-a"], &hackbench);
+    assert_success(&output);
+    let trace = Trace::open(&dir).expect("a whole trace");
+    let wakes: Vec<DispatchLatency> = trace.rows().map(|row| row.expect("a row")).collect();
+    let exact = wakes.iter().filter(|wake| &*wake.mark == "exact").count();
+    // Each of the 160 has to be woken now and then; what a loss touches is left out, so it must not be most.
+    assert!(exact >= 1000 && 2 * exact > wakes.len(), "{exact} of {} are exact", wakes.len());
+    agrees("the whole system under hackbench", &dir);
+}

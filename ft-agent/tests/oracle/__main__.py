@@ -1,0 +1,64 @@
+"""Recomputes the result tables of a trace from its raw tables, and compares them row by row.
+
+usage: python oracle DIR [--alter]
+
+A second implementation of the analyses, written from the meaning of the columns, and as simple as can be: to find
+what happened in an interval, it walks through what happened in it. Prints every difference; ends with status 1 if
+there is one. With --alter it alters the results, too, and fails if it does not notice.
+"""
+
+import sys
+from pathlib import Path
+
+import blame
+import dispatch
+import gaps
+import held_up
+import holds
+import order
+from alter import unnoticed
+from cpus import Cpus
+from ledger import ThreadTime
+from locks import Locks
+from tables import Trace, results
+from threads import Threads
+
+# Differences of one table that are printed.
+SHOWN = 20
+
+
+def main() -> int:
+    """Compares all tables."""
+    directory = Path(sys.argv[1])
+    alter = "--alter" in sys.argv[2:]
+    trace = Trace.load(directory)
+    end = trace.end()
+    cpus = Cpus(trace, end)
+    threads = Threads(trace, cpus, end)
+    locks = Locks(trace, threads)
+    blame.watch(locks, end)
+    faults = 0
+    for table in [
+        holds.table(locks, threads),
+        blame.table(locks, threads),
+        blame.unfinished(locks, threads),
+        held_up.table(locks, threads),
+        order.table(locks),
+        dispatch.table(threads),
+        gaps.table(trace, threads),
+        ThreadTime(trace, threads, locks),
+    ]:
+        rows = results(directory, table.name)
+        lines = table.differences(rows)
+        exact = sum(row.get("mark", "exact") == "exact" for row in rows)
+        print(f"{table.name}: {len(rows)} rows, {exact} exact, {len(lines)} differences")
+        if alter and not lines:
+            lines = [f"not noticed: {line}" for line in unnoticed(table, rows)]
+        for line in lines[:SHOWN]:
+            print("  " + line)
+        faults += len(lines)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

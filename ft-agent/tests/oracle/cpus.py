@@ -1,0 +1,102 @@
+"""Who had a CPU: occupancy, from `sched_switch` alone."""
+
+from bisect import bisect_right
+from collections import Counter
+from typing import Iterator, NamedTuple
+
+from tables import Loss, Switch, Trace
+
+
+class Period(NamedTuple):
+    """A time between two neighbouring switches of one CPU."""
+
+    start: int
+    end: int
+    tid: int
+    comm: str
+    prio: int
+    # Who had it at the end, by the switch there: another one, where a switch is missing.
+    left_by: int
+    # Something is missing: `tid` had it at the start, `left_by` at the end.
+    doubt: bool
+
+
+class Shares:
+    """How long each thread had a CPU within some time."""
+
+    def __init__(self) -> None:
+        self.ns: Counter[int] = Counter()
+        self.comms: dict[int, set[str]] = {}
+        self.prios: dict[int, set[int]] = {}
+        self.doubtful_ns = 0
+
+    def add(self, ns: int, period: Period | None) -> None:
+        """Adds a time in which the CPU was occupied as in `period`."""
+        if period is None or period.doubt:
+            self.doubtful_ns += ns
+            return
+        self.ns[period.tid] += ns
+        self.comms.setdefault(period.tid, set()).add(period.comm)
+        self.prios.setdefault(period.tid, set()).add(period.prio)
+
+
+class Cpus:
+    """The occupants of all CPUs."""
+
+    def __init__(self, trace: Trace, end: int) -> None:
+        by_cpu: dict[int, list[Switch]] = {}
+        for switch in trace.switches:
+            by_cpu.setdefault(switch.cpu, []).append(switch)
+        losses = kernel_losses(trace)
+        self.periods = {cpu: list(periods(rows, end, losses)) for cpu, rows in by_cpu.items()}
+        self.starts = {cpu: [p.start for p in rows] for cpu, rows in self.periods.items()}
+
+    def during(self, cpu: int, start: int, end: int) -> Iterator[tuple[int, Period | None]]:
+        """How long who had a CPU, in the order of time; `None` before its first switch."""
+        rows = self.periods.get(cpu, [])
+        at = bisect_right(self.starts.get(cpu, []), start) - 1
+        first = rows[0].start if rows else end
+        if start < first:
+            yield min(first, end) - start, None
+        for period in rows[max(at, 0) :]:
+            if period.start >= end:
+                break
+            ns = min(period.end, end) - max(period.start, start)
+            if ns > 0:
+                yield ns, period
+
+    def at(self, cpu: int, ts: int) -> Period | None:
+        """Who had a CPU at a time."""
+        return self.before(cpu, ts + 1)
+
+    def before(self, cpu: int, ts: int) -> Period | None:
+        """Who had a CPU up to a switch at this time."""
+        rows = self.periods.get(cpu, [])
+        at = bisect_right(self.starts.get(cpu, []), ts - 1) - 1
+        return rows[at] if at >= 0 else None
+
+
+def kernel_losses(trace: Trace) -> list[Loss]:
+    """Losses of kernel records."""
+    return [loss for loss in trace.losses if loss.origin in ("kernel", "agent")]
+
+
+def touched(losses: list[Loss], start: int, end: int) -> bool:
+    """Whether a loss lies in a time, or at its edge."""
+    return any(loss.ts <= end and start <= loss.ts + loss.dur for loss in losses)
+
+
+def periods(switches: list[Switch], end: int, losses: list[Loss]) -> Iterator[Period]:
+    """The periods of one CPU. What one switch says of who came, the next must say of who left."""
+    for switch, after in zip(switches, [*switches[1:], None]):
+        until = after.ts if after else max(end, switch.ts)
+        agrees = after is None or after.prev_tid == switch.next_tid
+        yield Period(
+            start=switch.ts,
+            end=until,
+            tid=switch.next_tid,
+            comm=switch.next_comm,
+            prio=switch.next_prio,
+            left_by=after.prev_tid if after else switch.next_tid,
+            doubt=not agrees or touched(losses, switch.ts, until),
+        )

@@ -1,0 +1,38 @@
+"""`dispatch_latency` as it should be."""
+
+from compare import Expected, OneOf, Table, Wanted
+from holds import occupant
+from threads import Threads
+
+
+def table(threads: Threads) -> Table:
+    """One row for each waking that led to a switch."""
+    expected = []
+    for tid, timeline in threads.timelines.items():
+        for delay in timeline.delays:
+            waking = delay.waking
+            if waking is None:
+                continue
+            shares = threads.occupants(tid, delay.start, delay.end)
+            values: dict[str, Wanted] = {
+                # Who is woken on its way off the CPU can run, and waits, from when it has left it.
+                "ts": delay.start,
+                "tid": tid,
+                "dur": delay.end - delay.start,
+                "pid": threads.pids[tid],
+                "comm": OneOf(tuple(threads.comms[tid])),
+                "cpu": delay.cpu,
+                "prio": OneOf((waking.prio, delay.prio)),
+                "waker_tid": waking.waker_tid,
+                "waker_comm": OneOf(tuple(threads.comms.get(waking.waker_tid, ()))),
+                **occupant("running", shares, threads),
+                "migrated": delay.migrated,
+                "mark": "censored" if delay.doubt else "lower bound" if shares.doubtful_ns else "exact",
+            }
+            expected.append(Expected(values, optional=delay.doubt))
+
+    def missing(row: dict) -> bool:
+        """A switch of that thread is missing there, so that it may have slept."""
+        return any(s.doubt for s in threads.stretches(row["tid"], row["ts"], row["ts"] + row["dur"]))
+
+    return Table("dispatch_latency", ("ts", "tid"), expected, tolerates=missing)

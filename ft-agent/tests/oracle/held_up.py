@@ -1,0 +1,126 @@
+"""`lock_preemptions` as they should be: times in which a thread held a lock, could run, and did not."""
+
+from collections import Counter
+from typing import NamedTuple
+
+from compare import Anything, Expected, OneOf, Table, Wanted
+from cpus import Shares
+from holds import EXACT, LOWER_BOUND, depth_mark, occupant
+from locks import Hold, Lock, Locks, Wait
+from threads import Delay, Threads
+
+ON_CPU = ("running", "hardirq", "softirq", "vector")
+
+# Further times that a hold is followed: a documented limit of `ran_after_ns`.
+FOLLOWED = 32
+
+
+class Time(NamedTuple):
+    """A time in which a thread could run and did not, with what it held."""
+
+    delay: Delay
+    held: list[Hold]
+
+
+def table(locks: Locks, threads: Threads) -> Table:
+    """One row for each lock that was held in such a time."""
+    expected = []
+    waits: dict[Lock, list[Wait]] = {}
+    for wait in locks.waits:
+        waits.setdefault(wait.lock, []).append(wait)
+    for tid, timeline in threads.timelines.items():
+        holds = [hold for hold in locks.holds if hold.tid == tid]
+        times = with_locks(timeline.delays, holds, locks.gone.get(tid))
+        behind = Counter(hold for time in times for hold in time.held)
+        seen: Counter[tuple[Hold, str]] = Counter()
+        for delay, held in times:
+            shares = threads.occupants(tid, delay.start, delay.end)
+            for hold in held:
+                behind[hold] -= 1
+                seen[hold, delay.cause] += 1
+                first = seen[hold, "preempted"] + seen[hold, "woken"] == 1
+                followed = first or behind[hold] <= FOLLOWED
+                values: dict[str, Wanted] = {
+                    "ts": delay.start,
+                    "tid": tid,
+                    "lock": hold.lock[1],
+                    "dur": delay.end - delay.start,
+                    "pid": hold.lock[0],
+                    "comm": OneOf(tuple(threads.comms[tid])),
+                    "lock_name": locks.name(hold.lock),
+                    "kind": hold.kind,
+                    "site": hold.site,
+                    "place": hold.place,
+                    "depth": hold.depth,
+                    "depth_mark": depth_mark(locks, tid, hold.start.ts),
+                    "innermost": hold is held[-1],
+                    "cause": delay.cause,
+                    "nth": seen[hold, delay.cause],
+                    **occupant("preemptor", shares, threads),
+                    "preemptor_prio": priority(shares),
+                    **waiters(delay, waits.get(hold.lock, [])),
+                    "ran_after_ns": ran_after(threads, delay, hold) if followed else None,
+                    "mark": LOWER_BOUND if delay.doubt or shares.doubtful_ns else EXACT,
+                }
+                expected.append(Expected(values, optional=delay.doubt))
+    return Table("lock_preemptions", ("ts", "tid", "lock"), expected)
+
+
+def with_locks(delays: list[Delay], holds: list[Hold], gone: int | None) -> list[Time]:
+    """The times of one thread in which it held locks, each with these in the order of their acquisition."""
+    delays = [delay for delay in delays if gone is None or delay.start < gone]
+    changes: list[tuple[int, int, bool, Delay | Hold]] = []
+    # At equal times a switch comes before an event of the thread.
+    changes += [(delay.start, -1, False, delay) for delay in delays]
+    changes += [(hold.start.ts, hold.start.order, True, hold) for hold in holds]
+    changes += [(hold.end.ts, hold.end.order, False, hold) for hold in holds if hold.end]
+    held: list[Hold] = []
+    times = []
+    for _, _, begins, what in sorted(changes, key=lambda change: change[:2]):
+        if isinstance(what, Delay):
+            times += [Time(what, list(held))] if held else []
+        elif begins:
+            held.append(what)
+        else:
+            held.remove(what)
+    return times
+
+
+def priority(shares: Shares) -> Wanted:
+    """Of the one that had the CPU longest."""
+    if shares.doubtful_ns:
+        return Anything()
+    most = max(shares.ns.values(), default=0)
+    return OneOf(tuple(p for t, ns in shares.ns.items() if ns == most for p in shares.prios[t]) or (None,))
+
+
+def waiters(delay: Delay, waits: list[Wait]) -> dict[str, Wanted]:
+    """Who waited for the lock meanwhile, and still did at the end."""
+    delayed = {
+        wait.tid: delay.end - max(wait.start.ts, delay.start)
+        for wait in waits
+        if wait.start.ts < delay.end and not over(wait, delay.end)
+    }
+    most = max(delayed.values(), default=None)
+    return {
+        "waiters": len(delayed),
+        "delayed_ns": sum(delayed.values()),
+        "longest_waiter_tid": OneOf(tuple(t for t in delayed if delayed[t] == most)) if delayed else None,
+        "longest_waiter_ns": most,
+    }
+
+
+def over(wait: Wait, ts: int) -> bool:
+    """Whether a wait has ended by then, with the lock or without."""
+    end = wait.end.ts if wait.end else wait.cut
+    return end is not None and end <= ts
+
+
+def ran_after(threads: Threads, delay: Delay, hold: Hold) -> Wanted:
+    """What the holder ran from then to the release."""
+    if hold.end is None:
+        return None
+    parts = threads.parts(hold.tid, delay.end, hold.end.ts)
+    if parts.doubtful_ns:
+        return Anything()
+    return sum(parts.ns[part] for part in ON_CPU)

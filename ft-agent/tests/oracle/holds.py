@@ -1,0 +1,102 @@
+"""`critical_sections` as it should be."""
+
+from collections import Counter
+
+from compare import Anything, Expected, OneOf, Table, Wanted, Within
+from cpus import Shares
+from locks import Locks
+from threads import PARTS, Parts, Threads
+
+EXACT, LOWER_BOUND = "exact", "lower bound"
+
+
+def table(locks: Locks, threads: Threads) -> Table:
+    """One row for each hold whose acquisition and release were recorded."""
+    expected = []
+    for hold in locks.holds:
+        if hold.end is None:
+            continue
+        start, end = hold.start.ts, hold.end.ts
+        parts = threads.parts(hold.tid, start, end)
+        shares = threads.occupants(hold.tid, start, end, ("preempted",))
+        values: dict[str, Wanted] = {
+            "ts": start,
+            "tid": hold.tid,
+            "lock": hold.lock[1],
+            "dur": end - start,
+            "pid": hold.lock[0],
+            "lock_name": locks.name(hold.lock),
+            "kind": hold.kind,
+            "site": hold.site,
+            "place": hold.place,
+            "depth": hold.depth,
+            "depth_mark": depth_mark(locks, hold.tid, start),
+            "wait_ns": hold.wait_ns,
+            "condition": hold.condition,
+            **decomposition(parts),
+            **occupant("preemptor", shares, threads),
+            "mark": mark(parts, shares, threads.occupants(hold.tid, start, end)),
+        }
+        expected.append(Expected(values, checks=[sums_to(end - start)]))
+    return Table("critical_sections", ("ts", "tid", "lock"), expected)
+
+
+def depth_mark(locks: Locks, tid: int, ts: int) -> Wanted:
+    """The mark of a depth: a lock may be held whose acquisition was lost before."""
+    losses = [loss for loss in locks.trace.losses if loss.ts <= ts]
+    lost = [loss for loss in losses if loss.origin == "ring" and loss.tid == tid]
+    return LOWER_BOUND if lost else OneOf((EXACT, LOWER_BOUND)) if losses else EXACT
+
+
+def mark(parts: Parts, *occupants: Shares) -> Wanted:
+    """The mark of an interval: is anything missing of it, or of who had the CPU? At its very edge either is right."""
+    if parts.doubtful_ns or (occupants and occupants[0].doubtful_ns):
+        return LOWER_BOUND
+    edge = parts.doubtful_edge or any(shares.doubtful_ns for shares in occupants)
+    return OneOf((EXACT, LOWER_BOUND)) if edge else EXACT
+
+
+def decomposition(parts: Parts) -> dict[str, Wanted]:
+    """The columns of a decomposition. What is in doubt may be in any part."""
+    return {f"{part}_ns": at_most(parts.ns[part], parts) for part in PARTS}
+
+
+def at_most(ns: int, parts: Parts) -> Wanted:
+    """A lower bound is no more than what it can be."""
+    if parts.doubtful_ns == 0:
+        return ns
+    return Within(max(0, ns - parts.doubtful_ns), ns + parts.doubtful_ns)
+
+
+def sums_to(total: int, *more: str):
+    """A check: the parts of a row sum to this."""
+
+    def check(row: dict) -> str | None:
+        found = sum(row[f"{part}_ns"] for part in PARTS) + sum(row[name] for name in more)
+        return None if found == total else f"its parts sum to {found}, not {total}"
+
+    return check
+
+
+def occupant(prefix: str, shares: Shares, threads: Threads) -> dict[str, Wanted]:
+    """Who had the CPU longest: number, name, time."""
+    columns = [f"{prefix}_tid", f"{prefix}_comm", f"{prefix}_ns"]
+    if shares.doubtful_ns:
+        most = max(shares.ns.values(), default=0) + shares.doubtful_ns
+        return {columns[0]: Anything(), columns[1]: Anything(), columns[2]: AtMost(most)}
+    if not shares.ns:
+        return dict.fromkeys(columns)
+    longest = max(shares.ns.values())
+    tids = [tid for tid, ns in shares.ns.items() if ns == longest]
+    comms = [comm for tid in tids for comm in shares.comms[tid]]
+    return {columns[0]: OneOf(tuple(tids)), columns[1]: OneOf(tuple(comms)), columns[2]: longest}
+
+
+class AtMost(Within):
+    """Nothing, or no more than this."""
+
+    def __init__(self, high: int) -> None:
+        super().__init__(0, high)
+
+    def accepts(self, value: object) -> bool:
+        return value is None or super().accepts(value)

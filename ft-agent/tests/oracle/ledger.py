@@ -1,0 +1,169 @@
+"""`thread_time` as it should be: all the time of each thread, by part and culprit."""
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from copy import copy
+from itertools import takewhile
+from typing import Iterator
+
+from cpus import Period
+from locks import Locks
+from tables import Trace
+from threads import WAITS, Stretch, Threads, Timeline
+
+# Why a thread that waits for nothing known was blocked, by the state in which it left the CPU.
+STATES = {"D": "uninterruptible", "T": "stopped", "t": "stopped", "P": "stopped"}
+
+# A culprit: a thread's number, or what else it was.
+Culprit = int | str | None
+
+
+class Account:
+    """The time of one thread."""
+
+    def __init__(self) -> None:
+        self.ns: defaultdict[str, Counter[Culprit]] = defaultdict(Counter)
+        self.doubtful_ns = 0
+        # Of the time in which it could run: nobody knows who did.
+        self.unknown_ns = 0
+
+
+class ThreadTime:
+    """The table, which is compared thread by thread."""
+
+    name = "thread_time"
+
+    def __init__(self, trace: Trace, threads: Threads, locks: Locks) -> None:
+        self.threads, self.locks = threads, locks
+        born = {row.tid for row in trace.wakings if row.is_new}
+        self.gaps: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        for event in trace.events:
+            site = trace.sites.get(event.site)
+            if site and site.kind == "poll_gap":
+                self.gaps[event.tid].append((event.arg0, event.arg1))
+        self.waits: defaultdict[int, list[tuple[int, int, str]]] = defaultdict(list)
+        for start, end, tid, why in locks.blocked_by(threads.end):
+            self.waits[tid].append((start, end, why))
+        for waits in self.waits.values():
+            waits.sort()
+        self.accounts = {
+            tid: self.account(tid, timeline)
+            for tid, timeline in threads.timelines.items()
+            if tid != 0
+        }
+        self.whole = {
+            tid: tid in born and bool(timeline.stretches) and timeline.stretches[-1].end < threads.end
+            for tid, timeline in threads.timelines.items()
+        }
+
+    def account(self, tid: int, timeline: Timeline) -> Account:
+        """Adds up all stretches of a thread."""
+        account = Account()
+        for stretch in timeline.stretches:
+            ns = stretch.end - stretch.start
+            account.doubtful_ns += ns if stretch.doubt else 0
+            if stretch.doing in WAITS:
+                for spent, period in self.threads.cpus.during(stretch.cpu, stretch.start, stretch.end):
+                    known = period and not period.doubt and not stretch.doubt
+                    account.unknown_ns += 0 if known else spent
+                    account.ns[stretch.doing][period.tid if period and known else "not known"] += spent
+            elif stretch.doing == "running":
+                for cut in self.around_gaps(tid, stretch):
+                    for part, name, spent in self.threads.on_cpu(cut):
+                        in_gap = cut.doing == "gap" and part == "running"
+                        culprit = "in gaps" if in_gap else name or None
+                        account.ns["unexplained" if in_gap else part][culprit] += spent
+            elif stretch.doing == "blocked":
+                account.ns["blocked"][self.why(tid, stretch)] += ns
+            else:
+                account.ns["unexplained"]["no record"] += ns
+        return account
+
+    def around_gaps(self, tid: int, stretch: Stretch) -> Iterator[Stretch]:
+        """A stretch cut at the gaps that the thread saw itself; what lies in one does a `gap`."""
+        at = stretch.start
+        gaps = self.gaps[tid]
+        # Gaps of one poller do not overlap: only the one before can reach into it.
+        first = max(bisect_right(gaps, (stretch.start, 0)) - 1, 0)
+        for start, end in takewhile(lambda gap: gap[0] < stretch.end, gaps[first:]):
+            start, end = max(start, at), min(end, stretch.end)
+            if start < end:
+                if at < start:
+                    yield stretch._replace(start=at, end=start)
+                yield stretch._replace(start=start, end=end, doing="gap")
+                at = end
+        if at < stretch.end:
+            yield stretch._replace(start=at)
+
+    def why(self, tid: int, stretch: Stretch) -> str:
+        """What a blocked thread waited for."""
+        # A thread waits for one thing at a time.
+        at = bisect_right(self.waits[tid], stretch.start, key=lambda wait: wait[0])
+        if at and stretch.start < self.waits[tid][at - 1][1]:
+            return self.waits[tid][at - 1][2]
+        return STATES.get(stretch.state[:1], "asleep")
+
+    def differences(self, rows: list[dict]) -> list[str]:
+        """One line for each part of a thread that differs."""
+        found: defaultdict[int, list[dict]] = defaultdict(list)
+        for row in rows:
+            found[row["tid"]].append(row)
+        lines = [f"thread_time tid={tid}: missing" for tid in self.accounts if tid not in found]
+        for tid, theirs in found.items():
+            if tid not in self.accounts:
+                lines.append(f"thread_time tid={tid}: not expected")
+            else:
+                lines += [f"thread_time tid={tid}: {line}" for line in self.compare(tid, theirs)]
+        return lines
+
+    def narrowed(self, rows: list[dict], row: dict) -> tuple["ThreadTime", list[dict]]:
+        """What concerns the thread of one row."""
+        one = copy(self)
+        one.accounts = {row["tid"]: self.accounts[row["tid"]]}
+        return one, [r for r in rows if r["tid"] == row["tid"]]
+
+    def compare(self, tid: int, rows: list[dict]) -> Iterator[str]:
+        """The rows of one thread."""
+        account, stretches = self.accounts[tid], self.threads.timelines[tid].stretches
+        start, wall = stretches[0].start, stretches[-1].end - stretches[0].start
+        doubtful = account.doubtful_ns
+        mark = {"lower bound"} if doubtful else {"exact"} if self.whole[tid] else {"censored"}
+        # Both are true of one that lived before the trace, or lives on.
+        mark |= set() if self.whole[tid] or not doubtful else {"censored"}
+        for row in rows:
+            if (row["ts"], row["wall_ns"], row["pid"]) != (start, wall, self.threads.pids[tid]):
+                yield f"from {start}, {wall} ns of process {self.threads.pids[tid]}, but {row}"
+            if row["mark"] not in mark:
+                yield f"mark {row['mark']!r}, should be one of {mark}"
+            if row["comm"] not in self.threads.comms[tid]:
+                yield f"its name is {row['comm']!r}, should be of {self.threads.comms[tid]}"
+            if not 1 <= row["stretches"] <= row["spent_ns"]:
+                yield f"{row['stretches']} stretches in {row['spent_ns']} ns of {row['part']}"
+        if sum(row["spent_ns"] for row in rows) != wall:
+            yield f"its parts sum to {sum(row['spent_ns'] for row in rows)}, not {wall}"
+        theirs = Account()
+        for row in rows:
+            number = row["culprit_tid"]
+            if number is not None and row["culprit"] not in self.threads.comms.get(number, ()):
+                yield f"{number} was never called {row['culprit']!r}"
+            theirs.ns[row["part"]][row["culprit"] if number is None else number] += row["spent_ns"]
+        for part in sorted(set(account.ns) | set(theirs.ns)):
+            mine, stated = account.ns[part].total(), theirs.ns[part].total()
+            if abs(mine - stated) > doubtful:
+                yield f"{part} {stated} ns, should be {mine} (of it in doubt: {doubtful})"
+            else:
+                yield from self.culprits(part, account, theirs)
+
+    def culprits(self, part: str, account: Account, theirs: Account) -> Iterator[str]:
+        """One part of one thread by culprit."""
+        loose = account.doubtful_ns + (account.unknown_ns if part in WAITS else 0)
+        mine, stated = account.ns[part], theirs.ns[part]
+        # Behind the 64th, threads share a row with one of their name, or one with all others.
+        told = {who for who in stated if part not in WAITS or isinstance(who, int)}
+        for who in told:
+            if abs(stated[who] - mine[who]) > loose:
+                yield f"{part} by {who!r} {stated[who]} ns, should be {mine[who]} (loose: {loose})"
+        shared = sum(ns for who, ns in stated.items() if who not in told)
+        missing = {who: ns for who, ns in mine.items() if who not in told}
+        if abs(sum(missing.values()) - shared) > loose:
+            yield f"{part} by all others {shared} ns, should be {missing} (loose: {loose})"

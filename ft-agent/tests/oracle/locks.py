@@ -1,0 +1,185 @@
+"""Holds and waits of locks: user events paired as their meaning says, one thread at a time.
+
+`ft-user/src/layout/site.rs` says what the events mean. Nesting depth is that of the Feather-Trace paper, section 3:
+a request has depth n if n locks are held at its time.
+"""
+
+from dataclasses import dataclass, field
+from typing import Iterator, NamedTuple
+
+from tables import Trace, UserEvent
+from threads import Threads
+
+Lock = tuple[int, int]  # process, address
+
+
+class At(NamedTuple):
+    """A moment: of equal times the later event has the larger place in the trace."""
+
+    ts: int
+    order: int
+
+
+@dataclass(eq=False)
+class Hold:
+    """From an acquisition to a release."""
+
+    tid: int
+    lock: Lock
+    kind: str
+    site: int
+    place: str
+    start: At
+    depth: int
+    wait_ns: int
+    condition: bool
+    # Locks that the thread held already, in the order of their acquisition.
+    held_before: list["Hold"]
+    end: At | None = None
+
+
+@dataclass(eq=False)
+class Wait:
+    """From the request of a taken lock to its acquisition, or to whatever ended it."""
+
+    tid: int
+    lock: Lock
+    kind: str
+    site: int
+    place: str
+    start: At
+    depth: int
+    end: At | None = None
+    acquired: bool = False
+    # The thread ended first.
+    cut: int | None = None
+    # Who held the lock, moment by moment; filled by `blame.py`.
+    moments: list = field(default_factory=list)
+
+
+class Step(NamedTuple):
+    """One change: of a wait or a hold, which begins or ends."""
+
+    at: At
+    wait: Wait | None
+    hold: Hold | None
+    begins: bool
+
+
+class Locks:
+    """All holds and waits of a trace."""
+
+    def __init__(self, trace: Trace, threads: Threads) -> None:
+        self.trace = trace
+        self.holds: list[Hold] = []
+        self.waits: list[Wait] = []
+        self.steps: list[Step] = []
+        self.names: dict[Lock, str] = {}
+        # Condition waits: from, to, thread, name of the lock.
+        self.conditions: list[list] = []
+        self.in_condition: dict[int, list] = {}
+        self.open: dict[int, list[Hold]] = {}
+        self.waiting: dict[int, Wait] = {}
+        self.gone = {t.tid: t.ts for t in trace.tasks if t.kind == "exit"}
+        for order, event in enumerate(trace.events):
+            site = trace.sites.get(event.site)
+            if site and site.kind in HANDLERS:
+                HANDLERS[site.kind](self, event, At(event.ts, order))
+        for wait in self.waiting.values():
+            wait.cut = self.gone.get(wait.tid)
+            if wait.cut is not None:
+                # Of equal times the end of a thread comes before an event.
+                self.steps.append(Step(At(wait.cut, -1), wait, None, False))
+        self.steps.sort(key=lambda step: step.at)
+
+    def name(self, lock: Lock) -> str:
+        """The lock's name; its address if it has none."""
+        return self.names.get(lock) or f"{lock[1] & (1 << 64) - 1:#x}"
+
+    def place(self, event: UserEvent) -> str:
+        """The source place of a lock event, and by the way the lock's name."""
+        word = event.arg1 & (1 << 64) - 1
+        if "place:unsigned" not in self.trace.sites[event.site].args:
+            return ""
+        name = self.trace.names.get((event.pid, word >> 32, "name"))
+        if name:
+            self.names[event.pid, event.arg0] = name.text
+        place = self.trace.names.get((event.pid, word & (1 << 32) - 1, "place"))
+        return f"{place.text}:{place.line}" if place else ""
+
+    def waits_for(self, event: UserEvent, at: At) -> None:
+        depth = len(self.open.get(event.tid, []))
+        kind, lock = kind_of(event), (event.pid, event.arg0)
+        wait = Wait(event.tid, lock, kind, event.site, self.place(event), at, depth)
+        self.waits.append(wait)
+        self.waiting[event.tid] = wait
+        self.steps.append(Step(at, wait, None, True))
+
+    def stops_waiting(self, event: UserEvent, at: At) -> Wait | None:
+        wait = self.waiting.get(event.tid)
+        if wait is None or wait.lock != (event.pid, event.arg0):
+            return None
+        wait.end = at
+        self.steps.append(Step(at, wait, None, False))
+        return self.waiting.pop(event.tid)
+
+    def acquires(self, event: UserEvent, at: At) -> None:
+        wait = self.stops_waiting(event, at)
+        if wait:
+            wait.acquired = True
+        self.holds_from(event, at, wait.start.ts if wait else at.ts, condition=False)
+
+    def wakes(self, event: UserEvent, at: At) -> None:
+        waited = self.in_condition.pop(event.tid, None)
+        if waited:
+            waited[1] = at.ts
+        self.holds_from(event, at, at.ts, condition=True)
+
+    def holds_from(self, event: UserEvent, at: At, since: int, condition: bool) -> None:
+        held = self.open.setdefault(event.tid, [])
+        lock, place = (event.pid, event.arg0), self.place(event)
+        kind = "mutex" if condition else kind_of(event)
+        hold = Hold(event.tid, lock, kind, event.site, place, at, len(held), at.ts - since, condition, list(held))
+        held.append(hold)
+        self.holds.append(hold)
+        self.steps.append(Step(at, None, hold, True))
+
+    def releases(self, event: UserEvent, at: At) -> None:
+        self.ends(event, at, condition=False)
+
+    def waits_for_condition(self, event: UserEvent, at: At) -> None:
+        self.ends(event, at, condition=True)
+        self.in_condition[event.tid] = [at.ts, None, event.tid, (event.pid, event.arg0)]
+        self.conditions.append(self.in_condition[event.tid])
+
+    def blocked_by(self, end: int) -> Iterator[tuple[int, int, int, str]]:
+        """From when to when which thread waited for what, in words."""
+        for wait in self.waits:
+            until = wait.end.ts if wait.end else end
+            yield wait.start.ts, until, wait.tid, f"lock {self.name(wait.lock)}"
+        for start, until, tid, lock in self.conditions:
+            yield start, until or end, tid, f"condition of {self.name(lock)}"
+
+    def ends(self, event: UserEvent, at: At, condition: bool) -> None:
+        held = self.open.get(event.tid, [])
+        mine = [hold for hold in held if hold.lock == (event.pid, event.arg0)]
+        if mine:
+            mine[-1].end = at
+            mine[-1].condition |= condition
+            held.remove(mine[-1])
+            self.steps.append(Step(at, None, mine[-1], False))
+
+
+def kind_of(event: UserEvent) -> str:
+    """`lock.rwlock_read_wait` is of the kind `rwlock-read`."""
+    return event.event.removeprefix("lock.").rsplit("_", 1)[0].replace("_", "-")
+
+
+HANDLERS = {
+    "lock_wait": Locks.waits_for,
+    "lock_acquire": Locks.acquires,
+    "lock_release": Locks.releases,
+    "lock_abandon": Locks.stops_waiting,
+    "cond_wait": Locks.waits_for_condition,
+    "cond_wake": Locks.wakes,
+}

@@ -1,0 +1,182 @@
+"""The raw tables of a trace, as typed rows in the order of time.
+
+What the columns mean is documented in `ft-agent/src/store/rows`; nothing here knows more.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import pyarrow.dataset
+
+Row = TypeVar("Row", bound=tuple)
+
+
+class Switch(NamedTuple):
+    ts: int
+    cpu: int
+    prev_tid: int
+    prev_comm: str
+    prev_state: str
+    next_tid: int
+    next_comm: str
+    next_prio: int
+
+
+class Waking(NamedTuple):
+    ts: int
+    cpu: int
+    waker_tid: int
+    tid: int
+    prio: int
+    target_cpu: int
+    is_new: bool
+
+
+class Migrate(NamedTuple):
+    ts: int
+    tid: int
+    to_cpu: int
+
+
+class Irq(NamedTuple):
+    ts: int
+    dur: int
+    cpu: int
+    kind: str
+    name: str
+    tid: int
+
+
+class Task(NamedTuple):
+    ts: int
+    kind: str
+    tid: int
+    pid: int
+    comm: str
+
+
+class Syscall(NamedTuple):
+    ts: int
+    dur: int
+    tid: int
+    name: str
+
+
+class Contention(NamedTuple):
+    ts: int
+    dur: int
+    tid: int
+    kind: str
+
+
+class Fault(NamedTuple):
+    ts: int
+    tid: int
+
+
+class UserEvent(NamedTuple):
+    ts: int
+    pid: int
+    tid: int
+    cpu: int
+    site: int
+    event: str
+    arg0: int
+    arg1: int
+
+
+class Loss(NamedTuple):
+    ts: int
+    dur: int
+    origin: str
+    what: str
+    tid: int
+
+
+class Thread(NamedTuple):
+    ts: int
+    tid: int
+    pid: int
+    name: str
+    observed: bool
+
+
+class Site(NamedTuple):
+    site: int
+    event: str
+    kind: str
+    args: str
+
+
+class Name(NamedTuple):
+    pid: int
+    id: int
+    kind: str
+    text: str
+    line: int
+
+
+def read(directory: Path, table: str, row: type[Row]) -> list[Row]:
+    """The rows of a table, with the columns that `row` names, sorted by time if they have one."""
+    data = pyarrow.dataset.dataset(directory / table, format="parquet")
+    if not data.files:
+        return []
+    columns = data.to_table(columns=list(row._fields))
+    rows = [row(*values) for values in zip(*(c.to_pylist() for c in columns.columns))]
+    return sorted(rows, key=lambda r: r.ts) if "ts" in row._fields else rows
+
+
+def results(directory: Path, table: str) -> list[dict]:
+    """The rows of a table that the analyses wrote, with all columns."""
+    return pyarrow.dataset.dataset(directory / table, format="parquet").to_table().to_pylist()
+
+
+@dataclass
+class Trace:
+    """The raw tables of one trace."""
+
+    directory: Path
+    switches: list[Switch]
+    wakings: list[Waking]
+    migrations: list[Migrate]
+    irqs: list[Irq]
+    tasks: list[Task]
+    syscalls: list[Syscall]
+    contention: list[Contention]
+    faults: list[Fault]
+    events: list[UserEvent]
+    losses: list[Loss]
+    threads: list[Thread]
+    sites: dict[int, Site]
+    names: dict[tuple[int, int, str], Name]
+
+    @staticmethod
+    def load(directory: Path) -> "Trace":
+        """Reads a trace."""
+
+        def rows(table: str, row: type[Row]) -> list[Row]:
+            return read(directory, table, row)
+
+        return Trace(
+            directory=directory,
+            switches=rows("sched_switch", Switch),
+            wakings=rows("sched_waking", Waking),
+            migrations=rows("sched_migrate", Migrate),
+            irqs=rows("irq", Irq),
+            tasks=rows("task_events", Task),
+            syscalls=rows("syscalls", Syscall),
+            contention=rows("contention", Contention),
+            faults=rows("page_faults", Fault),
+            events=rows("user_events", UserEvent),
+            losses=rows("loss", Loss),
+            threads=rows("threads", Thread),
+            sites={site.site: site for site in rows("sites", Site)},
+            names={(n.pid, n.id, n.kind): n for n in rows("names", Name)},
+        )
+
+    def end(self) -> int:
+        """When the last recorded thing happened."""
+        lists = (self.switches, self.wakings, self.migrations, self.irqs, self.tasks, self.syscalls)
+        lists += (self.contention, self.faults, self.events, self.losses)
+        return max((rows[-1].ts for rows in lists if rows), default=0)

@@ -1,0 +1,302 @@
+"""What each thread did when: running, preempted, waiting to be dispatched, or blocked."""
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from itertools import islice
+from typing import Iterator, NamedTuple
+
+from cpus import Cpus, Shares, kernel_losses, touched
+from tables import Irq, Migrate, Switch, Trace, UserEvent, Waking
+
+PARTS = ["running", "preempted", "dispatch", "blocked", "hardirq", "softirq", "vector", "unexplained"]
+# The parts in which a thread could run and did not.
+WAITS = ("preempted", "dispatch")
+# `state` of a thread that runs although no switch let it.
+UNSEEN = "unseen"
+# `prev_state` of a thread that does not come back.
+DEAD = ("X", "Z")
+IRQ_PARTS = {"hard": "hardirq", "soft": "softirq", "vector": "vector"}
+
+
+class Stretch(NamedTuple):
+    """A time in which a thread did one thing, at one CPU."""
+
+    start: int
+    end: int
+    # `running`, `preempted`, `dispatch` (woken, not running yet), `blocked`, `unknown`.
+    doing: str
+    # Where it ran, or for which it waited.
+    cpu: int
+    # The `prev_state` with which it left; of one that runs, whether its coming was not recorded.
+    state: str
+    # A record of it is missing here.
+    doubt: bool
+
+
+class Delay(NamedTuple):
+    """A time in which a thread could run and did not: from a switch or a waking to the next switch."""
+
+    start: int
+    end: int
+    # `preempted` or `woken`.
+    cause: str
+    waking: Waking | None
+    # On which CPU it then ran, and with which name and priority.
+    cpu: int
+    comm: str
+    prio: int
+    migrated: bool
+    doubt: bool
+
+
+class Parts(NamedTuple):
+    """Where the time of an interval went."""
+
+    ns: Counter[str]
+    # Of all of them: time in which something is missing, so that it may belong to another part.
+    doubtful_ns: int
+    # Something is missing just outside: before, at the edge, or of the CPU on which it is.
+    doubtful_edge: bool = False
+
+
+class Timeline:
+    """One thread."""
+
+    def __init__(self, stretches: list[Stretch], delays: list[Delay]) -> None:
+        self.stretches = stretches
+        self.delays = delays
+        self.starts = [s.start for s in stretches]
+
+    def during(self, start: int, end: int) -> Iterator[Stretch]:
+        """Its stretches in a time, cut to it."""
+        at = max(bisect_right(self.starts, start) - 1, 0)
+        for s in self.stretches[at:]:
+            if s.start >= end:
+                break
+            cut = s._replace(start=max(s.start, start), end=min(s.end, end))
+            if cut.end > cut.start:
+                yield cut
+
+
+class Threads:
+    """The timelines of all observed threads."""
+
+    def __init__(self, trace: Trace, cpus: Cpus, end: int) -> None:
+        self.trace, self.cpus, self.end = trace, cpus, end
+        self.observed = {t.tid for t in trace.threads if t.observed}
+        self.comms: dict[int, set[str]] = {0: {"swapper"}}
+        self.pids = {t.tid: t.pid for t in trace.threads}
+        self.irqs: dict[int, list[Irq]] = {}
+        for irq in trace.irqs:
+            self.irqs.setdefault(irq.cpu, []).append(irq)
+        self.irq_starts = {cpu: [irq.ts for irq in irqs] for cpu, irqs in self.irqs.items()}
+        self.longest_irq = max((irq.dur for irq in trace.irqs), default=0)
+        self.timelines = self.walk()
+
+    def walk(self) -> dict[int, Timeline]:
+        """Sorts the records by thread; of equal time: waking, move, switch, whatever shows it running."""
+        records: dict[int, list[tuple[int, int, int, object]]] = {t: [] for t in self.observed}
+
+        def note(tid: int, rank: int, row) -> None:
+            if tid in records:
+                records[tid].append((row.ts, rank, len(records[tid]), row))
+
+        for thread in self.trace.threads:
+            self.comms.setdefault(thread.tid, set()).add(thread.name)
+        for task in self.trace.tasks:
+            self.comms.setdefault(task.tid, set()).add(task.comm)
+        for waking in self.trace.wakings:
+            note(waking.tid, 0, waking)
+        for move in self.trace.migrations:
+            note(move.tid, 1, move)
+        for switch in self.trace.switches:
+            self.comms.setdefault(switch.prev_tid, set()).add(switch.prev_comm)
+            self.comms.setdefault(switch.next_tid, set()).add(switch.next_comm)
+            note(switch.prev_tid, 2, switch)
+            note(switch.next_tid, 2, switch)
+        for rows in (self.trace.syscalls, self.trace.contention, self.trace.faults):
+            for row in rows:
+                note(row.tid, 3, row)
+        for rows in (self.trace.irqs, self.trace.events):
+            for row in rows:
+                note(row.tid, 4, row)
+        walker = Walker(self.cpus, kernel_losses(self.trace), self.end)
+        return {tid: walker.timeline(tid, sorted(rows)) for tid, rows in records.items() if rows}
+
+    def stretches(self, tid: int, start: int, end: int) -> Iterator[Stretch]:
+        """What a thread did in a time; what no record covers is `unknown`."""
+        timeline = self.timelines.get(tid)
+        at = start
+        for stretch in timeline.during(start, end) if timeline else ():
+            yield stretch
+            at = stretch.end
+        if at < end:
+            yield Stretch(at, end, "unknown", -1, "", False)
+
+    def parts(self, tid: int, start: int, end: int) -> Parts:
+        """The decomposition of a time of a thread."""
+        ns: Counter[str] = Counter()
+        doubtful = 0
+        for stretch in self.stretches(tid, start, end):
+            length = stretch.end - stretch.start
+            doubtful += length if stretch.doubt else 0
+            if stretch.doing == "running":
+                for part, _, spent in self.on_cpu(stretch):
+                    ns[part] += spent
+            elif stretch.doing == "unknown":
+                ns["unexplained"] += length
+            else:
+                ns[stretch.doing] += length
+        around = self.stretches(tid, start - 1, end + 1)
+        return Parts(ns, doubtful, any(s.doubt or s.state == UNSEEN for s in around))
+
+    def on_cpu(self, stretch: Stretch) -> list[tuple[str, str, int]]:
+        """A running stretch as (part, name of the interrupt, time): of handlers that nest, the inner one counts."""
+        irqs = self.irqs.get(stretch.cpu, [])
+        starts = self.irq_starts.get(stretch.cpu, [])
+        first = bisect_left(starts, stretch.start - self.longest_irq)
+        open_in = [i for i in irqs[first : bisect_left(starts, stretch.end)] if i.ts + i.dur > stretch.start]
+        if not open_in:
+            return [("running", "", stretch.end - stretch.start)]
+        edges = {stretch.start, stretch.end}
+        edges |= {t for i in open_in for t in (i.ts, i.ts + i.dur) if stretch.start < t < stretch.end}
+        found = []
+        for start, end in zip(sorted(edges), sorted(edges)[1:]):
+            inside = [i for i in open_in if i.ts <= start and end <= i.ts + i.dur]
+            if inside:
+                inner = max(inside, key=lambda i: (i.ts, -i.dur))
+                found.append((IRQ_PARTS[inner.kind], inner.name, end - start))
+            else:
+                found.append(("running", "", end - start))
+        return found
+
+    def occupants(self, tid: int, start: int, end: int, doing: tuple[str, ...] = WAITS) -> Shares:
+        """Who had the CPU while a thread could run and did not."""
+        shares = Shares()
+        for stretch in self.stretches(tid, start, end):
+            if stretch.doing in doing:
+                for ns, period in self.cpus.during(stretch.cpu, stretch.start, stretch.end):
+                    shares.add(ns, None if stretch.doubt else period)
+            elif stretch.doubt:
+                shares.doubtful_ns += stretch.end - stretch.start
+        return shares
+
+
+class Walker:
+    """Turns the records of a thread into its timeline."""
+
+    def __init__(self, cpus: Cpus, losses: list, end: int) -> None:
+        self.cpus, self.losses, self.end = cpus, losses, end
+
+    def timeline(self, tid: int, records: list[tuple]) -> Timeline:
+        """Walks them in the order of time."""
+        rows = [record[3] for record in records]
+        self.stretches: list[Stretch] = []
+        self.delays: list[Delay] = []
+        self.now = Stretch(rows[0].ts, 0, "unknown", -1, "", False)
+        # Wakings while it still had the CPU; since when it can run.
+        self.early: Waking | None = None
+        self.since: tuple[int, str, Waking | None] | None = None
+        self.migrated = self.doubt = False
+        for at, row in enumerate(rows):
+            if isinstance(row, Switch) and row.next_tid == tid:
+                self.comes(row)
+            elif isinstance(row, Switch):
+                self.leaves(row, next_is_waking(rows, at))
+            elif isinstance(row, Waking):
+                self.woken(row)
+            elif isinstance(row, Migrate):
+                self.migrated = True
+                if self.now.doing != "running":
+                    self.turn(row.ts, self.now.doing, row.to_cpu, self.now.state)
+            else:
+                self.shows_that_it_runs(tid, row)
+        if self.now.state not in DEAD:
+            # One that still runs by its last record does not, where another left its CPU.
+            period = self.cpus.at(self.now.cpu, self.now.start) if self.now.doing == "running" else None
+            missing = self.now.start if period and period.doubt else None
+            self.turn(max(self.end, self.now.start), "unknown", -1, "", missing)
+        return Timeline(self.stretches, self.delays)
+
+    def turn(self, ts: int, doing: str, cpu: int, state: str, doubt_from: int | None = None) -> None:
+        """Ends the current stretch, doubtful from a moment on, and begins another."""
+        now = self.now
+        if touched(self.losses, now.start, ts):
+            doubt_from = now.start
+        if doubt_from is not None:
+            self.doubt = True
+            doubt_from = max(doubt_from, now.start)
+            self.stretches.append(now._replace(end=doubt_from))
+            self.stretches.append(now._replace(start=doubt_from, end=ts, doubt=True))
+        else:
+            self.stretches.append(now._replace(end=ts))
+        self.now = Stretch(ts, 0, doing, cpu, state, False)
+
+    def comes(self, switch: Switch) -> None:
+        """It gets a CPU."""
+        # A thread that runs or sleeps does not come: the record of its leaving or waking is missing.
+        missing = self.now.start if self.now.doing in ("running", "blocked") else None
+        self.turn(switch.ts, "running", switch.cpu, "", missing)
+        if self.since:
+            start, cause, waking = self.since
+            self.delays.append(
+                Delay(start, switch.ts, cause, waking, switch.cpu, switch.next_comm, switch.next_prio,
+                      self.migrated, self.doubt)
+            )
+        self.since = self.early = None
+
+    def leaves(self, switch: Switch, woken_later: bool) -> None:
+        """It loses its CPU."""
+        before = self.cpus.before(switch.cpu, switch.ts)
+        missing = None
+        if self.now.doing == "running" and self.now.cpu in (switch.cpu, -1):
+            # Another one had this CPU after it had come: it has left and come again.
+            if before and before.tid != switch.prev_tid and self.now.start <= before.start:
+                missing = before.start
+        elif self.now.doing != "unknown" or before:
+            missing = before.start if before else self.now.start
+        if switch.prev_state.startswith("R"):
+            self.turn(switch.ts, "preempted", switch.cpu, switch.prev_state, missing)
+            self.since = (switch.ts, "preempted", None)
+        elif self.early and not woken_later:
+            # Woken on its way out: nobody wakes it again, because it is awake.
+            self.turn(switch.ts, "dispatch", switch.cpu, switch.prev_state, missing)
+            self.since = (switch.ts, "woken", self.early)
+        else:
+            self.turn(switch.ts, "blocked", switch.cpu, switch.prev_state, missing)
+            self.since = None
+        self.early = None
+        self.migrated = self.doubt = False
+
+    def shows_that_it_runs(self, tid: int, row: tuple) -> None:
+        """It records an event, or something else that only a running thread does."""
+        cpu = getattr(row, "cpu", -1)
+        period = self.cpus.at(cpu, row.ts)
+        if self.now.doing == "unknown":
+            self.turn(row.ts, "running", cpu, "")
+        elif not isinstance(row, UserEvent):
+            # The tables do not promise to use it.
+            return
+        elif self.now.doing != "running" and period and period.doubt and period.left_by == tid:
+            # The switch to it is missing, the one from it will come.
+            self.turn(row.ts, "running", cpu, UNSEEN, period.start)
+            self.since = self.early = None
+
+    def woken(self, waking: Waking) -> None:
+        """Somebody wakes it."""
+        if self.now.doing == "running":
+            self.early = waking
+        elif self.now.doing in ("blocked", "unknown"):
+            self.turn(waking.ts, "dispatch", waking.target_cpu, self.now.state)
+            self.since = (waking.ts, "woken", waking)
+            self.migrated = self.doubt = False
+
+
+def next_is_waking(rows: list, at: int) -> bool:
+    """Whether a thread that leaves is woken before it comes again."""
+    for row in islice(rows, at + 1, None):
+        if isinstance(row, Waking):
+            return True
+        if isinstance(row, Switch):
+            return False
+    return False
