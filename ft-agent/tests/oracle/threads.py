@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from itertools import islice
+from itertools import dropwhile, islice
 from typing import Iterator, NamedTuple
 
 from cpus import Cpus, Shares, kernel_losses, touched
@@ -121,7 +121,7 @@ class Threads:
             for row in rows:
                 note(row.tid, 4, row)
         walker = Walker(self.cpus, kernel_losses(self.trace), self.end)
-        return {tid: walker.timeline(tid, sorted(rows)) for tid, rows in records.items() if rows}
+        return {tid: walker.timeline(tid, rows) for tid in records if (rows := seen(records[tid]))}
 
     def stretches(self, tid: int, start: int, end: int) -> Iterator[Stretch]:
         """What a thread did in a time; what no record covers is `unknown`."""
@@ -290,6 +290,11 @@ class Walker:
             self.turn(waking.ts, "dispatch", waking.target_cpu, self.now.state)
             self.since = (waking.ts, "woken", waking)
             self.migrated = self.doubt = False
+
+
+def seen(records: list[tuple]) -> list[tuple]:
+    """The records of a thread in the order of time, from its first sight on: one that is only moved is not seen."""
+    return list(dropwhile(lambda record: isinstance(record[3], Migrate), sorted(records)))
 
 
 def next_is_waking(rows: list, at: int) -> bool:

@@ -109,13 +109,19 @@ fn readers() {
 
 /// One thread fills a queue that another one waits for.
 fn condition(count: u64) {
+    let held = Barrier::new(2);
     scope(|scope| {
         scope.spawn(|| {
-            for _ in 0..count {
+            for turn in 0..count {
                 let queue = QUEUE.lock().expect("not poisoned");
+                if turn == 0 {
+                    // So that the queue is empty the first time, and it must wait.
+                    held.wait();
+                }
                 *ARRIVED.wait_while(queue, |queue| *queue == 0).expect("not poisoned") -= 1;
             }
         });
+        held.wait();
         for _ in 0..count {
             *QUEUE.lock().expect("not poisoned") += 1;
             ARRIVED.notify_one();
