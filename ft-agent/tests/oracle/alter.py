@@ -14,7 +14,7 @@ NOT_JUDGED = {
 }
 
 # Rows of each table in which every column is altered.
-ROWS = 3
+ROWS = 20
 
 
 class Compared(Protocol):
@@ -26,25 +26,27 @@ class Compared(Protocol):
 
     def narrowed(self, rows: list[dict], row: dict) -> tuple["Compared", list[dict]]: ...
 
+    def accepts(self, row: dict, column: str, value: object) -> bool: ...
+
 
 def unnoticed(table: Compared, rows: list[dict]) -> Iterator[str]:
-    """What was altered of rows that are right, without a difference."""
+    """What was altered of rows that are right, without a difference; and columns that could not be altered in any."""
     exact = [row for row in rows if row.get("mark", "exact") == "exact"]
+    judged = {column for column in rows[0] if (table.name, column) not in NOT_JUDGED} if exact else set()
+    altered_once: set[str] = set()
     for row in exact[:: max(1, len(exact) // ROWS)][:ROWS]:
         near, same = table.narrowed(rows, row)
         at = same.index(row)
-        for what, altered in alterations(table.name, row):
+        alterations = [("dropped", []), ("doubled", [row, row])]
+        for column in judged:
+            value = other(row[column])
+            if not near.accepts(row, column, value):
+                altered_once.add(column)
+                alterations.append((f"{column} made {value!r}", [row | {column: value}]))
+        for what, altered in alterations:
             if not near.differences([*same[:at], *altered, *same[at + 1 :]]):
                 yield f"{table.name}: {what}: {row}"
-
-
-def alterations(table: str, row: dict) -> Iterator[tuple[str, list[dict]]]:
-    """What can be wrong with a row, and what is there in its place."""
-    yield "dropped", []
-    yield "doubled", [row, row]
-    for column, value in row.items():
-        if (table, column) not in NOT_JUDGED:
-            yield f"{column} made {other(value)!r}", [row | {column: other(value)}]
+    yield from (f"{table.name}: any value of {column}" for column in sorted(judged - altered_once))
 
 
 def other(value: object) -> object:

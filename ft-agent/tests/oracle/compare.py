@@ -102,6 +102,12 @@ class Table:
         expected = [e for e in self.expected if same(e.values)]
         return replace(self, expected=expected), [r for r in rows if same(r)]
 
+    def accepts(self, row: dict, column: str, value: object) -> bool:
+        """Whether another value would be as right: of two that had a CPU equally long, or where one is in doubt."""
+        same = [e for e in self.expected if all(row[k] == e.values[k] for k in self.key)]
+        best = min(same, key=lambda e: len(e.faults(row)))
+        return column in best.values and accepts(best.values[column], value)
+
     def describe(self, key: tuple) -> str:
         """A row's name in a message."""
         return self.name + " " + " ".join(f"{k}={v}" for k, v in zip(self.key, key))

@@ -1,7 +1,7 @@
 """`dispatch_latency` as it should be."""
 
 from compare import Expected, OneOf, Table, Wanted
-from holds import occupant
+from holds import mark_of, occupant
 from threads import Threads
 
 
@@ -27,7 +27,7 @@ def table(threads: Threads) -> Table:
                 "waker_comm": OneOf(tuple(threads.comms.get(waking.waker_tid, ()))),
                 **occupant("running", shares, threads),
                 "migrated": delay.migrated,
-                "mark": "censored" if delay.doubt else "lower bound" if shares.doubtful_ns else "exact",
+                "mark": "censored" if delay.doubt else mark_of(shares),
             }
             expected.append(Expected(values, optional=delay.doubt))
 

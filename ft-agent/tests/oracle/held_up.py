@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from compare import Anything, Expected, OneOf, Table, Wanted
 from cpus import Shares
-from holds import EXACT, LOWER_BOUND, depth_mark, occupant
+from holds import LOWER_BOUND, depth_mark, mark_of, occupant
 from locks import Hold, Lock, Locks, Wait
 from threads import Delay, Threads
 
@@ -60,7 +60,7 @@ def table(locks: Locks, threads: Threads) -> Table:
                     "preemptor_prio": priority(shares),
                     **waiters(delay, waits.get(hold.lock, [])),
                     "ran_after_ns": ran_after(threads, delay, hold) if followed else None,
-                    "mark": LOWER_BOUND if delay.doubt or shares.doubtful_ns else EXACT,
+                    "mark": LOWER_BOUND if delay.doubt else mark_of(shares),
                 }
                 expected.append(Expected(values, optional=delay.doubt))
     return Table("lock_preemptions", ("ts", "tid", "lock"), expected)

@@ -50,10 +50,21 @@ def depth_mark(locks: Locks, tid: int, ts: int) -> Wanted:
 
 def mark(parts: Parts, *occupants: Shares) -> Wanted:
     """The mark of an interval: is anything missing of it, or of who had the CPU? At its very edge either is right."""
-    if parts.doubtful_ns or (occupants and occupants[0].doubtful_ns):
+    if parts.doubtful_ns or (occupants and mark_of(occupants[0]) == LOWER_BOUND):
         return LOWER_BOUND
     edge = parts.doubtful_edge or any(shares.doubtful_ns for shares in occupants)
     return OneOf((EXACT, LOWER_BOUND)) if edge else EXACT
+
+
+def mark_of(shares: Shares) -> Wanted:
+    """The mark of who had the CPU.
+
+    A thread that is moved to another CPU and ends its wait there can have its row before the next switch of the first
+    CPU shows that one is missing there. Either mark is right then, since a row is not taken back.
+    """
+    if shares.doubtful_ns > shares.noticed_late_ns:
+        return LOWER_BOUND
+    return OneOf((EXACT, LOWER_BOUND)) if shares.doubtful_ns else EXACT
 
 
 def decomposition(parts: Parts) -> dict[str, Wanted]:

@@ -24,8 +24,13 @@ class Account:
     def __init__(self) -> None:
         self.ns: defaultdict[str, Counter[Culprit]] = defaultdict(Counter)
         self.doubtful_ns = 0
-        # Of the time in which it could run: nobody knows who did.
-        self.unknown_ns = 0
+        # Of the time in which it could run: it was moved away before one could see that nobody knows who did.
+        self.noticed_late_ns = 0
+
+
+    def loose_ns(self, part: str) -> int:
+        """How much of a part may be another culprit's."""
+        return self.doubtful_ns + (self.noticed_late_ns if part in WAITS else 0)
 
 
 class ThreadTime:
@@ -63,10 +68,11 @@ class ThreadTime:
             ns = stretch.end - stretch.start
             account.doubtful_ns += ns if stretch.doubt else 0
             if stretch.doing in WAITS:
-                for spent, period in self.threads.cpus.during(stretch.cpu, stretch.start, stretch.end):
-                    known = period and not period.doubt and not stretch.doubt
-                    account.unknown_ns += 0 if known else spent
-                    account.ns[stretch.doing][period.tid if period and known else "not known"] += spent
+                for piece in self.threads.cpus.during(stretch.cpu, stretch.start, stretch.end):
+                    known = piece.occupant and not stretch.doubt
+                    account.noticed_late_ns += piece.ns if piece.noticed > stretch.end else 0
+                    who = piece.occupant.tid if piece.occupant and known else "not known"
+                    account.ns[stretch.doing][who] += piece.ns
             elif stretch.doing == "running":
                 for cut in self.around_gaps(tid, stretch):
                     for part, name, spent in self.threads.on_cpu(cut):
@@ -122,6 +128,12 @@ class ThreadTime:
         one.accounts = {row["tid"]: self.accounts[row["tid"]]}
         return one, [r for r in rows if r["tid"] == row["tid"]]
 
+    def accepts(self, row: dict, column: str, _value: object) -> bool:
+        """Whether another value would be as right: another culprit, where one is in doubt or several share a row."""
+        shared = row["part"] in WAITS and row["culprit_tid"] is None
+        loose = self.accounts[row["tid"]].loose_ns(row["part"]) > 0
+        return column == "culprit" and (shared or loose) or column == "culprit_tid" and loose
+
     def compare(self, tid: int, rows: list[dict]) -> Iterator[str]:
         """The rows of one thread."""
         account, stretches = self.accounts[tid], self.threads.timelines[tid].stretches
@@ -156,7 +168,7 @@ class ThreadTime:
 
     def culprits(self, part: str, account: Account, theirs: Account) -> Iterator[str]:
         """One part of one thread by culprit."""
-        loose = account.doubtful_ns + (account.unknown_ns if part in WAITS else 0)
+        loose = account.loose_ns(part)
         mine, stated = account.ns[part], theirs.ns[part]
         # Behind the 64th, threads share a row with one of their name, or one with all others.
         told = {who for who in stated if part not in WAITS or isinstance(who, int)}

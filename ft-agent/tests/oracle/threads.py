@@ -175,8 +175,10 @@ class Threads:
         shares = Shares()
         for stretch in self.stretches(tid, start, end):
             if stretch.doing in doing:
-                for ns, period in self.cpus.during(stretch.cpu, stretch.start, stretch.end):
-                    shares.add(ns, None if stretch.doubt else period)
+                for piece in self.cpus.during(stretch.cpu, stretch.start, stretch.end):
+                    shares.add(piece.ns, None if stretch.doubt else piece.occupant)
+                    late = not stretch.doubt and piece.noticed > end
+                    shares.noticed_late_ns += piece.ns if late else 0
             elif stretch.doubt:
                 shares.doubtful_ns += stretch.end - stretch.start
         return shares
