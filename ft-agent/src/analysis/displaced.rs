@@ -58,8 +58,8 @@ impl Count for Shares {
 pub(crate) struct Unseen {
     /// Who was given the CPU last.
     pub(crate) last: ThreadKey,
-    /// Threads that waited for the CPU and left its queue after the last record that shows `last` there.
-    pub(crate) doubtful: Vec<ThreadKey>,
+    /// Threads that waited for the CPU and left its queue after the last record that shows `last` there, and when.
+    pub(crate) doubtful: Vec<(ThreadKey, i64)>,
 }
 
 #[derive(Debug, Default)]
@@ -70,8 +70,8 @@ struct Queue {
     /// Who had the CPU before is counted.
     counted: i64,
     waiters: Spans<ThreadKey, Shares>,
-    /// Who has left since `seen`.
-    left: Vec<ThreadKey>,
+    /// Who has left since `seen`, and when last.
+    left: Vec<(ThreadKey, i64)>,
 }
 
 /// Counts `occupant` for `from .. to`.
@@ -99,8 +99,11 @@ impl Queue {
         shares.disown(&thread);
         self.waiters.end(&thread);
         let in_doubt = self.occupant.is_some() && t > from.max(self.seen);
-        if in_doubt && !self.left.contains(&thread) {
-            self.left.push(thread);
+        if in_doubt {
+            match self.left.iter_mut().find(|(left, _)| *left == thread) {
+                Some((_, last)) => *last = t,
+                None => self.left.push((thread, t)),
+            }
         }
         Some(shares)
     }
@@ -278,7 +281,7 @@ mod tests {
         let told = cpus.leave(eight, Cpu(0), 30);
         check(&told, &[(1, 20)]);
         let unseen = cpus.unseen(Cpu(0), 40, other(2)).unwrap();
-        assert_eq!(unseen, Unseen { last: other(1), doubtful: vec![eight] });
+        assert_eq!(unseen, Unseen { last: other(1), doubtful: vec![(eight, 30)] });
         cpus.switch(Cpu(0), 40, other(3), &"c".into(), 120);
         let shares = cpus.leave(ME, Cpu(0), 50);
         check(&shares, &[(1, 7), (3, 10)]);

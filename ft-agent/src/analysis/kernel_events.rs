@@ -47,10 +47,11 @@ impl Analysis {
     fn unseen_switch(&mut self, cpu: Cpu, unseen: Unseen) {
         let ts = self.now;
         self.tally.unseen_switches += 1;
-        for key in unseen.doubtful {
+        for (key, left) in unseen.doubtful {
             self.tally.doubtful_shares += 1;
             if let Some(thread) = self.threads.get_mut(&key) {
-                thread.unsure = ts;
+                // Not `ts`: what it has waited for since it left that queue is not in doubt.
+                thread.unsure = thread.unsure.max(left);
             }
         }
         if let Some(thread) = self.threads.get_mut(&unseen.last)

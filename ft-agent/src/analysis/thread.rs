@@ -55,7 +55,7 @@ pub(super) struct Thread {
     pub(super) runnable: (i64, bool),
     /// When a missing switch of it was noticed last.
     pub(super) unseen: i64,
-    /// When it was noticed last that who had the CPU that it waited for is not sure.
+    /// When it left the queue of a CPU last of which it was found since that who had it is not sure.
     pub(super) unsure: i64,
     /// Who had the CPUs in whose queues it stood before it was moved to the present one.
     pub(super) moved: Shares,

@@ -108,7 +108,7 @@ class Blame:
                 edge |= found.doubtful_edge
         # Of the waiter itself no switch is needed, but the row may say that one is missing.
         if wait.end:
-            edge |= threads.parts(wait.tid, wait.start.ts, wait.end.ts).doubtful_ns > 0
+            edge |= threads.parts(wait.tid, wait.start.ts, wait.end.ts).doubtful_edge
         self.parts = Parts(parts, doubtful, edge)
         self.holder = longest(holder_ns, holders)
         self.root = longest(root_ns, roots)

@@ -217,6 +217,29 @@ fn an_occupant_is_not_blamed_for_what_a_missing_switch_hides() {
 }
 
 #[test]
+fn a_wait_that_began_after_the_doubtful_one_is_not_in_doubt() {
+    // As above, but c has slept and is woken again when the missing switch is noticed at 30.
+    check(
+        "0 0 a>X S
+         1 1 c>. S
+         10 wake X a 0
+         12 wake W c 0
+         14 irq X soft 1
+         20 move c 0 1
+         25 1 .>c S
+         26 1 c>Z S
+         28 wake Z c 1
+         30 0 Y>a S
+         35 1 Z>c S",
+        &[
+            "c 12+13 cpu1 woken by 87 behind X8 migrated",
+            "a 10+20 cpu0 woken by 88 behind X4 lower bound",
+            "c 28+7 cpu1 woken by 90 behind Z7",
+        ],
+    );
+}
+
+#[test]
 fn a_share_that_is_in_doubt_later_marks_what_goes_on() {
     // c holds L, is preempted, moves away from the CPU on which X is said to run, and that was not so.
     check(
