@@ -12,6 +12,8 @@
 //! counted by reason ([`super::Incomplete`], [`super::Races`], [`super::Unaccounted`]); a wake-up across a loss
 //! has a row, because its begin and its end are facts, and only what lies between may be two wake-ups.
 
+use std::sync::LazyLock;
+
 use crate::model::Name;
 
 /// A mark; the worst of several is the largest.
@@ -55,8 +57,13 @@ impl Mark {
 }
 
 impl From<Mark> for Name {
+    /// The same three allocations every time: each row has a mark or two, and equal addresses are equal words to whoever
+    /// writes the column.
     fn from(mark: Mark) -> Name {
-        mark.word().into()
+        static WORDS: LazyLock<[Name; 3]> = LazyLock::new(|| {
+            [Mark::Exact, Mark::LowerBound, Mark::Censored].map(|mark| mark.word().into())
+        });
+        WORDS[mark as usize].clone()
     }
 }
 
@@ -68,6 +75,7 @@ mod tests {
     fn words_come_back_and_unknown_ones_promise_nothing() {
         for mark in [Mark::Exact, Mark::LowerBound, Mark::Censored] {
             assert_eq!(Mark::of(mark.word()), mark);
+            assert_eq!(&*Name::from(mark), mark.word());
             assert_eq!(serde_json::to_value(mark).unwrap(), mark.word());
         }
         assert_eq!(Mark::of("no such mark"), Mark::Censored);

@@ -17,8 +17,6 @@
 //! Later threads share one sum with an earlier one of their name, which then is that of the name; the time of
 //! all others goes to *others*.
 
-use std::collections::HashMap;
-
 use crate::analysis::blocked::Waits;
 use crate::analysis::displaced::{Occupant, Shares};
 use crate::analysis::ledger::{Part, Stretches};
@@ -27,7 +25,7 @@ use crate::model::{Name, ThreadKey};
 /// Culprits of one part of one thread that are told apart.
 const MAX_CULPRITS: usize = 64;
 
-/// Threads whose sum is found at once.
+/// Threads of one part whose sum is found at once.
 const KNOWN: usize = 4096;
 
 /// Who or what took the time.
@@ -88,8 +86,8 @@ pub(crate) struct Spent {
     first: i64,
     /// The first is of running.
     sums: Vec<Sum>,
-    /// Where the sums of threads are, dispatch apart: of some, to look no further.
-    known: HashMap<(bool, ThreadKey), usize>,
+    /// Where the sums of threads are, of those that were preempted for and of those that dispatch waited for.
+    known: [Known; 2],
     /// Runnable and not running, not yet shared out: since when, how long, and in which part.
     waiting: Option<(i64, i64, &'static str)>,
     pub(crate) waits: Waits,
@@ -99,7 +97,7 @@ impl Spent {
     /// Of a thread that is seen for the first time at `first`.
     pub(crate) fn new(first: i64) -> Self {
         let running = Sum::new("running", Culprit::None);
-        let known = HashMap::new();
+        let known = Default::default();
         Spent { first, sums: vec![running], known, waiting: None, waits: Waits::default() }
     }
 
@@ -116,12 +114,13 @@ impl Spent {
     /// The thread waits for a CPU no longer; `shares` tells who ran meanwhile.
     pub(crate) fn waited(&mut self, shares: &Shares) {
         let Some((since, mut rest, part)) = self.waiting.take() else { return };
+        let mut cursor = 0;
         for share in shares.iter() {
             // A loss may have cut the wait shorter than the time that the other had.
             let ns = share.ns.min(rest);
             rest -= ns;
             if ns > 0 {
-                let at = self.sum_of(part, &share.who);
+                let at = self.sum_of(part, &share.who, &mut cursor);
                 self.sums[at].add(since, since + ns);
             }
         }
@@ -163,18 +162,45 @@ impl Spent {
     }
 }
 
+/// Where the sums of some threads are, to look no further, in the order of their keys. On a CPU that hundreds share, each
+/// wait asks for hundreds; in order, that walks through memory once, where a hash table would jump as often.
+#[derive(Debug, Default)]
+struct Known(Vec<(ThreadKey, usize)>);
+
+impl Known {
+    /// Place of a thread's sum; `cursor`, at or before the thread, comes to it, or to where it belongs.
+    fn find(&self, thread: ThreadKey, cursor: &mut usize) -> Option<usize> {
+        let rest = self.0.get(*cursor..).unwrap_or_default();
+        // In steps that grow: it is near in a long list, and far in a short one.
+        let mut end = 1;
+        while rest.get(end).is_some_and(|(known, _)| *known < thread) {
+            end *= 2;
+        }
+        let near = &rest[end / 2..rest.len().min(end + 1)];
+        *cursor += end / 2 + near.partition_point(|(known, _)| *known < thread);
+        self.0.get(*cursor).filter(|(known, _)| *known == thread).map(|(_, at)| *at)
+    }
+
+    /// Remembers where the sum of a thread is that was not found at `cursor`.
+    fn insert(&mut self, thread: ThreadKey, at: usize, cursor: &mut usize) {
+        if self.0.len() >= KNOWN {
+            self.0.clear();
+            *cursor = 0;
+        }
+        self.0.insert(*cursor, (thread, at));
+    }
+}
+
 impl Spent {
-    /// The sum of a thread, or the one that it shares with others.
-    fn sum_of(&mut self, part: &'static str, who: &Occupant) -> usize {
-        let key = (part == "dispatch", who.thread);
-        let is = |s: &Sum| matches!(&s.culprit, Culprit::Thread(o) if o.thread == who.thread);
-        let at = self.known.get(&key).copied().unwrap_or_else(|| {
-            let known = self.sums.iter().position(|s| s.part == part && is(s));
+    /// The sum of a thread, or the one that it shares with others. Threads are asked for in the order of their keys;
+    /// `cursor` is where the last one was found.
+    fn sum_of(&mut self, part: &'static str, who: &Occupant, cursor: &mut usize) -> usize {
+        let kind = usize::from(part == "dispatch");
+        let at = self.known[kind].find(who.thread, cursor).unwrap_or_else(|| {
+            let is = |c: &Culprit| matches!(c, Culprit::Thread(o) if o.thread == who.thread);
+            let known = self.sums.iter().position(|s| s.part == part && is(&s.culprit));
             let at = known.unwrap_or_else(|| self.find_room(part, Culprit::Thread(who.clone())));
-            if self.known.len() >= KNOWN {
-                self.known.clear();
-            }
-            self.known.insert(key, at);
+            self.known[kind].insert(who.thread, at, cursor);
             at
         });
         // Threads are told apart by their numbers; what they are called is their newest name.
@@ -342,5 +368,32 @@ mod tests {
         let of_name = |s: &&Sum| s.culprit == Culprit::What("", Some("rustc".into()));
         assert_eq!(spent.sums().find(of_name).map(|s| s.ns), Some(10 + later));
         assert_eq!(spent.sums().map(|s| s.ns).sum::<i64>(), 2000);
+    }
+
+    #[test]
+    fn places_are_found_in_the_order_of_the_threads_however_far_apart_they_are() {
+        let thread = |tid: i32| ThreadKey { pid: Pid(1), tid: Tid(tid) };
+        let mut known = Known::default();
+        // First every 64th, then with smaller and smaller steps in between.
+        for step in [64, 16, 7, 3, 1] {
+            let mut cursor = 0;
+            for tid in (0..1000).step_by(step) {
+                let found = known.find(thread(tid), &mut cursor);
+                assert!(found.is_none_or(|at| at == tid as usize), "{tid} at {found:?}");
+                if found.is_none() {
+                    assert!(known.0.iter().all(|(t, _)| *t != thread(tid)), "{tid} is there");
+                    known.insert(thread(tid), tid as usize, &mut cursor);
+                }
+            }
+        }
+        assert!(known.0.len() == 1000 && known.0.is_sorted());
+        // Beyond the bound it begins anew.
+        let mut cursor = known.0.len();
+        for tid in 1000..1001 + KNOWN as i32 {
+            assert_eq!(known.find(thread(tid), &mut cursor), None);
+            known.insert(thread(tid), tid as usize, &mut cursor);
+        }
+        assert_eq!(known.0.len(), 1001);
+        assert_eq!(known.find(thread(999), &mut 0), None);
     }
 }

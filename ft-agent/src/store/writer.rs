@@ -92,7 +92,7 @@ impl<R: Row> TableWriter<R> {
 
     fn part(&mut self) -> Result<()> {
         let mut rows = std::mem::take(&mut self.rows);
-        rows.sort_by_key(R::key);
+        rows.sort_by_cached_key(R::key);
         let mut part = PartWriter::create_in(self.aside.clone(), self.parts, self.footer.clone());
         for row in &rows {
             part.push(row)?;
