@@ -142,6 +142,10 @@ class ThreadTime:
         mark = {"lower bound"} if doubtful else {"exact"} if self.whole[tid] else {"censored"}
         # Both are true of one that lived before the trace, or lives on.
         mark |= set() if self.whole[tid] or not doubtful else {"censored"}
+        # So they are of one that came to its CPU unseen before its first record.
+        first = next((s for s in stretches if s.end > s.start), stretches[0])
+        period = self.threads.cpus.at(first.cpu, start) if first.doing == "running" else None
+        mark |= {"lower bound"} if period and period.doubt and not self.whole[tid] else set()
         for row in rows:
             if (row["ts"], row["wall_ns"], row["pid"]) != (start, wall, self.threads.pids[tid]):
                 yield f"from {start}, {wall} ns of process {self.threads.pids[tid]}, but {row}"
