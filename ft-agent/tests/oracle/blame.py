@@ -89,8 +89,8 @@ class Blame:
             self.chain = max(self.chain, len(moment.chain))
             if moment.chain:
                 holder = moment.chain[0]
-                holder_ns[holder.tid, holder.place] += ns
-                holders[holder.tid, holder.place] = holder
+                holder_ns[holder.tid, holder.place_id] += ns
+                holders[holder.tid, holder.place_id] = holder
                 waits = len(moment.chain) > 1 or moment.ends != "root"
                 self.holder_waits_ns += ns if waits else 0
             if moment.ends == "no holder":
@@ -99,7 +99,7 @@ class Blame:
                 self.cycle_ns += ns
             else:
                 root = moment.chain[-1]
-                key = (root.tid, root.lock, root.place)
+                key = (root.tid, root.lock, root.place_id)
                 root_ns[key] += ns
                 roots[key] = root
                 found = threads.parts(root.tid, moment.start, moment.end)

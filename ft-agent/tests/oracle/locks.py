@@ -35,6 +35,8 @@ class Hold:
     condition: bool
     # Locks that the thread held already, in the order of their acquisition.
     held_before: list["Hold"]
+    # Two places of one line have the same text.
+    place_id: int
     end: At | None = None
 
 
@@ -139,7 +141,8 @@ class Locks:
         held = self.open.setdefault(event.tid, [])
         lock, place = (event.pid, event.arg0), self.place(event)
         kind = "mutex" if condition else kind_of(event)
-        hold = Hold(event.tid, lock, kind, event.site, place, at, len(held), at.ts - since, condition, list(held))
+        wait_ns, place_id = at.ts - since, event.arg1 & (1 << 32) - 1
+        hold = Hold(event.tid, lock, kind, event.site, place, at, len(held), wait_ns, condition, list(held), place_id)
         held.append(hold)
         self.holds.append(hold)
         self.steps.append(Step(at, None, hold, True))
