@@ -95,12 +95,21 @@ fn hold(trace: &Trace, lock: &str) -> Decomposition {
     hold.parts.expect("parts")
 }
 
-/// Least number of wake-ups on the way to sleep. Measured: 17 to 25 of 1,500 rounds, on a busy machine.
-const LEAST_RACED: usize = 5;
+/// Recordings in which the thread may be woken on its way to sleep. Measured: in 1 to 25 of 1,500 rounds, the more the busier the
+/// machine is; one wake-up without a row is enough to fail.
+const RACES: u32 = 6;
 
-/// How many wake-ups of the thread there are between the marks, and the lengths of those that begin where it left its
-/// CPU.
-fn wake_ups(truth: &Value, trace: &Trace) -> (usize, Vec<i64>) {
+/// The wake-ups of a thread between the marks.
+struct WakeUps {
+    all: usize,
+    /// Lengths of those that begin where it left its CPU.
+    raced: Vec<i64>,
+    /// How long the CPU had nothing to do meanwhile. The kernel counts a wait from when the thread is put into the queue,
+    /// and a CPU that sleeps does that itself, when it has woken: tens of µs later on a virtual machine.
+    idle_ns: i64,
+}
+
+fn wake_ups(truth: &Value, trace: &Trace) -> WakeUps {
     let (tid, marks) = (truth["tid"].as_i64().expect("tid") as i32, marks(trace));
     let switches = trace.rows::<SchedSwitch>().map(|row| row.expect("a row"));
     let on_the_way = switches.filter(|s| s.prev_woken && s.prev_tid.0 == tid).map(|s| s.ts);
@@ -109,7 +118,8 @@ fn wake_ups(truth: &Value, trace: &Trace) -> (usize, Vec<i64>) {
     let within = |w: &DispatchLatency| marks[&3] < w.ts.0 && w.ts.0 < marks[&4];
     let wakes: Vec<_> = wakes.filter(|w| w.tid.0 == tid && within(w)).collect();
     let raced = wakes.iter().filter(|w| on_the_way.contains(&w.ts)).map(|w| w.dur).collect();
-    (wakes.len(), raced)
+    let idle = wakes.iter().filter(|w| w.running_tid == Some(0));
+    WakeUps { all: wakes.len(), raced, idle_ns: idle.filter_map(|w| w.running_ns).sum() }
 }
 
 /// How many of these wake-ups cannot have a row: by the raw tables nobody woke the thread, or no switch gave it a CPU,
@@ -136,11 +146,16 @@ fn without_row(truth: &Value, trace: &Trace) -> usize {
 #[test]
 fn who_is_woken_on_the_way_to_sleep_waits_for_a_cpu() {
     let Some(stage) = Stage::enter_with_kernel() else { return };
+    let mut races = 0;
     let (truth, dir) = stage.record_until(&[], &["raced", "3000"], |truth, trace| {
-        trace.meta().lost.is_empty() && wake_ups(truth, trace).1.len() >= LEAST_RACED
+        races += 1;
+        trace.meta().lost.is_empty() && (races >= RACES || !wake_ups(truth, trace).raced.is_empty())
     });
     let trace = harness::open(&dir);
-    let (all, raced) = wake_ups(&truth, &trace);
+    let WakeUps { all, raced, idle_ns } = wake_ups(&truth, &trace);
+    if raced.is_empty() {
+        gate::skipped("the machine let no thread be woken on its way to sleep");
+    }
     let (status, schedstat) = (growth(&truth, "status"), growth(&truth, "schedstat"));
     let missing = without_row(&truth, &trace);
     let slept = status[0] as usize;
@@ -152,7 +167,7 @@ fn who_is_woken_on_the_way_to_sleep_waits_for_a_cpu() {
     let (wait, times) = (schedstat[1], schedstat[2]);
     gate::measured(&format!(
         "woken on the way to sleep: {} of {all} wake-ups, {} ns of the wait; by schedstat {wait} ns in {times} times, \
-         reported {} to {} ns",
+         reported {} to {} ns, {idle_ns} ns of it behind nobody",
         raced.len(),
         raced.iter().sum::<i64>(),
         runnable(inner),
@@ -160,7 +175,8 @@ fn who_is_woken_on_the_way_to_sleep_waits_for_a_cpu() {
     ));
     let margin = times * SCHEDULER_NS;
     let unknown = if missing > 0 { outer.unexplained_ns } else { 0 };
-    assert!(wait <= runnable(outer) + unknown + margin && wait >= runnable(inner) - margin);
+    assert!(wait <= runnable(outer) + unknown + margin);
+    assert!(wait >= runnable(inner) - idle_ns - margin);
 }
 
 /// Sums over the CPUs of a table of `/proc`, by the first word of a line.
