@@ -17,6 +17,8 @@ use rustix::fs::{
 
 use crate::spool::mapping::Mapping;
 
+use super::outside::{u16_at, u32_at, u64_at};
+
 /// Most bytes of notes that are read; usual are some 100.
 const MAX_NOTES_BYTES: u64 = 64 << 10;
 
@@ -116,18 +118,6 @@ fn build_id(mut notes: &[u8], align: usize) -> Option<String> {
         }
         notes = notes.get(end.checked_next_multiple_of(align)?..)?;
     }
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 #[cfg(test)]
