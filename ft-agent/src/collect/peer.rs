@@ -15,7 +15,7 @@ use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 use rustix::param::clock_ticks_per_second;
-use rustix::process::{Pid, PidfdFlags, geteuid, getsid, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::discover::{self, Identity};
@@ -54,14 +54,13 @@ impl Peer {
         Ok(Peer { pid, uid, pidfd })
     }
 
-    /// It comes before others: it is of the agent's user, of root, or belongs to the session (setsid(2)) in
-    /// which the recording was started.
+    /// It comes before others: it is of the agent's user, of root, or known to belong to the session
+    /// (setsid(2)) in which the recording was started.
     pub fn is_first(&self) -> bool {
         let user = [0, geteuid().as_raw()].contains(&self.uid);
         let session = || {
-            let own = getsid(None).ok();
-            let its = Pid::from_raw(self.pid).and_then(|pid| getsid(Some(pid)).ok());
-            own.is_some() && its == own && self.has_number()
+            let own = session(std::process::id() as i32);
+            own.is_some() && session(self.pid) == own && self.has_number()
         };
         user || session()
     }
@@ -83,6 +82,21 @@ impl Peer {
         identity.uid = self.uid;
         identity
     }
+}
+
+/// Session of a process, as the number of its leader. `None` when there is no such process, or the agent's PID
+/// namespace has no number for the leader: of two such nobody knows whether they are of one session.
+fn session(pid: i32) -> Option<i32> {
+    // To getsid(2) 0 is the caller; as a peer's number it is that of a process outside of the namespace.
+    let pid = Some(pid).filter(|&pid| pid > 0)?;
+    // SAFETY: takes no pointer.
+    leader(unsafe { libc::getsid(pid) })
+}
+
+/// What an answer of getsid(2) says: -1 is an error, 0 a leader outside of the caller's PID namespace
+/// (`pid_nr_ns` in the kernel's `kernel/pid.c`), which the manual does not mention.
+fn leader(answer: libc::pid_t) -> Option<i32> {
+    Some(answer).filter(|&leader| leader > 0)
 }
 
 /// The process that has the number `pid` now, if it can be the one that connected before `accepted` (clock
@@ -184,6 +198,18 @@ mod tests {
         let identity = Peer { pid, uid: 0, pidfd: Some(fd) }.identify();
         assert!(identity.has_ended());
         assert!(identity.start_time > 0);
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_session_is_known_by_a_leader_that_has_a_number() {
+        assert_eq!([-1, 0, 1, 4711].map(leader), [None, None, Some(1), Some(4711)]);
+        // Not that of the caller.
+        assert_eq!(session(0), None);
+        assert_eq!(session(-1), None);
+        let mut child = sleeper();
+        assert_eq!(session(child.id() as i32), session(own()), "inherited, and seen or not");
+        child.kill().unwrap();
         child.wait().unwrap();
     }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ft_agent::store::Trace;
@@ -77,6 +77,23 @@ fn an_agent_in_a_namespace_never_mixes_numbers() {
     for member in family(&Trace::open(Path::new(dir)).expect("a whole trace")) {
         assert_eq!((i64::from(member.pid), i64::from(member.tid)), member.inner);
     }
+}
+
+/// Whose sessions an agent cannot see it cannot tell to be its own; it serves them all the same.
+#[test]
+fn a_session_that_began_outside_of_the_agents_namespace_is_nobodys() {
+    if !namespaces() {
+        return;
+    }
+    let stage = Stage::enter();
+    let program = subject_for_all(&stage);
+    let dir = stage.path("trace");
+    let other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    let words = [dir.to_str().expect("UTF-8"), "--", program.to_str().expect("UTF-8"), "family"];
+    let args = [&["record", "-k", "none", "-o"], &words[..2], &other, &words[2..]].concat();
+    let (succeeded, stderr) = in_namespace(&["--mount-proc"], &args);
+    assert!(succeeded, "{stderr}");
+    family(&Trace::open(&dir).expect("a whole trace"));
 }
 
 /// Whether this machine lets us make namespaces; reports it.
@@ -211,12 +228,7 @@ fn a_process_of_another_user_registers() {
         return gate::skipped("only root can become another user; run as root");
     }
     gate::ran();
-    // A program that everybody may run, in a folder that everybody may enter.
-    let program = stage.path("subject");
-    fs::copy(harness::subject(), &program).expect("copy");
-    for path in [stage.path(""), program.clone()] {
-        fs::set_permissions(path, Permissions::from_mode(0o755)).expect("permissions");
-    }
+    let program = subject_for_all(&stage);
     // The trace is nobody else's.
     let closed = stage.path("closed");
     fs::create_dir(&closed).expect("a folder");
@@ -232,4 +244,14 @@ fn a_process_of_another_user_registers() {
         .expect("the agent starts");
     harness::assert_success(&output);
     family(&Trace::open(&dir).expect("a whole trace"));
+}
+
+/// A copy of the subject that everybody may run, in a folder that everybody may enter.
+fn subject_for_all(stage: &Stage) -> PathBuf {
+    let program = stage.path("subject");
+    fs::copy(harness::subject(), &program).expect("copy");
+    for path in [stage.path(""), program.clone()] {
+        fs::set_permissions(path, Permissions::from_mode(0o755)).expect("permissions");
+    }
+    program
 }

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::ptr;
 use std::time::{Duration, Instant};
 
+use ft_agent::collect::peer::Peer;
 use rustix::fs::{CWD, Mode, mkfifoat};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
-use rustix::net::sockopt::socket_peercred;
 
 use crate::Attack;
 use crate::forged::{Forged, register};
@@ -33,7 +33,7 @@ fn program(attacker: &Attacker) {
     let _large = map(&large);
     let memfd = Forged::default().memfd();
     let connection = register(&attacker.socket, &memfd.file);
-    let agent = socket_peercred(&connection).expect("the agent").pid;
+    let agent = Peer::of(&connection).expect("the agent").pid;
     let spare = folder.path().join("spare");
     let flip = || {
         fs::write(&spare, [0; PAGE]).and_then(|()| fs::rename(&spare, &name)).expect("a file");
@@ -48,7 +48,7 @@ fn program(attacker: &Attacker) {
     while Instant::now() < until {
         flip();
     }
-    let status = fs::read_to_string(format!("/proc/{}/status", agent.as_raw_nonzero()));
+    let status = fs::read_to_string(format!("/proc/{agent}/status"));
     let status = status.expect("the agent runs");
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
     let peak: u64 = peak.trim().trim_end_matches(" kB").parse().expect("a number");
