@@ -102,6 +102,17 @@ fn text_in_a_loop(names: &[&str]) -> u64 {
 }
 
 #[unsafe(no_mangle)]
+fn optional_parameters(
+    id: u64,
+    parent: Option<u64>,
+    price: Option<f64>,
+    path: Option<&str>,
+) -> u64 {
+    event!("hot.optional_parameters", id: u64, parent: Option<u64>, price: Option<f64>, path: Option<&str>);
+    id + 1
+}
+
+#[unsafe(no_mangle)]
 fn one_scope(a: u64, b: u64) -> u64 {
     let _scope = ft_user::scope!("hot.one_scope", a: u64, b: u64);
     a * b
@@ -118,5 +129,6 @@ fn main() {
     black_box(two_sites(1, &mut 2));
     black_box(one_scope(1, 2));
     black_box(text_parameters(1, "path", b"body"));
+    black_box(optional_parameters(1, Some(2), None, Some("path")));
     black_box(text_in_a_loop(&["a", "b"]));
 }

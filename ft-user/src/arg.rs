@@ -6,30 +6,32 @@ use core::time::Duration;
 
 use crate::layout::ArgType;
 
+/// What [`Arg::extent`] says of `None`. No text is as long.
+pub(crate) const NONE: u64 = u64::MAX - 1;
+
 /// A type that an event can carry as an argument.
 ///
 /// | type | what is recorded |
 /// |---|---|
 /// | integers up to 64 bits, `NonZero` of these | the number |
-/// | `Option<NonZero<…>>` | the number, 0 for `None` |
 /// | `f32`, `f64`, `bool`, raw pointers, [`Tsc`] | the value |
 /// | `char` | its code point |
 /// | [`Duration`] | whole nanoseconds, at most `u64::MAX` (584 years) |
 /// | `&str`, `&String`, `&[u8]`, `&Vec<u8>`, `&[u8; N]` | a copy of the text or the bytes |
+/// | `Option` of any of these | the same; for `None` the column is null, which no value is |
 ///
-/// An argument takes one word, so there is none for `u128` and other `Option`s: give their parts as arguments of their
-/// own (`some: bool = x.is_some(), x: u32 = x.unwrap_or(0)`).
+/// A `u128` does not fit: give its halves as two arguments (`high: u64 = (x >> 64) as u64, low: u64 = x as u64`).
 ///
 /// Both methods run in the cold block of a site, only while the site is enabled.
 ///
 /// # Safety
 ///
-/// If `TYPE` is [`ArgType::Str`] or [`ArgType::Bytes`], as many bytes as [`extent`](Arg::extent) says can
-/// be read at the address that [`to_word`](Arg::to_word) returns, as long as `self` lives.
+/// If `TYPE` is a text ([`ArgType::is_text`]), as many bytes as [`extent`](Arg::extent) says can be read at the address
+/// that [`to_word`](Arg::to_word) returns, as long as `self` lives.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of an event",
-    note = "an argument is a number, `bool`, `char`, `Duration`, a raw pointer, `&str` or `&[u8]`; \
-            give the parts of anything else as arguments of their own"
+    note = "an argument is a number of up to 64 bits, `bool`, `char`, `Duration`, a raw pointer, `&str`, `&[u8]`, or an \
+            `Option` of one of these; give the parts of anything else (the halves of a `u128`) as arguments of their own"
 )]
 pub unsafe trait Arg: Copy {
     /// How a reader shows the value.
@@ -39,7 +41,7 @@ pub unsafe trait Arg: Copy {
     /// `f64`, pointers and text as their address.
     fn to_word(self) -> u64;
 
-    /// The length of text in bytes. Nobody asks a number.
+    /// The length of text in bytes, and whether there is a value at all. Nobody asks a number.
     #[inline(always)]
     fn extent(self) -> u64 {
         0
@@ -102,19 +104,23 @@ macro_rules! impl_non_zero {
                 self.get().to_word()
             }
         }
-
-        // SAFETY: not text.
-        unsafe impl Arg for Option<NonZero<$ty>> {
-            const TYPE: ArgType = <$ty as Arg>::TYPE;
-            #[inline(always)]
-            fn to_word(self) -> u64 {
-                self.map_or(0, Arg::to_word)
-            }
-        }
     )*};
 }
 
 impl_non_zero! { u8 u16 u32 u64 usize i8 i16 i32 i64 isize }
+
+// SAFETY: what is there is what `T` says; the extent of `None` says that nothing is.
+unsafe impl<T: Arg> Arg for Option<T> {
+    const TYPE: ArgType = T::TYPE.optional();
+    #[inline(always)]
+    fn to_word(self) -> u64 {
+        self.map_or(0, T::to_word)
+    }
+    #[inline(always)]
+    fn extent(self) -> u64 {
+        self.map_or(NONE, T::extent)
+    }
+}
 
 // SAFETY: not text.
 unsafe impl<T> Arg for *const T {
@@ -179,10 +185,27 @@ mod tests {
     #[test]
     fn what_wraps_a_number_is_the_number() {
         assert_eq!(NonZero::new(-3i16).unwrap().to_word(), -3i64 as u64);
-        assert_eq!((NonZero::new(7u8).to_word(), None::<NonZero<u8>>.to_word()), (7, 0));
-        assert_eq!(('€'.to_word(), <Option<NonZero<i32>>>::TYPE), (0x20ac, ArgType::Signed));
+        assert_eq!('€'.to_word(), 0x20ac);
         assert_eq!(Duration::new(3, 7).to_word(), 3_000_000_007);
         assert_eq!(Duration::MAX.to_word(), u64::MAX);
+    }
+
+    #[test]
+    fn what_may_be_absent_says_whether_it_is() {
+        let (some, none) = (Some(-1i32), None::<i32>);
+        assert_eq!((some.to_word(), none.to_word()), (u64::MAX, 0));
+        assert_ne!(some.extent(), none.extent());
+        assert_ne!(Some("").extent(), None::<&str>.extent());
+        assert_eq!(<Option<NonZero<u8>>>::TYPE, ArgType::OptionalUnsigned);
+        assert_eq!(<Option<&[u8]>>::TYPE.value(), ArgType::Bytes);
+    }
+
+    #[test]
+    fn every_type_has_an_optional_form_and_back() {
+        let types = (0..=u8::MAX).filter_map(ArgType::from_u8);
+        let (optional, plain): (Vec<_>, Vec<_>) = types.partition(|ty| ty.is_optional());
+        assert!(plain.iter().map(|ty| ty.optional()).eq(optional.iter().copied()));
+        assert!(optional.iter().map(|ty| ty.value()).eq(plain));
     }
 
     #[test]

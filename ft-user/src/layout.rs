@@ -20,8 +20,8 @@ mod site;
 mod socket;
 
 pub use site::{
-    Arg, ArgType, Meta, NOTE_OWNER, NOTE_TYPE, SiteKind, SiteRecord, Str, TEXT_CUT, TRIGGER_BYTES,
-    TRIGGER_OFF, TRIGGER_ON, TRIGGER_STATE, place_word,
+    ABSENT, Arg, ArgType, Meta, NOTE_OWNER, NOTE_TYPE, OPTIONAL, SiteKind, SiteRecord, Str,
+    TEXT_CUT, TRIGGER_BYTES, TRIGGER_OFF, TRIGGER_ON, TRIGGER_STATE, place_word,
 };
 pub use socket::{DEFAULT_SOCKET, Hello, MAX_REPLY_BYTES, NO_ANSWER, Reply};
 
@@ -36,7 +36,7 @@ pub const SEALS: u32 = 0x1 | 0x2 | 0x4;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"FTTRACE\0");
 
 /// Version of everything in this module. A reader refuses any other.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Page size of x86-64; control pages and regions start on its multiples.
 pub const PAGE: u64 = 4096;

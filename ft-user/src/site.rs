@@ -154,12 +154,12 @@ pub const fn count(args: &[&str]) -> usize {
     args.len()
 }
 
-/// Whether one of the arguments is text.
+/// Whether the arguments are passed in pairs: one of them is text, or may be absent.
 #[doc(hidden)]
-pub const fn has_text(args: &[ArgType]) -> bool {
+pub const fn has_pairs(args: &[ArgType]) -> bool {
     let mut i = 0;
     while i < args.len() {
-        if matches!(args[i], ArgType::Str | ArgType::Bytes) {
+        if args[i].is_text() || args[i].is_optional() {
             return true;
         }
         i += 1;

@@ -1,13 +1,15 @@
 //! Text in an event: strings and byte slices become a part of its payload.
 //!
 //! A site passes each argument as a [`Pair`]. In the payload a number is one word, and text is a word with
-//! its length in bytes and then the bytes, padded to words ([`ArgType::Str`]). An event holds
+//! its length in bytes and then the bytes, padded to words ([`ArgType::Str`]). A number that may be absent is
+//! encoded as if it were eight bytes of text, and what is absent is one word that no length is. An event holds
 //! [`MAX_WORDS`] words, so text is cut where it must be, and says so in its length word: shorter texts
 //! stay whole, and the longer ones share what is left in equal parts. Numbers are never cut.
 //!
 //! [`MAX_WORDS`]: crate::ring::MAX_WORDS
 
-use crate::layout::{Arg, ArgType, MAX_ARGS, TEXT_CUT};
+use crate::arg::NONE;
+use crate::layout::{ABSENT, Arg, ArgType, MAX_ARGS, TEXT_CUT};
 
 /// Bytes of text that one event can hold, and one more: enough to tell that it was cut.
 pub(crate) const ENOUGH: usize = 8 * crate::ring::MAX_WORDS + 1;
@@ -18,7 +20,7 @@ pub(crate) const ENOUGH: usize = 8 * crate::ring::MAX_WORDS + 1;
 pub(crate) struct Pair {
     /// The word of a number, the address of text (null: empty).
     pub(crate) word: u64,
-    /// The length of text in bytes, or [`TO_NUL`]. Of a number: nothing.
+    /// The length of text in bytes, or [`TO_NUL`]; [`NONE`] of what is absent. Of a number: nothing.
     pub(crate) extent: u64,
 }
 
@@ -31,42 +33,74 @@ pub(crate) const TO_NUL: u64 = u64::MAX;
 ///
 /// The addresses of texts are null or valid for their length, or up to their NUL.
 pub(crate) unsafe fn encode(args: &[Arg], pairs: &[Pair], words: &mut [u64]) -> usize {
-    let mut texts: [Option<&[u8]>; MAX_ARGS] = [None; MAX_ARGS];
+    let mut values = [Encoded::Absent; MAX_ARGS];
     let mut needs = [0; MAX_ARGS];
-    for (((arg, pair), text), need) in args.iter().zip(pairs).zip(&mut texts).zip(&mut needs) {
-        if is_text(arg) {
-            // SAFETY: the caller vouches for the addresses of texts.
-            let bytes = unsafe { bytes(pair) };
-            *text = Some(bytes);
+    let mut fixed = 0;
+    for (((arg, pair), value), need) in args.iter().zip(pairs).zip(&mut values).zip(&mut needs) {
+        // SAFETY: the caller vouches for the addresses of texts.
+        *value = unsafe { Encoded::of(arg, pair) };
+        fixed += value.fixed_words();
+        if let Encoded::Text(bytes) = value {
             *need = bytes.len().div_ceil(8);
         }
     }
-    let count = args.len().min(pairs.len()).min(MAX_ARGS);
-    let share = share(needs, words.len().saturating_sub(count));
+    let share = share(needs, words.len().saturating_sub(fixed));
     let mut at = 0;
-    for ((arg, pair), text) in args.iter().zip(pairs).zip(texts) {
+    for (arg, value) in args.iter().zip(values).take(pairs.len()) {
         let Some((first, rest)) = words.get_mut(at..).and_then(<[u64]>::split_first_mut) else {
             break;
         };
         at += 1;
-        let Some(text) = text else {
-            *first = pair.word;
-            continue;
-        };
-        let kept = keep(arg, text, 8 * share.min(rest.len()));
-        let cut = if kept.len() < text.len() { TEXT_CUT } else { 0 };
-        *first = kept.len() as u64 | cut;
-        at += kept.len().div_ceil(8);
-        // SAFETY: `keep` leaves no more than the words of `rest` can hold.
-        unsafe {
-            core::ptr::copy_nonoverlapping(kept.as_ptr(), rest.as_mut_ptr().cast(), kept.len())
-        };
+        match (value, rest.first_mut()) {
+            (Encoded::Number(word), _) => *first = word,
+            (Encoded::Present(word), Some(second)) => {
+                (*first, *second) = (size_of::<u64>() as u64, word);
+                at += 1;
+            }
+            (Encoded::Absent, _) | (Encoded::Present(_), None) => *first = ABSENT,
+            (Encoded::Text(text), _) => {
+                let kept = keep(arg, text, 8 * share.min(rest.len()));
+                let cut = if kept.len() < text.len() { TEXT_CUT } else { 0 };
+                *first = kept.len() as u64 | cut;
+                at += kept.len().div_ceil(8);
+                let to = rest.as_mut_ptr().cast();
+                // SAFETY: `keep` leaves no more than the words of `rest` can hold.
+                unsafe { core::ptr::copy_nonoverlapping(kept.as_ptr(), to, kept.len()) };
+            }
+        }
     }
     at
 }
 
-fn is_text(arg: &Arg) -> bool {
-    matches!(ArgType::from_u8(arg.ty), Some(ArgType::Str | ArgType::Bytes))
+/// One argument, by how it is encoded.
+#[derive(Clone, Copy)]
+enum Encoded<'a> {
+    Number(u64),
+    /// An optional number that is there.
+    Present(u64),
+    Absent,
+    Text(&'a [u8]),
+}
+
+impl Encoded<'_> {
+    /// # Safety
+    ///
+    /// As for [`encode`].
+    unsafe fn of<'a>(arg: &Arg, pair: &Pair) -> Encoded<'a> {
+        let Some(ty) = ArgType::from_u8(arg.ty) else { return Encoded::Number(pair.word) };
+        match (ty.is_optional(), ty.is_text()) {
+            (true, _) if pair.extent == NONE => Encoded::Absent,
+            // SAFETY: the caller vouches for the addresses of texts.
+            (_, true) => Encoded::Text(unsafe { bytes(pair) }),
+            (true, false) => Encoded::Present(pair.word),
+            (false, false) => Encoded::Number(pair.word),
+        }
+    }
+
+    /// Words that it takes besides the bytes of text.
+    fn fixed_words(&self) -> usize {
+        if matches!(self, Encoded::Present(_)) { 2 } else { 1 }
+    }
 }
 
 /// The bytes of a text, at most [`ENOUGH`] of them.
@@ -107,7 +141,7 @@ fn keep<'a>(arg: &Arg, text: &'a [u8], room: usize) -> &'a [u8] {
         return text;
     }
     let mut end = room;
-    if arg.ty == ArgType::Str as u8 {
+    if ArgType::from_u8(arg.ty).is_some_and(|ty| ty.value() == ArgType::Str) {
         // A byte 10xxxxxx continues a character of four bytes at most (RFC 3629).
         while end > 0 && room - end < 3 && text[end] & 0xc0 == 0x80 {
             end -= 1;
@@ -119,6 +153,7 @@ fn keep<'a>(arg: &Arg, text: &'a [u8], room: usize) -> &'a [u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Arg as _;
     use crate::ring::MAX_WORDS;
     use crate::site;
 
@@ -130,6 +165,8 @@ mod tests {
         Bytes(&'a [u8]),
         C(&'a core::ffi::CStr),
         Null,
+        Maybe(Option<u64>),
+        MaybeStr(Option<&'a str>),
     }
 
     /// Writes the arguments into a payload of `room` words, and reads it as a reader does: text and
@@ -151,6 +188,12 @@ mod tests {
                     (site::arg::<&str>("c"), Pair { word: text.as_ptr() as u64, extent: TO_NUL })
                 }
                 Value::Null => (site::arg::<&str>("c"), Pair { word: 0, extent: TO_NUL }),
+                Value::Maybe(n) => {
+                    (site::arg::<Option<u64>>("o"), Pair { word: n.to_word(), extent: n.extent() })
+                }
+                Value::MaybeStr(s) => {
+                    (site::arg::<Option<&str>>("t"), Pair { word: s.to_word(), extent: s.extent() })
+                }
             })
             .unzip();
         let mut words = vec![0; room];
@@ -160,9 +203,20 @@ mod tests {
         let mut expected = expected.iter();
         for value in values {
             let first = *words.next().expect("a word for each argument");
-            if let Value::Number(number) = value {
-                assert_eq!(first, *number);
-                continue;
+            match value {
+                Value::Number(number) => {
+                    assert_eq!(first, *number);
+                    continue;
+                }
+                Value::Maybe(None) | Value::MaybeStr(None) => {
+                    assert_eq!(first, ABSENT);
+                    continue;
+                }
+                Value::Maybe(Some(number)) => {
+                    assert_eq!((first, words.next()), (8, Some(number)));
+                    continue;
+                }
+                _ => (),
             }
             let length = (first & !TEXT_CUT) as usize;
             let text: Vec<u8> =
@@ -186,6 +240,20 @@ mod tests {
             &[(&[0, 255], false), (b"of C", false), (b"", false)],
         );
         check(&[Str("one"); 6], MAX_WORDS, &[(b"one".as_slice(), false); 6]);
+    }
+
+    #[test]
+    fn what_is_absent_is_no_value() {
+        use Value::*;
+        for number in [0, 8, ABSENT, NONE, u64::MAX] {
+            let used = check(&[Maybe(Some(number)), Maybe(None), Number(number)], MAX_WORDS, &[]);
+            assert_eq!(used, 4);
+        }
+        let texts = [MaybeStr(Some("")), MaybeStr(None), MaybeStr(Some("there"))];
+        check(&texts, MAX_WORDS, &[(b"", false), (b"there", false)]);
+        // As much as the shared ring holds.
+        assert_eq!(check(&[Maybe(Some(1)); 6], crate::layout::SHARED_WORDS, &[]), 12);
+        check(&[Maybe(Some(1)), Str("cut here"), Maybe(Some(2))], 5, &[(b"", true)]);
     }
 
     #[test]

@@ -37,7 +37,7 @@
 /// may come last, after a semicolon. Expressions are evaluated only while the site is enabled.
 ///
 /// `&str` and `&[u8]` become a part of the event. All arguments together take 304 bytes at most, each
-/// number 8 and each text 8 more than its length; long texts are cut to what is left, and marked.
+/// number 8 (16 in an `Option`) and each text 8 more than its length; long texts are cut to what is left, and marked.
 ///
 /// A disabled site costs one instruction that has no effect, provided that the expressions call no
 /// function: for a call the compiler may save registers on entry. An enabled one costs about a reading of
@@ -51,7 +51,8 @@
 /// ft_user::event!("txn.begin");
 /// ft_user::event!("txn.commit", id: u64, bytes: usize = payload.len(); "{id} took {bytes} bytes");
 /// let path = String::from("/index.html");
-/// ft_user::event!("http.get", path: &str = &path, body: &[u8] = &payload, id: u64);
+/// let parent: Option<u64> = None;
+/// ft_user::event!("http.get", path: &str = &path, body: &[u8] = &payload, id: u64, parent: Option<u64>);
 /// ```
 ///
 /// A value must have the type that the site declares, and a name must have a category:
@@ -70,6 +71,9 @@
 /// ```
 /// ```compile_fail,E0277
 /// ft_user::event!("a.b", wide: u128 = 1);
+/// ```
+/// ```compile_fail,E0080
+/// ft_user::event!("a.b", twice: Option<Option<u8>> = None);
 /// ```
 #[macro_export]
 macro_rules! event {
@@ -125,7 +129,7 @@ macro_rules! __site {
                 ".popsection",
                 off = const $crate::layout::TRIGGER_OFF,
                 on = label {
-                    if const { $crate::site::has_text(&[$(<$ty as $crate::Arg>::TYPE),*]) } {
+                    if const { $crate::site::has_pairs(&[$(<$ty as $crate::Arg>::TYPE),*]) } {
                         $crate::__call_write_text!(
                             $meta $(($arg $crate::__pair!($arg, $ty $(, $value)?)))*
                         );

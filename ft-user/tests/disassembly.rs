@@ -111,6 +111,7 @@ fn check_all(opt_level: &str) {
     check(&assembly, "one_scope", 2, 0);
     check(&assembly, "text_parameters", 1, 0);
     check(&assembly, "text_in_a_loop", 1, 1);
+    check(&assembly, "optional_parameters", 1, 0);
 }
 
 #[test]

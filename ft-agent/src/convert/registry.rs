@@ -194,8 +194,10 @@ impl Source {
                     return;
                 }
                 self.sites.insert(key, id);
-                let describe =
-                    |(ty, name): &(ArgType, &str)| format!("{}:{}", arg_name(name), type_name(*ty));
+                let describe = |(ty, name): &(ArgType, &str)| {
+                    let optional = if ty.is_optional() { "?" } else { "" };
+                    format!("{}:{}{optional}", arg_name(name), type_name(*ty))
+                };
                 let row = SiteRow {
                     site: id,
                     pid,
@@ -258,9 +260,9 @@ pub(crate) fn kind_name(kind: SiteKind) -> &'static str {
     }
 }
 
+/// The type of the value; of an optional one, if it is there.
 fn type_name(ty: ArgType) -> &'static str {
-    match ty {
-        ArgType::Unsigned => "unsigned",
+    match ty.value() {
         ArgType::Signed => "signed",
         ArgType::Float => "float",
         ArgType::Bool => "bool",
@@ -268,5 +270,6 @@ fn type_name(ty: ArgType) -> &'static str {
         ArgType::Tsc => "tsc",
         ArgType::Str => "str",
         ArgType::Bytes => "bytes",
+        _ => "unsigned",
     }
 }

@@ -10,7 +10,7 @@ use ft_user::layout::MAX_ARGS;
 use super::time::Times;
 use crate::store::rows::{UserEvent, arg_name};
 
-/// Types of arguments, as the table `sites` names them.
+/// Types of arguments, as the table `sites` names them, with a question mark behind those that may be absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ArgKind {
     Unsigned,
@@ -28,13 +28,16 @@ pub(super) enum ArgKind {
 pub(super) struct Arg {
     pub(super) name: String,
     pub(super) kind: ArgKind,
+    pub(super) optional: bool,
 }
 
 /// The arguments of a site from its column `args`: `name:type, …`.
 pub(super) fn parse_args(args: &str) -> Vec<Arg> {
     let parse = |arg: &str| {
         let (name, kind) = arg.rsplit_once(':').unwrap_or((arg, ""));
-        let kind = match kind {
+        let value = kind.strip_suffix('?');
+        let optional = value.is_some();
+        let kind = match value.unwrap_or(kind) {
             "signed" => ArgKind::Signed,
             "float" => ArgKind::Float,
             "bool" => ArgKind::Bool,
@@ -43,7 +46,7 @@ pub(super) fn parse_args(args: &str) -> Vec<Arg> {
             "str" | "bytes" => ArgKind::Text,
             _ => ArgKind::Unsigned,
         };
-        Arg { name: name.to_owned(), kind }
+        Arg { name: name.to_owned(), kind, optional }
     };
     args.split(", ").filter(|arg| !arg.is_empty()).take(MAX_ARGS).map(parse).collect()
 }
@@ -114,7 +117,7 @@ impl Template {
         for piece in &self.pieces {
             match piece {
                 Piece::Text(text) => out.push_str(text),
-                Piece::Arg(i, style) => value(event, *i, self.args[*i].kind, *style, times, out),
+                Piece::Arg(i, style) => value(event, *i, &self.args[*i], *style, times, out),
             }
         }
     }
@@ -134,20 +137,22 @@ fn placeholder(text: &str, args: &[Arg]) -> Option<(usize, Style, usize)> {
     Some((index, style, inner.len() + 2))
 }
 
-/// Appends argument `i`; `?` for one that the event was too short for.
-fn value(event: &UserEvent, i: usize, kind: ArgKind, style: Style, times: Times, out: &mut String) {
+/// Appends argument `i`. One that is not there is `none` where it may be absent, else `?`: the event was too short for
+/// it.
+fn value(event: &UserEvent, i: usize, arg: &Arg, style: Style, times: Times, out: &mut String) {
+    let missing = if arg.optional { "none" } else { "?" };
     // Writing into a `String` does not fail.
-    let _ = match (kind, event.arg[i]) {
+    let _ = match (arg.kind, event.arg[i]) {
         (ArgKind::Float, _) => match event.argf[i] {
             Some(value) => write!(out, "{value}"),
-            None => out.write_char('?'),
+            None => out.write_str(missing),
         },
         (ArgKind::Text, _) => match (&event.argt[i], style) {
             (Some(text), Style::Quoted) => write!(out, "{:?}", &**text),
             (Some(text), _) => out.write_str(text),
-            (None, _) => out.write_char('?'),
+            (None, _) => out.write_str(missing),
         },
-        (_, None) => out.write_char('?'),
+        (_, None) => out.write_str(missing),
         (ArgKind::Pointer, Some(word)) => write!(out, "{word:#x}"),
         (ArgKind::Tsc, Some(ts)) => {
             times.write(ts, out);
@@ -257,6 +262,16 @@ mod tests {
         assert_eq!(show(&Template::plain(args.clone()), &event), "a=? b=? c=? t=?");
         event.arg[3] = Some(1_500_000_000);
         assert_eq!(show(&Template::parse("{t}", args), &event), "1.500000000");
+    }
+
+    #[test]
+    fn what_may_be_absent_shows_as_none() {
+        let args = parse_args("a:float?, b:str?, c:unsigned?, d:signed?");
+        let mut event = user(5, 0, "a.b");
+        event.arg[3] = Some(-1);
+        assert_eq!(show(&Template::plain(args.clone()), &event), "a=none b=none c=none d=-1");
+        event.argt[1] = Some("none".into());
+        assert_eq!(show(&Template::plain(args), &event), "a=none b=\"none\" c=none d=-1");
     }
 
     #[test]

@@ -80,6 +80,46 @@ fn both_forms_write_the_same_slots() {
     }
 }
 
+#[test]
+fn both_forms_write_the_same_optional_arguments() {
+    switch_on("arch_same_option.");
+    let test = TestRing::new(Mode::Discard);
+    let some = |word| Pair { word, extent: 0 };
+    let none = Pair { word: 0, extent: crate::arg::NONE };
+    let text = "there";
+    let there = Pair { word: text.as_ptr() as u64, extent: text.len() as u64 };
+    for n in [Some(0u64), None, Some(u64::MAX)] {
+        with_ring(&test, || {
+            event!("arch_same_option.six", a: Option<u64> = n, b: Option<i8> = Some(-1), c: Option<f32> = None,
+                d: u64 = 7, e: Option<&str> = Some(text), f: Option<&[u8]> = None);
+            event!("arch_same_option.one", n: Option<u64>);
+            event!("arch_same_option.full", n: Option<u64>, a: Option<u8> = Some(1), b: Option<u8> = Some(2),
+                c: Option<u8> = Some(3), d: Option<u8> = Some(4), text: &str = &letters(8 * 27));
+        });
+        let first = n.map_or(none, some);
+        let types = [
+            site::arg::<Option<u64>>("a"),
+            site::arg::<Option<i8>>("b"),
+            site::arg::<Option<f32>>("c"),
+            site::arg::<u64>("d"),
+            site::arg::<Option<&str>>("e"),
+            site::arg::<Option<&[u8]>>("f"),
+        ];
+        let six = encoded(&types, &[first, some(u64::MAX), none, some(7), there, none]);
+        let (_, events) = drain(&mut test.reader(), &test.ring(), Uncommitted::Wait);
+        let [.., of_six, of_one, of_full] = &events[..] else { panic!("no events") };
+        assert_eq!(of_six.words[..six.len()], six);
+        let one = encoded(&types[..1], &[first]);
+        assert_eq!(
+            (of_one.key, &of_one.words[..one.len()]),
+            (key("arch_same_option.one"), &one[..])
+        );
+        let long = letters(8 * 27);
+        let numbers = if n.is_some() { 10 } else { 9 };
+        assert_eq!(text_of(&of_full.words[numbers..]), long.as_bytes());
+    }
+}
+
 /// The text at the front of a payload.
 fn text_of(words: &[u64]) -> Vec<u8> {
     let length = (words[0] & !TEXT_CUT) as usize;

@@ -1,4 +1,4 @@
-//! The assembly behind an enabled trigger with text.
+//! The assembly behind an enabled trigger with text, or with what may be absent.
 //!
 //! A site passes a [`Pair`] for each argument on the stack, else as in [`super::x86_64`]. When the thread
 //! has a ring with room, and all texts fit, this does what [`crate::text::encode`]
@@ -10,7 +10,8 @@ use core::mem::{offset_of, size_of};
 
 use super::tls::{TLS_CPU, TLS_RING};
 use super::x86_64::TEXT;
-use crate::layout::{Arg, ArgType, Meta, PAGE, RingControl, commit};
+use crate::arg::NONE;
+use crate::layout::{ABSENT, Arg, ArgType, Meta, OPTIONAL, PAGE, RingControl, commit};
 use crate::ring::MAX_WORDS;
 use crate::text::{ENOUGH, Pair, TO_NUL};
 
@@ -55,7 +56,8 @@ ft_user_v1_write_text:
     mov al, byte ptr [r9 + {ty}]
     sub al, {first_text}
     cmp al, {last_text} - {first_text}
-    ja 4f
+    ja 10f
+12:
     mov rcx, qword ptr [r8 + 8]
     test rsi, rsi
     cmovz rcx, rsi                          // null: empty
@@ -180,6 +182,21 @@ ft_user_v1_write_text:
     pop rsi
     pop rdi
     ret
+10:
+    test byte ptr [r9 + {ty}], {optional}
+    jz 4b                                   // a number
+    cmp qword ptr [r8 + 8], {none}
+    jne 11f
+    mov rsi, {absent}
+    jmp 4b
+11:
+    sub al, {optional}
+    cmp al, {last_text} - {first_text}
+    jbe 12b                                 // a text that is there
+    mov qword ptr [rdi], 8
+    add rdi, 8
+    cmp rdi, r11
+    jb 4b
 7:
     mov rax, rbx
     add rsp, {buffer_bytes}
@@ -218,6 +235,9 @@ ft_user_v1_write_text:
     committed = const commit::COMMITTED,
     continuation = const commit::CONTINUATION,
     text = const TEXT,
+    optional = const OPTIONAL,
+    none = const NONE as i64,
+    absent = const ABSENT,
     to_nul = const TO_NUL as i64,
     enough = const ENOUGH,
 );

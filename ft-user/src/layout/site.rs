@@ -62,7 +62,7 @@ pub const fn place_word(place: u32, name: u32) -> u64 {
     (name as u64) << 32 | place as u64
 }
 
-/// Type of one argument. Every argument takes one word; strings and slices take more.
+/// Type of one argument. Every argument takes one word; strings, slices and what is optional take more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ArgType {
@@ -82,12 +82,35 @@ pub enum ArgType {
     Str = 7,
     /// Bytes, encoded like `Str`.
     Bytes = 8,
+    /// `Unsigned` or nothing: a word with 8, the length of the value in bytes, and the value; or [`ABSENT`] alone.
+    OptionalUnsigned = OPTIONAL | 1,
+    /// `Signed` or nothing, encoded like `OptionalUnsigned`.
+    OptionalSigned = OPTIONAL | 2,
+    /// `Float` or nothing, encoded like `OptionalUnsigned`.
+    OptionalFloat = OPTIONAL | 3,
+    /// `Bool` or nothing, encoded like `OptionalUnsigned`.
+    OptionalBool = OPTIONAL | 4,
+    /// `Pointer` or nothing, encoded like `OptionalUnsigned`.
+    OptionalPointer = OPTIONAL | 5,
+    /// `Tsc` or nothing, encoded like `OptionalUnsigned`.
+    OptionalTsc = OPTIONAL | 6,
+    /// `Str` or nothing: as `Str`, or [`ABSENT`] alone.
+    OptionalStr = OPTIONAL | 7,
+    /// `Bytes` or nothing: as `Bytes`, or [`ABSENT`] alone.
+    OptionalBytes = OPTIONAL | 8,
 }
+
+/// The bit of an [`ArgType`] of a value that may be absent; the others say what it is if it is there.
+pub const OPTIONAL: u8 = 16;
+
+/// The payload word of an optional argument that is absent. No length of text is as large.
+pub const ABSENT: u64 = 1 << 62;
 
 impl ArgType {
     /// The type with this number, if there is one.
     pub const fn from_u8(n: u8) -> Option<ArgType> {
         use ArgType::*;
+        const { assert!(OPTIONAL == 16) };
         Some(match n {
             1 => Unsigned,
             2 => Signed,
@@ -97,8 +120,46 @@ impl ArgType {
             6 => Tsc,
             7 => Str,
             8 => Bytes,
+            17 => OptionalUnsigned,
+            18 => OptionalSigned,
+            19 => OptionalFloat,
+            20 => OptionalBool,
+            21 => OptionalPointer,
+            22 => OptionalTsc,
+            23 => OptionalStr,
+            24 => OptionalBytes,
             _ => return None,
         })
+    }
+
+    /// Whether the value may be absent.
+    pub const fn is_optional(self) -> bool {
+        self as u8 & OPTIONAL != 0
+    }
+
+    /// The type of the value if it is there.
+    pub const fn value(self) -> ArgType {
+        match ArgType::from_u8(self as u8 & !OPTIONAL) {
+            Some(value) => value,
+            None => self,
+        }
+    }
+
+    /// The type of such a value that may be absent.
+    ///
+    /// # Panics
+    ///
+    /// When it may be already: at compile time, where it is a type of Rust.
+    pub const fn optional(self) -> ArgType {
+        match ArgType::from_u8(self as u8 | OPTIONAL) {
+            Some(optional) if !self.is_optional() => optional,
+            _ => panic!("an argument is an `Option` once at most"),
+        }
+    }
+
+    /// Whether the value is text or bytes.
+    pub const fn is_text(self) -> bool {
+        matches!(self.value(), ArgType::Str | ArgType::Bytes)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The payload words of an event to the columns of its arguments.
 
-use ft_user::layout::{ArgType, MAX_ARGS, SHARED_WORDS, TEXT_CUT};
+use ft_user::layout::{ABSENT, ArgType, MAX_ARGS, SHARED_WORDS, TEXT_CUT};
 
 use super::SLOT_WORDS;
 use crate::clock::Cursor;
@@ -35,7 +35,7 @@ impl Payload<'_> {
     }
 }
 
-/// Decodes the arguments into their columns. What the event is too short for stays null.
+/// Decodes the arguments into their columns. What is absent, and what the event is too short for, stays null.
 pub(super) fn arguments(
     row: &mut UserEvent,
     site: &Site,
@@ -44,9 +44,19 @@ pub(super) fn arguments(
 ) {
     let mut at = 0;
     for (i, ty) in site.args.iter().enumerate().take(MAX_ARGS) {
-        let Some(word) = payload.get(at) else { return };
+        let Some(mut word) = payload.get(at) else { return };
         at += 1;
-        match ty {
+        if ty.is_optional() {
+            if word == ABSENT {
+                continue;
+            }
+            if !ty.is_text() {
+                let Some(value) = payload.get(at) else { return };
+                word = value;
+                at += 1;
+            }
+        }
+        match ty.value() {
             ArgType::Unsigned | ArgType::Signed | ArgType::Bool | ArgType::Pointer => {
                 row.arg[i] = Some(word as i64);
             }
@@ -57,8 +67,9 @@ pub(super) fn arguments(
                 let bytes = bytes(payload, at, length);
                 at = at.saturating_add(length.div_ceil(8));
                 let cut = word & TEXT_CUT != 0 || bytes.len() < length;
-                row.argt[i] = Some(text(*ty, &bytes, cut));
+                row.argt[i] = Some(text(ty.value(), &bytes, cut));
             }
+            _ => {}
         }
     }
 }

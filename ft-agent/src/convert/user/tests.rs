@@ -4,10 +4,11 @@ use crate::convert::segment::decode;
 use crate::convert::synthetic::{self, Ring, meta, sample, tsc};
 use crate::spool::Spool;
 use crate::spool::frame::Frame;
-use ft_user::layout::{ArgType, SiteKind, TEXT_CUT};
+use ft_user::layout::{ABSENT, ArgType, SiteKind, TEXT_CUT};
 
 const PLAIN: u32 = 0x1000;
 const RICH: u32 = 0x1008;
+const MAYBE: u32 = 0x1010;
 
 /// A registry with two sites, and a clock from 1 to 3 ms.
 struct Bench {
@@ -26,9 +27,16 @@ impl Bench {
             (ArgType::Bytes, "raw"),
             (ArgType::Bool, "b"),
         ];
+        let maybe = [
+            (ArgType::OptionalSigned, "n"),
+            (ArgType::OptionalFloat, "f"),
+            (ArgType::OptionalStr, "text"),
+            (ArgType::Unsigned, "last"),
+        ];
         let directory = [
             meta(PLAIN, SiteKind::Event, "app.plain", &[(ArgType::Unsigned, "n")]),
             meta(RICH, SiteKind::Event, "app.rich", &types),
+            meta(MAYBE, SiteKind::Event, "app.maybe", &maybe),
         ];
         synthetic::registry(dir.path(), &directory.concat(), true);
         let registry = Registry::open(&Spool::of(dir.path())).unwrap();
@@ -81,6 +89,26 @@ fn arguments_of_every_type_reach_their_columns() {
     assert_eq!(row.argf[2], Some(2.5));
     assert_eq!(row.argt[1].as_deref(), Some(text));
     assert_eq!(row.argt[3].as_deref(), Some("dead01…"));
+}
+
+#[test]
+fn what_is_absent_is_null_and_nothing_else_is() {
+    let bench = Bench::new();
+    let check = |words: &[u64], n: Option<i64>, f: Option<f64>, text: Option<&str>| {
+        let rows = bench.rows(&bench.scan(Ring::new().event(MAYBE, tsc(2_000_000), words)));
+        let row = &rows[0];
+        assert_eq!((row.arg[0], row.argf[1], row.argt[2].as_deref()), (n, f, text));
+        assert_eq!(row.arg[3], Some(7), "what follows is where it should be");
+        assert_eq!(row.arg[1].or(row.arg[2]), None);
+    };
+    let all = u64::from_ne_bytes(*b"text\0\0\0\0");
+    check(&[ABSENT, ABSENT, ABSENT, 7], None, None, None);
+    check(&[8, ABSENT, 8, 0, 4, all, 7], Some(ABSENT as i64), Some(0.0), Some("text"));
+    check(&[8, -1i64 as u64, ABSENT, 0, 7], Some(-1), None, Some(""));
+    assert_eq!(
+        bench.registry.sites()[2].row.args.as_ref(),
+        "n:signed?, f:float?, text:str?, last:unsigned"
+    );
 }
 
 /// The texts of an event whose payload is a time, a length word, and words of `x`.

@@ -26,7 +26,8 @@ table! {
         /// What the event says, `sites.kind`: `event`, `scope_begin`, `scope_end`, `lock_acquire`, …
         pub kind: Name,
         /// Columns `arg0` … `arg5`: integers, booleans, pointers. An unsigned one of 2^63 or more has the bits of
-        /// a `u64`, so it reads as 2^64 less; `sites.args` says which arguments are `unsigned`.
+        /// a `u64`, so it reads as 2^64 less; `sites.args` says which arguments are `unsigned`. One that the program
+        /// says is absent is null, in all columns.
         pub arg: [Option<i64>; 6],
         /// Columns `argf0` … `argf5`: floating-point arguments.
         pub argf: [Option<f64>; 6],
