@@ -1,4 +1,4 @@
-//! Which CPU, with which priority.
+//! Which CPU, with which priority, for how long.
 
 /// The CPU that subjects are measured on: the last. Tracers and their readers run on CPU 0.
 pub fn measured() -> usize {
@@ -25,4 +25,25 @@ pub fn real_time() -> bool {
         libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) == 0
             && libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) == 0
     }
+}
+
+/// CPU time of this process so far, seconds.
+pub fn of_this_process() -> f64 {
+    spent(libc::RUSAGE_SELF)
+}
+
+/// CPU time of the children that were waited for, and of theirs, seconds.
+pub fn of_children() -> f64 {
+    spent(libc::RUSAGE_CHILDREN)
+}
+
+fn spent(who: libc::c_int) -> f64 {
+    // SAFETY: all of `rusage` may be zero, and the call writes to it alone.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(who, &mut usage);
+        usage
+    };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }

@@ -9,7 +9,8 @@ const BURST: u64 = 64;
 
 /// Threads of this program make `rate` million events a second each, for `seconds`. The first runs on the
 /// measured CPU, the second on the one that the tracer reads on. The first argument of each event is one
-/// of 16 addresses, the second counts. Tells `produced` and `rate`, millions a second of all threads.
+/// of 16 addresses, the second counts. Tells `produced`, `rate`, millions a
+/// second of all threads, and `cpu`, the CPU time of the program in seconds.
 pub fn run(event: fn(u64, u64), threads: usize, rate: f64, seconds: f64) {
     let per_ns = cycles::per_ns();
     let started = Barrier::new(threads);
@@ -29,6 +30,7 @@ pub fn run(event: fn(u64, u64), threads: usize, rate: f64, seconds: f64) {
     });
     tell("produced", produced as f64);
     tell("rate", produced as f64 / seconds / 1e6);
+    tell("cpu", cpu::of_this_process());
 }
 
 fn paced(event: fn(u64, u64), rate: f64, seconds: f64, per_ns: f64) -> u64 {

@@ -51,8 +51,9 @@ pub(crate) fn cold(bench: &Bench) -> Result<Vec<Row>> {
     let samples = side_by_side(bench, "cold")?;
     let (ours, lttng) = (samples.must("cold")?, samples.median("lttng.cold"));
     let most = samples.must("cold.rdtsc")? + 2.0 * samples.must("cold.miss")?;
+    let walked = samples.must("cold.walked")? / f64::from(1 << 20);
     let row = Row::new(
-        "event of two u64, cold caches: 1.5 MiB walked before each, net; ns",
+        format!("event of two u64, cold caches: {walked:.1} MiB walked before each, net; ns"),
         number(ours),
     );
     Ok(vec![

@@ -1,5 +1,6 @@
 //! The rows of the table. Each function measures all subjects of its rows in turns.
 
+mod collect;
 mod convert;
 mod event_loop;
 mod events;
@@ -18,7 +19,7 @@ use crate::table::Row;
 type Measure = fn(&Bench) -> Result<Vec<Row>>;
 
 /// All rows, by the name under which each can be asked for alone.
-pub(crate) const ALL: [(&str, Measure); 12] = [
+pub(crate) const ALL: [(&str, Measure); 13] = [
     ("off", off::measure),
     ("on", events::on),
     ("cold", events::cold),
@@ -28,6 +29,7 @@ pub(crate) const ALL: [(&str, Measure); 12] = [
     ("pthread", locks::pthread),
     ("rust-locks", locks::rust),
     ("rate", rate::measure),
+    ("collect", collect::measure),
     ("convert", convert::measure),
     ("startup", startup::measure),
     ("kernel", kernel::measure),
