@@ -8,11 +8,11 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use ft_agent::convert;
-use ft_agent::event::LeanUserEvent;
-use ft_agent::spool::Spool;
-use ft_agent::spool::frame::{ClockSample, Directory, End, Frame, Process, Slots, Start};
-use ft_agent::store::Trace;
+use ft_trace::convert;
+use ft_trace::event::LeanUserEvent;
+use ft_trace::spool::Spool;
+use ft_trace::spool::frame::{ClockSample, Directory, End, Frame, Process, Slots, Start};
+use ft_trace::store::Trace;
 use ft_user::layout::{ArgType, SiteKind, commit, dir_kind};
 
 /// Events of one segment: 128 MiB.

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use c::{Link, build, compilers, run};
-use ft_agent::store::Trace;
-use ft_agent::store::rows::{SiteRow, UserEvent};
+use ft_trace::store::Trace;
+use ft_trace::tables::{SiteRow, UserEvent};
 
 /// Records the program; returns the trace.
 fn record(program: &Path, out: &Path) -> Trace {

@@ -1,25 +1,37 @@
-//! aya-ebpf defines `memcpy` and its like for whatever links it, so it must never reach a host program.
+//! What must not be linked where: the borders between the crates, as cargo sees them.
 
 use std::process::Command;
 
-#[test]
-fn the_agent_never_links_aya_ebpf() {
+/// Whether the first words of the lines of `cargo tree` hold each of these packages, without dev-dependencies.
+fn depends_on<const N: usize>(package: &str, others: [&str; N]) -> [bool; N] {
     let cargo = std::env::var_os("CARGO").expect("cargo runs the tests");
     let tree = Command::new(cargo)
-        .args([
-            "tree",
-            "--offline",
-            "--package",
-            "ft-agent",
-            "--edges",
-            "normal",
-            "--prefix",
-            "none",
-        ])
+        .args(["tree", "--offline", "--package", package, "--edges", "normal", "--prefix", "none"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
     let tree = String::from_utf8_lossy(&tree.stdout).into_owned();
-    assert!(tree.lines().any(|line| line.starts_with("ft-ebpf ")), "the tree is shown: {tree}");
-    assert!(!tree.lines().any(|line| line.starts_with("aya-ebpf ")), "{tree}");
+    let has = |name: &str| tree.lines().any(|line| line.split(' ').next() == Some(name));
+    assert!(has(package), "the tree is shown: {tree}");
+    others.map(has)
+}
+
+/// aya-ebpf defines `memcpy` and its like for whatever links it, so it must never reach a host program.
+#[test]
+fn the_agent_never_links_aya_ebpf() {
+    assert_eq!(depends_on("ft-agent", ["ft-ebpf", "aya", "aya-ebpf"]), [true, true, false]);
+}
+
+#[test]
+fn the_analyses_do_no_io() {
+    let others = ["ft-trace", "arrow-array", "parquet", "rustix", "tokio", "ft-agent"];
+    assert_eq!(depends_on("ft-analysis", others), [true, false, false, false, false, false]);
+}
+
+#[test]
+fn nothing_points_back_up() {
+    let upper = ["ft-analysis", "ft-report", "ft-agent", "aya", "tokio", "clap"];
+    assert_eq!(depends_on("ft-trace", upper), [false; 6]);
+    let others = ["ft-trace", "ft-agent", "aya", "tokio", "clap"];
+    assert_eq!(depends_on("ft-report", others), [true, false, false, false, false]);
 }

@@ -12,9 +12,9 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use ft_agent::collect::kernel::Options;
-use ft_agent::store::Trace;
-use ft_agent::store::rows::{CriticalSection, SymbolRow};
-use ft_agent::warning::Warning;
+use ft_trace::store::Trace;
+use ft_trace::tables::{CriticalSection, SymbolRow};
+use ft_trace::warning::Warning;
 
 #[path = "common/gate.rs"]
 mod gate;

@@ -6,9 +6,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use ft_agent::model::{Cpu, Nanos, Pid, SiteId, Tid};
-use ft_agent::store::rows::*;
-use ft_agent::store::{Footer, Meta, Row, SCHEMA_VERSION, TableMeta, TableWriter};
+use ft_trace::ids::{Cpu, Nanos, Pid, SiteId, Tid};
+use ft_trace::store::{Footer, Meta, Row, SCHEMA_VERSION, TableMeta, TableWriter};
+use ft_trace::tables::*;
 
 #[test]
 fn every_table_opens_in_duckdb_polars_pandas_and_pyarrow() {

@@ -41,7 +41,7 @@ pub(crate) fn stress() -> Result<()> {
 
 /// What reads or writes shared memory, or parses what an application wrote: arguments of `cargo test`, the
 /// tests that run under AddressSanitizer, and those of them that run under valgrind, which is slow.
-const PARSERS: [(&[&str], &[&str], &[&str]); 2] = [
+const PARSERS: [(&[&str], &[&str], &[&str]); 3] = [
     (
         &[
             "--package",
@@ -58,10 +58,15 @@ const PARSERS: [(&[&str], &[&str], &[&str]); 2] = [
         &["ring", "reader", "directory", "site"],
     ),
     (
+        &["--package", "ft-trace", "--lib"],
+        &["build_id::", "spool::", "convert::", "clock::"],
+        &["spool::", "convert::"],
+    ),
+    (
         &["--package", "ft-agent", "--lib"],
-        &["collect::", "spool::", "convert::", "clock::"],
+        &["collect::", "clock::"],
         // Not the sources: valgrind knows no `pidfd_open`.
-        &["collect::outside", "collect::geometry", "spool::", "convert::"],
+        &["collect::outside", "collect::geometry"],
     ),
 ];
 

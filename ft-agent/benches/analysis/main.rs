@@ -15,8 +15,8 @@ mod trace;
 use std::hint::black_box;
 use std::time::Instant;
 
-use ft_agent::analysis::{Analysis, Context};
-use ft_agent::event::Event;
+use ft_analysis::{Analysis, Context};
+use ft_trace::event::Event;
 
 const ROUNDS: u64 = 20_000;
 const REPEATS: usize = 7;

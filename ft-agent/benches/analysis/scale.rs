@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use ft_agent::analyze::analyze;
-use ft_agent::report;
-use ft_agent::store::Trace;
+use ft_report::analyze::analyze;
+use ft_report::report;
+use ft_trace::store::Trace;
 
 use crate::trace;
 

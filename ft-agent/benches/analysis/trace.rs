@@ -3,14 +3,14 @@
 
 use std::path::Path;
 
-use ft_agent::event::{Event, LeanUserEvent};
-use ft_agent::model::{Cpu, Name, Nanos, Pid, SiteId, Tid};
-use ft_agent::store::rows::{
+use ft_trace::event::{Event, LeanUserEvent};
+use ft_trace::ids::{Cpu, Name, Nanos, Pid, SiteId, Tid};
+use ft_trace::store::{
+    Footer, Meta, PartWriter, Result, Row, SCHEMA_VERSION, TableMeta, TableWriter,
+};
+use ft_trace::tables::{
     Irq, LossRow, NameRow, SchedMigrate, SchedSwitch, SchedWaking, SiteRow, TaskEvent, ThreadRow,
     UserEvent,
-};
-use ft_agent::store::{
-    Footer, Meta, PartWriter, Result, Row, SCHEMA_VERSION, TableMeta, TableWriter,
 };
 
 /// Threads that take locks.

@@ -13,10 +13,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use ft_agent::analysis::{Analysis, Context};
-use ft_agent::convert::{Follower, convert};
-use ft_agent::event::Event;
-use ft_agent::spool::Segment;
+use ft_analysis::{Analysis, Context};
+use ft_trace::convert::{Follower, convert};
+use ft_trace::event::Event;
+use ft_trace::spool::Segment;
 use libfuzzer_sys::arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use recording::Recording;

@@ -2,7 +2,7 @@
 //! and is then the same.
 #![no_main]
 
-use ft_agent::spool::frame::{Frame, HEADER_BYTES, MAGIC, VERSION, declared_bytes};
+use ft_trace::spool::frame::{Frame, HEADER_BYTES, MAGIC, VERSION, declared_bytes};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (bool, u16, &[u8])| {

@@ -11,7 +11,7 @@ use ft_agent::collect::attach::Memory;
 use ft_agent::collect::discover::Identity;
 use ft_agent::collect::geometry::HEADER_BYTES;
 use ft_agent::collect::user::{Since, Source};
-use ft_agent::spool::frame::Frame;
+use ft_trace::spool::frame::Frame;
 use ft_user::layout::{
     DIR_BYTES, Header, MAGIC, MIN_RING_SLOTS, PAGE, RingControl, SEALS, SharedControl, SharedSlot,
     Slot, VERSION, commit,

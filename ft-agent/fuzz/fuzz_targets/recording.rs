@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use arbitrary::Arbitrary;
-use ft_agent::clock::ClockSample;
-use ft_agent::spool::Spool;
-use ft_agent::spool::frame::{
+use ft_trace::clock::ClockSample;
+use ft_trace::spool::Spool;
+use ft_trace::spool::frame::{
     Directory, End, Frame, Loss, Process, Shared, Slots, Start, kernel_record_bytes,
 };
 use ft_user::layout::{ArgType, LOSS_KEY, SiteKind, commit, dir_kind};

@@ -1,17 +1,14 @@
-//! One clock for two worlds: the TSC of user events on the CLOCK_MONOTONIC of kernel records.
-//!
-//! [`sample()`] reads both clocks together; [`ClockModel`] turns many samples into a map from TSC to
-//! nanoseconds with a stated bound of its error, and refuses a TSC that is no clock.
+//! Reading the clocks: samples of the TSC and CLOCK_MONOTONIC together, whether the CPUs' counters agree, and what the
+//! kernel itself takes for its clock. What is made of samples is in [`ft_trace::clock`].
 
-mod check;
-mod model;
 mod probe;
 mod sample;
-mod source;
 
-pub use crate::spool::frame::ClockSample;
-pub use check::{ClockError, Finding};
-pub use model::{ClockModel, Cursor, Node};
 pub use probe::{Agreement, probe};
 pub use sample::{read_tsc, sample};
-pub use source::{is_doubtful, source};
+
+/// The name of the kernel's clock source; empty when it cannot be read.
+pub fn source() -> String {
+    let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+}

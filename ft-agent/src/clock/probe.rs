@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use super::check::{self, ClockError};
 use super::sample::sample;
-use crate::spool::frame::ClockSample;
+use ft_trace::clock::{ClockError, check};
+use ft_trace::spool::frame::ClockSample;
 
 /// Visits to each CPU: the first and the last have samples of other CPUs on one side only, and a median wants
 /// three.

@@ -8,7 +8,7 @@ use core::arch::x86_64::{__rdtscp, _mm_lfence, _rdtsc};
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-use crate::spool::frame::ClockSample;
+use ft_trace::spool::frame::ClockSample;
 
 /// Brackets from which the narrowest is taken.
 const ATTEMPTS: usize = 7;

@@ -21,9 +21,10 @@ use ft_user::patch::PatchError;
 
 use super::outside::{self, Site};
 use super::remote::Remote;
-use super::{build_id, discover, maps};
-use crate::spool::frame::Thread;
-use crate::spool::mapping::{Mapping, Mappings};
+use super::{discover, maps};
+use ft_trace::build_id;
+use ft_trace::spool::frame::Thread;
+use ft_trace::spool::mapping::{Mapping, Mappings};
 
 /// Files whose build ids are kept; then the cache starts anew.
 const MAX_FILES: usize = 4096;

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read as _};
 
-use crate::spool::mapping::Mapping;
+use ft_trace::spool::mapping::Mapping;
 
 /// Longest file that is taken, bytes: a process can make as many mappings as its limits allow.
 pub(super) const MAX_MAPS_BYTES: u64 = 4 << 20;

@@ -8,7 +8,6 @@
 
 pub mod arrivals;
 pub mod attach;
-pub mod build_id;
 pub mod cgroup;
 pub mod discover;
 pub mod fair_queue;

@@ -17,6 +17,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
+use ft_trace::bytes::{u16_at, u32_at, u64_at};
 use ft_user::directory::MAX_STRING_BYTES;
 use ft_user::layout::{
     Arg, ArgType, MAX_ARGS, Meta, PAGE, SiteKind, SiteRecord, TRIGGER_BYTES, commit,
@@ -306,18 +307,6 @@ fn string(at: u64, bytes: u64, read: &Read<'_>) -> Option<String> {
         return None;
     }
     String::from_utf8(text).ok()
-}
-
-pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-pub(super) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::spool::frame::Refused;
+use ft_trace::spool::frame::Refused;
 
 /// Users and kinds that are told apart; what is beyond is counted as one.
 const MAX_KINDS: usize = 64;

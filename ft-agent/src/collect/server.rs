@@ -34,7 +34,7 @@ use super::inspect::{Found, Subject};
 use super::peer::Peer;
 use super::priority;
 use super::shares::{Place, Shares};
-use crate::spool::frame::Refused;
+use ft_trace::spool::frame::Refused;
 
 /// How long a client may stay silent: it may be preempted before it speaks.
 const PATIENCE: Duration = Duration::from_secs(2);

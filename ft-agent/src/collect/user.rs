@@ -32,8 +32,8 @@ use super::attach::Memory;
 use super::discover::Identity;
 use super::work::{self, Work};
 use crate::clock::read_tsc;
-use crate::spool::WriteError;
-use crate::spool::frame::{Frame, Loss, Process};
+use ft_trace::spool::WriteError;
+use ft_trace::spool::frame::{Frame, Loss, Process};
 
 use losses::Losses;
 use offence::Offences;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use ft_agent::convert;
+use ft_trace::convert;
 
 /// Finishes a recording whose agent was killed, or whose conversion failed: spool to Parquet.
 ///

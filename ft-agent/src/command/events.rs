@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use ft_agent::listing::{self, Form, Selection, TimeStyle};
-use ft_agent::store::Trace;
-use ft_agent::units;
+use ft_report::listing::{self, Form, Selection, TimeStyle};
+use ft_report::units;
+use ft_trace::store::Trace;
 
 /// Lists the events of a trace in words, one a line, in the order of time.
 #[derive(Debug, clap::Args)]

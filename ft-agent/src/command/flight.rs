@@ -7,7 +7,8 @@ use anyhow::{Context, bail};
 use ft_agent::collect::kernel::Group;
 use ft_agent::flight::{Flight, Message, Options as FlightOptions, Subject, Trigger};
 use ft_agent::record::{self, Options, Outcome};
-use ft_agent::{status_line, units};
+use ft_agent::status_line;
+use ft_report::units;
 
 /// Flags of the flight recorder.
 #[derive(Debug, clap::Args)]

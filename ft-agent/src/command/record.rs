@@ -9,11 +9,12 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use ft_agent::collect::kernel::Group;
 use ft_agent::record::{self, Behind, Notice, Options, Outcome, RecordError, Segments};
-use ft_agent::report::{self, Head, Summary};
-use ft_agent::spool::Limits;
 use ft_agent::status_line::{self, StatusLine};
-use ft_agent::store::Trace;
-use ft_agent::{analyze, convert, units};
+use ft_report::report::{self, Head, Summary};
+use ft_report::{analyze, units};
+use ft_trace::convert;
+use ft_trace::spool::Limits;
+use ft_trace::store::Trace;
 
 use super::flight;
 use super::watch::Watch;

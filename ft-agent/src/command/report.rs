@@ -7,9 +7,10 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use ft_agent::report::{self, AgreementReport, Head};
-use ft_agent::store::Trace;
-use ft_agent::{analysis::Tally, analyze};
+use ft_analysis::Tally;
+use ft_report::analyze;
+use ft_report::report::{self, AgreementReport, Head};
+use ft_trace::store::Trace;
 
 use super::watch::Watch;
 use super::width::columns;

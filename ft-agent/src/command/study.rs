@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
-use ft_agent::report::{self, Head, Study};
-use ft_agent::store::Trace;
+use ft_report::report::{self, Head, Study};
+use ft_trace::store::Trace;
 
 use super::record;
 use super::watch::Watch;

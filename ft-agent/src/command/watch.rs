@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use ft_agent::analyze::Progress;
 use ft_agent::inherited::is_ignored;
 use ft_agent::status_line::StatusLine;
-use ft_agent::store::StoreError;
-use ft_agent::units;
+use ft_report::analyze::Progress;
+use ft_report::units;
+use ft_trace::store::StoreError;
 
 /// Shorter runs show nothing.
 const PATIENCE: Duration = Duration::from_millis(500);

@@ -8,8 +8,9 @@ use ft_user::layout::DEFAULT_SOCKET;
 use rustix::process::{Resource, getrlimit};
 
 use super::Check;
-use crate::clock::{self, Agreement, ClockError};
+use crate::clock::{self, Agreement};
 use crate::collect::kernel::{self, Group, Kernel, KernelError, Missing};
+use ft_trace::clock::{ClockError, is_doubtful};
 
 /// Clock samples of which the widest counts.
 const SAMPLES: usize = 20;
@@ -60,7 +61,7 @@ fn btf(bytes: Option<u64>) -> Check {
     match bytes {
         Some(bytes) if bytes > 0 => Check::ok(
             NAME,
-            format!("/sys/kernel/btf/vmlinux, {}", crate::units::short_bytes(bytes)),
+            format!("/sys/kernel/btf/vmlinux, {}", ft_report::units::short_bytes(bytes)),
         ),
         _ => Check::fail(
             NAME,
@@ -108,7 +109,7 @@ fn memory_lock(limit: Option<u64>) -> Check {
         None => Check::ok(NAME, "unlimited"),
         Some(bytes) => Check::ok(
             NAME,
-            format!("{} (matters only before kernel 5.11)", crate::units::short_bytes(bytes)),
+            format!("{} (matters only before kernel 5.11)", ft_report::units::short_bytes(bytes)),
         ),
     }
 }
@@ -138,7 +139,7 @@ fn clock_source(current: &str) -> Check {
     const NAME: &str = "clock source";
     match current {
         "" => Check::warn(NAME, "unknown", "mount /sys"),
-        source if clock::is_doubtful(source) => Check::warn(
+        source if is_doubtful(source) => Check::warn(
             NAME,
             format!(
                 "{source}: the kernel may not trust the TSC, by which the events of applications are placed in time"

@@ -16,7 +16,7 @@ use rustix::process::{Signal, pidfd_send_signal};
 
 use super::complete;
 use crate::collect::discover::Identity;
-use crate::spool::Spool;
+use ft_trace::spool::Spool;
 
 /// From look to look for the new snapshot.
 const LOOK: Duration = Duration::from_millis(20);

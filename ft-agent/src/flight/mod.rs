@@ -34,12 +34,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::convert::ConvertError;
-use crate::dir::Dir;
 use crate::record::{Closed, Segments};
-use crate::spool::{self, Limits, ReadError, Segment, Spool, segment_name};
-use crate::store::StoreError;
 pub use find::{Recorder, SnapshotError};
+use ft_trace::convert::ConvertError;
+use ft_trace::dir::Dir;
+use ft_trace::spool::{self, Limits, ReadError, Segment, Spool, segment_name};
+use ft_trace::store::StoreError;
 use rolling::Rolling;
 use snapshot::Plan;
 pub use snapshot::complete;

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::spool::Segment;
+use ft_trace::spool::Segment;
 
 /// The closed segments that are kept, oldest first.
 #[derive(Debug)]

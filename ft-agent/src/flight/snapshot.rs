@@ -8,11 +8,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::FlightError;
-use crate::dir::Dir;
-use crate::spool::frame::{End, Frame, Start};
-use crate::spool::{REGISTRY, Reader, Spool, segment_name};
-use crate::store::Trace;
-use crate::{analyze, convert};
+use ft_report::analyze;
+use ft_trace::convert;
+use ft_trace::dir::Dir;
+use ft_trace::spool::frame::{End, Frame, Start};
+use ft_trace::spool::{REGISTRY, Reader, Spool, segment_name};
+use ft_trace::store::Trace;
 
 /// What is to be in a snapshot.
 #[derive(Debug)]

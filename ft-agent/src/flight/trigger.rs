@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::analysis::Rows;
-use crate::units;
+use ft_analysis::Rows;
+use ft_report::units;
 
 /// Kind of interval that a trigger looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,8 +105,8 @@ impl FromStr for Trigger {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Nanos, Pid, SiteId, Tid};
-    use crate::store::rows::CriticalSection;
+    use ft_trace::ids::{Nanos, Pid, SiteId, Tid};
+    use ft_trace::tables::CriticalSection;
 
     #[test]
     fn triggers_are_read() {

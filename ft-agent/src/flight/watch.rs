@@ -9,9 +9,9 @@
 use std::path::{Path, PathBuf};
 
 use super::trigger::{Hit, Trigger};
-use crate::analysis::{Analysis, Context};
-use crate::convert::{ConvertError, Follower};
-use crate::spool::Segment;
+use ft_analysis::{Analysis, Context};
+use ft_trace::convert::{ConvertError, Follower};
+use ft_trace::spool::Segment;
 
 /// The analyses of a running recording.
 pub(super) struct Watch {

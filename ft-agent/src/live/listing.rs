@@ -6,8 +6,8 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::collect::outside::Site;
-use crate::convert::kind_name;
-use crate::report::table::{Table, cut};
+use ft_report::report::table::{Table, cut};
+use ft_trace::convert::kind_name;
 
 /// Most names in the sentence that tells which sites there are.
 const NAMED_SITES: usize = 40;

@@ -1,7 +1,7 @@
 //! Conversion behind the recording, so that neither disk nor memory grows with its length.
 //!
 //! A thread with the lowest priority converts each segment as it is closed and deletes it. The
-//! recording never waits for it. Whoever recorded calls [`convert`](crate::convert::convert) afterwards,
+//! recording never waits for it. Whoever recorded calls [`convert`](ft_trace::convert::convert) afterwards,
 //! which does what is left and finishes the trace.
 
 use std::io;
@@ -17,7 +17,7 @@ use std::time::Duration;
 use rustix::process::{Pid, getpriority_process, setpriority_process};
 
 use super::{Closed, Segments};
-use crate::convert::{ConvertError, Converter};
+use ft_trace::convert::{ConvertError, Converter};
 
 /// Lowest priority of the ordinary scheduler (sched(7)).
 const NICE: i32 = 19;
@@ -100,9 +100,9 @@ impl Behind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::convert::synthetic::{file, registry, sample};
-    use crate::spool::frame::Frame;
-    use crate::spool::{Segment, Spool};
+    use ft_trace::convert::synthetic::{file, registry, sample};
+    use ft_trace::spool::frame::Frame;
+    use ft_trace::spool::{Segment, Spool};
 
     #[test]
     fn what_waits_for_its_conversion_is_counted() {

@@ -31,8 +31,8 @@ use crate::collect::priority;
 use crate::collect::shares::{Place, Places};
 use crate::collect::user::{FULL, Seen, Source};
 use crate::collect::work::{Budgets, Work};
-use crate::spool::frame::{End, Frame, Loss, Refused};
-use crate::spool::{WriteError, Writer};
+use ft_trace::spool::frame::{End, Frame, Loss, Refused};
+use ft_trace::spool::{WriteError, Writer};
 
 /// From clock sample to clock sample. The first distance; each is twice the one before up to the last,
 /// so that a recording of a tenth of a second has enough samples for a narrow bound.

@@ -5,7 +5,7 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use crate::spool::frame::{Directory, Frame, Process};
+use ft_trace::spool::frame::{Directory, Frame, Process};
 
 /// Sources and processes that have ended.
 #[derive(Debug, Default)]
@@ -54,8 +54,8 @@ impl Ended {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spool::frame::Thread;
-    use crate::spool::mapping::Mappings;
+    use ft_trace::spool::frame::Thread;
+    use ft_trace::spool::mapping::Mappings;
 
     #[test]
     fn what_deleted_segments_knew_is_not_needed() {

@@ -3,13 +3,13 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::clock::ClockError;
 use crate::collect::attach::Refusal;
 use crate::collect::cgroup::CgroupError;
 use crate::collect::discover::ForeignProc;
 use crate::collect::kernel::KernelError;
-use crate::dir::Refused;
-use crate::spool::WriteError;
+use ft_trace::clock::ClockError;
+use ft_trace::dir::Refused;
+use ft_trace::spool::WriteError;
 
 /// Why a recording cannot begin, or cannot go on. Each sentence ends in the remedy.
 #[derive(Debug, thiserror::Error)]

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use crate::clock;
-use crate::spool::frame::{ClockSample, IrqName, Start};
+use ft_trace::spool::frame::{ClockSample, IrqName, Start};
 
 /// Time over which the frequency of the TSC is measured at the start. The model that conversions use
 /// comes from all samples of the recording; this is a first figure for reports.

@@ -52,10 +52,10 @@ use crate::collect::cgroup::Cgroup;
 use crate::collect::discover::{self, Identity};
 use crate::collect::kernel::{self, Kernel};
 use crate::collect::server::Server;
-use crate::reach;
-use crate::spool::frame::{MissingTracepoint, Start};
-use crate::spool::{Segment, Writer};
-use crate::warning::Warning;
+use ft_trace::reach;
+use ft_trace::spool::frame::{MissingTracepoint, Start};
+use ft_trace::spool::{Segment, Writer};
+use ft_trace::warning::Warning;
 
 /// How long the comparison of the CPUs' clocks may delay a recording.
 const PROBE_PATIENCE: Duration = Duration::from_millis(100);

@@ -4,9 +4,9 @@ use ft_user::patch::PatchError;
 
 use crate::collect::attach::Refusal;
 use crate::collect::kernel::KernelError;
-use crate::reach::Unreachable;
-use crate::spool::frame::Refused;
-use crate::warning::Warning;
+use ft_trace::reach::Unreachable;
+use ft_trace::spool::frame::Refused;
+use ft_trace::warning::Warning;
 
 /// Most sites that are listed when a glob matches none.
 const LISTED_SITES: usize = 20;

@@ -8,7 +8,7 @@ use ft_user::layout::{MAX_RING_SLOTS, MIN_RING_SLOTS, Slot};
 use super::RecordError;
 use crate::collect::kernel::Group;
 use crate::collect::server;
-use crate::spool::Limits;
+use ft_trace::spool::Limits;
 
 /// What to record, where to and how long.
 #[derive(Clone, Debug)]

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use super::RecordError;
-use crate::dir::{Dir, Refused};
-use crate::spool::{self, Spool};
+use ft_trace::dir::{Dir, Refused};
+use ft_trace::spool::{self, Spool};
 
 /// A new trace directory with an empty spool. Dropped without [`Output::keep`], it goes away again.
 pub(super) struct Output {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::status_line::StatusLine;
-use crate::units;
+use ft_report::units;
 
 /// Counters of a running recording. The collection thread writes them, whoever likes reads them; they
 /// are a display, so each is only as new as it is.

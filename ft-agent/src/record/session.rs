@@ -28,7 +28,7 @@ use super::signals::Signals;
 use super::{Options, Outcome, RecordError};
 use crate::collect::discover::Identity;
 use crate::collect::server::Server;
-use crate::spool::WriteError;
+use ft_trace::spool::WriteError;
 
 /// How long the command may take to end after a signal.
 const GRACE: Duration = Duration::from_secs(2);
@@ -64,7 +64,7 @@ enum Cause {
 }
 
 impl Cause {
-    /// As in [`crate::spool::frame::End::reason`].
+    /// As in [`ft_trace::spool::frame::End::reason`].
     fn reason(self) -> &'static str {
         match self {
             Cause::Finished => "finished",

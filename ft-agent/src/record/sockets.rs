@@ -16,7 +16,7 @@ use rustix::net::SocketAddrUnix;
 
 use super::{Options, RecordError};
 use crate::collect::server;
-use crate::dir::Dir;
+use ft_trace::dir::Dir;
 
 /// Whether every user can reach what is in a directory.
 fn is_open_to_all(directory: &Path) -> bool {

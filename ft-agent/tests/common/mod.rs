@@ -8,8 +8,8 @@ use std::{
 };
 
 use ft_agent::collect::kernel::Kernel;
-use ft_agent::spool::frame::kernel_record_bytes;
 use ft_ebpf::Header;
+use ft_trace::spool::frame::kernel_record_bytes;
 
 mod gate;
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::process::Stdio;
 
-use ft_agent::store::Trace;
-use ft_agent::store::rows::Irq;
+use ft_trace::store::Trace;
+use ft_trace::tables::Irq;
 use serde_json::Value;
 
 use crate::harness::{self, Stage, gate};

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use ft_agent::collect::cgroup::Cgroup;
-use ft_agent::store::Trace;
-use ft_agent::store::rows::{SchedWaking, TaskEvent, ThreadRow, UserEvent};
+use ft_trace::store::Trace;
+use ft_trace::tables::{SchedWaking, TaskEvent, ThreadRow, UserEvent};
 
 use crate::harness::{self, Stage, gate};
 use crate::mounts;

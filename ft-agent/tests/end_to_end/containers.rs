@@ -7,9 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ft_agent::store::Trace;
-use ft_agent::store::rows::{CriticalSection, SchedSwitch, ThreadRow, UserEvent};
-use ft_agent::warning::Warning;
+use ft_trace::store::Trace;
+use ft_trace::tables::{CriticalSection, SchedSwitch, ThreadRow, UserEvent};
+use ft_trace::warning::Warning;
 
 use crate::harness::{self, Stage, gate};
 

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use ft_agent::store::Trace;
-use ft_agent::store::rows::UserEvent;
+use ft_trace::store::Trace;
+use ft_trace::tables::UserEvent;
 
 /// Number of the newest event that the subject has committed.
 pub(crate) fn progress(path: &Path) -> u64 {

@@ -7,8 +7,8 @@
 
 use std::process::Stdio;
 
-use ft_agent::store::Trace;
-use ft_agent::store::rows::DispatchLatency;
+use ft_trace::store::Trace;
+use ft_trace::tables::DispatchLatency;
 
 use crate::harness::{self, Stage, gate};
 

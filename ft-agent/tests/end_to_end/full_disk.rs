@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use ft_agent::store::Trace;
+use ft_trace::store::Trace;
 
 use crate::counting::{last_number, reach};
 use crate::harness::{self, Stage, gate};

@@ -5,8 +5,8 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use ft_agent::collect::kernel::Options;
-use ft_agent::store::Trace;
-use ft_agent::store::rows::{CriticalSection, Decomposition, Gap, LockWait};
+use ft_trace::store::Trace;
+use ft_trace::tables::{CriticalSection, Decomposition, Gap, LockWait};
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -1,7 +1,7 @@
 //! A sleep, a signal and two migrations inside of a hold.
 
-use ft_agent::store::Trace;
-use ft_agent::store::rows::{CriticalSection, Decomposition, SchedMigrate};
+use ft_trace::store::Trace;
+use ft_trace::tables::{CriticalSection, Decomposition, SchedMigrate};
 use serde_json::Value;
 
 use crate::errors::{self, Errors};

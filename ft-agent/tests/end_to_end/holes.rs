@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use ft_agent::store::Trace;
-use ft_agent::store::rows::{LossRow, SchedSwitch, SchedWaking};
+use ft_trace::store::Trace;
+use ft_trace::tables::{LossRow, SchedSwitch, SchedWaking};
 
 /// The times in which something is missing.
 pub(crate) struct Holes(Vec<(i64, i64)>);

@@ -1,6 +1,6 @@
 //! The groups that are recorded only when asked for.
 
-use ft_agent::store::rows::{Contention, PageFault, Syscall, UserEvent};
+use ft_trace::tables::{Contention, PageFault, Syscall, UserEvent};
 
 use crate::harness::{self, Stage};
 

@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use ft_agent::store::Trace;
+use ft_trace::store::Trace;
 
 use crate::counting::{last_number, progress, reach};
 use crate::harness::{self, Stage};

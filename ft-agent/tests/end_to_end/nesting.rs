@@ -1,6 +1,6 @@
 //! Nesting depths whose counts are known.
 
-use ft_agent::store::rows::CriticalSection;
+use ft_trace::tables::CriticalSection;
 
 use crate::harness::{self, Stage};
 

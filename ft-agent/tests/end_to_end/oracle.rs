@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use ft_agent::store::Trace;
-use ft_agent::store::rows::{CriticalSection, DispatchLatency, LockWait, UnfinishedWait};
+use ft_trace::store::Trace;
+use ft_trace::tables::{CriticalSection, DispatchLatency, LockWait, UnfinishedWait};
 
 use crate::errors;
 use crate::harness::{self, Stage, assert_success, gate};

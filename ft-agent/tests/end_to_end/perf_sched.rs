@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use ft_agent::store::Trace;
-use ft_agent::store::rows::{DispatchLatency, SchedSwitch, TaskEvent};
+use ft_trace::store::Trace;
+use ft_trace::tables::{DispatchLatency, SchedSwitch, TaskEvent};
 
 use crate::harness::{self, Stage, gate};
 

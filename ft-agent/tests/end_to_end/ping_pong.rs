@@ -1,6 +1,6 @@
 //! Switches and wake-ups whose number is known.
 
-use ft_agent::store::rows::{DispatchLatency, SchedSwitch, SchedWaking, UserEvent};
+use ft_trace::tables::{DispatchLatency, SchedSwitch, SchedWaking, UserEvent};
 
 use crate::harness::{self, Stage};
 

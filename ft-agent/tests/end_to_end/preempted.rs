@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ft_agent::store::Trace;
-use ft_agent::store::rows::{CriticalSection, Gap};
+use ft_trace::store::Trace;
+use ft_trace::tables::{CriticalSection, Gap};
 use serde_json::Value;
 
 use crate::errors::{self, Errors};

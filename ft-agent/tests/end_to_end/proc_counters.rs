@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ft_agent::store::Trace;
-use ft_agent::store::rows::{
+use ft_trace::store::Trace;
+use ft_trace::tables::{
     CriticalSection, Decomposition, DispatchLatency, Irq, SchedSwitch, SchedWaking, UserEvent,
 };
 use serde_json::Value;

@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use ft_agent::store::Trace;
-use ft_agent::store::rows::ThreadTime;
+use ft_trace::store::Trace;
+use ft_trace::tables::ThreadTime;
 use serde_json::Value;
 
 use crate::errors;

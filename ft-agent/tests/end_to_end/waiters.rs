@@ -1,8 +1,8 @@
 //! A known chain of three waiters.
 
-use ft_agent::store::rows::{CriticalSection, LockWait};
+use ft_trace::tables::{CriticalSection, LockWait};
 
-use ft_agent::store::Trace;
+use ft_trace::store::Trace;
 use serde_json::Value;
 
 use crate::errors::{self, Errors};

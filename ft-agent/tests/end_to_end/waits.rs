@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ft_agent::store::rows::{LockPreemption, LockWait};
+use ft_trace::tables::{LockPreemption, LockWait};
 use serde_json::Value;
 
 use crate::harness::{self, Stage, assert_success};

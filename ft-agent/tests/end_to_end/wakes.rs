@@ -1,7 +1,7 @@
 //! A known number of wake-ups, each with a known blocker.
 
-use ft_agent::store::Trace;
-use ft_agent::store::rows::DispatchLatency;
+use ft_trace::store::Trace;
+use ft_trace::tables::DispatchLatency;
 use serde_json::Value;
 
 use crate::errors::{self, Errors};

@@ -10,8 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ft_agent::store::Trace;
-use ft_agent::store::rows::{CriticalSection, LossRow, UserEvent};
+use ft_trace::store::Trace;
+use ft_trace::tables::{CriticalSection, LossRow, UserEvent};
 use tempfile::TempDir;
 
 use crate::{Attack, honest};

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ft_agent::flight::complete;
-use ft_agent::spool::Spool;
-use ft_agent::store::Trace;
-use ft_agent::store::rows::{CriticalSection, UserEvent};
+use ft_trace::spool::Spool;
+use ft_trace::store::Trace;
+use ft_trace::tables::{CriticalSection, UserEvent};
 use ft_user::layout::MIN_RING_SLOTS;
 
 use crate::program::{Program, agent};

@@ -11,9 +11,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
-use ft_agent::spool::Spool;
-use ft_agent::store::Trace;
-use ft_agent::store::rows::UserEvent;
+use ft_trace::spool::Spool;
+use ft_trace::store::Trace;
+use ft_trace::tables::UserEvent;
 
 use program::{Program, agent};
 

@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 
+use ft_trace::bytes::u32_at;
+
 use super::KernelError;
 
 /// `BTF_KIND_*` (linux/btf.h), those that are told apart here.
@@ -219,11 +221,6 @@ impl<'a> Btf<'a> {
         let from = self.strings.get(at as usize..).unwrap_or_default();
         from.split(|byte| *byte == 0).next().unwrap_or_default()
     }
-}
-
-fn u32_at(data: &[u8], at: usize) -> Option<u32> {
-    let bytes = data.get(at..at.checked_add(4)?)?;
-    Some(u32::from_ne_bytes(bytes.try_into().expect("four bytes")))
 }
 
 #[cfg(test)]

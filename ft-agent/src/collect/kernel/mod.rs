@@ -1,7 +1,7 @@
 //! The kernel side: loads the BPF programs, attaches them, and copies what they write.
 //!
 //! Nothing is parsed here: [`Kernel::drain`] checks the length of each record against its kind and
-//! appends it, ready for a [`Frame::Kernel`](crate::spool::frame::Frame::Kernel). The programs wake nobody, so
+//! appends it, ready for a [`Frame::Kernel`](ft_trace::spool::frame::Frame::Kernel). The programs wake nobody, so
 //! the caller polls. What they lose is counted where it is lost and told by [`Kernel::losses`]. Dropping a
 //! [`Kernel`] detaches everything.
 //!
@@ -36,7 +36,7 @@ pub use self::{
     loss::{Cause, KernelLoss},
 };
 use crate::collect::cgroup::Cgroup;
-use crate::spool::frame::kernel_record_bytes;
+use ft_trace::spool::frame::kernel_record_bytes;
 
 /// The programs; empty when the agent was built without them.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/ft-ebpf.o"));

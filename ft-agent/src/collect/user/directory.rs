@@ -9,8 +9,8 @@ use ft_user::layout::{DIR_BYTES, DirEntry};
 use super::{Offence, Sink, Source};
 use crate::clock::read_tsc;
 use crate::collect::{late, outside};
-use crate::spool::WriteError;
-use crate::spool::frame::{Directory, Frame, Loss};
+use ft_trace::spool::WriteError;
+use ft_trace::spool::frame::{Directory, Frame, Loss};
 
 /// Names of triggers that are kept of a process: twice what a directory holds. What is beyond cannot be switched from
 /// outside; it is recorded all the same.

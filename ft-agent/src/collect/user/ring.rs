@@ -11,8 +11,8 @@ use super::{Offence, Round, Sink, Source};
 use crate::clock::read_tsc;
 use crate::collect::discover::{self, Identity};
 use crate::collect::work::{self, Work};
-use crate::spool::WriteError;
-use crate::spool::frame::{Frame, Loss, Slots, Thread};
+use ft_trace::spool::WriteError;
+use ft_trace::spool::frame::{Frame, Loss, Slots, Thread};
 
 /// Slots copied into one frame: 128 KiB, which the second-level cache still holds when they are summed, copied
 /// and written.

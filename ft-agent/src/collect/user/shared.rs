@@ -9,8 +9,8 @@ use ft_user::shared_ring;
 use super::{Round, Sink, Source};
 use crate::clock::read_tsc;
 use crate::collect::work::{self, Work};
-use crate::spool::WriteError;
-use crate::spool::frame::{Frame, Loss, Shared};
+use ft_trace::spool::WriteError;
+use ft_trace::spool::frame::{Frame, Loss, Shared};
 
 impl Source {
     /// Copies what is ready, at most one ring full. With `ended`, what is not ready is left out.

@@ -14,8 +14,8 @@ use crate::collect::inspect::{Found, Subject};
 use crate::collect::server::Registration;
 use crate::collect::user::{Since, Source};
 use crate::record::notice::Notice;
-use crate::spool::WriteError;
-use crate::spool::frame::{Frame, Process, Refused, Thread};
+use ft_trace::spool::WriteError;
+use ft_trace::spool::frame::{Frame, Process, Refused, Thread};
 
 /// From look to look at a process: how long the sites of a new library stay off.
 pub(super) const LOOKS: Duration = Duration::from_secs(1);

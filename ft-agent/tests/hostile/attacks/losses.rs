@@ -2,7 +2,7 @@
 
 use std::mem::offset_of;
 
-use ft_agent::store::rows::LossRow;
+use ft_trace::tables::LossRow;
 use ft_user::layout::{LOSS_KEY, MIN_RING_SLOTS, RingControl, commit, ring_state};
 
 use crate::Attack;

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 
-use ft_agent::store::rows::UserEvent;
+use ft_trace::tables::UserEvent;
 use ft_user::layout::{Header, RingControl, SharedControl, SharedSlot, commit, marker};
 use ft_user::sync::Mutex;
 

@@ -1,0 +1,134 @@
+//! What a thread waits for while it is off the CPU and not runnable.
+//!
+//! **Rule**, the first that holds:
+//! 1. *lock*, *condition*: the newest event of the thread itself is the begin of a wait, for a lock or for a
+//!    condition.
+//! 2. *kernel lock*: it is inside a recorded wait for a lock of the kernel.
+//! 3. *system call*: it is inside a recorded system call.
+//! 4. *page fault*: it left the CPU uninterruptibly (state `D`), and after it got the CPU a page fault was the
+//!    last that was recorded of it. A system call that was not recorded and follows the fault looks the same:
+//!    with the group `syscall` it does not.
+//! 5. The state in which it left: *asleep* (`S`), *uninterruptible* (`D`), *stopped*.
+//!
+//! Rows of kernel locks and system calls come at their begin and tell their length, so a wait is split at
+//! their ends exactly. One that had not ended when the recording did has no row.
+
+use ft_trace::ids::Name;
+
+/// A cause of a wait: its kind, and the name of what it is if it has one.
+pub(crate) type Cause<'a> = (&'static str, Option<&'a Name>);
+
+/// A stay in the kernel whose end is known.
+#[derive(Debug)]
+struct Stay {
+    end: i64,
+    name: Name,
+}
+
+/// What one thread is inside of.
+#[derive(Debug, Default)]
+pub(crate) struct Waits {
+    own: Option<(&'static str, Name)>,
+    contention: Option<Stay>,
+    syscall: Option<Stay>,
+    fault: bool,
+    state: u8,
+}
+
+impl Waits {
+    /// An own event of the thread; `begins` is the kind and name of a wait that it begins with.
+    pub(crate) fn own_event(&mut self, begins: Option<(&'static str, Name)>) {
+        self.own = begins;
+        self.fault = false;
+    }
+
+    /// It waits for a lock of the kernel until `end`.
+    pub(crate) fn contends(&mut self, end: i64, kind: &Name) {
+        self.contention = Some(Stay { end, name: kind.clone() });
+    }
+
+    /// It is in a system call until `end`.
+    pub(crate) fn calls(&mut self, end: i64, name: &Name) {
+        self.syscall = Some(Stay { end, name: name.clone() });
+        self.fault = false;
+    }
+
+    /// It has touched a page that is not there.
+    pub(crate) fn faults(&mut self) {
+        self.fault = true;
+    }
+
+    /// It leaves the CPU in `state` (a letter of `sched_switch`).
+    pub(crate) fn leaves(&mut self, state: &str) {
+        self.state = state.bytes().next().unwrap_or(0);
+    }
+
+    /// It gets a CPU.
+    pub(crate) fn returns(&mut self) {
+        self.fault = false;
+    }
+
+    /// What it waits for at `t`, and until when that is known to last.
+    pub(crate) fn cause(&self, t: i64) -> (Cause<'_>, i64) {
+        if let Some((kind, name)) = &self.own {
+            return ((kind, Some(name)), i64::MAX);
+        }
+        let stays = [("kernel lock", &self.contention), ("system call", &self.syscall)];
+        for (kind, stay) in stays {
+            if let Some(stay) = stay.as_ref().filter(|s| t < s.end) {
+                return ((kind, Some(&stay.name)), stay.end);
+            }
+        }
+        let word = match self.state {
+            b'D' if self.fault => "page fault",
+            b'D' => "uninterruptible",
+            b'T' | b't' => "stopped",
+            _ => "asleep",
+        };
+        ((word, None), i64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cause(waits: &Waits, t: i64) -> (String, i64) {
+        let ((kind, name), until) = waits.cause(t);
+        (name.map_or(kind.into(), |n| format!("{kind} {n}")), until)
+    }
+
+    #[test]
+    fn the_innermost_known_cause_counts() {
+        let mut waits = Waits::default();
+        waits.leaves("S");
+        assert_eq!(cause(&waits, 0), ("asleep".into(), i64::MAX));
+        waits.calls(100, &"read".into());
+        assert_eq!(cause(&waits, 0), ("system call read".into(), 100));
+        waits.contends(50, &"mutex".into());
+        assert_eq!(cause(&waits, 0), ("kernel lock mutex".into(), 50));
+        assert_eq!(cause(&waits, 50), ("system call read".into(), 100));
+        assert_eq!(cause(&waits, 100), ("asleep".into(), i64::MAX));
+        waits.own_event(Some(("lock", "queue".into())));
+        assert_eq!(cause(&waits, 0), ("lock queue".into(), i64::MAX));
+        waits.own_event(None);
+        assert_eq!(cause(&waits, 0), ("kernel lock mutex".into(), 50));
+    }
+
+    #[test]
+    fn a_page_fault_counts_only_where_nothing_else_can_be() {
+        let check = |state: &str, expected: &str, then: fn(&mut Waits)| {
+            let mut waits = Waits::default();
+            waits.faults();
+            then(&mut waits);
+            waits.leaves(state);
+            assert_eq!(cause(&waits, 10).0, expected);
+        };
+        check("D", "page fault", |_| ());
+        check("S", "asleep", |_| ());
+        check("D", "uninterruptible", |w| w.own_event(None));
+        check("D", "uninterruptible", |w| w.calls(5, &"read".into()));
+        check("D", "uninterruptible", Waits::returns);
+        check("T", "stopped", |_| ());
+    }
+}

@@ -1,0 +1,72 @@
+//! What the analyses saw and could not use: the coverage that stands beside every figure.
+
+use serde::{Deserialize, Serialize};
+
+use crate::agreement::Agreement;
+use crate::dispatch::Races;
+use crate::gaps::Unaccounted;
+use crate::locks::Incomplete;
+use crate::preemptions::Unfinished;
+
+/// Version of the tables that the analyses write and of this file.
+pub const VERSION: u32 = 4;
+
+/// Counts of one run of the analyses; `DIR/analysis.json`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tally {
+    /// [`VERSION`].
+    pub version: u32,
+    /// Scheduler records were there, so intervals are decomposed.
+    pub kernel: bool,
+    /// Events that were read.
+    pub events: u64,
+    /// Time of the last event, CLOCK_MONOTONIC ns.
+    pub last_ns: i64,
+    /// Events that came earlier than the event before them; not analysed.
+    pub disordered: u64,
+    /// Holds with a row.
+    pub holds: u64,
+    /// Holds and waits without one.
+    pub incomplete: Incomplete,
+    /// Holds released in another order than the reverse of their acquisition.
+    pub out_of_order_releases: u64,
+    /// Waits for locks with a row.
+    pub waits: u64,
+    /// Times that a holder of locks could have run and did not, and then ran again.
+    pub preemptions: u64,
+    /// Such times without a row.
+    pub unfinished_preemptions: Unfinished,
+    /// Acquisitions whose edge in `lock_order` did not fit.
+    pub order_not_kept: u64,
+    /// Wake-ups with a row.
+    pub dispatches: u64,
+    /// Wake-ups without one.
+    pub races: Races,
+    /// Gaps with a row.
+    pub gaps: u64,
+    /// Gaps without the kernel's account.
+    pub unaccounted: Unaccounted,
+    /// Causes inferred of gaps against those that the kernel saw.
+    pub agreement: Agreement,
+    /// Threads that polled.
+    pub pollers: u64,
+    /// Interrupt rows of threads that the scheduler said were off the CPU, or that nest deeper than interrupts can; not
+    /// counted anywhere.
+    pub interrupts_off_cpu: u64,
+    /// Switches away from a thread that, by the record before, did not have the CPU: at least one switch in
+    /// between was not recorded, and no loss told of it.
+    pub unseen_switches: u64,
+    /// Times that a thread had waited for a CPU and gone to another one, and then a switch on the first showed that who
+    /// had it is not sure. Rows that were finished by then are not marked.
+    pub doubtful_shares: u64,
+    /// Times a thread recorded an event while, by its last switch, it had been off the CPU for longer than the
+    /// clock can be wrong: it ran unseen.
+    pub ran_unseen: u64,
+    /// Events of sites that the trace does not describe; not analysed.
+    pub unknown_sites: u64,
+    /// User events that were lost.
+    pub lost_user_events: u64,
+    /// Kernel records that were lost.
+    pub lost_kernel_records: u64,
+}

@@ -1,0 +1,137 @@
+//! Bounds that bite: what they touch is marked, or counted.
+
+use super::super::timeline::sites;
+use crate::{Analysis, Context, Mark};
+use ft_trace::event::{Event, LeanUserEvent};
+use ft_trace::ids::{Cpu, Nanos, Pid, SiteId, Tid};
+
+/// An event of a lock, of more threads and locks than a timeline has names for.
+fn push(analysis: &mut Analysis, ts: i64, event: &str, thread: i32, lock: i32) {
+    let site = sites().iter().position(|s| *s.event == *format!("lock.{event}"));
+    analysis.push(&Event::User(LeanUserEvent {
+        ts: Nanos(ts),
+        pid: Pid(1),
+        tid: Tid(1000 + thread),
+        cpu: Cpu(0),
+        site: SiteId(site.expect("a site") as i32),
+        arg: [1000 + i64::from(lock), 0, 0],
+    }));
+}
+
+fn empty() -> Analysis {
+    super::feed(true, "0 0 .>a S")
+}
+
+#[test]
+fn a_chain_of_any_length_sums_and_one_that_is_too_long_to_follow_is_marked() {
+    // Thread i holds lock i and waits for lock i-1; the first runs.
+    const N: i32 = 200;
+    let mut analysis = empty();
+    let mut push = |ts: i32, what, thread, lock| push(&mut analysis, ts.into(), what, thread, lock);
+    (0..N).for_each(|i| push(100 + i, "mutex_acquire", i, i));
+    (1..N).for_each(|i| push(1000 + i, "mutex_wait", i, i - 1));
+    for i in 0..N - 1 {
+        push(2000 + 10 * i, "mutex_release", i, i);
+        push(2001 + 10 * i, "mutex_acquire", i + 1, i);
+    }
+    let rows = analysis.take_rows().lock_waits;
+    assert_eq!(rows.len() as i32, N - 1);
+    for r in &rows {
+        let parts = r.parts.expect("a kernel stream").total_ns();
+        assert_eq!(parts + r.no_holder_ns + r.cycle_ns, r.dur);
+        assert_eq!(r.holders, 1);
+        let chain = r.tid.0 - 1000;
+        let exact = Mark::of(&r.mark) == Mark::Exact;
+        assert_eq!(
+            exact,
+            chain <= 65,
+            "{chain} threads: 64 locks beyond the one that is waited for"
+        );
+        assert!(!exact || r.chain == chain, "{r:?}");
+    }
+}
+
+#[test]
+fn more_readers_than_are_kept_mark_the_wait_for_them() {
+    for (readers, mark) in [(4096, Mark::Exact), (4097, Mark::LowerBound)] {
+        let mut analysis = empty();
+        (0..readers).for_each(|i| push(&mut analysis, 10, "rwlock_read_acquire", i, 0));
+        push(&mut analysis, 20, "mutex_wait", readers, 0);
+        (0..readers).for_each(|i| push(&mut analysis, 30, "mutex_release", i, 0));
+        push(&mut analysis, 40, "mutex_acquire", readers, 0);
+        let rows = analysis.take_rows().lock_waits;
+        assert_eq!(rows.iter().map(|r| Mark::of(&r.mark)).collect::<Vec<_>>(), [mark]);
+    }
+}
+
+#[test]
+fn more_holders_than_are_kept_mark_the_wait_and_the_longest_is_named() {
+    for (others, mark) in [(1000, Mark::Exact), (3000, Mark::LowerBound)] {
+        let mut analysis = empty();
+        let mut push = |ts, what, thread| push(&mut analysis, ts, what, thread, 0);
+        push(10, "mutex_acquire", 0);
+        push(10, "mutex_wait", 1);
+        for i in 0..others {
+            let at = 10 + 100 * i64::from(i);
+            push(at + 50, "mutex_release", 0);
+            push(at + 50, "mutex_acquire", 2 + i);
+            push(at + 90, "mutex_release", 2 + i);
+            push(at + 100, "mutex_acquire", 0);
+        }
+        let end = 10 + 100 * i64::from(others);
+        push(end, "mutex_release", 0);
+        push(end, "mutex_acquire", 1);
+        let rows = analysis.take_rows().lock_waits;
+        let named = rows.iter().map(|r| (r.holder_tid, r.holder_ns, Mark::of(&r.mark)));
+        let expected = (Some(1000), Some(50 * i64::from(others)), mark);
+        assert_eq!(named.collect::<Vec<_>>(), [expected]);
+    }
+}
+
+/// Each of some threads holds 256 locks of its own.
+fn nest(threads: i32) -> Analysis {
+    let mut analysis = empty();
+    for (thread, lock) in (0..threads).flat_map(|t| (0..256).map(move |lock| (t, 256 * t + lock))) {
+        push(&mut analysis, 10, "mutex_acquire", thread, lock);
+    }
+    analysis
+}
+
+#[test]
+fn edges_that_do_not_fit_are_counted() {
+    for (threads, not_kept) in [(2, 0), (3, 3 * 256 * 255 / 2 - 65_536)] {
+        let (rows, tally) = nest(threads).finish();
+        assert_eq!(tally.order_not_kept, not_kept);
+        assert_eq!(rows.lock_order.len() as u64 + not_kept, 256 * 255 / 2 * threads as u64);
+    }
+}
+
+#[test]
+fn a_ninth_gate_is_not_kept() {
+    let (rows, _) = nest(1).finish();
+    for row in rows.lock_order {
+        let before = (row.held_lock - 1000).min(8);
+        assert_eq!(row.gates.split_whitespace().count() as i64, before, "{row:?}");
+    }
+}
+
+#[test]
+fn events_of_sites_that_nobody_knows_are_counted() {
+    let check = |site, unknown| {
+        let mut row = sites()[0].clone();
+        row.site = SiteId(site);
+        let context = Context::new(true, 10, &[], &[row], &[]);
+        let mut analysis = Analysis::new(context);
+        analysis.push(&Event::User(LeanUserEvent {
+            ts: Nanos(1),
+            pid: Pid(1),
+            tid: Tid(1),
+            cpu: Cpu(0),
+            site: SiteId(site),
+            arg: [0; 3],
+        }));
+        assert_eq!(analysis.finish().1.unknown_sites, unknown, "{site}");
+    };
+    check((1 << 20) - 1, 0);
+    check(1 << 20, 1);
+}

@@ -1,0 +1,257 @@
+//! Traces written as text, for tests of the whole machine: one event a line.
+//!
+//! Threads are letters: lower case belong to the observed process 1, upper case to process 9, which is not
+//! observed, `.` is idle. Locks are names. Times are ns.
+//!
+//! ```text
+//! 10 0 .>a S          on CPU 0, from idle to a; state of the one that leaves; `S!`: it is being woken already
+//! 10 wake X a 0       X wakes a, which last ran on CPU 0; also new, the first waking of a
+//! 10 move a 0 1       a is moved from CPU 0 to 1
+//! 10 irq a soft 5     a softirq of 5 ns strikes a; also hard, vector
+//! 10 call a read 5     a is in a system call for 5 ns; also contend, with the kind of the kernel's lock
+//! 10 fault a          a touches a page that is not there
+//! 10 lose sched 5     scheduler records are lost up to 15; also irq; and ring, with a thread
+//! 10 wait a L         a waits for lock L; also acquire, read (shared), release, park, unpark, abandon
+//! 10 acquire a L 3    the same, at place 3 of the source
+//! 10 poll a 0         a begins to poll, on CPU 0
+//! 30 gap a 0 12 28    a reports the gap 12..28
+//! 10 exit a           a ends; also exec
+//! ```
+
+use crate::{Analysis, Context, Rows, Tally};
+use ft_trace::event::{Event, LeanContention, LeanFault, LeanSyscall, LeanUserEvent};
+use ft_trace::ids::{Cpu, Name, Nanos, Pid, SiteId, Tid};
+use ft_trace::tables::{
+    Irq, LossRow, NameRow, SchedMigrate, SchedSwitch, SchedWaking, SiteRow, TaskEvent, ThreadRow,
+};
+
+/// The sites of a timeline: word, kind, event.
+pub const SITES: [(&str, &str, &str); 11] = [
+    ("wait", "lock_wait", "lock.mutex_wait"),
+    ("wait-read", "lock_wait", "lock.rwlock_read_wait"),
+    ("abandon", "lock_abandon", "lock.mutex_abandon"),
+    ("acquire", "lock_acquire", "lock.mutex_acquire"),
+    ("read", "lock_acquire", "lock.rwlock_read_acquire"),
+    ("release", "lock_release", "lock.mutex_release"),
+    ("park", "cond_wait", "lock.cond_wait"),
+    ("unpark", "cond_wake", "lock.cond_wake"),
+    ("poll", "poll_begin", "gap.begin"),
+    ("gap", "poll_gap", "gap.gap"),
+    ("end", "poll_end", "gap.end"),
+];
+
+fn tid(name: &str) -> Tid {
+    match name {
+        "." => Tid(0),
+        _ => Tid(i32::from(name.as_bytes()[0])),
+    }
+}
+
+fn pid(name: &str) -> Pid {
+    match name.as_bytes()[0] {
+        b'.' => Pid(0),
+        c if c.is_ascii_lowercase() => Pid(1),
+        _ => Pid(9),
+    }
+}
+
+fn number(text: &str) -> i64 {
+    text.parse().unwrap_or_else(|_| panic!("'{text}' is not a number"))
+}
+
+fn parse(line: &str) -> Event {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let (ts, what, rest) = (Nanos(number(words[0])), words[1], &words[2..]);
+    let cpu = |text: &str| Cpu(number(text) as i32);
+    let name = |text: &str| -> Name { text.into() };
+    if let Ok(on) = what.parse() {
+        let (prev, next) = rest[0].split_once('>').expect("prev>next");
+        return Event::Switch(SchedSwitch {
+            ts,
+            cpu: Cpu(on),
+            prev_tid: tid(prev),
+            prev_pid: pid(prev),
+            prev_comm: name(prev),
+            prev_prio: 120,
+            prev_state: name(rest[1].trim_end_matches('!')),
+            prev_woken: rest[1].ends_with('!'),
+            next_tid: tid(next),
+            next_pid: pid(next),
+            next_comm: name(next),
+            next_prio: 120,
+        });
+    }
+    match what {
+        "wake" | "new" => Event::Waking(SchedWaking {
+            ts,
+            cpu: Cpu(7),
+            waker_tid: tid(rest[0]),
+            tid: tid(rest[1]),
+            pid: pid(rest[1]),
+            prio: 120,
+            target_cpu: cpu(rest[2]),
+            is_new: what == "new",
+        }),
+        "move" => Event::Migrate(SchedMigrate {
+            ts,
+            cpu: cpu(rest[1]),
+            tid: tid(rest[0]),
+            pid: pid(rest[0]),
+            from_cpu: cpu(rest[1]),
+            to_cpu: cpu(rest[2]),
+        }),
+        "irq" => Event::Irq(Irq {
+            ts,
+            dur: number(rest[2]),
+            cpu: Cpu(0),
+            kind: name(rest[1]),
+            number: 1,
+            name: name(&format!("{}-name", rest[1])),
+            tid: tid(rest[0]),
+            pid: pid(rest[0]),
+        }),
+        "call" => Event::Syscall(LeanSyscall {
+            ts,
+            dur: number(rest[2]),
+            tid: tid(rest[0]),
+            pid: pid(rest[0]),
+            name: name(rest[1]),
+        }),
+        "contend" => Event::Contention(LeanContention {
+            ts,
+            dur: number(rest[2]),
+            tid: tid(rest[0]),
+            pid: pid(rest[0]),
+            kind: name(rest[1]),
+        }),
+        "fault" => Event::Fault(LeanFault { ts, tid: tid(rest[0]), pid: pid(rest[0]) }),
+        "lose" => {
+            let (origin, what, thread) = match rest[0] {
+                "sched" => ("kernel", "sched_switch", None),
+                "irq" => ("kernel", "softirq_exit", None),
+                _ => ("ring", "full", Some(rest[2])),
+            };
+            Event::Loss(LossRow {
+                ts,
+                dur: number(rest[1]),
+                origin: name(origin),
+                what: name(what),
+                cpu: Cpu(-1),
+                pid: thread.map_or(Pid(-1), pid),
+                tid: thread.map_or(Tid(-1), tid),
+                count: 3,
+            })
+        }
+        "exit" | "exec" => Event::Task(TaskEvent {
+            ts,
+            cpu: Cpu(0),
+            kind: name(what),
+            tid: tid(rest[0]),
+            pid: pid(rest[0]),
+            comm: name(rest[0]),
+            parent_pid: None,
+        }),
+        _ => {
+            let site = SITES.iter().position(|s| s.0 == what).expect("a known word");
+            let (on, arg) = match what {
+                "poll" => (cpu(rest[1]), [0; 3]),
+                "gap" => (cpu(rest[1]), [number(rest[2]), number(rest[3]), 0]),
+                "end" => (Cpu(0), [0; 3]),
+                _ => {
+                    let place = rest.get(2).map_or(0, |text| number(text));
+                    (Cpu(0), [i64::from(rest[1].as_bytes()[0]), place, 0])
+                }
+            };
+            Event::User(LeanUserEvent {
+                ts,
+                pid: pid(rest[0]),
+                tid: tid(rest[0]),
+                cpu: on,
+                site: SiteId(site as i32),
+                arg,
+            })
+        }
+    }
+}
+
+/// The table `sites`: the words above.
+pub fn sites() -> Vec<SiteRow> {
+    let row = |((_, kind, event), site): (&(&str, &str, &str), i32)| SiteRow {
+        site: SiteId(site),
+        pid: Pid(1),
+        event: (*event).into(),
+        category: "".into(),
+        kind: (*kind).into(),
+        file: "".into(),
+        line: 0,
+        args: "".into(),
+        format: "".into(),
+        triggers: 1,
+    };
+    SITES.iter().zip(0..).map(row).collect()
+}
+
+/// The table `threads`: process 1 is observed.
+pub fn threads() -> Vec<ThreadRow> {
+    vec![ThreadRow {
+        ts: Nanos(0),
+        tid: Tid(1),
+        pid: Pid(1),
+        name: "main".into(),
+        process: "main".into(),
+        prio: None,
+        observed: true,
+    }]
+}
+
+/// The table `names`: places 1 to 9.
+pub fn names() -> Vec<NameRow> {
+    let row = |line| NameRow {
+        pid: Pid(1),
+        id: line,
+        kind: "place".into(),
+        text: "x.rs".into(),
+        line,
+        column: 1,
+    };
+    (1..10).map(row).collect()
+}
+
+/// The events of a trace.
+pub fn events(timeline: &str) -> impl Iterator<Item = Event> {
+    timeline.lines().map(str::trim).filter(|l| !l.is_empty()).map(parse)
+}
+
+/// Runs a trace, up to what its last event leaves open.
+pub fn feed(kernel: bool, timeline: &str) -> Analysis {
+    let mut analysis = Analysis::new(Context::new(kernel, 10, &threads(), &sites(), &names()));
+    events(timeline).for_each(|event| analysis.push(&event));
+    analysis
+}
+
+/// Runs a whole trace.
+pub fn run(kernel: bool, timeline: &str) -> (Rows, Tally) {
+    feed(kernel, timeline).finish()
+}
+
+/// Numbers at which arithmetic breaks, and some around the time of the events.
+pub const EXTREMES: [i64; 7] = [i64::MIN, -1, 0, 1, 1 << 40, i64::MAX - 1, i64::MAX];
+
+/// Every kind of event with every combination of extremes in its payload, at times that rise from `first` by `step`.
+pub fn every_payload(first: i64, step: i64) -> impl Iterator<Item = Event> {
+    let sites = 0..=SITES.len() as i32;
+    let payloads = EXTREMES.into_iter().flat_map(|a| {
+        EXTREMES.into_iter().flat_map(move |b| EXTREMES.into_iter().map(move |c| [a, b, c]))
+    });
+    let events = payloads.flat_map(move |arg| sites.clone().map(move |site| (arg, site)));
+    events.zip(0i64..).map(move |((arg, site), i)| {
+        Event::User(LeanUserEvent {
+            ts: Nanos(first + i * step),
+            pid: Pid(1),
+            tid: Tid(97 + (i % 3) as i32),
+            cpu: Cpu((i % 4) as i32 - 1),
+            site: SiteId(site),
+            arg,
+        })
+    })
+}

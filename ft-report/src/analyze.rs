@@ -1,0 +1,190 @@
+//! Runs the analyses over a stored trace: one pass over its events, the tables of [`Rows`] and
+//! [`ANALYSIS_FILE`] out.
+//!
+//! Nothing is replaced before all of it is known: the tables appear when the last event was read and every
+//! part is on disk. The file of before goes first and the new one comes last. So reports find either the
+//! results of a whole run, or none, whenever the run is interrupted, killed, or finds the disk full.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use ft_analysis::{Analysis, Context, Rows, Tally, VERSION};
+use ft_trace::dir;
+use ft_trace::event::{Event, LeanContention, LeanFault, LeanSyscall};
+use ft_trace::store::{self, Result, Row, StoreError, TableWriter, Trace};
+use ft_trace::stream;
+use ft_trace::tables::{
+    CriticalSection, DispatchLatency, Gap, Irq, LockOrder, LockPreemption, LockWait, LossRow,
+    SchedMigrate, SchedSwitch, SchedWaking, SymbolRow, TaskEvent, ThreadTime, UnfinishedWait,
+    UserEvent,
+};
+
+/// Name of the file with the counts of a run.
+pub const ANALYSIS_FILE: &str = "analysis.json";
+
+/// Finished rows that are collected before they go to the writers.
+const BATCH_ROWS: usize = 4096;
+
+/// Declares a writer for each table of [`Rows`].
+macro_rules! writers {
+    ($($table:ident: $row:ty,)*) => {
+        struct Writers {
+            $($table: TableWriter<$row>,)*
+        }
+
+        impl Writers {
+            fn create(trace: &Trace) -> Result<Self> {
+                let footer = trace.meta().footer();
+                Ok(Writers { $($table: TableWriter::create(trace.dir(), footer.clone())?,)* })
+            }
+
+            fn push(&mut self, rows: Rows) -> Result<()> {
+                $(rows.$table.into_iter().try_for_each(|row| self.$table.push(row))?;)*
+                Ok(())
+            }
+
+            /// Writes all that is left; then only names are to be changed.
+            fn seal(&mut self) -> Result<()> {
+                $(self.$table.seal()?;)*
+                Ok(())
+            }
+
+            fn finish(self) -> Result<()> {
+                $(self.$table.finish()?;)*
+                Ok(())
+            }
+        }
+
+        /// Whether the trace has all tables of the analyses.
+        pub(crate) fn has_tables(trace: &Trace) -> bool {
+            $(trace.has::<$row>())&&*
+        }
+    };
+}
+
+writers! {
+    critical_sections: CriticalSection,
+    dispatch_latency: DispatchLatency,
+    gaps: Gap,
+    thread_time: ThreadTime,
+    lock_waits: LockWait,
+    unfinished_waits: UnfinishedWait,
+    lock_preemptions: LockPreemption,
+    lock_order: LockOrder,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Events that were analysed.
+    pub events: u64,
+    /// Events of the trace.
+    pub of: u64,
+}
+
+/// Events between two calls of a [`Watch`].
+const WATCH_EVENTS: u64 = 1 << 14;
+
+/// Is told how far a run is, about a hundred times a second; `Break` ends the run with
+/// [`StoreError::Interrupted`], and nothing is replaced.
+pub type Watch<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
+
+/// Analyses a trace anew, as [`analyze_watched`], to its end.
+///
+/// # Errors
+///
+/// When the trace cannot be read, or the results cannot be written; earlier results then stay.
+pub fn analyze(trace: &Trace) -> Result<Tally> {
+    analyze_watched(trace, &mut |_| ControlFlow::Continue(()))
+}
+
+/// Analyses a trace anew. Memory does not grow with its length.
+///
+/// # Errors
+///
+/// As [`analyze`], and [`StoreError::Interrupted`] when `watch` says so.
+pub fn analyze_watched(trace: &Trace, watch: Watch<'_>) -> Result<Tally> {
+    let mut analysis = Analysis::new(context(trace)?);
+    let mut writers = Writers::create(trace)?;
+    let mut progress = Progress { events: 0, of: events(trace) };
+    for event in stream::events(trace) {
+        let event: Event = event?;
+        analysis.push(&event);
+        if analysis.pending() >= BATCH_ROWS {
+            writers.push(analysis.take_rows())?;
+        }
+        progress.events += 1;
+        if progress.events.is_multiple_of(WATCH_EVENTS) {
+            go_on(trace, watch(progress))?;
+        }
+    }
+    let (rows, tally) = analysis.finish();
+    writers.push(rows)?;
+    writers.seal()?;
+    go_on(trace, watch(progress))?;
+    let dir = store::file::open(trace.dir())?;
+    store::file::remove(&dir, ANALYSIS_FILE)?;
+    writers.finish()?;
+    store::file::write_json(&dir, ANALYSIS_FILE, &tally)?;
+    Ok(tally)
+}
+
+fn go_on(trace: &Trace, verdict: ControlFlow<()>) -> Result<()> {
+    match verdict {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(StoreError::Interrupted(trace.dir().to_owned())),
+    }
+}
+
+/// Rows of all tables that [`stream::events`] reads.
+fn events(trace: &Trace) -> u64 {
+    let tables = [
+        LossRow::TABLE,
+        TaskEvent::TABLE,
+        SchedWaking::TABLE,
+        SchedMigrate::TABLE,
+        LeanSyscall::TABLE,
+        LeanContention::TABLE,
+        LeanFault::TABLE,
+        SchedSwitch::TABLE,
+        Irq::TABLE,
+        UserEvent::TABLE,
+    ];
+    tables.iter().filter_map(|table| trace.meta().tables.get(*table)).map(|table| table.rows).sum()
+}
+
+fn context(trace: &Trace) -> Result<Context> {
+    fn all<R: Row>(trace: &Trace) -> Result<Vec<R>> {
+        trace.rows::<R>().collect()
+    }
+    // What was recorded counts, not what was asked for.
+    let kernel = trace.meta().tables.get(SchedSwitch::TABLE).is_some_and(|t| t.rows > 0);
+    let bound_ns = trace.meta().clock.bound_ns;
+    let context = Context::new(kernel, bound_ns, &all(trace)?, &all(trace)?, &all(trace)?);
+    // Traces of earlier versions have no such table.
+    if !trace.meta().tables.contains_key(SymbolRow::TABLE) {
+        return Ok(context);
+    }
+    Ok(context.with_symbols(&all(trace)?))
+}
+
+/// Reads the counts of the last run; `None` when the trace was not analysed, or by another version, or when
+/// the file is damaged: it can be made again.
+///
+/// # Errors
+///
+/// When the file is there and cannot be read.
+pub fn tally(dir: &Path) -> Result<Option<Tally>> {
+    let path = dir.join(ANALYSIS_FILE);
+    let text = match dir::read_regular(&path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        text => {
+            text.map_err(|source| StoreError::Io { action: "read", path: path.clone(), source })?
+        }
+    };
+    let tally: Option<Tally> = serde_json::from_slice(&text).ok();
+    Ok(tally.filter(|t| t.version == VERSION))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! A stored trace in, stored results out.
+
+use std::path::PathBuf;
+
+use super::*;
+use crate::report;
+use ft_analysis::timeline::{events, run, sites, threads};
+use ft_trace::event::LeanUserEvent;
+use ft_trace::store::{META_FILE, Meta, SCHEMA_VERSION, TableMeta};
+use ft_trace::tables::{
+    Irq, LossRow, NameRow, SchedMigrate, SchedWaking, SiteRow, TaskEvent, ThreadRow, UserEvent,
+};
+
+const TIMELINE: &str = "
+    0 0 .>a S
+    10 acquire a L
+    20 acquire a M
+    25 wait b L
+    30 0 a>X R+
+    80 0 X>a S
+    90 irq a hard 5
+    100 release a M
+    110 0 a>X S
+    150 wake X a 0
+    155 move a 0 1
+    170 1 .>a S
+    200 release a L
+    205 acquire b L
+    206 wait b M
+    207 release b L
+    210 poll a 1
+    300 irq a vector 40
+    360 gap a 1 290 350
+    400 lose ring 10 a
+    420 exit a
+";
+
+fn table<R: Row>(dir: &Path, rows: impl IntoIterator<Item = R>) {
+    let mut writer = TableWriter::create(dir, Default::default()).unwrap();
+    rows.into_iter().for_each(|row| writer.push(row).unwrap());
+    writer.finish().unwrap();
+}
+
+fn user(e: LeanUserEvent) -> UserEvent {
+    UserEvent {
+        ts: e.ts,
+        tsc: 0,
+        pid: e.pid,
+        tid: e.tid,
+        cpu: e.cpu,
+        site: e.site,
+        event: "".into(),
+        category: "".into(),
+        kind: "".into(),
+        arg: [Some(e.arg[0]), Some(e.arg[1]), Some(e.arg[2]), None, None, None],
+        argf: [None; 6],
+        argt: [const { None }; 6],
+    }
+}
+
+/// Stores a timeline as the conversion would.
+fn store(dir: &Path, timeline: &str) -> Trace {
+    macro_rules! of {
+        ($kind:ident) => {
+            events(timeline).filter_map(|e| match e {
+                Event::$kind(row) => Some(row),
+                _ => None,
+            })
+        };
+    }
+    table::<SchedSwitch>(dir, of!(Switch));
+    table::<SchedWaking>(dir, of!(Waking));
+    table::<SchedMigrate>(dir, of!(Migrate));
+    table::<Irq>(dir, of!(Irq));
+    table::<TaskEvent>(dir, of!(Task));
+    table::<LossRow>(dir, of!(Loss));
+    table::<UserEvent>(dir, of!(User).map(user));
+    table::<SiteRow>(dir, sites());
+    table::<ThreadRow>(dir, threads());
+    table::<NameRow>(dir, []);
+    let mut meta = Meta { schema_version: SCHEMA_VERSION, ..Meta::default() };
+    let switches = TableMeta { rows: of!(Switch).count() as u64, ..TableMeta::default() };
+    meta.tables.insert(SchedSwitch::TABLE.into(), switches);
+    meta.write(dir).unwrap();
+    Trace::open(dir).unwrap()
+}
+
+fn rows<R: Row>(trace: &Trace) -> Vec<R> {
+    trace.rows().collect::<Result<_>>().unwrap()
+}
+
+#[test]
+fn what_is_stored_is_what_the_machines_say() {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = store(dir.path(), TIMELINE);
+    let found = analyze(&trace).unwrap();
+
+    let (mut expected, tally) = run(true, TIMELINE);
+    expected.critical_sections.sort_by_key(|r| r.ts);
+    expected.thread_time.sort_by_key(|r| r.ts);
+    assert_eq!(found, tally);
+    assert_eq!((tally.holds, tally.dispatches, tally.gaps, tally.disordered), (3, 1, 1, 0));
+    assert_eq!(rows::<CriticalSection>(&trace), expected.critical_sections);
+    assert_eq!(rows::<DispatchLatency>(&trace), expected.dispatch_latency);
+    assert_eq!(rows::<Gap>(&trace), expected.gaps);
+    assert_eq!(rows::<ThreadTime>(&trace), expected.thread_time);
+    expected.lock_preemptions.sort_by_key(|r| r.ts);
+    assert_eq!(rows::<LockPreemption>(&trace), expected.lock_preemptions);
+    assert_eq!(rows::<LockWait>(&trace), expected.lock_waits);
+    assert_eq!(rows::<UnfinishedWait>(&trace), expected.unfinished_waits);
+    assert_eq!(rows::<LockOrder>(&trace), expected.lock_order);
+    let counts = [
+        expected.lock_preemptions.len(),
+        expected.lock_waits.len(),
+        expected.unfinished_waits.len(),
+        expected.lock_order.len(),
+    ];
+    assert_eq!(counts, [3, 1, 1, 1]);
+    assert_eq!(super::tally(dir.path()).unwrap(), Some(tally));
+}
+
+#[test]
+fn reports_analyse_what_was_not_analysed() {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = store(dir.path(), TIMELINE);
+    let first = report::ensure_analyzed(&trace, &mut |_| ControlFlow::Continue(())).unwrap();
+    let reports = report::all(&trace, &first).unwrap();
+    assert_eq!((reports.locks.holds, reports.gaps.gaps), (3, 1));
+
+    // An analysis by another version, or a damaged one, is done again; one by this version is used.
+    let path = dir.path().join(ANALYSIS_FILE);
+    for not_usable in [r#"{"version": 999, "holds": 77}"#, "{"] {
+        std::fs::write(&path, not_usable).unwrap();
+        assert_eq!(
+            report::ensure_analyzed(&trace, &mut |_| ControlFlow::Continue(())).unwrap(),
+            first
+        );
+    }
+    let other = Tally { holds: 77, ..first };
+    let held = store::file::open(dir.path()).unwrap();
+    store::file::write_json(&held, ANALYSIS_FILE, &other).unwrap();
+    assert_eq!(report::ensure_analyzed(&trace, &mut |_| ControlFlow::Continue(())).unwrap(), other);
+}
+
+#[test]
+fn a_damaged_part_is_named_and_replaces_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = store(dir.path(), TIMELINE);
+    analyze(&trace).unwrap();
+    std::fs::write(dir.path().join("irq/part-00000.parquet"), "PAR1").unwrap();
+    let before = rows::<CriticalSection>(&trace);
+    let error = analyze(&trace).unwrap_err().to_string();
+    assert!(error.contains("irq/part-00000.parquet"), "{error}");
+    assert_eq!(rows::<CriticalSection>(&trace), before, "earlier results stay");
+    assert!(dir.path().join(META_FILE).exists());
+}
+
+/// Every path of a trace, and what the files hold.
+fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut left = vec![dir.to_owned()];
+    while let Some(dir) = left.pop() {
+        for entry in std::fs::read_dir(&dir).unwrap() {
+            match entry.unwrap().path() {
+                path if path.is_dir() => left.push(path),
+                path => found.push((path.clone(), std::fs::read(path).unwrap())),
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn an_interrupted_run_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = store(dir.path(), TIMELINE);
+    let fresh = contents(dir.path());
+    let interrupt = || {
+        let error = analyze_watched(&trace, &mut |_| ControlFlow::Break(())).unwrap_err();
+        assert!(matches!(error, StoreError::Interrupted(_)), "{error}");
+    };
+    interrupt();
+    assert_eq!(contents(dir.path()), fresh);
+
+    analyze(&trace).unwrap();
+    let analyzed = contents(dir.path());
+    assert_ne!(analyzed, fresh);
+    interrupt();
+    assert_eq!(contents(dir.path()), analyzed);
+    analyze(&trace).unwrap();
+    assert_eq!(contents(dir.path()), analyzed);
+}

@@ -1,0 +1,210 @@
+//! Which events are listed.
+//!
+//! What is asked for is resolved to ids before the first event: a name that matches nothing is an error,
+//! not an empty listing. Losses pass the filter of events, since they explain what is missing there.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
+
+use ft_user::glob;
+
+use super::entry::{Entry, KERNEL_EVENTS};
+use super::names::Names;
+use super::{ListingError, Result};
+use crate::report::format::dur;
+use ft_trace::event::LeanUserEvent;
+use ft_trace::ids::{Cpu, Pid, SiteId, Tid};
+use ft_trace::store::Trace;
+
+/// What is asked for. Each list that is not empty must be met, by any of its items.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// Thread ids, or globs over the newest names of threads.
+    pub threads: Vec<String>,
+    /// Processes.
+    pub pids: Vec<i32>,
+    /// CPUs.
+    pub cpus: Vec<i32>,
+    /// Globs over names of events.
+    pub events: Vec<String>,
+    /// Nanoseconds after the start of the recording; none: whatever is there.
+    pub from: Option<i64>,
+    /// Nanoseconds after the start, not included.
+    pub to: Option<i64>,
+    /// The kernel's events, too.
+    pub kernel: bool,
+}
+
+/// A selection, resolved for one trace. `None` lets everything pass.
+#[derive(Debug)]
+pub(super) struct Filter {
+    tids: Option<BTreeSet<Tid>>,
+    pids: Option<BTreeSet<Pid>>,
+    cpus: Option<BTreeSet<Cpu>>,
+    events: Option<Globs>,
+    window: Range<i64>,
+}
+
+#[derive(Debug)]
+struct Globs {
+    globs: Vec<String>,
+    sites: HashMap<SiteId, bool>,
+}
+
+impl Globs {
+    fn matches(&self, name: &str) -> bool {
+        self.globs.iter().any(|glob| glob::matches(glob, name))
+    }
+}
+
+impl Filter {
+    /// Resolves a selection.
+    ///
+    /// # Errors
+    ///
+    /// When it names what the trace does not have, or its window is empty.
+    pub(super) fn new(trace: &Trace, names: &Names, selection: &Selection) -> Result<Filter> {
+        let meta = trace.meta();
+        let start = meta.start.start_ns;
+        let at =
+            |offset: Option<i64>, default| offset.map_or(default, |ns| start.saturating_add(ns));
+        let window = at(selection.from, i64::MIN)..at(selection.to, i64::MAX);
+        if window.is_empty() {
+            return Err(ListingError::EmptyWindow);
+        }
+        // What lies behind the end of a recording that was killed is not known.
+        if let Some(end) = meta.end.as_ref().map(|end| end.ts).filter(|&end| end < window.start) {
+            return Err(ListingError::AfterEnd(dur(end - start)));
+        }
+        let last = i32::try_from(meta.start.cpus).unwrap_or(i32::MAX).saturating_sub(1);
+        if let Some(&cpu) = selection.cpus.iter().find(|cpu| !(0..=last).contains(*cpu)) {
+            return Err(ListingError::NoCpu { cpu, last });
+        }
+        let cpus = selection.cpus.iter().map(|&cpu| Cpu(cpu));
+        Ok(Filter {
+            tids: some(&selection.threads, || tids(names, &selection.threads))?,
+            pids: some(&selection.pids, || pids(names, &selection.pids))?,
+            cpus: some(&selection.cpus, || Ok(cpus.collect()))?,
+            events: some(&selection.events, || globs(names, selection))?,
+            window,
+        })
+    }
+
+    /// Times (CLOCK_MONOTONIC, ns) of the events that can pass; the reader looks only there.
+    pub(super) fn window(&self) -> Range<i64> {
+        self.window.clone()
+    }
+
+    /// Whether an event is listed; it is one of [`Filter::window`].
+    pub(super) fn selects(&self, entry: &Entry) -> bool {
+        if let Entry::User(e) = entry {
+            return self.selects_cpu(e.cpu)
+                && self.selects_site(e.site)
+                && self.selects_thread(e.pid, e.tid);
+        }
+        if let Entry::Loss(e) = entry {
+            // -1: it may concern any.
+            return (e.cpu.0 < 0 || self.selects_cpu(e.cpu))
+                && (e.tid.0 < 0 || self.selects_tid(e.tid))
+                && (e.pid.0 < 0 || self.selects_pid(e.pid));
+        }
+        let (pid, tid) = entry.subject();
+        let selects_subject = match pid {
+            Some(pid) => self.selects_thread(pid, tid),
+            // The process of a waker is not recorded.
+            None => self.pids.is_none() && self.selects_tid(tid),
+        };
+        let selects_object =
+            || entry.object().is_some_and(|(pid, tid)| self.selects_thread(pid, tid));
+        self.selects_cpu(entry.cpu())
+            && (selects_subject || selects_object())
+            && self.selects_event(&entry.name())
+    }
+
+    /// [`Filter::selects`] of a row without names.
+    pub(super) fn selects_lean(&self, e: &LeanUserEvent) -> bool {
+        self.selects_cpu(e.cpu) && self.selects_site(e.site) && self.selects_thread(e.pid, e.tid)
+    }
+
+    /// Whether the events of a CPU are listed.
+    pub(super) fn selects_cpu(&self, cpu: Cpu) -> bool {
+        self.cpus.as_ref().is_none_or(|cpus| cpus.contains(&cpu))
+    }
+
+    /// Whether the events of a thread are listed.
+    pub(super) fn selects_thread(&self, pid: Pid, tid: Tid) -> bool {
+        self.selects_pid(pid) && self.selects_tid(tid)
+    }
+
+    /// Whether events of this name are listed.
+    pub(super) fn selects_event(&self, name: &str) -> bool {
+        self.events.as_ref().is_none_or(|globs| globs.matches(name))
+    }
+
+    fn selects_site(&self, site: SiteId) -> bool {
+        self.events.as_ref().is_none_or(|globs| globs.sites.get(&site).copied().unwrap_or(false))
+    }
+
+    fn selects_pid(&self, pid: Pid) -> bool {
+        self.pids.as_ref().is_none_or(|pids| pids.contains(&pid))
+    }
+
+    fn selects_tid(&self, tid: Tid) -> bool {
+        self.tids.as_ref().is_none_or(|tids| tids.contains(&tid))
+    }
+}
+
+/// The filter of a list, if the list asks for anything.
+fn some<T, U>(list: &[T], resolve: impl FnOnce() -> Result<U>) -> Result<Option<U>> {
+    if list.is_empty() { Ok(None) } else { resolve().map(Some) }
+}
+
+fn tids(names: &Names, wanted: &[String]) -> Result<BTreeSet<Tid>> {
+    let mut tids = BTreeSet::new();
+    for wanted in wanted {
+        let id: Option<i32> = wanted.parse().ok();
+        let matching = names.threads.iter().filter(|t| match id {
+            Some(id) => t.tid.0 == id,
+            None => glob::matches(wanted, &t.name),
+        });
+        let mut matching = matching.map(|t| t.tid).peekable();
+        if matching.peek().is_none() {
+            return Err(ListingError::NoThread(wanted.clone()));
+        }
+        tids.extend(matching);
+    }
+    Ok(tids)
+}
+
+fn pids(names: &Names, wanted: &[i32]) -> Result<BTreeSet<Pid>> {
+    let known = |pid| names.threads.iter().any(|t| t.pid == pid);
+    let resolve = |&pid| match Pid(pid) {
+        pid if known(pid) => Ok(pid),
+        _ => Err(ListingError::NoProcess(pid)),
+    };
+    wanted.iter().map(resolve).collect()
+}
+
+fn globs(names: &Names, selection: &Selection) -> Result<Globs> {
+    for glob in &selection.events {
+        if names.sites().any(|site| glob::matches(glob, &site.row.event)) {
+            continue;
+        }
+        match (matches_kernel(glob), selection.kernel) {
+            (true, true) => {}
+            (true, false) => return Err(ListingError::KernelEvent(glob.clone())),
+            (false, _) => return Err(ListingError::NoEvent(glob.clone())),
+        }
+    }
+    let mut globs = Globs { globs: selection.events.clone(), sites: HashMap::new() };
+    globs.sites =
+        names.sites().map(|site| (site.row.site, globs.matches(&site.row.event))).collect();
+    Ok(globs)
+}
+
+/// Whether the glob matches the name of any event of the kernel.
+fn matches_kernel(glob: &str) -> bool {
+    let mut syscalls = syscalls::Sysno::iter();
+    KERNEL_EVENTS.iter().any(|name| glob::matches(glob, name))
+        || syscalls.any(|call| glob::matches(glob, &format!("syscall.{}", call.name())))
+}

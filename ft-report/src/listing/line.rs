@@ -1,0 +1,189 @@
+//! One event as one line: aligned text, or a JSON object.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use serde_json::Value;
+
+use super::Form;
+use super::entry::{Entry, KERNEL_EVENTS};
+use super::filter::Filter;
+use super::format::ArgKind;
+use super::kernel_words;
+use super::names::{Names, Site};
+use super::time::Times;
+use ft_trace::ids::Nanos;
+use ft_trace::store::Trace;
+use ft_trace::stream::Timed;
+use ft_trace::tables::UserEvent;
+
+/// Columns are never wider than this for the sake of a few long names.
+const MOST_WIDTH: usize = 32;
+
+/// Writes lines.
+pub(super) struct Lines<'a> {
+    names: &'a Names,
+    times: Times,
+    json: bool,
+    /// Widths of the columns time, thread and event.
+    widths: [usize; 3],
+    /// Parts of the line, kept for their memory.
+    time: String,
+    thread: String,
+    words: String,
+    line: String,
+}
+
+impl<'a> Lines<'a> {
+    /// Lines of the events that `filter` selects, with columns as wide as their names need.
+    pub(super) fn new(
+        trace: &Trace,
+        names: &'a Names,
+        filter: &Filter,
+        form: Form,
+        kernel: bool,
+    ) -> Lines<'a> {
+        let times = Times::new(form.times, trace.meta());
+        let width =
+            |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0).min(MOST_WIDTH);
+        let threads = names.threads.iter();
+        let selected =
+            threads.filter(|t| filter.selects_thread(t.pid, t.tid) && (kernel || t.observed));
+        let thread = width(&mut selected.map(|t| {
+            let mut text = String::new();
+            names.write_thread(Some(t.pid), t.tid, &mut text);
+            text.chars().count()
+        }));
+        let of_kernel = KERNEL_EVENTS.iter().copied().filter(|_| kernel);
+        let events = names.sites().map(|site| &*site.row.event).chain(of_kernel);
+        let event =
+            width(&mut events.filter(|e| filter.selects_event(e)).map(|e| e.chars().count()));
+        let mut line = String::new();
+        times.write(trace.meta().end.as_ref().map_or(0, |end| end.ts), &mut line);
+        let time = line.chars().count().max(times.title().len());
+        Lines {
+            names,
+            times,
+            json: form.json,
+            widths: [time, thread.max(6), event.max(5)],
+            time: String::new(),
+            thread: String::new(),
+            words: String::new(),
+            line,
+        }
+    }
+
+    /// Writes the line above the first event.
+    pub(super) fn write_title(&self, out: &mut dyn Write) -> io::Result<()> {
+        let [time, thread, event] = self.widths;
+        let title = self.times.title();
+        writeln!(out, "{title:>time$} cpu  {:<thread$}  {:<event$}  what", "thread", "event")
+    }
+
+    /// Writes an event.
+    pub(super) fn write(&mut self, entry: &Entry, out: &mut dyn Write) -> io::Result<()> {
+        self.words.clear();
+        match entry {
+            Entry::User(e) => self.names.write_user(e, self.times, &mut self.words),
+            _ => kernel_words::write(entry, self.names, &mut self.words),
+        }
+        let length = self.words.trim_end().len();
+        self.words.truncate(length);
+        if self.json { self.write_json(entry, out) } else { self.write_text(entry, out) }
+    }
+
+    fn write_text(&mut self, entry: &Entry, out: &mut dyn Write) -> io::Result<()> {
+        let [time_width, thread_width, event_width] = self.widths;
+        for text in [&mut self.time, &mut self.thread, &mut self.line] {
+            text.clear();
+        }
+        self.times.write(entry.ts().0, &mut self.time);
+        let (pid, tid) = entry.subject();
+        self.names.write_thread(pid, tid, &mut self.thread);
+        // Writing into a `String` does not fail.
+        let _ = write!(self.line, "{:>time_width$} ", self.time);
+        let _ = match entry.cpu().0 {
+            ..0 => write!(self.line, "  -"),
+            cpu => write!(self.line, "{cpu:>3}"),
+        };
+        let (thread, words) = (&self.thread, &self.words);
+        let _ =
+            write!(self.line, "  {thread:<thread_width$}  {:<event_width$}  {words}", entry.name());
+        // Names and texts come from the traced program, and a terminal must not obey them.
+        if self.line.chars().any(char::is_control) {
+            self.line = self.line.replace(char::is_control, "?");
+        }
+        let length = self.line.trim_end().len();
+        self.line.truncate(length);
+        self.line.push('\n');
+        out.write_all(self.line.as_bytes())
+    }
+
+    fn write_json(&self, entry: &Entry, out: &mut dyn Write) -> io::Result<()> {
+        let (pid, tid) = entry.subject();
+        let args = match entry {
+            Entry::User(event) => self.names.site(event.site).map(|s| Args::User(s, event)),
+            _ => Some(Args::Kernel(kernel_words::fields(entry))),
+        };
+        let object = Object {
+            ts: entry.ts(),
+            cpu: entry.cpu().0,
+            pid: pid.map(|pid| pid.0),
+            tid: tid.0,
+            thread: self.names.thread(pid, tid),
+            event: &entry.name(),
+            text: &self.words,
+            args,
+        };
+        serde_json::to_writer(&mut *out, &object)?;
+        out.write_all(b"\n")
+    }
+}
+
+/// What a line is in JSON.
+#[derive(Serialize)]
+struct Object<'a> {
+    /// CLOCK_MONOTONIC, ns.
+    ts: Nanos,
+    cpu: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<i32>,
+    tid: i32,
+    thread: &'a str,
+    event: &'a str,
+    text: &'a str,
+    /// Arguments of an application's event by their names, as numbers, booleans or texts (null where the
+    /// event was too short); columns of a kernel's event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    args: Option<Args<'a>>,
+}
+
+enum Args<'a> {
+    User(&'a Site, &'a UserEvent),
+    Kernel(Value),
+}
+
+impl Serialize for Args<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (site, event) = match self {
+            Args::User(site, event) => (site, event),
+            Args::Kernel(fields) => return fields.serialize(serializer),
+        };
+        let mut map = serializer.serialize_map(None)?;
+        for (i, arg) in site.args().iter().enumerate() {
+            let word = event.arg[i];
+            match arg.kind {
+                ArgKind::Float => map.serialize_entry(&arg.name, &event.argf[i])?,
+                ArgKind::Text => map.serialize_entry(&arg.name, &event.argt[i].as_deref())?,
+                ArgKind::Signed | ArgKind::Tsc => map.serialize_entry(&arg.name, &word)?,
+                ArgKind::Bool => map.serialize_entry(&arg.name, &word.map(|w| w != 0))?,
+                ArgKind::Unsigned | ArgKind::Pointer => {
+                    map.serialize_entry(&arg.name, &word.map(|w| w as u64))?;
+                }
+            }
+        }
+        map.end()
+    }
+}

@@ -1,0 +1,209 @@
+//! Who and what the numbers of a trace are: threads, sites, locks, places.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use super::format::{Arg, ArgKind, Template, parse_args};
+use super::time::Times;
+use crate::report::format::dur;
+use ft_analysis::place_text;
+use ft_trace::ids::{Name, Pid, SiteId, Tid};
+use ft_trace::store::{Result, Trace};
+use ft_trace::tables::{NameRow, SiteRow, SymbolRow, ThreadRow, UserEvent};
+
+/// How the events of a site are told.
+#[derive(Debug)]
+enum Words {
+    /// By the format string, or by the names of the arguments.
+    Template,
+    /// `name at place`: a lock event, which tells its place by numbers of names, or by the address that
+    /// the call returns to.
+    Lock { by_address: bool },
+    /// A gap in a polling loop: how long.
+    Gap,
+}
+
+/// A site.
+#[derive(Debug)]
+pub(super) struct Site {
+    pub(super) row: SiteRow,
+    /// `begin ` or `end ` of a scope, else empty.
+    prefix: &'static str,
+    words: Words,
+    template: Template,
+}
+
+impl Site {
+    fn new(row: SiteRow) -> Site {
+        let args = parse_args(&row.args);
+        let words = match &*row.kind {
+            _ if !row.format.is_empty() => Words::Template,
+            "poll_gap" => Words::Gap,
+            kind if kind.starts_with("lock_") || kind.starts_with("cond_") => {
+                match args.get(1).map(|arg| arg.kind) {
+                    Some(ArgKind::Unsigned) => Words::Lock { by_address: false },
+                    Some(ArgKind::Pointer) => Words::Lock { by_address: true },
+                    _ => Words::Template,
+                }
+            }
+            _ => Words::Template,
+        };
+        let prefix = match &*row.kind {
+            "scope_begin" => "begin ",
+            "scope_end" => "end ",
+            _ => "",
+        };
+        let template = match &*row.format {
+            "" => Template::plain(args),
+            format => Template::parse(format, args),
+        };
+        Site { row, prefix, words, template }
+    }
+
+    /// Names and types of the arguments.
+    pub(super) fn args(&self) -> &[Arg] {
+        self.template.args()
+    }
+}
+
+/// What a listing must know of a trace.
+#[derive(Debug)]
+pub(super) struct Names {
+    pub(super) threads: Vec<ThreadRow>,
+    by_thread: HashMap<(Pid, Tid), usize>,
+    /// Where the process is not known; the newest of several threads that had the id, by the kernel's account:
+    /// a program may tell any.
+    by_tid: HashMap<Tid, usize>,
+    sites: HashMap<SiteId, Site>,
+    locks: HashMap<(Pid, i32), Name>,
+    places: HashMap<(Pid, i32), Name>,
+    /// By address of a lock, and by return address.
+    symbols: HashMap<(Pid, i64), Name>,
+}
+
+impl Names {
+    /// Reads the tables that events refer to.
+    pub(super) fn read(trace: &Trace) -> Result<Names> {
+        let threads: Vec<ThreadRow> = trace.rows().collect::<Result<_>>()?;
+        let mut names = Names {
+            by_thread: threads.iter().zip(0..).map(|(t, i)| ((t.pid, t.tid), i)).collect(),
+            by_tid: threads
+                .iter()
+                .zip(0..)
+                .filter(|(t, _)| t.prio.is_some())
+                .map(|(t, i)| (t.tid, i))
+                .collect(),
+            threads,
+            sites: HashMap::new(),
+            locks: HashMap::new(),
+            places: HashMap::new(),
+            symbols: HashMap::new(),
+        };
+        for row in trace.rows::<SiteRow>() {
+            let row = row?;
+            names.sites.insert(row.site, Site::new(row));
+        }
+        for row in trace.rows::<NameRow>() {
+            let row = row?;
+            match &*row.kind {
+                "name" => names.locks.insert((row.pid, row.id), row.text),
+                _ => names
+                    .places
+                    .insert((row.pid, row.id), format!("{}:{}", row.text, row.line).into()),
+            };
+        }
+        // A trace of an earlier version lacks it.
+        if trace.has::<SymbolRow>() {
+            for row in trace.rows::<SymbolRow>() {
+                let row = row?;
+                let text = match &*row.kind {
+                    "lock" => row.symbol.clone(),
+                    _ => place_text(&row).into(),
+                };
+                names.symbols.insert((row.pid, row.address), text);
+            }
+        }
+        Ok(names)
+    }
+
+    /// Name of a thread; empty when it is not known.
+    pub(super) fn thread(&self, pid: Option<Pid>, tid: Tid) -> &str {
+        let known = pid.and_then(|pid| self.by_thread.get(&(pid, tid)));
+        match known.or_else(|| self.by_tid.get(&tid)) {
+            _ if tid.0 == 0 => "idle",
+            Some(&i) => &self.threads[i].name,
+            None => "",
+        }
+    }
+
+    /// Appends `name/tid`.
+    pub(super) fn write_thread(&self, pid: Option<Pid>, tid: Tid, out: &mut String) {
+        write_thread(self.thread(pid, tid), tid, out);
+    }
+
+    /// All sites.
+    pub(super) fn sites(&self) -> impl Iterator<Item = &Site> {
+        self.sites.values()
+    }
+
+    /// A site; `None` for one that the trace does not describe.
+    pub(super) fn site(&self, id: SiteId) -> Option<&Site> {
+        self.sites.get(&id)
+    }
+
+    /// Appends what an application's event says.
+    pub(super) fn write_user(&self, event: &UserEvent, times: Times, out: &mut String) {
+        let Some(site) = self.site(event.site) else { return };
+        out.push_str(site.prefix);
+        match (&site.words, event.arg[0], event.arg[1]) {
+            (&Words::Lock { by_address }, Some(lock), Some(word)) => {
+                let (name, place) = if by_address {
+                    let symbol = |address| self.symbols.get(&(event.pid, address));
+                    (symbol(lock), symbol(word))
+                } else {
+                    // As `ft_user::layout::place_word` puts them together.
+                    let (place, name) = (word as i32, (word as u64 >> 32) as i32);
+                    (self.locks.get(&(event.pid, name)), self.places.get(&(event.pid, place)))
+                };
+                write_lock(event, site, (lock, name), place, out);
+            }
+            (Words::Gap, Some(before), Some(after)) => {
+                out.push_str(&dur(after.saturating_sub(before)));
+            }
+            _ => site.template.write(event, times, out),
+        }
+    }
+}
+
+/// `accounts at src/main.rs:7`, with what is known of it, and the condition of a condition wait.
+fn write_lock(
+    event: &UserEvent,
+    site: &Site,
+    (lock, name): (i64, Option<&Name>),
+    place: Option<&Name>,
+    out: &mut String,
+) {
+    // Writing into a `String` does not fail.
+    let _ = match name {
+        Some(name) => out.write_str(name),
+        None => write!(out, "{lock:#x}"),
+    };
+    if let Some(place) = place {
+        let _ = write!(out, " at {place}");
+    }
+    for (arg, word) in site.args().iter().zip(event.arg).skip(2) {
+        if let Some(word) = word {
+            let _ = write!(out, ", {} {word:#x}", arg.name);
+        }
+    }
+}
+
+/// Appends `name/tid`; `idle` for the idle task, and `-` where there is no thread.
+pub(super) fn write_thread(name: &str, tid: Tid, out: &mut String) {
+    // Writing into a `String` does not fail.
+    let _ = match tid.0 {
+        0 => out.write_str("idle"),
+        ..0 => out.write_char('-'),
+        _ => write!(out, "{name}/{tid}"),
+    };
+}

@@ -1,0 +1,194 @@
+//! Aligned text tables, as wide as their contents or as the line that they must fit.
+
+use std::fmt::{self, Write};
+
+/// Columns of a report that is told no width.
+const WIDTH: usize = 100;
+
+/// Columns that a report may fill: those that it is formatted with (`{:80}`), or 100.
+pub fn width(f: &fmt::Formatter<'_>) -> usize {
+    f.width().unwrap_or(WIDTH)
+}
+
+/// A column of texts is not made narrower than this, nor than its title.
+const NARROWEST: usize = 6;
+
+/// Which side of a column is straight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Texts.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// A table. Formatted with a width (`{:100}`), it cuts its texts to fit; without, it is as wide as its contents.
+#[derive(Debug)]
+pub struct Table {
+    columns: Vec<(String, Align)>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with these titles; one that begins with `<` heads a column of texts.
+    pub fn new(titles: &[&str]) -> Self {
+        let column = |t: &&str| match t.strip_prefix('<') {
+            Some(title) => (title.to_owned(), Align::Left),
+            None => ((*t).to_owned(), Align::Right),
+        };
+        Table { columns: titles.iter().map(column).collect(), rows: Vec::new() }
+    }
+
+    /// Appends a row, one cell for each title.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().map(|cell| clean(&cell)).collect());
+    }
+}
+
+/// A text whose control characters show as `?`: names come from the traced program, and a terminal must not obey them.
+pub fn clean(text: &str) -> String {
+    text.replace(char::is_control, "?")
+}
+
+/// [`clean`], cut to `width` characters. What is cut shows as `…`, a third of the way in: names differ in their ends,
+/// be it a number, a line or an offset.
+pub fn cut(text: &str, width: usize) -> String {
+    let text = clean(text);
+    let excess = text.chars().count().saturating_sub(width);
+    if excess == 0 {
+        return text;
+    }
+    let head = width.saturating_sub(1) / 3;
+    let tail = text.chars().skip(head + excess + 1);
+    text.chars().take(head).chain(['…']).chain(tail).collect()
+}
+
+/// Writes `first` and then a text, in lines of at most `width` columns; those after the first are indented as far as the
+/// text of the first.
+pub fn paragraph(f: &mut fmt::Formatter<'_>, first: &str, text: &str) -> fmt::Result {
+    let (width, indent) = (width(f), first.chars().count());
+    write!(f, "{first}")?;
+    let mut column = indent;
+    // A unit stays with its number.
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match words.last_mut() {
+            Some(number) if word.trim_end_matches([',', ';', ':', ')']) == "%" => {
+                *number += &format!(" {word}");
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    for word in words {
+        let word = cut(&word, width.saturating_sub(indent));
+        let long = word.chars().count();
+        if column > indent && column + 1 + long > width {
+            write!(f, "\n{:indent$}", "")?;
+            column = indent;
+        }
+        if column > indent {
+            write!(f, " ")?;
+            column += 1;
+        }
+        write!(f, "{word}")?;
+        column += long;
+    }
+    writeln!(f)
+}
+
+impl Table {
+    /// Widths of the columns, so that a line fits `most` columns if that is possible.
+    fn widths(&self, most: Option<usize>) -> Vec<usize> {
+        let longest = |i: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(i));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let titles = || self.columns.iter().map(|(title, _)| title.chars().count());
+        let mut widths: Vec<usize> = titles().enumerate().map(|(i, t)| t.max(longest(i))).collect();
+        let least: Vec<usize> = titles().map(|title| title.max(NARROWEST)).collect();
+        // A column without a title is a picture.
+        let gives = |i: usize| self.columns[i].1 == Align::Left && !self.columns[i].0.is_empty();
+        while most.is_some_and(|most| widths.iter().map(|w| w + 2).sum::<usize>() > most) {
+            let can = (0..widths.len()).filter(|&i| gives(i) && widths[i] > least[i]);
+            let Some(widest) = can.max_by_key(|&i| widths[i]) else { break };
+            widths[widest] -= 1;
+        }
+        widths
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let titles: Vec<String> = self.columns.iter().map(|c| c.0.clone()).collect();
+        let lines = std::iter::once(&titles).chain(&self.rows);
+        let widths = self.widths(f.width());
+        for line in lines {
+            let mut text = String::from("  ");
+            for ((cell, width), (_, align)) in line.iter().zip(&widths).zip(&self.columns) {
+                let cell = match cell.chars().count() > *width {
+                    true => &cut(cell, *width),
+                    false => cell,
+                };
+                match align {
+                    Align::Left => write!(text, "{cell:<width$}  ")?,
+                    Align::Right => write!(text, "{cell:>width$}  ")?,
+                }
+            }
+            writeln!(f, "{}", text.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let mut table = Table::new(&["<name", "µs"]);
+        table.row(["a".into(), "1".into()]);
+        table.row(["läng…".into(), "100".into()]);
+        assert_eq!(table.to_string(), "  name    µs\n  a        1\n  läng…  100\n");
+    }
+
+    #[test]
+    fn texts_give_way_to_numbers_where_the_line_is_short() {
+        let mut table = Table::new(&["<thread", "<acquired at", "wait"]);
+        let place = "Interpreter::frobnicate() (libjvm.so+0xbe5a26)";
+        table.row(["pool-1-thread-12".into(), place.into(), "1.23 ms".into()]);
+        table.row(["main".into(), "a.rs:1".into(), "4 ns".into()]);
+        let expected = [
+            "  thread            acquired at             wait",
+            "  pool-1-thread-12  Interp…so+0xbe5a26)  1.23 ms",
+            "  main              a.rs:1                  4 ns",
+        ];
+        assert_eq!(format!("{table:48}").lines().collect::<Vec<_>>(), expected);
+        assert!(format!("{table:100}").contains(place), "a wide line has room for all of it");
+        assert!(table.to_string().contains(place));
+        // Numbers and titles are not cut, whatever the width.
+        assert!(format!("{table:5}").contains("1.23 ms"));
+    }
+
+    #[test]
+    fn texts_are_cut_before_their_ends_and_cannot_command_the_terminal() {
+        assert_eq!(cut("abcdefgh", 7), "ab…efgh");
+        assert_eq!(cut("abcd", 4), "abcd");
+        assert_eq!(cut("abcdef", 1), "…");
+        assert_eq!(cut("a\x1b[2Jb", 10), "a?[2Jb");
+        assert_eq!(cut("src/report/lib.rs:10", 12), "src…ib.rs:10");
+    }
+
+    #[test]
+    fn a_paragraph_is_indented_and_keeps_a_unit_with_its_number() {
+        struct Text;
+        impl fmt::Display for Text {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                paragraph(f, "loss     ", "one two three 12.3 %, four")
+            }
+        }
+        let expected = ["loss     one two", "         three", "         12.3 %,", "         four"];
+        assert_eq!(format!("{Text:17}").lines().collect::<Vec<_>>(), expected);
+        assert_eq!(Text.to_string(), "loss     one two three 12.3 %, four\n");
+    }
+}

@@ -1,0 +1,218 @@
+//! Build ids of the files that a process has mapped.
+//!
+//! Rule: which file that is was said by a program, and so was all that the file holds. It is looked at before
+//! it is opened for reading: nothing but a regular file is (a pipe would keep us waiting, a device may do
+//! anything), without waiting for the holder of a lease, and no symbolic link leads out of the root directory
+//! of the process. Of the file a few hundred bytes are read, at most [`MAX_NOTES_BYTES`]. It may still lie on
+//! a file system that does not answer: whoever must not wait has it done aside.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags, open, openat, openat2, statx,
+};
+
+use crate::bytes::{u16_at, u32_at, u64_at};
+use crate::spool::mapping::Mapping;
+
+/// Most bytes of notes that are read; usual are some 100.
+const MAX_NOTES_BYTES: u64 = 64 << 10;
+
+/// Most program headers that are looked at; usual are 10 to 14.
+const MAX_HEADERS: u64 = 64;
+
+/// Longest build id that is taken, bytes; usual are 16 or 20.
+const MAX_ID_BYTES: usize = 64;
+
+// elf(5), the 64-bit forms.
+const ELF_HEADER_BYTES: usize = 64;
+const PROGRAM_HEADER_BYTES: usize = 56;
+const PT_NOTE: u32 = 4;
+const NT_GNU_BUILD_ID: u32 = 3;
+
+/// The build id of what a process has mapped, in hexadecimal digits.
+pub fn of_mapping(pid: i32, mapping: &Mapping) -> Option<String> {
+    let Mapping { start, end, path, .. } = mapping;
+    // The file itself, whatever has its name now; with CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN.
+    let mapped = open(
+        format!("/proc/{pid}/map_files/{start:x}-{end:x}"),
+        OFlags::PATH | OFlags::CLOEXEC,
+        Mode::empty(),
+    );
+    let place = mapped.or_else(|_| {
+        let root =
+            open(format!("/proc/{pid}/root"), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        openat2(root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), inside)
+    });
+    of_opened(&open_regular(&File::from(place.ok()?))?)
+}
+
+/// Opens a regular file for reading; `None` when `path` is something else, or cannot be opened at once.
+pub fn regular(path: &Path) -> Option<File> {
+    let place = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    open_regular(&File::from(place))
+}
+
+/// Opens for reading what `place` stands for (`O_PATH`), which has no effect before it is known to be a file.
+fn open_regular(place: &File) -> Option<File> {
+    // What is known of it will do: its file system need not be asked.
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let known = statx(place, "", flags, StatxFlags::TYPE).ok()?;
+    if FileType::from_raw_mode(known.stx_mode.into()) != FileType::RegularFile {
+        return None;
+    }
+    let again = format!("/proc/self/fd/{}", place.as_raw_fd());
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    open(again, flags, Mode::empty()).ok().map(File::from)
+}
+
+/// The build id in the notes of a 64-bit ELF file, in hexadecimal digits.
+pub fn of_opened(file: &File) -> Option<String> {
+    let at = |offset: u64, bytes: usize| {
+        let mut buffer = vec![0; bytes];
+        file.read_exact_at(&mut buffer, offset).ok().map(|()| buffer)
+    };
+    let header = at(0, ELF_HEADER_BYTES)?;
+    // Magic, 64-bit, little-endian.
+    if !header.starts_with(b"\x7fELF\x02\x01")
+        || usize::from(u16_at(&header, 54)?) != PROGRAM_HEADER_BYTES
+    {
+        return None;
+    }
+    let (table, count) = (u64_at(&header, 32)?, u64::from(u16_at(&header, 56)?));
+    let mut left = MAX_NOTES_BYTES;
+    for number in 0..count.min(MAX_HEADERS) {
+        let offset = table.checked_add(number * PROGRAM_HEADER_BYTES as u64)?;
+        let header = at(offset, PROGRAM_HEADER_BYTES)?;
+        if u32_at(&header, 0)? != PT_NOTE {
+            continue;
+        }
+        let (offset, bytes) = (u64_at(&header, 8)?, u64_at(&header, 32)?);
+        let Some(rest) = left.checked_sub(bytes) else { continue };
+        left = rest;
+        let align = if u64_at(&header, 48)? == 8 { 8 } else { 4 };
+        if let Some(id) = at(offset, bytes as usize).and_then(|notes| build_id(&notes, align)) {
+            return Some(id);
+        }
+    }
+    None
+}
+
+/// The build id among notes whose fields are aligned to `align` bytes.
+fn build_id(mut notes: &[u8], align: usize) -> Option<String> {
+    const NOTE_HEADER_BYTES: usize = 12;
+    loop {
+        let [name_bytes, bytes] = [u32_at(notes, 0)? as usize, u32_at(notes, 4)? as usize];
+        let kind = u32_at(notes, 8)?;
+        let name = notes.get(NOTE_HEADER_BYTES..NOTE_HEADER_BYTES.checked_add(name_bytes)?)?;
+        let begin = (NOTE_HEADER_BYTES + name_bytes).checked_next_multiple_of(align)?;
+        let end = begin.checked_add(bytes)?;
+        let content = notes.get(begin..end)?;
+        if name == b"GNU\0" && kind == NT_GNU_BUILD_ID && content.len() <= MAX_ID_BYTES {
+            return Some(content.iter().map(|byte| format!("{byte:02x}")).collect());
+        }
+        notes = notes.get(end.checked_next_multiple_of(align)?..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use object::Object as _;
+    use rustix::fs::{CWD, mkfifoat};
+
+    use super::*;
+
+    fn of_file(path: &Path) -> Option<String> {
+        of_opened(&regular(path)?)
+    }
+
+    /// An ELF file with one program header, for notes of `bytes` bytes at 4096.
+    fn elf(bytes: u64, notes: &[u8]) -> tempfile::NamedTempFile {
+        let mut header = [0; ELF_HEADER_BYTES + PROGRAM_HEADER_BYTES];
+        header[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        header[32..40].copy_from_slice(&(ELF_HEADER_BYTES as u64).to_le_bytes());
+        header[54..56].copy_from_slice(&(PROGRAM_HEADER_BYTES as u16).to_le_bytes());
+        header[56..58].copy_from_slice(&1u16.to_le_bytes());
+        let segment = &mut header[ELF_HEADER_BYTES..];
+        segment[..4].copy_from_slice(&PT_NOTE.to_le_bytes());
+        segment[8..16].copy_from_slice(&4096u64.to_le_bytes());
+        segment[32..40].copy_from_slice(&bytes.to_le_bytes());
+        segment[48..56].copy_from_slice(&4u64.to_le_bytes());
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().write_all_at(&header, 0).unwrap();
+        file.as_file().write_all_at(notes, 4096).unwrap();
+        file
+    }
+
+    fn note(name: &[u8], kind: u32, content: &[u8]) -> Vec<u8> {
+        let mut note = Vec::new();
+        for field in [name.len() as u32, content.len() as u32, kind] {
+            note.extend(field.to_le_bytes());
+        }
+        for part in [name, content] {
+            note.extend(part);
+            note.resize(note.len().next_multiple_of(4), 0);
+        }
+        note
+    }
+
+    #[test]
+    fn the_id_of_this_program_is_the_one_that_others_read() {
+        let own = std::env::current_exe().unwrap();
+        let bytes = std::fs::read(&own).unwrap();
+        let expected = object::File::parse(&*bytes).unwrap().build_id().unwrap();
+        let expected: Option<String> =
+            expected.map(|id| id.iter().map(|byte| format!("{byte:02x}")).collect());
+        assert_eq!(of_file(&own), expected);
+    }
+
+    #[test]
+    fn an_id_is_found_behind_other_notes() {
+        let mut notes = note(b"stapsdt\0", 3, &[1; 5]);
+        notes.extend(note(b"GNU\0", 5, &[2; 16]));
+        notes.extend(note(b"GNU\0", 3, &[0xab, 0, 1]));
+        let file = elf(notes.len() as u64, &notes);
+        assert_eq!(of_file(file.path()).as_deref(), Some("ab0001"));
+    }
+
+    #[test]
+    fn what_is_too_long_is_not_read() {
+        let note = note(b"GNU\0", 3, &[1; 20]);
+        // A note of 3 GiB, sparse; nobody reads it to find that out.
+        let file = elf(3 << 30, &note);
+        file.as_file().set_len(4 << 30).unwrap();
+        assert_eq!(of_file(file.path()), None);
+        assert_eq!(build_id(&super::tests::note(b"GNU\0", 3, &[1; MAX_ID_BYTES + 1]), 4), None);
+    }
+
+    #[test]
+    fn damaged_notes_have_no_id() {
+        let whole = note(b"GNU\0", 3, &[7; 20]);
+        for length in 0..whole.len() {
+            assert_eq!(build_id(&whole[..length], 4), None, "{length}");
+        }
+        for at in 0..8 {
+            let mut notes = whole.clone();
+            notes[at] = 0xff;
+            assert_eq!(build_id(&notes, 4), None, "{at}");
+        }
+        assert_eq!(of_file(elf(u64::MAX, &whole).path()), None);
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let fifo = dir.path().join("fifo");
+        mkfifoat(CWD, &fifo, Mode::RWXU).unwrap();
+        // Nobody writes to it: to open it would take for ever.
+        assert!(regular(&fifo).is_none());
+        for path in ["/dev/zero", "/proc/self/fd", "/nonexistent", "/dev/ptmx"] {
+            assert!(regular(Path::new(path)).is_none(), "{path}");
+        }
+        assert_eq!(of_file(Path::new("/proc/self/maps")), None);
+    }
+}

@@ -1,0 +1,275 @@
+//! What all segments refer to: the start, processes, sites, names, threads, the end.
+//!
+//! Read from `registry.ft`, which only grows; [`Registry::update`] goes on where it ended, so a
+//! conversion can follow a recording. Numbers of sites are given in the order in which their entries
+//! stand in the file, so they are the same however often a segment is converted.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use ft_user::directory::{self, Entry};
+use ft_user::layout::{ArgType, SiteKind};
+
+use crate::ids::{Name, Pid, SiteId};
+use crate::spool::frame::{Directory, End, Frame, Loss, Process, Refused, Start, Thread};
+use crate::spool::mapping::Mapping;
+use crate::spool::{Damage, ReadError, Reader, Spool};
+use crate::tables::{NameRow, SiteRow, arg_name};
+
+/// Everything that was registered so far.
+pub(super) struct Registry {
+    reader: Reader,
+    /// Facts of the recording.
+    pub(super) start: Start,
+    /// How it ended, once it has.
+    pub(super) end: Option<End>,
+    /// Processes in the order of their registration.
+    pub(super) processes: Vec<Process>,
+    /// Threads that the collector named.
+    pub(super) threads: Vec<Thread>,
+    /// Program text of each process, everything that it ever had.
+    pub(super) mappings: HashMap<Pid, Vec<Mapping>>,
+    /// Losses that concern no segment.
+    pub(super) losses: Vec<Loss>,
+    /// Refused registrations, by user and reason.
+    pub(super) refused: BTreeMap<(u32, String), Refused>,
+    /// Rows of `names`.
+    pub(super) names: Vec<NameRow>,
+    /// Entries of directories that were not valid.
+    pub(super) malformed: u64,
+    sites: Vec<Site>,
+    sources: HashMap<u32, Source>,
+}
+
+/// A site, as events refer to it.
+pub(super) struct Site {
+    /// Row of `sites`.
+    pub(super) row: SiteRow,
+    /// Types of its arguments.
+    pub(super) args: Vec<ArgType>,
+    /// It is a lock event whose place is a return address ([`SiteKind`]).
+    pub(super) has_caller: bool,
+}
+
+/// One registration of a process.
+struct Source {
+    pid: Pid,
+    sites: HashMap<u32, SiteId>,
+    /// Addresses of triggers: the agent may have told one that the process tells later.
+    triggers: HashSet<u64>,
+    /// Bytes of the directory that end within an entry.
+    rest: Vec<u8>,
+}
+
+impl Registry {
+    /// Opens the registry of a spool and reads what is there.
+    pub(super) fn open(spool: &Spool) -> Result<Registry, ReadError> {
+        let mut registry = Registry {
+            reader: Reader::open(&spool.registry())?,
+            start: Start::default(),
+            end: None,
+            processes: Vec::new(),
+            threads: Vec::new(),
+            mappings: HashMap::new(),
+            losses: Vec::new(),
+            refused: BTreeMap::new(),
+            names: Vec::new(),
+            malformed: 0,
+            sites: Vec::new(),
+            sources: HashMap::new(),
+        };
+        registry.update()?;
+        Ok(registry)
+    }
+
+    /// Reads what was added.
+    pub(super) fn update(&mut self) -> Result<(), ReadError> {
+        while let Some(frame) = self.reader.next()? {
+            match frame {
+                Frame::Start(start) => self.start = start,
+                Frame::End(end) => self.end = Some(end),
+                Frame::Refused(refused) => {
+                    let key = (refused.uid, refused.reason.clone());
+                    self.refused.insert(key, refused);
+                }
+                Frame::Thread(thread) => self.threads.push(thread),
+                Frame::Mappings(told) => {
+                    let known = self.mappings.entry(Pid(told.pid)).or_default();
+                    for mapping in told.mappings {
+                        if !known.contains(&mapping) {
+                            known.push(mapping);
+                        }
+                    }
+                }
+                Frame::Loss(loss) => self.losses.push(loss),
+                Frame::Process(process) => {
+                    if let Some(source) = process.source {
+                        let pid = Pid(process.pid);
+                        self.sources.entry(source).or_insert_with(|| Source::new(pid));
+                    }
+                    self.processes.push(process);
+                }
+                Frame::Directory(Directory { source, bytes }) => {
+                    match self.sources.get_mut(&source) {
+                        Some(source) => {
+                            let (names, sites) = (&mut self.names, &mut self.sites);
+                            self.malformed += source.directory(bytes, names, sites);
+                        }
+                        None => self.malformed += 1,
+                    }
+                }
+                // These belong into segments; a registry that holds them is not ours.
+                Frame::Clock(_) | Frame::Slots(_) | Frame::Shared(_) | Frame::Kernel(_) => {
+                    self.malformed += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The recording has compacted its registry, and writes to another file since.
+    pub(super) fn is_replaced(&self) -> bool {
+        self.reader.is_replaced()
+    }
+
+    /// What of the file could not be read.
+    pub(super) fn damage(&self) -> Result<Option<Damage>, ReadError> {
+        self.reader.damage()
+    }
+
+    /// Process of a registration.
+    pub(super) fn pid(&self, source: u32) -> Option<Pid> {
+        Some(self.sources.get(&source)?.pid)
+    }
+
+    /// Number of the site with this key.
+    pub(super) fn site_id(&self, source: u32, key: u32) -> Option<SiteId> {
+        self.sources.get(&source)?.sites.get(&key).copied()
+    }
+
+    /// A site that [`Registry::site_id`] has named.
+    pub(super) fn site(&self, id: SiteId) -> &Site {
+        &self.sites[id.0 as usize]
+    }
+
+    /// All sites, by number.
+    pub(super) fn sites(&self) -> &[Site] {
+        &self.sites
+    }
+
+    /// Whether the process is recorded.
+    pub(super) fn observes(&self, pid: Pid) -> bool {
+        self.start.system_wide || self.processes.iter().any(|p| p.pid == pid.0)
+    }
+}
+
+impl Source {
+    fn new(pid: Pid) -> Source {
+        Source { pid, sites: HashMap::new(), triggers: HashSet::new(), rest: Vec::new() }
+    }
+
+    /// Takes more of the directory; returns how many entries were not valid.
+    fn directory(&mut self, bytes: &[u8], names: &mut Vec<NameRow>, sites: &mut Vec<Site>) -> u64 {
+        let mut rest = std::mem::take(&mut self.rest);
+        rest.extend_from_slice(bytes);
+        let mut malformed = 0;
+        let mut entries = directory::parse(&rest);
+        for entry in &mut entries {
+            match entry {
+                Ok(entry) => self.entry(entry, names, sites),
+                Err(_) => malformed += 1,
+            }
+        }
+        let consumed = entries.consumed();
+        self.rest = rest.split_off(consumed);
+        malformed
+    }
+
+    fn entry(&mut self, entry: Entry<'_>, names: &mut Vec<NameRow>, sites: &mut Vec<Site>) {
+        let pid = self.pid;
+        match entry {
+            Entry::Meta { key, kind, line, name, file, format, args } => {
+                let id = SiteId(sites.len() as i32);
+                // The first of two with one key counts, as for the process itself.
+                if self.sites.contains_key(&key) {
+                    return;
+                }
+                self.sites.insert(key, id);
+                let describe = |(ty, name): &(ArgType, &str)| {
+                    let optional = if ty.is_optional() { "?" } else { "" };
+                    format!("{}:{}{optional}", arg_name(name), type_name(*ty))
+                };
+                let row = SiteRow {
+                    site: id,
+                    pid,
+                    event: name.into(),
+                    category: name.split('.').next().unwrap_or_default().into(),
+                    kind: kind_name(kind).into(),
+                    file: file.into(),
+                    line: line as i32,
+                    args: args.iter().map(describe).collect::<Vec<_>>().join(", ").into(),
+                    format: format.into(),
+                    triggers: 0,
+                };
+                let args: Vec<ArgType> = args.into_iter().map(|(ty, _)| ty).collect();
+                let has_caller = is_lock(kind) && args.get(1) == Some(&ArgType::Pointer);
+                sites.push(Site { row, args, has_caller });
+            }
+            Entry::Site { key, address } => {
+                if let Some(id) = self.sites.get(&key)
+                    && self.triggers.insert(address)
+                {
+                    sites[id.0 as usize].row.triggers += 1;
+                }
+            }
+            Entry::Name { id, text } => {
+                names.push(name_row(pid, id, "name", text, 0, 0));
+            }
+            Entry::Place { id, line, column, file } => {
+                names.push(name_row(pid, id, "place", file, line, column));
+            }
+        }
+    }
+}
+
+fn name_row(pid: Pid, id: u32, kind: &str, text: &str, line: u32, column: u32) -> NameRow {
+    let [id, line, column] = [id, line, column].map(|n| n as i32);
+    NameRow { pid, id, kind: kind.into(), text: Name::from(text), line, column }
+}
+
+/// Whether events of this kind carry a lock and a place.
+fn is_lock(kind: SiteKind) -> bool {
+    use SiteKind::*;
+    matches!(kind, LockWait | LockAcquire | LockRelease | LockAbandon | CondWait | CondWake)
+}
+
+/// A [`SiteKind`] as the table `sites` names it.
+pub fn kind_name(kind: SiteKind) -> &'static str {
+    match kind {
+        SiteKind::Event => "event",
+        SiteKind::ScopeBegin => "scope_begin",
+        SiteKind::ScopeEnd => "scope_end",
+        SiteKind::LockWait => "lock_wait",
+        SiteKind::LockAcquire => "lock_acquire",
+        SiteKind::LockRelease => "lock_release",
+        SiteKind::LockAbandon => "lock_abandon",
+        SiteKind::CondWait => "cond_wait",
+        SiteKind::CondWake => "cond_wake",
+        SiteKind::PollBegin => "poll_begin",
+        SiteKind::PollGap => "poll_gap",
+        SiteKind::PollEnd => "poll_end",
+    }
+}
+
+/// The type of the value; of an optional one, if it is there.
+fn type_name(ty: ArgType) -> &'static str {
+    match ty.value() {
+        ArgType::Signed => "signed",
+        ArgType::Float => "float",
+        ArgType::Bool => "bool",
+        ArgType::Pointer => "pointer",
+        ArgType::Tsc => "tsc",
+        ArgType::Str => "str",
+        ArgType::Bytes => "bytes",
+        _ => "unsigned",
+    }
+}

@@ -1,0 +1,429 @@
+//! One segment to one part of each table.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use super::enough;
+use super::kernel::{KernelNames, KernelRows};
+use super::ledger::{Ledger, PartLedger};
+use super::registry::Registry;
+use super::symbols::Seen;
+use super::threads::Threads;
+use super::untraced::Execution;
+use super::user::{Judge, UserSlots, blank};
+use super::{Result, unnumbered, violations};
+use crate::clock::{ClockError, ClockModel, ClockSample, Finding};
+use crate::ids::{Cpu, Nanos, Pid, ThreadKey, Tid, Tsc};
+use crate::spool::frame::{Frame, Loss};
+use crate::spool::{Reader, Spool};
+use crate::store::meta::sum;
+use crate::store::{Footer, PartWriter, Row};
+use crate::tables::{
+    ClockRow, Contention, Irq, LossRow, PageFault, SchedMigrate, SchedSwitch, SchedWaking, Syscall,
+    TaskEvent,
+};
+use crate::warning::Warning;
+
+/// Tables of the kernel stream.
+pub(super) const KERNEL_TABLES: [&str; 8] = [
+    SchedSwitch::TABLE,
+    SchedWaking::TABLE,
+    SchedMigrate::TABLE,
+    Irq::TABLE,
+    TaskEvent::TABLE,
+    Contention::TABLE,
+    Syscall::TABLE,
+    PageFault::TABLE,
+];
+
+/// Clock samples that a segment leaves to the next: the line before its first own sample needs them.
+const SAMPLES_KEPT: usize = 8;
+
+/// What the first reading of a segment tells: all that must be known before a slot can be decoded.
+#[derive(Default)]
+struct Survey {
+    samples: Vec<ClockSample>,
+    losses: Vec<Loss>,
+    /// Of all slots.
+    slot_bytes: usize,
+}
+
+/// Converts segment `number`; `before` are the ledgers of the segments that are done.
+pub(super) fn convert(
+    trace: &Path,
+    spool: &Spool,
+    number: u32,
+    registry: &Registry,
+    before: &BTreeMap<u32, Ledger>,
+) -> Result<Ledger> {
+    let path = spool.segment(number);
+    let mut ledger = Ledger { segment: number, ..Ledger::default() };
+    let inherited = number.checked_sub(1).and_then(|n| before.get(&n));
+    let inherited = inherited.map_or(&[][..], |l| &l.samples);
+    let decoded = decode(&path, inherited, registry, &mut ledger)?;
+    let Decoded { own_samples, model, user, mut kernel, mut threads, mut losses } = decoded;
+    // A snapshot has its last loss before the window, too, if that reaches into it.
+    let from = registry.start.window_from_ns.unwrap_or(i64::MIN);
+    losses.retain(|loss| loss.ts.0.saturating_add(loss.dur) >= from);
+    for loss in &losses {
+        let lost = ledger.lost.entry(loss.origin.to_string()).or_default();
+        *lost = lost.saturating_add(loss.count.max(0) as u64);
+    }
+
+    ledger.bursts = enough::bursts(&losses, user.slots_per_event());
+    if registry.start.preload && !registry.start.system_wide {
+        ledger.executions = executions(&kernel.tasks);
+    }
+
+    let mut newest: BTreeMap<String, i64> = BTreeMap::new();
+    for (table, part) in before.range(..number).flat_map(|(_, l)| &l.tables) {
+        let value = newest.entry(table.clone()).or_insert(part.newest);
+        *value = (*value).max(part.newest);
+    }
+    let mut output = Output {
+        trace,
+        number,
+        newest,
+        from,
+        tables: BTreeMap::new(),
+        footer: Footer {
+            host: registry.start.host.clone(),
+            boot_id: registry.start.boot_id.clone(),
+            tsc_hz: model.as_ref().map_or(registry.start.tsc_hz, ClockModel::tsc_hz),
+            clock_bound_ns: 0,
+            loss: sum(ledger.lost.values()),
+        },
+    };
+    output.write_sorted(&mut kernel.switches)?;
+    output.write_sorted(&mut kernel.wakings)?;
+    output.write_sorted(&mut kernel.migrations)?;
+    output.write_sorted(&mut kernel.irqs)?;
+    output.write_sorted(&mut kernel.tasks)?;
+    output.write_sorted(&mut kernel.contentions)?;
+    output.write_sorted(&mut kernel.syscalls)?;
+    output.write_sorted(&mut kernel.faults)?;
+    losses.sort_by_key(LossRow::key);
+    output.write(&losses)?;
+
+    if let Some(model) = &model {
+        let lost: Vec<_> = losses
+            .iter()
+            .filter(|l| l.origin.starts_with("kernel") && &*l.what == "sched_switch")
+            .map(|l| (l.ts, l.ts + l.dur))
+            .collect();
+        check_clock(&user, &kernel.switches, model, &lost, &mut ledger);
+        for (&(pid, tid), first) in user.threads().iter().zip(user.first_times()) {
+            if let Some(ts) = first {
+                threads.seen(pid, tid, ts, None, None);
+            }
+        }
+        output.footer.clock_bound_ns = model.bound_ns().max(ledger.beyond.2);
+        let mut cursor = model.cursor();
+        let mut seen = Seen::default();
+        let first = user.times().take_while(|(ts, _)| ts.0 < from).count();
+        if first < user.len() {
+            let mut part = output.begin()?;
+            let mut row = blank();
+            for at in first..user.len() {
+                user.read(at, registry, &mut cursor, &mut row);
+                seen.note(&row, registry.site(row.site));
+                part.push(&row)?;
+            }
+            output.end(part)?;
+        }
+        (ledger.calls, ledger.locks) = (seen.calls, seen.locks);
+        output.write(&clock_rows(model, &own_samples))?;
+        note_clock(model, &own_samples, &mut ledger);
+    }
+    ledger.threads = threads.sightings();
+    ledger.tables = output.tables;
+    Ok(ledger)
+}
+
+/// Which programs the processes executed, and their ends.
+fn executions(tasks: &[TaskEvent]) -> Vec<Execution> {
+    let execution = |task: &TaskEvent| {
+        let program = match &*task.kind {
+            "exec" => Some(task.comm.to_string()),
+            // A process ends with its last thread; its first tells that nearly always.
+            "exit" if task.tid.0 == task.pid.0 => None,
+            _ => return None,
+        };
+        Some(Execution { pid: task.pid.0, ts: task.ts.0, program })
+    };
+    tasks.iter().filter_map(execution).collect()
+}
+
+/// A segment in memory: rows, and what they are made from, not yet sorted except for user events.
+pub(super) struct Decoded {
+    /// Clock samples without those inherited.
+    pub(super) own_samples: Vec<ClockSample>,
+    /// `None` when there is no clock sample, and so no user event.
+    pub(super) model: Option<ClockModel>,
+    pub(super) user: UserSlots,
+    pub(super) kernel: KernelRows,
+    /// Threads that the kernel's records name.
+    pub(super) threads: Threads,
+    pub(super) losses: Vec<LossRow>,
+}
+
+/// Decodes a segment; `inherited` are the last clock samples of the one before. What was wrong with it
+/// is noted in `ledger`.
+pub(super) fn decode(
+    path: &Path,
+    inherited: &[ClockSample],
+    registry: &Registry,
+    ledger: &mut Ledger,
+) -> Result<Decoded> {
+    let mut survey = survey(path, ledger)?;
+
+    // A segment may begin with the sample that closed the one before.
+    survey.samples.retain(|sample| !inherited.contains(sample));
+    // Without a clock there are still the kernel's records, which need none.
+    let (model, refused) =
+        match model(&[inherited, &survey.samples].concat(), registry.start.tsc_hz) {
+            Ok(model) => (model, None),
+            Err(reason) => (None, Some(reason)),
+        };
+
+    let mut threads = Threads::default();
+    let mut kernel = KernelRows::default();
+    let mut names = KernelNames::new(&registry.start.irq_names);
+    let mut user = UserSlots::with_capacity(survey.slot_bytes);
+    let mut judge = model.as_ref().map(|model| Judge::new(registry, model));
+    let mut unplaced = 0;
+    let mut reader = Reader::open(path)?;
+    while let Some(frame) = reader.next()? {
+        match (frame, &mut judge) {
+            (Frame::Slots(slots), Some(judge)) => user.scan(&slots, judge),
+            (Frame::Shared(slots), Some(judge)) => user.scan_shared(&slots, judge),
+            (Frame::Slots(slots), None) => unplaced += slots.bytes.len() as u64 / 32,
+            (Frame::Shared(slots), None) => unplaced += slots.bytes.len() as u64 / 128,
+            (Frame::Kernel(bytes), _) => kernel.decode(bytes, &mut names, &mut threads),
+            _ => {}
+        }
+    }
+    match refused {
+        None if unplaced > 0 => {
+            ledger.warnings.push(Warning::NoClock { file: relative(path) });
+            ledger.rejected += unplaced;
+        }
+        Some(reason) if unplaced > 0 => ledger.warnings.push(Warning::NoTsc {
+            file: relative(path),
+            slots: unplaced,
+            reason: reason.to_string(),
+        }),
+        _ => {}
+    }
+    user.sort();
+    if let Some(model) = &model {
+        let bound = model.bound_ns();
+        let found = unnumbered::numbers(user.threads(), user.places(), &kernel.switches, bound);
+        found.into_iter().for_each(|(thread, tid)| user.renumber(thread, tid));
+    }
+    let mut losses = std::mem::take(&mut user.losses);
+    losses.extend(survey.losses.iter().filter_map(|loss| loss_row(loss, model.as_ref())));
+    ledger.rejected += user.rejected + kernel.rejected;
+    ledger.beyond = user.beyond;
+    Ok(Decoded { own_samples: survey.samples, model, user, kernel, threads, losses })
+}
+
+/// First reading: clock samples, losses, and what of the file is damaged.
+fn survey(path: &Path, ledger: &mut Ledger) -> Result<Survey> {
+    let mut survey = Survey::default();
+    let mut reader = Reader::open(path)?;
+    while let Some(frame) = reader.next()? {
+        match frame {
+            Frame::Clock(sample) => survey.samples.push(sample),
+            Frame::Loss(loss) => survey.losses.push(loss),
+            Frame::Slots(slots) => survey.slot_bytes += slots.bytes.len(),
+            Frame::Shared(slots) => survey.slot_bytes += slots.bytes.len(),
+            _ => {}
+        }
+    }
+    if let Some(damage) = reader.damage()? {
+        ledger.damaged = true;
+        ledger.warnings.push(Warning::SpoolDamaged {
+            file: relative(path),
+            offset: damage.offset,
+            bytes: damage.bytes,
+            reason: damage.reason.to_string(),
+        });
+    }
+    Ok(survey)
+}
+
+/// A file of the spool as seen from the trace directory.
+pub(super) fn relative(path: &Path) -> String {
+    format!("spool/{}", path.file_name().unwrap_or_default().to_string_lossy())
+}
+
+/// The clock of a segment. A single sample, all that a recording has that was killed at once, is
+/// helped out with the frequency measured at the start; without any there is none.
+fn model(
+    samples: &[ClockSample],
+    tsc_hz: f64,
+) -> std::result::Result<Option<ClockModel>, ClockError> {
+    match (ClockModel::new(samples), samples.last()) {
+        (Ok(model), _) => Ok(Some(model)),
+        (Err(ClockError::TooFewSamples(_)), Some(&sample)) if (1e8..1e11).contains(&tsc_hz) => {
+            let second = ClockSample {
+                tsc: sample.tsc.saturating_add(tsc_hz as u64),
+                mono_ns: sample.mono_ns.saturating_add(1_000_000_000),
+                ..sample
+            };
+            Ok(ClockModel::new(&[sample, second]).ok())
+        }
+        (Err(ClockError::TooFewSamples(_)), _) => Ok(None),
+        (Err(error), _) => Err(error),
+    }
+}
+
+fn loss_row(loss: &Loss, model: Option<&ClockModel>) -> Option<LossRow> {
+    let time = |at: i64| match (loss.is_tsc, model) {
+        (false, _) => Some(Nanos(at)),
+        (true, Some(model)) => Some(model.to_ns(Tsc(at as u64))),
+        (true, None) => None,
+    };
+    let (from, to) = (time(loss.from)?, time(loss.to)?);
+    Some(LossRow {
+        ts: from,
+        dur: to.0.saturating_sub(from.0).max(0),
+        origin: loss.origin.as_str().into(),
+        what: loss.what.as_str().into(),
+        cpu: Cpu(loss.cpu),
+        pid: Pid(loss.pid),
+        tid: Tid(loss.tid),
+        count: i64::try_from(loss.count).unwrap_or(i64::MAX),
+    })
+}
+
+/// Rows of `loss` for losses whose times are in nanoseconds.
+pub(super) fn loss_rows(losses: &[Loss]) -> Vec<LossRow> {
+    losses.iter().filter_map(|loss| loss_row(loss, None)).collect()
+}
+
+/// Compares user events with the switches.
+fn check_clock(
+    user: &UserSlots,
+    switches: &[SchedSwitch],
+    model: &ClockModel,
+    lost: &[(Nanos, Nanos)],
+    ledger: &mut Ledger,
+) {
+    let numbers: HashMap<ThreadKey, u32> = user
+        .threads()
+        .iter()
+        .zip(0..)
+        .map(|(&(pid, tid), number)| (ThreadKey { pid, tid }, number))
+        .collect();
+    let mut threads =
+        violations::by_thread(switches, user.threads().len(), |key| numbers.get(&key).copied());
+    let bound = model.bound_ns().max(ledger.beyond.2);
+    let found = violations::check(&mut threads, user.times(), bound, lost);
+    ledger.checked = found.checked;
+    ledger.violations = found.count;
+    ledger.worst_violation_ns = found.worst_ns;
+}
+
+/// Rows of `clock` for the samples of this segment, without those inherited.
+fn clock_rows(model: &ClockModel, own: &[ClockSample]) -> Vec<ClockRow> {
+    let nodes = model.nodes().iter().filter(|node| own.contains(&node.sample));
+    nodes
+        .map(|node| ClockRow {
+            ts: Nanos(node.sample.mono_ns),
+            tsc: node.sample.tsc as i64,
+            bracket_ns: (node.sample.bracket_tsc as f64 * node.ns_per_cycle).ceil() as i64,
+            residual_ns: node.residual_ns.round() as i64,
+            bound_ns: node.bound_ns,
+            realtime_offset_ns: node.sample.realtime_offset_ns,
+            boottime_offset_ns: node.sample.boottime_offset_ns,
+            cpu: Cpu(node.sample.cpu as i32),
+        })
+        .collect()
+}
+
+fn note_clock(model: &ClockModel, own: &[ClockSample], ledger: &mut Ledger) {
+    ledger.bound_ns = model.bound_ns();
+    ledger.step_ns = model.step_ns();
+    ledger.sample_count = own.len() as u64;
+    ledger.first_sample = own.first().copied();
+    let nodes = model.nodes();
+    ledger.samples =
+        nodes[nodes.len().saturating_sub(SAMPLES_KEPT)..].iter().map(|n| n.sample).collect();
+    ledger.warnings.extend(model.findings().iter().map(|finding| match *finding {
+        Finding::Wide(count) => Warning::WideSamples { count: count as u64 },
+        Finding::RealtimeSet(step_ns) => Warning::ClockSet { step_ns },
+        Finding::Suspended(asleep_ns) => Warning::Suspended { asleep_ns },
+    }));
+}
+
+/// Writes the parts of one segment.
+struct Output<'a> {
+    trace: &'a Path,
+    number: u32,
+    footer: Footer,
+    /// Newest row of the parts before, by table.
+    newest: BTreeMap<String, i64>,
+    /// Rows that begin earlier are left out.
+    from: i64,
+    tables: BTreeMap<String, PartLedger>,
+}
+
+impl Output<'_> {
+    /// Sorts rows by their key, keeping the order of equals, and writes those of the window.
+    fn write_sorted<R: Row>(&mut self, rows: &mut [R]) -> Result<()> {
+        rows.sort_by_key(R::key);
+        let first = rows.partition_point(|row| row.key() < self.from);
+        self.write(&rows[first..])
+    }
+
+    /// Writes sorted rows, if there are any.
+    fn write<R: Row>(&mut self, rows: &[R]) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let mut part = self.begin()?;
+        rows.iter().try_for_each(|row| part.push(row))?;
+        self.end(part)
+    }
+
+    fn begin<R: Row>(&self) -> Result<Part<R>> {
+        let newest_before = self.newest.get(R::TABLE).copied().unwrap_or(i64::MIN);
+        Ok(Part {
+            writer: PartWriter::create(self.trace, self.number, self.footer.clone())?,
+            newest_before,
+            ledger: PartLedger { newest: newest_before, ..PartLedger::default() },
+        })
+    }
+
+    fn end<R: Row>(&mut self, part: Part<R>) -> Result<()> {
+        let Part { writer, mut ledger, .. } = part;
+        ledger.rows = writer.finish()?;
+        self.tables.insert(R::TABLE.to_owned(), ledger);
+        Ok(())
+    }
+}
+
+/// A part that is being written.
+struct Part<R: Row> {
+    writer: PartWriter<R>,
+    /// Newest row of the parts before.
+    newest_before: i64,
+    ledger: PartLedger,
+}
+
+impl<R: Row> Part<R> {
+    /// Writes a row, the next in order, and notes whether it comes late.
+    #[inline]
+    fn push(&mut self, row: &R) -> Result<()> {
+        let key = row.key();
+        let late_ns = self.newest_before.saturating_sub(key);
+        if late_ns > 0 {
+            self.ledger.late_rows += 1;
+            self.ledger.late_max_ns = self.ledger.late_max_ns.max(late_ns);
+        }
+        self.ledger.newest = self.ledger.newest.max(key);
+        Ok(self.writer.push(row)?)
+    }
+}

@@ -1,0 +1,246 @@
+//! The end of a conversion: tables of the whole trace, and `meta.json`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::Result;
+use super::enough;
+use super::ledger::Ledger;
+use super::registry::Registry;
+use super::segment::{loss_rows, relative};
+use super::threads::Threads;
+use super::{symbols, untraced};
+use crate::ids::{Nanos, Pid, Tid};
+use crate::spool::Spool;
+use crate::spool::frame::Thread;
+use crate::store::{
+    ClockMeta, Footer, Meta, PartWriter, Row, SCHEMA_VERSION, TableMeta, TableWriter,
+};
+use crate::tables::{
+    ClockRow, Contention, Irq, LossRow, PageFault, SchedMigrate, SchedSwitch, SchedWaking, Syscall,
+    TaskEvent, UserEvent,
+};
+use crate::warning::Warning;
+
+/// Writes it all; repeatable.
+pub(super) fn write(
+    trace: &Path,
+    spool: &Spool,
+    registry: &Registry,
+    ledgers: &BTreeMap<u32, Ledger>,
+) -> Result<Meta> {
+    let mut meta = Meta {
+        schema_version: SCHEMA_VERSION,
+        start: registry.start.clone(),
+        end: registry.end.clone(),
+        clock: clock(ledgers, registry.start.tsc_hz),
+        tables: tables(ledgers),
+        ..Meta::default()
+    };
+    let damage = registry.damage()?;
+    meta.complete =
+        registry.end.is_some() && damage.is_none() && !ledgers.values().any(|l| l.damaged);
+    meta.rejected = ledgers.values().map(|l| l.rejected).sum::<u64>() + registry.malformed;
+    let late_losses = loss_rows(&registry.losses);
+    let lost_late = late_losses.iter().map(|l| (l.origin.to_string(), l.count.max(0) as u64));
+    let lost = ledgers.values().flat_map(|l| l.lost.clone()).chain(lost_late);
+    for (origin, count) in lost {
+        let lost = meta.lost.entry(origin).or_default();
+        *lost = lost.saturating_add(count);
+    }
+
+    let footer = meta.footer();
+    let threads = threads(registry, ledgers);
+    whole(trace, threads.rows(registry), &footer, &mut meta)?;
+    whole(trace, registry.sites().iter().map(|s| s.row.clone()).collect(), &footer, &mut meta)?;
+    whole(trace, registry.names.clone(), &footer, &mut meta)?;
+    let calls = ledgers.values().flat_map(|l| &l.calls).copied().collect();
+    let locks = ledgers.values().flat_map(|l| &l.locks).copied().collect();
+    whole(trace, symbols::rows(calls, locks, registry), &footer, &mut meta)?;
+    if !late_losses.is_empty() {
+        // Behind the parts of the segments.
+        let part = ledgers.keys().last().map_or(0, |n| n + 1);
+        append(trace, part, late_losses, &footer, &mut meta)?;
+    }
+    present::<UserEvent>(trace, &footer, &mut meta)?;
+    present::<SchedSwitch>(trace, &footer, &mut meta)?;
+    present::<SchedWaking>(trace, &footer, &mut meta)?;
+    present::<SchedMigrate>(trace, &footer, &mut meta)?;
+    present::<Irq>(trace, &footer, &mut meta)?;
+    present::<TaskEvent>(trace, &footer, &mut meta)?;
+    present::<Contention>(trace, &footer, &mut meta)?;
+    present::<Syscall>(trace, &footer, &mut meta)?;
+    present::<PageFault>(trace, &footer, &mut meta)?;
+    present::<ClockRow>(trace, &footer, &mut meta)?;
+    present::<LossRow>(trace, &footer, &mut meta)?;
+
+    meta.warnings.extend(Warning::of_start(&meta.start));
+    meta.warnings.extend(untraced(registry, ledgers));
+    if let Some(damage) = damage {
+        meta.warnings.push(Warning::SpoolDamaged {
+            file: relative(&spool.registry()),
+            offset: damage.offset,
+            bytes: damage.bytes,
+            reason: damage.reason.to_string(),
+        });
+    }
+    if threads.unnumbered() > 0 {
+        meta.warnings.push(Warning::Unnumbered { threads: threads.unnumbered() });
+    }
+    let refused = registry.refused.values().cloned();
+    meta.warnings.extend(refused.map(Warning::Refused));
+    let rings = registry.processes.iter().map(|process| (process.pid, process.ring_slots));
+    meta.warnings.extend(warnings(&meta, ledgers, &rings.collect()));
+    meta.write(trace)?;
+    Ok(meta)
+}
+
+/// Programs that the preload library did not reach.
+fn untraced(registry: &Registry, ledgers: &BTreeMap<u32, Ledger>) -> Option<Warning> {
+    let executions = ledgers.values().flat_map(|l| &l.executions).cloned().collect::<Vec<_>>();
+    let waited = registry.processes.iter().filter(|p| p.source.is_some() && p.waited);
+    let (found, of) = untraced::find(&executions, waited.map(|p| (p.pid, p.ts)));
+    let runs = found.values().sum();
+    (runs > 0).then(|| Warning::Untraced { runs, of, programs: untraced::explain(found) })
+}
+
+fn clock(ledgers: &BTreeMap<u32, Ledger>, start_tsc_hz: f64) -> ClockMeta {
+    let first = ledgers.values().find_map(|l| l.first_sample);
+    let last = ledgers.values().rev().find_map(|l| l.samples.last());
+    let tsc_hz = match (first, last) {
+        (Some(a), Some(b)) if b.mono_ns > a.mono_ns => {
+            (b.tsc - a.tsc) as f64 / (b.mono_ns - a.mono_ns) as f64 * 1e9
+        }
+        _ => start_tsc_hz,
+    };
+    let sum = |of: fn(&Ledger) -> u64| ledgers.values().map(of).sum();
+    let max = |of: fn(&Ledger) -> i64| ledgers.values().map(of).max().unwrap_or(0);
+    ClockMeta {
+        tsc_hz,
+        bound_ns: max(|l| l.bound_ns),
+        step_ns: max(|l| l.step_ns),
+        samples: sum(|l| l.sample_count),
+        realtime_offset_ns: first.map_or(0, |s| s.realtime_offset_ns),
+        boottime_offset_ns: first.map_or(0, |s| s.boottime_offset_ns),
+        checked: sum(|l| l.checked),
+        violations: sum(|l| l.violations),
+        worst_violation_ns: max(|l| l.worst_violation_ns),
+    }
+}
+
+fn tables(ledgers: &BTreeMap<u32, Ledger>) -> BTreeMap<String, TableMeta> {
+    let mut tables: BTreeMap<String, TableMeta> = BTreeMap::new();
+    for (name, part) in ledgers.values().flat_map(|l| &l.tables) {
+        let table = tables.entry(name.clone()).or_default();
+        table.rows += part.rows;
+        table.parts += 1;
+        table.late_rows += part.late_rows;
+        table.late_max_ns = table.late_max_ns.max(part.late_max_ns);
+    }
+    tables
+}
+
+fn threads(registry: &Registry, ledgers: &BTreeMap<u32, Ledger>) -> Threads {
+    let mut threads = Threads::default();
+    for ledger in ledgers.values() {
+        threads.add(&ledger.threads);
+    }
+    for process in &registry.processes {
+        let (pid, ts) = (process.pid, Nanos(process.ts));
+        threads.seen(Pid(pid), Tid(pid), ts, Some(&process.comm.as_str().into()), None);
+    }
+    // One without a number may have got it from the kernel.
+    let known = |thread: &&Thread| thread.tid >= 0 || threads.has(Pid(thread.pid), Tid(thread.tid));
+    let named: Vec<&Thread> = registry.threads.iter().filter(known).collect();
+    for thread in named {
+        let name = thread.name.as_str().into();
+        threads.seen(Pid(thread.pid), Tid(thread.tid), Nanos(thread.ts), Some(&name), None);
+    }
+    threads
+}
+
+/// Writes a table that is made at the end.
+fn whole<R: Row>(trace: &Path, rows: Vec<R>, footer: &Footer, meta: &mut Meta) -> Result<()> {
+    let mut writer = TableWriter::create(trace, footer.clone())?;
+    for row in rows {
+        writer.push(row)?;
+    }
+    let rows = writer.finish()?;
+    meta.tables.insert(R::TABLE.into(), TableMeta { rows, parts: 1, ..TableMeta::default() });
+    Ok(())
+}
+
+/// Writes one more part of a table.
+fn append<R: Row>(
+    trace: &Path,
+    part: u32,
+    mut rows: Vec<R>,
+    footer: &Footer,
+    meta: &mut Meta,
+) -> Result<()> {
+    rows.sort_by_key(R::key);
+    let mut writer = PartWriter::create(trace, part, footer.clone())?;
+    for row in &rows {
+        writer.push(row)?;
+    }
+    let table = meta.tables.entry(R::TABLE.into()).or_default();
+    table.rows += writer.finish()?;
+    table.parts += 1;
+    Ok(())
+}
+
+/// Gives a table without rows an empty part, so that every reader finds its columns.
+fn present<R: Row>(trace: &Path, footer: &Footer, meta: &mut Meta) -> Result<()> {
+    let table = meta.tables.entry(R::TABLE.into()).or_default();
+    if table.parts == 0 {
+        PartWriter::<R>::create(trace, 0, footer.clone())?.finish()?;
+    }
+    Ok(())
+}
+
+/// Warnings of the segments, equal ones once, and those that concern the whole.
+fn warnings(
+    meta: &Meta,
+    ledgers: &BTreeMap<u32, Ledger>,
+    ring_slots: &BTreeMap<i32, u32>,
+) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if meta.end.is_none() {
+        warnings.push(Warning::NotEnded);
+    }
+    let mut wide = 0;
+    for warning in ledgers.values().flat_map(|l| &l.warnings) {
+        match warning {
+            Warning::WideSamples { count } => wide += count,
+            other if !warnings.contains(other) => warnings.push(other.clone()),
+            _ => {}
+        }
+    }
+    if wide > 0 {
+        warnings.push(Warning::WideSamples { count: wide });
+    }
+    for (origin, &count) in meta.lost.iter().filter(|&(_, &count)| count > 0) {
+        let bursts = ledgers.values().flat_map(|l| l.bursts.clone()).filter(|_| origin == "ring");
+        let ring_bytes = enough::ring_bytes(bursts, ring_slots);
+        warnings.push(Warning::Loss { origin: origin.clone(), count, ring_bytes });
+    }
+    if meta.rejected > 0 {
+        warnings.push(Warning::Rejected { count: meta.rejected });
+    }
+    let beyond = ledgers.values().map(|l| l.beyond);
+    let (events, distance_ns, bound_ns) =
+        beyond.fold((0, 0, 0), |a, b| (a.0 + b.0, i64::max(a.1, b.1), i64::max(a.2, b.2)));
+    if events > 0 {
+        warnings.push(Warning::Extrapolated { events, distance_ns, bound_ns });
+    }
+    let clock = &meta.clock;
+    if clock.violations > 0 {
+        warnings.push(Warning::ClockViolations {
+            count: clock.violations,
+            checked: clock.checked,
+            worst_ns: clock.worst_violation_ns,
+            bound_ns: clock.bound_ns,
+        });
+    }
+    warnings
+}

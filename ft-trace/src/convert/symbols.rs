@@ -1,0 +1,385 @@
+//! Addresses in the events of unmodified programs to functions, source lines and variables.
+//!
+//! A lock event tells the address behind the call. Its byte before lies in the call, so that one is looked
+//! up: in the mappings of the process, then in the file that was mapped, if it still has the build id
+//! that it had then. Without a line table the symbol table gives the function, and without that the
+//! object and the address in it remain. Inlined functions are left out: the function is the one whose
+//! machine code called, and the line the one of its own source.
+//!
+//! A lock that is a static variable, or lies in one, has its name; one on a heap or a stack has none.
+//!
+//! These files belong to whoever was recorded: only regular ones are opened, and none that is mostly holes. They
+//! are mapped to be read: a file that is cut short meanwhile ends the conversion with a `SIGBUS`, and it can be
+//! repeated.
+
+use std::cell::OnceCell;
+use std::collections::{BTreeSet, HashMap};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use addr2line::{Loader, demangle_auto};
+use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, ReadCache, SymbolKind};
+
+use super::registry::{Registry, Site};
+use crate::build_id;
+use crate::ids::{Name, Pid};
+use crate::spool::mapping::Mapping;
+use crate::tables::{SymbolRow, UserEvent};
+
+/// Places, and locks, that are told apart in one segment.
+const MAX_ADDRESSES: usize = 1 << 16;
+
+/// Largest file in which names are looked up.
+const MAX_FILE_BYTES: u64 = 8 << 30;
+
+/// A file of this size may have holes without end.
+const SMALL_BYTES: u64 = 64 << 20;
+
+/// How much larger than its place on the disk a file can be that has no holes: some file systems compress.
+const MAX_COMPRESSION: u64 = 32;
+
+/// What an address is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// Where a call returns to.
+    Call,
+    /// A lock.
+    Lock,
+}
+
+/// Addresses of one kind, with their processes.
+pub(super) type Addresses = BTreeSet<(i32, i64)>;
+
+/// The return addresses and the locks of the events of a segment.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    pub(super) calls: Addresses,
+    pub(super) locks: Addresses,
+    /// Process, lock and return address of late: most events repeat them.
+    recent: [(i32, i64, i64); 32],
+}
+
+impl Seen {
+    /// Takes note of an event.
+    pub(super) fn note(&mut self, event: &UserEvent, site: &Site) {
+        let (true, [Some(lock), Some(call), ..]) = (site.has_caller, event.arg) else { return };
+        let pid = event.pid.0;
+        let recent = &mut self.recent[(call ^ lock >> 3) as usize % 32];
+        if std::mem::replace(recent, (pid, lock, call)) == (pid, lock, call) {
+            return;
+        }
+        for (set, address) in [(&mut self.locks, lock), (&mut self.calls, call)] {
+            if set.len() < MAX_ADDRESSES {
+                set.insert((pid, address));
+            }
+        }
+    }
+}
+
+/// Rows of `symbols`: for all return addresses that lie in a mapping, and for all locks in variables.
+pub(super) fn rows(calls: Addresses, locks: Addresses, registry: &Registry) -> Vec<SymbolRow> {
+    let mut programs = Programs::default();
+    let calls = calls.into_iter().map(|at| (Kind::Call, at));
+    let locks = locks.into_iter().map(|at| (Kind::Lock, at));
+    let row = |(kind, (pid, address)): (Kind, (i32, i64))| {
+        let mappings = registry.mappings.get(&Pid(pid))?;
+        let (object, offset, symbol) = match kind {
+            Kind::Call => {
+                let call = (address as u64).wrapping_sub(1);
+                let mapping = only_mapping(mappings, call)?;
+                let (at, symbol) = programs.call(mapping, call);
+                (&mapping.path, at.wrapping_add(1), symbol)
+            }
+            Kind::Lock => programs.variable(mappings, address as u64)?,
+        };
+        Some(SymbolRow {
+            pid: Pid(pid),
+            address,
+            kind: if kind == Kind::Call { "call" } else { "lock" }.into(),
+            symbol: Name::from(symbol.name),
+            file: Name::from(symbol.file),
+            line: i32::try_from(symbol.line).unwrap_or(0),
+            object: Name::from(object.as_str()),
+            offset: offset as i64,
+        })
+    };
+    let mut rows: Vec<_> = calls.chain(locks).filter_map(row).collect();
+    rows.sort_by_key(|row| row.pid);
+    rows
+}
+
+/// The files that are needed, each opened once.
+#[derive(Default)]
+struct Programs {
+    by_file: HashMap<(String, String), Option<Program>>,
+}
+
+impl Programs {
+    fn get(&mut self, mapping: &Mapping) -> Option<&Program> {
+        let key = (mapping.path.clone(), mapping.build_id.clone());
+        let open = || Program::open(&mapping.path, &mapping.build_id);
+        self.by_file.entry(key).or_insert_with(open).as_ref()
+    }
+
+    /// Address in the file's own address space of an address in a mapping of it, and what it says.
+    fn call(&mut self, mapping: &Mapping, address: u64) -> (u64, Symbol) {
+        let offset = address - mapping.start + mapping.offset;
+        match self.get(mapping) {
+            Some(program) => {
+                let at = program.address(offset).unwrap_or(offset);
+                (at, program.function(at))
+            }
+            None => (offset, Symbol::default()),
+        }
+    }
+
+    /// The variable at an address; `None` when it is in none, or when that is not known for sure.
+    fn variable<'a>(
+        &mut self,
+        mappings: &'a [Mapping],
+        address: u64,
+    ) -> Option<(&'a String, u64, Symbol)> {
+        let mut found: Option<(&Mapping, u64, Symbol)> = None;
+        for mapping in mappings {
+            // Data lies at a fixed distance from the text, as the program headers say.
+            let Some(program) = self.get(mapping) else { continue };
+            let Some(base) = program.base(mapping) else { continue };
+            let at = address.wrapping_sub(base);
+            let Some(name) = program.variable(at) else { continue };
+            match &found {
+                Some((other, other_at, _)) if (*other_at, &other.path) != (at, &mapping.path) => {
+                    return None;
+                }
+                _ => found = Some((mapping, at, Symbol { name, ..Symbol::default() })),
+            }
+        }
+        found.map(|(mapping, at, symbol)| (&mapping.path, at, symbol))
+    }
+}
+
+/// The mapping that holds an address. If a process has had two things there, one after the other, it is not
+/// known which one was meant.
+fn only_mapping(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
+    let mut found = mappings.iter().filter(|m| (m.start..m.end).contains(&address));
+    let first = found.next()?;
+    let base = |m: &Mapping| m.start.wrapping_sub(m.offset);
+    let same = |m: &Mapping| {
+        (base(m), &m.path, &m.build_id) == (base(first), &first.path, &first.build_id)
+    };
+    found.all(same).then_some(first)
+}
+
+/// What a file says about an address; empty and 0 where it says nothing.
+#[derive(Debug, Default)]
+struct Symbol {
+    name: String,
+    file: String,
+    line: u32,
+}
+
+/// A program or library.
+struct Program {
+    path: PathBuf,
+    /// Where parts of the file lie in its own address space: offset, size, address.
+    segments: Vec<(u64, u64, u64)>,
+    /// Variables by address: address, size, name.
+    variables: Vec<(u64, u64, String)>,
+    /// Opened for the first return address.
+    loader: OnceCell<Option<Loader>>,
+    /// What `path` may be another name of.
+    _file: File,
+}
+
+/// What is read of a file takes about as much memory, and a file with holes takes nothing of whoever made it.
+fn is_worth_reading(file: &File) -> bool {
+    const BLOCK_BYTES: u64 = 512;
+    let Ok(metadata) = file.metadata() else { return false };
+    let there = metadata.blocks().saturating_mul(BLOCK_BYTES);
+    metadata.len() <= MAX_FILE_BYTES.min(SMALL_BYTES.max(there.saturating_mul(MAX_COMPRESSION)))
+}
+
+impl Program {
+    /// Opens a file, if it is the one with this build id.
+    fn open(path: &str, build_id: &str) -> Option<Program> {
+        let path = Path::new(path);
+        let opened = build_id::regular(path).filter(is_worth_reading)?;
+        if build_id::of_opened(&opened).unwrap_or_default() != build_id {
+            return None;
+        }
+        // From here on it is this file, whatever has its name; unless there is a package of its debugging
+        // information beside it, which is found by the name.
+        let package = path.with_added_extension("dwp");
+        let path = match build_id::regular(&package) {
+            Some(_) => path.to_owned(),
+            None => format!("/proc/self/fd/{}", opened.as_raw_fd()).into(),
+        };
+        let file = ReadCache::new(&opened);
+        let object = object::File::parse(&file).ok()?;
+        let segment = |s: object::Segment<'_, '_, _>| {
+            let (offset, size) = s.file_range();
+            (offset, size, s.address())
+        };
+        let symbols = object.symbols().chain(object.dynamic_symbols());
+        let mut variables: Vec<_> = symbols
+            .filter(|s| s.kind() == SymbolKind::Data && s.is_definition() && s.size() > 0)
+            .filter_map(|s| Some((s.address(), s.size(), s.name().ok()?.to_owned())))
+            .collect();
+        variables.sort_unstable();
+        let segments = object.segments().map(segment).collect();
+        Some(Program { path, segments, variables, loader: OnceCell::new(), _file: opened })
+    }
+
+    /// The address that the file gives to the byte at this offset.
+    fn address(&self, offset: u64) -> Option<u64> {
+        let inside =
+            |&&(start, size, _): &&(u64, u64, u64)| offset >= start && offset - start < size;
+        let (start, _, address) = self.segments.iter().find(inside)?;
+        address.checked_add(offset - start)
+    }
+
+    /// Where the file's address 0 lies in the process. A mapping begins with a page, a segment need not,
+    /// so the end of another one may stand in it too: the one that fills it most counts.
+    fn base(&self, mapping: &Mapping) -> Option<u64> {
+        let end = mapping.offset.saturating_add(mapping.end.saturating_sub(mapping.start));
+        let common = |&&(start, size, _): &&(u64, u64, u64)| {
+            end.min(start.saturating_add(size)).saturating_sub(start.max(mapping.offset))
+        };
+        let segment = self.segments.iter().max_by_key(common).filter(|s| common(s) > 0)?;
+        let &(offset, _, address) = segment;
+        Some(mapping.start.wrapping_sub(mapping.offset).wrapping_add(offset).wrapping_sub(address))
+    }
+
+    /// The variable that `at` is, or lies in: `name`, or `name+0x10`.
+    fn variable(&self, at: u64) -> Option<String> {
+        let behind = self.variables.partition_point(|&(address, ..)| address <= at);
+        let (address, size, name) = self.variables.get(behind.checked_sub(1)?)?;
+        let name = demangled(name);
+        match at - address {
+            0 => Some(name),
+            inside if inside < *size => Some(format!("{name}+{inside:#x}")),
+            _ => None,
+        }
+    }
+
+    fn function(&self, at: u64) -> Symbol {
+        let loader = self.loader.get_or_init(|| Loader::new(&self.path).ok());
+        let Some(loader) = loader else { return Symbol::default() };
+        line_symbol(loader, at).unwrap_or_else(|| {
+            let name = loader.find_symbol(at).unwrap_or_default();
+            Symbol { name: demangled(name), ..Symbol::default() }
+        })
+    }
+}
+
+/// A symbol's name as its source has it. Only what a compiler has mangled is read as such: the variable `m`
+/// of a C program would be the type `unsigned long`.
+fn demangled(symbol: &str) -> String {
+    if symbol.starts_with("_Z") || symbol.starts_with("_R") {
+        demangle_auto(symbol.into(), None).into_owned()
+    } else {
+        symbol.to_owned()
+    }
+}
+
+/// From the debugging information: the outermost of the functions that are inlined into each other.
+fn line_symbol(loader: &Loader, at: u64) -> Option<Symbol> {
+    let mut frames = loader.find_frames(at).ok()?;
+    let mut outermost = None;
+    while let Ok(Some(frame)) = frames.next() {
+        outermost = Some(frame);
+    }
+    let frame = outermost?;
+    let location = frame.location.as_ref();
+    Some(Symbol {
+        name: frame.function.as_ref()?.demangle().ok()?.into_owned(),
+        file: location.and_then(|l| l.file).unwrap_or_default().to_owned(),
+        line: location.and_then(|l| l.line).unwrap_or(0),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mapping(start: u64, offset: u64, path: &str) -> Mapping {
+        let (path, build_id) = (path.to_owned(), String::new());
+        Mapping { start, end: start + 0x100, offset, path, build_id }
+    }
+
+    /// The files that this process has mapped (proc_pid_maps(5)).
+    fn own_mappings() -> Vec<Mapping> {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let mappings = maps.lines().filter_map(|line| {
+            let words: Vec<&str> = line.split_ascii_whitespace().collect();
+            let [range, _, offset, _, _, path] = words[..] else { return None };
+            let (start, end) = range.split_once('-')?;
+            let number = |hex| u64::from_str_radix(hex, 16).ok();
+            let mut mapping = Mapping {
+                start: number(start)?,
+                end: number(end)?,
+                offset: number(offset)?,
+                path: path.to_owned(),
+                build_id: String::new(),
+            };
+            mapping.build_id = build_id::of_mapping(std::process::id() as i32, &mapping)?;
+            Some(mapping)
+        });
+        mappings.collect()
+    }
+
+    #[test]
+    fn what_is_ambiguous_is_not_told() {
+        let check = |mappings: &[Mapping], address, expected: Option<&str>| {
+            assert_eq!(only_mapping(mappings, address).map(|m| m.path.as_str()), expected);
+        };
+        let (a, b) = (mapping(0x1000, 0, "/a"), mapping(0x1000, 0, "/b"));
+        check(std::slice::from_ref(&a), 0x10ff, Some("/a"));
+        check(std::slice::from_ref(&a), 0x1100, None);
+        check(&[a.clone(), b], 0x1000, None);
+        // Read twice while it grew.
+        check(&[a, Mapping { end: 0x2000, ..mapping(0x1000, 0, "/a") }], 0x1001, Some("/a"));
+    }
+
+    #[test]
+    fn own_function_and_variable_are_found() {
+        static VARIABLE: [std::sync::atomic::AtomicU64; 4] =
+            [const { std::sync::atomic::AtomicU64::new(1) }; 4];
+        let own = own_mappings();
+        let mut programs = Programs::default();
+
+        let here = own_function_and_variable_are_found as *const () as u64;
+        let (_, symbol) = programs.call(only_mapping(&own, here).unwrap(), here);
+        assert!(symbol.name.contains("own_function_and_variable"), "{symbol:?}");
+        assert!(symbol.file.ends_with("symbols.rs") && symbol.line > 100, "{symbol:?}");
+
+        let third = &raw const VARIABLE[2] as u64;
+        let (_, _, symbol) = programs.variable(&own, third).unwrap();
+        assert!(symbol.name.contains("VARIABLE") && symbol.name.ends_with("+0x10"), "{symbol:?}");
+        assert!(programs.variable(&own, &raw const own as u64).is_none(), "on the stack");
+    }
+
+    #[test]
+    fn only_mangled_names_are_demangled() {
+        let names = ["m", "a", "s", "_Z1mv", "_RNvC1a1f", "_ZN1a1b17h0123456789abcdefE"];
+        assert_eq!(names.map(demangled), ["m", "a", "s", "m()", "a::f", "a::b"]);
+    }
+
+    #[test]
+    fn another_file_is_not_asked() {
+        let own = std::env::current_exe().unwrap();
+        assert!(Program::open(own.to_str().unwrap(), "of another build").is_none());
+        assert!(Program::open("/nonexistent", "").is_none());
+    }
+
+    #[test]
+    fn a_file_of_holes_is_not_read() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(SMALL_BYTES).unwrap();
+        assert!(is_worth_reading(file.as_file()));
+        file.as_file().set_len(SMALL_BYTES + 1).unwrap();
+        assert!(!is_worth_reading(file.as_file()));
+        assert!(is_worth_reading(&File::open(std::env::current_exe().unwrap()).unwrap()));
+    }
+}

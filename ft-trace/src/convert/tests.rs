@@ -1,0 +1,345 @@
+use super::synthetic::{Ring, file, meta, name, registry, sample, slots, tsc};
+use std::fs;
+
+use super::*;
+use crate::convert::kernel::test_bytes as bytes;
+use crate::ids::Tid;
+use crate::spool::frame::{Frame, Loss};
+use crate::store::Trace;
+use crate::tables::*;
+use crate::warning::Warning;
+use ft_user::layout::{ArgType, SiteKind};
+
+const KEY: u32 = 0x4000;
+
+fn directory() -> Vec<u8> {
+    let args = [(ArgType::Pointer, "lock"), (ArgType::Unsigned, "place(a, 1)")];
+    [meta(KEY, SiteKind::LockAcquire, "lock.mutex_acquire", &args), name(1, "accounts")].concat()
+}
+
+fn ring(events: &[u64]) -> Ring {
+    let mut ring = Ring::default();
+    for &us in events {
+        ring.event(KEY, tsc(us * 1000), &[us, 0]);
+    }
+    ring
+}
+
+fn switch(us: u64, prev: u32, next: u32) -> Vec<u8> {
+    // Thread 101 belongs to the process that is registered; the others are all their process has.
+    let process = |tid| if tid == 101 { 100 } else { tid };
+    bytes(&ft_ebpf::Switch {
+        header: ft_ebpf::Header { ts: us * 1000, kind: ft_ebpf::kind::SWITCH, cpu: 1, tid: prev },
+        prev_tgid: process(prev),
+        next_tid: next,
+        next_tgid: process(next),
+        ..Default::default()
+    })
+}
+
+/// Two segments, 1 to 2 ms and 2 to 3 ms. An event of 1.9 ms comes only in the second.
+fn recording(dir: &Path) {
+    registry(dir, &directory(), true);
+    let spool = Spool::of(dir);
+    let clocks =
+        [1000, 1300, 1600, 2000, 2300, 2600, 3000].map(|us| Frame::Clock(sample(us * 1000)));
+    let (first, second) = (ring(&[1100, 1200, 1950]), ring(&[2100, 1900, 2900]));
+    let (first_bytes, second_bytes) = (first.bytes(), second.bytes());
+    let kernel = [switch(1050, 9, 101), switch(1250, 101, 0), switch(1900, 0, 101)].concat();
+    let loss = Loss {
+        origin: "kernel".into(),
+        what: "irq_handler_exit".into(),
+        count: 3,
+        from: 5,
+        ..Loss::default()
+    };
+    file(
+        &spool.segment(0),
+        &[
+            clocks[0].clone(),
+            slots(&first, 101, &first_bytes),
+            clocks[1].clone(),
+            Frame::Kernel(&kernel),
+            clocks[2].clone(),
+            Frame::Loss(loss),
+            clocks[3].clone(),
+        ],
+    );
+    file(
+        &spool.segment(1),
+        &[
+            clocks[3].clone(),
+            clocks[4].clone(),
+            slots(&second, 101, &second_bytes),
+            clocks[5].clone(),
+            clocks[6].clone(),
+        ],
+    );
+}
+
+fn events(trace: &Trace) -> Vec<(i64, i64)> {
+    trace.rows::<UserEvent>().map(|e| e.map(|e| (e.ts.0, e.arg[0].unwrap())).unwrap()).collect()
+}
+
+const EXPECTED: [(i64, i64); 6] = [
+    (1_100_000, 1100),
+    (1_200_000, 1200),
+    (1_900_000, 1900),
+    (1_950_000, 1950),
+    (2_100_000, 2100),
+    (2_900_000, 2900),
+];
+
+#[test]
+fn a_recording_becomes_a_trace() {
+    let dir = tempfile::tempdir().unwrap();
+    recording(dir.path());
+    let mut left = Vec::new();
+    let meta = convert(dir.path(), |report, n| left.push((report.segment, report.user_events, n)))
+        .unwrap();
+    assert_eq!(left, [(0, 3, 1), (1, 3, 0)]);
+    assert!(!dir.path().join("spool").exists() && !dir.path().join("spool.done").exists());
+
+    let trace = Trace::open(dir.path()).unwrap();
+    assert_eq!(*trace.meta(), meta);
+    assert_eq!(events(&trace), EXPECTED);
+    assert!(meta.complete);
+    let table = &meta.tables["user_events"];
+    assert_eq!((table.rows, table.parts, table.late_rows, table.late_max_ns), (6, 2, 1, 50_000));
+    assert_eq!(meta.lost["kernel"], 3);
+    assert_eq!(
+        meta.warnings,
+        [Warning::Loss { origin: "kernel".into(), count: 3, ring_bytes: None }]
+    );
+    assert_eq!((meta.clock.tsc_hz, meta.clock.samples), (2e9, 7));
+    assert_eq!((meta.clock.checked, meta.clock.violations), (3, 0));
+
+    let sites: Vec<SiteRow> = trace.rows().map(|r| r.unwrap()).collect();
+    assert_eq!(
+        (&*sites[0].kind, &*sites[0].args),
+        ("lock_acquire", "lock:pointer, place(a,1):unsigned")
+    );
+    let names: Vec<NameRow> = trace.rows().map(|r| r.unwrap()).collect();
+    assert_eq!((names[0].id, &*names[0].text), (1, "accounts"));
+    let threads: Vec<ThreadRow> = trace.rows().map(|r| r.unwrap()).collect();
+    let main = threads.iter().find(|t| t.tid == Tid(100)).unwrap();
+    assert_eq!((&*main.name, main.observed), ("app", true));
+    assert_eq!(trace.rows::<ClockRow>().count(), 7, "no sample twice");
+    assert_eq!(trace.rows::<LossRow>().count(), 1);
+    assert_eq!(trace.rows::<Irq>().count(), 0, "a table without rows opens");
+
+    assert_eq!(convert(dir.path(), |_, _| panic!("nothing is left")).unwrap(), meta);
+}
+
+#[test]
+fn an_event_of_a_thread_that_did_not_run_is_a_violation() {
+    let dir = tempfile::tempdir().unwrap();
+    registry(dir.path(), &directory(), true);
+    let ring = ring(&[1100, 1500]);
+    let slot_bytes = ring.bytes();
+    let kernel = [switch(1050, 9, 101), switch(1250, 101, 0), switch(1900, 0, 101)].concat();
+    let clocks = [1000, 1300, 1600, 2000].map(|us| Frame::Clock(sample(us * 1000)));
+    let mut frames = clocks.to_vec();
+    frames.extend([slots(&ring, 101, &slot_bytes), Frame::Kernel(&kernel)]);
+    file(&Spool::of(dir.path()).segment(0), &frames);
+    let clock = convert(dir.path(), |_, _| {}).unwrap().clock;
+    assert_eq!((clock.checked, clock.violations, clock.worst_violation_ns), (2, 1, 250_000));
+}
+
+/// Everything in a trace directory, by relative path.
+fn snapshot(dir: &Path, below: &Path, out: &mut BTreeMap<PathBuf, Vec<u8>>) {
+    for entry in fs::read_dir(below).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            snapshot(dir, &path, out);
+        } else {
+            out.insert(path.strip_prefix(dir).unwrap().to_owned(), fs::read(&path).unwrap());
+        }
+    }
+}
+
+/// A conversion that was killed after each of its steps must end, when it is repeated, in the same
+/// files as one that was not.
+#[test]
+fn a_conversion_can_be_killed_at_any_step() {
+    let whole = tempfile::tempdir().unwrap();
+    recording(whole.path());
+    convert(whole.path(), |_, _| {}).unwrap();
+    let mut expected = BTreeMap::new();
+    snapshot(whole.path(), whole.path(), &mut expected);
+
+    let check = |step: &str, kill: &dyn Fn(&Path)| {
+        let dir = tempfile::tempdir().unwrap();
+        recording(dir.path());
+        kill(dir.path());
+        convert(dir.path(), |_, _| {}).unwrap();
+        let mut files = BTreeMap::new();
+        snapshot(dir.path(), dir.path(), &mut files);
+        assert_eq!(files.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{step}");
+        assert!(files == expected, "{step}: the same bytes");
+    };
+    // Puts the spool back as it was before the conversion, except that `keep` stay as they are.
+    let again = |dir: &Path, keep: &dyn Fn(&Path)| {
+        let ledger = Spool::of(dir).dir().join(Ledger::name(0));
+        let mut converter = Converter::new(dir).unwrap();
+        let segment = fs::read(Spool::of(dir).segment(0)).unwrap();
+        converter.segment(0).unwrap();
+        fs::write(Spool::of(dir).segment(0), segment).unwrap();
+        keep(&ledger);
+    };
+    check("a part half written", &|dir| {
+        fs::create_dir(dir.join("user_events")).unwrap();
+        fs::write(dir.join("user_events/part-00000.parquet.tmp"), "half").unwrap();
+    });
+    check("parts in place, no ledger", &|dir| {
+        again(dir, &|ledger| fs::remove_file(ledger).unwrap())
+    });
+    check("ledger in place, segment not deleted", &|dir| again(dir, &|_| {}));
+    check("ledger half written", &|dir| {
+        again(dir, &|ledger| fs::rename(ledger, ledger.with_extension("json.tmp")).unwrap());
+    });
+    check("one segment done", &|dir| {
+        Converter::new(dir).unwrap().segment(0).unwrap();
+    });
+    check("all segments done, nothing else", &|dir| {
+        let mut converter = Converter::new(dir).unwrap();
+        converter.segment(0).unwrap();
+        converter.segment(1).unwrap();
+    });
+    check("summary written, spool not removed", &|dir| {
+        let mut converter = Converter::new(dir).unwrap();
+        converter.segment(0).unwrap();
+        converter.segment(1).unwrap();
+        summary::write(dir, &converter.spool, &converter.registry, &converter.ledgers).unwrap();
+    });
+}
+
+#[test]
+fn a_spool_removed_by_half_is_a_finished_trace() {
+    let dir = tempfile::tempdir().unwrap();
+    recording(dir.path());
+    let meta = convert(dir.path(), |_, _| {}).unwrap();
+    fs::create_dir(dir.path().join("spool.done")).unwrap();
+    assert_eq!(convert(dir.path(), |_, _| {}).unwrap(), meta);
+    assert_eq!(events(&Trace::open(dir.path()).unwrap()), EXPECTED);
+}
+
+#[test]
+fn what_stands_before_the_damage_is_used() {
+    // A clock frame is 64 bytes; the second segment ends with its slots and two of these.
+    let check = |cut: usize, expected: usize| {
+        let dir = tempfile::tempdir().unwrap();
+        recording(dir.path());
+        let path = Spool::of(dir.path()).segment(1);
+        let bytes = fs::read(&path).unwrap();
+        fs::write(&path, &bytes[..bytes.len() - cut]).unwrap();
+        let meta = convert(dir.path(), |_, _| {}).unwrap();
+        assert!(!meta.complete);
+        let damage = |w: &Warning| matches!(w, Warning::SpoolDamaged { file, .. } if file == "spool/segment-000001.ft");
+        assert!(meta.warnings.iter().any(damage), "{:?}", meta.warnings);
+        assert_eq!(events(&Trace::open(dir.path()).unwrap()).len(), expected);
+        meta
+    };
+    let meta = check(1, 6);
+    let beyond =
+        |w: &Warning| matches!(w, Warning::Extrapolated { events: 1, distance_ns: 300_000, .. });
+    assert!(meta.warnings.iter().any(beyond), "{:?}", meta.warnings);
+    check(64 + 64 + 10, 3);
+}
+
+#[test]
+fn a_recording_that_was_killed_at_once_has_one_sample_and_is_placed() {
+    let dir = tempfile::tempdir().unwrap();
+    registry(dir.path(), &directory(), false);
+    let ring = ring(&[1100]);
+    let slot_bytes = ring.bytes();
+    let frames = [Frame::Clock(sample(1_000_000)), slots(&ring, 101, &slot_bytes)];
+    file(&Spool::of(dir.path()).segment(0), &frames);
+    let meta = convert(dir.path(), |_, _| {}).unwrap();
+    assert_eq!(events(&Trace::open(dir.path()).unwrap()), [(1_100_000, 1100)]);
+    assert!(meta.clock.bound_ns > 100_000, "{}", meta.clock.bound_ns);
+    assert!(meta.warnings.contains(&Warning::NotEnded));
+}
+
+#[test]
+fn threads_without_a_number_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    registry(dir.path(), &directory(), true);
+    let ring = ring(&[1100, 1200]);
+    let bytes = ring.bytes();
+    let clocks = [sample(1_000_000), sample(2_000_000)].map(Frame::Clock);
+    let threads = [-17, -18, 101].map(|tid| slots(&ring, tid, &bytes));
+    file(&Spool::of(dir.path()).segment(0), &[&clocks[..1], &threads, &clocks[1..]].concat());
+    let meta = convert(dir.path(), |_, _| {}).unwrap();
+    assert_eq!(meta.warnings, [Warning::Unnumbered { threads: 2 }]);
+}
+
+#[test]
+fn what_cannot_be_converted_says_why() {
+    let check = |prepare: &dyn Fn(&Path), expected: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        prepare(dir.path());
+        let error = convert(dir.path(), |_, _| {}).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    check(&|_| {}, "holds no recording");
+    check(&|dir| fs::create_dir(dir.join("spool")).unwrap(), "registry.ft");
+}
+
+/// The kernel's records have a clock of their own.
+#[test]
+fn without_a_clock_what_needs_none_is_converted() {
+    let check = |samples: &[Frame<'_>], expected: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        registry(dir.path(), &directory(), true);
+        let user = ring(&[2000]);
+        let (user_bytes, kernel) = (user.bytes(), switch(2000, 9, 101));
+        let between = [slots(&user, 101, &user_bytes), Frame::Kernel(&kernel)];
+        let frames = [&samples[..1], &between, &samples[1..]].concat();
+        file(&Spool::of(dir.path()).segment(0), &frames);
+        let meta = convert(dir.path(), |_, _| {}).unwrap();
+        assert_eq!((meta.tables["sched_switch"].rows, meta.tables["user_events"].rows), (1, 0));
+        let [Warning::NoTsc { slots, reason, .. }] = &meta.warnings[..] else {
+            panic!("{:?}", meta.warnings)
+        };
+        assert_eq!(*slots, user_bytes.len() as u64 / 32);
+        assert!(reason.contains(expected), "{reason}");
+    };
+    let back = [sample(3_000_000), sample(2_000_000)].map(Frame::Clock);
+    check(&back, "the TSC went backwards");
+    // Ten samples, 10 ms apart, on two CPUs by turns.
+    let faulty = |fault: &dyn Fn(usize, &mut crate::clock::ClockSample)| {
+        let samples = (0..10).map(|i| {
+            let mut sample = sample(10_000_000 * (i as u64 + 1));
+            sample.cpu = i as u32 % 2;
+            fault(i, &mut sample);
+            Frame::Clock(sample)
+        });
+        samples.collect::<Vec<_>>()
+    };
+    check(&faulty(&|i, s| s.tsc += 5_000_000 * (i as u64 / 5)), "the rate of the TSC changed by");
+    check(&faulty(&|_, s| s.tsc += 100_000 * u64::from(s.cpu)), "they are not synchronised");
+    let dir = tempfile::tempdir().unwrap();
+    recording(dir.path());
+    let recorder = fs::File::open(Spool::of(dir.path()).registry()).unwrap();
+    rustix::fs::flock(&recorder, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    assert!(matches!(convert(dir.path(), |_, _| {}), Err(ConvertError::Recording(_))));
+}
+
+#[test]
+fn losses_that_no_counter_holds_are_the_most_that_it_holds() {
+    let dir = tempfile::tempdir().unwrap();
+    registry(dir.path(), &directory(), true);
+    let mut ring = Ring::default();
+    (0..3).for_each(|_| _ = ring.loss(tsc(2_000_000), tsc(1_500_000), u64::MAX));
+    let kernel = Loss { origin: "kernel".into(), count: u64::MAX, ..Loss::default() };
+    let (bytes, clock) = (ring.bytes(), |ms: u64| Frame::Clock(sample(ms * 1_000_000)));
+    let frames = [clock(1), slots(&ring, 101, &bytes), Frame::Loss(kernel), clock(3)];
+    for segment in [0, 1] {
+        file(&Spool::of(dir.path()).segment(segment), &frames);
+    }
+    let meta = convert(dir.path(), |_, _| ()).unwrap();
+    assert_eq!((meta.lost["kernel"], meta.lost_total()), (u64::MAX - 1, u64::MAX));
+    // Half a millisecond each, and 4 ns for each event: an application can have lost no more.
+    assert_eq!((meta.lost["ring"], meta.rejected), (6 * 125_001, 6));
+}

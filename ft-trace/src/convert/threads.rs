@@ -1,0 +1,159 @@
+//! Which threads were seen, and under what name.
+
+use std::collections::{HashMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::registry::Registry;
+use crate::ids::{Name, Nanos, Pid, Tid};
+use crate::tables::ThreadRow;
+
+/// One thread, as a ledger keeps it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Sighting {
+    pid: i32,
+    tid: i32,
+    /// First time, ns.
+    first: i64,
+    /// When the name was seen last, ns.
+    named: i64,
+    name: Option<String>,
+    prio: Option<i32>,
+    observed: bool,
+}
+
+/// What is known of one thread.
+struct Thread {
+    first: Nanos,
+    named: Nanos,
+    name: Option<Name>,
+    prio: Option<i32>,
+    observed: bool,
+}
+
+/// Threads by process and id. The newest name and the newest priority count.
+#[derive(Default)]
+pub(super) struct Threads(HashMap<(Pid, Tid), Thread>);
+
+impl Threads {
+    /// A thread was seen.
+    pub(super) fn seen(
+        &mut self,
+        pid: Pid,
+        tid: Tid,
+        ts: Nanos,
+        name: Option<&Name>,
+        prio: Option<i32>,
+    ) {
+        let new = || Thread { first: ts, named: ts, name: None, prio: None, observed: false };
+        let thread = self.0.entry((pid, tid)).or_insert_with(new);
+        thread.first = thread.first.min(ts);
+        let newer = ts >= thread.named;
+        if let Some(name) = name
+            && (newer || thread.name.is_none())
+        {
+            thread.named = ts;
+            // Most sightings repeat the name, and comparing pointers is cheaper than counting references.
+            if !thread.name.as_ref().is_some_and(|known| Name::ptr_eq(known, name)) {
+                thread.name = Some(name.clone());
+            }
+        }
+        if prio.is_some() && (newer || thread.prio.is_none()) {
+            thread.prio = prio;
+        }
+    }
+
+    /// The kernel told of a wake-up of the thread, which it does of those alone that are observed: a child
+    /// without rings is, or a process of an observed cgroup.
+    pub(super) fn woken(&mut self, pid: Pid, tid: Tid, ts: Nanos, prio: i32) {
+        self.seen(pid, tid, ts, None, Some(prio));
+        self.observe(pid, tid);
+    }
+
+    fn observe(&mut self, pid: Pid, tid: Tid) {
+        if let Some(thread) = self.0.get_mut(&(pid, tid)) {
+            thread.observed = true;
+        }
+    }
+
+    /// For a ledger, in the order of process and thread.
+    pub(super) fn sightings(&self) -> Vec<Sighting> {
+        let mut list: Vec<_> = self
+            .0
+            .iter()
+            .map(|(&(pid, tid), thread)| Sighting {
+                pid: pid.0,
+                tid: tid.0,
+                first: thread.first.0,
+                named: thread.named.0,
+                name: thread.name.as_deref().map(str::to_owned),
+                prio: thread.prio,
+                observed: thread.observed,
+            })
+            .collect();
+        list.sort_by_key(|s| (s.pid, s.tid));
+        list
+    }
+
+    /// Adds what a ledger kept.
+    pub(super) fn add(&mut self, sightings: &[Sighting]) {
+        for s in sightings {
+            let name = s.name.as_deref().map(Name::from);
+            self.seen(Pid(s.pid), Tid(s.tid), Nanos(s.named), name.as_ref(), s.prio);
+            self.seen(Pid(s.pid), Tid(s.tid), Nanos(s.first), None, None);
+            if s.observed {
+                self.observe(Pid(s.pid), Tid(s.tid));
+            }
+        }
+    }
+
+    /// Whether this thread was seen.
+    pub(super) fn has(&self, pid: Pid, tid: Tid) -> bool {
+        self.0.contains_key(&(pid, tid))
+    }
+
+    /// How many have no number in the agent's PID namespace.
+    pub(super) fn unnumbered(&self) -> u64 {
+        self.0.keys().filter(|(_, tid)| tid.0 < 0).count() as u64
+    }
+
+    /// Rows of the table `threads`, by the first time that they were seen.
+    pub(super) fn rows(&self, registry: &Registry) -> Vec<ThreadRow> {
+        let mut processes: HashMap<Pid, Name> = HashMap::new();
+        for (&(pid, tid), thread) in &self.0 {
+            if let Some(name) = thread.name.as_ref().filter(|_| pid.0 == tid.0) {
+                processes.insert(pid, name.clone());
+            }
+        }
+        for process in &registry.processes {
+            processes.insert(Pid(process.pid), process.comm.as_str().into());
+        }
+        let woken = self.0.iter().filter(|(_, thread)| thread.observed);
+        let observed: HashSet<Pid> = woken.map(|(&(pid, _), _)| pid).collect();
+        let idle: Name = "swapper".into();
+        let mut rows: Vec<_> = self
+            .0
+            .iter()
+            .map(|(&(pid, tid), thread)| ThreadRow {
+                ts: thread.first,
+                tid,
+                pid,
+                // The idle task has one name on each CPU.
+                name: if tid.0 == 0 {
+                    idle.clone()
+                } else {
+                    thread.name.clone().unwrap_or_default()
+                },
+                process: if pid.0 == 0 {
+                    idle.clone()
+                } else {
+                    processes.get(&pid).cloned().unwrap_or_default()
+                },
+                prio: thread.prio,
+                observed: registry.observes(pid) || observed.contains(&pid),
+            })
+            .collect();
+        rows.sort_by_key(|row| (row.ts, row.pid, row.tid));
+        rows
+    }
+}

@@ -1,0 +1,337 @@
+//! A directory that only we write to, held open.
+//!
+//! The agent is often root, and works where others can write: in `/tmp`, in the home of whoever called `sudo`.
+//! There a name may lead somewhere else each time it is used. So whatever writes into a trace goes through a [`Dir`]:
+//!
+//! - It is opened once, and refused unless it belongs to us, and nobody else can make names in it.
+//! - Every name is a single component beneath it, and is not followed when it is a symbolic link. So `openat` does what
+//!   `openat2` would with `RESOLVE_BENEATH` and `RESOLVE_NO_SYMLINKS`, under seccomp filters that do not know it, too.
+//! - A file to be written is always new (`O_EXCL`): no link, FIFO or device that stood there before is opened.
+//!
+//! What is read only ([`open_regular`]) may belong to anybody, but must be a regular file: a FIFO would block.
+
+use std::ffi::CStr;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::{getegid, geteuid};
+
+/// Rights of new directories and files, less the umask: nobody else writes to them.
+const NEW_DIR: Mode = Mode::from_raw_mode(0o755);
+const NEW_FILE: Mode = Mode::from_raw_mode(0o644);
+
+/// A directory, not followed if it is a symbolic link.
+const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Symbolic links in a row, as the kernel's limit (path_resolution(7)).
+const MOST_LINKS: u32 = 40;
+
+/// Why a directory is not written to. The sentence lacks its remedy, which depends on what was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// It belongs to another user.
+    #[error(
+        "{path} belongs to the user with number {owner}, who could lead elsewhere what is written there"
+    )]
+    Foreign {
+        /// Directory.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+    },
+    /// Other users may make names in it.
+    #[error("other users can write to {path}, and could lead elsewhere what is written there")]
+    Open {
+        /// Directory.
+        path: PathBuf,
+    },
+    /// It is a symbolic link of another user.
+    #[error(
+        "{path} is a symbolic link of the user with number {owner}, who can change where it leads"
+    )]
+    Link {
+        /// The link.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+    },
+}
+
+impl Refused {
+    /// The refusal behind an error of this module, if it is one.
+    pub fn of(error: io::Error) -> Result<Refused, io::Error> {
+        error.downcast()
+    }
+}
+
+impl From<Refused> for io::Error {
+    fn from(refused: Refused) -> io::Error {
+        io::Error::new(io::ErrorKind::PermissionDenied, refused)
+    }
+}
+
+/// A directory that only we write to. Clones share the descriptor.
+#[derive(Clone, Debug)]
+pub struct Dir {
+    fd: Arc<OwnedFd>,
+    /// How it was named: for messages only.
+    path: PathBuf,
+}
+
+impl Dir {
+    /// Opens a directory. Links on the way to it are followed; it may be one itself when that is ours.
+    ///
+    /// # Errors
+    ///
+    /// A [`Refused`] as the inner error, or what the kernel says.
+    pub fn open(path: &Path) -> io::Result<Dir> {
+        Dir::checked(resolve(path, MOST_LINKS)?, path.to_owned())
+    }
+
+    /// Opens a directory, made if it does not exist, like those above it. Tells whether it was made.
+    ///
+    /// # Errors
+    ///
+    /// As [`Dir::open`].
+    pub fn create(path: &Path) -> io::Result<(Dir, bool)> {
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        let made = match rustix::fs::mkdir(path, NEW_DIR) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
+            Err(e) => return Err(e.into()),
+        };
+        Ok((Dir::open(path)?, made))
+    }
+
+    /// Opens the directory `name`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Dir::open`]; `NotADirectory` for a link.
+    pub fn dir(&self, name: &str) -> io::Result<Dir> {
+        let fd = rustix::fs::openat(&*self.fd, single(name)?, DIRECTORY, Mode::empty())?;
+        Dir::checked(fd, self.path.join(name))
+    }
+
+    /// Makes the directory `name`.
+    ///
+    /// # Errors
+    ///
+    /// `AlreadyExists` when anything has that name, a link too.
+    pub fn make_dir(&self, name: &str) -> io::Result<Dir> {
+        rustix::fs::mkdirat(&*self.fd, single(name)?, NEW_DIR)?;
+        self.dir(name)
+    }
+
+    /// Opens the directory `name`, made if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// As [`Dir::dir`].
+    pub fn ensure_dir(&self, name: &str) -> io::Result<Dir> {
+        match self.make_dir(name) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => self.dir(name),
+            made => made,
+        }
+    }
+
+    /// Makes the file `name`, for writing.
+    ///
+    /// # Errors
+    ///
+    /// `AlreadyExists` when anything has that name, a link too.
+    pub fn create_file(&self, name: &str) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        Ok(rustix::fs::openat(&*self.fd, single(name)?, flags, NEW_FILE)?.into())
+    }
+
+    /// Makes the file `name` anew; what had that name goes.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says.
+    pub fn replace_file(&self, name: &str) -> io::Result<File> {
+        self.remove(name)?;
+        self.create_file(name)
+    }
+
+    /// Opens the file `name` for reading.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` when it is no regular file.
+    pub fn open_file(&self, name: &str) -> io::Result<File> {
+        regular(self.fd.as_fd(), Path::new(single(name)?), OFlags::NOFOLLOW)
+    }
+
+    /// Writes the file `name`, whole or not at all: under another name first, synced, then renamed.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says; a file of that name is then as it was.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let aside = format!("{name}.tmp");
+        let mut file = self.replace_file(&aside)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        self.publish(&aside, name)
+    }
+
+    /// Renames `from`, which is synced, to `to`, durably.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says; `from` is then still there.
+    pub fn publish(&self, from: &str, to: &str) -> io::Result<()> {
+        rustix::fs::renameat(&*self.fd, single(from)?, &*self.fd, single(to)?)?;
+        Ok(rustix::fs::fsync(&*self.fd)?)
+    }
+
+    /// Gives the file `name` a second name in `other`.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says.
+    pub fn link(&self, name: &str, other: &Dir) -> io::Result<()> {
+        let name = single(name)?;
+        Ok(rustix::fs::linkat(&*self.fd, name, &*other.fd, name, AtFlags::empty())?)
+    }
+
+    /// Removes `name`, with everything in it if it is a directory. That there is none is no error.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says.
+    pub fn remove(&self, name: &str) -> io::Result<()> {
+        single(name)?;
+        match remove(self.fd.as_fd(), &std::ffi::CString::new(name)?) {
+            Err(Errno::NOENT) => Ok(()),
+            done => Ok(done?),
+        }
+    }
+
+    /// Nothing is in it.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says.
+    pub fn is_empty(&self) -> io::Result<bool> {
+        for entry in rustix::fs::Dir::read_from(&*self.fd)? {
+            if !is_self_or_parent(entry?.file_name()) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// How it was named: for messages.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A path to it that is valid in this process, whatever becomes of its name: for calls that take nothing else.
+    pub fn anchored(&self) -> PathBuf {
+        format!("/proc/self/fd/{}", self.fd.as_raw_fd()).into()
+    }
+
+    fn checked(fd: OwnedFd, path: PathBuf) -> io::Result<Dir> {
+        let stat = rustix::fs::fstat(&fd)?;
+        let owner = stat.st_uid;
+        if owner != geteuid().as_raw() {
+            return Err(Refused::Foreign { path, owner }.into());
+        }
+        // Whoever is in our own group was let in by the umask.
+        let (others, group) = (stat.st_mode & 0o002 != 0, stat.st_mode & 0o020 != 0);
+        if others || group && stat.st_gid != getegid().as_raw() {
+            return Err(Refused::Open { path }.into());
+        }
+        Ok(Dir { fd: Arc::new(fd), path })
+    }
+}
+
+/// Opens a file for reading, whoever owns it.
+///
+/// # Errors
+///
+/// `InvalidInput` when it is no regular file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    regular(CWD, path, OFlags::empty())
+}
+
+/// Reads such a file.
+///
+/// # Errors
+///
+/// As [`open_regular`].
+pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn regular(at: BorrowedFd<'_>, path: &Path, more: OFlags) -> io::Result<File> {
+    // Without blocking: a FIFO waits for a writer, a lease for its holder (open(2)).
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | more;
+    let fd = rustix::fs::openat(at, path, flags, Mode::empty())?;
+    match FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) {
+        FileType::RegularFile => Ok(fd.into()),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
+    }
+}
+
+/// Opens a directory by its path; the last name may be a link of ours.
+fn resolve(path: &Path, links: u32) -> io::Result<OwnedFd> {
+    // Without `/` and `/.` at the end, which would follow a link.
+    let path: PathBuf = path.components().collect();
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let found = rustix::fs::open(&path, flags, Mode::empty())?;
+    let stat = rustix::fs::fstat(&found)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
+        return Ok(rustix::fs::openat(&found, c".", DIRECTORY, Mode::empty())?);
+    }
+    let owner = stat.st_uid;
+    if owner != geteuid().as_raw() {
+        return Err(Refused::Link { path, owner }.into());
+    }
+    let left = links.checked_sub(1).ok_or(Errno::LOOP)?;
+    let target = rustix::fs::readlinkat(&found, c"", Vec::new())?;
+    let target: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(target.as_bytes());
+    resolve(&path.parent().unwrap_or(Path::new("/")).join(target), left)
+}
+
+/// A name that leads nowhere but into its directory.
+fn single(name: &str) -> io::Result<&str> {
+    let outside = name.is_empty() || name == "." || name == ".." || name.contains('/');
+    if outside { Err(io::ErrorKind::InvalidInput.into()) } else { Ok(name) }
+}
+
+fn is_self_or_parent(name: &CStr) -> bool {
+    name == c"." || name == c".."
+}
+
+/// Removes a name, and first what is beneath it.
+fn remove(dir: BorrowedFd<'_>, name: &CStr) -> rustix::io::Result<()> {
+    match rustix::fs::unlinkat(dir, name, AtFlags::empty()) {
+        Err(Errno::ISDIR) => {}
+        done => return done,
+    }
+    let inner = rustix::fs::openat(dir, name, DIRECTORY, Mode::empty())?;
+    for entry in rustix::fs::Dir::read_from(&inner)? {
+        let entry = entry?;
+        if !is_self_or_parent(entry.file_name()) {
+            remove(inner.as_fd(), entry.file_name())?;
+        }
+    }
+    rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,27 @@
+//! The store: a trace as a directory of Parquet tables.
+//!
+//! ```text
+//! DIR/meta.json                        what the trace says of itself
+//! DIR/<table>/part-00000.parquet …     the tables
+//! DIR/spool/                           while there is something to convert
+//! ```
+//!
+//! A table is declared in [`crate::tables`]; how fields become columns is in [`column`](mod@column). Every file is there
+//! whole or not at all.
+
+pub mod column;
+pub mod error;
+pub mod file;
+pub mod meta;
+pub mod name_column;
+mod part;
+mod reader;
+pub mod schema;
+mod writer;
+
+pub use error::{Result, StoreError};
+pub use meta::{ClockMeta, META_FILE, Meta, TableMeta};
+pub use part::{Footer, PartWriter, part_path};
+pub use reader::{Rows, Trace};
+pub use schema::{Row, SCHEMA_VERSION};
+pub use writer::TableWriter;

@@ -1,0 +1,284 @@
+//! Reads a trace.
+//!
+//! Parts of a table may overlap in time (see [`crate::stream`]). So [`Rows`] opens a part when its
+//! first row is due, and merges those that are open: by the first column, and where that is equal, by
+//! the number of the part. Memory: one batch for each open part, two or three in practice.
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::file::metadata::RowGroupMetaData;
+use parquet::file::statistics::Statistics;
+
+use super::error::{Result, StoreError, io_error};
+use super::meta::Meta;
+use super::name_column::NamePool;
+use super::schema::Row;
+use crate::dir;
+
+/// Rows decoded at a time.
+const BATCH_ROWS: usize = 1 << 13;
+
+/// A trace directory.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    dir: PathBuf,
+    meta: Meta,
+}
+
+impl Trace {
+    /// Opens a finished trace.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unfinished`] while it has a spool, [`StoreError::NotATrace`] without
+    /// `meta.json`, and the errors of [`Meta::read`].
+    pub fn open(dir: &Path) -> Result<Trace> {
+        if dir.join("spool").exists() {
+            return Err(StoreError::Unfinished(dir.to_owned()));
+        }
+        let meta = Meta::read(dir)?.ok_or_else(|| StoreError::NotATrace(dir.to_owned()))?;
+        Ok(Trace { dir: dir.to_owned(), meta })
+    }
+
+    /// Where it is.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// What it says of itself.
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// Whether the table is there: those of analyses need not be.
+    pub fn has<R: Row>(&self) -> bool {
+        self.dir.join(R::TABLE).is_dir()
+    }
+
+    /// All rows of a table in the order of their first column. What is wrong with the table comes as
+    /// an item.
+    pub fn rows<R: Row>(&self) -> Rows<R> {
+        // No key is `i64::MAX`: it would be a time in the year 2262 after the boot.
+        self.rows_within(i64::MIN..i64::MAX)
+    }
+
+    /// The rows of a table whose first column lies in `keys`, in its order. Parts and row groups that the
+    /// statistics rule out are not read.
+    pub fn rows_within<R: Row>(&self, keys: Range<i64>) -> Rows<R> {
+        match self.parts::<R>(&keys) {
+            Ok(waiting) => Rows { waiting, keys, ..Rows::default() },
+            Err(error) => Rows { failed: Some(error), ..Rows::default() },
+        }
+    }
+
+    fn parts<R: Row>(&self, keys: &Range<i64>) -> Result<VecDeque<Part>> {
+        let dir = self.dir.join(R::TABLE);
+        let missing = || StoreError::NoTable { trace: self.dir.clone(), table: R::TABLE };
+        let mut paths = Vec::new();
+        for entry in fs::read_dir(&dir).map_err(|_| missing())? {
+            let path = entry.map_err(io_error("read", &dir))?.path();
+            if path.extension().is_some_and(|e| e == "parquet") {
+                paths.push(path);
+            }
+        }
+        if paths.is_empty() {
+            return Err(missing());
+        }
+        // Numbers are padded, but may outgrow the padding.
+        paths.sort_by(|a, b| (a.as_os_str().len(), a).cmp(&(b.as_os_str().len(), b)));
+        let mut parts = Vec::new();
+        for (number, path) in paths.into_iter().enumerate() {
+            if let Some(first) = first_key(&path, keys)? {
+                parts.push(Part { first, number, path });
+            }
+        }
+        parts.sort_by_key(|part| (part.first, part.number));
+        Ok(parts.into())
+    }
+}
+
+/// A part that is not open yet.
+struct Part {
+    /// Smallest key of its row groups that are read, from the statistics of the footer.
+    first: i64,
+    number: usize,
+    path: PathBuf,
+}
+
+fn damaged(path: &Path) -> impl Fn(String) -> StoreError {
+    move |reason| StoreError::Part { path: path.to_owned(), reason }
+}
+
+/// Smallest key of the row groups that may hold one of `keys`; `None` when no group does.
+fn first_key(path: &Path, keys: &Range<i64>) -> Result<Option<i64>> {
+    let builder = open(path)?;
+    let mut first = None;
+    for group in builder.metadata().row_groups().iter().filter(|g| g.num_rows() > 0) {
+        let (min, max) = key_range(group)
+            .ok_or_else(|| damaged(path)("no statistics of the first column".into()))?;
+        if min < keys.end && keys.start <= max {
+            first = Some(first.map_or(min, |f: i64| f.min(min)));
+        }
+    }
+    Ok(first)
+}
+
+/// Smallest and largest key of a row group.
+fn key_range(group: &RowGroupMetaData) -> Option<(i64, i64)> {
+    match group.columns().first()?.statistics()? {
+        Statistics::Int64(s) => Some((*s.min_opt()?, *s.max_opt()?)),
+        Statistics::Int32(s) => Some(((*s.min_opt()?).into(), (*s.max_opt()?).into())),
+        _ => None,
+    }
+}
+
+fn open(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>> {
+    let file = dir::open_regular(path).map_err(io_error("open", path))?;
+    ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| damaged(path)(e.to_string()))
+}
+
+/// An open part.
+struct Cursor<R: Row> {
+    number: usize,
+    path: PathBuf,
+    reader: ParquetRecordBatchReader,
+    batch: Option<R::Reader>,
+    /// Rows of the batch, and the next of them.
+    rows: usize,
+    row: usize,
+    head: Option<R>,
+}
+
+impl<R: Row> Cursor<R> {
+    fn open(part: Part, keys: &Range<i64>) -> Result<Cursor<R>> {
+        let Part { number, path, .. } = part;
+        let builder = open(&path)?;
+        let groups = builder.metadata().row_groups().iter().enumerate().filter_map(|(i, group)| {
+            let (min, max) = key_range(group)?;
+            (min < keys.end && keys.start <= max).then_some(i)
+        });
+        let groups = groups.collect();
+        let columns: Vec<_> = R::columns();
+        let names = columns.iter().map(|c| c.name().as_str());
+        let mask = ProjectionMask::columns(builder.parquet_schema(), names);
+        let reader = builder
+            .with_projection(mask)
+            .with_row_groups(groups)
+            .with_batch_size(BATCH_ROWS)
+            .build()
+            .map_err(|e| damaged(&path)(e.to_string()))?;
+        Ok(Cursor { number, path, reader, batch: None, rows: 0, row: 0, head: None })
+    }
+
+    /// Puts the next row into `head`; none at the end.
+    fn advance(&mut self, names: &mut NamePool) -> Result<()> {
+        while self.row == self.rows {
+            let Some(batch) = self.reader.next() else {
+                self.head = None;
+                return Ok(());
+            };
+            let batch = batch.map_err(|e| damaged(&self.path)(e.to_string()))?;
+            // The columns of a projection come in the order of the file, which is that of the table.
+            let bound = R::bind(&mut batch.columns().iter(), names);
+            let other =
+                || damaged(&self.path)(format!("its columns are not those of `{}`", R::TABLE));
+            self.batch = Some(bound.ok_or_else(other)?);
+            (self.row, self.rows) = (0, batch.num_rows());
+        }
+        self.head = self.batch.as_ref().map(|batch| R::get(batch, self.row));
+        self.row += 1;
+        Ok(())
+    }
+}
+
+/// Iterator over the rows of a table. After an error it ends.
+pub struct Rows<R: Row> {
+    /// Sorted by first key.
+    waiting: VecDeque<Part>,
+    active: Vec<Cursor<R>>,
+    names: NamePool,
+    keys: Range<i64>,
+    failed: Option<StoreError>,
+}
+
+impl<R: Row> Default for Rows<R> {
+    fn default() -> Self {
+        Rows {
+            waiting: VecDeque::new(),
+            active: Vec::new(),
+            names: NamePool::default(),
+            keys: 0..0,
+            failed: None,
+        }
+    }
+}
+
+impl<R: Row> Rows<R> {
+    /// The next row within the keys.
+    fn take_within(&mut self) -> Result<Option<R>> {
+        loop {
+            match self.take()? {
+                Some(row) if row.key() < self.keys.start => {}
+                Some(row) if row.key() >= self.keys.end => return Ok(None),
+                other => return Ok(other),
+            }
+        }
+    }
+
+    fn take(&mut self) -> Result<Option<R>> {
+        loop {
+            let due = self
+                .active
+                .iter()
+                .enumerate()
+                .filter_map(|(i, c)| Some((c.head.as_ref()?.key(), c.number, i)))
+                .min();
+            match (due, self.waiting.front()) {
+                (None, None) => return Ok(None),
+                (Some((key, ..)), Some(part)) if part.first <= key => self.open()?,
+                (None, Some(_)) => self.open()?,
+                (Some((_, _, i)), _) => {
+                    let cursor = &mut self.active[i];
+                    let row = cursor.head.take();
+                    cursor.advance(&mut self.names)?;
+                    if cursor.head.is_none() {
+                        self.active.swap_remove(i);
+                    }
+                    return Ok(row);
+                }
+            }
+        }
+    }
+
+    fn open(&mut self) -> Result<()> {
+        if let Some(part) = self.waiting.pop_front() {
+            let mut cursor = Cursor::open(part, &self.keys)?;
+            cursor.advance(&mut self.names)?;
+            self.active.push(cursor);
+        }
+        Ok(())
+    }
+}
+
+impl<R: Row> Iterator for Rows<R> {
+    type Item = Result<R>;
+
+    fn next(&mut self) -> Option<Result<R>> {
+        let result = match self.failed.take() {
+            Some(error) => Err(error),
+            None => self.take_within(),
+        };
+        if result.is_err() {
+            *self = Rows::default();
+        }
+        result.transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,41 @@
+//! The tables of a trace, one struct a row.
+//!
+//! A struct is declared here once; its schema, writer and reader follow from it (see `store::schema`).
+//! A field's name is the column's name; its type (see [`crate::ids`]) decides the column's type: `Nanos`,
+//! `i64`: int64; `Tid`, `Pid`, `Cpu`, `SiteId`, `i32`: int32; `Name`: dictionary of UTF-8; `f64`: double;
+//! `bool`; `Option`: nullable. Times are CLOCK_MONOTONIC nanoseconds, durations nanoseconds.
+//! Rows are sorted by their first column.
+
+/// Declares a row and makes it a [`Row`] of the named table.
+macro_rules! table {
+    (
+        $table:literal,
+        $(#[$doc:meta])*
+        pub struct $row:ident {
+            $($(#[$field_doc:meta])* pub $field:ident: $ty:ty,)*
+        }
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $row {
+            $($(#[$field_doc])* pub $field: $ty,)*
+        }
+
+        #[cfg(feature = "store")]
+        $crate::row!($table, $row { $($field: $ty),* });
+    };
+}
+
+mod contended;
+mod kernel;
+mod kernel_groups;
+mod reference;
+mod results;
+mod user;
+
+pub use contended::{LockOrder, LockPreemption, LockWait, UnfinishedWait};
+pub use kernel::{Irq, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent};
+pub use kernel_groups::{Contention, PageFault, Syscall};
+pub use reference::{ClockRow, LossRow, ThreadRow};
+pub use results::{CriticalSection, Decomposition, DispatchLatency, Gap, ThreadTime};
+pub use user::{NameRow, SiteRow, SymbolRow, UserEvent, arg_name};

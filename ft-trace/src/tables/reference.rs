@@ -1,0 +1,70 @@
+//! Tables that every other refers to: who ran, how right the clock is, what is missing.
+
+use crate::ids::{Cpu, Name, Nanos, Pid, Tid};
+
+table! {
+    "threads",
+    /// `threads`: one thread that was seen.
+    pub struct ThreadRow {
+        /// First time that it was seen.
+        pub ts: Nanos,
+        /// Thread.
+        pub tid: Tid,
+        /// Process.
+        pub pid: Pid,
+        /// Newest name.
+        pub name: Name,
+        /// Name of the process.
+        pub process: Name,
+        /// Newest kernel priority that was seen.
+        pub prio: Option<i32>,
+        /// It belongs to a process that is recorded.
+        pub observed: bool,
+    }
+}
+
+table! {
+    "clock",
+    /// `clock`: samples of the clock model.
+    pub struct ClockRow {
+        /// CLOCK_MONOTONIC of the sample.
+        pub ts: Nanos,
+        /// TSC of the sample.
+        pub tsc: i64,
+        /// Width of the bracket, ns.
+        pub bracket_ns: i64,
+        /// Distance of the sample from the line between its neighbours, ns.
+        pub residual_ns: i64,
+        /// Bound of the error from this sample to the next, ns.
+        pub bound_ns: i64,
+        /// CLOCK_REALTIME minus CLOCK_MONOTONIC, ns.
+        pub realtime_offset_ns: i64,
+        /// CLOCK_BOOTTIME minus CLOCK_MONOTONIC, ns.
+        pub boottime_offset_ns: i64,
+        /// CPU of the sample.
+        pub cpu: Cpu,
+    }
+}
+
+table! {
+    "loss",
+    /// `loss`: what was lost, and where.
+    pub struct LossRow {
+        /// First loss.
+        pub ts: Nanos,
+        /// Last loss minus first.
+        pub dur: i64,
+        /// `ring`, `shared-ring`, `directory`, `kernel`, `kernel-skipped` or `agent`.
+        pub origin: Name,
+        /// What was lost: a program or a reason.
+        pub what: Name,
+        /// CPU, -1 when it does not apply.
+        pub cpu: Cpu,
+        /// Process, -1 when it does not apply.
+        pub pid: Pid,
+        /// Thread, -1 when it does not apply.
+        pub tid: Tid,
+        /// How many.
+        pub count: i64,
+    }
+}

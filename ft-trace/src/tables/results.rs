@@ -1,0 +1,243 @@
+//! Tables that the analyses write.
+
+use crate::ids::{Cpu, Name, Nanos, Pid, SiteId, Tid};
+
+/// Where the time of an interval of one thread went. The parts sum to the interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Decomposition {
+    /// On a CPU, outside interrupts.
+    pub running_ns: i64,
+    /// Off the CPU while runnable, because it had to leave it.
+    pub preempted_ns: i64,
+    /// Off the CPU while runnable, woken and not yet dispatched.
+    pub dispatch_ns: i64,
+    /// Off the CPU, waiting for something.
+    pub blocked_ns: i64,
+    /// On the CPU, in a hardware interrupt handler.
+    pub hardirq_ns: i64,
+    /// On the CPU, in a softirq.
+    pub softirq_ns: i64,
+    /// On the CPU, in an interrupt vector (timer, reschedule, …).
+    pub vector_ns: i64,
+    /// Covered by no record.
+    pub unexplained_ns: i64,
+}
+
+impl Decomposition {
+    /// Names of the parts, which are their columns.
+    pub const NAMES: [&str; 8] = [
+        "running_ns",
+        "preempted_ns",
+        "dispatch_ns",
+        "blocked_ns",
+        "hardirq_ns",
+        "softirq_ns",
+        "vector_ns",
+        "unexplained_ns",
+    ];
+
+    /// The parts in the order of [`Decomposition::NAMES`].
+    pub fn to_array(self) -> [i64; 8] {
+        [
+            self.running_ns,
+            self.preempted_ns,
+            self.dispatch_ns,
+            self.blocked_ns,
+            self.hardirq_ns,
+            self.softirq_ns,
+            self.vector_ns,
+            self.unexplained_ns,
+        ]
+    }
+
+    /// Inverse of [`Decomposition::to_array`].
+    pub fn from_array(parts: [i64; 8]) -> Decomposition {
+        let [
+            running_ns,
+            preempted_ns,
+            dispatch_ns,
+            blocked_ns,
+            hardirq_ns,
+            softirq_ns,
+            vector_ns,
+            unexplained_ns,
+        ] = parts;
+        Decomposition {
+            running_ns,
+            preempted_ns,
+            dispatch_ns,
+            blocked_ns,
+            hardirq_ns,
+            softirq_ns,
+            vector_ns,
+            unexplained_ns,
+        }
+    }
+
+    /// Sum of the parts.
+    pub fn total_ns(&self) -> i64 {
+        self.running_ns
+            + self.preempted_ns
+            + self.dispatch_ns
+            + self.blocked_ns
+            + self.hardirq_ns
+            + self.softirq_ns
+            + self.vector_ns
+            + self.unexplained_ns
+    }
+}
+
+table! {
+    "critical_sections",
+    /// `critical_sections`: one hold of one lock.
+    pub struct CriticalSection {
+        /// Acquisition.
+        pub ts: Nanos,
+        /// Release minus acquisition.
+        pub dur: i64,
+        /// Process.
+        pub pid: Pid,
+        /// Holder.
+        pub tid: Tid,
+        /// Address of the lock.
+        pub lock: i64,
+        /// Name of the lock, or its address in hexadecimal when it has none.
+        pub lock_name: Name,
+        /// `mutex`, `rwlock-read`, `rwlock-write`, from the event's name.
+        pub kind: Name,
+        /// Acquiring event in `sites`.
+        pub site: SiteId,
+        /// Source place of the acquisition, `file:line`, empty when not known.
+        pub place: Name,
+        /// Locks that the thread already held (Feather-Trace, section 3).
+        pub depth: i32,
+        /// [`Mark`](crate::Mark) of `depth` alone: `lower bound` from the first loss of events of the thread on, since
+        /// it may hold a lock whose acquisition was lost; else `exact`. All else is as true as `mark` says.
+        pub depth_mark: Name,
+        /// From the start of the wait to the acquisition; 0 when the lock was free.
+        pub wait_ns: i64,
+        /// It began or ended with a condition wait.
+        pub condition: bool,
+        /// Decomposition of `dur`; null without a kernel stream.
+        pub parts: Option<Decomposition>,
+        /// Who ran most in `preempted_ns`; null when it is 0.
+        pub preemptor_tid: Option<i32>,
+        /// Name of that thread.
+        pub preemptor_comm: Option<Name>,
+        /// How long that thread had the CPU meanwhile.
+        pub preemptor_ns: Option<i64>,
+        /// [`Mark`](crate::Mark): `exact`, or `lower bound` when records were lost during the hold, or it is not known
+        /// of all the time off the CPU who had it.
+        pub mark: Name,
+    }
+}
+
+table! {
+    "dispatch_latency",
+    /// `dispatch_latency`: one wake-up of an observed thread.
+    pub struct DispatchLatency {
+        /// Since when it could run and did not: the waking; or, where that came while the thread was on its way off the
+        /// CPU (`sched_switch.prev_woken`), the switch away.
+        pub ts: Nanos,
+        /// From then to the switch that let it run; with the others of the thread, the part *dispatch* of its time.
+        pub dur: i64,
+        /// Process.
+        pub pid: Pid,
+        /// Thread.
+        pub tid: Tid,
+        /// Its name.
+        pub comm: Name,
+        /// CPU on which it then ran.
+        pub cpu: Cpu,
+        /// Its priority.
+        pub prio: i32,
+        /// Who woke it (the thread that was current; 0: idle, so an interrupt).
+        pub waker_tid: Tid,
+        /// Name of the waker.
+        pub waker_comm: Name,
+        /// Who had the CPU longest from `ts` to the dispatch; null when unknown. 0: idle.
+        pub running_tid: Option<i32>,
+        /// Name of that thread.
+        pub running_comm: Option<Name>,
+        /// How long it had it.
+        pub running_ns: Option<i64>,
+        /// The thread was moved to another CPU meanwhile.
+        pub migrated: bool,
+        /// [`Mark`](crate::Mark): `exact`; `lower bound` when it is not known of all the time who had the CPU, so that
+        /// another may have had it longer; or `censored` when scheduler records were lost meanwhile: what was dispatched
+        /// then may be a later wake-up.
+        pub mark: Name,
+    }
+}
+
+table! {
+    "gaps",
+    /// `gaps`: one interval in which a polling thread did not run.
+    pub struct Gap {
+        /// Last poll before.
+        pub ts: Nanos,
+        /// First poll after, minus `ts`.
+        pub dur: i64,
+        /// Process.
+        pub pid: Pid,
+        /// Polling thread.
+        pub tid: Tid,
+        /// Its name.
+        pub comm: Name,
+        /// CPU of the first poll after.
+        pub cpu: Cpu,
+        /// What took most of the gap by the kernel's account: `switched-out`, `blocked`, `hardirq`,
+        /// `softirq`, `vector`, `steal` (nothing was recorded, and such gaps come with the period of a host's
+        /// tick), `unexplained`; null without a kernel stream.
+        pub cause: Option<Name>,
+        /// Who (thread name) or which (interrupt name, `host tick, 10.0 ms`) it was.
+        pub culprit: Option<Name>,
+        /// Its thread id, for a switch.
+        pub culprit_tid: Option<i32>,
+        /// Decomposition of `dur`. The poller did not run, so `running_ns` is 0: time on the CPU outside
+        /// every recorded interrupt counts as `unexplained_ns` (kernel entry and exit, faults, steal, SMI).
+        pub parts: Option<Decomposition>,
+        /// Cause inferred from user time stamps alone (Hourglass, section 4): `switch-to-sibling`, `tick`,
+        /// `interrupt`, `long`.
+        pub inferred: Name,
+        /// [`Mark`](crate::Mark): `exact`, or `lower bound` when records were lost during the gap, or it is not known
+        /// of all of it who had the CPU.
+        pub mark: Name,
+    }
+}
+
+table! {
+    "thread_time",
+    /// `thread_time`: the time of one observed thread that went to one part, by one culprit. The rows of a
+    /// thread sum to its `wall_ns`, to the nanosecond.
+    pub struct ThreadTime {
+        /// First sight of the thread.
+        pub ts: Nanos,
+        /// Process.
+        pub pid: Pid,
+        /// Thread.
+        pub tid: Tid,
+        /// Its newest name.
+        pub comm: Name,
+        /// `running`, `preempted` (it had to leave the CPU), `dispatch` (woken, and did not run yet),
+        /// `blocked`, `hardirq`, `softirq`, `vector`, `unexplained`.
+        pub part: Name,
+        /// Who ran instead (the newest name of a thread that was renamed), which interrupt, or what it waited for: `lock NAME`,
+        /// `condition of NAME`, `kernel lock KIND`, `system call NAME`, `page fault`, or the state in which it
+        /// left the CPU (`asleep`, `uninterruptible`, `stopped`). Of *unexplained*: `no record`, or `in gaps`,
+        /// where the thread itself says that it did not run although it had the CPU. `others`: behind the 64th
+        /// culprit of this part. Null when it ran.
+        pub culprit: Option<Name>,
+        /// Thread id of who ran instead; 0: idle; null for several threads of that name.
+        pub culprit_tid: Option<i32>,
+        /// Time.
+        pub spent_ns: i64,
+        /// In how many uninterrupted stretches.
+        pub stretches: i64,
+        /// From the first sight to the end of the thread or of the trace; the same in all rows of a thread.
+        pub wall_ns: i64,
+        /// [`Mark`](crate::Mark). `exact`: from its birth to its end; `censored`: it lived before or after
+        /// the trace, and `wall_ns` is what of it lies inside; `lower bound`: records were lost meanwhile.
+        pub mark: Name,
+    }
+}
