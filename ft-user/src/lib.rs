@@ -97,7 +97,7 @@
 //! - Each executable or library that embeds the crate has its own buffers, and calls [`init`] itself. It must
 //!   not be unloaded (`dlclose`) once a thread has written an event.
 //! - The locks of `std` itself, of `parking_lot` and of C libraries are not seen, only those of [`sync`] and
-//!   those that are wrapped (feature `lock_api`). There is no traced barrier, channel or `Once`.
+//!   those that are wrapped (features `lock_api`, `lock_api_0_4`). There is no traced barrier, channel or `Once`.
 //!   What blocks elsewhere shows in the kernel's stream, as time in which the thread did not run.
 //! - Sites exist on x86-64 Linux. For other Linux targets everything compiles to the `off` form.
 //!
@@ -105,7 +105,8 @@
 //!
 //! - `off` compiles every site out; arguments are still type-checked, and [`init`] does nothing. It is
 //!   for the program that is built, not for libraries to choose.
-//! - `lock_api` adds wrappers for the locks of `parking_lot` 0.13 and others that are built on `lock_api` 0.5.
+//! - `lock_api` adds wrappers for the locks of `parking_lot` 0.13 and others that are built on `lock_api` 0.5;
+//!   `lock_api_0_4` those for `parking_lot` 0.12 and `lock_api` 0.4.
 //! - `downgrade` adds `sync::RwLockWriteGuard::downgrade`, for which Rust 1.92 is needed; all else does with 1.88.
 //!
 //! # Environment
@@ -154,6 +155,8 @@ mod intern;
 pub mod layout;
 #[cfg(feature = "lock_api")]
 pub mod lock_api;
+#[cfg(feature = "lock_api_0_4")]
+pub mod lock_api_0_4;
 #[doc(hidden)]
 pub mod patch;
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]

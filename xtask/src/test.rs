@@ -29,7 +29,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 
     step(cargo().args(["fmt", "--all", "--check"]))?;
     step(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
-    for feature in ["off", "lock_api"] {
+    for feature in ["off", "lock_api", "lock_api_0_4"] {
         step(
             cargo()
                 .args(["clippy", "--package", "ft-user", "--all-targets", "--features", feature])
@@ -67,8 +67,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     println!("{}", counted.summary());
     tests?;
     if args.is_empty() {
-        let lock_api = ["test", "--package", "ft-user", "--features", "lock_api"];
-        step(cargo().args(lock_api).args(["--test", "lock_api"]))?;
+        let lock_api = ["test", "--package", "ft-user", "--features", "lock_api,lock_api_0_4"];
+        step(cargo().args(lock_api).args(["--test", "lock_api*"]))?;
         step(cargo().args(lock_api).args(["--doc", "lock_api"]))?;
     }
     if args.is_empty() && counted.ran + counted.skipped.len() == 0 {

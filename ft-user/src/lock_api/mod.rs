@@ -32,10 +32,9 @@
 //! - Upgradable reading of `RwLock` is not offered by the wrapper.
 //! - A lock made with `new` or `default` has no name: reports tell its address and its places.
 //!
-//! `lock_api` 0.5 is supported, the one of `parking_lot` 0.13: its guards carry the place of the
-//! acquisition to the release. In 0.4, the one of `parking_lot` 0.12, a raw lock has no guard. With its types the
-//! compiler says that the trait `RawMutex` is not implemented, and that there are two versions of `lock_api`:
-//! take `parking_lot` 0.13 where locks are to be traced.
+//! This is for `lock_api` 0.5, the one of `parking_lot` 0.13: its guards carry the place of the acquisition to the
+//! release. For 0.4, the one of `parking_lot` 0.12, there is `ft_user::lock_api_0_4`; with the wrong one of the two the
+//! compiler says that the trait `RawMutex` is not implemented, and that there are two versions of `lock_api`.
 
 mod condvar;
 mod mutex;

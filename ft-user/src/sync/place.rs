@@ -10,10 +10,10 @@ use crate::portable::{intern_name, intern_place};
 /// A call that acquires a lock.
 pub(crate) type Place = &'static Location<'static>;
 
-/// The second argument of every lock event: numbers of the call and of the lock's name. Only an event
+/// The second argument of every lock event: numbers of the call, if it is known, and of the lock's name. Only an event
 /// that is written pays for them.
-pub(crate) fn word(at: Place, name: Option<&'static str>) -> u64 {
-    crate::layout::place_word(intern_place(at), name.map_or(0, intern_name))
+pub(crate) fn word(at: impl Into<Option<Place>>, name: Option<&'static str>) -> u64 {
+    crate::layout::place_word(at.into().map_or(0, intern_place), name.map_or(0, intern_name))
 }
 
 /// Writes one of the lock events.
