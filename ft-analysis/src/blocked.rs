@@ -1,8 +1,8 @@
 //! What a thread waits for while it is off the CPU and not runnable.
 //!
 //! **Rule**, the first that holds:
-//! 1. *lock*, *condition*: the newest event of the thread itself is the begin of a wait, for a lock or for a
-//!    condition.
+//! 1. *lock*, *condition*, *barrier*, …: the newest event of the thread itself is the begin of a wait, for a lock, a
+//!    condition, a barrier, a channel's value or its room.
 //! 2. *kernel lock*: it is inside a recorded wait for a lock of the kernel.
 //! 3. *system call*: it is inside a recorded system call.
 //! 4. *page fault*: it left the CPU uninterruptibly (state `D`), and after it got the CPU a page fault was the

@@ -198,6 +198,8 @@ fn kind(text: &str) -> Option<SiteKind> {
         "lock_abandon" => SiteKind::LockAbandon,
         "cond_wait" => SiteKind::CondWait,
         "cond_wake" => SiteKind::CondWake,
+        "wait_begin" => SiteKind::WaitBegin,
+        "wait_end" => SiteKind::WaitEnd,
         "poll_begin" => SiteKind::PollBegin,
         "poll_gap" => SiteKind::PollGap,
         "poll_end" => SiteKind::PollEnd,

@@ -69,6 +69,31 @@ fn a_thread_that_comes_without_having_been_woken_may_have_waited_for_the_cpu() {
 }
 
 #[test]
+fn waits_for_what_nobody_holds_have_their_names() {
+    // a =|bbb|==|bbbbb|=| exit: at a barrier, then for a value of a channel; neither is a wait for a lock.
+    let timeline = "0 0 .>a S
+         5 barrier a B
+         10 0 a>Z S
+         40 wake Z a 0
+         40 0 Z>a R
+         45 passed a B
+         50 receive a C
+         60 0 a>Z S
+         110 wake Z a 0
+         110 0 Z>a R
+         115 passed a C
+         120 0 a>Z X";
+    check(
+        timeline,
+        &["running 40", "blocked receive from 0x43 50", "blocked barrier 0x42 30"],
+        120,
+        "exact",
+    );
+    let (rows, tally) = run(true, timeline);
+    assert_eq!((rows.lock_waits.len(), tally.incomplete), (0, Default::default()));
+}
+
+#[test]
 fn interrupts_have_their_names() {
     check(
         "0 0 .>a S

@@ -12,6 +12,7 @@
 //! 10 fault a          a touches a page that is not there
 //! 10 lose sched 5     scheduler records are lost up to 15; also irq; and ring, with a thread
 //! 10 wait a L         a waits for lock L; also acquire, read (shared), release, park, unpark, abandon
+//! 10 barrier a B      a waits at barrier B; also receive; and passed, the end of either
 //! 10 acquire a L 3    the same, at place 3 of the source
 //! 10 poll a 0         a begins to poll, on CPU 0
 //! 30 gap a 0 12 28    a reports the gap 12..28
@@ -26,7 +27,7 @@ use ft_trace::tables::{
 };
 
 /// The sites of a timeline: word, kind, event.
-pub const SITES: [(&str, &str, &str); 11] = [
+pub const SITES: [(&str, &str, &str); 14] = [
     ("wait", "lock_wait", "lock.mutex_wait"),
     ("wait-read", "lock_wait", "lock.rwlock_read_wait"),
     ("abandon", "lock_abandon", "lock.mutex_abandon"),
@@ -35,6 +36,9 @@ pub const SITES: [(&str, &str, &str); 11] = [
     ("release", "lock_release", "lock.mutex_release"),
     ("park", "cond_wait", "lock.cond_wait"),
     ("unpark", "cond_wake", "lock.cond_wake"),
+    ("barrier", "wait_begin", "lock.barrier_wait"),
+    ("receive", "wait_begin", "lock.receive_wait"),
+    ("passed", "wait_end", "lock.barrier_wake"),
     ("poll", "poll_begin", "gap.begin"),
     ("gap", "poll_gap", "gap.gap"),
     ("end", "poll_end", "gap.end"),

@@ -48,7 +48,11 @@ impl Analysis {
             }
             SiteKind::PollGap => self.gap(e),
             SiteKind::PollEnd => thread.end_polling(&mut self.agreement),
-            SiteKind::Event | SiteKind::ScopeBegin | SiteKind::ScopeEnd => {}
+            SiteKind::Event
+            | SiteKind::ScopeBegin
+            | SiteKind::ScopeEnd
+            | SiteKind::WaitBegin
+            | SiteKind::WaitEnd => {}
             what => {
                 let kind = site.lock_kind.clone();
                 self.lock(e, what, kind);
@@ -105,6 +109,12 @@ fn begins(kind: SiteKind, lock_kind: &str) -> Option<&'static str> {
         SiteKind::LockWait if lock_kind == SEMAPHORE => Some("semaphore"),
         SiteKind::LockWait => Some("lock"),
         SiteKind::CondWait => Some("condition of"),
+        SiteKind::WaitBegin => Some(match lock_kind {
+            "barrier" => "barrier",
+            "receive" => "receive from",
+            "send" => "room in",
+            _ => "wait for",
+        }),
         _ => None,
     }
 }

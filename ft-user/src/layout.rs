@@ -36,7 +36,7 @@ pub const SEALS: u32 = 0x1 | 0x2 | 0x4;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"FTTRACE\0");
 
 /// Version of everything in this module. A reader refuses any other.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Page size of x86-64; control pages and regions start on its multiples.
 pub const PAGE: u64 = 4096;

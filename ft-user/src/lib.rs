@@ -18,7 +18,7 @@
 //!
 //! - [`event!`] is a trigger: one nop while it is off, a write to the thread's own ring while it
 //!   is on. Its arguments are evaluated only then. [`scope!`] records a begin and an end.
-//! - [`sync`] has the locks of `std` that tell who waited, who held, how deep and where.
+//! - [`sync`] has the locks of `std` that tell who waited, who held, how deep and where, and its barrier and channels.
 //! - [`gap::Poller`] finds the times in which a polling thread did not run.
 //! - [`init`] makes the buffers and meets the agent. [`enable()`] and [`disable()`] switch sites by glob;
 //!   the agent does so too, also while the program runs.
@@ -97,7 +97,7 @@
 //! - Each executable or library that embeds the crate has its own buffers, and calls [`init`] itself. It must
 //!   not be unloaded (`dlclose`) once a thread has written an event.
 //! - The locks of `std` itself, of `parking_lot` and of C libraries are not seen, only those of [`sync`] and
-//!   those that are wrapped (features `lock_api`, `lock_api_0_4`). There is no traced barrier, channel or `Once`.
+//!   those that are wrapped (features `lock_api`, `lock_api_0_4`). There is no traced `Once`.
 //!   What blocks elsewhere shows in the kernel's stream, as time in which the thread did not run.
 //! - Sites exist on x86-64 Linux. For other Linux targets everything compiles to the `off` form.
 //!

@@ -11,7 +11,7 @@ use std::time::Duration;
 use common::{Event, Memory, tid};
 use ft_user::Config;
 use ft_user::layout::SiteKind;
-use ft_user::sync::{Condvar, Mutex, RwLock, RwLockWriteGuard};
+use ft_user::sync::{Barrier, Condvar, Mutex, RwLock, RwLockWriteGuard, mpsc as traced};
 
 static BOOK: Mutex<u32> = Mutex::named("book", 0);
 static JOURNAL: RwLock<u32> = RwLock::named("journal", 0);
@@ -187,6 +187,65 @@ fn condition_wait_releases_and_acquires() {
     assert_eq!(memory.name((wait.words[1] >> 32) as u32), "flag");
     let (file, _) = memory.place(wait.words[1] as u32);
     assert_eq!(file, file!(), "the place is that of the caller");
+}
+
+#[test]
+fn a_barrier_tells_its_waits() {
+    static START: Barrier = Barrier::named("start", 2);
+    let mut line = 0;
+    let (memory, events) = trace(|| {
+        thread::scope(|scope| {
+            scope.spawn(|| START.wait());
+            line = line!() + 1;
+            START.wait();
+        });
+    });
+    assert_eq!(names(&events, tid()), ["barrier_wait", "barrier_wake"]);
+    assert_eq!(events.len(), 4);
+    let mine = events.iter().filter(|event| event.tid == tid());
+    for (event, kind) in mine.zip([SiteKind::WaitBegin, SiteKind::WaitEnd]) {
+        assert_eq!((event.kind, event.words[0]), (kind, address(&START)));
+        assert_eq!(memory.name((event.words[1] >> 32) as u32), "start");
+        assert_eq!(memory.place(event.words[1] as u32), (file!().to_owned(), line));
+    }
+}
+
+#[test]
+fn a_channel_tells_waits_and_nothing_else() {
+    let (mut receiving, mut sending) = (0, 0);
+    let (memory, events) = trace(|| {
+        let (sender, receiver) = traced::named_sync_channel("jobs", 1);
+        thread::scope(|scope| {
+            let (send, told) = mpsc::channel();
+            let receiver = scope.spawn(move || {
+                send.send(tid()).unwrap();
+                assert_eq!(receiver.recv(), Ok(1));
+                receiver
+            });
+            receiving = told.recv().unwrap();
+            wait_until_asleep(receiving);
+            sender.send(1).unwrap();
+            let receiver = receiver.join().unwrap();
+            // There is room for one, and no wait for that.
+            sender.send(2).unwrap();
+            let (send, told) = mpsc::channel();
+            let sender = scope.spawn(move || {
+                send.send(tid()).unwrap();
+                sender.send(3).unwrap();
+            });
+            sending = told.recv().unwrap();
+            wait_until_asleep(sending);
+            assert_eq!(receiver.recv(), Ok(2));
+            sender.join().unwrap();
+            assert_eq!(receiver.iter().collect::<Vec<_>>(), [3]);
+            assert!(receiver.recv().is_err());
+        });
+    });
+    assert_eq!(names(&events, receiving), ["receive_wait", "receive_wake"]);
+    assert_eq!(names(&events, sending), ["send_wait", "send_wake"]);
+    assert_eq!(events.len(), 4, "{events:?}");
+    assert_eq!(events[0].words[0], events[2].words[0], "one channel on both sides");
+    assert_eq!(memory.name((events[0].words[1] >> 32) as u32), "jobs");
 }
 
 #[test]

@@ -39,7 +39,7 @@ impl Site {
         let words = match &*row.kind {
             _ if !row.format.is_empty() => Words::Template,
             "poll_gap" => Words::Gap,
-            kind if kind.starts_with("lock_") || kind.starts_with("cond_") => {
+            kind if ["lock_", "cond_", "wait_"].iter().any(|of| kind.starts_with(of)) => {
                 match args.get(1).map(|arg| arg.kind) {
                     Some(ArgKind::Unsigned) => Words::Lock { by_address: false },
                     Some(ArgKind::Pointer) => Words::Lock { by_address: true },

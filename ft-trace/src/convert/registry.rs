@@ -239,7 +239,17 @@ fn name_row(pid: Pid, id: u32, kind: &str, text: &str, line: u32, column: u32) -
 /// Whether events of this kind carry a lock and a place.
 fn is_lock(kind: SiteKind) -> bool {
     use SiteKind::*;
-    matches!(kind, LockWait | LockAcquire | LockRelease | LockAbandon | CondWait | CondWake)
+    matches!(
+        kind,
+        LockWait
+            | LockAcquire
+            | LockRelease
+            | LockAbandon
+            | CondWait
+            | CondWake
+            | WaitBegin
+            | WaitEnd
+    )
 }
 
 /// A [`SiteKind`] as the table `sites` names it.
@@ -254,6 +264,8 @@ pub fn kind_name(kind: SiteKind) -> &'static str {
         SiteKind::LockAbandon => "lock_abandon",
         SiteKind::CondWait => "cond_wait",
         SiteKind::CondWake => "cond_wake",
+        SiteKind::WaitBegin => "wait_begin",
+        SiteKind::WaitEnd => "wait_end",
         SiteKind::PollBegin => "poll_begin",
         SiteKind::PollGap => "poll_gap",
         SiteKind::PollEnd => "poll_end",

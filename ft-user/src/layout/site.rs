@@ -31,6 +31,10 @@ pub enum SiteKind {
     PollEnd = 10,
     /// A wait for a lock ended without it (time-out, deadlock detected): (lock address, place).
     LockAbandon = 11,
+    /// About to wait for what no thread holds, a barrier or a channel: (its address, place).
+    WaitBegin = 12,
+    /// That wait is over: (its address, place).
+    WaitEnd = 13,
 }
 
 impl SiteKind {
@@ -50,6 +54,8 @@ impl SiteKind {
             9 => PollGap,
             10 => PollEnd,
             11 => LockAbandon,
+            12 => WaitBegin,
+            13 => WaitEnd,
             _ => return None,
         })
     }

@@ -18,6 +18,12 @@
 //! | `lock.rwlock_read_…`, `lock.rwlock_write_…` | the same for both sides of a [`RwLock`] | lock, place |
 //! | `lock.cond_wait` | a wait is about to give the lock back | lock, place, condition |
 //! | `lock.cond_wake` | the wait has the lock again | lock, place, condition |
+//! | `lock.barrier_wait`, `lock.barrier_wake` | around a wait at a [`Barrier`] | lock, place |
+//! | `lock.receive_wait`, `lock.receive_wake` | around a wait for a value of a channel ([`mpsc`]) that has none | lock, place |
+//! | `lock.send_wait`, `lock.send_wake` | around a wait for room in a channel that has none | lock, place |
+//!
+//! Nobody holds a barrier or a channel, so a wait for one blames nobody; the report `time` names it as what its thread was
+//! blocked for.
 //!
 //! `lock` and `condition` are addresses of these wrappers. `place` holds the number of the lock's name
 //! and that of the source place of the call, in its high and its low half; a release tells the place
@@ -35,13 +41,16 @@
 //! ([`std::mem::forget`]) is a hold without an end. A contended acquisition tries once before it
 //! tells that it waits, and then competes as any other thread does.
 
+mod barrier;
 mod condvar;
+pub mod mpsc;
 mod mutex;
 pub(crate) mod place;
 mod rwlock;
 
-pub use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
+pub use std::sync::{BarrierWaitResult, LockResult, PoisonError, TryLockError, TryLockResult};
 
+pub use barrier::Barrier;
 pub use condvar::{Condvar, WaitTimeoutResult};
 pub use mutex::{Mutex, MutexGuard};
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
