@@ -71,7 +71,9 @@ fn a_thread_that_comes_without_having_been_woken_may_have_waited_for_the_cpu() {
 #[test]
 fn waits_for_what_nobody_holds_have_their_names() {
     // a =|bbb|==|bbbbb|=| exit: at a barrier, then for a value of a channel; neither is a wait for a lock.
-    let timeline = "0 0 .>a S
+    let timeline = "0 0 .>Z R
+         0 new Z a 0
+         1 0 Z>a R
          5 barrier a B
          10 0 a>Z S
          40 wake Z a 0
@@ -85,7 +87,7 @@ fn waits_for_what_nobody_holds_have_their_names() {
          120 0 a>Z X";
     check(
         timeline,
-        &["running 40", "blocked receive from 0x43 50", "blocked barrier 0x42 30"],
+        &["running 39", "dispatch Z 1", "blocked receive from 0x43 50", "blocked barrier 0x42 30"],
         120,
         "exact",
     );
