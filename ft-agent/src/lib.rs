@@ -1,5 +1,6 @@
 //! Feather-Trace's agent.
 
+mod background;
 pub mod clock;
 pub mod collect;
 pub mod doctor;

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
 
-use super::complete;
+use super::snapshot::{is_complete, taken};
 use crate::collect::discover::Identity;
 use ft_trace::spool::Spool;
 
@@ -121,9 +121,10 @@ impl Recorder {
     pub fn snapshot(&self, patience: Duration) -> Result<PathBuf, SnapshotError> {
         let pid = self.identity.pid;
         let look = || {
-            let found = complete(&self.dir);
+            let found = taken(&self.dir);
             found.map_err(|source| SnapshotError::Unreadable { path: self.dir.clone(), source })
         };
+        // Also those that become complete meanwhile: they end before now.
         let before = look()?;
         let pidfd = self.identity.pidfd.as_ref().ok_or(Errno::SRCH);
         pidfd
@@ -131,7 +132,8 @@ impl Recorder {
             .map_err(|e| SnapshotError::Refused { pid, source: e.into() })?;
         let began = Instant::now();
         loop {
-            if let Some(new) = look()?.into_iter().find(|dir| !before.contains(dir)) {
+            let mut new = look()?.into_iter().filter(|dir| !before.contains(dir));
+            if let Some(new) = new.find(|dir| is_complete(dir)) {
                 return Ok(new);
             }
             if began.elapsed() >= patience {

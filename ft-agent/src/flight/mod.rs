@@ -3,7 +3,7 @@
 //! The rings are drained all the time, as in any recording, into a spool of short segments
 //! ([`SEGMENTS`] to a window), of which the old ones are deleted ([`rolling`]). A snapshot closes the
 //! open segment and gives the segments of the window a second name in a directory of its own
-//! ([`snapshot`]); a thread of the lowest priority converts and analyses it there. One mechanism so
+//! ([`snapshot`]); a thread converts and analyses it there ([`makers`]). One mechanism so
 //! serves the rings and the kernel's stream, a window is a time and not a number of events, and what
 //! was lost is known. (An overwriting ring holds as many events as it has slots, says nothing of what it
 //! has overwritten, and the kernel's buffer has no such mode.) A process that chose overwrite mode itself
@@ -11,7 +11,7 @@
 //!
 //! ```text
 //! collection ─ closed segment ─> keeper ─ deletes, links ─┬─> watcher ─ looks for what the triggers ask for
-//!      ^                                                  └─> worker ─ converts, analyses
+//!      ^                                                  └─> makers ─ convert, analyse
 //!      └── "take a snapshot" ── watcher
 //! ```
 //!
@@ -19,8 +19,11 @@
 //! window; plus the snapshots, of which triggers take a limited number.
 
 mod find;
+mod makers;
 mod rolling;
 mod snapshot;
+#[cfg(test)]
+mod tests;
 mod trigger;
 mod watch;
 
@@ -34,12 +37,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::record::{Closed, Segments};
+use crate::background::Background;
+use crate::record::{Closed, Segments, Wish};
 pub use find::{Recorder, SnapshotError};
 use ft_trace::convert::ConvertError;
 use ft_trace::dir::Dir;
 use ft_trace::spool::{self, Limits, ReadError, Segment, Spool, segment_name};
 use ft_trace::store::StoreError;
+use makers::{Makers, Order, Orders};
 use rolling::Rolling;
 use snapshot::Plan;
 pub use snapshot::complete;
@@ -52,10 +57,7 @@ const SEGMENTS: u32 = 8;
 /// Shortest segment; shorter ones cost more than they hold.
 const SHORTEST_SEGMENT: Duration = Duration::from_millis(100);
 
-/// Lowest priority of the ordinary scheduler (sched(7)).
-const NICE: i32 = 19;
-
-/// The watcher does not wait for a conversion, nor does anybody for the watcher.
+/// Above that of a conversion (setpriority(2)): what it finds late may be gone. Nobody waits for it before the end.
 const WATCHER_NICE: i32 = 10;
 
 /// What to keep and when to take a snapshot.
@@ -130,24 +132,18 @@ pub struct Finished {
     pub missed: u64,
 }
 
-/// What the worker is told.
-enum Work {
-    Convert { dir: PathBuf, reason: String },
-    Failed(FlightError),
-}
-
 /// A running flight recorder.
 #[derive(Debug)]
 pub struct Flight {
     keeper: JoinHandle<bool>,
-    watcher: JoinHandle<Watcher>,
-    worker: JoinHandle<Vec<PathBuf>>,
+    watcher: Background<Watcher>,
+    makers: Makers,
     dir: PathBuf,
 }
 
 impl Flight {
     /// Starts the recorder's threads for the directory `dir`, which the recording makes; give it the
-    /// [`Segments`]. `report` is called on another thread.
+    /// [`Segments`]. `report` is called on other threads.
     ///
     /// # Errors
     ///
@@ -155,12 +151,12 @@ impl Flight {
     pub fn spawn(
         dir: PathBuf,
         options: &Options,
-        report: impl FnMut(&Message) + Send + 'static,
+        report: impl Fn(&Message) + Send + Sync + 'static,
     ) -> io::Result<(Flight, Segments)> {
         let (closed_sender, closed) = channel();
         let (requests_sender, requests) = channel();
         let (watch_sender, watch) = channel();
-        let (work_sender, work) = channel();
+        let (makers, orders) = Makers::spawn(report)?;
         let oldest = Arc::new(AtomicU32::new(0));
         let window_ns = i64::try_from(options.window.as_nanos()).unwrap_or(i64::MAX);
         let keeper = Keeper {
@@ -168,17 +164,16 @@ impl Flight {
             rolling: Rolling::new(window_ns, options.budget_bytes),
             oldest: oldest.clone(),
             watch: watch_sender,
-            work: work_sender.clone(),
+            orders: orders.clone(),
             snapshots: 0,
         };
         let watcher = Watcher::new(&dir, options, requests_sender);
-        let fail = move |error| drop(work_sender.send(Work::Failed(error)));
-        let thread = |name: &str| std::thread::Builder::new().name(name.into());
-        let keeper = thread("ft-flight").spawn(move || keeper.run(&closed))?;
-        let watcher = thread("ft-watch").spawn(move || watcher.run(watch, fail))?;
-        let worker = thread("ft-convert").spawn(move || finish_snapshots(work, report))?;
+        let thread = std::thread::Builder::new().name("ft-flight".into());
+        let keeper = thread.spawn(move || keeper.run(&closed))?;
+        let watch = move || watcher.run(watch, |error| orders.tell(error));
+        let watcher = Background::spawn("ft-watch", WATCHER_NICE, watch)?;
         let segments = Segments { closed: closed_sender, requests, backlog: None, oldest };
-        Ok((Flight { keeper, watcher, worker, dir }, segments))
+        Ok((Flight { keeper, watcher, makers, dir }, segments))
     }
 
     /// Waits for the last snapshot, and removes the spool if that was taken: when the recording did not
@@ -189,8 +184,8 @@ impl Flight {
     /// When the spool cannot be removed.
     pub fn finish(self) -> Result<Finished, FlightError> {
         let ended = self.keeper.join().unwrap_or_else(|panic| resume_unwind(panic));
-        let watcher = self.watcher.join().unwrap_or_else(|panic| resume_unwind(panic));
-        let snapshots = self.worker.join().unwrap_or_else(|panic| resume_unwind(panic));
+        let watcher = self.watcher.finish();
+        let snapshots = self.makers.finish();
         let (ignored, missed) = (watcher.ignored, watcher.watch.missed);
         let finished = Finished { snapshots, ended, ignored, missed };
         if ended {
@@ -208,7 +203,7 @@ struct Keeper {
     /// See [`Segments::oldest`].
     oldest: Arc<AtomicU32>,
     watch: Sender<Segment>,
-    work: Sender<Work>,
+    orders: Orders,
     snapshots: u32,
 }
 
@@ -223,33 +218,31 @@ impl Keeper {
             for number in self.rolling.push(segment) {
                 let removed = spool.hold().and_then(|dir| dir.remove(&segment_name(number)));
                 if let Err(source) = removed {
-                    self.fail(FlightError::Write { path: spool.segment(number), source });
+                    self.orders.tell(FlightError::Write { path: spool.segment(number), source });
                 }
             }
             let oldest = self.rolling.window().1.next().unwrap_or_default();
             self.oldest.store(oldest, Relaxed);
-            if let Some(reason) = snapshot {
-                match self.snapshot(&spool, segment.to_ns, reason) {
+            if let Some(wish) = snapshot {
+                match self.snapshot(&spool, segment.to_ns, wish) {
                     Ok(()) => ended = last,
-                    Err(error) => self.fail(error),
+                    Err(error) => self.orders.tell(error),
                 }
             }
         }
         ended
     }
 
-    fn fail(&self, error: FlightError) {
-        let _ = self.work.send(Work::Failed(error));
-    }
-
-    fn snapshot(&mut self, spool: &Spool, to_ns: i64, reason: String) -> Result<(), FlightError> {
+    fn snapshot(&mut self, spool: &Spool, to_ns: i64, wish: Wish) -> Result<(), FlightError> {
         self.snapshots += 1;
+        let Wish { reason, is_awaited } = wish;
         let (from_ns, segments) = self.rolling.window();
         let segments = segments.collect();
         let dir = snapshot::dir(&self.dir, self.snapshots);
         let plan = Plan { dir, segments, from_ns, to_ns, reason };
         plan.take(spool)?;
-        let _ = self.work.send(Work::Convert { dir: plan.dir, reason: plan.reason });
+        let Plan { dir, reason, .. } = plan;
+        self.orders.make(Order { number: self.snapshots, dir, reason }, is_awaited);
         Ok(())
     }
 }
@@ -281,7 +274,6 @@ impl Watcher {
     }
 
     fn run(mut self, segments: Receiver<Segment>, fail: impl Fn(FlightError)) -> Watcher {
-        lower_priority(WATCHER_NICE);
         for segment in segments {
             match self.watch.segment(&segment) {
                 Ok(Some(hit)) => self.hit(&hit),
@@ -302,29 +294,4 @@ impl Watcher {
         // The recording may be over: then its last snapshot has the interval.
         let _ = self.requests.send(hit.to_string());
     }
-}
-
-/// Makes traces of the snapshots, and tells what becomes of them. Returns those that are complete.
-fn finish_snapshots(work: Receiver<Work>, mut report: impl FnMut(&Message)) -> Vec<PathBuf> {
-    lower_priority(NICE);
-    let mut snapshots = Vec::new();
-    for task in work {
-        let message = match task {
-            Work::Convert { dir, reason } => match snapshot::finish(&dir) {
-                Ok(()) => {
-                    snapshots.push(dir.clone());
-                    Message::Taken { dir, reason }
-                }
-                Err(error) => Message::Failed(error),
-            },
-            Work::Failed(error) => Message::Failed(error),
-        };
-        report(&message);
-    }
-    snapshots
-}
-
-/// Of the calling thread. Refused, it runs with the priority of the agent: slower for others, not wrong.
-fn lower_priority(nice: i32) {
-    let _ = rustix::process::setpriority_process(None, nice);
 }

@@ -84,16 +84,29 @@ pub(super) fn finish(dir: &Path) -> Result<(), FlightError> {
 ///
 /// When the directory cannot be read.
 pub fn complete(recorder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = taken(recorder)?;
+    found.retain(|dir| is_complete(dir));
+    Ok(found)
+}
+
+/// All snapshots, those too of which no trace has been made yet.
+pub(super) fn taken(recorder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(recorder)? {
         let path = entry?.path();
         let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
-        if name.starts_with(PREFIX) && path.join(analyze::ANALYSIS_FILE).exists() {
+        if name.starts_with(PREFIX) {
             found.push(path);
         }
     }
-    found.sort_unstable();
+    // Numbers of four digits or more.
+    found.sort_unstable_by_key(|path| (path.as_os_str().len(), path.clone()));
     Ok(found)
+}
+
+/// The snapshot is a trace that is analysed.
+pub(super) fn is_complete(snapshot: &Path) -> bool {
+    snapshot.join(analyze::ANALYSIS_FILE).exists()
 }
 
 /// First part of the name of a snapshot's directory.
@@ -102,4 +115,23 @@ const PREFIX: &str = "snapshot-";
 /// Directory of snapshot `number`.
 pub(super) fn dir(recorder: &Path, number: u32) -> PathBuf {
     recorder.join(format!("{PREFIX}{number:04}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn snapshots_are_found_in_their_order() {
+        let recorder = tempfile::tempdir().unwrap();
+        let dir = |number| dir(recorder.path(), number);
+        for number in [10_000, 2, 9999, 1] {
+            fs::create_dir(dir(number)).unwrap();
+        }
+        for number in [10_000, 1, 9999] {
+            fs::write(dir(number).join(analyze::ANALYSIS_FILE), "").unwrap();
+        }
+        assert_eq!(taken(recorder.path()).unwrap(), [1, 2, 9999, 10_000].map(dir));
+        assert_eq!(complete(recorder.path()).unwrap(), [1, 9999, 10_000].map(dir));
+    }
 }

@@ -5,29 +5,21 @@
 //! which does what is left and finishes the trace.
 
 use std::io;
-use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rustix::process::{Pid, getpriority_process, setpriority_process};
-
 use super::{Closed, Segments};
+use crate::background::{Background, LOWEST};
 use ft_trace::convert::{ConvertError, Converter};
-
-/// Lowest priority of the ordinary scheduler (sched(7)).
-const NICE: i32 = 19;
 
 /// The conversion thread.
 #[derive(Debug)]
 pub struct Behind {
-    thread: JoinHandle<Result<(), ConvertError>>,
-    /// Its number in the kernel, once.
-    thread_id: Receiver<Pid>,
+    thread: Background<Result<(), ConvertError>>,
     /// Hangs up when the thread ends.
     ended: Receiver<()>,
     backlog: Arc<AtomicU64>,
@@ -50,13 +42,8 @@ impl Behind {
         let (running, ended) = channel();
         let backlog = Arc::new(AtomicU64::new(0));
         let left = backlog.clone();
-        let (tell, thread_id) = channel();
         let convert = move || {
             let _running = running;
-            // Nobody waits for who it is if there is no thread to tell.
-            let _ = tell.send(rustix::thread::gettid());
-            // Refused, it runs with the priority of the agent: slower for others, not wrong.
-            let _ = setpriority_process(None, NICE);
             let mut converter = None;
             for Closed { segment, .. } in closed {
                 let converter = match &mut converter {
@@ -68,32 +55,28 @@ impl Behind {
             }
             Ok(())
         };
-        let thread = std::thread::Builder::new().name("ft-convert".into()).spawn(convert)?;
+        let thread = Background::spawn("ft-convert", LOWEST, convert)?;
         let segments = Segments {
             closed: sender,
             requests,
             backlog: Some(backlog.clone()),
             oldest: Arc::default(),
         };
-        Ok((Behind { thread, thread_id, ended, backlog }, segments))
+        Ok((Behind { thread, ended, backlog }, segments))
     }
 
     /// Waits until every closed segment is converted, with the priority of the caller from now on, as far as that
-    /// is allowed: with the lowest one, a program that keeps all CPUs busy would keep it waiting without end. `progress` is told from time to time how many bytes of
-    /// them are not.
+    /// is allowed. `progress` is told from time to time how many bytes of them are not.
     ///
     /// # Errors
     ///
     /// A [`ConvertError`]; the spool then holds what is not converted.
     pub fn finish(self, mut progress: impl FnMut(u64)) -> Result<(), ConvertError> {
-        if let (Ok(thread), Ok(own)) = (self.thread_id.recv(), getpriority_process(None)) {
-            // Refused to whoever has no CAP_SYS_NICE.
-            let _ = setpriority_process(Some(thread), own);
-        }
+        self.thread.raise();
         while let Err(RecvTimeoutError::Timeout) = self.ended.recv_timeout(LOOK) {
             progress(self.backlog.load(Relaxed));
         }
-        self.thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+        self.thread.finish()
     }
 }
 

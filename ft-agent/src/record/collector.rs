@@ -19,7 +19,7 @@ use super::host;
 use super::notice::Notice;
 use super::pace::Pace;
 use super::progress::Counters;
-use super::{Closed, Segments};
+use super::{Closed, Segments, Wish};
 use crate::clock;
 use crate::collect::arrivals::Intake;
 use crate::collect::attach::Memory;
@@ -131,8 +131,8 @@ pub(super) struct Collector {
     counters: Arc<Counters>,
     notices: UnboundedSender<Notice>,
     segments: Segments,
-    /// Why a snapshot is wanted now.
-    snapshot: Option<String>,
+    /// To be taken now.
+    snapshot: Option<Wish>,
     sources: Vec<Recorded>,
     intake: Arc<Intake>,
     /// What was enabled from outside is being disabled.
@@ -209,7 +209,9 @@ impl Collector {
     fn obey(&mut self, commands: &Receiver<Command>) -> Option<(String, Option<i32>)> {
         loop {
             match commands.try_recv() {
-                Ok(Command::Snapshot(reason)) => self.snapshot = Some(reason),
+                Ok(Command::Snapshot(reason)) => {
+                    self.snapshot = Some(Wish { reason, is_awaited: true });
+                }
                 Ok(Command::Stop { reason, exit_code }) => return Some((reason, exit_code)),
                 Err(TryRecvError::Empty) => return None,
                 // The session is gone without a word: a panic there.
@@ -264,8 +266,11 @@ impl Collector {
             }
         }
         self.writer.flush()?;
-        if let Ok(reason) = self.segments.requests.try_recv() {
-            self.snapshot = Some(reason);
+        // What nobody waits for has time until the next round.
+        if self.snapshot.is_none()
+            && let Ok(reason) = self.segments.requests.try_recv()
+        {
+            self.snapshot = Some(Wish { reason, is_awaited: false });
         }
         if self.snapshot.is_some() || self.writer.is_due() {
             self.close_segment()?;
@@ -380,7 +385,8 @@ impl Collector {
         self.tell_kernel_losses()?;
         self.show();
         let clock = clock::sample();
-        let snapshot = Some(format!("the recording ended ({reason})"));
+        let snapshot =
+            Some(Wish { reason: format!("the recording ended ({reason})"), is_awaited: true });
         let steal_ns = host::steal_ns();
         let end = End { ts: clock.mono_ns, reason, exit_code, steal_ns, ..End::default() };
         self.finished.bytes = self.writer.bytes();

@@ -80,10 +80,19 @@ pub struct Outcome {
 pub struct Closed {
     /// The segment.
     pub segment: Segment,
-    /// Why a snapshot was asked for that ends with it. The last segment of a recording always has one.
-    pub snapshot: Option<String>,
+    /// A snapshot was asked for that ends with it. The last segment of a recording always has one.
+    pub snapshot: Option<Wish>,
     /// It is the last: the recording has ended in good order.
     pub last: bool,
+}
+
+/// A snapshot that is to be taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// Why.
+    pub reason: String,
+    /// Somebody waits for it: who asked for it, or for the end of the recording.
+    pub is_awaited: bool,
 }
 
 /// The way from a recording to whoever uses its segments, and back.
@@ -91,7 +100,7 @@ pub struct Closed {
 pub struct Segments {
     /// Gets each segment as it is closed; hangs up when the spool is complete.
     pub closed: mpsc::Sender<Closed>,
-    /// Reasons to close the open segment at once.
+    /// Reasons to close the open segment at once, for snapshots that nobody waits for.
     pub requests: mpsc::Receiver<String>,
     /// Bytes of closed segments that wait for their conversion, where one goes on behind the recording.
     pub backlog: Option<Arc<AtomicU64>>,
@@ -118,8 +127,8 @@ impl Segments {
     }
 }
 
-/// Records into the spool of `options.output`, and tells of each segment that is closed. `report` is called with everything the user should
-/// know meanwhile.
+/// Records into the spool of `options.output`, and tells of each segment that is closed. `report` is called with
+/// everything the user should know meanwhile.
 ///
 /// # Errors
 ///
