@@ -8,8 +8,9 @@
 //! Rule: every address comes from the process, so every one is hostile. Nothing is dereferenced, only
 //! read through `/proc/PID/mem`, where a wrong address is an error; lengths are bounded before a buffer
 //! is made, and so are the numbers of objects, sections and records; a trigger must lie in the executable
-//! part of the object that declares it, and its metadata in the object. What does not hold is left out. The process goes on meanwhile, so an object that is
-//! just being unloaded may be found in part: whoever writes to a trigger checks its byte again.
+//! part of the object that declares it, and its metadata in the object. What does not hold is left out. The process
+//! goes on meanwhile, so an object that is just being unloaded may be found in part: whoever writes to a trigger checks
+//! its byte again.
 
 use std::collections::HashMap;
 use std::fs::File;

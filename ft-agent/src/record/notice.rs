@@ -52,8 +52,8 @@ pub enum Notice {
     },
     /// Programs did not wait for the answer.
     #[error(
-        "{programs} programs went on before the agent had answered them, or ended: what they did until their sites were \
-         switched on is missing; give the agent more CPU, or start fewer programs at a time"
+        "{programs} programs went on before the agent had answered them, or ended: what they did until their sites \
+         were switched on is missing; give the agent more CPU, or start fewer programs at a time"
     )]
     Unanswered {
         /// How many.

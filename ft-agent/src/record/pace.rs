@@ -1,7 +1,8 @@
 //! When the next collection round comes.
 //!
 //! So soon that the fullest ring, filled as fast as before, is an eighth full then. A burst is met by the
-//! longest distance: a default ring (2^18 slots) holds four times what a thread that makes 64 million events a second writes in it.
+//! longest distance: a default ring (2^18 slots) holds four times what a thread that makes 64 million events a second
+//! writes in it.
 
 use std::time::{Duration, Instant};
 

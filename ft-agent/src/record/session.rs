@@ -1,10 +1,10 @@
 //! The event loop of a recording: when it ends, and what is shown meanwhile.
 //!
 //! It ends when the command ends, when all processes given by `-p` have ended, after the duration, on
-//! SIGINT, SIGTERM or SIGHUP (but for one that was ignored when the agent was started), or when the spool cannot be written. Ctrl-C reaches the command too, which
-//! shares our process group: its last events are waited for, [`GRACE`] at most or until a second
-//! Ctrl-C. A command that still runs when the recording is over gets SIGTERM, as `perf record` does it;
-//! but not when the recording has failed: then it goes on untraced, and is waited for.
+//! SIGINT, SIGTERM or SIGHUP (but for one that was ignored when the agent was started), or when the spool cannot be
+//! written. Ctrl-C reaches the command too, which shares our process group: its last events are waited for, [`GRACE`]
+//! at most or until a second Ctrl-C. A command that still runs when the recording is over gets SIGTERM, as
+//! `perf record` does it; but not when the recording has failed: then it goes on untraced, and is waited for.
 
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};

@@ -10,8 +10,8 @@
 //! and the test requires the rest: that the attacker is named, or what else must hold.
 //!
 //! This binary is all of the programs: the suite copies itself to where every user can start it, and starts
-//! the copy with `honest` or `attacker` as its first argument. Without, it runs the attacks one after the other; words among the
-//! arguments select those whose names contain one of them, as with other tests.
+//! the copy with `honest` or `attacker` as its first argument. Without, it runs the attacks one after the other; words
+//! among the arguments select those whose names contain one of them, as with other tests.
 
 mod attacks;
 mod crowd;

@@ -86,8 +86,8 @@ impl Stage {
         self.folder.path().join(name)
     }
 
-    /// Records an honest program, with these options, while the attack goes on. Fails unless the agent survives and ends,
-    /// and the trace holds all that the honest program did.
+    /// Records an honest program, with these options, while the attack goes on. Fails unless the agent survives and
+    /// ends, and the trace holds all that the honest program did.
     pub(crate) fn attack(&self, attack: &Attack, options: &[&str]) -> Recorded {
         self.attack_with_newcomers(attack, options, 0)
     }

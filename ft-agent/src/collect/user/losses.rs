@@ -1,8 +1,9 @@
 //! How much a process can have lost.
 //!
-//! Counts of losses lie in memory that the process writes. Rule: before one is stored or summed, it is bounded by the time that the
-//! process has had. An event that is lost reads the time stamp counter and adds to four counters (`ft-user`, `ring.rs`
-//! and `shared_ring.rs`), which no machine does in [`FASTEST_NS`] ns; and no more threads than CPUs do it at once.
+//! Counts of losses lie in memory that the process writes. Rule: before one is stored or summed, it is bounded by the
+//! time that the process has had. An event that is lost reads the time stamp counter and adds to four counters
+//! (`ft-user`, `ring.rs` and `shared_ring.rs`), which no machine does in [`FASTEST_NS`] ns; and no more threads than
+//! CPUs do it at once.
 
 use rustix::param::clock_ticks_per_second;
 use rustix::time::{ClockId, clock_gettime};

@@ -2,8 +2,8 @@
 //!
 //! Rule: a number is believed when the kernel says that the process has such a thread. A thread that has ended
 //! can be asked for no more: its number is believed when no other process has it now, and none was seen with it
-//! before. All others become threads [without a number](discover::unnumbered), which are nobody's. What was found is remembered
-//! for a second; numbers do not come round again as fast.
+//! before. All others become threads [without a number](discover::unnumbered), which are nobody's. What was found is
+//! remembered for a second; numbers do not come round again as fast.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
