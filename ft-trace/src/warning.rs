@@ -95,6 +95,17 @@ pub enum Warning {
         /// Its clock source.
         clock: String,
     },
+    /// The CPU does not vouch for its TSC.
+    #[error(
+        "the CPU does not announce {}, so its TSC, by which the events of applications are placed in time, may change \
+         its rate or stand still: they can be wrong, or be left out at the end; use a CPU, or a type of virtual machine, \
+         with an invariant TSC",
+        lacks.join(" and ")
+    )]
+    TscFlags {
+        /// Flags that are not in `/proc/cpuinfo`.
+        lacks: Vec<String>,
+    },
     /// The clock samples make no clock.
     #[error("{slots} slots of {file} could not be placed in time and were left out: {reason}")]
     NoTsc {
@@ -228,7 +239,9 @@ impl Warning {
         });
         let doubtful = clock::is_doubtful(&start.clock_source);
         let clock = doubtful.then(|| Warning::ClockSource { clock: start.clock_source.clone() });
-        missing.chain(clock).collect()
+        let lacks = Some(start.tsc_lacks.clone()).filter(|lacks| !lacks.is_empty());
+        let flags = lacks.map(|lacks| Warning::TscFlags { lacks });
+        missing.chain(clock).chain(flags).collect()
     }
 }
 
@@ -312,6 +325,7 @@ mod tests {
         let start = Start {
             kernel: "5.10.0".into(),
             clock_source: "hpet".into(),
+            tsc_lacks: vec!["constant_tsc".into(), "nonstop_tsc".into()],
             missing: vec![
                 lacks("lock", "contention_begin"),
                 lacks("irq", "irq_work_exit"),
@@ -321,11 +335,12 @@ mod tests {
         };
         let found: Vec<String> =
             Warning::of_start(&start).iter().map(ToString::to_string).collect();
-        assert_eq!(found.len(), 3);
+        assert_eq!(found.len(), 4);
         assert!(found[0].contains("no tracepoint irq_work_exit"), "{}", found[0]);
         assert!(found[1].contains("(5.10.0) has no tracepoint contention_begin, contention_end: "));
         assert!(found[1].ends_with("use Linux 5.19 or later, or leave lock out of -k"));
         assert!(found[2].contains("clock source of this kernel is hpet"), "{}", found[2]);
+        assert!(found[3].contains("not announce constant_tsc and nonstop_tsc, "), "{}", found[3]);
         assert_eq!(Warning::of_start(&Start::default()), []);
         let tsc = Start { clock_source: "tsc".into(), ..Start::default() };
         assert_eq!(Warning::of_start(&tsc), []);

@@ -1,9 +1,12 @@
-//! Reading the clocks: samples of the TSC and CLOCK_MONOTONIC together, whether the CPUs' counters agree, and what the
-//! kernel itself takes for its clock. What is made of samples is in [`ft_trace::clock`].
+//! Reading the clocks: samples of the TSC and CLOCK_MONOTONIC together, whether the CPUs' counters agree, what the
+//! CPU announces of them, and what the kernel itself takes for its clock. What is made of samples is in
+//! [`ft_trace::clock`].
 
+mod announced;
 mod probe;
 mod sample;
 
+pub use announced::{has_flag, unannounced};
 pub use probe::{Agreement, probe};
 pub use sample::{read_tsc, sample};
 

@@ -114,15 +114,9 @@ fn memory_lock(limit: Option<u64>) -> Check {
     }
 }
 
-fn flags(cpuinfo: &str) -> impl Iterator<Item = &str> {
-    let line = cpuinfo.lines().find_map(|l| l.strip_prefix("flags")?.split_once(':'));
-    line.map_or("", |(_, flags)| flags).split_whitespace()
-}
-
 fn tsc_flags(cpuinfo: &str) -> Check {
     const NAME: &str = "time stamp counter";
-    let lacks = |flag: &&str| !flags(cpuinfo).any(|f| f == *flag);
-    let missing: Vec<_> = ["constant_tsc", "nonstop_tsc"].into_iter().filter(lacks).collect();
+    let missing = clock::unannounced(cpuinfo);
     if missing.is_empty() {
         Check::ok(NAME, "constant_tsc, nonstop_tsc")
     } else {
@@ -267,7 +261,7 @@ fn names(groups: &[Group]) -> String {
 
 fn virtualisation(cpuinfo: &str, stat: &str) -> Check {
     const NAME: &str = "virtualisation";
-    if !flags(cpuinfo).any(|f| f == "hypervisor") {
+    if !clock::has_flag(cpuinfo, "hypervisor") {
         return Check::ok(NAME, "none seen");
     }
     // Eighth figure of the first line, in clock ticks (proc(5)).

@@ -17,6 +17,7 @@ pub(super) fn start(start: Start) -> (Start, ClockSample) {
     let second = clock::sample();
     let cycles = second.tsc.wrapping_sub(first.tsc) as f64;
     let uname = rustix::system::uname();
+    let cpuinfo = read("/proc/cpuinfo");
     let facts = Start {
         agent_version: env!("CARGO_PKG_VERSION").into(),
         user_layout: ft_user::layout::VERSION,
@@ -24,8 +25,9 @@ pub(super) fn start(start: Start) -> (Start, ClockSample) {
         host: uname.nodename().to_string_lossy().into_owned(),
         boot_id: line("/proc/sys/kernel/random/boot_id"),
         kernel: uname.release().to_string_lossy().into_owned(),
-        cpu_model: cpu_model(&read("/proc/cpuinfo")),
-        hypervisor: has_hypervisor(&read("/proc/cpuinfo")),
+        cpu_model: cpu_model(&cpuinfo),
+        hypervisor: clock::has_flag(&cpuinfo, "hypervisor"),
+        tsc_lacks: clock::unannounced(&cpuinfo).into_iter().map(str::to_owned).collect(),
         steal_ns: steal_ns(),
         cpus: cpus(&line("/sys/devices/system/cpu/possible")),
         tsc_hz: cycles * 1e9 / (second.mono_ns - first.mono_ns) as f64,
@@ -51,11 +53,6 @@ fn steal_of(stat: &str) -> Vec<i64> {
     };
     let lines = stat.lines().skip(1).take_while(|line| line.starts_with("cpu"));
     lines.map(of_cpu).collect::<Option<_>>().unwrap_or_default()
-}
-
-fn has_hypervisor(cpuinfo: &str) -> bool {
-    let flags = cpuinfo.lines().find(|l| l.starts_with("flags"));
-    flags.is_some_and(|l| l.split_whitespace().any(|flag| flag == "hypervisor"))
 }
 
 fn read(path: &str) -> String {
@@ -120,8 +117,6 @@ mod tests {
                     cpu1 1 2 3 4 5 6 7 22 9 0\nintr 1 2 3\n";
         assert_eq!(steal_of(stat), [80_000_000, 220_000_000]);
         assert!(steal_of("cpu  1 2 3\ncpu0 1 2 3\n").is_empty());
-        assert!(has_hypervisor("a: b\nflags\t\t: fpu hypervisor\n"));
-        assert!(!has_hypervisor("flags : fpu\n") && !has_hypervisor(""));
     }
 
     #[test]

@@ -85,6 +85,7 @@ fn a_session_that_began_outside_of_the_agents_namespace_is_nobodys() {
     if !namespaces() {
         return;
     }
+    gate::ran();
     let stage = Stage::enter();
     let program = subject_for_all(&stage);
     let dir = stage.path("trace");
@@ -97,7 +98,7 @@ fn a_session_that_began_outside_of_the_agents_namespace_is_nobodys() {
 }
 
 /// Whether this machine lets us make namespaces; reports it.
-fn namespaces() -> bool {
+pub(crate) fn namespaces() -> bool {
     let made = Command::new("unshare").args(["-pfm", "--mount-proc", "true"]).output();
     match made {
         Ok(output) if output.status.success() => true,

@@ -15,6 +15,7 @@ mod full_disk;
 mod held;
 mod kernel_groups;
 mod killed;
+mod machine;
 mod nesting;
 mod oracle;
 mod perf_sched;

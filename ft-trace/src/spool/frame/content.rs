@@ -48,6 +48,8 @@ pub struct Start {
     pub missing: Vec<MissingTracepoint>,
     /// The kernel's clock source, as in `/sys/devices/system/clocksource/`; empty when not known.
     pub clock_source: String,
+    /// Flags of an invariant TSC that the CPU does not announce: `constant_tsc`, `nonstop_tsc`.
+    pub tsc_lacks: Vec<String>,
     /// Names of softirqs by number and of interrupt lines (`/proc/interrupts`).
     pub irq_names: Vec<IrqName>,
 }
