@@ -3,7 +3,7 @@
 //! **Rule**, the first that holds:
 //! 1. *lock*, *condition*, *barrier*, …: the newest event of the thread itself is the begin of a wait, for a lock, a
 //!    condition, a barrier, a channel's value or its room.
-//! 2. *kernel lock*: it is inside a recorded wait for a lock of the kernel.
+//! 2. *kernel lock*: it is inside a recorded wait for a lock of the kernel; of waits within each other, the inner one.
 //! 3. *system call*: it is inside a recorded system call.
 //! 4. *page fault*: it left the CPU uninterruptibly (state `D`), and after it got the CPU a page fault was the
 //!    last that was recorded of it. A system call that was not recorded and follows the fault looks the same:
@@ -18,6 +18,10 @@ use ft_trace::ids::Name;
 /// A cause of a wait: its kind, and the name of what it is if it has one.
 pub(crate) type Cause<'a> = (&'static str, Option<&'a Name>);
 
+/// Waits for locks of the kernel that enclose each other. A thread has a few, with those of the interrupts on top of it;
+/// damaged data can have more.
+const MAX_ENCLOSED: usize = 16;
+
 /// A stay in the kernel whose end is known.
 #[derive(Debug)]
 struct Stay {
@@ -29,7 +33,8 @@ struct Stay {
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     own: Option<(&'static str, Name)>,
-    contention: Option<Stay>,
+    /// Those that enclose each other: a semaphore's queue has a lock of its own, and an interrupt waits on top of it.
+    contention: Vec<Stay>,
     syscall: Option<Stay>,
     fault: bool,
     state: u8,
@@ -42,9 +47,13 @@ impl Waits {
         self.fault = false;
     }
 
-    /// It waits for a lock of the kernel until `end`.
-    pub(crate) fn contends(&mut self, end: i64, kind: &Name) {
-        self.contention = Some(Stay { end, name: kind.clone() });
+    /// It waits for a lock of the kernel from `begin` to `end`.
+    pub(crate) fn contends(&mut self, begin: i64, end: i64, kind: &Name) {
+        self.contention.retain(|outer| begin < outer.end);
+        if self.contention.len() == MAX_ENCLOSED {
+            self.contention.remove(0);
+        }
+        self.contention.push(Stay { end, name: kind.clone() });
     }
 
     /// It is in a system call until `end`.
@@ -73,11 +82,11 @@ impl Waits {
         if let Some((kind, name)) = &self.own {
             return ((kind, Some(name)), i64::MAX);
         }
-        let stays = [("kernel lock", &self.contention), ("system call", &self.syscall)];
-        for (kind, stay) in stays {
-            if let Some(stay) = stay.as_ref().filter(|s| t < s.end) {
-                return ((kind, Some(&stay.name)), stay.end);
-            }
+        if let Some(stay) = self.contention.iter().rev().find(|s| t < s.end) {
+            return (("kernel lock", Some(&stay.name)), stay.end);
+        }
+        if let Some(stay) = self.syscall.as_ref().filter(|s| t < s.end) {
+            return (("system call", Some(&stay.name)), stay.end);
         }
         let word = match self.state {
             b'D' if self.fault => "page fault",
@@ -105,7 +114,7 @@ mod tests {
         assert_eq!(cause(&waits, 0), ("asleep".into(), i64::MAX));
         waits.calls(100, &"read".into());
         assert_eq!(cause(&waits, 0), ("system call read".into(), 100));
-        waits.contends(50, &"mutex".into());
+        waits.contends(0, 50, &"mutex".into());
         assert_eq!(cause(&waits, 0), ("kernel lock mutex".into(), 50));
         assert_eq!(cause(&waits, 50), ("system call read".into(), 100));
         assert_eq!(cause(&waits, 100), ("asleep".into(), i64::MAX));
@@ -113,6 +122,22 @@ mod tests {
         assert_eq!(cause(&waits, 0), ("lock queue".into(), i64::MAX));
         waits.own_event(None);
         assert_eq!(cause(&waits, 0), ("kernel lock mutex".into(), 50));
+    }
+
+    #[test]
+    fn a_wait_within_a_wait_does_not_end_the_outer_one() {
+        //        0    10   20        50   60
+        // rwsem  |-------------------|
+        // spin        |----|
+        // mutex                           |----
+        let mut waits = Waits::default();
+        waits.contends(0, 50, &"rwsem-write".into());
+        waits.contends(10, 20, &"spinlock".into());
+        assert_eq!(cause(&waits, 10), ("kernel lock spinlock".into(), 20));
+        assert_eq!(cause(&waits, 20), ("kernel lock rwsem-write".into(), 50));
+        waits.contends(60, 70, &"mutex".into());
+        assert_eq!(cause(&waits, 60), ("kernel lock mutex".into(), 70));
+        assert_eq!(waits.contention.len(), 1, "what is over is forgotten");
     }
 
     #[test]

@@ -262,7 +262,8 @@ impl Analysis {
 
     pub(super) fn contention(&mut self, e: &LeanContention) {
         if let Some(thread) = self.runs(ThreadKey { pid: e.pid, tid: e.tid }) {
-            thread.spent.waits.contends(e.ts.0.saturating_add(e.dur), &e.kind);
+            let end = e.ts.0.saturating_add(e.dur);
+            thread.spent.waits.contends(e.ts.0, end, &e.kind);
         }
     }
 

@@ -223,7 +223,8 @@ table! {
         /// `blocked`, `hardirq`, `softirq`, `vector`, `unexplained`.
         pub part: Name,
         /// Who ran instead (the newest name of a thread that was renamed), which interrupt, or what it waited for: `lock NAME`,
-        /// `condition of NAME`, `barrier NAME`, `receive from NAME`, `room in NAME`, `kernel lock KIND`, `system call NAME`, `page fault`, or the state in which it
+        /// `semaphore NAME`, `condition of NAME`, `barrier NAME`, `receive from NAME`, `room in NAME`, `kernel lock KIND`,
+        /// `system call NAME`, `page fault`, or the state in which it
         /// left the CPU (`asleep`, `uninterruptible`, `stopped`). Of *unexplained*: `no record`, or `in gaps`,
         /// where the thread itself says that it did not run although it had the CPU. `others`: behind the 64th
         /// culprit of this part. Null when it ran.
