@@ -200,7 +200,7 @@ def unfinished(locks: Locks, threads: Threads) -> Table:
             "lock_name": locks.name(wait.lock),
             "kind": wait.kind,
             "place": wait.place,
-            "ended": "trace" if wait.cut is None else "thread",
+            "ended": "exec" if wait.executed else "trace" if wait.cut is None else "thread",
             "holder_tid": holder and holder.tid,
             "holder_comm": one_of(list(threads.comms[holder.tid])) if holder else None,
             "holder_place": holder and holder.place,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from compare import Anything, Expected, OneOf, Table, Wanted
 from cpus import Shares
 from holds import LOWER_BOUND, depth_mark, mark_of, occupant
-from locks import Hold, Lock, Locks, Wait
+from locks import SEMAPHORE, Hold, Lock, Locks, Wait
 from threads import Delay, Threads
 
 ON_CPU = ("running", "hardirq", "softirq", "vector")
@@ -29,7 +29,7 @@ def table(locks: Locks, threads: Threads) -> Table:
     for wait in locks.waits:
         waits.setdefault(wait.lock, []).append(wait)
     for tid, timeline in threads.timelines.items():
-        holds = [hold for hold in locks.holds if hold.tid == tid]
+        holds = [hold for hold in locks.holds if hold.tid == tid and hold.kind != SEMAPHORE]
         times = with_locks(timeline.delays, holds, locks.gone.get(tid))
         behind = Counter(hold for time in times for hold in time.held)
         seen: Counter[tuple[Hold, str]] = Counter()
@@ -73,7 +73,7 @@ def with_locks(delays: list[Delay], holds: list[Hold], gone: int | None) -> list
     # At equal times a switch comes before an event of the thread.
     changes += [(delay.start, -1, False, delay) for delay in delays]
     changes += [(hold.start.ts, hold.start.order, True, hold) for hold in holds]
-    changes += [(hold.end.ts, hold.end.order, False, hold) for hold in holds if hold.end]
+    changes += [(at.ts, at.order, False, hold) for hold in holds if (at := hold.end or hold.dropped)]
     held: list[Hold] = []
     times = []
     for _, _, begins, what in sorted(changes, key=lambda change: change[:2]):

@@ -14,6 +14,12 @@ from threads import WAITS, Stretch, Threads, Timeline
 # Why a thread that waits for nothing known was blocked, by the state in which it left the CPU.
 STATES = {"D": "uninterruptible", "T": "stopped", "t": "stopped", "P": "stopped"}
 
+# What a wait within the kernel is called.
+LOCK = "kernel lock"
+
+# A page fault among the records of a thread.
+FAULT = 1
+
 # A culprit: a thread's number, or what else it was.
 Culprit = int | str | None
 
@@ -51,6 +57,20 @@ class ThreadTime:
             self.waits[tid].append((start, end, why))
         for waits in self.waits.values():
             waits.sort()
+        # Where in the kernel a thread was, from when to when; and what it did, to see what was last.
+        self.stays: defaultdict[int, list[tuple[int, int, str]]] = defaultdict(list)
+        self.records: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        for call in trace.syscalls:
+            self.stays[call.tid].append((call.ts, call.ts + call.dur, f"system call {call.name}"))
+            self.records[call.tid].append((call.ts, 0))
+        for wait in trace.contention:
+            self.stays[wait.tid].append((wait.ts, wait.ts + wait.dur, f"{LOCK} {wait.kind}"))
+        for event in trace.events:
+            self.records[event.tid].append((event.ts, 0))
+        for fault in trace.faults:
+            self.records[fault.tid].append((fault.ts, FAULT))
+        for rows in self.records.values():
+            rows.sort()
         self.accounts = {
             tid: self.account(tid, timeline)
             for tid, timeline in threads.timelines.items()
@@ -64,7 +84,7 @@ class ThreadTime:
     def account(self, tid: int, timeline: Timeline) -> Account:
         """Adds up all stretches of a thread."""
         account = Account()
-        for stretch in timeline.stretches:
+        for before, stretch in zip([None, *timeline.stretches], timeline.stretches):
             ns = stretch.end - stretch.start
             account.doubtful_ns += ns if stretch.doubt else 0
             if stretch.doing in WAITS:
@@ -80,7 +100,8 @@ class ThreadTime:
                         culprit = "in gaps" if in_gap else name or None
                         account.ns["unexplained" if in_gap else part][culprit] += spent
             elif stretch.doing == "blocked":
-                account.ns["blocked"][self.why(tid, stretch)] += ns
+                for why, spent in self.reasons(tid, stretch, before):
+                    account.ns["blocked"][why] += spent
             else:
                 account.ns["unexplained"]["no record"] += ns
         return account
@@ -101,12 +122,27 @@ class ThreadTime:
         if at < stretch.end:
             yield stretch._replace(start=at)
 
-    def why(self, tid: int, stretch: Stretch) -> str:
-        """What a blocked thread waited for."""
+    def reasons(self, tid: int, stretch: Stretch, before: Stretch | None) -> Iterator[tuple[str, int]]:
+        """What a blocked thread waited for, and how long: of what encloses it the innermost that is known."""
         # A thread waits for one thing at a time.
         at = bisect_right(self.waits[tid], stretch.start, key=lambda wait: wait[0])
         if at and stretch.start < self.waits[tid][at - 1][1]:
-            return self.waits[tid][at - 1][2]
+            yield self.waits[tid][at - 1][2], stretch.end - stretch.start
+            return
+        stays = [stay for stay in self.stays[tid] if stay[0] < stretch.end and stretch.start < stay[1]]
+        edges = {stretch.start, stretch.end}
+        edges |= {t for stay in stays for t in stay[:2] if stretch.start < t < stretch.end}
+        for start, end in zip(sorted(edges), sorted(edges)[1:]):
+            inside = [(LOCK in why, since, why) for since, until, why in stays if since <= start < until]
+            # Locks of the kernel are waited for within system calls, and one within the other.
+            yield max(inside)[2] if inside else self.state(tid, stretch, before), end - start
+
+    def state(self, tid: int, stretch: Stretch, before: Stretch | None) -> str:
+        """The state in which it left the CPU, or the page that it had touched as the last thing that it did there."""
+        if stretch.state == "D" and before and before.doing == "running":
+            at = bisect_right(self.records[tid], (stretch.start, 2)) - 1
+            if at >= 0 and before.start <= self.records[tid][at][0] and self.records[tid][at][1] == FAULT:
+                return "page fault"
         return STATES.get(stretch.state[:1], "asleep")
 
     def differences(self, rows: list[dict]) -> list[str]:

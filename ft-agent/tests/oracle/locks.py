@@ -4,13 +4,18 @@
 a request has depth n if n locks are held at its time.
 """
 
+from collections import deque
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Iterator, NamedTuple
 
-from tables import Trace, UserEvent
+from tables import Task, Trace, UserEvent
 from threads import Threads
 
 Lock = tuple[int, int]  # process, address
+
+# It counts, and is held only where one thread takes and posts it; it never adds to the depth of a lock.
+SEMAPHORE = "semaphore"
 
 
 class At(NamedTuple):
@@ -38,6 +43,8 @@ class Hold:
     # Two places of one line have the same text.
     place_id: int
     end: At | None = None
+    # From when on nobody knows of it: its process executed another program, or it was acquired again.
+    dropped: At | None = None
 
 
 @dataclass(eq=False)
@@ -53,8 +60,9 @@ class Wait:
     depth: int
     end: At | None = None
     acquired: bool = False
-    # The thread ended first.
+    # The thread ended first, or its process executed another program.
     cut: int | None = None
+    executed: bool = False
     # Who held the lock, moment by moment; filled by `blame.py`.
     moments: list = field(default_factory=list)
 
@@ -82,11 +90,19 @@ class Locks:
         self.in_condition: dict[int, list] = {}
         self.open: dict[int, list[Hold]] = {}
         self.waiting: dict[int, Wait] = {}
+        # Waits for semaphores: nobody holds one, so they are in no table of waits.
+        self.semaphores: list[Wait] = []
         self.gone = {t.tid: t.ts for t in trace.tasks if t.kind == "exit"}
+        executed = deque(t for t in trace.tasks if t.kind == "exec")
         for order, event in enumerate(trace.events):
+            # Of equal times what the kernel says comes first.
+            while executed and executed[0].ts <= event.ts:
+                self.executes(executed.popleft(), order)
             site = trace.sites.get(event.site)
             if site and site.kind in HANDLERS:
                 HANDLERS[site.kind](self, event, At(event.ts, order))
+        for task in executed:
+            self.executes(task, len(trace.events))
         for wait in self.waiting.values():
             wait.cut = self.gone.get(wait.tid)
             if wait.cut is not None:
@@ -101,20 +117,57 @@ class Locks:
     def place(self, event: UserEvent) -> str:
         """The source place of a lock event, and by the way the lock's name."""
         word = event.arg1 & (1 << 64) - 1
-        if "place:unsigned" not in self.trace.sites[event.site].args:
-            return ""
+        if self.trace.sites[event.site].args.split(", ")[1].endswith(":pointer"):
+            return self.function(event)
         name = self.trace.names.get((event.pid, word >> 32, "name"))
         if name:
             self.names[event.pid, event.arg0] = name.text
         place = self.trace.names.get((event.pid, word & (1 << 32) - 1, "place"))
         return f"{place.text}:{place.line}" if place else ""
 
+    def function(self, event: UserEvent) -> str:
+        """The same of a program that does not know of tracing: where its call returns to, and which variable it is."""
+        variable = self.trace.symbols.get((event.pid, event.arg0, "lock"))
+        if variable:
+            self.names[event.pid, event.arg0] = variable.symbol
+        call = self.trace.symbols.get((event.pid, event.arg1, "call"))
+        if call is None:
+            return f"{event.arg1 & (1 << 64) - 1:#x}"
+        in_object = f"{Path(call.object).name}+{call.offset:#x}"
+        where = f"{Path(call.file).name}:{call.line}" if call.file else in_object
+        return f"{call.symbol} ({where})" if call.symbol else in_object
+
+    def locks_of(self, tid: int) -> list[Hold]:
+        """What a thread holds that is no semaphore."""
+        return [hold for hold in self.open.get(tid, []) if hold.kind != SEMAPHORE]
+
+    def drop(self, hold: Hold, at: At) -> None:
+        """Nobody knows of a hold any more."""
+        hold.dropped = at
+        self.open[hold.tid].remove(hold)
+        self.steps.append(Step(at, None, hold, False))
+
+    def executes(self, task: Task, order: int) -> None:
+        """The memory of a process is replaced, with all locks."""
+        # Before the first event that comes after it.
+        at = At(task.ts, order - 1)
+        for hold in [hold for held in self.open.values() for hold in held if hold.lock[0] == task.pid]:
+            self.drop(hold, at)
+        for tid, wait in list(self.waiting.items()):
+            if wait.lock[0] == task.pid:
+                wait.cut, wait.executed = task.ts, True
+                self.steps.append(Step(at, wait, None, False))
+                del self.waiting[tid]
+
     def waits_for(self, event: UserEvent, at: At) -> None:
-        depth = len(self.open.get(event.tid, []))
+        depth = len(self.locks_of(event.tid))
         kind, lock = kind_of(event), (event.pid, event.arg0)
         wait = Wait(event.tid, lock, kind, event.site, self.place(event), at, depth)
-        self.waits.append(wait)
         self.waiting[event.tid] = wait
+        if kind == SEMAPHORE:
+            self.semaphores.append(wait)
+            return
+        self.waits.append(wait)
         self.steps.append(Step(at, wait, None, True))
 
     def stops_waiting(self, event: UserEvent, at: At) -> Wait | None:
@@ -122,7 +175,8 @@ class Locks:
         if wait is None or wait.lock != (event.pid, event.arg0):
             return None
         wait.end = at
-        self.steps.append(Step(at, wait, None, False))
+        if wait.kind != SEMAPHORE:
+            self.steps.append(Step(at, wait, None, False))
         return self.waiting.pop(event.tid)
 
     def acquires(self, event: UserEvent, at: At) -> None:
@@ -141,8 +195,12 @@ class Locks:
         held = self.open.setdefault(event.tid, [])
         lock, place = (event.pid, event.arg0), self.place(event)
         kind = "mutex" if condition else kind_of(event)
-        wait_ns, place_id = at.ts - since, event.arg1 & (1 << 32) - 1
-        hold = Hold(event.tid, lock, kind, event.site, place, at, len(held), wait_ns, condition, list(held), place_id)
+        for before in [hold for hold in held if hold.lock == lock and not kind.endswith("-read")]:
+            # Only a shared lock can be acquired twice: a release is missing.
+            self.drop(before, at)
+        wait_ns, place_id = at.ts - since, event.arg1
+        before = self.locks_of(event.tid)
+        hold = Hold(event.tid, lock, kind, event.site, place, at, len(before), wait_ns, condition, before, place_id)
         held.append(hold)
         self.holds.append(hold)
         self.steps.append(Step(at, None, hold, True))
@@ -157,9 +215,10 @@ class Locks:
 
     def blocked_by(self, end: int) -> Iterator[tuple[int, int, int, str]]:
         """From when to when which thread waited for what, in words."""
-        for wait in self.waits:
-            until = wait.end.ts if wait.end else end
-            yield wait.start.ts, until, wait.tid, f"lock {self.name(wait.lock)}"
+        for wait in [*self.waits, *self.semaphores]:
+            until = wait.end.ts if wait.end else wait.cut if wait.executed else end
+            what = "semaphore" if wait.kind == SEMAPHORE else "lock"
+            yield wait.start.ts, until, wait.tid, f"{what} {self.name(wait.lock)}"
         for start, until, tid, lock in self.conditions:
             yield start, until or end, tid, f"condition of {self.name(lock)}"
 

@@ -1,7 +1,7 @@
 """`lock_order` as it should be: which lock was acquired where while which other was held from where."""
 
 from compare import Expected, Table
-from locks import Hold, Locks
+from locks import SEMAPHORE, Hold, Locks
 
 # Gates that are kept: a documented limit of the column.
 GATES = 8
@@ -10,7 +10,7 @@ GATES = 8
 def table(locks: Locks) -> Table:
     """One row for each pair of locks, with their kinds and places."""
     pairs: dict[tuple, list[tuple[Hold, Hold]]] = {}
-    for hold in locks.holds:
+    for hold in (hold for hold in locks.holds if hold.kind != SEMAPHORE):
         for held in hold.held_before:
             if held.lock != hold.lock:
                 key = (held.lock, held.kind, held.place, hold.lock, hold.kind, hold.place)

@@ -75,6 +75,17 @@ class Fault(NamedTuple):
     tid: int
 
 
+class Symbol(NamedTuple):
+    pid: int
+    address: int
+    kind: str
+    symbol: str
+    file: str
+    line: int
+    object: str
+    offset: int
+
+
 class UserEvent(NamedTuple):
     ts: int
     pid: int
@@ -150,6 +161,7 @@ class Trace:
     threads: list[Thread]
     sites: dict[int, Site]
     names: dict[tuple[int, int, str], Name]
+    symbols: dict[tuple[int, int, str], Symbol]
 
     @staticmethod
     def load(directory: Path) -> "Trace":
@@ -173,6 +185,7 @@ class Trace:
             threads=rows("threads", Thread),
             sites={site.site: site for site in rows("sites", Site)},
             names={(n.pid, n.id, n.kind): n for n in rows("names", Name)},
+            symbols={(s.pid, s.address, s.kind): s for s in rows("symbols", Symbol)},
         )
 
     def end(self) -> int:

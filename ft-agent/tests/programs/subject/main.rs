@@ -16,6 +16,7 @@ mod ping_pong;
 mod preempted;
 mod raced;
 mod sched;
+mod variety;
 mod waiters;
 mod wakes;
 
@@ -41,11 +42,12 @@ fn main() {
         Some("family-last") => family::last(),
         Some("brief") => family::brief(),
         Some("nesting") => nesting::run(arg(1, 100)),
+        Some("variety") => variety::run(arg(1, 100)),
         Some("endless") => endless::run(&args[1], arg(2, u64::MAX)),
         _ => {
             eprintln!(
                 "subject: chain | convoy | preempted | preempted-hold | sleep | signal | migrate | waiters | wakes | raced | ping-pong | nesting | \
-                 kernel-groups | counters | family | brief | endless FILE"
+                 kernel-groups | counters | family | brief | variety | endless FILE"
             );
             std::process::exit(2);
         }

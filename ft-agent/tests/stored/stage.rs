@@ -1,0 +1,72 @@
+//! A recording in a directory of its own, and the agent that works on it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// Columns of the texts.
+const COLUMNS: &str = "120";
+
+/// Where recordings and goldens are.
+pub(crate) fn home() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stored")
+}
+
+/// Names of all recordings.
+pub(crate) fn recordings() -> Vec<String> {
+    let entries = std::fs::read_dir(home().join("spools")).expect("recordings");
+    let name = |entry: std::fs::DirEntry| entry.file_name().into_string().expect("UTF-8");
+    let mut names: Vec<String> = entries.map(|entry| name(entry.expect("an entry"))).collect();
+    names.sort();
+    names
+}
+
+/// The copy of a recording.
+pub(crate) struct Stage {
+    folder: TempDir,
+}
+
+impl Stage {
+    /// Unpacks the spool of a recording.
+    pub(crate) fn unpack(recording: &str) -> Stage {
+        let folder = TempDir::new().expect("a folder");
+        let spool = folder.path().join("trace/spool");
+        std::fs::create_dir_all(&spool).expect("a folder");
+        for entry in std::fs::read_dir(home().join("spools").join(recording)).expect("a recording")
+        {
+            let packed = entry.expect("an entry").path();
+            let name = packed.file_stem().expect("NAME.zst");
+            let bytes = std::fs::read(&packed).expect("a file of the spool");
+            let bytes = zstd::decode_all(&bytes[..]).expect("what zstd has packed");
+            std::fs::write(spool.join(name), bytes).expect("a file");
+        }
+        Stage { folder }
+    }
+
+    /// The directory of the trace.
+    pub(crate) fn trace(&self) -> PathBuf {
+        self.folder.path().join("trace")
+    }
+
+    /// A file of the trace.
+    pub(crate) fn file(&self, name: &str) -> String {
+        std::fs::read_to_string(self.trace().join(name)).expect("a file of the trace")
+    }
+
+    /// Runs the agent beside `trace`; returns its output with its warnings before it. It gets nothing of the
+    /// environment, so that no path of this machine is searched.
+    pub(crate) fn agent(&self, args: &[&str]) -> String {
+        let output = Command::new(env!("CARGO_BIN_EXE_ft-agent"))
+            .args(args)
+            .current_dir(self.folder.path())
+            .env_clear()
+            .env("COLUMNS", COLUMNS)
+            .stdin(Stdio::null())
+            .output()
+            .expect("the agent starts");
+        let errors = String::from_utf8(output.stderr).expect("UTF-8");
+        assert!(output.status.success(), "{args:?}: {}\n{errors}", output.status);
+        errors + &String::from_utf8(output.stdout).expect("UTF-8")
+    }
+}
