@@ -56,7 +56,7 @@ macro_rules! writers {
         }
 
         /// Whether the trace has all tables of the analyses.
-        pub(crate) fn has_tables(trace: &Trace) -> bool {
+        fn has_tables(trace: &Trace) -> bool {
             $(trace.has::<$row>())&&*
         }
     };
@@ -166,6 +166,19 @@ fn context(trace: &Trace) -> Result<Context> {
         return Ok(context);
     }
     Ok(context.with_symbols(&all(trace)?))
+}
+
+/// The counts of the trace's last analysis; analyses it when it was not, or by another version, and tells
+/// `watch` how far that is.
+///
+/// # Errors
+///
+/// When the trace cannot be read, or what is missing cannot be written, or `watch` ends it.
+pub fn ensure(trace: &Trace, watch: Watch<'_>) -> Result<Tally> {
+    match tally(trace.dir())? {
+        Some(tally) if has_tables(trace) => Ok(tally),
+        _ => analyze_watched(trace, watch),
+    }
 }
 
 /// Reads the counts of the last run; `None` when the trace was not analysed, or by another version, or when

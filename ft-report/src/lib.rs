@@ -4,7 +4,10 @@
 //! [`report`] reads those and makes its figures; [`listing`] puts every event into words.
 
 pub mod analyze;
-pub mod distribution;
+pub mod document;
 pub mod listing;
+pub mod render;
 pub mod report;
+pub mod sections;
+pub mod stats;
 pub mod units;

@@ -11,7 +11,7 @@ use ft_analysis::Tally;
 use ft_analysis::agreement::{Agreement, INFERRED, LENGTHS, SEEN};
 
 /// The report.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct AgreementReport {
     /// There is a kernel stream to judge by.
     pub kernel: bool,

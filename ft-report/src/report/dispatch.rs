@@ -11,7 +11,7 @@ use super::marks::Marks;
 use super::table::{Table, width};
 use super::tail::{self, Tail, percentile};
 use super::top::Top;
-use crate::distribution::{Distribution, Thresholds};
+use crate::stats::{Distribution, Thresholds};
 use ft_analysis::{Mark, Races, Tally};
 use ft_trace::ids::{Name, Pid, Tid};
 use ft_trace::tables::DispatchLatency;
@@ -29,7 +29,7 @@ const SHOWN: usize = 20;
 const WORST: usize = 10;
 
 /// The report.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct DispatchReport {
     /// There is a kernel stream; without one there are no wake-ups.
     pub kernel: bool,

@@ -3,7 +3,7 @@
 use crate::units;
 
 /// A duration with three significant digits: `812 ns`, `1.23 µs`, `45.6 ms`, `1.00 s`.
-pub(super) fn ns(ns: impl Into<f64>) -> String {
+pub(crate) fn ns(ns: impl Into<f64>) -> String {
     let ns: f64 = ns.into();
     // The upper limits are those that would be printed with four digits.
     let (value, unit) = match ns.abs() {
@@ -21,7 +21,7 @@ pub(crate) fn dur(ns_: i64) -> String {
 }
 
 /// [`dur`], but nothing for nothing: keeps tables quiet.
-pub(super) fn dur_or_dash(ns: i64) -> String {
+pub(crate) fn dur_or_dash(ns: i64) -> String {
     if ns == 0 { "-".into() } else { dur(ns) }
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn count(n: u64) -> String {
 }
 
 /// A count for a column: [`count`], above a million with three digits (`1.23 M`), so that columns stay narrow.
-pub(super) fn short_count(n: u64) -> String {
+pub(crate) fn short_count(n: u64) -> String {
     if n < 1_000_000 { count(n) } else { units::short(n as f64) }
 }
 
@@ -71,13 +71,13 @@ pub(crate) fn percent(part: i64, whole: i64) -> String {
 }
 
 /// [`percent`] of counts.
-pub(super) fn share(part: u64, whole: u64) -> String {
+pub(crate) fn share(part: u64, whole: u64) -> String {
     percent(part.try_into().unwrap_or(i64::MAX), whole.try_into().unwrap_or(i64::MAX))
 }
 
 /// A bar of `width` characters for the largest count, shorter by the logarithm for smaller ones; every
 /// count above 0 is seen.
-pub(super) fn log_bar(n: u64, largest: u64, width: usize) -> String {
+pub(crate) fn log_bar(n: u64, largest: u64, width: usize) -> String {
     if n == 0 {
         return String::new();
     }

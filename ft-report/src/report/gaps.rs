@@ -9,7 +9,7 @@ use super::locks::Parts;
 use super::marks::Marks;
 use super::tail::Tail;
 use super::top::Top;
-use crate::distribution::Distribution;
+use crate::stats::Distribution;
 use ft_analysis::{Mark, Tally, Unaccounted};
 use ft_trace::ids::{Name, Pid, Tid};
 use ft_trace::tables::Gap;
@@ -36,7 +36,7 @@ const MAX_GROUPS: usize = 4096;
 const LONGEST: usize = 10;
 
 /// The report.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct GapsReport {
     /// Gaps in these statistics.
     pub gaps: u64,

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::marks::Marks;
 use super::tail::Tail;
 use super::top::Top;
-use crate::distribution::{Bins, Distribution, Thresholds};
+use crate::stats::{Bins, Distribution, Thresholds};
 use ft_analysis::{Incomplete, Mark, Tally};
 use ft_trace::ids::{Name, Pid};
 use ft_trace::tables::{CriticalSection, Decomposition};
@@ -45,7 +45,7 @@ const MAX_INSTANCES: usize = 1 << 16;
 const LONGEST: usize = 10;
 
 /// The report.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct LocksReport {
     /// Holds in these statistics.
     pub holds: u64,

@@ -52,7 +52,7 @@ pub use tail::Tail;
 pub use time::{ThreadBalance, TimeCulprit, TimeReport, Times};
 pub use waits::{LockWaits, LongWait, PlaceWaits, RootWaits, Unended, Waits, WaitsReport};
 
-use crate::analyze::{self, Watch};
+pub use crate::analyze::ensure as ensure_analyzed;
 use ft_analysis::Tally;
 use ft_trace::store::{Result, Trace};
 use ft_trace::tables::{
@@ -85,19 +85,6 @@ impl fmt::Display for Reports {
         write!(f, "{:w$}\n{:w$}\n{:w$}\n", self.locks, self.waits, self.preempted)?;
         write!(f, "{:w$}\n{:w$}\n", self.dispatch, self.gaps)?;
         write!(f, "{:w$}\n{:w$}", self.agreement, self.time)
-    }
-}
-
-/// The counts of the trace's last analysis; analyses it when it was not, or by another version, and tells
-/// `watch` how far that is.
-///
-/// # Errors
-///
-/// When the trace cannot be read, or what is missing cannot be written, or `watch` ends it.
-pub fn ensure_analyzed(trace: &Trace, watch: Watch<'_>) -> Result<Tally> {
-    match analyze::tally(trace.dir())? {
-        Some(tally) if analyze::has_tables(trace) => Ok(tally),
-        _ => analyze::analyze_watched(trace, watch),
     }
 }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::marks::Marks;
 use super::top::Top;
-use crate::distribution::Thresholds;
+use crate::stats::Thresholds;
 use ft_analysis::{Mark, Tally, Unfinished};
 use ft_trace::ids::{Name, Pid};
 use ft_trace::tables::LockPreemption;
@@ -21,7 +21,7 @@ const MAX_GROUPS: usize = 16_384;
 const LONGEST: usize = 10;
 
 /// The report.
-#[derive(Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct PreemptedReport {
     /// There is a kernel stream; without one nothing is known.
     pub kernel: bool,

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::format::{count, dur, ns, percent, share};
 use super::table::{Table, paragraph, width};
-use crate::distribution::{Distribution, Thresholds};
+use crate::stats::{Distribution, Thresholds};
 use ft_analysis::{Incomplete, Mark, Tally};
 use ft_trace::store::{Result, Trace};
 use ft_trace::tables::CriticalSection;
@@ -46,7 +46,7 @@ const PAPER: [(&str, [&str; 3]); 6] = [
 ];
 
 /// The paper's quantities of one trace.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Study {
     /// Critical sections in these figures.
     pub critical_sections: u64,

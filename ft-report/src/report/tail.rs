@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::format::{dur, short_count};
 use super::table::Table;
-use crate::distribution::Distribution;
+use crate::stats::Distribution;
 
 /// Percentiles of durations, nearest ranks. One that n does not support (99.99 % wants 10,000 values, 99 %
 /// wants 100) would be the maximum, and is null.

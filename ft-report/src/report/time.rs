@@ -17,7 +17,7 @@ const MAX_THREADS: usize = 16_384;
 const MAX_CULPRITS: usize = 16_384;
 
 /// The report.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct TimeReport {
     /// There is a kernel stream; without one nothing is known.
     pub kernel: bool,

@@ -9,7 +9,7 @@ use super::marks::Marks;
 use super::order::{Abba, Edges};
 use super::tail::Tail;
 use super::top::Top;
-use crate::distribution::Distribution;
+use crate::stats::Distribution;
 use ft_analysis::{Incomplete, Mark, Tally};
 use ft_trace::ids::{Name, Pid};
 use ft_trace::tables::{LockOrder, LockWait, UnfinishedWait};
@@ -21,7 +21,7 @@ const MAX_GROUPS: usize = 16_384;
 const LONGEST: usize = 10;
 
 /// The report.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct WaitsReport {
     /// Waits with their end.
     pub waits: u64,

@@ -1,0 +1,117 @@
+//! What a report says, before anyone decides how it looks.
+//!
+//! A [`Document`] is a head and sections; a [`Section`] is sentences, [`Table`]s and [`Figure`]s with typed values, and
+//! the machine values that they were made from. [`render`](crate::render) turns it into text or JSON. Nothing here, and
+//! nothing that makes a section, turns a number into characters.
+
+mod figure;
+mod table;
+mod text;
+mod value;
+
+use std::fmt;
+
+pub use figure::{Data, Figure};
+pub use table::{Builder, Column, Row, Table};
+pub use text::{IntoText, Piece, Text};
+pub use value::{
+    ExactNs, Id, Kind, Lock, MeanNs, N, Ns, Of, Place, Share, Thread, Typed, Value, Word,
+};
+
+/// A whole report.
+#[derive(Debug)]
+pub struct Document {
+    /// Which trace it is about, and how far that can be believed.
+    pub head: Section,
+    /// The answers.
+    pub sections: Vec<Section>,
+}
+
+/// The answer to one question.
+pub struct Section {
+    /// Its name on the command line and in JSON.
+    pub name: &'static str,
+    /// What it shows, in a line; empty where the contents speak for themselves.
+    pub title: &'static str,
+    /// What it says, in order.
+    pub blocks: Vec<Block>,
+    /// Every figure, with more rows and more digits than the blocks have.
+    pub values: Box<dyn erased_serde::Serialize>,
+    /// What must not be: a result that contradicts itself. The command that prints it fails.
+    pub fault: Option<Text>,
+}
+
+/// A piece of a section.
+#[derive(Debug)]
+pub enum Block {
+    /// Sentences behind a label of the margin; without one they continue what the last label began.
+    Paragraph {
+        /// A word, or none.
+        label: &'static str,
+        /// The sentences.
+        text: Text,
+    },
+    /// What a reader must know before believing the rest.
+    Warning(Text),
+    /// A table.
+    Table(Table),
+    /// A figure.
+    Figure(Figure),
+    /// A report that still makes its own text.
+    Plain(Plain),
+}
+
+/// Text that a report makes itself, for a width.
+pub struct Plain(pub Box<dyn Fn(usize) -> String>);
+
+impl fmt::Debug for Plain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0(100))
+    }
+}
+
+impl Section {
+    /// A section without contents.
+    pub fn new(name: &'static str, title: &'static str) -> Section {
+        Section { name, title, blocks: Vec::new(), values: Box::new(()), fault: None }
+    }
+
+    /// With these machine values.
+    #[must_use]
+    pub fn with(self, values: impl erased_serde::Serialize + 'static) -> Section {
+        Section { values: Box::new(values), ..self }
+    }
+
+    /// Adds sentences.
+    pub fn say(&mut self, text: impl IntoText) {
+        self.item("", text);
+    }
+
+    /// Adds sentences behind a label.
+    pub fn item(&mut self, label: &'static str, text: impl IntoText) {
+        self.blocks.push(Block::Paragraph { label, text: text.into_text() });
+    }
+
+    /// Adds a warning.
+    pub fn warn(&mut self, text: impl IntoText) {
+        self.blocks.push(Block::Warning(text.into_text()));
+    }
+
+    /// Adds a table.
+    pub fn table(&mut self, table: Table) {
+        self.blocks.push(Block::Table(table));
+    }
+
+    /// Adds a figure.
+    pub fn figure(&mut self, title: impl IntoText, data: Data) {
+        self.blocks.push(Block::Figure(Figure { title: title.into_text(), data }));
+    }
+}
+
+impl fmt::Debug for Section {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Section");
+        debug.field("name", &self.name).field("blocks", &self.blocks);
+        debug.field("fault", &self.fault).finish_non_exhaustive()
+    }
+}

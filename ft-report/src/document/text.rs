@@ -1,0 +1,86 @@
+//! Sentences with typed values in them.
+
+use super::value::{Typed, Value};
+
+/// A sentence: words and values.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Text(Vec<Piece>);
+
+/// A piece of a sentence.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Piece {
+    /// Said as it is.
+    Words(String),
+    /// Left to the renderer.
+    Value(Value),
+}
+
+impl Text {
+    /// A template in whose `{}` the parts go, in their order; [`text!`](crate::text) is the short form.
+    pub fn new(template: &str, parts: Vec<Text>) -> Text {
+        let mut text = Text::default();
+        let mut parts = parts.into_iter();
+        for (i, words) in template.split("{}").enumerate() {
+            if i > 0 {
+                text.0.extend(parts.next().unwrap_or_default().0);
+            }
+            if !words.is_empty() {
+                text.0.push(Piece::Words(words.to_owned()));
+            }
+        }
+        debug_assert!(parts.next().is_none(), "more parts than places: {template}");
+        text
+    }
+
+    /// The same, followed by `more`.
+    #[must_use]
+    pub fn and(mut self, more: impl IntoText) -> Text {
+        self.0.extend(more.into_text().0);
+        self
+    }
+
+    /// All of them, separated; `None` without any.
+    pub fn join(texts: impl IntoIterator<Item = Text>, separator: &str) -> Option<Text> {
+        texts.into_iter().reduce(|all, text| all.and(separator).and(text))
+    }
+
+    /// Words and values, in their order.
+    pub fn pieces(&self) -> &[Piece] {
+        &self.0
+    }
+}
+
+/// What can stand in a sentence.
+pub trait IntoText {
+    /// As a piece of one.
+    fn into_text(self) -> Text;
+}
+
+impl<T: Typed> IntoText for T {
+    fn into_text(self) -> Text {
+        Text(vec![Piece::Value(self.value())])
+    }
+}
+
+impl IntoText for Text {
+    fn into_text(self) -> Text {
+        self
+    }
+}
+
+impl IntoText for &str {
+    fn into_text(self) -> Text {
+        Text(vec![Piece::Words(self.to_owned())])
+    }
+}
+
+/// A [`Text`] from a template: `text!("{} held for {}", lock, Ns(5))`.
+#[macro_export]
+macro_rules! text {
+    ($template:literal $(, $part:expr)* $(,)?) => {
+        $crate::document::Text::new(
+            $template,
+            vec![$($crate::document::IntoText::into_text($part)),*],
+        )
+    };
+}

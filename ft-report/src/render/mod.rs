@@ -1,0 +1,7 @@
+//! Documents for people and for programs: [`text`] fits a terminal, [`json`] has every figure.
+//!
+//! A document displays itself as text, as wide as it is formatted (`{:80}`), or 100 columns; it serialises as
+//! [`json::SCHEMA`] says. Numbers become characters in `number` alone.
+
+pub mod json;
+pub mod text;

@@ -1,0 +1,188 @@
+//! Documents as text, as wide as they are told.
+
+use std::fmt;
+
+use ft_analysis::Mark;
+
+use crate::document::{
+    Block, Column, Data, Document, Figure, Kind, Piece, Row, Section, Table, Text, Value,
+};
+use crate::report::format::{count, log_bar, ns, percent, share, short_count, things};
+use crate::report::table::{self, clean, cut, paragraph, width};
+
+/// Columns of the labels in the margin.
+const MARGIN: usize = 10;
+
+/// Characters of a name within a sentence.
+const NAME: usize = 40;
+
+/// Characters of the longest bar.
+const BAR: usize = 40;
+
+impl fmt::Display for Document {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = width(f);
+        write!(f, "{:w$}", self.head)?;
+        self.sections.iter().try_for_each(|section| write!(f, "{section:w$}"))
+    }
+}
+
+impl fmt::Display for Section {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let headed = !self.title.is_empty();
+        if headed {
+            writeln!(f, "\n{}: {}", self.name.to_uppercase(), self.title)?;
+        }
+        for block in &self.blocks {
+            match block {
+                Block::Paragraph { label: "", text } if headed => {
+                    paragraph(f, "  ", &sentence(text))?;
+                }
+                Block::Paragraph { label, text } => {
+                    paragraph(f, &format!("{label:MARGIN$}"), &sentence(text))?;
+                }
+                Block::Warning(text) => paragraph(f, "warning: ", &sentence(text))?,
+                Block::Table(t) => table(f, t)?,
+                Block::Figure(figure) => draw(f, figure)?,
+                Block::Plain(text) => f.write_str(&text.0(width(f)))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A sentence on one line. Names are in quotes, and a number is not parted from its unit.
+pub(crate) fn sentence(text: &Text) -> String {
+    let piece = |piece: &Piece| match piece {
+        Piece::Words(words) => words.clone(),
+        Piece::Value(value) => phrase(value),
+    };
+    text.pieces().iter().map(piece).collect()
+}
+
+/// A value within a sentence.
+fn phrase(value: &Value) -> String {
+    let quoted = |name: &str| format!("'{}'", cut(name, NAME));
+    match value {
+        Value::Missing => "unknown".into(),
+        Value::Thread(thread) if thread.idle => "the idle task".into(),
+        Value::Thread(thread) if thread.name.is_empty() => "an unknown thread".into(),
+        Value::Thread(thread) => quoted(&thread.name),
+        Value::Lock(lock) => quoted(&lock.name),
+        Value::Duration(n) => ns(*n),
+        Value::Count(n) => count(*n),
+        other => cell(other),
+    }
+}
+
+/// A value in a table: zero is short, and what is not known is a dash.
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Missing => "-".into(),
+        Value::Word(word) => clean(word),
+        Value::Place(place) => clean(place.rsplit('/').next().unwrap_or(place)),
+        Value::Thread(thread) if thread.idle => "(idle)".into(),
+        Value::Thread(thread) if thread.name.is_empty() => "unknown".into(),
+        Value::Thread(thread) => clean(&thread.name),
+        Value::Lock(lock) if lock.name.is_empty() => "all".into(),
+        Value::Lock(lock) if lock.instances > 1 => {
+            let more = if lock.more { "+" } else { "" };
+            format!("{} ×{}{more}", clean(&lock.name), short_count(lock.instances))
+        }
+        Value::Lock(lock) => clean(&lock.name),
+        Value::Duration(0.0) => "0".into(),
+        Value::Duration(n) => ns(*n),
+        Value::Nanoseconds(n) if *n < 0 => format!("-{}", count(n.unsigned_abs())),
+        Value::Nanoseconds(n) => count(n.unsigned_abs()),
+        Value::Count(n) => short_count(*n),
+        Value::Quantity(n, what) => things(*n, what),
+        Value::Share(part, whole) => percent(*part, *whole),
+        Value::Number(n) => n.to_string(),
+        Value::Mark(mark) => mark.word().into(),
+    }
+}
+
+fn table(f: &mut fmt::Formatter<'_>, table: &Table) -> fmt::Result {
+    let w = width(f);
+    title(f, &table.title)?;
+    let titles: Vec<String> = table.columns.iter().map(heading).collect();
+    let mut t = table::Table::new(&titles.iter().map(String::as_str).collect::<Vec<_>>());
+    let first = table.columns.iter().position(|column| column.kind == Kind::DurationNs);
+    for Row { cells, mark } in &table.rows {
+        let star = |i| if *mark != Mark::Exact && Some(i) == first { "*" } else { "" };
+        t.row(cells.iter().enumerate().map(|(i, value)| cell(value) + star(i)));
+    }
+    write!(f, "{t:w$}")?;
+    match table.omitted {
+        None => Ok(()),
+        Some((n, what)) => writeln!(f, "  … and {} more {what} (--json has all)", count(n)),
+    }
+}
+
+/// Texts are straight at their left side, numbers at their right.
+fn heading(column: &Column) -> String {
+    let left = match column.kind {
+        Kind::Word | Kind::Thread | Kind::Lock | Kind::Place | Kind::Mark => "<",
+        Kind::DurationNs | Kind::Count | Kind::Share | Kind::Number => "",
+    };
+    format!("{left}{}", column.title)
+}
+
+fn title(f: &mut fmt::Formatter<'_>, title: &Text) -> fmt::Result {
+    writeln!(f)?;
+    match &*sentence(title) {
+        "" => Ok(()),
+        title => paragraph(f, "", title),
+    }
+}
+
+fn draw(f: &mut fmt::Formatter<'_>, figure: &Figure) -> fmt::Result {
+    let w = width(f);
+    title(f, &figure.title)?;
+    let t = match &figure.data {
+        Data::Bars { axis, counted, bars } => {
+            let mut t = table::Table::new(&[axis, counted, "share", "<"]);
+            let largest = bars.iter().map(|bar| bar.1).max().unwrap_or(0);
+            let total = bars.iter().map(|bar| bar.1).sum();
+            for (class, n) in bars {
+                let bar = log_bar(*n, largest, BAR);
+                t.row([count(*class), count(*n), share(*n, total), bar]);
+            }
+            t
+        }
+        Data::Cumulative { axis, counted, steps, total, .. } => {
+            let mut t = table::Table::new(&[axis, counted, "share", "cumulative", "<"]);
+            let last = (i64::MAX, *total);
+            let mut before = 0;
+            let mut rows = Vec::new();
+            for &(edge, below) in steps.iter().chain([&last]) {
+                rows.push((edge, below - before, below));
+                before = below;
+            }
+            let largest = rows.iter().map(|row| row.1).max().unwrap_or(0);
+            let first = rows.iter().position(|row| row.1 > 0).unwrap_or(0);
+            for &(edge, n, below) in &rows[first..] {
+                let edge = if edge == i64::MAX { "longer".into() } else { ns(edge as f64) };
+                let [of_all, so_far] = [n, below].map(|n| share(n, *total));
+                t.row([edge, count(n), of_all, so_far, log_bar(n, largest, BAR)]);
+                if below == *total {
+                    break;
+                }
+            }
+            t
+        }
+        Data::Tails { of: (axis, kind), tails } => {
+            let axis = heading(&Column { title: (*axis).into(), kind: *kind });
+            let mut t =
+                table::Table::new(&[&axis, "n", "p50", "p90", "p99", "p99.9", "p99.99", "max"]);
+            for (name, n, tail) in tails {
+                let percentiles = [tail.p90_ns, tail.p99_ns, tail.p999_ns, tail.p9999_ns];
+                let first = [cell(name), short_count(*n), ns(tail.p50_ns as f64)];
+                let rest = percentiles.map(|p| p.map_or("-".into(), |p| ns(p as f64)));
+                t.row(first.into_iter().chain(rest).chain([ns(tail.max_ns as f64)]));
+            }
+            t
+        }
+    };
+    write!(f, "{t:w$}")
+}

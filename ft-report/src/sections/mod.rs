@@ -1,0 +1,204 @@
+//! The registry of reports: each answers one question with one section.
+//!
+//! ```no_run
+//! use ft_report::{analyze, document::Document, sections};
+//! use ft_trace::store::Trace;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let trace = Trace::open("trace".as_ref())?;
+//! let tally = analyze::ensure(&trace, &mut |_| std::ops::ControlFlow::Continue(()))?;
+//! let locks = sections::find("locks").expect("it is in the registry");
+//! let document = Document::of(&trace, &tally, [locks])?;
+//! println!("{document:80}");
+//! # Ok(()) }
+//! ```
+
+use ft_analysis::Tally;
+use ft_trace::store::{Result, Trace};
+
+use crate::document::{Block, Document, Plain, Section};
+use crate::report::{self, Head, Study, Summary};
+
+/// A trace that was analysed: what sections are made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// Its tables.
+    pub trace: &'a Trace,
+    /// The counts of its analysis.
+    pub tally: &'a Tally,
+}
+
+/// A report.
+#[derive(Debug)]
+pub struct Report {
+    /// Its name, on the command line and in JSON.
+    pub name: &'static str,
+    /// What it answers, in a line that continues "prints …".
+    pub about: &'static str,
+    /// What must have been recorded.
+    pub needs: &'static str,
+    /// Is part of a report that names no section.
+    pub standard: bool,
+    make: fn(Source<'_>) -> Result<Section>,
+}
+
+impl Report {
+    /// Makes the section.
+    ///
+    /// # Errors
+    ///
+    /// When a table cannot be read.
+    pub fn section(&self, source: Source<'_>) -> Result<Section> {
+        (self.make)(source)
+    }
+}
+
+/// All reports, in the order in which they are printed.
+pub fn all() -> &'static [Report] {
+    &REPORTS
+}
+
+/// The reports of which nobody named one.
+pub fn standard() -> impl Iterator<Item = &'static Report> {
+    all().iter().filter(|report| report.standard)
+}
+
+/// The report of this name.
+pub fn find(name: &str) -> Option<&'static Report> {
+    all().iter().find(|report| report.name == name)
+}
+
+impl Document {
+    /// A document of these reports about a trace.
+    ///
+    /// # Errors
+    ///
+    /// When a table cannot be read.
+    pub fn of(
+        trace: &Trace,
+        tally: &Tally,
+        reports: impl IntoIterator<Item = &'static Report>,
+    ) -> Result<Document> {
+        let source = Source { trace, tally };
+        let head = plain("trace", Head::new(trace, tally)?);
+        let sections = reports.into_iter().map(|report| report.section(source));
+        Ok(Document { head, sections: sections.collect::<Result<_>>()? })
+    }
+}
+
+const SCHEDULER: &str = "the kernel group `sched`";
+const LOCKS: &str = "lock events: of ft_user::sync, or of pthread locks by --preload";
+
+static REPORTS: [Report; 9] = [
+    Report {
+        name: "summary",
+        about: "a few lines about each question",
+        needs: "nothing in particular",
+        standard: false,
+        make: |s| {
+            let (head, reports) = (Head::new(s.trace, s.tally)?, report::all(s.trace, s.tally)?);
+            let text = move |w| format!("{:w$}", Summary(&head, &reports));
+            let mut section = Section::new("summary", "");
+            section.blocks.push(Block::Plain(Plain(Box::new(text))));
+            Ok(section)
+        },
+    },
+    Report {
+        name: "locks",
+        about: "who held which lock, how deep and for how long, and what happened meanwhile",
+        needs: LOCKS,
+        standard: true,
+        make: |s| Ok(plain("locks", report::locks(s.trace, s.tally)?)),
+    },
+    Report {
+        name: "waits",
+        about: "who waited for which lock and who made it wait; lock order and deadlocks",
+        needs: LOCKS,
+        standard: true,
+        make: |s| Ok(plain("waits", report::waits(s.trace, s.tally)?)),
+    },
+    Report {
+        name: "preempted",
+        about: "which holders of locks were preempted, by whom, and whom that delayed",
+        needs: "lock events and the kernel group `sched`",
+        standard: true,
+        make: |s| Ok(plain("preempted", report::preempted(s.trace, s.tally)?)),
+    },
+    Report {
+        name: "dispatch",
+        about: "how long woken threads waited for a CPU, and behind whom",
+        needs: SCHEDULER,
+        standard: true,
+        make: |s| Ok(plain("dispatch", report::dispatch(s.trace, s.tally)?)),
+    },
+    Report {
+        name: "gaps",
+        about: "why polling threads did not run",
+        needs: "events of ft_user::gap::Poller",
+        standard: true,
+        make: |s| Ok(plain("gaps", report::gaps(s.trace, s.tally)?)),
+    },
+    Report {
+        name: "agreement",
+        about: "how often the causes of gaps that are inferred without the kernel are right",
+        needs: "events of ft_user::gap::Poller and the kernel groups `sched` and `irq`",
+        standard: true,
+        make: |s| Ok(plain("agreement", report::AgreementReport::new(s.tally))),
+    },
+    Report {
+        name: "time",
+        about: "where all the time of each thread went, and who or what took it",
+        needs: SCHEDULER,
+        standard: true,
+        make: |s| {
+            let time = report::time(s.trace, s.tally)?;
+            let wrong = time.unbalanced;
+            let mut section = plain("time", time);
+            section.fault = (wrong > 0).then(|| {
+                crate::text!(
+                    "the parts of {} threads do not sum to their wall time: a fault of ft-agent; report it with the trace",
+                    crate::document::N(wrong)
+                )
+            });
+            Ok(section)
+        },
+    },
+    Report {
+        name: "study",
+        about: "how deep locks are nested and how long they are held, beside the figures of the paper of 2007",
+        needs: LOCKS,
+        standard: false,
+        make: |s| Ok(plain("study", Study::of(s.trace, s.tally)?)),
+    },
+];
+
+/// A report that still makes its own text.
+fn plain<R>(name: &'static str, report: R) -> Section
+where
+    R: std::fmt::Display + serde::Serialize + Clone + 'static,
+{
+    let shown = report.clone();
+    let mut section = Section::new(name, "").with(report);
+    let text = move |w| match name {
+        "trace" => format!("{shown:w$}"),
+        _ => format!("\n{shown:w$}"),
+    };
+    section.blocks.push(Block::Plain(Plain(Box::new(text))));
+    section
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_report_has_a_name_of_its_own_and_is_found_by_it() {
+        for (i, report) in all().iter().enumerate() {
+            let found = find(report.name).expect("it is found");
+            assert!(std::ptr::eq(found, report), "{} stands at {i} and before", report.name);
+            assert!(!report.about.ends_with('.') && !report.needs.is_empty(), "{}", report.name);
+        }
+        assert!(find("").is_none());
+        assert!(standard().count() < all().len());
+    }
+}
