@@ -1,16 +1,21 @@
 //! What can be typed. Each subcommand's flags stand beside the code that runs it, in
-//! [`command`](crate::command); this is the list.
+//! [`command`](crate::command); this is the list, and how the help groups it.
+//!
+//! The sections of a report have short forms (`ft-agent locks DIR`), which the help does not list: however many
+//! sections there are, there are few commands.
 
-use clap::{Parser, Subcommand};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::command::report::ShortArgs;
+use crate::command::section::{SECTIONS, Section};
 use crate::command::{completions, convert, doctor, events, live, record, report, snapshot, study};
 
 /// Records applications and the kernel on one clock, and says why something was slow.
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXAMPLES)]
-pub(crate) struct Cli {
+struct Cli {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    command: Command,
 }
 
 const EXAMPLES: &str = "\
@@ -19,8 +24,12 @@ Examples:
   ft-agent record -- ./server --port 8080
                                       run a program that embeds ft-user, until it ends
   ft-agent record -d 10s -p 4711      ten seconds of a process that already runs
-  ft-agent report trace               the reports of a trace again
-  ft-agent events trace               every event of a trace in words";
+  ft-agent report trace               the whole report of a trace again
+  ft-agent report trace locks waits   two sections of it (`ft-agent report --help` lists them)
+  ft-agent events trace               every event of a trace in words
+
+Exit status: 0; 1 after an error; 2 where the command line has one; 128 + N after signal N.
+That of `record` is the recorded command's.";
 
 /// One subcommand: its flags are the `Args` of the module of its name in `command`.
 #[derive(Debug, Subcommand)]
@@ -34,26 +43,112 @@ pub(crate) enum Command {
     /// Switches sites of a running process off.
     Disable(live::SwitchArgs),
     Convert(convert::Args),
-    /// Computes all results of a trace anew.
     Analyze(report::AnalyzeArgs),
-    /// Prints all reports of a trace.
     Report(report::Args),
-    /// Prints who held which lock, how deep and for how long, and what happened meanwhile.
-    Locks(report::Args),
-    /// Prints who waited for which lock and who made it wait; lock order and deadlocks.
-    Waits(report::Args),
-    /// Prints which holders of locks were preempted, by whom, and whom that delayed.
-    Preempted(report::Args),
-    /// Prints how long woken threads waited for a CPU, and behind whom.
-    Dispatch(report::Args),
-    /// Prints why polling threads did not run.
-    Gaps(report::Args),
-    /// Prints how often the causes of gaps that are inferred without the kernel are right.
-    Agreement(report::Args),
-    /// Prints where all the time of each thread went, and who or what took it.
-    Time(report::Args),
     Study(study::Args),
     Events(events::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
+}
+
+/// The help's groups of subcommands.
+const GROUPS: [(&str, &[&str]); 4] = [
+    ("Record", &["record", "snapshot", "sites", "enable", "disable"]),
+    ("Look", &["report", "events", "study"]),
+    ("Convert and analyse", &["convert", "analyze"]),
+    ("Check the machine", &["doctor", "completions"]),
+];
+
+/// What was typed.
+pub(crate) enum Typed {
+    /// A subcommand.
+    Command(Command),
+    /// The short form of a section.
+    Section(&'static Section, ShortArgs),
+}
+
+/// Reads the command line; help and mistakes in it end the program.
+pub(crate) fn parse() -> Typed {
+    let matches = command().get_matches();
+    of_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+fn of_matches(matches: &ArgMatches) -> Result<Typed, clap::Error> {
+    if let Some((name, matches)) = matches.subcommand()
+        && let Some(section) = SECTIONS.iter().find(|section| section.name == name)
+    {
+        return Ok(Typed::Section(section, ShortArgs::from_arg_matches(matches)?));
+    }
+    Ok(Typed::Command(Cli::from_arg_matches(matches)?.command))
+}
+
+/// The whole grammar.
+pub(crate) fn command() -> clap::Command {
+    let command = Cli::command();
+    let groups = grouped(&command);
+    let short = |section: &Section| {
+        ShortArgs::augment_args(clap::Command::new(section.name))
+            .about(format!("Short for `ft-agent report DIR {}`: {}", section.name, section.about))
+            .hide(true)
+    };
+    command
+        .help_template(format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\nOptions:\n{{options}}{{after-help}}"))
+        .subcommands(SECTIONS.iter().map(short))
+}
+
+/// The subcommands by group, each with its first sentence.
+fn grouped(command: &clap::Command) -> String {
+    let mut text = String::new();
+    for (title, names) in GROUPS {
+        text += &format!("\n{title}:\n");
+        for name in names {
+            let about = command.find_subcommand(name).and_then(|c| c.get_about());
+            text +=
+                &format!("  {name:11}  {}\n", about.map(ToString::to_string).unwrap_or_default());
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_lists_every_command_once_and_no_section() {
+        let command = command();
+        command.clone().debug_assert();
+        let mut listed: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
+        let mut visible: Vec<&str> = visible.map(clap::Command::get_name).collect();
+        listed.sort_unstable();
+        visible.sort_unstable();
+        assert_eq!(listed, visible);
+        let help = command.clone().render_help().to_string();
+        assert!(help.contains("\n  report       Prints what the analyses have found"), "{help}");
+        assert!(!help.contains("\n  locks"), "{help}");
+    }
+
+    #[test]
+    fn every_command_has_examples_and_prints_json() {
+        for command in Cli::command().get_subcommands() {
+            let name = command.get_name();
+            let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(examples.contains("Examples:\n  "), "{name}: {examples}");
+            assert!(examples.contains(&format!("ft-agent {name} ")), "{name}: {examples}");
+            let json = command.get_arguments().any(|arg| arg.get_long() == Some("json"));
+            // A script for a shell.
+            assert_eq!(json, name != "completions", "{name}");
+        }
+    }
+
+    #[test]
+    fn every_section_has_a_short_form() {
+        for section in SECTIONS {
+            let typed =
+                command().try_get_matches_from(["ft-agent", section.name, "trace", "--json"]);
+            let typed = of_matches(&typed.unwrap()).unwrap();
+            assert!(matches!(typed, Typed::Section(found, _) if found.name == section.name));
+        }
+    }
 }

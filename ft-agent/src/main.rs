@@ -6,19 +6,20 @@ mod command;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
     survive_file_size_limit();
     ft_agent::logger::install();
-    match command::run(cli::Cli::parse().command) {
+    let result = match cli::parse() {
+        cli::Typed::Command(command) => command::run(command),
+        cli::Typed::Section(section, args) => command::run_section(section, args),
+    };
+    match result {
         Ok(code) => code,
-        // `ft-agent … | head`: the reader has seen enough.
-        Err(e) if broken_pipe(&e) => ExitCode::SUCCESS,
-        Err(e) => {
-            // Nothing is left to tell it to when stderr is gone.
-            let _ = writeln!(io::stderr(), "ft-agent: {}", sentence(&e));
-            command::watch::exit_code(&e)
+        Err(error) if error.is_reader_gone() => ExitCode::SUCCESS,
+        Err(error) => {
+            // When stderr is gone, too, nobody is left to read it.
+            let _ = writeln!(io::stderr(), "ft-agent: {error}");
+            ExitCode::from(error.exit_status())
         }
     }
 }
@@ -34,22 +35,4 @@ fn survive_file_size_limit() {
             libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
         }
     }
-}
-
-/// The error and its causes in one line. Most errors of the library tell their cause themselves.
-fn sentence(error: &anyhow::Error) -> String {
-    let mut text = error.to_string();
-    for cause in error.chain().skip(1).map(ToString::to_string) {
-        if !text.contains(&cause) {
-            text = format!("{text}: {cause}");
-        }
-    }
-    text
-}
-
-fn broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .filter_map(|e| e.downcast_ref::<io::Error>())
-        .any(|e| e.kind() == io::ErrorKind::BrokenPipe)
 }

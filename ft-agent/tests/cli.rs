@@ -206,6 +206,94 @@ fn a_directory_with_a_long_path_gets_its_socket_elsewhere() {
     assert!(output.status.success(), "{output:?}");
 }
 
+/// A trace of a program that does nothing.
+fn trace(dir: &Path) -> String {
+    let out = dir.join("trace");
+    let args = ["record", "-k", "none", "-o", text(&out), "--json", "--", "true"];
+    let output = agent(&args);
+    assert!(output.status.success(), "{output:?}");
+    let line: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&line["exit_code"], &line["interrupted"]), (&0.into(), &false.into()));
+    line["trace"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn sections_are_chosen_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = trace(dir.path());
+    let print = |args: &[&str]| {
+        let output = agent(args);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let json = |args: &[&str]| -> serde_json::Value { serde_json::from_str(&print(args)).unwrap() };
+    let keys = |value: &serde_json::Value| value.as_object().unwrap().len();
+
+    // In the order of the command line, each once.
+    let (gaps, locks) = (print(&["gaps", &trace]), print(&["locks", &trace]));
+    let both = print(&["report", &trace, "gaps", "locks", "gaps"]);
+    let (head, section) = locks.split_once("\n\n").unwrap();
+    assert_eq!(both, format!("{gaps}\n{section}"));
+    assert!(both.starts_with(head) && print(&["report", &trace]).starts_with(&locks));
+
+    let both = json(&["report", &trace, "gaps", "locks", "--json"]);
+    let all = json(&["report", &trace, "--json"]);
+    assert_eq!((keys(&both), &both["gaps"], &both["locks"]), (3, &all["gaps"], &all["locks"]));
+    let short = json(&["locks", &trace, "--json"]);
+    assert_eq!(short["trace"], both["trace"]);
+    for (key, value) in both["locks"].as_object().unwrap() {
+        assert_eq!(&short[key], value, "{key}");
+    }
+}
+
+#[test]
+fn a_section_that_does_not_exist_is_told_from_those_that_do() {
+    let output = agent(&["report", "trace", "locks", "nonsense"]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        stderr.starts_with(
+            "ft-agent: there is no section 'nonsense'; the sections of a report are locks, waits, "
+        ),
+        "{stderr}"
+    );
+    // As of every command line that cannot be.
+    assert_eq!((output.status.code(), stderr.lines().count()), (Some(2), 1));
+    assert_eq!(agent(&["record", "-k", "nonsense", "--", "true"]).status.code(), Some(2));
+    assert_eq!(agent(&["nonsense"]).status.code(), Some(2));
+    assert_eq!(agent(&["report", "/none"]).status.code(), Some(1));
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = trace(dir.path());
+    for args in [&["report", &trace][..], &["report", &trace, "--json"], &["events", &trace]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut agent = Command::new(env!("CARGO_BIN_EXE_ft-agent"));
+        let output = agent.args(args).stdout(writer).stderr(Stdio::piped()).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success() && stderr.is_empty(), "{args:?}: {stderr}");
+    }
+    // A full disk is one.
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut agent = Command::new(env!("CARGO_BIN_EXE_ft-agent"));
+    let output = agent.args(["report", &trace, "--json"]).stdout(full).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr.contains("cannot write the output") && stderr.lines().count() == 1, "{stderr}");
+}
+
+#[test]
+fn a_study_has_the_options_of_a_recording() {
+    let dir = tempfile::tempdir().unwrap();
+    let notes = dir.path().join("notes");
+    fs::write(&notes, "mine").unwrap();
+    fails(&["study", "-d", "soon", "--", "true"], "write for example 500ms");
+    fails(&["study", "-d", "1s", "trace"], "--help");
+    fails(&["study", "-o", text(dir.path()), "--", "true"], "is not empty; choose another");
+}
+
 #[test]
 fn doctor_gives_a_verdict_per_check() {
     let output = agent(&["doctor", "--json"]);
@@ -220,6 +308,7 @@ fn shells_complete_what_there_is() {
         let output = agent(&["completions", shell]);
         let script = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success() && script.contains("flight-recorder"), "{script}");
+        assert!(script.contains("preempted"), "the sections of a report");
         // Not every shell is everywhere.
         let check = Command::new(shell).args(["-n", "/dev/stdin"]).stdin(Stdio::piped()).spawn();
         if let Ok(mut check) = check {

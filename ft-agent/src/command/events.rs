@@ -1,15 +1,14 @@
 //! `ft-agent events`.
 
-use std::fmt::Display;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter};
 use std::path::PathBuf;
 use std::process::ExitCode;
-
-use serde::Serialize;
 
 use ft_report::listing::{self, Form, Selection, TimeStyle};
 use ft_report::units;
 use ft_trace::store::Trace;
+
+use super::{Result, output};
 
 /// Lists the events of a trace in words, one a line, in the order of time.
 #[derive(Debug, clap::Args)]
@@ -87,7 +86,7 @@ Examples:
 /// Text collected before it is written.
 const BUFFER_BYTES: usize = 1 << 16;
 
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: Args) -> Result {
     let trace = Trace::open(&args.trace)?;
     let selection = Selection {
         threads: args.thread,
@@ -99,10 +98,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         kernel: args.kernel,
     };
     if args.list_events {
-        return print(args.json, &listing::counts(&trace, &selection)?);
+        output::print(args.json, &listing::counts(&trace, &selection)?)?;
+        return Ok(ExitCode::SUCCESS);
     }
     if args.active_time {
-        return print(args.json, &listing::active_time(&trace, &selection, args.limit)?);
+        output::print(args.json, &listing::active_time(&trace, &selection, args.limit)?)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let times = match (args.absolute, args.utc) {
         (true, _) => TimeStyle::Absolute,
@@ -112,16 +113,5 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let form = Form { times, json: args.json, limit: args.limit };
     let mut out = BufWriter::with_capacity(BUFFER_BYTES, io::stdout().lock());
     listing::list(&trace, &selection, form, &mut out)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn print<T: Display + Serialize>(json: bool, answer: &T) -> anyhow::Result<ExitCode> {
-    let mut out = io::stdout().lock();
-    if json {
-        serde_json::to_writer_pretty(&mut out, answer)?;
-        writeln!(out)?;
-    } else {
-        write!(out, "{answer}")?;
-    }
     Ok(ExitCode::SUCCESS)
 }

@@ -3,12 +3,15 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
 use ft_agent::collect::kernel::Group;
 use ft_agent::flight::{Flight, Message, Options as FlightOptions, Subject, Trigger};
-use ft_agent::record::{self, Options, Outcome};
+use ft_agent::record::{self, Options, RecordError};
 use ft_agent::status_line;
 use ft_report::units;
+
+use super::Result;
+use super::error::CommandError;
+use super::record::Recording;
 
 /// Flags of the flight recorder.
 #[derive(Debug, clap::Args)]
@@ -52,14 +55,14 @@ impl FlightArgs {
 }
 
 /// Records until the end; a snapshot is taken then, whatever happened.
-pub(crate) fn run(options: &Options, flight: &FlightOptions) -> anyhow::Result<Outcome> {
+pub(crate) fn run(options: &Options, flight: &FlightOptions) -> Result<Recording> {
     let dispatch = flight.triggers.iter().any(|trigger| trigger.subject == Subject::Dispatch);
     if dispatch && !options.kernel.contains(&Group::Sched) {
-        bail!("`--when 'dispatch > …'` needs the switches of the kernel; add sched to -k");
+        return Err(CommandError::TriggerWithoutSwitches);
     }
     let dir = options.output.clone();
-    let spawned = Flight::spawn(dir.clone(), flight, tell).context("cannot start a thread")?;
-    let (recorder, segments) = spawned;
+    let spawned = Flight::spawn(dir.clone(), flight, tell);
+    let (recorder, segments) = spawned.map_err(RecordError::system("start a thread"))?;
     let recorded = record::record(options, segments, &mut super::record::warn);
     let finished = recorder.finish();
     let outcome = recorded?;
@@ -80,17 +83,11 @@ pub(crate) fn run(options: &Options, flight: &FlightOptions) -> anyhow::Result<O
         );
     }
     let last = finished.snapshots.last().filter(|_| finished.ended);
-    let last = last.with_context(|| {
-        format!(
-            "the last snapshot could not be made; `ft-agent convert {}` makes a trace of what is left",
-            dir.display()
-        )
-    })?;
-    let out = &mut io::stdout();
-    let (count, dir) = (finished.snapshots.len(), dir.display());
-    writeln!(out, "{count} snapshot{} in {dir}, the last:", if count == 1 { "" } else { "s" })?;
-    super::record::summarise(last)?;
-    Ok(outcome)
+    let last = last.ok_or_else(|| CommandError::NoLastSnapshot(dir.clone()))?;
+    let count = finished.snapshots.len();
+    let plural = if count == 1 { "" } else { "s" };
+    let title = format!("{count} snapshot{plural} in {}, the last:\n", dir.display());
+    Ok(Recording { trace: last.clone(), outcome, title, is_converted: true })
 }
 
 fn tell(message: &Message) {

@@ -1,9 +1,13 @@
 //! `ft-agent sites`, `enable` and `disable`.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use ft_agent::live::Process;
+use serde::Serialize;
+
+use super::{Result, output};
 
 /// A running process.
 #[derive(Debug, clap::Args)]
@@ -27,6 +31,9 @@ pub(crate) struct SwitchArgs {
     /// Globs over the names of sites.
     #[arg(required = true, value_name = "GLOB")]
     globs: Vec<String>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 const SITES_EXAMPLES: &str = "\
@@ -45,31 +52,41 @@ Examples:
   ft-agent enable -p 4711 'lock.*'        all lock events
   ft-agent disable -p 4711 '*'            everything off";
 
-/// Lists the sites of a process.
-pub(crate) fn sites(args: SitesArgs) -> anyhow::Result<ExitCode> {
-    let listing = Process::open(args.pid)?.listing()?;
-    let mut out = io::stdout().lock();
-    if args.json {
-        serde_json::to_writer_pretty(&mut out, &listing)?;
-        writeln!(out)?;
-    } else {
-        write!(out, "{listing}")?;
+/// What became of the sites that were to be switched.
+#[derive(Serialize)]
+struct Answer {
+    on: bool,
+    switched: usize,
+    already: usize,
+    refused: Vec<String>,
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Answer { switched, already, .. } = self;
+        let state = if self.on { "on" } else { "off" };
+        let plural = if *switched == 1 { "" } else { "s" };
+        writeln!(f, "{switched} trigger{plural} switched {state}, {already} already {state}")
     }
+}
+
+/// Lists the sites of a process.
+pub(crate) fn sites(args: SitesArgs) -> Result {
+    let listing = Process::open(args.pid)?.listing()?;
+    output::print(args.json, &listing)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Switches sites of a process. Fails when a site that matched could not be switched.
-pub(crate) fn switch(args: SwitchArgs, on: bool) -> anyhow::Result<ExitCode> {
-    let switched = Process::open(args.pid)?.switch(&args.globs, on)?;
-    for reason in &switched.refused {
-        writeln!(io::stderr(), "ft-agent: warning: {reason}")?;
+pub(crate) fn switch(args: SwitchArgs, on: bool) -> Result {
+    let outcome = Process::open(args.pid)?.switch(&args.globs, on)?;
+    let refused: Vec<String> = outcome.refused.iter().map(ToString::to_string).collect();
+    for reason in &refused {
+        // The exit status says it, too.
+        let _ = writeln!(io::stderr(), "ft-agent: warning: {reason}");
     }
-    let (state, triggers) = (if on { "on" } else { "off" }, switched.triggers);
-    let plural = if triggers == 1 { "" } else { "s" };
-    let already = switched.already;
-    writeln!(
-        io::stdout(),
-        "{triggers} trigger{plural} switched {state}, {already} already {state}"
-    )?;
-    Ok(if switched.refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let status = if refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    let (switched, already) = (outcome.triggers, outcome.already);
+    output::print(args.json, &Answer { on, switched, already, refused })?;
+    Ok(status)
 }

@@ -6,19 +6,21 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
 use ft_agent::collect::kernel::Group;
 use ft_agent::record::{self, Behind, Notice, Options, Outcome, RecordError, Segments};
 use ft_agent::status_line::{self, StatusLine};
+use ft_analysis::Tally;
 use ft_report::report::{self, Head, Summary};
 use ft_report::{analyze, units};
 use ft_trace::convert;
 use ft_trace::spool::Limits;
 use ft_trace::store::Trace;
+use serde::Serialize;
 
-use super::flight;
+use super::error::CommandError;
 use super::watch::Watch;
 use super::width::columns;
+use super::{Result, flight, output};
 
 /// Records a command, running processes or the whole system, then analyses what was recorded.
 #[derive(Debug, clap::Args)]
@@ -76,6 +78,10 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "flight_recorder")]
     no_convert: bool,
 
+    /// Print how the recording ended as a line of JSON, instead of the summary.
+    #[arg(long)]
+    json: bool,
+
     /// Command to run and record, after `--`.
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
@@ -101,7 +107,30 @@ Examples:
                                               the last ten seconds, each time a lock is held too long
   sudo ft-agent record -a -d 5s               every thread of the system";
 
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+/// What was recorded, where a summary of it can be had.
+pub(super) struct Recording {
+    /// Directory of the trace.
+    pub(super) trace: PathBuf,
+    pub(super) outcome: Outcome,
+    /// What stands before the summary.
+    pub(super) title: String,
+    pub(super) is_converted: bool,
+}
+
+/// `--json`.
+#[derive(Serialize)]
+struct Answer<'a> {
+    trace: &'a Path,
+    /// Of the command; none when it was ended by a signal, or goes on.
+    exit_code: Option<i32>,
+    interrupted: bool,
+    is_converted: bool,
+    spool_bytes: u64,
+    lost: u64,
+    processes: u32,
+}
+
+pub(crate) fn run(args: Args) -> Result {
     let flight = args.flight.options();
     let segment = Limits { bytes: args.segment_size, age: args.segment_time };
     let options = Options {
@@ -119,20 +148,28 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         progress: io::stderr().is_terminal(),
         output: args.output,
     };
-    if let Some(flight) = flight {
-        return Ok(exit_code(&flight::run(&options, &flight)?));
-    }
+    let recording = match flight {
+        Some(flight) => flight::run(&options, &flight)?,
+        None if args.no_convert => unconverted(&options)?,
+        None => converted(&options)?,
+    };
+    recording.show(args.json)?;
+    Ok(exit_code(&recording.outcome))
+}
+
+/// Records, and leaves the spool.
+fn unconverted(options: &Options) -> Result<Recording> {
+    let outcome = record::record(options, Segments::unused(), &mut warn)?;
     let trace = options.output.clone();
-    if args.no_convert {
-        let outcome = record::record(&options, Segments::unused(), &mut warn)?;
-        let (bytes, lost) = (units::short_bytes(outcome.bytes), outcome.lost);
-        let dir = trace.display();
-        writeln!(io::stdout(), "recorded  {bytes}, {lost} events lost")?;
-        writeln!(io::stdout(), "spool     {dir}; `ft-agent convert {dir}` makes the tables")?;
-        return Ok(exit_code(&outcome));
-    }
-    let (behind, segments) = Behind::spawn(trace.clone()).context("cannot start a thread")?;
-    let recorded = record::record(&options, segments, &mut warn);
+    Ok(Recording { trace, outcome, title: String::new(), is_converted: false })
+}
+
+/// Records, and converts meanwhile.
+pub(super) fn converted(options: &Options) -> Result<Recording> {
+    let trace = options.output.clone();
+    let spawned = Behind::spawn(trace.clone());
+    let (behind, segments) = spawned.map_err(RecordError::system("start a thread"))?;
+    let recorded = record::record(options, segments, &mut warn);
     let mut line = options.progress.then(|| StatusLine);
     let converted = behind.finish(|bytes| {
         if let Some(line) = &mut line {
@@ -142,16 +179,16 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     drop(line);
     match recorded {
         Ok(outcome) => {
-            converted.and_then(|()| convert::convert(&trace, |_, _| {})).with_context(|| {
-                format!("the recording is complete, but not its conversion; repeat `ft-agent convert {}`", trace.display())
-            })?;
-            summarise(&trace)?;
-            Ok(exit_code(&outcome))
+            let converted = converted.and_then(|()| convert::convert(&trace, |_, _| {}));
+            match converted {
+                Ok(_) => Ok(Recording { trace, outcome, title: String::new(), is_converted: true }),
+                Err(source) => Err(CommandError::Unconverted { trace, source }),
+            }
         }
         // There may be room for the conversion of what was recorded until then.
         Err(RecordError::Spool(error)) if convert::convert(&trace, |_, _| {}).is_ok() => {
             summarise(&trace)?;
-            bail!("{error}; the trace ends there: {} before you record again", error.remedy())
+            Err(CommandError::CutShort(error))
         }
         Err(error) => Err(error.into()),
     }
@@ -162,12 +199,44 @@ pub(super) fn warn(notice: &Notice) {
     status_line::say(&format!("ft-agent: warning: {notice}"));
 }
 
-/// Analyses a trace and prints the short report.
-pub(super) fn summarise(dir: &Path) -> anyhow::Result<()> {
-    let trace = Trace::open(dir)?;
+impl Recording {
+    /// Analyses it if there are tables, and prints what it has.
+    pub(super) fn show(&self, json: bool) -> Result<()> {
+        let Recording { trace, outcome, .. } = self;
+        if json {
+            if self.is_converted {
+                analyze(&Trace::open(trace)?)?;
+            }
+            return output::print_json_line(&Answer {
+                trace,
+                exit_code: outcome.status.and_then(|status| status.code()),
+                interrupted: outcome.interrupted,
+                is_converted: self.is_converted,
+                spool_bytes: outcome.bytes,
+                lost: outcome.lost,
+                processes: outcome.processes,
+            });
+        }
+        if self.is_converted {
+            write!(io::stdout(), "{}", self.title)?;
+            return summarise(trace);
+        }
+        let (bytes, dir) = (units::short_bytes(outcome.bytes), trace.display());
+        writeln!(io::stdout(), "recorded  {bytes}, {} events lost", outcome.lost)?;
+        writeln!(io::stdout(), "spool     {dir}; `ft-agent convert {dir}` makes the tables")?;
+        Ok(())
+    }
+}
+
+fn analyze(trace: &Trace) -> Result<Tally> {
     let mut watch = Watch::begin();
-    let tally = analyze::analyze_watched(&trace, &mut |progress| watch.look(progress))?;
-    drop(watch);
+    Ok(analyze::analyze_watched(trace, &mut |progress| watch.look(progress))?)
+}
+
+/// Analyses a trace and prints the short report.
+fn summarise(dir: &Path) -> Result<()> {
+    let trace = Trace::open(dir)?;
+    let tally = analyze(&trace)?;
     let (head, reports) = (Head::new(&trace, &tally)?, report::all(&trace, &tally)?);
     let mut out = io::stdout().lock();
     let w = columns();
@@ -178,7 +247,7 @@ pub(super) fn summarise(dir: &Path) -> anyhow::Result<()> {
 
 /// The command's own status, 128 and the signal when it was killed, as a shell tells it. A command that
 /// this recording ended did nothing wrong.
-fn exit_code(outcome: &Outcome) -> ExitCode {
+pub(super) fn exit_code(outcome: &Outcome) -> ExitCode {
     let Some(status) = outcome.status.filter(|_| !outcome.interrupted) else {
         return ExitCode::SUCCESS;
     };

@@ -1,11 +1,14 @@
 //! `ft-agent snapshot`.
 
-use std::io::{self, Write};
+use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use ft_agent::flight::Recorder;
+use serde::Serialize;
+
+use super::{Result, output};
 
 /// How long the conversion may take.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -14,6 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 ///
 /// The same as SIGUSR1 to the agent.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Directory of the recorder.
     #[arg(value_name = "DIR", default_value = "trace")]
@@ -21,14 +25,33 @@ pub(crate) struct Args {
     /// The recorder by the process of its agent, instead of its directory.
     #[arg(short, long, value_name = "PID", conflicts_with = "recorder")]
     pid: Option<i32>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
 }
 
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+const EXAMPLES: &str = "\
+Examples:
+  ft-agent snapshot trace             of `ft-agent record --flight-recorder 10s -o trace`
+  ft-agent snapshot -p 4711           of the agent that is process 4711";
+
+#[derive(Serialize)]
+struct Snapshot {
+    trace: PathBuf,
+}
+
+impl fmt::Display for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} (`ft-agent report {0}`)", self.trace.display())
+    }
+}
+
+pub(crate) fn run(args: Args) -> Result {
     let recorder = match args.pid {
         Some(pid) => Recorder::of_process(pid)?,
         None => Recorder::of_directory(&args.recorder)?,
     };
-    let dir = recorder.snapshot(PATIENCE)?;
-    writeln!(io::stdout(), "{} (`ft-agent report {0}`)", dir.display())?;
+    let trace = recorder.snapshot(PATIENCE)?;
+    output::print(args.json, &Snapshot { trace })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,16 +1,18 @@
 //! `ft-agent study`.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use clap::FromArgMatches;
+use ft_agent::record::Options;
 use ft_report::report::{self, Head, Study};
+use ft_report::units;
 use ft_trace::store::Trace;
 
-use super::record;
 use super::watch::Watch;
 use super::width::columns;
+use super::{Result, output, record};
 
 /// Prints how deep a program nests its locks and how long it holds them, beside the figures of the paper.
 #[derive(Debug, clap::Args)]
@@ -22,11 +24,11 @@ pub(crate) struct Args {
 
     /// Directory of the trace that is recorded; must not exist or be empty.
     #[arg(short, long, value_name = "DIR", default_value = "trace")]
-    output: String,
+    output: PathBuf,
 
     /// Stop after this time (500ms, 10s, 2m, 1h).
-    #[arg(short, long, value_name = "TIME", requires = "command")]
-    duration: Option<String>,
+    #[arg(short, long, value_name = "TIME", conflicts_with = "trace", value_parser = units::duration)]
+    duration: Option<Duration>,
 
     /// Print JSON.
     #[arg(long, conflicts_with = "command")]
@@ -43,20 +45,25 @@ Examples:
   ft-agent study -d 20s -- memcached -t 4 -p 7711
   ft-agent study packed               of a trace that is there; any trace with locks will do";
 
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+/// Rings in which a program fits that does nothing but take locks.
+const RING_BYTES: u64 = 32 << 20;
+
+pub(crate) fn run(args: Args) -> Result {
     let (dir, code) = match args.trace {
         Some(dir) => (dir, ExitCode::SUCCESS),
         None => {
-            // Rings in which a program fits that does nothing but take locks.
-            let fixed = ["record", "--preload", "-k", "none", "--ring-size", "32M", "-o"];
-            let mut words: Vec<&str> = [&fixed[..], &[&args.output]].concat();
-            words.extend(args.duration.iter().flat_map(|time| ["-d", time]));
-            words.push("--");
-            words.extend(args.command.iter().map(String::as_str));
-            let command = <record::Args as clap::Args>::augment_args(clap::Command::new("record"));
-            let matches = command.try_get_matches_from(words)?;
-            let code = record::run(record::Args::from_arg_matches(&matches)?)?;
-            (args.output.into(), code)
+            let recording = record::converted(&Options {
+                output: args.output,
+                duration: args.duration,
+                kernel: Vec::new(),
+                ring_bytes: Some(RING_BYTES),
+                command: args.command,
+                preload: true,
+                progress: io::stderr().is_terminal(),
+                ..Options::default()
+            })?;
+            recording.show(false)?;
+            (recording.trace, record::exit_code(&recording.outcome))
         }
     };
     let trace = Trace::open(&dir)?;
@@ -64,13 +71,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let tally = report::ensure_analyzed(&trace, &mut |progress| watch.look(progress))?;
     drop(watch);
     let study = Study::of(&trace, &tally)?;
-    let mut out = io::stdout().lock();
     if args.json {
-        serde_json::to_writer_pretty(&mut out, &study)?;
-        writeln!(out)?;
+        output::print_json(&study)?;
     } else {
         let (head, w) = (Head::new(&trace, &tally)?, columns());
-        write!(out, "\n{head:w$}\n{study:w$}")?;
+        write!(io::stdout(), "\n{head:w$}\n{study:w$}")?;
     }
     Ok(code)
 }

@@ -2,7 +2,6 @@
 
 use std::io::{self, IsTerminal};
 use std::ops::ControlFlow;
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -10,7 +9,6 @@ use ft_agent::inherited::is_ignored;
 use ft_agent::status_line::StatusLine;
 use ft_report::analyze::Progress;
 use ft_report::units;
-use ft_trace::store::StoreError;
 
 /// Shorter runs show nothing.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -81,14 +79,9 @@ impl Drop for Watch {
     }
 }
 
-/// The status of a command that ended with this error: 128 and the signal when that was the reason, as a
-/// shell tells it.
-pub(crate) fn exit_code(error: &anyhow::Error) -> ExitCode {
-    let interrupted = matches!(error.downcast_ref(), Some(StoreError::Interrupted(_)));
-    match SIGNAL.load(Relaxed) {
-        signal if interrupted => ExitCode::from(u8::try_from(128 + signal).unwrap_or(1)),
-        _ => ExitCode::FAILURE,
-    }
+/// The signal that has ended a run; 0 for none.
+pub(crate) fn signal() -> i32 {
+    SIGNAL.load(Relaxed)
 }
 
 fn text(progress: Progress, age: Duration) -> String {

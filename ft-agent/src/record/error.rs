@@ -120,7 +120,7 @@ pub enum RecordError {
 
 impl RecordError {
     /// For `map_err`: what was tried.
-    pub(super) fn system(what: &'static str) -> impl FnOnce(io::Error) -> RecordError {
+    pub fn system(what: &'static str) -> impl FnOnce(io::Error) -> RecordError {
         move |source| RecordError::System { what, source }
     }
 }

@@ -42,6 +42,27 @@ pub struct Options {
     pub progress: bool,
 }
 
+impl Default for Options {
+    /// What `ft-agent record` does unless it is told otherwise: with nothing to record yet.
+    fn default() -> Options {
+        Options {
+            output: "trace".into(),
+            duration: None,
+            kernel: Group::DEFAULT.to_vec(),
+            events: vec!["*".into()],
+            pids: Vec::new(),
+            cgroup: None,
+            system_wide: false,
+            ring_bytes: None,
+            segment: Limits { bytes: 64 << 20, age: Duration::from_secs(30) },
+            command: Vec::new(),
+            preload: false,
+            snapshots: false,
+            progress: false,
+        }
+    }
+}
+
 impl Options {
     /// Checks what can be checked without touching the system.
     ///
@@ -83,28 +104,10 @@ const LARGEST_SEGMENT: u64 = 1 << 30;
 mod tests {
     use super::*;
 
-    fn options() -> Options {
-        Options {
-            output: "trace".into(),
-            duration: None,
-            kernel: Vec::new(),
-            events: vec!["*".into()],
-            pids: Vec::new(),
-            cgroup: None,
-            system_wide: false,
-            ring_bytes: None,
-            segment: Limits { bytes: 64 << 20, age: Duration::from_secs(30) },
-            command: Vec::new(),
-            preload: false,
-            snapshots: false,
-            progress: false,
-        }
-    }
-
     #[test]
     fn rings_are_powers_of_two_within_the_limits() {
         let check = |bytes, expected| {
-            let o = Options { ring_bytes: Some(bytes), ..options() };
+            let o = Options { ring_bytes: Some(bytes), ..Options::default() };
             assert_eq!(o.ring_slots(), expected, "{bytes}");
             assert_eq!(o.check().is_ok(), expected.is_some(), "{bytes}");
         };
@@ -114,7 +117,7 @@ mod tests {
         check((128 << 20) + 1, None);
         check(1, None);
         check(u64::MAX, None);
-        assert!(options().check().is_ok());
+        assert!(Options::default().check().is_ok());
     }
 
     #[test]
@@ -123,15 +126,21 @@ mod tests {
             let error = o.check().unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         };
-        let segment = options().segment;
-        check(Options { segment: Limits { bytes: 1, ..segment }, ..options() }, "--segment-size");
+        let segment = Options::default().segment;
         check(
-            Options { segment: Limits { bytes: 1 << 31, ..segment }, ..options() },
+            Options { segment: Limits { bytes: 1, ..segment }, ..Options::default() },
+            "--segment-size",
+        );
+        check(
+            Options { segment: Limits { bytes: 1 << 31, ..segment }, ..Options::default() },
             "--segment-size",
         );
         let age = Duration::from_millis(1);
-        check(Options { segment: Limits { age, ..segment }, ..options() }, "--segment-time");
-        check(Options { preload: true, ..options() }, "after --");
-        check(Options { events: vec!["x".repeat(5000)], ..options() }, "-e");
+        check(
+            Options { segment: Limits { age, ..segment }, ..Options::default() },
+            "--segment-time",
+        );
+        check(Options { preload: true, ..Options::default() }, "after --");
+        check(Options { events: vec!["x".repeat(5000)], ..Options::default() }, "-e");
     }
 }

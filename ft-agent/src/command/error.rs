@@ -1,0 +1,158 @@
+//! Why a subcommand failed, and the exit status that tells it.
+
+use std::io;
+use std::path::PathBuf;
+
+use ft_agent::collect::kernel::UnknownGroup;
+use ft_agent::flight::{FlightError, SnapshotError};
+use ft_agent::live::LiveError;
+use ft_agent::record::RecordError;
+use ft_report::listing::ListingError;
+use ft_trace::convert::ConvertError;
+use ft_trace::spool::WriteError;
+use ft_trace::store::StoreError;
+
+use super::section::SECTIONS;
+use super::watch;
+
+/// Why a subcommand failed: one sentence that ends in the remedy.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CommandError {
+    /// Standard output takes no more.
+    #[error("cannot write the output: {0}; check where it goes")]
+    Output(#[from] io::Error),
+    /// A trace cannot be read, or its results cannot be stored.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A spool cannot be converted.
+    #[error(transparent)]
+    Convert(#[from] ConvertError),
+    /// Nothing was recorded, or not to the end.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The spool could not be written any more; what was recorded until then has been converted.
+    #[error("{0}; the trace ends there: {remedy} before you record again", remedy = .0.remedy())]
+    CutShort(WriteError),
+    /// A recording is whole, its conversion is not.
+    #[error(
+        "the recording is complete, but its conversion is not: {source}; after that, run \
+         `ft-agent convert {}`", .trace.display()
+    )]
+    Unconverted {
+        /// The trace.
+        trace: PathBuf,
+        /// Why.
+        source: ConvertError,
+    },
+    /// A report has no section of this name.
+    #[error("there is no section '{0}'; the sections of a report are {names}", names = names())]
+    UnknownSection(String),
+    /// `--kernel` names what is no group.
+    #[error(transparent)]
+    UnknownGroup(#[from] UnknownGroup),
+    /// `--when dispatch` without what it looks at.
+    #[error("`--when 'dispatch > …'` needs the switches of the kernel; add sched to -k")]
+    TriggerWithoutSwitches,
+    /// The flight recorder cannot clean up.
+    #[error(transparent)]
+    Flight(#[from] FlightError),
+    /// The flight recorder ended without its last snapshot.
+    #[error("the last snapshot could not be made; `ft-agent convert {}` makes a trace of what is left", .0.display())]
+    NoLastSnapshot(PathBuf),
+    /// No snapshot of a running recorder.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// Sites of a running process cannot be listed or switched.
+    #[error(transparent)]
+    Live(#[from] LiveError),
+    /// There is no such listing.
+    #[error(transparent)]
+    Listing(ListingError),
+    /// The invariant of the time report does not hold.
+    #[error(
+        "the parts of {0} threads do not sum to their wall time: a fault of ft-agent; report it with the trace"
+    )]
+    Unbalanced(u64),
+}
+
+/// Of all sections.
+fn names() -> String {
+    SECTIONS.iter().map(|section| section.name).collect::<Vec<_>>().join(", ")
+}
+
+impl From<ListingError> for CommandError {
+    fn from(error: ListingError) -> Self {
+        match error {
+            ListingError::Write(error) => CommandError::Output(error),
+            error => CommandError::Listing(error),
+        }
+    }
+}
+
+impl From<serde_json::Error> for CommandError {
+    /// Of writing: nothing that is printed has a form that JSON lacks.
+    fn from(error: serde_json::Error) -> Self {
+        CommandError::Output(error.into())
+    }
+}
+
+impl CommandError {
+    /// The reader of the output has seen enough, as in `ft-agent … | head`: no failure.
+    pub(crate) fn is_reader_gone(&self) -> bool {
+        matches!(self, CommandError::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// 128 and the signal where that ended the command, as a shell tells it; 2 for what cannot be asked; else 1.
+    pub(crate) fn exit_status(&self) -> u8 {
+        match self {
+            CommandError::Store(StoreError::Interrupted(_)) => {
+                u8::try_from(128 + watch::signal()).unwrap_or(1)
+            }
+            // As for whatever else cannot be asked.
+            CommandError::UnknownSection(_) | CommandError::UnknownGroup(_) => 2,
+            _ => 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_reader_that_has_gone_is_no_failure() {
+        let output = |kind: io::ErrorKind| CommandError::from(io::Error::from(kind));
+        assert!(output(io::ErrorKind::BrokenPipe).is_reader_gone());
+        assert!(!output(io::ErrorKind::StorageFull).is_reader_gone());
+        let listing = ListingError::Write(io::ErrorKind::BrokenPipe.into());
+        assert!(CommandError::from(listing).is_reader_gone());
+        // A socket or a spool whose other side is gone is one.
+        let source = io::ErrorKind::BrokenPipe.into();
+        let store = StoreError::Io { action: "write", path: "gaps".into(), source };
+        assert!(!CommandError::from(store).is_reader_gone());
+    }
+
+    #[test]
+    fn json_for_a_reader_that_has_gone() {
+        struct Gone;
+        impl io::Write for Gone {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let error = serde_json::to_writer_pretty(Gone, &[1]).unwrap_err();
+        assert!(CommandError::from(error).is_reader_gone());
+    }
+
+    #[test]
+    fn a_sentence_ends_in_the_remedy() {
+        let source = ConvertError::NotARecording("there".into());
+        let error = CommandError::Unconverted { trace: "here".into(), source }.to_string();
+        assert!(error.starts_with("the recording is complete"), "{error}");
+        assert!(error.contains("there holds no recording"), "{error}");
+        assert!(error.ends_with("run `ft-agent convert here`"), "{error}");
+    }
+}
