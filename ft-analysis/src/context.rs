@@ -200,6 +200,7 @@ fn kind(text: &str) -> Option<SiteKind> {
         "cond_wake" => SiteKind::CondWake,
         "wait_begin" => SiteKind::WaitBegin,
         "wait_end" => SiteKind::WaitEnd,
+        "ring_wait" => SiteKind::RingWait,
         "poll_begin" => SiteKind::PollBegin,
         "poll_gap" => SiteKind::PollGap,
         "poll_end" => SiteKind::PollEnd,

@@ -52,7 +52,8 @@ impl Analysis {
             | SiteKind::ScopeBegin
             | SiteKind::ScopeEnd
             | SiteKind::WaitBegin
-            | SiteKind::WaitEnd => {}
+            | SiteKind::WaitEnd
+            | SiteKind::RingWait => {}
             what => {
                 let kind = site.lock_kind.clone();
                 self.lock(e, what, kind);

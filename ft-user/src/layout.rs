@@ -36,7 +36,7 @@ pub const SEALS: u32 = 0x1 | 0x2 | 0x4;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"FTTRACE\0");
 
 /// Version of everything in this module. A reader refuses any other.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Page size of x86-64; control pages and regions start on its multiples.
 pub const PAGE: u64 = 4096;
@@ -106,6 +106,11 @@ pub struct Header {
     pub rings_used: AtomicU32,
     /// Sites that are enabled now; informational.
     pub sites_enabled: AtomicU32,
+    /// How long a thread may wait for room in its full ring before it loses an event, µs; 0: not at all. Written by the
+    /// reader only, as long as it reads.
+    pub full_wait_us: AtomicU32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 /// What a writer does when its ring is full.
@@ -162,7 +167,10 @@ pub struct RingControl {
     pub claimed_at: AtomicU64,
     /// Thread name when it was claimed (`PR_GET_NAME`), NUL-padded.
     pub name: [AtomicU64; 2],
-    _pad2: [u64; 3],
+    /// TSC where a wait for room began that was in vain and is not yet told, and where it ended; `u64::MAX` and 0 if there
+    /// is none.
+    pub vain_wait_tsc: [AtomicU64; 2],
+    _pad2: u64,
 }
 
 /// A slot of a per-thread ring.
@@ -230,6 +238,10 @@ pub mod commit {
 /// Key of the event that tells a loss: words are (TSC of the event, TSC where the loss began, count).
 /// No site has it: it lies in the first page, which is never mapped.
 pub const LOSS_KEY: u32 = 8;
+
+/// Key of the event that tells of a wait for room: the TSC of the event is where the wait began, its word is where it
+/// ended. Its [`dir_kind::META`] is in the directory before the first of them. No site has it, as [`LOSS_KEY`].
+pub const RING_WAIT_KEY: u32 = 16;
 
 /// Control page of the shared multi-writer ring: the paper's buffer (Feather-Trace, section 2.2 and
 /// figure 3), free count, write index, error count; the slot markers are in the slots.

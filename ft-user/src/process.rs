@@ -2,14 +2,16 @@
 
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering::*};
+use core::time::Duration;
 
 use crate::critical::{Held, Lock};
-use crate::layout::{Mode, commit};
+use crate::layout::{self, Meta, Mode, RING_WAIT_KEY, SiteKind, commit};
 use crate::shared_ring::Event;
 use crate::shm::Segment;
 use crate::sites::{self, Count};
 use crate::{
-    Agent, Config, InitError, Status, claim, config, enable, fork, glob, intern, register,
+    Agent, Config, InitError, Status, Tsc, claim, config, enable, fork, glob, intern, register,
+    site,
 };
 
 pub(crate) use crate::claim::claim_ring;
@@ -23,6 +25,12 @@ static FD: AtomicI32 = AtomicI32::new(-1);
 static RING_SLOTS: AtomicU32 = AtomicU32::new(0);
 static RINGS: AtomicU32 = AtomicU32::new(0);
 static OVERWRITE: AtomicU32 = AtomicU32::new(0);
+
+/// Whether the directory of the present segment says what a wait for room is.
+static WAITS_DESCRIBED: AtomicU32 = AtomicU32::new(0);
+
+/// Nobody waits longer for room, whatever the agent says.
+const MAX_FULL_WAIT: Duration = Duration::from_secs(1);
 
 /// Starts tracing with the default [`Config`] and the environment's overrides.
 ///
@@ -89,6 +97,7 @@ pub(crate) fn start(config: Config, held: &Held<'_>) -> Result<(Segment, Count),
     let directory = segment.directory();
     let count = sites::write_all(&directory, held);
     intern::write_all(&directory);
+    WAITS_DESCRIBED.store(0, Relaxed);
     segment.publish();
 
     FD.store(segment.fd(), Relaxed);
@@ -125,6 +134,26 @@ pub(crate) unsafe fn forget() -> Option<Config> {
     // SAFETY: nobody else runs, and the thread has no ring any more.
     unsafe { segment.forget(claim::forget_rings()) };
     Some(segment.config())
+}
+
+/// How long a thread may wait for room in its ring, if the agent wants it to wait.
+pub(crate) fn full_wait() -> Option<Duration> {
+    let limit = segment()?.header().full_wait_us.load(Relaxed);
+    (limit > 0).then(|| Duration::from_micros(limit.into()).min(MAX_FULL_WAIT))
+}
+
+/// Writes to the directory what the events of waits for room are, before the first of them is written. Several
+/// threads may do so at once; the first entry counts.
+pub(crate) fn describe_waits() {
+    static ARGS: [layout::Arg; 1] = [site::arg::<Tsc>("until")];
+    static META: Meta =
+        site::meta(SiteKind::RingWait, "trace.ring_wait", (file!(), line!()), "", &ARGS);
+    if WAITS_DESCRIBED.load(Relaxed) == 0
+        && let Some(segment) = segment()
+    {
+        segment.directory().meta(RING_WAIT_KEY, &META);
+        WAITS_DESCRIBED.store(1, Relaxed);
+    }
 }
 
 /// Writes an event to the shared ring, for a thread without a ring of its own. Drops it when tracing

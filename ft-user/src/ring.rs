@@ -24,7 +24,8 @@
 //! In [`Mode::Discard`] the event is lost and counted. The first event that fits again is preceded by a
 //! loss event with the number of events lost and the time at which the loss began. That time is never
 //! too late; if a handler interrupts the accounting, it can be the beginning of an earlier loss. In
-//! [`Mode::Overwrite`] the limit is never reached.
+//! [`Mode::Overwrite`] the limit is never reached. Before an event is lost, its thread may wait for room
+//! ([`crate::wait`]).
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -104,6 +105,7 @@ impl<'a> Ring<'a> {
         }
         control.lost_pending.store(0, Relaxed);
         control.loss_begin_tsc.store(u64::MAX, Relaxed);
+        self.forget_waits();
         let limit = match mode {
             Mode::Discard => self.limit(),
             Mode::Overwrite => u64::MAX,
@@ -121,7 +123,12 @@ impl<'a> Ring<'a> {
 
     /// Whether an event fits, with the newest word of the reader.
     fn has_room(&self) -> bool {
-        let head = self.control.head.load(Relaxed);
+        self.has_room_behind(0)
+    }
+
+    /// Whether an event fits behind one of so many slots.
+    pub(crate) fn has_room_behind(&self, slots: u64) -> bool {
+        let head = self.control.head.load(Relaxed).saturating_add(slots);
         if head < self.control.limit.load(Relaxed) {
             return true;
         }
@@ -149,8 +156,8 @@ impl<'a> Ring<'a> {
         Written::Lost
     }
 
-    /// Steps 2 to 5.
-    fn put(&self, key: u32, cpu: u64, words: &[u64], clock: impl Fn() -> u64) {
+    /// Steps 2 to 5. There is room.
+    pub(crate) fn put(&self, key: u32, cpu: u64, words: &[u64], clock: impl Fn() -> u64) {
         let words = &words[..words.len().min(MAX_WORDS)];
         let continuations = words.len().saturating_sub(2).div_ceil(3) as u64;
         let index = self.control.head.fetch_add(1 + continuations, Relaxed);

@@ -1,8 +1,10 @@
 //! The ring of the calling thread, and what happens when it has none.
 
 use core::ptr;
+use core::time::Duration;
 
 use crate::arch;
+use crate::gap::monotonic_ns;
 use crate::layout::{Arg, RingControl, SHARED_WORDS};
 use crate::process;
 use crate::ring::{MAX_WORDS, Ring};
@@ -75,6 +77,36 @@ fn write_to(ring: Option<&'static RingControl>, key: u32, words: &[u64]) {
     let Some(control) = ring else { return process::shared_write(key, words) };
     // SAFETY: a claimed ring is mapped with its slots; its mask is their number less one.
     if let Some(ring) = unsafe { Ring::new(control, (control.mask + 1) as u32) } {
+        if let Some(limit) = process::full_wait() {
+            wait_for_room(&ring, limit);
+        }
         ring.write(key, arch::tls_cpu(), words, arch::rdtsc);
+    }
+}
+
+/// Waits for room in the ring of this thread, for `limit` at most.
+fn wait_for_room(ring: &Ring<'_>, limit: Duration) {
+    let mut end = None;
+    ring.wait_for_room(arch::tls_cpu(), arch::rdtsc, || {
+        let now = monotonic_ns();
+        let end = *end.get_or_insert_with(|| {
+            process::describe_waits();
+            now.saturating_add(limit.as_nanos() as u64)
+        });
+        if now < end {
+            pause();
+        }
+        now < end
+    });
+}
+
+/// Sleeps for half of the shortest time between two looks of the agent. No cancellation point, as nanosleep(3) is one;
+/// a signal ends it early. The caller keeps `errno`.
+fn pause() {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: 50_000 };
+    // SAFETY: `time` is valid, and where the rest would go may be null.
+    unsafe {
+        let rest = ptr::null_mut::<libc::timespec>();
+        libc::syscall(libc::SYS_nanosleep, &raw const time, rest);
     }
 }

@@ -266,6 +266,7 @@ pub fn kind_name(kind: SiteKind) -> &'static str {
         SiteKind::CondWake => "cond_wake",
         SiteKind::WaitBegin => "wait_begin",
         SiteKind::WaitEnd => "wait_end",
+        SiteKind::RingWait => "ring_wait",
         SiteKind::PollBegin => "poll_begin",
         SiteKind::PollGap => "poll_gap",
         SiteKind::PollEnd => "poll_end",

@@ -35,6 +35,8 @@ pub enum SiteKind {
     WaitBegin = 12,
     /// That wait is over: (its address, place).
     WaitEnd = 13,
+    /// A thread waited for room in its ring, from the time of the event on: (TSC where the wait ended).
+    RingWait = 14,
 }
 
 impl SiteKind {
@@ -56,6 +58,7 @@ impl SiteKind {
             11 => LockAbandon,
             12 => WaitBegin,
             13 => WaitEnd,
+            14 => RingWait,
             _ => return None,
         })
     }

@@ -173,6 +173,11 @@ macro_rules! atomic {
                 self.atomic.fetch_min(value, order(self.role, Access::Modify, o))
             }
 
+            pub(crate) fn fetch_max(&self, value: $ty, o: Ordering) -> $ty {
+                step(false);
+                self.atomic.fetch_max(value, order(self.role, Access::Modify, o))
+            }
+
             pub(crate) fn swap(&self, value: $ty, o: Ordering) -> $ty {
                 step(false);
                 self.atomic.swap(value, order(self.role, Access::Modify, o))

@@ -3,6 +3,8 @@
 use crate::atomic::{AtomicI32, AtomicU32, AtomicU64, Role};
 
 pub(crate) use ft_user::layout::{LOSS_KEY, Mode, marker};
+/// No event of a model has it.
+pub(crate) const RING_WAIT_KEY: u32 = 99 << 3;
 
 /// Slots of the per-thread ring.
 pub(crate) const SLOTS: usize = 4;
@@ -39,6 +41,7 @@ pub(crate) struct RingControl {
     pub(crate) lost_pending: AtomicU64,
     pub(crate) loss_begin_tsc: AtomicU64,
     pub(crate) tail: AtomicU64,
+    pub(crate) vain_wait_tsc: [AtomicU64; 2],
 }
 
 pub(crate) struct Slot {
@@ -68,6 +71,7 @@ impl Memory {
             lost_pending: word(Role::Other),
             loss_begin_tsc: word(Role::Other),
             tail: word(Role::Tail),
+            vain_wait_tsc: [word(Role::Other), word(Role::Other)],
         };
         Memory { control, slots: std::array::from_fn(|_| slot()) }
     }

@@ -5,7 +5,7 @@
 //! RUSTFLAGS="--cfg loom" cargo test -p ft-user --test loom --release
 //! ```
 //!
-//! `cargo xtask test` runs them so. The algorithms are the library's own files, compiled here a second time: [`ring`], [`reader`] and
+//! `cargo xtask test` runs them so. The algorithms are the library's own files, compiled here a second time: [`ring`], [`mod@wait`], [`reader`] and
 //! [`shared_ring`] find loom's atomics in [`atomic`] and rings of few slots in [`layout`]. What they do
 //! to payload is checked in one of two ways: where nobody may touch it at once (discard mode, the shared
 //! ring), payload words are plain memory, and loom reports every access that is not ordered; where
@@ -31,6 +31,10 @@ mod ring;
 #[path = "../../src/shared_ring.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the library's file; a model uses a part of it")]
 mod shared_ring;
+
+#[path = "../../src/wait.rs"]
+#[allow(dead_code, unreachable_pub, reason = "the library's file; a model uses a part of it")]
+mod wait;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

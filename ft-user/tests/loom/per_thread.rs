@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use loom::sync::atomic::Ordering::Relaxed;
 
 use crate::atomic::{Access, Role, calm, strike_after};
-use crate::layout::{LOSS_KEY, Memory, Mode, SLOTS, commit};
+use crate::layout::{LOSS_KEY, Memory, Mode, RING_WAIT_KEY, SLOTS, commit};
 use crate::reader::{Reader, Uncommitted};
 use crate::ring::Ring;
 use crate::{explore, fails};
@@ -30,6 +30,8 @@ struct Seen {
     events: Vec<u64>,
     /// Losses that were told.
     told: u64,
+    /// Waits for room.
+    waits: u64,
 }
 
 impl Seen {
@@ -45,6 +47,11 @@ impl Seen {
             if commit::key(word) == LOSS_KEY {
                 assert!(a <= tsc, "a loss begins before it is told");
                 self.told += b;
+                continue;
+            }
+            if commit::key(word) == RING_WAIT_KEY {
+                assert!(tsc <= a, "a wait begins before it ends");
+                self.waits += 1;
                 continue;
             }
             let n = u64::from(commit::key(word) >> 3);
@@ -89,6 +96,54 @@ fn writer_and_reader() {
         let events = seen.end(&mut reader, &memory, 4);
         assert!(events.is_sorted(), "{events:?}");
     });
+}
+
+/// A full ring, a writer that waits until there is room, and the reader: nothing is lost.
+fn waiting_writer_and_reader() {
+    explore(1, || {
+        let memory = Arc::new(Memory::new());
+        ring(&memory).prepare(Mode::Discard);
+        let mut reader = Reader::at(SLOTS as u64);
+        for n in 2..5 {
+            write(&memory, n, 1);
+        }
+        let writer = loom::thread::spawn({
+            let memory = memory.clone();
+            move || {
+                let sleep = || {
+                    loom::thread::yield_now();
+                    true
+                };
+                ring(&memory).wait_for_room(0, || 5, sleep);
+                write(&memory, 5, 1);
+            }
+        });
+        let mut seen = Seen::default();
+        while seen.events.len() < 4 {
+            seen.drain(&mut reader, &memory);
+            loom::thread::yield_now();
+        }
+        writer.join().unwrap();
+        assert_eq!(memory.control.lost.load(Relaxed), 0);
+        assert_eq!(seen.end(&mut reader, &memory, 4), [2, 3, 4, 5]);
+    });
+}
+
+#[test]
+fn a_writer_that_waits_loses_nothing() {
+    waiting_writer_and_reader();
+}
+
+#[test]
+fn waiting_needs_the_orderings_too() {
+    for weakening in [
+        (Role::Commit, Access::Store, Relaxed),
+        (Role::Commit, Access::Load, Relaxed),
+        (Role::Tail, Access::Store, Relaxed),
+        (Role::Tail, Access::Load, Relaxed),
+    ] {
+        assert!(fails(weakening, waiting_writer_and_reader), "{weakening:?} makes no difference");
+    }
 }
 
 #[test]
