@@ -8,7 +8,7 @@ use std::process::Command;
 
 use c::{Link, build, compilers, run};
 use ft_trace::store::Trace;
-use ft_trace::tables::{SiteRow, UserEvent};
+use ft_trace::tables::{SiteKind, SiteRow, UserEvent};
 
 /// Records the program; returns the trace.
 fn record(program: &Path, out: &Path) -> Trace {
@@ -52,8 +52,8 @@ fn c_example_is_recorded() {
             assert_eq!((&*step.format, step.line), ("step {steps}: {n}", 15));
             assert_eq!(&*step.args, "steps:unsigned, n:unsigned");
             assert!(step.file.ends_with("examples/c/hello.c"), "{}", step.file);
-            let kinds = ["scope_begin", "scope_end"].map(|kind| {
-                sites.iter().filter(|s| &*s.event == "hello.collatz" && &*s.kind == kind).count()
+            let kinds = [SiteKind::ScopeBegin, SiteKind::ScopeEnd].map(|kind| {
+                sites.iter().filter(|s| &*s.event == "hello.collatz" && s.kind == kind).count()
             });
             assert!(kinds.iter().all(|&count| count > 0), "{kinds:?}");
         }

@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use ft_trace::Mark;
 use ft_trace::ids::{Cpu, Nanos, Pid, SiteId, Tid};
 use ft_trace::store::{Footer, Meta, Row, SCHEMA_VERSION, TableMeta, TableWriter};
 use ft_trace::tables::*;
@@ -55,7 +56,7 @@ fn trace(dir: &Path, count: i32) {
         site: SiteId(i),
         event: "lock.acquire".into(),
         category: "lock".into(),
-        kind: "lock_acquire".into(),
+        kind: SiteKind::LockAcquire,
         // Beyond 2^53 a float is another number.
         arg: [
             Some(i64::MIN),
@@ -75,7 +76,7 @@ fn trace(dir: &Path, count: i32) {
         prev_pid: pid,
         prev_comm: "worker".into(),
         prev_prio: 120,
-        prev_state: "R+".into(),
+        prev_state: TaskState::Preempted,
         prev_woken: false,
         next_tid: Tid(0),
         next_pid: Pid(0),
@@ -104,7 +105,7 @@ fn trace(dir: &Path, count: i32) {
         ts: time(i),
         dur: 900,
         cpu,
-        kind: "vector".into(),
+        kind: IrqKind::Vector,
         number: 1,
         name: "local_timer".into(),
         tid: Tid(101),
@@ -113,7 +114,7 @@ fn trace(dir: &Path, count: i32) {
     table(dir, &mut meta, count, |i| TaskEvent {
         ts: time(i),
         cpu,
-        kind: "fork".into(),
+        kind: TaskKind::Fork,
         tid: Tid(102),
         pid,
         comm: "worker".into(),
@@ -145,8 +146,8 @@ fn trace(dir: &Path, count: i32) {
         tid: Tid(101),
         pid,
         address: 0x7fff_0000_1000,
-        access: "write".into(),
-        cause: "not-present".into(),
+        access: Access::Write,
+        cause: FaultCause::NotPresent,
         error: 6,
     });
     table(dir, &mut meta, count, |i| ThreadRow {
@@ -163,7 +164,7 @@ fn trace(dir: &Path, count: i32) {
         pid,
         event: "lock.acquire".into(),
         category: "lock".into(),
-        kind: "lock_acquire".into(),
+        kind: SiteKind::LockAcquire,
         file: "src/main.rs".into(),
         line: 7,
         args: "lock:pointer".into(),
@@ -173,7 +174,7 @@ fn trace(dir: &Path, count: i32) {
     table(dir, &mut meta, count, |i| SymbolRow {
         pid,
         address: 0x7f00_0000_1000 + i64::from(i),
-        kind: "call".into(),
+        kind: SymbolKind::Call,
         symbol: "transfer".into(),
         file: "src/main.c".into(),
         line: 7,
@@ -183,7 +184,7 @@ fn trace(dir: &Path, count: i32) {
     table(dir, &mut meta, count, |i| NameRow {
         pid,
         id: i + 1,
-        kind: "name".into(),
+        kind: NameKind::Name,
         text: "accounts".into(),
         line: 0,
         column: 0,
@@ -201,7 +202,7 @@ fn trace(dir: &Path, count: i32) {
     table(dir, &mut meta, count, |i| LossRow {
         ts: time(i),
         dur: 10,
-        origin: "kernel".into(),
+        origin: LossOrigin::Kernel,
         what: "sched_switch".into(),
         cpu,
         pid: Pid(-1),
@@ -219,14 +220,14 @@ fn trace(dir: &Path, count: i32) {
         site: SiteId(i),
         place: "src/main.rs:7".into(),
         depth: i,
-        depth_mark: "exact".into(),
+        depth_mark: Mark::Exact,
         wait_ns: 0,
         condition: false,
         parts: parts(i),
         preemptor_tid: some(i),
         preemptor_comm: some(i).map(|_| "burner".into()),
         preemptor_ns: some(i).map(i64::from),
-        mark: "exact".into(),
+        mark: Mark::Exact,
     });
     table(dir, &mut meta, count, |i| DispatchLatency {
         ts: time(i),
@@ -242,7 +243,7 @@ fn trace(dir: &Path, count: i32) {
         running_comm: some(i).map(|_| "burner".into()),
         running_ns: some(i).map(i64::from),
         migrated: false,
-        mark: "lower bound".into(),
+        mark: Mark::LowerBound,
     });
     table(dir, &mut meta, count, |i| Gap {
         ts: time(i),
@@ -251,25 +252,25 @@ fn trace(dir: &Path, count: i32) {
         tid: Tid(101),
         comm: "poller".into(),
         cpu,
-        cause: some(i).map(|_| "hardirq".into()),
+        cause: some(i).map(|_| GapCause::Hardirq),
         culprit: some(i).map(|_| "virtio0-input".into()),
         culprit_tid: None,
         parts: parts(i),
-        inferred: "tick".into(),
-        mark: "exact".into(),
+        inferred: InferredCause::Tick,
+        mark: Mark::Exact,
     });
     table(dir, &mut meta, count, |i| ThreadTime {
         ts: time(i),
         pid,
         tid: Tid(101 + i),
         comm: "worker".into(),
-        part: "preempted".into(),
+        part: Part::Preempted,
         culprit: some(i).map(|_| "hog".into()),
         culprit_tid: some(i),
         spent_ns: 100,
         stretches: 3,
         wall_ns: 100,
-        mark: "censored".into(),
+        mark: Mark::Censored,
     });
     contended(dir, &mut meta, count);
     meta.write(dir).unwrap();
@@ -292,7 +293,7 @@ fn contended(dir: &Path, meta: &mut Meta, count: i32) {
         site: SiteId(i),
         place: "src/main.rs:7".into(),
         depth: 0,
-        depth_mark: "exact".into(),
+        depth_mark: Mark::Exact,
         holders: i,
         holder_tid: some(i),
         holder_comm: name(i),
@@ -308,7 +309,7 @@ fn contended(dir: &Path, meta: &mut Meta, count: i32) {
         parts: parts(i),
         no_holder_ns: 5,
         cycle_ns: 2,
-        mark: "exact".into(),
+        mark: Mark::Exact,
     });
     table(dir, meta, count, |i| UnfinishedWait {
         ts: time(i),
@@ -320,7 +321,7 @@ fn contended(dir: &Path, meta: &mut Meta, count: i32) {
         lock_name: "accounts".into(),
         kind: "mutex".into(),
         place: "src/main.rs:7".into(),
-        ended: "thread".into(),
+        ended: WaitEnd::Thread,
         holder_tid: some(i),
         holder_comm: name(i),
         holder_place: name(i),
@@ -340,9 +341,9 @@ fn contended(dir: &Path, meta: &mut Meta, count: i32) {
         site: SiteId(i),
         place: "src/main.rs:7".into(),
         depth: 0,
-        depth_mark: "exact".into(),
+        depth_mark: Mark::Exact,
         innermost: true,
-        cause: "preempted".into(),
+        cause: PreemptionCause::Preempted,
         nth: 1,
         preemptor_tid: some(i),
         preemptor_comm: name(i),
@@ -353,7 +354,7 @@ fn contended(dir: &Path, meta: &mut Meta, count: i32) {
         longest_waiter_tid: some(i),
         longest_waiter_ns: some(i).map(i64::from),
         ran_after_ns: some(i).map(i64::from),
-        mark: "exact".into(),
+        mark: Mark::Exact,
     });
     table(dir, meta, count, |i| LockOrder {
         ts: time(i),

@@ -19,9 +19,15 @@
 use serde::{Deserialize, Serialize};
 
 use crate::gaps::{Culprit, Explanation};
+use ft_trace::tables::{GapCause, InferredCause};
 
 /// Inferred causes.
-pub const INFERRED: [&str; 4] = ["switch-to-sibling", "long", "tick", "interrupt"];
+pub const INFERRED: [&str; 4] = [
+    InferredCause::SwitchToSibling.word(),
+    InferredCause::Long.word(),
+    InferredCause::Tick.word(),
+    InferredCause::Interrupt.word(),
+];
 
 /// What the kernel saw: the same, and three that are not judged.
 pub const SEEN: [&str; 7] =
@@ -41,10 +47,10 @@ pub(crate) fn length(ns: i64) -> usize {
 pub(crate) fn seen(explanation: Option<&Explanation>, sibling: bool) -> usize {
     let Some(e) = explanation else { return 6 };
     match e.cause {
-        "switched-out" if sibling && matches!(e.culprit, Some(Culprit::Thread(_))) => 0,
-        "switched-out" | "blocked" => 1,
-        "steal" => 4,
-        "unexplained" => 5,
+        GapCause::SwitchedOut if sibling && matches!(e.culprit, Some(Culprit::Thread(_))) => 0,
+        GapCause::SwitchedOut | GapCause::Blocked => 1,
+        GapCause::Steal => 4,
+        GapCause::Unexplained => 5,
         _ if e.timer => 2,
         _ => 3,
     }
@@ -91,10 +97,8 @@ pub(crate) struct Counts {
 
 impl Counts {
     /// A gap of `ns`, with its inferred cause and an index of [`SEEN`].
-    pub(crate) fn gap(&mut self, inferred: &str, seen: usize, ns: i64) {
-        if let Some(i) = INFERRED.iter().position(|name| *name == inferred) {
-            self.gaps[i][seen][length(ns)] += 1;
-        }
+    pub(crate) fn gap(&mut self, inferred: InferredCause, seen: usize, ns: i64) {
+        self.gaps[inferred as usize][seen][length(ns)] += 1;
     }
 
     /// What a poller did not report.
@@ -147,10 +151,9 @@ mod tests {
     #[test]
     fn counts_come_out_by_name() {
         let mut counts = Counts::default();
-        counts.gap("tick", 2, 5_000);
-        counts.gap("tick", 2, 6_000);
-        counts.gap("long", 0, 20_000_000);
-        counts.gap("no such cause", 0, 1);
+        counts.gap(InferredCause::Tick, 2, 5_000);
+        counts.gap(InferredCause::Tick, 2, 6_000);
+        counts.gap(InferredCause::Long, 0, 20_000_000);
         let cell = |inferred: &str, kernel: &str, length: &str, gaps| Cell {
             inferred: inferred.into(),
             kernel: kernel.into(),

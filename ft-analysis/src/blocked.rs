@@ -14,6 +14,7 @@
 //! their ends exactly. One that had not ended when the recording did has no row.
 
 use ft_trace::ids::Name;
+use ft_trace::tables::TaskState;
 
 /// A cause of a wait: its kind, and the name of what it is if it has one.
 pub(crate) type Cause<'a> = (&'static str, Option<&'a Name>);
@@ -37,7 +38,7 @@ pub(crate) struct Waits {
     contention: Vec<Stay>,
     syscall: Option<Stay>,
     fault: bool,
-    state: u8,
+    state: Option<TaskState>,
 }
 
 impl Waits {
@@ -67,9 +68,9 @@ impl Waits {
         self.fault = true;
     }
 
-    /// It leaves the CPU in `state` (a letter of `sched_switch`).
-    pub(crate) fn leaves(&mut self, state: &str) {
-        self.state = state.bytes().next().unwrap_or(0);
+    /// It leaves the CPU in `state` (of `sched_switch`).
+    pub(crate) fn leaves(&mut self, state: TaskState) {
+        self.state = Some(state);
     }
 
     /// It gets a CPU.
@@ -89,9 +90,9 @@ impl Waits {
             return (("system call", Some(&stay.name)), stay.end);
         }
         let word = match self.state {
-            b'D' if self.fault => "page fault",
-            b'D' => "uninterruptible",
-            b'T' | b't' => "stopped",
+            Some(TaskState::Uninterruptible) if self.fault => "page fault",
+            Some(TaskState::Uninterruptible) => "uninterruptible",
+            Some(TaskState::Stopped | TaskState::Traced) => "stopped",
             _ => "asleep",
         };
         ((word, None), i64::MAX)
@@ -110,7 +111,7 @@ mod tests {
     #[test]
     fn the_innermost_known_cause_counts() {
         let mut waits = Waits::default();
-        waits.leaves("S");
+        waits.leaves(TaskState::Sleeping);
         assert_eq!(cause(&waits, 0), ("asleep".into(), i64::MAX));
         waits.calls(100, &"read".into());
         assert_eq!(cause(&waits, 0), ("system call read".into(), 100));
@@ -146,7 +147,7 @@ mod tests {
             let mut waits = Waits::default();
             waits.faults();
             then(&mut waits);
-            waits.leaves(state);
+            waits.leaves(TaskState::of(state));
             assert_eq!(cause(&waits, 10).0, expected);
         };
         check("D", "page fault", |_| ());

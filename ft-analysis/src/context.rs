@@ -3,10 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use ft_user::layout::SiteKind;
-
 use ft_trace::ids::{Name, Pid, SiteId, ThreadKey, Tid};
-use ft_trace::tables::{NameRow, SiteRow, SymbolRow, ThreadRow};
+use ft_trace::tables::{NameKind, NameRow, SiteKind, SiteRow, SymbolKind, SymbolRow, ThreadRow};
 
 /// What a site means to the analyses.
 #[derive(Clone, Debug)]
@@ -88,9 +86,11 @@ impl Context {
         self.newest.extend(by_kernel.map(|t| (t.tid, key(t))));
         sites.iter().for_each(|s| self.add_site(s));
         for n in names {
-            match &*n.kind {
-                "name" => self.lock_names.insert((n.pid, n.id), n.text.clone()),
-                _ => self.places.insert((n.pid, n.id), Arc::from(format!("{}:{}", n.text, n.line))),
+            match n.kind {
+                NameKind::Name => self.lock_names.insert((n.pid, n.id), n.text.clone()),
+                NameKind::Place => {
+                    self.places.insert((n.pid, n.id), Arc::from(format!("{}:{}", n.text, n.line)))
+                }
             };
         }
     }
@@ -98,7 +98,8 @@ impl Context {
     /// Adds what the addresses in lock events are.
     pub fn with_symbols(mut self, symbols: &[SymbolRow]) -> Self {
         for s in symbols {
-            let text = if &*s.kind == "lock" { s.symbol.clone() } else { place_text(s).into() };
+            let text =
+                if s.kind == SymbolKind::Lock { s.symbol.clone() } else { place_text(s).into() };
             self.symbols.insert((s.pid, s.address), text);
         }
         self
@@ -106,12 +107,12 @@ impl Context {
 
     fn add_site(&mut self, row: &SiteRow) {
         let Some(i) = usize::try_from(row.site.0).ok().filter(|&i| i < MAX_SITES) else { return };
-        let Some(kind) = kind(&row.kind) else { return };
         if i >= self.sites.len() {
             self.sites.resize(i + 1, None);
         }
         let has_caller = row.args.split(", ").nth(1).is_some_and(|arg| arg.ends_with(":pointer"));
-        self.sites[i] = Some(Site { kind, lock_kind: lock_kind(&row.event).into(), has_caller });
+        self.sites[i] =
+            Some(Site { kind: row.kind, lock_kind: lock_kind(&row.event).into(), has_caller });
     }
 
     /// The threads of `pid` are observed.
@@ -186,28 +187,6 @@ pub fn place_text(row: &SymbolRow) -> String {
     }
 }
 
-/// The kind of a site, from its text in the table `sites`.
-fn kind(text: &str) -> Option<SiteKind> {
-    Some(match text {
-        "event" => SiteKind::Event,
-        "scope_begin" => SiteKind::ScopeBegin,
-        "scope_end" => SiteKind::ScopeEnd,
-        "lock_wait" => SiteKind::LockWait,
-        "lock_acquire" => SiteKind::LockAcquire,
-        "lock_release" => SiteKind::LockRelease,
-        "lock_abandon" => SiteKind::LockAbandon,
-        "cond_wait" => SiteKind::CondWait,
-        "cond_wake" => SiteKind::CondWake,
-        "wait_begin" => SiteKind::WaitBegin,
-        "wait_end" => SiteKind::WaitEnd,
-        "ring_wait" => SiteKind::RingWait,
-        "poll_begin" => SiteKind::PollBegin,
-        "poll_gap" => SiteKind::PollGap,
-        "poll_end" => SiteKind::PollEnd,
-        _ => return None,
-    })
-}
-
 /// `lock.rwlock_read_acquire` → `rwlock-read`; what a condition gives back is a mutex.
 fn lock_kind(event: &str) -> String {
     let name = event.rsplit('.').next().unwrap_or(event);
@@ -235,13 +214,13 @@ mod tests {
         }
     }
 
-    fn row(id: i32, kind: &str, text: &str) -> NameRow {
-        NameRow { pid: Pid(1), id, kind: kind.into(), text: text.into(), line: 42, column: 5 }
+    fn row(id: i32, kind: NameKind, text: &str) -> NameRow {
+        NameRow { pid: Pid(1), id, kind, text: text.into(), line: 42, column: 5 }
     }
 
     #[test]
     fn numbers_of_a_place_word_are_told_apart() {
-        let names = [row(3, "name", "queue"), row(9, "place", "src/a.rs")];
+        let names = [row(3, NameKind::Name, "queue"), row(9, NameKind::Place, "src/a.rs")];
         let mut context = Context::new(true, 0, &[], &[], &names);
         let word = ft_user::layout::place_word(9, 3) as i64;
         let site = SiteId(0);
@@ -257,7 +236,7 @@ mod tests {
             let symbol = SymbolRow {
                 pid: Pid(1),
                 address: 9,
-                kind: "call".into(),
+                kind: SymbolKind::Call,
                 symbol: function.into(),
                 file: file.into(),
                 line: 42,
@@ -269,7 +248,7 @@ mod tests {
                 pid: Pid(1),
                 event: "lock.mutex_acquire".into(),
                 category: "lock".into(),
-                kind: "lock_acquire".into(),
+                kind: SiteKind::LockAcquire,
                 file: "".into(),
                 line: 1,
                 args: "lock:pointer, caller:pointer".into(),
@@ -277,7 +256,7 @@ mod tests {
                 triggers: 1,
             };
             // With the number that the address would be, if it were a place word.
-            let name = row(9, "place", "src/a.rs");
+            let name = row(9, NameKind::Place, "src/a.rs");
             let context = Context::new(true, 0, &[], &[site], &[name]).with_symbols(&[symbol]);
             assert_eq!(&*context.place(Pid(1), SiteId(0), 9), expected);
             assert_eq!(&*context.place(Pid(1), SiteId(0), 10), "0xa");

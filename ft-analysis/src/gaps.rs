@@ -23,9 +23,9 @@ use std::collections::VecDeque;
 use crate::agreement::{self, Missed};
 use crate::displaced::{Occupant, Shares};
 use crate::interval::Interval;
-use crate::ledger::{Part, Stretches};
+use crate::ledger::Stretches;
 use ft_trace::ids::Name;
-use ft_trace::tables::Decomposition;
+use ft_trace::tables::{Decomposition, GapCause, Part};
 use serde::{Deserialize, Serialize};
 
 /// Gaps that the kernel's account cannot explain.
@@ -84,7 +84,7 @@ pub(crate) struct History {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Explanation {
     pub(crate) parts: Decomposition,
-    pub(crate) cause: &'static str,
+    pub(crate) cause: GapCause,
     pub(crate) culprit: Option<Culprit>,
     /// What the scheduler counts as running; a part of `unexplained_ns`.
     pub(crate) on_cpu_ns: i64,
@@ -182,7 +182,7 @@ impl History {
             if ns <= 0 {
                 continue;
             }
-            *s.part.of(&mut parts) += ns;
+            *parts.part_mut(s.part) += ns;
             if let Some(who) = &s.shares {
                 shares.merge(who);
             }
@@ -213,21 +213,21 @@ impl History {
     }
 }
 
-fn largest(parts: &Decomposition, dur: i64) -> (&'static str, Part) {
+fn largest(parts: &Decomposition, dur: i64) -> (GapCause, Part) {
     let recorded = [
-        ("switched-out", Part::Preempted, parts.preempted_ns + parts.dispatch_ns),
-        ("blocked", Part::Blocked, parts.blocked_ns),
-        ("hardirq", Part::Hardirq, parts.hardirq_ns),
-        ("softirq", Part::Softirq, parts.softirq_ns),
-        ("vector", Part::Vector, parts.vector_ns),
+        (GapCause::SwitchedOut, Part::Preempted, parts.preempted_ns + parts.dispatch_ns),
+        (GapCause::Blocked, Part::Blocked, parts.blocked_ns),
+        (GapCause::Hardirq, Part::Hardirq, parts.hardirq_ns),
+        (GapCause::Softirq, Part::Softirq, parts.softirq_ns),
+        (GapCause::Vector, Part::Vector, parts.vector_ns),
     ];
-    let (name, part, ns) =
-        recorded.into_iter().rev().max_by_key(|r| r.2).unwrap_or(("", Part::Unexplained, 0));
+    let none = (GapCause::Unexplained, Part::Unexplained, 0);
+    let (cause, part, ns) = recorded.into_iter().rev().max_by_key(|r| r.2).unwrap_or(none);
     let recorded = dur - parts.unexplained_ns;
     if ns == 0 || parts.unexplained_ns > recorded.max(OVERHEAD_NS) {
-        return ("unexplained", Part::Unexplained);
+        return (GapCause::Unexplained, Part::Unexplained);
     }
-    (name, part)
+    (cause, part)
 }
 
 impl Stretches for History {
@@ -295,7 +295,7 @@ mod tests {
                 Some(Culprit::Interrupt(name)) => Some(&**name),
                 _ => None,
             };
-            (e.cause, culprit, e.parts.unexplained_ns / 1000)
+            (e.cause.word(), culprit, e.parts.unexplained_ns / 1000)
         });
         assert_eq!(found, expected, "{drawn}");
     }

@@ -19,6 +19,7 @@ use crate::gaps::{Culprit, Explanation};
 use crate::grid::Grid;
 use crate::infer::{MAX_CPUS, Seen};
 use ft_trace::ids::{Cpu, Pid};
+use ft_trace::tables::GapCause;
 
 /// How far from the grid a gap may begin.
 const TOLERANCE_NS: i64 = 20_000;
@@ -51,7 +52,7 @@ impl HostTick {
         }
         let grid = self.grids.entry(gap.pid).or_default().entry(gap.cpu).or_default();
         if let Some(period) = grid.period(gap.interval.before(), |_| TOLERANCE_NS) {
-            explanation.cause = "steal";
+            explanation.cause = GapCause::Steal;
             explanation.culprit = Some(Culprit::HostTick(period));
         }
     }

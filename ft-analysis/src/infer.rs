@@ -19,6 +19,7 @@ use std::collections::{HashMap, VecDeque};
 use crate::grid::Grid;
 use crate::interval::Interval;
 use ft_trace::ids::{Cpu, Pid, Tid};
+use ft_trace::tables::InferredCause;
 
 /// A gap below this is the size of an interrupt; a switch away and back takes longer in almost all cases,
 /// because the other thread does something in between.
@@ -70,7 +71,7 @@ impl Inference {
     }
 
     /// Names the cause of a gap. Gaps come in the order of their ends.
-    pub(crate) fn gap(&mut self, gap: Seen) -> &'static str {
+    pub(crate) fn gap(&mut self, gap: Seen) -> InferredCause {
         let known = (0..MAX_CPUS).contains(&gap.cpu.0);
         let (before, after) = (gap.interval.before(), gap.interval.after());
         let process = self.0.entry(gap.pid).or_default();
@@ -79,17 +80,17 @@ impl Inference {
         });
         keep(&mut process.pollers, (gap.tid, gap.cpu, after), SEEN_KEPT);
         if switched {
-            return "switch-to-sibling";
+            return InferredCause::SwitchToSibling;
         }
         if gap.interval.len_ns() >= INTERRUPT_NS {
-            return "long";
+            return InferredCause::Long;
         }
         if !known {
-            return "interrupt";
+            return InferredCause::Interrupt;
         }
         let grid = process.grids.entry(gap.cpu).or_default();
         let tick = grid.period(before, |period| period / 50).is_some();
-        if tick { "tick" } else { "interrupt" }
+        if tick { InferredCause::Tick } else { InferredCause::Interrupt }
     }
 }
 
@@ -114,7 +115,11 @@ mod tests {
     fn check(gaps: &[(i32, i32, i64, i64, &str)]) {
         let mut inference = Inference::default();
         for &(tid, cpu, before, after, expected) in gaps {
-            assert_eq!(inference.gap(gap(tid, cpu, before, after)), expected, "{before}..{after}");
+            assert_eq!(
+                inference.gap(gap(tid, cpu, before, after)).word(),
+                expected,
+                "{before}..{after}"
+            );
         }
     }
 
@@ -146,11 +151,11 @@ mod tests {
                 inference.gap(gap(1, 0, start, start + 3_000))
             })
             .collect();
-        assert!(found[..HITS].iter().all(|f| *f == "interrupt"), "{found:?}");
-        assert!(found[HITS..].iter().all(|f| *f == "tick"), "{found:?}");
+        assert!(found[..HITS].iter().all(|f| *f == InferredCause::Interrupt), "{found:?}");
+        assert!(found[HITS..].iter().all(|f| *f == InferredCause::Tick), "{found:?}");
         // Off the grid, and on the grid of a CPU about which nothing is known.
-        assert_eq!(inference.gap(gap(1, 0, 41_500_000, 41_503_000)), "interrupt");
-        assert_eq!(inference.gap(gap(1, 1, 44_017_000, 44_020_000)), "interrupt");
+        assert_eq!(inference.gap(gap(1, 0, 41_500_000, 41_503_000)), InferredCause::Interrupt);
+        assert_eq!(inference.gap(gap(1, 1, 44_017_000, 44_020_000)), InferredCause::Interrupt);
     }
 
     #[test]
@@ -162,7 +167,7 @@ mod tests {
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
             t += 100_000 + (state >> 40) as i64 % 9_000_000;
-            ticks += i32::from(inference.gap(gap(1, 0, t, t + 2_000)) == "tick");
+            ticks += i32::from(inference.gap(gap(1, 0, t, t + 2_000)) == InferredCause::Tick);
         }
         assert!(ticks < 100, "{ticks} of 5000 random gaps taken for ticks");
     }

@@ -3,7 +3,7 @@
 use super::Analysis;
 use super::dispatch::Wake;
 use super::displaced::{Shares, Unseen};
-use super::ledger::{Part, State};
+use super::ledger::{State, interrupt_part};
 use super::lock_events::Over;
 use super::locks::Holder;
 use super::loss::Hides;
@@ -12,7 +12,7 @@ use super::thread::Thread;
 use ft_trace::Mark;
 use ft_trace::event::{LeanContention, LeanFault, LeanSyscall};
 use ft_trace::ids::{Cpu, ThreadKey};
-use ft_trace::tables::{Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent};
+use ft_trace::tables::{Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent, TaskKind};
 
 impl Analysis {
     pub(super) fn switch(&mut self, e: &SchedSwitch) {
@@ -28,8 +28,8 @@ impl Analysis {
         let waits = prev_observed && self.switched_out(e);
         self.cpus.switch(e.cpu, ts, next, &e.next_comm, e.next_prio);
         if prev_observed {
-            match e.prev_state.bytes().next() {
-                Some(b'X' | b'Z') => self.remove(prev, true),
+            match e.prev_state {
+                state if state.is_dead() => self.remove(prev, true),
                 _ if waits => {
                     self.cpus.wait(prev, e.cpu, ts);
                     self.thread(prev).waits_on = Some(e.cpu);
@@ -73,7 +73,7 @@ impl Analysis {
         // Still waiting, although it had a CPU: the switch to it is missing.
         self.tally.unfinished_preemptions.at_loss += u64::from(thread.is_held_up());
         thread.leave_queue(&mut self.cpus, ts);
-        let preempted = e.prev_state.starts_with('R');
+        let preempted = e.prev_state.is_runnable();
         let being_woken = e.prev_woken && !preempted;
         let woken = thread.dispatch.left(ts, being_woken, &mut self.tally.races);
         thread.runs_on = None;
@@ -87,7 +87,7 @@ impl Analysis {
             },
             ts,
         );
-        thread.spent.waits.leaves(&e.prev_state);
+        thread.spent.waits.leaves(e.prev_state);
         preempted || woken
     }
 
@@ -235,7 +235,7 @@ impl Analysis {
         if !self.context.observes(e.pid) {
             return;
         }
-        let Some(part) = Part::of_interrupt(&e.kind) else { return };
+        let part = interrupt_part(e.kind);
         let entry = self.now;
         let exit = entry.saturating_add(e.dur.max(0));
         let thread = self.thread(ThreadKey { pid: e.pid, tid: e.tid });
@@ -275,21 +275,21 @@ impl Analysis {
 
     pub(super) fn task(&mut self, e: &TaskEvent) {
         let key = ThreadKey { pid: e.pid, tid: e.tid };
-        match &*e.kind {
+        match e.kind {
             // The last switch away from it, in state X or Z, removes it.
-            "exit" => {
+            TaskKind::Exit => {
                 self.drop_locks(key, Over::Thread);
             }
-            "exec" | "rename" => {
+            TaskKind::Exec | TaskKind::Rename => {
                 if let Some(thread) = self.threads.get_mut(&key) {
                     thread.comm = e.comm.clone();
                 }
-                if &*e.kind == "exec" {
+                if e.kind == TaskKind::Exec {
                     // The memory that held its locks is gone.
                     self.drop_locks(key, Over::Exec);
                 }
             }
-            _ => {}
+            TaskKind::Fork => {}
         }
     }
 

@@ -25,7 +25,7 @@
 //! - *During a loss of interrupt records*: unexplained while it runs, but the thread's state survives.
 
 use ft_trace::ids::Name;
-use ft_trace::tables::Decomposition;
+use ft_trace::tables::{Decomposition, IrqKind, Part};
 
 /// What the kernel said last about a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,42 +54,12 @@ impl State {
     }
 }
 
-/// A part of a [`Decomposition`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    Running,
-    Preempted,
-    Dispatch,
-    Blocked,
-    Hardirq,
-    Softirq,
-    Vector,
-    Unexplained,
-}
-
-impl Part {
-    /// The field of `d` that this part is counted in.
-    pub(crate) fn of(self, d: &mut Decomposition) -> &mut i64 {
-        match self {
-            Part::Running => &mut d.running_ns,
-            Part::Preempted => &mut d.preempted_ns,
-            Part::Dispatch => &mut d.dispatch_ns,
-            Part::Blocked => &mut d.blocked_ns,
-            Part::Hardirq => &mut d.hardirq_ns,
-            Part::Softirq => &mut d.softirq_ns,
-            Part::Vector => &mut d.vector_ns,
-            Part::Unexplained => &mut d.unexplained_ns,
-        }
-    }
-
-    /// The part for an interrupt row's `kind`.
-    pub(crate) fn of_interrupt(kind: &str) -> Option<Part> {
-        match kind {
-            "hard" => Some(Part::Hardirq),
-            "soft" => Some(Part::Softirq),
-            "vector" => Some(Part::Vector),
-            _ => None,
-        }
+/// The part that a handler of this kind takes.
+pub(crate) fn interrupt_part(kind: IrqKind) -> Part {
+    match kind {
+        IrqKind::Hard => Part::Hardirq,
+        IrqKind::Soft => Part::Softirq,
+        IrqKind::Vector => Part::Vector,
     }
 }
 
@@ -199,7 +169,7 @@ impl Account {
             };
             let end = end.min(t);
             to.stretch(self.now, end, part, which);
-            *part.of(&mut self.total) += end - self.now;
+            *self.total.part_mut(part) += end - self.now;
             self.now = end;
         }
         self.total

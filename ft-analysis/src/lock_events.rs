@@ -1,7 +1,5 @@
 //! What the events of locks mean to the analyses: waits, holds and their ends.
 
-use ft_user::layout::SiteKind;
-
 use super::Analysis;
 use super::contention::Held;
 use super::locks::{Acquisition, Ended, Hold, SEMAPHORE, Wait};
@@ -10,6 +8,7 @@ use super::wait_rows;
 use ft_trace::Mark;
 use ft_trace::event::LeanUserEvent;
 use ft_trace::ids::{Name, ThreadKey};
+use ft_trace::tables::{SiteKind, WaitEnd};
 
 /// Why what a thread holds and waits for is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,9 +236,9 @@ impl Analysis {
         let Some(thread) = self.threads.get(&key) else { return };
         let Some(wait) = thread.locks.waiting().filter(|w| w.queued.is_some()) else { return };
         let ended = match why {
-            Over::Thread => "thread",
-            Over::Exec => "exec",
-            Over::Trace | Over::Loss => "trace",
+            Over::Thread => WaitEnd::Thread,
+            Over::Exec => WaitEnd::Exec,
+            Over::Trace | Over::Loss => WaitEnd::Trace,
         };
         let holder = self.locks.holder((key.pid, wait.lock));
         let names = wait_rows::Names { context: &mut self.context, threads: &self.threads };

@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 
 use ft_trace::ids::{Pid, ThreadKey};
-use ft_trace::tables::LossRow;
+use ft_trace::tables::{LossOrigin, LossRow};
 
 /// What a loss leaves unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +32,8 @@ pub(crate) enum Hides {
 
 /// What the loss hides. An origin or a program that is not known hides all that it could.
 pub(crate) fn hides(loss: &LossRow) -> Hides {
-    match &*loss.origin {
-        "kernel" | "kernel-skipped" => match &*loss.what {
+    match loss.origin {
+        LossOrigin::Kernel | LossOrigin::KernelSkipped => match &*loss.what {
             "irq_handler_exit"
             | "softirq_exit"
             | "local_timer_exit"
@@ -53,11 +53,11 @@ pub(crate) fn hides(loss: &LossRow) -> Hides {
             | "page_fault_user" => Hides::Nothing,
             _ => Hides::Scheduling,
         },
-        "ring" | "shared-ring" if loss.tid.0 >= 0 => {
+        LossOrigin::Ring | LossOrigin::SharedRing if loss.tid.0 >= 0 => {
             Hides::Thread(ThreadKey { pid: loss.pid, tid: loss.tid })
         }
-        "ring" | "shared-ring" if loss.pid.0 >= 0 => Hides::Process(loss.pid),
-        "directory" => Hides::Nothing,
+        LossOrigin::Ring | LossOrigin::SharedRing if loss.pid.0 >= 0 => Hides::Process(loss.pid),
+        LossOrigin::Directory => Hides::Nothing,
         _ => Hides::Everything,
     }
 }
@@ -82,10 +82,8 @@ impl Losses {
     pub(crate) fn add(&mut self, loss: &LossRow) -> Hides {
         let end = loss.ts.0.saturating_add(loss.dur.max(0));
         let count = u64::try_from(loss.count).unwrap_or(0);
-        let records = match &*loss.origin {
-            "kernel" | "kernel-skipped" => &mut self.kernel_records,
-            _ => &mut self.user_records,
-        };
+        let kernel = loss.origin.is_kernel();
+        let records = if kernel { &mut self.kernel_records } else { &mut self.user_records };
         // An application tells the count, and may tell anything.
         *records = records.saturating_add(count);
         let hides = hides(loss);
@@ -153,7 +151,7 @@ mod tests {
         LossRow {
             ts: Nanos(ts),
             dur,
-            origin: origin.into(),
+            origin: LossOrigin::of(origin),
             what: what.into(),
             cpu: Cpu(0),
             pid: Pid(pid),

@@ -29,7 +29,7 @@ use crate::locks::Hold;
 use crate::thread::Thread;
 use ft_trace::Mark;
 use ft_trace::ids::{Name, Nanos};
-use ft_trace::tables::{Decomposition, LockPreemption};
+use ft_trace::tables::{Decomposition, LockPreemption, PreemptionCause};
 
 /// Times that are kept for one hold.
 const MAX_KEPT: usize = 32;
@@ -110,9 +110,9 @@ pub(crate) fn row(
         site: hold.site,
         place,
         depth: hold.depth,
-        depth_mark: hold.depth_mark.into(),
+        depth_mark: hold.depth_mark,
         innermost: p.innermost,
-        cause: if p.woken { "woken" } else { "preempted" }.into(),
+        cause: if p.woken { PreemptionCause::Woken } else { PreemptionCause::Preempted },
         nth,
         preemptor_tid: by.map(|s| s.who.thread.tid.0),
         preemptor_comm: by.map(|s| s.who.comm.clone()),
@@ -123,6 +123,6 @@ pub(crate) fn row(
         longest_waiter_tid: p.delayed.longest.map(|(tid, _)| tid.0),
         longest_waiter_ns: p.delayed.longest.map(|(_, ns)| ns),
         ran_after_ns: released.map(|at| at - p.on_cpu_ns),
-        mark: Mark::lower_bound_if(p.touched).into(),
+        mark: Mark::lower_bound_if(p.touched),
     }
 }

@@ -13,7 +13,7 @@ mod waits;
 
 use super::timeline::{feed, run};
 use super::*;
-use ft_trace::tables::Decomposition;
+use ft_trace::tables::{Decomposition, GapCause, Part};
 
 /// Parts that are not 0, in the order of the columns.
 fn parts(d: &Decomposition) -> String {
@@ -33,8 +33,8 @@ fn parts(d: &Decomposition) -> String {
 }
 
 /// The mark of a row that is not exact.
-fn mark(mark: &str) -> String {
-    if mark == "exact" { String::new() } else { format!(" {mark}") }
+fn mark(mark: Mark) -> String {
+    if mark == Mark::Exact { String::new() } else { format!(" {mark}") }
 }
 
 fn hold(r: &CriticalSection) -> String {
@@ -43,8 +43,8 @@ fn hold(r: &CriticalSection) -> String {
     let by = by.map_or(String::new(), |(comm, ns)| format!(" by {comm}{ns}"));
     let wait = if r.wait_ns > 0 { format!(" wait{}", r.wait_ns) } else { String::new() };
     let parts = r.parts.as_ref().map_or("no kernel".into(), parts);
-    let mark = mark(&r.mark);
-    let at_least = if &*r.depth_mark == "exact" { "" } else { ">=" };
+    let mark = mark(r.mark);
+    let at_least = if r.depth_mark == Mark::Exact { "" } else { ">=" };
     format!("{lock}{at_least}{} {}+{} {parts}{by}{wait}{mark}", r.depth, r.ts, r.dur)
 }
 
@@ -52,16 +52,16 @@ fn dispatch(r: &DispatchLatency) -> String {
     let ran = r.running_comm.as_ref().zip(r.running_ns);
     let ran = ran.map_or(String::new(), |(comm, ns)| format!(" behind {comm}{ns}"));
     let moved = if r.migrated { " migrated" } else { "" };
-    let mark = mark(&r.mark);
+    let mark = mark(r.mark);
     let name = r.tid.0 as u8 as char;
     format!("{name} {}+{} cpu{} woken by {}{ran}{moved}{mark}", r.ts, r.dur, r.cpu, r.waker_tid)
 }
 
 fn gap(r: &Gap) -> String {
-    let cause = r.cause.as_deref().unwrap_or("no account");
+    let cause = r.cause.map_or("no account", GapCause::word);
     let culprit = r.culprit.as_ref().map_or(String::new(), |c| format!(" {c}"));
     let parts = r.parts.as_ref().map_or(String::new(), |p| format!(": {}", parts(p)));
-    let mark = mark(&r.mark);
+    let mark = mark(r.mark);
     format!("{}+{} {cause}{culprit}{parts} ({}){mark}", r.ts, r.dur, r.inferred)
 }
 
@@ -465,7 +465,7 @@ fn any_stream_gives_sums_that_hold() {
             assert!(each.iter().all(|&ns| ns >= 0), "seed {seed}: {parts:?}");
         }
         super::time_tests::balanced(&rows.thread_time);
-        assert!(rows.thread_time.iter().any(|r| &*r.part == "running"), "seed {seed}");
+        assert!(rows.thread_time.iter().any(|r| r.part == Part::Running), "seed {seed}");
         assert!(rows.dispatch_latency.iter().all(|r| r.dur >= 0));
         assert!(!rows.critical_sections.is_empty() || !rows.gaps.is_empty(), "seed {seed}");
     }

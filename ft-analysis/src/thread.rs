@@ -14,7 +14,7 @@ use crate::locks::{Hold, Holder};
 use crate::time::{self, Spent, Sum};
 use ft_trace::Mark;
 use ft_trace::ids::{Cpu, Name, Nanos, ThreadKey};
-use ft_trace::tables::{CriticalSection, DispatchLatency, Gap, ThreadTime};
+use ft_trace::tables::{CriticalSection, DispatchLatency, Gap, InferredCause, ThreadTime};
 
 /// The observed threads.
 #[derive(Debug, Default)]
@@ -170,14 +170,14 @@ impl Thread {
             site: hold.site,
             place,
             depth: hold.depth,
-            depth_mark: hold.depth_mark.into(),
+            depth_mark: hold.depth_mark,
             wait_ns: hold.wait_ns,
             condition: hold.condition,
             parts,
             preemptor_tid: preemptor.map(|s| s.who.thread.tid.0),
             preemptor_comm: preemptor.map(|s| s.who.comm.clone()),
             preemptor_ns: preemptor.map(|s| s.ns),
-            mark: mark.into(),
+            mark,
         }
     }
 
@@ -205,7 +205,7 @@ impl Thread {
             running_comm: longest.map(|s| s.who.comm.clone()),
             running_ns: longest.map(|s| s.ns),
             migrated: wake.migrated,
-            mark: mark.into(),
+            mark,
         }
     }
 
@@ -217,7 +217,7 @@ impl Thread {
             pid: self.key.pid,
             tid: self.key.tid,
             comm: self.comm.clone(),
-            part: sum.part.into(),
+            part: sum.part,
             culprit: sum.culprit.name(),
             culprit_tid: match &sum.culprit {
                 time::Culprit::Thread(o) => Some(o.thread.tid.0),
@@ -226,11 +226,10 @@ impl Thread {
             spent_ns: sum.ns,
             stretches: sum.stretches,
             wall_ns: self.account.now() - first,
-            mark: mark.into(),
+            mark,
         };
         let mut rows: Vec<ThreadTime> = self.spent.sums().map(row).collect();
-        let order = |part: &str| time::PARTS.iter().position(|p| *p == part);
-        rows.sort_by_key(|r| (order(&r.part), -r.spent_ns, r.culprit_tid));
+        rows.sort_by_key(|r| (r.part, -r.spent_ns, r.culprit_tid));
         rows
     }
 
@@ -239,7 +238,7 @@ impl Thread {
         &self,
         seen: Seen,
         explanation: Option<Explanation>,
-        inferred: &str,
+        inferred: InferredCause,
         mark: Mark,
     ) -> Gap {
         let culprit = explanation.as_ref().and_then(|e| e.culprit.as_ref());
@@ -250,7 +249,7 @@ impl Thread {
             tid: self.key.tid,
             comm: self.comm.clone(),
             cpu: seen.cpu,
-            cause: explanation.as_ref().map(|e| e.cause.into()),
+            cause: explanation.as_ref().map(|e| e.cause),
             culprit: culprit.map(|c| match c {
                 Culprit::Thread(o) => o.comm.clone(),
                 Culprit::Interrupt(name) => name.clone(),
@@ -261,8 +260,8 @@ impl Thread {
                 Culprit::Interrupt(_) | Culprit::HostTick(_) => None,
             }),
             parts: explanation.as_ref().map(|e| e.parts),
-            inferred: inferred.into(),
-            mark: mark.into(),
+            inferred,
+            mark,
         }
     }
 }

@@ -19,8 +19,9 @@
 
 use crate::blocked::Waits;
 use crate::displaced::{Occupant, Shares};
-use crate::ledger::{Part, Stretches};
+use crate::ledger::Stretches;
 use ft_trace::ids::{Name, ThreadKey};
+use ft_trace::tables::Part;
 
 /// Culprits of one part of one thread that are told apart.
 const MAX_CULPRITS: usize = 64;
@@ -55,8 +56,7 @@ impl Culprit {
 /// The time of one part that one culprit took.
 #[derive(Debug)]
 pub(crate) struct Sum {
-    /// One of [`PARTS`].
-    pub(crate) part: &'static str,
+    pub(crate) part: Part,
     pub(crate) culprit: Culprit,
     pub(crate) ns: i64,
     /// Uninterrupted stretches.
@@ -65,7 +65,7 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
-    fn new(part: &'static str, culprit: Culprit) -> Self {
+    fn new(part: Part, culprit: Culprit) -> Self {
         Sum { part, culprit, ns: 0, stretches: 0, end: i64::MIN }
     }
 
@@ -89,14 +89,14 @@ pub(crate) struct Spent {
     /// Where the sums of threads are, of those that were preempted for and of those that dispatch waited for.
     known: [Known; 2],
     /// Runnable and not running, not yet shared out: since when, how long, and in which part.
-    waiting: Option<(i64, i64, &'static str)>,
+    waiting: Option<(i64, i64, Part)>,
     pub(crate) waits: Waits,
 }
 
 impl Spent {
     /// Of a thread that is seen for the first time at `first`.
     pub(crate) fn new(first: i64) -> Self {
-        let running = Sum::new("running", Culprit::None);
+        let running = Sum::new(Part::Running, Culprit::None);
         let known = Default::default();
         Spent { first, sums: vec![running], known, waiting: None, waits: Waits::default() }
     }
@@ -130,12 +130,12 @@ impl Spent {
     /// Of the time that counts as running, the thread says that it did not run for `ns`.
     pub(crate) fn did_not_run(&mut self, ns: i64, gap_start: i64) {
         self.sums[0].ns -= ns;
-        self.add_what("unexplained", gap_start, gap_start + ns, "in gaps", None);
+        self.add_what(Part::Unexplained, gap_start, gap_start + ns, "in gaps", None);
     }
 
     fn add_what(
         &mut self,
-        part: &'static str,
+        part: Part,
         start: i64,
         end: i64,
         kind: &'static str,
@@ -147,7 +147,7 @@ impl Spent {
 
     fn add(
         &mut self,
-        part: &'static str,
+        part: Part,
         start: i64,
         end: i64,
         is: impl Fn(&Culprit) -> bool,
@@ -194,8 +194,8 @@ impl Known {
 impl Spent {
     /// The sum of a thread, or the one that it shares with others. Threads are asked for in the order of their keys;
     /// `cursor` is where the last one was found.
-    fn sum_of(&mut self, part: &'static str, who: &Occupant, cursor: &mut usize) -> usize {
-        let kind = usize::from(part == "dispatch");
+    fn sum_of(&mut self, part: Part, who: &Occupant, cursor: &mut usize) -> usize {
+        let kind = usize::from(part == Part::Dispatch);
         let at = self.known[kind].find(who.thread, cursor).unwrap_or_else(|| {
             let is = |c: &Culprit| matches!(c, Culprit::Thread(o) if o.thread == who.thread);
             let known = self.sums.iter().position(|s| s.part == part && is(&s.culprit));
@@ -214,7 +214,7 @@ impl Spent {
     }
 
     /// A sum for a culprit that has none.
-    fn find_room(&mut self, part: &'static str, culprit: Culprit) -> usize {
+    fn find_room(&mut self, part: Part, culprit: Culprit) -> usize {
         if self.sums.iter().filter(|s| s.part == part).count() < MAX_CULPRITS {
             return self.push(part, culprit);
         }
@@ -226,13 +226,13 @@ impl Spent {
         known.unwrap_or_else(|| self.push(part, others))
     }
 
-    fn push(&mut self, part: &'static str, culprit: Culprit) -> usize {
+    fn push(&mut self, part: Part, culprit: Culprit) -> usize {
         self.sums.push(Sum::new(part, culprit));
         self.sums.len() - 1
     }
 
     /// The sum of a thread of the same name, from now on of all threads of that name.
-    fn name_of(&mut self, part: &'static str, culprit: &Culprit) -> Option<usize> {
+    fn name_of(&mut self, part: Part, culprit: &Culprit) -> Option<usize> {
         let Culprit::Thread(new) = culprit else { return None };
         let i = self.sums.iter().position(|s| match &s.culprit {
             Culprit::Thread(o) => s.part == part && o.comm == new.comm,
@@ -248,21 +248,22 @@ impl Stretches for Spent {
     fn stretch(&mut self, start: i64, end: i64, part: Part, which: Option<&Name>) {
         match part {
             Part::Running => self.sums[0].add(start, end),
-            Part::Preempted => self.waiting.get_or_insert((start, 0, "preempted")).1 += end - start,
-            Part::Dispatch => self.waiting.get_or_insert((start, 0, "dispatch")).1 += end - start,
+            Part::Preempted | Part::Dispatch => {
+                self.waiting.get_or_insert((start, 0, part)).1 += end - start;
+            }
             Part::Blocked => {
                 let mut at = start;
                 while at < end {
                     let ((kind, name), until) = self.waits.cause(at);
                     let (name, until) = (name.cloned(), until.min(end));
-                    self.add_what("blocked", at, until, kind, name.as_ref());
+                    self.add_what(part, at, until, kind, name.as_ref());
                     at = until;
                 }
             }
-            Part::Hardirq => self.add_what("hardirq", start, end, "", which),
-            Part::Softirq => self.add_what("softirq", start, end, "", which),
-            Part::Vector => self.add_what("vector", start, end, "", which),
-            Part::Unexplained => self.add_what("unexplained", start, end, "no record", None),
+            Part::Hardirq | Part::Softirq | Part::Vector => {
+                self.add_what(part, start, end, "", which)
+            }
+            Part::Unexplained => self.add_what(part, start, end, "no record", None),
         }
     }
 }
@@ -271,6 +272,7 @@ impl Stretches for Spent {
 mod tests {
     use super::*;
     use ft_trace::ids::{Cpu, Pid, Tid};
+    use ft_trace::tables::TaskState;
 
     fn sums(spent: &Spent) -> Vec<String> {
         let text = |s: &Sum| {
@@ -309,7 +311,7 @@ mod tests {
     #[test]
     fn a_wait_is_cut_at_the_end_of_what_it_was_in() {
         let mut spent = Spent::new(0);
-        spent.waits.leaves("S");
+        spent.waits.leaves(TaskState::Sleeping);
         spent.waits.calls(30, &"read".into());
         spent.stretch(10, 50, Part::Blocked, None);
         assert_eq!(sums(&spent), ["blocked system call read 20 in 1", "blocked asleep 20 in 1"]);

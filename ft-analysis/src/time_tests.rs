@@ -19,7 +19,7 @@ fn check(timeline: &str, expected: &[&str], wall_ns: i64, mark: &str) {
     balanced(&rows.thread_time);
     assert_eq!(of_thread(&rows.thread_time, 'a'), expected, "{timeline}");
     let row = rows.thread_time.iter().find(|r| r.tid.0 == 'a' as i32).expect("a row");
-    assert_eq!((row.wall_ns, &*row.mark), (wall_ns, mark), "{timeline}");
+    assert_eq!((row.wall_ns, row.mark.word()), (wall_ns, mark), "{timeline}");
 }
 
 /// The rows of each thread sum to its wall time.

@@ -23,25 +23,26 @@ use crate::{Analysis, Context, Rows, Tally};
 use ft_trace::event::{Event, LeanContention, LeanFault, LeanSyscall, LeanUserEvent};
 use ft_trace::ids::{Cpu, Name, Nanos, Pid, SiteId, Tid};
 use ft_trace::tables::{
-    Irq, LossRow, NameRow, SchedMigrate, SchedSwitch, SchedWaking, SiteRow, TaskEvent, ThreadRow,
+    Irq, IrqKind, LossOrigin, LossRow, NameKind, NameRow, SchedMigrate, SchedSwitch, SchedWaking,
+    SiteKind, SiteRow, TaskEvent, TaskKind, TaskState, ThreadRow,
 };
 
 /// The sites of a timeline: word, kind, event.
-pub const SITES: [(&str, &str, &str); 14] = [
-    ("wait", "lock_wait", "lock.mutex_wait"),
-    ("wait-read", "lock_wait", "lock.rwlock_read_wait"),
-    ("abandon", "lock_abandon", "lock.mutex_abandon"),
-    ("acquire", "lock_acquire", "lock.mutex_acquire"),
-    ("read", "lock_acquire", "lock.rwlock_read_acquire"),
-    ("release", "lock_release", "lock.mutex_release"),
-    ("park", "cond_wait", "lock.cond_wait"),
-    ("unpark", "cond_wake", "lock.cond_wake"),
-    ("barrier", "wait_begin", "lock.barrier_wait"),
-    ("receive", "wait_begin", "lock.receive_wait"),
-    ("passed", "wait_end", "lock.barrier_wake"),
-    ("poll", "poll_begin", "gap.begin"),
-    ("gap", "poll_gap", "gap.gap"),
-    ("end", "poll_end", "gap.end"),
+pub const SITES: [(&str, SiteKind, &str); 14] = [
+    ("wait", SiteKind::LockWait, "lock.mutex_wait"),
+    ("wait-read", SiteKind::LockWait, "lock.rwlock_read_wait"),
+    ("abandon", SiteKind::LockAbandon, "lock.mutex_abandon"),
+    ("acquire", SiteKind::LockAcquire, "lock.mutex_acquire"),
+    ("read", SiteKind::LockAcquire, "lock.rwlock_read_acquire"),
+    ("release", SiteKind::LockRelease, "lock.mutex_release"),
+    ("park", SiteKind::CondWait, "lock.cond_wait"),
+    ("unpark", SiteKind::CondWake, "lock.cond_wake"),
+    ("barrier", SiteKind::WaitBegin, "lock.barrier_wait"),
+    ("receive", SiteKind::WaitBegin, "lock.receive_wait"),
+    ("passed", SiteKind::WaitEnd, "lock.barrier_wake"),
+    ("poll", SiteKind::PollBegin, "gap.begin"),
+    ("gap", SiteKind::PollGap, "gap.gap"),
+    ("end", SiteKind::PollEnd, "gap.end"),
 ];
 
 fn tid(name: &str) -> Tid {
@@ -77,7 +78,7 @@ fn parse(line: &str) -> Event {
             prev_pid: pid(prev),
             prev_comm: name(prev),
             prev_prio: 120,
-            prev_state: name(rest[1].trim_end_matches('!')),
+            prev_state: TaskState::of(rest[1].trim_end_matches('!')),
             prev_woken: rest[1].ends_with('!'),
             next_tid: tid(next),
             next_pid: pid(next),
@@ -108,7 +109,7 @@ fn parse(line: &str) -> Event {
             ts,
             dur: number(rest[2]),
             cpu: Cpu(0),
-            kind: name(rest[1]),
+            kind: IrqKind::of(rest[1]),
             number: 1,
             name: name(&format!("{}-name", rest[1])),
             tid: tid(rest[0]),
@@ -131,14 +132,14 @@ fn parse(line: &str) -> Event {
         "fault" => Event::Fault(LeanFault { ts, tid: tid(rest[0]), pid: pid(rest[0]) }),
         "lose" => {
             let (origin, what, thread) = match rest[0] {
-                "sched" => ("kernel", "sched_switch", None),
-                "irq" => ("kernel", "softirq_exit", None),
-                _ => ("ring", "full", Some(rest[2])),
+                "sched" => (LossOrigin::Kernel, "sched_switch", None),
+                "irq" => (LossOrigin::Kernel, "softirq_exit", None),
+                _ => (LossOrigin::Ring, "full", Some(rest[2])),
             };
             Event::Loss(LossRow {
                 ts,
                 dur: number(rest[1]),
-                origin: name(origin),
+                origin,
                 what: name(what),
                 cpu: Cpu(-1),
                 pid: thread.map_or(Pid(-1), pid),
@@ -149,7 +150,7 @@ fn parse(line: &str) -> Event {
         "exit" | "exec" => Event::Task(TaskEvent {
             ts,
             cpu: Cpu(0),
-            kind: name(what),
+            kind: TaskKind::of(what),
             tid: tid(rest[0]),
             pid: pid(rest[0]),
             comm: name(rest[0]),
@@ -180,12 +181,12 @@ fn parse(line: &str) -> Event {
 
 /// The table `sites`: the words above.
 pub fn sites() -> Vec<SiteRow> {
-    let row = |((_, kind, event), site): (&(&str, &str, &str), i32)| SiteRow {
+    let row = |((_, kind, event), site): (&(&str, SiteKind, &str), i32)| SiteRow {
         site: SiteId(site),
         pid: Pid(1),
         event: (*event).into(),
         category: "".into(),
-        kind: (*kind).into(),
+        kind: *kind,
         file: "".into(),
         line: 0,
         args: "".into(),
@@ -213,7 +214,7 @@ pub fn names() -> Vec<NameRow> {
     let row = |line| NameRow {
         pid: Pid(1),
         id: line,
-        kind: "place".into(),
+        kind: NameKind::Place,
         text: "x.rs".into(),
         line,
         column: 1,

@@ -1,7 +1,5 @@
 //! What an application's own events mean to the analyses: that it runs, and polls.
 
-use ft_user::layout::SiteKind;
-
 use super::Analysis;
 use super::gaps::Culprit;
 use super::interval::Interval;
@@ -9,6 +7,7 @@ use super::locks::SEMAPHORE;
 use super::{agreement, infer};
 use ft_trace::Mark;
 use ft_trace::event::LeanUserEvent;
+use ft_trace::tables::SiteKind;
 
 impl Analysis {
     pub(super) fn user(&mut self, e: &LeanUserEvent) {

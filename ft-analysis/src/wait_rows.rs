@@ -6,7 +6,7 @@ use crate::locks::Wait;
 use crate::thread::{Thread, Threads};
 use ft_trace::Mark;
 use ft_trace::ids::{Name, Nanos, Pid, ThreadKey, Tid};
-use ft_trace::tables::{LockWait, UnfinishedWait};
+use ft_trace::tables::{LockWait, UnfinishedWait, WaitEnd};
 
 /// What locks, places and threads are called.
 pub(crate) struct Names<'a> {
@@ -49,7 +49,7 @@ pub(crate) fn row(
         place: names.context.place(pid, wait.site, wait.word),
         // The lock itself is held by now.
         depth: thread.locks.locks().count().saturating_sub(1) as i32,
-        depth_mark: thread.locks.depth_mark().into(),
+        depth_mark: thread.locks.depth_mark(),
         holders: verdict.holders.try_into().unwrap_or(i32::MAX),
         holder_tid: holder.map(|h| h.0.tid.0),
         holder_comm: holder.map(|h| names.thread(pid, h.0.tid)),
@@ -64,7 +64,7 @@ pub(crate) fn row(
         parts: names.context.kernel.then_some(blame.parts),
         no_holder_ns: blame.no_holder_ns,
         cycle_ns: blame.cycle_ns,
-        mark: Mark::lower_bound_if(touched).into(),
+        mark: Mark::lower_bound_if(touched),
         root_lock: root.map(|r| names.context.lock_name(pid, r.0.lock, r.0.site, r.0.word)),
         lock_name: names.context.lock_name(pid, wait.lock, wait.site, wait.word),
     }
@@ -75,7 +75,7 @@ pub(crate) fn unfinished_row(
     thread: &Thread,
     wait: &Wait,
     now: i64,
-    ended: &str,
+    ended: WaitEnd,
     holder: Option<Held>,
     names: Names<'_>,
 ) -> UnfinishedWait {
@@ -90,7 +90,7 @@ pub(crate) fn unfinished_row(
         lock_name: names.context.lock_name(pid, wait.lock, wait.site, wait.word),
         kind: wait.kind.clone(),
         place: names.context.place(pid, wait.site, wait.word),
-        ended: ended.into(),
+        ended,
         holder_tid: holder.map(|h| h.tid.0),
         holder_comm: holder.map(|h| names.thread(pid, h.tid)),
         holder_place: holder.map(|h| names.context.place(pid, h.site, h.word)),

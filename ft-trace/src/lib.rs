@@ -12,6 +12,7 @@ pub mod event;
 pub mod ids;
 mod mark;
 pub mod tables;
+pub mod words;
 
 #[cfg(feature = "store")]
 pub mod build_id;

@@ -12,58 +12,35 @@
 //! counted by reason (`Incomplete`, `Races`, `Unaccounted`); a wake-up across a loss
 //! has a row, because its begin and its end are facts, and only what lies between may be two wake-ups.
 
-use std::sync::LazyLock;
+use crate::words::words;
 
-use crate::ids::Name;
+words! {
+    /// A mark; the worst of several is the largest.
+    pub enum Mark {
+        /// Right within the clock bound.
+        Exact = "exact",
+        /// At least this.
+        LowerBound = "lower bound",
+        /// Not known beyond what is stated; an unknown word promises no more.
+        Censored = "censored",
+        _ => Censored
+    }
+}
 
-/// A mark; the worst of several is the largest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-pub enum Mark {
-    /// Right within the clock bound.
-    #[default]
-    #[serde(rename = "exact")]
-    Exact,
-    /// At least this.
-    #[serde(rename = "lower bound")]
-    LowerBound,
-    /// Not known beyond what is stated.
-    #[serde(rename = "censored")]
-    Censored,
+#[expect(
+    clippy::derivable_impls,
+    reason = "the attribute of a variant would be in the way of its documentation"
+)]
+impl Default for Mark {
+    fn default() -> Mark {
+        Mark::Exact
+    }
 }
 
 impl Mark {
-    /// The word in tables and reports.
-    pub fn word(self) -> &'static str {
-        match self {
-            Mark::Exact => "exact",
-            Mark::LowerBound => "lower bound",
-            Mark::Censored => "censored",
-        }
-    }
-
-    /// The mark of a row; a word that is not known promises nothing.
-    pub fn of(word: &str) -> Mark {
-        match word {
-            "exact" => Mark::Exact,
-            "lower bound" => Mark::LowerBound,
-            _ => Mark::Censored,
-        }
-    }
-
     /// `lower bound` if it is so, else `exact`.
     pub fn lower_bound_if(touched: bool) -> Mark {
         if touched { Mark::LowerBound } else { Mark::Exact }
-    }
-}
-
-impl From<Mark> for Name {
-    /// The same three allocations every time: each row has a mark or two, and equal addresses are equal words to whoever
-    /// writes the column.
-    fn from(mark: Mark) -> Name {
-        static WORDS: LazyLock<[Name; 3]> = LazyLock::new(|| {
-            [Mark::Exact, Mark::LowerBound, Mark::Censored].map(|mark| mark.word().into())
-        });
-        WORDS[mark as usize].clone()
     }
 }
 
@@ -72,13 +49,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_come_back_and_unknown_ones_promise_nothing() {
-        for mark in [Mark::Exact, Mark::LowerBound, Mark::Censored] {
-            assert_eq!(Mark::of(mark.word()), mark);
-            assert_eq!(&*Name::from(mark), mark.word());
-            assert_eq!(serde_json::to_value(mark).unwrap(), mark.word());
-        }
-        assert_eq!(Mark::of("no such mark"), Mark::Censored);
+    fn the_worst_of_several_is_the_largest() {
         assert!(Mark::Exact < Mark::LowerBound && Mark::LowerBound < Mark::Censored);
+        assert_eq!(Mark::default(), Mark::Exact);
     }
 }

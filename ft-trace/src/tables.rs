@@ -2,7 +2,7 @@
 //!
 //! A struct is declared here once; its schema, writer and reader follow from it (see `store::schema`).
 //! A field's name is the column's name; its type (see [`crate::ids`]) decides the column's type: `Nanos`,
-//! `i64`: int64; `Tid`, `Pid`, `Cpu`, `SiteId`, `i32`: int32; `Name`: dictionary of UTF-8; `f64`: double;
+//! `i64`: int64; `Tid`, `Pid`, `Cpu`, `SiteId`, `i32`: int32; `Name` and words (enums): dictionary of UTF-8; `f64`: double;
 //! `bool`; `Option`: nullable. Times are CLOCK_MONOTONIC nanoseconds, durations nanoseconds.
 //! Rows are sorted by their first column.
 
@@ -33,9 +33,15 @@ mod reference;
 mod results;
 mod user;
 
-pub use contended::{LockOrder, LockPreemption, LockWait, UnfinishedWait};
-pub use kernel::{Irq, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent};
-pub use kernel_groups::{Contention, PageFault, Syscall};
-pub use reference::{ClockRow, LossRow, ThreadRow};
-pub use results::{CriticalSection, Decomposition, DispatchLatency, Gap, ThreadTime};
-pub use user::{NameRow, SiteRow, SymbolRow, UserEvent, arg_name};
+pub use contended::{
+    LockOrder, LockPreemption, LockWait, PreemptionCause, UnfinishedWait, WaitEnd,
+};
+pub use kernel::{
+    Irq, IrqKind, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent, TaskKind, TaskState,
+};
+pub use kernel_groups::{Access, Contention, FaultCause, PageFault, Syscall};
+pub use reference::{ClockRow, LossOrigin, LossRow, ThreadRow};
+pub use results::{
+    CriticalSection, Decomposition, DispatchLatency, Gap, GapCause, InferredCause, Part, ThreadTime,
+};
+pub use user::{NameKind, NameRow, SiteKind, SiteRow, SymbolKind, SymbolRow, UserEvent, arg_name};

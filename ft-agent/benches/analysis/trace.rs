@@ -9,8 +9,8 @@ use ft_trace::store::{
     Footer, Meta, PartWriter, Result, Row, SCHEMA_VERSION, TableMeta, TableWriter,
 };
 use ft_trace::tables::{
-    Irq, LossRow, NameRow, SchedMigrate, SchedSwitch, SchedWaking, SiteRow, TaskEvent, ThreadRow,
-    UserEvent,
+    Irq, IrqKind, LossRow, NameRow, SchedMigrate, SchedSwitch, SchedWaking, SiteKind, SiteRow,
+    TaskEvent, TaskState, ThreadRow, UserEvent,
 };
 
 /// Threads that take locks.
@@ -34,20 +34,20 @@ pub(crate) const fn holds_of(rounds: u64) -> u64 {
 
 /// The sites of the lock events.
 pub(crate) fn sites() -> Vec<SiteRow> {
-    let row = |(site, kind, event): (i32, &str, &str)| SiteRow {
+    let row = |(site, kind, event): (i32, SiteKind, &str)| SiteRow {
         site: SiteId(site),
         pid: Pid(1),
         event: event.into(),
         category: "lock".into(),
-        kind: kind.into(),
+        kind,
         file: "".into(),
         line: 0,
         args: "".into(),
         format: "".into(),
         triggers: 1,
     };
-    let acquire = (0, "lock_acquire", "lock.mutex_acquire");
-    [acquire, (1, "lock_release", "lock.mutex_release")].map(row).into()
+    let acquire = (0, SiteKind::LockAcquire, "lock.mutex_acquire");
+    [acquire, (1, SiteKind::LockRelease, "lock.mutex_release")].map(row).into()
 }
 
 /// The observed process.
@@ -66,17 +66,13 @@ pub(crate) fn threads() -> Vec<ThreadRow> {
 struct Names {
     worker: Name,
     other: Name,
-    sleeping: Name,
-    preempted: Name,
-    vector: Name,
     timer: Name,
 }
 
 /// The events of `rounds` rounds, by time.
 pub(crate) fn events(rounds: u64) -> impl Iterator<Item = Event> {
-    let [worker, other, sleeping, preempted, vector, timer] =
-        ["worker", "other", "S", "R+", "vector", "local_timer"].map(Into::into);
-    let names = Names { worker, other, sleeping, preempted, vector, timer };
+    let [worker, other, timer] = ["worker", "other", "local_timer"].map(Into::into);
+    let names = Names { worker, other, timer };
     let turns = (0..rounds as i64).flat_map(|round| (0..THREADS).map(move |t| (round, t)));
     turns.zip(0..).flat_map(move |((round, thread), turn)| {
         turn_of(round, thread, turn * EVENTS as i64 * STEP_NS, &names)
@@ -90,10 +86,9 @@ fn turn_of(round: i64, thread: i32, from: i64, names: &Names) -> Vec<Event> {
     let mut at = |make: &dyn Fn(Nanos) -> Event| {
         events.push(make(Nanos(from + (events.len() as i64 + 1) * STEP_NS)));
     };
-    let switch = |out: bool, state: &Name| {
+    let switch = |out: bool, state: TaskState| {
         let (mine, foreign) = ((tid, Pid(1), &names.worker), (Tid(99), Pid(9), &names.other));
         let (prev, next) = if out { (mine, foreign) } else { (foreign, mine) };
-        let state = state.clone();
         move |ts| {
             Event::Switch(SchedSwitch {
                 ts,
@@ -102,7 +97,7 @@ fn turn_of(round: i64, thread: i32, from: i64, names: &Names) -> Vec<Event> {
                 prev_pid: prev.1,
                 prev_comm: prev.2.clone(),
                 prev_prio: 120,
-                prev_state: state.clone(),
+                prev_state: state,
                 prev_woken: false,
                 next_tid: next.0,
                 next_pid: next.1,
@@ -116,7 +111,7 @@ fn turn_of(round: i64, thread: i32, from: i64, names: &Names) -> Vec<Event> {
         move |ts| Event::User(LeanUserEvent { ts, pid: Pid(1), tid, cpu, site, arg })
     };
     let irq = |ts| {
-        let (kind, name) = (names.vector.clone(), names.timer.clone());
+        let (kind, name) = (IrqKind::Vector, names.timer.clone());
         Event::Irq(Irq { ts, dur: 150, cpu, kind, number: 1, name, tid, pid: Pid(1) })
     };
     let waking = |ts| {
@@ -134,7 +129,7 @@ fn turn_of(round: i64, thread: i32, from: i64, names: &Names) -> Vec<Event> {
     };
     let (outer, inner) = (0x1000 + round % 4, 0x2000 + i64::from(thread));
     at(&waking);
-    at(&switch(false, &names.sleeping));
+    at(&switch(false, TaskState::Sleeping));
     for _ in 0..2 {
         at(&lock(0, outer));
         at(&irq);
@@ -143,9 +138,9 @@ fn turn_of(round: i64, thread: i32, from: i64, names: &Names) -> Vec<Event> {
         at(&lock(1, inner));
         at(&lock(1, outer));
     }
-    at(&switch(true, &names.preempted));
-    at(&switch(false, &names.sleeping));
-    at(&switch(true, &names.sleeping));
+    at(&switch(true, TaskState::Preempted));
+    at(&switch(false, TaskState::Sleeping));
+    at(&switch(true, TaskState::Sleeping));
     at(&waking);
     events
 }
@@ -201,7 +196,7 @@ fn stored(e: &LeanUserEvent) -> UserEvent {
         site: e.site,
         event: "lock".into(),
         category: "lock".into(),
-        kind: "event".into(),
+        kind: SiteKind::Event,
         arg: [Some(e.arg[0]), Some(e.arg[1]), None, None, None, None],
         argf: [None; 6],
         argt: [const { None }; 6],

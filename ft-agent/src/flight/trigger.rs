@@ -105,6 +105,7 @@ impl FromStr for Trigger {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ft_trace::Mark;
     use ft_trace::ids::{Nanos, Pid, SiteId, Tid};
     use ft_trace::tables::CriticalSection;
 
@@ -150,14 +151,14 @@ mod tests {
             site: SiteId(0),
             place: "".into(),
             depth: 0,
-            depth_mark: "exact".into(),
+            depth_mark: Mark::Exact,
             wait_ns: 0,
             condition: false,
             parts: None,
             preemptor_tid: None,
             preemptor_comm: None,
             preemptor_ns: None,
-            mark: "exact".into(),
+            mark: Mark::Exact,
         };
         let rows = Rows {
             critical_sections: vec![hold(900_000), hold(2_500_000), hold(1_100_000)],

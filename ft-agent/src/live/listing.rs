@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::collect::outside::Site;
 use ft_report::report::table::{Table, cut};
-use ft_trace::convert::kind_name;
+use ft_trace::tables::SiteKind;
 
 /// Most names in the sentence that tells which sites there are.
 const NAMED_SITES: usize = 40;
@@ -46,7 +46,7 @@ impl Listing {
             let key = (&site.name, &site.file, site.line, site.kind as u16);
             let event = events.entry(key).or_insert_with(|| Event {
                 event: site.name.clone(),
-                kind: kind_name(site.kind),
+                kind: SiteKind::from(site.kind).word(),
                 on: 0,
                 triggers: 0,
                 file: site.file.clone(),

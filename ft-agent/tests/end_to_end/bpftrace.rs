@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Stdio;
 
 use ft_trace::store::Trace;
-use ft_trace::tables::Irq;
+use ft_trace::tables::{Irq, IrqKind};
 use serde_json::Value;
 
 use crate::harness::{self, Stage, gate};
@@ -58,8 +58,8 @@ fn counts_and_times_of_interrupts_are_those_of_bpftrace() {
     let mut ours: BTreeMap<(&str, i32), (i64, i64)> = BTreeMap::new();
     for irq in trace.rows::<Irq>() {
         let irq = irq.expect("a row");
-        let kind = if &*irq.kind == "soft" { "soft" } else { "hard" };
-        if &*irq.kind != "vector" && from <= irq.ts.0 && irq.ts.0 + irq.dur <= to {
+        let kind = irq.kind.word();
+        if irq.kind != IrqKind::Vector && from <= irq.ts.0 && irq.ts.0 + irq.dur <= to {
             let sums = ours.entry((kind, irq.number)).or_default();
             *sums = (sums.0 + 1, sums.1 + irq.dur);
         }

@@ -113,7 +113,7 @@ fn moved(truth: &Value, trace: &Trace, errors: &mut Errors) {
     let rounds = errors::rounds(truth);
     assert_eq!(holds.len(), rounds.len());
     for ([before, there, back, after, lost], hold) in rounds.into_iter().zip(&holds) {
-        if !holes.judged(&hold.mark, hold.ts.0, hold.dur) {
+        if !holes.judged(hold.mark, hold.ts.0, hold.dur) {
             continue;
         }
         errors.check(off_cpu(hold), 1..=there - before + after - back + lost, bound);

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use ft_trace::Mark;
 use ft_trace::store::Trace;
 use ft_trace::tables::{LossRow, SchedSwitch, SchedWaking};
 
@@ -34,7 +35,7 @@ impl Holes {
                 holes.push((before.ts.0, switch.ts.0));
             }
             let came = before.map_or(i64::MIN, |before| before.ts.0);
-            if !switch.prev_state.starts_with('R') {
+            if !switch.prev_state.is_runnable() {
                 left.insert(switch.prev_tid.0, came);
             } else {
                 left.remove(&switch.prev_tid.0);
@@ -60,8 +61,8 @@ impl Holes {
     /// Whether the row of this interval can be judged. One whose mark says that it cannot, where nothing is missing,
     /// fails the test.
     #[track_caller]
-    pub(crate) fn judged(&self, mark: &str, from: i64, dur: i64) -> bool {
-        let exact = mark == "exact";
+    pub(crate) fn judged(&self, mark: Mark, from: i64, dur: i64) -> bool {
+        let exact = mark == Mark::Exact;
         assert!(
             exact || self.touch(from, from + dur),
             "marked as {mark}, and nothing is missing in the {dur} ns from {from} on"

@@ -1,6 +1,6 @@
 //! The groups that are recorded only when asked for.
 
-use ft_trace::tables::{Contention, PageFault, Syscall, UserEvent};
+use ft_trace::tables::{Access, Contention, FaultCause, PageFault, Syscall, UserEvent};
 
 use crate::harness::{self, Stage};
 
@@ -33,7 +33,7 @@ fn system_calls_faults_and_lock_waits_are_in_their_tables() {
         .rows::<PageFault>()
         .map(|row| row.expect("a row"))
         .filter(|f| f.tid.0 == tid && (first..first + pages * 4096).contains(&f.address))
-        .filter(|f| (&*f.access, &*f.cause) == ("write", "not-present"))
+        .filter(|f| (f.access, f.cause) == (Access::Write, FaultCause::NotPresent))
         .map(|f| (f.address - first) / 4096)
         .collect();
     touched.sort_unstable();

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use ft_trace::Mark;
 use ft_trace::store::Trace;
 use ft_trace::tables::{CriticalSection, DispatchLatency, LockWait, UnfinishedWait};
 
@@ -104,7 +105,7 @@ fn all_tables_of_the_whole_system_are_recomputed_from_the_raw_ones() {
     assert_success(&output);
     let trace = Trace::open(&dir).expect("a whole trace");
     let wakes: Vec<DispatchLatency> = trace.rows().map(|row| row.expect("a row")).collect();
-    let exact = wakes.iter().filter(|wake| &*wake.mark == "exact").count();
+    let exact = wakes.iter().filter(|wake| wake.mark == Mark::Exact).count();
     // Each of the 160 has to be woken now and then; what a loss touches is left out, so it must not be most.
     assert!(exact >= 1000 && 2 * exact > wakes.len(), "{exact} of {} are exact", wakes.len());
     agrees("the whole system under hackbench", &dir);

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use ft_trace::store::Trace;
-use ft_trace::tables::{DispatchLatency, SchedSwitch, TaskEvent};
+use ft_trace::tables::{DispatchLatency, SchedSwitch, TaskEvent, TaskKind};
 
 use crate::harness::{self, Stage, gate};
 
@@ -62,7 +62,7 @@ fn compare(trace: &Trace, player: &str, slices: &[Slice]) {
     let named = |s: &&SchedSwitch| &*s.prev_comm == player;
     let tid = switches.iter().find(named).expect("the player ran").prev_tid.0;
     let mut ends = trace.rows::<TaskEvent>().map(|row| row.expect("a row"));
-    let exit = ends.find(|e| e.tid.0 == tid && &*e.kind == "exit").expect("its exit").ts;
+    let exit = ends.find(|e| e.tid.0 == tid && e.kind == TaskKind::Exit).expect("its exit").ts;
     let mut came = None;
     let mut runs = Vec::new();
     for switch in &switches {

@@ -22,7 +22,7 @@ fn every_switch_and_wake_up_is_there_and_none_twice() {
         let voluntary = trace
             .rows::<SchedSwitch>()
             .map(|row| row.expect("a row"))
-            .filter(|s| s.prev_tid.0 == tid && !s.prev_state.starts_with('R') && within(s.ts))
+            .filter(|s| s.prev_tid.0 == tid && !s.prev_state.is_runnable() && within(s.ts))
             .count();
         assert_eq!(
             voluntary, switches,

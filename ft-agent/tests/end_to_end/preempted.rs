@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ft_trace::store::Trace;
-use ft_trace::tables::{CriticalSection, Gap};
+use ft_trace::tables::{CriticalSection, Gap, GapCause};
 use serde_json::Value;
 
 use crate::errors::{self, Errors};
@@ -48,7 +48,7 @@ fn judge(truth: &Value, trace: &Trace, errors: &mut All) {
         let held: Vec<CriticalSection> = holds.by_ref().take(locks as usize).collect();
         assert_eq!(held.len() as i64, locks, "a hold for each acquisition");
         // A machine that is itself preempted can be late; and on some, switches are missing.
-        let whole = |hold: &CriticalSection| missing.judged(&hold.mark, hold.ts.0, hold.dur);
+        let whole = |hold: &CriticalSection| missing.judged(hold.mark, hold.ts.0, hold.dur);
         if !(held.iter().all(whole) && inside_from < from && to < inside_to) {
             continue;
         }
@@ -77,7 +77,7 @@ fn judge(truth: &Value, trace: &Trace, errors: &mut All) {
         if locks == 0 {
             let around = |g: &&Gap| g.ts.0 <= from + bound && to - bound <= g.ts.0 + g.dur;
             let gap = gaps.iter().find(around).expect("the polling thread saw the preemption");
-            if !missing.judged(&gap.mark, gap.ts.0, gap.dur) {
+            if !missing.judged(gap.mark, gap.ts.0, gap.dur) {
                 continue;
             }
             let parts = gap.parts.expect("parts");
@@ -85,7 +85,7 @@ fn judge(truth: &Value, trace: &Trace, errors: &mut All) {
             if parts.vector_ns + parts.unexplained_ns > parts.preempted_ns {
                 continue;
             }
-            assert_eq!(gap.cause.as_deref(), Some("switched-out"), "{gap:?}");
+            assert_eq!(gap.cause, Some(GapCause::SwitchedOut), "{gap:?}");
             assert_eq!(gap.culprit.as_deref(), Some("ft-preemptor"), "{gap:?}");
             assert_eq!((gap.tid.0, gap.culprit_tid), (victim, Some(preemptor)));
             errors.check(parts.preempted_ns, taken, bound);

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ft_trace::store::Trace;
 use ft_trace::tables::{
-    CriticalSection, Decomposition, DispatchLatency, Irq, SchedSwitch, SchedWaking, UserEvent,
+    CriticalSection, Decomposition, DispatchLatency, Irq, IrqKind, SchedSwitch, SchedWaking,
+    UserEvent,
 };
 use serde_json::Value;
 
@@ -50,7 +51,7 @@ fn switches_and_times_of_a_thread_are_those_of_proc() {
     let switches: Vec<SchedSwitch> = trace.rows().map(|row| row.expect("a row")).collect();
     let left = |voluntary: bool| {
         let left = |s: &&SchedSwitch| {
-            s.prev_tid.0 == tid && within(s.ts.0) && s.prev_state.starts_with('R') != voluntary
+            s.prev_tid.0 == tid && within(s.ts.0) && s.prev_state.is_runnable() != voluntary
         };
         switches.iter().filter(left).count() as i64
     };
@@ -132,7 +133,7 @@ fn without_row(truth: &Value, trace: &Trace) -> usize {
     let own: Vec<_> = switches.filter(|s| [s.prev_tid.0, s.next_tid.0].contains(&tid)).collect();
     let cannot = |records: &&[SchedSwitch]| {
         let [before, left, came] = records else { unreachable!("windows of three") };
-        let slept = left.prev_tid.0 == tid && !left.prev_state.starts_with('R');
+        let slept = left.prev_tid.0 == tid && !left.prev_state.is_runnable();
         let after = wakings.partition_point(|&ts| ts < before.ts.0);
         let woken = wakings.get(after).is_some_and(|&ts| ts <= came.ts.0);
         marks[&3] < left.ts.0
@@ -197,10 +198,10 @@ fn line(irq: &Irq) -> (&'static str, String) {
         "irq_work" => "IWI",
         _ => "CAL",
     };
-    match &*irq.kind {
-        "soft" => ("softirqs", irq.name.to_string()),
-        "hard" => ("interrupts", irq.number.to_string()),
-        _ => ("interrupts", vector(&irq.name).into()),
+    match irq.kind {
+        IrqKind::Soft => ("softirqs", irq.name.to_string()),
+        IrqKind::Hard => ("interrupts", irq.number.to_string()),
+        IrqKind::Vector => ("interrupts", vector(&irq.name).into()),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use ft_trace::store::Trace;
-use ft_trace::tables::ThreadTime;
+use ft_trace::tables::{Part, ThreadTime};
 use serde_json::Value;
 
 use crate::errors;
@@ -35,7 +35,7 @@ fn known_running_sleeping_and_preemption_are_in_the_ledger() {
     let (truth, dir) = stage.record_until(&options, &scenario, |truth, trace| {
         let holes = Holes::of(trace);
         let as_planned = |r: &[i64; 7]| r[4] < r[2] && r[3] < r[5];
-        rows(truth, trace).iter().all(|row| holes.judged(&row.mark, row.ts.0, row.wall_ns))
+        rows(truth, trace).iter().all(|row| holes.judged(row.mark, row.ts.0, row.wall_ns))
             && errors::rounds(truth).iter().all(as_planned)
     });
     let (rows, preemptor) = (rows(&truth, &harness::open(&dir)), truth["preemptor"].as_i64());
@@ -65,15 +65,17 @@ fn known_running_sleeping_and_preemption_are_in_the_ledger() {
         assert!(bounds.contains(&found), "{what}: {found}, not {truth:?}: {rows:?}");
     };
     let by_preemptor =
-        |r: &ThreadTime| &*r.part == "preempted" && r.culprit_tid.map(i64::from) == preemptor;
+        |r: &ThreadTime| r.part == Part::Preempted && r.culprit_tid.map(i64::from) == preemptor;
     // Outside of the rounds it takes the CPU, too, for as long as its own clock says: above all where it begins.
     let outside = truth["outside"].as_i64().expect("a number");
     check("preempted", of(&by_preemptor), taken..=lost + outside);
     let asleep = |r: &ThreadTime| {
         let nanosleep = r.culprit.as_deref() == Some("system call clock_nanosleep");
-        &*r.part == "blocked" && nanosleep || &*r.part == "dispatch"
+        r.part == Part::Blocked && nanosleep || r.part == Part::Dispatch
     };
     check("slept", of(&asleep), slept..=slept + before);
-    let on_cpu = |r: &ThreadTime| ["running", "hardirq", "softirq", "vector"].contains(&&*r.part);
+    let on_cpu = |r: &ThreadTime| {
+        [Part::Running, Part::Hardirq, Part::Softirq, Part::Vector].contains(&r.part)
+    };
     check("on the CPU", of(&on_cpu), inside - lost..=inside - taken + START_NS);
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ft_trace::tables::{LockPreemption, LockWait};
+use ft_trace::tables::{LockPreemption, LockWait, PreemptionCause};
 use serde_json::Value;
 
 use crate::harness::{self, Stage, assert_success};
@@ -20,7 +20,7 @@ fn three_waiters_are_delayed_by_the_thread_that_preempts_the_first_holder() {
         let (waiters, holes) = (truth["waiters"].as_array().expect("tids"), Holes::of(trace));
         let waits = trace.rows::<LockWait>().map(|row| row.expect("a row"));
         let mut waits = waits.filter(|wait| waiters.contains(&wait.tid.0.into()));
-        waits.all(|wait| holes.judged(&wait.mark, wait.ts.0, wait.dur))
+        waits.all(|wait| holes.judged(wait.mark, wait.ts.0, wait.dur))
     });
     let trace = harness::open(&dir);
     let bound = trace.meta().clock.bound_ns;
@@ -36,7 +36,10 @@ fn three_waiters_are_delayed_by_the_thread_that_preempts_the_first_holder() {
     let excess = row.dur - (to - from);
     assert!((-bound..=bound + SWITCHES_NS).contains(&excess), "{row:?} {truth}");
     assert_eq!(row.preemptor_tid.map(i64::from), Some(preemptor));
-    assert_eq!((&*row.lock_name, &*row.cause, row.innermost), ("first", "preempted", true));
+    assert_eq!(
+        (&*row.lock_name, row.cause, row.innermost),
+        ("first", PreemptionCause::Preempted, true)
+    );
     // The victim spins for 5 ms after it; then it releases.
     assert!(row.ran_after_ns > Some(1_000_000), "{row:?}");
     // The kernel's number of SCHED_FIFO 50.

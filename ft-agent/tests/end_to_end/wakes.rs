@@ -42,7 +42,7 @@ fn judge(truth: &Value, trace: &Trace, errors: &mut Errors) {
         }
         for wake in found {
             assert_eq!(wake.waker_tid.0, blocker, "{wake:?}");
-            if !holes.judged(&wake.mark, wake.ts.0, wake.dur) {
+            if !holes.judged(wake.mark, wake.ts.0, wake.dur) {
                 continue;
             }
             errors.check(wake.dur, c - b..=d - a, bound);

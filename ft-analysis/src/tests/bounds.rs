@@ -41,7 +41,7 @@ fn a_chain_of_any_length_sums_and_one_that_is_too_long_to_follow_is_marked() {
         assert_eq!(parts + r.no_holder_ns + r.cycle_ns, r.dur);
         assert_eq!(r.holders, 1);
         let chain = r.tid.0 - 1000;
-        let exact = Mark::of(&r.mark) == Mark::Exact;
+        let exact = r.mark == Mark::Exact;
         assert_eq!(
             exact,
             chain <= 65,
@@ -60,7 +60,7 @@ fn more_readers_than_are_kept_mark_the_wait_for_them() {
         (0..readers).for_each(|i| push(&mut analysis, 30, "mutex_release", i, 0));
         push(&mut analysis, 40, "mutex_acquire", readers, 0);
         let rows = analysis.take_rows().lock_waits;
-        assert_eq!(rows.iter().map(|r| Mark::of(&r.mark)).collect::<Vec<_>>(), [mark]);
+        assert_eq!(rows.iter().map(|r| r.mark).collect::<Vec<_>>(), [mark]);
     }
 }
 
@@ -82,7 +82,7 @@ fn more_holders_than_are_kept_mark_the_wait_and_the_longest_is_named() {
         push(end, "mutex_release", 0);
         push(end, "mutex_acquire", 1);
         let rows = analysis.take_rows().lock_waits;
-        let named = rows.iter().map(|r| (r.holder_tid, r.holder_ns, Mark::of(&r.mark)));
+        let named = rows.iter().map(|r| (r.holder_tid, r.holder_ns, r.mark));
         let expected = (Some(1000), Some(50 * i64::from(others)), mark);
         assert_eq!(named.collect::<Vec<_>>(), [expected]);
     }

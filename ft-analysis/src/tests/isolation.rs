@@ -11,7 +11,7 @@ use crate::timeline::{events, sites, threads};
 use crate::{Analysis, Context, Rows};
 use ft_trace::event::{Event, LeanUserEvent};
 use ft_trace::ids::{Cpu, Nanos, Pid, SiteId, Tid};
-use ft_trace::tables::LossRow;
+use ft_trace::tables::{LossOrigin, LossRow};
 
 const HONEST: Pid = Pid(1);
 const HOSTILE: Pid = Pid(2);
@@ -47,7 +47,7 @@ fn loss() -> impl Strategy<Value = Event> {
             Event::Loss(LossRow {
                 ts: Nanos(ts),
                 dur,
-                origin: "ring".into(),
+                origin: LossOrigin::Ring,
                 what: "ring full".into(),
                 cpu: Cpu(-1),
                 pid: HOSTILE,

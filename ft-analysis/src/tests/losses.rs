@@ -1,6 +1,7 @@
 //! What is said, and what is not, where records are missing.
 
 use super::{check, run};
+use crate::Mark;
 
 #[test]
 fn scheduler_records_are_lost_during_a_hold() {
@@ -156,7 +157,7 @@ fn depth_is_a_lower_bound_from_a_loss_on() {
          50 release a M",
     );
     let marks = [&rows.lock_waits[0].depth_mark, &rows.lock_preemptions[0].depth_mark];
-    assert_eq!(marks.map(|mark| &**mark), ["lower bound"; 2]);
+    assert_eq!(marks.map(|mark| *mark), [Mark::LowerBound; 2]);
 }
 
 #[test]

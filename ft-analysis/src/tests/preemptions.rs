@@ -1,7 +1,8 @@
 //! Holders that could have run and did not.
 
 use super::{Tally, run};
-use ft_trace::tables::LockPreemption;
+use crate::Mark;
+use ft_trace::tables::{LockPreemption, PreemptionCause};
 
 /// `a L0 20+30 by X25 prio 120 ran 40`, `~` when woken, `.` when not the innermost, and whom it delayed.
 fn preemption(r: &LockPreemption) -> String {
@@ -14,14 +15,14 @@ fn preemption(r: &LockPreemption) -> String {
         }
     };
     let ran = r.ran_after_ns.map_or("?".into(), |ns| ns.to_string());
-    let touched = if &*r.mark == "exact" { "" } else { " touched" };
+    let touched = if r.mark == Mark::Exact { "" } else { " touched" };
     format!(
         "{} {}{}{} {}{}+{} #{}{by}{delayed} ran {ran}{touched}",
         r.tid.0 as u8 as char,
         r.lock as u8 as char,
         r.depth,
         if r.innermost { "" } else { "." },
-        if &*r.cause == "woken" { "~" } else { "" },
+        if r.cause == PreemptionCause::Woken { "~" } else { "" },
         r.ts,
         r.dur,
         r.nth

@@ -13,7 +13,7 @@ fn causes(period: i64, others: &str, during: impl Fn(i64) -> String) -> Vec<Stri
     let (rows, _) = run(true, &text);
     let cause = |r: &Gap| {
         let culprit = r.culprit.as_ref().map_or(String::new(), |c| format!(" by {c}"));
-        format!("{}{culprit}", r.cause.as_deref().unwrap_or("no account"))
+        format!("{}{culprit}", r.cause.map_or("no account", GapCause::word))
     };
     rows.gaps.iter().map(cause).collect()
 }

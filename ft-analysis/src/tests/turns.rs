@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use super::run;
+use crate::Mark;
 use ft_trace::tables::LockWait;
 
 const THREADS: &[u8] = b"abcdefghij";
@@ -167,7 +168,7 @@ fn every_wait_names_who_held_longest_whatever_its_length() {
         let (rows, _) = run(true, &machine.text);
         for row in &rows.lock_waits {
             let truth = truth(&machine.scenes, row);
-            assert_eq!(&*row.mark, "exact");
+            assert_eq!(row.mark, Mark::Exact);
             assert_eq!(row.chain, truth.chain as i32, "{row:?}");
             assert_eq!(row.no_holder_ns, truth.no_holder_ns, "{row:?}");
             assert_eq!(row.holder_waits_ns, truth.holder_waits_ns, "{row:?}");

@@ -1,6 +1,7 @@
 //! Waits for locks: who held them meanwhile, and what the holders did.
 
 use super::{Rows, Tally, parts, run};
+use crate::Mark;
 use ft_trace::tables::{LockWait, UnfinishedWait};
 
 fn thread(tid: Option<i32>) -> String {
@@ -21,7 +22,7 @@ fn wait(r: &LockWait) -> String {
     let own = [("none", r.no_holder_ns), ("cycle", r.cycle_ns), ("waits", r.holder_waits_ns)];
     let own = own.iter().filter(|p| p.1 != 0).map(|p| format!(" {}{}", p.0, p.1));
     let parts = r.parts.as_ref().map_or("no kernel".into(), parts);
-    let touched = if &*r.mark == "exact" { "" } else { " touched" };
+    let touched = if r.mark == Mark::Exact { "" } else { " touched" };
     format!(
         "{} {} {}+{} by {held}{root} {parts}{}{touched}",
         thread(Some(r.tid.0)),

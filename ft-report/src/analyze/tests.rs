@@ -8,7 +8,8 @@ use ft_analysis::timeline::{events, run, sites, threads};
 use ft_trace::event::LeanUserEvent;
 use ft_trace::store::{META_FILE, Meta, SCHEMA_VERSION, TableMeta};
 use ft_trace::tables::{
-    Irq, LossRow, NameRow, SchedMigrate, SchedWaking, SiteRow, TaskEvent, ThreadRow, UserEvent,
+    Irq, LossRow, NameRow, SchedMigrate, SchedWaking, SiteKind, SiteRow, TaskEvent, ThreadRow,
+    UserEvent,
 };
 
 const TIMELINE: &str = "
@@ -51,7 +52,7 @@ fn user(e: LeanUserEvent) -> UserEvent {
         site: e.site,
         event: "".into(),
         category: "".into(),
-        kind: "".into(),
+        kind: SiteKind::Event,
         arg: [Some(e.arg[0]), Some(e.arg[1]), Some(e.arg[2]), None, None, None],
         argf: [None; 6],
         argt: [const { None }; 6],

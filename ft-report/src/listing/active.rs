@@ -12,7 +12,6 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::entry::KERNEL_ORIGIN;
 use super::filter::{Filter, Selection};
 use super::names::{Names, write_thread};
 use super::{ListingError, Result};
@@ -105,7 +104,7 @@ fn lost_switches(trace: &Trace) -> Result<Vec<Range<i64>>> {
     let mut lost = Vec::new();
     for row in trace.rows::<LossRow>() {
         let row = row?;
-        if row.origin.starts_with(KERNEL_ORIGIN) && &*row.what == SchedSwitch::TABLE {
+        if row.origin.is_kernel() && &*row.what == SchedSwitch::TABLE {
             // The last loss is part of it.
             lost.push(row.ts.0..row.ts.0.saturating_add(row.dur).saturating_add(1));
         }

@@ -44,9 +44,6 @@ pub(super) const KERNEL_EVENTS: [&str; 13] = [
     "fault.page",
 ];
 
-/// Origin of losses in the kernel's stream.
-pub(super) const KERNEL_ORIGIN: &str = "kernel";
-
 /// Which events are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Streams {

@@ -10,6 +10,7 @@ use syscalls::Errno;
 use super::entry::Entry;
 use super::names::{Names, write_thread};
 use crate::report::format::{count, dur};
+use ft_trace::tables::{IrqKind, TaskKind};
 
 /// Return values of system calls that are errors: the negated `errno` (`MAX_ERRNO`,
 /// include/linux/err.h).
@@ -33,14 +34,16 @@ pub(super) fn write(entry: &Entry, names: &Names, out: &mut String) {
             write!(out, " prio {} (last on cpu {})", e.prio, e.target_cpu)
         }
         Entry::Migrate(e) => write!(out, "cpu {} -> {}", e.from_cpu, e.to_cpu),
-        Entry::Irq(e) if &*e.kind == "hard" => {
+        Entry::Irq(e) if e.kind == IrqKind::Hard => {
             write!(out, "{} {} {}", e.number, e.name, dur(e.dur))
         }
         Entry::Irq(e) => write!(out, "{} {}", e.name, dur(e.dur)),
-        Entry::Task(e) => match (&*e.kind, e.parent_pid) {
-            ("fork", Some(parent)) if parent == e.pid.0 => write!(out, "new thread of {parent}"),
-            ("fork", Some(parent)) => write!(out, "new process, child of {parent}"),
-            ("exec" | "rename", _) => write!(out, "is now {}", e.comm),
+        Entry::Task(e) => match (e.kind, e.parent_pid) {
+            (TaskKind::Fork, Some(parent)) if parent == e.pid.0 => {
+                write!(out, "new thread of {parent}")
+            }
+            (TaskKind::Fork, Some(parent)) => write!(out, "new process, child of {parent}"),
+            (TaskKind::Exec | TaskKind::Rename, _) => write!(out, "is now {}", e.comm),
             _ => Ok(()),
         },
         Entry::Contention(e) => {
@@ -71,7 +74,7 @@ pub(super) fn write(entry: &Entry, names: &Names, out: &mut String) {
 pub(super) fn fields(entry: &Entry) -> Value {
     match entry {
         Entry::Switch(e) => json!({
-            "prev_prio": e.prev_prio, "prev_state": &*e.prev_state, "next_tid": e.next_tid,
+            "prev_prio": e.prev_prio, "prev_state": e.prev_state, "next_tid": e.next_tid,
             "next_pid": e.next_pid, "next_comm": &*e.next_comm, "next_prio": e.next_prio,
         }),
         Entry::Waking(e) => json!({
@@ -85,7 +88,7 @@ pub(super) fn fields(entry: &Entry) -> Value {
         }),
         Entry::Syscall(e) => json!({ "number": e.number, "ret": e.ret, "dur": e.dur }),
         Entry::Fault(e) => json!({
-            "address": e.address as u64, "access": &*e.access, "cause": &*e.cause,
+            "address": e.address as u64, "access": e.access, "cause": e.cause,
             "error": e.error,
         }),
         Entry::Loss(e) => json!({ "what": &*e.what, "count": e.count, "dur": e.dur }),

@@ -9,7 +9,9 @@ use crate::report::format::dur;
 use ft_analysis::place_text;
 use ft_trace::ids::{Name, Pid, SiteId, Tid};
 use ft_trace::store::{Result, Trace};
-use ft_trace::tables::{NameRow, SiteRow, SymbolRow, ThreadRow, UserEvent};
+use ft_trace::tables::{
+    NameKind, NameRow, SiteKind, SiteRow, SymbolKind, SymbolRow, ThreadRow, UserEvent,
+};
 
 /// How the events of a site are told.
 #[derive(Debug)]
@@ -36,21 +38,19 @@ pub(super) struct Site {
 impl Site {
     fn new(row: SiteRow) -> Site {
         let args = parse_args(&row.args);
-        let words = match &*row.kind {
+        let words = match row.kind {
             _ if !row.format.is_empty() => Words::Template,
-            "poll_gap" => Words::Gap,
-            kind if ["lock_", "cond_", "wait_"].iter().any(|of| kind.starts_with(of)) => {
-                match args.get(1).map(|arg| arg.kind) {
-                    Some(ArgKind::Unsigned) => Words::Lock { by_address: false },
-                    Some(ArgKind::Pointer) => Words::Lock { by_address: true },
-                    _ => Words::Template,
-                }
-            }
+            SiteKind::PollGap => Words::Gap,
+            kind if kind.has_lock() => match args.get(1).map(|arg| arg.kind) {
+                Some(ArgKind::Unsigned) => Words::Lock { by_address: false },
+                Some(ArgKind::Pointer) => Words::Lock { by_address: true },
+                _ => Words::Template,
+            },
             _ => Words::Template,
         };
-        let prefix = match &*row.kind {
-            "scope_begin" => "begin ",
-            "scope_end" => "end ",
+        let prefix = match row.kind {
+            SiteKind::ScopeBegin => "begin ",
+            SiteKind::ScopeEnd => "end ",
             _ => "",
         };
         let template = match &*row.format {
@@ -105,9 +105,9 @@ impl Names {
         }
         for row in trace.rows::<NameRow>() {
             let row = row?;
-            match &*row.kind {
-                "name" => names.locks.insert((row.pid, row.id), row.text),
-                _ => names
+            match row.kind {
+                NameKind::Name => names.locks.insert((row.pid, row.id), row.text),
+                NameKind::Place => names
                     .places
                     .insert((row.pid, row.id), format!("{}:{}", row.text, row.line).into()),
             };
@@ -116,9 +116,9 @@ impl Names {
         if trace.has::<SymbolRow>() {
             for row in trace.rows::<SymbolRow>() {
                 let row = row?;
-                let text = match &*row.kind {
-                    "lock" => row.symbol.clone(),
-                    _ => place_text(&row).into(),
+                let text = match row.kind {
+                    SymbolKind::Lock => row.symbol.clone(),
+                    SymbolKind::Call => place_text(&row).into(),
                 };
                 names.symbols.insert((row.pid, row.address), text);
             }

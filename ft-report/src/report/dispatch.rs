@@ -171,7 +171,7 @@ impl Default for Dispatch {
 impl Dispatch {
     /// Counts a wake-up.
     pub fn add(&mut self, r: &DispatchLatency) {
-        let mark = Mark::of(&r.mark);
+        let mark = r.mark;
         self.marks.add(mark);
         if mark == Mark::Censored {
             return;

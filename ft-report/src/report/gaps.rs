@@ -148,7 +148,7 @@ pub struct LongGap {
 
 /// The cause as one of [`CAUSES`].
 fn cause(gap: &Gap) -> usize {
-    let known = gap.cause.as_deref().and_then(|c| CAUSES.iter().position(|k| *k == c));
+    let known = gap.cause.and_then(|c| CAUSES.iter().position(|k| *k == c.word()));
     known.unwrap_or(CAUSES.len() - 1)
 }
 
@@ -210,10 +210,10 @@ impl Gaps {
             }
             self.culprits.entry(key).or_default().add(r.dur);
         }
-        if let Some(inferred) = INFERRED.iter().position(|i| **i == *r.inferred) {
+        if let Some(inferred) = INFERRED.iter().position(|i| *i == r.inferred.word()) {
             *self.inference.entry((inferred, cause)).or_default() += 1;
         }
-        self.marks.add(Mark::of(&r.mark));
+        self.marks.add(r.mark);
         self.longest.offer(LONGEST, r.dur, || LongGap {
             ts: r.ts.0,
             dur_ns: r.dur,
@@ -225,7 +225,7 @@ impl Gaps {
             culprit_tid: r.culprit_tid,
             parts: r.parts.as_ref().map(Parts::from),
             inferred: r.inferred.to_string(),
-            mark: Mark::of(&r.mark),
+            mark: r.mark,
         });
     }
 
@@ -297,6 +297,7 @@ fn inference(counts: &BTreeMap<(usize, usize), u64>) -> Vec<Inferred> {
 mod tests {
     use super::*;
     use ft_trace::ids::{Cpu, Nanos};
+    use ft_trace::tables::InferredCause;
 
     #[test]
     fn pollers_that_do_not_fit_are_others() {
@@ -313,8 +314,8 @@ mod tests {
                 culprit: None,
                 culprit_tid: None,
                 parts: None,
-                inferred: "long".into(),
-                mark: "exact".into(),
+                inferred: InferredCause::Long,
+                mark: Mark::Exact,
             });
         }
         let report = gaps.finish(&Tally::default());

@@ -200,7 +200,7 @@ impl From<&CriticalSection> for LongHold {
             parts: r.parts.as_ref().map(Parts::from),
             preemptor: r.preemptor_comm.as_ref().map(ToString::to_string),
             preemptor_tid: r.preemptor_tid,
-            mark: Mark::of(&r.mark),
+            mark: r.mark,
         }
     }
 }
@@ -250,7 +250,7 @@ impl Counts {
         if r.wait_ns > 0 {
             self.waits.add(r.wait_ns);
         }
-        self.lower_bounds += u64::from(Mark::of(&r.mark) == Mark::LowerBound);
+        self.lower_bounds += u64::from(r.mark == Mark::LowerBound);
         self.nested += u64::from(r.depth > 0);
         self.condition += u64::from(r.condition);
         if let Some(parts) = &r.parts {
@@ -307,8 +307,8 @@ impl Locks {
         }
         self.groups.entry(key).or_default().add(r);
         *self.depths.entry(r.depth.max(0)).or_default() += 1;
-        self.depth_lower_bounds += u64::from(Mark::of(&r.depth_mark) != Mark::Exact);
-        self.marks.add(Mark::of(&r.mark));
+        self.depth_lower_bounds += u64::from(r.depth_mark != Mark::Exact);
+        self.marks.add(r.mark);
         self.longest.offer(LONGEST, r.dur, || LongHold::from(r));
     }
 
@@ -358,14 +358,14 @@ mod tests {
                 site: SiteId(0),
                 place: "".into(),
                 depth: 0,
-                depth_mark: "exact".into(),
+                depth_mark: Mark::Exact,
                 wait_ns: 0,
                 condition: false,
                 parts: None,
                 preemptor_tid: None,
                 preemptor_comm: None,
                 preemptor_ns: None,
-                mark: "exact".into(),
+                mark: Mark::Exact,
             });
             let group = std::mem::take(&mut counts);
             let told = (group.instances.len(), !group.more_instances);

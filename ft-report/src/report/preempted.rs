@@ -9,7 +9,7 @@ use super::top::Top;
 use crate::stats::Thresholds;
 use ft_analysis::{Mark, Tally, Unfinished};
 use ft_trace::ids::{Name, Pid};
-use ft_trace::tables::LockPreemption;
+use ft_trace::tables::{LockPreemption, PreemptionCause};
 
 /// Grants that are looked at, ns of further running time.
 pub(super) const GRANTS_NS: [i64; 3] = [10_000, 50_000, 100_000];
@@ -152,7 +152,7 @@ impl From<&LockPreemption> for LongPreemption {
             waiters: r.waiters,
             delayed_ns: r.delayed_ns,
             ran_after_ns: r.ran_after_ns,
-            mark: Mark::of(&r.mark),
+            mark: r.mark,
         }
     }
 }
@@ -172,7 +172,7 @@ impl Default for GrantCounts {
 impl GrantCounts {
     /// The first preemption of a hold is the one that a grant would have had to put off.
     fn add(&mut self, r: &LockPreemption) {
-        if let (1, "preempted", Some(ran)) = (r.nth, &*r.cause, r.ran_after_ns) {
+        if let (1, PreemptionCause::Preempted, Some(ran)) = (r.nth, r.cause, r.ran_after_ns) {
             self.holds += 1;
             self.within.add(ran);
         }
@@ -203,9 +203,9 @@ impl Preempted {
         if !r.innermost {
             return;
         }
-        self.report.marks.add(Mark::of(&r.mark));
+        self.report.marks.add(r.mark);
         self.report.times += 1;
-        self.report.preempted += u64::from(&*r.cause == "preempted");
+        self.report.preempted += u64::from(r.cause == PreemptionCause::Preempted);
         self.report.total_ns += r.dur;
         self.longest.offer(LONGEST, r.dur, || LongPreemption::from(r));
     }

@@ -150,12 +150,13 @@ pub(super) fn places(n: u64) -> String {
 mod tests {
     use super::*;
     use ft_trace::ids::{Cpu, Nanos, Pid, Tid};
+    use ft_trace::tables::LossOrigin;
 
     fn loss(ts: i64, dur: i64, count: i64) -> LossRow {
         LossRow {
             ts: Nanos(ts),
             dur,
-            origin: "kernel".into(),
+            origin: LossOrigin::Kernel,
             what: "sched_switch".into(),
             cpu: Cpu(1),
             pid: Pid(-1),

@@ -112,7 +112,7 @@ impl Builder {
             self.depths.resize(depth + 1, 0);
         }
         self.depths[depth] += 1;
-        self.depth_lower_bounds += u64::from(Mark::of(&row.depth_mark) != Mark::Exact);
+        self.depth_lower_bounds += u64::from(row.depth_mark != Mark::Exact);
     }
 
     fn finish(self, incomplete: Incomplete) -> Study {
@@ -220,14 +220,14 @@ mod tests {
             site: SiteId(0),
             place: "".into(),
             depth,
-            depth_mark: if depth == 3 { "lower bound" } else { "exact" }.into(),
+            depth_mark: Mark::lower_bound_if(depth == 3),
             wait_ns: 0,
             condition: false,
             parts: None,
             preemptor_tid: None,
             preemptor_comm: None,
             preemptor_ns: None,
-            mark: "exact".into(),
+            mark: Mark::Exact,
         };
         // 5 µs is not shorter than 5 µs.
         for (dur, depth) in [(99, 0), (4_999, 0), (5_000, 0), (9_999, 1), (12_999, 3)] {

@@ -4,6 +4,7 @@ use super::*;
 use ft_analysis::Rows;
 use ft_analysis::timeline::run;
 use ft_trace::spool::frame::MissingTracepoint;
+use ft_trace::tables::InferredCause;
 
 /// The reports of these rows.
 fn reports_of(rows: Rows, tally: &Tally) -> Reports {
@@ -235,7 +236,7 @@ fn long_names_and_large_numbers_fit() {
         let mut gap = few.gaps[0].clone();
         gap.tid.0 = tid;
         (gap.comm, gap.culprit) = (long.clone(), Some(long.clone()));
-        gap.inferred = "switch-to-sibling".into();
+        gap.inferred = InferredCause::SwitchToSibling;
         rows.gaps.push(gap);
         let mut time = few.thread_time[i % few.thread_time.len()].clone();
         (time.tid.0, time.wall_ns, time.spent_ns) = (tid, 99_999_999_999_999, 33_333_333_333_333);

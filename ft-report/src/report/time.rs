@@ -101,7 +101,7 @@ pub struct Times {
 impl Times {
     /// Counts a row.
     pub fn add(&mut self, r: &ThreadTime) {
-        let Some(part) = TIME_PARTS.into_iter().find(|p| **p == *r.part) else { return };
+        let part = r.part.word();
         let culprit = || TimeCulprit {
             part,
             culprit: r.culprit.as_deref().map(str::to_owned),
@@ -138,7 +138,7 @@ impl Times {
             wall_ns: r.wall_ns,
             sum_ns: 0,
             difference_ns: 0,
-            mark: Mark::of(&r.mark),
+            mark: r.mark,
             parts: TIME_PARTS.map(|p| (p, 0)).to_vec(),
             culprits: Vec::new(),
         });
@@ -182,6 +182,7 @@ fn order(c: &TimeCulprit) -> (Option<usize>, i64, &Option<String>, Option<i32>) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ft_trace::tables::Part;
 
     fn row(part: &str, spent_ns: i64, wall_ns: i64) -> ThreadTime {
         ThreadTime {
@@ -189,13 +190,13 @@ mod tests {
             pid: Pid(1),
             tid: Tid(2),
             comm: "a".into(),
-            part: part.into(),
+            part: Part::of(part),
             culprit: None,
             culprit_tid: None,
             spent_ns,
             stretches: 1,
             wall_ns,
-            mark: "exact".into(),
+            mark: Mark::Exact,
         }
     }
 

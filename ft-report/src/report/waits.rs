@@ -223,7 +223,7 @@ impl From<&LockWait> for LongWait {
             parts: r.parts.as_ref().map(Parts::from),
             no_holder_ns: r.no_holder_ns,
             cycle_ns: r.cycle_ns,
-            mark: Mark::of(&r.mark),
+            mark: r.mark,
         }
     }
 }
@@ -335,7 +335,7 @@ impl Waits {
             root.total_ns += ns;
             root.max_ns = root.max_ns.max(ns);
         }
-        self.marks.add(Mark::of(&r.mark));
+        self.marks.add(r.mark);
         self.longest.offer(LONGEST, r.dur, || LongWait::from(r));
     }
 

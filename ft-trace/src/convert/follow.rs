@@ -16,7 +16,7 @@ use crate::clock::ClockSample;
 use crate::event::{Event, LeanUserEvent};
 use crate::ids::{Cpu, Nanos, Pid, Tid};
 use crate::spool::{ReadError, Segment, Spool};
-use crate::tables::{LossRow, NameRow, SiteRow, ThreadRow};
+use crate::tables::{LossOrigin, LossRow, NameRow, SiteRow, ThreadRow};
 
 /// How much later than its time an event may come.
 const HOLD_BACK_NS: i64 = 50_000_000;
@@ -150,7 +150,7 @@ fn missed(segment: &Segment) -> LossRow {
     LossRow {
         ts: Nanos(segment.from_ns),
         dur: segment.to_ns.saturating_sub(segment.from_ns),
-        origin: "agent".into(),
+        origin: LossOrigin::Agent,
         what: "segment not watched".into(),
         cpu: Cpu(-1),
         pid: Pid(-1),

@@ -9,7 +9,8 @@ use super::threads::Threads;
 use crate::ids::{Cpu, Name, Nanos, Pid, Tid};
 use crate::spool::frame::{IrqName, kernel_record_bytes};
 use crate::tables::{
-    Contention, Irq, PageFault, SchedMigrate, SchedSwitch, SchedWaking, Syscall, TaskEvent,
+    Contention, Irq, IrqKind, PageFault, SchedMigrate, SchedSwitch, SchedWaking, Syscall,
+    TaskEvent, TaskKind,
 };
 
 /// Rows of the kernel stream of one segment.
@@ -30,7 +31,6 @@ pub(super) struct KernelRows {
 /// Shared strings of the kernel stream.
 pub(super) struct KernelNames {
     comms: HashMap<[u8; COMM_LEN], Name>,
-    states: HashMap<u32, Name>,
     irqs: HashMap<(u16, u32), Name>,
     syscalls: HashMap<u32, Name>,
     fixed: HashMap<&'static str, Name>,
@@ -42,7 +42,6 @@ impl KernelNames {
         let irqs = irq_names.iter().map(|i| ((kind::HARDIRQ, i.number), i.name.as_str().into()));
         KernelNames {
             comms: HashMap::new(),
-            states: HashMap::new(),
             irqs: irqs.collect(),
             syscalls: HashMap::new(),
             fixed: HashMap::new(),
@@ -55,10 +54,6 @@ impl KernelNames {
             String::from_utf8_lossy(&comm[..end]).into()
         };
         self.comms.entry(comm).or_insert_with(make).clone()
-    }
-
-    fn state(&mut self, state: u32) -> Name {
-        self.states.entry(state).or_insert_with(|| text::state(state).into()).clone()
     }
 
     fn irq(&mut self, kind: u16, number: u32) -> Name {
@@ -113,7 +108,7 @@ impl KernelRows {
                     prev_pid: pid(r.prev_tgid),
                     prev_comm: names.comm(r.prev_comm),
                     prev_prio: r.prev_prio,
-                    prev_state: names.state(r.prev_state & !abi::Switch::BEING_WOKEN),
+                    prev_state: text::state(r.prev_state & !abi::Switch::BEING_WOKEN),
                     prev_woken: r.prev_state & abi::Switch::BEING_WOKEN != 0,
                     next_tid: tid(r.next_tid),
                     next_pid: pid(r.next_tgid),
@@ -164,16 +159,16 @@ impl KernelRows {
             kind::HARDIRQ | kind::SOFTIRQ | kind::VECTOR => {
                 let r: abi::Irq = read(bytes)?;
                 let (ts, dur) = interval(r.entry_ts, ts);
-                let kind_name = match header.kind {
-                    kind::HARDIRQ => "hard",
-                    kind::SOFTIRQ => "soft",
-                    _ => "vector",
+                let irq_kind = match header.kind {
+                    kind::HARDIRQ => IrqKind::Hard,
+                    kind::SOFTIRQ => IrqKind::Soft,
+                    _ => IrqKind::Vector,
                 };
                 self.irqs.push(Irq {
                     ts,
                     dur,
                     cpu,
-                    kind: names.fixed(kind_name),
+                    kind: irq_kind,
                     number: r.number as i32,
                     name: names.irq(header.kind, r.number),
                     tid: tid(header.tid),
@@ -182,16 +177,16 @@ impl KernelRows {
             }
             kind::FORK | kind::EXEC | kind::EXIT | kind::RENAME => {
                 let r: abi::Task = read(bytes)?;
-                let (kind_name, parent_pid) = match header.kind {
-                    kind::FORK => ("fork", Some(r.parent_tgid as i32)),
-                    kind::EXEC => ("exec", None),
-                    kind::EXIT => ("exit", None),
-                    _ => ("rename", None),
+                let (task_kind, parent_pid) = match header.kind {
+                    kind::FORK => (TaskKind::Fork, Some(r.parent_tgid as i32)),
+                    kind::EXEC => (TaskKind::Exec, None),
+                    kind::EXIT => (TaskKind::Exit, None),
+                    _ => (TaskKind::Rename, None),
                 };
                 let row = TaskEvent {
                     ts,
                     cpu,
-                    kind: names.fixed(kind_name),
+                    kind: task_kind,
                     tid: tid(r.tid),
                     pid: pid(r.tgid),
                     comm: names.comm(r.comm),
@@ -237,8 +232,8 @@ impl KernelRows {
                     tid: tid(header.tid),
                     pid: pid(r.tgid),
                     address: r.address as i64,
-                    access: names.fixed(access),
-                    cause: names.fixed(cause),
+                    access,
+                    cause,
                     error: r.error as i32,
                 });
             }

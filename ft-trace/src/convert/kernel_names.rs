@@ -2,29 +2,31 @@
 
 use ft_ebpf::{self as abi, kind, vector};
 
+use crate::tables::{Access, FaultCause, TaskState};
+
 /// Names of softirqs by number (`softirq_to_name`, kernel/softirq.c).
 const SOFTIRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
-/// Letter of a `prev_state`: bits of `TASK_REPORT` and what is folded into them
+/// State of a `prev_state`: bits of `TASK_REPORT` and what is folded into them
 /// (include/linux/sched.h; `TASK_STATE_TO_CHAR_STR` in its order R S D T t X Z P I).
-pub(super) fn state(state: u32) -> &'static str {
+pub(super) fn state(state: u32) -> TaskState {
     const DEAD: u32 = 0x80;
     const NOLOAD: u32 = 0x400;
     const RTLOCK_WAIT: u32 = 0x1000;
     if state & abi::Switch::PREEMPTED != 0 {
-        return "R+";
+        return TaskState::Preempted;
     }
     match state {
-        s if s & 0x2 != 0 && s & NOLOAD != 0 => "I",
-        s if s & 0x1 != 0 => "S",
-        s if s & (0x2 | RTLOCK_WAIT) != 0 => "D",
-        s if s & 0x4 != 0 => "T",
-        s if s & 0x8 != 0 => "t",
-        s if s & (0x10 | DEAD) != 0 => "X",
-        s if s & 0x20 != 0 => "Z",
-        s if s & 0x40 != 0 => "P",
-        _ => "R",
+        s if s & 0x2 != 0 && s & NOLOAD != 0 => TaskState::Idle,
+        s if s & 0x1 != 0 => TaskState::Sleeping,
+        s if s & (0x2 | RTLOCK_WAIT) != 0 => TaskState::Uninterruptible,
+        s if s & 0x4 != 0 => TaskState::Stopped,
+        s if s & 0x8 != 0 => TaskState::Traced,
+        s if s & (0x10 | DEAD) != 0 => TaskState::Dead,
+        s if s & 0x20 != 0 => TaskState::Zombie,
+        s if s & 0x40 != 0 => TaskState::Parked,
+        _ => TaskState::Runnable,
     }
 }
 
@@ -79,16 +81,17 @@ pub(super) fn lock_kind(flags: u32) -> &'static str {
 
 /// Access and cause of a page fault by the CPU's error code (`enum x86_pf_error_code`,
 /// arch/x86/include/asm/trap_pf.h).
-pub(super) fn fault(error: u32) -> (&'static str, &'static str) {
+pub(super) fn fault(error: u32) -> (Access, FaultCause) {
     const PROTECTION: u32 = 1;
     const WRITE: u32 = 1 << 1;
     const FETCH: u32 = 1 << 4;
     let access = match error {
-        e if e & FETCH != 0 => "execute",
-        e if e & WRITE != 0 => "write",
-        _ => "read",
+        e if e & FETCH != 0 => Access::Execute,
+        e if e & WRITE != 0 => Access::Write,
+        _ => Access::Read,
     };
-    (access, if error & PROTECTION != 0 { "protection" } else { "not-present" })
+    let forbidden = error & PROTECTION != 0;
+    (access, if forbidden { FaultCause::Protection } else { FaultCause::NotPresent })
 }
 
 #[cfg(test)]
@@ -97,7 +100,7 @@ mod tests {
 
     #[test]
     fn states_have_their_letters() {
-        let check = |bits, expected| assert_eq!(state(bits), expected, "{bits:#x}");
+        let check = |bits, expected| assert_eq!(state(bits).word(), expected, "{bits:#x}");
         check(0, "R");
         check(abi::Switch::PREEMPTED, "R+");
         check(abi::Switch::PREEMPTED | 1, "R+");
@@ -151,7 +154,8 @@ mod tests {
             (0x14, ("execute", "not-present")),
             (0x15, ("execute", "protection")),
         ] {
-            assert_eq!(fault(error), expected, "{error:#x}");
+            let (access, cause) = fault(error);
+            assert_eq!((access.word(), cause.word()), expected, "{error:#x}");
         }
     }
 }

@@ -39,7 +39,6 @@ use crate::store::{Meta, StoreError, file};
 pub use follow::{Followed, Follower};
 use ledger::Ledger;
 use registry::Registry;
-pub use registry::kind_name;
 
 /// Why a conversion stopped. What is converted stays, and so does the rest of the spool.
 #[derive(Debug, thiserror::Error)]

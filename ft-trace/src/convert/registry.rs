@@ -7,13 +7,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ft_user::directory::{self, Entry};
-use ft_user::layout::{ArgType, SiteKind};
+use ft_user::layout::ArgType;
 
 use crate::ids::{Name, Pid, SiteId};
 use crate::spool::frame::{Directory, End, Frame, Loss, Process, Refused, Start, Thread};
 use crate::spool::mapping::Mapping;
 use crate::spool::{Damage, ReadError, Reader, Spool};
-use crate::tables::{NameRow, SiteRow, arg_name};
+use crate::tables::{NameKind, NameRow, SiteKind, SiteRow, arg_name};
 
 /// Everything that was registered so far.
 pub(super) struct Registry {
@@ -46,7 +46,7 @@ pub(super) struct Site {
     pub(super) row: SiteRow,
     /// Types of its arguments.
     pub(super) args: Vec<ArgType>,
-    /// It is a lock event whose place is a return address ([`SiteKind`]).
+    /// It is a lock event whose place is a return address (`ft_user::layout::SiteKind`).
     pub(super) has_caller: bool,
 }
 
@@ -198,12 +198,13 @@ impl Source {
                     let optional = if ty.is_optional() { "?" } else { "" };
                     format!("{}:{}{optional}", arg_name(name), type_name(*ty))
                 };
+                let kind = SiteKind::from(kind);
                 let row = SiteRow {
                     site: id,
                     pid,
                     event: name.into(),
                     category: name.split('.').next().unwrap_or_default().into(),
-                    kind: kind_name(kind).into(),
+                    kind,
                     file: file.into(),
                     line: line as i32,
                     args: args.iter().map(describe).collect::<Vec<_>>().join(", ").into(),
@@ -211,7 +212,7 @@ impl Source {
                     triggers: 0,
                 };
                 let args: Vec<ArgType> = args.into_iter().map(|(ty, _)| ty).collect();
-                let has_caller = is_lock(kind) && args.get(1) == Some(&ArgType::Pointer);
+                let has_caller = kind.has_lock() && args.get(1) == Some(&ArgType::Pointer);
                 sites.push(Site { row, args, has_caller });
             }
             Entry::Site { key, address } => {
@@ -222,55 +223,18 @@ impl Source {
                 }
             }
             Entry::Name { id, text } => {
-                names.push(name_row(pid, id, "name", text, 0, 0));
+                names.push(name_row(pid, id, NameKind::Name, text, 0, 0));
             }
             Entry::Place { id, line, column, file } => {
-                names.push(name_row(pid, id, "place", file, line, column));
+                names.push(name_row(pid, id, NameKind::Place, file, line, column));
             }
         }
     }
 }
 
-fn name_row(pid: Pid, id: u32, kind: &str, text: &str, line: u32, column: u32) -> NameRow {
+fn name_row(pid: Pid, id: u32, kind: NameKind, text: &str, line: u32, column: u32) -> NameRow {
     let [id, line, column] = [id, line, column].map(|n| n as i32);
-    NameRow { pid, id, kind: kind.into(), text: Name::from(text), line, column }
-}
-
-/// Whether events of this kind carry a lock and a place.
-fn is_lock(kind: SiteKind) -> bool {
-    use SiteKind::*;
-    matches!(
-        kind,
-        LockWait
-            | LockAcquire
-            | LockRelease
-            | LockAbandon
-            | CondWait
-            | CondWake
-            | WaitBegin
-            | WaitEnd
-    )
-}
-
-/// A [`SiteKind`] as the table `sites` names it.
-pub fn kind_name(kind: SiteKind) -> &'static str {
-    match kind {
-        SiteKind::Event => "event",
-        SiteKind::ScopeBegin => "scope_begin",
-        SiteKind::ScopeEnd => "scope_end",
-        SiteKind::LockWait => "lock_wait",
-        SiteKind::LockAcquire => "lock_acquire",
-        SiteKind::LockRelease => "lock_release",
-        SiteKind::LockAbandon => "lock_abandon",
-        SiteKind::CondWait => "cond_wait",
-        SiteKind::CondWake => "cond_wake",
-        SiteKind::WaitBegin => "wait_begin",
-        SiteKind::WaitEnd => "wait_end",
-        SiteKind::RingWait => "ring_wait",
-        SiteKind::PollBegin => "poll_begin",
-        SiteKind::PollGap => "poll_gap",
-        SiteKind::PollEnd => "poll_end",
-    }
+    NameRow { pid, id, kind, text: Name::from(text), line, column }
 }
 
 /// The type of the value; of an optional one, if it is there.

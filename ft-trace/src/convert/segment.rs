@@ -19,8 +19,8 @@ use crate::spool::{Reader, Spool};
 use crate::store::meta::sum;
 use crate::store::{Footer, PartWriter, Row};
 use crate::tables::{
-    ClockRow, Contention, Irq, LossRow, PageFault, SchedMigrate, SchedSwitch, SchedWaking, Syscall,
-    TaskEvent,
+    ClockRow, Contention, Irq, LossOrigin, LossRow, PageFault, SchedMigrate, SchedSwitch,
+    SchedWaking, Syscall, TaskEvent, TaskKind,
 };
 use crate::warning::Warning;
 
@@ -108,7 +108,7 @@ pub(super) fn convert(
     if let Some(model) = &model {
         let lost: Vec<_> = losses
             .iter()
-            .filter(|l| l.origin.starts_with("kernel") && &*l.what == "sched_switch")
+            .filter(|l| l.origin.is_kernel() && &*l.what == "sched_switch")
             .map(|l| (l.ts, l.ts + l.dur))
             .collect();
         check_clock(&user, &kernel.switches, model, &lost, &mut ledger);
@@ -143,10 +143,10 @@ pub(super) fn convert(
 /// Which programs the processes executed, and their ends.
 fn executions(tasks: &[TaskEvent]) -> Vec<Execution> {
     let execution = |task: &TaskEvent| {
-        let program = match &*task.kind {
-            "exec" => Some(task.comm.to_string()),
+        let program = match task.kind {
+            TaskKind::Exec => Some(task.comm.to_string()),
             // A process ends with its last thread; its first tells that nearly always.
-            "exit" if task.tid.0 == task.pid.0 => None,
+            TaskKind::Exit if task.tid.0 == task.pid.0 => None,
             _ => return None,
         };
         Some(Execution { pid: task.pid.0, ts: task.ts.0, program })
@@ -289,7 +289,7 @@ fn loss_row(loss: &Loss, model: Option<&ClockModel>) -> Option<LossRow> {
     Some(LossRow {
         ts: from,
         dur: to.0.saturating_sub(from.0).max(0),
-        origin: loss.origin.as_str().into(),
+        origin: LossOrigin::of(&loss.origin),
         what: loss.what.as_str().into(),
         cpu: Cpu(loss.cpu),
         pid: Pid(loss.pid),

@@ -20,13 +20,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use addr2line::{Loader, demangle_auto};
-use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, ReadCache, SymbolKind};
+use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, ReadCache};
 
 use super::registry::{Registry, Site};
 use crate::build_id;
 use crate::ids::{Name, Pid};
 use crate::spool::mapping::Mapping;
-use crate::tables::{SymbolRow, UserEvent};
+use crate::tables::{SymbolKind, SymbolRow, UserEvent};
 
 /// Places, and locks, that are told apart in one segment.
 const MAX_ADDRESSES: usize = 1 << 16;
@@ -39,15 +39,6 @@ const SMALL_BYTES: u64 = 64 << 20;
 
 /// How much larger than its place on the disk a file can be that has no holes: some file systems compress.
 const MAX_COMPRESSION: u64 = 32;
-
-/// What an address is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    /// Where a call returns to.
-    Call,
-    /// A lock.
-    Lock,
-}
 
 /// Addresses of one kind, with their processes.
 pub(super) type Addresses = BTreeSet<(i32, i64)>;
@@ -81,23 +72,23 @@ impl Seen {
 /// Rows of `symbols`: for all return addresses that lie in a mapping, and for all locks in variables.
 pub(super) fn rows(calls: Addresses, locks: Addresses, registry: &Registry) -> Vec<SymbolRow> {
     let mut programs = Programs::default();
-    let calls = calls.into_iter().map(|at| (Kind::Call, at));
-    let locks = locks.into_iter().map(|at| (Kind::Lock, at));
-    let row = |(kind, (pid, address)): (Kind, (i32, i64))| {
+    let calls = calls.into_iter().map(|at| (SymbolKind::Call, at));
+    let locks = locks.into_iter().map(|at| (SymbolKind::Lock, at));
+    let row = |(kind, (pid, address)): (SymbolKind, (i32, i64))| {
         let mappings = registry.mappings.get(&Pid(pid))?;
         let (object, offset, symbol) = match kind {
-            Kind::Call => {
+            SymbolKind::Call => {
                 let call = (address as u64).wrapping_sub(1);
                 let mapping = only_mapping(mappings, call)?;
                 let (at, symbol) = programs.call(mapping, call);
                 (&mapping.path, at.wrapping_add(1), symbol)
             }
-            Kind::Lock => programs.variable(mappings, address as u64)?,
+            SymbolKind::Lock => programs.variable(mappings, address as u64)?,
         };
         Some(SymbolRow {
             pid: Pid(pid),
             address,
-            kind: if kind == Kind::Call { "call" } else { "lock" }.into(),
+            kind,
             symbol: Name::from(symbol.name),
             file: Name::from(symbol.file),
             line: i32::try_from(symbol.line).unwrap_or(0),
@@ -223,7 +214,7 @@ impl Program {
         };
         let symbols = object.symbols().chain(object.dynamic_symbols());
         let mut variables: Vec<_> = symbols
-            .filter(|s| s.kind() == SymbolKind::Data && s.is_definition() && s.size() > 0)
+            .filter(|s| s.kind() == object::SymbolKind::Data && s.is_definition() && s.size() > 0)
             .filter_map(|s| Some((s.address(), s.size(), s.name().ok()?.to_owned())))
             .collect();
         variables.sort_unstable();

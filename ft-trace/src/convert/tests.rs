@@ -116,7 +116,7 @@ fn a_recording_becomes_a_trace() {
 
     let sites: Vec<SiteRow> = trace.rows().map(|r| r.unwrap()).collect();
     assert_eq!(
-        (&*sites[0].kind, &*sites[0].args),
+        (sites[0].kind.word(), &*sites[0].args),
         ("lock_acquire", "lock:pointer, place(a,1):unsigned")
     );
     let names: Vec<NameRow> = trace.rows().map(|r| r.unwrap()).collect();

@@ -71,6 +71,7 @@ fn runs(switches: &[SchedSwitch], pids: &HashSet<Pid>) -> HashMap<Cpu, Vec<Run>>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tables::TaskState;
 
     /// A switch of CPU 0 at `ts` from thread `prev` to thread `next`, all of process 7 but 0.
     fn switch(ts: i64, prev: i32, next: i32) -> SchedSwitch {
@@ -82,7 +83,7 @@ mod tests {
             prev_pid: pid(prev),
             prev_comm: "".into(),
             prev_prio: 120,
-            prev_state: "S".into(),
+            prev_state: TaskState::Sleeping,
             prev_woken: false,
             next_tid: Tid(next),
             next_pid: pid(next),

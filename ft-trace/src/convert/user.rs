@@ -18,7 +18,7 @@ use super::registry::Registry;
 use crate::clock::{ClockModel, Cursor};
 use crate::ids::{Cpu, Name, Nanos, Pid, SiteId, Tid, Tsc};
 use crate::spool::frame::{Shared, Slots};
-use crate::tables::{LossRow, UserEvent};
+use crate::tables::{LossOrigin, LossRow, SiteKind, UserEvent};
 use payload::{Payload, arguments};
 
 /// No thread loses an event faster than this, ns: it reads the time stamp counter and adds to four counters each
@@ -167,7 +167,7 @@ impl UserSlots {
             // What a process claims beyond that is counted, not summed.
             self.rejected += u64::from(lost > possible);
             let count = lost.min(possible);
-            let row = loss_row("ring", "ring full", from, ts, Tid(frame.tid), count);
+            let row = loss_row(LossOrigin::Ring, "ring full", from, ts, Tid(frame.tid), count);
             return (slots, Verdict::Loss(row));
         }
         match sites.find(judge.registry, key) {
@@ -316,7 +316,7 @@ impl UserSlots {
             row.site = entry.site;
             row.event.clone_from(&site.row.event);
             row.category.clone_from(&site.row.category);
-            row.kind.clone_from(&site.row.kind);
+            row.kind = site.row.kind;
         }
         row.arg = [None; MAX_ARGS];
         row.argf = [None; MAX_ARGS];
@@ -336,7 +336,7 @@ pub(super) fn blank() -> UserEvent {
         site: SiteId(-1),
         event: Name::default(),
         category: Name::default(),
-        kind: Name::default(),
+        kind: SiteKind::Event,
         arg: [None; MAX_ARGS],
         argf: [None; MAX_ARGS],
         argt: [const { None }; MAX_ARGS],
@@ -344,11 +344,18 @@ pub(super) fn blank() -> UserEvent {
 }
 
 /// A row of `loss`, its process to be filled in.
-fn loss_row(origin: &str, what: &str, from: Nanos, to: Nanos, tid: Tid, count: u64) -> LossRow {
+fn loss_row(
+    origin: LossOrigin,
+    what: &str,
+    from: Nanos,
+    to: Nanos,
+    tid: Tid,
+    count: u64,
+) -> LossRow {
     LossRow {
         ts: from.min(to),
         dur: (to - from).max(0),
-        origin: origin.into(),
+        origin,
         what: what.into(),
         cpu: Cpu::UNKNOWN,
         pid: Pid(-1),

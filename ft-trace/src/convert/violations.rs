@@ -90,6 +90,7 @@ pub(super) fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tables::TaskState;
 
     /// Draws one thread: `#` runs, `.` does not, `x` an event while it does not, `o` one while it does,
     /// `?` a time in which switches were lost. One character is 100 ns; the bound is 150 ns.
@@ -157,7 +158,7 @@ mod tests {
             prev_pid: Pid(4),
             prev_comm: "".into(),
             prev_prio: 120,
-            prev_state: "S".into(),
+            prev_state: TaskState::Sleeping,
             prev_woken: false,
             next_tid: Tid(next),
             next_pid: Pid(4),

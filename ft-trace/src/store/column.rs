@@ -5,7 +5,7 @@
 //! | [`Nanos`], `i64` | one | `int64` | `INT64` |
 //! | [`Tid`], [`Pid`], [`Cpu`], [`SiteId`], `i32` | one | `int32` | `INT32` |
 //! | `bool` | one | `bool` | `BOOLEAN` |
-//! | [`Name`] | one | `dictionary<int32, utf8>` | `BYTE_ARRAY (STRING)` |
+//! | [`Name`], [words](crate::words) | one | `dictionary<int32, utf8>` | `BYTE_ARRAY (STRING)` |
 //! | `Option` of these, `Option<f64>` | one, nullable | the same; `double` | the same; `DOUBLE` |
 //! | `[Option<T>; N]` | `name0` … | nullable | |
 //! | `Option<Decomposition>` | its eight fields | `int64`, nullable, null together | |

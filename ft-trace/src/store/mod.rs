@@ -17,6 +17,7 @@ pub mod name_column;
 mod part;
 mod reader;
 pub mod schema;
+mod word_column;
 mod writer;
 
 pub use error::{Result, StoreError};

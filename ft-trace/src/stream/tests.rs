@@ -1,7 +1,7 @@
 use super::*;
 use crate::ids::{Cpu, Nanos, Pid, SiteId, Tid};
 use crate::store::{Footer, Meta, SCHEMA_VERSION, TableWriter};
-use crate::tables::UserEvent;
+use crate::tables::{IrqKind, SiteKind, UserEvent};
 
 fn table<R: Row>(dir: &std::path::Path, rows: impl IntoIterator<Item = R>) {
     let mut writer = TableWriter::create(dir, Footer::default()).unwrap();
@@ -24,7 +24,7 @@ fn tables_interleave_by_time_and_ties_by_rank() {
         site: SiteId(0),
         event: name.clone(),
         category: name.clone(),
-        kind: name.clone(),
+        kind: SiteKind::Event,
         arg: [None; 6],
         argf: [None; 6],
         argt: [const { None }; 6],
@@ -43,7 +43,7 @@ fn tables_interleave_by_time_and_ties_by_rank() {
         ts: Nanos(ts),
         dur: 1,
         cpu,
-        kind: name.clone(),
+        kind: IrqKind::Hard,
         number: 0,
         name: name.clone(),
         tid,

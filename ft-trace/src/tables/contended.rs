@@ -1,7 +1,33 @@
 //! The tables about locks that somebody had to wait for, or whose holder did not run.
 
 use super::results::Decomposition;
+use crate::Mark;
 use crate::ids::{Name, Nanos, Pid, SiteId, Tid};
+use crate::words::words;
+
+words! {
+    /// What ended while a wait had not.
+    pub enum WaitEnd {
+        /// The recording.
+        Trace = "trace",
+        /// The thread.
+        Thread = "thread",
+        /// The program, which was replaced by another.
+        Exec = "exec",
+        _ => Trace
+    }
+}
+
+words! {
+    /// Why a holder that could run did not.
+    pub enum PreemptionCause {
+        /// The CPU was taken from it.
+        Preempted = "preempted",
+        /// It had slept, and had to wait for a CPU.
+        Woken = "woken",
+        _ => Woken
+    }
+}
 
 table! {
     "lock_waits",
@@ -34,7 +60,7 @@ table! {
         /// Locks that the waiter held meanwhile.
         pub depth: i32,
         /// As in [`CriticalSection`](super::CriticalSection).
-        pub depth_mark: Name,
+        pub depth_mark: Mark,
         /// Holds of the lock by others that were seen: one after the other, or of readers at once.
         pub holders: i32,
         /// Who held the lock longest: all holds of one thread from one place are one here, however many turns there
@@ -69,7 +95,7 @@ table! {
         pub cycle_ns: i64,
         /// [`Mark`](crate::Mark): `exact`, or `lower bound` when records were lost meanwhile, or the chain or the
         /// number of holders was larger than what is followed.
-        pub mark: Name,
+        pub mark: Mark,
     }
 }
 
@@ -95,8 +121,8 @@ table! {
         pub kind: Name,
         /// Source place of the acquisition, empty when not known.
         pub place: Name,
-        /// What ended: `trace`, `thread`, `exec`.
-        pub ended: Name,
+        /// What ended.
+        pub ended: WaitEnd,
         /// Who held the lock then; null when nobody is known to.
         pub holder_tid: Option<i32>,
         /// Its name.
@@ -143,11 +169,11 @@ table! {
         /// Locks that the thread already held at the acquisition.
         pub depth: i32,
         /// As in [`CriticalSection`](super::CriticalSection).
-        pub depth_mark: Name,
+        pub depth_mark: Mark,
         /// Of the locks held, it is the one acquired last.
         pub innermost: bool,
-        /// `preempted`: the CPU was taken from it. `woken`: it had slept, and had to wait for a CPU.
-        pub cause: Name,
+        /// Why it did not run.
+        pub cause: PreemptionCause,
         /// Its number among the times of this cause in this hold, from 1.
         pub nth: i32,
         /// Who had the CPU longest meanwhile; null when not known.
@@ -171,7 +197,7 @@ table! {
         pub ran_after_ns: Option<i64>,
         /// [`Mark`](crate::Mark): `exact`, or `lower bound` when records were lost meanwhile, or it is not known of
         /// all the time who had the CPU.
-        pub mark: Name,
+        pub mark: Mark,
     }
 }
 

@@ -1,6 +1,75 @@
 //! Tables of the kernel groups that are recorded unless told otherwise: scheduler, interrupts, processes.
 
 use crate::ids::{Cpu, Name, Nanos, Pid, ThreadKey, Tid};
+use crate::words::words;
+
+words! {
+    /// State in which a thread left the CPU, by the kernel's letters (`TASK_STATE_TO_CHAR_STR`, include/linux/sched.h).
+    /// With an unknown one it is asleep: it was not taken from the CPU, and waits.
+    pub enum TaskState {
+        /// Runnable.
+        Runnable = "R",
+        /// Runnable, and the CPU was taken from it.
+        Preempted = "R+",
+        /// Sleeping until an event or a signal.
+        Sleeping = "S",
+        /// Sleeping until an event; no signal wakes it.
+        Uninterruptible = "D",
+        /// Stopped by a signal.
+        Stopped = "T",
+        /// Stopped by a tracer.
+        Traced = "t",
+        /// Dead.
+        Dead = "X",
+        /// Dead, and its parent has not asked yet.
+        Zombie = "Z",
+        /// A thread of the kernel that is parked.
+        Parked = "P",
+        /// A thread of the kernel that is idle.
+        Idle = "I",
+        _ => Sleeping
+    }
+}
+
+impl TaskState {
+    /// It can go on running.
+    pub fn is_runnable(self) -> bool {
+        matches!(self, TaskState::Runnable | TaskState::Preempted)
+    }
+
+    /// It never runs again.
+    pub fn is_dead(self) -> bool {
+        matches!(self, TaskState::Dead | TaskState::Zombie)
+    }
+}
+
+words! {
+    /// Kind of an interrupt handler.
+    pub enum IrqKind {
+        /// The handlers of an interrupt line.
+        Hard = "hard",
+        /// A softirq.
+        Soft = "soft",
+        /// An interrupt vector of the CPU's own: timer, reschedule, …
+        Vector = "vector",
+        _ => Vector
+    }
+}
+
+words! {
+    /// What happened to a task.
+    pub enum TaskKind {
+        /// It was made.
+        Fork = "fork",
+        /// Its program was replaced.
+        Exec = "exec",
+        /// It ended.
+        Exit = "exit",
+        /// It has a new name.
+        Rename = "rename",
+        _ => Fork
+    }
+}
 
 table! {
     "sched_switch",
@@ -18,8 +87,8 @@ table! {
         pub prev_comm: Name,
         /// Its kernel priority: -1 deadline, 0..=98 real-time, 100..=139 normal.
         pub prev_prio: i32,
-        /// `R` runnable, `R+` preempted, `S` sleeping, `D` uninterruptible, `T`, `t`, `X`, `Z`, `P`, `I`.
-        pub prev_state: Name,
+        /// In which state.
+        pub prev_state: TaskState,
         /// It went to sleep, and was being woken already: it can run again from now on. Its waking is the last before, or,
         /// where the waker had not come to tell it, the one that follows at once.
         pub prev_woken: bool,
@@ -105,8 +174,8 @@ table! {
         pub dur: i64,
         /// CPU.
         pub cpu: Cpu,
-        /// `hard`, `soft` or `vector`.
-        pub kind: Name,
+        /// What kind of handler.
+        pub kind: IrqKind,
         /// Line, softirq number or vector kind ([`ft_ebpf::vector`]).
         pub number: i32,
         /// Action of the line, softirq (`TIMER`, `NET_RX`, …) or vector (`local_timer`, …).
@@ -126,8 +195,8 @@ table! {
         pub ts: Nanos,
         /// CPU.
         pub cpu: Cpu,
-        /// `fork`, `exec`, `exit` or `rename`.
-        pub kind: Name,
+        /// What happened.
+        pub kind: TaskKind,
         /// Thread concerned (the child of a fork).
         pub tid: Tid,
         /// Its process.

@@ -1,6 +1,31 @@
 //! Tables of the kernel groups that are recorded only when asked for: `lock`, `syscall`, `fault`.
 
 use crate::ids::{Cpu, Name, Nanos, Pid, Tid};
+use crate::words::words;
+
+words! {
+    /// What an access to memory is for.
+    pub enum Access {
+        /// Reading.
+        Read = "read",
+        /// Writing.
+        Write = "write",
+        /// Executing.
+        Execute = "execute",
+        _ => Read
+    }
+}
+
+words! {
+    /// Why an access to memory failed.
+    pub enum FaultCause {
+        /// There was no page.
+        NotPresent = "not-present",
+        /// The page forbids the access.
+        Protection = "protection",
+        _ => NotPresent
+    }
+}
 
 table! {
     "contention",
@@ -62,10 +87,10 @@ table! {
         pub pid: Pid,
         /// Address that was accessed.
         pub address: i64,
-        /// `read`, `write` or `execute`.
-        pub access: Name,
-        /// `not-present` or `protection`: there was no page, or one that forbids the access.
-        pub cause: Name,
+        /// What the access was for.
+        pub access: Access,
+        /// Why it failed.
+        pub cause: FaultCause,
         /// Error code of the CPU (arch/x86/include/asm/trap_pf.h).
         pub error: i32,
     }

@@ -1,6 +1,33 @@
 //! Tables that every other refers to: who ran, how right the clock is, what is missing.
 
 use crate::ids::{Cpu, Name, Nanos, Pid, Tid};
+use crate::words::words;
+
+words! {
+    /// Where something was lost. An unknown place is the agent, whose losses may hide anything.
+    pub enum LossOrigin {
+        /// The ring of a thread.
+        Ring = "ring",
+        /// The ring that the threads of a process share.
+        SharedRing = "shared-ring",
+        /// The directory of a process: names and sites.
+        Directory = "directory",
+        /// The buffer of the kernel's records.
+        Kernel = "kernel",
+        /// The kernel, which did not run a program.
+        KernelSkipped = "kernel-skipped",
+        /// The agent.
+        Agent = "agent",
+        _ => Agent
+    }
+}
+
+impl LossOrigin {
+    /// Records of the kernel were lost.
+    pub fn is_kernel(self) -> bool {
+        matches!(self, LossOrigin::Kernel | LossOrigin::KernelSkipped)
+    }
+}
 
 table! {
     "threads",
@@ -54,8 +81,8 @@ table! {
         pub ts: Nanos,
         /// Last loss minus first.
         pub dur: i64,
-        /// `ring`, `shared-ring`, `directory`, `kernel`, `kernel-skipped` or `agent`.
-        pub origin: Name,
+        /// Where it was lost.
+        pub origin: LossOrigin,
         /// What was lost: a program or a reason.
         pub what: Name,
         /// CPU, -1 when it does not apply.

@@ -1,6 +1,67 @@
 //! Tables that the analyses write.
 
+use crate::Mark;
 use crate::ids::{Cpu, Name, Nanos, Pid, SiteId, Tid};
+use crate::words::words;
+
+words! {
+    /// A part of a thread's time.
+    pub enum Part {
+        /// On a CPU, outside interrupts.
+        Running = "running",
+        /// Off the CPU while runnable, because it had to leave it.
+        Preempted = "preempted",
+        /// Off the CPU while runnable, woken and not yet dispatched.
+        Dispatch = "dispatch",
+        /// Off the CPU, waiting for something.
+        Blocked = "blocked",
+        /// On the CPU, in a hardware interrupt handler.
+        Hardirq = "hardirq",
+        /// On the CPU, in a softirq.
+        Softirq = "softirq",
+        /// On the CPU, in an interrupt vector (timer, reschedule, …).
+        Vector = "vector",
+        /// Covered by no record.
+        Unexplained = "unexplained",
+        _ => Unexplained
+    }
+}
+
+words! {
+    /// What took most of a gap, by the kernel's account.
+    pub enum GapCause {
+        /// Another thread had the CPU.
+        SwitchedOut = "switched-out",
+        /// The thread waited for something.
+        Blocked = "blocked",
+        /// Handlers of interrupt lines.
+        Hardirq = "hardirq",
+        /// Softirqs.
+        Softirq = "softirq",
+        /// Interrupt vectors: timer, reschedule, …
+        Vector = "vector",
+        /// Nothing was recorded, and such gaps come with the period of a host's tick.
+        Steal = "steal",
+        /// Nothing was recorded.
+        Unexplained = "unexplained",
+        _ => Unexplained
+    }
+}
+
+words! {
+    /// Cause of a gap, inferred from user time stamps alone.
+    pub enum InferredCause {
+        /// Another polling thread of the process ran on the CPU.
+        SwitchToSibling = "switch-to-sibling",
+        /// As long as a time slice: another thread ran.
+        Long = "long",
+        /// Gaps of this CPU come with a period, and this is one of them.
+        Tick = "tick",
+        /// An interrupt.
+        Interrupt = "interrupt",
+        _ => Interrupt
+    }
+}
 
 /// Where the time of an interval of one thread went. The parts sum to the interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,6 +135,20 @@ impl Decomposition {
         }
     }
 
+    /// One of the parts.
+    pub fn part_mut(&mut self, part: Part) -> &mut i64 {
+        match part {
+            Part::Running => &mut self.running_ns,
+            Part::Preempted => &mut self.preempted_ns,
+            Part::Dispatch => &mut self.dispatch_ns,
+            Part::Blocked => &mut self.blocked_ns,
+            Part::Hardirq => &mut self.hardirq_ns,
+            Part::Softirq => &mut self.softirq_ns,
+            Part::Vector => &mut self.vector_ns,
+            Part::Unexplained => &mut self.unexplained_ns,
+        }
+    }
+
     /// Sum of the parts.
     pub fn total_ns(&self) -> i64 {
         self.running_ns
@@ -113,7 +188,7 @@ table! {
         pub depth: i32,
         /// [`Mark`](crate::Mark) of `depth` alone: `lower bound` from the first loss of events of the thread on, since
         /// it may hold a lock whose acquisition was lost; else `exact`. All else is as true as `mark` says.
-        pub depth_mark: Name,
+        pub depth_mark: Mark,
         /// From the start of the wait to the acquisition; 0 when the lock was free.
         pub wait_ns: i64,
         /// It began or ended with a condition wait.
@@ -128,7 +203,7 @@ table! {
         pub preemptor_ns: Option<i64>,
         /// [`Mark`](crate::Mark): `exact`, or `lower bound` when records were lost during the hold, or it is not known
         /// of all the time off the CPU who had it.
-        pub mark: Name,
+        pub mark: Mark,
     }
 }
 
@@ -166,7 +241,7 @@ table! {
         /// [`Mark`](crate::Mark): `exact`; `lower bound` when it is not known of all the time who had the CPU, so that
         /// another may have had it longer; or `censored` when scheduler records were lost meanwhile: what was dispatched
         /// then may be a later wake-up.
-        pub mark: Name,
+        pub mark: Mark,
     }
 }
 
@@ -186,10 +261,8 @@ table! {
         pub comm: Name,
         /// CPU of the first poll after.
         pub cpu: Cpu,
-        /// What took most of the gap by the kernel's account: `switched-out`, `blocked`, `hardirq`,
-        /// `softirq`, `vector`, `steal` (nothing was recorded, and such gaps come with the period of a host's
-        /// tick), `unexplained`; null without a kernel stream.
-        pub cause: Option<Name>,
+        /// What took most of the gap by the kernel's account; null without a kernel stream.
+        pub cause: Option<GapCause>,
         /// Who (thread name) or which (interrupt name, `host tick, 10.0 ms`) it was.
         pub culprit: Option<Name>,
         /// Its thread id, for a switch.
@@ -197,12 +270,11 @@ table! {
         /// Decomposition of `dur`. The poller did not run, so `running_ns` is 0: time on the CPU outside
         /// every recorded interrupt counts as `unexplained_ns` (kernel entry and exit, faults, steal, SMI).
         pub parts: Option<Decomposition>,
-        /// Cause inferred from user time stamps alone (Hourglass, section 4): `switch-to-sibling`, `tick`,
-        /// `interrupt`, `long`.
-        pub inferred: Name,
+        /// Cause inferred from user time stamps alone (Hourglass, section 4).
+        pub inferred: InferredCause,
         /// [`Mark`](crate::Mark): `exact`, or `lower bound` when records were lost during the gap, or it is not known
         /// of all of it who had the CPU.
-        pub mark: Name,
+        pub mark: Mark,
     }
 }
 
@@ -219,9 +291,8 @@ table! {
         pub tid: Tid,
         /// Its newest name.
         pub comm: Name,
-        /// `running`, `preempted` (it had to leave the CPU), `dispatch` (woken, and did not run yet),
-        /// `blocked`, `hardirq`, `softirq`, `vector`, `unexplained`.
-        pub part: Name,
+        /// What it did, or what was done to it.
+        pub part: Part,
         /// Who ran instead (the newest name of a thread that was renamed), which interrupt, or what it waited for: `lock NAME`,
         /// `semaphore NAME`, `condition of NAME`, `barrier NAME`, `receive from NAME`, `room in NAME`, `kernel lock KIND`,
         /// `system call NAME`, `page fault`, or the state in which it
@@ -239,6 +310,6 @@ table! {
         pub wall_ns: i64,
         /// [`Mark`](crate::Mark). `exact`: from its birth to its end; `censored`: it lived before or after
         /// the trace, and `wall_ns` is what of it lies inside; `lower bound`: records were lost meanwhile.
-        pub mark: Name,
+        pub mark: Mark,
     }
 }

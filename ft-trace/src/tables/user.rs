@@ -1,6 +1,108 @@
 //! Tables of what applications record, and of what their numbers and addresses mean.
 
 use crate::ids::{Cpu, Name, Nanos, Pid, SiteId, Tid};
+use crate::words::words;
+
+words! {
+    /// What the events of a site say; what their arguments are, `ft_user::layout::SiteKind` tells.
+    pub enum SiteKind {
+        /// Whatever the application means by it.
+        Event = "event",
+        /// A scope begins.
+        ScopeBegin = "scope_begin",
+        /// A scope ends.
+        ScopeEnd = "scope_end",
+        /// The thread begins to wait for a lock that is taken.
+        LockWait = "lock_wait",
+        /// It has got the lock.
+        LockAcquire = "lock_acquire",
+        /// It releases the lock.
+        LockRelease = "lock_release",
+        /// It gives up waiting for the lock.
+        LockAbandon = "lock_abandon",
+        /// It releases a lock and waits for a condition.
+        CondWait = "cond_wait",
+        /// It has waited for a condition and has its lock again.
+        CondWake = "cond_wake",
+        /// It begins to wait for something that is not a lock.
+        WaitBegin = "wait_begin",
+        /// Such a wait has ended.
+        WaitEnd = "wait_end",
+        /// It waits for room in its ring from here on.
+        RingWait = "ring_wait",
+        /// It begins to poll the clock.
+        PollBegin = "poll_begin",
+        /// Between two polls lay more time than expected.
+        PollGap = "poll_gap",
+        /// It ends polling.
+        PollEnd = "poll_end",
+        _ => Event
+    }
+}
+
+impl SiteKind {
+    /// Its events begin with a lock, or something else to wait for, and a place.
+    pub fn has_lock(self) -> bool {
+        use SiteKind::*;
+        matches!(
+            self,
+            LockWait
+                | LockAcquire
+                | LockRelease
+                | LockAbandon
+                | CondWait
+                | CondWake
+                | WaitBegin
+                | WaitEnd
+        )
+    }
+}
+
+#[cfg(feature = "store")]
+impl From<ft_user::layout::SiteKind> for SiteKind {
+    fn from(kind: ft_user::layout::SiteKind) -> SiteKind {
+        use ft_user::layout::SiteKind as Recorded;
+        match kind {
+            Recorded::Event => SiteKind::Event,
+            Recorded::ScopeBegin => SiteKind::ScopeBegin,
+            Recorded::ScopeEnd => SiteKind::ScopeEnd,
+            Recorded::LockWait => SiteKind::LockWait,
+            Recorded::LockAcquire => SiteKind::LockAcquire,
+            Recorded::LockRelease => SiteKind::LockRelease,
+            Recorded::LockAbandon => SiteKind::LockAbandon,
+            Recorded::CondWait => SiteKind::CondWait,
+            Recorded::CondWake => SiteKind::CondWake,
+            Recorded::WaitBegin => SiteKind::WaitBegin,
+            Recorded::WaitEnd => SiteKind::WaitEnd,
+            Recorded::RingWait => SiteKind::RingWait,
+            Recorded::PollBegin => SiteKind::PollBegin,
+            Recorded::PollGap => SiteKind::PollGap,
+            Recorded::PollEnd => SiteKind::PollEnd,
+        }
+    }
+}
+
+words! {
+    /// What an address in a lock event is.
+    pub enum SymbolKind {
+        /// Where a call returns to: `arg1` of the event.
+        Call = "call",
+        /// A lock: `arg0` of the event.
+        Lock = "lock",
+        _ => Call
+    }
+}
+
+words! {
+    /// What a number in a lock event means.
+    pub enum NameKind {
+        /// Name of a lock.
+        Name = "name",
+        /// A place in the source.
+        Place = "place",
+        _ => Place
+    }
+}
 
 table! {
     "user_events",
@@ -22,8 +124,8 @@ table! {
         pub event: Name,
         /// Category.
         pub category: Name,
-        /// What the event says, `sites.kind`: `event`, `scope_begin`, `scope_end`, `lock_acquire`, …
-        pub kind: Name,
+        /// What the event says.
+        pub kind: SiteKind,
         /// Columns `arg0` … `arg5`: integers, booleans, pointers. An unsigned one of 2^63 or more has the bits of
         /// a `u64`, so it reads as 2^64 less; `sites.args` says which arguments are `unsigned`. One that the program
         /// says is absent is null, in all columns.
@@ -47,8 +149,8 @@ table! {
         pub event: Name,
         /// Category.
         pub category: Name,
-        /// [`ft_user::layout::SiteKind`] as text: `event`, `lock_acquire`, …
-        pub kind: Name,
+        /// What its events say.
+        pub kind: SiteKind,
         /// Source file.
         pub file: Name,
         /// Source line.
@@ -76,10 +178,10 @@ table! {
     pub struct SymbolRow {
         /// Process.
         pub pid: Pid,
-        /// `arg1` of the event, where the call returns to, or `arg0`, the lock.
+        /// `arg1` of the event, where a call returns to, or `arg0`, the lock.
         pub address: i64,
-        /// `call` or `lock`.
-        pub kind: Name,
+        /// What is at the address.
+        pub kind: SymbolKind,
         /// Function that made the call, or variable that the lock is or lies in, demangled; empty when
         /// not known.
         pub symbol: Name,
@@ -102,8 +204,8 @@ table! {
         pub pid: Pid,
         /// Number within the process.
         pub id: i32,
-        /// `name` or `place`.
-        pub kind: Name,
+        /// What the number means.
+        pub kind: NameKind,
         /// Name, or source file.
         pub text: Name,
         /// Line (0 for a name).

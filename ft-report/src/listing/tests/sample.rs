@@ -16,7 +16,7 @@ pub(in crate::listing) fn user(ts: i64, site: i32, event: &str) -> UserEvent {
         site: SiteId(site),
         event: event.into(),
         category: event.split('.').next().unwrap_or_default().into(),
-        kind: "event".into(),
+        kind: SiteKind::Event,
         arg: [None; 6],
         argf: [None; 6],
         argt: [const { None }; 6],
@@ -29,7 +29,7 @@ fn site(number: i32, event: &str, kind: &str, args: &str, format: &str) -> SiteR
         pid: Pid(100),
         event: event.into(),
         category: "".into(),
-        kind: kind.into(),
+        kind: SiteKind::of(kind),
         file: "src/main.rs".into(),
         line: 10 + number,
         args: args.into(),
@@ -51,7 +51,7 @@ fn thread(pid: i32, tid: i32, name: &str) -> ThreadRow {
 }
 
 fn name(id: i32, kind: &str, text: &str) -> NameRow {
-    NameRow { pid: Pid(100), id, kind: kind.into(), text: text.into(), line: 7, column: 1 }
+    NameRow { pid: Pid(100), id, kind: NameKind::of(kind), text: text.into(), line: 7, column: 1 }
 }
 
 /// A trace that began at 1 µs and ended at 11 µs.
@@ -138,7 +138,7 @@ fn user_tables(dir: &std::path::Path, meta: &mut Meta) {
     let symbol = |address, kind: &str, symbol: &str| SymbolRow {
         pid: Pid(100),
         address,
-        kind: kind.into(),
+        kind: SymbolKind::of(kind),
         symbol: symbol.into(),
         file: "/src/b.c".into(),
         line: 3,
@@ -152,7 +152,7 @@ fn user_tables(dir: &std::path::Path, meta: &mut Meta) {
         [LossRow {
             ts: Nanos(6000),
             dur: 1500,
-            origin: "ring".into(),
+            origin: LossOrigin::Ring,
             what: "ring full".into(),
             cpu: Cpu::UNKNOWN,
             pid: Pid(100),
@@ -173,7 +173,7 @@ fn kernel_tables(dir: &std::path::Path, meta: &mut Meta) {
                 prev_pid: Pid(prev / 50 * 50),
                 prev_comm: prev_comm.into(),
                 prev_prio: 120,
-                prev_state: state.into(),
+                prev_state: TaskState::of(state),
                 prev_woken: false,
                 next_tid: Tid(next),
                 next_pid: Pid(next / 50 * 50),
@@ -213,7 +213,7 @@ fn kernel_tables(dir: &std::path::Path, meta: &mut Meta) {
         ts: Nanos(ts),
         dur: 12_300,
         cpu,
-        kind: kind.into(),
+        kind: IrqKind::of(kind),
         number,
         name: name.into(),
         tid,
@@ -223,7 +223,7 @@ fn kernel_tables(dir: &std::path::Path, meta: &mut Meta) {
     let task = |ts, kind: &str, parent_pid| TaskEvent {
         ts: Nanos(ts),
         cpu,
-        kind: kind.into(),
+        kind: TaskKind::of(kind),
         tid,
         pid,
         comm: "worker".into(),
@@ -272,8 +272,8 @@ fn kernel_tables(dir: &std::path::Path, meta: &mut Meta) {
             tid,
             pid,
             address: 0x7f00_0000_0010,
-            access: "write".into(),
-            cause: "not-present".into(),
+            access: Access::Write,
+            cause: FaultCause::NotPresent,
             error: 6,
         }],
     );

@@ -59,7 +59,7 @@ fn every_kind_becomes_a_row_of_its_table() {
     assert_eq!((&*rows.switches[0].next_comm, rows.switches[0].prev_tid), ("worker", Tid(42)));
     assert!(rows.wakings[0].is_new);
     assert_eq!(rows.migrations[0].to_cpu, Cpu(3));
-    let irqs: Vec<_> = rows.irqs.iter().map(|i| (&*i.kind, &*i.name, i.ts.0, i.dur)).collect();
+    let irqs: Vec<_> = rows.irqs.iter().map(|i| (i.kind.word(), &*i.name, i.ts.0, i.dur)).collect();
     assert_eq!(
         irqs,
         [
@@ -69,7 +69,7 @@ fn every_kind_becomes_a_row_of_its_table() {
             ("vector", "local_timer", 900, 100),
         ]
     );
-    assert_eq!((&*rows.tasks[0].kind, rows.tasks[0].parent_pid), ("fork", Some(5)));
+    assert_eq!((rows.tasks[0].kind.word(), rows.tasks[0].parent_pid), ("fork", Some(5)));
     let call = &rows.syscalls[0];
     assert_eq!(
         (call.ts.0, call.dur, &*call.name, call.ret, call.pid),
@@ -79,7 +79,7 @@ fn every_kind_becomes_a_row_of_its_table() {
     assert_eq!((wait.ts.0, wait.dur, &*wait.kind, wait.lock), (950, 50, "spinlock", -1));
     let fault = &rows.faults[0];
     assert_eq!(
-        (fault.ts.0, &*fault.access, &*fault.cause, fault.address),
+        (fault.ts.0, fault.access.word(), fault.cause.word(), fault.address),
         (1000, "write", "protection", 4096)
     );
     assert_eq!(rows.rejected, 0);

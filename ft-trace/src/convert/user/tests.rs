@@ -147,7 +147,7 @@ fn a_loss_event_becomes_a_loss() {
     let user = bench.scan(Ring::default().loss(tsc(2_000_000), tsc(1_200_000), 77));
     let loss = &user.losses[0];
     assert_eq!((loss.ts, loss.dur, loss.count), (Nanos(1_200_000), 800_000, 77));
-    assert_eq!((&*loss.origin, loss.pid, loss.tid), ("ring", Pid(100), Tid(101)));
+    assert_eq!((loss.origin, loss.pid, loss.tid), (LossOrigin::Ring, Pid(100), Tid(101)));
     assert_eq!(user.len(), 0);
 }
 

@@ -3,7 +3,7 @@ use crate::dir::Dir;
 use crate::event::LeanUserEvent;
 use crate::ids::{Cpu, Nanos, Pid, SiteId, Tid};
 use crate::store::{Footer, PartWriter, part_path};
-use crate::tables::{ClockRow, SchedMigrate, UserEvent};
+use crate::tables::{ClockRow, SchedMigrate, SiteKind, UserEvent};
 
 fn event(ts: i64, tsc: i64) -> UserEvent {
     UserEvent {
@@ -15,7 +15,7 @@ fn event(ts: i64, tsc: i64) -> UserEvent {
         site: SiteId(3),
         event: "a.b".into(),
         category: "a".into(),
-        kind: "event".into(),
+        kind: SiteKind::Event,
         arg: [None, Some(ts * 10), None, None, None, Some(-1)],
         argf: [Some(0.5), None, None, None, None, None],
         argt: [None, None, None, Some(format!("text {tsc}").into()), None, None],

@@ -126,7 +126,7 @@ fn the_first_column_is_the_key() {
     let loss = |ts| LossRow {
         ts: crate::ids::Nanos(ts),
         dur: 1,
-        origin: "ring".into(),
+        origin: LossOrigin::Ring,
         what: "ring full".into(),
         cpu: crate::ids::Cpu(0),
         pid: crate::ids::Pid(1),

@@ -3,10 +3,10 @@ use std::fs;
 use super::*;
 use crate::ids::Pid;
 use crate::store::{Meta, SCHEMA_VERSION, Trace};
-use crate::tables::NameRow;
+use crate::tables::{NameKind, NameRow};
 
 fn name(pid: i32, id: i32) -> NameRow {
-    NameRow { pid: Pid(pid), id, kind: "name".into(), text: "t".into(), line: 0, column: 0 }
+    NameRow { pid: Pid(pid), id, kind: NameKind::Name, text: "t".into(), line: 0, column: 0 }
 }
 
 fn read(dir: &Path) -> Vec<(i32, i32)> {
