@@ -4,7 +4,11 @@
 //! flush, rotation. It never waits for anything but the disk and its own timer ([`Pace`]). It ends when it is
 //! told to ([`Command::Stop`]) or when the spool cannot be written.
 
+mod end;
+mod kernel;
+mod looks;
 mod processes;
+mod recorded;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +19,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::ended::Ended;
-use super::host;
 use super::notice::Notice;
 use super::pace::Pace;
 use super::progress::Counters;
@@ -25,14 +28,14 @@ use crate::collect::arrivals::Intake;
 use crate::collect::attach::Memory;
 use crate::collect::cgroup::Cgroup;
 use crate::collect::discover::Identity;
-use crate::collect::inspect::Subject;
 use crate::collect::kernel::Kernel;
 use crate::collect::priority;
-use crate::collect::shares::{Place, Places};
+use crate::collect::shares::Places;
 use crate::collect::user::{FULL, Seen, Source};
 use crate::collect::work::{Budgets, Work};
-use ft_trace::spool::frame::{End, Frame, Loss, Refused};
+use ft_trace::spool::frame::{Frame, Refused};
 use ft_trace::spool::{WriteError, Writer};
+use recorded::Recorded;
 
 /// From clock sample to clock sample. The first distance; each is twice the one before up to the last,
 /// so that a recording of a tenth of a second has enough samples for a narrow bound.
@@ -41,27 +44,15 @@ const CLOCK: (Duration, Duration) = (Duration::from_millis(4), Duration::from_mi
 /// How long one round may be busy with arrivals: nothing else is collected meanwhile.
 const ARRIVALS: Duration = Duration::from_millis(2);
 
-/// How long the end waits for the last looks, and for sites to be switched off.
-const LAST_LOOKS: Duration = Duration::from_secs(1);
-
-/// From round to round meanwhile, unless something arrives.
-const LAST_ROUNDS: Duration = Duration::from_millis(1);
-
 /// For the memory of processes that register: half of what a process can map (128 TiB, Linux's
 /// `Documentation/arch/x86/x86_64/mm.rst`). A memfd can be half a tebibyte large without taking any memory.
 const ADDRESSES_GIB: usize = 64 << 10;
-
-/// Kernel records copied into one frame, bytes.
-const KERNEL_FRAME_BYTES: usize = 1 << 20;
-
-/// Kernel frames in one round, at most: 64 MiB.
-const KERNEL_FRAMES: usize = 64;
 
 /// What the collection thread is told. Follow it with `unpark`.
 pub(super) enum Command {
     /// Close the open segment, for a snapshot with this reason.
     Snapshot(String),
-    /// No more: drain everything a last time and close the spool. The text is [`End::reason`].
+    /// No more: drain everything a last time and close the spool. The text is [`End::reason`](ft_trace::spool::frame::End::reason).
     Stop {
         /// Why it ends.
         reason: String,
@@ -88,29 +79,6 @@ pub(super) struct Attached {
     pub(super) identity: Identity,
     /// Its rings, if it embeds `ft-user`.
     pub(super) memory: Option<Memory>,
-}
-
-/// A process that is recorded through its memfd.
-struct Recorded {
-    source: Source,
-    subject: Arc<Subject>,
-    /// When it is looked at next.
-    next_look: Instant,
-    /// There are sites to be enabled from outside.
-    is_to_be_enabled: bool,
-    /// The last look at it was asked for, and is done.
-    is_last: bool,
-    is_done: bool,
-    /// Given back when it is not recorded any more; one that was attached has none.
-    _places: Vec<Place>,
-}
-
-impl Recorded {
-    fn new(source: Source, subject: Arc<Subject>, places: Vec<Place>) -> Recorded {
-        let (is_to_be_enabled, is_last, is_done) = (false, false, false);
-        let next_look = Instant::now() + processes::LOOKS;
-        Recorded { source, subject, next_look, is_to_be_enabled, is_last, is_done, _places: places }
-    }
 }
 
 /// What is recorded of those that come.
@@ -316,84 +284,6 @@ impl Collector {
             let refused = || Refused { uid, pid, comm, reason, is_recorded: true, count: 1 };
             self.intake.refusals.add(offence.kind(), uid, refused);
         }
-    }
-
-    /// Copies the kernel's records; whether there are more.
-    fn drain_kernel(&mut self) -> Result<bool, WriteError> {
-        let Some(kernel) = &mut self.kernel else { return Ok(false) };
-        for _ in 0..KERNEL_FRAMES {
-            self.kernel_buffer.clear();
-            let drained = kernel.drain(&mut self.kernel_buffer, KERNEL_FRAME_BYTES);
-            if !self.kernel_buffer.is_empty() {
-                self.counters.kernel_records.fetch_add(drained.records, Relaxed);
-                self.writer.push(&Frame::Kernel(&self.kernel_buffer))?;
-            }
-            if !drained.more {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    fn tell_kernel_losses(&mut self) -> Result<(), WriteError> {
-        let Some(kernel) = &mut self.kernel else { return Ok(()) };
-        let losses = match kernel.losses() {
-            Ok(losses) => losses,
-            Err(reason) => {
-                self.notice(Notice::Unobserved { reason });
-                return Ok(());
-            }
-        };
-        for loss in losses {
-            self.counters.lost_kernel.fetch_add(loss.count, Relaxed);
-            self.writer.push(&Frame::Loss(Loss {
-                origin: loss.cause.origin().into(),
-                what: loss.program.into(),
-                cpu: loss.cpu.map_or(-1, |cpu| cpu as i32),
-                pid: -1,
-                tid: -1,
-                from: loss.from_ns as i64,
-                to: loss.to_ns as i64,
-                is_tsc: false,
-                count: loss.count,
-            }))?;
-        }
-        Ok(())
-    }
-
-    /// Disables what was enabled from outside, drains everything a last time, closes the spool.
-    fn finish(mut self, reason: String, exit_code: Option<i32>) -> Result<Finished, WriteError> {
-        // Who has registered by now is recorded, however many they are.
-        while self.welcome(Instant::now() + ARRIVALS)? {}
-        self.is_ending = true;
-        self.sources.iter_mut().for_each(|recorded| recorded.next_look = Instant::now());
-        let until = Instant::now() + LAST_LOOKS;
-        // Of those that end meanwhile nothing is left to look at.
-        while self.sources.iter().any(|recorded| !recorded.is_done) && Instant::now() < until {
-            self.round()?;
-            std::thread::park_timeout(LAST_ROUNDS);
-        }
-        for recorded in std::mem::take(&mut self.sources) {
-            let ended = recorded.source.identity().has_ended();
-            self.close_source(recorded, ended)?;
-        }
-        for refused in self.intake.refusals.take_grown() {
-            self.writer.push(&Frame::Refused(refused))?;
-        }
-        // A round takes several times what the kernel's buffer holds.
-        self.drain_kernel()?;
-        self.tell_kernel_losses()?;
-        self.show();
-        let clock = clock::sample();
-        let snapshot =
-            Some(Wish { reason: format!("the recording ended ({reason})"), is_awaited: true });
-        let steal_ns = host::steal_ns();
-        let end = End { ts: clock.mono_ns, reason, exit_code, steal_ns, ..End::default() };
-        self.finished.bytes = self.writer.bytes();
-        let segment = self.writer.finish(clock, end)?;
-        self.segments.add_to_backlog(segment.bytes);
-        let _ = self.segments.closed.send(Closed { segment, snapshot, last: true });
-        Ok(self.finished)
     }
 
     fn show(&self) {

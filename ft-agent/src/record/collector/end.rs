@@ -1,0 +1,56 @@
+//! The end of a recording: a last look at every process, and at everything that it has written.
+
+use std::time::{Duration, Instant};
+
+use super::{ARRIVALS, Collector, Finished};
+use crate::clock;
+use crate::record::{Closed, Wish, host};
+use ft_trace::spool::WriteError;
+use ft_trace::spool::frame::{End, Frame};
+
+/// How long the end waits for the last looks, and for sites to be switched off.
+const LAST_LOOKS: Duration = Duration::from_secs(1);
+
+/// From round to round meanwhile, unless something arrives.
+const LAST_ROUNDS: Duration = Duration::from_millis(1);
+
+impl Collector {
+    /// Disables what was enabled from outside, drains everything a last time, closes the spool.
+    pub(super) fn finish(
+        mut self,
+        reason: String,
+        exit_code: Option<i32>,
+    ) -> Result<Finished, WriteError> {
+        // Who has registered by now is recorded, however many they are.
+        while self.welcome(Instant::now() + ARRIVALS)? {}
+        self.is_ending = true;
+        self.sources.iter_mut().for_each(|recorded| recorded.next_look = Instant::now());
+        let until = Instant::now() + LAST_LOOKS;
+        // Of those that end meanwhile nothing is left to look at.
+        while self.sources.iter().any(|recorded| !recorded.is_done) && Instant::now() < until {
+            self.round()?;
+            std::thread::park_timeout(LAST_ROUNDS);
+        }
+        for recorded in std::mem::take(&mut self.sources) {
+            let ended = recorded.source.identity().has_ended();
+            self.close_source(recorded, ended)?;
+        }
+        for refused in self.intake.refusals.take_grown() {
+            self.writer.push(&Frame::Refused(refused))?;
+        }
+        // A round takes several times what the kernel's buffer holds.
+        self.drain_kernel()?;
+        self.tell_kernel_losses()?;
+        self.show();
+        let clock = clock::sample();
+        let snapshot =
+            Some(Wish { reason: format!("the recording ended ({reason})"), is_awaited: true });
+        let steal_ns = host::steal_ns();
+        let end = End { ts: clock.mono_ns, reason, exit_code, steal_ns, ..End::default() };
+        self.finished.bytes = self.writer.bytes();
+        let segment = self.writer.finish(clock, end)?;
+        self.segments.add_to_backlog(segment.bytes);
+        let _ = self.segments.closed.send(Closed { segment, snapshot, last: true });
+        Ok(self.finished)
+    }
+}

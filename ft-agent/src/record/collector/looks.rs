@@ -1,0 +1,85 @@
+//! Looks at the processes of a recording: when they are due, and what becomes of what they find.
+
+use std::time::{Duration, Instant};
+
+use super::{Collector, Recorded};
+use crate::collect::inspect::{Found, Subject};
+use crate::record::notice::Notice;
+use ft_trace::spool::WriteError;
+use ft_trace::spool::frame::Frame;
+
+/// From look to look at a process: how long the sites of a new library stay off.
+pub(super) const LOOKS: Duration = Duration::from_secs(1);
+
+/// Processes that one round has looked at, at most.
+const LOOKS_AT_ONCE: usize = 16;
+
+impl Collector {
+    /// Has some of the processes looked at whose turn it is: what they have mapped, and which sites came with
+    /// libraries that they have loaded meanwhile. Or has their sites switched on, or, at the end, off.
+    pub(super) fn look_around(&mut self) {
+        let now = Instant::now();
+        let due = self.sources.iter_mut().filter(|recorded| recorded.next_look <= now);
+        let at_once = if self.is_ending { usize::MAX } else { LOOKS_AT_ONCE };
+        for recorded in due.take(at_once) {
+            let (number, subject) = (recorded.source.number(), &recorded.subject);
+            let given = if self.is_ending {
+                let last = |subject: &Subject, files: &_| {
+                    subject.disable();
+                    subject.look(files)
+                };
+                self.intake.look(number, subject, last)
+            } else if recorded.is_to_be_enabled {
+                let (triggers, globs) = (recorded.source.triggers().to_vec(), self.globs.clone());
+                self.intake.look(number, subject, move |s, _| s.enable(&triggers, &globs))
+            } else {
+                self.intake.look(number, subject, Subject::look)
+            };
+            if given {
+                recorded.is_to_be_enabled = false;
+                recorded.is_last = self.is_ending;
+            }
+            // Whose last look is still to come is due until then.
+            if given || !self.is_ending {
+                recorded.next_look = now + LOOKS;
+            }
+        }
+    }
+
+    /// What a look at a process has found.
+    pub(super) fn found(&mut self, number: u32, mut found: Found) -> Result<(), WriteError> {
+        let at = self.sources.iter().position(|recorded| recorded.source.number() == number);
+        // It may have ended meanwhile.
+        let Some(at) = at else { return Ok(()) };
+        let mut recorded = self.sources.swap_remove(at);
+        recorded.subject.end();
+        recorded.is_done = recorded.is_last;
+        if found.left {
+            return self.close_source(recorded, true);
+        }
+        let identity = recorded.source.identity();
+        for reason in std::mem::take(&mut found.refused) {
+            self.notice(Notice::NotEnabled { pid: identity.pid, reason });
+        }
+        if identity.has_number() {
+            self.declare(&mut recorded, &found)?;
+            self.introduce(found)?;
+        }
+        self.sources.push(recorded);
+        Ok(())
+    }
+
+    /// Declares sites that a look has found, which are enabled as soon as somebody can do it.
+    pub(super) fn declare(
+        &mut self,
+        recorded: &mut Recorded,
+        found: &Found,
+    ) -> Result<(), WriteError> {
+        let writer = &mut self.writer;
+        if recorded.source.declare(&found.sites, &mut |frame: &Frame<'_>| writer.push(frame))? {
+            recorded.is_to_be_enabled = true;
+            recorded.next_look = Instant::now();
+        }
+        Ok(())
+    }
+}
