@@ -3,10 +3,14 @@
 #[path = "../../ft-user/tests/common/c.rs"]
 mod c;
 
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use c::{Link, build, compilers, run};
+use ft_trace::spool::frame::{Frame, Process};
+use ft_trace::spool::{Reader, Spool};
 use ft_trace::store::Trace;
 use ft_trace::tables::{SiteKind, SiteRow, UserEvent};
 
@@ -86,32 +90,38 @@ fn rust_plugin() -> PathBuf {
     target.join("debug/examples/libplugin.so")
 }
 
+/// Two libraries in C that start tracing, one that does not, all with one copy of the tracer; and one in Rust with
+/// another. Each as an argument of the host.
+fn libraries(compiler: &str) -> [String; 4] {
+    let plugin = |name: &str, more: &[&str]| {
+        let define = format!("-DPLUGIN={name}");
+        let flags = [&["-std=c11", "-O2", "-shared", "-fPIC", &define], more].concat();
+        let file = format!("libplugin-{compiler}-{name}.so");
+        let path = build(compiler, &flags, &["tests/c/plugin.c"], Link::Shared, &file);
+        format!("{name}={}", path.display())
+    };
+    let starts = ["-DSTARTS"];
+    let rust = format!("plugin={}", rust_plugin().display());
+    [plugin("first", &starts), plugin("second", &starts), plugin("third", &[]), rust]
+}
+
+/// A program that knows no tracer, and loads libraries.
+fn host(compiler: &str) -> PathBuf {
+    let host = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("plugin-host-{compiler}"));
+    let mut cc = Command::new(compiler);
+    cc.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&host);
+    run(cc.arg(Path::new(c::SOURCES).join("tests/c/plugin_host.c")).arg("-ldl"));
+    host
+}
+
 /// A host that knows no tracer loads libraries one after the other, while it is traced: two in C that start
 /// tracing, one that does not, and one in Rust. What the agent has asked for is on in each of them.
 #[test]
 fn sites_of_each_library_that_is_loaded_later_are_on() {
-    let rust = rust_plugin();
     for compiler in compilers(&["gcc", "clang"]) {
-        let plugin = |name: &str, more: &[&str]| {
-            let define = format!("-DPLUGIN={name}");
-            let flags = [&["-std=c11", "-O2", "-shared", "-fPIC", &define], more].concat();
-            let file = format!("libplugin-{compiler}-{name}.so");
-            build(compiler, &flags, &["tests/c/plugin.c"], Link::Shared, &file)
-        };
-        let starts = ["-DSTARTS"];
-        let libraries = [
-            ("first", plugin("first", &starts)),
-            ("second", plugin("second", &starts)),
-            ("plugin", rust.clone()),
-            ("third", plugin("third", &[])),
-        ];
-        let host = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("plugin-host-{compiler}"));
-        let mut cc = Command::new(compiler);
-        cc.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&host);
-        run(cc.arg(Path::new(c::SOURCES).join("tests/c/plugin_host.c")).arg("-ldl"));
-
-        let mut command = Command::new(&host);
-        command.args(libraries.iter().map(|(name, path)| format!("{name}={}", path.display())));
+        let [first, second, third, rust] = libraries(compiler);
+        let mut command = Command::new(host(compiler));
+        command.args([first, second, rust, third]);
         let dir = tempfile::tempdir().unwrap();
         let trace = record_with(&["-e", "plugin.*"], command, &dir.path().join("trace"));
         let runs: Vec<(Option<String>, Option<i64>)> = events(&trace, "plugin.run")
@@ -122,5 +132,81 @@ fn sites_of_each_library_that_is_loaded_later_are_on() {
         // The library in Rust has no text, and counts on in its second argument.
         assert_eq!(runs, [of("first", 1), of("second", 2), (None, Some(4)), of("third", 4)]);
         assert!(events(&trace, "quiet.run").is_empty());
+    }
+}
+
+/// Nobody tells what is loaded later into a process that is attached to what to switch on, but the agent from outside:
+/// its libraries do not find a socket.
+#[test]
+fn sites_of_what_an_attached_process_loads_are_on() {
+    for compiler in compilers(&["gcc"]) {
+        let [first, second, third, rust] = libraries(compiler);
+        let mut host = Command::new(host(compiler));
+        host.args([&first, "-", &second, "-", &third, "-", &rust, "-"]);
+        host.env("FT_SOCKET", "/dev/null/none").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut host = host.spawn().unwrap();
+        let pid = host.id().to_string();
+        let (mut stdin, stdout) = (host.stdin.take().unwrap(), host.stdout.take().unwrap());
+        let mut said = BufReader::new(stdout).lines();
+        let mut expect = |word: &str| assert_eq!(said.next().unwrap().unwrap(), word);
+        expect("ready");
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("trace");
+        let mut agent = Command::new(env!("CARGO_BIN_EXE_ft-agent"));
+        agent.args(["record", "-k", "none", "-e", "plugin.*", "-p", &pid, "-o"]).arg(&out);
+        let mut agent = agent.stdout(Stdio::null()).spawn().unwrap();
+        wait_until_on(&pid, 1);
+        for loaded in 2..=4 {
+            stdin.write_all(b"next\n").unwrap();
+            expect("ready");
+            wait_until_on(&pid, loaded);
+            stdin.write_all(b"run\n").unwrap();
+            expect("ran");
+        }
+        // Both tracers are recorded, the one of the library in Rust too.
+        while recorded_tracers(&out) < 2 {
+            assert!(agent.try_wait().unwrap().is_none(), "it is over");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        drop(stdin);
+        assert!(host.wait().unwrap().success() && agent.wait().unwrap().success());
+        let mut runs: Vec<i64> = events(&Trace::open(&out).unwrap(), "plugin.run")
+            .iter()
+            // The library in Rust has no text.
+            .filter_map(|event| event.arg[usize::from(event.argt[0].is_some())])
+            .filter(|&n| n >= 100)
+            .collect();
+        runs.sort_unstable();
+        assert_eq!(runs, [100, 100, 100, 101, 101, 101, 102, 102, 103]);
+    }
+}
+
+/// Memfds of which a running recording knows.
+fn recorded_tracers(out: &Path) -> usize {
+    let mut registry = Reader::open(&Spool::of(out).registry()).unwrap();
+    let frames = std::iter::from_fn(|| {
+        let frame = registry.next().ok()??;
+        Some(matches!(frame, Frame::Process(Process { source: Some(_), .. })))
+    });
+    frames.filter(|&is_tracer| is_tracer).count()
+}
+
+/// Waits until the process has so many triggers of the plugins, and all are on.
+fn wait_until_on(pid: &str, count: u64) {
+    let began = Instant::now();
+    loop {
+        let mut sites = Command::new(env!("CARGO_BIN_EXE_ft-agent"));
+        let listing = run(sites.args(["sites", "-p", pid, "--json"]));
+        let listing: serde_json::Value = serde_json::from_str(&listing).unwrap();
+        let events = listing["events"].as_array().unwrap();
+        let of = |key| {
+            let plugins = events.iter().filter(|event| event["event"] == "plugin.run");
+            plugins.map(|event| event[key].as_u64().unwrap()).sum::<u64>()
+        };
+        if of("on") == count && of("triggers") == count {
+            return;
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "they stay off: {listing:#}");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -157,12 +157,15 @@ pub fn comm(pid: i32, tid: i32) -> Option<String> {
     Some(String::from_utf8_lossy(text.strip_suffix(b"\n").unwrap_or(&text)).into_owned())
 }
 
+/// Most copies of the tracer in one process: usual are one or two.
+const MAX_MEMFDS: usize = 64;
+
 /// Opens the memfds of a process that embeds `ft-user`: one for each of its objects that has a copy of
 /// the crate and has started it, each once; none when it embeds none.
 ///
 /// # Errors
 ///
-/// When `/proc/PID/fd` may not be read, or the process is gone.
+/// When `/proc/PID/fd` may not be read, the process is gone, or it has more than 64.
 pub fn memfds(pid: i32) -> io::Result<Vec<File>> {
     let mut found: Vec<(u64, File)> = Vec::new();
     for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
@@ -178,6 +181,9 @@ pub fn memfds(pid: i32) -> io::Result<Vec<File>> {
             };
             let inode = file.metadata()?.ino();
             if found.iter().all(|(known, _)| *known != inode) {
+                if found.len() == MAX_MEMFDS {
+                    return Err(io::Error::other("it has more copies of the tracer than 64"));
+                }
                 found.push((inode, file));
             }
         }
@@ -224,6 +230,11 @@ pub(super) fn users(status: &str) -> [u32; 4] {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+
+    use rustix::fs::{MemfdFlags, memfd_create};
+
     use super::*;
 
     #[test]
@@ -251,6 +262,28 @@ mod tests {
         assert_eq!(identity.translate(2), Some(2));
         assert_eq!(identity.translate(0), None, "the idle tasks are nobody's threads");
         assert_eq!([17, 0, u32::MAX].map(unnumbered), [-17, -1, -1]);
+    }
+
+    #[test]
+    fn copies_of_the_tracer_are_bounded() {
+        let found = |count| {
+            let mut program = Command::new("sleep");
+            let make = move || {
+                for _ in 0..count {
+                    std::mem::forget(memfd_create(c"feather-trace", MemfdFlags::empty())?);
+                }
+                Ok(())
+            };
+            // SAFETY: between fork and exec it makes system calls only.
+            unsafe { program.arg("1000").pre_exec(make) };
+            let mut program = program.spawn().unwrap();
+            let found = memfds(program.id() as i32).map(|memfds| memfds.len());
+            program.kill().and_then(|()| program.wait()).unwrap();
+            found
+        };
+        assert_eq!(found(MAX_MEMFDS).unwrap(), MAX_MEMFDS);
+        let error = found(MAX_MEMFDS + 1).unwrap_err().to_string();
+        assert!(error.contains("more copies of the tracer"), "{error}");
     }
 
     #[test]

@@ -10,15 +10,21 @@
 //! only when it switches some itself. So they are looked for when the list of mapped files has changed. Where
 //! the process may not be traced, its own declarations must do.
 //!
+//! A library can also bring a copy of the tracer, whose memfd is one more mapped file. In a process that has
+//! registered it registers, too; one that was attached to may not know of the agent, so its memfds are looked for.
+//!
 //! [`Identity::has_number`]: super::discover::Identity::has_number
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ft_user::patch::PatchError;
 
+use super::discover::Identity;
 use super::outside::{self, Site};
 use super::remote::Remote;
 use super::{discover, maps};
@@ -41,6 +47,10 @@ pub struct Found {
     pub threads: Vec<Thread>,
     /// All sites, if the objects have changed.
     pub sites: Vec<Site>,
+    /// Memfds of a process that was attached to, if its objects have changed: those that are recorded, and others.
+    pub memfds: Vec<(Identity, File)>,
+    /// Why these could not be opened.
+    pub unopened: Option<io::Error>,
     /// Why sites could not be switched on.
     pub refused: Vec<PatchError>,
     /// The program is gone: the process has executed another one. Nothing else was looked for.
@@ -52,6 +62,8 @@ pub struct Found {
 pub struct Subject {
     pid: i32,
     user: u32,
+    /// It was attached to: nothing in it need know of the agent.
+    is_attached: bool,
     /// Inode of the memfd that its program has mapped for good; 0 while it is not known.
     memfd: AtomicU64,
     /// Somebody is at it.
@@ -70,10 +82,15 @@ struct Known {
 }
 
 impl Subject {
-    /// The process with this number, of this user.
+    /// The process with this number, of this user, that has registered.
     pub fn new(pid: i32, user: u32) -> Subject {
         let (memfd, busy) = (AtomicU64::new(0), AtomicBool::new(false));
-        Subject { pid, user, memfd, busy, known: Mutex::default() }
+        Subject { pid, user, is_attached: false, memfd, busy, known: Mutex::default() }
+    }
+
+    /// The same, that was attached to.
+    pub fn attached(pid: i32, user: u32) -> Subject {
+        Subject { is_attached: true, ..Subject::new(pid, user) }
     }
 
     /// The program has this memfd mapped, until the process executes another one.
@@ -125,18 +142,37 @@ impl Subject {
         let mut known = self.known();
         let mappings = self.mappings(&mut known, &text, files);
         let objects = outside::objects(&text);
-        let mut sites = Vec::new();
+        let mut found = Found { mappings, ..Found::default() };
         if known.objects != objects
-            && let Ok(found) = outside::sites(self.pid)
+            && let Ok(sites) = outside::sites(self.pid)
         {
-            (known.objects, sites) = (objects, found);
+            (known.objects, found.sites) = (objects, sites);
+            if self.is_attached {
+                self.find_memfds(&mut found);
+            }
         }
-        Found { mappings, sites, ..Found::default() }
+        found
+    }
+
+    /// All that are there. Those that are recorded the collecting thread tells from the others.
+    fn find_memfds(&self, found: &mut Found) {
+        match discover::memfds(self.pid) {
+            Ok(files) => {
+                let identified = |file| Some((Identity::of(self.pid).ok()?, file));
+                found.memfds = files.into_iter().filter_map(identified).collect();
+            }
+            Err(error) => found.unopened = Some(error),
+        }
     }
 
     /// What was found came too late: it will be found again.
     pub fn forget(&self) {
         self.known().mappings.clear();
+    }
+
+    /// The next look is at all sites and memfds, whatever has changed.
+    pub fn look_again(&self) {
+        self.known().objects.clear();
     }
 
     /// Switches on from outside what of `triggers` matches, until [`Subject::disable`].

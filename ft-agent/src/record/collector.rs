@@ -33,7 +33,7 @@ use crate::collect::priority;
 use crate::collect::shares::Places;
 use crate::collect::user::{FULL, Seen, Source};
 use crate::collect::work::{Budgets, Work};
-use ft_trace::spool::frame::{Frame, Refused};
+use ft_trace::spool::frame::Frame;
 use ft_trace::spool::{WriteError, Writer};
 use recorded::Recorded;
 
@@ -52,7 +52,8 @@ const ADDRESSES_GIB: usize = 64 << 10;
 pub(super) enum Command {
     /// Close the open segment, for a snapshot with this reason.
     Snapshot(String),
-    /// No more: drain everything a last time and close the spool. The text is [`End::reason`](ft_trace::spool::frame::End::reason).
+    /// No more: drain everything a last time and close the spool. The text is
+    /// [`End::reason`](ft_trace::spool::frame::End::reason).
     Stop {
         /// Why it ends.
         reason: String,
@@ -209,6 +210,7 @@ impl Collector {
             if ended || recorded.source.is_dead() {
                 self.close_source(recorded, ended)?;
             } else {
+                recorded.enable_declared();
                 self.sources.push(recorded);
             }
         }
@@ -279,10 +281,7 @@ impl Collector {
 
     fn tell_offences(&self, source: &mut Source) {
         for offence in source.offences() {
-            let Identity { uid, pid, ref comm, .. } = *source.identity();
-            let (comm, reason) = (comm.clone(), offence.to_string());
-            let refused = || Refused { uid, pid, comm, reason, is_recorded: true, count: 1 };
-            self.intake.refusals.add(offence.kind(), uid, refused);
+            self.refuse(source.identity(), offence.kind(), &offence.to_string(), true);
         }
     }
 

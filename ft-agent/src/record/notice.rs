@@ -1,5 +1,6 @@
 //! What is told while a recording goes on.
 
+use ft_user::layout::DEFAULT_SOCKET;
 use ft_user::patch::PatchError;
 
 use crate::collect::attach::Refusal;
@@ -27,8 +28,8 @@ pub enum Notice {
     },
     /// A process that was asked for has no rings.
     #[error(
-        "process {pid} does not embed ft-user: only the kernel's view of it is recorded; to see its own \
-         events, call ft_user::init() in it"
+        "process {pid} does not embed ft-user: only the kernel's view of it is recorded, until it calls \
+         ft_user::init() and finds the agent at {DEFAULT_SOCKET}"
     )]
     NotEmbedded {
         /// Process.

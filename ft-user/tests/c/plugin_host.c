@@ -1,4 +1,5 @@
-/* Loads the libraries NAME=PATH one after the other, starts each and runs through its site; knows no tracer. */
+/* Loads the libraries NAME=PATH one after the other, starts each and runs through its site; knows no tracer. At each
+ * argument `-` it says `ready`, and runs through all sites again for each line that it reads, up to `next`. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,11 +20,28 @@ static union symbol find(void *library, const char *name, const char *suffix) {
     return symbol;
 }
 
+static void say(const char *word) {
+    puts(word);
+    fflush(stdout);
+}
+
 int main(int argc, char **argv) {
-    int i;
-    for (i = 1; i < argc; i++) {
+    union symbol runs[64];
+    int i, loaded = 0;
+    for (i = 1; i < argc && i < 64; i++) {
         char *path = strchr(argv[i], '=');
+        char line[64];
         void *library;
+        if (strcmp(argv[i], "-") == 0) {
+            say("ready");
+            while (fgets(line, sizeof line, stdin) && strcmp(line, "next\n") != 0) {
+                int n;
+                for (n = 0; n < loaded; n++)
+                    runs[n].run(100 + (uint64_t)n);
+                say("ran");
+            }
+            continue;
+        }
         if (!path)
             return 2;
         *path++ = 0;
@@ -33,7 +51,8 @@ int main(int argc, char **argv) {
             return 1;
         }
         find(library, argv[i], "_start").start();
-        find(library, argv[i], "_run").run((uint64_t)i);
+        runs[loaded] = find(library, argv[i], "_run");
+        runs[loaded++].run((uint64_t)i);
     }
     return 0;
 }

@@ -36,7 +36,9 @@ impl Collector {
                 self.intake.look(number, subject, Subject::look)
             };
             if given {
-                recorded.is_to_be_enabled = false;
+                if recorded.is_to_be_enabled {
+                    recorded.is_being_enabled();
+                }
                 recorded.is_last = self.is_ending;
             }
             // Whose last look is still to come is due until then.
@@ -63,10 +65,17 @@ impl Collector {
         }
         if identity.has_number() {
             self.declare(&mut recorded, &found)?;
+            if let Some(error) = found.unopened.take() {
+                self.refuse(recorded.source.identity(), "memfds", &error.to_string(), true);
+            }
+            let memfds = std::mem::take(&mut found.memfds);
             self.introduce(found)?;
+            self.sources.push(recorded);
+            memfds.into_iter().try_for_each(|(identity, memfd)| self.adopt(identity, &memfd))
+        } else {
+            self.sources.push(recorded);
+            Ok(())
         }
-        self.sources.push(recorded);
-        Ok(())
     }
 
     /// Declares sites that a look has found, which are enabled as soon as somebody can do it.
@@ -77,8 +86,7 @@ impl Collector {
     ) -> Result<(), WriteError> {
         let writer = &mut self.writer;
         if recorded.source.declare(&found.sites, &mut |frame: &Frame<'_>| writer.push(frame))? {
-            recorded.is_to_be_enabled = true;
-            recorded.next_look = Instant::now();
+            recorded.enable_soon();
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Processes that come to a recording and go from it: what is told of them, and what is enabled in them.
 
-use std::os::fd::AsFd;
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -12,6 +13,7 @@ use crate::collect::cgroup::Cgroup;
 use crate::collect::discover::{self, Identity};
 use crate::collect::inspect::{Found, Subject};
 use crate::collect::server::Registration;
+use crate::collect::shares::Place;
 use crate::collect::user::{Since, Source};
 use crate::record::notice::Notice;
 use ft_trace::spool::WriteError;
@@ -47,18 +49,20 @@ impl Collector {
             self.plain.push(pid);
             return self.introduce_plain(&identity);
         };
-        let subject = Arc::new(Subject::new(pid, identity.uid));
+        let subject = Arc::new(Subject::attached(pid, identity.uid));
         subject.holds(memory.inode());
         // Nothing is collected yet, so it can be waited for.
         let found = subject.introduce(&self.intake.files);
         self.introduce(found)?;
         let source =
             self.add(identity, memory, Since::Now, Arrived { ts: now_ns(), waited: false })?;
-        let mut recorded = Recorded::new(source, subject, Vec::new());
+        let mut recorded = Recorded::new(source, subject, Vec::new()).unaware();
         // The directory, which tells where the triggers are.
         self.drain_source(&mut recorded.source)?;
         let found = recorded.subject.look(&self.intake.files);
         self.declare(&mut recorded, &found)?;
+        // Copies of the tracer that it has started since it was looked for them.
+        recorded.subject.look_again();
         self.sources.push(recorded);
         Ok(())
     }
@@ -68,7 +72,7 @@ impl Collector {
     pub(in crate::record) fn enable_attached(&mut self) {
         for recorded in &mut self.sources {
             let found = recorded.subject.enable(recorded.source.triggers(), &self.globs);
-            recorded.is_to_be_enabled = false;
+            recorded.is_being_enabled();
             for reason in found.refused {
                 let pid = recorded.source.identity().pid;
                 let _ = self.notices.send(Notice::NotEnabled { pid, reason });
@@ -104,22 +108,8 @@ impl Collector {
             let _ = registration.accept(&self.globs);
             return Ok(());
         }
-        let uid = registration.subject.user();
-        let attached = Memory::attach(memfd).and_then(|memory| {
-            // At most half a tebibyte, as `Geometry` allows.
-            let gib = memory.geometry().total_bytes.div_ceil(1 << 30) as u32;
-            let addresses = self.addresses.take_many(uid, gib, false).ok_or(Refusal::Large(gib))?;
-            Ok((memory, addresses))
-        });
-        let (memory, addresses) = match attached {
-            Ok(attached) => attached,
-            Err(reason) => {
-                let comm = identity.comm.clone();
-                let (kind, reason) = (reason.kind(), reason.to_string());
-                let refused = || Refused { uid, pid, comm, reason, is_recorded: false, count: 1 };
-                self.intake.refusals.add(kind, uid, refused);
-                return Ok(());
-            }
+        let Some((memory, addresses)) = self.map(identity, memfd, false) else {
+            return Ok(());
         };
         self.make_room(pid)?;
         // Before the process goes on: its first event finds the kernel watching.
@@ -139,13 +129,71 @@ impl Collector {
         let source = self.add(identity, memory, Since::Start, Arrived { ts, waited: waits })?;
         let mut recorded = Recorded::new(source, subject, vec![place, addresses]);
         if gave_up && !recorded.source.identity().has_ended() {
+            recorded = recorded.unaware();
             // The directory, which tells where the triggers are.
             self.drain_source(&mut recorded.source)?;
-            recorded.is_to_be_enabled = true;
-            recorded.next_look = Instant::now();
+            recorded.enable_soon();
         }
         self.sources.push(recorded);
         Ok(())
+    }
+
+    /// Records a copy of the tracer that a process has which was attached to, unless it is recorded already.
+    pub(super) fn adopt(&mut self, identity: Identity, memfd: &File) -> Result<(), WriteError> {
+        let (pid, uid, memfd) = (identity.pid, identity.uid, memfd.as_fd());
+        if self.sources.iter().any(|recorded| recorded.source.is(pid, memfd)) {
+            return Ok(());
+        }
+        let Some((memory, addresses)) = self.map(&identity, memfd, true) else {
+            return Ok(());
+        };
+        self.make_room(pid)?;
+        let subject = Arc::new(Subject::attached(pid, uid));
+        subject.holds(memory.inode());
+        let arrived = Arrived { ts: now_ns(), waited: false };
+        let source = self.add(identity, memory, Since::Start, arrived)?;
+        let mut recorded = Recorded::new(source, subject, vec![addresses]).unaware();
+        // The directory, which tells where the triggers are.
+        self.drain_source(&mut recorded.source)?;
+        recorded.enable_soon();
+        self.sources.push(recorded);
+        Ok(())
+    }
+
+    /// Maps a memfd, within the share of addresses of its user; else says who is refused, of whom something else
+    /// `is_recorded`, or nothing.
+    fn map(
+        &self,
+        identity: &Identity,
+        memfd: BorrowedFd<'_>,
+        is_recorded: bool,
+    ) -> Option<(Memory, Place)> {
+        let mapped = Memory::attach(memfd).and_then(|memory| {
+            // At most half a tebibyte, as `Geometry` allows.
+            let gib = memory.geometry().total_bytes.div_ceil(1 << 30) as u32;
+            let addresses =
+                self.addresses.take_many(identity.uid, gib, false).ok_or(Refusal::Large(gib))?;
+            Ok((memory, addresses))
+        });
+        mapped
+            .inspect_err(|reason| {
+                self.refuse(identity, reason.kind(), &reason.to_string(), is_recorded);
+            })
+            .ok()
+    }
+
+    /// Says in the trace what of a process is not used.
+    pub(super) fn refuse(
+        &self,
+        identity: &Identity,
+        kind: &'static str,
+        reason: &str,
+        is_recorded: bool,
+    ) {
+        let Identity { uid, pid, ref comm, .. } = *identity;
+        let (comm, reason) = (comm.clone(), reason.to_owned());
+        let refused = || Refused { uid, pid, comm, reason, is_recorded, count: 1 };
+        self.intake.refusals.add(kind, uid, refused);
     }
 
     /// Lets go of the oldest registration of a process that has too many.

@@ -16,6 +16,9 @@ pub(super) struct Recorded {
     pub(super) next_look: Instant,
     /// There are sites to be enabled from outside.
     pub(super) is_to_be_enabled: bool,
+    /// Triggers that were there when it was last asked for that; `None` in a process that does it itself, as it was
+    /// told when it registered.
+    enabled: Option<usize>,
     /// The last look at it was asked for, and is done.
     pub(super) is_last: bool,
     pub(super) is_done: bool,
@@ -25,8 +28,44 @@ pub(super) struct Recorded {
 
 impl Recorded {
     pub(super) fn new(source: Source, subject: Arc<Subject>, places: Vec<Place>) -> Recorded {
-        let (is_to_be_enabled, is_last, is_done) = (false, false, false);
-        let next_look = Instant::now() + LOOKS;
-        Recorded { source, subject, next_look, is_to_be_enabled, is_last, is_done, _places: places }
+        Recorded {
+            source,
+            subject,
+            next_look: Instant::now() + LOOKS,
+            is_to_be_enabled: false,
+            enabled: None,
+            is_last: false,
+            is_done: false,
+            _places: places,
+        }
+    }
+
+    /// One that does not know of the agent: whatever sites it declares are enabled from outside, now and later.
+    pub(super) fn unaware(mut self) -> Recorded {
+        self.enabled = Some(0);
+        self
+    }
+
+    /// Has sites enabled from outside as soon as somebody can do it.
+    pub(super) fn enable_soon(&mut self) {
+        self.is_to_be_enabled = true;
+        self.next_look = Instant::now();
+    }
+
+    /// Has those enabled that a process has declared which does not know of the agent.
+    pub(super) fn enable_declared(&mut self) {
+        let has_more = |enabled| enabled < self.source.triggers().len();
+        // Once: to ask costs a copy of their names.
+        if !self.is_to_be_enabled && self.enabled.is_some_and(has_more) {
+            self.enable_soon();
+        }
+    }
+
+    /// Somebody enables what is there.
+    pub(super) fn is_being_enabled(&mut self) {
+        self.is_to_be_enabled = false;
+        if let Some(enabled) = &mut self.enabled {
+            *enabled = self.source.triggers().len();
+        }
     }
 }
