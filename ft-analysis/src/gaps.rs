@@ -90,7 +90,7 @@ pub(crate) struct Explanation {
     pub(crate) on_cpu_ns: i64,
     /// A local timer interrupt was part of it.
     pub(crate) timer: bool,
-    /// Of some of the time in which another thread had the CPU, it is not known which.
+    /// Of some of it nothing is known, or not which other thread had the CPU.
     pub(crate) doubtful: bool,
 }
 
@@ -177,12 +177,15 @@ impl History {
         let mut parts = Decomposition::default();
         let mut shares = Shares::default();
         let mut interrupts: Vec<(Part, &Name, i64)> = Vec::new();
+        // Since a loss, or a switch that was not recorded, nothing is known until the next record.
+        let mut hidden = false;
         for s in &self.stretches {
             let ns = s.end.min(after) - s.start.max(before);
             if ns <= 0 {
                 continue;
             }
             *parts.part_mut(s.part) += ns;
+            hidden |= s.part == Part::Unexplained;
             if let Some(who) = &s.shares {
                 shares.merge(who);
             }
@@ -208,7 +211,7 @@ impl History {
                 .map(|(_, name, _)| Culprit::Interrupt((*name).clone())),
         };
         let timer = interrupts.iter().any(|(_, name, _)| &***name == "local_timer");
-        let doubtful = !shares.is_exact();
+        let doubtful = hidden || !shares.is_exact();
         Explanation { parts, cause, culprit, on_cpu_ns, timer, doubtful }
     }
 }

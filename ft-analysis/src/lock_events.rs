@@ -129,7 +129,9 @@ impl Analysis {
         };
         let Some(thread) = self.threads.get(&key) else { return };
         let unseen = thread.unseen >= wait.ts || verdict.touched;
-        let touched = unseen || self.losses.process_since(key.pid, wait.ts);
+        // Who was to blame has been seen before; so what is not known of it was lost, if only before the wait began.
+        let hidden = self.context.kernel && verdict.blame.parts.unexplained_ns > 0;
+        let touched = unseen || hidden || self.losses.process_since(key.pid, wait.ts);
         let names = wait_rows::Names { context: &mut self.context, threads: &self.threads };
         let row = wait_rows::row(thread, wait, self.now, &verdict, names, touched);
         self.tally.waits += 1;

@@ -267,3 +267,42 @@ fn a_thread_that_is_seen_on_another_cpu_has_left_the_first_unseen() {
     );
     assert_eq!((tally.unseen_switches, tally.ran_unseen), (1, 0));
 }
+
+/// What a loss hid of a thread stays unknown until its next record, be the loss over or not.
+#[test]
+fn a_wait_for_one_of_whom_nothing_is_known_since_a_loss_is_in_doubt() {
+    // a: [=|.lost.|???????????|==]
+    // b:             [wait for a  ==]
+    let (rows, _) = run(
+        true,
+        "0 0 .>a S
+         0 1 .>b S
+         5 acquire a L
+         10 lose sched 10
+         30 1 .>b S
+         40 wait b L
+         90 0 X>a S
+         100 release a L
+         102 acquire b L",
+    );
+    let wait = &rows.lock_waits[0];
+    assert_eq!((wait.dur, wait.no_holder_ns), (62, 2));
+    assert_eq!(wait.parts.map(|p| (p.unexplained_ns, p.running_ns)), Some((50, 10)));
+    assert_eq!(wait.mark.word(), "lower bound");
+}
+
+#[test]
+fn a_gap_of_which_nothing_is_known_since_a_loss_is_in_doubt() {
+    let (rows, _) = run(
+        true,
+        "0 0 .>a S
+         5 poll a 0
+         10 lose sched 10
+         90 0 X>a S
+         100 gap a 0 40 100
+         150 irq a soft 10
+         200 gap a 0 140 190",
+    );
+    let marks: Vec<&str> = rows.gaps.iter().map(|gap| gap.mark.word()).collect();
+    assert_eq!(marks, ["lower bound", "exact"]);
+}
