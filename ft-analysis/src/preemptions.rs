@@ -18,7 +18,7 @@
 //! - *The time has no recorded end*, or scheduler records were lost in it: no row; counted in [`Unfinished`].
 //! - *A semaphore* is known to be a lock only when it is posted: no row.
 //!
-//! Memory: 32 for each lock that is held. Of more in one hold, those after the first are told before the release
+//! Memory: 32 for each lock that is held, the first of each cause and the last ones. Others are told before the release
 //! is known.
 
 use serde::{Deserialize, Serialize};

@@ -50,17 +50,30 @@ pub(crate) fn subject() -> &'static Path {
     BUILT.get_or_init(|| example("ft-agent", "subject"))
 }
 
+/// The preload library.
+pub(crate) fn preload() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let folder = build(&["--package", "ft-preload"]);
+        folder.join("libft_preload.so")
+    })
+}
+
 /// Builds an example of a package, which `cargo test --test` alone would not; returns its binary.
 pub(crate) fn example(package: &str, name: &str) -> PathBuf {
-    let agent = Path::new(env!("CARGO_BIN_EXE_ft-agent"));
-    let folder = agent.parent().expect("a target folder");
+    build(&["--package", package, "--example", name]).join("examples").join(name)
+}
+
+/// Builds something as the agent was; returns the folder of what is built.
+fn build(what: &[&str]) -> &'static Path {
+    let folder = Path::new(env!("CARGO_BIN_EXE_ft-agent")).parent().expect("a target folder");
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--package", package, "--example", name]);
+    cargo.args(["build", "--quiet"]).args(what);
     if folder.ends_with("release") {
         cargo.arg("--release");
     }
     assert_success(&cargo.output().expect("cargo starts"));
-    folder.join("examples").join(name)
+    folder
 }
 
 impl Stage {

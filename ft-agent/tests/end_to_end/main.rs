@@ -1,12 +1,17 @@
 //! The whole path on the running kernel: the `ft-agent` binary records the `subject` program, and what
 //! it says is held against the truth that the subject prints.
 
+#[path = "../common/oracle.rs"]
+mod recomputed;
+
 mod cgroup;
 mod counting;
 mod errors;
 mod harness;
 mod holes;
 mod mounts;
+
+use harness::gate;
 
 mod bpftrace;
 mod containers;

@@ -6,42 +6,19 @@ use std::process::{Command, Output};
 
 use ft_trace::Mark;
 use ft_trace::store::Trace;
-use ft_trace::tables::{CriticalSection, DispatchLatency, LockWait, UnfinishedWait};
+use ft_trace::tables::{CriticalSection, DispatchLatency, LockWait, LossRow, UnfinishedWait};
 
 use crate::errors;
 use crate::harness::{self, Stage, assert_success, gate};
-
-/// Runs the oracle on a trace; `None` without a Python.
-fn oracle(trace: &Path) -> Option<Output> {
-    let Some(python) = std::env::var_os("FT_PYTHON") else {
-        gate::skipped("FT_PYTHON is not set; run `cargo xtask test`");
-        return None;
-    };
-    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle");
-    // With --alter it also alters rows, column by column, and must notice.
-    let output = Command::new(python).arg("-B").arg(package).arg(trace).arg("--alter").output();
-    Some(output.expect("python starts"))
-}
-
-/// Compares all tables of a trace; false without a Python.
-fn agrees(what: &str, trace: &Path) -> bool {
-    let Some(output) = oracle(trace) else { return false };
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(
-        output.status.success(),
-        "{what}:\n{text}\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let tables: Vec<&str> = text.lines().filter(|line| !line.contains(": 0 rows")).collect();
-    gate::measured(&format!("recomputed from the raw tables of {what}: {}", tables.join("; ")));
-    true
-}
+use crate::recomputed::{agrees, oracle};
 
 /// Records a command with these options into a folder of this name.
 fn record(stage: &Stage, name: &str, options: &[&str], command: &[&str]) -> (PathBuf, Output) {
     let dir = stage.path(name);
     let mut agent = harness::agent();
     agent.args(["record", "-o"]).arg(&dir).args(options).arg("--").args(command);
+    // For those that are recorded with it.
+    agent.env("FT_PRELOAD", harness::preload());
     let output = agent.output().expect("the agent starts");
     (dir, output)
 }
@@ -109,4 +86,47 @@ fn all_tables_of_the_whole_system_are_recomputed_from_the_raw_ones() {
     // Each of the 160 has to be woken now and then; what a loss touches is left out, so it must not be most.
     assert!(exact >= 1000 && 2 * exact > wakes.len(), "{exact} of {} are exact", wakes.len());
     agrees("the whole system under hackbench", &dir);
+}
+
+#[test]
+fn all_tables_of_a_program_that_knows_nothing_of_tracing_are_recomputed() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let program = stage.path("locks");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-std=gnu17", "-g", "-O1", "-pthread", "-o"]).arg(&program);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/locks.c");
+    assert_success(&compiler.arg(source).output().expect("a C compiler, cc"));
+    let (dir, output) =
+        record(&stage, "preload", &["--preload"], &[program.to_str().expect("UTF-8")]);
+    assert_success(&output);
+    let holds = harness::open(&dir).rows::<CriticalSection>().map(|row| row.expect("a row"));
+    let mut kinds: Vec<String> = holds.map(|hold| hold.kind.to_string()).collect();
+    kinds.sort();
+    kinds.dedup();
+    assert_eq!(kinds, ["mutex", "rwlock-read", "rwlock-write", "spin"]);
+    agrees("pthread locks, semaphores, recursion and an exec", &dir);
+}
+
+#[test]
+fn all_tables_with_waits_inside_the_kernel_are_recomputed() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let (_, dir) = stage.record(&["-k", "all"], &["kernel-groups", "20"]);
+    harness::open(&dir);
+    agrees("waits inside the kernel", &dir);
+}
+
+/// Where records are missing, rows that are marked hold as far as they promise, and those that are not as all do.
+#[test]
+fn all_tables_of_a_trace_with_losses_are_recomputed() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let subject = harness::subject().to_str().expect("UTF-8");
+    // The agent stands still again and again, and rings that are small are full.
+    let script = "(while sleep 0.01; do kill -STOP $PPID; sleep 0.01; kill -CONT $PPID; done) & \
+                  $0 variety 4000; kill $!; kill -CONT $PPID";
+    let command = ["sh", "-c", script, subject];
+    let (dir, output) = record(&stage, "lossy", &["--ring-size", "128K"], &command);
+    assert_success(&output);
+    let losses = Trace::open(&dir).expect("a whole trace").rows::<LossRow>().count();
+    gate::measured(&format!("{losses} places where events were lost, on purpose"));
+    agrees("a trace with losses", &dir);
 }

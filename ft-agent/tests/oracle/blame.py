@@ -4,8 +4,10 @@ from collections import Counter, defaultdict
 from typing import NamedTuple
 
 from compare import Expected, OneOf, Table, Wanted
-from holds import at_most, depth_mark, mark, sums_to
+from cpus import touched
+from holds import LOWER_BOUND, at_most, depth_mark, mark, sums_to
 from locks import Hold, Lock, Locks, Wait
+from tables import Trace
 from threads import PARTS, Parts, Threads
 
 
@@ -147,10 +149,17 @@ def table(locks: Locks, threads: Threads) -> Table:
             **{f"{part}_ns": at_most(blame.parts.ns[part], blame.parts) for part in PARTS},
             "no_holder_ns": blame.no_holder_ns,
             "cycle_ns": blame.cycle_ns,
-            "mark": mark(blame.parts),
+            "mark": LOWER_BOUND if events_lost(locks.trace, wait) else mark(blame.parts),
         }
         expected.append(Expected(values, checks=[sums_to(dur, "no_holder_ns", "cycle_ns")]))
     return Table("lock_waits", ("ts", "tid", "lock"), expected)
+
+
+def events_lost(trace: Trace, wait: Wait) -> bool:
+    """Whether any thread of the process lost events meanwhile: it may have held the lock."""
+    assert wait.end
+    own = [loss for loss in trace.losses if loss.origin in ("ring", "shared-ring") and loss.pid == wait.lock[0]]
+    return touched(own, wait.start.ts, wait.end.ts)
 
 
 def holders(holds: list[Hold], wait: Wait) -> int:
@@ -158,8 +167,9 @@ def holders(holds: list[Hold], wait: Wait) -> int:
     assert wait.end
     first, last = wait.start.order, wait.end.order
     return sum(
-        hold.tid != wait.tid and hold.start.order < last and (hold.end is None or hold.end.order > first)
+        hold.tid != wait.tid and hold.start.order < last and (over is None or over.order > first)
         for hold in holds
+        for over in [hold.end or hold.dropped]
     )
 
 
@@ -183,7 +193,7 @@ def unfinished(locks: Locks, threads: Threads) -> Table:
     """One row for each wait that had not ended."""
     expected = []
     for wait in locks.waits:
-        if wait.end is not None:
+        if wait.end is not None or wait.lost:
             continue
         end = wait.cut if wait.cut is not None else threads.end
         last = wait.moments[-1].chain if wait.moments else ()

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import NamedTuple
 
-from compare import Anything, Expected, OneOf, Table, Wanted
+from compare import Anything, Expected, OneOf, Table, Wanted, Within
 from cpus import Shares
 from holds import LOWER_BOUND, depth_mark, mark_of, occupant
 from locks import SEMAPHORE, Hold, Lock, Locks, Wait
@@ -11,7 +11,7 @@ from threads import Delay, Threads
 
 ON_CPU = ("running", "hardirq", "softirq", "vector")
 
-# Further times that a hold is followed: a documented limit of `ran_after_ns`.
+# Times of a hold of which is told what ran afterwards: a documented limit of `ran_after_ns`.
 FOLLOWED = 32
 
 
@@ -31,15 +31,17 @@ def table(locks: Locks, threads: Threads) -> Table:
     for tid, timeline in threads.timelines.items():
         holds = [hold for hold in locks.holds if hold.tid == tid and hold.kind != SEMAPHORE]
         times = with_locks(timeline.delays, holds, locks.gone.get(tid))
-        behind = Counter(hold for time in times for hold in time.held)
+        followed = {hold: those_followed(hold, times) for time in times for hold in time.held}
         seen: Counter[tuple[Hold, str]] = Counter()
+        without_row: Counter[tuple[Hold, str]] = Counter()
         for delay, held in times:
             shares = threads.occupants(tid, delay.start, delay.end)
             for hold in held:
-                behind[hold] -= 1
                 seen[hold, delay.cause] += 1
-                first = seen[hold, "preempted"] + seen[hold, "woken"] == 1
-                followed = first or behind[hold] <= FOLLOWED
+                nth = seen[hold, delay.cause]
+                # Where records are missing there may be no row, which then does not count.
+                least = nth - without_row[hold, delay.cause]
+                without_row[hold, delay.cause] += delay.doubt
                 values: dict[str, Wanted] = {
                     "ts": delay.start,
                     "tid": tid,
@@ -55,15 +57,23 @@ def table(locks: Locks, threads: Threads) -> Table:
                     "depth_mark": depth_mark(locks, tid, hold.start.ts),
                     "innermost": hold is held[-1],
                     "cause": delay.cause,
-                    "nth": seen[hold, delay.cause],
+                    "nth": nth if least == nth else Within(least, nth),
                     **occupant("preemptor", shares, threads),
                     "preemptor_prio": priority(shares),
                     **waiters(delay, waits.get(hold.lock, [])),
-                    "ran_after_ns": ran_after(threads, delay, hold) if followed else None,
+                    "ran_after_ns": ran_after(threads, delay, hold) if delay in followed[hold] else None,
                     "mark": LOWER_BOUND if delay.doubt else mark_of(shares),
                 }
                 expected.append(Expected(values, optional=delay.doubt))
     return Table("lock_preemptions", ("ts", "tid", "lock"), expected)
+
+
+def those_followed(hold: Hold, times: list[Time]) -> list[Delay]:
+    """The first time of each cause and the last ones, so many in all."""
+    own = [time.delay for time in times if hold in time.held]
+    first = [next(d for d in own if d.cause == cause) for cause in sorted({d.cause for d in own})]
+    rest = [delay for delay in own if delay not in first]
+    return first + rest[max(0, len(rest) - (FOLLOWED - len(first))) :]
 
 
 def with_locks(delays: list[Delay], holds: list[Hold], gone: int | None) -> list[Time]:

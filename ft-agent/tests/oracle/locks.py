@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Iterator, NamedTuple
 
-from tables import Task, Trace, UserEvent
+from tables import Loss, Task, Trace, UserEvent
 from threads import Threads
 
 Lock = tuple[int, int]  # process, address
@@ -43,7 +43,7 @@ class Hold:
     # Two places of one line have the same text.
     place_id: int
     end: At | None = None
-    # From when on nobody knows of it: its process executed another program, or it was acquired again.
+    # From when on nobody knows of it: its process executed another program, events were lost, or it was acquired again.
     dropped: At | None = None
 
 
@@ -63,6 +63,8 @@ class Wait:
     # The thread ended first, or its process executed another program.
     cut: int | None = None
     executed: bool = False
+    # Its thread's events were lost: how it went on is not known.
+    lost: bool = False
     # Who held the lock, moment by moment; filled by `blame.py`.
     moments: list = field(default_factory=list)
 
@@ -93,16 +95,18 @@ class Locks:
         # Waits for semaphores: nobody holds one, so they are in no table of waits.
         self.semaphores: list[Wait] = []
         self.gone = {t.tid: t.ts for t in trace.tasks if t.kind == "exit"}
-        executed = deque(t for t in trace.tasks if t.kind == "exec")
+        # What interrupts all that is known; of equal times what the kernel says comes before events, and losses first.
+        breaks = [(loss.ts, 0, loss) for loss in trace.losses]
+        breaks += [(task.ts, 1, task) for task in trace.tasks if task.kind == "exec"]
+        coming = deque(sorted(breaks, key=lambda entry: entry[:2]))
         for order, event in enumerate(trace.events):
-            # Of equal times what the kernel says comes first.
-            while executed and executed[0].ts <= event.ts:
-                self.executes(executed.popleft(), order)
+            while coming and coming[0][0] <= event.ts:
+                self.interrupt(coming.popleft()[2], order)
             site = trace.sites.get(event.site)
             if site and site.kind in HANDLERS:
                 HANDLERS[site.kind](self, event, At(event.ts, order))
-        for task in executed:
-            self.executes(task, len(trace.events))
+        for _, _, what in coming:
+            self.interrupt(what, len(trace.events))
         for wait in self.waiting.values():
             wait.cut = self.gone.get(wait.tid)
             if wait.cut is not None:
@@ -147,15 +151,16 @@ class Locks:
         self.open[hold.tid].remove(hold)
         self.steps.append(Step(at, None, hold, False))
 
-    def executes(self, task: Task, order: int) -> None:
-        """The memory of a process is replaced, with all locks."""
+    def interrupt(self, what: Task | Loss, order: int) -> None:
+        """The memory of a process is replaced, with all locks; or events are lost, and what is held is not known."""
         # Before the first event that comes after it.
-        at = At(task.ts, order - 1)
-        for hold in [hold for held in self.open.values() for hold in held if hold.lock[0] == task.pid]:
+        at = At(what.ts, order - 1)
+        for hold in [hold for held in self.open.values() for hold in held if concerns(what, hold.tid, hold.lock)]:
             self.drop(hold, at)
         for tid, wait in list(self.waiting.items()):
-            if wait.lock[0] == task.pid:
-                wait.cut, wait.executed = task.ts, True
+            if concerns(what, tid, wait.lock):
+                wait.cut = what.ts
+                wait.executed, wait.lost = isinstance(what, Task), isinstance(what, Loss)
                 self.steps.append(Step(at, wait, None, False))
                 del self.waiting[tid]
 
@@ -216,7 +221,7 @@ class Locks:
     def blocked_by(self, end: int) -> Iterator[tuple[int, int, int, str]]:
         """From when to when which thread waited for what, in words."""
         for wait in [*self.waits, *self.semaphores]:
-            until = wait.end.ts if wait.end else wait.cut if wait.executed else end
+            until = wait.end.ts if wait.end else wait.cut if wait.executed or wait.lost else end
             what = "semaphore" if wait.kind == SEMAPHORE else "lock"
             yield wait.start.ts, until, wait.tid, f"{what} {self.name(wait.lock)}"
         for start, until, tid, lock in self.conditions:
@@ -230,6 +235,15 @@ class Locks:
             mine[-1].condition |= condition
             held.remove(mine[-1])
             self.steps.append(Step(at, None, mine[-1], False))
+
+
+def concerns(what: Task | Loss, tid: int, lock: Lock) -> bool:
+    """Whether a thread's locks are not known any more after this."""
+    if isinstance(what, Task):
+        return what.pid == lock[0]
+    if what.origin in ("ring", "shared-ring"):
+        return what.pid == lock[0] and what.tid in (-1, tid)
+    return what.origin == "agent"
 
 
 def kind_of(event: UserEvent) -> str:

@@ -41,8 +41,8 @@ def table(locks: Locks) -> Table:
 
 
 def before(held: Hold, hold: Hold) -> list[Hold]:
-    """What had been acquired before both."""
-    return [gate for gate in held.held_before if gate in hold.held_before]
+    """What had been acquired before both and lets nobody else in."""
+    return [gate for gate in held.held_before if gate in hold.held_before and not gate.kind.endswith("-read")]
 
 
 def has_gates(gates: set[int]):

@@ -3,6 +3,7 @@
 What the columns mean is documented in `ft-agent/src/store/rows`; nothing here knows more.
 """
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -102,6 +103,7 @@ class Loss(NamedTuple):
     dur: int
     origin: str
     what: str
+    pid: int
     tid: int
 
 
@@ -162,6 +164,8 @@ class Trace:
     sites: dict[int, Site]
     names: dict[tuple[int, int, str], Name]
     symbols: dict[tuple[int, int, str], Symbol]
+    # Largest error of the times of user events beside those of the kernel, ns.
+    clock_bound_ns: int
 
     @staticmethod
     def load(directory: Path) -> "Trace":
@@ -186,6 +190,7 @@ class Trace:
             sites={site.site: site for site in rows("sites", Site)},
             names={(n.pid, n.id, n.kind): n for n in rows("names", Name)},
             symbols={(s.pid, s.address, s.kind): s for s in rows("symbols", Symbol)},
+            clock_bound_ns=json.loads((directory / "meta.json").read_text())["clock"]["bound_ns"],
         )
 
     def end(self) -> int:

@@ -120,7 +120,7 @@ class Threads:
         for rows in (self.trace.irqs, self.trace.events):
             for row in rows:
                 note(row.tid, 4, row)
-        walker = Walker(self.cpus, kernel_losses(self.trace), self.end)
+        walker = Walker(self.cpus, kernel_losses(self.trace), self.end, self.trace.clock_bound_ns)
         return {tid: walker.timeline(tid, rows) for tid in records if (rows := seen(records[tid]))}
 
     def stretches(self, tid: int, start: int, end: int) -> Iterator[Stretch]:
@@ -187,8 +187,8 @@ class Threads:
 class Walker:
     """Turns the records of a thread into its timeline."""
 
-    def __init__(self, cpus: Cpus, losses: list, end: int) -> None:
-        self.cpus, self.losses, self.end = cpus, losses, end
+    def __init__(self, cpus: Cpus, losses: list, end: int, bound_ns: int) -> None:
+        self.cpus, self.losses, self.end, self.bound_ns = cpus, losses, end, bound_ns
 
     def timeline(self, tid: int, records: list[tuple]) -> Timeline:
         """Walks them in the order of time."""
@@ -279,6 +279,10 @@ class Walker:
         elif not isinstance(row, UserEvent):
             # The tables do not promise to use it.
             return
+        elif self.now.doing != "running" and row.ts - self.now.start > self.bound_ns:
+            # It has recorded something although it had no CPU: both switches are missing.
+            self.turn(row.ts, "running", cpu, UNSEEN, self.now.start)
+            self.since = self.early = None
         elif self.now.doing != "running" and period and period.doubt and period.left_by == tid:
             # The switch to it is missing, the one from it will come.
             self.turn(row.ts, "running", cpu, UNSEEN, period.start)

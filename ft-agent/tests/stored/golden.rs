@@ -38,16 +38,20 @@ impl Golden {
     /// A text, line by line.
     pub(crate) fn text(&self, file: &str, found: &str) {
         let Some(stored) = self.stored(file, found) else { return };
-        let (mut old, mut new) = (stored.lines(), found.lines());
+        let (old, new): (Vec<&str>, Vec<&str>) =
+            (stored.lines().collect(), found.lines().collect());
+        let same = |pairs: &mut dyn Iterator<Item = (&&str, &&str)>| {
+            pairs.take_while(|(old, new)| old == new).count()
+        };
+        let before = same(&mut old.iter().zip(&new));
+        let (old, new) = (&old[before..], &new[before..]);
+        let behind = same(&mut old.iter().rev().zip(new.iter().rev()));
+        let [old, new] = [old, new].map(|lines| &lines[..lines.len() - behind]);
         let mut lines = Vec::new();
-        for number in 1.. {
-            match (old.next(), new.next()) {
-                (None, None) => break,
-                (old, new) if old == new => {}
-                (old, new) => {
-                    let [old, new] = [old, new].map(|line| line.unwrap_or("(no line)"));
-                    lines.push(format!("line {number}\n      was {old}\n      is  {new}"));
-                }
+        for (number, at) in (before + 1..).zip(0..old.len().max(new.len())) {
+            let [old, new] = [old, new].map(|lines| lines.get(at).unwrap_or(&"(no line)"));
+            if old != new {
+                lines.push(format!("line {number}\n      was {old}\n      is  {new}"));
             }
         }
         self.note(file, lines);

@@ -7,6 +7,12 @@ mod rename;
 mod stage;
 mod tables;
 
+#[path = "../common/gate.rs"]
+#[allow(dead_code, reason = "needs no kernel")]
+mod gate;
+#[path = "../common/oracle.rs"]
+mod recomputed;
+
 use golden::Golden;
 use stage::Stage;
 
@@ -44,6 +50,7 @@ fn check(recording: &str) {
     golden.listing("events.txt", &stage.agent(&["events", "trace", "-k"]));
     golden.listing("events.json", &stage.agent(&["events", "trace", "-k", "--json"]));
     golden.compare();
+    recomputed::agrees(&format!("the stored recording {recording}"), &stage.trace());
 }
 
 #[test]

@@ -193,7 +193,8 @@ table! {
         /// How long, within this time.
         pub longest_waiter_ns: Option<i64>,
         /// Time that the holder spent on a CPU from then to the release: the grant that would have been enough.
-        /// Null when the release was not recorded, or (but for the first) more than 32 further times came before it.
+        /// Null when the release was not recorded; of a hold with more than 32 such times, in all but 32: the first of
+        /// each cause and the last ones.
         pub ran_after_ns: Option<i64>,
         /// [`Mark`](crate::Mark): `exact`, or `lower bound` when records were lost meanwhile, or it is not known of
         /// all the time who had the CPU.
@@ -229,8 +230,8 @@ table! {
         pub kind: Name,
         /// Where it was acquired.
         pub place: Name,
-        /// Locks that had been acquired before both, every time: their addresses in hexadecimal, separated by
-        /// blanks. At most 8 are kept.
+        /// Locks that had been acquired before both, every time, and not for reading, which lets others in: their
+        /// addresses in hexadecimal, separated by blanks. At most 8 are kept.
         pub gates: Name,
     }
 }

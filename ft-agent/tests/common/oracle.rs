@@ -1,0 +1,32 @@
+//! The second implementation of the analyses, run on a trace.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::gate;
+
+/// Runs the oracle on a trace; `None` without a Python.
+pub(crate) fn oracle(trace: &Path) -> Option<Output> {
+    let Some(python) = std::env::var_os("FT_PYTHON") else {
+        gate::skipped("FT_PYTHON is not set; run `cargo xtask test`");
+        return None;
+    };
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle");
+    // With --alter it also alters rows, column by column, and must notice.
+    let output = Command::new(python).arg("-B").arg(package).arg(trace).arg("--alter").output();
+    Some(output.expect("python starts"))
+}
+
+/// Compares all tables of a trace; false without a Python.
+pub(crate) fn agrees(what: &str, trace: &Path) -> bool {
+    let Some(output) = oracle(trace) else { return false };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success(),
+        "{what}:\n{text}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let tables: Vec<&str> = text.lines().filter(|line| !line.contains(": 0 rows")).collect();
+    gate::measured(&format!("recomputed from the raw tables of {what}: {}", tables.join("; ")));
+    true
+}
