@@ -3,10 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::agreement::Agreement;
-use crate::dispatch::Races;
-use crate::gaps::Unaccounted;
-use crate::locks::Incomplete;
-use crate::preemptions::Unfinished;
+use crate::{Incomplete, Races, Unaccounted, Unfinished};
 
 /// Version of the tables that the analyses write and of this file.
 pub const VERSION: u32 = 4;

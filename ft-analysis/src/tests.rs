@@ -8,12 +8,13 @@ mod order;
 mod preemptions;
 mod simulated;
 mod steal;
+mod time;
 mod turns;
 mod waits;
 
 use super::timeline::{feed, run};
 use super::*;
-use ft_trace::tables::{Decomposition, GapCause, Part};
+use ft_trace::tables::{CriticalSection, Decomposition, DispatchLatency, Gap, GapCause, Part};
 
 /// Parts that are not 0, in the order of the columns.
 fn parts(d: &Decomposition) -> String {
@@ -464,7 +465,7 @@ fn any_stream_gives_sums_that_hold() {
             ];
             assert!(each.iter().all(|&ns| ns >= 0), "seed {seed}: {parts:?}");
         }
-        super::time_tests::balanced(&rows.thread_time);
+        time::balanced(&rows.thread_time);
         assert!(rows.thread_time.iter().any(|r| r.part == Part::Running), "seed {seed}");
         assert!(rows.dispatch_latency.iter().all(|r| r.dur >= 0));
         assert!(!rows.critical_sections.is_empty() || !rows.gaps.is_empty(), "seed {seed}");
@@ -475,11 +476,11 @@ fn any_stream_gives_sums_that_hold() {
 fn threads_of_other_processes_are_not_kept() {
     let mut analysis = feed(true, "0 0 .>X S\n 5 wake X Y 0\n 7 irq X soft 2\n 9 0 X>Y R");
     assert_eq!(analysis.take_rows(), Rows::default());
-    assert!(analysis.threads.is_empty());
+    assert!(analysis.world.is_empty());
 }
 
 #[test]
 fn a_thread_that_ended_is_forgotten_and_its_number_may_come_again() {
     let timeline = "0 0 .>a S\n 10 acquire a L\n 20 exit a\n 30 0 a>X Z";
-    assert!(feed(true, timeline).threads.is_empty());
+    assert!(feed(true, timeline).world.is_empty());
 }

@@ -19,7 +19,7 @@
 //! 10 exit a           a ends; also exec
 //! ```
 
-use crate::{Analysis, Context, Rows, Tally};
+use crate::{Context, Rows, Run, Tally};
 use ft_trace::event::{Event, LeanContention, LeanFault, LeanSyscall, LeanUserEvent};
 use ft_trace::ids::{Cpu, Name, Nanos, Pid, SiteId, Tid};
 use ft_trace::tables::{
@@ -228,8 +228,8 @@ pub fn events(timeline: &str) -> impl Iterator<Item = Event> {
 }
 
 /// Runs a trace, up to what its last event leaves open.
-pub fn feed(kernel: bool, timeline: &str) -> Analysis {
-    let mut analysis = Analysis::new(Context::new(kernel, 10, &threads(), &sites(), &names()));
+pub fn feed(kernel: bool, timeline: &str) -> Run {
+    let mut analysis = Run::new(Context::new(kernel, 10, &threads(), &sites(), &names()));
     events(timeline).for_each(|event| analysis.push(&event));
     analysis
 }

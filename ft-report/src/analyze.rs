@@ -8,9 +8,10 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use ft_analysis::{Analysis, Context, Rows, Tally, VERSION};
+use ft_analysis::{Context, Rows, Run, Tally, VERSION};
 use ft_trace::dir;
 use ft_trace::event::{Event, LeanContention, LeanFault, LeanSyscall};
+use ft_trace::result_tables;
 use ft_trace::store::{self, Result, Row, StoreError, TableWriter, Trace};
 use ft_trace::stream;
 use ft_trace::tables::{
@@ -27,7 +28,7 @@ const BATCH_ROWS: usize = 4096;
 
 /// Declares a writer for each table of [`Rows`].
 macro_rules! writers {
-    ($($table:ident: $row:ty,)*) => {
+    ($($table:ident: $row:ident,)*) => {
         struct Writers {
             $($table: TableWriter<$row>,)*
         }
@@ -62,16 +63,7 @@ macro_rules! writers {
     };
 }
 
-writers! {
-    critical_sections: CriticalSection,
-    dispatch_latency: DispatchLatency,
-    gaps: Gap,
-    thread_time: ThreadTime,
-    lock_waits: LockWait,
-    unfinished_waits: UnfinishedWait,
-    lock_preemptions: LockPreemption,
-    lock_order: LockOrder,
-}
+result_tables!(writers);
 
 /// How far a run is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,21 +96,21 @@ pub fn analyze(trace: &Trace) -> Result<Tally> {
 ///
 /// As [`analyze`], and [`StoreError::Interrupted`] when `watch` says so.
 pub fn analyze_watched(trace: &Trace, watch: Watch<'_>) -> Result<Tally> {
-    let mut analysis = Analysis::new(context(trace)?);
+    let mut run = Run::new(context(trace)?);
     let mut writers = Writers::create(trace)?;
     let mut progress = Progress { events: 0, of: events(trace) };
     for event in stream::events(trace) {
         let event: Event = event?;
-        analysis.push(&event);
-        if analysis.pending() >= BATCH_ROWS {
-            writers.push(analysis.take_rows())?;
+        run.push(&event);
+        if run.pending() >= BATCH_ROWS {
+            writers.push(run.take_rows())?;
         }
         progress.events += 1;
         if progress.events.is_multiple_of(WATCH_EVENTS) {
             go_on(trace, watch(progress))?;
         }
     }
-    let (rows, tally) = analysis.finish();
+    let (rows, tally) = run.finish();
     writers.push(rows)?;
     writers.seal()?;
     go_on(trace, watch(progress))?;

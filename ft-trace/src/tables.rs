@@ -45,3 +45,22 @@ pub use results::{
     CriticalSection, Decomposition, DispatchLatency, Gap, GapCause, InferredCause, Part, ThreadTime,
 };
 pub use user::{NameKind, NameRow, SiteKind, SiteRow, SymbolKind, SymbolRow, UserEvent, arg_name};
+
+/// Calls a macro with the name and the row of each table that the analyses write, `table: Row,` …: whoever has something
+/// for each of them (the rows that wait, their writers) declares it by this list. A row here and its declaration in
+/// `tables/` are all that a new table of results takes.
+#[macro_export]
+macro_rules! result_tables {
+    ($with:ident) => {
+        $with! {
+            critical_sections: CriticalSection,
+            dispatch_latency: DispatchLatency,
+            gaps: Gap,
+            thread_time: ThreadTime,
+            lock_waits: LockWait,
+            unfinished_waits: UnfinishedWait,
+            lock_preemptions: LockPreemption,
+            lock_order: LockOrder,
+        }
+    };
+}

@@ -15,7 +15,7 @@ mod trace;
 use std::hint::black_box;
 use std::time::Instant;
 
-use ft_analysis::{Analysis, Context};
+use ft_analysis::{Context, Run};
 use ft_trace::event::Event;
 
 const ROUNDS: u64 = 20_000;
@@ -45,7 +45,7 @@ fn in_memory() {
     let mut rates = Vec::new();
     for _ in 0..REPEATS {
         let context = Context::new(true, 100, &trace::threads(), &trace::sites(), &[]);
-        let mut analysis = Analysis::new(context);
+        let mut analysis = Run::new(context);
         let start = Instant::now();
         for event in &events {
             analysis.push(event);

@@ -13,7 +13,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use ft_analysis::{Analysis, Context};
+use ft_analysis::{Context, Run};
 use ft_trace::convert::{Follower, convert};
 use ft_trace::event::Event;
 use ft_trace::spool::Segment;
@@ -49,7 +49,7 @@ fn follow(dir: &Path) -> u64 {
     assert!(followed.events.is_sorted_by_key(Event::ts));
 
     let context = Context::new(follower.records_kernel(), 0, &[], &[], &[]);
-    let mut analysis = Analysis::new(context);
+    let mut analysis = Run::new(context);
     analysis.learn(followed.bound_ns, &followed.threads, &followed.sites, &followed.names);
     followed.events.iter().for_each(|event| analysis.push(event));
     let (rows, tally) = analysis.finish();

@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 
 use super::trigger::{Hit, Trigger};
-use ft_analysis::{Analysis, Context};
+use ft_analysis::{Context, Run};
 use ft_trace::convert::{ConvertError, Follower};
 use ft_trace::spool::Segment;
 
@@ -17,7 +17,7 @@ use ft_trace::spool::Segment;
 pub(super) struct Watch {
     dir: PathBuf,
     triggers: Vec<Trigger>,
-    running: Option<(Follower, Analysis)>,
+    running: Option<(Follower, Run)>,
     /// Segments that were deleted before they were looked at.
     pub(super) missed: u64,
 }
@@ -38,7 +38,7 @@ impl Watch {
             none => {
                 let follower = Follower::new(&self.dir)?;
                 let context = Context::new(follower.records_kernel(), 0, &[], &[], &[]);
-                none.insert((follower, Analysis::new(context)))
+                none.insert((follower, Run::new(context)))
             }
         };
         let followed = follower.segment(segment)?;

@@ -1,16 +1,22 @@
 //! Bounds that bite: what they touch is marked, or counted.
 
-use super::super::timeline::sites;
-use crate::{Analysis, Context, Mark};
+use super::super::timeline::{SITES, sites};
+use crate::{Context, Mark, Run};
 use ft_trace::event::{Event, LeanUserEvent};
 use ft_trace::ids::{Cpu, Nanos, Pid, SiteId, Tid};
+use ft_trace::tables::{TaskEvent, TaskKind};
 
 /// An event of a lock, of more threads and locks than a timeline has names for.
-fn push(analysis: &mut Analysis, ts: i64, event: &str, thread: i32, lock: i32) {
-    let site = sites().iter().position(|s| *s.event == *format!("lock.{event}"));
-    analysis.push(&Event::User(LeanUserEvent {
+fn push(run: &mut Run, ts: i64, event: &str, thread: i32, lock: i32) {
+    push_of(run, 1, ts, event, thread, lock);
+}
+
+/// The same, of any process.
+fn push_of(run: &mut Run, pid: i32, ts: i64, event: &str, thread: i32, lock: i32) {
+    let site = SITES.iter().position(|s| s.2.strip_prefix("lock.") == Some(event));
+    run.push(&Event::User(LeanUserEvent {
         ts: Nanos(ts),
-        pid: Pid(1),
+        pid: Pid(pid),
         tid: Tid(1000 + thread),
         cpu: Cpu(0),
         site: SiteId(site.expect("a site") as i32),
@@ -18,7 +24,7 @@ fn push(analysis: &mut Analysis, ts: i64, event: &str, thread: i32, lock: i32) {
     }));
 }
 
-fn empty() -> Analysis {
+fn empty() -> Run {
     super::feed(true, "0 0 .>a S")
 }
 
@@ -89,7 +95,7 @@ fn more_holders_than_are_kept_mark_the_wait_and_the_longest_is_named() {
 }
 
 /// Each of some threads holds 256 locks of its own.
-fn nest(threads: i32) -> Analysis {
+fn nest(threads: i32) -> Run {
     let mut analysis = empty();
     for (thread, lock) in (0..threads).flat_map(|t| (0..256).map(move |lock| (t, 256 * t + lock))) {
         push(&mut analysis, 10, "mutex_acquire", thread, lock);
@@ -121,7 +127,7 @@ fn events_of_sites_that_nobody_knows_are_counted() {
         let mut row = sites()[0].clone();
         row.site = SiteId(site);
         let context = Context::new(true, 10, &[], &[row], &[]);
-        let mut analysis = Analysis::new(context);
+        let mut analysis = Run::new(context);
         analysis.push(&Event::User(LeanUserEvent {
             ts: Nanos(1),
             pid: Pid(1),
@@ -134,4 +140,32 @@ fn events_of_sites_that_nobody_knows_are_counted() {
     };
     check((1 << 20) - 1, 0);
     check(1 << 20, 1);
+}
+
+#[test]
+fn a_process_forgets_locks_of_its_own_and_no_others() {
+    // A thread ends and holds lock 0. Then another one takes 70,000 locks, one after the other; and then one waits for 0.
+    for (of_the_same, holder) in [(false, Some(1000)), (true, None)] {
+        let mut run = empty();
+        push(&mut run, 10, "mutex_acquire", 0, 0);
+        push(&mut run, 10, "mutex_acquire", 1, 1);
+        run.push(&Event::Task(TaskEvent {
+            ts: Nanos(20),
+            cpu: Cpu(0),
+            kind: TaskKind::Exit,
+            tid: Tid(1000),
+            pid: Pid(1),
+            comm: "x".into(),
+            parent_pid: None,
+        }));
+        for lock in 2..70_000 {
+            for event in ["mutex_acquire", "mutex_release"] {
+                push_of(&mut run, if of_the_same { 1 } else { 2 }, 30, event, 2, lock);
+            }
+        }
+        push(&mut run, 40, "mutex_wait", 3, 0);
+        let rows = run.finish().0.unfinished_waits;
+        let found = rows.iter().map(|r| (r.holder_tid, r.holder_gone)).collect::<Vec<_>>();
+        assert_eq!(found, [(holder, holder.is_some())]);
+    }
 }

@@ -7,7 +7,7 @@ use ft_trace::event::{Event, LeanUserEvent};
 use ft_trace::ids::{Cpu, Nanos, Pid, SiteId, Tid};
 
 fn analyse(kernel: bool, events: impl Iterator<Item = Event>) -> (Rows, Tally) {
-    let mut analysis = Analysis::new(Context::new(kernel, 10, &threads(), &sites(), &names()));
+    let mut analysis = Run::new(Context::new(kernel, 10, &threads(), &sites(), &names()));
     events.for_each(|event| analysis.push(&event));
     analysis.finish()
 }

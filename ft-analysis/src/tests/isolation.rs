@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::simulated::Machine;
 use crate::timeline::{events, sites, threads};
-use crate::{Analysis, Context, Rows};
+use crate::{Context, Rows, Run};
 use ft_trace::event::{Event, LeanUserEvent};
 use ft_trace::ids::{Cpu, Nanos, Pid, SiteId, Tid};
 use ft_trace::tables::{LossOrigin, LossRow};
@@ -61,7 +61,7 @@ fn loss() -> impl Strategy<Value = Event> {
 /// The rows of process 1.
 fn rows(mut events: Vec<Event>) -> Rows {
     events.sort_by_key(|e| (e.ts(), e.rank()));
-    let mut analysis = Analysis::new(Context::new(true, 10, &threads(), &sites(), &[]));
+    let mut analysis = Run::new(Context::new(true, 10, &threads(), &sites(), &[]));
     events.iter().for_each(|event| analysis.push(event));
     let (mut rows, _) = analysis.finish();
     rows.critical_sections.retain(|r| r.pid == HONEST);

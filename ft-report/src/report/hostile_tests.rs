@@ -1,7 +1,7 @@
 //! What a program writes into its events may be anything: no report may fail at what the analyses make of it.
 
 use ft_analysis::timeline::{every_payload, names, sites, threads};
-use ft_analysis::{Analysis, Context};
+use ft_analysis::{Context, Run};
 
 use super::{AgreementReport, Gaps, Locks, Waits};
 
@@ -10,7 +10,7 @@ fn no_payload_breaks_a_report() {
     for (first, step) in [(0, 1), (1 << 40, 7), (i64::MAX - 1_000_000_000, 1)] {
         for kernel in [true, false] {
             let context = Context::new(kernel, 10, &threads(), &sites(), &names());
-            let mut analysis = Analysis::new(context);
+            let mut analysis = Run::new(context);
             every_payload(first, step).for_each(|event| analysis.push(&event));
             let (rows, tally) = analysis.finish();
             let (mut gaps, mut locks) = (Gaps::default(), Locks::default());

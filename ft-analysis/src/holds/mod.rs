@@ -1,0 +1,101 @@
+//! Holds of locks (Feather-Trace, section 3): what happened in each ([`Holds`]), each time that a holder lost the CPU
+//! ([`Preemptions`]), and the order in which locks are acquired ([`Order`]). What is a hold, and how deep it is, the world
+//! knows (`world/held.rs`).
+
+mod order;
+mod preemptions;
+
+pub use order::Order;
+pub use preemptions::{Preemptions, Unfinished};
+
+use crate::analysis::Analysis;
+use crate::world::{Change, Hold, PerThread, Shares, State, Thread, World, difference};
+use crate::{Rows, Tally};
+use ft_trace::Mark;
+use ft_trace::ids::Nanos;
+use ft_trace::tables::CriticalSection;
+
+/// Makes the table `critical_sections`: one row for each hold whose acquisition and release were both recorded.
+#[derive(Debug, Default)]
+pub struct Holds {
+    /// Who ran while the holder was preempted (not: woken), of the holds in which it was.
+    displaced: PerThread<Vec<(u64, Shares)>>,
+    rows: u64,
+    out_of_order: u64,
+}
+
+impl Analysis for Holds {
+    #[inline]
+    fn see(&mut self, change: &Change<'_>, world: &World, rows: &mut Rows) {
+        match *change {
+            Change::Dispatched { thread, after: State::Preempted, shares, .. } => {
+                self.displaced(thread, shares);
+            }
+            Change::Released { thread, hold: Some(hold), in_order, .. } => {
+                self.rows += 1;
+                self.out_of_order += u64::from(!in_order);
+                let shares = self.over(thread, hold);
+                rows.critical_sections.push(row(thread, hold, &shares, world));
+            }
+            Change::HoldLost { thread, hold } => drop(self.over(thread, hold)),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, _: &World, _: &mut Rows, tally: &mut Tally) {
+        tally.holds = self.rows;
+        tally.out_of_order_releases = self.out_of_order;
+    }
+}
+
+impl Holds {
+    /// A thread was preempted; `shares` tells who ran instead.
+    fn displaced(&mut self, thread: &Thread, shares: &Shares) {
+        if shares.is_empty() || thread.locks.all().is_empty() {
+            return;
+        }
+        let open = self.displaced.of(thread);
+        for hold in thread.locks.all() {
+            match open.iter_mut().find(|(id, _)| *id == hold.id) {
+                Some((_, known)) => known.merge(shares),
+                None => open.push((hold.id, shares.clone())),
+            }
+        }
+    }
+
+    /// Who ran instead of its holder during a hold that is over.
+    fn over(&mut self, thread: &Thread, hold: &Hold) -> Shares {
+        let Some(open) = self.displaced.get(thread) else { return Shares::default() };
+        let at = open.iter().position(|(id, _)| *id == hold.id);
+        at.map_or_else(Shares::default, |i| open.swap_remove(i).1)
+    }
+}
+
+fn row(thread: &Thread, hold: &Hold, shares: &Shares, world: &World) -> CriticalSection {
+    let (context, key) = (world.context(), thread.key);
+    let lost = world.losses().any_since(key, hold.ts) || thread.doubtful_since(hold.ts);
+    let mark = Mark::lower_bound_if(lost || !shares.is_exact());
+    let parts = context.kernel.then(|| difference(&thread.account(world.now()), &hold.account));
+    let preempted = parts.is_some_and(|p| p.preempted_ns > 0);
+    let preemptor = shares.longest().filter(|_| preempted);
+    CriticalSection {
+        ts: Nanos(hold.ts),
+        dur: world.now() - hold.ts,
+        pid: key.pid,
+        tid: key.tid,
+        lock: hold.lock,
+        lock_name: context.lock_name(key.pid, hold.lock, hold.site, hold.word),
+        kind: hold.kind.clone(),
+        site: hold.site,
+        place: context.place(key.pid, hold.site, hold.word),
+        depth: hold.depth,
+        depth_mark: hold.depth_mark,
+        wait_ns: hold.wait_ns,
+        condition: hold.condition,
+        parts,
+        preemptor_tid: preemptor.map(|s| s.who.thread.tid.0),
+        preemptor_comm: preemptor.map(|s| s.who.comm.clone()),
+        preemptor_ns: preemptor.map(|s| s.ns),
+        mark,
+    }
+}

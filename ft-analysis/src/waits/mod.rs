@@ -1,0 +1,104 @@
+//! Who waits for whom, and whose fault it is.
+//!
+//! **Goal.** For a wait for a lock, tell who held the lock meanwhile, who in the end was to blame, and what that
+//! thread did; the parts must sum to the wait to the nanosecond. How the blame is found, [`blame`] and [`queues`] say. A
+//! wait that had not ended when the thread or the recording did has a row of another table, with its circle if it is in
+//! one.
+
+mod blame;
+mod queue;
+mod queues;
+mod rows;
+
+use crate::analysis::Analysis;
+use crate::world::{Change, Outcome, Over, PerThread, Thread, Wait, World};
+use crate::{Rows, Tally};
+use queues::{Here, Queues, Start};
+
+/// Makes the tables `lock_waits` and `unfinished_waits`.
+#[derive(Debug, Default)]
+pub struct Waits {
+    queues: Queues,
+    /// Where the account of the lock stood when the thread's wait began.
+    starts: PerThread<Option<Start>>,
+    rows: u64,
+}
+
+impl Analysis for Waits {
+    #[inline]
+    fn see(&mut self, change: &Change<'_>, world: &World, rows: &mut Rows) {
+        match *change {
+            Change::Acquired { thread, hold } if !hold.is_semaphore() => {
+                let here = Here::of(thread, world);
+                self.queues.acquired(hold.lock, &here);
+            }
+            Change::Released { thread, lock, .. } => {
+                self.queues.changed(lock, &Here::of(thread, world));
+            }
+            Change::HoldLost { thread, hold } if !hold.is_semaphore() => {
+                self.queues.changed(hold.lock, &Here::of(thread, world));
+            }
+            Change::Queued { thread } => self.queued(thread, world),
+            Change::WaitOver { thread, wait, end } => {
+                if end == Outcome::Acquired {
+                    self.waited(thread, wait, world, rows);
+                }
+                self.over(thread, wait, end, world);
+            }
+            Change::Dropping { thread, why } if why != Over::Loss => {
+                self.unfinished(thread, why, world, rows);
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, _: &World, _: &mut Rows, tally: &mut Tally) {
+        tally.waits = self.rows;
+    }
+}
+
+impl Waits {
+    /// A thread joins the queue of the lock that it waits for.
+    fn queued(&mut self, thread: &Thread, world: &World) {
+        let Some(wait) = thread.locks.queued() else { return };
+        let start = self.queues.join(wait.lock, thread, &Here::of(thread, world));
+        *self.starts.of(thread) = Some(start);
+    }
+
+    /// The row of a wait that has ended with the lock.
+    fn waited(&mut self, thread: &Thread, wait: &Wait, world: &World, rows: &mut Rows) {
+        let Some(start) = self.starts.of(thread).take() else { return };
+        let here = Here::of(thread, world);
+        let Some(verdict) = self.queues.judge(wait.lock, thread.key.tid, &start, &here) else {
+            return;
+        };
+        let unseen = thread.unseen >= wait.ts || verdict.touched;
+        // Who was to blame has been seen before; so what is not known of it was lost, if only before the wait began.
+        let hidden = world.context().kernel && verdict.blame.parts.unexplained_ns > 0;
+        let touched = unseen || hidden || world.losses().process_since(thread.key.pid, wait.ts);
+        self.rows += 1;
+        rows.lock_waits.push(rows::row(thread, wait, &verdict, touched, world));
+    }
+
+    /// A thread is in the queue of a lock no longer.
+    fn over(&mut self, thread: &Thread, wait: &Wait, end: Outcome, world: &World) {
+        let here = Here::of(thread, world);
+        let cycle = self.queues.cycles.remove(&thread.key);
+        self.queues.leave(wait.lock, thread, &here);
+        // Where it has ended, the others still wait in the circle that it was in.
+        let stays = matches!(end, Outcome::Over(Over::Thread | Over::Exec | Over::Trace));
+        if let Some(cycle) = cycle
+            && !stays
+        {
+            self.queues.open(cycle, &here);
+        }
+    }
+
+    /// The row of a wait that goes on when its thread or the trace ends.
+    fn unfinished(&mut self, thread: &Thread, why: Over, world: &World, rows: &mut Rows) {
+        if let Some(wait) = thread.locks.queued() {
+            let cycle = self.queues.cycles.get(&thread.key).copied();
+            rows.unfinished_waits.push(rows::unfinished(thread, wait, why, cycle, world));
+        }
+    }
+}

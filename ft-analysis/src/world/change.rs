@@ -1,0 +1,144 @@
+//! What happened to the world, in the small steps that analyses are interested in.
+
+use super::history::Past;
+use super::{Hold, Interval, Shares, Site, State, Thread, Wait, Wake};
+use crate::agreement::Missed;
+use ft_trace::event::LeanUserEvent;
+use ft_trace::ids::Cpu;
+
+/// Why what a thread holds and waits for is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// The thread has ended.
+    Thread,
+    /// Its memory was replaced.
+    Exec,
+    /// The recording has ended.
+    Trace,
+    /// Its events were lost.
+    Loss,
+}
+
+/// One thing that happened to the world. Threads are observed ones, with their accounts advanced to now where the change
+/// is their own.
+#[derive(Debug)]
+pub enum Change<'a> {
+    /// A thread has a CPU.
+    Dispatched {
+        /// The thread.
+        thread: &'a Thread,
+        /// What it was in until now.
+        after: State,
+        /// Who ran while it waited for a CPU.
+        shares: &'a Shares,
+        /// The wake-up that this ends.
+        wake: Option<&'a Wake>,
+        /// The CPU.
+        cpu: Cpu,
+    },
+    /// A thread that could run is about to be known not to wait for a CPU, and nobody saw it get one.
+    Unseen {
+        /// The thread, as it was.
+        thread: &'a Thread,
+    },
+    /// An interrupt was recorded, of whatever thread.
+    Interrupt,
+    /// A thread has recorded an event of its own, whose meaning to the world is told after this.
+    Own {
+        /// The thread.
+        thread: &'a Thread,
+        /// The event.
+        event: &'a LeanUserEvent,
+        /// Its site.
+        site: &'a Site,
+    },
+    /// A thread found a lock taken, and is in its queue.
+    Queued {
+        /// The thread; it waits.
+        thread: &'a Thread,
+    },
+    /// A thread, which was in the queue of a lock, waits no longer.
+    WaitOver {
+        /// The thread; it waits no longer.
+        thread: &'a Thread,
+        /// The wait.
+        wait: &'a Wait,
+        /// How it ended.
+        end: Outcome,
+    },
+    /// A thread has a lock or a semaphore.
+    Acquired {
+        /// The thread; it holds it.
+        thread: &'a Thread,
+        /// The hold.
+        hold: &'a Hold,
+    },
+    /// A thread has given a lock or a semaphore back.
+    Released {
+        /// The thread; it holds it no longer.
+        thread: &'a Thread,
+        /// Address of the lock.
+        lock: i64,
+        /// The hold; `None` when its acquisition was not recorded.
+        hold: Option<&'a Hold>,
+        /// No lock was acquired after it and is still held.
+        in_order: bool,
+    },
+    /// A hold is over, and its end was not recorded.
+    HoldLost {
+        /// The thread; it is not known to hold it.
+        thread: &'a Thread,
+        /// The hold.
+        hold: &'a Hold,
+    },
+    /// All that a thread holds and waits for is about to be over, or not known any more.
+    Dropping {
+        /// The thread, as it was.
+        thread: &'a Thread,
+        /// Why.
+        why: Over,
+    },
+    /// A thread polls.
+    Polls {
+        /// The thread.
+        thread: &'a Thread,
+        /// Where.
+        cpu: Cpu,
+    },
+    /// A polling thread reports that it did not run.
+    Gap {
+        /// The thread.
+        thread: &'a Thread,
+        /// Where it runs again.
+        cpu: Cpu,
+        /// When it did not run.
+        interval: Interval,
+        /// What the kernel recorded of that time; `None` when that is not known any more.
+        past: Option<&'a Past>,
+    },
+    /// A thread polls no more.
+    PollingOver {
+        /// The thread.
+        thread: &'a Thread,
+        /// What the kernel saw of it and no gap told.
+        missed: &'a [Missed; 5],
+    },
+    /// A thread has ended, or the trace has. It holds and waits for nothing.
+    Ended {
+        /// The thread.
+        thread: &'a Thread,
+        /// Its end was recorded.
+        seen: bool,
+    },
+}
+
+/// How a wait for a lock ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// With the lock.
+    Acquired,
+    /// Without it, or nobody knows.
+    Without,
+    /// The thread, its memory or the trace ended first.
+    Over(Over),
+}

@@ -1,0 +1,270 @@
+//! What the analyses must know before the first event: who is observed, and what sites and numbers mean.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use ft_trace::ids::{Name, Pid, SiteId, ThreadKey, Tid};
+use ft_trace::tables::{NameKind, NameRow, SiteKind, SiteRow, SymbolKind, SymbolRow, ThreadRow};
+
+/// What a site means to the analyses.
+#[derive(Clone, Debug)]
+pub struct Site {
+    pub(crate) kind: SiteKind,
+    /// `mutex`, `rwlock-read`, …; of other sites, empty.
+    pub(crate) lock_kind: Name,
+    /// Its place is a return address ([`SiteKind`]).
+    has_caller: bool,
+}
+
+/// Largest site number that is accepted; the table has one row for each place in the source of a program.
+const MAX_SITES: usize = 1 << 20;
+
+/// Names that are kept for locks without one; then the cache starts anew.
+const MAX_HEX_NAMES: usize = 1 << 16;
+
+/// Facts of a trace.
+#[derive(Debug)]
+pub struct Context {
+    /// Scheduler records were recorded: intervals can be decomposed.
+    pub(crate) kernel: bool,
+    /// Largest error of a user time, ns.
+    pub(crate) clock_bound_ns: i64,
+    observed: HashSet<Pid>,
+    comms: HashMap<ThreadKey, Name>,
+    /// Of the threads that the kernel named: no program tells their numbers.
+    newest: HashMap<Tid, ThreadKey>,
+    sites: Vec<Option<Site>>,
+    lock_names: HashMap<(Pid, i32), Name>,
+    places: HashMap<(Pid, i32), Name>,
+    /// By return address, and by address of a lock.
+    symbols: HashMap<(Pid, i64), Name>,
+    hex_names: RefCell<HashMap<i64, Name>>,
+    empty: Name,
+}
+
+impl Context {
+    /// A context of a trace with (`kernel`) or without scheduler records, whose user times are right within
+    /// `clock_bound_ns`.
+    pub fn new(
+        kernel: bool,
+        clock_bound_ns: i64,
+        threads: &[ThreadRow],
+        sites: &[SiteRow],
+        names: &[NameRow],
+    ) -> Self {
+        let empty: Name = "".into();
+        let mut context = Context {
+            kernel,
+            clock_bound_ns,
+            observed: HashSet::new(),
+            comms: HashMap::new(),
+            newest: HashMap::new(),
+            sites: Vec::new(),
+            lock_names: HashMap::new(),
+            places: HashMap::new(),
+            symbols: HashMap::new(),
+            hex_names: RefCell::default(),
+            empty,
+        };
+        context.learn(clock_bound_ns, threads, sites, names);
+        context
+    }
+
+    /// Adds what is known later; the larger bound and the newer name count.
+    pub(crate) fn learn(
+        &mut self,
+        clock_bound_ns: i64,
+        threads: &[ThreadRow],
+        sites: &[SiteRow],
+        names: &[NameRow],
+    ) {
+        self.clock_bound_ns = self.clock_bound_ns.max(clock_bound_ns);
+        self.observed.extend(threads.iter().filter(|t| t.observed).map(|t| t.pid));
+        let key = |t: &ThreadRow| ThreadKey { pid: t.pid, tid: t.tid };
+        self.comms.extend(threads.iter().map(|t| (key(t), t.name.clone())));
+        let by_kernel = threads.iter().filter(|t| t.prio.is_some());
+        self.newest.extend(by_kernel.map(|t| (t.tid, key(t))));
+        sites.iter().for_each(|s| self.add_site(s));
+        for n in names {
+            match n.kind {
+                NameKind::Name => self.lock_names.insert((n.pid, n.id), n.text.clone()),
+                NameKind::Place => {
+                    self.places.insert((n.pid, n.id), Arc::from(format!("{}:{}", n.text, n.line)))
+                }
+            };
+        }
+    }
+
+    /// Adds what the addresses in lock events are.
+    pub fn with_symbols(mut self, symbols: &[SymbolRow]) -> Self {
+        for s in symbols {
+            let text =
+                if s.kind == SymbolKind::Lock { s.symbol.clone() } else { place_text(s).into() };
+            self.symbols.insert((s.pid, s.address), text);
+        }
+        self
+    }
+
+    fn add_site(&mut self, row: &SiteRow) {
+        let Some(i) = usize::try_from(row.site.0).ok().filter(|&i| i < MAX_SITES) else { return };
+        if i >= self.sites.len() {
+            self.sites.resize(i + 1, None);
+        }
+        let has_caller = row.args.split(", ").nth(1).is_some_and(|arg| arg.ends_with(":pointer"));
+        self.sites[i] =
+            Some(Site { kind: row.kind, lock_kind: lock_kind(&row.event).into(), has_caller });
+    }
+
+    /// The threads of `pid` are observed.
+    pub(crate) fn observes(&self, pid: Pid) -> bool {
+        pid.0 > 0 && self.observed.contains(&pid)
+    }
+
+    /// Something that `pid` recorded itself was seen, so it is observed.
+    pub(crate) fn observe(&mut self, pid: Pid) {
+        self.observed.insert(pid);
+    }
+
+    /// What `site` is, if the table knows it.
+    pub(crate) fn site(&self, site: SiteId) -> Option<&Site> {
+        self.sites.get(usize::try_from(site.0).ok()?)?.as_ref()
+    }
+
+    /// Newest name of a thread; empty when it was never seen.
+    pub(crate) fn comm(&self, thread: ThreadKey) -> Name {
+        match thread.tid.0 {
+            0 => "idle".into(),
+            _ => self.comms.get(&thread).unwrap_or(&self.empty).clone(),
+        }
+    }
+
+    /// The newest thread with this number that the kernel has told of.
+    pub(crate) fn newest(&self, tid: Tid) -> Option<ThreadKey> {
+        match tid.0 {
+            0 => Some(ThreadKey { pid: Pid(0), tid }),
+            _ => self.newest.get(&tid).copied(),
+        }
+    }
+
+    fn has_caller(&self, site: SiteId) -> bool {
+        self.site(site).is_some_and(|site| site.has_caller)
+    }
+
+    /// Name of a lock, from the place of its acquisition at `site`; its address when it has none.
+    pub(crate) fn lock_name(&self, pid: Pid, lock: i64, site: SiteId, word: i64) -> Name {
+        if self.has_caller(site) {
+            if let Some(name) = self.symbols.get(&(pid, lock)) {
+                return name.clone();
+            }
+        } else if let Some(name) = self.lock_names.get(&(pid, (word as u64 >> 32) as i32)) {
+            return name.clone();
+        }
+        let mut hex_names = self.hex_names.borrow_mut();
+        if hex_names.len() >= MAX_HEX_NAMES {
+            hex_names.clear();
+        }
+        hex_names.entry(lock).or_insert_with(|| format!("{lock:#x}").into()).clone()
+    }
+
+    /// Place of an acquisition at `site`: in the source, or the function that a return address belongs to;
+    /// empty when not known.
+    pub(crate) fn place(&self, pid: Pid, site: SiteId, word: i64) -> Name {
+        if self.has_caller(site) {
+            let symbol = self.symbols.get(&(pid, word));
+            return symbol.cloned().unwrap_or_else(|| format!("{word:#x}").into());
+        }
+        self.places.get(&(pid, word as i32)).unwrap_or(&self.empty).clone()
+    }
+}
+
+/// `function (file:line)`, with what is known of it.
+pub fn place_text(row: &SymbolRow) -> String {
+    let last = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+    let object = || format!("{}+{:#x}", last(&row.object), row.offset);
+    match (row.symbol.is_empty(), row.file.is_empty()) {
+        (true, _) => object(),
+        (false, true) => format!("{} ({})", row.symbol, object()),
+        (false, false) => format!("{} ({}:{})", row.symbol, last(&row.file), row.line),
+    }
+}
+
+/// `lock.rwlock_read_acquire` → `rwlock-read`; what a condition gives back is a mutex.
+fn lock_kind(event: &str) -> String {
+    let name = event.rsplit('.').next().unwrap_or(event);
+    if name.starts_with("cond_") {
+        return "mutex".into();
+    }
+    let stem = ["_acquire", "_release", "_wait"].iter().find_map(|e| name.strip_suffix(e));
+    stem.unwrap_or(name).replace('_', "-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_of_a_lock_is_in_the_events_name() {
+        for (event, expected) in [
+            ("lock.mutex_acquire", "mutex"),
+            ("lock.rwlock_read_acquire", "rwlock-read"),
+            ("lock.rwlock_write_release", "rwlock-write"),
+            ("lock.cond_wake", "mutex"),
+            ("spin", "spin"),
+        ] {
+            assert_eq!(lock_kind(event), expected);
+        }
+    }
+
+    fn row(id: i32, kind: NameKind, text: &str) -> NameRow {
+        NameRow { pid: Pid(1), id, kind, text: text.into(), line: 42, column: 5 }
+    }
+
+    #[test]
+    fn numbers_of_a_place_word_are_told_apart() {
+        let names = [row(3, NameKind::Name, "queue"), row(9, NameKind::Place, "src/a.rs")];
+        let context = Context::new(true, 0, &[], &[], &names);
+        let word = ft_user::layout::place_word(9, 3) as i64;
+        let site = SiteId(0);
+        assert_eq!(&*context.lock_name(Pid(1), 0x10, site, word), "queue");
+        assert_eq!(&*context.place(Pid(1), site, word), "src/a.rs:42");
+        assert_eq!(&*context.lock_name(Pid(2), 0x10, site, word), "0x10");
+        assert_eq!(&*context.place(Pid(2), site, word), "");
+    }
+
+    #[test]
+    fn a_return_address_has_a_function() {
+        let check = |function: &str, file: &str, expected: &str| {
+            let symbol = SymbolRow {
+                pid: Pid(1),
+                address: 9,
+                kind: SymbolKind::Call,
+                symbol: function.into(),
+                file: file.into(),
+                line: 42,
+                object: "/usr/lib/libx.so".into(),
+                offset: 0x1234,
+            };
+            let site = SiteRow {
+                site: SiteId(0),
+                pid: Pid(1),
+                event: "lock.mutex_acquire".into(),
+                category: "lock".into(),
+                kind: SiteKind::LockAcquire,
+                file: "".into(),
+                line: 1,
+                args: "lock:pointer, caller:pointer".into(),
+                format: "".into(),
+                triggers: 1,
+            };
+            // With the number that the address would be, if it were a place word.
+            let name = row(9, NameKind::Place, "src/a.rs");
+            let context = Context::new(true, 0, &[], &[site], &[name]).with_symbols(&[symbol]);
+            assert_eq!(&*context.place(Pid(1), SiteId(0), 9), expected);
+            assert_eq!(&*context.place(Pid(1), SiteId(0), 10), "0xa");
+        };
+        check("work", "/src/app/main.c", "work (main.c:42)");
+        check("work", "", "work (libx.so+0x1234)");
+        check("", "", "libx.so+0x1234");
+    }
+}

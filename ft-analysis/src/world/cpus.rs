@@ -1,0 +1,218 @@
+//! Who ran while a thread had to wait for a CPU.
+//!
+//! **Goal.** For a thread that is runnable and does not run, name the threads that had its CPU, and for how
+//! long each.
+//!
+//! **Rule.** Every `sched_switch` tells who has a CPU from then on. A waiting thread stands in the queue of
+//! one CPU. When the CPU's occupant changes, its time is counted once for all that wait ([`super::spans`]); a
+//! thread that leaves the queue gets what was counted since it came, as [`Shares`].
+//!
+//! **Situations.**
+//! - *Preempted*: it waits on the CPU that it had to leave.
+//! - *Woken*: it waits on the CPU on which it last ran, until a migration says otherwise.
+//! - *Migrated while it waits*: what it saw so far stays; from now on the other CPU's occupants count.
+//! - *A CPU whose occupant is not known* (no switch seen yet, or records lost): nobody is blamed, and the time is the
+//!   rest of the [`Shares`], which marks what is made of them.
+//! - *A switch away from a thread that did not have the CPU*: switches in between were not recorded. The last occupant
+//!   had the CPU until the last record that shows it there: a switch, a wake-up that it did, an interrupt that struck it, an
+//!   event of its own. Who had it since is not known.
+//! - *The same, when a waiting thread has left the queue since that record*, to another CPU: it took a share of the
+//!   last occupant's time with it that now is in doubt, so that thread is told ([`Unseen::doubtful`]).
+//! - *The idle task*: an occupant like any other, thread 0; the CPU was free, and the wait is the wake-up itself.
+
+use super::spans::{Count, Spans};
+use super::sums::{Keyed, Sum, Sums};
+use ft_trace::ids::{Cpu, Name, ThreadKey, Tid};
+
+/// A thread that had a CPU.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Occupant {
+    pub(crate) thread: ThreadKey,
+    pub(crate) comm: Name,
+    /// Kernel priority.
+    pub(crate) prio: i32,
+}
+
+impl Keyed for Occupant {
+    type Key = ThreadKey;
+
+    fn key(&self) -> ThreadKey {
+        self.thread
+    }
+}
+
+/// One thread's part of a wait.
+pub type Share = Sum<Occupant>;
+
+/// Who had the CPU during a wait; with a rest, it is not known of all of it.
+pub type Shares = Sums<Occupant>;
+
+impl Count for Shares {
+    fn merge(&mut self, later: &Self) {
+        Sums::merge(self, later);
+    }
+}
+
+/// Switches on a CPU that were not recorded.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Unseen {
+    /// Who was given the CPU last.
+    pub(crate) last: ThreadKey,
+    /// Threads that waited for the CPU and left its queue after the last record that shows `last` there, and when.
+    pub(crate) doubtful: Vec<(ThreadKey, i64)>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    occupant: Option<Occupant>,
+    /// The last record that shows it there.
+    seen: i64,
+    /// Who had the CPU before is counted.
+    counted: i64,
+    waiters: Spans<ThreadKey, Shares>,
+    /// Who has left since `seen`, and when last.
+    left: Vec<(ThreadKey, i64)>,
+}
+
+/// Counts `occupant` for `from .. to`.
+fn count(shares: &mut Shares, occupant: Option<&Occupant>, from: i64, to: i64) {
+    match occupant {
+        Some(occupant) => shares.add(occupant, from, to - from),
+        None => shares.add_unknown(to - from),
+    }
+}
+
+impl Queue {
+    /// Counts the present occupant up to `t`.
+    fn count(&mut self, t: i64) {
+        let (from, occupant) = (self.counted, self.occupant.as_ref());
+        self.waiters.spread(from, t, |shares, from, to| count(shares, occupant, from, to));
+        self.counted = self.counted.max(t);
+    }
+
+    fn leave(&mut self, thread: ThreadKey, t: i64) -> Option<Shares> {
+        let (since, counts) = self.waiters.seen_by(&thread)?;
+        let mut shares = Sums::total(counts);
+        let from = since.max(self.counted);
+        count(&mut shares, self.occupant.as_ref(), from, t);
+        // It did not run: that it had the CPU shows that a switch is missing.
+        shares.disown(&thread);
+        self.waiters.end(&thread);
+        let in_doubt = self.occupant.is_some() && t > from.max(self.seen);
+        if in_doubt {
+            match self.left.iter_mut().find(|(left, _)| *left == thread) {
+                Some((_, last)) => *last = t,
+                None => self.left.push((thread, t)),
+            }
+        }
+        Some(shares)
+    }
+
+    /// A record at `t` shows that the occupant has the CPU.
+    fn shown(&mut self, t: i64) {
+        self.seen = t;
+        self.left.clear();
+    }
+
+    /// What the occupant has had the CPU for since it was last seen is not known at `t`.
+    fn forget(&mut self, t: i64) -> Option<Unseen> {
+        self.count(self.seen.min(t));
+        let last = self.occupant.take()?.thread;
+        self.count(t);
+        Some(Unseen { last, doubtful: std::mem::take(&mut self.left) })
+    }
+}
+
+/// CPU numbers at or above this one come from damaged data (`NR_CPUS` of x86-64 is at most 8192,
+/// arch/x86/Kconfig).
+const MAX_CPUS: usize = 8192;
+
+/// All CPUs: who has each, and which observed threads wait for it.
+#[derive(Debug, Default)]
+pub(crate) struct Cpus(Vec<Queue>);
+
+impl Cpus {
+    fn queue(&mut self, cpu: Cpu) -> Option<&mut Queue> {
+        let i = usize::try_from(cpu.0).ok().filter(|&i| i < MAX_CPUS)?;
+        if i >= self.0.len() {
+            self.0.resize_with(i + 1, Queue::default);
+        }
+        self.0.get_mut(i)
+    }
+
+    /// Who has `cpu` now, if that is known.
+    pub(crate) fn occupant(&mut self, cpu: Cpu) -> Option<&Occupant> {
+        self.queue(cpu)?.occupant.as_ref()
+    }
+
+    /// A record at `t` shows that `tid` has `cpu`. When another thread was given the CPU last, the next switch tells.
+    pub(crate) fn shown(&mut self, cpu: Cpu, t: i64, tid: Tid) {
+        if let Some(q) = self.queue(cpu)
+            && q.occupant.as_ref().is_some_and(|o| o.thread.tid == tid)
+        {
+            q.shown(t);
+        }
+    }
+
+    /// `prev` leaves `cpu` at `t`. When another thread was given the CPU last, switches are missing.
+    pub(crate) fn unseen(&mut self, cpu: Cpu, t: i64, prev: ThreadKey) -> Option<Unseen> {
+        let q = self.queue(cpu)?;
+        if q.occupant.as_ref()?.thread == prev {
+            q.shown(t);
+            return None;
+        }
+        q.forget(t)
+    }
+
+    /// `thread`, which was given `cpu` last, is seen on another one at `t`: it left unseen.
+    pub(crate) fn elsewhere(&mut self, cpu: Cpu, t: i64, thread: ThreadKey) -> Option<Unseen> {
+        let q = self.queue(cpu)?;
+        if q.occupant.as_ref()?.thread != thread {
+            return None;
+        }
+        q.forget(t)
+    }
+
+    /// `next` has `cpu` from `t` on.
+    pub(crate) fn switch(&mut self, cpu: Cpu, t: i64, next: ThreadKey, comm: &Name, prio: i32) {
+        let Some(q) = self.queue(cpu) else { return };
+        q.count(t);
+        q.shown(t);
+        match &mut q.occupant {
+            // Most switches go back and forth between few names: keep the one that is there.
+            Some(o) if o.comm == *comm => (o.thread, o.prio) = (next, prio),
+            o => *o = Some(Occupant { thread: next, comm: comm.clone(), prio }),
+        }
+    }
+
+    /// `thread` waits for `cpu` from `t` on.
+    pub(crate) fn wait(&mut self, thread: ThreadKey, cpu: Cpu, t: i64) {
+        if let Some(q) = self.queue(cpu) {
+            q.waiters.begin(thread, t);
+        }
+    }
+
+    /// `thread`, which waited for `from`, waits for `to` from `t` on; tells who had `from`.
+    pub(crate) fn migrate(&mut self, thread: ThreadKey, from: Cpu, to: Cpu, t: i64) -> Shares {
+        let shares = self.leave(thread, from, t);
+        self.wait(thread, to, t);
+        shares
+    }
+
+    /// `thread`, which waited for `cpu`, waits no longer; tells who had it.
+    pub(crate) fn leave(&mut self, thread: ThreadKey, cpu: Cpu, t: i64) -> Shares {
+        self.queue(cpu).and_then(|q| q.leave(thread, t)).unwrap_or_default()
+    }
+
+    /// Scheduler records were lost: nobody is known to have any CPU.
+    pub(crate) fn lose(&mut self, t: i64) {
+        for q in &mut self.0 {
+            q.count(t);
+            q.occupant = None;
+            q.left.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

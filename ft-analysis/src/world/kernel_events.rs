@@ -1,0 +1,289 @@
+//! What the kernel's records do to the world: who runs, waits, is interrupted; and what was lost.
+
+use super::account::{State, interrupt_part};
+use super::cpus::Unseen;
+use super::held::Held;
+use super::losses::Hides;
+use super::threads::Slot;
+use super::wakes::Wake;
+use super::{Change, Over, World};
+use crate::analysis::{Analysis, Audience};
+use ft_trace::event::{LeanContention, LeanFault, LeanSyscall};
+use ft_trace::ids::{Cpu, ThreadKey};
+use ft_trace::tables::{Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent, TaskKind};
+
+impl World {
+    pub(super) fn switch<A: Analysis>(&mut self, e: &SchedSwitch, to: &mut Audience<'_, A>) {
+        let ts = self.now;
+        let prev = self.context.observes(e.prev_pid).then(|| self.thread_now(e.prev()));
+        if let Some(unseen) = self.cpus.unseen(e.cpu, ts, e.prev()) {
+            if let Some(prev) = prev {
+                self.threads[prev].unseen = ts;
+            }
+            self.unseen_switch(e.cpu, unseen, to);
+        }
+        let waits = prev.is_some_and(|prev| self.switched_out(prev, e, to));
+        self.cpus.switch(e.cpu, ts, e.next(), &e.next_comm, e.next_prio);
+        if let Some(prev) = prev {
+            match e.prev_state {
+                state if state.is_dead() => self.remove(prev, true, to),
+                _ if waits => {
+                    self.cpus.wait(e.prev(), e.cpu, ts);
+                    self.threads[prev].waits_on = Some(e.cpu);
+                }
+                _ => {}
+            }
+        }
+        if self.context.observes(e.next_pid) {
+            self.switched_in(e, to);
+        }
+    }
+
+    /// Switches on `cpu` were not recorded: what the account of the last that was given it says of the time since
+    /// cannot be trusted, nor what was said to those that waited for it.
+    fn unseen_switch<A: Analysis>(&mut self, cpu: Cpu, unseen: Unseen, to: &mut Audience<'_, A>) {
+        let ts = self.now;
+        self.tally.unseen_switches += 1;
+        for (key, left) in unseen.doubtful {
+            self.tally.doubtful_shares += 1;
+            if let Some(thread) = self.threads.get_mut(key) {
+                // Not `ts`: what it has waited for since it left that queue is not in doubt.
+                thread.unsure = thread.unsure.max(left);
+            }
+        }
+        let Some(last) = self.threads.find(unseen.last) else { return };
+        if self.threads[last].runs_on != Some(cpu) {
+            return;
+        }
+        self.threads[last].advance(ts);
+        to.tell(self, Change::Unseen { thread: &self.threads[last] });
+        let thread = &mut self.threads[last];
+        thread.account.forget();
+        thread.runs_on = None;
+        thread.unseen = ts;
+    }
+
+    /// Returns whether the thread that leaves waits for a CPU from now on.
+    fn switched_out<A: Analysis>(
+        &mut self,
+        slot: Slot,
+        e: &SchedSwitch,
+        to: &mut Audience<'_, A>,
+    ) -> bool {
+        let ts = self.now;
+        if self.threads[slot].account.state().is_runnable() {
+            // Still waiting, although it had a CPU: the switch to it is missing.
+            to.tell(self, Change::Unseen { thread: &self.threads[slot] });
+        }
+        let thread = &mut self.threads[slot];
+        thread.leave_queue(&mut self.cpus, ts);
+        let preempted = e.prev_state.is_runnable();
+        let being_woken = e.prev_woken && !preempted;
+        let woken = thread.wakes.left(ts, being_woken, &mut self.tally.races);
+        thread.runs_on = None;
+        thread.left = ts;
+        thread.runnable = (ts, woken);
+        thread.account.enter(
+            match (preempted, woken) {
+                (true, _) => State::Preempted,
+                (false, true) => State::Woken,
+                (false, false) => State::Blocked,
+            },
+            ts,
+        );
+        thread.spent.waits.leaves(e.prev_state);
+        preempted || woken
+    }
+
+    fn switched_in<A: Analysis>(&mut self, e: &SchedSwitch, to: &mut Audience<'_, A>) {
+        let ts = self.now;
+        let slot = self.thread_now(e.next());
+        let before = self.threads[slot].runs_on.filter(|cpu| *cpu != e.cpu);
+        if let Some(cpu) = before
+            && let Some(unseen) = self.cpus.elsewhere(cpu, ts, e.next())
+        {
+            self.unseen_switch(cpu, unseen, to);
+        }
+        let thread = &mut self.threads[slot];
+        if thread.comm != e.next_comm {
+            thread.comm = e.next_comm.clone();
+        }
+        let after = thread.account.state();
+        if after == State::Blocked {
+            // Nobody comes without having been woken: that is missing, and so is since when it could run.
+            thread.unseen = ts;
+        }
+        let shares = thread.leave_queue(&mut self.cpus, ts);
+        thread.account.enter(State::Running, ts);
+        thread.spent.waits.returns();
+        thread.runs_on = Some(e.cpu);
+        if let Some(history) = &mut thread.history {
+            history.displaced(&shares);
+        }
+        let wake = thread.wakes.dispatched(after, e.cpu, &mut self.tally.races);
+        let (thread, wake) = (&self.threads[slot], wake.as_ref());
+        let change = Change::Dispatched { thread, after, shares: &shares, wake, cpu: e.cpu };
+        to.tell(self, change);
+    }
+
+    /// Who wakes: the one that has the waker's CPU; where that is not known, the newest thread with its number.
+    fn waker(&mut self, e: &SchedWaking) -> Option<ThreadKey> {
+        match self.cpus.occupant(e.cpu) {
+            Some(o) if o.thread.tid == e.waker_tid => Some(o.thread),
+            _ => self.context.newest(e.waker_tid),
+        }
+    }
+
+    pub(super) fn waking(&mut self, e: &SchedWaking) {
+        let ts = self.now;
+        self.cpus.shown(e.cpu, ts, e.waker_tid);
+        let waker = self.waker(e);
+        if let Some(waker) = waker.and_then(|key| self.threads.get_mut(key)) {
+            waker.advance(ts);
+            waker.account.seen_running(ts);
+        }
+        if !self.context.observes(e.pid) {
+            return;
+        }
+        let waker_comm = match (self.cpus.occupant(e.cpu), waker) {
+            (Some(o), Some(waker)) if o.thread == waker => o.comm.clone(),
+            (_, Some(waker)) => self.context.comm(waker),
+            (_, None) => "".into(),
+        };
+        let woken = e.thread();
+        let wake = Wake {
+            ts,
+            waker_tid: e.waker_tid,
+            waker_comm,
+            prio: e.prio,
+            cpu: e.target_cpu,
+            migrated: false,
+        };
+        let born = e.is_new && self.threads.find(woken).is_none();
+        let slot = self.thread_now(woken);
+        let thread = &mut self.threads[slot];
+        thread.born |= born;
+        if born && !self.losses.of_events(woken, ts) {
+            // Whatever was lost before was not its own.
+            thread.locks = Held::default();
+        }
+        let state = thread.account.state();
+        if thread.wakes.woken(state, wake, &mut self.tally.races) {
+            if state == State::Woken {
+                // Up to here it slept, and had been taken for one that can run.
+                thread.unseen = ts - 1;
+            }
+            thread.account.enter(State::Woken, ts);
+            thread.runnable = (ts, true);
+            thread.leave_queue(&mut self.cpus, ts);
+            self.cpus.wait(woken, e.target_cpu, ts);
+            thread.waits_on = Some(e.target_cpu);
+        }
+    }
+
+    pub(super) fn migrate(&mut self, e: &SchedMigrate) {
+        let moved = ThreadKey { pid: e.pid, tid: e.tid };
+        let Some(thread) = self.threads.get_mut(moved) else { return };
+        if let Some(from) = thread.waits_on {
+            let shares = self.cpus.migrate(moved, from, e.to_cpu, self.now);
+            thread.moved.merge(&shares);
+            thread.waits_on = Some(e.to_cpu);
+            thread.wakes.migrated();
+        }
+    }
+
+    pub(super) fn irq<A: Analysis>(&mut self, e: &Irq, to: &mut Audience<'_, A>) {
+        to.tell(self, Change::Interrupt);
+        self.cpus.shown(e.cpu, self.now, e.tid);
+        if !self.context.observes(e.pid) {
+            return;
+        }
+        let part = interrupt_part(e.kind);
+        let entry = self.now;
+        let exit = entry.saturating_add(e.dur.max(0));
+        let slot = self.thread_now(ThreadKey { pid: e.pid, tid: e.tid });
+        let account = &mut self.threads[slot].account;
+        let possible = account.interrupted(entry, exit, part, e.name.clone());
+        self.tally.interrupts_off_cpu += u64::from(!possible);
+    }
+
+    /// The thread, if it is observed; what it does now shows that it runs.
+    fn runs(&mut self, key: ThreadKey) -> Option<Slot> {
+        if !self.context.observes(key.pid) {
+            return None;
+        }
+        let slot = self.thread_now(key);
+        self.threads[slot].account.seen_running(self.now);
+        Some(slot)
+    }
+
+    pub(super) fn syscall(&mut self, e: &LeanSyscall) {
+        if let Some(slot) = self.runs(ThreadKey { pid: e.pid, tid: e.tid }) {
+            self.threads[slot].spent.waits.calls(e.ts.0.saturating_add(e.dur), &e.name);
+        }
+    }
+
+    pub(super) fn contention(&mut self, e: &LeanContention) {
+        if let Some(slot) = self.runs(ThreadKey { pid: e.pid, tid: e.tid }) {
+            let end = e.ts.0.saturating_add(e.dur);
+            self.threads[slot].spent.waits.contends(e.ts.0, end, &e.kind);
+        }
+    }
+
+    pub(super) fn fault(&mut self, e: &LeanFault) {
+        if let Some(slot) = self.runs(ThreadKey { pid: e.pid, tid: e.tid }) {
+            self.threads[slot].spent.waits.faults();
+        }
+    }
+
+    pub(super) fn task<A: Analysis>(&mut self, e: &TaskEvent, to: &mut Audience<'_, A>) {
+        let Some(slot) = self.threads.find(ThreadKey { pid: e.pid, tid: e.tid }) else { return };
+        match e.kind {
+            // The last switch away from it, in state X or Z, removes it.
+            TaskKind::Exit => self.drop_locks(slot, Over::Thread, to),
+            TaskKind::Exec => {
+                self.threads[slot].comm = e.comm.clone();
+                // The memory that held its locks is gone.
+                self.drop_locks(slot, Over::Exec, to);
+            }
+            TaskKind::Rename => self.threads[slot].comm = e.comm.clone(),
+            TaskKind::Fork => {}
+        }
+    }
+
+    pub(super) fn loss<A: Analysis>(&mut self, e: &LossRow, to: &mut Audience<'_, A>) {
+        let end = e.ts.0.saturating_add(e.dur.max(0));
+        let hides = self.losses.add(e);
+        if hides.scheduling() {
+            self.cpus.lose(self.now);
+        }
+        let all = self.threads.slots();
+        for &slot in &all {
+            self.threads[slot].advance(self.now);
+            if hides.scheduling() {
+                if self.threads[slot].account.state().is_runnable() {
+                    to.tell(self, Change::Unseen { thread: &self.threads[slot] });
+                }
+                let thread = &mut self.threads[slot];
+                thread.leave_queue(&mut self.cpus, self.now);
+                thread.wakes.lose(&mut self.tally.races);
+                thread.account.lose_state(end);
+            }
+            if hides.interrupts() {
+                self.threads[slot].account.lose_interrupts(end);
+            }
+        }
+        for slot in all {
+            let thread = &mut self.threads[slot];
+            let user = match hides {
+                Hides::Thread(key) => key == thread.key,
+                Hides::Process(pid) => pid == thread.key.pid,
+                other => other == Hides::Everything,
+            };
+            if user {
+                thread.spent.waits.own_event(None);
+                self.drop_locks(slot, Over::Loss, to);
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What the events of locks do to the world: waits, holds and their ends.
+
+use super::held::{Acquisition, Ended, SEMAPHORE, Wait};
+use super::locks::Holder;
+use super::threads::Slot;
+use super::{Change, Outcome, Over, World};
+use crate::analysis::{Analysis, Audience};
+use ft_trace::event::LeanUserEvent;
+use ft_trace::ids::Name;
+use ft_trace::tables::SiteKind;
+
+impl World {
+    /// An event of a lock; the account of its thread is advanced to now.
+    pub(super) fn lock<A: Analysis>(
+        &mut self,
+        slot: Slot,
+        e: &LeanUserEvent,
+        what: SiteKind,
+        kind: Name,
+        to: &mut Audience<'_, A>,
+    ) {
+        let (ts, lock) = (self.now, e.arg[0]);
+        let thread = &mut self.threads[slot];
+        let bad = &mut self.tally.incomplete;
+        match what {
+            SiteKind::LockWait => self.lock_wait(slot, e, kind, to),
+            SiteKind::LockAcquire | SiteKind::CondWake => {
+                self.holds += 1;
+                let (id, account) = (self.holds, thread.account.total());
+                let a = Acquisition { id, ts, lock, word: e.arg[1], site: e.site, kind, account };
+                let ended = match what {
+                    SiteKind::CondWake => thread.locks.wake(a, bad),
+                    _ => thread.locks.acquire(a, bad),
+                };
+                self.lock_acquired(slot, lock, ended, to);
+            }
+            SiteKind::LockAbandon => {
+                if let Some(wait) = thread.locks.abandon(lock, bad) {
+                    self.wait_over(slot, &wait, Outcome::Without, to);
+                }
+            }
+            SiteKind::LockRelease if kind.as_ref() == SEMAPHORE => {
+                if let Some(hold) = &thread.locks.post(lock) {
+                    let (thread, hold) = (&self.threads[slot], Some(hold));
+                    to.tell(self, Change::Released { thread, lock, hold, in_order: true });
+                }
+            }
+            _ => {
+                let in_order = thread.locks.newest() == Some(lock);
+                let hold = match what {
+                    SiteKind::CondWait => thread.locks.park(lock, bad),
+                    _ => thread.locks.release(lock, bad),
+                };
+                self.locks.released(thread.process, lock, thread.key.tid);
+                let (thread, hold) = (&self.threads[slot], hold.as_ref());
+                to.tell(self, Change::Released { thread, lock, hold, in_order });
+            }
+        }
+    }
+
+    fn lock_wait<A: Analysis>(
+        &mut self,
+        slot: Slot,
+        e: &LeanUserEvent,
+        kind: Name,
+        to: &mut Audience<'_, A>,
+    ) {
+        let (ts, lock) = (self.now, e.arg[0]);
+        let queued = kind.as_ref() != SEMAPHORE;
+        self.tally.incomplete.semaphore_waits += u64::from(!queued);
+        if let Some(before) = self.threads[slot].locks.wait_over(&mut self.tally.incomplete) {
+            self.wait_over(slot, &before, Outcome::Without, to);
+        }
+        let thread = &mut self.threads[slot];
+        thread.locks.wait(Wait { ts, lock, word: e.arg[1], site: e.site, kind, queued });
+        if queued {
+            self.locks.queued(thread.process, lock, thread.key.tid, ts);
+            to.tell(self, Change::Queued { thread: &self.threads[slot] });
+        }
+    }
+
+    fn lock_acquired<A: Analysis>(
+        &mut self,
+        slot: Slot,
+        lock: i64,
+        ended: Ended,
+        to: &mut Audience<'_, A>,
+    ) {
+        if let Some(wait) = ended.wait {
+            let end = if wait.lock == lock { Outcome::Acquired } else { Outcome::Without };
+            self.wait_over(slot, &wait, end, to);
+        }
+        if let Some(over) = &ended.hold {
+            let thread = &self.threads[slot];
+            if over.lock != lock && !over.is_semaphore() {
+                self.locks.released(thread.process, over.lock, thread.key.tid);
+            }
+            to.tell(self, Change::HoldLost { thread: &self.threads[slot], hold: over });
+        }
+        let thread = &self.threads[slot];
+        let Some(hold) = thread.locks.last() else { return };
+        if !hold.is_semaphore() {
+            let holder = Holder {
+                tid: thread.key.tid,
+                lock,
+                since: self.now,
+                word: hold.word,
+                site: hold.site,
+                shared: hold.kind.ends_with("-read"),
+                gone: false,
+            };
+            self.locks.acquired(thread.process, holder);
+        }
+        let thread = &self.threads[slot];
+        if let Some(hold) = thread.locks.last() {
+            to.tell(self, Change::Acquired { thread, hold });
+        }
+    }
+
+    /// A thread waits no longer.
+    fn wait_over<A: Analysis>(
+        &mut self,
+        slot: Slot,
+        wait: &Wait,
+        end: Outcome,
+        to: &mut Audience<'_, A>,
+    ) {
+        if wait.queued {
+            let thread = &self.threads[slot];
+            self.locks.left(thread.process, wait.lock, thread.key.tid);
+            to.tell(self, Change::WaitOver { thread: &self.threads[slot], wait, end });
+        }
+    }
+
+    /// What a thread holds and waits for is over, or not known any more.
+    pub(super) fn drop_locks<A: Analysis>(
+        &mut self,
+        slot: Slot,
+        why: Over,
+        to: &mut Audience<'_, A>,
+    ) {
+        // Of the trace's end all threads were told before.
+        if why != Over::Trace {
+            to.tell(self, Change::Dropping { thread: &self.threads[slot], why });
+        }
+        let thread = &mut self.threads[slot];
+        let bad = &mut self.tally.incomplete;
+        let wait = thread.locks.waiting().cloned();
+        let holds = match why {
+            Over::Loss => thread.locks.lose(bad),
+            _ => thread.locks.end(bad),
+        };
+        let (process, tid) = (thread.process, thread.key.tid);
+        for hold in &holds {
+            match why {
+                _ if hold.is_semaphore() => {}
+                Over::Thread | Over::Trace => self.locks.abandoned(process, hold.lock, tid),
+                Over::Exec | Over::Loss => self.locks.released(process, hold.lock, tid),
+            }
+            to.tell(self, Change::HoldLost { thread: &self.threads[slot], hold });
+        }
+        if let Some(wait) = wait {
+            self.wait_over(slot, &wait, Outcome::Over(why), to);
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! What is known of the machine at a moment of the trace: its threads, its CPUs, its locks, and what was lost.
+//!
+//! The [`World`] takes each event once and tells the analyses what happened ([`Change`]). What more than one analysis
+//! wants to know of is here, and what only one does is not.
+
+mod account;
+mod blocked;
+mod change;
+mod context;
+mod cpus;
+mod culprit;
+mod held;
+mod history;
+mod interval;
+mod kernel_events;
+mod lock_events;
+mod locks;
+mod losses;
+mod spans;
+mod spent;
+mod sums;
+mod threads;
+mod user_events;
+mod wakes;
+
+pub use account::State;
+pub(crate) use account::difference;
+pub use change::{Change, Outcome, Over};
+pub use context::{Context, Site, place_text};
+pub use cpus::{Occupant, Share, Shares};
+pub use culprit::Culprit;
+pub use held::{Hold, Incomplete, Wait};
+pub use history::Past;
+pub use interval::Interval;
+pub(crate) use locks::{Holder, Process};
+pub(crate) use spans::{Count, Spans};
+pub use spent::PARTS;
+pub(crate) use spent::Sum as Spent;
+pub use sums::{Sum, Sums};
+pub(crate) use threads::PerThread;
+pub use threads::Thread;
+pub use wakes::{Races, Wake};
+
+use crate::analysis::{Analysis, Audience};
+use crate::{Tally, VERSION};
+use cpus::Cpus;
+use ft_trace::event::Event;
+use ft_trace::ids::{Pid, ThreadKey, Tid};
+use locks::Locks;
+use losses::Losses;
+use threads::{Slot, Threads};
+
+/// What the tests of analyses make without a world.
+#[cfg(test)]
+pub(crate) mod testing {
+    pub(crate) use super::account::Stretches;
+    pub(crate) use super::cpus::Cpus;
+    pub(crate) use super::history::History;
+}
+
+/// The world at the time of the newest event.
+#[derive(Debug)]
+pub struct World {
+    context: Context,
+    threads: Threads,
+    cpus: Cpus,
+    locks: Locks,
+    losses: Losses,
+    now: i64,
+    /// Holds that have begun.
+    holds: u64,
+    /// What the world counts itself.
+    tally: Tally,
+}
+
+impl World {
+    /// The world before the first event.
+    pub(crate) fn new(context: Context) -> Self {
+        let tally = Tally { version: VERSION, kernel: context.kernel, ..Tally::default() };
+        World {
+            context,
+            threads: Threads::default(),
+            cpus: Cpus::default(),
+            locks: Locks::default(),
+            losses: Losses::default(),
+            now: i64::MIN,
+            holds: 0,
+            tally,
+        }
+    }
+
+    /// Time of the newest event, CLOCK_MONOTONIC ns.
+    pub fn now(&self) -> i64 {
+        self.now
+    }
+
+    /// What sites, numbers and addresses mean.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// What sites, numbers and addresses mean, to be told more.
+    pub(crate) fn context_mut(&mut self) -> &mut Context {
+        &mut self.context
+    }
+
+    /// What was lost.
+    pub(crate) fn losses(&self) -> &Losses {
+        &self.losses
+    }
+
+    /// Who holds each lock and who waits for it.
+    pub(crate) fn locks(&self) -> &Locks {
+        &self.locks
+    }
+
+    /// A thread that is observed and has not ended.
+    pub fn thread(&self, pid: Pid, tid: Tid) -> Option<&Thread> {
+        Some(&self.threads[self.threads.find(ThreadKey { pid, tid })?])
+    }
+
+    /// No observed thread lives.
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.threads.slots().is_empty()
+    }
+
+    /// The thread is the only one of its process that is known.
+    pub(crate) fn is_alone(&self, thread: &Thread) -> bool {
+        self.locks.threads_of(thread.process) == 1
+    }
+
+    /// Takes the next event. One that is older than its predecessor is counted and left out: accounts never
+    /// go back, and that is what makes every sum exact.
+    pub(crate) fn push<A: Analysis>(&mut self, event: &Event, to: &mut Audience<'_, A>) {
+        self.tally.events += 1;
+        let ts = event.ts().0;
+        // CLOCK_MONOTONIC is never negative, so no two times are too far apart for their difference.
+        if ts < self.now.max(0) {
+            self.tally.disordered += 1;
+            return;
+        }
+        self.now = ts;
+        match event {
+            Event::Switch(e) => self.switch(e, to),
+            Event::Waking(e) => self.waking(e),
+            Event::Migrate(e) => self.migrate(e),
+            Event::Irq(e) => self.irq(e, to),
+            Event::Syscall(e) => self.syscall(e),
+            Event::Contention(e) => self.contention(e),
+            Event::Fault(e) => self.fault(e),
+            Event::User(e) => self.user(e, to),
+            Event::Task(e) => self.task(e, to),
+            Event::Loss(e) => self.loss(e, to),
+        }
+    }
+
+    /// Ends the trace, and all threads; what was counted.
+    pub(crate) fn finish<A: Analysis>(&mut self, to: &mut Audience<'_, A>) -> Tally {
+        let alive = self.threads.by_key();
+        for &slot in &alive {
+            // What the kernel said last of a thread holds until the trace ends.
+            self.threads[slot].advance(self.now);
+        }
+        // All before the first thread is dropped: a deadlock is told as it stands.
+        for &slot in &alive {
+            to.tell(self, Change::Dropping { thread: &self.threads[slot], why: Over::Trace });
+        }
+        alive.iter().for_each(|&slot| self.drop_locks(slot, Over::Trace, to));
+        alive.iter().for_each(|&slot| self.remove(slot, false, to));
+        self.tally.last_ns = self.now.max(0);
+        self.tally.lost_user_events = self.losses.user_records;
+        self.tally.lost_kernel_records = self.losses.kernel_records;
+        std::mem::take(&mut self.tally)
+    }
+
+    /// An observed thread, with its account advanced to now.
+    fn thread_now(&mut self, key: ThreadKey) -> Slot {
+        let slot = match self.threads.find(key) {
+            Some(slot) => slot,
+            None => self.appear(key),
+        };
+        self.threads[slot].advance(self.now);
+        slot
+    }
+
+    /// A thread is seen for the first time.
+    fn appear(&mut self, key: ThreadKey) -> Slot {
+        let comm = self.context.comm(key);
+        let process = self.locks.join(key.pid);
+        let mut thread = Thread::new(key, process, comm, self.now);
+        thread.account.lose_state(self.losses.dark_until);
+        thread.account.lose_interrupts(self.losses.blind_until);
+        if self.losses.of_events(key, i64::MIN) {
+            thread.locks.began_in_loss();
+        }
+        self.threads.insert(thread)
+    }
+
+    /// Forgets a thread of which there is no more to come, or whose end was `seen`.
+    fn remove<A: Analysis>(&mut self, slot: Slot, seen: bool, to: &mut Audience<'_, A>) {
+        self.drop_locks(slot, Over::Thread, to);
+        let thread = &mut self.threads[slot];
+        thread.leave_queue(&mut self.cpus, self.now);
+        thread.wakes.end(&mut self.tally.races);
+        self.end_polling(slot, to);
+        to.tell(self, Change::Ended { thread: &self.threads[slot], seen });
+        let thread = self.threads.remove(slot);
+        self.losses.ended(thread.key);
+        self.locks.leave(thread.process);
+    }
+}

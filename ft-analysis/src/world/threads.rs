@@ -1,0 +1,232 @@
+//! The observed threads, and what is known of each.
+
+use std::collections::HashMap;
+use std::ops::{Index, IndexMut};
+
+use super::account::Account;
+use super::cpus::{Cpus, Shares};
+use super::held::Held;
+use super::history::History;
+use super::locks::Process;
+use super::spent::Spent;
+use super::wakes::Wakes;
+use ft_trace::ids::{Cpu, Name, ThreadKey};
+use ft_trace::tables::Decomposition;
+
+/// Place of a thread among those that live; used again when it has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slot(usize);
+
+/// The observed threads that live.
+#[derive(Debug, Default)]
+pub(crate) struct Threads {
+    by_key: HashMap<ThreadKey, Slot>,
+    slots: Vec<Option<Thread>>,
+    free: Vec<Slot>,
+    /// Threads that there have been.
+    begun: u64,
+}
+
+impl Threads {
+    /// Where a thread is, if it is known.
+    pub(crate) fn find(&self, key: ThreadKey) -> Option<Slot> {
+        self.by_key.get(&key).copied()
+    }
+
+    /// A thread, if it is known.
+    pub(crate) fn get_mut(&mut self, key: ThreadKey) -> Option<&mut Thread> {
+        self.find(key).map(|slot| &mut self[slot])
+    }
+
+    /// Adds a thread that was not known.
+    pub(crate) fn insert(&mut self, mut thread: Thread) -> Slot {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            Slot(self.slots.len() - 1)
+        });
+        self.begun += 1;
+        (thread.slot, thread.serial) = (slot, self.begun);
+        self.by_key.insert(thread.key, slot);
+        self.slots[slot.0] = Some(thread);
+        slot
+    }
+
+    /// Forgets a thread.
+    pub(crate) fn remove(&mut self, slot: Slot) -> Thread {
+        let thread = self.slots[slot.0].take().expect("a slot in use");
+        self.by_key.remove(&thread.key);
+        self.free.push(slot);
+        thread
+    }
+
+    /// All slots in use.
+    pub(crate) fn slots(&self) -> Vec<Slot> {
+        self.slots.iter().flatten().map(|thread| thread.slot).collect()
+    }
+
+    /// All slots in use, in the order of the keys of their threads.
+    pub(crate) fn by_key(&self) -> Vec<Slot> {
+        let mut slots = self.slots();
+        slots.sort_unstable_by_key(|&slot| self[slot].key);
+        slots
+    }
+}
+
+impl Index<Slot> for Threads {
+    type Output = Thread;
+
+    fn index(&self, slot: Slot) -> &Thread {
+        self.slots[slot.0].as_ref().expect("a slot in use")
+    }
+}
+
+impl IndexMut<Slot> for Threads {
+    fn index_mut(&mut self, slot: Slot) -> &mut Thread {
+        self.slots[slot.0].as_mut().expect("a slot in use")
+    }
+}
+
+/// What an analysis remembers of each thread. It forgets by itself what it remembered of a thread that has ended, when
+/// another one takes its slot.
+#[derive(Debug)]
+pub(crate) struct PerThread<T>(Vec<(u64, T)>);
+
+impl<T> Default for PerThread<T> {
+    fn default() -> Self {
+        PerThread(Vec::new())
+    }
+}
+
+impl<T: Default> PerThread<T> {
+    /// What is remembered of a thread.
+    pub(crate) fn of(&mut self, thread: &Thread) -> &mut T {
+        let i = thread.slot.0;
+        if i >= self.0.len() {
+            self.0.resize_with(i + 1, Default::default);
+        }
+        let (serial, value) = &mut self.0[i];
+        if *serial != thread.serial {
+            (*serial, *value) = (thread.serial, T::default());
+        }
+        value
+    }
+
+    /// The same, if anything was ever remembered of it.
+    pub(crate) fn get(&mut self, thread: &Thread) -> Option<&mut T> {
+        let (serial, value) = self.0.get_mut(thread.slot.0)?;
+        (*serial == thread.serial).then_some(value)
+    }
+}
+
+/// All that is known of one observed thread.
+#[derive(Debug)]
+pub struct Thread {
+    pub(crate) key: ThreadKey,
+    pub(crate) process: Process,
+    slot: Slot,
+    /// No two threads of a trace have the same.
+    serial: u64,
+    pub(crate) comm: Name,
+    pub(super) account: Account,
+    /// CPU that it has.
+    pub(super) runs_on: Option<Cpu>,
+    /// When it left its CPU last.
+    pub(super) left: i64,
+    /// Since when it can run and does not, when it is runnable; and it was woken, not preempted.
+    pub(crate) runnable: (i64, bool),
+    /// When a missing switch of it was noticed last.
+    pub(crate) unseen: i64,
+    /// When it left the queue of a CPU last of which it was found since that who had it is not sure.
+    pub(crate) unsure: i64,
+    /// Who had the CPUs in whose queues it stood before it was moved to the present one.
+    pub(super) moved: Shares,
+    /// CPU in whose queue it stands.
+    pub(super) waits_on: Option<Cpu>,
+    pub(crate) locks: Held,
+    pub(super) wakes: Wakes,
+    /// Where its time went so far.
+    pub(crate) spent: Spent,
+    /// It began in the trace.
+    pub(crate) born: bool,
+    /// Kept for polling threads.
+    pub(super) history: Option<Box<History>>,
+    /// It has polled.
+    pub(crate) polled: bool,
+}
+
+impl Thread {
+    /// A thread that is seen for the first time at `now`.
+    pub(super) fn new(key: ThreadKey, process: Process, comm: Name, now: i64) -> Self {
+        Thread {
+            key,
+            process,
+            slot: Slot(usize::MAX),
+            serial: 0,
+            comm,
+            account: Account::new(now),
+            runs_on: None,
+            left: i64::MIN,
+            runnable: (i64::MIN, false),
+            unseen: i64::MIN,
+            unsure: i64::MIN,
+            moved: Shares::default(),
+            waits_on: None,
+            locks: Held::default(),
+            wakes: Wakes::default(),
+            spent: Spent::new(now),
+            born: false,
+            history: None,
+            polled: false,
+        }
+    }
+
+    /// Its process and number.
+    pub fn key(&self) -> ThreadKey {
+        self.key
+    }
+
+    /// Its newest name.
+    pub fn comm(&self) -> &Name {
+        &self.comm
+    }
+
+    /// Where its time went from its first sight up to `t`, which is not before its newest record. The difference of two
+    /// is where the time between them went.
+    pub fn account(&self, t: i64) -> Decomposition {
+        self.account.at(t)
+    }
+
+    /// Brings the account to `now`.
+    pub(super) fn advance(&mut self, now: i64) {
+        self.account.advance(now, &mut (&mut self.history, &mut self.spent));
+    }
+
+    /// It holds a lock, can run, and does not.
+    pub(crate) fn is_held_up(&self) -> bool {
+        self.account.state().is_runnable() && self.locks.locks().next().is_some()
+    }
+
+    /// Switches that concern it, or the CPU that it waited for, were found missing since `since`.
+    pub(crate) fn doubtful_since(&self, since: i64) -> bool {
+        self.unseen.max(self.unsure) >= since
+    }
+
+    /// Takes the thread out of the queue in which it stands; who ran while it stood there.
+    pub(super) fn leave_queue(&mut self, cpus: &mut Cpus, now: i64) -> Shares {
+        let waited = self.waits_on.take();
+        let mut shares = waited.map_or_else(Shares::default, |cpu| cpus.leave(self.key, cpu, now));
+        if !self.moved.is_empty() {
+            shares.merge(&std::mem::take(&mut self.moved));
+        }
+        self.spent.waited(&shares);
+        shares
+    }
+
+    /// Starts to keep a history. Returns whether this is a poller not seen before.
+    pub(super) fn begin_polling(&mut self, now: i64, kernel: bool) -> bool {
+        if kernel && self.history.is_none() {
+            self.history = Some(Box::new(History::new(now)));
+        }
+        !std::mem::replace(&mut self.polled, true)
+    }
+}

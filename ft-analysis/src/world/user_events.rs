@@ -1,0 +1,126 @@
+//! What an application's own events do to the world: they show that it runs, polls, and takes locks.
+
+use super::held::SEMAPHORE;
+use super::interval::Interval;
+use super::threads::Slot;
+use super::{Change, World};
+use crate::analysis::{Analysis, Audience};
+use ft_trace::event::LeanUserEvent;
+use ft_trace::tables::SiteKind;
+
+impl World {
+    pub(super) fn user<A: Analysis>(&mut self, e: &LeanUserEvent, to: &mut Audience<'_, A>) {
+        if e.pid.0 <= 0 {
+            return;
+        }
+        let slot = match self.threads.find(e.thread()) {
+            Some(slot) => slot,
+            None => {
+                self.context.observe(e.pid);
+                self.appear(e.thread())
+            }
+        };
+        self.threads[slot].advance(self.now);
+        if self.context.kernel {
+            self.shown_by_itself(slot, to);
+        }
+        self.threads[slot].spent.waits.own_event(None);
+        let Some(site) = self.context.site(e.site) else {
+            self.tally.unknown_sites += 1;
+            return;
+        };
+        let (what, kind) = (site.kind, &site.lock_kind);
+        let begins = begins(what, kind);
+        to.tell(self, Change::Own { thread: &self.threads[slot], event: e, site });
+        match what {
+            SiteKind::PollBegin => {
+                self.begin_polling(slot);
+                to.tell(self, Change::Polls { thread: &self.threads[slot], cpu: e.cpu });
+            }
+            SiteKind::PollGap => self.gap(slot, e, to),
+            SiteKind::PollEnd => self.end_polling(slot, to),
+            SiteKind::Event
+            | SiteKind::ScopeBegin
+            | SiteKind::ScopeEnd
+            | SiteKind::WaitBegin
+            | SiteKind::WaitEnd
+            | SiteKind::RingWait => {}
+            what => {
+                let kind = kind.clone();
+                self.lock(slot, e, what, kind, to);
+            }
+        }
+        if let Some(kind) = begins {
+            let name = self.context.lock_name(e.pid, e.arg[0], e.site, e.arg[1]);
+            self.threads[slot].spent.waits.own_event(Some((kind, name)));
+        }
+    }
+
+    /// An event of its own shows that the thread runs.
+    fn shown_by_itself<A: Analysis>(&mut self, slot: Slot, to: &mut Audience<'_, A>) {
+        let ts = self.now;
+        let thread = &self.threads[slot];
+        let off_cpu = thread.account.state().is_off_cpu();
+        if off_cpu && ts.saturating_sub(thread.left) > self.context.clock_bound_ns {
+            // The switch to it is missing.
+            to.tell(self, Change::Unseen { thread });
+            let thread = &mut self.threads[slot];
+            thread.account.forget();
+            thread.leave_queue(&mut self.cpus, ts);
+            thread.wakes.end(&mut self.tally.races);
+            thread.unseen = ts;
+            self.tally.ran_unseen += 1;
+        }
+        let thread = &mut self.threads[slot];
+        thread.account.seen_running(ts);
+        if let Some(cpu) = thread.runs_on {
+            self.cpus.shown(cpu, ts, thread.key.tid);
+        }
+    }
+
+    fn begin_polling(&mut self, slot: Slot) {
+        let new = self.threads[slot].begin_polling(self.now, self.context.kernel);
+        self.tally.pollers += u64::from(new);
+    }
+
+    /// The thread polls no more.
+    pub(super) fn end_polling<A: Analysis>(&mut self, slot: Slot, to: &mut Audience<'_, A>) {
+        if let Some(history) = self.threads[slot].history.take() {
+            let (thread, missed) = (&self.threads[slot], &history.end());
+            to.tell(self, Change::PollingOver { thread, missed });
+        }
+    }
+
+    fn gap<A: Analysis>(&mut self, slot: Slot, e: &LeanUserEvent, to: &mut Audience<'_, A>) {
+        let [before, after, _] = e.arg;
+        let Some(interval) = Interval::told(before, after, self.now) else {
+            self.tally.unaccounted.impossible += 1;
+            return;
+        };
+        let thread = &mut self.threads[slot];
+        let past = thread.history.as_mut().and_then(|history| history.tell(interval));
+        match &past {
+            Some(past) => thread.spent.did_not_run(past.parts.running_ns, before),
+            None => self.tally.unaccounted.before_history += u64::from(self.context.kernel),
+        }
+        self.begin_polling(slot);
+        let (thread, past) = (&self.threads[slot], past.as_ref());
+        to.tell(self, Change::Gap { thread, cpu: e.cpu, interval, past });
+    }
+}
+
+/// What an event of this kind says that its thread begins to wait for.
+fn begins(kind: SiteKind, lock_kind: &str) -> Option<&'static str> {
+    match kind {
+        SiteKind::LockWait if lock_kind == SEMAPHORE => Some("semaphore"),
+        SiteKind::LockWait => Some("lock"),
+        SiteKind::CondWait => Some("condition of"),
+        SiteKind::WaitBegin => Some(match lock_kind {
+            "barrier" => "barrier",
+            "receive" => "receive from",
+            "send" => "room in",
+            _ => "wait for",
+        }),
+        _ => None,
+    }
+}
