@@ -16,6 +16,7 @@ from pathlib import Path
 HEADER = struct.Struct("<4sHHII")
 START = 1
 KERNEL = 8
+MAPPINGS = 11
 NEUTRAL = {
     "host": "host",
     "boot_id": "00000000-0000-4000-8000-000000000000",
@@ -32,6 +33,9 @@ def neutral(kind: int, payload: bytes) -> bytes:
     """The payload of a frame, without names of the machine."""
     if kind == START:
         return json.dumps(json.loads(payload) | NEUTRAL, separators=(",", ":")).encode()
+    if kind == MAPPINGS:
+        # Libraries of the machine are on others, too, and would be searched for names there.
+        return payload.replace(b'"path":"/usr/', b'"path":"/nowhere/')
     if kind == KERNEL:
         return UNNAMED.sub(lambda name: b"program".ljust(len(name[0]), b"\0"), payload)
     return payload
