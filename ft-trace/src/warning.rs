@@ -258,9 +258,11 @@ const LARGEST_RING: u64 = MAX_RING_SLOTS as u64 * size_of::<Slot>() as u64;
 fn loss_remedy(origin: &str, ring_bytes: Option<u64>) -> Cow<'static, str> {
     let remedy = match (origin, ring_bytes) {
         ("ring", Some(bytes)) if bytes <= LARGEST_RING => {
-            let (mib, slots) = (bytes >> 20, bytes / size_of::<Slot>() as u64);
+            let (number, unit) =
+                if bytes < 1 << 20 { (bytes >> 10, "K") } else { (bytes >> 20, "M") };
+            let slots = bytes / size_of::<Slot>() as u64;
             return format!(
-                "rings of {mib} MiB would probably have been enough: record with --ring-size {mib}M, set \
+                "rings of {number} {unit}iB would probably have been enough: record with --ring-size {number}{unit}, set \
                  FT_RING_SLOTS={slots} for a program that is started otherwise, or enable fewer events"
             )
             .into();
@@ -273,7 +275,7 @@ fn loss_remedy(origin: &str, ring_bytes: Option<u64>) -> Cow<'static, str> {
             "the kernel did not run a program that was running already on that CPU, which a larger buffer does not \
              change; record fewer kernel groups"
         }
-        ("kernel", _) => "record fewer kernel groups, or give a larger buffer",
+        ("kernel", _) => "record fewer kernel groups, or give a larger buffer with --kernel-buffer",
         _ => "give the agent more CPU, or a faster disk",
     };
     remedy.into()
@@ -299,6 +301,8 @@ mod tests {
             loss.to_string()
         };
         assert!(said(16 << 20).contains("--ring-size 16M"));
+        assert!(said(512 << 10).contains("rings of 512 KiB would"));
+        assert!(said(512 << 10).contains("--ring-size 512K, set FT_RING_SLOTS=16384 "));
         assert!(said(16 << 20).contains("FT_RING_SLOTS=524288"));
         assert!(said(LARGEST_RING).contains("--ring-size 128M"));
         assert!(said(u64::MAX).contains("no ring is large enough"));
@@ -310,7 +314,7 @@ mod tests {
         let text = |origin: &str| {
             Warning::Loss { origin: origin.into(), count: 3, ring_bytes: None }.to_string()
         };
-        assert!(text("kernel").contains("give a larger buffer"));
+        assert!(text("kernel").ends_with("larger buffer with --kernel-buffer"));
         let skipped = text("kernel-skipped");
         assert!(skipped.contains("larger buffer does not"), "{skipped}");
         assert!(skipped.ends_with("record fewer kernel groups"), "{skipped}");

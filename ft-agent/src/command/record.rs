@@ -60,6 +60,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
     ring_size: Option<u64>,
 
+    /// Size of the buffer of the kernel's records, which all CPUs share (4K to 1G). Memory is taken at the start.
+    #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = units::bytes)]
+    kernel_buffer: u64,
+
     /// Size at which a segment of the recording is closed and converted.
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = units::bytes)]
     segment_size: u64,
@@ -141,6 +145,7 @@ pub(crate) fn run(args: Args) -> Result {
         cgroup: args.cgroup,
         system_wide: args.all,
         ring_bytes: args.ring_size,
+        kernel_buffer_bytes: args.kernel_buffer,
         segment: flight.as_ref().map_or(segment, |flight| flight.limits()),
         snapshots: flight.is_some(),
         command: args.command,

@@ -34,6 +34,9 @@ pub enum RecordError {
     /// `--ring-size` is out of range.
     #[error("a ring cannot have that size; give --ring-size between 128K and 128M")]
     RingSize,
+    /// `--kernel-buffer` out of range.
+    #[error("the buffer of the kernel's records can have 4K to 1G; choose another --kernel-buffer")]
+    KernelBuffer,
     /// `--segment-size` is out of range.
     #[error("a segment cannot have that size; give --segment-size between 64K and 1G")]
     SegmentSize,

@@ -276,7 +276,7 @@ fn load_kernel(options: &Options, cgroup: Option<Cgroup>) -> Result<Option<Kerne
         groups: options.kernel.clone(),
         system_wide: options.system_wide,
         cgroup,
-        ..kernel::Options::default()
+        ring_bytes: options.kernel_ring_bytes().ok_or(RecordError::KernelBuffer)?,
     };
     Ok(Some(Kernel::load(&kernel)?))
 }

@@ -30,6 +30,8 @@ pub struct Options {
     /// Size of one ring of processes that start during the recording, bytes; `None`: their default
     /// (`ft_user::Config`).
     pub ring_bytes: Option<u64>,
+    /// Size of the buffer of the kernel's records, bytes; all CPUs share it.
+    pub kernel_buffer_bytes: u64,
     /// When a segment is closed.
     pub segment: Limits,
     /// Command to run and record; may be empty.
@@ -54,6 +56,7 @@ impl Default for Options {
             cgroup: None,
             system_wide: false,
             ring_bytes: None,
+            kernel_buffer_bytes: 16 << 20,
             segment: Limits { bytes: 64 << 20, age: Duration::from_secs(30) },
             command: Vec::new(),
             preload: false,
@@ -73,6 +76,9 @@ impl Options {
         if self.ring_bytes.is_some() && self.ring_slots().is_none() {
             return Err(RecordError::RingSize);
         }
+        if self.kernel_ring_bytes().is_none() {
+            return Err(RecordError::KernelBuffer);
+        }
         if !(SMALLEST_SEGMENT..=LARGEST_SEGMENT).contains(&self.segment.bytes) {
             return Err(RecordError::SegmentSize);
         }
@@ -83,6 +89,12 @@ impl Options {
             return Err(RecordError::SegmentTime);
         }
         server::reply(&self.events).map(drop).ok_or(RecordError::TooManyGlobs)
+    }
+
+    /// The size of the kernel's buffer rounded up to a power of two; `None` when it is out of range.
+    pub(super) fn kernel_ring_bytes(&self) -> Option<u32> {
+        let bytes = self.kernel_buffer_bytes.checked_next_power_of_two()?;
+        u32::try_from(bytes).ok().filter(|bytes| (1 << 12..=1 << 30).contains(bytes))
     }
 
     /// Slots of one ring: the size rounded up to a power of two; `None` when none is asked for, or it is out
@@ -121,11 +133,28 @@ mod tests {
     }
 
     #[test]
+    fn the_buffer_of_the_kernel_is_a_power_of_two() {
+        let check = |kernel_buffer_bytes, expected| {
+            let options = Options { kernel_buffer_bytes, ..Options::default() };
+            assert_eq!(options.kernel_ring_bytes(), Some(expected));
+            assert!(options.check().is_ok());
+        };
+        check(4096, 4096);
+        check(4097, 8192);
+        check(1 << 30, 1 << 30);
+        let kernel = crate::collect::kernel::Options::default().ring_bytes;
+        assert_eq!(Options::default().kernel_ring_bytes(), Some(kernel));
+    }
+
+    #[test]
     fn what_cannot_be_is_refused() {
         let check = |o: Options, expected: &str| {
             let error = o.check().unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         };
+        for kernel_buffer_bytes in [0, 2048, (1 << 30) + 1, u64::MAX] {
+            check(Options { kernel_buffer_bytes, ..Options::default() }, "--kernel-buffer");
+        }
         let segment = Options::default().segment;
         check(
             Options { segment: Limits { bytes: 1, ..segment }, ..Options::default() },
