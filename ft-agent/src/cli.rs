@@ -8,7 +8,9 @@ use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand}
 
 use crate::command::report::ShortArgs;
 use crate::command::section::{SECTIONS, Section};
-use crate::command::{completions, convert, doctor, events, live, record, report, snapshot, study};
+use crate::command::{
+    completions, convert, doctor, events, live, record, report, snapshot, study, tables,
+};
 
 /// Records applications and the kernel on one clock, and says why something was slow.
 #[derive(Debug, Parser)]
@@ -47,6 +49,7 @@ pub(crate) enum Command {
     Report(report::Args),
     Study(study::Args),
     Events(events::Args),
+    Tables(tables::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
 }
@@ -54,7 +57,7 @@ pub(crate) enum Command {
 /// The help's groups of subcommands.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Record", &["record", "snapshot", "sites", "enable", "disable"]),
-    ("Look", &["report", "events", "study"]),
+    ("Look", &["report", "events", "tables", "study"]),
     ("Convert and analyse", &["convert", "analyze"]),
     ("Check the machine", &["doctor", "completions"]),
 ];

@@ -40,7 +40,7 @@ fn my_tid() -> u32 {
 
 #[test]
 fn all_programs_of_all_groups_are_accepted() {
-    let Some(kernel) = kernel_or_skip(&options(&Group::ALL)) else { return };
+    let Some(kernel) = kernel_or_skip(&options(Group::ALL)) else { return };
     assert_eq!(kernel.missing(), []);
 }
 

@@ -294,14 +294,39 @@ pub struct Loss {
     pub last_ts: u64,
 }
 
-const _: () = {
-    assert!(size_of::<Header>() == 16);
-    assert!(size_of::<Switch>() == 72);
-    assert!(size_of::<Waking>() == 32);
-    assert!(size_of::<Migrate>() == 32);
-    assert!(size_of::<Irq>() == 32);
-    assert!(size_of::<Task>() == 48);
-    assert!(size_of::<Contention>() == 40);
-    assert!(size_of::<Syscall>() == 40);
-    assert!(size_of::<PageFault>() == 32);
-};
+/// A record, or its beginning: any bytes are one.
+///
+/// # Safety
+///
+/// The type consists of integers and arrays of them, without padding.
+pub unsafe trait Record: Copy {}
+
+/// The record at the start of `bytes`; `None` when it is cut short.
+pub fn read<T: Record>(bytes: &[u8]) -> Option<T> {
+    let bytes = bytes.get(..size_of::<T>())?;
+    // SAFETY: the slice is as long as `T`, which is valid for any bytes (`Record`).
+    Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+}
+
+/// The records, and their sizes: a layout that has changed by mistake does not compile.
+macro_rules! records {
+    ($($record:ident: $bytes:literal,)*) => {
+        $(
+            const _: () = assert!(size_of::<$record>() == $bytes);
+            // SAFETY: its fields are integers and arrays of them, which fill the size stated above.
+            unsafe impl Record for $record {}
+        )*
+    };
+}
+
+records! {
+    Header: 16,
+    Switch: 72,
+    Waking: 32,
+    Migrate: 32,
+    Irq: 32,
+    Task: 48,
+    Contention: 40,
+    Syscall: 40,
+    PageFault: 32,
+}

@@ -10,14 +10,13 @@ use std::path::Path;
 
 use ft_analysis::{Context, Rows, Run, Tally, VERSION};
 use ft_trace::dir;
-use ft_trace::event::{Event, LeanContention, LeanFault, LeanSyscall};
+use ft_trace::event::Event;
 use ft_trace::result_tables;
 use ft_trace::store::{self, Result, Row, StoreError, TableWriter, Trace};
 use ft_trace::stream;
 use ft_trace::tables::{
-    CriticalSection, DispatchLatency, Gap, Irq, LockOrder, LockPreemption, LockWait, LossRow,
-    SchedMigrate, SchedSwitch, SchedWaking, SymbolRow, TaskEvent, ThreadTime, UnfinishedWait,
-    UserEvent,
+    CriticalSection, DispatchLatency, Gap, LockOrder, LockPreemption, LockWait, SchedSwitch,
+    SymbolRow, ThreadTime, UnfinishedWait,
 };
 
 /// Name of the file with the counts of a run.
@@ -98,7 +97,7 @@ pub fn analyze(trace: &Trace) -> Result<Tally> {
 pub fn analyze_watched(trace: &Trace, watch: Watch<'_>) -> Result<Tally> {
     let mut run = Run::new(context(trace)?);
     let mut writers = Writers::create(trace)?;
-    let mut progress = Progress { events: 0, of: events(trace) };
+    let mut progress = Progress { events: 0, of: stream::count(trace) };
     for event in stream::events(trace) {
         let event: Event = event?;
         run.push(&event);
@@ -126,23 +125,6 @@ fn go_on(trace: &Trace, verdict: ControlFlow<()>) -> Result<()> {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(StoreError::Interrupted(trace.dir().to_owned())),
     }
-}
-
-/// Rows of all tables that [`stream::events`] reads.
-fn events(trace: &Trace) -> u64 {
-    let tables = [
-        LossRow::TABLE,
-        TaskEvent::TABLE,
-        SchedWaking::TABLE,
-        SchedMigrate::TABLE,
-        LeanSyscall::TABLE,
-        LeanContention::TABLE,
-        LeanFault::TABLE,
-        SchedSwitch::TABLE,
-        Irq::TABLE,
-        UserEvent::TABLE,
-    ];
-    tables.iter().filter_map(|table| trace.meta().tables.get(*table)).map(|table| table.rows).sum()
 }
 
 fn context(trace: &Trace) -> Result<Context> {

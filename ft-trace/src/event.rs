@@ -1,13 +1,12 @@
 //! What the analyses see: the rows of all event tables as one stream ordered by time.
 //!
-//! Tie rule: events of equal `ts` come in the order of [`Event::rank`] (a loss before what it may have
-//! hidden; a thread is born, woken, moved, enters the kernel, is switched to, interrupted, and then runs), and events of
-//! equal `ts` and rank in the order in which they were recorded.
+//! Tie rule: events of equal `ts` come in the order of [`Event::rank`], which is that of
+//! [`event_tables!`](crate::event_tables), and events of equal `ts` and rank in the order in which they were recorded.
 
 use crate::ids::{Cpu, Name, Nanos, Pid, SiteId, ThreadKey, Tid};
 #[cfg(feature = "store")]
 use crate::row;
-use crate::tables::{Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent, UserEvent};
+use crate::tables::*;
 
 /// The columns of [`UserEvent`] that analyses need; reading the others would cost most of the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,61 +95,76 @@ pub struct LeanFault {
 #[cfg(feature = "store")]
 row!("page_faults", LeanFault { ts: Nanos, tid: Tid, pid: Pid });
 
-/// One event of the merged stream.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Event {
-    /// From `loss`; `ts` is the first loss.
-    Loss(LossRow),
-    /// From `task_events`.
-    Task(TaskEvent),
-    /// From `sched_waking`.
-    Waking(SchedWaking),
-    /// From `sched_migrate`.
-    Migrate(SchedMigrate),
-    /// From `syscalls`; `ts` is the entry, and `dur` is known already.
-    Syscall(LeanSyscall),
-    /// From `contention`; `ts` is the begin, and `dur` is known already.
-    Contention(LeanContention),
-    /// From `page_faults`.
-    Fault(LeanFault),
-    /// From `sched_switch`.
-    Switch(SchedSwitch),
-    /// From `irq`; `ts` is the entry, and `dur` is known already.
-    Irq(Irq),
-    /// From `user_events`.
-    User(LeanUserEvent),
+/// A projection can be made of a row, too, where nobody has stored it.
+macro_rules! lean {
+    ($($row:ident => $lean:ident { $($field:ident),* })*) => {
+        $(impl From<$row> for $lean {
+            fn from(row: $row) -> $lean {
+                $lean { $($field: row.$field),* }
+            }
+        })*
+    };
 }
 
-impl Event {
-    /// Time by which the stream is ordered.
-    pub fn ts(&self) -> Nanos {
-        match self {
-            Event::Loss(e) => e.ts,
-            Event::Task(e) => e.ts,
-            Event::Waking(e) => e.ts,
-            Event::Migrate(e) => e.ts,
-            Event::Syscall(e) => e.ts,
-            Event::Contention(e) => e.ts,
-            Event::Fault(e) => e.ts,
-            Event::Switch(e) => e.ts,
-            Event::Irq(e) => e.ts,
-            Event::User(e) => e.ts,
-        }
-    }
-
-    /// Order among events of equal time.
-    pub fn rank(&self) -> u8 {
-        match self {
-            Event::Loss(_) => 0,
-            Event::Task(_) => 1,
-            Event::Waking(_) => 2,
-            Event::Migrate(_) => 3,
-            Event::Syscall(_) => 4,
-            Event::Contention(_) => 5,
-            Event::Fault(_) => 6,
-            Event::Switch(_) => 7,
-            Event::Irq(_) => 8,
-            Event::User(_) => 9,
-        }
-    }
+lean! {
+    Syscall => LeanSyscall { ts, dur, tid, pid, name }
+    Contention => LeanContention { ts, dur, tid, pid, kind }
+    PageFault => LeanFault { ts, tid, pid }
 }
+
+/// Declares [`Event`].
+macro_rules! events {
+    (
+        first { $($first:ident: $first_variant:ident($first_row:ident as $first_lean:ident),)* }
+        kernel { $($field:ident: $variant:ident($row:ident as $lean:ident),)* }
+        kernel_alone { $($alone:tt)* }
+        last { $($last:ident: $last_variant:ident($last_row:ident as $last_lean:ident),)* }
+    ) => {
+        events! {
+            $($first_variant($first_lean),)* $($variant($lean),)* $($last_variant($last_lean),)*
+        }
+    };
+    ($($variant:ident($row:ident),)*) => {
+        /// One event of the merged stream. Of what took time, `ts` is the begin, and `dur` is known already.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Event {
+            $(
+                #[doc = concat!("A [`", stringify!($row), "`].")]
+                $variant($row),
+            )*
+        }
+
+        enum Rank { $($variant,)* }
+
+        impl Event {
+            /// Time by which the stream is ordered.
+            #[inline]
+            pub fn ts(&self) -> Nanos {
+                match self {
+                    $(Event::$variant(e) => e.ts,)*
+                }
+            }
+
+            /// Order among events of equal time.
+            pub fn rank(&self) -> u8 {
+                match self {
+                    $(Event::$variant(_) => Rank::$variant as u8,)*
+                }
+            }
+
+            /// The tables that they come from, in the order of their ranks.
+            #[cfg(feature = "store")]
+            pub const TABLES: &'static [&'static str] =
+                &[$(<$row as crate::store::Row>::TABLE),*];
+
+            /// All events of a trace.
+            #[cfg(feature = "store")]
+            pub(crate) fn merged(trace: &crate::store::Trace) -> crate::stream::Merged<Event> {
+                crate::stream::Merged::default()
+                    $(.with_any(trace, &crate::stream::ALL, Event::$variant))*
+            }
+        }
+    };
+}
+
+crate::event_tables!(events);

@@ -11,10 +11,9 @@
 
 use std::ops::Range;
 
-use crate::event::{Event, LeanUserEvent};
+use crate::event::Event;
 use crate::ids::Nanos;
 use crate::store::{Result, Row, Rows, Trace};
-use crate::tables::{Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent};
 
 /// What can be merged by time.
 pub trait Timed {
@@ -43,7 +42,7 @@ impl<T> Stream<T> {
 }
 
 /// Every time.
-const ALL: Range<i64> = i64::MIN..i64::MAX;
+pub(crate) const ALL: Range<i64> = i64::MIN..i64::MAX;
 
 /// Iterator over the rows of several tables by time; after an error it ends.
 pub struct Merged<T> {
@@ -57,18 +56,13 @@ pub struct Merged<T> {
 ///
 /// Memory: one batch of rows for each table and each of its parts that overlap at a time.
 pub fn events(trace: &Trace) -> Merged<Event> {
-    // In the order of `Event::rank`.
-    Merged::default()
-        .with(trace.rows::<LossRow>(), Event::Loss)
-        .with(trace.rows::<TaskEvent>(), Event::Task)
-        .with(trace.rows::<SchedWaking>(), Event::Waking)
-        .with(trace.rows::<SchedMigrate>(), Event::Migrate)
-        .with_any(trace, &ALL, Event::Syscall)
-        .with_any(trace, &ALL, Event::Contention)
-        .with_any(trace, &ALL, Event::Fault)
-        .with(trace.rows::<SchedSwitch>(), Event::Switch)
-        .with(trace.rows::<Irq>(), Event::Irq)
-        .with(trace.rows::<LeanUserEvent>(), Event::User)
+    Event::merged(trace)
+}
+
+/// How many events [`events`] yields, by what the trace says of itself.
+pub fn count(trace: &Trace) -> u64 {
+    let tables = Event::TABLES.iter().filter_map(|table| trace.meta().tables.get(*table));
+    tables.map(|table| table.rows).sum()
 }
 
 impl<T> Default for Merged<T> {
@@ -86,10 +80,15 @@ impl<T: Timed + 'static> Merged<T> {
         self
     }
 
-    /// Merges the rows of a table whose first column lies in `keys`; a trace of an earlier version need not
-    /// have the table.
+    /// Merges the rows of a table whose first column lies in `keys`; a trace of an earlier version, which does not say
+    /// that it has the table, need not have it.
     pub fn with_any<R: Row>(self, trace: &Trace, keys: &Range<i64>, wrap: fn(R) -> T) -> Merged<T> {
-        if trace.has::<R>() { self.with(trace.rows_within(keys.clone()), wrap) } else { self }
+        let says = trace.meta().tables.contains_key(R::TABLE);
+        if says || trace.has::<R>() {
+            self.with(trace.rows_within(keys.clone()), wrap)
+        } else {
+            self
+        }
     }
 
     fn take(&mut self) -> Result<Option<T>> {

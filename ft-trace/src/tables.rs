@@ -1,50 +1,106 @@
-//! The tables of a trace, one struct a row.
+//! The tables of a trace, one struct a row, and the list of them.
 //!
-//! A struct is declared here once; its schema, writer and reader follow from it (see `store::schema`).
-//! A field's name is the column's name; its type (see [`crate::ids`]) decides the column's type: `Nanos`,
-//! `i64`: int64; `Tid`, `Pid`, `Cpu`, `SiteId`, `i32`: int32; `Name` and words (enums): dictionary of UTF-8; `f64`: double;
-//! `bool`; `Option`: nullable. Times are CLOCK_MONOTONIC nanoseconds, durations nanoseconds.
-//! Rows are sorted by their first column.
+//! A table is declared here once, and all else follows:
+//!
+//! - Its row is a struct, declared by `table!`. A field's name is the column's name, and its documentation the column's
+//!   meaning; its type (see [`crate::ids`]) decides the column's type: `Nanos`, `i64`: int64; `Tid`, `Pid`, `Cpu`,
+//!   `SiteId`, `i32`: int32; `Name` and [words](crate::words): dictionary of UTF-8; `f64`: double; `bool`; `Option`:
+//!   nullable. A bare number says what it counts: `as Ns` (see [`Unit`]). Rows are sorted by their first column.
+//! - A table of the kernel's says which records become its rows, and how (`KernelTable`).
+//! - A table of events says what a listing shows of it ([`Listed`]).
+//! - [`event_tables!`](crate::event_tables) lists the tables of events, in the order of events of equal time.
+//!
+//! Reader and writer, the merged stream, the conversion, the listing, the metadata of the Arrow fields, `ft-agent tables`
+//! and the page `TABLES.md` are made of that.
 
-/// Declares a row and makes it a [`Row`] of the named table.
+/// Declares a row and makes it a [`Row`](crate::store::Row) of the named table.
 macro_rules! table {
     (
         $table:literal,
-        $(#[$doc:meta])*
+        $(#[doc = $about:literal])*
         pub struct $row:ident {
-            $($(#[$field_doc:meta])* pub $field:ident: $ty:ty,)*
+            $($(#[doc = $meaning:literal])* pub $field:ident: $ty:ty $(as $unit:ident)?,)*
         }
     ) => {
-        $(#[$doc])*
+        $(#[doc = $about])*
         #[derive(Clone, Debug, PartialEq)]
         pub struct $row {
-            $($(#[$field_doc])* pub $field: $ty,)*
+            $($(#[doc = $meaning])* pub $field: $ty,)*
         }
 
         #[cfg(feature = "store")]
-        $crate::row!($table, $row { $($field: $ty),* });
+        $crate::row!($table, concat!($($about, "\n"),*), $row {
+            $($field: $ty => table!(@unit $($unit)?), concat!($($meaning, "\n"),*),)*
+        });
     };
+    (@unit) => { None };
+    (@unit $unit:ident) => { Some($crate::tables::Unit::$unit) };
 }
 
 mod contended;
-mod kernel;
-mod kernel_groups;
+mod fault;
+mod irq;
+#[cfg(feature = "store")]
+pub(crate) mod listed;
+mod lock;
+#[cfg(feature = "store")]
+pub(crate) mod record;
 mod reference;
 mod results;
+mod sched;
+mod syscall;
+mod task;
+mod unit;
 mod user;
 
 pub use contended::{
     LockOrder, LockPreemption, LockWait, PreemptionCause, UnfinishedWait, WaitEnd,
 };
-pub use kernel::{
-    Irq, IrqKind, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent, TaskKind, TaskState,
-};
-pub use kernel_groups::{Access, Contention, FaultCause, PageFault, Syscall};
+pub use fault::{Access, FaultCause, PageFault};
+pub use irq::{Irq, IrqKind};
+#[cfg(feature = "store")]
+pub use listed::{Line, Listed};
+pub use lock::Contention;
 pub use reference::{ClockRow, LossOrigin, LossRow, ThreadRow};
 pub use results::{
     CriticalSection, Decomposition, DispatchLatency, Gap, GapCause, InferredCause, Part, ThreadTime,
 };
+pub use sched::{SchedMigrate, SchedSwitch, SchedWaking, TaskState};
+pub use syscall::Syscall;
+pub use task::{TaskEvent, TaskKind};
+pub use unit::Unit;
 pub use user::{NameKind, NameRow, SiteKind, SiteRow, SymbolKind, SymbolRow, UserEvent, arg_name};
+
+/// The tables of events, handed to the macro `$then`: in the order in which events of equal time come.
+///
+/// Each has a name for a field and one for a variant, its row, and what of it the analyses see (the row, or a lean one of
+/// [`event`](crate::event)): a loss before what it may have hidden; a thread is born, woken, moved, enters the kernel, is
+/// switched to, interrupted, and then runs. Those of `kernel_alone` are recorded and listed, and no analysis sees them.
+#[macro_export]
+macro_rules! event_tables {
+    ($then:ident) => {
+        $then! {
+            first {
+                losses: Loss(LossRow as LossRow),
+            }
+            kernel {
+                tasks: Task(TaskEvent as TaskEvent),
+                wakings: Waking(SchedWaking as SchedWaking),
+                migrations: Migrate(SchedMigrate as SchedMigrate),
+                syscalls: Syscall(Syscall as LeanSyscall),
+                contentions: Contention(Contention as LeanContention),
+                faults: Fault(PageFault as LeanFault),
+                switches: Switch(SchedSwitch as SchedSwitch),
+                irqs: Irq(Irq as Irq),
+            }
+            kernel_alone {
+            }
+            last {
+                users: User(UserEvent as LeanUserEvent),
+            }
+        }
+    };
+}
 
 /// Calls a macro with the name and the row of each table that the analyses write, `table: Row,` …: whoever has something
 /// for each of them (the rows that wait, their writers) declares it by this list. A row here and its declaration in

@@ -47,6 +47,9 @@ pub(crate) enum CommandError {
     /// A report has no section of this name.
     #[error("there is no section '{0}'; the sections of a report are {names}", names = names())]
     UnknownSection(String),
+    /// No trace has a table of this name.
+    #[error("there is no table '{0}'; `ft-agent tables` lists them all")]
+    UnknownTable(String),
     /// `--kernel` names what is no group.
     #[error(transparent)]
     UnknownGroup(#[from] UnknownGroup),
@@ -109,7 +112,9 @@ impl CommandError {
                 u8::try_from(128 + watch::signal()).unwrap_or(1)
             }
             // As for whatever else cannot be asked.
-            CommandError::UnknownSection(_) | CommandError::UnknownGroup(_) => 2,
+            CommandError::UnknownSection(_)
+            | CommandError::UnknownTable(_)
+            | CommandError::UnknownGroup(_) => 2,
             _ => 1,
         }
     }

@@ -15,6 +15,7 @@ pub(crate) mod report;
 pub(crate) mod section;
 pub(crate) mod snapshot;
 pub(crate) mod study;
+pub(crate) mod tables;
 mod watch;
 mod width;
 
@@ -39,6 +40,7 @@ pub(crate) fn run(command: Command) -> Result {
         Command::Report(args) => report::run(args.request()?),
         Command::Study(args) => study::run(args),
         Command::Events(args) => events::run(args),
+        Command::Tables(args) => tables::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => completions::run(&args),
     }

@@ -34,8 +34,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "TIME", value_parser = units::duration)]
     duration: Option<Duration>,
 
-    /// Kernel groups, separated by commas: sched, irq, task, lock, syscall, fault, all or none.
-    #[arg(short, long, value_name = "GROUPS", default_value = "sched,irq,task")]
+    #[arg(short, long, value_name = "GROUPS", default_value = "sched,irq,task", help = kernel_help())]
     kernel: String,
 
     /// Sites to enable, a glob over their names; may be given more than once.
@@ -132,6 +131,10 @@ struct Answer<'a> {
     spool_bytes: u64,
     lost: u64,
     processes: u32,
+}
+
+fn kernel_help() -> String {
+    format!("Kernel groups, separated by commas: {}, all or none", Group::names())
 }
 
 pub(crate) fn run(args: Args) -> Result {

@@ -216,13 +216,13 @@ fn load(groups: &[Group]) -> Result<Vec<Missing>, KernelError> {
 /// All groups, by what `load` says of them.
 fn programs(load: impl Fn(&[Group]) -> Result<Vec<Missing>, KernelError>) -> Check {
     const NAME: &str = "BPF programs";
-    match load(&Group::ALL) {
+    match load(Group::ALL) {
         Ok(missing) if missing.is_empty() => {
-            Check::ok(NAME, format!("those of {} are accepted and attach", names(&Group::ALL)))
+            Check::ok(NAME, format!("those of {} are accepted and attach", names(Group::ALL)))
         }
         Ok(missing) => {
             let lacks = |group: &Group| missing.iter().any(|m| m.group == *group);
-            let groups: Vec<Group> = Group::ALL.into_iter().filter(lacks).collect();
+            let groups: Vec<Group> = Group::ALL.iter().copied().filter(lacks).collect();
             let tracepoints: Vec<&str> = missing.iter().map(|m| m.tracepoint).collect();
             Check::warn(
                 NAME,
@@ -244,7 +244,7 @@ fn programs(load: impl Fn(&[Group]) -> Result<Vec<Missing>, KernelError>) -> Che
             // Only what must be asked for.
             Ok(_) => {
                 let refused = |group: &Group| load(&[*group]).is_err();
-                let groups: Vec<Group> = Group::ALL.into_iter().filter(refused).collect();
+                let groups: Vec<Group> = Group::ALL.iter().copied().filter(refused).collect();
                 Check::warn(
                     NAME,
                     format!("{} cannot be recorded: {error}", names(&groups)),

@@ -76,7 +76,7 @@ pub struct Hold {
     pub(crate) id: u64,
     pub(crate) ts: i64,
     pub(crate) lock: i64,
-    /// [`ft_user::layout::place_word`] of the acquisition.
+    /// `ft_user::layout::place_word` of the acquisition.
     pub(crate) word: i64,
     pub(crate) site: SiteId,
     pub(crate) kind: Name,

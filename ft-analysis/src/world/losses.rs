@@ -60,9 +60,10 @@ pub(crate) fn hides(loss: &LossRow) -> Hides {
             | "call_function_entry"
             | "call_function_single_entry"
             | "irq_work_entry" => Hides::Interrupts,
-            "sched_process_fork" | "sched_process_exec" | "sched_process_exit" | "task_rename"
-            | "contention_begin" | "contention_end" | "sys_enter" | "sys_exit"
-            | "page_fault_user" => Hides::Nothing,
+            "sched_switch" | "sched_waking" | "sched_wakeup_new" | "sched_migrate_task" => {
+                Hides::Scheduling
+            }
+            what if ft_ebpf::program::NAMES.contains(&what) => Hides::Nothing,
             _ => Hides::Scheduling,
         },
         LossOrigin::Ring | LossOrigin::SharedRing if loss.tid.0 >= 0 => {

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use ft_user::glob;
 
-use super::entry::{Entry, KERNEL_EVENTS};
+use super::entry::{Entry, of_kernel};
 use super::names::Names;
 use super::{ListingError, Result};
 use crate::report::format::dur;
@@ -190,7 +190,7 @@ fn globs(names: &Names, selection: &Selection) -> Result<Globs> {
         if names.sites().any(|site| glob::matches(glob, &site.row.event)) {
             continue;
         }
-        match (matches_kernel(glob), selection.kernel) {
+        match (of_kernel(&|name| glob::matches(glob, name)), selection.kernel) {
             (true, true) => {}
             (true, false) => return Err(ListingError::KernelEvent(glob.clone())),
             (false, _) => return Err(ListingError::NoEvent(glob.clone())),
@@ -200,11 +200,4 @@ fn globs(names: &Names, selection: &Selection) -> Result<Globs> {
     globs.sites =
         names.sites().map(|site| (site.row.site, globs.matches(&site.row.event))).collect();
     Ok(globs)
-}
-
-/// Whether the glob matches the name of any event of the kernel.
-fn matches_kernel(glob: &str) -> bool {
-    let mut syscalls = syscalls::Sysno::iter();
-    KERNEL_EVENTS.iter().any(|name| glob::matches(glob, name))
-        || syscalls.any(|call| glob::matches(glob, &format!("syscall.{}", call.name())))
 }

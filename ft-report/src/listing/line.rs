@@ -5,19 +5,19 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Form;
-use super::entry::{Entry, KERNEL_EVENTS};
+use super::entry::{Entry, kernel_names};
 use super::filter::Filter;
 use super::format::ArgKind;
-use super::kernel_words;
-use super::names::{Names, Site};
+use super::names::{Names, Site, write_thread};
 use super::time::Times;
-use ft_trace::ids::Nanos;
+use crate::report::format::{count, dur};
+use ft_trace::ids::{Nanos, Pid, Tid};
 use ft_trace::store::Trace;
 use ft_trace::stream::Timed;
-use ft_trace::tables::UserEvent;
+use ft_trace::tables::{Line, UserEvent};
 
 /// Columns are never wider than this for the sake of a few long names.
 const MOST_WIDTH: usize = 32;
@@ -56,7 +56,7 @@ impl<'a> Lines<'a> {
             names.write_thread(Some(t.pid), t.tid, &mut text);
             text.chars().count()
         }));
-        let of_kernel = KERNEL_EVENTS.iter().copied().filter(|_| kernel);
+        let of_kernel = kernel_names().filter(|_| kernel);
         let events = names.sites().map(|site| &*site.row.event).chain(of_kernel);
         let event =
             width(&mut events.filter(|e| filter.selects_event(e)).map(|e| e.chars().count()));
@@ -87,7 +87,11 @@ impl<'a> Lines<'a> {
         self.words.clear();
         match entry {
             Entry::User(e) => self.names.write_user(e, self.times, &mut self.words),
-            _ => kernel_words::write(entry, self.names, &mut self.words),
+            _ => {
+                let mut line = Words { names: self.names, out: &mut self.words };
+                // Writing into a `String` does not fail.
+                let _ = entry.say(&mut line);
+            }
         }
         let length = self.words.trim_end().len();
         self.words.truncate(length);
@@ -125,7 +129,7 @@ impl<'a> Lines<'a> {
         let (pid, tid) = entry.subject();
         let args = match entry {
             Entry::User(event) => self.names.site(event.site).map(|s| Args::User(s, event)),
-            _ => Some(Args::Kernel(kernel_words::fields(entry))),
+            _ => Some(Args::Kernel(entry.fields())),
         };
         let object = Object {
             ts: entry.ts(),
@@ -139,6 +143,38 @@ impl<'a> Lines<'a> {
         };
         serde_json::to_writer(&mut *out, &object)?;
         out.write_all(b"\n")
+    }
+}
+
+/// The words of an event of the kernel.
+struct Words<'a> {
+    names: &'a Names,
+    out: &'a mut String,
+}
+
+impl std::fmt::Write for Words<'_> {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.out.write_str(text)
+    }
+}
+
+impl Line for Words<'_> {
+    fn duration(&mut self, ns: i64) -> std::fmt::Result {
+        self.out.write_str(&dur(ns))
+    }
+
+    fn count(&mut self, n: u64) -> std::fmt::Result {
+        self.out.write_str(&count(n))
+    }
+
+    fn thread(&mut self, pid: Pid, tid: Tid) -> std::fmt::Result {
+        self.names.write_thread(Some(pid), tid, self.out);
+        Ok(())
+    }
+
+    fn thread_named(&mut self, comm: &str, tid: Tid) -> std::fmt::Result {
+        write_thread(comm, tid, self.out);
+        Ok(())
     }
 }
 
@@ -162,7 +198,7 @@ struct Object<'a> {
 
 enum Args<'a> {
     User(&'a Site, &'a UserEvent),
-    Kernel(Value),
+    Kernel(Map<String, Value>),
 }
 
 impl Serialize for Args<'_> {

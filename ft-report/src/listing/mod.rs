@@ -1,7 +1,7 @@
 //! Listing of a trace: every event in words, one a line (K42, section 4.4).
 //!
 //! The words of an application's event come from the format string of its site, those of the kernel's
-//! events from [`kernel_words`]. All tables are merged by time as they are read, so a listing begins at
+//! events from their tables ([`Listed`](ft_trace::tables::Listed)). All tables are merged by time as they are read, so a listing begins at
 //! once and its memory does not grow with the trace. What applications wrote (names, formats, texts) is
 //! shown without control characters, and a format that does not fit its arguments is shown as it is.
 
@@ -10,7 +10,6 @@ mod counts;
 mod entry;
 mod filter;
 mod format;
-mod kernel_words;
 mod line;
 mod names;
 #[cfg(test)]

@@ -108,11 +108,7 @@ impl Follower {
         let Decoded { model, user, kernel, threads: seen, losses, .. } = decoded;
         *threads = seen;
         self.held.extend(losses.into_iter().map(Event::Loss));
-        self.held.extend(kernel.tasks.into_iter().map(Event::Task));
-        self.held.extend(kernel.wakings.into_iter().map(Event::Waking));
-        self.held.extend(kernel.migrations.into_iter().map(Event::Migrate));
-        self.held.extend(kernel.switches.into_iter().map(Event::Switch));
-        self.held.extend(kernel.irqs.into_iter().map(Event::Irq));
+        self.held.extend(kernel.into_events());
         let Some(model) = &model else { return };
         let mut cursor = model.cursor();
         for at in 0..user.len() {

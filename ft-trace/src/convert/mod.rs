@@ -17,7 +17,6 @@
 mod enough;
 mod follow;
 mod kernel;
-mod kernel_names;
 mod ledger;
 mod registry;
 mod segment;
@@ -37,8 +36,10 @@ use crate::spool::{self, REGISTRY, ReadError, Spool, segment_name};
 use crate::store::error::io_error;
 use crate::store::{Meta, StoreError, file};
 pub use follow::{Followed, Follower};
+pub use kernel::kernel_record_bytes;
 use ledger::Ledger;
 use registry::Registry;
+pub(crate) use threads::Threads;
 
 /// Why a conversion stopped. What is converted stays, and so does the rest of the spool.
 #[derive(Debug, thiserror::Error)]
@@ -144,7 +145,7 @@ impl Converter {
         Ok(SegmentReport {
             segment: number,
             user_events: rows("user_events"),
-            kernel_rows: segment::KERNEL_TABLES.iter().map(|table| rows(table)).sum(),
+            kernel_rows: kernel::TABLES.iter().map(|table| rows(table)).sum(),
             rejected: ledger.rejected,
         })
     }

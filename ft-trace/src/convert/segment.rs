@@ -4,37 +4,23 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use super::enough;
-use super::kernel::{KernelNames, KernelRows};
+use super::kernel::{ForRows, KernelRows};
 use super::ledger::{Ledger, PartLedger};
 use super::registry::Registry;
 use super::symbols::Seen;
 use super::threads::Threads;
 use super::untraced::Execution;
 use super::user::{Judge, UserSlots, blank};
-use super::{Result, unnumbered, violations};
+use super::{ConvertError, Result, unnumbered, violations};
 use crate::clock::{ClockError, ClockModel, ClockSample, Finding};
 use crate::ids::{Cpu, Nanos, Pid, ThreadKey, Tid, Tsc};
 use crate::spool::frame::{Frame, Loss};
 use crate::spool::{Reader, Spool};
 use crate::store::meta::sum;
 use crate::store::{Footer, PartWriter, Row};
-use crate::tables::{
-    ClockRow, Contention, Irq, LossOrigin, LossRow, PageFault, SchedMigrate, SchedSwitch,
-    SchedWaking, Syscall, TaskEvent, TaskKind,
-};
+use crate::tables::record::Decoder;
+use crate::tables::{ClockRow, LossOrigin, LossRow, SchedSwitch, TaskEvent, TaskKind};
 use crate::warning::Warning;
-
-/// Tables of the kernel stream.
-pub(super) const KERNEL_TABLES: [&str; 8] = [
-    SchedSwitch::TABLE,
-    SchedWaking::TABLE,
-    SchedMigrate::TABLE,
-    Irq::TABLE,
-    TaskEvent::TABLE,
-    Contention::TABLE,
-    Syscall::TABLE,
-    PageFault::TABLE,
-];
 
 /// Clock samples that a segment leaves to the next: the line before its first own sample needs them.
 const SAMPLES_KEPT: usize = 8;
@@ -94,14 +80,7 @@ pub(super) fn convert(
             loss: sum(ledger.lost.values()),
         },
     };
-    output.write_sorted(&mut kernel.switches)?;
-    output.write_sorted(&mut kernel.wakings)?;
-    output.write_sorted(&mut kernel.migrations)?;
-    output.write_sorted(&mut kernel.irqs)?;
-    output.write_sorted(&mut kernel.tasks)?;
-    output.write_sorted(&mut kernel.contentions)?;
-    output.write_sorted(&mut kernel.syscalls)?;
-    output.write_sorted(&mut kernel.faults)?;
+    kernel.each(&mut output)?;
     losses.sort_by_key(LossRow::key);
     output.write(&losses)?;
 
@@ -186,9 +165,8 @@ pub(super) fn decode(
             Err(reason) => (None, Some(reason)),
         };
 
-    let mut threads = Threads::default();
     let mut kernel = KernelRows::default();
-    let mut names = KernelNames::new(&registry.start.irq_names);
+    let mut decoder = Decoder::new(&registry.start.irq_names);
     let mut user = UserSlots::with_capacity(survey.slot_bytes);
     let mut judge = model.as_ref().map(|model| Judge::new(registry, model));
     let mut unplaced = 0;
@@ -199,7 +177,7 @@ pub(super) fn decode(
             (Frame::Shared(slots), Some(judge)) => user.scan_shared(&slots, judge),
             (Frame::Slots(slots), None) => unplaced += slots.bytes.len() as u64 / 32,
             (Frame::Shared(slots), None) => unplaced += slots.bytes.len() as u64 / 128,
-            (Frame::Kernel(bytes), _) => kernel.decode(bytes, &mut names, &mut threads),
+            (Frame::Kernel(bytes), _) => kernel.decode(bytes, &mut decoder),
             _ => {}
         }
     }
@@ -225,7 +203,14 @@ pub(super) fn decode(
     losses.extend(survey.losses.iter().filter_map(|loss| loss_row(loss, model.as_ref())));
     ledger.rejected += user.rejected + kernel.rejected;
     ledger.beyond = user.beyond;
-    Ok(Decoded { own_samples: survey.samples, model, user, kernel, threads, losses })
+    Ok(Decoded {
+        own_samples: survey.samples,
+        model,
+        user,
+        kernel,
+        threads: decoder.threads,
+        losses,
+    })
 }
 
 /// First reading: clock samples, losses, and what of the file is damaged.
@@ -371,13 +356,6 @@ struct Output<'a> {
 }
 
 impl Output<'_> {
-    /// Sorts rows by their key, keeping the order of equals, and writes those of the window.
-    fn write_sorted<R: Row>(&mut self, rows: &mut [R]) -> Result<()> {
-        rows.sort_by_key(R::key);
-        let first = rows.partition_point(|row| row.key() < self.from);
-        self.write(&rows[first..])
-    }
-
     /// Writes sorted rows, if there are any.
     fn write<R: Row>(&mut self, rows: &[R]) -> Result<()> {
         if rows.is_empty() {
@@ -402,6 +380,17 @@ impl Output<'_> {
         ledger.rows = writer.finish()?;
         self.tables.insert(R::TABLE.to_owned(), ledger);
         Ok(())
+    }
+}
+
+impl ForRows for Output<'_> {
+    type Error = ConvertError;
+
+    /// Sorts rows by their key, keeping the order of equals, and writes those of the window.
+    fn rows<R: Row>(&mut self, rows: &mut Vec<R>) -> Result<()> {
+        rows.sort_by_key(R::key);
+        let first = rows.partition_point(|row| row.key() < self.from);
+        self.write(&rows[first..])
     }
 }
 

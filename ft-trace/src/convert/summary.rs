@@ -16,10 +16,7 @@ use crate::spool::frame::Thread;
 use crate::store::{
     ClockMeta, Footer, Meta, PartWriter, Row, SCHEMA_VERSION, TableMeta, TableWriter,
 };
-use crate::tables::{
-    ClockRow, Contention, Irq, LossRow, PageFault, SchedMigrate, SchedSwitch, SchedWaking, Syscall,
-    TaskEvent, UserEvent,
-};
+use crate::tables::*;
 use crate::warning::Warning;
 
 /// Writes it all; repeatable.
@@ -62,17 +59,8 @@ pub(super) fn write(
         let part = ledgers.keys().last().map_or(0, |n| n + 1);
         append(trace, part, late_losses, &footer, &mut meta)?;
     }
-    present::<UserEvent>(trace, &footer, &mut meta)?;
-    present::<SchedSwitch>(trace, &footer, &mut meta)?;
-    present::<SchedWaking>(trace, &footer, &mut meta)?;
-    present::<SchedMigrate>(trace, &footer, &mut meta)?;
-    present::<Irq>(trace, &footer, &mut meta)?;
-    present::<TaskEvent>(trace, &footer, &mut meta)?;
-    present::<Contention>(trace, &footer, &mut meta)?;
-    present::<Syscall>(trace, &footer, &mut meta)?;
-    present::<PageFault>(trace, &footer, &mut meta)?;
+    present_events(trace, &footer, &mut meta)?;
     present::<ClockRow>(trace, &footer, &mut meta)?;
-    present::<LossRow>(trace, &footer, &mut meta)?;
 
     meta.warnings.extend(Warning::of_start(&meta.start));
     meta.warnings.extend(untraced(registry, ledgers));
@@ -197,6 +185,26 @@ fn present<R: Row>(trace: &Path, footer: &Footer, meta: &mut Meta) -> Result<()>
     }
     Ok(())
 }
+
+macro_rules! present_events {
+    (
+        first { $($first:ident: $first_variant:ident($first_row:ident as $first_lean:ident),)* }
+        kernel { $($field:ident: $variant:ident($row:ident as $lean:ident),)* }
+        kernel_alone { $($alone:ident: $alone_variant:ident($alone_row:ident),)* }
+        last { $($last:ident: $last_variant:ident($last_row:ident as $last_lean:ident),)* }
+    ) => {
+        /// The tables of events without rows.
+        fn present_events(trace: &Path, footer: &Footer, meta: &mut Meta) -> Result<()> {
+            $(present::<$first_row>(trace, footer, meta)?;)*
+            $(present::<$row>(trace, footer, meta)?;)*
+            $(present::<$alone_row>(trace, footer, meta)?;)*
+            $(present::<$last_row>(trace, footer, meta)?;)*
+            Ok(())
+        }
+    };
+}
+
+crate::event_tables!(present_events);
 
 /// Warnings of the segments, equal ones once, and those that concern the whole.
 fn warnings(

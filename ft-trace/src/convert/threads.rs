@@ -33,11 +33,11 @@ struct Thread {
 
 /// Threads by process and id. The newest name and the newest priority count.
 #[derive(Default)]
-pub(super) struct Threads(HashMap<(Pid, Tid), Thread>);
+pub(crate) struct Threads(HashMap<(Pid, Tid), Thread>);
 
 impl Threads {
     /// A thread was seen.
-    pub(super) fn seen(
+    pub(crate) fn seen(
         &mut self,
         pid: Pid,
         tid: Tid,
@@ -65,7 +65,7 @@ impl Threads {
 
     /// The kernel told of a wake-up of the thread, which it does of those alone that are observed: a child
     /// without rings is, or a process of an observed cgroup.
-    pub(super) fn woken(&mut self, pid: Pid, tid: Tid, ts: Nanos, prio: i32) {
+    pub(crate) fn woken(&mut self, pid: Pid, tid: Tid, ts: Nanos, prio: i32) {
         self.seen(pid, tid, ts, None, Some(prio));
         self.observe(pid, tid);
     }

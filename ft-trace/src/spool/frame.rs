@@ -6,10 +6,10 @@
 
 mod content;
 
-use ft_ebpf as kernel;
 use serde::Serialize;
 
 use super::mapping::Mappings;
+pub use crate::convert::kernel_record_bytes;
 pub use content::{
     ClockSample, Directory, End, IrqName, Loss, MissingTracepoint, Process, Refused, Shared, Slots,
     Start, Thread,
@@ -55,22 +55,6 @@ pub enum Frame<'a> {
     Refused(Refused),
     /// The recording ended in good order. In the registry.
     End(End),
-}
-
-/// Size of the kernel record of this kind, `None` when the kind is not known.
-pub fn kernel_record_bytes(kind: u16) -> Option<usize> {
-    use kernel::kind::*;
-    Some(match kind {
-        SWITCH => size_of::<kernel::Switch>(),
-        WAKING | WAKEUP_NEW => size_of::<kernel::Waking>(),
-        MIGRATE => size_of::<kernel::Migrate>(),
-        HARDIRQ | SOFTIRQ | VECTOR => size_of::<kernel::Irq>(),
-        FORK | EXEC | EXIT | RENAME => size_of::<kernel::Task>(),
-        CONTENTION => size_of::<kernel::Contention>(),
-        SYSCALL => size_of::<kernel::Syscall>(),
-        PAGE_FAULT => size_of::<kernel::PageFault>(),
-        _ => return None,
-    })
 }
 
 /// Why bytes are not a frame.

@@ -22,9 +22,13 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field};
 
+use serde_json::{Map, Value};
+
+use super::about::About;
 use super::name_column::{NameBuilder, NamePool, NameReader, name_type};
 use crate::ids::{Cpu, Name, Nanos, Pid, SiteId, Tid};
-use crate::tables::Decomposition;
+use crate::tables::{Decomposition, Part, Unit};
+use crate::words::Word;
 
 /// Arrays of one batch, taken from the left as fields bind theirs.
 pub type Arrays<'a> = std::slice::Iter<'a, ArrayRef>;
@@ -35,6 +39,8 @@ pub trait Column: Sized {
     type Builder: Default;
     /// Typed access to the arrays of one batch.
     type Reader;
+    /// Unit of the numbers, where the type tells.
+    const UNIT: Option<Unit> = None;
 
     /// Appends the columns of a field with this name.
     fn describe(name: &str, out: &mut Vec<Field>);
@@ -46,6 +52,8 @@ pub trait Column: Sized {
     fn bind(arrays: &mut Arrays<'_>, names: &mut NamePool) -> Option<Self::Reader>;
     /// The value of one row, which must be within the batch.
     fn get(reader: &Self::Reader, row: usize) -> Self;
+    /// Adds the value to a JSON object.
+    fn show(&self, name: &str, unit: Option<Unit>, out: &mut Map<String, Value>);
     /// The value as a sort key, where the field can be one.
     fn key(&self) -> i64 {
         0
@@ -54,10 +62,11 @@ pub trait Column: Sized {
 
 /// An integer, or a newtype of one, that is never null.
 macro_rules! integer {
-    ($ty:ty, $arrow:ty, $native:ty, |$value:ident| $get:expr, $make:expr) => {
+    ($ty:ty, $unit:expr, $arrow:ty, $native:ty, |$value:ident| $get:expr, $make:expr) => {
         impl Column for $ty {
             type Builder = Vec<$native>;
             type Reader = PrimitiveArray<$arrow>;
+            const UNIT: Option<Unit> = $unit;
 
             fn describe(name: &str, out: &mut Vec<Field>) {
                 out.push(Field::new(name, <$arrow>::DATA_TYPE, false));
@@ -78,6 +87,10 @@ macro_rules! integer {
             fn get(reader: &Self::Reader, row: usize) -> Self {
                 $make(reader.value(row))
             }
+            fn show(&self, name: &str, unit: Option<Unit>, out: &mut Map<String, Value>) {
+                let $value = *self;
+                out.insert(name.to_owned(), number(i64::from($get), unit));
+            }
             #[inline]
             fn key(&self) -> i64 {
                 let $value = *self;
@@ -87,13 +100,18 @@ macro_rules! integer {
     };
 }
 
-integer!(i64, Int64Type, i64, |v| v, std::convert::identity);
-integer!(Nanos, Int64Type, i64, |v| v.0, Nanos);
-integer!(i32, Int32Type, i32, |v| v, std::convert::identity);
-integer!(Tid, Int32Type, i32, |v| v.0, Tid);
-integer!(Pid, Int32Type, i32, |v| v.0, Pid);
-integer!(Cpu, Int32Type, i32, |v| v.0, Cpu);
-integer!(SiteId, Int32Type, i32, |v| v.0, SiteId);
+integer!(i64, None, Int64Type, i64, |v| v, std::convert::identity);
+integer!(Nanos, Some(Unit::Ns), Int64Type, i64, |v| v.0, Nanos);
+integer!(i32, None, Int32Type, i32, |v| v, std::convert::identity);
+integer!(Tid, Some(Unit::Tid), Int32Type, i32, |v| v.0, Tid);
+integer!(Pid, Some(Unit::Pid), Int32Type, i32, |v| v.0, Pid);
+integer!(Cpu, Some(Unit::Cpu), Int32Type, i32, |v| v.0, Cpu);
+integer!(SiteId, Some(Unit::Site), Int32Type, i32, |v| v.0, SiteId);
+
+/// An address is unsigned for whoever reads JSON.
+fn number(value: i64, unit: Option<Unit>) -> Value {
+    if unit == Some(Unit::Address) { Value::from(value as u64) } else { Value::from(value) }
+}
 
 impl Column for bool {
     type Builder = Vec<bool>;
@@ -113,6 +131,9 @@ impl Column for bool {
     }
     fn get(reader: &Self::Reader, row: usize) -> Self {
         reader.value(row)
+    }
+    fn show(&self, name: &str, _: Option<Unit>, out: &mut Map<String, Value>) {
+        out.insert(name.to_owned(), Value::from(*self));
     }
 }
 
@@ -151,7 +172,7 @@ impl<T: ArrowPrimitiveType> Sparse<T> {
 }
 
 macro_rules! nullable {
-    ($native:ty, $arrow:ty) => {
+    ($native:ty, $arrow:ty, $json:expr) => {
         impl Column for Option<$native> {
             type Builder = Sparse<$arrow>;
             type Reader = PrimitiveArray<$arrow>;
@@ -173,13 +194,17 @@ macro_rules! nullable {
             fn get(reader: &Self::Reader, row: usize) -> Self {
                 reader.is_valid(row).then(|| reader.value(row))
             }
+            fn show(&self, name: &str, unit: Option<Unit>, out: &mut Map<String, Value>) {
+                let json: fn($native, Option<Unit>) -> Value = $json;
+                out.insert(name.to_owned(), self.map_or(Value::Null, |value| json(value, unit)));
+            }
         }
     };
 }
 
-nullable!(i64, Int64Type);
-nullable!(i32, Int32Type);
-nullable!(f64, Float64Type);
+nullable!(i64, Int64Type, number);
+nullable!(i32, Int32Type, |value, unit| number(value.into(), unit));
+nullable!(f64, Float64Type, |value, _| Value::from(value));
 
 impl Column for Name {
     type Builder = NameBuilder;
@@ -201,6 +226,9 @@ impl Column for Name {
     #[inline]
     fn get(reader: &Self::Reader, row: usize) -> Self {
         reader.get(row).unwrap_or_default()
+    }
+    fn show(&self, name: &str, _: Option<Unit>, out: &mut Map<String, Value>) {
+        out.insert(name.to_owned(), Value::from(&**self));
     }
 }
 
@@ -224,6 +252,9 @@ impl Column for Option<Name> {
     #[inline]
     fn get(reader: &Self::Reader, row: usize) -> Self {
         reader.get(row)
+    }
+    fn show(&self, name: &str, _: Option<Unit>, out: &mut Map<String, Value>) {
+        out.insert(name.to_owned(), Value::from(self.as_deref()));
     }
 }
 
@@ -258,6 +289,11 @@ where
     fn get(reader: &Self::Reader, row: usize) -> Self {
         std::array::from_fn(|i| Option::<T>::get(&reader[i], row))
     }
+    fn show(&self, name: &str, unit: Option<Unit>, out: &mut Map<String, Value>) {
+        for (i, value) in self.iter().enumerate() {
+            value.show(&format!("{name}{i}"), unit, out);
+        }
+    }
 }
 
 /// As `[Option<i64>; 3]`, with 0 for null.
@@ -281,6 +317,9 @@ impl Column for [i64; 3] {
     fn get(reader: &Self::Reader, row: usize) -> Self {
         <[Option<i64>; 3]>::get(reader, row).map(Option::unwrap_or_default)
     }
+    fn show(&self, name: &str, unit: Option<Unit>, out: &mut Map<String, Value>) {
+        self.map(Some).show(name, unit, out);
+    }
 }
 
 impl Column for Option<Decomposition> {
@@ -288,8 +327,10 @@ impl Column for Option<Decomposition> {
     type Reader = Vec<PrimitiveArray<Int64Type>>;
 
     fn describe(_: &str, out: &mut Vec<Field>) {
-        for name in Decomposition::NAMES {
+        for (name, meaning) in Decomposition::NAMES.into_iter().zip(Part::MEANINGS) {
+            let from = out.len();
             Option::<i64>::describe(name, out);
+            About { unit: Some(Unit::Ns), meaning }.add_to(&mut out[from..]);
         }
     }
     fn push(&self, builder: &mut Self::Builder) {
@@ -312,5 +353,11 @@ impl Column for Option<Decomposition> {
             *part = Option::<i64>::get(column, row)?;
         }
         Some(Decomposition::from_array(parts))
+    }
+    fn show(&self, _: &str, _: Option<Unit>, out: &mut Map<String, Value>) {
+        let parts = self.map(Decomposition::to_array);
+        for (i, name) in Decomposition::NAMES.into_iter().enumerate() {
+            out.insert(name.to_owned(), Value::from(parts.map(|p| p[i])));
+        }
     }
 }

@@ -9,6 +9,8 @@
 //! A table is declared in [`crate::tables`]; how fields become columns is in [`column`](mod@column). Every file is there
 //! whole or not at all.
 
+pub mod about;
+pub mod catalogue;
 pub mod column;
 pub mod error;
 pub mod file;

@@ -9,6 +9,8 @@ use arrow_schema::Schema;
 pub use arrow_array::ArrayRef;
 #[doc(hidden)]
 pub use arrow_schema::Field;
+#[doc(hidden)]
+pub use serde_json::{Map, Value};
 
 use super::column::Arrays;
 use super::name_column::NamePool;
@@ -20,6 +22,8 @@ pub const SCHEMA_VERSION: u32 = 2;
 pub trait Row: Sized + 'static {
     /// Name of the table: its directory in the trace.
     const TABLE: &'static str;
+    /// What a row of it is; empty for a projection.
+    const ABOUT: &'static str;
     /// Collects rows.
     type Builder;
     /// Reads rows of one batch.
@@ -40,6 +44,9 @@ pub trait Row: Sized + 'static {
     /// First column, by which rows are sorted.
     fn key(&self) -> i64;
 
+    /// The columns but these, as JSON by their names.
+    fn fields_but(&self, but: &[&str]) -> Map<String, Value>;
+
     /// Arrow schema.
     fn schema() -> Schema {
         Schema::new(Self::columns())
@@ -51,14 +58,26 @@ pub trait Row: Sized + 'static {
 #[macro_export]
 macro_rules! row {
     ($table:literal, $row:ident { $($field:ident: $ty:ty),* $(,)? }) => {
+        $crate::row!($table, "", $row { $($field: $ty => None, "",)* });
+    };
+    ($table:literal, $about:expr, $row:ident { $($field:ident: $ty:ty => $unit:expr, $meaning:expr,)* }) => {
         impl $crate::store::schema::Row for $row {
             const TABLE: &'static str = $table;
+            const ABOUT: &'static str = $about;
             type Builder = ($(<$ty as $crate::store::column::Column>::Builder,)*);
             type Reader = ($(<$ty as $crate::store::column::Column>::Reader,)*);
 
             fn columns() -> Vec<$crate::store::schema::Field> {
                 let mut columns = Vec::new();
-                $(<$ty as $crate::store::column::Column>::describe(stringify!($field), &mut columns);)*
+                $(
+                    let of = $crate::store::about::About {
+                        unit: $unit.or(<$ty as $crate::store::column::Column>::UNIT),
+                        meaning: $meaning,
+                    };
+                    let from = columns.len();
+                    <$ty as $crate::store::column::Column>::describe(stringify!($field), &mut columns);
+                    of.add_to(&mut columns[from..]);
+                )*
                 columns
             }
             fn builder() -> Self::Builder {
@@ -85,6 +104,21 @@ macro_rules! row {
             fn get(reader: &Self::Reader, row: usize) -> Self {
                 let ($($field,)*) = reader;
                 $row { $($field: <$ty as $crate::store::column::Column>::get($field, row),)* }
+            }
+            fn fields_but(
+                &self,
+                but: &[&str],
+            ) -> $crate::store::schema::Map<String, $crate::store::schema::Value> {
+                let mut fields = Default::default();
+                $(
+                    if !but.contains(&stringify!($field)) {
+                        let unit = $unit.or(<$ty as $crate::store::column::Column>::UNIT);
+                        $crate::store::column::Column::show(
+                            &self.$field, stringify!($field), unit, &mut fields,
+                        );
+                    }
+                )*
+                fields
             }
             #[inline]
             fn key(&self) -> i64 {

@@ -8,8 +8,12 @@ use arrow_array::{
 };
 use arrow_schema::Field;
 
+use serde_json::{Map, Value};
+
+use super::about;
 use super::column::{Arrays, Column};
 use super::name_column::{NamePool, name_type};
+use crate::tables::Unit;
 use crate::words::Word;
 
 /// Collects words.
@@ -95,7 +99,9 @@ impl<W: Word> Column for W {
     type Reader = WordReader<W>;
 
     fn describe(name: &str, out: &mut Vec<Field>) {
-        out.push(Field::new(name, name_type(), false));
+        let mut column = Field::new(name, name_type(), false);
+        about::add(&mut column, about::WORDS, about::words::<W>());
+        out.push(column);
     }
     #[inline]
     fn push(&self, builder: &mut Self::Builder) {
@@ -111,6 +117,9 @@ impl<W: Word> Column for W {
     fn get(reader: &Self::Reader, row: usize) -> Self {
         reader.get(row).unwrap_or_else(|| W::of(""))
     }
+    fn show(&self, name: &str, _: Option<Unit>, out: &mut Map<String, Value>) {
+        out.insert(name.to_owned(), Value::from(self.word()));
+    }
 }
 
 impl<W: Word> Column for Option<W> {
@@ -118,7 +127,9 @@ impl<W: Word> Column for Option<W> {
     type Reader = WordReader<W>;
 
     fn describe(name: &str, out: &mut Vec<Field>) {
-        out.push(Field::new(name, name_type(), true));
+        let mut column = Field::new(name, name_type(), true);
+        about::add(&mut column, about::WORDS, about::words::<W>());
+        out.push(column);
     }
     #[inline]
     fn push(&self, builder: &mut Self::Builder) {
@@ -133,6 +144,9 @@ impl<W: Word> Column for Option<W> {
     #[inline]
     fn get(reader: &Self::Reader, row: usize) -> Self {
         reader.get(row)
+    }
+    fn show(&self, name: &str, _: Option<Unit>, out: &mut Map<String, Value>) {
+        out.insert(name.to_owned(), Value::from(self.map(W::word)));
     }
 }
 

@@ -1,7 +1,7 @@
 use super::*;
 use crate::ids::{Cpu, Nanos, Pid, SiteId, Tid};
-use crate::store::{Footer, Meta, SCHEMA_VERSION, TableWriter};
-use crate::tables::{IrqKind, SiteKind, UserEvent};
+use crate::store::{Footer, Meta, SCHEMA_VERSION, TableMeta, TableWriter};
+use crate::tables::*;
 
 fn table<R: Row>(dir: &std::path::Path, rows: impl IntoIterator<Item = R>) {
     let mut writer = TableWriter::create(dir, Footer::default()).unwrap();
@@ -52,10 +52,6 @@ fn tables_interleave_by_time_and_ties_by_rank() {
     table(dir, [1, 5].map(user));
     table(dir, [2, 5].map(waking));
     table(dir, [1, 5, 6].map(irq));
-    table::<LossRow>(dir, []);
-    table::<TaskEvent>(dir, []);
-    table::<SchedMigrate>(dir, []);
-    table::<SchedSwitch>(dir, []);
     Meta { schema_version: SCHEMA_VERSION, ..Meta::default() }.write(dir).unwrap();
 
     let trace = Trace::open(dir).unwrap();
@@ -70,7 +66,9 @@ fn tables_interleave_by_time_and_ties_by_rank() {
 #[test]
 fn a_missing_table_is_an_error_and_ends_the_stream() {
     let dir = tempfile::tempdir().unwrap();
-    Meta { schema_version: SCHEMA_VERSION, ..Meta::default() }.write(dir.path()).unwrap();
+    let tables = [(SchedSwitch::TABLE.to_owned(), TableMeta::default())].into();
+    let meta = Meta { schema_version: SCHEMA_VERSION, tables, ..Meta::default() };
+    meta.write(dir.path()).unwrap();
     let mut events = events(&Trace::open(dir.path()).unwrap());
     assert!(events.next().unwrap().is_err());
     assert!(events.next().is_none());

@@ -40,7 +40,7 @@ table! {
         /// Begin of the wait.
         pub ts: Nanos,
         /// Acquisition minus begin.
-        pub dur: i64,
+        pub dur: i64 as Ns,
         /// Process.
         pub pid: Pid,
         /// Thread that waited.
@@ -48,7 +48,7 @@ table! {
         /// Its name.
         pub comm: Name,
         /// Address of the lock.
-        pub lock: i64,
+        pub lock: i64 as Address,
         /// Name of the lock, or its address in hexadecimal.
         pub lock_name: Name,
         /// `mutex`, `rwlock-read`, `rwlock-write`, `spin`: what the waiter wanted.
@@ -58,27 +58,27 @@ table! {
         /// Source place of the acquisition, empty when not known.
         pub place: Name,
         /// Locks that the waiter held meanwhile.
-        pub depth: i32,
+        pub depth: i32 as Count,
         /// As in [`CriticalSection`](super::CriticalSection).
         pub depth_mark: Mark,
         /// Holds of the lock by others that were seen: one after the other, or of readers at once.
-        pub holders: i32,
+        pub holders: i32 as Count,
         /// Who held the lock longest: all holds of one thread from one place are one here, however many turns there
         /// were. Of readers at once, the one that came first counts. Null when no holder was seen.
-        pub holder_tid: Option<i32>,
+        pub holder_tid: Option<i32> as Tid,
         /// Its name.
         pub holder_comm: Option<Name>,
         /// Where it had acquired the lock.
         pub holder_place: Option<Name>,
         /// How long it held it from there during the wait, in all its turns.
-        pub holder_ns: Option<i64>,
+        pub holder_ns: Option<i64> as Ns,
         /// Time in which the holder waited for a lock itself; part of `dur`, beside the other parts.
-        pub holder_waits_ns: i64,
+        pub holder_waits_ns: i64 as Ns,
         /// Threads in the longest chain that was seen: 1 when no holder waited for a lock itself.
-        pub chain: i32,
+        pub chain: i32 as Count,
         /// Who was at the end of the chain longest, by thread and place as above. In a circle, and while nobody holds
         /// the last lock of the chain, it has no end; so the times of all roots sum to the parts.
-        pub root_tid: Option<i32>,
+        pub root_tid: Option<i32> as Tid,
         /// Its name.
         pub root_comm: Option<Name>,
         /// The lock that it held: this one, or the one that its predecessor in the chain waited for.
@@ -86,13 +86,13 @@ table! {
         /// Where it had acquired that.
         pub root_place: Option<Name>,
         /// How long it was the root in all.
-        pub root_ns: Option<i64>,
+        pub root_ns: Option<i64> as Ns,
         /// What the roots did; null without a kernel stream.
         pub parts: Option<Decomposition>,
         /// Nobody is known to hold the lock: it is being handed over, or the hold was not recorded.
-        pub no_holder_ns: i64,
+        pub no_holder_ns: i64 as Ns,
         /// The chain led back to itself.
-        pub cycle_ns: i64,
+        pub cycle_ns: i64 as Ns,
         /// [`Mark`](crate::Mark): `exact`, or `lower bound` when records were lost meanwhile, or the chain or the
         /// number of holders was larger than what is followed.
         pub mark: Mark,
@@ -106,7 +106,7 @@ table! {
         /// Begin of the wait.
         pub ts: Nanos,
         /// Until the end of the thread or the recording: the wait was at least as long.
-        pub dur: i64,
+        pub dur: i64 as Ns,
         /// Process.
         pub pid: Pid,
         /// Thread that waited.
@@ -114,7 +114,7 @@ table! {
         /// Its name.
         pub comm: Name,
         /// Address of the lock.
-        pub lock: i64,
+        pub lock: i64 as Address,
         /// Name of the lock, or its address in hexadecimal.
         pub lock_name: Name,
         /// What the waiter wanted, as in `lock_waits`.
@@ -124,18 +124,18 @@ table! {
         /// What ended.
         pub ended: WaitEnd,
         /// Who held the lock then; null when nobody is known to.
-        pub holder_tid: Option<i32>,
+        pub holder_tid: Option<i32> as Tid,
         /// Its name.
         pub holder_comm: Option<Name>,
         /// Where it had acquired the lock.
         pub holder_place: Option<Name>,
         /// When.
-        pub holder_since: Option<i64>,
+        pub holder_since: Option<i64> as Ns,
         /// The holder had ended without a release.
         pub holder_gone: bool,
         /// Deadlock: rows with the same number wait for each other in a circle; null when there is none. The
         /// number is the least thread id of the circle.
-        pub cycle: Option<i32>,
+        pub cycle: Option<i32> as Tid,
     }
 }
 
@@ -149,7 +149,7 @@ table! {
         /// From when on it did not run.
         pub ts: Nanos,
         /// Until it ran again.
-        pub dur: i64,
+        pub dur: i64 as Ns,
         /// Process.
         pub pid: Pid,
         /// Holder.
@@ -157,7 +157,7 @@ table! {
         /// Its name.
         pub comm: Name,
         /// Address of the lock.
-        pub lock: i64,
+        pub lock: i64 as Address,
         /// Name of the lock, or its address in hexadecimal.
         pub lock_name: Name,
         /// `mutex`, `rwlock-read`, …
@@ -167,7 +167,7 @@ table! {
         /// Source place of the acquisition, empty when not known.
         pub place: Name,
         /// Locks that the thread already held at the acquisition.
-        pub depth: i32,
+        pub depth: i32 as Count,
         /// As in [`CriticalSection`](super::CriticalSection).
         pub depth_mark: Mark,
         /// Of the locks held, it is the one acquired last.
@@ -175,27 +175,27 @@ table! {
         /// Why it did not run.
         pub cause: PreemptionCause,
         /// Its number among the times of this cause in this hold, from 1.
-        pub nth: i32,
+        pub nth: i32 as Number,
         /// Who had the CPU longest meanwhile; null when not known.
-        pub preemptor_tid: Option<i32>,
+        pub preemptor_tid: Option<i32> as Tid,
         /// Its name.
         pub preemptor_comm: Option<Name>,
         /// Its kernel priority: -1 deadline, 0..=98 real-time, 100..=139 normal, 140 idle.
-        pub preemptor_prio: Option<i32>,
+        pub preemptor_prio: Option<i32> as Priority,
         /// How long it had it, in all.
-        pub preemptor_ns: Option<i64>,
+        pub preemptor_ns: Option<i64> as Ns,
         /// Threads that waited for the lock meanwhile and still did at the end.
-        pub waiters: i32,
+        pub waiters: i32 as Count,
         /// Sum of the time that they waited meanwhile.
-        pub delayed_ns: i64,
+        pub delayed_ns: i64 as Ns,
         /// The one that waited longest.
-        pub longest_waiter_tid: Option<i32>,
+        pub longest_waiter_tid: Option<i32> as Tid,
         /// How long, within this time.
-        pub longest_waiter_ns: Option<i64>,
+        pub longest_waiter_ns: Option<i64> as Ns,
         /// Time that the holder spent on a CPU from then to the release: the grant that would have been enough.
         /// Null when the release was not recorded; of a hold with more than 32 such times, in all but 32: the first of
         /// each cause and the last ones.
-        pub ran_after_ns: Option<i64>,
+        pub ran_after_ns: Option<i64> as Ns,
         /// [`Mark`](crate::Mark): `exact`, or `lower bound` when records were lost meanwhile, or it is not known of
         /// all the time who had the CPU.
         pub mark: Mark,
@@ -209,13 +209,13 @@ table! {
         /// First time.
         pub ts: Nanos,
         /// How often.
-        pub count: i64,
+        pub count: i64 as Count,
         /// Process.
         pub pid: Pid,
         /// The thread that did it; null when several did.
-        pub tid: Option<i32>,
+        pub tid: Option<i32> as Tid,
         /// Address of the lock that was held.
-        pub held_lock: i64,
+        pub held_lock: i64 as Address,
         /// Its name, or its address in hexadecimal.
         pub held_name: Name,
         /// Its kind.
@@ -223,7 +223,7 @@ table! {
         /// Where it had been acquired.
         pub held_place: Name,
         /// Address of the lock that was acquired.
-        pub lock: i64,
+        pub lock: i64 as Address,
         /// Its name, or its address in hexadecimal.
         pub lock_name: Name,
         /// Its kind.

@@ -44,7 +44,7 @@ table! {
         /// Name of the process.
         pub process: Name,
         /// Newest kernel priority that was seen.
-        pub prio: Option<i32>,
+        pub prio: Option<i32> as Priority,
         /// It belongs to a process that is recorded.
         pub observed: bool,
     }
@@ -57,17 +57,17 @@ table! {
         /// CLOCK_MONOTONIC of the sample.
         pub ts: Nanos,
         /// TSC of the sample.
-        pub tsc: i64,
+        pub tsc: i64 as Cycles,
         /// Width of the bracket, ns.
-        pub bracket_ns: i64,
+        pub bracket_ns: i64 as Ns,
         /// Distance of the sample from the line between its neighbours, ns.
-        pub residual_ns: i64,
+        pub residual_ns: i64 as Ns,
         /// Bound of the error from this sample to the next, ns.
-        pub bound_ns: i64,
+        pub bound_ns: i64 as Ns,
         /// CLOCK_REALTIME minus CLOCK_MONOTONIC, ns.
-        pub realtime_offset_ns: i64,
+        pub realtime_offset_ns: i64 as Ns,
         /// CLOCK_BOOTTIME minus CLOCK_MONOTONIC, ns.
-        pub boottime_offset_ns: i64,
+        pub boottime_offset_ns: i64 as Ns,
         /// CPU of the sample.
         pub cpu: Cpu,
     }
@@ -80,7 +80,7 @@ table! {
         /// First loss.
         pub ts: Nanos,
         /// Last loss minus first.
-        pub dur: i64,
+        pub dur: i64 as Ns,
         /// Where it was lost.
         pub origin: LossOrigin,
         /// What was lost: a program or a reason.
@@ -92,6 +92,46 @@ table! {
         /// Thread, -1 when it does not apply.
         pub tid: Tid,
         /// How many.
-        pub count: i64,
+        pub count: i64 as Count,
+    }
+}
+
+#[cfg(feature = "store")]
+mod store {
+    //! What a listing says of it.
+
+    use std::borrow::Cow;
+    use std::fmt;
+
+    use serde_json::{Map, Value};
+
+    use crate::store::Row;
+    use crate::tables::listed::{Line, Listed};
+
+    use super::*;
+
+    impl Listed for LossRow {
+        fn name(&self) -> Cow<'_, str> {
+            format!("loss.{}", self.origin).into()
+        }
+
+        fn cpu(&self) -> Cpu {
+            self.cpu
+        }
+
+        fn subject(&self) -> (Option<Pid>, Tid) {
+            (Some(self.pid), self.tid)
+        }
+
+        fn say(&self, line: &mut dyn Line) -> fmt::Result {
+            line.count(self.count.max(0) as u64)?;
+            line.write_str(" lost within ")?;
+            line.duration(self.dur)?;
+            write!(line, ": {}", self.what)
+        }
+
+        fn fields(&self) -> Map<String, Value> {
+            self.fields_but(&["ts", "origin", "cpu", "pid", "tid"])
+        }
     }
 }

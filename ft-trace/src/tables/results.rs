@@ -169,13 +169,13 @@ table! {
         /// Acquisition.
         pub ts: Nanos,
         /// Release minus acquisition.
-        pub dur: i64,
+        pub dur: i64 as Ns,
         /// Process.
         pub pid: Pid,
         /// Holder.
         pub tid: Tid,
         /// Address of the lock.
-        pub lock: i64,
+        pub lock: i64 as Address,
         /// Name of the lock, or its address in hexadecimal when it has none.
         pub lock_name: Name,
         /// `mutex`, `rwlock-read`, `rwlock-write`, from the event's name.
@@ -185,22 +185,22 @@ table! {
         /// Source place of the acquisition, `file:line`, empty when not known.
         pub place: Name,
         /// Locks that the thread already held (Feather-Trace, section 3).
-        pub depth: i32,
+        pub depth: i32 as Count,
         /// [`Mark`](crate::Mark) of `depth` alone: `lower bound` from the first loss of events of the thread on, since
         /// it may hold a lock whose acquisition was lost; else `exact`. All else is as true as `mark` says.
         pub depth_mark: Mark,
         /// From the start of the wait to the acquisition; 0 when the lock was free.
-        pub wait_ns: i64,
+        pub wait_ns: i64 as Ns,
         /// It began or ended with a condition wait.
         pub condition: bool,
         /// Decomposition of `dur`; null without a kernel stream.
         pub parts: Option<Decomposition>,
         /// Who ran most in `preempted_ns`; null when it is 0.
-        pub preemptor_tid: Option<i32>,
+        pub preemptor_tid: Option<i32> as Tid,
         /// Name of that thread.
         pub preemptor_comm: Option<Name>,
         /// How long that thread had the CPU meanwhile.
-        pub preemptor_ns: Option<i64>,
+        pub preemptor_ns: Option<i64> as Ns,
         /// [`Mark`](crate::Mark): `exact`, or `lower bound` when records were lost during the hold, or it is not known
         /// of all the time off the CPU who had it.
         pub mark: Mark,
@@ -215,7 +215,7 @@ table! {
         /// CPU (`sched_switch.prev_woken`), the switch away.
         pub ts: Nanos,
         /// From then to the switch that let it run; with the others of the thread, the part *dispatch* of its time.
-        pub dur: i64,
+        pub dur: i64 as Ns,
         /// Process.
         pub pid: Pid,
         /// Thread.
@@ -225,17 +225,17 @@ table! {
         /// CPU on which it then ran.
         pub cpu: Cpu,
         /// Its priority.
-        pub prio: i32,
+        pub prio: i32 as Priority,
         /// Who woke it (the thread that was current; 0: idle, so an interrupt).
         pub waker_tid: Tid,
         /// Name of the waker.
         pub waker_comm: Name,
         /// Who had the CPU longest from `ts` to the dispatch; null when unknown. 0: idle.
-        pub running_tid: Option<i32>,
+        pub running_tid: Option<i32> as Tid,
         /// Name of that thread.
         pub running_comm: Option<Name>,
         /// How long it had it.
-        pub running_ns: Option<i64>,
+        pub running_ns: Option<i64> as Ns,
         /// The thread was moved to another CPU meanwhile.
         pub migrated: bool,
         /// [`Mark`](crate::Mark): `exact`; `lower bound` when it is not known of all the time who had the CPU, so that
@@ -252,7 +252,7 @@ table! {
         /// Last poll before.
         pub ts: Nanos,
         /// First poll after, minus `ts`.
-        pub dur: i64,
+        pub dur: i64 as Ns,
         /// Process.
         pub pid: Pid,
         /// Polling thread.
@@ -266,7 +266,7 @@ table! {
         /// Who (thread name) or which (interrupt name, `host tick, 10.0 ms`) it was.
         pub culprit: Option<Name>,
         /// Its thread id, for a switch.
-        pub culprit_tid: Option<i32>,
+        pub culprit_tid: Option<i32> as Tid,
         /// Decomposition of `dur`. The poller did not run, so `running_ns` is 0: time on the CPU outside
         /// every recorded interrupt counts as `unexplained_ns` (kernel entry and exit, faults, steal, SMI).
         pub parts: Option<Decomposition>,
@@ -301,13 +301,13 @@ table! {
         /// culprit of this part. Null when it ran.
         pub culprit: Option<Name>,
         /// Thread id of who ran instead; 0: idle; null for several threads of that name.
-        pub culprit_tid: Option<i32>,
+        pub culprit_tid: Option<i32> as Tid,
         /// Time.
-        pub spent_ns: i64,
+        pub spent_ns: i64 as Ns,
         /// In how many uninterrupted stretches.
-        pub stretches: i64,
+        pub stretches: i64 as Count,
         /// From the first sight to the end of the thread or of the trace; the same in all rows of a thread.
-        pub wall_ns: i64,
+        pub wall_ns: i64 as Ns,
         /// [`Mark`](crate::Mark). `exact`: from its birth to its end; `censored`: it lived before or after
         /// the trace, and `wall_ns` is what of it lies inside; `lower bound`: records were lost meanwhile.
         pub mark: Mark,

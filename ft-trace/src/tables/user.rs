@@ -111,7 +111,7 @@ table! {
         /// Time.
         pub ts: Nanos,
         /// The TSC as recorded.
-        pub tsc: i64,
+        pub tsc: i64 as Cycles,
         /// Process.
         pub pid: Pid,
         /// Thread; minus its number in its own PID namespace where that in the agent's could not be known.
@@ -129,9 +129,9 @@ table! {
         /// Columns `arg0` … `arg5`: integers, booleans, pointers. An unsigned one of 2^63 or more has the bits of
         /// a `u64`, so it reads as 2^64 less; `sites.args` says which arguments are `unsigned`. One that the program
         /// says is absent is null, in all columns.
-        pub arg: [Option<i64>; 6],
+        pub arg: [Option<i64>; 6] as Number,
         /// Columns `argf0` … `argf5`: floating-point arguments.
-        pub argf: [Option<f64>; 6],
+        pub argf: [Option<f64>; 6] as Number,
         /// Columns `argt0` … `argt5`: text arguments.
         pub argt: [Option<Name>; 6],
     }
@@ -154,13 +154,13 @@ table! {
         /// Source file.
         pub file: Name,
         /// Source line.
-        pub line: i32,
+        pub line: i32 as Number,
         /// Arguments: `name:type, …`; names as [`arg_name`] makes them.
         pub args: Name,
         /// Format string.
         pub format: Name,
         /// Triggers in the text that refer to it.
-        pub triggers: i32,
+        pub triggers: i32 as Count,
     }
 }
 
@@ -179,7 +179,7 @@ table! {
         /// Process.
         pub pid: Pid,
         /// `arg1` of the event, where a call returns to, or `arg0`, the lock.
-        pub address: i64,
+        pub address: i64 as Address,
         /// What is at the address.
         pub kind: SymbolKind,
         /// Function that made the call, or variable that the lock is or lies in, demangled; empty when
@@ -188,11 +188,11 @@ table! {
         /// Source file; empty when not known.
         pub file: Name,
         /// Line of the call; 0 when not known.
-        pub line: i32,
+        pub line: i32 as Number,
         /// Program or library.
         pub object: Name,
         /// The address in the object's own address space, as `objdump` shows it.
-        pub offset: i64,
+        pub offset: i64 as Address,
     }
 }
 
@@ -203,14 +203,50 @@ table! {
         /// Process.
         pub pid: Pid,
         /// Number within the process.
-        pub id: i32,
+        pub id: i32 as Number,
         /// What the number means.
         pub kind: NameKind,
         /// Name, or source file.
         pub text: Name,
         /// Line (0 for a name).
-        pub line: i32,
+        pub line: i32 as Number,
         /// Column (0 for a name).
-        pub column: i32,
+        pub column: i32 as Number,
+    }
+}
+
+#[cfg(feature = "store")]
+mod store {
+    //! What a listing says of it.
+
+    use std::borrow::Cow;
+    use std::fmt;
+
+    use serde_json::{Map, Value};
+
+    use crate::tables::listed::{Line, Listed};
+
+    use super::*;
+
+    impl Listed for UserEvent {
+        fn name(&self) -> Cow<'_, str> {
+            (&*self.event).into()
+        }
+
+        fn cpu(&self) -> Cpu {
+            self.cpu
+        }
+
+        fn subject(&self) -> (Option<Pid>, Tid) {
+            (Some(self.pid), self.tid)
+        }
+
+        fn say(&self, _: &mut dyn Line) -> fmt::Result {
+            Ok(())
+        }
+
+        fn fields(&self) -> Map<String, Value> {
+            Map::new()
+        }
     }
 }

@@ -2,41 +2,51 @@
 
 use std::{fmt, str::FromStr};
 
-/// A set of programs that are recorded together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Group {
+/// Declares [`Group`].
+macro_rules! groups {
+    ($($(#[$doc:meta])* $group:ident = $name:literal,)*) => {
+        /// A set of programs that are recorded together.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Group {
+            $($(#[$doc])* $group,)*
+        }
+
+        impl Group {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$group),*];
+
+            /// Its name on the command line.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$group => $name,)*
+                }
+            }
+        }
+    };
+}
+
+groups! {
     /// Switches, wake-ups, migrations.
-    Sched,
+    Sched = "sched",
     /// Hardware interrupts, softirqs, interrupt vectors.
-    Irq,
+    Irq = "irq",
     /// Fork, exec, exit, rename.
-    Task,
+    Task = "task",
     /// Waits for kernel locks (Linux 5.19 on).
-    Lock,
+    Lock = "lock",
     /// System calls.
-    Syscall,
+    Syscall = "syscall",
     /// Page faults.
-    Fault,
+    Fault = "fault",
 }
 
 impl Group {
-    /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Sched, Self::Irq, Self::Task, Self::Lock, Self::Syscall, Self::Fault];
-
     /// Those that a recording has unless told otherwise; the others cost where they are not asked for.
     pub const DEFAULT: [Self; 3] = [Self::Sched, Self::Irq, Self::Task];
 
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sched => "sched",
-            Self::Irq => "irq",
-            Self::Task => "task",
-            Self::Lock => "lock",
-            Self::Syscall => "syscall",
-            Self::Fault => "fault",
-        }
+    /// The names of all of them, separated by commas.
+    pub fn names() -> String {
+        Self::ALL.iter().map(|group| group.name()).collect::<Vec<_>>().join(", ")
     }
 
     /// Reads a list with commas; `default` stands for [`Self::DEFAULT`], `all` for [`Self::ALL`], `none`
@@ -79,16 +89,14 @@ impl FromStr for Group {
     type Err = UnknownGroup;
 
     fn from_str(name: &str) -> Result<Self, UnknownGroup> {
-        let known = Self::ALL.into_iter().find(|group| group.name() == name);
+        let known = Self::ALL.iter().find(|group| group.name() == name).copied();
         known.ok_or_else(|| UnknownGroup(name.to_owned()))
     }
 }
 
 /// A name that is no group.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "there is no kernel group `{0}`; give some of sched, irq, task, lock, syscall, fault, or all, default, none"
-)]
+#[error("there is no kernel group `{0}`; give some of {names}, or all, default, none", names = Group::names())]
 pub struct UnknownGroup(pub String);
 
 /// A tracepoint that was asked for and that this kernel does not have.
@@ -178,7 +186,7 @@ mod tests {
             |list, expected: &[Group]| assert_eq!(Group::parse_list(list).unwrap(), expected);
         check("none", &[]);
         check("default", &Group::DEFAULT);
-        check("all", &Group::ALL);
+        check("all", Group::ALL);
         check("fault, sched,fault", &[Group::Sched, Group::Fault]);
         assert_eq!(Group::parse_list("sched,foo"), Err(UnknownGroup("foo".into())));
         assert_eq!(Group::parse_list(""), Err(UnknownGroup(String::new())));

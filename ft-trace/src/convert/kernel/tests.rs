@@ -1,4 +1,8 @@
+use ft_ebpf::{self as abi, kind};
+
 use super::*;
+use crate::ids::{Cpu, Pid, Tid};
+use crate::spool::frame::IrqName;
 
 /// Bytes of a record.
 pub(in crate::convert) fn bytes<T: Copy>(record: &T) -> Vec<u8> {
@@ -9,7 +13,7 @@ pub(in crate::convert) fn bytes<T: Copy>(record: &T) -> Vec<u8> {
 fn decode(bytes: &[u8]) -> KernelRows {
     let irqs = [IrqName { number: 4, name: "ttyS0".into() }];
     let mut rows = KernelRows::default();
-    rows.decode(bytes, &mut KernelNames::new(&irqs), &mut Threads::default());
+    rows.decode(bytes, &mut Decoder::new(&irqs));
     rows
 }
 
@@ -107,9 +111,9 @@ fn the_newest_name_and_priority_of_a_thread_count() {
     };
     let (new, old) = (*b"new\0\0\0\0\0\0\0\0\0\0\0\0\0", *b"old\0\0\0\0\0\0\0\0\0\0\0\0\0");
     let records = [bytes(&switch(200, &new, 98)), bytes(&switch(100, &old, 120))].concat();
-    let mut threads = Threads::default();
-    KernelRows::default().decode(&records, &mut KernelNames::new(&[]), &mut threads);
-    let json = serde_json::to_string(&threads.sightings()).unwrap();
+    let mut decoder = Decoder::default();
+    KernelRows::default().decode(&records, &mut decoder);
+    let json = serde_json::to_string(&decoder.threads.sightings()).unwrap();
     assert!(
         json.contains(r#""pid":6,"tid":7,"first":100,"named":200,"name":"new","prio":98"#),
         "{json}"
