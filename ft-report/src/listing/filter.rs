@@ -38,11 +38,31 @@ pub struct Selection {
 /// A selection, resolved for one trace. `None` lets everything pass.
 #[derive(Debug)]
 pub(super) struct Filter {
-    tids: Option<BTreeSet<Tid>>,
+    threads: Option<Threads>,
     pids: Option<BTreeSet<Pid>>,
     cpus: Option<BTreeSet<Cpu>>,
     events: Option<Globs>,
     window: Range<i64>,
+}
+
+/// Threads that were asked for. A number is whoever has it; a name belongs to a thread of one process, and several
+/// processes can have a thread of that number.
+#[derive(Debug, Default)]
+struct Threads {
+    numbers: BTreeSet<Tid>,
+    named: BTreeSet<(Pid, Tid)>,
+    /// The named ones whose number is theirs where an event has no process.
+    alone: BTreeSet<Tid>,
+}
+
+impl Threads {
+    fn contains(&self, pid: Option<Pid>, tid: Tid) -> bool {
+        let is_named = match pid {
+            Some(pid) => self.named.contains(&(pid, tid)),
+            None => self.alone.contains(&tid),
+        };
+        is_named || self.numbers.contains(&tid)
+    }
 }
 
 #[derive(Debug)]
@@ -82,7 +102,7 @@ impl Filter {
         }
         let cpus = selection.cpus.iter().map(|&cpu| Cpu(cpu));
         Ok(Filter {
-            tids: some(&selection.threads, || tids(names, &selection.threads))?,
+            threads: some(&selection.threads, || threads(names, &selection.threads))?,
             pids: some(&selection.pids, || pids(names, &selection.pids))?,
             cpus: some(&selection.cpus, || Ok(cpus.collect()))?,
             events: some(&selection.events, || globs(names, selection))?,
@@ -105,14 +125,14 @@ impl Filter {
         if let Entry::Loss(e) = entry {
             // -1: it may concern any.
             return (e.cpu.0 < 0 || self.selects_cpu(e.cpu))
-                && (e.tid.0 < 0 || self.selects_tid(e.tid))
+                && (e.tid.0 < 0 || self.selects_tid(Some(e.pid).filter(|pid| pid.0 >= 0), e.tid))
                 && (e.pid.0 < 0 || self.selects_pid(e.pid));
         }
         let (pid, tid) = entry.subject();
         let selects_subject = match pid {
             Some(pid) => self.selects_thread(pid, tid),
             // The process of a waker is not recorded.
-            None => self.pids.is_none() && self.selects_tid(tid),
+            None => self.pids.is_none() && self.selects_tid(None, tid),
         };
         let selects_object =
             || entry.object().is_some_and(|(pid, tid)| self.selects_thread(pid, tid));
@@ -133,7 +153,7 @@ impl Filter {
 
     /// Whether the events of a thread are listed.
     pub(super) fn selects_thread(&self, pid: Pid, tid: Tid) -> bool {
-        self.selects_pid(pid) && self.selects_tid(tid)
+        self.selects_pid(pid) && self.selects_tid(Some(pid), tid)
     }
 
     /// Whether events of this name are listed.
@@ -149,8 +169,8 @@ impl Filter {
         self.pids.as_ref().is_none_or(|pids| pids.contains(&pid))
     }
 
-    fn selects_tid(&self, tid: Tid) -> bool {
-        self.tids.as_ref().is_none_or(|tids| tids.contains(&tid))
+    fn selects_tid(&self, pid: Option<Pid>, tid: Tid) -> bool {
+        self.threads.as_ref().is_none_or(|threads| threads.contains(pid, tid))
     }
 }
 
@@ -159,21 +179,28 @@ fn some<T, U>(list: &[T], resolve: impl FnOnce() -> Result<U>) -> Result<Option<
     if list.is_empty() { Ok(None) } else { resolve().map(Some) }
 }
 
-fn tids(names: &Names, wanted: &[String]) -> Result<BTreeSet<Tid>> {
-    let mut tids = BTreeSet::new();
+fn threads(names: &Names, wanted: &[String]) -> Result<Threads> {
+    let mut threads = Threads::default();
     for wanted in wanted {
-        let id: Option<i32> = wanted.parse().ok();
-        let matching = names.threads.iter().filter(|t| match id {
-            Some(id) => t.tid.0 == id,
-            None => glob::matches(wanted, &t.name),
-        });
-        let mut matching = matching.map(|t| t.tid).peekable();
-        if matching.peek().is_none() {
+        let found = match wanted.parse().map(Tid) {
+            Ok(tid) => {
+                threads.numbers.insert(tid);
+                names.threads.iter().any(|t| t.tid == tid)
+            }
+            Err(_) => {
+                let matches = |name: &str| glob::matches(wanted, name);
+                let named: Vec<_> = names.threads.iter().filter(|t| matches(&t.name)).collect();
+                let alone = named.iter().filter(|t| matches(names.thread(None, t.tid)));
+                threads.alone.extend(alone.map(|t| t.tid));
+                threads.named.extend(named.iter().map(|t| (t.pid, t.tid)));
+                !named.is_empty()
+            }
+        };
+        if !found {
             return Err(ListingError::NoThread(wanted.clone()));
         }
-        tids.extend(matching);
     }
-    Ok(tids)
+    Ok(threads)
 }
 
 fn pids(names: &Names, wanted: &[i32]) -> Result<BTreeSet<Pid>> {

@@ -3,6 +3,8 @@
 mod sample;
 
 use super::*;
+use ft_trace::ids::Pid;
+use ft_trace::tables::UserEvent;
 use sample::Sample;
 pub(super) use sample::user;
 
@@ -77,6 +79,28 @@ fn every_filter_leaves_what_it_names() {
         Selection { events: texts(&["syscall.f*", "fault.page"]), ..kernel() },
         "syscall.futex fault.page",
     );
+}
+
+#[test]
+fn a_name_is_that_of_a_thread_of_one_process() {
+    // Another program tells the number of a thread of the first one.
+    let other = sample::thread(200, 101, "intruder");
+    let event = UserEvent { pid: Pid(200), ..user(5900, 0, "order.placed") };
+    let sample = Sample::with(&[other], &[event]);
+    let lines = |thread: &str, kernel| {
+        let threads = vec![thread.to_owned()];
+        let selection = Selection { threads, kernel, ..Selection::default() };
+        let text = sample.list(&selection, Form { json: true, ..Form::default() }).unwrap();
+        let lines =
+            text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        lines.map(|line| line["pid"].as_i64().unwrap_or(0)).collect::<Vec<_>>()
+    };
+    assert_eq!(lines("intruder", false), [200]);
+    assert!(!lines("intruder", true).contains(&100));
+    assert!(lines("worker", false).len() > 5 && !lines("worker", false).contains(&200));
+    // A number is whoever has it.
+    let both = lines("101", false);
+    assert!(both.contains(&100) && both.contains(&200), "{both:?}");
 }
 
 #[test]

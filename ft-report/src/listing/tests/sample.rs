@@ -38,7 +38,7 @@ fn site(number: i32, event: &str, kind: &str, args: &str, format: &str) -> SiteR
     }
 }
 
-fn thread(pid: i32, tid: i32, name: &str) -> ThreadRow {
+pub(super) fn thread(pid: i32, tid: i32, name: &str) -> ThreadRow {
     ThreadRow {
         ts: Nanos(1000),
         tid: Tid(tid),
@@ -59,6 +59,11 @@ pub(super) struct Sample(pub(super) tempfile::TempDir);
 
 impl Sample {
     pub(super) fn new() -> Sample {
+        Sample::with(&[], &[])
+    }
+
+    /// With more threads and events of applications, which come last.
+    pub(super) fn with(threads: &[ThreadRow], events: &[UserEvent]) -> Sample {
         let sample = Sample(tempfile::tempdir().unwrap());
         let dir = sample.0.path();
         let mut meta = Meta { schema_version: SCHEMA_VERSION, ..Meta::default() };
@@ -66,7 +71,7 @@ impl Sample {
         meta.start.cpus = 4;
         meta.end = Some(ft_trace::spool::frame::End { ts: 11_000, ..Default::default() });
         meta.clock.realtime_offset_ns = 1_700_000_000_000_000_000;
-        user_tables(dir, &mut meta);
+        user_tables(dir, &mut meta, threads, events);
         kernel_tables(dir, &mut meta);
         meta.write(dir).unwrap();
         sample
@@ -90,7 +95,12 @@ fn table<R: Row>(dir: &std::path::Path, meta: &mut Meta, rows: impl IntoIterator
     meta.tables.insert(R::TABLE.into(), TableMeta { rows, parts: 1, ..TableMeta::default() });
 }
 
-fn user_tables(dir: &std::path::Path, meta: &mut Meta) {
+fn user_tables(
+    dir: &std::path::Path,
+    meta: &mut Meta,
+    threads: &[ThreadRow],
+    events: &[UserEvent],
+) {
     let place = ft_user::layout::place_word(2, 1) as i64;
     let with = |event: UserEvent, args: &[i64]| {
         let mut event = event;
@@ -113,7 +123,9 @@ fn user_tables(dir: &std::path::Path, meta: &mut Meta) {
             with(user(5000, 5, "odd.format"), &[1]),
             user(5500, 99, "un.known"),
             with(user(5800, 7, "lock.spin_acquire"), &[0x40_1000, 0x40_2000]),
-        ],
+        ]
+        .into_iter()
+        .chain(events.iter().cloned()),
     );
     table(
         dir,
@@ -132,7 +144,9 @@ fn user_tables(dir: &std::path::Path, meta: &mut Meta) {
     table(
         dir,
         meta,
-        [thread(100, 101, "worker"), thread(100, 102, "wörk\ner-2"), thread(50, 50, "other")],
+        [thread(100, 101, "worker"), thread(100, 102, "wörk\ner-2"), thread(50, 50, "other")]
+            .into_iter()
+            .chain(threads.iter().cloned()),
     );
     table(dir, meta, [name(1, "name", "accounts"), name(2, "place", "src/a.rs")]);
     let symbol = |address, kind: &str, symbol: &str| SymbolRow {
