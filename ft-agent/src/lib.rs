@@ -1,6 +1,5 @@
 //! Feather-Trace's agent.
 
-mod background;
 pub mod clock;
 pub mod collect;
 pub mod doctor;
@@ -9,4 +8,6 @@ pub mod inherited;
 pub mod live;
 pub mod logger;
 pub mod record;
+pub mod signals;
 pub mod status_line;
+mod threads;

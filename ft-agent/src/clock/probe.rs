@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::sample::sample;
+use crate::threads;
 use ft_trace::clock::{ClockError, check};
 use ft_trace::spool::frame::ClockSample;
 
@@ -48,7 +49,7 @@ pub fn probe(patience: Duration) -> Result<Agreement, ClockError> {
             }
         }
     };
-    if std::thread::Builder::new().name("ft-probe".into()).spawn(visit).is_err() {
+    if threads::spawn("ft-probe", visit).is_err() {
         return Ok(Agreement::NotKnown);
     }
     let until = Instant::now() + patience;

@@ -20,7 +20,6 @@ pub mod maps;
 mod numbers;
 pub mod outside;
 pub mod peer;
-pub(crate) mod priority;
 pub mod refusals;
 pub mod remote;
 pub mod server;

@@ -32,8 +32,8 @@ use super::discover::Identity;
 use super::fair_queue::FairQueue;
 use super::inspect::{Found, Subject};
 use super::peer::Peer;
-use super::priority;
 use super::shares::{Place, Shares};
+use crate::threads;
 use ft_trace::spool::frame::Refused;
 
 /// How long a client may stay silent: it may be preempted before it speaks.
@@ -194,9 +194,9 @@ impl Server {
     pub fn spawn(listeners: Vec<OwnedFd>, intake: Arc<Intake>) -> io::Result<Server> {
         let stop = eventfd(0, EventfdFlags::CLOEXEC)?;
         let stopped = stop.try_clone()?;
-        let thread = std::thread::Builder::new().name("ft-register".into()).spawn(move || {
+        let thread = threads::spawn("ft-register", move || {
             // Before whatever keeps the CPUs busy: processes wait for it.
-            priority::raise();
+            threads::raise();
             Serving::new(intake).serve(&listeners, &stopped);
         })?;
         Ok(Server { stop, thread: Some(thread) })

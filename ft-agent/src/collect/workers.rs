@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::fair_queue::FairQueue;
 use super::shares::Shares;
+use crate::threads;
 
 /// Workers at most: one user can keep 8 of them, a second one 4.
 const MAX_WORKERS: usize = 16;
@@ -98,13 +99,12 @@ impl Workers {
             return;
         }
         let shared = self.shared.clone();
-        let thread = std::thread::Builder::new().name("ft-look".into());
         let work = move || {
             // What takes as long as a program likes goes before nobody; who starts a thread may.
             let _ = rustix::process::setpriority_process(None, 0);
             shared.work();
         };
-        if thread.spawn(work).is_ok() {
+        if threads::spawn("ft-look", work).is_ok() {
             state.workers += 1;
             // Until it runs: so that not every work that comes meanwhile starts one.
             state.idle += 1;

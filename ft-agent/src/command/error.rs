@@ -7,13 +7,13 @@ use ft_agent::collect::kernel::UnknownGroup;
 use ft_agent::flight::{FlightError, SnapshotError};
 use ft_agent::live::LiveError;
 use ft_agent::record::RecordError;
+use ft_agent::signals;
 use ft_report::listing::ListingError;
 use ft_trace::convert::ConvertError;
 use ft_trace::spool::WriteError;
 use ft_trace::store::StoreError;
 
 use super::section::SECTIONS;
-use super::watch;
 
 /// Why a subcommand failed: one sentence that ends in the remedy.
 #[derive(Debug, thiserror::Error)]
@@ -109,7 +109,7 @@ impl CommandError {
     pub(crate) fn exit_status(&self) -> u8 {
         match self {
             CommandError::Store(StoreError::Interrupted(_)) => {
-                u8::try_from(128 + watch::signal()).unwrap_or(1)
+                u8::try_from(128 + signals::came()).unwrap_or(1)
             }
             // As for whatever else cannot be asked.
             CommandError::UnknownSection(_)

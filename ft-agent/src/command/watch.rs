@@ -2,10 +2,9 @@
 
 use std::io::{self, IsTerminal};
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use ft_agent::inherited::is_ignored;
+use ft_agent::signals::{self, Taken};
 use ft_agent::status_line::StatusLine;
 use ft_report::analyze::Progress;
 use ft_report::units;
@@ -16,41 +15,25 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Time between two drawings.
 const REFRESH: Duration = Duration::from_millis(100);
 
-/// The signal that came; 0 for none.
-static SIGNAL: AtomicI32 = AtomicI32::new(0);
-
-extern "C" fn note(signal: libc::c_int) {
-    SIGNAL.store(signal, Relaxed);
-}
-
-/// The signals that end a run, but for those that were ignored when the agent was started.
-fn taken() -> impl Iterator<Item = libc::c_int> {
-    [libc::SIGINT, libc::SIGTERM].into_iter().filter(|&signal| !is_ignored(signal))
-}
-
 /// Watches a run for its user: SIGINT and SIGTERM end it, the second one at once.
 pub(crate) struct Watch {
     began: Instant,
     drawn: Instant,
     line: Option<StatusLine>,
+    _signals: Taken,
 }
 
 impl Watch {
     /// Takes over the two signals, until it is dropped. The line is drawn on a terminal only.
     pub(crate) fn begin() -> Watch {
-        SIGNAL.store(0, Relaxed);
-        for signal in taken() {
-            // SAFETY: `action` is plain data, valid when zeroed; the handler only stores an atomic.
-            unsafe {
-                let mut action: libc::sigaction = std::mem::zeroed();
-                action.sa_sigaction = note as extern "C" fn(libc::c_int) as usize;
-                action.sa_flags = libc::SA_RESTART | libc::SA_RESETHAND;
-                libc::sigaction(signal, &action, std::ptr::null_mut());
-            }
-        }
         let now = Instant::now();
         let line = io::stderr().is_terminal().then(|| StatusLine);
-        Watch { began: now, drawn: now, line }
+        Watch {
+            began: now,
+            drawn: now,
+            line,
+            _signals: Taken::once(&[libc::SIGINT, libc::SIGTERM]),
+        }
     }
 
     /// Shows how far the run is, and says whether it goes on.
@@ -63,25 +46,11 @@ impl Watch {
             line.draw(&text(progress, now - self.began));
             self.drawn = now;
         }
-        match SIGNAL.load(Relaxed) {
+        match signals::came() {
             0 => ControlFlow::Continue(()),
             _ => ControlFlow::Break(()),
         }
     }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        for signal in taken() {
-            // SAFETY: the default action is no function of ours.
-            unsafe { libc::signal(signal, libc::SIG_DFL) };
-        }
-    }
-}
-
-/// The signal that has ended a run; 0 for none.
-pub(crate) fn signal() -> i32 {
-    SIGNAL.load(Relaxed)
 }
 
 fn text(progress: Progress, age: Duration) -> String {

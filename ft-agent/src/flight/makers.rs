@@ -5,14 +5,13 @@
 //! no trigger's snapshot is before it in a queue. At the end all are waited for.
 
 use std::io;
-use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use super::{FlightError, Message, snapshot};
-use crate::background::{Background, LOWEST};
+use crate::threads::{self, Background, LOWEST};
 
 /// A snapshot whose spool is complete.
 #[derive(Debug)]
@@ -67,7 +66,7 @@ impl Makers {
         let ((awaited, first), (unhurried, second)) = (channel(), channel());
         let tell = report.clone();
         let first = move || make(first, &*tell);
-        let first = std::thread::Builder::new().name("ft-snapshot".into()).spawn(first)?;
+        let first = threads::spawn("ft-snapshot", first)?;
         let second = Background::spawn("ft-convert", LOWEST, move || make(second, &*report))?;
         Ok((Makers { awaited: first, unhurried: second }, Orders { awaited, unhurried }))
     }
@@ -75,7 +74,7 @@ impl Makers {
     /// Waits until all are made; those that are complete, in the order in which they were taken.
     pub(super) fn finish(self) -> Vec<PathBuf> {
         self.unhurried.raise();
-        let mut made = self.awaited.join().unwrap_or_else(|panic| resume_unwind(panic));
+        let mut made = threads::finish(self.awaited);
         made.extend(self.unhurried.finish());
         made.sort_unstable();
         made.into_iter().map(|(_, dir)| dir).collect()

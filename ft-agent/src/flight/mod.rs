@@ -28,7 +28,6 @@ mod trigger;
 mod watch;
 
 use std::io;
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -37,8 +36,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::background::Background;
 use crate::record::{Closed, Segments, Wish};
+use crate::threads::{self, Background};
 pub use find::{Recorder, SnapshotError};
 use ft_trace::convert::ConvertError;
 use ft_trace::dir::Dir;
@@ -168,8 +167,7 @@ impl Flight {
             snapshots: 0,
         };
         let watcher = Watcher::new(&dir, options, requests_sender);
-        let thread = std::thread::Builder::new().name("ft-flight".into());
-        let keeper = thread.spawn(move || keeper.run(&closed))?;
+        let keeper = threads::spawn("ft-flight", move || keeper.run(&closed))?;
         let watch = move || watcher.run(watch, |error| orders.tell(error));
         let watcher = Background::spawn("ft-watch", WATCHER_NICE, watch)?;
         let segments = Segments { closed: closed_sender, requests, backlog: None, oldest };
@@ -183,7 +181,7 @@ impl Flight {
     ///
     /// When the spool cannot be removed.
     pub fn finish(self) -> Result<Finished, FlightError> {
-        let ended = self.keeper.join().unwrap_or_else(|panic| resume_unwind(panic));
+        let ended = threads::finish(self.keeper);
         let watcher = self.watcher.finish();
         let snapshots = self.makers.finish();
         let (ignored, missed) = (watcher.ignored, watcher.watch.missed);

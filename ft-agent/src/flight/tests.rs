@@ -3,7 +3,7 @@
 use rustix::process::getpriority_process;
 
 use super::*;
-use crate::background::LOWEST;
+use crate::threads::LOWEST;
 use ft_trace::convert::synthetic::{file, registry, sample};
 use ft_trace::spool::frame::Frame;
 

@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use super::{Closed, Segments};
-use crate::background::{Background, LOWEST};
+use crate::threads::{Background, LOWEST};
 use ft_trace::convert::{ConvertError, Converter};
 
 /// The conversion thread.

@@ -14,17 +14,15 @@ use std::process::{Command, ExitStatus};
 use std::sync::mpsc;
 
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::sync::oneshot;
 
 use super::RecordError;
-use crate::inherited;
+use crate::{inherited, threads};
 
 /// A child that waits for permission to execute its command.
 pub(super) struct Gated {
     pid: i32,
     go: PipeWriter,
     spawned: mpsc::Receiver<io::Result<()>>,
-    ended: oneshot::Receiver<io::Result<ExitStatus>>,
     name: String,
 }
 
@@ -32,12 +30,11 @@ pub(super) struct Gated {
 pub(super) struct Child {
     /// Its process.
     pub(super) pid: i32,
-    /// Resolves when it has ended.
-    pub(super) ended: oneshot::Receiver<io::Result<ExitStatus>>,
 }
 
 impl Gated {
-    /// Forks a child for `command` (not empty) with additional environment variables.
+    /// Forks a child for `command` (not empty) with additional environment variables. `end` is told how it has
+    /// ended, if it was executed.
     ///
     /// # Errors
     ///
@@ -45,6 +42,7 @@ impl Gated {
     pub(super) fn fork(
         command: &[String],
         environment: &[(&'static str, String)],
+        end: impl FnOnce(io::Result<ExitStatus>) + Send + 'static,
     ) -> Result<Gated, RecordError> {
         let name = command[0].clone();
         let fail = |source| RecordError::Command { command: name.clone(), source };
@@ -65,7 +63,6 @@ impl Gated {
         unsafe { child.pre_exec(gate) };
 
         let (spawned_sender, spawned) = mpsc::channel();
-        let (ended_sender, ended) = oneshot::channel();
         let run = move || {
             let spawning = child.spawn();
             // The closure holds our copies of the pipe ends that belong to the child.
@@ -74,14 +71,14 @@ impl Gated {
                 Ok(mut running) => {
                     // Nobody listens any more when the recording was ended before the command.
                     let _ = spawned_sender.send(Ok(()));
-                    let _ = ended_sender.send(running.wait());
+                    end(running.wait());
                 }
                 Err(e) => {
                     let _ = spawned_sender.send(Err(e));
                 }
             }
         };
-        std::thread::Builder::new().name("ft-command".into()).spawn(run).map_err(fail)?;
+        threads::spawn("ft-command", run).map_err(fail)?;
 
         let mut number = [0; 4];
         if ready_read.read_exact(&mut number).is_err() {
@@ -90,7 +87,7 @@ impl Gated {
             return Err(fail(reason.err().unwrap_or_else(|| io::ErrorKind::Other.into())));
         }
         let pid = i32::from_ne_bytes(number);
-        Ok(Gated { pid, go: go_write, spawned, ended, name })
+        Ok(Gated { pid, go: go_write, spawned, name })
     }
 
     /// Process of the waiting child, which will be that of the command.
@@ -108,7 +105,7 @@ impl Gated {
             self.spawned.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))
         });
         match spawned {
-            Ok(()) => Ok(Child { pid: self.pid, ended: self.ended }),
+            Ok(()) => Ok(Child { pid: self.pid }),
             Err(source) => Err(RecordError::Command { command: self.name, source }),
         }
     }
@@ -143,14 +140,16 @@ mod tests {
     use super::*;
     use crate::collect::discover;
 
-    fn fork(words: &[&str]) -> Gated {
+    fn fork(words: &[&str]) -> (Gated, mpsc::Receiver<ExitStatus>) {
         let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
-        Gated::fork(&words, &[("FT_TEST", "7".into())]).unwrap()
+        let (sender, ended) = mpsc::channel();
+        let end = move |status: io::Result<_>| sender.send(status.unwrap()).unwrap();
+        (Gated::fork(&words, &[("FT_TEST", "7".into())], end).unwrap(), ended)
     }
 
     #[test]
     fn the_child_waits_and_then_becomes_the_command() {
-        let gated = fork(&["sh", "-c", "exit $FT_TEST"]);
+        let (gated, ended) = fork(&["sh", "-c", "exit $FT_TEST"]);
         let pid = gated.pid();
         // Still this program, not the shell.
         assert_eq!(
@@ -159,12 +158,12 @@ mod tests {
         );
         let child = gated.release().unwrap();
         assert_eq!(child.pid, pid);
-        assert_eq!(child.ended.blocking_recv().unwrap().unwrap().code(), Some(7));
+        assert_eq!(ended.recv().unwrap().code(), Some(7));
     }
 
     #[test]
     fn a_command_that_cannot_be_run_is_an_error() {
-        let check = |command: &str, kind| match fork(&[command]).release() {
+        let check = |command: &str, kind| match fork(&[command]).0.release() {
             Err(RecordError::Command { source, .. }) => assert_eq!(source.kind(), kind),
             _ => panic!("{command} ran"),
         };
@@ -175,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_child_that_is_not_released_ends() {
-        let gated = fork(&["true"]);
+        let (gated, _) = fork(&["true"]);
         let identity = discover::Identity::of(gated.pid()).unwrap();
         let Gated { go, spawned, .. } = gated;
         drop(go);
@@ -186,9 +185,9 @@ mod tests {
     #[test]
     fn a_running_command_can_be_ended() {
         use std::os::unix::process::ExitStatusExt;
-        let child = fork(&["sleep", "1000"]).release().unwrap();
-        child.terminate();
-        let status = child.ended.blocking_recv().unwrap().unwrap();
+        let (gated, ended) = fork(&["sleep", "1000"]);
+        gated.release().unwrap().terminate();
+        let status = ended.recv().unwrap();
         assert_eq!(status.signal(), Some(15));
     }
 }

@@ -16,9 +16,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::mpsc::UnboundedSender;
-
 use super::ended::Ended;
+use super::happening::Notices;
 use super::notice::Notice;
 use super::pace::Pace;
 use super::progress::Counters;
@@ -29,10 +28,10 @@ use crate::collect::attach::Memory;
 use crate::collect::cgroup::Cgroup;
 use crate::collect::discover::Identity;
 use crate::collect::kernel::Kernel;
-use crate::collect::priority;
 use crate::collect::shares::Places;
 use crate::collect::user::{FULL, Seen, Source};
 use crate::collect::work::{Budgets, Work};
+use crate::threads;
 use ft_trace::spool::frame::Frame;
 use ft_trace::spool::{WriteError, Writer};
 use recorded::Recorded;
@@ -98,7 +97,7 @@ pub(super) struct Collector {
     /// Of those that register, only its processes are recorded.
     cgroup: Option<Cgroup>,
     counters: Arc<Counters>,
-    notices: UnboundedSender<Notice>,
+    notices: Notices,
     segments: Segments,
     /// To be taken now.
     snapshot: Option<Wish>,
@@ -127,7 +126,7 @@ impl Collector {
         kernel: Option<Kernel>,
         Wanted { globs, cgroup }: Wanted,
         counters: Arc<Counters>,
-        notices: UnboundedSender<Notice>,
+        notices: Notices,
         segments: Segments,
         intake: Arc<Intake>,
     ) -> Collector {
@@ -162,7 +161,7 @@ impl Collector {
     ///
     /// When the spool cannot be written; what was written is whole.
     pub(super) fn run(mut self, commands: &Receiver<Command>) -> Result<Finished, WriteError> {
-        priority::raise();
+        threads::raise();
         let mut pace = Pace::new();
         loop {
             if let Some((reason, exit_code)) = self.obey(commands) {
@@ -299,8 +298,7 @@ impl Collector {
     }
 
     fn notice(&self, notice: Notice) {
-        // Nobody reads notices any more when the session has failed.
-        let _ = self.notices.send(notice);
+        self.notices.tell(notice);
     }
 }
 

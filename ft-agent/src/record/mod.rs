@@ -6,14 +6,15 @@
 //!                                             └─> closed segments ─> conversion behind the recording
 //! ```
 //!
-//! This thread runs a small event loop for signals, the command, the duration and the progress line;
-//! the collection thread does all the copying and never waits for this one.
+//! This thread waits for what happens (signals, the end of the command, notices, the duration) and draws the progress
+//! line; the collection thread does all the copying and never waits for this one.
 
 mod behind;
 mod child;
 mod collector;
 mod ended;
 mod error;
+mod happening;
 mod host;
 mod limits;
 mod notice;
@@ -23,7 +24,6 @@ mod pace;
 mod preload;
 mod progress;
 mod session;
-mod signals;
 mod sockets;
 
 pub use behind::Behind;
@@ -41,9 +41,10 @@ use std::time::Duration;
 
 use child::{Child, Gated};
 use collector::{Attached, Collector, Wanted};
+use happening::{Happening, Happenings};
 use output::Output;
 use progress::Counters;
-use session::{EventLoop, Session};
+use session::Session;
 
 use crate::clock;
 use crate::collect::arrivals::Intake;
@@ -52,6 +53,7 @@ use crate::collect::cgroup::Cgroup;
 use crate::collect::discover::{self, Identity};
 use crate::collect::kernel::{self, Kernel};
 use crate::collect::server::Server;
+use crate::threads;
 use ft_trace::reach;
 use ft_trace::spool::frame::{MissingTracepoint, Start};
 use ft_trace::spool::{Segment, Writer};
@@ -172,21 +174,21 @@ pub fn record(
     if let Some(kernel) = &mut kernel {
         kernel.begin(start.start_ns.unsigned_abs());
     }
-    let events = EventLoop::new(options.snapshots)?;
+    let happenings = Happenings::new(options.snapshots)?;
     let writer = Writer::create(output.spool(), options.segment, start, clock)?;
     let child = match options.command.as_slice() {
         [] => None,
-        command => Some(run(command, &environment, &mut kernel)?),
+        command => Some(run(command, &environment, &mut kernel, &happenings)?),
     };
     output.keep();
 
     // Behind the fork of the command, which keeps the limit that it has.
     let intake = Intake::new(limits::raise_descriptors());
     let counters = Arc::new(Counters::default());
-    let (sender, notices) = tokio::sync::mpsc::unbounded_channel();
+    let notices = happenings.notices();
     let wanted = Wanted { globs: options.events.clone(), cgroup: cgroup.clone() };
     let mut collector =
-        Collector::new(writer, kernel, wanted, counters.clone(), sender, segments, intake.clone());
+        Collector::new(writer, kernel, wanted, counters.clone(), notices, segments, intake.clone());
     for process in attached {
         if process.memory.is_none() {
             report(&Notice::NotEmbedded { pid: process.identity.pid });
@@ -213,14 +215,12 @@ pub fn record(
     }
 
     let (commands, inbox) = mpsc::channel();
-    let thread = std::thread::Builder::new()
-        .name("ft-collect".into())
-        .spawn(move || collector.run(&inbox))
+    let thread = threads::spawn("ft-collect", move || collector.run(&inbox))
         .map_err(RecordError::system("start the collection thread"))?;
     intake.wake(thread.thread().clone());
     let server = Server::spawn(sockets.take_listeners(), intake)
         .map_err(RecordError::system("start the registration server"))?;
-    Session { options, commands, thread, server, counters, notices, report }.run(events, child)
+    Session { options, commands, thread, server, counters, happenings, report }.run(child)
 }
 
 /// Starts the command, observed from before its first instruction. Where it registers is listened to
@@ -229,8 +229,12 @@ fn run(
     command: &[String],
     environment: &[(&'static str, String)],
     kernel: &mut Option<Kernel>,
+    happenings: &Happenings,
 ) -> Result<Child, RecordError> {
-    let gated = Gated::fork(command, environment)?;
+    let sender = happenings.sender();
+    // Nobody listens any more when the recording was ended before the command.
+    let end = move |status| drop(sender.send(Happening::Ended(status)));
+    let gated = Gated::fork(command, environment, end)?;
     if let Some(kernel) = kernel {
         kernel.observe(gated.pid() as u32);
     }

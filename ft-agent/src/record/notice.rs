@@ -83,6 +83,15 @@ pub enum Notice {
         /// Process.
         pid: i32,
     },
+    /// Nobody has read them for long.
+    #[error(
+        "{count} more warnings came while nothing could be printed; those that concern the trace are in \
+         `ft-agent report`"
+    )]
+    LeftOut {
+        /// How many.
+        count: u64,
+    },
     /// The command went on after the recording.
     #[error(
         "process {pid} did not end within {seconds} s of SIGTERM and goes on; end it with `kill -9 {pid}`"

@@ -1,4 +1,4 @@
-//! The event loop of a recording: when it ends, and what is shown meanwhile.
+//! Waits for the end of a recording: when it comes, and what is shown meanwhile.
 //!
 //! It ends when the command ends, when all processes given by `-p` have ended, after the duration, on
 //! SIGINT, SIGTERM or SIGHUP (but for one that was ignored when the agent was started), or when the spool cannot be
@@ -8,26 +8,23 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
-use std::panic::resume_unwind;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ft_user::glob;
-use tokio::runtime::Runtime;
-use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 
 use super::child::Child;
 use super::collector::{Command, Finished};
+use super::happening::{Happening, Happenings};
 use super::notice::Notice;
 use super::progress::{Counters, Line};
-use super::signals::Signals;
 use super::{Options, Outcome, RecordError};
 use crate::collect::discover::Identity;
 use crate::collect::server::Server;
+use crate::threads;
 use ft_trace::spool::WriteError;
 
 /// How long the command may take to end after a signal.
@@ -36,9 +33,6 @@ const GRACE: Duration = Duration::from_secs(2);
 /// From progress line to progress line, and from look to look whether everything has ended.
 const TICK: Duration = Duration::from_millis(500);
 
-/// Longer than any recording.
-const FOREVER: Duration = Duration::from_secs(86400 * 365 * 30);
-
 /// A recording that runs.
 pub(super) struct Session<'a> {
     pub(super) options: &'a Options,
@@ -46,7 +40,7 @@ pub(super) struct Session<'a> {
     pub(super) thread: JoinHandle<Result<Finished, WriteError>>,
     pub(super) server: Server,
     pub(super) counters: Arc<Counters>,
-    pub(super) notices: UnboundedReceiver<Notice>,
+    pub(super) happenings: Happenings,
     pub(super) report: &'a mut dyn FnMut(&Notice),
 }
 
@@ -75,51 +69,23 @@ impl Cause {
     }
 }
 
-/// The loop, from before the first change to any process: a signal that comes early is kept for it.
-pub(super) struct EventLoop {
-    runtime: Runtime,
-    signals: Signals,
-}
-
-impl EventLoop {
-    /// Takes over the signals.
-    ///
-    /// # Errors
-    ///
-    /// When the kernel refuses what an event loop needs.
-    pub(super) fn new(snapshots: bool) -> Result<EventLoop, RecordError> {
-        let build = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = build.map_err(RecordError::system("start the event loop"))?;
-        let signals = {
-            let _inside = runtime.enter();
-            Signals::new(snapshots).map_err(RecordError::system("wait for signals"))?
-        };
-        Ok(EventLoop { runtime, signals })
-    }
+/// How waiting for the command has ended.
+enum Waited {
+    /// It has ended.
+    Ended(Option<ExitStatus>),
+    /// It was not waited for any longer.
+    Over,
 }
 
 impl Session<'_> {
     /// Runs until the end, with the command if there is one.
-    pub(super) fn run(
-        self,
-        events: EventLoop,
-        child: Option<Child>,
-    ) -> Result<Outcome, RecordError> {
-        let EventLoop { runtime, signals } = events;
-        runtime.block_on(self.drive(signals, child))
-    }
-
-    async fn drive(
-        mut self,
-        mut signals: Signals,
-        mut child: Option<Child>,
-    ) -> Result<Outcome, RecordError> {
+    pub(super) fn run(mut self, child: Option<Child>) -> Result<Outcome, RecordError> {
         let mut status = None;
-        let cause = self.watch(&mut signals, child.as_mut(), &mut status).await;
-        if let Some(child) = &mut child
+        let cause = self.watch(child.as_ref(), &mut status);
+        if let Some(child) = &child
             && status.is_none()
         {
-            status = self.end(child, cause, &mut signals).await;
+            status = self.end(child, cause);
         }
         let exit_code = status.as_ref().and_then(ExitStatus::code);
         let counters = self.counters.clone();
@@ -130,47 +96,45 @@ impl Session<'_> {
     }
 
     /// Waits for the end of the recording.
-    async fn watch(
-        &mut self,
-        signals: &mut Signals,
-        mut child: Option<&mut Child>,
-        status: &mut Option<ExitStatus>,
-    ) -> Cause {
-        let deadline = Instant::now() + self.options.duration.unwrap_or(FOREVER);
-        let mut tick = interval(TICK);
-        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    fn watch(&mut self, child: Option<&Child>, status: &mut Option<ExitStatus>) -> Cause {
+        let end = self.options.duration.and_then(|duration| Instant::now().checked_add(duration));
+        let mut tick = Instant::now();
         let mut line = (self.options.progress && io::stderr().is_terminal()).then(Line::new);
         let pids = self.options.pids.iter().filter_map(|&pid| Identity::of(pid).ok());
         let processes: Vec<Identity> = pids.collect();
+        let only_pids =
+            child.is_none() && !self.options.pids.is_empty() && !self.options.system_wide;
         let cause = loop {
-            tokio::select! {
-                ends = signals.ends() => {
-                    if ends {
-                        break Cause::Interrupted;
-                    }
+            let now = Instant::now();
+            if end.is_some_and(|end| end <= now) {
+                break Cause::Duration;
+            }
+            if tick <= now {
+                tick = now + TICK;
+                if self.thread.is_finished() {
+                    break Cause::Failed;
+                }
+                line.iter_mut().for_each(|line| line.draw(&self.counters));
+                if only_pids && processes.iter().all(Identity::has_ended) {
+                    break Cause::Finished;
+                }
+            }
+            match self.happenings.next(Some(end.map_or(tick, |end| end.min(tick)))) {
+                None => {}
+                Some(Happening::Ending) => break Cause::Interrupted,
+                Some(Happening::Snapshot) => {
                     let request = Command::Snapshot("asked for by a signal".into());
                     // Fails when the collection has ended, which the next tick finds.
                     let _ = self.commands.send(request);
                     self.thread.thread().unpark();
                 }
-                () = sleep_until(deadline) => break Cause::Duration,
-                ended = ended(child.as_deref_mut()) => {
-                    *status = ended;
+                Some(Happening::Ended(ended)) => {
+                    *status = ended.ok();
                     break Cause::Finished;
                 }
-                Some(notice) = self.notices.recv() => {
+                Some(Happening::Notice(notice)) => {
                     line.iter_mut().for_each(Line::clear);
                     (self.report)(&notice);
-                }
-                _ = tick.tick() => {
-                    if self.thread.is_finished() {
-                        break Cause::Failed;
-                    }
-                    line.iter_mut().for_each(|line| line.draw(&self.counters));
-                    let only_pids = child.is_none() && !self.options.pids.is_empty();
-                    if only_pids && !self.options.system_wide && processes.iter().all(Identity::has_ended) {
-                        break Cause::Finished;
-                    }
                 }
             }
         };
@@ -179,47 +143,55 @@ impl Session<'_> {
     }
 
     /// Ends a command that outlived its recording; its status if it did end.
-    async fn end(
-        &mut self,
-        child: &mut Child,
-        cause: Cause,
-        signals: &mut Signals,
-    ) -> Option<ExitStatus> {
-        if cause == Cause::Failed {
-            (self.report)(&Notice::Untraced { pid: child.pid });
-            tokio::select! {
-                status = ended(Some(child)) => return status,
-                () = signals.any() => {}
+    fn end(&mut self, child: &Child, cause: Cause) -> Option<ExitStatus> {
+        let grace = || Some(Instant::now() + GRACE);
+        let first = match cause {
+            Cause::Failed => {
+                (self.report)(&Notice::Untraced { pid: child.pid });
+                self.wait_for_command(None, true)
             }
-        }
-        if cause == Cause::Interrupted {
             // Ctrl-C has reached it as well: its last events still belong to the recording.
-            tokio::select! {
-                status = ended(Some(child)) => return status,
-                () = signals.any() => {}
-                () = tokio::time::sleep(GRACE) => {}
-            }
+            Cause::Interrupted => self.wait_for_command(grace(), true),
+            Cause::Finished | Cause::Duration => Waited::Over,
+        };
+        if let Waited::Ended(status) = first {
+            return status;
         }
         child.terminate();
-        match timeout(GRACE, ended(Some(child))).await {
-            Ok(status) => status,
-            Err(_) => {
+        match self.wait_for_command(grace(), false) {
+            Waited::Ended(status) => status,
+            Waited::Over => {
                 (self.report)(&Notice::Survivor { pid: child.pid, seconds: GRACE.as_secs() });
                 None
             }
         }
     }
 
+    /// Waits for the end of the command, until then or until a signal that ends the waiting.
+    fn wait_for_command(&mut self, until: Option<Instant>, signals: bool) -> Waited {
+        loop {
+            match self.happenings.next(until) {
+                Some(Happening::Ended(status)) => return Waited::Ended(status.ok()),
+                Some(Happening::Ending) if signals => return Waited::Over,
+                Some(Happening::Ending | Happening::Snapshot) => {}
+                Some(Happening::Notice(notice)) => (self.report)(&notice),
+                None => return Waited::Over,
+            }
+        }
+    }
+
     /// Stops the collection and reports what only the end shows.
-    fn stop(mut self, cause: Cause, exit_code: Option<i32>) -> Result<Finished, RecordError> {
+    fn stop(self, cause: Cause, exit_code: Option<i32>) -> Result<Finished, RecordError> {
         drop(self.server);
         let reason = cause.reason().to_owned();
         // Fails when it has ended by itself.
         let _ = self.commands.send(Command::Stop { reason, exit_code });
         self.thread.thread().unpark();
-        let finished = self.thread.join().unwrap_or_else(|panic| resume_unwind(panic));
-        while let Ok(notice) = self.notices.try_recv() {
-            (self.report)(&notice);
+        let finished = threads::finish(self.thread);
+        let (notices, left_out) = self.happenings.rest();
+        notices.iter().for_each(|notice| (self.report)(notice));
+        if left_out > 0 {
+            (self.report)(&Notice::LeftOut { count: left_out });
         }
         let finished = finished?;
         if finished.unanswered > 0 {
@@ -239,12 +211,4 @@ impl Session<'_> {
 fn unmatched(globs: &[String], sites: &BTreeSet<String>) -> Vec<String> {
     let matches = |glob: &&String| sites.iter().any(|site| glob::matches(glob, site));
     globs.iter().filter(|glob| !matches(glob)).cloned().collect()
-}
-
-/// Resolves when the command has ended; never without a command.
-async fn ended(child: Option<&mut Child>) -> Option<ExitStatus> {
-    match child {
-        Some(child) => (&mut child.ended).await.ok().and_then(Result::ok),
-        None => std::future::pending().await,
-    }
 }

@@ -75,7 +75,7 @@ impl Collector {
             recorded.is_being_enabled();
             for reason in found.refused {
                 let pid = recorded.source.identity().pid;
-                let _ = self.notices.send(Notice::NotEnabled { pid, reason });
+                self.notices.tell(Notice::NotEnabled { pid, reason });
             }
         }
     }

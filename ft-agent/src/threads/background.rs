@@ -6,7 +6,6 @@
 
 use std::fmt;
 use std::io;
-use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
@@ -46,7 +45,7 @@ impl<T: Send + 'static> Background<T> {
     ///
     /// When no thread can be made.
     pub(crate) fn spawn(
-        name: &str,
+        name: &'static str,
         nice: i32,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<Background<T>> {
@@ -56,7 +55,7 @@ impl<T: Send + 'static> Background<T> {
             own.lower(nice);
             work()
         };
-        let thread = std::thread::Builder::new().name(name.into()).spawn(run)?;
+        let thread = super::spawn(name, run)?;
         Ok(Background { thread, priority })
     }
 
@@ -77,7 +76,7 @@ impl<T: Send + 'static> Background<T> {
     /// If the work has.
     pub(crate) fn finish(self) -> T {
         self.raise();
-        self.thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+        super::finish(self.thread)
     }
 }
 
