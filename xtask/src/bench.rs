@@ -5,9 +5,10 @@ use std::{path::Path, process::Command};
 use anyhow::Result;
 
 use crate::{
-    build,
+    build::{self, Profile},
     packages::LTTNG_HEADER,
     setup,
+    steps::Steps,
     workspace::{cargo, root, step, target_dir},
 };
 
@@ -18,10 +19,12 @@ use crate::{
 ///
 /// When something does not build, a row is not known, or one could not be measured.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let mut steps = Steps::new(3);
+    steps.next("tools, and what the costs are compared with", None);
     setup::run(setup::BENCHMARKS);
     let has_lttng = Path::new("/").join(LTTNG_HEADER).exists();
-    build::bpf();
-    let agent = build::agent()?;
+    build::bpf(&mut steps);
+    let agent = build::agent(&mut steps, Profile::Release, false)?;
     let benches = root().join("ft-user/benches");
     let manifest = benches.join("costs/Cargo.toml");
     let costs = |command: &str, targets: &[&str], last: &[&str]| {

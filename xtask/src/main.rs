@@ -8,12 +8,16 @@ mod proofs;
 mod python;
 mod run_agent;
 mod setup;
+mod steps;
 mod test;
 mod workspace;
 
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+
+use build::Profile;
+use steps::Steps;
 
 const HELP: &str = "\
 cargo xtask COMMAND
@@ -68,9 +72,11 @@ fn run(args: &[String]) -> Result<ExitCode> {
         }
         "build" => {
             no_arguments(command, rest)?;
+            let mut steps = Steps::new(3);
+            steps.next("tools for the BPF programs", None);
             setup::run(&[]);
-            build::bpf();
-            println!("{}", build::agent()?.display());
+            build::bpf(&mut steps);
+            println!("{}", build::agent(&mut steps, Profile::Release, false)?.display());
         }
         "help" | "-h" | "--help" => {
             println!("{HELP}");

@@ -5,15 +5,17 @@
 
 use std::{
     fs,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, ExitCode},
 };
 
 use anyhow::{Context, Result, bail};
 
 use crate::{
-    build, setup,
-    workspace::{cargo, line, root, run as run_command, target_dir},
+    build::{self, Profile},
+    setup,
+    steps::Steps,
+    workspace::{line, root},
 };
 
 /// Sets up what is missing, builds, and hands over to the agent.
@@ -24,19 +26,22 @@ use crate::{
 ///
 /// When something cannot be built. What the agent itself reports is in the exit code.
 pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
+    let mut steps = Steps::new(4);
+    steps.next("tools for the BPF programs", None);
     setup::run(&[]);
-    build::bpf();
-    let mut record = Command::new(build::agent()?);
+    build::bpf(&mut steps);
+    let is_demo = !has_option(args, SUBJECTS);
+    let mut record = Command::new(build::agent(&mut steps, Profile::Quick, is_demo)?);
     record.arg("record").args(args);
-    if !has_option(args, SUBJECTS) {
+    if is_demo {
         if !has_option(args, &["-o", "--output"]) {
             let trace = root().join("trace/demo");
             clear(&trace)?;
             record.arg("-o").arg(&trace);
         }
-        record.arg("--").arg(build_demo()?);
+        record.arg("--").arg(Profile::Quick.dir().join("examples/demo"));
     }
-    println!("+ {}", line(&record));
+    steps.next(&line(&record), None);
     let status = record.status().context("the agent could not be started")?;
     Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
 }
@@ -52,18 +57,6 @@ fn has_option(args: &[String], options: &[&str]) -> bool {
         None => arg.starts_with(option) && !arg.starts_with("--"),
     };
     args.iter().any(|arg| options.iter().any(|option| is(arg, option)))
-}
-
-fn build_demo() -> Result<PathBuf> {
-    run_command(cargo().current_dir(root()).args([
-        "build",
-        "--release",
-        "--package",
-        "ft-user",
-        "--example",
-        "demo",
-    ]))?;
-    Ok(target_dir().join("release/examples/demo"))
 }
 
 /// Removes the trace of the run before, and nothing that is not a trace.

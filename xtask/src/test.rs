@@ -9,6 +9,7 @@ use crate::{
     build,
     build_ebpf::{self, Toolchain},
     python, setup,
+    steps::Steps,
     workspace::{cargo, step, target_dir},
 };
 
@@ -23,7 +24,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     // are a failure.
     match Toolchain::find() {
         Ok(_) => drop(build_ebpf::run()?),
-        Err(_) => build::bpf(),
+        Err(_) => build::bpf(&mut Steps::new(1)),
     }
     let python = python::ensure()?;
 
