@@ -12,7 +12,7 @@ use std::{
 };
 
 use common::{Record, drain, drain_until, kernel_or_skip};
-use ft_agent::collect::kernel::{Group, Options};
+use ft_agent::collect::kernel::{Group, KernelOptions};
 use ft_ebpf::{Switch, kind};
 use rustix::thread::{CpuSet, gettid, sched_setaffinity};
 
@@ -23,8 +23,8 @@ const TINY_RING: u32 = 4096;
 /// it leaves a CPU.
 const INIT: u32 = 1;
 
-fn options(groups: &[Group]) -> Options {
-    Options { groups: groups.to_vec(), ..Options::default() }
+fn options(groups: &[Group]) -> KernelOptions {
+    KernelOptions { groups: groups.to_vec(), ..KernelOptions::default() }
 }
 
 /// Pins the calling thread to the CPU on which it runs.
@@ -214,7 +214,7 @@ fn only_what_concerns_the_observed_is_recorded() {
 
 #[test]
 fn system_wide_keeps_everything() {
-    let options = Options { system_wide: true, ..options(&[Group::Sched, Group::Syscall]) };
+    let options = KernelOptions { system_wide: true, ..options(&[Group::Sched, Group::Syscall]) };
     let Some(mut kernel) = kernel_or_skip(&options) else { return };
     let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
     drop(child.stdin.take());
@@ -229,7 +229,7 @@ fn system_wide_keeps_everything() {
 
 #[test]
 fn interrupts_have_their_entry_and_exit() {
-    let options = Options { system_wide: true, ..options(&[Group::Irq]) };
+    let options = KernelOptions { system_wide: true, ..options(&[Group::Irq]) };
     let Some(mut kernel) = kernel_or_skip(&options) else { return };
     let records = drain_until(&mut kernel, |records| {
         let has = |kind| records.iter().any(|r| r.header().kind == kind);
@@ -251,7 +251,7 @@ fn interrupts_have_their_entry_and_exit() {
 
 #[test]
 fn what_finds_no_room_is_counted_with_its_time() {
-    let options = Options { ring_bytes: TINY_RING, ..options(&[Group::Sched]) };
+    let options = KernelOptions { ring_bytes: TINY_RING, ..options(&[Group::Sched]) };
     let before = now_ns();
     let Some(mut kernel) = kernel_or_skip(&options) else { return };
     // Each sleep is two switches at least.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use ft_agent::collect::kernel::Options;
+use ft_agent::collect::kernel::KernelOptions;
 use ft_trace::store::Trace;
 use ft_trace::tables::{CriticalSection, SymbolRow};
 use ft_trace::warning::Warning;
@@ -105,7 +105,7 @@ fn locks_of_an_unmodified_program() {
 
 #[test]
 fn holds_of_an_unmodified_program_have_the_parts_that_the_kernel_saw() {
-    let Some(kernel) = gate::kernel_or_skip(&Options::default()) else { return };
+    let Some(kernel) = gate::kernel_or_skip(&KernelOptions::default()) else { return };
     drop(kernel);
     let directory = tempfile::tempdir().unwrap();
     let (program, trace) = (directory.path().join("ledger"), directory.path().join("trace"));
@@ -260,7 +260,7 @@ fn locks_of_a_program_with_address_sanitizer() {
 /// Programs that a script starts, into which the dynamic linker does not load the library.
 #[test]
 fn programs_that_were_not_reached_are_named() {
-    let Some(kernel) = gate::kernel_or_skip(&Options::default()) else { return };
+    let Some(kernel) = gate::kernel_or_skip(&KernelOptions::default()) else { return };
     drop(kernel);
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 
 use super::fair_queue::FairQueue;
-use super::inspect::{BuildIds, Found, Subject};
+use super::inspect::{BuildIds, Found, Inspected};
 use super::refusals::Refusals;
 use super::server::Registration;
 use super::shares::Places;
@@ -92,8 +92,8 @@ impl Intake {
     pub fn look(
         self: &Arc<Intake>,
         source: u32,
-        subject: &Arc<Subject>,
-        look: impl FnOnce(&Subject, &BuildIds) -> Found + Send + 'static,
+        subject: &Arc<Inspected>,
+        look: impl FnOnce(&Inspected, &BuildIds) -> Found + Send + 'static,
     ) -> bool {
         if !subject.begin() {
             return false;

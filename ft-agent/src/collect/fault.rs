@@ -13,23 +13,23 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize};
 
 /// A map that is watched, or a place for one. Never freed: a handler may look at it at any time.
-struct Place {
+struct Entry {
     /// First address; 0 when the place is free, 1 while it is being filled in.
     start: AtomicUsize,
     bytes: AtomicUsize,
     faulted: AtomicBool,
     /// The place that was made before.
-    next: *mut Place,
+    next: *mut Entry,
 }
 
 const FREE: usize = 0;
 const RESERVED: usize = 1;
 
 /// The place that was made last.
-static PLACES: AtomicPtr<Place> = AtomicPtr::new(ptr::null_mut());
+static PLACES: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
 
 /// A map that is replaced when it faults.
-pub(super) struct Watched(&'static Place);
+pub(super) struct Watched(&'static Entry);
 
 impl std::fmt::Debug for Watched {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -43,7 +43,7 @@ impl Watched {
         static INSTALLED: Once = Once::new();
         INSTALLED.call_once(install);
         let reserve =
-            |place: &&Place| place.start.compare_exchange(FREE, RESERVED, Acquire, Relaxed).is_ok();
+            |place: &&Entry| place.start.compare_exchange(FREE, RESERVED, Acquire, Relaxed).is_ok();
         let place = places().find(reserve).unwrap_or_else(make);
         place.bytes.store(bytes, Relaxed);
         place.faulted.store(false, Relaxed);
@@ -64,16 +64,16 @@ impl Watched {
 }
 
 /// All places.
-fn places() -> impl Iterator<Item = &'static Place> {
+fn places() -> impl Iterator<Item = &'static Entry> {
     // SAFETY: places are leaked when they are made, and change by atomics only.
-    let get = |at: *mut Place| unsafe { at.as_ref() };
+    let get = |at: *mut Entry| unsafe { at.as_ref() };
     // SYNC: fault-places
     std::iter::successors(get(PLACES.load(Acquire)), move |place| get(place.next))
 }
 
 /// One more place, reserved.
-fn make() -> &'static Place {
-    let place = Box::leak(Box::new(Place {
+fn make() -> &'static Entry {
+    let place = Box::leak(Box::new(Entry {
         start: AtomicUsize::new(RESERVED),
         bytes: AtomicUsize::new(0),
         faulted: AtomicBool::new(false),
@@ -128,7 +128,7 @@ extern "C" fn on_fault(
 }
 
 /// Puts zeroed memory in the place of a map; whether that was done.
-fn replace(place: &Place, start: usize, bytes: usize) -> bool {
+fn replace(place: &Entry, start: usize, bytes: usize) -> bool {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
     // SAFETY: exactly a map of ours, all of it atomics of which any bit pattern is valid.

@@ -59,7 +59,7 @@ pub struct Found {
 
 /// A process, and what is known of it from looks before.
 #[derive(Debug)]
-pub struct Subject {
+pub struct Inspected {
     pid: i32,
     user: u32,
     /// It was attached to: nothing in it need know of the agent.
@@ -81,16 +81,16 @@ struct Known {
     remote: Option<Remote>,
 }
 
-impl Subject {
+impl Inspected {
     /// The process with this number, of this user, that has registered.
-    pub fn new(pid: i32, user: u32) -> Subject {
+    pub fn new(pid: i32, user: u32) -> Inspected {
         let (memfd, busy) = (AtomicU64::new(0), AtomicBool::new(false));
-        Subject { pid, user, is_attached: false, memfd, busy, known: Mutex::default() }
+        Inspected { pid, user, is_attached: false, memfd, busy, known: Mutex::default() }
     }
 
     /// The same, that was attached to.
-    pub fn attached(pid: i32, user: u32) -> Subject {
-        Subject { is_attached: true, ..Subject::new(pid, user) }
+    pub fn attached(pid: i32, user: u32) -> Inspected {
+        Inspected { is_attached: true, ..Inspected::new(pid, user) }
     }
 
     /// The program has this memfd mapped, until the process executes another one.
@@ -175,7 +175,7 @@ impl Subject {
         self.known().objects.clear();
     }
 
-    /// Switches on from outside what of `triggers` matches, until [`Subject::disable`].
+    /// Switches on from outside what of `triggers` matches, until [`Inspected::disable`].
     pub fn enable(&self, triggers: &[(String, u64)], globs: &[String]) -> Found {
         let mut known = self.known();
         let opened = match known.remote.take() {
@@ -198,7 +198,7 @@ impl Subject {
         Found { refused, ..Found::default() }
     }
 
-    /// Switches off again what [`Subject::enable`] has switched on.
+    /// Switches off again what [`Inspected::enable`] has switched on.
     pub fn disable(&self) {
         drop(self.known().remote.take());
     }
@@ -245,7 +245,7 @@ pub struct BuildIds(Mutex<HashMap<FileKey, String>>);
 
 impl BuildIds {
     /// Empty when the file has none, or it cannot be read.
-    fn of(&self, subject: &Subject, mapping: &Mapping, place: String) -> String {
+    fn of(&self, subject: &Inspected, mapping: &Mapping, place: String) -> String {
         let key = (subject.user, mapping.path.clone(), place);
         if let Some(known) = self.known().get(&key) {
             return known.clone();
@@ -275,8 +275,8 @@ mod tests {
 
     use super::*;
 
-    fn own() -> Subject {
-        Subject::new(std::process::id() as i32, 0)
+    fn own() -> Inspected {
+        Inspected::new(std::process::id() as i32, 0)
     }
 
     #[test]
@@ -302,7 +302,7 @@ mod tests {
         subject.forget();
         let again = subject.look(&files);
         assert!(again.mappings.is_some());
-        let gone = Subject::new(-1, 0).look(&files);
+        let gone = Inspected::new(-1, 0).look(&files);
         assert!(gone.mappings.is_none() && gone.sites.is_empty());
     }
 

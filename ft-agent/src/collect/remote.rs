@@ -27,7 +27,7 @@ pub struct Remote {
 
 /// What became of the sites that matched.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct Patched {
     /// Addresses of the triggers that were switched.
     pub switched: Vec<u64>,
     /// Triggers that were so already.
@@ -52,7 +52,7 @@ impl Remote {
     }
 
     /// Switches on every trigger whose name matches one of the globs, until this is dropped.
-    pub fn enable(&mut self, triggers: &[(String, u64)], globs: &[String]) -> Outcome {
+    pub fn enable(&mut self, triggers: &[(String, u64)], globs: &[String]) -> Patched {
         let outcome = self.switch(triggers, globs, true);
         self.enabled.extend_from_slice(&outcome.switched);
         outcome
@@ -60,7 +60,7 @@ impl Remote {
 
     /// The same for those that are found from outside now. What a directory declares may be a program that
     /// the process has left behind, and a byte that looks like a trigger stands anywhere.
-    pub fn enable_found(&mut self, triggers: &[(String, u64)], globs: &[String]) -> Outcome {
+    pub fn enable_found(&mut self, triggers: &[(String, u64)], globs: &[String]) -> Patched {
         let found = outside::sites(self.pid).unwrap_or_default();
         let is_found = |address| found.binary_search_by_key(&address, |site| site.address).is_ok();
         let triggers: Vec<_> =
@@ -69,8 +69,8 @@ impl Remote {
     }
 
     /// Switches every trigger whose name matches one of the globs, for good.
-    pub fn switch(&mut self, triggers: &[(String, u64)], globs: &[String], on: bool) -> Outcome {
-        let mut outcome = Outcome::default();
+    pub fn switch(&mut self, triggers: &[(String, u64)], globs: &[String], on: bool) -> Patched {
+        let mut outcome = Patched::default();
         let executable = executable(&maps::read(self.pid).unwrap_or_default());
         let matching =
             triggers.iter().filter(|(name, _)| globs.iter().any(|g| glob::matches(g, name)));

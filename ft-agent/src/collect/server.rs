@@ -30,7 +30,7 @@ use rustix::net::{
 use super::arrivals::{Arrival, Intake};
 use super::discover::Identity;
 use super::fair_queue::FairQueue;
-use super::inspect::{Found, Subject};
+use super::inspect::{Found, Inspected};
 use super::peer::Peer;
 use super::shares::{Place, Shares};
 use crate::threads;
@@ -67,7 +67,7 @@ pub struct Registration {
     /// It waits for an answer, for half a second; a forked child does not.
     pub waits: bool,
     /// For later looks at it.
-    pub subject: Arc<Subject>,
+    pub subject: Arc<Inspected>,
     /// What the first one has found; nothing when that would have taken too long.
     pub found: Found,
     /// Its share of what can be recorded.
@@ -402,7 +402,7 @@ impl Serving {
     fn register(&mut self, spoken: Spoken) {
         let Spoken { client: Client { connection, peer, .. }, memfd, flags, place } = spoken;
         let (user, waits) = (peer.uid, flags & NO_ANSWER == 0);
-        let subject = Arc::new(Subject::new(peer.pid, user));
+        let subject = Arc::new(Inspected::new(peer.pid, user));
         // A forked child does not wait for an answer, and what it has recorded outlives it.
         let (identity, found) = (peer.identify(), Found::default());
         let is_there = identity.has_number();

@@ -35,7 +35,7 @@ use crate::clock::read_tsc;
 use ft_trace::spool::WriteError;
 use ft_trace::spool::frame::{Frame, Loss, Process};
 
-use losses::Losses;
+use losses::LostEvents;
 use offence::Offences;
 use owners::Owners;
 use ring::Owned;
@@ -81,7 +81,7 @@ pub struct Source {
     /// The ring with which the next round begins.
     next_ring: u32,
     owners: Owners,
-    losses: Losses,
+    losses: LostEvents,
     offences: Offences,
     /// As far as was seen: threads that have a ring, and events that were lost.
     threads: usize,
@@ -137,7 +137,7 @@ impl Source {
             rings: Vec::new(),
             next_ring: 0,
             owners: Owners::new(seen),
-            losses: Losses::since(identity.start_time),
+            losses: LostEvents::since(identity.start_time),
             offences: Offences::default(),
             threads: 0,
             lost: 0,

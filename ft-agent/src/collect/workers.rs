@@ -1,4 +1,4 @@
-//! Work whose duration a program decides, done aside.
+//! Job whose duration a program decides, done aside.
 //!
 //! To look at a process can take for ever: its files may lie on a file system that a process of its user
 //! serves, its memory may be one whose pages such a process brings, and the lock of its address space may be
@@ -23,7 +23,7 @@ const MAX_WAITING: usize = 4096;
 /// A worker that is at it for longer is not waited for.
 const STUCK: Duration = Duration::from_millis(20);
 
-type Work = Box<dyn FnOnce() + Send>;
+type Job = Box<dyn FnOnce() + Send>;
 
 /// Threads that do it. They end when this is dropped and they have nothing more to do; one that is stuck ends
 /// with the agent.
@@ -40,7 +40,7 @@ struct Shared {
 }
 
 struct State {
-    waiting: FairQueue<Work>,
+    waiting: FairQueue<Job>,
     places: Shares<u32>,
     /// Workers that are at it, by whose work it is.
     hands: Shares<u32>,

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use ft_agent::collect::kernel::Group;
-use ft_agent::flight::{Flight, Message, Options as FlightOptions, Subject, Trigger};
+use ft_agent::flight::{Flight, FlightOptions, Interval, Message, Trigger};
 use ft_agent::record::{self, Options, RecordError};
 use ft_agent::status_line;
 use ft_report::units;
@@ -56,7 +56,7 @@ impl FlightArgs {
 
 /// Records until the end; a snapshot is taken then, whatever happened.
 pub(crate) fn run(options: &Options, flight: &FlightOptions) -> Result<Recording> {
-    let dispatch = flight.triggers.iter().any(|trigger| trigger.subject == Subject::Dispatch);
+    let dispatch = flight.triggers.iter().any(|trigger| trigger.interval == Interval::Dispatch);
     if dispatch && !options.kernel.contains(&Group::Sched) {
         return Err(CommandError::TriggerWithoutSwitches);
     }

@@ -209,7 +209,8 @@ fn bracket(widest_tsc: u64) -> Check {
 
 /// Verifies and attaches these groups once, and detaches them again; what the kernel lacks of them.
 fn load(groups: &[Group]) -> Result<Vec<Missing>, KernelError> {
-    let options = kernel::Options { groups: groups.to_vec(), ..kernel::Options::default() };
+    let options =
+        kernel::KernelOptions { groups: groups.to_vec(), ..kernel::KernelOptions::default() };
     Kernel::load(&options).map(|kernel| kernel.missing().to_vec())
 }
 

@@ -22,7 +22,7 @@ pub(super) struct Order {
     pub(super) reason: String,
 }
 
-enum Work {
+enum Task {
     Make(Order),
     Tell(FlightError),
 }
@@ -30,20 +30,20 @@ enum Work {
 /// The way to them.
 #[derive(Clone, Debug)]
 pub(super) struct Orders {
-    awaited: Sender<Work>,
-    unhurried: Sender<Work>,
+    awaited: Sender<Task>,
+    unhurried: Sender<Task>,
 }
 
 impl Orders {
     /// Makes a trace of a snapshot, that somebody waits for, or not.
     pub(super) fn make(&self, order: Order, is_awaited: bool) {
         let maker = if is_awaited { &self.awaited } else { &self.unhurried };
-        let _ = maker.send(Work::Make(order));
+        let _ = maker.send(Task::Make(order));
     }
 
     /// Tells that something else has failed.
     pub(super) fn tell(&self, error: FlightError) {
-        let _ = self.awaited.send(Work::Tell(error));
+        let _ = self.awaited.send(Task::Tell(error));
     }
 }
 
@@ -82,18 +82,18 @@ impl Makers {
 }
 
 /// What one of the threads does.
-fn make(works: Receiver<Work>, report: &impl Fn(&Message)) -> Made {
+fn make(works: Receiver<Task>, report: &impl Fn(&Message)) -> Made {
     let mut made = Vec::new();
     for work in works {
         let message = match work {
-            Work::Make(Order { number, dir, reason }) => match snapshot::finish(&dir) {
+            Task::Make(Order { number, dir, reason }) => match snapshot::finish(&dir) {
                 Ok(()) => {
                     made.push((number, dir.clone()));
                     Message::Taken { dir, reason }
                 }
                 Err(error) => Message::Failed(error),
             },
-            Work::Tell(error) => Message::Failed(error),
+            Task::Tell(error) => Message::Failed(error),
         };
         report(&message);
     }

@@ -47,8 +47,8 @@ use makers::{Makers, Order, Orders};
 use rolling::Rolling;
 use snapshot::Plan;
 pub use snapshot::complete;
-pub use trigger::{Hit, Subject, Trigger};
-use watch::Watch;
+pub use trigger::{Hit, Interval, Trigger};
+use watch::Lookout;
 
 /// Segments of a window: what a trigger finds is late by one.
 const SEGMENTS: u32 = 8;
@@ -61,7 +61,7 @@ const WATCHER_NICE: i32 = 10;
 
 /// What to keep and when to take a snapshot.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct FlightOptions {
     /// How far a snapshot reaches back.
     pub window: Duration,
     /// Bytes of the spool; it shortens the window if need be.
@@ -74,7 +74,7 @@ pub struct Options {
     pub most: u32,
 }
 
-impl Options {
+impl FlightOptions {
     /// When the recording must close its segments.
     pub fn limits(&self) -> Limits {
         let age = (self.window / SEGMENTS).max(SHORTEST_SEGMENT);
@@ -120,7 +120,7 @@ pub enum Message {
 
 /// How the recorder ended.
 #[derive(Debug, Default)]
-pub struct Finished {
+pub struct FlightOutcome {
     /// Complete snapshots.
     pub snapshots: Vec<PathBuf>,
     /// The last was taken at the end of the recording. Else the spool is still there.
@@ -149,7 +149,7 @@ impl Flight {
     /// When no thread can be made.
     pub fn spawn(
         dir: PathBuf,
-        options: &Options,
+        options: &FlightOptions,
         report: impl Fn(&Message) + Send + Sync + 'static,
     ) -> io::Result<(Flight, Segments)> {
         let (closed_sender, closed) = channel();
@@ -180,12 +180,12 @@ impl Flight {
     /// # Errors
     ///
     /// When the spool cannot be removed.
-    pub fn finish(self) -> Result<Finished, FlightError> {
+    pub fn finish(self) -> Result<FlightOutcome, FlightError> {
         let ended = threads::finish(self.keeper);
         let watcher = self.watcher.finish();
         let snapshots = self.makers.finish();
         let (ignored, missed) = (watcher.ignored, watcher.watch.missed);
-        let finished = Finished { snapshots, ended, ignored, missed };
+        let finished = FlightOutcome { snapshots, ended, ignored, missed };
         if ended {
             let removed = Dir::open(&self.dir).and_then(|trace| trace.remove(spool::DIRECTORY));
             removed.map_err(|source| FlightError::Write { path: self.dir.clone(), source })?;
@@ -247,21 +247,21 @@ impl Keeper {
 
 /// Finds what the triggers ask for.
 struct Watcher {
-    watch: Watch,
+    watch: Lookout,
     distance: Duration,
     most: u32,
     requests: Sender<String>,
     /// When a trigger has asked for a snapshot last.
     last: Option<Instant>,
     taken: u32,
-    /// See [`Finished::ignored`].
+    /// See [`FlightOutcome::ignored`].
     ignored: u64,
 }
 
 impl Watcher {
-    fn new(dir: &Path, options: &Options, requests: Sender<String>) -> Watcher {
+    fn new(dir: &Path, options: &FlightOptions, requests: Sender<String>) -> Watcher {
         Watcher {
-            watch: Watch::new(dir, options.triggers.clone()),
+            watch: Lookout::new(dir, options.triggers.clone()),
             distance: options.distance,
             most: options.most,
             requests,

@@ -17,7 +17,7 @@ fn a_snapshot_that_somebody_waits_for_is_made_with_the_priority_of_the_agent() {
     let path = dir.path().to_owned();
     registry(&path, &[], false);
     let second = Duration::from_secs(1);
-    let options = Options {
+    let options = FlightOptions {
         window: second,
         budget_bytes: 1 << 20,
         triggers: Vec::new(),

@@ -8,7 +8,7 @@ use ft_report::units;
 
 /// Kind of interval that a trigger looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum Interval {
     /// A lock was held.
     Hold,
     /// A woken thread waited for a CPU.
@@ -21,7 +21,7 @@ pub enum Subject {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trigger {
     /// Kind of interval.
-    pub subject: Subject,
+    pub interval: Interval,
     /// Longest that is accepted, ns.
     pub above_ns: i64,
     /// As it was written.
@@ -53,16 +53,16 @@ impl Trigger {
             tid,
             what: what.to_owned(),
         };
-        let longest = match self.subject {
-            Subject::Hold => {
+        let longest = match self.interval {
+            Interval::Hold => {
                 let row = rows.critical_sections.iter().max_by_key(|row| row.dur)?;
                 hit(row.ts.0, row.dur, row.tid.0, &row.lock_name)
             }
-            Subject::Dispatch => {
+            Interval::Dispatch => {
                 let row = rows.dispatch_latency.iter().max_by_key(|row| row.dur)?;
                 hit(row.ts.0, row.dur, row.tid.0, &row.comm)
             }
-            Subject::Gap => {
+            Interval::Gap => {
                 let row = rows.gaps.iter().max_by_key(|row| row.dur)?;
                 hit(row.ts.0, row.dur, row.tid.0, &row.comm)
             }
@@ -83,13 +83,13 @@ impl FromStr for Trigger {
 
     fn from_str(text: &str) -> Result<Trigger, String> {
         let form = "write for example 'hold > 1ms', 'dispatch > 5ms' or 'gap > 2ms'";
-        let (subject, limit) = text
+        let (interval, limit) = text
             .split_once('>')
             .ok_or_else(|| format!("'{text}' compares nothing with '>'; {form}"))?;
-        let subject = match subject.trim() {
-            "hold" => Subject::Hold,
-            "dispatch" => Subject::Dispatch,
-            "gap" => Subject::Gap,
+        let interval = match interval.trim() {
+            "hold" => Interval::Hold,
+            "dispatch" => Interval::Dispatch,
+            "gap" => Interval::Gap,
             other => return Err(format!("'{other}' is no interval of the analyses; {form}")),
         };
         let limit = limit.trim();
@@ -98,7 +98,7 @@ impl FromStr for Trigger {
         }
         let above = units::duration(limit)?;
         let above_ns = i64::try_from(above.as_nanos()).map_err(|e| e.to_string())?;
-        Ok(Trigger { subject, above_ns, text: text.trim().to_owned() })
+        Ok(Trigger { interval, above_ns, text: text.trim().to_owned() })
     }
 }
 
@@ -111,14 +111,14 @@ mod tests {
 
     #[test]
     fn triggers_are_read() {
-        let check = |text: &str, subject, above_ns| {
+        let check = |text: &str, interval, above_ns| {
             let trigger: Trigger = text.parse().unwrap();
-            assert_eq!((trigger.subject, trigger.above_ns), (subject, above_ns), "{text}");
+            assert_eq!((trigger.interval, trigger.above_ns), (interval, above_ns), "{text}");
         };
-        check("hold > 1ms", Subject::Hold, 1_000_000);
-        check(" dispatch>5ms ", Subject::Dispatch, 5_000_000);
-        check("gap > 20us", Subject::Gap, 20_000);
-        check("hold > 1.5 s", Subject::Hold, 1_500_000_000);
+        check("hold > 1ms", Interval::Hold, 1_000_000);
+        check(" dispatch>5ms ", Interval::Dispatch, 5_000_000);
+        check("gap > 20us", Interval::Gap, 20_000);
+        check("hold > 1.5 s", Interval::Hold, 1_500_000_000);
     }
 
     #[test]

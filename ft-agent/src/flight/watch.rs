@@ -14,7 +14,7 @@ use ft_trace::convert::{ConvertError, Follower};
 use ft_trace::spool::Segment;
 
 /// The analyses of a running recording.
-pub(super) struct Watch {
+pub(super) struct Lookout {
     dir: PathBuf,
     triggers: Vec<Trigger>,
     running: Option<(Follower, Run)>,
@@ -22,9 +22,9 @@ pub(super) struct Watch {
     pub(super) missed: u64,
 }
 
-impl Watch {
-    pub(super) fn new(dir: &Path, triggers: Vec<Trigger>) -> Watch {
-        Watch { dir: dir.to_owned(), triggers, running: None, missed: 0 }
+impl Lookout {
+    pub(super) fn new(dir: &Path, triggers: Vec<Trigger>) -> Lookout {
+        Lookout { dir: dir.to_owned(), triggers, running: None, missed: 0 }
     }
 
     /// The first trigger that finds an interval which ended in this segment.

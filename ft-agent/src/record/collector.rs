@@ -2,7 +2,7 @@
 //!
 //! One thread does all of it, in rounds: commands, sources, kernel, a clock sample when one is due,
 //! flush, rotation. It never waits for anything but the disk and its own timer ([`Pace`]). It ends when it is
-//! told to ([`Command::Stop`]) or when the spool cannot be written.
+//! told to ([`Instruction::Stop`]) or when the spool cannot be written.
 
 mod end;
 mod kernel;
@@ -48,7 +48,7 @@ const ARRIVALS: Duration = Duration::from_millis(2);
 const ADDRESSES_GIB: usize = 64 << 10;
 
 /// What the collection thread is told. Follow it with `unpark`.
-pub(super) enum Command {
+pub(super) enum Instruction {
     /// Close the open segment, for a snapshot with this reason.
     Snapshot(String),
     /// No more: drain everything a last time and close the spool. The text is
@@ -63,7 +63,7 @@ pub(super) enum Command {
 
 /// How the collection ended.
 #[derive(Debug, Default)]
-pub(super) struct Finished {
+pub(super) struct Collected {
     /// Bytes of the spool.
     pub(super) bytes: u64,
     /// Sites that the recorded processes declared.
@@ -113,7 +113,7 @@ pub(super) struct Collector {
     /// Processes that are recorded by the kernel's stream alone.
     plain: Vec<i32>,
     next_source: u32,
-    finished: Finished,
+    finished: Collected,
     ended: Ended,
     next_clock: Instant,
     clock_distance: Duration,
@@ -147,7 +147,7 @@ impl Collector {
             seen: Seen::default(),
             plain: Vec::new(),
             next_source: 0,
-            finished: Finished::default(),
+            finished: Collected::default(),
             ended: Ended::default(),
             next_clock: Instant::now() + CLOCK.0,
             clock_distance: CLOCK.0,
@@ -160,7 +160,7 @@ impl Collector {
     /// # Errors
     ///
     /// When the spool cannot be written; what was written is whole.
-    pub(super) fn run(mut self, commands: &Receiver<Command>) -> Result<Finished, WriteError> {
+    pub(super) fn run(mut self, commands: &Receiver<Instruction>) -> Result<Collected, WriteError> {
         threads::raise();
         let mut pace = Pace::new();
         loop {
@@ -174,13 +174,13 @@ impl Collector {
     }
 
     /// Takes all commands that wait; returns how to stop when that is one of them.
-    fn obey(&mut self, commands: &Receiver<Command>) -> Option<(String, Option<i32>)> {
+    fn obey(&mut self, commands: &Receiver<Instruction>) -> Option<(String, Option<i32>)> {
         loop {
             match commands.try_recv() {
-                Ok(Command::Snapshot(reason)) => {
+                Ok(Instruction::Snapshot(reason)) => {
                     self.snapshot = Some(Wish { reason, is_awaited: true });
                 }
-                Ok(Command::Stop { reason, exit_code }) => return Some((reason, exit_code)),
+                Ok(Instruction::Stop { reason, exit_code }) => return Some((reason, exit_code)),
                 Err(TryRecvError::Empty) => return None,
                 // The session is gone without a word: a panic there.
                 Err(TryRecvError::Disconnected) => {

@@ -276,7 +276,7 @@ fn load_kernel(options: &Options, cgroup: Option<Cgroup>) -> Result<Option<Kerne
     if options.kernel.is_empty() {
         return Ok(None);
     }
-    let kernel = kernel::Options {
+    let kernel = kernel::KernelOptions {
         groups: options.kernel.clone(),
         system_wide: options.system_wide,
         cgroup,

@@ -142,7 +142,7 @@ mod tests {
         check(4096, 4096);
         check(4097, 8192);
         check(1 << 30, 1 << 30);
-        let kernel = crate::collect::kernel::Options::default().ring_bytes;
+        let kernel = crate::collect::kernel::KernelOptions::default().ring_bytes;
         assert_eq!(Options::default().kernel_ring_bytes(), Some(kernel));
     }
 

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use ft_user::glob;
 
 use super::child::Child;
-use super::collector::{Command, Finished};
+use super::collector::{Collected, Instruction};
 use super::happening::{Happening, Happenings};
 use super::notice::Notice;
 use super::progress::{Counters, Line};
@@ -36,8 +36,8 @@ const TICK: Duration = Duration::from_millis(500);
 /// A recording that runs.
 pub(super) struct Session<'a> {
     pub(super) options: &'a Options,
-    pub(super) commands: Sender<Command>,
-    pub(super) thread: JoinHandle<Result<Finished, WriteError>>,
+    pub(super) commands: Sender<Instruction>,
+    pub(super) thread: JoinHandle<Result<Collected, WriteError>>,
     pub(super) server: Server,
     pub(super) counters: Arc<Counters>,
     pub(super) happenings: Happenings,
@@ -46,7 +46,7 @@ pub(super) struct Session<'a> {
 
 /// Why the loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cause {
+enum EndCause {
     /// The command, or everything that was asked for, has ended.
     Finished,
     /// A signal.
@@ -57,14 +57,14 @@ enum Cause {
     Failed,
 }
 
-impl Cause {
+impl EndCause {
     /// As in [`ft_trace::spool::frame::End::reason`].
     fn reason(self) -> &'static str {
         match self {
-            Cause::Finished => "finished",
-            Cause::Interrupted => "interrupted",
-            Cause::Duration => "duration",
-            Cause::Failed => "failed",
+            EndCause::Finished => "finished",
+            EndCause::Interrupted => "interrupted",
+            EndCause::Duration => "duration",
+            EndCause::Failed => "failed",
         }
     }
 }
@@ -90,13 +90,13 @@ impl Session<'_> {
         let exit_code = status.as_ref().and_then(ExitStatus::code);
         let counters = self.counters.clone();
         let finished = self.stop(cause, exit_code)?;
-        let interrupted = cause != Cause::Finished;
+        let interrupted = cause != EndCause::Finished;
         let (bytes, processes) = (finished.bytes, finished.sources);
         Ok(Outcome { status, interrupted, bytes, lost: counters.lost(), processes })
     }
 
     /// Waits for the end of the recording.
-    fn watch(&mut self, child: Option<&Child>, status: &mut Option<ExitStatus>) -> Cause {
+    fn watch(&mut self, child: Option<&Child>, status: &mut Option<ExitStatus>) -> EndCause {
         let end = self.options.duration.and_then(|duration| Instant::now().checked_add(duration));
         let mut tick = Instant::now();
         let mut line = (self.options.progress && io::stderr().is_terminal()).then(Line::new);
@@ -107,30 +107,30 @@ impl Session<'_> {
         let cause = loop {
             let now = Instant::now();
             if end.is_some_and(|end| end <= now) {
-                break Cause::Duration;
+                break EndCause::Duration;
             }
             if tick <= now {
                 tick = now + TICK;
                 if self.thread.is_finished() {
-                    break Cause::Failed;
+                    break EndCause::Failed;
                 }
                 line.iter_mut().for_each(|line| line.draw(&self.counters));
                 if only_pids && processes.iter().all(Identity::has_ended) {
-                    break Cause::Finished;
+                    break EndCause::Finished;
                 }
             }
             match self.happenings.next(Some(end.map_or(tick, |end| end.min(tick)))) {
                 None => {}
-                Some(Happening::Ending) => break Cause::Interrupted,
+                Some(Happening::Ending) => break EndCause::Interrupted,
                 Some(Happening::Snapshot) => {
-                    let request = Command::Snapshot("asked for by a signal".into());
+                    let request = Instruction::Snapshot("asked for by a signal".into());
                     // Fails when the collection has ended, which the next tick finds.
                     let _ = self.commands.send(request);
                     self.thread.thread().unpark();
                 }
                 Some(Happening::Ended(ended)) => {
                     *status = ended.ok();
-                    break Cause::Finished;
+                    break EndCause::Finished;
                 }
                 Some(Happening::Notice(notice)) => {
                     line.iter_mut().for_each(Line::clear);
@@ -143,16 +143,16 @@ impl Session<'_> {
     }
 
     /// Ends a command that outlived its recording; its status if it did end.
-    fn end(&mut self, child: &Child, cause: Cause) -> Option<ExitStatus> {
+    fn end(&mut self, child: &Child, cause: EndCause) -> Option<ExitStatus> {
         let grace = || Some(Instant::now() + GRACE);
         let first = match cause {
-            Cause::Failed => {
+            EndCause::Failed => {
                 (self.report)(&Notice::Untraced { pid: child.pid });
                 self.wait_for_command(None, true)
             }
             // Ctrl-C has reached it as well: its last events still belong to the recording.
-            Cause::Interrupted => self.wait_for_command(grace(), true),
-            Cause::Finished | Cause::Duration => Waited::Over,
+            EndCause::Interrupted => self.wait_for_command(grace(), true),
+            EndCause::Finished | EndCause::Duration => Waited::Over,
         };
         if let Waited::Ended(status) = first {
             return status;
@@ -181,11 +181,11 @@ impl Session<'_> {
     }
 
     /// Stops the collection and reports what only the end shows.
-    fn stop(self, cause: Cause, exit_code: Option<i32>) -> Result<Finished, RecordError> {
+    fn stop(self, cause: EndCause, exit_code: Option<i32>) -> Result<Collected, RecordError> {
         drop(self.server);
         let reason = cause.reason().to_owned();
         // Fails when it has ended by itself.
-        let _ = self.commands.send(Command::Stop { reason, exit_code });
+        let _ = self.commands.send(Instruction::Stop { reason, exit_code });
         self.thread.thread().unpark();
         let finished = threads::finish(self.thread);
         let (notices, left_out) = self.happenings.rest();

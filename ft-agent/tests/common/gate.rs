@@ -6,12 +6,12 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 
-use ft_agent::collect::kernel::{Kernel, KernelError, Options};
+use ft_agent::collect::kernel::{Kernel, KernelError, KernelOptions};
 
 /// Loads the kernel side; where this machine does not let it be loaded, reports why and returns nothing.
 ///
 /// A kernel that has all it needs and still refuses is a failure, not a reason to skip.
-pub(crate) fn kernel_or_skip(options: &Options) -> Option<Kernel> {
+pub(crate) fn kernel_or_skip(options: &KernelOptions) -> Option<Kernel> {
     match Kernel::load(options) {
         Ok(kernel) => {
             ran();

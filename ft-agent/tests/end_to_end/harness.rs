@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
-use ft_agent::collect::kernel::Options;
+use ft_agent::collect::kernel::KernelOptions;
 use ft_trace::store::Trace;
 use ft_trace::tables::{CriticalSection, Decomposition, Gap, LockWait};
 use serde_json::Value;
@@ -33,7 +33,7 @@ impl Stage {
     /// reported.
     pub(crate) fn enter_with_kernel() -> Option<Stage> {
         let stage = Stage::enter();
-        gate::kernel_or_skip(&Options::default()).map(|_kernel| stage)
+        gate::kernel_or_skip(&KernelOptions::default()).map(|_kernel| stage)
     }
 }
 

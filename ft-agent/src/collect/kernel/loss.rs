@@ -11,7 +11,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Why a record was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum LossCause {
     /// The buffer was full.
     Full,
     /// The kernel did not run the program, because it was running already on that CPU: in a task that was
@@ -20,12 +20,12 @@ pub enum Cause {
     Skipped,
 }
 
-impl Cause {
+impl LossCause {
     /// The origin under which the loss stands in the table `loss`.
     pub fn origin(self) -> &'static str {
         match self {
-            Cause::Full => "kernel",
-            Cause::Skipped => "kernel-skipped",
+            LossCause::Full => "kernel",
+            LossCause::Skipped => "kernel-skipped",
         }
     }
 }
@@ -36,7 +36,7 @@ pub struct KernelLoss {
     /// Program, named like its tracepoint.
     pub program: &'static str,
     /// Why.
-    pub cause: Cause,
+    pub cause: LossCause,
     /// CPU; `None` when the kernel does not tell.
     pub cpu: Option<u32>,
     /// How many.
@@ -48,7 +48,7 @@ pub struct KernelLoss {
 }
 
 /// Remembers what was reported.
-pub(super) struct Losses {
+pub(super) struct LostRecords {
     map: PerCpuArray<MapData, [u64; 3]>,
     /// By program, then by CPU.
     seen: Vec<Vec<Loss>>,
@@ -59,7 +59,7 @@ pub(super) struct Losses {
     begin_ns: u64,
 }
 
-impl Losses {
+impl LostRecords {
     pub(super) fn new(map: PerCpuArray<MapData, [u64; 3]>) -> Self {
         let seen = vec![Vec::new(); program::NAMES.len()];
         Self { map, seen, misses: Vec::new(), looked_ns: monotonic_ns(), begin_ns: 0 }
@@ -100,7 +100,7 @@ impl Losses {
             if count > 0 {
                 self.misses[index] = misses;
                 let (from_ns, to_ns) = (self.looked_ns, monotonic_ns());
-                let cause = Cause::Skipped;
+                let cause = LossCause::Skipped;
                 found.push(KernelLoss { program: name, cause, cpu: None, count, from_ns, to_ns });
             }
         }
@@ -117,7 +117,7 @@ fn difference(old: Loss, new: Loss, looked_ns: u64) -> Option<KernelLoss> {
     let from_ns = if old.count == 0 { new.first_ts } else { looked_ns.max(old.last_ts) };
     // The counter may be read while the program writes it.
     let to_ns = new.last_ts.max(from_ns);
-    Some(KernelLoss { program: "", cause: Cause::Full, cpu: None, count, from_ns, to_ns })
+    Some(KernelLoss { program: "", cause: LossCause::Full, cpu: None, count, from_ns, to_ns })
 }
 
 impl KernelLoss {
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn no_loss_begins_before_the_recording() {
         let check = |from, to, begin, expected| {
-            let (cause, from_ns, to_ns) = (Cause::Skipped, from, to);
+            let (cause, from_ns, to_ns) = (LossCause::Skipped, from, to);
             let mut loss =
                 KernelLoss { program: "sys_exit", cause, cpu: None, count: 1, from_ns, to_ns };
             loss.not_before(begin);

@@ -27,13 +27,13 @@ use log::{Log, warn};
 use self::{
     btf::Btf,
     groups::{PROGRAMS, Program},
-    loss::Losses,
+    loss::LostRecords,
     observed::Observed,
 };
 pub use self::{
     error::KernelError,
     groups::{Group, Missing, UnknownGroup},
-    loss::{Cause, KernelLoss},
+    loss::{KernelLoss, LossCause},
 };
 use crate::collect::cgroup::Cgroup;
 use ft_trace::spool::frame::kernel_record_bytes;
@@ -49,7 +49,7 @@ const MAX_RECORD_BYTES: usize = size_of::<ft_ebpf::Switch>();
 
 /// What to watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct KernelOptions {
     /// Groups of programs.
     pub groups: Vec<Group>,
     /// Record what concerns any process, not only the observed ones.
@@ -60,7 +60,7 @@ pub struct Options {
     pub ring_bytes: u32,
 }
 
-impl Default for Options {
+impl Default for KernelOptions {
     /// The default groups, observed processes only, 16 MiB: about 0.1 s of a million records per second.
     fn default() -> Self {
         Self {
@@ -87,7 +87,7 @@ pub struct Drained {
 pub struct Kernel {
     ring: RingBuf<MapData>,
     observed: Observed,
-    losses: Losses,
+    losses: LostRecords,
     logger: Option<EbpfLogger<&'static dyn Log>>,
     attached: Vec<&'static str>,
     missing: Vec<Missing>,
@@ -105,7 +105,7 @@ impl Kernel {
     /// # Errors
     ///
     /// A [`KernelError`]; nothing is attached then.
-    pub fn load(options: &Options) -> Result<Self, KernelError> {
+    pub fn load(options: &KernelOptions) -> Result<Self, KernelError> {
         if OBJECT.is_empty() {
             return Err(KernelError::NoObject);
         }
@@ -126,7 +126,7 @@ impl Kernel {
         let observed = Observed::new(ebpf.map("OBSERVED"))
             .map_err(|source| KernelError::Map { map: "OBSERVED", source })?;
         let ring = take_map(&mut ebpf, "RECORDS")?;
-        let losses = Losses::new(take_map(&mut ebpf, "LOSS")?);
+        let losses = LostRecords::new(take_map(&mut ebpf, "LOSS")?);
         let logger = EbpfLogger::init(&mut ebpf)
             .inspect_err(|error| warn!("messages of the BPF programs will not be shown: {error}"))
             .ok();
@@ -224,12 +224,16 @@ impl Kernel {
     }
 }
 
-fn is_chosen(program: &Program, options: &Options) -> bool {
+fn is_chosen(program: &Program, options: &KernelOptions) -> bool {
     let follows = program.follows && !options.system_wide && !options.groups.is_empty();
     follows || options.groups.contains(&program.group)
 }
 
-fn load_object(options: &Options, btf: &Btf<'_>, aya_btf: &AyaBtf) -> Result<Ebpf, KernelError> {
+fn load_object(
+    options: &KernelOptions,
+    btf: &Btf<'_>,
+    aya_btf: &AyaBtf,
+) -> Result<Ebpf, KernelError> {
     let mut globals = layout::globals(btf)?;
     if let Some(cgroup) = &options.cgroup {
         globals.extend(layout::cgroup_globals(btf)?);
@@ -306,7 +310,7 @@ mod tests {
     #[test]
     fn a_buffer_that_is_no_power_of_two_is_refused() {
         for ring_bytes in [0, 4095, 5000, 1 << 31] {
-            let options = Options { ring_bytes, ..Options::default() };
+            let options = KernelOptions { ring_bytes, ..KernelOptions::default() };
             let error = Kernel::load(&options).map(drop).unwrap_err();
             assert!(matches!(error, KernelError::RingSize(_) | KernelError::NoObject), "{error}");
         }
@@ -315,7 +319,8 @@ mod tests {
     #[test]
     fn children_are_followed_with_any_group_unless_all_are_observed() {
         let chosen = |groups: &[Group], system_wide| -> Vec<&str> {
-            let options = Options { groups: groups.to_vec(), system_wide, ..Options::default() };
+            let options =
+                KernelOptions { groups: groups.to_vec(), system_wide, ..KernelOptions::default() };
             let chosen = PROGRAMS.iter().filter(|program| is_chosen(program, &options));
             chosen.map(|program| program.name).collect()
         };

@@ -43,7 +43,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// A process with two rings, as the library moves their states (`ft-user`, `claim.rs`).
-struct Subject {
+struct Owner {
     source: Source,
     alive: [bool; 2],
     /// Events that were written, by all threads.
@@ -53,8 +53,8 @@ struct Subject {
     lost: u64,
 }
 
-impl Subject {
-    fn new(mode: Mode, ring_slots: u32) -> Subject {
+impl Owner {
+    fn new(mode: Mode, ring_slots: u32) -> Owner {
         let (mut header, bytes) = good_of(ring_slots);
         let at = offset_of!(Header, mode);
         header[at..at + 4].copy_from_slice(&(mode as u32).to_ne_bytes());
@@ -62,7 +62,7 @@ impl Subject {
         memory.shared().0.free.store(memory.shared().1.len() as i32, Relaxed);
         let identity = Identity::of(std::process::id() as i32).unwrap();
         let source = Source::new(0, identity, memory, Since::Start, Seen::default());
-        Subject { source, alive: [false; 2], written: 0, stored: Vec::new(), lost: 0 }
+        Owner { source, alive: [false; 2], written: 0, stored: Vec::new(), lost: 0 }
     }
 
     fn take(&mut self, step: Step) {
@@ -168,7 +168,7 @@ proptest! {
         ring_slots in prop_oneof![Just(4096u32), Just(8192)],
         ended: bool,
     ) {
-        let mut subject = Subject::new(Mode::Discard, ring_slots);
+        let mut subject = Owner::new(Mode::Discard, ring_slots);
         steps.into_iter().for_each(|step| subject.take(step));
         subject.finish(ended);
         prop_assert_eq!(subject.stored.len() as u64 + subject.lost, subject.written);
@@ -178,7 +178,7 @@ proptest! {
     fn overwriting_tells_of_no_loss_and_gives_the_newest(
         steps in prop::collection::vec(step(), 1..40),
     ) {
-        let mut subject = Subject::new(Mode::Overwrite, 4096);
+        let mut subject = Owner::new(Mode::Overwrite, 4096);
         for step in steps {
             if !matches!(step, Step::Shared(_)) {
                 subject.take(step);

@@ -12,7 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 const FASTEST_NS: u64 = 4;
 
 /// What was told of losses, and what can be true of it.
-pub(super) struct Losses {
+pub(super) struct LostEvents {
     /// Start of the process, ns since the boot; 0 when that is not known.
     started_ns: u64,
     cpus: u64,
@@ -20,13 +20,13 @@ pub(super) struct Losses {
     told: u64,
 }
 
-impl Losses {
+impl LostEvents {
     /// For a process that has started `start_time` ticks after the boot.
-    pub(super) fn since(start_time: u64) -> Losses {
+    pub(super) fn since(start_time: u64) -> LostEvents {
         let tick_ns = 1_000_000_000 / clock_ticks_per_second().max(1);
         // SAFETY: takes no pointer.
         let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
-        Losses {
+        LostEvents {
             started_ns: start_time.saturating_mul(tick_ns),
             cpus: u64::try_from(cpus).unwrap_or(1).max(1),
             told: 0,
@@ -61,7 +61,7 @@ mod tests {
     fn no_more_is_believed_than_there_was_time_for() {
         let now = clock_gettime(ClockId::Boottime);
         let ticks = now.tv_sec as u64 * clock_ticks_per_second();
-        let mut losses = Losses::since(ticks.saturating_sub(100 * clock_ticks_per_second()));
+        let mut losses = LostEvents::since(ticks.saturating_sub(100 * clock_ticks_per_second()));
         let cpus = losses.cpus;
         assert_eq!(losses.believe(1_000_000), 1_000_000);
         let believed = losses.believe(u64::MAX);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{ARRIVALS, Collector, Finished};
+use super::{ARRIVALS, Collected, Collector};
 use crate::clock;
 use crate::record::{Closed, Wish, host};
 use ft_trace::spool::WriteError;
@@ -20,7 +20,7 @@ impl Collector {
         mut self,
         reason: String,
         exit_code: Option<i32>,
-    ) -> Result<Finished, WriteError> {
+    ) -> Result<Collected, WriteError> {
         // Who has registered by now is recorded, however many they are.
         while self.welcome(Instant::now() + ARRIVALS)? {}
         self.is_ending = true;

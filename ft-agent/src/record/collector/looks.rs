@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{Collector, Recorded};
-use crate::collect::inspect::{Found, Subject};
+use crate::collect::inspect::{Found, Inspected};
 use crate::record::notice::Notice;
 use ft_trace::spool::WriteError;
 use ft_trace::spool::frame::Frame;
@@ -24,7 +24,7 @@ impl Collector {
         for recorded in due.take(at_once) {
             let (number, subject) = (recorded.source.number(), &recorded.subject);
             let given = if self.is_ending {
-                let last = |subject: &Subject, files: &_| {
+                let last = |subject: &Inspected, files: &_| {
                     subject.disable();
                     subject.look(files)
                 };
@@ -33,7 +33,7 @@ impl Collector {
                 let (triggers, globs) = (recorded.source.triggers().to_vec(), self.globs.clone());
                 self.intake.look(number, subject, move |s, _| s.enable(&triggers, &globs))
             } else {
-                self.intake.look(number, subject, Subject::look)
+                self.intake.look(number, subject, Inspected::look)
             };
             if given {
                 if recorded.is_to_be_enabled {

@@ -11,7 +11,7 @@ use crate::collect::arrivals::Arrival;
 use crate::collect::attach::{Memory, Refusal};
 use crate::collect::cgroup::Cgroup;
 use crate::collect::discover::{self, Identity};
-use crate::collect::inspect::{Found, Subject};
+use crate::collect::inspect::{Found, Inspected};
 use crate::collect::server::Registration;
 use crate::collect::shares::Place;
 use crate::collect::user::{Since, Source};
@@ -49,7 +49,7 @@ impl Collector {
             self.plain.push(pid);
             return self.introduce_plain(&identity);
         };
-        let subject = Arc::new(Subject::attached(pid, identity.uid));
+        let subject = Arc::new(Inspected::attached(pid, identity.uid));
         subject.holds(memory.inode());
         // Nothing is collected yet, so it can be waited for.
         let found = subject.introduce(&self.intake.files);
@@ -148,7 +148,7 @@ impl Collector {
             return Ok(());
         };
         self.make_room(pid)?;
-        let subject = Arc::new(Subject::attached(pid, uid));
+        let subject = Arc::new(Inspected::attached(pid, uid));
         subject.holds(memory.inode());
         let arrived = Arrived { ts: now_ns(), waited: false };
         let source = self.add(identity, memory, Since::Start, arrived)?;

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::looks::LOOKS;
-use crate::collect::inspect::Subject;
+use crate::collect::inspect::Inspected;
 use crate::collect::shares::Place;
 use crate::collect::user::Source;
 
 /// A process that is recorded through its memfd.
 pub(super) struct Recorded {
     pub(super) source: Source,
-    pub(super) subject: Arc<Subject>,
+    pub(super) subject: Arc<Inspected>,
     /// When it is looked at next.
     pub(super) next_look: Instant,
     /// There are sites to be enabled from outside.
@@ -27,7 +27,7 @@ pub(super) struct Recorded {
 }
 
 impl Recorded {
-    pub(super) fn new(source: Source, subject: Arc<Subject>, places: Vec<Place>) -> Recorded {
+    pub(super) fn new(source: Source, subject: Arc<Inspected>, places: Vec<Place>) -> Recorded {
         Recorded {
             source,
             subject,
