@@ -1,8 +1,9 @@
 //! Rings that no `ft-user` has written: what they cost, and what is believed of them.
 
+use std::mem::offset_of;
 use std::os::fd::AsFd;
 
-use ft_user::layout::SEALS;
+use ft_user::layout::{Header, SEALS};
 
 use super::*;
 use crate::collect::attach::tests::memfd;
@@ -141,6 +142,26 @@ fn threads_of_others_are_not_taken_for_ones_own() {
     // It has ended, and belongs to nobody; it was seen, and not here.
     assert_eq!(find(own, pid as u32, 0), -pid);
     assert_eq!(find(own, 1 << 23, 0), 1 << 23, "one that nobody has seen");
+}
+
+/// Who connects and ends leaves a number, which may be a victim's meanwhile, and was one's that has been seen.
+#[test]
+fn a_number_that_was_used_again_is_not_that_of_the_thread_that_was_seen() {
+    let seen = Seen::default();
+    let mut victim = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+    let pid = victim.id() as i32;
+    let find = |identity: Identity| {
+        let (mut header, bytes) = good();
+        let at = offset_of!(Header, pid);
+        header[at..at + 4].copy_from_slice(&pid.to_ne_bytes());
+        let memory = Memory::attach(memfd(&header, bytes, SEALS).as_fd()).unwrap();
+        let mut source = Source::new(0, identity, memory, Since::Start, seen.clone());
+        source.owners.find(&source.identity, pid as u32, 0, &mut Work::last())
+    };
+    assert_eq!(find(Identity::of(pid).unwrap()), pid);
+    assert_eq!(find(Identity::ended(pid)), -pid, "the victim has it");
+    victim.kill().and_then(|()| victim.wait()).unwrap();
+    assert_eq!(find(Identity::ended(pid)), -pid, "the victim had it");
 }
 
 #[test]

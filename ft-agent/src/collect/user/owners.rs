@@ -20,10 +20,18 @@ const MAX_KNOWN: usize = 1 << 16;
 /// The process in which each thread was last seen. Shared by all sources of a recording; at most one entry for each
 /// number that the kernel gives (proc_sys_kernel(5), pid_max).
 #[derive(Clone, Debug, Default)]
-pub struct Seen(Arc<Mutex<HashMap<i32, i32>>>);
+pub struct Seen(Arc<Mutex<HashMap<i32, Process>>>);
+
+/// A process by its number and its start: the number alone may be another's later. One that had ended before it could be
+/// asked has no start, and is none that was seen.
+type Process = (i32, u64);
+
+fn process(identity: &Identity) -> Process {
+    (identity.pid, identity.start_time)
+}
 
 impl Seen {
-    fn with<T>(&self, look: impl FnOnce(&mut HashMap<i32, i32>) -> T) -> T {
+    fn with<T>(&self, look: impl FnOnce(&mut HashMap<i32, Process>) -> T) -> T {
         look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -65,11 +73,11 @@ impl Owners {
         work.spend(work::LOOK_UP);
         let tid = identity.translate(said)?;
         if discover::comm(identity.pid, tid).is_some() && identity.has_number() {
-            self.seen.with(|seen| seen.insert(tid, identity.pid));
+            self.seen.with(|seen| seen.insert(tid, process(identity)));
             return Some(tid);
         }
         let is_anothers = discover::comm(tid, tid).is_some()
-            || self.seen.with(|seen| seen.get(&tid).is_some_and(|&pid| pid != identity.pid));
+            || self.seen.with(|seen| seen.get(&tid).is_some_and(|&one| one != process(identity)));
         (!is_anothers).then_some(tid)
     }
 }
