@@ -1,14 +1,16 @@
 //! What attackers are made of: memfds that look like those of a traced process, and the registration.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::IoSlice;
 use std::mem::offset_of;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 
 use ft_user::layout::{
     DIR_BYTES, Header, MAGIC, MIN_RING_SLOTS, PAGE, RingControl, SEALS, SharedSlot, Slot, VERSION,
 };
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
@@ -132,12 +134,39 @@ impl Memfd {
     }
 }
 
+/// The memfd of this process's own tracer, to be written to as a file.
+pub(crate) fn own_memfd() -> File {
+    let all = fs::read_dir("/proc/self/fd").expect("proc");
+    let is_ours = |path: &PathBuf| {
+        fs::read_link(path).is_ok_and(|link| link.to_string_lossy().contains("memfd:feather-trace"))
+    };
+    let path = all.flatten().map(|entry| entry.path()).find(is_ours).expect("a memfd");
+    File::options().read(true).write(true).open(path).expect("a file of ours")
+}
+
+/// A socket that is to be connected.
+pub(crate) fn unconnected() -> OwnedFd {
+    let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+    socket_with(family, kind, SocketFlags::CLOEXEC, None).expect("a socket")
+}
+
+/// Connects it with the agent, for this process.
+pub(crate) fn join(connection: &OwnedFd, socket: &str) {
+    connect(connection, &SocketAddrUnix::new(socket).expect("a path")).expect("the agent listens");
+}
+
 /// A connection to the socket of the agent.
 pub(crate) fn connection(socket: &str) -> OwnedFd {
-    let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
-    let connection = socket_with(family, kind, SocketFlags::CLOEXEC, None).expect("a socket");
-    connect(&connection, &SocketAddrUnix::new(socket).expect("a path")).expect("the agent listens");
+    let connection = unconnected();
+    join(&connection, socket);
     connection
+}
+
+/// Waits until the agent has closed its end.
+pub(crate) fn wait_for_hang_up(connection: &OwnedFd) {
+    let mut fds = [PollFd::new(connection, PollFlags::HUP)];
+    let patience = Timespec { tv_sec: 100, tv_nsec: 0 };
+    assert_eq!(poll(&mut fds, Some(&patience)), Ok(1), "the agent keeps the connection");
 }
 
 /// The same, if the agent has room at once.
@@ -150,6 +179,11 @@ pub(crate) fn try_connection(socket: &str) -> Option<OwnedFd> {
 
 /// Sends the message of a process that registers, with this descriptor.
 pub(crate) fn hello(connection: &OwnedFd, descriptor: BorrowedFd<'_>) {
+    assert!(try_hello(connection, descriptor), "the agent takes the message");
+}
+
+/// The same; whether the agent still listens.
+pub(crate) fn try_hello(connection: &OwnedFd, descriptor: BorrowedFd<'_>) -> bool {
     let mut message = MAGIC.to_ne_bytes().to_vec();
     message.extend(VERSION.to_ne_bytes());
     message.extend(0u32.to_ne_bytes());
@@ -157,8 +191,7 @@ pub(crate) fn hello(connection: &OwnedFd, descriptor: BorrowedFd<'_>) {
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     let descriptors = [descriptor];
     assert!(ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)));
-    sendmsg(connection, &[IoSlice::new(&message)], &mut ancillary, SendFlags::NOSIGNAL)
-        .expect("the agent takes the message");
+    sendmsg(connection, &[IoSlice::new(&message)], &mut ancillary, SendFlags::NOSIGNAL).is_ok()
 }
 
 /// Registers with this descriptor; the connection.

@@ -5,8 +5,8 @@ use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,46 @@ const DAEMON: u32 = 1;
 
 /// What the attacker says when its attack is in place.
 const READY: &str = "ready";
+
+/// What is staged beside an attack.
+pub(crate) struct Scene<'a> {
+    /// Of the agent.
+    pub(crate) options: &'a [&'a str],
+    /// Who attack, each in a process of its own.
+    pub(crate) users: &'a [u32],
+    /// Honest programs of a third user that begin when the attack is in place, and must be recorded as well.
+    pub(crate) newcomers: usize,
+    /// What happens then, in the end: what honest programs have said that took part.
+    pub(crate) then: &'a dyn Fn(&Stage, &mut [Attacking]) -> String,
+}
+
+impl Default for Scene<'_> {
+    fn default() -> Self {
+        Scene { options: &[], users: &[NOBODY], newcomers: 0, then: &|_, _| String::new() }
+    }
+}
+
+/// An attacker at work, as the suite sees it.
+pub(crate) struct Attacking {
+    process: Child,
+    said: BufReader<ChildStdout>,
+}
+
+impl Attacking {
+    /// The next line that it says.
+    pub(crate) fn hear(&mut self) -> String {
+        let mut line = String::new();
+        self.said.read_line(&mut line).expect("the attacker speaks");
+        line.trim_end().to_owned()
+    }
+
+    fn end(mut self) -> i32 {
+        drop(self.process.stdin.take());
+        let pid = self.process.id() as i32;
+        self.process.kill().and_then(|()| self.process.wait()).expect("the attacker ends");
+        pid
+    }
+}
 
 /// An agent that has not ended by then never will: an attack and an honest program take seconds.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -50,6 +90,11 @@ impl Attacker {
     /// Says so, and stays, with everything that it holds, until the recording has ended.
     pub(crate) fn stay(&self) {
         self.ready();
+        self.wait();
+    }
+
+    /// Waits until the recording has ended.
+    pub(crate) fn wait(&self) {
         // The suite keeps the other end until then.
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
     }
@@ -63,8 +108,10 @@ pub(crate) struct Stage {
 
 /// What came of an attack.
 pub(crate) struct Recorded {
-    /// Process of the attacker.
+    /// Process of the first attacker.
     pub(crate) attacker: i32,
+    /// Of all.
+    attackers: Vec<i32>,
     /// What the agent printed.
     pub(crate) output: String,
     pub(crate) trace: Trace,
@@ -89,22 +136,16 @@ impl Stage {
     /// Records an honest program, with these options, while the attack goes on. Fails unless the agent survives and
     /// ends, and the trace holds all that the honest program did.
     pub(crate) fn attack(&self, attack: &Attack, options: &[&str]) -> Recorded {
-        self.attack_with_newcomers(attack, options, 0)
+        self.attack_in(attack, &Scene { options, ..Scene::default() })
     }
 
-    /// The same, with so many honest programs of a third user that begin when the attack is in place, and must be
-    /// recorded as well.
-    pub(crate) fn attack_with_newcomers(
-        &self,
-        attack: &Attack,
-        options: &[&str],
-        newcomers: usize,
-    ) -> Recorded {
+    /// The same with more in the scene.
+    pub(crate) fn attack_in(&self, attack: &Attack, scene: &Scene<'_>) -> Recorded {
         let (trace, enough) = (self.path("trace"), self.path("enough"));
         let agent = Command::new(env!("CARGO_BIN_EXE_ft-agent"))
             .args(["record", "-k", "none", "--ring-size", "8M", "-o"])
             .arg(&trace)
-            .args(options)
+            .args(scene.options)
             .arg("--")
             .arg(&self.program)
             .arg(honest::ROLE)
@@ -115,23 +156,24 @@ impl Stage {
             .spawn()
             .expect("the agent starts");
         let agent = Running::watch(agent);
-        let socket = trace.join("agent.sock");
+        let socket = self.socket();
         agent.wait_for("the socket of the agent", || socket.exists());
-        let mut attacker = self.start_attacker(attack, &socket);
-        let mut said = BufReader::new(attacker.stdout.take().expect("a pipe"));
-        let mut line = String::new();
-        said.read_line(&mut line).expect("the attacker speaks");
-        assert_eq!(line.trim_end(), READY, "the attacker has ended before its attack was in place");
-        let newcomers = self.record_newcomers(newcomers, &socket);
+        let start = |&user: &u32| self.start_attacker(attack, user);
+        let mut attackers: Vec<Attacking> = scene.users.iter().map(start).collect();
+        for attacker in &mut attackers {
+            assert_eq!(attacker.hear(), READY, "it has ended before its attack was in place");
+        }
+        let newcomers: Vec<Child> = (0..scene.newcomers).map(|_| self.start_newcomer()).collect();
+        let mut said = (scene.then)(self, &mut attackers);
+        said.extend(newcomers.into_iter().map(words_of));
         fs::write(&enough, "").expect("a file");
 
-        let output = agent.end() + &newcomers;
-        // Now it may go.
-        drop(attacker.stdin.take());
-        let pid = attacker.id() as i32;
-        attacker.kill().and_then(|()| attacker.wait()).expect("the attacker ends");
+        let output = agent.end() + &said;
+        // Now they may go.
+        let attackers: Vec<i32> = attackers.into_iter().map(Attacking::end).collect();
         let recorded = Recorded {
-            attacker: pid,
+            attacker: attackers[0],
+            attackers,
             trace: Trace::open(&trace).unwrap_or_else(|e| panic!("no trace: {e}\n{output}")),
             output,
         };
@@ -139,33 +181,40 @@ impl Stage {
         recorded
     }
 
-    /// What they say that they did.
-    fn record_newcomers(&self, count: usize, socket: &Path) -> String {
-        let start = |_| {
-            let mut program = Command::new(&self.program);
-            // The folder is there: they end as soon as they have done their part.
-            program.arg(honest::ROLE).arg(self.folder.path()).env("FT_SOCKET", socket);
-            program.uid(DAEMON).gid(DAEMON).current_dir("/").stdin(Stdio::null());
-            program.stdout(Stdio::piped()).spawn().expect("a newcomer starts")
-        };
-        let newcomers: Vec<Child> = (0..count).map(start).collect();
-        let end = |newcomer: Child| newcomer.wait_with_output().expect("a newcomer ends").stdout;
-        let said = newcomers.into_iter().flat_map(end).collect();
-        String::from_utf8(said).expect("numbers")
+    /// Where the agent listens.
+    fn socket(&self) -> PathBuf {
+        self.path("trace").join("agent.sock")
     }
 
-    fn start_attacker(&self, attack: &Attack, socket: &Path) -> Child {
-        Command::new(&self.program)
+    /// An honest program of a third user.
+    pub(crate) fn start_newcomer(&self) -> Child {
+        let mut program = Command::new(&self.program);
+        // The folder is there: it ends as soon as it has done its part.
+        program.arg(honest::ROLE).arg(self.folder.path()).env("FT_SOCKET", self.socket());
+        program.uid(DAEMON).gid(DAEMON).current_dir("/").stdin(Stdio::null());
+        program.stdout(Stdio::piped()).spawn().expect("a newcomer starts")
+    }
+
+    fn start_attacker(&self, attack: &Attack, user: u32) -> Attacking {
+        let mut process = Command::new(&self.program)
             .args([ATTACKER, attack.name])
-            .arg(socket)
-            .uid(NOBODY)
-            .gid(NOBODY)
+            .arg(self.socket())
+            .uid(user)
+            .gid(user)
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .expect("the attacker starts")
+            .expect("the attacker starts");
+        let said = BufReader::new(process.stdout.take().expect("a pipe"));
+        Attacking { process, said }
     }
+}
+
+/// What an honest program says that it did, at its end.
+pub(crate) fn words_of(program: Child) -> String {
+    let output = program.wait_with_output().expect("an honest program ends");
+    String::from_utf8(output.stdout).expect("numbers")
 }
 
 /// An agent at work, and what it prints.
@@ -274,7 +323,7 @@ impl Recorded {
         }
         for loss in self.trace.rows::<LossRow>() {
             let loss = loss.expect("a row");
-            assert_eq!(loss.pid.0, self.attacker, "{loss:?}");
+            assert!(self.attackers.contains(&loss.pid.0), "{loss:?}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod descriptors;
 mod far_head;
+mod half_closed;
 mod huge_pages;
 mod large;
 mod losses;
@@ -9,7 +10,9 @@ mod mapped_files;
 mod registrations;
 mod silent;
 mod sparse;
+mod stopped;
 mod threads;
+mod users;
 
 use crate::Attack;
 
@@ -25,4 +28,7 @@ pub(crate) const ALL: &[&Attack] = &[
     &mapped_files::ATTACK,
     &silent::ATTACK,
     &registrations::ATTACK,
+    &half_closed::ATTACK,
+    &stopped::ATTACK,
+    &users::ATTACK,
 ];

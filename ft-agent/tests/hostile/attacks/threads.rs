@@ -1,7 +1,7 @@
 //! Events in the name of another's threads, in a ring and in the shared ring: whoever believes them ends another
 //! program's holds.
 
-use std::fs::{self, File};
+use std::fs;
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 
@@ -10,19 +10,10 @@ use ft_user::layout::{Header, RingControl, SharedControl, SharedSlot, commit, ma
 use ft_user::sync::Mutex;
 
 use crate::Attack;
+use crate::forged::own_memfd;
 use crate::stage::{Attacker, Stage};
 
 pub(crate) const ATTACK: Attack = Attack { name: "threads", program, test };
-
-/// Its own memfd, to be written to as a file.
-fn own_memfd() -> File {
-    let all = fs::read_dir("/proc/self/fd").expect("proc");
-    let is_ours = |path: &std::path::PathBuf| {
-        fs::read_link(path).is_ok_and(|link| link.to_string_lossy().contains("memfd:feather-trace"))
-    };
-    let path = all.flatten().map(|entry| entry.path()).find(is_ours).expect("a memfd");
-    File::options().read(true).write(true).open(path).expect("a file of ours")
-}
 
 /// Threads of the honest program that record.
 fn victims() -> Vec<u32> {
