@@ -9,7 +9,7 @@ use core::arch::global_asm;
 use core::mem::{offset_of, size_of};
 
 use super::tls::{TLS_CPU, TLS_RING};
-use super::x86_64::TEXT;
+use super::x86_64::{AHEAD, TEXT};
 use crate::arg::NONE;
 use crate::layout::{ABSENT, Arg, ArgType, Meta, OPTIONAL, PAGE, RingControl, commit};
 use crate::ring::MAX_WORDS;
@@ -134,6 +134,7 @@ ft_user_v1_write_text:
     and r8, qword ptr [rdi + {mask}]
     shl r8, 5
     lea r8, [rdi + r8 + {slots}]
+    prefetchw [r8 + {ahead}]
     rdtsc
     mov qword ptr [r8], rsi                 // busy
     shl rdx, 32
@@ -152,6 +153,7 @@ ft_user_v1_write_text:
     and r9, qword ptr [rdi + {mask}]
     shl r9, 5
     lea r9, [rdi + r9 + {slots}]
+    prefetchw [r9 + {ahead}]
     mov rdx, rcx
     shr rdx, {tag_index_shift}
     shl rdx, {tag_shift}
@@ -218,6 +220,7 @@ ft_user_v1_write_text:
     limit = const offset_of!(RingControl, limit),
     mask = const offset_of!(RingControl, mask),
     slots = const PAGE,
+    ahead = const AHEAD,
     args = const offset_of!(Meta, args),
     arg_count = const offset_of!(Meta, arg_count),
     arg_bytes = const size_of::<Arg>(),

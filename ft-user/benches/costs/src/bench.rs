@@ -5,13 +5,17 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::figures::Figures;
 use crate::lttng::Daemon;
 
 /// Nothing that is started may take longer, seconds.
 const LIMIT: &str = "120";
+
+/// Bytes of segments that every recording of a row exceeds: with fewer there were clock samples alone, and what was
+/// measured are events that were off, as when agent and subject do not understand each other.
+const LEAST_RECORDED: u64 = 16 << 10;
 
 /// The programs and folders of one run. Dropped, it removes the scratch folder.
 pub(crate) struct Bench {
@@ -106,6 +110,11 @@ impl Bench {
         let mut command = self.program(&self.agent);
         command.args(["record", "--no-convert", "-o"]).arg(dir).args(options).arg("--");
         let figures = Figures::of(command.arg(self.beside("subject")).args(subject))?;
+        let recorded = segment_bytes(&dir.join("spool"));
+        ensure!(
+            recorded >= LEAST_RECORDED,
+            "the agent recorded {recorded} bytes of {subject:?}: build agent and subjects from the same sources"
+        );
         let lost = figures.text.lines().find_map(|line| {
             let (_, lost) = line.strip_prefix("recorded ")?.split_once(", ")?;
             lost.split_once(" events lost")?.0.parse().ok()
@@ -129,6 +138,14 @@ impl Bench {
     pub(crate) fn lttng(&self) -> Result<Option<Daemon<'_>>> {
         if self.has_lttng() { Daemon::start(self).map(Some) } else { Ok(None) }
     }
+}
+
+/// Bytes of the segments of a spool.
+fn segment_bytes(spool: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(spool) else { return 0 };
+    let segments =
+        entries.flatten().filter(|e| e.file_name().to_string_lossy().starts_with("segment-"));
+    segments.filter_map(|segment| Some(segment.metadata().ok()?.len())).sum()
 }
 
 impl Drop for Bench {
