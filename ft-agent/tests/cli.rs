@@ -88,6 +88,9 @@ fn options_that_cannot_be_are_explained() {
     check(&["--segment-size", "1"], "--segment-size between");
     check(&["--segment-time", "1ms"], "--segment-time of");
     check(&["--ring-size", "1"], "--ring-size between");
+    check(&["--on-full", "wait=2s"], "between 1ms and 1s");
+    check(&["--on-full", "wait=soon"], "write for example 500ms");
+    check(&["--on-full", "burst"], "neither discard nor wait");
     fails(&["record", "-k", "sched,nonsense", "--", "true"], "nonsense");
 }
 

@@ -35,6 +35,8 @@ fn row(thread: &Thread, wake: &Wake, shares: &Shares, cpu: Cpu, world: &World) -
     let lost = world.losses().scheduling_since(wake.ts) || thread.unseen >= wake.ts;
     let doubtful = thread.unsure >= wake.ts || !shares.is_exact();
     let mark = if lost { Mark::Censored } else { Mark::lower_bound_if(doubtful) };
+    // It was the tracer that put the thread to sleep.
+    let mark = mark.max(thread.disturbed.mark(wake.ts));
     let longest = shares.longest();
     DispatchLatency {
         ts: Nanos(wake.ts),

@@ -67,7 +67,7 @@ pub use holds::Unfinished;
 pub use rows::Rows;
 pub use tally::{Tally, VERSION};
 pub use world::PARTS as TIME_PARTS;
-pub use world::{Context, Incomplete, Races, World, place_text};
+pub use world::{Context, Incomplete, Races, RingWaits, World, place_text};
 
 use analysis::Audience;
 use ft_trace::event::Event;

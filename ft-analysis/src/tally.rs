@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::agreement::Agreement;
-use crate::{Incomplete, Races, Unaccounted, Unfinished};
+use crate::{Incomplete, Races, RingWaits, Unaccounted, Unfinished};
 
 /// Version of the tables that the analyses write and of this file.
 pub const VERSION: u32 = 4;
@@ -66,4 +66,7 @@ pub struct Tally {
     pub lost_user_events: u64,
     /// Kernel records that were lost.
     pub lost_kernel_records: u64,
+    /// Waits for room in the threads' own rings.
+    #[serde(skip_serializing_if = "RingWaits::is_none")]
+    pub ring_waits: RingWaits,
 }

@@ -16,6 +16,7 @@
 //! 10 acquire a L 3    the same, at place 3 of the source
 //! 10 poll a 0         a begins to poll, on CPU 0
 //! 30 gap a 0 12 28    a reports the gap 12..28
+//! 10 full a 30        a waits until 30 for room in its ring
 //! 10 exit a           a ends; also exec
 //! ```
 
@@ -28,7 +29,7 @@ use ft_trace::tables::{
 };
 
 /// The sites of a timeline: word, kind, event.
-pub const SITES: [(&str, SiteKind, &str); 14] = [
+pub const SITES: [(&str, SiteKind, &str); 15] = [
     ("wait", SiteKind::LockWait, "lock.mutex_wait"),
     ("wait-read", SiteKind::LockWait, "lock.rwlock_read_wait"),
     ("abandon", SiteKind::LockAbandon, "lock.mutex_abandon"),
@@ -40,6 +41,7 @@ pub const SITES: [(&str, SiteKind, &str); 14] = [
     ("barrier", SiteKind::WaitBegin, "lock.barrier_wait"),
     ("receive", SiteKind::WaitBegin, "lock.receive_wait"),
     ("passed", SiteKind::WaitEnd, "lock.barrier_wake"),
+    ("full", SiteKind::RingWait, "trace.ring_wait"),
     ("poll", SiteKind::PollBegin, "gap.begin"),
     ("gap", SiteKind::PollGap, "gap.gap"),
     ("end", SiteKind::PollEnd, "gap.end"),
@@ -162,6 +164,7 @@ fn parse(line: &str) -> Event {
                 "poll" => (cpu(rest[1]), [0; 3]),
                 "gap" => (cpu(rest[1]), [number(rest[2]), number(rest[3]), 0]),
                 "end" => (Cpu(0), [0; 3]),
+                "full" => (Cpu(0), [number(rest[1]), 0, 0]),
                 _ => {
                     let place = rest.get(2).map_or(0, |text| number(text));
                     (Cpu(0), [i64::from(rest[1].as_bytes()[0]), place, 0])

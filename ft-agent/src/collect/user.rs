@@ -24,6 +24,7 @@ pub use owners::Seen;
 use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Duration;
 
 use ft_user::layout::{Mode, ring_state};
 use ft_user::shared_ring;
@@ -229,6 +230,12 @@ impl Source {
         })
     }
 
+    /// Says how long its threads wait for room in a full ring. Another agent may have left its own word.
+    pub fn wait_when_full(&self, limit: Option<Duration>) {
+        let us = limit.map_or(0, |limit| u32::try_from(limit.as_micros()).unwrap_or(u32::MAX));
+        self.memory.header().full_wait_us.store(us, Relaxed);
+    }
+
     /// Copies what is there now, as far as there is work left; the next call goes on from there.
     ///
     /// # Errors
@@ -296,6 +303,8 @@ impl Source {
         sink: &mut impl Sink,
     ) -> Result<Round, WriteError> {
         let (mut round, mut work) = (Round::default(), Work::last());
+        // Nobody makes room from now on.
+        self.wait_when_full(None);
         for index in 0..self.rings_used() {
             self.finish_ring(index, now_ns, ended, &mut round, &mut work, sink)?;
         }

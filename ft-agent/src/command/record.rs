@@ -63,6 +63,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = units::bytes)]
     kernel_buffer: u64,
 
+    /// What a thread does whose ring is full: `discard` the event, which is counted and placed, or `wait` for room first,
+    /// 10ms at most, or `wait=TIME` (1ms to 1s). A wait delays the program; it is recorded, and marks what it touches.
+    #[arg(long, value_name = "WHAT", default_value = "discard", value_parser = on_full)]
+    on_full: OnFull,
+
     /// Size at which a segment of the recording is closed and converted.
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = units::bytes)]
     segment_size: u64,
@@ -110,6 +115,24 @@ Examples:
                                               the last ten seconds, each time a lock is held too long
   sudo ft-agent record -a -d 5s               every thread of the system";
 
+/// How long a thread whose ring is full waits for room.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct OnFull(Option<Duration>);
+
+/// How long that is for `--on-full wait`: ten times what the agent takes at most to look again, when it gets a CPU.
+const FULL_WAIT: Duration = Duration::from_millis(10);
+
+/// Reads the word after `--on-full`.
+fn on_full(text: &str) -> std::result::Result<OnFull, String> {
+    let wait = match text.split_once('=') {
+        None if text == "discard" => None,
+        None if text == "wait" => Some(FULL_WAIT),
+        Some(("wait", time)) => Some(units::duration(time)?),
+        _ => return Err(format!("'{text}' is neither discard nor wait nor wait=TIME")),
+    };
+    Ok(OnFull(wait))
+}
+
 /// What was recorded, where a summary of it can be had.
 pub(super) struct Recording {
     /// Directory of the trace.
@@ -149,6 +172,7 @@ pub(crate) fn run(args: Args) -> Result {
         system_wide: args.all,
         ring_bytes: args.ring_size,
         kernel_buffer_bytes: args.kernel_buffer,
+        full_wait: args.on_full.0,
         segment: flight.as_ref().map_or(segment, |flight| flight.limits()),
         snapshots: flight.is_some(),
         command: args.command,

@@ -87,6 +87,8 @@ pub(super) struct Wanted {
     pub(super) globs: Vec<String>,
     /// Only processes of this one, if there is one.
     pub(super) cgroup: Option<Cgroup>,
+    /// How long their threads wait for room in a full ring.
+    pub(super) full_wait: Option<Duration>,
 }
 
 /// State of the collection thread.
@@ -96,6 +98,7 @@ pub(super) struct Collector {
     globs: Vec<String>,
     /// Of those that register, only its processes are recorded.
     cgroup: Option<Cgroup>,
+    full_wait: Option<Duration>,
     counters: Arc<Counters>,
     notices: Notices,
     segments: Segments,
@@ -124,7 +127,7 @@ impl Collector {
     pub(super) fn new(
         writer: Writer,
         kernel: Option<Kernel>,
-        Wanted { globs, cgroup }: Wanted,
+        Wanted { globs, cgroup, full_wait }: Wanted,
         counters: Arc<Counters>,
         notices: Notices,
         segments: Segments,
@@ -135,6 +138,7 @@ impl Collector {
             kernel,
             globs,
             cgroup,
+            full_wait,
             counters,
             notices,
             segments,

@@ -37,6 +37,11 @@ pub enum RecordError {
     /// `--kernel-buffer` out of range.
     #[error("the buffer of the kernel's records can have 4K to 1G; choose another --kernel-buffer")]
     KernelBuffer,
+    /// `--on-full wait=TIME` is out of range.
+    #[error(
+        "a thread cannot wait that long for room in its ring; give --on-full wait=TIME between 1ms and 1s"
+    )]
+    FullWait,
     /// `--segment-size` is out of range.
     #[error("a segment cannot have that size; give --segment-size between 64K and 1G")]
     SegmentSize,

@@ -186,7 +186,11 @@ pub fn record(
     let intake = Intake::new(limits::raise_descriptors());
     let counters = Arc::new(Counters::default());
     let notices = happenings.notices();
-    let wanted = Wanted { globs: options.events.clone(), cgroup: cgroup.clone() };
+    let wanted = Wanted {
+        globs: options.events.clone(),
+        cgroup: cgroup.clone(),
+        full_wait: options.full_wait,
+    };
     let mut collector =
         Collector::new(writer, kernel, wanted, counters.clone(), notices, segments, intake.clone());
     for process in attached {

@@ -1,5 +1,6 @@
 //! What to record, where to and how long.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ pub struct Options {
     pub ring_bytes: Option<u64>,
     /// Size of the buffer of the kernel's records, bytes; all CPUs share it.
     pub kernel_buffer_bytes: u64,
+    /// How long a thread whose ring is full waits for room before it loses an event; `None`: not at all.
+    pub full_wait: Option<Duration>,
     /// When a segment is closed.
     pub segment: Limits,
     /// Command to run and record; may be empty.
@@ -57,6 +60,7 @@ impl Default for Options {
             system_wide: false,
             ring_bytes: None,
             kernel_buffer_bytes: 16 << 20,
+            full_wait: None,
             segment: Limits { bytes: 64 << 20, age: Duration::from_secs(30) },
             command: Vec::new(),
             preload: false,
@@ -78,6 +82,9 @@ impl Options {
         }
         if self.kernel_ring_bytes().is_none() {
             return Err(RecordError::KernelBuffer);
+        }
+        if self.full_wait.is_some_and(|wait| !FULL_WAITS.contains(&wait)) {
+            return Err(RecordError::FullWait);
         }
         if !(SMALLEST_SEGMENT..=LARGEST_SEGMENT).contains(&self.segment.bytes) {
             return Err(RecordError::SegmentSize);
@@ -105,6 +112,9 @@ impl Options {
         u32::try_from(slots).ok().filter(|n| (MIN_RING_SLOTS..=MAX_RING_SLOTS).contains(n))
     }
 }
+
+/// How long a thread may wait for room in its ring. The agent looks every 0.1 to 1 ms, and `ft-user` waits no longer.
+const FULL_WAITS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(1);
 
 /// Smaller segments cost more in headers and parts than they hold.
 const SMALLEST_SEGMENT: u64 = 1 << 16;
@@ -169,6 +179,9 @@ mod tests {
             Options { segment: Limits { age, ..segment }, ..Options::default() },
             "--segment-time",
         );
+        for wait in [Duration::from_micros(999), Duration::from_millis(1001)] {
+            check(Options { full_wait: Some(wait), ..Options::default() }, "--on-full wait");
+        }
         check(Options { preload: true, ..Options::default() }, "after --");
         check(Options { events: vec!["x".repeat(5000)], ..Options::default() }, "-e");
     }

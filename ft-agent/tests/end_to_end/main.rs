@@ -17,6 +17,7 @@ mod bpftrace;
 mod containers;
 mod cyclictest;
 mod full_disk;
+mod full_ring;
 mod held;
 mod kernel_groups;
 mod killed;

@@ -15,12 +15,12 @@ mod host_tick;
 mod infer;
 
 use crate::analysis::Analysis;
-use crate::world::{Change, Culprit, Interval, Past, Thread, World};
+use crate::world::{Change, Culprit, FULL_RING, Interval, Past, Thread, World};
 use crate::{Rows, Tally};
 use explanation::Explanation;
 use ft_trace::Mark;
 use ft_trace::ids::{Cpu, Nanos};
-use ft_trace::tables::Gap;
+use ft_trace::tables::{Gap, GapCause};
 use host_tick::HostTick;
 use infer::{Inference, Seen};
 use serde::{Deserialize, Serialize};
@@ -96,6 +96,12 @@ impl Gaps {
         {
             self.host_tick.look(seen, explanation);
         }
+        let disturbed = thread.disturbed.mark(before);
+        if let Some(explanation) = explanation.as_mut().filter(|e| e.cause == GapCause::Blocked)
+            && disturbed != Mark::Exact
+        {
+            explanation.culprit = Some(Culprit::Cause(FULL_RING, None));
+        }
         let sibling = explanation.as_ref().and_then(|e| match &e.culprit {
             Some(Culprit::Thread(o)) => world.thread(o.thread.pid, o.thread.tid),
             _ => None,
@@ -116,7 +122,7 @@ impl Gaps {
             culprit_tid: culprit.and_then(Culprit::tid).map(|tid| tid.0),
             parts: explanation.as_ref().map(|e| e.parts),
             inferred,
-            mark: Mark::lower_bound_if(lost),
+            mark: Mark::lower_bound_if(lost).max(disturbed),
         }
     }
 }

@@ -74,7 +74,7 @@ impl Holds {
 fn row(thread: &Thread, hold: &Hold, shares: &Shares, world: &World) -> CriticalSection {
     let (context, key) = (world.context(), thread.key);
     let lost = world.losses().any_since(key, hold.ts) || thread.doubtful_since(hold.ts);
-    let mark = Mark::lower_bound_if(lost || !shares.is_exact());
+    let mark = Mark::lower_bound_if(lost || !shares.is_exact()).max(thread.disturbed.mark(hold.ts));
     let parts = context.kernel.then(|| difference(&thread.account(world.now()), &hold.account));
     let preempted = parts.is_some_and(|p| p.preempted_ns > 0);
     let preemptor = shares.longest().filter(|_| preempted);

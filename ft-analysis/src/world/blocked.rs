@@ -1,6 +1,7 @@
 //! What a thread waits for while it is off the CPU and not runnable.
 //!
 //! **Rule**, the first that holds:
+//! 0. *full ring*: it waits for room in its ring, which is the tracer's doing.
 //! 1. *lock*, *condition*, *barrier*, …: the newest event of the thread itself is the begin of a wait, for a lock, a
 //!    condition, a barrier, a channel's value or its room.
 //! 2. *kernel lock*: it is inside a recorded wait for a lock of the kernel; of waits within each other, the inner one.
@@ -30,9 +31,14 @@ struct Stay {
     name: Name,
 }
 
+/// The cause of a wait for room in the thread's own ring.
+pub(crate) const FULL_RING: &str = "full ring";
+
 /// What one thread is inside of.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
+    /// Until when it waits for room in its ring.
+    full_ring: Option<i64>,
     own: Option<(&'static str, Name)>,
     /// Those that enclose each other: a semaphore's queue has a lock of its own, and an interrupt waits on top of it.
     contention: Vec<Stay>,
@@ -46,6 +52,11 @@ impl Waits {
     pub(crate) fn own_event(&mut self, begins: Option<(&'static str, Name)>) {
         self.own = begins;
         self.fault = false;
+    }
+
+    /// It waits for room in its ring until `end`.
+    pub(crate) fn full_ring(&mut self, end: i64) {
+        self.full_ring = Some(end);
     }
 
     /// It waits for a lock of the kernel from `begin` to `end`.
@@ -80,6 +91,9 @@ impl Waits {
 
     /// What it waits for at `t`, and until when that is known to last.
     pub(crate) fn cause(&self, t: i64) -> (Cause<'_>, i64) {
+        if let Some(end) = self.full_ring.filter(|&end| t < end) {
+            return ((FULL_RING, None), end);
+        }
         if let Some((kind, name)) = &self.own {
             return ((kind, Some(name)), i64::MAX);
         }
@@ -123,6 +137,9 @@ mod tests {
         assert_eq!(cause(&waits, 0), ("lock queue".into(), i64::MAX));
         waits.own_event(None);
         assert_eq!(cause(&waits, 0), ("kernel lock mutex".into(), 50));
+        waits.full_ring(40);
+        assert_eq!(cause(&waits, 39), ("full ring".into(), 40));
+        assert_eq!(cause(&waits, 40), ("kernel lock mutex".into(), 50));
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod kernel_events;
 mod lock_events;
 mod locks;
 mod losses;
+mod ring_waits;
 mod spans;
 mod spent;
 mod sums;
@@ -25,6 +26,7 @@ mod wakes;
 
 pub use account::State;
 pub(crate) use account::difference;
+pub(crate) use blocked::FULL_RING;
 pub use change::{Change, Outcome, Over};
 pub use context::{Context, Site, place_text};
 pub use cpus::{Occupant, Share, Shares};
@@ -33,6 +35,7 @@ pub use held::{Hold, Incomplete, Wait};
 pub use history::Past;
 pub use interval::Interval;
 pub(crate) use locks::{Holder, Process};
+pub use ring_waits::RingWaits;
 pub(crate) use spans::{Count, Spans};
 pub use spent::PARTS;
 pub(crate) use spent::Sum as Spent;
@@ -41,9 +44,12 @@ pub(crate) use threads::PerThread;
 pub use threads::Thread;
 pub use wakes::{Races, Wake};
 
+use std::collections::HashMap;
+
 use crate::analysis::{Analysis, Audience};
 use crate::{Tally, VERSION};
 use cpus::Cpus;
+use ft_trace::Mark;
 use ft_trace::event::Event;
 use ft_trace::ids::{Pid, ThreadKey, Tid};
 use locks::Locks;
@@ -66,6 +72,8 @@ pub struct World {
     cpus: Cpus,
     locks: Locks,
     losses: Losses,
+    /// When the tracer held up a thread of each process last.
+    disturbed: HashMap<Pid, i64>,
     now: i64,
     /// Holds that have begun.
     holds: u64,
@@ -83,6 +91,7 @@ impl World {
             cpus: Cpus::default(),
             locks: Locks::default(),
             losses: Losses::default(),
+            disturbed: HashMap::new(),
             now: i64::MIN,
             holds: 0,
             tally,
@@ -107,6 +116,13 @@ impl World {
     /// What was lost.
     pub(crate) fn losses(&self) -> &Losses {
         &self.losses
+    }
+
+    /// `disturbed` if the tracer held up any thread of the process since then, else `exact`: each may be the one that
+    /// another waits for.
+    pub(crate) fn disturbed_since(&self, pid: Pid, since: i64) -> Mark {
+        let disturbed = self.disturbed.get(&pid).is_some_and(|&until| until > since);
+        if disturbed { Mark::Disturbed } else { Mark::Exact }
     }
 
     /// Who holds each lock and who waits for it.
@@ -205,6 +221,9 @@ impl World {
         thread.wakes.end(&mut self.tally.races);
         self.end_polling(slot, to);
         to.tell(self, Change::Ended { thread: &self.threads[slot], seen });
+        if self.is_alone(&self.threads[slot]) {
+            self.disturbed.remove(&self.threads[slot].key.pid);
+        }
         let thread = self.threads.remove(slot);
         self.losses.ended(thread.key);
         self.locks.leave(thread.process);

@@ -8,6 +8,7 @@ use super::cpus::{Cpus, Shares};
 use super::held::Held;
 use super::history::History;
 use super::locks::Process;
+use super::ring_waits::Disturbed;
 use super::spent::Spent;
 use super::wakes::Wakes;
 use ft_trace::ids::{Cpu, Name, ThreadKey};
@@ -152,6 +153,8 @@ pub struct Thread {
     pub(super) history: Option<Box<History>>,
     /// It has polled.
     pub(crate) polled: bool,
+    /// When the tracer held it up.
+    pub(crate) disturbed: Disturbed,
 }
 
 impl Thread {
@@ -177,6 +180,7 @@ impl Thread {
             born: false,
             history: None,
             polled: false,
+            disturbed: Disturbed::default(),
         }
     }
 

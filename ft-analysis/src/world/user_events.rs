@@ -24,11 +24,17 @@ impl World {
         if self.context.kernel {
             self.shown_by_itself(slot, to);
         }
-        self.threads[slot].spent.waits.own_event(None);
         let Some(site) = self.context.site(e.site) else {
+            self.threads[slot].spent.waits.own_event(None);
             self.tally.unknown_sites += 1;
             return;
         };
+        if site.kind == SiteKind::RingWait {
+            return self.ring_wait(slot, e);
+        }
+        let thread = &mut self.threads[slot];
+        thread.spent.waits.own_event(None);
+        thread.disturbed.own_event(self.now);
         let (what, kind) = (site.kind, &site.lock_kind);
         let begins = begins(what, kind);
         to.tell(self, Change::Own { thread: &self.threads[slot], event: e, site });
@@ -54,6 +60,16 @@ impl World {
             let name = self.context.lock_name(e.pid, e.arg[0], e.site, e.arg[1]);
             self.threads[slot].spent.waits.own_event(Some((kind, name)));
         }
+    }
+
+    /// The thread begins to wait for room in its ring.
+    fn ring_wait(&mut self, slot: Slot, e: &LeanUserEvent) {
+        let [until, ..] = e.arg;
+        let thread = &mut self.threads[slot];
+        thread.disturbed.waits(self.now, until, &mut self.tally.ring_waits);
+        thread.spent.waits.full_ring(until);
+        let latest = self.disturbed.entry(e.pid).or_insert(until);
+        *latest = until.max(*latest);
     }
 
     /// An event of its own shows that the thread runs.

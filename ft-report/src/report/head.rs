@@ -4,10 +4,10 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::format::{count, dur};
+use super::format::{count, dur, things};
 use super::quality::{Quality, places};
 use super::table::{cut, paragraph, width};
-use ft_analysis::Tally;
+use ft_analysis::{RingWaits, Tally};
 use ft_trace::spool::frame::MissingTracepoint;
 use ft_trace::store::{Result, Trace};
 
@@ -81,6 +81,17 @@ impl Head {
                 "{} times a thread had waited for a CPU and gone to another one before a missing switch showed \
                  that who had the first is not sure; what was finished by then is not marked",
                 count(tally.doubtful_shares)
+            ));
+        }
+        if !tally.ring_waits.is_none() {
+            let RingWaits { waits, total_ns, longest_ns } = tally.ring_waits;
+            warnings.push(format!(
+                "threads of the recorded programs waited {} for room in their rings (--on-full wait), {} in all, {} at \
+                 most: the programs were that much slower, and intervals that this touches are marked disturbed; \
+                 larger rings (--ring-size) make it rarer",
+                things(waits, "time"),
+                dur(total_ns),
+                dur(longest_ns)
             ));
         }
         if tally.unknown_sites > 0 {

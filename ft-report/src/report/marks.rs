@@ -1,4 +1,4 @@
-//! How many of something are exact, lower bounds, censored: what stands beside every figure.
+//! How many of something are exact, disturbed, lower bounds, censored: what stands beside every figure.
 
 use std::fmt;
 
@@ -14,6 +14,9 @@ pub struct Marks {
     pub mark: Mark,
     /// Right within the clock bound.
     pub exact: u64,
+    /// The tracer itself held the program up meanwhile.
+    #[serde(skip_serializing_if = "is_none")]
+    pub disturbed: u64,
     /// Records were lost meanwhile.
     pub lower_bounds: u64,
     /// Begin or end is not known; in no statistic of lengths.
@@ -33,6 +36,7 @@ impl Marks {
         }
         *match mark {
             Mark::Exact => &mut self.exact,
+            Mark::Disturbed => &mut self.disturbed,
             Mark::LowerBound => &mut self.lower_bounds,
             Mark::Censored => &mut self.censored,
         } += n;
@@ -40,13 +44,24 @@ impl Marks {
 
     /// `n=4 holds, 1 lower bound, 2 censored and not counted`.
     pub(super) fn line(&self, thing: &str) -> String {
-        let n = things(self.exact + self.lower_bounds, thing);
+        let n = things(self.exact + self.disturbed + self.lower_bounds, thing);
+        let disturbed = match self.disturbed {
+            0 => String::new(),
+            some => format!(", {} disturbed by the tracer", count(some)),
+        };
         let lower_bounds = things(self.lower_bounds, "lower bound");
-        format!("n={n}, {lower_bounds}, {} censored and not counted", count(self.censored))
+        let censored = count(self.censored);
+        format!("n={n}{disturbed}, {lower_bounds}, {censored} censored and not counted")
     }
 
-    /// What a lower bound is, where there is one.
+    /// What a lower bound is, where there is one, and what is disturbed.
     pub(super) fn legend(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.disturbed > 0 {
+            writeln!(
+                f,
+                "  disturbed (*): a thread waited for room in its ring in it; without --on-full wait it would have been shorter"
+            )?;
+        }
         match self.lower_bounds {
             0 => Ok(()),
             _ => writeln!(
@@ -55,6 +70,11 @@ impl Marks {
             ),
         }
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The star of a row that is not exact.
@@ -80,6 +100,15 @@ mod tests {
             "n=0 holds, 0 lower bounds, 0 censored and not counted",
         );
         check(Mark::Exact, 3, Mark::Exact, "n=3 holds, 0 lower bounds, 0 censored and not counted");
+        let mut held_up = marks;
+        held_up.add_many(Mark::Disturbed, 2);
+        let line =
+            "n=5 holds, 2 disturbed by the tracer, 0 lower bounds, 0 censored and not counted";
+        assert_eq!((held_up.mark, &*held_up.line("hold")), (Mark::Disturbed, line));
+        let mut check = |mark, n, expected, line: &str| {
+            marks.add_many(mark, n);
+            assert_eq!((marks.mark, &*marks.line("hold")), (expected, line));
+        };
         check(
             Mark::LowerBound,
             1,

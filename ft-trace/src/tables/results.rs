@@ -201,7 +201,8 @@ table! {
         pub preemptor_comm: Option<Name>,
         /// How long that thread had the CPU meanwhile.
         pub preemptor_ns: Option<i64> as Ns,
-        /// [`Mark`](crate::Mark): `exact`, or `lower bound` when records were lost during the hold, or it is not known
+        /// [`Mark`](crate::Mark): `exact`, `disturbed` when the holder waited for room in its ring, or `lower bound` when
+        /// records were lost during the hold, or it is not known
         /// of all the time off the CPU who had it.
         pub mark: Mark,
     }
@@ -272,7 +273,8 @@ table! {
         pub parts: Option<Decomposition>,
         /// Cause inferred from user time stamps alone (Hourglass, section 4).
         pub inferred: InferredCause,
-        /// [`Mark`](crate::Mark): `exact`, or `lower bound` when records were lost during the gap, or it is not known
+        /// [`Mark`](crate::Mark): `exact`, `disturbed` when the thread waited for room in its ring, or `lower bound` when
+        /// records were lost during the gap, or it is not known
         /// of all of it who had the CPU.
         pub mark: Mark,
     }
@@ -294,7 +296,7 @@ table! {
         /// What it did, or what was done to it.
         pub part: Part,
         /// Who ran instead (the newest name of a thread that was renamed), which interrupt, or what it waited for: `lock NAME`,
-        /// `semaphore NAME`, `condition of NAME`, `barrier NAME`, `receive from NAME`, `room in NAME`, `kernel lock KIND`,
+        /// `semaphore NAME`, `condition of NAME`, `barrier NAME`, `receive from NAME`, `room in NAME`, `full ring` (room in its own, for the tracer), `kernel lock KIND`,
         /// `system call NAME`, `page fault`, or the state in which it
         /// left the CPU (`asleep`, `uninterruptible`, `stopped`). Of *unexplained*: `no record`, or `in gaps`,
         /// where the thread itself says that it did not run although it had the CPU. `others`: behind the 64th

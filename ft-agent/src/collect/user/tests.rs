@@ -256,6 +256,16 @@ fn what_is_old_is_left_out_on_request() {
 }
 
 #[test]
+fn a_full_ring_is_waited_for_only_while_somebody_reads_it() {
+    let mut s = source(Mode::Discard, Since::Start);
+    let word = |s: &Source| s.memory.header().full_wait_us.load(Relaxed);
+    s.wait_when_full(Some(Duration::from_millis(10)));
+    assert_eq!(word(&s), 10_000);
+    s.finish(0, false, &mut Frames::default().sink()).unwrap();
+    assert_eq!(word(&s), 0);
+}
+
+#[test]
 fn who_cannot_be_asked_any_more_is_not_taken_for_another() {
     let pid = 1 << 22; // Beyond the highest number (proc_sys_kernel(5), pid_max).
     let owners = |own_pid: u32, tids: [u32; 2]| {

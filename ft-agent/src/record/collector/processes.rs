@@ -219,6 +219,7 @@ impl Collector {
         arrived: Arrived,
     ) -> Result<Source, WriteError> {
         let source = Source::new(self.next_source, identity, memory, since, self.seen.clone());
+        source.wait_when_full(self.full_wait);
         self.next_source += 1;
         self.writer.push(&source.introduce(arrived.ts, arrived.waited))?;
         Ok(source)

@@ -35,3 +35,11 @@ pub(crate) fn run(path: &str, limit: u64) -> String {
     }
     format!("{{\"number\":{number}}}")
 }
+
+/// Records `limit` numbered events, as fast as it can.
+pub(crate) fn flood(limit: u64) -> String {
+    for number in 1..=limit {
+        ft_user::event!("endless.step", number: u64, check: u64 = number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    }
+    format!("{{\"number\":{limit}}}")
+}

@@ -43,6 +43,7 @@ fn main() {
         Some("brief") => family::brief(),
         Some("nesting") => nesting::run(arg(1, 100)),
         Some("variety") => variety::run(arg(1, 100)),
+        Some("flood") => endless::flood(arg(1, 1_000_000)),
         Some("endless") => endless::run(&args[1], arg(2, u64::MAX)),
         _ => {
             eprintln!(

@@ -1,0 +1,47 @@
+//! `--on-full wait`: a program that writes faster than anybody reads keeps its events, and the trace says at what price.
+
+use ft_analysis::Tally;
+use ft_trace::tables::{LossRow, SiteKind, ThreadTime, UserEvent};
+
+use crate::counting::last_number;
+use crate::harness::{self, Stage, open};
+
+/// Small rings, which a loop that only writes fills between two looks of the agent.
+const OPTIONS: [&str; 4] = ["--ring-size", "128K", "--on-full", "wait=1s"];
+
+#[test]
+fn a_program_that_waits_keeps_its_events_and_the_trace_says_so() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let (truth, dir) = stage.record(&OPTIONS, &["flood", "500000"]);
+    let written = truth["number"].as_u64().expect("a number");
+    let trace = open(&dir);
+    let (mut waits, mut waited_ns, mut stored) = (0, 0, 0);
+    for event in trace.rows::<UserEvent>() {
+        let event = event.expect("a row");
+        if event.kind == SiteKind::RingWait {
+            waits += 1;
+            waited_ns += event.arg[0].expect("an end") - event.ts.0;
+            assert!(event.arg[0] >= Some(event.ts.0));
+        } else if &*event.event == "endless.step" {
+            stored += 1;
+        }
+    }
+    let lost: i64 = trace.rows::<LossRow>().map(|loss| loss.expect("a row").count).sum();
+    assert_eq!(stored + lost as u64, written);
+    if lost == 0 {
+        assert_eq!(last_number(&trace), written);
+    }
+    assert!(waits > 0, "the rings were never full");
+    let tally: Tally =
+        serde_json::from_slice(&std::fs::read(dir.join("analysis.json")).unwrap()).unwrap();
+    assert_eq!((tally.ring_waits.waits, tally.ring_waits.total_ns), (waits, waited_ns));
+    let of_ring = |row: &ThreadTime| row.culprit.as_deref() == Some("full ring");
+    let blocked: Vec<ThreadTime> = trace.rows().map(Result::unwrap).filter(of_ring).collect();
+    let blocked_ns: i64 = blocked.iter().map(|row| row.spent_ns).sum();
+    assert!((1..=waited_ns).contains(&blocked_ns), "{blocked_ns} of {waited_ns}");
+    let report = harness::agent().args(["report"]).arg(&dir).output().expect("the agent starts");
+    harness::assert_success(&report);
+    let text =
+        String::from_utf8_lossy(&report.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("for room in their rings (--on-full wait)"), "{text}");
+}
