@@ -5,16 +5,20 @@ use std::process::{Command, Output};
 
 use crate::gate;
 
-/// Runs the oracle on a trace; `None` without a Python.
-pub(crate) fn oracle(trace: &Path) -> Option<Output> {
+/// Runs a script of `tests` with a Python that has pyarrow; `None` without one.
+pub(crate) fn python(script: &str, args: &[&Path]) -> Option<Output> {
     let Some(python) = std::env::var_os("FT_PYTHON") else {
         gate::skipped("FT_PYTHON is not set; run `cargo xtask test`");
         return None;
     };
-    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(script);
+    Some(Command::new(python).arg("-B").arg(script).args(args).output().expect("python starts"))
+}
+
+/// Runs the oracle on a trace; `None` without a Python.
+pub(crate) fn oracle(trace: &Path) -> Option<Output> {
     // With --alter it also alters rows, column by column, and must notice.
-    let output = Command::new(python).arg("-B").arg(package).arg(trace).arg("--alter").output();
-    Some(output.expect("python starts"))
+    python("oracle", &[trace, Path::new("--alter")])
 }
 
 /// Compares all tables of a trace; false without a Python.

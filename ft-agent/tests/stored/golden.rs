@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::rename::Renamed;
-use crate::stage::home;
+use crate::stage;
 use crate::tables::{Tables, digest};
 
 /// Differences of one file that are shown.
@@ -31,7 +31,7 @@ pub(crate) struct Golden {
 
 impl Golden {
     pub(crate) fn of(recording: &str) -> Golden {
-        let dir = home().join("golden").join(recording);
+        let dir = stage::golden(recording);
         Golden { dir, renamed: Renamed::read(), faults: RefCell::default() }
     }
 

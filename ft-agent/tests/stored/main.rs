@@ -50,6 +50,13 @@ fn check(recording: &str) {
     golden.listing("events.txt", &stage.agent(&["events", "trace", "-k"]));
     golden.listing("events.json", &stage.agent(&["events", "trace", "-k", "--json"]));
     golden.compare();
+    if let Some(found) =
+        recomputed::python("stored/figures.py", &[&stage.trace(), &stage::golden(recording)])
+    {
+        let text = String::from_utf8_lossy(&found.stdout);
+        assert!(found.status.success(), "{text}{}", String::from_utf8_lossy(&found.stderr));
+        gate::measured(&format!("recomputed of the reports of {recording}: {}", text.trim()));
+    }
     recomputed::agrees(&format!("the stored recording {recording}"), &stage.trace());
 }
 

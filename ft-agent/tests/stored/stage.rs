@@ -13,6 +13,11 @@ pub(crate) fn home() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stored")
 }
 
+/// The golden files of a recording.
+pub(crate) fn golden(recording: &str) -> PathBuf {
+    home().join("golden").join(recording)
+}
+
 /// Names of all recordings.
 pub(crate) fn recordings() -> Vec<String> {
     let entries = std::fs::read_dir(home().join("spools")).expect("recordings");

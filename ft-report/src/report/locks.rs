@@ -208,7 +208,8 @@ impl From<&CriticalSection> for LongHold {
 /// What is counted of one group while rows come.
 #[derive(Debug)]
 struct Counts {
-    instances: HashSet<i64>,
+    /// By process and address: processes that were forked have locks at the same ones.
+    instances: HashSet<(Pid, i64)>,
     more_instances: bool,
     holds: Distribution,
     waits: Distribution,
@@ -242,9 +243,9 @@ impl Default for Counts {
 impl Counts {
     fn add(&mut self, r: &CriticalSection) {
         if self.instances.len() < MAX_INSTANCES {
-            self.instances.insert(r.lock);
+            self.instances.insert((r.pid, r.lock));
         } else {
-            self.more_instances |= !self.instances.contains(&r.lock);
+            self.more_instances |= !self.instances.contains(&(r.pid, r.lock));
         }
         self.holds.add(r.dur);
         if r.wait_ns > 0 {
@@ -346,11 +347,11 @@ mod tests {
     #[test]
     fn instances_that_do_not_fit_are_told() {
         let mut counts = Counts::default();
-        let mut add = |lock| {
+        let mut add = |pid, lock| {
             counts.add(&CriticalSection {
                 ts: Nanos(0),
                 dur: 1,
-                pid: Pid(1),
+                pid: Pid(pid),
                 tid: Tid(1),
                 lock,
                 lock_name: "l".into(),
@@ -373,10 +374,11 @@ mod tests {
             told
         };
         let most = MAX_INSTANCES as i64;
-        (1..most).for_each(|lock| _ = add(lock));
-        assert_eq!(add(most), (MAX_INSTANCES, true));
-        assert_eq!(add(1), (MAX_INSTANCES, true));
-        assert_eq!(add(most + 1), (MAX_INSTANCES, false));
+        (1..most).for_each(|lock| _ = add(1, lock));
+        assert_eq!(add(1, 1), (MAX_INSTANCES - 1, true));
+        assert_eq!(add(2, 1), (MAX_INSTANCES, true), "another process has another lock there");
+        assert_eq!(add(1, 1), (MAX_INSTANCES, true));
+        assert_eq!(add(2, 2), (MAX_INSTANCES, false));
         let group = counts.group(1, "l".into(), "mutex".into());
         assert!(!group.instances_exact);
     }
