@@ -56,6 +56,10 @@ pub mod kind {
     pub const SYSCALL: u16 = 13;
     /// [`super::PageFault`].
     pub const PAGE_FAULT: u16 = 14;
+    /// [`super::Signal`], from `signal_generate`.
+    pub const SIGNAL_GENERATE: u16 = 15;
+    /// [`super::Signal`], from `signal_deliver`.
+    pub const SIGNAL_DELIVER: u16 = 16;
 }
 
 /// Kinds of interrupt vectors (tracepoints of `irq_vectors`).
@@ -222,6 +226,26 @@ pub struct PageFault {
     pub tgid: u32,
 }
 
+/// A signal that is sent, or that the current thread takes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Signal {
+    /// Common part; `tid` is the sender, or the thread that takes it.
+    pub header: Header,
+    /// Process of the sender; 0 when it is taken.
+    pub sender_tgid: u32,
+    /// Thread that it is sent to, or that takes it.
+    pub tid: u32,
+    /// Its process.
+    pub tgid: u32,
+    /// Number of the signal.
+    pub number: u32,
+    /// Not 0: it is sent to the process; 0 when it is taken.
+    pub group: u32,
+    /// `TRACE_SIGNAL_*` (linux/trace/events/signal.h); 0 when it is taken.
+    pub result: u32,
+}
+
 /// Sizes of the map of observed processes: a byte for each process id, not 0 when it is observed.
 pub mod observed {
     /// Process ids lie below this (`PID_MAX_LIMIT`, linux/threads.h).
@@ -234,7 +258,7 @@ pub mod observed {
 pub mod program {
     /// Names, by index; equal to the tracepoints' names. Of a pair the exit writes the record; an entry is
     /// here where it needs room, too, to be remembered.
-    pub const NAMES: [&str; 20] = [
+    pub const NAMES: [&str; 22] = [
         "sched_switch",
         "sched_waking",
         "sched_wakeup_new",
@@ -255,6 +279,8 @@ pub mod program {
         "page_fault_user",
         "contention_begin",
         "sys_enter",
+        "signal_generate",
+        "signal_deliver",
     ];
 
     /// Index of a program.
@@ -329,4 +355,5 @@ records! {
     Contention: 40,
     Syscall: 40,
     PageFault: 32,
+    Signal: 40,
 }

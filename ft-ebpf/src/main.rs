@@ -29,6 +29,8 @@ mod record;
 #[cfg(target_arch = "bpf")]
 mod sched;
 #[cfg(target_arch = "bpf")]
+mod signal;
+#[cfg(target_arch = "bpf")]
 mod syscall;
 #[cfg(target_arch = "bpf")]
 mod task;

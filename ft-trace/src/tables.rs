@@ -48,6 +48,7 @@ pub(crate) mod record;
 mod reference;
 mod results;
 mod sched;
+mod signal;
 mod syscall;
 mod task;
 mod unit;
@@ -66,6 +67,7 @@ pub use results::{
     CriticalSection, Decomposition, DispatchLatency, Gap, GapCause, InferredCause, Part, ThreadTime,
 };
 pub use sched::{SchedMigrate, SchedSwitch, SchedWaking, TaskState};
+pub use signal::{Signal, SignalKind, SignalResult};
 pub use syscall::Syscall;
 pub use task::{TaskEvent, TaskKind};
 pub use unit::Unit;
@@ -94,6 +96,7 @@ macro_rules! event_tables {
                 irqs: Irq(Irq as Irq),
             }
             kernel_alone {
+                signals: Signal(Signal),
             }
             last {
                 users: User(UserEvent as LeanUserEvent),

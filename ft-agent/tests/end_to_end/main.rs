@@ -28,6 +28,7 @@ mod perf_sched;
 mod ping_pong;
 mod preempted;
 mod proc_counters;
+mod signals;
 mod time;
 mod waiters;
 mod waits;

@@ -38,6 +38,8 @@ groups! {
     Syscall = "syscall",
     /// Page faults.
     Fault = "fault",
+    /// Signals.
+    Signal = "signal",
 }
 
 impl Group {
@@ -174,6 +176,8 @@ pub(super) const PROGRAMS: &[Program] = &[
     program(Group::Syscall, "sys_exit"),
     program(Group::Syscall, "sys_enter"),
     program(Group::Fault, "page_fault_user"),
+    program(Group::Signal, "signal_deliver"),
+    program(Group::Signal, "signal_generate"),
 ];
 
 #[cfg(test)]
