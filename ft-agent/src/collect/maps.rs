@@ -1,4 +1,5 @@
-//! `/proc/PID/maps`: where the program text of a process lies.
+//! `/proc/PID/maps`: where the program text of a process lies. Its names are whatever the process likes, so this must
+//! neither panic nor read without end: ARCHITECTURE.md says why no library does it.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -70,6 +71,18 @@ nonsense
         assert_eq!(found[0], (mapping(0x55f0, 0x1000, "/usr/bin/x"), "08:01 17".into()));
         assert_eq!(found[1], (mapping(0x7f00, 0x2000, "/opt/a b/lib c.so"), "08:01 18".into()));
         assert_eq!(found.len(), 2);
+    }
+
+    /// Names that a process gives to its files.
+    #[test]
+    fn a_name_that_looks_like_something_else_harms_nothing() {
+        let line = |name: &str| format!("1-2 r-xp 00000000 08:01 17 {name}\n");
+        for name in ["/SYSV", "[stack:", "[stack:x]", "[", "/SYSV\u{fffd}1234567", "/a\\012b"] {
+            let text = line(name) + &line("/x");
+            let paths: Vec<String> = parse(&text).map(|(mapping, _)| mapping.path).collect();
+            assert_eq!(paths.last().map(String::as_str), Some("/x"), "{name}");
+            assert_eq!(paths.len() == 2, name.starts_with('/'), "{name}");
+        }
     }
 
     #[test]
