@@ -6,8 +6,9 @@
 
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use ft_report::sections::{self, Report};
+
 use crate::command::report::ShortArgs;
-use crate::command::section::{SECTIONS, Section};
 use crate::command::{
     completions, convert, doctor, events, live, record, report, snapshot, study, tables,
 };
@@ -67,7 +68,7 @@ pub(crate) enum Typed {
     /// A subcommand.
     Command(Command),
     /// The short form of a section.
-    Section(&'static Section, ShortArgs),
+    Section(&'static Report, ShortArgs),
 }
 
 /// Reads the command line; help and mistakes in it end the program.
@@ -78,25 +79,30 @@ pub(crate) fn parse() -> Typed {
 
 fn of_matches(matches: &ArgMatches) -> Result<Typed, clap::Error> {
     if let Some((name, matches)) = matches.subcommand()
-        && let Some(section) = SECTIONS.iter().find(|section| section.name == name)
+        && let Some(section) = short_forms().find(|section| section.name == name)
     {
         return Ok(Typed::Section(section, ShortArgs::from_arg_matches(matches)?));
     }
     Ok(Typed::Command(Cli::from_arg_matches(matches)?.command))
 }
 
+/// The sections that have one; `study` is a command of its own, because it can record.
+fn short_forms() -> impl Iterator<Item = &'static Report> {
+    sections::all().iter().filter(|section| section.name != "study")
+}
+
 /// The whole grammar.
 pub(crate) fn command() -> clap::Command {
     let command = Cli::command();
     let groups = grouped(&command);
-    let short = |section: &Section| {
+    let short = |section: &Report| {
         ShortArgs::augment_args(clap::Command::new(section.name))
             .about(format!("Short for `ft-agent report DIR {}`: {}", section.name, section.about))
             .hide(true)
     };
     command
         .help_template(format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\nOptions:\n{{options}}{{after-help}}"))
-        .subcommands(SECTIONS.iter().map(short))
+        .subcommands(short_forms().map(short))
 }
 
 /// The subcommands by group, each with its first sentence.
@@ -147,7 +153,7 @@ mod tests {
 
     #[test]
     fn every_section_has_a_short_form() {
-        for section in SECTIONS {
+        for section in short_forms() {
             let typed =
                 command().try_get_matches_from(["ft-agent", section.name, "trace", "--json"]);
             let typed = of_matches(&typed.unwrap()).unwrap();

@@ -7,7 +7,6 @@ pub mod analyze;
 pub mod document;
 pub mod listing;
 pub mod render;
-pub mod report;
 pub mod sections;
 pub mod stats;
 pub mod units;

@@ -9,11 +9,10 @@ use ft_agent::live::LiveError;
 use ft_agent::record::RecordError;
 use ft_agent::signals;
 use ft_report::listing::ListingError;
+use ft_report::sections;
 use ft_trace::convert::ConvertError;
 use ft_trace::spool::WriteError;
 use ft_trace::store::StoreError;
-
-use super::section::SECTIONS;
 
 /// Why a subcommand failed: one sentence that ends in the remedy.
 #[derive(Debug, thiserror::Error)]
@@ -71,16 +70,14 @@ pub(crate) enum CommandError {
     /// There is no such listing.
     #[error(transparent)]
     Listing(ListingError),
-    /// The invariant of the time report does not hold.
-    #[error(
-        "the parts of {0} threads do not sum to their wall time: a fault of ft-agent; report it with the trace"
-    )]
-    Unbalanced(u64),
+    /// A section contradicts itself.
+    #[error("{0}")]
+    Fault(String),
 }
 
 /// Of all sections.
 fn names() -> String {
-    SECTIONS.iter().map(|section| section.name).collect::<Vec<_>>().join(", ")
+    sections::all().iter().map(|section| section.name).collect::<Vec<_>>().join(", ")
 }
 
 impl From<ListingError> for CommandError {

@@ -12,7 +12,6 @@ pub(crate) mod live;
 mod output;
 pub(crate) mod record;
 pub(crate) mod report;
-pub(crate) mod section;
 pub(crate) mod snapshot;
 pub(crate) mod study;
 pub(crate) mod tables;
@@ -47,6 +46,9 @@ pub(crate) fn run(command: Command) -> Result {
 }
 
 /// Runs the short form of a section.
-pub(crate) fn run_section(section: &'static section::Section, args: report::ShortArgs) -> Result {
+pub(crate) fn run_section(
+    section: &'static ft_report::sections::Report,
+    args: report::ShortArgs,
+) -> Result {
     report::run(args.request(section))
 }

@@ -10,8 +10,8 @@ use ft_agent::collect::kernel::Group;
 use ft_agent::record::{self, Behind, Notice, Options, Outcome, RecordError, Segments};
 use ft_agent::status_line::{self, StatusLine};
 use ft_analysis::Tally;
-use ft_report::report::{self, Head, Summary};
-use ft_report::{analyze, units};
+use ft_report::document::Document;
+use ft_report::{analyze, sections, units};
 use ft_trace::convert;
 use ft_trace::spool::Limits;
 use ft_trace::store::Trace;
@@ -19,8 +19,7 @@ use serde::Serialize;
 
 use super::error::CommandError;
 use super::watch::Watch;
-use super::width::columns;
-use super::{Result, flight, output};
+use super::{Result, flight, output, report};
 
 /// Records a command, running processes or the whole system, then analyses what was recorded.
 #[derive(Debug, clap::Args)]
@@ -269,11 +268,8 @@ fn analyze(trace: &Trace) -> Result<Tally> {
 fn summarise(dir: &Path) -> Result<()> {
     let trace = Trace::open(dir)?;
     let tally = analyze(&trace)?;
-    let (head, reports) = (Head::new(&trace, &tally)?, report::all(&trace, &tally)?);
-    let mut out = io::stdout().lock();
-    let w = columns();
-    writeln!(out, "{:w$}", Summary(&head, &reports))?;
-    writeln!(out, "trace     {} (`ft-agent report {0}`)", dir.display())?;
+    report::print(&Document::of(&trace, &tally, sections::find("summary"))?, false)?;
+    writeln!(io::stdout(), "\nFor all of it: `ft-agent report {}`", dir.display())?;
     Ok(())
 }
 

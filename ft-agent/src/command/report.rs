@@ -1,6 +1,6 @@
 //! `ft-agent report`, its short forms (`ft-agent SECTION`), and `analyze`.
 //!
-//! A report is made of sections ([`SECTIONS`]); every section is reached the same way, so that a new one needs
+//! A report is made of sections ([`sections::all`]); every section is reached the same way, so that a new one needs
 //! neither a subcommand nor a flag. One call opens the trace once, however many sections are asked for.
 
 use std::ffi::OsStr;
@@ -10,14 +10,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
-use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use ft_report::analyze;
-use ft_report::report::{Head, ensure_analyzed};
+use ft_report::document::Document;
+use ft_report::sections::{self, Report};
 use ft_trace::store::Trace;
 
 use super::error::CommandError;
-use super::section::{Contents, SECTIONS, Section};
 use super::watch::Watch;
 use super::width::columns;
 use super::{Result, output};
@@ -29,7 +28,7 @@ pub(crate) struct Args {
     /// Directory of the trace.
     #[arg(value_name = "DIR")]
     trace: PathBuf,
-    /// Sections, printed in this order [default: all].
+    /// Sections, printed in this order [default: all but summary and study].
     #[arg(value_name = "SECTION", value_parser = SectionName, hide_possible_values = true)]
     sections: Vec<String>,
     /// Print JSON: every lock and thread, bins of 0.1 µs, times in ns.
@@ -67,15 +66,14 @@ Examples:
   ft-agent analyze trace              its tables of results, for whoever reads them by other means";
 
 fn after_help() -> String {
-    let width = SECTIONS.iter().map(|section| section.name.len()).max().unwrap_or(0);
-    let sections = SECTIONS.iter();
-    let sections: String =
-        sections.map(|s| format!("  {:width$}  {}\n", s.name, s.about)).collect();
+    let reports = sections::all().iter();
+    let width = reports.clone().map(|report| report.name.len()).max().unwrap_or(0);
+    let sections: String = reports.map(|r| format!("  {:width$}  {}\n", r.name, r.about)).collect();
     format!(
         "\
 Sections:
 {sections}
-`ft-agent SECTION DIR` is short for `ft-agent report DIR SECTION`; its JSON has one level less.
+`ft-agent SECTION DIR` is short for `ft-agent report DIR SECTION`.
 Text is as wide as the terminal, or as COLUMNS says; 100 columns when it is piped.
 
 Examples:
@@ -102,102 +100,67 @@ impl TypedValueParser for SectionName {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let value = |section: &Section| PossibleValue::new(section.name).help(section.about);
-        Some(Box::new(SECTIONS.iter().map(value)))
+        let value = |report: &Report| PossibleValue::new(report.name).help(report.about);
+        Some(Box::new(sections::all().iter().map(value)))
     }
 }
 
 /// What is asked of a trace.
 pub(crate) struct Request {
     trace: PathBuf,
-    sections: Vec<&'static Section>,
+    reports: Vec<&'static Report>,
     json: bool,
-    /// Its JSON is that of its only section.
-    is_short: bool,
 }
 
 impl Args {
+    /// `ft-agent report DIR study`.
+    pub(super) fn study(trace: PathBuf, json: bool) -> Args {
+        Args { trace, sections: vec!["study".into()], json }
+    }
+
     /// # Errors
     ///
     /// When there is no such section.
     pub(crate) fn request(self) -> Result<Request> {
         let Args { trace, sections: names, json } = self;
-        let mut sections: Vec<&Section> = Vec::new();
+        let mut reports: Vec<&Report> = Vec::new();
         for name in names {
-            let named = SECTIONS.iter().find(|section| section.name == name);
-            let section = named.ok_or(CommandError::UnknownSection(name))?;
-            if !sections.iter().any(|known| known.name == section.name) {
-                sections.push(section);
+            let report = sections::find(&name).ok_or(CommandError::UnknownSection(name))?;
+            if !reports.iter().any(|known| known.name == report.name) {
+                reports.push(report);
             }
         }
-        if sections.is_empty() {
-            sections.extend(SECTIONS);
+        if reports.is_empty() {
+            reports.extend(sections::standard());
         }
-        Ok(Request { trace, sections, json, is_short: false })
+        Ok(Request { trace, reports, json })
     }
 }
 
 impl ShortArgs {
-    pub(crate) fn request(self, section: &'static Section) -> Request {
-        Request { trace: self.trace, sections: vec![section], json: self.json, is_short: true }
+    pub(crate) fn request(self, report: &'static Report) -> Request {
+        Request { trace: self.trace, reports: vec![report], json: self.json }
     }
-}
-
-/// The sections of one trace.
-struct Answer {
-    head: Head,
-    sections: Vec<(&'static str, Contents)>,
-}
-
-impl Serialize for Answer {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("trace", &self.head)?;
-        for (name, section) in &self.sections {
-            map.serialize_entry(name, section)?;
-        }
-        map.end()
-    }
-}
-
-/// `--json` of a short form.
-#[derive(serde::Serialize)]
-struct ShortAnswer<'a> {
-    trace: &'a Head,
-    #[serde(flatten)]
-    section: &'a Contents,
 }
 
 pub(crate) fn run(request: Request) -> Result {
     let trace = Trace::open(&request.trace)?;
     let mut watch = Watch::begin();
-    let tally = ensure_analyzed(&trace, &mut |progress| watch.look(progress))?;
+    let tally = analyze::ensure(&trace, &mut |progress| watch.look(progress))?;
     drop(watch);
-    let head = Head::new(&trace, &tally)?;
-    let mut sections = Vec::new();
-    for section in request.sections {
-        sections.push((section.name, (section.make)(&trace, &tally)?));
+    let document = Document::of(&trace, &tally, request.reports)?;
+    print(&document, request.json)?;
+    match document.fault() {
+        Some(fault) => Err(CommandError::Fault(fault)),
+        None => Ok(ExitCode::SUCCESS),
     }
-    let answer = Answer { head, sections };
-    match &answer.sections[..] {
-        [(_, section)] if request.json && request.is_short => {
-            output::print_json(&ShortAnswer { trace: &answer.head, section })?;
-        }
-        _ if request.json => output::print_json(&answer)?,
-        _ => answer.print()?,
-    }
-    let unbalanced = answer.sections.iter().map(|(_, section)| section.unbalanced()).sum();
-    if unbalanced > 0 { Err(CommandError::Unbalanced(unbalanced)) } else { Ok(ExitCode::SUCCESS) }
 }
 
-impl Answer {
-    fn print(&self) -> Result<()> {
-        let (mut out, w) = (io::stdout().lock(), columns());
-        write!(out, "{:w$}", self.head)?;
-        for (_, section) in &self.sections {
-            write!(out, "\n{section:w$}")?;
-        }
-        Ok(())
+/// Prints a document for whoever reads it.
+pub(super) fn print(document: &Document, json: bool) -> Result<()> {
+    match json {
+        true => output::print_json(document),
+        false => Ok(write!(io::stdout().lock(), "{document:0$}", columns())?),
     }
 }
 

@@ -1,18 +1,15 @@
 //! `ft-agent study`.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use ft_agent::record::Options;
-use ft_report::report::{self, Head, Study};
 use ft_report::units;
-use ft_trace::store::Trace;
 
-use super::watch::Watch;
-use super::width::columns;
-use super::{Result, output, record};
+use super::report::Args as ReportArgs;
+use super::{Result, record, report};
 
 /// Prints how deep a program nests its locks and how long it holds them, beside the figures of the paper.
 #[derive(Debug, clap::Args)]
@@ -66,16 +63,6 @@ pub(crate) fn run(args: Args) -> Result {
             (recording.trace, record::exit_code(&recording.outcome))
         }
     };
-    let trace = Trace::open(&dir)?;
-    let mut watch = Watch::begin();
-    let tally = report::ensure_analyzed(&trace, &mut |progress| watch.look(progress))?;
-    drop(watch);
-    let study = Study::of(&trace, &tally)?;
-    if args.json {
-        output::print_json(&study)?;
-    } else {
-        let (head, w) = (Head::new(&trace, &tally)?, columns());
-        write!(io::stdout(), "\n{head:w$}\n{study:w$}")?;
-    }
+    report::run(ReportArgs::study(dir, args.json).request()?)?;
     Ok(code)
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::collect::outside::Site;
-use ft_report::report::table::{Table, cut};
+use ft_report::render::columns::{Table, cut};
 use ft_trace::tables::SiteKind;
 
 /// Most names in the sentence that tells which sites there are.

@@ -26,6 +26,7 @@ fn nesting_to_depth_four_gives_exactly_the_known_counts() {
     let study = harness::agent().args(["study", "--json"]).arg(&dir).output().expect("starts");
     harness::assert_success(&study);
     let study: serde_json::Value = serde_json::from_slice(&study.stdout).expect("JSON");
+    let study = &study["sections"]["study"]["values"];
     assert_eq!(study["depths"], truth["depths"]);
     assert_eq!(study["critical_sections"], known.iter().sum::<u64>());
 }

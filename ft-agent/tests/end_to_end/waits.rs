@@ -77,8 +77,10 @@ fn reports(dir: &Path) {
         assert_success(&output);
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
-    let json =
-        |command| -> Value { serde_json::from_str(&run(&[command, "--json"])).expect("JSON") };
+    let json = |name| -> Value {
+        let document: Value = serde_json::from_str(&run(&[name, "--json"])).expect("JSON");
+        document["sections"][name]["values"].clone()
+    };
     assert!(run(&["preempted"]).contains("ft-preemptor"));
     assert!(run(&["waits"]).contains("ft-victim"));
     assert_eq!(json("waits")["waits"].as_u64(), Some(3));

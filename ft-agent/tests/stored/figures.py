@@ -190,7 +190,9 @@ def main() -> int:
         (time, "thread_time"),
     ]:
         rows = pyarrow.dataset.dataset(trace / table, format="parquet").to_table().to_pylist()
-        report(json.loads((reports / f"{report.__name__}.json").read_text()), rows)
+        found = json.loads((reports / f"{report.__name__}.json").read_text())
+        # Stored under the names of before, or under those of now.
+        report(found["sections"][report.__name__]["values"] if "sections" in found else found, rows)
     print("\n".join(faults[:30]))
     print(f"{figures} figures, {len(faults)} differences")
     return 1 if faults or not figures else 0

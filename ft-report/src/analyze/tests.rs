@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::*;
-use crate::report;
+use crate::sections::{Source, gaps::GapsReport, locks::LocksReport};
 use ft_analysis::timeline::{events, run, sites, threads};
 use ft_trace::event::LeanUserEvent;
 use ft_trace::store::{META_FILE, Meta, SCHEMA_VERSION, TableMeta};
@@ -124,23 +124,21 @@ fn what_is_stored_is_what_the_machines_say() {
 fn reports_analyse_what_was_not_analysed() {
     let dir = tempfile::tempdir().unwrap();
     let trace = store(dir.path(), TIMELINE);
-    let first = report::ensure_analyzed(&trace, &mut |_| ControlFlow::Continue(())).unwrap();
-    let reports = report::all(&trace, &first).unwrap();
-    assert_eq!((reports.locks.holds, reports.gaps.gaps), (3, 1));
+    let first = ensure(&trace, &mut |_| ControlFlow::Continue(())).unwrap();
+    let source = Source { trace: &trace, tally: &first };
+    let (locks, gaps) = (LocksReport::read(source).unwrap(), GapsReport::read(source).unwrap());
+    assert_eq!((locks.holds, gaps.gaps), (3, 1));
 
     // An analysis by another version, or a damaged one, is done again; one by this version is used.
     let path = dir.path().join(ANALYSIS_FILE);
     for not_usable in [r#"{"version": 999, "holds": 77}"#, "{"] {
         std::fs::write(&path, not_usable).unwrap();
-        assert_eq!(
-            report::ensure_analyzed(&trace, &mut |_| ControlFlow::Continue(())).unwrap(),
-            first
-        );
+        assert_eq!(ensure(&trace, &mut |_| ControlFlow::Continue(())).unwrap(), first);
     }
     let other = Tally { holds: 77, ..first };
     let held = store::file::open(dir.path()).unwrap();
     store::file::write_json(&held, ANALYSIS_FILE, &other).unwrap();
-    assert_eq!(report::ensure_analyzed(&trace, &mut |_| ControlFlow::Continue(())).unwrap(), other);
+    assert_eq!(ensure(&trace, &mut |_| ControlFlow::Continue(())).unwrap(), other);
 }
 
 #[test]

@@ -11,6 +11,9 @@ mod value;
 
 use std::fmt;
 
+use crate::stats::Tail;
+use crate::text;
+
 pub use figure::{Data, Figure};
 pub use table::{Builder, Column, Row, Table};
 pub use text::{IntoText, Piece, Text};
@@ -25,6 +28,13 @@ pub struct Document {
     pub head: Section,
     /// The answers.
     pub sections: Vec<Section>,
+}
+
+impl Document {
+    /// What must not be, in a sentence; the command that prints the document fails with it.
+    pub fn fault(&self) -> Option<String> {
+        self.sections.iter().find_map(|section| section.fault.as_ref()).map(ToString::to_string)
+    }
 }
 
 /// The answer to one question.
@@ -57,17 +67,6 @@ pub enum Block {
     Table(Table),
     /// A figure.
     Figure(Figure),
-    /// A report that still makes its own text.
-    Plain(Plain),
-}
-
-/// Text that a report makes itself, for a width.
-pub struct Plain(pub Box<dyn Fn(usize) -> String>);
-
-impl fmt::Debug for Plain {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0(100))
-    }
 }
 
 impl Section {
@@ -105,6 +104,19 @@ impl Section {
     /// Adds a figure.
     pub fn figure(&mut self, title: impl IntoText, data: Data) {
         self.blocks.push(Block::Figure(Figure { title: title.into_text(), data }));
+    }
+
+    /// Adds a figure of tails: name, count and percentiles of each that has enough samples for its 99 %, if any has.
+    pub fn tails(
+        &mut self,
+        title: &str,
+        of: (&'static str, Kind),
+        tails: impl Iterator<Item = (Value, u64, Tail)>,
+    ) {
+        let tails: Vec<_> = tails.filter(|(_, _, tail)| tail.p99_ns.is_some()).collect();
+        if !tails.is_empty() {
+            self.figure(text!("{} (-: too few samples)", title), Data::Tails { of, tails });
+        }
     }
 }
 

@@ -80,11 +80,10 @@ impl<T> Builder<T> {
         self
     }
 
-    /// These are the first of `all` (the plural of a noun).
+    /// So many more of these (the plural of a noun) are left out.
     #[must_use]
-    pub fn first_of(mut self, all: usize, what: &'static str) -> Self {
-        let shown = self.table.rows.len();
-        self.table.omitted = (all > shown).then(|| ((all - shown) as u64, what));
+    pub fn omitted(mut self, more: usize, what: &'static str) -> Self {
+        self.table.omitted = (more > 0).then_some((more as u64, what));
         self
     }
 

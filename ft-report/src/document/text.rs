@@ -1,6 +1,7 @@
 //! Sentences with typed values in them.
 
-use super::value::{Typed, Value};
+use super::value::{N, Typed, Value};
+use crate::text;
 
 /// A sentence: words and values.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,6 +38,16 @@ impl Text {
     pub fn and(mut self, more: impl IntoText) -> Text {
         self.0.extend(more.into_text().0);
         self
+    }
+
+    /// The same, followed by how many there are of what, as far as there are any: ` (3 given up, 2 for semaphores)`.
+    #[must_use]
+    pub fn reasons(self, counts: &[(u64, &str)]) -> Text {
+        let some = counts.iter().filter(|(n, _)| *n > 0);
+        match Text::join(some.map(|(n, why)| text!("{} {}", N(*n), *why)), ", ") {
+            Some(reasons) => text!("{} ({})", self, reasons),
+            None => self,
+        }
     }
 
     /// All of them, separated; `None` without any.

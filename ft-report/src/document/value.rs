@@ -28,6 +28,8 @@ pub enum Kind {
     Number,
     /// How far a row can be believed.
     Mark,
+    /// Of several kinds: each row has its own.
+    Mixed,
 }
 
 /// A value that knows what it is.
@@ -66,6 +68,14 @@ pub trait Typed {
 
     /// The value.
     fn value(self) -> Value;
+}
+
+impl Typed for Value {
+    const KIND: Kind = Kind::Mixed;
+
+    fn value(self) -> Value {
+        self
+    }
 }
 
 impl<T: Typed> Typed for Option<T> {
@@ -150,12 +160,14 @@ pub struct Lock {
     pub instances: u64,
     /// There are more than these.
     pub more: bool,
+    /// Where it lies in memory, if that tells it from another of its name.
+    pub address: Option<i64>,
 }
 
 impl Lock {
     /// One lock.
     pub fn named(name: &str) -> Lock {
-        Lock { name: name.to_owned(), instances: 1, more: false }
+        Lock { name: name.to_owned(), instances: 1, more: false, address: None }
     }
 }
 

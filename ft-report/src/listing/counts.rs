@@ -9,8 +9,8 @@ use super::Result;
 use super::entry::{Entry, Streams, entries};
 use super::filter::{Filter, Selection};
 use super::names::Names;
-use crate::report::format::{count, things};
-use crate::report::table::Table;
+use crate::render::columns::Table;
+use crate::render::number::{count, quantity};
 use ft_trace::event::LeanUserEvent;
 use ft_trace::ids::{Name, SiteId};
 use ft_trace::store::Trace;
@@ -46,7 +46,12 @@ impl fmt::Display for Counts {
         }
         write!(f, "{table}")?;
         let total = self.events.iter().map(|e| e.count).sum();
-        writeln!(f, "{} of {}", things(total, "event"), things(self.events.len() as u64, "kind"))
+        writeln!(
+            f,
+            "{} of {}",
+            quantity(total, "event"),
+            quantity(self.events.len() as u64, "kind")
+        )
     }
 }
 

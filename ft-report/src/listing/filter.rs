@@ -11,7 +11,7 @@ use ft_user::glob;
 use super::entry::{Entry, of_kernel};
 use super::names::Names;
 use super::{ListingError, Result};
-use crate::report::format::dur;
+use crate::render::number::dur;
 use ft_trace::event::LeanUserEvent;
 use ft_trace::ids::{Cpu, Pid, SiteId, Tid};
 use ft_trace::store::Trace;

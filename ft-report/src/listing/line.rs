@@ -13,7 +13,7 @@ use super::filter::Filter;
 use super::format::ArgKind;
 use super::names::{Names, Site, write_thread};
 use super::time::Times;
-use crate::report::format::{count, dur};
+use crate::render::number::{count, dur};
 use ft_trace::ids::{Nanos, Pid, Tid};
 use ft_trace::store::Trace;
 use ft_trace::stream::Timed;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::format::{Arg, ArgKind, Template, parse_args};
 use super::time::Times;
-use crate::report::format::dur;
+use crate::render::number::dur;
 use ft_analysis::place_text;
 use ft_trace::ids::{Name, Pid, SiteId, Tid};
 use ft_trace::store::{Result, Trace};

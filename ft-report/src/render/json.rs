@@ -30,7 +30,10 @@
 use serde::ser::{Serialize, SerializeMap, SerializeStruct, Serializer};
 
 use super::text::sentence;
-use crate::document::{Block, Column, Data, Document, Figure, Kind, Row, Section, Table, Value};
+use crate::document::{
+    Block, Column, Data, Document, Figure, Kind, Row, Section, Table, Text, Value,
+};
+use crate::stats::Tail;
 
 /// Name and version of the shape.
 pub const SCHEMA: &str = "ft-report/1";
@@ -69,21 +72,27 @@ impl Serialize for Block {
                 if !label.is_empty() {
                     map.serialize_entry("label", label)?;
                 }
-                map.serialize_entry("paragraph", &sentence(text))?;
+                map.serialize_entry("paragraph", text)?;
             }
-            Block::Warning(text) => map.serialize_entry("warning", &sentence(text))?,
+            Block::Warning(text) => map.serialize_entry("warning", text)?,
             Block::Table(table) => map.serialize_entry("table", table)?,
             Block::Figure(figure) => map.serialize_entry("figure", figure)?,
-            Block::Plain(_) => {}
         }
         map.end()
+    }
+}
+
+/// On one line.
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&sentence(self))
     }
 }
 
 impl Serialize for Table {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_struct("Table", 4)?;
-        fields.serialize_field("title", &sentence(&self.title))?;
+        fields.serialize_field("title", &self.title)?;
         fields.serialize_field("columns", &self.columns)?;
         fields.serialize_field("rows", &self.rows)?;
         fields.serialize_field("omitted", &self.omitted.map_or(0, |(n, _)| n))?;
@@ -136,7 +145,7 @@ impl Serialize for Value {
 impl Serialize for Figure {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(2))?;
-        map.serialize_entry("title", &sentence(&self.title))?;
+        map.serialize_entry("title", &self.title)?;
         match &self.data {
             Data::Bars { axis, counted, bars } => {
                 let data = serde_json::json!({"axis": axis, "counted": counted, "bars": bars});
@@ -160,5 +169,5 @@ impl Serialize for Figure {
 struct Tails<'a> {
     axis: &'a str,
     kind: Kind,
-    tails: &'a [(Value, u64, crate::stats::Tail)],
+    tails: &'a [(Value, u64, Tail)],
 }

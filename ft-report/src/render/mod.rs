@@ -3,5 +3,7 @@
 //! A document displays itself as text, as wide as it is formatted (`{:80}`), or 100 columns; it serialises as
 //! [`json::SCHEMA`] says. Numbers become characters in `number` alone.
 
+pub mod columns;
 pub mod json;
+pub(crate) mod number;
 pub mod text;

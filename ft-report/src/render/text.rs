@@ -4,11 +4,11 @@ use std::fmt;
 
 use ft_analysis::Mark;
 
+use super::columns::{self, clean, cut, paragraph, width};
+use super::number::{count, log_bar, ns, percent, quantity, share, short_count};
 use crate::document::{
     Block, Column, Data, Document, Figure, Kind, Piece, Row, Section, Table, Text, Value,
 };
-use crate::report::format::{count, log_bar, ns, percent, share, short_count, things};
-use crate::report::table::{self, clean, cut, paragraph, width};
 
 /// Columns of the labels in the margin.
 const MARGIN: usize = 10;
@@ -17,7 +17,7 @@ const MARGIN: usize = 10;
 const NAME: usize = 40;
 
 /// Characters of the longest bar.
-const BAR: usize = 40;
+const BAR: usize = 32;
 
 impl fmt::Display for Document {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -33,7 +33,13 @@ impl fmt::Display for Section {
         if headed {
             writeln!(f, "\n{}: {}", self.name.to_uppercase(), self.title)?;
         }
+        let mut drawn = false;
         for block in &self.blocks {
+            let sentences = matches!(block, Block::Paragraph { .. } | Block::Warning(_));
+            if drawn && sentences {
+                writeln!(f)?;
+            }
+            drawn = !sentences;
             match block {
                 Block::Paragraph { label: "", text } if headed => {
                     paragraph(f, "  ", &sentence(text))?;
@@ -44,10 +50,16 @@ impl fmt::Display for Section {
                 Block::Warning(text) => paragraph(f, "warning: ", &sentence(text))?,
                 Block::Table(t) => table(f, t)?,
                 Block::Figure(figure) => draw(f, figure)?,
-                Block::Plain(text) => f.write_str(&text.0(width(f)))?,
             }
         }
         Ok(())
+    }
+}
+
+/// On one line.
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&sentence(self))
     }
 }
 
@@ -89,13 +101,16 @@ fn cell(value: &Value) -> String {
             let more = if lock.more { "+" } else { "" };
             format!("{} ×{}{more}", clean(&lock.name), short_count(lock.instances))
         }
-        Value::Lock(lock) => clean(&lock.name),
+        Value::Lock(lock) => {
+            let address = lock.address.map_or(String::new(), |address| format!(" {address:#x}"));
+            clean(&lock.name) + &address
+        }
         Value::Duration(0.0) => "0".into(),
         Value::Duration(n) => ns(*n),
         Value::Nanoseconds(n) if *n < 0 => format!("-{}", count(n.unsigned_abs())),
         Value::Nanoseconds(n) => count(n.unsigned_abs()),
         Value::Count(n) => short_count(*n),
-        Value::Quantity(n, what) => things(*n, what),
+        Value::Quantity(n, what) => quantity(*n, what),
         Value::Share(part, whole) => percent(*part, *whole),
         Value::Number(n) => n.to_string(),
         Value::Mark(mark) => mark.word().into(),
@@ -106,7 +121,7 @@ fn table(f: &mut fmt::Formatter<'_>, table: &Table) -> fmt::Result {
     let w = width(f);
     title(f, &table.title)?;
     let titles: Vec<String> = table.columns.iter().map(heading).collect();
-    let mut t = table::Table::new(&titles.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut t = columns::Table::new(&titles.iter().map(String::as_str).collect::<Vec<_>>());
     let first = table.columns.iter().position(|column| column.kind == Kind::DurationNs);
     for Row { cells, mark } in &table.rows {
         let star = |i| if *mark != Mark::Exact && Some(i) == first { "*" } else { "" };
@@ -123,7 +138,7 @@ fn table(f: &mut fmt::Formatter<'_>, table: &Table) -> fmt::Result {
 fn heading(column: &Column) -> String {
     let left = match column.kind {
         Kind::Word | Kind::Thread | Kind::Lock | Kind::Place | Kind::Mark => "<",
-        Kind::DurationNs | Kind::Count | Kind::Share | Kind::Number => "",
+        Kind::DurationNs | Kind::Count | Kind::Share | Kind::Number | Kind::Mixed => "",
     };
     format!("{left}{}", column.title)
 }
@@ -141,7 +156,7 @@ fn draw(f: &mut fmt::Formatter<'_>, figure: &Figure) -> fmt::Result {
     title(f, &figure.title)?;
     let t = match &figure.data {
         Data::Bars { axis, counted, bars } => {
-            let mut t = table::Table::new(&[axis, counted, "share", "<"]);
+            let mut t = columns::Table::new(&[axis, counted, "share", "<"]);
             let largest = bars.iter().map(|bar| bar.1).max().unwrap_or(0);
             let total = bars.iter().map(|bar| bar.1).sum();
             for (class, n) in bars {
@@ -151,7 +166,7 @@ fn draw(f: &mut fmt::Formatter<'_>, figure: &Figure) -> fmt::Result {
             t
         }
         Data::Cumulative { axis, counted, steps, total, .. } => {
-            let mut t = table::Table::new(&[axis, counted, "share", "cumulative", "<"]);
+            let mut t = columns::Table::new(&[axis, counted, "share", "cumulative", "share", "<"]);
             let last = (i64::MAX, *total);
             let mut before = 0;
             let mut rows = Vec::new();
@@ -164,7 +179,7 @@ fn draw(f: &mut fmt::Formatter<'_>, figure: &Figure) -> fmt::Result {
             for &(edge, n, below) in &rows[first..] {
                 let edge = if edge == i64::MAX { "longer".into() } else { ns(edge as f64) };
                 let [of_all, so_far] = [n, below].map(|n| share(n, *total));
-                t.row([edge, count(n), of_all, so_far, log_bar(n, largest, BAR)]);
+                t.row([edge, count(n), of_all, count(below), so_far, log_bar(n, largest, BAR)]);
                 if below == *total {
                     break;
                 }
@@ -174,7 +189,7 @@ fn draw(f: &mut fmt::Formatter<'_>, figure: &Figure) -> fmt::Result {
         Data::Tails { of: (axis, kind), tails } => {
             let axis = heading(&Column { title: (*axis).into(), kind: *kind });
             let mut t =
-                table::Table::new(&[&axis, "n", "p50", "p90", "p99", "p99.9", "p99.99", "max"]);
+                columns::Table::new(&[&axis, "n", "p50", "p90", "p99", "p99.9", "p99.99", "max"]);
             for (name, n, tail) in tails {
                 let percentiles = [tail.p90_ns, tail.p99_ns, tail.p999_ns, tail.p9999_ns];
                 let first = [cell(name), short_count(*n), ns(tail.p50_ns as f64)];

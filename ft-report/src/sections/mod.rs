@@ -13,11 +13,42 @@
 //! # Ok(()) }
 //! ```
 
-use ft_analysis::Tally;
-use ft_trace::store::{Result, Trace};
+pub mod agreement;
+pub mod dispatch;
+pub mod gaps;
+pub mod head;
+#[cfg(test)]
+mod hostile_tests;
+pub mod locks;
+pub mod order;
+pub mod preempted;
+pub mod quality;
+pub mod steal;
+pub mod study;
+mod summary;
+#[cfg(test)]
+mod tests;
+pub mod time;
+pub mod waits;
 
-use crate::document::{Block, Document, Plain, Section};
-use crate::report::{self, Head, Study, Summary};
+use ft_analysis::Tally;
+use ft_trace::store::{Result, Row, Trace};
+
+use crate::document::{Document, Section};
+use agreement::AgreementReport;
+use dispatch::DispatchReport;
+use gaps::GapsReport;
+use head::Head;
+use locks::LocksReport;
+use preempted::PreemptedReport;
+use study::Study;
+use summary::Answers;
+use time::TimeReport;
+use waits::WaitsReport;
+
+/// What a report says that can say nothing.
+const NO_SCHEDULER: &str =
+    "No scheduler records: record with the kernel group `sched` (see `ft-agent doctor`).";
 
 /// A trace that was analysed: what sections are made of.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +57,13 @@ pub struct Source<'a> {
     pub trace: &'a Trace,
     /// The counts of its analysis.
     pub tally: &'a Tally,
+}
+
+impl Source<'_> {
+    /// Shows every row of a table.
+    fn rows<R: Row>(self, mut to: impl FnMut(R)) -> Result<()> {
+        self.trace.rows::<R>().try_for_each(|row| row.map(&mut to))
+    }
 }
 
 /// A report.
@@ -80,7 +118,7 @@ impl Document {
         reports: impl IntoIterator<Item = &'static Report>,
     ) -> Result<Document> {
         let source = Source { trace, tally };
-        let head = plain("trace", Head::new(trace, tally)?);
+        let head = Head::read(source)?.section();
         let sections = reports.into_iter().map(|report| report.section(source));
         Ok(Document { head, sections: sections.collect::<Result<_>>()? })
     }
@@ -96,11 +134,15 @@ static REPORTS: [Report; 9] = [
         needs: "nothing in particular",
         standard: false,
         make: |s| {
-            let (head, reports) = (Head::new(s.trace, s.tally)?, report::all(s.trace, s.tally)?);
-            let text = move |w| format!("{:w$}", Summary(&head, &reports));
-            let mut section = Section::new("summary", "");
-            section.blocks.push(Block::Plain(Plain(Box::new(text))));
-            Ok(section)
+            let answers = Answers {
+                locks: LocksReport::read(s)?,
+                waits: WaitsReport::read(s)?,
+                preempted: PreemptedReport::read(s)?,
+                dispatch: DispatchReport::read(s)?,
+                gaps: GapsReport::read(s)?,
+                time: TimeReport::read(s)?,
+            };
+            Ok(answers.section())
         },
     },
     Report {
@@ -108,87 +150,61 @@ static REPORTS: [Report; 9] = [
         about: "who held which lock, how deep and for how long, and what happened meanwhile",
         needs: LOCKS,
         standard: true,
-        make: |s| Ok(plain("locks", report::locks(s.trace, s.tally)?)),
+        make: |s| Ok(LocksReport::read(s)?.section()),
     },
     Report {
         name: "waits",
         about: "who waited for which lock and who made it wait; lock order and deadlocks",
         needs: LOCKS,
         standard: true,
-        make: |s| Ok(plain("waits", report::waits(s.trace, s.tally)?)),
+        make: |s| Ok(WaitsReport::read(s)?.section()),
     },
     Report {
         name: "preempted",
         about: "which holders of locks were preempted, by whom, and whom that delayed",
         needs: "lock events and the kernel group `sched`",
         standard: true,
-        make: |s| Ok(plain("preempted", report::preempted(s.trace, s.tally)?)),
+        make: |s| Ok(PreemptedReport::read(s)?.section()),
     },
     Report {
         name: "dispatch",
         about: "how long woken threads waited for a CPU, and behind whom",
         needs: SCHEDULER,
         standard: true,
-        make: |s| Ok(plain("dispatch", report::dispatch(s.trace, s.tally)?)),
+        make: |s| Ok(DispatchReport::read(s)?.section()),
     },
     Report {
         name: "gaps",
         about: "why polling threads did not run",
         needs: "events of ft_user::gap::Poller",
         standard: true,
-        make: |s| Ok(plain("gaps", report::gaps(s.trace, s.tally)?)),
+        make: |s| Ok(GapsReport::read(s)?.section()),
     },
     Report {
         name: "agreement",
         about: "how often the causes of gaps that are inferred without the kernel are right",
         needs: "events of ft_user::gap::Poller and the kernel groups `sched` and `irq`",
         standard: true,
-        make: |s| Ok(plain("agreement", report::AgreementReport::new(s.tally))),
+        make: |s| Ok(AgreementReport::new(s.tally).section()),
     },
     Report {
         name: "time",
         about: "where all the time of each thread went, and who or what took it",
         needs: SCHEDULER,
         standard: true,
-        make: |s| {
-            let time = report::time(s.trace, s.tally)?;
-            let wrong = time.unbalanced;
-            let mut section = plain("time", time);
-            section.fault = (wrong > 0).then(|| {
-                crate::text!(
-                    "the parts of {} threads do not sum to their wall time: a fault of ft-agent; report it with the trace",
-                    crate::document::N(wrong)
-                )
-            });
-            Ok(section)
-        },
+        make: |s| Ok(TimeReport::read(s)?.section()),
     },
     Report {
         name: "study",
         about: "how deep locks are nested and how long they are held, beside the figures of the paper of 2007",
         needs: LOCKS,
         standard: false,
-        make: |s| Ok(plain("study", Study::of(s.trace, s.tally)?)),
+        make: |s| Ok(Study::read(s)?.section()),
     },
 ];
 
-/// A report that still makes its own text.
-fn plain<R>(name: &'static str, report: R) -> Section
-where
-    R: std::fmt::Display + serde::Serialize + Clone + 'static,
-{
-    let shown = report.clone();
-    let mut section = Section::new(name, "").with(report);
-    let text = move |w| match name {
-        "trace" => format!("{shown:w$}"),
-        _ => format!("\n{shown:w$}"),
-    };
-    section.blocks.push(Block::Plain(Plain(Box::new(text))));
-    section
-}
-
 #[cfg(test)]
-mod tests {
+mod registry_tests {
     use super::*;
 
     #[test]

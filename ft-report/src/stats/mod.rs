@@ -1,6 +1,17 @@
 //! Statistics, in memory that does not grow with what they are of.
 
+mod depths;
 mod distribution;
+mod groups;
+mod marks;
+mod parts;
+mod tail;
+mod top;
 
-pub use crate::report::{Marks, Tail};
+pub use depths::Depths;
 pub use distribution::{BIN_NS, Bins, Distribution, EXACT, MAX_BINS, Thresholds};
+pub use groups::{Groups, Key, OTHERS};
+pub use marks::Marks;
+pub use parts::Parts;
+pub use tail::Tail;
+pub use top::Top;

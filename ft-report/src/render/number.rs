@@ -1,0 +1,141 @@
+//! Numbers as people read them.
+
+use crate::units;
+
+/// A duration with three significant digits: `812 ns`, `1.23 µs`, `45.6 ms`, `1.00 s`.
+pub(crate) fn ns(ns: impl Into<f64>) -> String {
+    let ns: f64 = ns.into();
+    // The upper limits are those that would be printed with four digits.
+    let (value, unit) = match ns.abs() {
+        n if n < 999.5 => return format!("{ns:.0} ns"),
+        n if n < 999.5e3 => (ns / 1e3, "µs"),
+        n if n < 999.5e6 => (ns / 1e6, "ms"),
+        _ => (ns / 1e9, "s"),
+    };
+    format!("{} {unit}", three_digits(value))
+}
+
+/// [`ns`] of a table's column.
+pub(crate) fn dur(ns_: i64) -> String {
+    ns(ns_ as f64)
+}
+
+fn three_digits(value: f64) -> String {
+    match value.abs() {
+        v if v < 9.995 => format!("{value:.2}"),
+        v if v < 99.95 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+/// A count with separators: `1,234,567`.
+pub(crate) fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A count for a column: [`count`], above a million with three digits (`1.23 M`), so that columns stay narrow.
+pub(crate) fn short_count(n: u64) -> String {
+    if n < 1_000_000 { count(n) } else { units::short(n as f64) }
+}
+
+/// `1 gap`, `2 gaps`.
+pub(crate) fn quantity(n: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" })
+}
+
+/// `part` of `whole`: `12.3 %`; 100 % and 0 % only when it is all or nothing. Of nothing there are no shares.
+pub(crate) fn percent(part: i64, whole: i64) -> String {
+    if whole <= 0 {
+        return "-".into();
+    }
+    if part == 0 {
+        return "0 %".into();
+    }
+    let p = 100.0 * part as f64 / whole as f64;
+    match p {
+        p if p < 0.05 => "<0.1 %".into(),
+        p if p > 99.95 && part != whole => ">99.9 %".into(),
+        p if part == whole || p >= 99.95 => "100 %".into(),
+        p => format!("{p:.1} %"),
+    }
+}
+
+/// [`percent`] of counts.
+pub(crate) fn share(part: u64, whole: u64) -> String {
+    percent(part.try_into().unwrap_or(i64::MAX), whole.try_into().unwrap_or(i64::MAX))
+}
+
+/// A bar of `width` characters for the largest count, shorter by the logarithm for smaller ones; every
+/// count above 0 is seen.
+pub(crate) fn log_bar(n: u64, largest: u64, width: usize) -> String {
+    if n == 0 {
+        return String::new();
+    }
+    let scale = ((largest + 1) as f64).ln();
+    let eighths = (((n + 1) as f64).ln() / scale * (width * 8) as f64).round().max(1.0) as usize;
+    let rest = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
+    "█".repeat(eighths / 8) + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_three_digits_and_the_unit_that_fits() {
+        for (value, expected) in [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (1_000, "1.00 µs"),
+            (9_994, "9.99 µs"),
+            (9_996, "10.0 µs"),
+            (123_400, "123 µs"),
+            (999_499, "999 µs"),
+            (999_500, "1.00 ms"),
+            (45_600_000, "45.6 ms"),
+            (999_500_000, "1.00 s"),
+            (3_723_000_000_000, "3723 s"),
+        ] {
+            assert_eq!(dur(value), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn counts_have_separators() {
+        for (n, expected) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(count(n), expected);
+        }
+        assert_eq!(short_count(999_999), "999,999");
+        assert_eq!(short_count(1_234_567), "1.23 M");
+        assert_eq!([quantity(1, "gap"), quantity(2, "gap")], ["1 gap", "2 gaps"]);
+    }
+
+    #[test]
+    fn all_and_nothing_are_said_only_of_all_and_nothing() {
+        for (part, whole, expected) in [
+            (0, 5, "0 %"),
+            (0, 0, "-"),
+            (1, 3, "33.3 %"),
+            (5, 5, "100 %"),
+            (99_999, 100_000, ">99.9 %"),
+            (1, 100_000, "<0.1 %"),
+        ] {
+            assert_eq!(percent(part, whole), expected, "{part} of {whole}");
+        }
+    }
+
+    #[test]
+    fn bars_show_everything_that_is_there() {
+        assert_eq!(log_bar(0, 100, 10), "");
+        assert!(!log_bar(1, u64::MAX - 1, 10).is_empty());
+        assert_eq!(log_bar(100, 100, 10), "█".repeat(10));
+    }
+}

@@ -1,0 +1,306 @@
+//! Statistics of the dispatch latency: per thread and over all (Hourglass, section 5.3).
+
+use std::cmp::Reverse;
+
+use serde::Serialize;
+
+use super::{NO_SCHEDULER, Source};
+use crate::document::{Id, Kind, N, Ns, Of, Section, Table, Thread, Typed, Word};
+use crate::stats::{Distribution, EXACT, Groups, Marks, OTHERS, Tail, Thresholds, Top};
+use crate::text;
+use ft_analysis::{Mark, Races, Tally};
+use ft_trace::ids::{Name, Pid, Tid};
+use ft_trace::store::Result;
+use ft_trace::tables::DispatchLatency;
+
+/// How late is late, ns: the columns of Hourglass's table 1.
+const LATE_NS: [i64; 4] = [1_000_000, 5_000_000, 10_000_000, 50_000_000];
+
+/// Their titles.
+const LATE: [&str; 4] = [">1 ms", ">5 ms", ">10 ms", ">50 ms"];
+
+/// Threads with a line of their own; further ones are in one of others.
+const MAX_THREADS: usize = 16_384;
+
+/// Threads that are shown; the machine values have all.
+const SHOWN: usize = 20;
+
+/// Worst wake-ups that are kept.
+const WORST: usize = 10;
+
+/// The report.
+#[derive(Clone, Debug, Serialize)]
+pub struct DispatchReport {
+    /// There is a kernel stream; without one there are no wake-ups.
+    pub kernel: bool,
+    /// Wake-ups that are in no statistic.
+    pub races: Races,
+    /// Wake-ups during which scheduler records were lost; censored.
+    pub lost: u64,
+    /// How sure they are. Censored wake-ups are in no statistic.
+    pub marks: Marks,
+    /// All threads together.
+    pub all: Latency,
+    /// Each thread, the worst latency first.
+    pub threads: Vec<Latency>,
+    /// The worst wake-ups.
+    pub worst: Vec<WorstWake>,
+}
+
+/// Statistics of the wake-ups of one thread.
+#[derive(Clone, Debug, Serialize)]
+pub struct Latency {
+    /// Process; 0 over all.
+    pub pid: i32,
+    /// Thread; 0 over all.
+    pub tid: i32,
+    /// Its name.
+    pub comm: String,
+    /// Wake-ups.
+    pub wakeups: u64,
+    /// Percentiles of the latency.
+    #[serde(flatten)]
+    pub tail: Tail,
+    /// Later than 1, 5, 10, 50 ms.
+    pub later_than: [u64; 4],
+}
+
+/// One of the worst wake-ups.
+#[derive(Clone, Debug, Serialize)]
+pub struct WorstWake {
+    /// Waking, CLOCK_MONOTONIC ns.
+    pub ts: i64,
+    /// Latency, ns.
+    pub dur_ns: i64,
+    /// Thread.
+    pub tid: i32,
+    /// Its name.
+    pub comm: String,
+    /// CPU on which it then ran.
+    pub cpu: i32,
+    /// Its kernel priority.
+    pub prio: i32,
+    /// Name of the thread that was current where it was woken.
+    pub waker: String,
+    /// That thread's id; 0: idle, so an interrupt woke it.
+    pub waker_tid: i32,
+    /// Who had the CPU longest meanwhile.
+    pub behind: Option<String>,
+    /// That thread's id.
+    pub behind_tid: Option<i32>,
+    /// For how long.
+    pub behind_ns: Option<i64>,
+    /// It was moved to another CPU meanwhile.
+    pub migrated: bool,
+}
+
+impl From<&DispatchLatency> for WorstWake {
+    fn from(r: &DispatchLatency) -> Self {
+        WorstWake {
+            ts: r.ts.0,
+            dur_ns: r.dur,
+            tid: r.tid.0,
+            comm: r.comm.to_string(),
+            cpu: r.cpu.0,
+            prio: r.prio,
+            waker: r.waker_comm.to_string(),
+            waker_tid: r.waker_tid.0,
+            behind: r.running_comm.as_ref().map(ToString::to_string),
+            behind_tid: r.running_tid,
+            behind_ns: r.running_ns,
+            migrated: r.migrated,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Counts {
+    comm: Name,
+    latencies: Distribution,
+    within: Thresholds<4>,
+}
+
+impl Counts {
+    fn new(comm: Name) -> Self {
+        let (latencies, within) = (Distribution::default(), Thresholds::new(LATE_NS));
+        Counts { comm, latencies, within }
+    }
+
+    fn add(&mut self, ns: i64) {
+        self.latencies.add(ns);
+        self.within.add(ns);
+    }
+
+    fn latency(mut self, pid: i32, tid: i32) -> Latency {
+        let n = self.latencies.count();
+        let mut later_than = [0; 4];
+        for (later, (_, within)) in later_than.iter_mut().zip(self.within.iter()) {
+            *later = n - within;
+        }
+        Latency {
+            pid,
+            tid,
+            comm: self.comm.to_string(),
+            wakeups: n,
+            tail: Tail::of(&mut self.latencies),
+            later_than,
+        }
+    }
+}
+
+/// Makes a [`DispatchReport`] of rows, in memory that does not grow with their number.
+#[derive(Debug)]
+pub struct Dispatch {
+    all: Counts,
+    threads: Groups<MAX_THREADS, (Pid, Tid), Counts>,
+    marks: Marks,
+    worst: Top<WorstWake>,
+}
+
+impl Default for Dispatch {
+    fn default() -> Self {
+        Dispatch {
+            all: Counts::new("all".into()),
+            threads: Groups::default(),
+            marks: Marks::default(),
+            worst: Top::default(),
+        }
+    }
+}
+
+impl Dispatch {
+    /// Counts a wake-up.
+    pub fn add(&mut self, r: &DispatchLatency) {
+        let mark = r.mark;
+        self.marks.add(mark);
+        if mark == Mark::Censored {
+            return;
+        }
+        self.all.add(r.dur);
+        let counts = self.threads.entry_or((r.pid, r.tid), || Counts::new(r.comm.clone()));
+        if counts.comm != r.comm {
+            counts.comm = r.comm.clone();
+        }
+        counts.add(r.dur);
+        self.worst.offer(WORST, r.dur, || WorstWake::from(r));
+    }
+
+    /// Finishes the statistics; `tally` says what is not in them.
+    pub fn finish(mut self, tally: &Tally) -> DispatchReport {
+        let lost = self.marks.censored;
+        self.marks.add_many(Mark::Censored, tally.races.never_dispatched);
+        let threads = self.threads.into_ranked(
+            |((pid, tid), c)| match tid {
+                Tid(0) => Latency { comm: OTHERS.into(), ..c.latency(0, 0) },
+                tid => c.latency(pid.0, tid.0),
+            },
+            |t| (Reverse(t.tail.max_ns), t.tid, t.pid),
+        );
+        DispatchReport {
+            kernel: tally.kernel,
+            races: tally.races,
+            lost,
+            marks: self.marks,
+            all: self.all.latency(0, 0),
+            threads,
+            worst: self.worst.into_sorted(),
+        }
+    }
+}
+
+impl DispatchReport {
+    /// Of a trace.
+    ///
+    /// # Errors
+    ///
+    /// When the table cannot be read.
+    pub fn read(source: Source<'_>) -> Result<DispatchReport> {
+        let mut dispatch = Dispatch::default();
+        source.rows(|r: DispatchLatency| dispatch.add(&r))?;
+        Ok(dispatch.finish(source.tally))
+    }
+
+    /// What it says.
+    pub fn section(self) -> Section {
+        let mut s = Section::new("dispatch", "latency of every wake-up, from waking to running");
+        if self.kernel {
+            self.coverage(&mut s);
+        } else {
+            s.say(NO_SCHEDULER);
+        }
+        if self.all.wakeups > 0 {
+            self.threads(&mut s);
+            self.worst(&mut s);
+        }
+        s.with(self)
+    }
+
+    fn coverage(&self, s: &mut Section) {
+        let r = &self.races;
+        if self.marks.any() {
+            s.say(self.marks.line("wake-up").reasons(&[
+                (self.lost, "across a loss"),
+                (r.never_dispatched, "not dispatched by the end"),
+            ]));
+        }
+        let no_wait = r.woken_while_awake + r.dispatched_without_waking;
+        if no_wait > 0 {
+            s.say(text!("{} without a wait", Of(no_wait, "waking")).reasons(&[
+                (r.woken_while_awake, "of threads already awake"),
+                (r.dispatched_without_waking, "dispatched without a recorded waking"),
+            ]));
+        }
+        if r.woken_on_the_way > 0 {
+            s.say(text!(
+                "{} of threads on their way off the CPU: counted from the switch",
+                Of(r.woken_on_the_way, "wake-up")
+            ));
+        }
+        if !self.all.tail.percentiles_exact {
+            s.say(text!(
+                "Percentiles of more than {} wake-ups are at most 0.1 % too high.",
+                N(EXACT as u64)
+            ));
+        }
+        if self.all.wakeups == 0 {
+            s.say("No observed thread was woken: none of them slept.");
+        }
+    }
+
+    /// The threads that are shown, and all of them together.
+    fn shown(&self) -> impl Iterator<Item = &Latency> {
+        let all = (self.threads.len() > 1).then_some(&self.all);
+        self.threads.iter().take(SHOWN).chain(all)
+    }
+
+    fn threads(&self, s: &mut Section) {
+        let t = Table::of(self.shown())
+            .column("thread", |l| Thread::named(&l.comm))
+            .column("tid", |l| (l.tid > 0).then_some(Id(l.tid)))
+            .column("wake-ups", |l| N(l.wakeups))
+            .column("p50", |l| Ns(l.tail.p50_ns))
+            .column("p99", |l| l.tail.p99_ns.map(Ns))
+            .column("max", |l| Ns(l.tail.max_ns));
+        let late = |t: crate::document::Builder<_>, (i, title)| {
+            t.column(title, move |l: &&Latency| N(l.later_than[i]))
+        };
+        let t = LATE.into_iter().enumerate().fold(t, late);
+        let more = self.threads.len().saturating_sub(SHOWN);
+        s.table(t.omitted(more, "threads").titled("By thread, the worst first"));
+        let tails = self.shown().map(|l| (Thread::named(&l.comm).value(), l.wakeups, l.tail));
+        s.tails("Tails of the latency", ("thread", Kind::Thread), tails);
+    }
+
+    fn worst(&self, s: &mut Section) {
+        let t = Table::of(&self.worst)
+            .column("thread", |w| Thread::named(&w.comm))
+            .column("latency", |w| Ns(w.dur_ns))
+            .column("cpu", |w| Id(w.cpu))
+            .column("prio", |w| Id(w.prio))
+            .column("woken by", |w| Thread::of(Some(w.waker_tid), Some(&w.waker)))
+            .column("ran instead", |w| Thread::of(w.behind_tid, w.behind.as_deref()))
+            .column("for", |w| w.behind_ns.map(Ns))
+            .column("migrated", |w| Word(if w.migrated { "yes" } else { "no" }));
+        s.table(t.titled("The worst wake-ups"));
+    }
+}

@@ -1,0 +1,402 @@
+//! Statistics of the gaps of polling threads: what the kernel saw in them, and what was inferred without it
+//! (Hourglass, section 4).
+
+mod longest;
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::Source;
+use crate::document::{Id, N, Ns, Of, Section, Share, Table, Thread, Word};
+use crate::stats::{Distribution, EXACT, Groups, Marks, OTHERS, Parts, Tail, Top};
+use crate::text;
+use ft_analysis::{Tally, Unaccounted};
+use ft_trace::ids::{Name, Pid, Tid};
+use ft_trace::store::Result;
+use ft_trace::tables::Gap;
+pub use longest::LongGap;
+
+/// Causes, in the order of the tables.
+const CAUSES: [&str; 8] = [
+    "switched-out",
+    "blocked",
+    "hardirq",
+    "softirq",
+    "vector",
+    "steal",
+    "unexplained",
+    "no account",
+];
+
+/// Inferred causes, in the order of the tables.
+const INFERRED: [&str; 4] = ["switch-to-sibling", "tick", "interrupt", "long"];
+
+/// Pollers, and pairs of cause and culprit, with a group of their own; further ones are in groups of others.
+const MAX_GROUPS: usize = 4096;
+
+/// Rows of the longer tables that are shown; the machine values have all.
+const SHOWN: usize = 15;
+
+/// Longest gaps that are kept.
+const LONGEST: usize = 10;
+
+/// The report.
+#[derive(Clone, Debug, Serialize)]
+pub struct GapsReport {
+    /// Gaps in these statistics.
+    pub gaps: u64,
+    /// Threads that polled, with or without gaps.
+    pub pollers_seen: u64,
+    /// There is a kernel stream to explain them.
+    pub kernel: bool,
+    /// Gaps that the kernel's account does not cover.
+    pub unaccounted: Unaccounted,
+    /// How sure they are.
+    pub marks: Marks,
+    /// Each polling thread, most gap time first.
+    pub pollers: Vec<Poller>,
+    /// Who or what made the gaps, most time first.
+    pub culprits: Vec<CulpritSum>,
+    /// How often each inferred cause met each cause that the kernel saw.
+    pub inference: Vec<Inferred>,
+    /// The longest gaps.
+    pub longest: Vec<LongGap>,
+}
+
+/// The gaps of one thread.
+#[derive(Clone, Debug, Serialize)]
+pub struct Poller {
+    /// Process.
+    pub pid: i32,
+    /// Thread.
+    pub tid: i32,
+    /// Its name.
+    pub comm: String,
+    /// Gaps.
+    pub gaps: u64,
+    /// Their sum, ns.
+    pub total_ns: i64,
+    /// Percentiles of their lengths.
+    #[serde(flatten)]
+    pub tail: Tail,
+    /// What the gap time consisted of.
+    pub parts: Parts,
+    /// By cause.
+    pub causes: Vec<CauseSum>,
+}
+
+/// Gaps of one cause.
+#[derive(Clone, Debug, Serialize)]
+pub struct CauseSum {
+    /// Cause; `no account` without a kernel's account.
+    pub cause: &'static str,
+    /// Gaps.
+    pub gaps: u64,
+    /// Their sum, ns.
+    pub total_ns: i64,
+    /// Longest, ns.
+    pub max_ns: i64,
+}
+
+/// Gaps of one cause by one thread or interrupt.
+#[derive(Clone, Debug, Serialize)]
+pub struct CulpritSum {
+    /// Cause.
+    pub cause: &'static str,
+    /// Name of the thread or interrupt.
+    pub culprit: String,
+    /// Gaps.
+    pub gaps: u64,
+    /// Their sum, ns.
+    pub total_ns: i64,
+    /// Longest, ns.
+    pub max_ns: i64,
+}
+
+/// One inferred cause against what the kernel saw.
+#[derive(Clone, Debug, Serialize)]
+pub struct Inferred {
+    /// Inferred cause.
+    pub inferred: &'static str,
+    /// Gaps of which it was inferred.
+    pub gaps: u64,
+    /// Gaps by the kernel's cause, in the order of the causes.
+    pub kernel: Vec<(&'static str, u64)>,
+}
+
+/// The cause as one of [`CAUSES`].
+fn cause(gap: &Gap) -> usize {
+    let known = gap.cause.and_then(|c| CAUSES.iter().position(|k| *k == c.word()));
+    known.unwrap_or(CAUSES.len() - 1)
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    gaps: u64,
+    total_ns: i64,
+    max_ns: i64,
+}
+
+impl Sum {
+    fn add(&mut self, ns: i64) {
+        self.gaps += 1;
+        // An application may claim gaps that overlap, and so have a larger sum than there was time.
+        self.total_ns = self.total_ns.saturating_add(ns);
+        self.max_ns = self.max_ns.max(ns);
+    }
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    comm: Option<Name>,
+    gaps: Distribution,
+    parts: Parts,
+    causes: [Sum; CAUSES.len()],
+}
+
+/// Makes a [`GapsReport`] of rows, in memory that does not grow with their number.
+#[derive(Debug, Default)]
+pub struct Gaps {
+    gaps: u64,
+    pollers: Groups<MAX_GROUPS, (Pid, Tid), Counts>,
+    culprits: Groups<MAX_GROUPS, (usize, Option<Name>), Sum>,
+    inference: BTreeMap<(usize, usize), u64>,
+    marks: Marks,
+    longest: Top<LongGap>,
+}
+
+impl Gaps {
+    /// Counts a gap.
+    pub fn add(&mut self, r: &Gap) {
+        self.gaps += 1;
+        let cause = cause(r);
+        let poller = self.pollers.entry((r.pid, r.tid));
+        poller.comm = Some(r.comm.clone());
+        poller.gaps.add(r.dur);
+        poller.causes[cause].add(r.dur);
+        if let Some(parts) = &r.parts {
+            poller.parts.add(parts);
+        }
+        if let Some(culprit) = &r.culprit {
+            self.culprits.entry((cause, Some(culprit.clone()))).add(r.dur);
+        }
+        if let Some(inferred) = INFERRED.iter().position(|i| *i == r.inferred.word()) {
+            *self.inference.entry((inferred, cause)).or_default() += 1;
+        }
+        self.marks.add(r.mark);
+        self.longest.offer(LONGEST, r.dur, || LongGap::of(r, CAUSES[cause]));
+    }
+
+    /// Finishes the statistics; `tally` says what is not in them.
+    pub fn finish(self, tally: &Tally) -> GapsReport {
+        let inference = inference(&self.inference);
+        let pollers = self.pollers.into_ranked(poller, |p| (Reverse(p.total_ns), p.tid, p.pid));
+        let culprits = self.culprits.into_ranked(
+            |((cause, culprit), s)| CulpritSum {
+                cause: CAUSES[cause],
+                culprit: culprit.as_deref().unwrap_or_default().to_owned(),
+                gaps: s.gaps,
+                total_ns: s.total_ns,
+                max_ns: s.max_ns,
+            },
+            |c| (Reverse(c.total_ns), c.cause, c.culprit.clone()),
+        );
+        GapsReport {
+            gaps: self.gaps,
+            pollers_seen: tally.pollers,
+            kernel: tally.kernel,
+            unaccounted: tally.unaccounted,
+            marks: self.marks,
+            pollers,
+            culprits,
+            inference,
+            longest: self.longest.into_sorted(),
+        }
+    }
+}
+
+fn poller(((pid, tid), mut c): ((Pid, Tid), Counts)) -> Poller {
+    let causes = CAUSES.into_iter().zip(c.causes).filter(|(_, s)| s.gaps > 0);
+    let causes = causes.map(|(cause, s)| CauseSum {
+        cause,
+        gaps: s.gaps,
+        total_ns: s.total_ns,
+        max_ns: s.max_ns,
+    });
+    Poller {
+        pid: pid.0,
+        tid: tid.0,
+        comm: match (tid, c.comm) {
+            (Tid(0), _) => OTHERS.to_owned(),
+            (_, comm) => comm.as_deref().unwrap_or_default().to_owned(),
+        },
+        gaps: c.gaps.count(),
+        total_ns: c.gaps.sum(),
+        tail: Tail::of(&mut c.gaps),
+        parts: c.parts,
+        causes: causes.collect(),
+    }
+}
+
+fn inference(counts: &BTreeMap<(usize, usize), u64>) -> Vec<Inferred> {
+    let of = |i: usize, c: usize| counts.get(&(i, c)).copied().unwrap_or(0);
+    let row = |(i, inferred): (usize, &'static str)| {
+        let kernel: Vec<(&'static str, u64)> =
+            CAUSES.into_iter().enumerate().map(|(c, name)| (name, of(i, c))).collect();
+        let gaps = kernel.iter().map(|(_, n)| n).sum();
+        Inferred { inferred, gaps, kernel }
+    };
+    INFERRED.into_iter().enumerate().map(row).filter(|r| r.gaps > 0).collect()
+}
+
+impl GapsReport {
+    /// Of a trace.
+    ///
+    /// # Errors
+    ///
+    /// When the table cannot be read.
+    pub fn read(source: Source<'_>) -> Result<GapsReport> {
+        let mut gaps = Gaps::default();
+        source.rows(|r: Gap| gaps.add(&r))?;
+        Ok(gaps.finish(source.tally))
+    }
+
+    /// What it says.
+    pub fn section(self) -> Section {
+        let mut s = Section::new("gaps", "intervals in which a polling thread did not run");
+        if self.gaps == 0 {
+            s.say(match self.pollers_seen {
+                0 => text!(
+                    "No thread polled. Call ft_user::gap::Poller in a loop, and enable its events: -e 'gap.*'."
+                ),
+                n => text!("{} saw no gap above the threshold.", Of(n, "polling thread")),
+            });
+            return s.with(self);
+        }
+        self.coverage(&mut s);
+        self.pollers(&mut s);
+        if self.kernel {
+            self.causes(&mut s);
+        }
+        self.inference(&mut s);
+        s.table(longest::table(&self.longest, self.kernel));
+        s.with(self)
+    }
+
+    fn coverage(&self, s: &mut Section) {
+        let pollers = Of(self.pollers.len() as u64, "polling thread");
+        s.say(text!("{}; {}", self.marks.line("gap"), pollers).reasons(&[
+            (self.unaccounted.before_history, "without the kernel's account"),
+            (self.unaccounted.impossible, "more with impossible times, not counted"),
+        ]));
+        self.marks.legend(s);
+        if !self.kernel {
+            s.say(
+                "The kernel was not recorded, so causes are inferred from user time stamps alone.",
+            );
+        }
+        if self.pollers.iter().any(|p| !p.tail.percentiles_exact) {
+            s.say(text!(
+                "Percentiles of more than {} gaps are at most 0.1 % too high.",
+                N(EXACT as u64)
+            ));
+        }
+    }
+
+    fn pollers(&self, s: &mut Section) {
+        let t = Table::of(self.pollers.iter().take(SHOWN))
+            .column("thread", |p| Thread::named(&p.comm))
+            .column("tid", |p| Id(p.tid))
+            .column("gaps", |p| N(p.gaps))
+            .column("total", |p| Ns(p.total_ns))
+            .column("p50", |p| Ns(p.tail.p50_ns))
+            .column("p90", |p| p.tail.p90_ns.map(Ns))
+            .column("p99", |p| p.tail.p99_ns.map(Ns))
+            .column("p99.9", |p| p.tail.p999_ns.map(Ns))
+            .column("p99.99", |p| p.tail.p9999_ns.map(Ns))
+            .column("max", |p| Ns(p.tail.max_ns))
+            .omitted(self.pollers.len().saturating_sub(SHOWN), "threads");
+        s.table(t.titled("By polling thread (-: too few samples)"));
+    }
+
+    fn causes(&self, s: &mut Section) {
+        let pollers = self.pollers.iter().take(SHOWN);
+        let t = Table::of(pollers.flat_map(|p| p.causes.iter().map(move |c| (p, c))))
+            .column("thread", |(p, _)| Thread::named(&p.comm))
+            .column("cause", |(_, c)| Word(c.cause))
+            .column("gaps", |(_, c)| N(c.gaps))
+            .column("total", |(_, c)| Ns(c.total_ns))
+            .column("share", |(p, c)| Share(c.total_ns, p.total_ns))
+            .column("max", |(_, c)| Ns(c.max_ns));
+        s.table(t.titled("By cause: what took most of each gap, by the kernel's account"));
+        if self.culprits.is_empty() {
+            return;
+        }
+        let t = Table::of(self.culprits.iter().take(SHOWN))
+            .column("cause", |c| Word(c.cause))
+            .column("who or what", |c| Word(&c.culprit))
+            .column("gaps", |c| N(c.gaps))
+            .column("total", |c| Ns(c.total_ns))
+            .column("max", |c| Ns(c.max_ns))
+            .omitted(self.culprits.len().saturating_sub(SHOWN), "culprits");
+        s.table(t.titled("Who or what it was"));
+    }
+
+    fn inference(&self, s: &mut Section) {
+        let of = |i: &Inferred, causes: &[&str]| {
+            N(i.kernel.iter().filter(|(cause, _)| causes.contains(cause)).map(|(_, n)| n).sum())
+        };
+        let t = Table::of(&self.inference)
+            .column("inferred", |i| Word(i.inferred))
+            .column("gaps", |i| N(i.gaps))
+            .when(self.kernel, |t| {
+                t.column("switched-out", |i| of(i, &["switched-out"]))
+                    .column("blocked", |i| of(i, &["blocked"]))
+                    .column("irqs", |i| of(i, &["hardirq", "softirq", "vector"]))
+                    .column("steal", |i| of(i, &["steal"]))
+                    .column("unexpl.", |i| of(i, &["unexplained"]))
+                    .column("no account", |i| of(i, &["no account"]))
+            });
+        s.table(t.titled(match self.kernel {
+            true => "Causes inferred from user time stamps alone, against what the kernel saw",
+            false => "Causes inferred from user time stamps alone",
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ft_analysis::Mark;
+    use ft_trace::ids::{Cpu, Nanos};
+    use ft_trace::tables::InferredCause;
+
+    #[test]
+    fn pollers_that_do_not_fit_are_others() {
+        let mut gaps = Gaps::default();
+        for tid in 1..=MAX_GROUPS as i32 + 2 {
+            gaps.add(&Gap {
+                ts: Nanos(1),
+                dur: 10,
+                pid: Pid(1),
+                tid: Tid(tid),
+                comm: "poller".into(),
+                cpu: Cpu(0),
+                cause: None,
+                culprit: None,
+                culprit_tid: None,
+                parts: None,
+                inferred: InferredCause::Long,
+                mark: Mark::Exact,
+            });
+        }
+        let report = gaps.finish(&Tally::default());
+        let others: Vec<_> = report.pollers.iter().filter(|p| p.comm == "(others)").collect();
+        assert_eq!(
+            others.iter().map(|p| (p.pid, p.tid, p.total_ns)).collect::<Vec<_>>(),
+            [(0, 0, 20)]
+        );
+    }
+}

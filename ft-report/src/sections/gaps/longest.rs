@@ -1,0 +1,72 @@
+//! The longest gaps.
+
+use serde::Serialize;
+
+use crate::document::{Ns, Table, Thread, Word};
+use crate::stats::Parts;
+use ft_analysis::Mark;
+use ft_trace::tables::Gap;
+
+/// One of the longest gaps.
+#[derive(Clone, Debug, Serialize)]
+pub struct LongGap {
+    /// Last poll before, CLOCK_MONOTONIC ns.
+    pub ts: i64,
+    /// Length, ns.
+    pub dur_ns: i64,
+    /// Thread.
+    pub tid: i32,
+    /// Its name.
+    pub comm: String,
+    /// CPU of the first poll after.
+    pub cpu: i32,
+    /// Cause.
+    pub cause: &'static str,
+    /// Who or what it was.
+    pub culprit: Option<String>,
+    /// Its thread id.
+    pub culprit_tid: Option<i32>,
+    /// What the gap consisted of.
+    pub parts: Option<Parts>,
+    /// Inferred cause.
+    pub inferred: String,
+    /// How sure it is.
+    pub mark: Mark,
+}
+
+impl LongGap {
+    /// Of a row, with its cause.
+    pub(super) fn of(r: &Gap, cause: &'static str) -> LongGap {
+        LongGap {
+            ts: r.ts.0,
+            dur_ns: r.dur,
+            tid: r.tid.0,
+            comm: r.comm.to_string(),
+            cpu: r.cpu.0,
+            cause,
+            culprit: r.culprit.as_ref().map(ToString::to_string),
+            culprit_tid: r.culprit_tid,
+            parts: r.parts.as_ref().map(Parts::from),
+            inferred: r.inferred.to_string(),
+            mark: r.mark,
+        }
+    }
+}
+
+/// The table of them.
+pub(super) fn table(gaps: &[LongGap], kernel: bool) -> Table {
+    let part = |g: &LongGap, of: fn(&Parts) -> i64| g.parts.as_ref().map(|p| Ns(of(p)));
+    let t = Table::of(gaps)
+        .marks(|g| g.mark)
+        .column("thread", |g| Thread::named(&g.comm))
+        .column("gap", |g| Ns(g.dur_ns))
+        .when(kernel, |t| {
+            t.column("cause", |g| Word(g.cause))
+                .column("who or what", |g| g.culprit.as_deref().map(Word))
+                .column("off CPU", |g| part(g, |p| p.preempted_ns + p.dispatch_ns + p.blocked_ns))
+                .column("irqs", |g| part(g, Parts::interrupts_ns))
+                .column("unexpl.", |g| part(g, |p| p.unexplained_ns))
+        })
+        .column("inferred", |g| Word(&g.inferred));
+    t.titled("The longest gaps")
+}

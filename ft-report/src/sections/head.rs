@@ -1,0 +1,206 @@
+//! What every report begins with: which trace, how long, how far its clock and its coverage go.
+
+use serde::Serialize;
+
+use super::Source;
+use super::quality::Quality;
+use crate::document::{IntoText, N, Ns, Of, Section, Text, Word};
+use crate::text;
+use ft_analysis::{RingWaits, Tally};
+use ft_trace::spool::frame::MissingTracepoint;
+use ft_trace::store::{Result, Trace};
+
+/// Facts of a trace and of its quality.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Head {
+    /// Directory of the trace.
+    pub trace: String,
+    /// End minus start, ns; null when the recording was killed.
+    pub duration_ns: Option<i64>,
+    /// Command that was recorded; empty when processes were attached to.
+    pub command: Vec<String>,
+    /// Host.
+    pub host: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// Kernel groups that were recorded.
+    pub kernel_groups: Vec<String>,
+    /// Tracepoints of these groups that the kernel does not have.
+    pub missing: Vec<MissingTracepoint>,
+    /// Events that were analysed.
+    pub events: u64,
+    /// Largest error of a user time, ns.
+    pub clock_bound_ns: i64,
+    /// User events compared with the scheduler's account.
+    pub clock_checked: u64,
+    /// Of these, outside their thread's running time by more than the bound.
+    pub clock_violations: u64,
+    /// User events that were lost.
+    pub lost_user_events: u64,
+    /// Kernel records that were lost.
+    pub lost_kernel_records: u64,
+    /// Times that a switch must have happened of which there is no record, and no loss was reported.
+    pub missing_switches: u64,
+    /// The clock's bound by segment, and where losses are.
+    pub quality: Quality,
+    /// What else a reader should know, in sentences.
+    pub warnings: Vec<Text>,
+}
+
+impl Head {
+    /// Collects the head of a trace.
+    ///
+    /// # Errors
+    ///
+    /// When the tables `clock` and `loss` cannot be read.
+    pub fn read(Source { trace, tally }: Source<'_>) -> Result<Self> {
+        let meta = trace.meta();
+        let start = meta.start.window_from_ns.unwrap_or(meta.start.start_ns);
+        let end = meta.end.as_ref().map_or(tally.last_ns, |end| end.ts);
+        let quality = Quality::new(start, end, trace.rows(), trace.rows())?;
+        Ok(Head {
+            trace: trace.dir().display().to_string(),
+            duration_ns: meta.end.as_ref().map(|end| end.ts - meta.start.start_ns),
+            command: meta.start.command.clone(),
+            host: meta.start.host.clone(),
+            kernel: meta.start.kernel.clone(),
+            kernel_groups: meta.start.kernel_groups.clone(),
+            missing: meta.start.missing.clone(),
+            events: tally.events,
+            clock_bound_ns: meta.clock.bound_ns,
+            clock_checked: meta.clock.checked,
+            clock_violations: meta.clock.violations,
+            lost_user_events: tally.lost_user_events,
+            lost_kernel_records: tally.lost_kernel_records,
+            missing_switches: tally.unseen_switches + tally.ran_unseen,
+            quality,
+            warnings: warnings(trace, tally),
+        })
+    }
+}
+
+/// What a reader should know before the figures.
+fn warnings(trace: &Trace, tally: &Tally) -> Vec<Text> {
+    let mut warnings: Vec<Text> =
+        trace.meta().warnings.iter().map(|w| w.to_string().as_str().into_text()).collect();
+    if tally.disordered > 0 {
+        warnings.push(text!(
+            "{} came out of order and were not analysed; convert the recording again",
+            Of(tally.disordered, "event")
+        ));
+    }
+    if tally.unseen_switches + tally.ran_unseen > 0 {
+        warnings.push(text!(
+            "context switches are missing, and no loss was reported: {} a CPU was left by another thread than \
+             the one that had got it last, {} a thread recorded an event while it was switched out; intervals \
+             that this touches are marked lower bound or censored; compare with `perf sched record`",
+            Of(tally.unseen_switches, "time"),
+            Of(tally.ran_unseen, "time")
+        ));
+    }
+    if tally.doubtful_shares > 0 {
+        warnings.push(text!(
+            "{} a thread had waited for one CPU and gone to another before a missing switch made it doubtful \
+             who had had the first; what was finished by then is not marked",
+            Of(tally.doubtful_shares, "time")
+        ));
+    }
+    if !tally.ring_waits.is_none() {
+        let RingWaits { waits, total_ns, longest_ns } = tally.ring_waits;
+        warnings.push(text!(
+            "threads of the recorded programs waited {} for room in their rings (--on-full wait), {} in all, {} at \
+             most: the programs were that much slower, and intervals that this touches are marked disturbed; \
+             larger rings (--ring-size) make it rarer",
+            Of(waits, "time"),
+            Ns(total_ns),
+            Ns(longest_ns)
+        ));
+    }
+    if tally.unknown_sites > 0 {
+        warnings.push(text!(
+            "{} of sites that the trace does not describe were not analysed; see the losses of `directory`",
+            Of(tally.unknown_sites, "event")
+        ));
+    }
+    warnings
+}
+
+impl Head {
+    /// What it says.
+    pub fn section(self) -> Section {
+        let mut s = Section::new("trace", "");
+        let events = Of(self.events, "event");
+        let trace = &*self.trace;
+        s.item(
+            "trace",
+            match self.duration_ns {
+                Some(ns) => text!("{} ({}, {})", trace, Ns(ns), events),
+                None => text!("{} (interrupted, {})", trace, events),
+            },
+        );
+        let command = self.command.join(" ");
+        s.item(
+            "command",
+            match &*command {
+                "" => text!("none: attached"),
+                command => text!("{}", Word(command)),
+            },
+        );
+        let groups: Vec<Text> = self.kernel_groups.iter().map(|group| self.group(group)).collect();
+        let groups = Text::join(groups, ", ").unwrap_or_else(|| text!("not recorded"));
+        s.item("kernel", text!("{} ({}, {})", groups, Word(&self.host), Word(&self.kernel)));
+        s.item("clock", self.clock());
+        s.item("loss", self.loss());
+        self.quality.losses.iter().for_each(|place| s.say(place.text()));
+        self.warnings.iter().for_each(|warning| s.warn(warning.clone()));
+        s.with(self)
+    }
+
+    /// A kernel group, and whether the kernel has all of it.
+    fn group(&self, group: &str) -> Text {
+        let lacks = self.missing.iter().any(|missing| missing.group == group);
+        if lacks { text!("{} (incomplete)", group) } else { text!("{}", group) }
+    }
+
+    fn clock(&self) -> Text {
+        let q = &self.quality;
+        let mut clock = text!("right within {}", Ns(self.clock_bound_ns));
+        if q.clock_segments > 0 {
+            let (n, median) = (Of(q.clock_segments, "segment"), Ns(q.clock_bound_median_ns));
+            clock = text!("{} (median of {} {})", clock, n, median);
+        }
+        if self.clock_checked == 0 {
+            return clock.and(", not checked against the scheduler");
+        }
+        let switches = match self.missing_switches {
+            0 => "",
+            _ => ", not counting those where switches are missing",
+        };
+        text!(
+            "{}; {} of {} outside their thread's running time{}",
+            clock,
+            N(self.clock_violations),
+            Of(self.clock_checked, "event"),
+            switches
+        )
+    }
+
+    fn loss(&self) -> Text {
+        let q = &self.quality;
+        let loss = match (self.lost_user_events, self.lost_kernel_records) {
+            (0, 0) => text!("none reported"),
+            (user, kernel) => text!(
+                "{}, {} at {}",
+                Of(user, "user event"),
+                Of(kernel, "kernel record"),
+                Of(q.loss_places, "place")
+            ),
+        };
+        let which = if self.missing.is_empty() { "all streams" } else { "what this kernel has" };
+        match (self.missing_switches, q.complete()) {
+            (0, Some(share)) => text!("{}; {} complete {} of the time", loss, which, share),
+            (0, None) => loss,
+            _ => loss.and(", but switches are missing (see the warning)"),
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! Statistics of the critical sections: per lock and over all (Feather-Trace, section 3).
+//!
+//! Locks of one name in one process are one group, however many instances there are; a lock without a
+//! name is a group of its own. Shared and exclusive holds of one lock are told apart by their kind.
+
+mod longest;
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+
+use serde::Serialize;
+
+use super::Source;
+use crate::document::{Data, Kind, Lock, MeanNs, N, Ns, Of, Section, Share, Table, Typed, Word};
+use crate::stats::{
+    Bins, Depths, Distribution, EXACT, Groups, Marks, Parts, Tail, Thresholds, Top,
+};
+use crate::text;
+use ft_analysis::{Incomplete, Mark, Tally};
+use ft_trace::ids::{Name, Pid};
+use ft_trace::store::Result;
+use ft_trace::tables::CriticalSection;
+pub use longest::LongHold;
+
+/// Upper edges of the cumulative distribution, ns.
+const EDGES_NS: [i64; 16] = [
+    100,
+    200,
+    500,
+    1_000,
+    2_000,
+    5_000,
+    10_000,
+    20_000,
+    50_000,
+    100_000,
+    500_000,
+    1_000_000,
+    5_000_000,
+    10_000_000,
+    50_000_000,
+    100_000_000,
+];
+
+/// Locks with a group of their own; further ones are in one group of others.
+const MAX_GROUPS: usize = 16_384;
+
+/// Instances of a group that are counted.
+const MAX_INSTANCES: usize = 1 << 16;
+
+/// Locks that are shown; the machine values have all.
+const SHOWN: usize = 15;
+
+/// Longest holds that are kept.
+const LONGEST: usize = 10;
+
+/// The report.
+#[derive(Clone, Debug, Serialize)]
+pub struct LocksReport {
+    /// Holds in these statistics.
+    pub holds: u64,
+    /// Holds and waits that were recorded in part; in no statistic.
+    pub incomplete: Incomplete,
+    /// How sure they are.
+    pub marks: Marks,
+    /// Holds were decomposed: there is a kernel stream.
+    pub decomposed: bool,
+    /// How many holds of each nesting depth, from 0.
+    pub depths: Vec<u64>,
+    /// Holds whose depth is at least what is counted: events of their thread were lost before.
+    pub depth_lower_bounds: u64,
+    /// All holds together.
+    pub all: Group,
+    /// Each lock, most held time first.
+    pub locks: Vec<Group>,
+    /// The longest holds.
+    pub longest: Vec<LongHold>,
+}
+
+/// Statistics of the holds of one lock, or of locks of one name.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Group {
+    /// Process; 0 over all.
+    pub pid: i32,
+    /// Name of the lock.
+    pub lock: String,
+    /// `mutex`, `rwlock-read`, …
+    pub kind: String,
+    /// Locks of this name and kind.
+    pub instances: u64,
+    /// There are no more than these; more than 65,536 are not counted.
+    pub instances_exact: bool,
+    /// Holds.
+    pub holds: u64,
+    /// Of these, with lost records: their `parts` are at least what is stated.
+    pub lower_bounds: u64,
+    /// Of these, while another lock was held.
+    pub nested: u64,
+    /// Of these, with a condition wait at an end.
+    pub condition: u64,
+    /// Sum of the hold times, ns.
+    pub total_ns: i64,
+    /// Average hold, ns.
+    pub mean_ns: f64,
+    /// Percentiles of the holds.
+    #[serde(flatten)]
+    pub tail: Tail,
+    /// Holds that were waited for.
+    pub waits: u64,
+    /// Sum of these waits, ns.
+    pub wait_total_ns: i64,
+    /// Longest wait, ns.
+    pub wait_max_ns: i64,
+    /// Where the held time went; sums over the holds that were decomposed.
+    pub parts: Parts,
+    /// Holds that were preempted at least once.
+    pub preempted_holds: u64,
+    /// (ns, holds not longer).
+    pub cumulative: Vec<(i64, u64)>,
+    /// Histogram: (lower edge in ns, holds) of each bin of 0.1 µs that is not empty.
+    pub histogram_100ns: Vec<(i64, u64)>,
+}
+
+/// What is counted of one group while rows come.
+#[derive(Debug)]
+struct Counts {
+    /// By process and address: processes that were forked have locks at the same ones.
+    instances: HashSet<(Pid, i64)>,
+    more_instances: bool,
+    holds: Distribution,
+    waits: Distribution,
+    lower_bounds: u64,
+    nested: u64,
+    condition: u64,
+    preempted: u64,
+    parts: Parts,
+    cumulative: Thresholds<16>,
+    bins: Bins,
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Counts {
+            instances: HashSet::new(),
+            more_instances: false,
+            holds: Distribution::default(),
+            waits: Distribution::default(),
+            lower_bounds: 0,
+            nested: 0,
+            condition: 0,
+            preempted: 0,
+            parts: Parts::default(),
+            cumulative: Thresholds::new(EDGES_NS),
+            bins: Bins::default(),
+        }
+    }
+}
+
+impl Counts {
+    fn add(&mut self, r: &CriticalSection) {
+        if self.instances.len() < MAX_INSTANCES {
+            self.instances.insert((r.pid, r.lock));
+        } else {
+            self.more_instances |= !self.instances.contains(&(r.pid, r.lock));
+        }
+        self.holds.add(r.dur);
+        if r.wait_ns > 0 {
+            self.waits.add(r.wait_ns);
+        }
+        self.lower_bounds += u64::from(r.mark == Mark::LowerBound);
+        self.nested += u64::from(r.depth > 0);
+        self.condition += u64::from(r.condition);
+        if let Some(parts) = &r.parts {
+            self.parts.add(parts);
+            self.preempted += u64::from(parts.preempted_ns > 0);
+        }
+        self.cumulative.add(r.dur);
+        self.bins.add(r.dur);
+    }
+
+    fn group(mut self, pid: i32, lock: String, kind: String) -> Group {
+        Group {
+            pid,
+            lock,
+            kind,
+            instances: self.instances.len() as u64,
+            instances_exact: !self.more_instances,
+            holds: self.holds.count(),
+            lower_bounds: self.lower_bounds,
+            nested: self.nested,
+            condition: self.condition,
+            total_ns: self.holds.sum(),
+            mean_ns: self.holds.mean(),
+            tail: Tail::of(&mut self.holds),
+            waits: self.waits.count(),
+            wait_total_ns: self.waits.sum(),
+            wait_max_ns: self.waits.max(),
+            parts: self.parts,
+            preempted_holds: self.preempted,
+            cumulative: self.cumulative.iter().collect(),
+            histogram_100ns: self.bins.iter().collect(),
+        }
+    }
+}
+
+/// Makes a [`LocksReport`] of rows, in memory that does not grow with their number.
+#[derive(Debug, Default)]
+pub struct Locks {
+    all: Counts,
+    groups: Groups<MAX_GROUPS, (Pid, Name, Name), Counts>,
+    depths: Depths,
+    marks: Marks,
+    longest: Top<LongHold>,
+}
+
+impl Locks {
+    /// Counts a hold.
+    pub fn add(&mut self, r: &CriticalSection) {
+        self.all.add(r);
+        self.groups.entry((r.pid, r.lock_name.clone(), r.kind.clone())).add(r);
+        self.depths.add(r.depth, r.depth_mark);
+        self.marks.add(r.mark);
+        self.longest.offer(LONGEST, r.dur, || LongHold::from(r));
+    }
+
+    /// Finishes the statistics; `tally` says what is not in them.
+    pub fn finish(mut self, tally: &Tally) -> LocksReport {
+        self.marks.add_many(Mark::Censored, tally.incomplete.holds());
+        let locks = self.groups.into_ranked(
+            |((pid, lock, kind), c)| c.group(pid.0, lock.to_string(), kind.to_string()),
+            |g| (Reverse(g.total_ns), g.lock.clone(), g.kind.clone(), g.pid),
+        );
+        LocksReport {
+            holds: self.all.holds.count(),
+            incomplete: tally.incomplete,
+            marks: self.marks,
+            decomposed: tally.kernel,
+            depths: self.depths.counts,
+            depth_lower_bounds: self.depths.lower_bounds,
+            all: self.all.group(0, String::new(), String::new()),
+            locks,
+            longest: self.longest.into_sorted(),
+        }
+    }
+}
+
+impl LocksReport {
+    /// Of a trace.
+    ///
+    /// # Errors
+    ///
+    /// When the table cannot be read.
+    pub fn read(source: Source<'_>) -> Result<LocksReport> {
+        let mut locks = Locks::default();
+        source.rows(|r: CriticalSection| locks.add(&r))?;
+        Ok(locks.finish(source.tally))
+    }
+
+    /// What it says.
+    pub fn section(self) -> Section {
+        let mut s = Section::new("locks", "critical sections, from acquisition to release");
+        self.coverage(&mut s);
+        if self.holds > 0 {
+            self.tables(&mut s);
+            self.figures(&mut s);
+            s.table(longest::table(&self.longest, self.decomposed));
+        }
+        s.with(self)
+    }
+
+    fn coverage(&self, s: &mut Section) {
+        let i = &self.incomplete;
+        if self.marks.any() {
+            s.say(self.marks.line("hold").reasons(&[
+                (i.release_only, "released without acquisition"),
+                (i.never_released, "never released"),
+                (i.held_at_loss, "held when events were lost"),
+                (i.acquired_again, "acquired again"),
+                (i.too_many, "too many held at once"),
+            ]));
+        }
+        self.marks.legend(s);
+        if !self.all.tail.percentiles_exact {
+            s.say(text!(
+                "Percentiles of more than {} holds are at most 0.1 % too high.",
+                N(EXACT as u64)
+            ));
+        }
+        if self.holds == 0 {
+            s.say(
+                "No hold was recorded. Feather-Trace sees the locks of ft-user (Mutex, RwLock, Condvar) when their \
+                 events are enabled (-e 'lock.*'), and pthread locks under --preload. It does not see locks that a \
+                 program implements itself, such as those of Rust's std or of Java: they make no call that could be \
+                 intercepted.",
+            );
+        }
+    }
+
+    /// The locks that are shown, and all of them together.
+    fn shown(&self) -> impl Iterator<Item = &Group> {
+        let all = (self.locks.len() > 1).then_some(&self.all);
+        self.locks.iter().take(SHOWN).chain(all)
+    }
+
+    fn tables(&self, s: &mut Section) {
+        let holds = Table::of(self.shown())
+            .column("lock", |g| g.name())
+            .column("kind", |g| Word(&g.kind))
+            .column("holds", |g| N(g.holds))
+            .column("nested", |g| Share::of(g.nested, g.holds))
+            .column("total", |g| Ns(g.total_ns))
+            .column("mean", |g| MeanNs(g.mean_ns))
+            .column("p50", |g| Ns(g.tail.p50_ns))
+            .column("p99", |g| g.tail.p99_ns.map(Ns))
+            .column("max", |g| Ns(g.tail.max_ns));
+        s.table(
+            holds.omitted(self.locks.len().saturating_sub(SHOWN), "locks").titled("Hold times"),
+        );
+        let tails = self.shown().map(|g| (g.name().value(), g.holds, g.tail));
+        s.tails("Tails of the hold times", ("lock", Kind::Lock), tails);
+        if self.all.waits == 0 {
+            s.say("No hold had to wait for its lock.");
+        } else {
+            let waits = Table::of(self.shown().filter(|g| g.waits > 0))
+                .column("lock", |g| g.name())
+                .column("kind", |g| Word(&g.kind))
+                .column("waits", |g| N(g.waits))
+                .column("of holds", |g| Share::of(g.waits, g.holds))
+                .column("total", |g| Ns(g.wait_total_ns))
+                .column("mean", |g| MeanNs(g.wait_total_ns as f64 / g.waits as f64))
+                .column("max", |g| Ns(g.wait_max_ns));
+            s.table(waits.titled("Waits before these holds, for a lock that was taken"));
+        }
+        if !self.decomposed {
+            return s.say("The kernel was not recorded, so where the held time went is unknown.");
+        }
+        let t =
+            Table::of(self.shown()).column("lock", |g| g.name()).column("kind", |g| Word(&g.kind));
+        let t = Parts::shares(t, |g| (g.parts, g.parts.total_ns()))
+            .column("n preempted", |g| N(g.preempted_holds));
+        s.table(t.titled(
+            "Where the held time went (dispatch: woken and waiting for a CPU; n preempted: holds)",
+        ));
+    }
+
+    fn figures(&self, s: &mut Section) {
+        let bars = (0..).zip(self.depths.iter().copied()).collect();
+        s.figure(
+            "Nesting depth: locks already held at the acquisition (bars: logarithmic)",
+            Data::Bars { axis: "depth", counted: "holds", bars },
+        );
+        if self.depth_lower_bounds > 0 {
+            let n = Of(self.depth_lower_bounds, "hold");
+            s.say(text!("{} may be nested deeper: events of the thread were lost before.", n));
+        }
+        s.figure(
+            "Distribution of the hold times (bars: logarithmic; --json has bins of 0.1 µs)",
+            Data::Cumulative {
+                axis: "up to",
+                counted: "holds",
+                steps: self.all.cumulative.clone(),
+                total: self.holds,
+                bins: self.all.histogram_100ns.clone(),
+            },
+        );
+    }
+}
+
+impl Group {
+    /// Its name, and how many locks have it.
+    fn name(&self) -> Lock {
+        Lock { instances: self.instances, more: !self.instances_exact, ..Lock::named(&self.lock) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ft_trace::ids::{Nanos, SiteId, Tid};
+
+    #[test]
+    fn instances_that_do_not_fit_are_marked() {
+        let mut counts = Counts::default();
+        let mut add = |pid, lock| {
+            counts.add(&CriticalSection {
+                ts: Nanos(0),
+                dur: 1,
+                pid: Pid(pid),
+                tid: Tid(1),
+                lock,
+                lock_name: "l".into(),
+                kind: "mutex".into(),
+                site: SiteId(0),
+                place: "".into(),
+                depth: 0,
+                depth_mark: Mark::Exact,
+                wait_ns: 0,
+                condition: false,
+                parts: None,
+                preemptor_tid: None,
+                preemptor_comm: None,
+                preemptor_ns: None,
+                mark: Mark::Exact,
+            });
+            let group = std::mem::take(&mut counts);
+            let counted = (group.instances.len(), !group.more_instances);
+            counts = group;
+            counted
+        };
+        let most = MAX_INSTANCES as i64;
+        (1..most).for_each(|lock| _ = add(1, lock));
+        assert_eq!(add(1, 1), (MAX_INSTANCES - 1, true));
+        assert_eq!(add(2, 1), (MAX_INSTANCES, true), "another process has another lock there");
+        assert_eq!(add(1, 1), (MAX_INSTANCES, true));
+        assert_eq!(add(2, 2), (MAX_INSTANCES, false));
+        let group = counts.group(1, "l".into(), "mutex".into());
+        assert!(!group.instances_exact);
+    }
+}

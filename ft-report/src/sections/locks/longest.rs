@@ -1,0 +1,74 @@
+//! The longest holds.
+
+use serde::Serialize;
+
+use crate::document::{Lock, Ns, Place, Table, Thread};
+use crate::stats::Parts;
+use ft_analysis::Mark;
+use ft_trace::tables::CriticalSection;
+
+/// One of the longest holds.
+#[derive(Clone, Debug, Serialize)]
+pub struct LongHold {
+    /// Acquisition, CLOCK_MONOTONIC ns.
+    pub ts: i64,
+    /// Length, ns.
+    pub dur_ns: i64,
+    /// Lock.
+    pub lock: String,
+    /// Its kind.
+    pub kind: String,
+    /// Where it was acquired.
+    pub place: String,
+    /// Holder.
+    pub tid: i32,
+    /// Locks held already.
+    pub depth: i32,
+    /// Where the time went.
+    pub parts: Option<Parts>,
+    /// Who ran most while the holder was preempted.
+    pub preemptor: Option<String>,
+    /// That thread's id.
+    pub preemptor_tid: Option<i32>,
+    /// How sure it is.
+    pub mark: Mark,
+}
+
+impl From<&CriticalSection> for LongHold {
+    fn from(r: &CriticalSection) -> Self {
+        LongHold {
+            ts: r.ts.0,
+            dur_ns: r.dur,
+            lock: r.lock_name.to_string(),
+            kind: r.kind.to_string(),
+            place: r.place.to_string(),
+            tid: r.tid.0,
+            depth: r.depth,
+            parts: r.parts.as_ref().map(Parts::from),
+            preemptor: r.preemptor_comm.as_ref().map(ToString::to_string),
+            preemptor_tid: r.preemptor_tid,
+            mark: r.mark,
+        }
+    }
+}
+
+impl LongHold {
+    /// Who preempted the holder longest; nobody, where it was not preempted.
+    pub(in crate::sections) fn preemptor(&self) -> Option<Thread> {
+        let preempted = self.parts.is_some_and(|p| p.preempted_ns > 0) || self.preemptor.is_some();
+        preempted.then(|| Thread::of(self.preemptor_tid, self.preemptor.as_deref()))
+    }
+}
+
+/// The table of them.
+pub(super) fn table(holds: &[LongHold], decomposed: bool) -> Table {
+    let t = Table::of(holds)
+        .marks(|h| h.mark)
+        .column("lock", |h| Lock::named(&h.lock))
+        .column("place", |h| Place(&h.place))
+        .column("hold", |h| Ns(h.dur_ns))
+        .when(decomposed, |t| {
+            Parts::durations(t, |h| h.parts).column("preemptor", |h| h.preemptor())
+        });
+    t.titled("The longest holds")
+}

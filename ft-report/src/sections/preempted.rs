@@ -1,0 +1,394 @@
+//! Statistics of holders that could have run and did not: per lock and per preemptor.
+
+use std::cmp::Reverse;
+
+use serde::Serialize;
+
+use super::{NO_SCHEDULER, Source};
+use crate::document::{Id, Lock, N, Ns, Place, Section, Share, Table, Thread, Word};
+use crate::stats::{Groups, Marks, Thresholds, Top};
+use crate::text;
+use ft_analysis::{Mark, Tally, Unfinished};
+use ft_trace::ids::{Name, Pid};
+use ft_trace::store::Result;
+use ft_trace::tables::{LockPreemption, PreemptionCause};
+
+/// Grants that are looked at, ns of further running time.
+const GRANTS_NS: [i64; 3] = [10_000, 50_000, 100_000];
+
+/// Locks, and preemptors, with a group of their own; further ones are in one of others.
+const MAX_GROUPS: usize = 16_384;
+
+/// Rows of the longer tables that are shown; the machine values have all.
+const SHOWN: usize = 15;
+
+/// Longest preemptions that are kept.
+const LONGEST: usize = 10;
+
+/// The report.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct PreemptedReport {
+    /// There is a kernel stream; without one nothing is known.
+    pub kernel: bool,
+    /// Times that a holder was off the CPU while runnable; each once, however many locks it held.
+    pub times: u64,
+    /// Of these, preempted; the others had slept and waited for a CPU.
+    pub preempted: u64,
+    /// Sum of these times, ns.
+    pub total_ns: i64,
+    /// Times whose end was not recorded; in no statistic.
+    pub unfinished: Unfinished,
+    /// How many are exact, lower bounds, censored.
+    pub marks: Marks,
+    /// All holds that were recorded whole, preempted or not.
+    pub holds: u64,
+    /// What a grant of further running time would have done.
+    pub grants: Grants,
+    /// Each lock, the longest total first. A time counts for every lock that was held.
+    pub locks: Vec<PreemptedLock>,
+    /// Who had the CPU longest of each time; the longest total first. A time counts once.
+    pub preemptors: Vec<Preemptor>,
+    /// The longest.
+    pub longest: Vec<LongPreemption>,
+}
+
+/// Holds that would have ended, had the scheduler let the holder run on when it preempted it first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Grants {
+    /// Holds that were preempted and whose release was recorded.
+    pub preempted_holds: u64,
+    /// (grant in ns, those that ran no longer than that after their first preemption).
+    pub would_have_ended: Vec<(i64, u64)>,
+}
+
+/// Sums of one lock, or of locks of one name.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct PreemptedLock {
+    /// Process.
+    pub pid: i32,
+    /// Name of the lock.
+    pub lock: String,
+    /// Its kind.
+    pub kind: String,
+    /// Times that a holder could have run and did not.
+    pub times: u64,
+    /// Sum, ns.
+    pub total_ns: i64,
+    /// Longest, ns.
+    pub max_ns: i64,
+    /// Waits that this prolonged: a wait counts each time.
+    pub waiters: u64,
+    /// By how much, in all, ns.
+    pub delayed_ns: i64,
+    /// What a grant would have done for this lock.
+    pub grants: Grants,
+}
+
+/// Sums of one thread that had the CPU instead, by its name.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Preemptor {
+    /// Name; empty when not known.
+    pub comm: String,
+    /// Thread; 0: the idle task; null when several have the name, or when it is not known.
+    pub tid: Option<i32>,
+    /// Kernel priority, when it last did it.
+    pub prio: Option<i32>,
+    /// Times that it had the CPU longest.
+    pub times: u64,
+    /// Sum of these times, ns.
+    pub total_ns: i64,
+    /// Of the sum, what it had the CPU itself.
+    pub own_ns: i64,
+    /// Longest time, ns.
+    pub max_ns: i64,
+    /// Delay of the waiters for all locks that were held, ns.
+    pub delayed_ns: i64,
+}
+
+/// One of the longest.
+#[derive(Clone, Debug, Serialize)]
+pub struct LongPreemption {
+    /// Begin, CLOCK_MONOTONIC ns.
+    pub ts: i64,
+    /// Length, ns.
+    pub dur_ns: i64,
+    /// Innermost lock.
+    pub lock: String,
+    /// Where it was acquired.
+    pub place: String,
+    /// Locks held beside it.
+    pub depth: i32,
+    /// Holder.
+    pub holder: String,
+    /// Its thread id.
+    pub holder_tid: i32,
+    /// `preempted` or `woken`.
+    pub cause: String,
+    /// Who had the CPU longest.
+    pub preemptor: Option<String>,
+    /// Its thread id.
+    pub preemptor_tid: Option<i32>,
+    /// Its kernel priority.
+    pub preemptor_prio: Option<i32>,
+    /// Waiters for the lock that it delayed.
+    pub waiters: i32,
+    /// By how much in all, ns.
+    pub delayed_ns: i64,
+    /// What the hold ran afterwards, ns.
+    pub ran_after_ns: Option<i64>,
+    /// How far it can be believed.
+    pub mark: Mark,
+}
+
+impl From<&LockPreemption> for LongPreemption {
+    fn from(r: &LockPreemption) -> Self {
+        LongPreemption {
+            ts: r.ts.0,
+            dur_ns: r.dur,
+            lock: r.lock_name.to_string(),
+            place: r.place.to_string(),
+            depth: r.depth,
+            holder: r.comm.to_string(),
+            holder_tid: r.tid.0,
+            cause: r.cause.to_string(),
+            preemptor: r.preemptor_comm.as_ref().map(ToString::to_string),
+            preemptor_tid: r.preemptor_tid,
+            preemptor_prio: r.preemptor_prio,
+            waiters: r.waiters,
+            delayed_ns: r.delayed_ns,
+            ran_after_ns: r.ran_after_ns,
+            mark: r.mark,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct GrantCounts {
+    holds: u64,
+    within: Thresholds<3>,
+}
+
+impl Default for GrantCounts {
+    fn default() -> Self {
+        GrantCounts { holds: 0, within: Thresholds::new(GRANTS_NS) }
+    }
+}
+
+impl GrantCounts {
+    /// The first preemption of a hold is the one that a grant would have had to put off.
+    fn add(&mut self, r: &LockPreemption) {
+        if let (1, PreemptionCause::Preempted, Some(ran)) = (r.nth, r.cause, r.ran_after_ns) {
+            self.holds += 1;
+            self.within.add(ran);
+        }
+    }
+
+    fn finish(&self) -> Grants {
+        let would_have_ended = self.within.iter().collect();
+        Grants { preempted_holds: self.holds, would_have_ended }
+    }
+}
+
+/// Makes a [`PreemptedReport`] of rows, in memory that does not grow with their number.
+#[derive(Debug, Default)]
+pub struct Preempted {
+    report: PreemptedReport,
+    grants: GrantCounts,
+    locks: Groups<MAX_GROUPS, (Pid, Name, Name), (PreemptedLock, GrantCounts)>,
+    preemptors: Groups<MAX_GROUPS, Name, Preemptor>,
+    longest: Top<LongPreemption>,
+}
+
+impl Preempted {
+    /// Counts a row.
+    pub fn add(&mut self, r: &LockPreemption) {
+        self.grants.add(r);
+        self.add_lock(r);
+        self.add_preemptor(r);
+        if !r.innermost {
+            return;
+        }
+        self.report.marks.add(r.mark);
+        self.report.times += 1;
+        self.report.preempted += u64::from(r.cause == PreemptionCause::Preempted);
+        self.report.total_ns += r.dur;
+        self.longest.offer(LONGEST, r.dur, || LongPreemption::from(r));
+    }
+
+    fn add_lock(&mut self, r: &LockPreemption) {
+        let key = (r.pid, r.lock_name.clone(), r.kind.clone());
+        let (lock, grants) = self.locks.entry(key);
+        lock.times += 1;
+        lock.total_ns += r.dur;
+        lock.max_ns = lock.max_ns.max(r.dur);
+        lock.waiters += u64::try_from(r.waiters).unwrap_or(0);
+        lock.delayed_ns += r.delayed_ns;
+        grants.add(r);
+    }
+
+    fn add_preemptor(&mut self, r: &LockPreemption) {
+        let mut comm = r.preemptor_comm.clone().unwrap_or_default();
+        if r.preemptor_tid == Some(0) {
+            comm = "(idle)".into();
+        }
+        let first = || Preemptor { tid: r.preemptor_tid, ..Preemptor::default() };
+        let p = self.preemptors.entry_or(comm, first);
+        // A thread waits for one lock only, so the delays of all locks that were held add up.
+        p.delayed_ns += r.delayed_ns;
+        if !r.innermost {
+            return;
+        }
+        p.tid = p.tid.filter(|tid| r.preemptor_tid == Some(*tid));
+        p.prio = r.preemptor_prio;
+        p.times += 1;
+        p.total_ns += r.dur;
+        p.own_ns += r.preemptor_ns.unwrap_or(0);
+        p.max_ns = p.max_ns.max(r.dur);
+    }
+
+    /// Finishes the statistics; `tally` says what is not in them.
+    pub fn finish(self, tally: &Tally) -> PreemptedReport {
+        let locks = self.locks.into_ranked(
+            |((pid, lock, kind), (sums, grants))| PreemptedLock {
+                pid: pid.0,
+                lock: lock.to_string(),
+                kind: kind.to_string(),
+                grants: grants.finish(),
+                ..sums
+            },
+            |l| (Reverse(l.total_ns), l.lock.clone(), l.kind.clone(), l.pid),
+        );
+        let preemptors = self.preemptors.into_ranked(
+            |(comm, sums)| Preemptor { comm: comm.to_string(), ..sums },
+            |p| (Reverse(p.total_ns), p.comm.clone()),
+        );
+        let mut marks = self.report.marks;
+        let unfinished = tally.unfinished_preemptions;
+        marks.add_many(Mark::Censored, unfinished.at_end + unfinished.at_loss);
+        PreemptedReport {
+            marks,
+            kernel: tally.kernel,
+            unfinished,
+            holds: tally.holds,
+            grants: self.grants.finish(),
+            locks,
+            preemptors,
+            longest: self.longest.into_sorted(),
+            ..self.report
+        }
+    }
+}
+
+impl PreemptedReport {
+    /// Of a trace.
+    ///
+    /// # Errors
+    ///
+    /// When the table cannot be read.
+    pub fn read(source: Source<'_>) -> Result<PreemptedReport> {
+        let mut preempted = Preempted::default();
+        source.rows(|r: LockPreemption| preempted.add(&r))?;
+        Ok(preempted.finish(source.tally))
+    }
+
+    /// What it says.
+    pub fn section(self) -> Section {
+        let mut s = Section::new("preempted", "holders of locks that could have run and did not");
+        if !self.kernel {
+            s.say(NO_SCHEDULER);
+            return s.with(self);
+        }
+        let u = &self.unfinished;
+        if self.marks.any() {
+            s.say(self.marks.line("interval").reasons(&[
+                (u.at_end, "without an end"),
+                (u.at_loss, "in which switches were lost"),
+            ]));
+        }
+        self.marks.legend(&mut s);
+        if self.times == 0 {
+            s.say("No holder was off the CPU while it could have run.");
+            return s.with(self);
+        }
+        s.say(text!(
+            "{} in all: {} preempted, {} woken and waiting for a CPU",
+            Ns(self.total_ns),
+            N(self.preempted),
+            N(self.times - self.preempted)
+        ));
+        self.locks(&mut s);
+        self.preemptors(&mut s);
+        self.grants(&mut s);
+        self.longest(&mut s);
+        s.with(self)
+    }
+
+    fn locks(&self, s: &mut Section) {
+        let t = Table::of(self.locks.iter().take(SHOWN))
+            .column("lock", |l| Lock::named(&l.lock))
+            .column("kind", |l| Word(&l.kind))
+            .column("times", |l| N(l.times))
+            .column("total", |l| Ns(l.total_ns))
+            .column("max", |l| Ns(l.max_ns))
+            .column("waits delayed", |l| N(l.waiters))
+            .column("delay in all", |l| Ns(l.delayed_ns))
+            .omitted(self.locks.len().saturating_sub(SHOWN), "locks");
+        s.table(t.titled("By lock: an interval counts for every lock that was held"));
+    }
+
+    fn preemptors(&self, s: &mut Section) {
+        let t = Table::of(self.preemptors.iter().take(SHOWN))
+            .column("ran instead", |p| p.thread())
+            .column("tid", |p| p.tid.map(Id))
+            .column("prio", |p| p.prio.map(Id))
+            .column("times", |p| N(p.times))
+            .column("total", |p| Ns(p.total_ns))
+            .column("share", |p| Share(p.total_ns, self.total_ns))
+            .column("max", |p| Ns(p.max_ns))
+            .column("itself", |p| Ns(p.own_ns))
+            .column("delay of waiters", |p| Ns(p.delayed_ns))
+            .omitted(self.preemptors.len().saturating_sub(SHOWN), "threads");
+        s.table(
+            t.titled("By the thread that had the CPU longest meanwhile: an interval counts once"),
+        );
+    }
+
+    fn grants(&self, s: &mut Section) {
+        let preempted = self.grants.preempted_holds;
+        if preempted == 0 {
+            return;
+        }
+        let whole = self.holds.saturating_sub(preempted);
+        let none = [(0, 0)];
+        let t = Table::of(none.iter().chain(&self.grants.would_have_ended))
+            .column("grant", |(grant, _)| Ns(*grant))
+            .column("preempted holds", |_| N(preempted))
+            .column("of them ended", |(_, ended)| Share::of(*ended, preempted))
+            .column("of all holds ended", |(_, ended)| Share::of(whole + ended, self.holds));
+        s.table(t.titled(
+            "Holds that would have ended without a preemption, had the holder been granted more time at the first",
+        ));
+    }
+
+    fn longest(&self, s: &mut Section) {
+        let t = Table::of(&self.longest)
+            .marks(|p| p.mark)
+            .column("lock", |p| Lock::named(&p.lock))
+            .column("place", |p| Place(&p.place))
+            .column("holder", |p| Thread::named(&p.holder))
+            .column("off CPU", |p| Ns(p.dur_ns))
+            .column("ran instead", |p| Thread::of(p.preemptor_tid, p.preemptor.as_deref()))
+            .column("prio", |p| p.preemptor_prio.map(Id))
+            .column("waiters", |p| N(p.waiters.unsigned_abs().into()))
+            .column("delay", |p| Ns(p.delayed_ns))
+            .column("ran after", |p| p.ran_after_ns.map(Ns));
+        s.table(t.titled("The longest, with the innermost lock"));
+    }
+}
+
+impl Preemptor {
+    /// As a thread.
+    pub(super) fn thread(&self) -> Thread {
+        Thread::named(&self.comm)
+    }
+}

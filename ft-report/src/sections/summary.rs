@@ -1,0 +1,253 @@
+//! What `record` prints when it ends: a few lines about each question.
+
+use super::dispatch::DispatchReport;
+use super::gaps::GapsReport;
+use super::locks::{LocksReport, LongHold};
+use super::preempted::PreemptedReport;
+use super::time::TimeReport;
+use super::waits::{WaitsReport, at};
+use crate::document::{Lock, N, Ns, Of, Section, Share, Text, Thread, Word};
+use crate::stats::Parts;
+use crate::text;
+
+/// Locks, threads and culprits that are named.
+const NAMED: usize = 3;
+
+/// What it is made of.
+pub(super) struct Answers {
+    pub(super) locks: LocksReport,
+    pub(super) waits: WaitsReport,
+    pub(super) preempted: PreemptedReport,
+    pub(super) dispatch: DispatchReport,
+    pub(super) gaps: GapsReport,
+    pub(super) time: TimeReport,
+}
+
+impl Answers {
+    /// What it says.
+    pub(super) fn section(&self) -> Section {
+        let mut s = Section::new("summary", "");
+        self.locks(&mut s);
+        self.waits(&mut s);
+        self.held_up(&mut s);
+        self.dispatch(&mut s);
+        self.gaps(&mut s);
+        self.time(&mut s);
+        s
+    }
+
+    fn locks(&self, s: &mut Section) {
+        let locks = &self.locks;
+        if locks.holds == 0 {
+            return s.item("locks", "no hold was recorded");
+        }
+        let all = &locks.all;
+        s.item(
+            "locks",
+            text!(
+                "{} of {}, {}{} nested; p50 {}{}, max {}",
+                Of(locks.holds, "hold"),
+                Of(locks.locks.iter().map(|g| g.instances).sum(), "lock"),
+                if locks.depth_lower_bounds > 0 { "at least " } else { "" },
+                Share::of(all.nested, all.holds),
+                Ns(all.tail.p50_ns),
+                p99(all.tail.p99_ns),
+                Ns(all.tail.max_ns)
+            ),
+        );
+        if locks.marks.censored + locks.marks.lower_bounds > 0 {
+            s.say(text!(
+                "{} more censored and not counted; {} with lost records (lower bounds)",
+                N(locks.marks.censored),
+                N(locks.marks.lower_bounds)
+            ));
+        }
+        if locks.decomposed {
+            let p = &all.parts;
+            let running = text!("running {}", Share(p.running_ns, p.total_ns()));
+            s.say(text!(
+                "{} preempted; held time: {}",
+                Of(all.preempted_holds, "hold"),
+                Text::join([running].into_iter().chain(elsewhere(p)), ", ").unwrap_or_default()
+            ));
+        }
+        for h in locks.longest.iter().take(NAMED) {
+            s.say(text!(
+                "{} held {}{}{}",
+                Lock::named(&h.lock),
+                Ns(h.dur_ns),
+                at(&h.place),
+                h.parts.map_or(Text::default(), |p| why(h, &p))
+            ));
+        }
+    }
+
+    /// Who delayed whom; nothing where nobody did.
+    fn waits(&self, s: &mut Section) {
+        let waits = &self.waits;
+        if waits.waits > 0 {
+            s.item(
+                "waits",
+                text!(
+                    "{} for a lock, {} in all; longest {}",
+                    Of(waits.waits, "wait"),
+                    Ns(waits.total_ns),
+                    Ns(waits.all.tail.max_ns)
+                ),
+            );
+            for r in waits.roots.iter().take(NAMED) {
+                s.say(text!(
+                    "{} of it caused by {} holding {}{}",
+                    Share(r.total_ns, waits.total_ns),
+                    Thread::named(&r.comm),
+                    Lock::named(&r.lock),
+                    at(&r.place)
+                ));
+            }
+        }
+        let locked = waits.unfinished.iter().filter(|u| u.cycle.is_some()).count() as u64;
+        if locked > 0 {
+            let n = Of(locked, "thread");
+            s.warn(text!("DEADLOCK: {} wait for each other; see `ft-agent waits`", n));
+        }
+        if !waits.order.abba.is_empty() {
+            let n = Of(waits.order.abba.len() as u64, "pair");
+            s.item("order", text!("{} of locks acquired in both orders; see `ft-agent waits`", n));
+        }
+    }
+
+    fn held_up(&self, s: &mut Section) {
+        let preempted = &self.preempted;
+        let Some(first) = preempted.preemptors.first() else { return };
+        let delayed = match preempted.preemptors.iter().map(|p| p.delayed_ns).sum() {
+            0 => text!("nobody waited for it"),
+            ns => text!("waiters delayed by {}", Ns(ns)),
+        };
+        s.item(
+            "held up",
+            text!(
+                "{} a lock's holder had no CPU: {}, {} behind {}; {}",
+                Of(preempted.times, "time"),
+                Ns(preempted.total_ns),
+                Share(first.total_ns, preempted.total_ns),
+                first.thread(),
+                delayed
+            ),
+        );
+    }
+
+    fn dispatch(&self, s: &mut Section) {
+        let all = &self.dispatch.all;
+        if all.wakeups == 0 {
+            return s.item(
+                "dispatch",
+                match self.dispatch.kernel {
+                    true => "no wake-up was recorded",
+                    false => "the kernel was not recorded",
+                },
+            );
+        }
+        s.item(
+            "dispatch",
+            text!(
+                "{}; p50 {}{}, max {}; {} later than 1 ms",
+                Of(all.wakeups, "wake-up"),
+                Ns(all.tail.p50_ns),
+                p99(all.tail.p99_ns),
+                Ns(all.tail.max_ns),
+                N(all.later_than[0])
+            ),
+        );
+        for w in self.dispatch.worst.iter().take(NAMED) {
+            let behind = Thread::of(w.behind_tid, w.behind.as_deref());
+            s.say(text!("{} waited {} behind {}", Thread::named(&w.comm), Ns(w.dur_ns), behind));
+        }
+    }
+
+    fn gaps(&self, s: &mut Section) {
+        let gaps = &self.gaps;
+        if gaps.gaps == 0 {
+            return s.item(
+                "gaps",
+                match gaps.pollers_seen {
+                    0 => "no thread polled",
+                    _ => "none was seen",
+                },
+            );
+        }
+        s.item(
+            "gaps",
+            text!(
+                "{} of {}, {} in all",
+                Of(gaps.gaps, "gap"),
+                Of(gaps.pollers.len() as u64, "polling thread"),
+                Ns(gaps.pollers.iter().fold(0i64, |sum, p| sum.saturating_add(p.total_ns)))
+            ),
+        );
+        for c in gaps.culprits.iter().take(NAMED) {
+            s.say(text!(
+                "{} by {}: {}, {}, at most {}",
+                Word(c.cause),
+                Thread::named(&c.culprit),
+                Of(c.gaps, "gap"),
+                Ns(c.total_ns),
+                Ns(c.max_ns)
+            ));
+        }
+    }
+
+    fn time(&self, s: &mut Section) {
+        let time = &self.time;
+        if time.threads.is_empty() {
+            return;
+        }
+        let total: i64 = time.culprits.iter().map(|c| c.spent_ns).sum();
+        let part = |names: &[&str]| {
+            let of_part = time.culprits.iter().filter(|c| names.contains(&c.part));
+            Share(of_part.map(|c| c.spent_ns).sum(), total)
+        };
+        s.item("time", text!(
+            "{} of {}, {}: running {}, preempted {}, woken and waiting {}, blocked {}, interrupts {}, unexplained {}",
+            Ns(total),
+            Of(time.threads.len() as u64, "thread"),
+            if time.unbalanced == 0 { "balanced" } else { "NOT BALANCED" },
+            part(&["running"]),
+            part(&["preempted"]),
+            part(&["dispatch"]),
+            part(&["blocked"]),
+            part(&["hardirq", "softirq", "vector"]),
+            part(&["unexplained"])
+        ));
+    }
+}
+
+/// `, p99 1.00 µs`, if there are samples for it.
+fn p99(ns: Option<i64>) -> Text {
+    ns.map_or(Text::default(), |ns| text!(", p99 {}", Ns(ns)))
+}
+
+/// The shares of held time in which the holder did not run, without those that are nothing.
+fn elsewhere(p: &Parts) -> impl Iterator<Item = Text> {
+    let total = p.total_ns();
+    let parts = [
+        ("preempted", p.preempted_ns),
+        ("woken and waiting", p.dispatch_ns),
+        ("blocked", p.blocked_ns),
+        ("interrupts", p.interrupts_ns()),
+    ];
+    let some = parts.into_iter().filter(|(_, ns)| *ns > 0);
+    some.map(move |(name, ns)| text!("{} {}", name, Share(ns, total)))
+}
+
+/// The largest part of a hold in which its holder had no CPU.
+fn why(h: &LongHold, p: &Parts) -> Text {
+    let parts = [
+        (p.blocked_ns, text!("blocked")),
+        (p.dispatch_ns, text!("woken and waiting for a CPU")),
+        (p.preempted_ns, text!("preempted, mostly by {}", h.preemptor())),
+    ];
+    match parts.into_iter().max_by_key(|(ns, _)| *ns) {
+        Some((ns @ 1.., what)) => text!(", {} of it {}", Ns(ns), what),
+        _ => Text::default(),
+    }
+}

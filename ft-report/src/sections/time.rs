@@ -1,0 +1,342 @@
+//! The time ledger: where all the time of each observed thread went, and whether it balances.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::steal::Steal;
+use super::{NO_SCHEDULER, Source};
+use crate::document::{ExactNs, Id, N, Ns, Of, Section, Share, Table, Thread, Word};
+use crate::stats::{Groups, Marks, Parts};
+use crate::text;
+use ft_analysis::{Mark, TIME_PARTS, Tally};
+use ft_trace::ids::{Name, Nanos, Pid, Tid};
+use ft_trace::store::Result;
+use ft_trace::tables::ThreadTime;
+
+/// Threads with lines of their own; the time of further ones is in the sums over all threads alone.
+const MAX_THREADS: usize = 16_384;
+
+/// Pairs of part and culprit with a line of their own, over all threads; further ones are in lines of others.
+const MAX_CULPRITS: usize = 16_384;
+
+/// Threads that are shown; the machine values have all.
+const SHOWN: usize = 15;
+
+/// Culprits of one part that are shown.
+const SHOWN_CULPRITS: usize = 5;
+
+/// The report.
+#[derive(Clone, Debug, Serialize)]
+pub struct TimeReport {
+    /// There is a kernel stream; without one nothing is known.
+    pub kernel: bool,
+    /// Threads of which every part sums to the wall time.
+    pub balanced: u64,
+    /// Threads of which they do not: a fault of this program.
+    pub unbalanced: u64,
+    /// Threads by their mark; the censored are in all sums, with what of them lies in the trace.
+    pub marks: Marks,
+    /// Each thread, longest wall time first.
+    pub threads: Vec<ThreadBalance>,
+    /// Time of further threads, ns: more than 16,384 have no lines of their own, and these are only in what follows.
+    pub others_ns: i64,
+    /// Over all threads, by part and then by time.
+    pub culprits: Vec<TimeCulprit>,
+    /// What the hypervisor took, by the kernel's account.
+    pub steal: Steal,
+}
+
+/// One thread.
+#[derive(Clone, Debug, Serialize)]
+pub struct ThreadBalance {
+    /// Process.
+    pub pid: i32,
+    /// Thread.
+    pub tid: i32,
+    /// Its newest name.
+    pub comm: String,
+    /// First sight, CLOCK_MONOTONIC ns.
+    pub from_ns: i64,
+    /// First sight to last, ns.
+    pub wall_ns: i64,
+    /// Sum of the parts, ns.
+    pub sum_ns: i64,
+    /// `sum_ns - wall_ns`; 0.
+    pub difference_ns: i64,
+    /// `exact`, `lower bound` or `censored`.
+    pub mark: Mark,
+    /// (part, ns), all parts in their order.
+    pub parts: Vec<(&'static str, i64)>,
+    /// Who or what took it.
+    pub culprits: Vec<TimeCulprit>,
+}
+
+impl ThreadBalance {
+    /// Time of a part, ns.
+    fn part(&self, name: &str) -> i64 {
+        self.parts.iter().find(|p| p.0 == name).map_or(0, |p| p.1)
+    }
+
+    /// All parts.
+    fn sums(&self) -> Parts {
+        Parts {
+            running_ns: self.part("running"),
+            preempted_ns: self.part("preempted"),
+            dispatch_ns: self.part("dispatch"),
+            blocked_ns: self.part("blocked"),
+            hardirq_ns: self.part("hardirq"),
+            softirq_ns: self.part("softirq"),
+            vector_ns: self.part("vector"),
+            unexplained_ns: self.part("unexplained"),
+        }
+    }
+}
+
+/// The time that one culprit took.
+#[derive(Clone, Debug, Serialize)]
+pub struct TimeCulprit {
+    /// Part.
+    pub part: &'static str,
+    /// Who or what; null for the thread itself.
+    pub culprit: Option<String>,
+    /// Thread id of who ran instead; null over all threads.
+    pub culprit_tid: Option<i32>,
+    /// Time, ns.
+    pub spent_ns: i64,
+    /// Uninterrupted stretches.
+    pub stretches: i64,
+}
+
+/// Makes a [`TimeReport`] of rows, in memory that does not grow with their number.
+#[derive(Debug, Default)]
+pub struct Times {
+    threads: HashMap<(Pid, Tid, Nanos), ThreadBalance>,
+    /// By the number of the part.
+    culprits: Groups<MAX_CULPRITS, (usize, Option<Name>), (i64, i64)>,
+    /// Time of threads that did not fit, ns.
+    others_ns: i64,
+}
+
+impl Times {
+    /// Counts a row.
+    pub fn add(&mut self, r: &ThreadTime) {
+        let Some(number) = TIME_PARTS.into_iter().position(|p| p == r.part.word()) else { return };
+        let part = TIME_PARTS[number];
+        let (spent_ns, stretches) = self.culprits.entry((number, r.culprit.clone()));
+        *spent_ns += r.spent_ns;
+        *stretches += r.stretches;
+
+        let key = (r.pid, r.tid, r.ts);
+        if self.threads.len() >= MAX_THREADS && !self.threads.contains_key(&key) {
+            self.others_ns += r.spent_ns;
+            return;
+        }
+        let thread = self.threads.entry(key).or_insert_with(|| ThreadBalance {
+            pid: r.pid.0,
+            tid: r.tid.0,
+            comm: r.comm.to_string(),
+            from_ns: r.ts.0,
+            wall_ns: r.wall_ns,
+            sum_ns: 0,
+            difference_ns: 0,
+            mark: r.mark,
+            parts: TIME_PARTS.map(|p| (p, 0)).to_vec(),
+            culprits: Vec::new(),
+        });
+        thread.sum_ns += r.spent_ns;
+        thread.difference_ns = thread.sum_ns - thread.wall_ns;
+        thread.parts.iter_mut().filter(|p| p.0 == part).for_each(|p| p.1 += r.spent_ns);
+        thread.culprits.push(TimeCulprit {
+            part,
+            culprit: r.culprit.as_deref().map(str::to_owned),
+            culprit_tid: r.culprit_tid,
+            spent_ns: r.spent_ns,
+            stretches: r.stretches,
+        });
+    }
+
+    /// Finishes the statistics.
+    pub fn finish(self, tally: &Tally, steal: Steal) -> TimeReport {
+        let mut threads: Vec<ThreadBalance> = self.threads.into_values().collect();
+        threads.sort_by_key(|t| (Reverse(t.wall_ns), t.from_ns, t.tid));
+        for thread in &mut threads {
+            thread.culprits.sort_by_cached_key(order);
+        }
+        let culprits = self.culprits.into_ranked(
+            |((part, culprit), (spent_ns, stretches))| TimeCulprit {
+                part: TIME_PARTS[part],
+                culprit: culprit.as_deref().map(str::to_owned),
+                culprit_tid: None,
+                spent_ns,
+                stretches,
+            },
+            order,
+        );
+        let mut marks = Marks::default();
+        threads.iter().for_each(|t| marks.add(t.mark));
+        let wrong = threads.iter().filter(|t| t.difference_ns != 0).count() as u64;
+        TimeReport {
+            kernel: tally.kernel,
+            balanced: threads.len() as u64 - wrong,
+            unbalanced: wrong,
+            marks,
+            threads,
+            others_ns: self.others_ns,
+            culprits,
+            steal,
+        }
+    }
+}
+
+/// By part, then most time first.
+fn order(c: &TimeCulprit) -> (Option<usize>, i64, Option<String>, Option<i32>) {
+    let part = TIME_PARTS.iter().position(|p| *p == c.part);
+    (part, -c.spent_ns, c.culprit.clone(), c.culprit_tid)
+}
+
+impl TimeReport {
+    /// Of a trace.
+    ///
+    /// # Errors
+    ///
+    /// When the table cannot be read.
+    pub fn read(source: Source<'_>) -> Result<TimeReport> {
+        let mut times = Times::default();
+        source.rows(|r: ThreadTime| times.add(&r))?;
+        Ok(times.finish(source.tally, Steal::of(source.trace.meta())))
+    }
+
+    /// What it says.
+    pub fn section(self) -> Section {
+        let mut s = Section::new("time", "where all the time of each observed thread went");
+        if !self.kernel {
+            s.say(NO_SCHEDULER);
+        } else if self.threads.is_empty() {
+            s.say("No thread of a recorded process was seen.");
+        } else {
+            self.coverage(&mut s);
+            self.threads(&mut s);
+            self.culprits(&mut s);
+            self.steal.say(&mut s);
+        }
+        if self.unbalanced > 0 {
+            s.fault = Some(text!(
+                "the parts of {} do not sum to its wall time: a fault of ft-agent; report it with the trace",
+                Of(self.unbalanced, "thread")
+            ));
+        }
+        s.with(self)
+    }
+
+    fn coverage(&self, s: &mut Section) {
+        let threads = Of(self.balanced + self.unbalanced, "thread");
+        if self.unbalanced > 0 {
+            s.warn(text!(
+                "NOT BALANCED: the parts of {} of {} do not sum to the wall time; do not trust them, and report \
+                 the trace",
+                N(self.unbalanced),
+                threads
+            ));
+        }
+        let all = match self.unbalanced {
+            0 => text!("{}; the parts of each sum to its wall time, to the nanosecond", threads),
+            _ => text!("{}", threads),
+        };
+        s.say(all.reasons(&[
+            (self.marks.exact, "exact: started and ended in the trace"),
+            (self.marks.lower_bounds, "with lost records: lower bounds"),
+            (self.marks.censored, "only partly in the trace: censored"),
+        ]));
+        if self.others_ns > 0 {
+            s.say(text!(
+                "Further threads, without lines of their own: {} in all",
+                Ns(self.others_ns)
+            ));
+        }
+    }
+
+    fn threads(&self, s: &mut Section) {
+        let shown = || self.threads.iter().take(SHOWN);
+        let t = Table::of(shown())
+            .column("thread", |b| Thread::named(&b.comm))
+            .column("tid", |b| Id(b.tid))
+            .column("wall ns", |b| ExactNs(b.wall_ns))
+            .column("sum of parts ns", |b| ExactNs(b.sum_ns))
+            .column("difference ns", |b| ExactNs(b.difference_ns))
+            .column("mark", |b| b.mark)
+            .omitted(self.threads.len().saturating_sub(SHOWN), "threads");
+        s.table(t.titled("Balance"));
+        let t = Table::of(shown())
+            .column("thread", |b| Thread::named(&b.comm))
+            .column("tid", |b| Id(b.tid));
+        let t = Parts::durations(t, |b| Some(b.sums()));
+        s.table(t.titled("Where the time went (dispatch: woken and waiting for a CPU)"));
+    }
+
+    fn culprits(&self, s: &mut Section) {
+        let mut shown = Vec::new();
+        for part in TIME_PARTS.into_iter().filter(|p| *p != "running") {
+            let of_part = || self.culprits.iter().filter(|c| c.part == part);
+            let total: i64 = of_part().map(|c| c.spent_ns).sum();
+            shown.extend(of_part().take(SHOWN_CULPRITS).map(|c| (c, total)));
+        }
+        let t = Table::of(shown)
+            .column("part", |(c, _)| Word(c.part))
+            .column("who or what", |(c, _)| c.culprit.as_deref().map(Word))
+            .column("time", |(c, _)| Ns(c.spent_ns))
+            .column("of the part", |(c, total)| Share(c.spent_ns, *total))
+            .column("stretches", |(c, _)| N(c.stretches.unsigned_abs()));
+        s.table(t.titled("Who or what took it, over all threads (--json has it for each thread)"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ft_trace::tables::Part;
+
+    fn row(part: &str, spent_ns: i64, wall_ns: i64) -> ThreadTime {
+        ThreadTime {
+            ts: Nanos(5),
+            pid: Pid(1),
+            tid: Tid(2),
+            comm: "a".into(),
+            part: Part::of(part),
+            culprit: None,
+            culprit_tid: None,
+            spent_ns,
+            stretches: 1,
+            wall_ns,
+            mark: Mark::Exact,
+        }
+    }
+
+    #[test]
+    fn a_thread_that_does_not_balance_is_not_hidden() {
+        let check = |rows: &[ThreadTime], difference: i64| {
+            let mut times = Times::default();
+            rows.iter().for_each(|r| times.add(r));
+            let report =
+                times.finish(&Tally { kernel: true, ..Tally::default() }, Steal::default());
+            assert_eq!(report.threads[0].difference_ns, difference);
+            assert_eq!(report.unbalanced, u64::from(difference != 0));
+            assert_eq!(report.section().to_string().contains("NOT BALANCED"), difference != 0);
+        };
+        check(&[row("running", 70, 100), row("blocked", 30, 100)], 0);
+        check(&[row("running", 70, 100), row("blocked", 31, 100)], 1);
+        check(&[row("running", 70, 100)], -30);
+    }
+
+    #[test]
+    fn threads_that_do_not_fit_are_counted() {
+        let mut times = Times::default();
+        for tid in 1..=MAX_THREADS as i32 + 2 {
+            times.add(&ThreadTime { tid: Tid(tid), ..row("running", 100, 100) });
+        }
+        let report = times.finish(&Tally { kernel: true, ..Tally::default() }, Steal::default());
+        assert_eq!((report.threads.len(), report.others_ns), (MAX_THREADS, 200));
+        assert!(report.section().to_string().contains("lines of their own: 200 ns in all"));
+    }
+}

@@ -1,0 +1,387 @@
+//! Statistics of the waits for locks: per lock, per acquiring place, and whose fault they were.
+
+mod longest;
+mod unfinished;
+
+use std::cmp::Reverse;
+
+use serde::Serialize;
+
+use super::Source;
+use super::order::{Edges, Order};
+use crate::document::{Id, Lock, MeanNs, N, Ns, Place, Section, Share, Table, Text, Thread, Word};
+use crate::stats::{Distribution, EXACT, Groups, Marks, Parts, Tail, Top};
+use crate::text;
+use ft_analysis::{Incomplete, Mark, Tally};
+use ft_trace::ids::{Name, Pid};
+use ft_trace::store::Result;
+use ft_trace::tables::{LockOrder, LockWait, UnfinishedWait};
+pub use longest::LongWait;
+pub use unfinished::Unended;
+
+/// Groups of one kind; further ones are in one of others.
+const MAX_GROUPS: usize = 16_384;
+
+/// Rows of the longer tables that are shown; the machine values have all.
+const SHOWN: usize = 15;
+
+/// Longest waits that are kept.
+const LONGEST: usize = 10;
+
+/// The report.
+#[derive(Clone, Debug, Serialize)]
+pub struct WaitsReport {
+    /// Waits with their end.
+    pub waits: u64,
+    /// Sum of their lengths, ns.
+    pub total_ns: i64,
+    /// Holds and waits that were recorded in part; in no statistic.
+    pub incomplete: Incomplete,
+    /// How many are exact, lower bounds, censored.
+    pub marks: Marks,
+    /// There is a kernel stream: it is known what the holders did.
+    pub decomposed: bool,
+    /// All waits together.
+    pub all: LockWaits,
+    /// Each lock, the longest total first.
+    pub locks: Vec<LockWaits>,
+    /// Each place that acquires a lock, the longest total first.
+    pub places: Vec<PlaceWaits>,
+    /// Each thread that was to blame, by its name, and the lock that it held; the longest total first.
+    pub roots: Vec<RootWaits>,
+    /// The longest waits.
+    pub longest: Vec<LongWait>,
+    /// Waits that never ended, by their begin.
+    pub unfinished: Vec<Unended>,
+    /// Locks that were acquired in both orders.
+    #[serde(flatten)]
+    pub order: Order,
+}
+
+/// Waits for one lock, or for locks of one name.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct LockWaits {
+    /// Process; 0 over all.
+    pub pid: i32,
+    /// Name of the lock; empty over all.
+    pub lock: String,
+    /// What the waiters wanted.
+    pub kind: String,
+    /// Waits.
+    pub waits: u64,
+    /// Sum, ns.
+    pub total_ns: i64,
+    /// Average, ns.
+    pub mean_ns: f64,
+    /// Percentiles.
+    #[serde(flatten)]
+    pub tail: Tail,
+    /// Who waited longest.
+    pub max_tid: i32,
+    /// What the threads to blame did.
+    pub parts: Parts,
+    /// Nobody was known to hold the lock, ns.
+    pub no_holder_ns: i64,
+    /// Threads waited for each other, ns.
+    pub cycle_ns: i64,
+    /// Of all, the holder waited for a lock itself, ns.
+    pub holder_waits_ns: i64,
+}
+
+/// Waits of one place for one lock.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct PlaceWaits {
+    /// Process.
+    pub pid: i32,
+    /// Name of the lock.
+    pub lock: String,
+    /// Where it is acquired.
+    pub place: String,
+    /// Waits.
+    pub waits: u64,
+    /// Sum, ns.
+    pub total_ns: i64,
+    /// Longest, ns.
+    pub max_ns: i64,
+    /// Who waited longest.
+    pub max_tid: i32,
+    /// Name of that thread.
+    pub max_comm: String,
+    /// The place that held the lock in the longest wait.
+    pub held_at: Option<String>,
+}
+
+/// Waits that one thread is to blame for.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct RootWaits {
+    /// Process.
+    pub pid: i32,
+    /// Name of the thread that was longest at the end of the chain of holders.
+    pub comm: String,
+    /// The lock that it held.
+    pub lock: String,
+    /// Where it had acquired that.
+    pub place: String,
+    /// Waits.
+    pub waits: u64,
+    /// How long it was to blame in these, ns.
+    pub total_ns: i64,
+    /// Longest, ns.
+    pub max_ns: i64,
+}
+
+/// What is counted of one lock while rows come.
+#[derive(Debug, Default)]
+struct Counts {
+    sums: LockWaits,
+    lengths: Distribution,
+}
+
+impl Counts {
+    fn add(&mut self, r: &LockWait) {
+        let s = &mut self.sums;
+        if r.dur > self.lengths.max() {
+            s.max_tid = r.tid.0;
+        }
+        self.lengths.add(r.dur);
+        if let Some(parts) = &r.parts {
+            s.parts.add(parts);
+        }
+        s.no_holder_ns += r.no_holder_ns;
+        s.cycle_ns += r.cycle_ns;
+        s.holder_waits_ns += r.holder_waits_ns;
+    }
+
+    fn finish(mut self, pid: i32, lock: &str, kind: &str) -> LockWaits {
+        LockWaits {
+            pid,
+            lock: lock.to_owned(),
+            kind: kind.to_owned(),
+            waits: self.lengths.count(),
+            total_ns: self.lengths.sum(),
+            mean_ns: self.lengths.mean(),
+            tail: Tail::of(&mut self.lengths),
+            ..self.sums
+        }
+    }
+}
+
+/// Makes a [`WaitsReport`] of rows, in memory that does not grow with the number of waits.
+#[derive(Debug, Default)]
+pub struct Waits {
+    all: Counts,
+    locks: Groups<MAX_GROUPS, (Pid, Name, Name), Counts>,
+    places: Groups<MAX_GROUPS, (Pid, Name, Name), PlaceWaits>,
+    roots: Groups<MAX_GROUPS, (Pid, Name, Name, Name), RootWaits>,
+    marks: Marks,
+    longest: Top<LongWait>,
+    unfinished: Vec<Unended>,
+    edges: Edges,
+}
+
+impl Waits {
+    /// Counts a wait.
+    pub fn add(&mut self, r: &LockWait) {
+        self.all.add(r);
+        self.locks.entry((r.pid, r.lock_name.clone(), r.kind.clone())).add(r);
+
+        let place = self.places.entry((r.pid, r.lock_name.clone(), r.place.clone()));
+        place.waits += 1;
+        place.total_ns += r.dur;
+        if r.dur > place.max_ns {
+            (place.max_ns, place.max_tid) = (r.dur, r.tid.0);
+            place.max_comm = r.comm.to_string();
+            place.held_at = r.holder_place.as_ref().map(ToString::to_string);
+        }
+
+        if let (Some(comm), Some(lock), Some(at), Some(ns)) =
+            (&r.root_comm, &r.root_lock, &r.root_place, r.root_ns)
+        {
+            let root = self.roots.entry((r.pid, comm.clone(), lock.clone(), at.clone()));
+            root.waits += 1;
+            root.total_ns += ns;
+            root.max_ns = root.max_ns.max(ns);
+        }
+        self.marks.add(r.mark);
+        self.longest.offer(LONGEST, r.dur, || LongWait::from(r));
+    }
+
+    /// Takes a wait that never ended; there are no more of them than threads.
+    pub fn add_unfinished(&mut self, r: &UnfinishedWait) {
+        self.unfinished.push(Unended::from(r));
+    }
+
+    /// Takes an edge of the lock order.
+    pub fn add_order(&mut self, r: LockOrder) {
+        self.edges.add(r);
+    }
+
+    /// Finishes the statistics; `tally` says what is not in them.
+    pub fn finish(self, tally: &Tally) -> WaitsReport {
+        let locks = self.locks.into_ranked(
+            |((pid, lock, kind), c)| c.finish(pid.0, &lock, &kind),
+            |l| (Reverse(l.total_ns), l.lock.clone(), l.kind.clone(), l.pid),
+        );
+        let places = self.places.into_ranked(
+            |((pid, lock, place), sums)| PlaceWaits {
+                pid: pid.0,
+                lock: lock.to_string(),
+                place: place.to_string(),
+                ..sums
+            },
+            |p| (Reverse(p.total_ns), p.lock.clone(), p.place.clone(), p.pid),
+        );
+        let roots = self.roots.into_ranked(
+            |((pid, comm, lock, place), sums)| RootWaits {
+                pid: pid.0,
+                comm: comm.to_string(),
+                lock: lock.to_string(),
+                place: place.to_string(),
+                ..sums
+            },
+            |r| (Reverse(r.total_ns), r.comm.clone(), r.lock.clone(), r.place.clone(), r.pid),
+        );
+        let all = self.all.finish(0, "", "");
+        let mut marks = self.marks;
+        marks.add_many(Mark::Censored, tally.incomplete.wait_only);
+        WaitsReport {
+            waits: all.waits,
+            total_ns: all.total_ns,
+            incomplete: tally.incomplete,
+            marks,
+            decomposed: tally.kernel,
+            all,
+            locks,
+            places,
+            roots,
+            longest: self.longest.into_sorted(),
+            unfinished: self.unfinished,
+            order: self.edges.finish(tally.order_not_kept),
+        }
+    }
+}
+
+impl WaitsReport {
+    /// Of a trace.
+    ///
+    /// # Errors
+    ///
+    /// When a table cannot be read.
+    pub fn read(source: Source<'_>) -> Result<WaitsReport> {
+        let mut waits = Waits::default();
+        source.rows(|r: LockWait| waits.add(&r))?;
+        source.rows(|r: UnfinishedWait| waits.add_unfinished(&r))?;
+        source.rows(|r: LockOrder| waits.add_order(r))?;
+        Ok(waits.finish(source.tally))
+    }
+
+    /// What it says.
+    pub fn section(self) -> Section {
+        let mut s =
+            Section::new("waits", "acquisitions of a lock that was taken, and who made them wait");
+        self.coverage(&mut s);
+        unfinished::say(&self.unfinished, &mut s);
+        if self.waits > 0 {
+            self.locks(&mut s);
+            self.places(&mut s);
+            self.roots(&mut s);
+            s.table(longest::table(&self.longest, self.decomposed));
+        }
+        self.order.say(&mut s);
+        s.with(self)
+    }
+
+    fn coverage(&self, s: &mut Section) {
+        let i = &self.incomplete;
+        let mut line = self.marks.line("wait");
+        if self.waits > 0 {
+            line = text!("{}; {} in all", line, Ns(self.total_ns));
+        }
+        if self.marks.any() {
+            s.say(
+                line.reasons(&[(i.abandoned, "given up"), (i.semaphore_waits, "for semaphores")]),
+            );
+        }
+        self.marks.legend(s);
+        if !self.all.tail.percentiles_exact {
+            s.say(text!(
+                "Percentiles of more than {} waits are at most 0.1 % too high.",
+                N(EXACT as u64)
+            ));
+        }
+        if !self.decomposed {
+            s.say("The kernel was not recorded, so what the holders did meanwhile is unknown.");
+        }
+        if self.waits == 0 {
+            s.say("No acquisition found its lock taken.");
+        }
+    }
+
+    /// The locks that are shown, and all of them together.
+    fn shown(&self) -> impl Iterator<Item = &LockWaits> {
+        let all = (self.locks.len() > 1).then_some(&self.all);
+        self.locks.iter().take(SHOWN).chain(all)
+    }
+
+    fn locks(&self, s: &mut Section) {
+        let t = Table::of(self.shown())
+            .column("lock", |l| Lock::named(&l.lock))
+            .column("kind", |l| Word(&l.kind))
+            .column("waits", |l| N(l.waits))
+            .column("total", |l| Ns(l.total_ns))
+            .column("mean", |l| MeanNs(l.mean_ns))
+            .column("p50", |l| Ns(l.tail.p50_ns))
+            .column("p99", |l| l.tail.p99_ns.map(Ns))
+            .column("max", |l| Ns(l.tail.max_ns))
+            .column("by tid", |l| Id(l.max_tid))
+            .omitted(self.locks.len().saturating_sub(SHOWN), "locks");
+        s.table(t.titled("By lock"));
+        let t = Table::of(self.shown())
+            .column("lock", |l| Lock::named(&l.lock))
+            .when(self.decomposed, |t| Parts::shares(t, |l| (l.parts, l.total_ns)))
+            .column("no holder", |l| Share(l.no_holder_ns, l.total_ns))
+            .column("cycle", |l| Share(l.cycle_ns, l.total_ns))
+            .column("indirect", |l| Share(l.holder_waits_ns, l.total_ns));
+        s.table(t.titled(
+            "What the threads to blame did meanwhile (indirect: the holder itself waited for a lock)",
+        ));
+    }
+
+    fn places(&self, s: &mut Section) {
+        let t = Table::of(self.places.iter().take(SHOWN))
+            .column("lock", |p| Lock::named(&p.lock))
+            .column("acquired at", |p| Place(&p.place))
+            .column("waits", |p| N(p.waits))
+            .column("total", |p| Ns(p.total_ns))
+            .column("share", |p| Share(p.total_ns, self.total_ns))
+            .column("max", |p| Ns(p.max_ns))
+            .column("by", |p| Thread::named(&p.max_comm))
+            .column("tid", |p| Id(p.max_tid))
+            .column("held at", |p| p.held_at.as_deref().map(Place))
+            .omitted(self.places.len().saturating_sub(SHOWN), "places");
+        s.table(t.titled("By place of the acquisition, with the longest wait"));
+    }
+
+    fn roots(&self, s: &mut Section) {
+        if self.roots.is_empty() {
+            return;
+        }
+        let t = Table::of(self.roots.iter().take(SHOWN))
+            .column("thread", |r| Thread::named(&r.comm))
+            .column("holding", |r| Lock::named(&r.lock))
+            .column("acquired at", |r| Place(&r.place))
+            .column("waits", |r| N(r.waits))
+            .column("total", |r| Ns(r.total_ns))
+            .column("share", |r| Share(r.total_ns, self.total_ns))
+            .column("max", |r| Ns(r.max_ns))
+            .omitted(self.roots.len().saturating_sub(SHOWN), "threads and places");
+        s.table(
+            t.titled("Who was to blame: longest at the end of the chain of holders, in each wait"),
+        );
+    }
+}
+
+/// ` at file:line`, if it is known.
+pub(super) fn at(place: &str) -> Text {
+    if place.is_empty() { Text::default() } else { text!(" at {}", Place(place)) }
+}

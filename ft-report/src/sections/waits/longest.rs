@@ -1,0 +1,98 @@
+//! The longest waits.
+
+use serde::Serialize;
+
+use crate::document::{Lock, N, Ns, Place, Table, Thread};
+use crate::stats::Parts;
+use ft_analysis::Mark;
+use ft_trace::tables::LockWait;
+
+/// One of the longest waits.
+#[derive(Clone, Debug, Serialize)]
+pub struct LongWait {
+    /// Begin, CLOCK_MONOTONIC ns.
+    pub ts: i64,
+    /// Length, ns.
+    pub dur_ns: i64,
+    /// Lock.
+    pub lock: String,
+    /// Where it was acquired.
+    pub place: String,
+    /// Thread that waited.
+    pub waiter: String,
+    /// Its thread id.
+    pub waiter_tid: i32,
+    /// Holds of the lock meanwhile.
+    pub holders: i32,
+    /// Who held it longest.
+    pub holder: Option<String>,
+    /// That thread's id.
+    pub holder_tid: Option<i32>,
+    /// Where that thread had acquired it.
+    pub holder_place: Option<String>,
+    /// Threads in the longest chain.
+    pub chain: i32,
+    /// Who was at its end longest.
+    pub root: Option<String>,
+    /// That thread's id.
+    pub root_tid: Option<i32>,
+    /// The lock that it held.
+    pub root_lock: Option<String>,
+    /// What the threads to blame did.
+    pub parts: Option<Parts>,
+    /// Nobody was known to hold the lock, ns.
+    pub no_holder_ns: i64,
+    /// Threads waited for each other, ns.
+    pub cycle_ns: i64,
+    /// How far it can be believed.
+    pub mark: Mark,
+}
+
+impl From<&LockWait> for LongWait {
+    fn from(r: &LockWait) -> Self {
+        LongWait {
+            ts: r.ts.0,
+            dur_ns: r.dur,
+            lock: r.lock_name.to_string(),
+            place: r.place.to_string(),
+            waiter: r.comm.to_string(),
+            waiter_tid: r.tid.0,
+            holders: r.holders,
+            holder: r.holder_comm.as_ref().map(ToString::to_string),
+            holder_tid: r.holder_tid,
+            holder_place: r.holder_place.as_ref().map(ToString::to_string),
+            chain: r.chain,
+            root: r.root_comm.as_ref().map(ToString::to_string),
+            root_tid: r.root_tid,
+            root_lock: r.root_lock.as_ref().map(ToString::to_string),
+            parts: r.parts.as_ref().map(Parts::from),
+            no_holder_ns: r.no_holder_ns,
+            cycle_ns: r.cycle_ns,
+            mark: r.mark,
+        }
+    }
+}
+
+/// The table of them.
+pub(super) fn table(waits: &[LongWait], decomposed: bool) -> Table {
+    let part = |w: &LongWait, of: fn(&Parts) -> i64| w.parts.as_ref().map(|p| Ns(of(p)));
+    let t = Table::of(waits)
+        .marks(|w| w.mark)
+        .column("thread", |w| Thread::named(&w.waiter))
+        .column("lock", |w| Lock::named(&w.lock))
+        .column("wait", |w| Ns(w.dur_ns))
+        .column("held by", |w| w.holder.as_deref().map(|h| Thread::of(w.holder_tid, Some(h))))
+        .column("at", |w| w.holder_place.as_deref().map(Place))
+        .column("holds", |w| N(w.holders.unsigned_abs().into()))
+        .column("blamed", |w| {
+            let root = w.root.as_deref().filter(|_| w.chain > 1);
+            root.map(|root| Thread::of(w.root_tid, Some(root)))
+        })
+        .when(decomposed, |t| {
+            t.column("running", |w| part(w, |p| p.running_ns))
+                .column("preempt.", |w| part(w, |p| p.preempted_ns))
+                .column("dispatch", |w| part(w, |p| p.dispatch_ns))
+                .column("blocked", |w| part(w, |p| p.blocked_ns))
+        });
+    t.titled("The longest waits")
+}

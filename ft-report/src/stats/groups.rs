@@ -1,0 +1,101 @@
+//! Rows by what they have in common, in bounded memory.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use ft_trace::ids::{Name, Pid, Tid};
+
+/// What the group is called into which everything goes that has no room of its own.
+pub const OTHERS: &str = "(others)";
+
+/// What rows have in common.
+pub trait Key: Hash + Eq {
+    /// The key of the group that takes a row whose own key has no room.
+    #[must_use]
+    fn others(&self) -> Self;
+}
+
+impl Key for Name {
+    fn others(&self) -> Self {
+        OTHERS.into()
+    }
+}
+
+impl Key for (Pid, Name, Name) {
+    fn others(&self) -> Self {
+        (Pid(0), OTHERS.into(), "".into())
+    }
+}
+
+impl Key for (Pid, Name, Name, Name) {
+    fn others(&self) -> Self {
+        (Pid(0), OTHERS.into(), "".into(), "".into())
+    }
+}
+
+/// Threads that have no room have number 0, which no thread of a program has.
+impl Key for (Pid, Tid) {
+    fn others(&self) -> Self {
+        (Pid(0), Tid(0))
+    }
+}
+
+/// Each class has others of its own.
+impl Key for (usize, Option<Name>) {
+    fn others(&self) -> Self {
+        (self.0, Some(OTHERS.into()))
+    }
+}
+
+/// At most `MOST` groups, and one of others.
+#[derive(Clone, Debug)]
+pub struct Groups<const MOST: usize, K, V>(HashMap<K, V>);
+
+impl<const MOST: usize, K, V> Default for Groups<MOST, K, V> {
+    fn default() -> Self {
+        Groups(HashMap::new())
+    }
+}
+
+impl<const MOST: usize, K: Key, V> Groups<MOST, K, V> {
+    /// The group of a key, made by `new` when it is the first.
+    pub fn entry_or(&mut self, key: K, new: impl FnOnce() -> V) -> &mut V {
+        let fits = self.0.len() < MOST || self.0.contains_key(&key);
+        self.0.entry(if fits { key } else { key.others() }).or_insert_with(new)
+    }
+
+    /// The group of a key.
+    pub fn entry(&mut self, key: K) -> &mut V
+    where
+        V: Default,
+    {
+        self.entry_or(key, V::default)
+    }
+
+    /// All groups, each as `finish` makes it, sorted by a rank.
+    pub fn into_ranked<G, R: Ord>(
+        self,
+        finish: impl FnMut((K, V)) -> G,
+        rank: impl Fn(&G) -> R,
+    ) -> Vec<G> {
+        let mut groups: Vec<G> = self.0.into_iter().map(finish).collect();
+        groups.sort_by_cached_key(rank);
+        groups
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_room_is_with_the_others() {
+        let mut groups: Groups<2, Name, u64> = Groups::default();
+        for name in ["a", "b", "a", "c", "d", "b"] {
+            *groups.entry(name.into()) += 1;
+        }
+        let found = groups.into_ranked(|(name, n)| (name.to_string(), n), Clone::clone);
+        let found: Vec<_> = found.iter().map(|(name, n)| (name.as_str(), *n)).collect();
+        assert_eq!(found, [(OTHERS, 2), ("a", 2), ("b", 2)]);
+    }
+}
