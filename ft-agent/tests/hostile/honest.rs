@@ -22,24 +22,25 @@ const BURSTS_ATTACKED: u64 = 1_000;
 /// its number, its steps. In each step are one event and one hold of one lock.
 pub(crate) fn run(enough: &Path) {
     ft_user::init().expect("the tracer starts");
-    let steps = |_| {
-        let enough = enough.to_owned();
-        thread::spawn(move || {
-            // A lock of its own: every hold is short, and its thread alone ends it.
-            let lock = Mutex::named("ledger", 0u64);
-            let (mut step, mut left) = (0u64, BURSTS_ATTACKED);
-            while left > 0 {
-                for _ in 0..BURST {
-                    step += 1;
-                    ft_user::event!("honest.step", number: u64 = step);
-                    *lock.lock().expect("no thread panics") += 1;
-                }
-                left -= u64::from(enough.exists());
-                thread::sleep(Duration::from_millis(1));
-            }
-            println!("honest {} {step}", rustix::thread::gettid().as_raw_nonzero());
-        })
-    };
-    let threads: Vec<_> = (0..THREADS).map(steps).collect();
-    threads.into_iter().for_each(|thread| thread.join().expect("the thread ends"));
+    thread::scope(|scope| {
+        // The first thread of the process is one of them.
+        (1..THREADS).for_each(|_| drop(scope.spawn(|| steps(enough))));
+        steps(enough);
+    });
+}
+
+fn steps(enough: &Path) {
+    // A lock of its own: every hold is short, and its thread alone ends it.
+    let lock = Mutex::named("ledger", 0u64);
+    let (mut step, mut left) = (0u64, BURSTS_ATTACKED);
+    while left > 0 {
+        for _ in 0..BURST {
+            step += 1;
+            ft_user::event!("honest.step", number: u64 = step);
+            *lock.lock().expect("no thread panics") += 1;
+        }
+        left -= u64::from(enough.exists());
+        thread::sleep(Duration::from_millis(1));
+    }
+    println!("honest {} {step}", rustix::thread::gettid().as_raw_nonzero());
 }

@@ -17,6 +17,7 @@ mod attacks;
 mod crowd;
 mod forged;
 mod honest;
+mod numbered;
 mod stage;
 
 #[path = "../common/gate.rs"]

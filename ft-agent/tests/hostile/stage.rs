@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::fs::{self, Permissions};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,6 +14,7 @@ use ft_trace::store::Trace;
 use ft_trace::tables::{CriticalSection, LossRow, UserEvent};
 use tempfile::TempDir;
 
+use crate::numbered::{self, Numbered};
 use crate::{Attack, honest};
 
 /// First argument of the attacker's program.
@@ -58,6 +59,12 @@ impl Attacking {
         let mut line = String::new();
         self.said.read_line(&mut line).expect("the attacker speaks");
         line.trim_end().to_owned()
+    }
+
+    /// Says a line to it.
+    pub(crate) fn say(&mut self, line: &str) {
+        let stdin = self.process.stdin.as_mut().expect("a pipe");
+        writeln!(stdin, "{line}").expect("the attacker listens");
     }
 
     fn end(mut self) -> i32 {
@@ -187,12 +194,19 @@ impl Stage {
     }
 
     /// An honest program of a third user.
-    pub(crate) fn start_newcomer(&self) -> Child {
+    fn start_newcomer(&self) -> Child {
         let mut program = Command::new(&self.program);
         // The folder is there: it ends as soon as it has done its part.
         program.arg(honest::ROLE).arg(self.folder.path()).env("FT_SOCKET", self.socket());
         program.uid(DAEMON).gid(DAEMON).current_dir("/").stdin(Stdio::null());
         program.stdout(Stdio::piped()).spawn().expect("a newcomer starts")
+    }
+
+    /// The same under this number.
+    pub(crate) fn start_numbered(&self, number: i32) -> io::Result<Numbered> {
+        let socket = format!("FT_SOCKET={}", self.socket().display());
+        let words = [&self.program, Path::new(honest::ROLE), self.folder.path()];
+        numbered::start(number, DAEMON, &words, &[socket])
     }
 
     fn start_attacker(&self, attack: &Attack, user: u32) -> Attacking {
@@ -212,7 +226,7 @@ impl Stage {
 }
 
 /// What an honest program says that it did, at its end.
-pub(crate) fn words_of(program: Child) -> String {
+fn words_of(program: Child) -> String {
     let output = program.wait_with_output().expect("an honest program ends");
     String::from_utf8(output.stdout).expect("numbers")
 }

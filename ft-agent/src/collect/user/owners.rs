@@ -22,8 +22,8 @@ const MAX_KNOWN: usize = 1 << 16;
 #[derive(Clone, Debug, Default)]
 pub struct Seen(Arc<Mutex<HashMap<i32, Process>>>);
 
-/// A process by its number and its start: the number alone may be another's later. One that had ended before it could be
-/// asked has no start, and is none that was seen.
+/// A process by its number and its start: the number alone may be another's later. One that had ended before it could
+/// be asked has no start, and is none that was seen.
 type Process = (i32, u64);
 
 fn process(identity: &Identity) -> Process {

@@ -8,6 +8,7 @@ mod large;
 mod losses;
 mod mapped_files;
 mod registrations;
+mod reused;
 mod silent;
 mod sparse;
 mod stopped;
@@ -30,5 +31,6 @@ pub(crate) const ALL: &[&Attack] = &[
     &registrations::ATTACK,
     &half_closed::ATTACK,
     &stopped::ATTACK,
+    &reused::ATTACK,
     &users::ATTACK,
 ];
