@@ -150,6 +150,19 @@ fn trace(dir: &Path, count: i32) {
         cause: FaultCause::NotPresent,
         error: 6,
     });
+    table(dir, &mut meta, count, |i| Signal {
+        ts: time(i),
+        cpu,
+        kind: SignalKind::Generate,
+        sender_tid: some(i),
+        sender_pid: some(i),
+        tid: Tid(101),
+        pid,
+        number: 10,
+        name: "SIGUSR1".into(),
+        to_process: true,
+        result: some(i).map(|_| SignalResult::Delivered),
+    });
     table(dir, &mut meta, count, |i| ThreadRow {
         ts: time(i),
         tid: Tid(101 + i),

@@ -43,12 +43,12 @@
 //! # Where to read on
 //!
 //! 1. [`ids`]: what must not be mixed up: threads, processes, CPUs, two clocks.
-//! 2. [`tables`]: every table, declared once; [`words`] for columns of a few words, [`Mark`] for how far a figure can be
-//!    believed. [`store::catalogue`] tells the same to programs, and the page `TABLES.md` to people.
+//! 2. [`tables`]: every table, declared once; [`words`] for columns of a few words, [`Mark`] for how far a figure can
+//!    be believed. [`store::catalogue`] says the same to programs, and the page `TABLES.md` to people.
 //! 3. [`event`] and [`stream`]: all tables of events as one stream, and the rule for events of equal time.
 //! 4. [`store`]: how rows become Parquet and come back, and what a half-written trace looks like.
-//! 5. [`spool`], [`clock`], [`convert`]: what was recorded, the line from the time stamp counter to CLOCK_MONOTONIC, and the
-//!    way from one to the other, which can be interrupted anywhere.
+//! 5. [`spool`], [`clock`], [`convert`]: what was recorded, the line from the time stamp counter to CLOCK_MONOTONIC,
+//!    and the way from a spool to tables, which can be interrupted anywhere.
 //! 6. [`warning`]: what a reader should know of the quality of a trace, each with its remedy.
 //!
 //! # Where it ends

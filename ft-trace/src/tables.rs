@@ -10,8 +10,8 @@
 //! - A table of events says what a listing shows of it ([`Listed`]).
 //! - [`event_tables!`](crate::event_tables) lists the tables of events, in the order of events of equal time.
 //!
-//! Reader and writer, the merged stream, the conversion, the listing, the metadata of the Arrow fields, `ft-agent tables`
-//! and the page `TABLES.md` are made of that.
+//! Reader and writer, the merged stream, the conversion, the listing, the metadata of the Arrow fields,
+//! `ft-agent tables` and the page `TABLES.md` are made of that.
 
 /// Declares a row and makes it a [`Row`](crate::store::Row) of the named table.
 macro_rules! table {
@@ -75,9 +75,10 @@ pub use user::{NameKind, NameRow, SiteKind, SiteRow, SymbolKind, SymbolRow, User
 
 /// The tables of events, handed to the macro `$then`: in the order in which events of equal time come.
 ///
-/// Each has a name for a field and one for a variant, its row, and what of it the analyses see (the row, or a lean one of
-/// [`event`](crate::event)): a loss before what it may have hidden; a thread is born, woken, moved, enters the kernel, is
-/// switched to, interrupted, and then runs. Those of `kernel_alone` are recorded and listed, and no analysis sees them.
+/// Each has a name for a field and one for a variant, its row, and what of it the analyses see (the row, or a lean one
+/// of [`event`](crate::event)): a loss before what it may have hidden; a thread is born, woken, moved, enters the kernel,
+/// is switched to, interrupted, and then runs. Those of `kernel_alone` are recorded and listed, and no analysis sees
+/// them.
 #[macro_export]
 macro_rules! event_tables {
     ($then:ident) => {
