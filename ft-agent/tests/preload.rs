@@ -165,10 +165,10 @@ fn the_study_of_a_program_counts_every_critical_section() {
     let lines: Vec<String> = text.lines().map(words).collect();
     let not_nested = "not nested 50.0 % over 70 % over 85 %, loaded more often";
     for expected in [not_nested, "0 2,000 50.0 %", "1 2,000 50.0 %"] {
-        assert!(lines.iter().any(|line| line == expected), "{expected}\n{text}");
+        assert!(lines.iter().any(|line| line.starts_with(expected)), "{expected}\n{text}");
     }
     let json: serde_json::Value = serde_json::from_slice(&study(&["--json", out]).stdout).unwrap();
-    assert_eq!(json["depths"], serde_json::json!([2000, 2000]));
+    assert_eq!(json["sections"]["study"]["values"]["depths"], serde_json::json!([2000, 2000]));
 }
 
 #[test]

@@ -76,7 +76,7 @@ pub struct Progress {
 /// Events between two calls of a [`Watch`].
 const WATCH_EVENTS: u64 = 1 << 14;
 
-/// Is told how far a run is, about a hundred times a second; `Break` ends the run with
+/// Learns how far a run is, about a hundred times a second; `Break` ends the run with
 /// [`StoreError::Interrupted`], and nothing is replaced.
 pub type Watch<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
 

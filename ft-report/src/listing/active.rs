@@ -67,7 +67,7 @@ pub struct ActiveTime {
     pub threads: Vec<ThreadTime>,
 }
 
-/// Sums up the time of the selected threads; `most` limits how many are told.
+/// Sums up the time of the selected threads; `most` limits how many are listed.
 ///
 /// # Errors
 ///

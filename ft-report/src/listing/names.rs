@@ -13,7 +13,7 @@ use ft_trace::tables::{
     NameKind, NameRow, SiteKind, SiteRow, SymbolKind, SymbolRow, ThreadRow, UserEvent,
 };
 
-/// How the events of a site are told.
+/// How the events of a site are put into words.
 #[derive(Debug)]
 enum Words {
     /// By the format string, or by the names of the arguments.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use ft_trace::store::Meta;
 
-/// From which zero times are told.
+/// From which zero times are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeStyle {
     /// Seconds since the start of the recording.

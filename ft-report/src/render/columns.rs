@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-/// Columns of a report that is told no width.
+/// Columns of a report that is formatted without a width.
 const WIDTH: usize = 100;
 
 /// Columns that a report may fill: those that it is formatted with (`{:80}`), or 100.

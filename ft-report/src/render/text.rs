@@ -1,4 +1,4 @@
-//! Documents as text, as wide as they are told.
+//! Documents as text, as wide as they are asked for.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! Statistics of the critical sections: per lock and over all (Feather-Trace, section 3).
 //!
 //! Locks of one name in one process are one group, however many instances there are; a lock without a
-//! name is a group of its own. Shared and exclusive holds of one lock are told apart by their kind.
+//! name is a group of its own. Shared and exclusive holds of one lock differ by their kind.
 
 mod longest;
 

@@ -1,17 +1,7 @@
 //! The registry of reports: each answers one question with one section.
 //!
-//! ```no_run
-//! use ft_report::{analyze, document::Document, sections};
-//! use ft_trace::store::Trace;
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let trace = Trace::open("trace".as_ref())?;
-//! let tally = analyze::ensure(&trace, &mut |_| std::ops::ControlFlow::Continue(()))?;
-//! let locks = sections::find("locks").expect("it is in the registry");
-//! let document = Document::of(&trace, &tally, [locks])?;
-//! println!("{document:80}");
-//! # Ok(()) }
-//! ```
+//! A report is a struct of figures with `read` (from a trace) and `section` (what it says), in a file of its own, and an
+//! entry of the list below. The command line, its help and completions, and JSON follow from the list.
 
 pub mod agreement;
 pub mod dispatch;

@@ -108,7 +108,7 @@ impl Distribution {
 /// Width of a bin of [`Bins`], ns.
 pub const BIN_NS: i64 = 100;
 
-/// Bins that are told apart: up to 10 ms. The last one takes everything longer.
+/// Bins of their own: up to 10 ms. The last one takes everything longer.
 pub const MAX_BINS: i64 = 100_000;
 
 /// Histogram in bins of 0.1 µs; empty bins are not stored.
