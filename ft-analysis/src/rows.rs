@@ -1,7 +1,7 @@
 //! The rows that the analyses make.
 
 use ft_trace::result_tables;
-use ft_trace::tables::*;
+use ft_trace::tables;
 
 /// Declares a vector for each table of results.
 macro_rules! rows {
@@ -9,7 +9,7 @@ macro_rules! rows {
         /// Rows that are finished, of each table in the order in which their intervals ended.
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct Rows {
-            $(#[doc = concat!("Of `", stringify!($table), "`.")] pub $table: Vec<$row>,)*
+            $(#[doc = concat!("Of `", stringify!($table), "`.")] pub $table: Vec<tables::$row>,)*
         }
 
         impl Rows {

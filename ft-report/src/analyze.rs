@@ -14,10 +14,7 @@ use ft_trace::event::Event;
 use ft_trace::result_tables;
 use ft_trace::store::{self, Result, Row, StoreError, TableWriter, Trace};
 use ft_trace::stream;
-use ft_trace::tables::{
-    CriticalSection, DispatchLatency, Gap, LockOrder, LockPreemption, LockWait, SchedSwitch,
-    SymbolRow, ThreadTime, UnfinishedWait,
-};
+use ft_trace::tables::{self, SchedSwitch, SymbolRow};
 
 /// Name of the file with the counts of a run.
 pub const ANALYSIS_FILE: &str = "analysis.json";
@@ -29,7 +26,7 @@ const BATCH_ROWS: usize = 4096;
 macro_rules! writers {
     ($($table:ident: $row:ident,)*) => {
         struct Writers {
-            $($table: TableWriter<$row>,)*
+            $($table: TableWriter<tables::$row>,)*
         }
 
         impl Writers {
@@ -57,7 +54,7 @@ macro_rules! writers {
 
         /// Whether the trace has all tables of the analyses.
         fn has_tables(trace: &Trace) -> bool {
-            $(trace.has::<$row>())&&*
+            $(trace.has::<tables::$row>())&&*
         }
     };
 }

@@ -9,7 +9,7 @@ pub use order::Order;
 pub use preemptions::{Preemptions, Unfinished};
 
 use crate::analysis::Analysis;
-use crate::world::{Change, Hold, PerThread, Shares, State, Thread, World, difference};
+use crate::world::{Change, Hold, PerThread, Shares, State, Thread, World};
 use crate::{Rows, Tally};
 use ft_trace::Mark;
 use ft_trace::ids::Nanos;
@@ -72,15 +72,15 @@ impl Holds {
 }
 
 fn row(thread: &Thread, hold: &Hold, shares: &Shares, world: &World) -> CriticalSection {
-    let (context, key) = (world.context(), thread.key);
-    let lost = world.losses().any_since(key, hold.ts) || thread.doubtful_since(hold.ts);
-    let mark = Mark::lower_bound_if(lost || !shares.is_exact()).max(thread.disturbed.mark(hold.ts));
-    let parts = context.kernel.then(|| difference(&thread.account(world.now()), &hold.account));
+    let (context, key, ts) = (world.context(), thread.key, hold.began.ts);
+    let lost = world.losses().any_since(key, ts) || thread.doubtful_since(ts);
+    let mark = Mark::lower_bound_if(lost || !shares.is_exact()).max(thread.disturbed.mark(ts));
+    let parts = hold.began.parts(thread, world);
     let preempted = parts.is_some_and(|p| p.preempted_ns > 0);
     let preemptor = shares.longest().filter(|_| preempted);
     CriticalSection {
-        ts: Nanos(hold.ts),
-        dur: world.now() - hold.ts,
+        ts: Nanos(ts),
+        dur: world.now() - ts,
         pid: key.pid,
         tid: key.tid,
         lock: hold.lock,

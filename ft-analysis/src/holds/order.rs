@@ -89,7 +89,7 @@ impl Order {
                 }
             } else if edges.len() < MAX_EDGES {
                 let edge = Edge {
-                    ts: new.ts,
+                    ts: new.began.ts,
                     count: 1,
                     tid: Some(tid),
                     held: (held.site, held.kind.clone()),

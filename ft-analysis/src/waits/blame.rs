@@ -2,7 +2,6 @@
 
 use std::ops::{AddAssign, Sub};
 
-use crate::world::difference;
 use ft_trace::tables::Decomposition;
 
 /// A decomposition of waiting time; it grows while the lock is waited for, and a wait is the difference of two.
@@ -30,7 +29,7 @@ impl Sub for Blame {
 
     fn sub(self, earlier: Blame) -> Blame {
         Blame {
-            parts: difference(&self.parts, &earlier.parts),
+            parts: self.parts - earlier.parts,
             no_holder_ns: self.no_holder_ns - earlier.no_holder_ns,
             cycle_ns: self.cycle_ns - earlier.cycle_ns,
             holder_waits_ns: self.holder_waits_ns - earlier.holder_waits_ns,
@@ -40,8 +39,7 @@ impl Sub for Blame {
 
 impl AddAssign for Blame {
     fn add_assign(&mut self, other: Blame) {
-        let (mine, others) = (self.parts.to_array(), other.parts.to_array());
-        self.parts = Decomposition::from_array(std::array::from_fn(|i| mine[i] + others[i]));
+        self.parts += other.parts;
         self.no_holder_ns += other.no_holder_ns;
         self.cycle_ns += other.cycle_ns;
         self.holder_waits_ns += other.holder_waits_ns;

@@ -25,7 +25,7 @@ use std::collections::HashMap;
 
 use super::blame::Blame;
 use super::queue::{self, Queue, Source, Turns, Waiter};
-use crate::world::{Holder, Process, Sums, Thread, World, difference};
+use crate::world::{Holder, Process, Sums, Thread, World};
 use ft_trace::ids::{Pid, ThreadKey, Tid};
 use ft_trace::tables::Decomposition;
 
@@ -236,7 +236,7 @@ impl Queues {
             (Source::Nobody, _) | (_, None) => grown.no_holder_ns = ns,
             (Source::Holder(then), Some(holder)) => match here.account(holder.tid) {
                 Some(now) => {
-                    grown.parts = difference(&now, then);
+                    grown.parts = now - *then;
                     *then = now;
                     turns.end(holder, from, ns);
                     turns.touched |= queue.doubtful || here.unseen(holder.tid) >= from;

@@ -63,20 +63,6 @@ pub(crate) fn interrupt_part(kind: IrqKind) -> Part {
     }
 }
 
-/// `later - earlier`, part by part.
-pub(crate) fn difference(later: &Decomposition, earlier: &Decomposition) -> Decomposition {
-    Decomposition {
-        running_ns: later.running_ns - earlier.running_ns,
-        preempted_ns: later.preempted_ns - earlier.preempted_ns,
-        dispatch_ns: later.dispatch_ns - earlier.dispatch_ns,
-        blocked_ns: later.blocked_ns - earlier.blocked_ns,
-        hardirq_ns: later.hardirq_ns - earlier.hardirq_ns,
-        softirq_ns: later.softirq_ns - earlier.softirq_ns,
-        vector_ns: later.vector_ns - earlier.vector_ns,
-        unexplained_ns: later.unexplained_ns - earlier.unexplained_ns,
-    }
-}
-
 /// Receives each stretch of time as it is attributed.
 pub(crate) trait Stretches {
     /// `start .. end` went to `part`, inside the interrupt `which` if it is one.
@@ -139,11 +125,6 @@ impl Account {
     /// What the kernel said last.
     pub(crate) fn state(&self) -> State {
         self.state
-    }
-
-    /// The account at the time up to which it was advanced.
-    pub(crate) fn total(&self) -> Decomposition {
-        self.total
     }
 
     /// Attributes the time up to `t`, tells `to` every stretch, and returns the account at `t`.

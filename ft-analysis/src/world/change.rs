@@ -137,8 +137,10 @@ pub enum Change<'a> {
 pub enum Outcome {
     /// With the lock.
     Acquired,
-    /// Without it, or nobody knows.
-    Without,
+    /// Without it: a time-out, or the lock refused.
+    Abandoned,
+    /// The end was not recorded.
+    Unknown,
     /// The thread, its memory or the trace ended first.
     Over(Over),
 }

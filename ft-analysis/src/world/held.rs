@@ -25,9 +25,9 @@
 //! **A condition wait** releases its lock and acquires it again: two holds, both marked. The time between
 //! is a wait for the condition, not for the lock, and counts as no lock's wait.
 
+use super::parts::Began;
 use ft_trace::Mark;
 use ft_trace::ids::{Name, SiteId};
-use ft_trace::tables::Decomposition;
 use serde::{Deserialize, Serialize};
 
 /// Holds and waits that were recorded in part, by reason. They are in no statistic.
@@ -74,7 +74,7 @@ const MAX_HELD: usize = 256;
 pub struct Hold {
     /// No two holds of a trace have the same.
     pub(crate) id: u64,
-    pub(crate) ts: i64,
+    pub(crate) began: Began,
     pub(crate) lock: i64,
     /// `ft_user::layout::place_word` of the acquisition.
     pub(crate) word: i64,
@@ -84,8 +84,6 @@ pub struct Hold {
     pub(crate) depth_mark: Mark,
     pub(crate) wait_ns: i64,
     pub(crate) condition: bool,
-    /// The thread's account at the acquisition.
-    pub(crate) account: Decomposition,
 }
 
 impl Hold {
@@ -99,12 +97,11 @@ impl Hold {
 #[derive(Clone, Debug)]
 pub(crate) struct Acquisition {
     pub(crate) id: u64,
-    pub(crate) ts: i64,
+    pub(crate) began: Began,
     pub(crate) lock: i64,
     pub(crate) word: i64,
     pub(crate) site: SiteId,
     pub(crate) kind: Name,
-    pub(crate) account: Decomposition,
 }
 
 /// A wait that goes on.
@@ -172,7 +169,7 @@ impl Held {
     /// The thread has a lock.
     pub(crate) fn acquire(&mut self, a: Acquisition, bad: &mut Incomplete) -> Ended {
         let wait = self.wait.take();
-        let waited = wait.as_ref().filter(|w| w.lock == a.lock).map(|w| a.ts - w.ts);
+        let waited = wait.as_ref().filter(|w| w.lock == a.lock).map(|w| a.began.ts - w.ts);
         bad.wait_only += u64::from(wait.is_some() && waited.is_none());
         let hold = self.hold(a, waited.unwrap_or(0), false, bad);
         Ended { wait, hold }
@@ -211,7 +208,7 @@ impl Held {
         }
         self.held.push(Hold {
             id: a.id,
-            ts: a.ts,
+            began: a.began,
             lock: a.lock,
             word: a.word,
             site: a.site,
@@ -220,7 +217,6 @@ impl Held {
             depth_mark: self.depth_mark(),
             wait_ns,
             condition,
-            account: a.account,
         });
         over
     }

@@ -2,6 +2,7 @@
 
 use super::held::{Acquisition, Ended, SEMAPHORE, Wait};
 use super::locks::Holder;
+use super::parts::Began;
 use super::threads::Slot;
 use super::{Change, Outcome, Over, World};
 use crate::analysis::{Analysis, Audience};
@@ -26,8 +27,8 @@ impl World {
             SiteKind::LockWait => self.lock_wait(slot, e, kind, to),
             SiteKind::LockAcquire | SiteKind::CondWake => {
                 self.holds += 1;
-                let (id, account) = (self.holds, thread.account.total());
-                let a = Acquisition { id, ts, lock, word: e.arg[1], site: e.site, kind, account };
+                let (id, began) = (self.holds, Began::at(ts, thread));
+                let a = Acquisition { id, began, lock, word: e.arg[1], site: e.site, kind };
                 let ended = match what {
                     SiteKind::CondWake => thread.locks.wake(a, bad),
                     _ => thread.locks.acquire(a, bad),
@@ -36,7 +37,7 @@ impl World {
             }
             SiteKind::LockAbandon => {
                 if let Some(wait) = thread.locks.abandon(lock, bad) {
-                    self.wait_over(slot, &wait, Outcome::Without, to);
+                    self.wait_over(slot, &wait, Outcome::Abandoned, to);
                 }
             }
             SiteKind::LockRelease if kind.as_ref() == SEMAPHORE => {
@@ -69,7 +70,7 @@ impl World {
         let queued = kind.as_ref() != SEMAPHORE;
         self.tally.incomplete.semaphore_waits += u64::from(!queued);
         if let Some(before) = self.threads[slot].locks.wait_over(&mut self.tally.incomplete) {
-            self.wait_over(slot, &before, Outcome::Without, to);
+            self.wait_over(slot, &before, Outcome::Unknown, to);
         }
         let thread = &mut self.threads[slot];
         thread.locks.wait(Wait { ts, lock, word: e.arg[1], site: e.site, kind, queued });
@@ -87,7 +88,7 @@ impl World {
         to: &mut Audience<'_, A>,
     ) {
         if let Some(wait) = ended.wait {
-            let end = if wait.lock == lock { Outcome::Acquired } else { Outcome::Without };
+            let end = if wait.lock == lock { Outcome::Acquired } else { Outcome::Unknown };
             self.wait_over(slot, &wait, end, to);
         }
         if let Some(over) = &ended.hold {

@@ -53,9 +53,15 @@ impl Sum {
     }
 }
 
-/// The parts, in the order of reports.
-pub const PARTS: [&str; 8] =
-    ["running", "preempted", "dispatch", "blocked", "hardirq", "softirq", "vector", "unexplained"];
+/// The words of the parts, in the order of reports.
+pub const PARTS: [&str; Part::ALL.len()] = {
+    let (mut words, mut i) = ([""; Part::ALL.len()], 0);
+    while i < words.len() {
+        words[i] = Part::ALL[i].word();
+        i += 1;
+    }
+    words
+};
 
 /// The time of one thread.
 #[derive(Debug)]

@@ -1,5 +1,7 @@
 //! Tables that the analyses write.
 
+use std::ops::{AddAssign, Sub};
+
 use crate::Mark;
 use crate::ids::{Cpu, Name, Nanos, Pid, SiteId, Tid};
 use crate::words::words;
@@ -151,14 +153,24 @@ impl Decomposition {
 
     /// Sum of the parts.
     pub fn total_ns(&self) -> i64 {
-        self.running_ns
-            + self.preempted_ns
-            + self.dispatch_ns
-            + self.blocked_ns
-            + self.hardirq_ns
-            + self.softirq_ns
-            + self.vector_ns
-            + self.unexplained_ns
+        self.to_array().iter().sum()
+    }
+}
+
+/// Where the time between two moments went, from all that went before each.
+impl Sub for Decomposition {
+    type Output = Decomposition;
+
+    fn sub(self, earlier: Decomposition) -> Decomposition {
+        let (later, earlier) = (self.to_array(), earlier.to_array());
+        Decomposition::from_array(std::array::from_fn(|i| later[i] - earlier[i]))
+    }
+}
+
+impl AddAssign for Decomposition {
+    fn add_assign(&mut self, other: Decomposition) {
+        let (mine, others) = (self.to_array(), other.to_array());
+        *self = Decomposition::from_array(std::array::from_fn(|i| mine[i] + others[i]));
     }
 }
 

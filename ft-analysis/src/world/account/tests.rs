@@ -39,7 +39,7 @@ fn check(timeline: &[Do], from: i64, to: i64, expected: [i64; 8]) {
         }
     }
     let end = go(&mut account, to);
-    let d = difference(&end, &start.expect("`from` lies before the end"));
+    let d = end - start.expect("`from` lies before the end");
     assert_eq!(d.total_ns(), to - from);
     let parts = [
         d.running_ns,

@@ -3,12 +3,11 @@ use super::*;
 fn acquisition(ts: i64, lock: i64, kind: &str) -> Acquisition {
     Acquisition {
         id: 0,
-        ts,
+        began: Began { ts, ..Began::default() },
         lock,
         word: 0,
         site: SiteId(0),
         kind: kind.into(),
-        account: Decomposition::default(),
     }
 }
 
@@ -61,7 +60,7 @@ fn check(script: &str, expected: &str, incomplete: Incomplete) {
             let wait = if h.wait_ns > 0 { format!("w{}", h.wait_ns) } else { String::new() };
             let condition = if h.condition { "c" } else { "" };
             let name = h.lock as u8 as char;
-            format!("{name}{}:{}-{ts}{wait}{condition}", h.depth, h.ts)
+            format!("{name}{}:{}-{ts}{wait}{condition}", h.depth, h.began.ts)
         }));
     }
     holder.end(&mut bad);

@@ -1,0 +1,30 @@
+//! Where the time of an interval of a thread went: its account at the end minus its account at the begin.
+
+use super::{Thread, World};
+use ft_trace::tables::Decomposition;
+
+/// An interval of a thread that goes on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Began {
+    /// When it began.
+    pub(crate) ts: i64,
+    /// The thread's account then.
+    pub(super) account: Decomposition,
+}
+
+impl Began {
+    /// It begins now.
+    pub(crate) fn now(thread: &Thread, world: &World) -> Began {
+        Began::at(world.now(), thread)
+    }
+
+    /// It begins at `now`.
+    pub(super) fn at(now: i64, thread: &Thread) -> Began {
+        Began { ts: now, account: thread.account(now) }
+    }
+
+    /// Where its time went until now; not known without a kernel stream.
+    pub(crate) fn parts(&self, thread: &Thread, world: &World) -> Option<Decomposition> {
+        world.context().kernel.then(|| thread.account(world.now()) - self.account)
+    }
+}
