@@ -272,6 +272,23 @@ fn trace(dir: &Path, count: i32) {
         inferred: InferredCause::Tick,
         mark: Mark::Exact,
     });
+    table(dir, &mut meta, count, |i| Scope {
+        ts: time(i),
+        dur: 100,
+        pid,
+        tid: Tid(101),
+        comm: "worker".into(),
+        site: SiteId(i),
+        event: "db.query".into(),
+        depth: i,
+        depth_mark: Mark::LowerBound,
+        parts: parts(i),
+        lock_wait_ns: 30,
+        preemptor_tid: some(i),
+        preemptor_comm: some(i).map(|_| "burner".into()),
+        preemptor_ns: some(i).map(i64::from),
+        mark: Mark::Exact,
+    });
     table(dir, &mut meta, count, |i| ThreadTime {
         ts: time(i),
         pid,

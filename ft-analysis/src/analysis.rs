@@ -50,6 +50,7 @@ analyses! {
     dispatch: dispatch::Dispatch,
     gaps: gaps::Gaps,
     time: time::Time,
+    scopes: scopes::Scopes,
 }
 
 /// The analyses and where their rows go.

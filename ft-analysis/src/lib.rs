@@ -51,6 +51,7 @@ mod dispatch;
 mod gaps;
 mod holds;
 mod rows;
+mod scopes;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -65,6 +66,7 @@ pub use ft_trace::Mark;
 pub use gaps::{Unaccounted, agreement};
 pub use holds::Unfinished;
 pub use rows::Rows;
+pub use scopes::Unpaired;
 pub use tally::{Tally, VERSION};
 pub use world::PARTS as TIME_PARTS;
 pub use world::{Context, Incomplete, Races, RingWaits, World, place_text};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::agreement::Agreement;
-use crate::{Incomplete, Races, RingWaits, Unaccounted, Unfinished};
+use crate::{Incomplete, Races, RingWaits, Unaccounted, Unfinished, Unpaired};
 
 /// Version of the tables that the analyses write and of this file.
 pub const VERSION: u32 = 4;
@@ -46,6 +46,10 @@ pub struct Tally {
     pub unaccounted: Unaccounted,
     /// Causes inferred of gaps against those that the kernel saw.
     pub agreement: Agreement,
+    /// Scopes with a row.
+    pub scopes: u64,
+    /// Scopes without one.
+    pub unpaired_scopes: Unpaired,
     /// Threads that polled.
     pub pollers: u64,
     /// Interrupt rows of threads that the scheduler said were off the CPU, or that nest deeper than interrupts can; not

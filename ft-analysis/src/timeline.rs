@@ -14,6 +14,7 @@
 //! 10 wait a L         a waits for lock L; also acquire, read (shared), release, park, unpark, abandon
 //! 10 barrier a B      a waits at barrier B; also receive; and passed, the end of either
 //! 10 acquire a L 3    the same, at place 3 of the source
+//! 10 open a            a begins the scope outer; also enter, the scope inner; and close, leave, their ends
 //! 10 poll a 0         a begins to poll, on CPU 0
 //! 30 gap a 0 12 28    a reports the gap 12..28
 //! 10 full a 30        a waits until 30 for room in its ring
@@ -29,7 +30,7 @@ use ft_trace::tables::{
 };
 
 /// The sites of a timeline: word, kind, event.
-pub const SITES: [(&str, SiteKind, &str); 15] = [
+pub const SITES: [(&str, SiteKind, &str); 19] = [
     ("wait", SiteKind::LockWait, "lock.mutex_wait"),
     ("wait-read", SiteKind::LockWait, "lock.rwlock_read_wait"),
     ("abandon", SiteKind::LockAbandon, "lock.mutex_abandon"),
@@ -45,6 +46,10 @@ pub const SITES: [(&str, SiteKind, &str); 15] = [
     ("poll", SiteKind::PollBegin, "gap.begin"),
     ("gap", SiteKind::PollGap, "gap.gap"),
     ("end", SiteKind::PollEnd, "gap.end"),
+    ("open", SiteKind::ScopeBegin, "work.outer"),
+    ("close", SiteKind::ScopeEnd, "work.outer"),
+    ("enter", SiteKind::ScopeBegin, "work.inner"),
+    ("leave", SiteKind::ScopeEnd, "work.inner"),
 ];
 
 fn tid(name: &str) -> Tid {
@@ -163,7 +168,7 @@ fn parse(line: &str) -> Event {
             let (on, arg) = match what {
                 "poll" => (cpu(rest[1]), [0; 3]),
                 "gap" => (cpu(rest[1]), [number(rest[2]), number(rest[3]), 0]),
-                "end" => (Cpu(0), [0; 3]),
+                "end" | "open" | "close" | "enter" | "leave" => (Cpu(0), [0; 3]),
                 "full" => (Cpu(0), [number(rest[1]), 0, 0]),
                 _ => {
                     let place = rest.get(2).map_or(0, |text| number(text));

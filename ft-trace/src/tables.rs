@@ -48,6 +48,7 @@ pub(crate) mod record;
 mod reference;
 mod results;
 mod sched;
+mod scopes;
 mod signal;
 mod syscall;
 mod task;
@@ -67,6 +68,7 @@ pub use results::{
     CriticalSection, Decomposition, DispatchLatency, Gap, GapCause, InferredCause, Part, ThreadTime,
 };
 pub use sched::{SchedMigrate, SchedSwitch, SchedWaking, TaskState};
+pub use scopes::Scope;
 pub use signal::{Signal, SignalKind, SignalResult};
 pub use syscall::Syscall;
 pub use task::{TaskEvent, TaskKind};
@@ -121,6 +123,7 @@ macro_rules! result_tables {
             unfinished_waits: UnfinishedWait,
             lock_preemptions: LockPreemption,
             lock_order: LockOrder,
+            scopes: Scope,
         }
     };
 }

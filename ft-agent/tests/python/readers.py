@@ -144,16 +144,21 @@ TABLES = {
         "held_kind": NAME, "held_place": NAME, "lock": I64, "lock_name": NAME, "kind": NAME,
         "place": NAME, "gates": NAME,
     },
+    "scopes": {
+        "ts": I64, "dur": I64, "pid": I32, "tid": I32, "comm": NAME, "site": I32, "event": NAME,
+        "depth": I32, "depth_mark": NAME, **DECOMPOSITION, "lock_wait_ns": I64,
+        "preemptor_tid": I32, "preemptor_comm": NAME, "preemptor_ns": I64, "mark": NAME,
+    },
 }
 
 # Written by the analyses, so they need not be there.
 OPTIONAL = {
     "critical_sections", "dispatch_latency", "gaps", "thread_time", "lock_waits", "unfinished_waits",
-    "lock_preemptions", "lock_order",
+    "lock_preemptions", "lock_order", "scopes",
 }
 
 # Tables of which each row is an interval with a decomposition, and what else belongs to its sum.
-DECOMPOSED = {"critical_sections": [], "gaps": [], "lock_waits": ["no_holder_ns", "cycle_ns"]}
+DECOMPOSED = {"critical_sections": [], "scopes": [], "gaps": [], "lock_waits": ["no_holder_ns", "cycle_ns"]}
 
 FOOTER = ["schema_version", "host", "boot_id", "tsc_hz", "clock_bound_ns", "loss"]
 

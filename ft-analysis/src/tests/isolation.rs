@@ -28,7 +28,7 @@ fn argument() -> impl Strategy<Value = i64> {
 fn user(pid: Pid) -> impl Strategy<Value = Event> {
     let cpu = prop_oneof![-1..4, any::<i32>()];
     let arg = prop::array::uniform3(argument());
-    (0..END, 97..102, cpu, -1..12, arg).prop_map(move |(ts, tid, cpu, site, arg)| {
+    (0..END, 97..102, cpu, -1..19, arg).prop_map(move |(ts, tid, cpu, site, arg)| {
         Event::User(LeanUserEvent {
             ts: Nanos(ts),
             pid,
@@ -72,6 +72,7 @@ fn rows(mut events: Vec<Event>) -> Rows {
     rows.unfinished_waits.retain(|r| r.pid == HONEST);
     rows.lock_preemptions.retain(|r| r.pid == HONEST);
     rows.lock_order.retain(|r| r.pid == HONEST);
+    rows.scopes.retain(|r| r.pid == HONEST);
     rows
 }
 
@@ -98,5 +99,6 @@ proptest! {
         prop_assert_eq!(alone.unfinished_waits, beside.unfinished_waits);
         prop_assert_eq!(alone.lock_preemptions, beside.lock_preemptions);
         prop_assert_eq!(alone.lock_order, beside.lock_order);
+        prop_assert_eq!(alone.scopes, beside.scopes);
     }
 }

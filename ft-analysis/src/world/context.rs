@@ -11,6 +11,8 @@ use ft_trace::tables::{NameKind, NameRow, SiteKind, SiteRow, SymbolKind, SymbolR
 #[derive(Clone, Debug)]
 pub struct Site {
     pub(crate) kind: SiteKind,
+    /// `category.name`.
+    pub(crate) event: Name,
     /// `mutex`, `rwlock-read`, …; of other sites, empty.
     pub(crate) lock_kind: Name,
     /// Its place is a return address ([`SiteKind`]).
@@ -112,8 +114,8 @@ impl Context {
             self.sites.resize(i + 1, None);
         }
         let has_caller = row.args.split(", ").nth(1).is_some_and(|arg| arg.ends_with(":pointer"));
-        self.sites[i] =
-            Some(Site { kind: row.kind, lock_kind: lock_kind(&row.event).into(), has_caller });
+        let (event, lock_kind) = (row.event.clone(), lock_kind(&row.event).into());
+        self.sites[i] = Some(Site { kind: row.kind, event, lock_kind, has_caller });
     }
 
     /// The threads of `pid` are observed.

@@ -8,8 +8,8 @@ use ft_analysis::timeline::{events, run, sites, threads};
 use ft_trace::event::LeanUserEvent;
 use ft_trace::store::{META_FILE, Meta, SCHEMA_VERSION, TableMeta};
 use ft_trace::tables::{
-    Irq, LossRow, NameRow, SchedMigrate, SchedWaking, SiteKind, SiteRow, TaskEvent, ThreadRow,
-    UserEvent,
+    CriticalSection, Irq, LossRow, NameRow, SchedMigrate, SchedWaking, SiteKind, SiteRow,
+    TaskEvent, ThreadRow, UserEvent,
 };
 
 const TIMELINE: &str = "
@@ -97,19 +97,17 @@ fn what_is_stored_is_what_the_machines_say() {
     let found = analyze(&trace).unwrap();
 
     let (mut expected, tally) = run(true, TIMELINE);
-    expected.critical_sections.sort_by_key(|r| r.ts);
-    expected.thread_time.sort_by_key(|r| r.ts);
     assert_eq!(found, tally);
     assert_eq!((tally.holds, tally.dispatches, tally.gaps, tally.disordered), (3, 1, 1, 0));
-    assert_eq!(rows::<CriticalSection>(&trace), expected.critical_sections);
-    assert_eq!(rows::<DispatchLatency>(&trace), expected.dispatch_latency);
-    assert_eq!(rows::<Gap>(&trace), expected.gaps);
-    assert_eq!(rows::<ThreadTime>(&trace), expected.thread_time);
-    expected.lock_preemptions.sort_by_key(|r| r.ts);
-    assert_eq!(rows::<LockPreemption>(&trace), expected.lock_preemptions);
-    assert_eq!(rows::<LockWait>(&trace), expected.lock_waits);
-    assert_eq!(rows::<UnfinishedWait>(&trace), expected.unfinished_waits);
-    assert_eq!(rows::<LockOrder>(&trace), expected.lock_order);
+    macro_rules! check {
+        ($($table:ident: $row:ident,)*) => {
+            $(
+                expected.$table.sort_by_key(|r| r.ts);
+                assert_eq!(rows::<tables::$row>(&trace), expected.$table);
+            )*
+        };
+    }
+    result_tables!(check);
     let counts = [
         expected.lock_preemptions.len(),
         expected.lock_waits.len(),

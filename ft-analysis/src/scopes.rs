@@ -1,0 +1,167 @@
+//! Where the time of a program's scopes went.
+//!
+//! **Goal.** One row for each scope (`scope!`) whose begin and end were both recorded: how long it took, and where that
+//! time went.
+//!
+//! **Rule.** Per thread, a list of the scopes in which it is. A begin appends; its *depth* is the number of scopes on the
+//! list at that moment. An end takes the newest of its name, wherever it stands. The parts are the account at the end minus
+//! the account at the begin; what an inner scope took is in the outer one, too.
+//!
+//! **Situations that give no row** are counted by reason, [`Unpaired`].
+//! - *An end without a begin*: begun before the recording, before its sites were switched on, or during a loss.
+//! - *A begin without an end*: the thread, its memory (exec) or the recording ended first.
+//! - *Events of the thread were lost*: what it was in then may have ended meanwhile; forgotten. From then on its depths are
+//!   lower bounds.
+//!
+//! Memory: 256 scopes for each thread that lives.
+
+use crate::analysis::Analysis;
+use crate::world::{Began, Change, Outcome, Over, PerThread, Shares, Site, State, Thread, World};
+use crate::{Rows, Tally};
+use ft_trace::Mark;
+use ft_trace::event::LeanUserEvent;
+use ft_trace::ids::{Name, Nanos, SiteId};
+use ft_trace::tables::{Scope, SiteKind};
+use serde::{Deserialize, Serialize};
+
+/// Scopes in which one thread can be at a time; more comes from damaged data, or from ends that never record.
+const MAX_OPEN: usize = 256;
+
+/// Scopes of which only the begin or only the end was recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Unpaired {
+    /// Ended, but the begin was not recorded.
+    pub end_only: u64,
+    /// Begun, but the thread or the recording ended first.
+    pub begin_only: u64,
+    /// Open when records of the thread were lost.
+    pub open_at_loss: u64,
+    /// The oldest of more than 256 in which one thread was.
+    pub too_many: u64,
+}
+
+impl Unpaired {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.end_only + self.begin_only + self.open_at_loss + self.too_many
+    }
+}
+
+/// A scope in which a thread is.
+#[derive(Debug)]
+struct Open {
+    site: SiteId,
+    event: Name,
+    depth: i32,
+    depth_mark: Mark,
+    began: Began,
+    lock_wait_ns: i64,
+    /// Who ran while the thread was preempted (not: woken).
+    shares: Shares,
+}
+
+/// Makes the table `scopes`.
+#[derive(Debug, Default)]
+pub struct Scopes {
+    open: PerThread<Vec<Open>>,
+    rows: u64,
+    unpaired: Unpaired,
+}
+
+impl Analysis for Scopes {
+    #[inline]
+    fn see(&mut self, change: &Change<'_>, world: &World, rows: &mut Rows) {
+        match *change {
+            Change::Own { thread, event, site } => match site.kind {
+                SiteKind::ScopeBegin => self.begin(thread, event, site, world),
+                SiteKind::ScopeEnd => self.over(thread, site, world, rows),
+                _ => {}
+            },
+            Change::Dispatched { thread, after: State::Preempted, shares, .. } => {
+                let open = self.open.get(thread).into_iter().flatten();
+                open.for_each(|scope| scope.shares.merge(shares));
+            }
+            Change::WaitOver { thread, wait, end: Outcome::Acquired | Outcome::Abandoned } => {
+                let open = self.open.get(thread).into_iter().flatten();
+                open.for_each(|scope| {
+                    scope.lock_wait_ns += world.now() - wait.ts.max(scope.began.ts)
+                });
+            }
+            Change::Dropping { thread, why } => self.dropped(thread, why),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, _: &World, _: &mut Rows, tally: &mut Tally) {
+        tally.scopes = self.rows;
+        tally.unpaired_scopes = self.unpaired;
+    }
+}
+
+impl Scopes {
+    fn begin(&mut self, thread: &Thread, event: &LeanUserEvent, site: &Site, world: &World) {
+        let open = self.open.of(thread);
+        if open.len() == MAX_OPEN {
+            open.remove(0);
+            self.unpaired.too_many += 1;
+        }
+        open.push(Open {
+            site: event.site,
+            event: site.event.clone(),
+            depth: open.len() as i32,
+            depth_mark: thread.locks.depth_mark(),
+            began: Began::now(thread, world),
+            lock_wait_ns: 0,
+            shares: Shares::default(),
+        });
+    }
+
+    fn over(&mut self, thread: &Thread, site: &Site, world: &World, rows: &mut Rows) {
+        let open = self.open.of(thread);
+        let Some(i) = open.iter().rposition(|scope| scope.event == site.event) else {
+            self.unpaired.end_only += 1;
+            return;
+        };
+        self.rows += 1;
+        rows.scopes.push(row(thread, open.remove(i), world));
+    }
+
+    /// What a thread is in has no end that will be recorded.
+    fn dropped(&mut self, thread: &Thread, why: Over) {
+        let Some(open) = self.open.get(thread) else { return };
+        let n = std::mem::take(open).len() as u64;
+        match why {
+            Over::Loss => self.unpaired.open_at_loss += n,
+            Over::Thread | Over::Exec | Over::Trace => self.unpaired.begin_only += n,
+        }
+    }
+}
+
+fn row(thread: &Thread, scope: Open, world: &World) -> Scope {
+    let (key, ts) = (thread.key, scope.began.ts);
+    let lost = world.losses().any_since(key, ts) || thread.doubtful_since(ts);
+    let parts = scope.began.parts(thread, world);
+    let preempted = parts.is_some_and(|p| p.preempted_ns > 0);
+    let preemptor = scope.shares.longest().filter(|_| preempted);
+    Scope {
+        ts: Nanos(ts),
+        dur: world.now() - ts,
+        pid: key.pid,
+        tid: key.tid,
+        comm: thread.comm.clone(),
+        site: scope.site,
+        event: scope.event,
+        depth: scope.depth,
+        depth_mark: scope.depth_mark,
+        parts,
+        lock_wait_ns: scope.lock_wait_ns,
+        preemptor_tid: preemptor.map(|s| s.who.thread.tid.0),
+        preemptor_comm: preemptor.map(|s| s.who.comm.clone()),
+        preemptor_ns: preemptor.map(|s| s.ns),
+        mark: Mark::lower_bound_if(lost || !scope.shares.is_exact()).max(thread.disturbed.mark(ts)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

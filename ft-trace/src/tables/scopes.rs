@@ -1,0 +1,45 @@
+//! The table of scopes.
+
+use super::results::Decomposition;
+use crate::Mark;
+use crate::ids::{Name, Nanos, Pid, SiteId, Tid};
+
+table! {
+    "scopes",
+    /// `scopes`: one piece of work that a program has marked with `scope!`, whose begin and end were both recorded.
+    pub struct Scope {
+        /// Begin.
+        pub ts: Nanos,
+        /// End minus begin.
+        pub dur: i64 as Ns,
+        /// Process.
+        pub pid: Pid,
+        /// Thread.
+        pub tid: Tid,
+        /// Its name.
+        pub comm: Name,
+        /// Event in `sites` that began it.
+        pub site: SiteId,
+        /// Name of the scope, `category.name`.
+        pub event: Name,
+        /// Scopes in which the thread already was, of those whose begin was recorded.
+        pub depth: i32 as Count,
+        /// [`Mark`](crate::Mark) of `depth` alone: `lower bound` from the first loss of events of the thread on, since
+        /// it may be in a scope whose begin was lost; else `exact`. All else is as true as `mark` says.
+        pub depth_mark: Mark,
+        /// Decomposition of `dur`; null without a kernel stream. What inner scopes took is part of it.
+        pub parts: Option<Decomposition>,
+        /// Waiting for locks meanwhile, by the program's own account, whatever the parts say of that time. A wait whose
+        /// end was not recorded is not in it.
+        pub lock_wait_ns: i64 as Ns,
+        /// Who ran most in `preempted_ns`; null when it is 0.
+        pub preemptor_tid: Option<i32> as Tid,
+        /// Name of that thread.
+        pub preemptor_comm: Option<Name>,
+        /// How long that thread had the CPU meanwhile.
+        pub preemptor_ns: Option<i64> as Ns,
+        /// [`Mark`](crate::Mark): `exact`, `disturbed` when the thread waited for room in its ring, or `lower bound` when
+        /// records were lost during the scope, or it is not known of all the time off the CPU who had it.
+        pub mark: Mark,
+    }
+}
