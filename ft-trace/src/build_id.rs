@@ -3,7 +3,7 @@
 //! Rule: which file that is was said by a program, and so was all that the file holds. It is looked at before
 //! it is opened for reading: nothing but a regular file is (a pipe would keep us waiting, a device may do
 //! anything), without waiting for the holder of a lease, and no symbolic link leads out of the root directory
-//! of the process. Of the file a few hundred bytes are read, at most [`MAX_NOTES_BYTES`]. It may still lie on
+//! of the process. Of the file a few hundred bytes are read, at most `MAX_NOTES_BYTES`. It may still lie on
 //! a file system that does not answer: whoever must not wait has it done aside.
 
 use std::fs::File;

@@ -53,7 +53,7 @@ pub trait Row: Sized + 'static {
     }
 }
 
-/// Makes a struct a [`Row`](crate::store::Row) of the named table: of all its columns, or of some of them, which is
+/// Makes a struct a [`Row`](trait@crate::store::Row) of the named table: of all its columns, or of some of them, which is
 /// faster to read. Fields are named and ordered as the columns are.
 #[macro_export]
 macro_rules! row {

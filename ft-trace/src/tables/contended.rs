@@ -93,7 +93,7 @@ table! {
         pub no_holder_ns: i64 as Ns,
         /// The chain led back to itself.
         pub cycle_ns: i64 as Ns,
-        /// [`Mark`](crate::Mark): `exact`, or `lower bound` when records were lost meanwhile, or the chain or the
+        /// [`Mark`]: `exact`, or `lower bound` when records were lost meanwhile, or the chain or the
         /// number of holders was larger than what is followed.
         pub mark: Mark,
     }
@@ -196,7 +196,7 @@ table! {
         /// Null when the release was not recorded; of a hold with more than 32 such times, in all but 32: the first of
         /// each cause and the last ones.
         pub ran_after_ns: Option<i64> as Ns,
-        /// [`Mark`](crate::Mark): `exact`, or `lower bound` when records were lost meanwhile, or it is not known of
+        /// [`Mark`]: `exact`, or `lower bound` when records were lost meanwhile, or it is not known of
         /// all the time who had the CPU.
         pub mark: Mark,
     }

@@ -198,7 +198,7 @@ table! {
         pub place: Name,
         /// Locks that the thread already held (Feather-Trace, section 3).
         pub depth: i32 as Count,
-        /// [`Mark`](crate::Mark) of `depth` alone: `lower bound` from the first loss of events of the thread on, since
+        /// [`Mark`] of `depth` alone: `lower bound` from the first loss of events of the thread on, since
         /// it may hold a lock whose acquisition was lost; else `exact`. All else is as true as `mark` says.
         pub depth_mark: Mark,
         /// From the start of the wait to the acquisition; 0 when the lock was free.
@@ -213,7 +213,7 @@ table! {
         pub preemptor_comm: Option<Name>,
         /// How long that thread had the CPU meanwhile.
         pub preemptor_ns: Option<i64> as Ns,
-        /// [`Mark`](crate::Mark): `exact`, `disturbed` when the holder waited for room in its ring, or `lower bound` when
+        /// [`Mark`]: `exact`, `disturbed` when the holder waited for room in its ring, or `lower bound` when
         /// records were lost during the hold, or it is not known
         /// of all the time off the CPU who had it.
         pub mark: Mark,
@@ -251,7 +251,7 @@ table! {
         pub running_ns: Option<i64> as Ns,
         /// The thread was moved to another CPU meanwhile.
         pub migrated: bool,
-        /// [`Mark`](crate::Mark): `exact`; `lower bound` when it is not known of all the time who had the CPU, so that
+        /// [`Mark`]: `exact`; `lower bound` when it is not known of all the time who had the CPU, so that
         /// another may have had it longer; or `censored` when scheduler records were lost meanwhile: what was dispatched
         /// then may be a later wake-up.
         pub mark: Mark,
@@ -285,7 +285,7 @@ table! {
         pub parts: Option<Decomposition>,
         /// Cause inferred from user time stamps alone (Hourglass, section 4).
         pub inferred: InferredCause,
-        /// [`Mark`](crate::Mark): `exact`, `disturbed` when the thread waited for room in its ring, or `lower bound` when
+        /// [`Mark`]: `exact`, `disturbed` when the thread waited for room in its ring, or `lower bound` when
         /// records were lost during the gap, or it is not known
         /// of all of it who had the CPU.
         pub mark: Mark,
@@ -322,7 +322,7 @@ table! {
         pub stretches: i64 as Count,
         /// From the first sight to the end of the thread or of the trace; the same in all rows of a thread.
         pub wall_ns: i64 as Ns,
-        /// [`Mark`](crate::Mark). `exact`: from its birth to its end; `censored`: it lived before or after
+        /// [`Mark`]. `exact`: from its birth to its end; `censored`: it lived before or after
         /// the trace, and `wall_ns` is what of it lies inside; `lower bound`: records were lost meanwhile.
         pub mark: Mark,
     }

@@ -24,7 +24,7 @@ table! {
         pub event: Name,
         /// Scopes in which the thread already was, of those whose begin was recorded.
         pub depth: i32 as Count,
-        /// [`Mark`](crate::Mark) of `depth` alone: `lower bound` from the first loss of events of the thread on, since
+        /// [`Mark`] of `depth` alone: `lower bound` from the first loss of events of the thread on, since
         /// it may be in a scope whose begin was lost; else `exact`. All else is as true as `mark` says.
         pub depth_mark: Mark,
         /// Decomposition of `dur`; null without a kernel stream. What inner scopes took is part of it.
@@ -38,7 +38,7 @@ table! {
         pub preemptor_comm: Option<Name>,
         /// How long that thread had the CPU meanwhile.
         pub preemptor_ns: Option<i64> as Ns,
-        /// [`Mark`](crate::Mark): `exact`, `disturbed` when the thread waited for room in its ring, or `lower bound` when
+        /// [`Mark`]: `exact`, `disturbed` when the thread waited for room in its ring, or `lower bound` when
         /// records were lost during the scope, or it is not known of all the time off the CPU who had it.
         pub mark: Mark,
     }
