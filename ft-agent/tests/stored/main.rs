@@ -35,6 +35,8 @@ fn check(recording: &str) {
         golden.text(&format!("{report}.txt"), &stage.agent(&[report, "trace"]));
         reports.push((report, json));
     }
+    golden.json("scopes.json", &stage.agent(&["report", "trace", "scopes", "--json"]));
+    golden.text("scopes.txt", &stage.agent(&["report", "trace", "scopes"]));
     // The report of all is what the single ones are.
     let all: serde_json::Value =
         serde_json::from_str(&stage.agent(&["report", "trace", "--json"])).expect("JSON");

@@ -13,6 +13,7 @@ pub mod locks;
 pub mod order;
 pub mod preempted;
 pub mod quality;
+pub mod scopes;
 pub mod steal;
 pub mod study;
 mod summary;
@@ -31,6 +32,7 @@ use gaps::GapsReport;
 use head::Head;
 use locks::LocksReport;
 use preempted::PreemptedReport;
+use scopes::ScopesReport;
 use study::Study;
 use summary::Answers;
 use time::TimeReport;
@@ -117,7 +119,7 @@ impl Document {
 const SCHEDULER: &str = "the kernel group `sched`";
 const LOCKS: &str = "lock events: of ft_user::sync, or of pthread locks by --preload";
 
-static REPORTS: [Report; 9] = [
+static REPORTS: [Report; 10] = [
     Report {
         name: "summary",
         about: "a few lines about each question",
@@ -183,6 +185,13 @@ static REPORTS: [Report; 9] = [
         needs: SCHEDULER,
         standard: true,
         make: |s| Ok(TimeReport::read(s)?.section()),
+    },
+    Report {
+        name: "scopes",
+        about: "where the time of each `scope!` of a program went",
+        needs: "scopes of ft_user, and for the parts the kernel group `sched`",
+        standard: true,
+        make: |s| Ok(ScopesReport::read(s)?.section()),
     },
     Report {
         name: "study",
