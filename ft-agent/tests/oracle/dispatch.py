@@ -24,7 +24,7 @@ def table(threads: Threads) -> Table:
                 "cpu": delay.cpu,
                 "prio": OneOf((waking.prio, delay.prio)),
                 "waker_tid": waking.waker_tid,
-                "waker_comm": OneOf(tuple(threads.comms.get(waking.waker_tid, ()))),
+                "waker_comm": waker(waking.waker_tid, threads),
                 **occupant("running", shares, threads),
                 "migrated": delay.migrated,
                 "mark": "censored" if delay.doubt else mark_of(shares),
@@ -36,3 +36,8 @@ def table(threads: Threads) -> Table:
         return any(s.doubt for s in threads.stretches(row["tid"], row["ts"], row["ts"] + row["dur"]))
 
     return Table("dispatch_latency", ("ts", "tid"), expected, tolerates=missing)
+
+
+def waker(tid: int, threads: Threads) -> Wanted:
+    """The name of who woke; the idle thread is called idle where no switch to it was recorded on that CPU."""
+    return OneOf((*threads.comms.get(tid, ()), *(("idle",) if tid == 0 else ())))
