@@ -72,22 +72,31 @@ impl NameBuilder {
     }
 
     pub(super) fn finish(&mut self, rows: usize) -> ArrayRef {
-        let NameBuilder { mut keys, values, .. } = std::mem::take(self);
-        if values.is_empty() {
-            return new_null_array(&name_type(), rows);
-        }
-        keys.resize(rows, -1);
-        let keys = if keys.contains(&-1) {
-            Int32Array::from_iter(keys.into_iter().map(|key| (key >= 0).then_some(key)))
-        } else {
-            Int32Array::from(keys)
-        };
-        let values = StringArray::from_iter_values(values);
-        Arc::new(
-            DictionaryArray::<Int32Type>::try_new(keys, Arc::new(values))
-                .expect("every key is an index into the values"),
-        )
+        let NameBuilder { keys, values, .. } = std::mem::take(self);
+        dictionary(keys, values, rows)
     }
+}
+
+/// A column of `rows` texts: a key for each, -1 for null, and the texts that the keys mean. Nulls at the end need no key.
+pub(super) fn dictionary(
+    mut keys: Vec<i32>,
+    values: Vec<impl AsRef<str>>,
+    rows: usize,
+) -> ArrayRef {
+    if values.is_empty() {
+        return new_null_array(&name_type(), rows);
+    }
+    keys.resize(rows, -1);
+    let keys = if keys.contains(&-1) {
+        Int32Array::from_iter(keys.into_iter().map(|key| (key >= 0).then_some(key)))
+    } else {
+        Int32Array::from(keys)
+    };
+    let values = StringArray::from_iter_values(values);
+    Arc::new(
+        DictionaryArray::<Int32Type>::try_new(keys, Arc::new(values))
+            .expect("every key is an index into the values"),
+    )
 }
 
 /// Strings that were read already.

@@ -1,18 +1,13 @@
 //! Columns of [words](crate::words): the same `dictionary<int32, utf8>` as names, without a string in memory.
 
-use std::sync::Arc;
-
 use arrow_array::types::Int32Type;
-use arrow_array::{
-    Array, ArrayRef, DictionaryArray, Int32Array, StringArray, cast::AsArray, new_null_array,
-};
+use arrow_array::{Array, ArrayRef, Int32Array, cast::AsArray};
 use arrow_schema::Field;
-
 use serde_json::{Map, Value};
 
 use super::about;
 use super::column::{Arrays, Column};
-use super::name_column::{NamePool, name_type};
+use super::name_column::{NamePool, dictionary, name_type};
 use crate::tables::Unit;
 use crate::words::Word;
 
@@ -56,21 +51,8 @@ impl<W: Word> WordBuilder<W> {
     }
 
     fn finish(&mut self, rows: usize) -> ArrayRef {
-        let WordBuilder { mut keys, values, .. } = std::mem::take(self);
-        if values.is_empty() {
-            return new_null_array(&name_type(), rows);
-        }
-        keys.resize(rows, -1);
-        let keys = if keys.contains(&-1) {
-            Int32Array::from_iter(keys.into_iter().map(|key| (key >= 0).then_some(key)))
-        } else {
-            Int32Array::from(keys)
-        };
-        let values = StringArray::from_iter_values(values.into_iter().map(W::word));
-        Arc::new(
-            DictionaryArray::<Int32Type>::try_new(keys, Arc::new(values))
-                .expect("every key is an index into the values"),
-        )
+        let WordBuilder { keys, values, .. } = std::mem::take(self);
+        dictionary(keys, values.into_iter().map(W::word).collect(), rows)
     }
 }
 
