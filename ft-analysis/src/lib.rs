@@ -68,7 +68,6 @@ pub use holds::Unfinished;
 pub use rows::Rows;
 pub use scopes::Unpaired;
 pub use tally::{Tally, VERSION};
-pub use world::PARTS as TIME_PARTS;
 pub use world::{Context, Incomplete, Races, RingWaits, World, place_text};
 
 use analysis::Audience;

@@ -38,7 +38,6 @@ pub(crate) use locks::{Holder, Process};
 pub use parts::Began;
 pub use ring_waits::RingWaits;
 pub(crate) use spans::{Count, Spans};
-pub use spent::PARTS;
 pub(crate) use spent::Sum as Spent;
 pub use sums::{Sum, Sums};
 pub(crate) use threads::PerThread;

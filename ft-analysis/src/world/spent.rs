@@ -53,16 +53,6 @@ impl Sum {
     }
 }
 
-/// The words of the parts, in the order of reports.
-pub const PARTS: [&str; Part::ALL.len()] = {
-    let (mut words, mut i) = ([""; Part::ALL.len()], 0);
-    while i < words.len() {
-        words[i] = Part::ALL[i].word();
-        i += 1;
-    }
-    words
-};
-
 /// The time of one thread.
 #[derive(Debug)]
 pub(crate) struct Spent {

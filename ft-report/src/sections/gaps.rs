@@ -10,12 +10,12 @@ use serde::Serialize;
 
 use super::Source;
 use crate::document::{Id, N, Ns, Of, Section, Share, Table, Thread, Word};
-use crate::stats::{Distribution, EXACT, Groups, Marks, OTHERS, Parts, Tail, Top};
+use crate::stats::{Distribution, EXACT, Groups, Marks, OTHERS, Tail, Top};
 use crate::text;
 use ft_analysis::{Tally, Unaccounted};
 use ft_trace::ids::{Name, Pid, Tid};
 use ft_trace::store::Result;
-use ft_trace::tables::Gap;
+use ft_trace::tables::{Decomposition, Gap};
 pub use longest::LongGap;
 
 /// Causes, in the order of the tables.
@@ -82,7 +82,7 @@ pub struct Poller {
     #[serde(flatten)]
     pub tail: Tail,
     /// What the gap time consisted of.
-    pub parts: Parts,
+    pub parts: Decomposition,
     /// By cause.
     pub causes: Vec<CauseSum>,
 }
@@ -152,7 +152,7 @@ impl Sum {
 struct Counts {
     comm: Option<Name>,
     gaps: Distribution,
-    parts: Parts,
+    parts: Decomposition,
     causes: [Sum; CAUSES.len()],
 }
 
@@ -176,8 +176,8 @@ impl Gaps {
         poller.comm = Some(r.comm.clone());
         poller.gaps.add(r.dur);
         poller.causes[cause].add(r.dur);
-        if let Some(parts) = &r.parts {
-            poller.parts.add(parts);
+        if let Some(parts) = r.parts {
+            poller.parts += parts;
         }
         if let Some(culprit) = &r.culprit {
             self.culprits.entry((cause, Some(culprit.clone()))).add(r.dur);

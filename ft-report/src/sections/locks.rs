@@ -13,13 +13,13 @@ use serde::Serialize;
 use super::Source;
 use crate::document::{Data, Kind, Lock, MeanNs, N, Ns, Of, Section, Share, Table, Typed, Word};
 use crate::stats::{
-    Bins, Depths, Distribution, EXACT, Groups, Marks, Parts, Tail, Thresholds, Top,
+    Bins, Depths, Distribution, EXACT, Groups, Marks, Tail, Thresholds, Top, parts,
 };
 use crate::text;
 use ft_analysis::{Incomplete, Mark, Tally};
 use ft_trace::ids::{Name, Pid};
 use ft_trace::store::Result;
-use ft_trace::tables::CriticalSection;
+use ft_trace::tables::{CriticalSection, Decomposition};
 pub use longest::LongHold;
 
 /// Upper edges of the cumulative distribution, ns.
@@ -112,7 +112,7 @@ pub struct Group {
     /// Longest wait, ns.
     pub wait_max_ns: i64,
     /// Where the held time went; sums over the holds that were decomposed.
-    pub parts: Parts,
+    pub parts: Decomposition,
     /// Holds that were preempted at least once.
     pub preempted_holds: u64,
     /// (ns, holds not longer).
@@ -133,7 +133,7 @@ struct Counts {
     nested: u64,
     condition: u64,
     preempted: u64,
-    parts: Parts,
+    parts: Decomposition,
     cumulative: Thresholds<16>,
     bins: Bins,
 }
@@ -149,7 +149,7 @@ impl Default for Counts {
             nested: 0,
             condition: 0,
             preempted: 0,
-            parts: Parts::default(),
+            parts: Decomposition::default(),
             cumulative: Thresholds::new(EDGES_NS),
             bins: Bins::default(),
         }
@@ -170,8 +170,8 @@ impl Counts {
         self.lower_bounds += u64::from(r.mark == Mark::LowerBound);
         self.nested += u64::from(r.depth > 0);
         self.condition += u64::from(r.condition);
-        if let Some(parts) = &r.parts {
-            self.parts.add(parts);
+        if let Some(parts) = r.parts {
+            self.parts += parts;
             self.preempted += u64::from(parts.preempted_ns > 0);
         }
         self.cumulative.add(r.dur);
@@ -336,7 +336,7 @@ impl LocksReport {
         }
         let t =
             Table::of(self.shown()).column("lock", |g| g.name()).column("kind", |g| Word(&g.kind));
-        let t = Parts::shares(t, |g| (g.parts, g.parts.total_ns()))
+        let t = parts::shares(t, |g| (g.parts, g.parts.total_ns()))
             .column("n preempted", |g| N(g.preempted_holds));
         s.table(t.titled(
             "Where the held time went (dispatch: woken and waiting for a CPU; n preempted: holds)",

@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use super::Source;
 use crate::document::{N, Ns, Of, Section, Share, Table, Thread, Word};
-use crate::stats::{Distribution, EXACT, Groups, Marks, Parts, Tail, Top};
+use crate::stats::{Distribution, EXACT, Groups, Marks, Tail, Top, parts};
 use crate::text;
 use ft_analysis::{Mark, Tally, Unpaired};
 use ft_trace::ids::Name;
 use ft_trace::store::Result;
-use ft_trace::tables::Scope;
+use ft_trace::tables::{Decomposition, Scope};
 
 /// Names with a line of their own; further ones are in one of others.
 const MAX_NAMES: usize = 16_384;
@@ -52,7 +52,7 @@ pub struct ScopeName {
     #[serde(flatten)]
     pub tail: Tail,
     /// Where their time went; the sum of the parts is `total_ns`, or 0 without a kernel stream.
-    pub parts: Parts,
+    pub parts: Decomposition,
     /// Waiting for locks, ns; whatever the parts say of that time.
     pub lock_wait_ns: i64,
 }
@@ -73,7 +73,7 @@ pub struct LongScope {
     /// Scopes that it was in already.
     pub depth: i32,
     /// Where the time went.
-    pub parts: Option<Parts>,
+    pub parts: Option<Decomposition>,
     /// Waiting for locks, ns.
     pub lock_wait_ns: i64,
     /// Who ran most while the thread was preempted.
@@ -93,7 +93,7 @@ impl From<&Scope> for LongScope {
             tid: r.tid.0,
             comm: r.comm.to_string(),
             depth: r.depth,
-            parts: r.parts.as_ref().map(Parts::from),
+            parts: r.parts,
             lock_wait_ns: r.lock_wait_ns,
             preemptor: r.preemptor_comm.as_ref().map(ToString::to_string),
             preemptor_tid: r.preemptor_tid,
@@ -107,7 +107,7 @@ struct Sums {
     lengths: Distribution,
     total_ns: i64,
     lower_bounds: u64,
-    parts: Parts,
+    parts: Decomposition,
     lock_wait_ns: i64,
 }
 
@@ -128,8 +128,8 @@ impl Scopes {
         sums.total_ns = sums.total_ns.saturating_add(r.dur);
         sums.lower_bounds += u64::from(r.mark != Mark::Exact);
         sums.lock_wait_ns = sums.lock_wait_ns.saturating_add(r.lock_wait_ns);
-        if let Some(parts) = &r.parts {
-            sums.parts.add(parts);
+        if let Some(parts) = r.parts {
+            sums.parts += parts;
         }
         self.longest.offer(LONGEST, r.dur, || LongScope::from(r));
     }
@@ -225,7 +225,7 @@ impl ScopesReport {
         let t = Table::of(self.shown())
             .marks(|n| Mark::lower_bound_if(n.lower_bounds > 0))
             .column("scope", |n| Word(&n.name));
-        let t = Parts::shares(t, |n| (n.parts, n.total_ns))
+        let t = parts::shares(t, |n| (n.parts, n.total_ns))
             .column("for locks", |n| Share(n.lock_wait_ns, n.total_ns));
         s.table(t.titled("Where the time went; waiting for locks is blocked for the most part"));
     }
@@ -237,7 +237,7 @@ impl ScopesReport {
             .column("thread", |l| Thread::of(Some(l.tid), Some(&l.comm)))
             .column("length", |l| Ns(l.dur_ns))
             .when(self.kernel, |t| {
-                Parts::durations(t, |l| l.parts).column("preemptor", |l| {
+                parts::durations(t, |l| l.parts).column("preemptor", |l| {
                     let preempted = l.preemptor.as_deref();
                     preempted.map(|comm| Thread::of(l.preemptor_tid, Some(comm)))
                 })

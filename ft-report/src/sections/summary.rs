@@ -7,8 +7,8 @@ use super::preempted::PreemptedReport;
 use super::time::TimeReport;
 use super::waits::{WaitsReport, at};
 use crate::document::{Lock, N, Ns, Of, Section, Share, Text, Thread, Word};
-use crate::stats::Parts;
 use crate::text;
+use ft_trace::tables::Decomposition;
 
 /// Locks, threads and culprits that are named.
 const NAMED: usize = 3;
@@ -201,22 +201,20 @@ impl Answers {
         if time.threads.is_empty() {
             return;
         }
-        let total: i64 = time.culprits.iter().map(|c| c.spent_ns).sum();
-        let part = |names: &[&str]| {
-            let of_part = time.culprits.iter().filter(|c| names.contains(&c.part));
-            Share(of_part.map(|c| c.spent_ns).sum(), total)
-        };
+        let mut sums = Decomposition::default();
+        time.culprits.iter().for_each(|c| *sums.part_mut(c.part) += c.spent_ns);
+        let total = sums.total_ns();
         s.item("time", text!(
             "{} of {}, {}: running {}, preempted {}, woken and waiting {}, blocked {}, interrupts {}, unexplained {}",
             Ns(total),
             Of(time.threads.len() as u64, "thread"),
             if time.unbalanced == 0 { "balanced" } else { "NOT BALANCED" },
-            part(&["running"]),
-            part(&["preempted"]),
-            part(&["dispatch"]),
-            part(&["blocked"]),
-            part(&["hardirq", "softirq", "vector"]),
-            part(&["unexplained"])
+            Share(sums.running_ns, total),
+            Share(sums.preempted_ns, total),
+            Share(sums.dispatch_ns, total),
+            Share(sums.blocked_ns, total),
+            Share(sums.interrupts_ns(), total),
+            Share(sums.unexplained_ns, total)
         ));
     }
 }
@@ -227,7 +225,7 @@ fn p99(ns: Option<i64>) -> Text {
 }
 
 /// The shares of held time in which the holder did not run, without those that are nothing.
-fn elsewhere(p: &Parts) -> impl Iterator<Item = Text> {
+fn elsewhere(p: &Decomposition) -> impl Iterator<Item = Text> {
     let total = p.total_ns();
     let parts = [
         ("preempted", p.preempted_ns),
@@ -240,7 +238,7 @@ fn elsewhere(p: &Parts) -> impl Iterator<Item = Text> {
 }
 
 /// The largest part of a hold in which its holder had no CPU.
-fn why(h: &LongHold, p: &Parts) -> Text {
+fn why(h: &LongHold, p: &Decomposition) -> Text {
     let parts = [
         (p.blocked_ns, text!("blocked")),
         (p.dispatch_ns, text!("woken and waiting for a CPU")),

@@ -8,12 +8,12 @@ use serde::Serialize;
 use super::steal::Steal;
 use super::{NO_SCHEDULER, Source};
 use crate::document::{ExactNs, Id, N, Ns, Of, Section, Share, Table, Thread, Word};
-use crate::stats::{Groups, Marks, Parts};
+use crate::stats::{Groups, Marks, parts};
 use crate::text;
-use ft_analysis::{Mark, TIME_PARTS, Tally};
+use ft_analysis::{Mark, Tally};
 use ft_trace::ids::{Name, Nanos, Pid, Tid};
 use ft_trace::store::Result;
-use ft_trace::tables::ThreadTime;
+use ft_trace::tables::{Decomposition, Part, ThreadTime};
 
 /// Threads with lines of their own; the time of further ones is in the sums over all threads alone.
 const MAX_THREADS: usize = 16_384;
@@ -68,29 +68,17 @@ pub struct ThreadBalance {
     /// `exact`, `lower bound` or `censored`.
     pub mark: Mark,
     /// (part, ns), all parts in their order.
-    pub parts: Vec<(&'static str, i64)>,
+    pub parts: Vec<(Part, i64)>,
     /// Who or what took it.
     pub culprits: Vec<TimeCulprit>,
 }
 
 impl ThreadBalance {
-    /// Time of a part, ns.
-    fn part(&self, name: &str) -> i64 {
-        self.parts.iter().find(|p| p.0 == name).map_or(0, |p| p.1)
-    }
-
     /// All parts.
-    fn sums(&self) -> Parts {
-        Parts {
-            running_ns: self.part("running"),
-            preempted_ns: self.part("preempted"),
-            dispatch_ns: self.part("dispatch"),
-            blocked_ns: self.part("blocked"),
-            hardirq_ns: self.part("hardirq"),
-            softirq_ns: self.part("softirq"),
-            vector_ns: self.part("vector"),
-            unexplained_ns: self.part("unexplained"),
-        }
+    fn sums(&self) -> Decomposition {
+        let mut sums = Decomposition::default();
+        self.parts.iter().for_each(|&(part, ns)| *sums.part_mut(part) = ns);
+        sums
     }
 }
 
@@ -98,7 +86,7 @@ impl ThreadBalance {
 #[derive(Clone, Debug, Serialize)]
 pub struct TimeCulprit {
     /// Part.
-    pub part: &'static str,
+    pub part: Part,
     /// Who or what; null for the thread itself.
     pub culprit: Option<String>,
     /// Thread id of who ran instead; null over all threads.
@@ -113,8 +101,7 @@ pub struct TimeCulprit {
 #[derive(Debug, Default)]
 pub struct Times {
     threads: HashMap<(Pid, Tid, Nanos), ThreadBalance>,
-    /// By the number of the part.
-    culprits: Groups<MAX_CULPRITS, (usize, Option<Name>), (i64, i64)>,
+    culprits: Groups<MAX_CULPRITS, (Part, Option<Name>), (i64, i64)>,
     /// Time of threads that did not fit, ns.
     others_ns: i64,
 }
@@ -122,9 +109,7 @@ pub struct Times {
 impl Times {
     /// Counts a row.
     pub fn add(&mut self, r: &ThreadTime) {
-        let Some(number) = TIME_PARTS.into_iter().position(|p| p == r.part.word()) else { return };
-        let part = TIME_PARTS[number];
-        let (spent_ns, stretches) = self.culprits.entry((number, r.culprit.clone()));
+        let (spent_ns, stretches) = self.culprits.entry((r.part, r.culprit.clone()));
         *spent_ns += r.spent_ns;
         *stretches += r.stretches;
 
@@ -142,14 +127,14 @@ impl Times {
             sum_ns: 0,
             difference_ns: 0,
             mark: r.mark,
-            parts: TIME_PARTS.map(|p| (p, 0)).to_vec(),
+            parts: Part::ALL.iter().map(|part| (*part, 0)).collect(),
             culprits: Vec::new(),
         });
         thread.sum_ns += r.spent_ns;
         thread.difference_ns = thread.sum_ns - thread.wall_ns;
-        thread.parts.iter_mut().filter(|p| p.0 == part).for_each(|p| p.1 += r.spent_ns);
+        thread.parts.iter_mut().filter(|p| p.0 == r.part).for_each(|p| p.1 += r.spent_ns);
         thread.culprits.push(TimeCulprit {
-            part,
+            part: r.part,
             culprit: r.culprit.as_deref().map(str::to_owned),
             culprit_tid: r.culprit_tid,
             spent_ns: r.spent_ns,
@@ -166,7 +151,7 @@ impl Times {
         }
         let culprits = self.culprits.into_ranked(
             |((part, culprit), (spent_ns, stretches))| TimeCulprit {
-                part: TIME_PARTS[part],
+                part,
                 culprit: culprit.as_deref().map(str::to_owned),
                 culprit_tid: None,
                 spent_ns,
@@ -191,9 +176,8 @@ impl Times {
 }
 
 /// By part, then most time first.
-fn order(c: &TimeCulprit) -> (Option<usize>, i64, Option<String>, Option<i32>) {
-    let part = TIME_PARTS.iter().position(|p| *p == c.part);
-    (part, -c.spent_ns, c.culprit.clone(), c.culprit_tid)
+fn order(c: &TimeCulprit) -> (Part, i64, Option<String>, Option<i32>) {
+    (c.part, -c.spent_ns, c.culprit.clone(), c.culprit_tid)
 }
 
 impl TimeReport {
@@ -271,19 +255,19 @@ impl TimeReport {
         let t = Table::of(shown())
             .column("thread", |b| Thread::named(&b.comm))
             .column("tid", |b| Id(b.tid));
-        let t = Parts::durations(t, |b| Some(b.sums()));
+        let t = parts::durations(t, |b| Some(b.sums()));
         s.table(t.titled("Where the time went (dispatch: woken and waiting for a CPU)"));
     }
 
     fn culprits(&self, s: &mut Section) {
         let mut shown = Vec::new();
-        for part in TIME_PARTS.into_iter().filter(|p| *p != "running") {
+        for &part in Part::ALL.iter().filter(|part| **part != Part::Running) {
             let of_part = || self.culprits.iter().filter(|c| c.part == part);
             let total: i64 = of_part().map(|c| c.spent_ns).sum();
             shown.extend(of_part().take(SHOWN_CULPRITS).map(|c| (c, total)));
         }
         let t = Table::of(shown)
-            .column("part", |(c, _)| Word(c.part))
+            .column("part", |(c, _)| Word(c.part.word()))
             .column("who or what", |(c, _)| c.culprit.as_deref().map(Word))
             .column("time", |(c, _)| Ns(c.spent_ns))
             .column("of the part", |(c, total)| Share(c.spent_ns, *total))
@@ -295,7 +279,6 @@ impl TimeReport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ft_trace::tables::Part;
 
     fn row(part: &str, spent_ns: i64, wall_ns: i64) -> ThreadTime {
         ThreadTime {

@@ -10,12 +10,12 @@ use serde::Serialize;
 use super::Source;
 use super::order::{Edges, Order};
 use crate::document::{Id, Lock, MeanNs, N, Ns, Place, Section, Share, Table, Text, Thread, Word};
-use crate::stats::{Distribution, EXACT, Groups, Marks, Parts, Tail, Top};
+use crate::stats::{Distribution, EXACT, Groups, Marks, Tail, Top, parts};
 use crate::text;
 use ft_analysis::{Incomplete, Mark, Tally};
 use ft_trace::ids::{Name, Pid};
 use ft_trace::store::Result;
-use ft_trace::tables::{LockOrder, LockWait, UnfinishedWait};
+use ft_trace::tables::{Decomposition, LockOrder, LockWait, UnfinishedWait};
 pub use longest::LongWait;
 pub use unfinished::Unended;
 
@@ -79,7 +79,7 @@ pub struct LockWaits {
     /// Who waited longest.
     pub max_tid: i32,
     /// What the threads to blame did.
-    pub parts: Parts,
+    pub parts: Decomposition,
     /// Nobody was known to hold the lock, ns.
     pub no_holder_ns: i64,
     /// Threads waited for each other, ns.
@@ -144,8 +144,8 @@ impl Counts {
             s.max_tid = r.tid.0;
         }
         self.lengths.add(r.dur);
-        if let Some(parts) = &r.parts {
-            s.parts.add(parts);
+        if let Some(parts) = r.parts {
+            s.parts += parts;
         }
         s.no_holder_ns += r.no_holder_ns;
         s.cycle_ns += r.cycle_ns;
@@ -338,7 +338,7 @@ impl WaitsReport {
         s.table(t.titled("By lock"));
         let t = Table::of(self.shown())
             .column("lock", |l| Lock::named(&l.lock))
-            .when(self.decomposed, |t| Parts::shares(t, |l| (l.parts, l.total_ns)))
+            .when(self.decomposed, |t| parts::shares(t, |l| (l.parts, l.total_ns)))
             .column("no holder", |l| Share(l.no_holder_ns, l.total_ns))
             .column("cycle", |l| Share(l.cycle_ns, l.total_ns))
             .column("indirect", |l| Share(l.holder_waits_ns, l.total_ns));

@@ -41,7 +41,7 @@ impl Key for (Pid, Tid) {
 }
 
 /// Each class has others of its own.
-impl Key for (usize, Option<Name>) {
+impl<C: Copy + Hash + Eq> Key for (C, Option<Name>) {
     fn others(&self) -> Self {
         (self.0, Some(OTHERS.into()))
     }

@@ -4,7 +4,7 @@ mod depths;
 mod distribution;
 mod groups;
 mod marks;
-mod parts;
+pub(crate) mod parts;
 mod tail;
 mod top;
 
@@ -12,6 +12,5 @@ pub use depths::Depths;
 pub use distribution::{BIN_NS, Bins, Distribution, EXACT, MAX_BINS, Thresholds};
 pub use groups::{Groups, Key, OTHERS};
 pub use marks::Marks;
-pub use parts::Parts;
 pub use tail::Tail;
 pub use top::Top;

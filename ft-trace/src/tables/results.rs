@@ -2,6 +2,8 @@
 
 use std::ops::{AddAssign, Sub};
 
+use serde::Serialize;
+
 use crate::Mark;
 use crate::ids::{Cpu, Name, Nanos, Pid, SiteId, Tid};
 use crate::words::words;
@@ -65,8 +67,8 @@ words! {
     }
 }
 
-/// Where the time of an interval of one thread went. The parts sum to the interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Where the time of an interval of one thread went, or of several. The parts sum to the interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Decomposition {
     /// On a CPU, outside interrupts.
     pub running_ns: i64,
@@ -149,6 +151,11 @@ impl Decomposition {
             Part::Vector => &mut self.vector_ns,
             Part::Unexplained => &mut self.unexplained_ns,
         }
+    }
+
+    /// Time in any interrupt.
+    pub fn interrupts_ns(&self) -> i64 {
+        self.hardirq_ns + self.softirq_ns + self.vector_ns
     }
 
     /// Sum of the parts.

@@ -3,9 +3,8 @@
 use serde::Serialize;
 
 use crate::document::{Ns, Table, Thread, Word};
-use crate::stats::Parts;
 use ft_analysis::Mark;
-use ft_trace::tables::Gap;
+use ft_trace::tables::{Decomposition, Gap};
 
 /// One of the longest gaps.
 #[derive(Clone, Debug, Serialize)]
@@ -27,7 +26,7 @@ pub struct LongGap {
     /// Its thread id.
     pub culprit_tid: Option<i32>,
     /// What the gap consisted of.
-    pub parts: Option<Parts>,
+    pub parts: Option<Decomposition>,
     /// Inferred cause.
     pub inferred: String,
     /// How sure it is.
@@ -46,7 +45,7 @@ impl LongGap {
             cause,
             culprit: r.culprit.as_ref().map(ToString::to_string),
             culprit_tid: r.culprit_tid,
-            parts: r.parts.as_ref().map(Parts::from),
+            parts: r.parts,
             inferred: r.inferred.to_string(),
             mark: r.mark,
         }
@@ -55,7 +54,7 @@ impl LongGap {
 
 /// The table of them.
 pub(super) fn table(gaps: &[LongGap], kernel: bool) -> Table {
-    let part = |g: &LongGap, of: fn(&Parts) -> i64| g.parts.as_ref().map(|p| Ns(of(p)));
+    let part = |g: &LongGap, of: fn(&Decomposition) -> i64| g.parts.as_ref().map(|p| Ns(of(p)));
     let t = Table::of(gaps)
         .marks(|g| g.mark)
         .column("thread", |g| Thread::named(&g.comm))
@@ -64,7 +63,7 @@ pub(super) fn table(gaps: &[LongGap], kernel: bool) -> Table {
             t.column("cause", |g| Word(g.cause))
                 .column("who or what", |g| g.culprit.as_deref().map(Word))
                 .column("off CPU", |g| part(g, |p| p.preempted_ns + p.dispatch_ns + p.blocked_ns))
-                .column("irqs", |g| part(g, Parts::interrupts_ns))
+                .column("irqs", |g| part(g, Decomposition::interrupts_ns))
                 .column("unexpl.", |g| part(g, |p| p.unexplained_ns))
         })
         .column("inferred", |g| Word(&g.inferred));

@@ -3,9 +3,9 @@
 use serde::Serialize;
 
 use crate::document::{Lock, Ns, Place, Table, Thread};
-use crate::stats::Parts;
+use crate::stats::parts;
 use ft_analysis::Mark;
-use ft_trace::tables::CriticalSection;
+use ft_trace::tables::{CriticalSection, Decomposition};
 
 /// One of the longest holds.
 #[derive(Clone, Debug, Serialize)]
@@ -25,7 +25,7 @@ pub struct LongHold {
     /// Locks held already.
     pub depth: i32,
     /// Where the time went.
-    pub parts: Option<Parts>,
+    pub parts: Option<Decomposition>,
     /// Who ran most while the holder was preempted.
     pub preemptor: Option<String>,
     /// That thread's id.
@@ -44,7 +44,7 @@ impl From<&CriticalSection> for LongHold {
             place: r.place.to_string(),
             tid: r.tid.0,
             depth: r.depth,
-            parts: r.parts.as_ref().map(Parts::from),
+            parts: r.parts,
             preemptor: r.preemptor_comm.as_ref().map(ToString::to_string),
             preemptor_tid: r.preemptor_tid,
             mark: r.mark,
@@ -68,7 +68,7 @@ pub(super) fn table(holds: &[LongHold], decomposed: bool) -> Table {
         .column("place", |h| Place(&h.place))
         .column("hold", |h| Ns(h.dur_ns))
         .when(decomposed, |t| {
-            Parts::durations(t, |h| h.parts).column("preemptor", |h| h.preemptor())
+            parts::durations(t, |h| h.parts).column("preemptor", |h| h.preemptor())
         });
     t.titled("The longest holds")
 }

@@ -3,9 +3,8 @@
 use serde::Serialize;
 
 use crate::document::{Lock, N, Ns, Place, Table, Thread};
-use crate::stats::Parts;
 use ft_analysis::Mark;
-use ft_trace::tables::LockWait;
+use ft_trace::tables::{Decomposition, LockWait};
 
 /// One of the longest waits.
 #[derive(Clone, Debug, Serialize)]
@@ -39,7 +38,7 @@ pub struct LongWait {
     /// The lock that it held.
     pub root_lock: Option<String>,
     /// What the threads to blame did.
-    pub parts: Option<Parts>,
+    pub parts: Option<Decomposition>,
     /// Nobody was known to hold the lock, ns.
     pub no_holder_ns: i64,
     /// Threads waited for each other, ns.
@@ -65,7 +64,7 @@ impl From<&LockWait> for LongWait {
             root: r.root_comm.as_ref().map(ToString::to_string),
             root_tid: r.root_tid,
             root_lock: r.root_lock.as_ref().map(ToString::to_string),
-            parts: r.parts.as_ref().map(Parts::from),
+            parts: r.parts,
             no_holder_ns: r.no_holder_ns,
             cycle_ns: r.cycle_ns,
             mark: r.mark,
@@ -75,7 +74,7 @@ impl From<&LockWait> for LongWait {
 
 /// The table of them.
 pub(super) fn table(waits: &[LongWait], decomposed: bool) -> Table {
-    let part = |w: &LongWait, of: fn(&Parts) -> i64| w.parts.as_ref().map(|p| Ns(of(p)));
+    let part = |w: &LongWait, of: fn(&Decomposition) -> i64| w.parts.as_ref().map(|p| Ns(of(p)));
     let t = Table::of(waits)
         .marks(|w| w.mark)
         .column("thread", |w| Thread::named(&w.waiter))
