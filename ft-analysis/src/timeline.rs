@@ -22,11 +22,12 @@
 //! ```
 
 use crate::{Context, Rows, Run, Tally};
+use ft_trace::Mark;
 use ft_trace::event::{Event, LeanContention, LeanFault, LeanSyscall, LeanUserEvent};
 use ft_trace::ids::{Cpu, Name, Nanos, Pid, SiteId, Tid};
 use ft_trace::tables::{
-    Irq, IrqKind, LossOrigin, LossRow, NameKind, NameRow, SchedMigrate, SchedSwitch, SchedWaking,
-    SiteKind, SiteRow, TaskEvent, TaskKind, TaskState, ThreadRow,
+    CriticalSection, Irq, IrqKind, LossOrigin, LossRow, NameKind, NameRow, SchedMigrate,
+    SchedSwitch, SchedWaking, SiteKind, SiteRow, TaskEvent, TaskKind, TaskState, ThreadRow,
 };
 
 /// The sites of a timeline: word, kind, event.
@@ -245,6 +246,30 @@ pub fn feed(kernel: bool, timeline: &str) -> Run {
 /// Runs a whole trace.
 pub fn run(kernel: bool, timeline: &str) -> (Rows, Tally) {
     feed(kernel, timeline).finish()
+}
+
+/// A row of a hold of `dur` ns of the mutex `queue` by thread 7, exact and not nested, for tests of what reads such rows.
+pub fn hold(dur: i64) -> CriticalSection {
+    CriticalSection {
+        ts: Nanos(5),
+        dur,
+        pid: Pid(1),
+        tid: Tid(7),
+        lock: 64,
+        lock_name: "queue".into(),
+        kind: "mutex".into(),
+        site: SiteId(0),
+        place: "".into(),
+        depth: 0,
+        depth_mark: Mark::Exact,
+        wait_ns: 0,
+        condition: false,
+        parts: None,
+        preemptor_tid: None,
+        preemptor_comm: None,
+        preemptor_ns: None,
+        mark: Mark::Exact,
+    }
 }
 
 /// Numbers at which arithmetic breaks, and some around the time of the events.

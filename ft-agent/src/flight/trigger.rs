@@ -105,9 +105,7 @@ impl FromStr for Trigger {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ft_trace::Mark;
-    use ft_trace::ids::{Nanos, Pid, SiteId, Tid};
-    use ft_trace::tables::CriticalSection;
+    use ft_analysis::timeline::hold;
 
     #[test]
     fn triggers_are_read() {
@@ -140,26 +138,6 @@ mod tests {
 
     #[test]
     fn the_longest_interval_beyond_the_limit_is_found() {
-        let hold = |dur| CriticalSection {
-            ts: Nanos(5),
-            dur,
-            pid: Pid(1),
-            tid: Tid(7),
-            lock: 64,
-            lock_name: "queue".into(),
-            kind: "mutex".into(),
-            site: SiteId(0),
-            place: "".into(),
-            depth: 0,
-            depth_mark: Mark::Exact,
-            wait_ns: 0,
-            condition: false,
-            parts: None,
-            preemptor_tid: None,
-            preemptor_comm: None,
-            preemptor_ns: None,
-            mark: Mark::Exact,
-        };
         let rows = Rows {
             critical_sections: vec![hold(900_000), hold(2_500_000), hold(1_100_000)],
             ..Rows::default()

@@ -376,32 +376,13 @@ impl Group {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ft_trace::ids::{Nanos, SiteId, Tid};
+    use ft_analysis::timeline::hold;
 
     #[test]
     fn instances_that_do_not_fit_are_marked() {
         let mut counts = Counts::default();
         let mut add = |pid, lock| {
-            counts.add(&CriticalSection {
-                ts: Nanos(0),
-                dur: 1,
-                pid: Pid(pid),
-                tid: Tid(1),
-                lock,
-                lock_name: "l".into(),
-                kind: "mutex".into(),
-                site: SiteId(0),
-                place: "".into(),
-                depth: 0,
-                depth_mark: Mark::Exact,
-                wait_ns: 0,
-                condition: false,
-                parts: None,
-                preemptor_tid: None,
-                preemptor_comm: None,
-                preemptor_ns: None,
-                mark: Mark::Exact,
-            });
+            counts.add(&CriticalSection { pid: Pid(pid), lock, ..hold(1) });
             let group = std::mem::take(&mut counts);
             let counted = (group.instances.len(), !group.more_instances);
             counts = group;

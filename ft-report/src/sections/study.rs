@@ -183,30 +183,15 @@ impl Study {
 mod tests {
     use super::*;
     use ft_analysis::Mark;
-    use ft_trace::ids::{Nanos, Pid, SiteId, Tid};
+    use ft_analysis::timeline::hold;
 
     #[test]
     fn every_quantity_is_exact() {
         let mut study = Builder::default();
         let row = |dur, depth| CriticalSection {
-            ts: Nanos(0),
-            dur,
-            pid: Pid(1),
-            tid: Tid(1),
-            lock: 1,
-            lock_name: "l".into(),
-            kind: "mutex".into(),
-            site: SiteId(0),
-            place: "".into(),
             depth,
             depth_mark: Mark::lower_bound_if(depth == 3),
-            wait_ns: 0,
-            condition: false,
-            parts: None,
-            preemptor_tid: None,
-            preemptor_comm: None,
-            preemptor_ns: None,
-            mark: Mark::Exact,
+            ..hold(dur)
         };
         // 5 µs is not shorter than 5 µs.
         for (dur, depth) in [(99, 0), (4_999, 0), (5_000, 0), (9_999, 1), (12_999, 3)] {
