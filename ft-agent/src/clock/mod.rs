@@ -8,7 +8,7 @@ mod sample;
 
 pub use announced::{has_flag, unannounced};
 pub use probe::{Agreement, probe};
-pub use sample::{read_tsc, sample};
+pub use sample::{monotonic_ns, now_ns, read_tsc, sample};
 
 /// The name of the kernel's clock source; empty when it cannot be read.
 pub fn source() -> String {

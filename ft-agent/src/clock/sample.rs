@@ -36,9 +36,9 @@ pub fn sample() -> ClockSample {
         .expect("at least one attempt");
     // Neither offset moves by a nanosecond except when someone sets the clock or suspends the
     // machine, so the time between these readings is taken out with a second reading of MONOTONIC.
-    let before = now(ClockId::Monotonic);
-    let (realtime, boottime) = (now(ClockId::Realtime), now(ClockId::Boottime));
-    let after = now(ClockId::Monotonic);
+    let before = now_ns(ClockId::Monotonic);
+    let (realtime, boottime) = (now_ns(ClockId::Realtime), now_ns(ClockId::Boottime));
+    let after = now_ns(ClockId::Monotonic);
     let middle = before + (after - before) / 2;
     let mut aux = 0;
     // SAFETY: every x86-64 CPU with an invariant TSC has `rdtscp`; it only writes `aux`.
@@ -57,7 +57,7 @@ pub fn sample() -> ClockSample {
 
 fn bracket() -> (u64, u64, i64) {
     let before = read_tsc();
-    let mono_ns = now(ClockId::Monotonic);
+    let mono_ns = now_ns(ClockId::Monotonic);
     let width = read_tsc().saturating_sub(before);
     (before + width / 2, width, mono_ns)
 }
@@ -78,7 +78,13 @@ fn step() -> u32 {
     u32::try_from(smallest).unwrap_or(0)
 }
 
-fn now(clock: ClockId) -> i64 {
+/// CLOCK_MONOTONIC, ns.
+pub fn monotonic_ns() -> i64 {
+    now_ns(ClockId::Monotonic)
+}
+
+/// A clock of the kernel, ns.
+pub fn now_ns(clock: ClockId) -> i64 {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(clock);
     tv_sec * 1_000_000_000 + tv_nsec
 }

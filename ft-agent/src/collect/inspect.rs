@@ -25,6 +25,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use ft_user::patch::PatchError;
 
 use super::discover::Identity;
+use crate::clock::monotonic_ns;
+
 use super::outside::{self, Site};
 use super::remote::Remote;
 use super::{discover, maps};
@@ -128,7 +130,7 @@ impl Inspected {
         let threads = discover::threads(self.pid).into_iter().take(MAX_THREADS);
         let thread = |tid| {
             let name = discover::comm(self.pid, tid)?;
-            Some(Thread { tid, pid: self.pid, name, ts: now_ns() })
+            Some(Thread { tid, pid: self.pid, name, ts: monotonic_ns() })
         };
         Found { mappings, threads: threads.filter_map(thread).collect(), ..Found::default() }
     }
@@ -223,7 +225,7 @@ impl Inspected {
         for (mapping, place) in told.iter_mut().zip(places) {
             mapping.build_id = files.of(self, mapping, place);
         }
-        Some(Mappings { pid: self.pid, ts: now_ns(), mappings: told })
+        Some(Mappings { pid: self.pid, ts: monotonic_ns(), mappings: told })
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -262,11 +264,6 @@ impl BuildIds {
     fn known(&self) -> MutexGuard<'_, HashMap<FileKey, String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn now_ns() -> i64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec * 1_000_000_000 + now.tv_nsec
 }
 
 #[cfg(test)]

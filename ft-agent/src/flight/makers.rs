@@ -16,7 +16,7 @@ use crate::threads::{self, Background, LOWEST};
 /// A snapshot whose spool is complete.
 #[derive(Debug)]
 pub(super) struct Order {
-    /// The how manyth of its recorder.
+    /// Its number among those of its recorder.
     pub(super) number: u32,
     pub(super) dir: PathBuf,
     pub(super) reason: String,

@@ -175,7 +175,7 @@ impl Flight {
     }
 
     /// Waits for the last snapshot, and removes the spool if that was taken: when the recording did not
-    /// end in good order, the spool stays, and `ft-agent convert` makes a trace of it.
+    /// end as it should, the spool stays, and `ft-agent convert` makes a trace of it.
     ///
     /// # Errors
     ///

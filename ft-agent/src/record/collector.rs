@@ -22,7 +22,7 @@ use super::notice::Notice;
 use super::pace::Pace;
 use super::progress::Counters;
 use super::{Closed, Segments, Wish};
-use crate::clock;
+use crate::clock::{self, monotonic_ns};
 use crate::collect::arrivals::Intake;
 use crate::collect::attach::Memory;
 use crate::collect::cgroup::Cgroup;
@@ -258,7 +258,7 @@ impl Collector {
             let writer = &mut self.writer;
             for Recorded { source, .. } in &mut self.sources {
                 let sink = &mut |frame: &Frame<'_>| writer.push(frame);
-                source.snapshot(now_ns(), &mut Work::last(), sink)?;
+                source.snapshot(monotonic_ns(), &mut Work::last(), sink)?;
             }
         }
         let segment = self.writer.rotate(clock::sample())?;
@@ -276,7 +276,8 @@ impl Collector {
 
     fn drain_source(&mut self, source: &mut Source) -> Result<u32, WriteError> {
         let (writer, work) = (&mut self.writer, self.budgets.of(source.identity().uid));
-        let round = source.drain(now_ns(), work, &mut |frame: &Frame<'_>| writer.push(frame))?;
+        let round =
+            source.drain(monotonic_ns(), work, &mut |frame: &Frame<'_>| writer.push(frame))?;
         self.counters.slots.fetch_add(round.slots, Relaxed);
         self.tell_offences(source);
         Ok(round.fill)
@@ -304,9 +305,4 @@ impl Collector {
     fn notice(&self, notice: Notice) {
         self.notices.tell(notice);
     }
-}
-
-fn now_ns() -> i64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec * 1_000_000_000 + now.tv_nsec
 }

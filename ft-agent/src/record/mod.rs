@@ -84,7 +84,7 @@ pub struct Closed {
     pub segment: Segment,
     /// A snapshot was asked for that ends with it. The last segment of a recording always has one.
     pub snapshot: Option<Wish>,
-    /// It is the last: the recording has ended in good order.
+    /// It is the last: the recording has ended as it should.
     pub last: bool,
 }
 

@@ -261,7 +261,7 @@ impl Running {
         }
     }
 
-    /// What it printed, when it has ended by itself and in good order.
+    /// What it printed, when it has ended by itself, without an error.
     fn end(mut self) -> String {
         let status = loop {
             if let Some(status) = self.agent.try_wait().expect("a child") {

@@ -53,7 +53,7 @@ pub enum Frame<'a> {
     Loss(Loss),
     /// Registrations were refused. In the registry.
     Refused(Refused),
-    /// The recording ended in good order. In the registry.
+    /// The recording ended as it should. In the registry.
     End(End),
 }
 

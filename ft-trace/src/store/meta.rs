@@ -22,7 +22,7 @@ pub const META_FILE: &str = "meta.json";
 pub struct Meta {
     /// [`SCHEMA_VERSION`] of the writer.
     pub schema_version: u32,
-    /// The recording ended in good order and nothing of the spool was damaged.
+    /// The recording ended as it should, and nothing of the spool was damaged.
     pub complete: bool,
     /// Facts of the machine and of the recording.
     pub start: Start,

@@ -7,7 +7,8 @@ use std::{
 
 use aya::maps::{MapData, MapError, PerCpuArray};
 use ft_ebpf::{Loss, program};
-use rustix::time::{ClockId, clock_gettime};
+
+use crate::clock::monotonic_ns;
 
 /// Why a record was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +63,7 @@ pub(super) struct LostRecords {
 impl LostRecords {
     pub(super) fn new(map: PerCpuArray<MapData, [u64; 3]>) -> Self {
         let seen = vec![Vec::new(); program::NAMES.len()];
-        Self { map, seen, misses: Vec::new(), looked_ns: monotonic_ns(), begin_ns: 0 }
+        Self { map, seen, misses: Vec::new(), looked_ns: monotonic_ns() as u64, begin_ns: 0 }
     }
 
     /// No loss begins before this time, CLOCK_MONOTONIC ns.
@@ -76,7 +77,7 @@ impl LostRecords {
         programs: impl Iterator<Item = (&'static str, BorrowedFd<'p>)>,
     ) -> Result<Vec<KernelLoss>, MapError> {
         // Read before the counters: what they do not have yet is later than this.
-        let now_ns = monotonic_ns();
+        let now_ns = monotonic_ns() as u64;
         let mut found = Vec::new();
         for (index, name) in program::NAMES.iter().enumerate() {
             let values = self.map.get(&(index as u32), 0)?;
@@ -99,7 +100,7 @@ impl LostRecords {
             let count = misses.saturating_sub(self.misses[index]);
             if count > 0 {
                 self.misses[index] = misses;
-                let (from_ns, to_ns) = (self.looked_ns, monotonic_ns());
+                let (from_ns, to_ns) = (self.looked_ns, monotonic_ns() as u64);
                 let cause = LossCause::Skipped;
                 found.push(KernelLoss { program: name, cause, cpu: None, count, from_ns, to_ns });
             }
@@ -141,12 +142,6 @@ fn parse_misses(fdinfo: &str) -> u64 {
         .find_map(|line| line.strip_prefix("recursion_misses:"))
         .and_then(|number| number.trim().parse().ok())
         .unwrap_or(0)
-}
-
-/// CLOCK_MONOTONIC in nanoseconds.
-fn monotonic_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 #[cfg(test)]

@@ -6,7 +6,9 @@
 //! CPUs do it at once.
 
 use rustix::param::clock_ticks_per_second;
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
+
+use crate::clock::now_ns;
 
 /// No event is lost faster than this, ns.
 const FASTEST_NS: u64 = 4;
@@ -47,8 +49,7 @@ impl LostEvents {
 
     /// What it can have lost in its whole life.
     fn most(&self) -> u64 {
-        let now = clock_gettime(ClockId::Boottime);
-        let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+        let now_ns = now_ns(ClockId::Boottime) as u64;
         now_ns.saturating_sub(self.started_ns) / FASTEST_NS * self.cpus
     }
 }
@@ -59,8 +60,8 @@ mod tests {
 
     #[test]
     fn no_more_is_believed_than_there_was_time_for() {
-        let now = clock_gettime(ClockId::Boottime);
-        let ticks = now.tv_sec as u64 * clock_ticks_per_second();
+        let seconds = now_ns(ClockId::Boottime) as u64 / 1_000_000_000;
+        let ticks = seconds * clock_ticks_per_second();
         let mut losses = LostEvents::since(ticks.saturating_sub(100 * clock_ticks_per_second()));
         let cpus = losses.cpus;
         assert_eq!(losses.believe(1_000_000), 1_000_000);

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use super::{Attached, Collector, Recorded, now_ns};
+use super::{Attached, Collector, Recorded};
+use crate::clock::monotonic_ns;
 use crate::collect::arrivals::Arrival;
 use crate::collect::attach::{Memory, Refusal};
 use crate::collect::cgroup::Cgroup;
@@ -55,7 +56,7 @@ impl Collector {
         let found = subject.introduce(&self.intake.files);
         self.introduce(found)?;
         let source =
-            self.add(identity, memory, Since::Now, Arrived { ts: now_ns(), waited: false })?;
+            self.add(identity, memory, Since::Now, Arrived { ts: monotonic_ns(), waited: false })?;
         let mut recorded = Recorded::new(source, subject, Vec::new()).unaware();
         // The directory, which tells where the triggers are.
         self.drain_source(&mut recorded.source)?;
@@ -119,7 +120,7 @@ impl Collector {
         // A process that loads no more and ends at once may be gone after the answer.
         self.introduce(std::mem::take(&mut registration.found))?;
         // Answered, it may execute another program before the next line.
-        let ts = now_ns();
+        let ts = monotonic_ns();
         // A forked child does not wait for the answer: it has inherited what is enabled. Whoever does, and
         // has given up, goes on with its sites off.
         let gave_up = registration.accept(&self.globs).is_err() && registration.waits;
@@ -150,7 +151,7 @@ impl Collector {
         self.make_room(pid)?;
         let subject = Arc::new(Inspected::attached(pid, uid));
         subject.holds(memory.inode());
-        let arrived = Arrived { ts: now_ns(), waited: false };
+        let arrived = Arrived { ts: monotonic_ns(), waited: false };
         let source = self.add(identity, memory, Since::Start, arrived)?;
         let mut recorded = Recorded::new(source, subject, vec![addresses]).unaware();
         // The directory, which tells where the triggers are.
@@ -241,12 +242,12 @@ impl Collector {
             start_time: identity.start_time,
             comm: identity.comm.clone(),
             exe: identity.exe.clone(),
-            ts: now_ns(),
+            ts: monotonic_ns(),
             ..Process::default()
         }))?;
         for tid in discover::threads(pid) {
             if let Some(name) = discover::comm(pid, tid) {
-                self.writer.push(&Frame::Thread(Thread { tid, pid, name, ts: now_ns() }))?;
+                self.writer.push(&Frame::Thread(Thread { tid, pid, name, ts: monotonic_ns() }))?;
             }
         }
         Ok(())
@@ -272,7 +273,8 @@ impl Collector {
             self.ended.push(self.writer.number(), source.number(), source.identity().pid);
         }
         let writer = &mut self.writer;
-        let round = source.finish(now_ns(), ended, &mut |frame: &Frame<'_>| writer.push(frame))?;
+        let round =
+            source.finish(monotonic_ns(), ended, &mut |frame: &Frame<'_>| writer.push(frame))?;
         self.tell_offences(&mut source);
         self.counters.slots.fetch_add(round.slots, Relaxed);
         self.counters.lost_ended.fetch_add(source.lost(), Relaxed);
