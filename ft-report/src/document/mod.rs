@@ -18,7 +18,8 @@ pub use figure::{Data, Figure};
 pub use table::{Builder, Column, Row, Table};
 pub use text::{IntoText, Piece, Text};
 pub use value::{
-    ExactNs, Id, Kind, Lock, MeanNs, N, Ns, Of, Place, Share, Thread, Typed, Value, Word,
+    Change, ExactNs, Id, Kind, Lock, MeanNs, N, Ns, Of, Place, Rate, Share, Thread, Typed, Value,
+    Word,
 };
 
 /// A whole report.

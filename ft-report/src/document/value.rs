@@ -24,6 +24,10 @@ pub enum Kind {
     Count,
     /// A part of a whole, from 0 to 1.
     Share,
+    /// By which part of itself something has grown: 0.05 is 5 % more.
+    Change,
+    /// How many in a second.
+    Rate,
     /// A number that names something, as a thread, a CPU or a priority: never added up.
     Number,
     /// How far a row can be believed.
@@ -55,6 +59,10 @@ pub enum Value {
     Quantity(u64, &'static str),
     /// [`Kind::Share`]: a part and its whole.
     Share(i64, i64),
+    /// [`Kind::Change`]: at least -1, which is nothing left.
+    Change(f64),
+    /// [`Kind::Rate`].
+    Rate(f64),
     /// [`Kind::Number`].
     Number(i64),
     /// [`Kind::Mark`].
@@ -117,6 +125,14 @@ impl Share {
         Share(part, whole)
     }
 }
+
+/// By which part of itself something has grown, or shrunk: 0.05 is 5 % more, and infinity what nothing has become.
+#[derive(Clone, Copy, Debug)]
+pub struct Change(pub f64);
+
+/// How many in a second.
+#[derive(Clone, Copy, Debug)]
+pub struct Rate(pub f64);
 
 /// A number that is a name: of a thread, a CPU, a priority.
 #[derive(Clone, Copy, Debug)]
@@ -191,6 +207,8 @@ typed! {
     N: Count, self => Value::Count(self.0);
     Of: Count, self => Value::Quantity(self.0, self.1);
     Share: Share, self => Value::Share(self.0, self.1);
+    Change: Change, self => Value::Change(self.0);
+    Rate: Rate, self => Value::Rate(self.0);
     Id: Number, self => Value::Number(self.0.into());
     Word<'_>: Word, self => Value::Word(self.0.to_owned());
     Place<'_>: Place, self => match self.0 {

@@ -25,7 +25,7 @@
 //!
 //! *values* is the interface: within a version of the schema, keys are added and never renamed. *blocks* is what the text
 //! shows, for viewers that want to draw it without knowing the section: its titles and sentences may change.
-//! Durations are whole nanoseconds (averages have fractions), shares go from 0 to 1, what is not known is null.
+//! Durations are whole nanoseconds (averages have fractions), shares go from 0 to 1, a change of 0.05 is 5 % more, what is not known is null.
 
 use serde::ser::{Serialize, SerializeMap, SerializeStruct, Serializer};
 
@@ -137,6 +137,8 @@ impl Serialize for Value {
             Value::Count(n) | Value::Quantity(n, _) => serializer.serialize_u64(*n),
             Value::Share(_, ..=0) => serializer.serialize_none(),
             Value::Share(part, whole) => serializer.serialize_f64(*part as f64 / *whole as f64),
+            // JSON has no infinity: serde_json writes null.
+            Value::Change(n) | Value::Rate(n) => serializer.serialize_f64(*n),
             Value::Mark(mark) => mark.serialize(serializer),
         }
     }

@@ -73,6 +73,27 @@ pub(crate) fn share(part: u64, whole: u64) -> String {
     percent(part.try_into().unwrap_or(i64::MAX), whole.try_into().unwrap_or(i64::MAX))
 }
 
+/// A change with its sign: `+12.3 %`, `-0.5 %`; what has grown elevenfold and more is easier read as `×12.3`.
+pub(crate) fn change(by: f64) -> String {
+    let percent = 100.0 * by;
+    match percent.abs() {
+        p if p < 0.05 => "0 %".into(),
+        _ if by == f64::INFINITY => "from nothing".into(),
+        p if p < 99.95 => format!("{percent:+.1} %"),
+        p if p < 999.5 => format!("{percent:+.0} %"),
+        _ => format!("×{}", units::short(1.0 + by)),
+    }
+}
+
+/// How many in a second: `1.23 k/s`, `0.25/s`.
+pub(crate) fn per_second(n: f64) -> String {
+    match n {
+        0.0 => "0/s".into(),
+        n if n < 99.95 => format!("{}/s", three_digits(n)),
+        n => format!("{}/s", units::short(n)),
+    }
+}
+
 /// A bar of `width` characters for the largest count, shorter by the logarithm for smaller ones; every
 /// count above 0 is seen.
 pub(crate) fn log_bar(n: u64, largest: u64, width: usize) -> String {
@@ -129,6 +150,34 @@ mod tests {
             (1, 100_000, "<0.1 %"),
         ] {
             assert_eq!(percent(part, whole), expected, "{part} of {whole}");
+        }
+    }
+
+    #[test]
+    fn changes_have_a_sign_and_rates_three_digits() {
+        for (by, expected) in [
+            (0.0, "0 %"),
+            (-0.0004, "0 %"),
+            (0.1234, "+12.3 %"),
+            (-0.0051, "-0.5 %"),
+            (-1.0, "-100 %"),
+            (0.9996, "+100 %"),
+            (2.5, "+250 %"),
+            (9.994, "+999 %"),
+            (11.3, "×12"),
+            (5_000.0, "×5.00 k"),
+            (f64::INFINITY, "from nothing"),
+        ] {
+            assert_eq!(change(by), expected, "{by}");
+        }
+        for (n, expected) in [
+            (0.0, "0/s"),
+            (0.25, "0.25/s"),
+            (99.9, "99.9/s"),
+            (100.2, "100/s"),
+            (1234.0, "1.23 k/s"),
+        ] {
+            assert_eq!(per_second(n), expected, "{n}");
         }
     }
 

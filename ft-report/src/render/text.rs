@@ -5,7 +5,9 @@ use std::fmt;
 use ft_analysis::Mark;
 
 use super::columns::{self, clean, cut, paragraph, width};
-use super::number::{count, log_bar, ns, percent, quantity, share, short_count};
+use super::number::{
+    change, count, log_bar, ns, per_second, percent, quantity, share, short_count,
+};
 use crate::document::{
     Block, Column, Data, Document, Figure, Kind, Piece, Row, Section, Table, Text, Value,
 };
@@ -112,6 +114,8 @@ fn cell(value: &Value) -> String {
         Value::Count(n) => short_count(*n),
         Value::Quantity(n, what) => quantity(*n, what),
         Value::Share(part, whole) => percent(*part, *whole),
+        Value::Change(by) => change(*by),
+        Value::Rate(n) => per_second(*n),
         Value::Number(n) => n.to_string(),
         Value::Mark(mark) => mark.word().into(),
     }
@@ -138,7 +142,10 @@ fn table(f: &mut fmt::Formatter<'_>, table: &Table) -> fmt::Result {
 fn heading(column: &Column) -> String {
     let left = match column.kind {
         Kind::Word | Kind::Thread | Kind::Lock | Kind::Place | Kind::Mark => "<",
-        Kind::DurationNs | Kind::Count | Kind::Share | Kind::Number | Kind::Mixed => "",
+        Kind::DurationNs | Kind::Count | Kind::Share | Kind::Change | Kind::Rate | Kind::Number => {
+            ""
+        }
+        Kind::Mixed => "",
     };
     format!("{left}{}", column.title)
 }
