@@ -2,6 +2,7 @@
 
 from compare import Expected, OneOf, Table, Wanted
 from holds import mark_of, occupant
+from tables import Waking
 from threads import Threads
 
 
@@ -24,7 +25,7 @@ def table(threads: Threads) -> Table:
                 "cpu": delay.cpu,
                 "prio": OneOf((waking.prio, delay.prio)),
                 "waker_tid": waking.waker_tid,
-                "waker_comm": waker(waking.waker_tid, threads),
+                "waker_comm": waker(waking, threads),
                 **occupant("running", shares, threads),
                 "migrated": delay.migrated,
                 "mark": "censored" if delay.doubt else mark_of(shares),
@@ -38,6 +39,7 @@ def table(threads: Threads) -> Table:
     return Table("dispatch_latency", ("ts", "tid"), expected, tolerates=missing)
 
 
-def waker(tid: int, threads: Threads) -> Wanted:
-    """The name of who woke; the idle thread is called idle where no switch to it was recorded on that CPU."""
-    return OneOf((*threads.comms.get(tid, ()), *(("idle",) if tid == 0 else ())))
+def waker(waking: Waking, threads: Threads) -> Wanted:
+    """The name of who woke; each CPU has an idle thread of its own."""
+    tid = waking.waker_tid
+    return OneOf(tuple(threads.comms.get(tid, ()))) if tid else f"swapper/{waking.cpu}"

@@ -103,6 +103,12 @@ fn a_wake_up_that_ended_unseen_has_no_row() {
 }
 
 #[test]
+fn an_idle_thread_that_wakes_has_its_name_also_where_no_switch_to_it_was_recorded() {
+    let (rows, _) = run(true, "0 0 a>X S\n 10 wake . a 0\n 20 0 X>a S");
+    assert_eq!(&*rows.dispatch_latency[0].waker_comm, "swapper/7");
+}
+
+#[test]
 fn events_of_one_thread_are_lost() {
     let tally = check(
         "0 0 .>a S

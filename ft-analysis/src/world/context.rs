@@ -135,10 +135,7 @@ impl Context {
 
     /// Newest name of a thread; empty when it was never seen.
     pub(crate) fn comm(&self, thread: ThreadKey) -> Name {
-        match thread.tid.0 {
-            0 => "idle".into(),
-            _ => self.comms.get(&thread).unwrap_or(&self.empty).clone(),
-        }
+        self.comms.get(&thread).unwrap_or(&self.empty).clone()
     }
 
     /// The newest thread with this number that the kernel has told of.

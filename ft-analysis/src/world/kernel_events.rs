@@ -147,6 +147,8 @@ impl World {
         }
         let waker_comm = match (self.cpus.occupant(e.cpu), waker) {
             (Some(o), Some(waker)) if o.thread == waker => o.comm.clone(),
+            // So the kernel names it (init_idle, kernel/sched/core.c), also where no switch to it was recorded.
+            (_, Some(waker)) if waker.tid.0 == 0 => format!("swapper/{}", e.cpu.0).into(),
             (_, Some(waker)) => self.context.comm(waker),
             (_, None) => "".into(),
         };
