@@ -3,8 +3,8 @@
 //! A subject tells each truth as an interval: what it read from its clock just inside of what happened, and
 //! just outside. A figure out of that interval, by more than the clock can be wrong, fails the test, however
 //! busy the machine is. How far figures are from one end of the interval is told as a distribution, and its
-//! tenth percentile must be small, so that an interval which says nothing fails too: an error of the analyses is in
-//! every round, and what a busy machine adds is not.
+//! minimum must be small, so that intervals which say nothing fail too: an error of the analyses is in every round, and
+//! what a busy machine adds is not in all of them.
 
 use std::ops::RangeInclusive;
 
@@ -61,7 +61,7 @@ impl Errors {
         self.ns.len()
     }
 
-    /// Tells the distribution. Its tenth percentile must be at most `quiet`, and it must have `least` values.
+    /// Tells the distribution. Its minimum must be at most `quiet`, and it must have `least` values.
     #[track_caller]
     pub(crate) fn tell(mut self, quiet: i64, least: usize) {
         self.ns.sort_unstable();
@@ -73,6 +73,6 @@ impl Errors {
             "{}: reported - true: min {min}, p10 {p10}, median {median}, p99 {p99}, max {max} ns (n {n})",
             self.what
         ));
-        assert!(p10 <= quiet, "{}: p10 {p10} ns, not {quiet}", self.what);
+        assert!(min <= quiet, "{}: at least {min} ns, not {quiet}", self.what);
     }
 }

@@ -19,6 +19,7 @@ class Switch(NamedTuple):
     prev_tid: int
     prev_comm: str
     prev_state: str
+    prev_woken: bool
     next_tid: int
     next_comm: str
     next_prio: int

@@ -199,7 +199,7 @@ class Walker:
         # Wakings while it still had the CPU; since when it can run.
         self.early: Waking | None = None
         self.since: tuple[int, str, Waking | None] | None = None
-        self.migrated = self.doubt = False
+        self.migrated = self.doubt = self.slept_after_all = False
         for at, row in enumerate(rows):
             if isinstance(row, Switch) and row.next_tid == tid:
                 self.comes(row)
@@ -267,6 +267,8 @@ class Walker:
         else:
             self.turn(switch.ts, "blocked", switch.cpu, switch.prev_state, missing)
             self.since = None
+            # It was to sleep and a waking seemed to be under way: that it slept, the next waking shows.
+            self.slept_after_all = bool(self.early and switch.prev_woken)
         self.early = None
         self.migrated = self.doubt = False
 
@@ -293,7 +295,9 @@ class Walker:
         if self.now.doing == "running":
             self.early = waking
         elif self.now.doing in ("blocked", "unknown"):
-            self.turn(waking.ts, "dispatch", waking.target_cpu, self.now.state)
+            missing = self.now.start if self.slept_after_all else None
+            self.turn(waking.ts, "dispatch", waking.target_cpu, self.now.state, missing)
+            self.slept_after_all = False
             self.since = (waking.ts, "woken", waking)
             self.migrated = self.doubt = False
 
