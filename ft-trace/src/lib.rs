@@ -83,6 +83,8 @@ pub mod store;
 pub mod stream;
 #[cfg(feature = "store")]
 pub mod warning;
+#[cfg(feature = "store")]
+pub mod whole_file;
 
 #[cfg(feature = "store")]
 pub use dir::Refused;

@@ -20,6 +20,14 @@ pub(crate) enum CommandError {
     /// Standard output takes no more.
     #[error("cannot write the output: {0}; check where it goes")]
     Output(#[from] io::Error),
+    /// A file cannot be written.
+    #[error("cannot write {}: {source}; name a file in a directory that you may write to", .path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// A trace cannot be read, or its results cannot be stored.
     #[error(transparent)]
     Store(#[from] StoreError),

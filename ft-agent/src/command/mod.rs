@@ -10,6 +10,7 @@ pub(crate) mod events;
 mod flight;
 pub(crate) mod live;
 mod output;
+mod page;
 pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod snapshot;

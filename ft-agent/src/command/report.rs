@@ -19,7 +19,7 @@ use ft_trace::store::Trace;
 use super::error::CommandError;
 use super::watch::Watch;
 use super::width::columns;
-use super::{Result, output};
+use super::{Result, output, page};
 
 /// Prints what the analyses have found: all of it, or some sections.
 #[derive(Debug, clap::Args)]
@@ -34,6 +34,9 @@ pub(crate) struct Args {
     /// Print JSON: every lock and thread, bins of 0.1 µs, times in ns.
     #[arg(long)]
     json: bool,
+    /// Write it as a page that a browser opens, with nothing else; without sections, of all of them.
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    html: Option<PathBuf>,
 }
 
 /// `ft-agent SECTION DIR`.
@@ -79,6 +82,7 @@ Text is as wide as the terminal, or as COLUMNS says; 100 columns when it is pipe
 Examples:
   ft-agent report trace               everything
   ft-agent report trace locks waits   who held which lock, and who waited for it
+  ft-agent report trace --html a.html all of it for a browser, in one file
   ft-agent report trace gaps --json   for other programs"
     )
 }
@@ -109,20 +113,33 @@ impl TypedValueParser for SectionName {
 pub(crate) struct Request {
     trace: PathBuf,
     reports: Vec<&'static Report>,
-    json: bool,
+    form: Form,
+}
+
+/// As what it is asked for.
+enum Form {
+    Text,
+    Json,
+    Html(PathBuf),
+}
+
+impl Form {
+    fn printed(json: bool) -> Form {
+        if json { Form::Json } else { Form::Text }
+    }
 }
 
 impl Args {
     /// `ft-agent report DIR study`.
     pub(super) fn study(trace: PathBuf, json: bool) -> Args {
-        Args { trace, sections: vec!["study".into()], json }
+        Args { trace, sections: vec!["study".into()], json, html: None }
     }
 
     /// # Errors
     ///
     /// When there is no such section.
     pub(crate) fn request(self) -> Result<Request> {
-        let Args { trace, sections: names, json } = self;
+        let Args { trace, sections: names, json, html } = self;
         let mut reports: Vec<&Report> = Vec::new();
         for name in names {
             let report = sections::find(&name).ok_or(CommandError::UnknownSection(name))?;
@@ -130,16 +147,20 @@ impl Args {
                 reports.push(report);
             }
         }
+        let form = html.map_or(Form::printed(json), Form::Html);
         if reports.is_empty() {
-            reports.extend(sections::standard());
+            match form {
+                Form::Html(_) => reports.extend(sections::all()),
+                _ => reports.extend(sections::standard()),
+            }
         }
-        Ok(Request { trace, reports, json })
+        Ok(Request { trace, reports, form })
     }
 }
 
 impl ShortArgs {
     pub(crate) fn request(self, report: &'static Report) -> Request {
-        Request { trace: self.trace, reports: vec![report], json: self.json }
+        Request { trace: self.trace, reports: vec![report], form: Form::printed(self.json) }
     }
 }
 
@@ -149,7 +170,11 @@ pub(crate) fn run(request: Request) -> Result {
     let tally = analyze::ensure(&trace, &mut |progress| watch.look(progress))?;
     drop(watch);
     let document = Document::of(&trace, &tally, request.reports)?;
-    print(&document, request.json)?;
+    match &request.form {
+        Form::Text => print(&document, false)?,
+        Form::Json => print(&document, true)?,
+        Form::Html(file) => page::write(&document, file)?,
+    }
     match document.fault() {
         Some(fault) => Err(CommandError::Fault(fault)),
         None => Ok(ExitCode::SUCCESS),

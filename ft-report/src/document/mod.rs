@@ -18,13 +18,15 @@ pub use figure::{Data, Figure};
 pub use table::{Builder, Column, Row, Table};
 pub use text::{IntoText, Piece, Text};
 pub use value::{
-    Change, ExactNs, Id, Kind, Lock, MeanNs, N, Ns, Of, Place, Rate, Share, Thread, Typed, Value,
-    Word,
+    Change, ExactNs, Id, Interval, Kind, Lock, MeanNs, N, Ns, Of, Place, Rate, Share, Thread,
+    Typed, Value, Word,
 };
 
 /// A whole report.
 #[derive(Debug)]
 pub struct Document {
+    /// From which times within the trace are counted: the begin of the recording, CLOCK_MONOTONIC ns.
+    pub begin_ns: i64,
     /// Which trace it is about, and how far that can be believed.
     pub head: Section,
     /// The answers.
@@ -59,6 +61,8 @@ pub enum Block {
     Paragraph {
         /// A word, or none.
         label: &'static str,
+        /// The report that has all of it; the label is a link to that, where there can be one.
+        report: Option<&'static str>,
         /// The sentences.
         text: Text,
     },
@@ -89,7 +93,13 @@ impl Section {
 
     /// Adds sentences behind a label.
     pub fn item(&mut self, label: &'static str, text: impl IntoText) {
-        self.blocks.push(Block::Paragraph { label, text: text.into_text() });
+        self.blocks.push(Block::Paragraph { label, report: None, text: text.into_text() });
+    }
+
+    /// Adds sentences behind a label that sum up another report.
+    pub fn answer(&mut self, label: &'static str, report: &'static str, text: impl IntoText) {
+        let (report, text) = (Some(report), text.into_text());
+        self.blocks.push(Block::Paragraph { label, report, text });
     }
 
     /// Adds a warning.

@@ -34,13 +34,15 @@ pub struct Row {
     pub cells: Vec<Value>,
     /// How far it can be believed; text puts a star behind the first duration of a row that is not exact.
     pub mark: Mark,
+    /// It is about all the others together, and stands behind them.
+    pub total: bool,
 }
 
 impl Table {
     /// Begins a table with a row for each of these items; columns follow.
     pub fn of<T>(items: impl IntoIterator<Item = T>) -> Builder<T> {
         let items: Vec<T> = items.into_iter().collect();
-        let row = Row { cells: Vec::new(), mark: Mark::Exact };
+        let row = Row { cells: Vec::new(), mark: Mark::Exact, total: false };
         let rows = vec![row; items.len()];
         let table = Table { title: Text::default(), columns: Vec::new(), rows, omitted: None };
         Builder { items, table }
@@ -76,6 +78,15 @@ impl<T> Builder<T> {
     pub fn marks(mut self, of: impl Fn(&T) -> Mark) -> Self {
         for (row, item) in self.table.rows.iter_mut().zip(&self.items) {
             row.mark = of(item);
+        }
+        self
+    }
+
+    /// Which rows are about all the others together.
+    #[must_use]
+    pub fn totals(mut self, of: impl Fn(&T) -> bool) -> Self {
+        for (row, item) in self.table.rows.iter_mut().zip(&self.items) {
+            row.total = of(item);
         }
         self
     }

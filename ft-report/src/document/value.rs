@@ -53,6 +53,8 @@ pub enum Value {
     Duration(f64),
     /// [`Kind::DurationNs`], shown to the nanosecond.
     Nanoseconds(i64),
+    /// [`Kind::DurationNs`] of what can be looked at in the trace.
+    Interval(Interval),
     /// [`Kind::Count`].
     Count(u64),
     /// [`Kind::Count`] of what is named: `2 holds`.
@@ -105,6 +107,19 @@ pub struct MeanNs(pub f64);
 /// A duration whose every nanosecond is shown.
 #[derive(Clone, Copy, Debug)]
 pub struct ExactNs(pub i64);
+
+/// The length of an interval of the trace, and where it lies: a link, where the trace can be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    /// Begin, CLOCK_MONOTONIC ns.
+    pub ts: i64,
+    /// Length, ns.
+    pub dur_ns: i64,
+    /// The thread whose interval it is.
+    pub tid: i32,
+    /// Address of the lock that it is about.
+    pub lock: Option<i64>,
+}
 
 /// How many.
 #[derive(Clone, Copy, Debug)]
@@ -203,6 +218,7 @@ macro_rules! typed {
 typed! {
     Ns: DurationNs, self => Value::Duration(self.0 as f64);
     MeanNs: DurationNs, self => Value::Duration(self.0);
+    Interval: DurationNs, self => Value::Interval(self);
     ExactNs: DurationNs, self => Value::Nanoseconds(self.0);
     N: Count, self => Value::Count(self.0);
     Of: Count, self => Value::Quantity(self.0, self.1);

@@ -68,7 +68,7 @@ impl Serialize for Block {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         match self {
-            Block::Paragraph { label, text } => {
+            Block::Paragraph { label, text, .. } => {
                 if !label.is_empty() {
                     map.serialize_entry("label", label)?;
                 }
@@ -133,6 +133,7 @@ impl Serialize for Value {
             // An i64 of more than 2^53 loses nothing that a clock could tell.
             Value::Duration(ns) if ns.fract() == 0.0 => serializer.serialize_i64(*ns as i64),
             Value::Duration(ns) => serializer.serialize_f64(*ns),
+            Value::Interval(interval) => serializer.serialize_i64(interval.dur_ns),
             Value::Nanoseconds(n) | Value::Number(n) => serializer.serialize_i64(*n),
             Value::Count(n) | Value::Quantity(n, _) => serializer.serialize_u64(*n),
             Value::Share(_, ..=0) => serializer.serialize_none(),

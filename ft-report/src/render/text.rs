@@ -9,7 +9,7 @@ use super::number::{
     change, count, log_bar, ns, per_second, percent, quantity, share, short_count,
 };
 use crate::document::{
-    Block, Column, Data, Document, Figure, Kind, Piece, Row, Section, Table, Text, Value,
+    Block, Column, Data, Document, Figure, Interval, Kind, Piece, Row, Section, Table, Text, Value,
 };
 
 /// Columns of the labels in the margin.
@@ -43,10 +43,10 @@ impl fmt::Display for Section {
             }
             drawn = !sentences;
             match block {
-                Block::Paragraph { label: "", text } if headed => {
+                Block::Paragraph { label: "", text, .. } if headed => {
                     paragraph(f, "  ", &sentence(text))?;
                 }
-                Block::Paragraph { label, text } => {
+                Block::Paragraph { label, text, .. } => {
                     paragraph(f, &format!("{label:MARGIN$}"), &sentence(text))?;
                 }
                 Block::Warning(text) => paragraph(f, "warning: ", &sentence(text))?,
@@ -75,7 +75,7 @@ pub(crate) fn sentence(text: &Text) -> String {
 }
 
 /// A value within a sentence.
-fn phrase(value: &Value) -> String {
+pub(super) fn phrase(value: &Value) -> String {
     let quoted = |name: &str| format!("'{}'", cut(name, NAME));
     match value {
         Value::Missing => "unknown".into(),
@@ -84,13 +84,14 @@ fn phrase(value: &Value) -> String {
         Value::Thread(thread) => quoted(&thread.name),
         Value::Lock(lock) => quoted(&lock.name),
         Value::Duration(n) => ns(*n),
+        Value::Interval(interval) => ns(interval.dur_ns as f64),
         Value::Count(n) => count(*n),
         other => cell(other),
     }
 }
 
 /// A value in a table: zero is short, and what is not known is a dash.
-fn cell(value: &Value) -> String {
+pub(super) fn cell(value: &Value) -> String {
     match value {
         Value::Missing => "-".into(),
         Value::Word(word) => clean(word),
@@ -107,8 +108,9 @@ fn cell(value: &Value) -> String {
             let address = lock.address.map_or(String::new(), |address| format!(" {address:#x}"));
             clean(&lock.name) + &address
         }
-        Value::Duration(0.0) => "0".into(),
+        Value::Duration(0.0) | Value::Interval(Interval { dur_ns: 0, .. }) => "0".into(),
         Value::Duration(n) => ns(*n),
+        Value::Interval(interval) => ns(interval.dur_ns as f64),
         Value::Nanoseconds(n) if *n < 0 => format!("-{}", count(n.unsigned_abs())),
         Value::Nanoseconds(n) => count(n.unsigned_abs()),
         Value::Count(n) => short_count(*n),
@@ -127,7 +129,7 @@ fn table(f: &mut fmt::Formatter<'_>, table: &Table) -> fmt::Result {
     let titles: Vec<String> = table.columns.iter().map(heading).collect();
     let mut t = columns::Table::new(&titles.iter().map(String::as_str).collect::<Vec<_>>());
     let first = table.columns.iter().position(|column| column.kind == Kind::DurationNs);
-    for Row { cells, mark } in &table.rows {
+    for Row { cells, mark, .. } in &table.rows {
         let star = |i| if *mark != Mark::Exact && Some(i) == first { "*" } else { "" };
         t.row(cells.iter().enumerate().map(|(i, value)| cell(value) + star(i)));
     }

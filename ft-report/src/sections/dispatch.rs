@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use serde::Serialize;
 
 use super::{NO_SCHEDULER, Source};
-use crate::document::{Id, Kind, N, Ns, Of, Section, Table, Thread, Typed, Word};
+use crate::document::{Id, Interval, Kind, N, Ns, Of, Section, Table, Thread, Typed, Word};
 use crate::stats::{Distribution, EXACT, Groups, Marks, OTHERS, Tail, Thresholds, Top};
 use crate::text;
 use ft_analysis::{Mark, Races, Tally};
@@ -110,6 +110,13 @@ impl From<&DispatchLatency> for WorstWake {
             behind_ns: r.running_ns,
             migrated: r.migrated,
         }
+    }
+}
+
+impl WorstWake {
+    /// Where it lies in the trace.
+    pub(in crate::sections) fn interval(&self) -> Interval {
+        Interval { ts: self.ts, dur_ns: self.dur_ns, tid: self.tid, lock: None }
     }
 }
 
@@ -273,8 +280,14 @@ impl DispatchReport {
         self.threads.iter().take(SHOWN).chain(all)
     }
 
+    /// All threads together.
+    fn is_total(&self, l: &Latency) -> bool {
+        std::ptr::eq(l, &self.all)
+    }
+
     fn threads(&self, s: &mut Section) {
         let t = Table::of(self.shown())
+            .totals(|l| self.is_total(l))
             .column("thread", |l| Thread::named(&l.comm))
             .column("tid", |l| (l.tid > 0).then_some(Id(l.tid)))
             .column("wake-ups", |l| N(l.wakeups))
@@ -294,7 +307,7 @@ impl DispatchReport {
     fn worst(&self, s: &mut Section) {
         let t = Table::of(&self.worst)
             .column("thread", |w| Thread::named(&w.comm))
-            .column("latency", |w| Ns(w.dur_ns))
+            .column("latency", |w| w.interval())
             .column("cpu", |w| Id(w.cpu))
             .column("prio", |w| Id(w.prio))
             .column("woken by", |w| Thread::of(Some(w.waker_tid), Some(&w.waker)))

@@ -302,8 +302,14 @@ impl LocksReport {
         self.locks.iter().take(SHOWN).chain(all)
     }
 
+    /// All locks together.
+    fn is_total(&self, g: &Group) -> bool {
+        std::ptr::eq(g, &self.all)
+    }
+
     fn tables(&self, s: &mut Section) {
         let holds = Table::of(self.shown())
+            .totals(|g| self.is_total(g))
             .column("lock", |g| g.name())
             .column("kind", |g| Word(&g.kind))
             .column("holds", |g| N(g.holds))
@@ -322,6 +328,7 @@ impl LocksReport {
             s.say("No hold had to wait for its lock.");
         } else {
             let waits = Table::of(self.shown().filter(|g| g.waits > 0))
+                .totals(|g| self.is_total(g))
                 .column("lock", |g| g.name())
                 .column("kind", |g| Word(&g.kind))
                 .column("waits", |g| N(g.waits))
@@ -334,8 +341,10 @@ impl LocksReport {
         if !self.decomposed {
             return s.say("The kernel was not recorded, so where the held time went is unknown.");
         }
-        let t =
-            Table::of(self.shown()).column("lock", |g| g.name()).column("kind", |g| Word(&g.kind));
+        let t = Table::of(self.shown())
+            .totals(|g| self.is_total(g))
+            .column("lock", |g| g.name())
+            .column("kind", |g| Word(&g.kind));
         let t = parts::shares(t, |g| (g.parts, g.parts.total_ns()))
             .column("n preempted", |g| N(g.preempted_holds));
         s.table(t.titled(

@@ -112,7 +112,8 @@ impl Document {
         let source = Source { trace, tally };
         let head = Head::read(source)?.section();
         let sections = reports.into_iter().map(|report| report.section(source));
-        Ok(Document { head, sections: sections.collect::<Result<_>>()? })
+        let begin_ns = trace.meta().start.start_ns;
+        Ok(Document { begin_ns, head, sections: sections.collect::<Result<_>>()? })
     }
 }
 

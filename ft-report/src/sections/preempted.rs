@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use serde::Serialize;
 
 use super::{NO_SCHEDULER, Source};
-use crate::document::{Id, Lock, N, Ns, Place, Section, Share, Table, Thread, Word};
+use crate::document::{Id, Interval, Lock, N, Ns, Place, Section, Share, Table, Thread, Word};
 use crate::stats::{Groups, Marks, Thresholds, Top};
 use crate::text;
 use ft_analysis::{Mark, Tally, Unfinished};
@@ -112,6 +112,9 @@ pub struct LongPreemption {
     pub ts: i64,
     /// Length, ns.
     pub dur_ns: i64,
+    /// Address of the innermost lock.
+    #[serde(skip)]
+    pub address: i64,
     /// Innermost lock.
     pub lock: String,
     /// Where it was acquired.
@@ -145,6 +148,7 @@ impl From<&LockPreemption> for LongPreemption {
         LongPreemption {
             ts: r.ts.0,
             dur_ns: r.dur,
+            address: r.lock,
             lock: r.lock_name.to_string(),
             place: r.place.to_string(),
             depth: r.depth,
@@ -158,6 +162,18 @@ impl From<&LockPreemption> for LongPreemption {
             delayed_ns: r.delayed_ns,
             ran_after_ns: r.ran_after_ns,
             mark: r.mark,
+        }
+    }
+}
+
+impl LongPreemption {
+    /// Where it lies in the trace.
+    pub(in crate::sections) fn interval(&self) -> Interval {
+        Interval {
+            ts: self.ts,
+            dur_ns: self.dur_ns,
+            tid: self.holder_tid,
+            lock: Some(self.address),
         }
     }
 }
@@ -376,7 +392,7 @@ impl PreemptedReport {
             .column("lock", |p| Lock::named(&p.lock))
             .column("place", |p| Place(&p.place))
             .column("holder", |p| Thread::named(&p.holder))
-            .column("off CPU", |p| Ns(p.dur_ns))
+            .column("off CPU", |p| p.interval())
             .column("ran instead", |p| Thread::of(p.preemptor_tid, p.preemptor.as_deref()))
             .column("prio", |p| p.preemptor_prio.map(Id))
             .column("waiters", |p| N(p.waiters.unsigned_abs().into()))

@@ -1,11 +1,11 @@
 //! What `record` prints when it ends: a few lines about each question.
 
-use super::dispatch::DispatchReport;
+use super::dispatch::{DispatchReport, WorstWake};
 use super::gaps::GapsReport;
 use super::locks::{LocksReport, LongHold};
 use super::preempted::PreemptedReport;
 use super::time::TimeReport;
-use super::waits::{WaitsReport, at};
+use super::waits::{LongWait, WaitsReport, at};
 use crate::document::{Lock, N, Ns, Of, Section, Share, Text, Thread, Word};
 use crate::text;
 use ft_trace::tables::Decomposition;
@@ -39,10 +39,11 @@ impl Answers {
     fn locks(&self, s: &mut Section) {
         let locks = &self.locks;
         if locks.holds == 0 {
-            return s.item("locks", "no hold was recorded");
+            return s.answer("locks", "locks", "no hold was recorded");
         }
         let all = &locks.all;
-        s.item(
+        s.answer(
+            "locks",
             "locks",
             text!(
                 "{} of {}, {}{} nested; p50 {}{}, max {}",
@@ -52,7 +53,7 @@ impl Answers {
                 Share::of(all.nested, all.holds),
                 Ns(all.tail.p50_ns),
                 p99(all.tail.p99_ns),
-                Ns(all.tail.max_ns)
+                locks.longest.first().map(LongHold::interval)
             ),
         );
         if locks.marks.censored + locks.marks.lower_bounds > 0 {
@@ -75,7 +76,7 @@ impl Answers {
             s.say(text!(
                 "{} held {}{}{}",
                 Lock::named(&h.lock),
-                Ns(h.dur_ns),
+                h.interval(),
                 at(&h.place),
                 h.parts.map_or(Text::default(), |p| why(h, &p))
             ));
@@ -86,13 +87,14 @@ impl Answers {
     fn waits(&self, s: &mut Section) {
         let waits = &self.waits;
         if waits.waits > 0 {
-            s.item(
+            s.answer(
+                "waits",
                 "waits",
                 text!(
                     "{} for a lock, {} in all; longest {}",
                     Of(waits.waits, "wait"),
                     Ns(waits.total_ns),
-                    Ns(waits.all.tail.max_ns)
+                    waits.longest.first().map(LongWait::interval)
                 ),
             );
             for r in waits.roots.iter().take(NAMED) {
@@ -112,7 +114,11 @@ impl Answers {
         }
         if !waits.order.abba.is_empty() {
             let n = Of(waits.order.abba.len() as u64, "pair");
-            s.item("order", text!("{} of locks acquired in both orders; see `ft-agent waits`", n));
+            s.answer(
+                "order",
+                "waits",
+                text!("{} of locks acquired in both orders; see `ft-agent waits`", n),
+            );
         }
     }
 
@@ -123,8 +129,9 @@ impl Answers {
             0 => text!("nobody waited for it"),
             ns => text!("waiters delayed by {}", Ns(ns)),
         };
-        s.item(
+        s.answer(
             "held up",
+            "preempted",
             text!(
                 "{} a lock's holder had no CPU: {}, {} behind {}; {}",
                 Of(preempted.times, "time"),
@@ -139,7 +146,8 @@ impl Answers {
     fn dispatch(&self, s: &mut Section) {
         let all = &self.dispatch.all;
         if all.wakeups == 0 {
-            return s.item(
+            return s.answer(
+                "dispatch",
                 "dispatch",
                 match self.dispatch.kernel {
                     true => "no wake-up was recorded",
@@ -147,27 +155,29 @@ impl Answers {
                 },
             );
         }
-        s.item(
+        s.answer(
+            "dispatch",
             "dispatch",
             text!(
                 "{}; p50 {}{}, max {}; {} later than 1 ms",
                 Of(all.wakeups, "wake-up"),
                 Ns(all.tail.p50_ns),
                 p99(all.tail.p99_ns),
-                Ns(all.tail.max_ns),
+                self.dispatch.worst.first().map(WorstWake::interval),
                 N(all.later_than[0])
             ),
         );
         for w in self.dispatch.worst.iter().take(NAMED) {
             let behind = Thread::of(w.behind_tid, w.behind.as_deref());
-            s.say(text!("{} waited {} behind {}", Thread::named(&w.comm), Ns(w.dur_ns), behind));
+            s.say(text!("{} waited {} behind {}", Thread::named(&w.comm), w.interval(), behind));
         }
     }
 
     fn gaps(&self, s: &mut Section) {
         let gaps = &self.gaps;
         if gaps.gaps == 0 {
-            return s.item(
+            return s.answer(
+                "gaps",
                 "gaps",
                 match gaps.pollers_seen {
                     0 => "no thread polled",
@@ -175,7 +185,8 @@ impl Answers {
                 },
             );
         }
-        s.item(
+        s.answer(
+            "gaps",
             "gaps",
             text!(
                 "{} of {}, {} in all",
@@ -204,7 +215,7 @@ impl Answers {
         let mut sums = Decomposition::default();
         time.culprits.iter().for_each(|c| *sums.part_mut(c.part) += c.spent_ns);
         let total = sums.total_ns();
-        s.item("time", text!(
+        s.answer("time", "time", text!(
             "{} of {}, {}: running {}, preempted {}, woken and waiting {}, blocked {}, interrupts {}, unexplained {}",
             Ns(total),
             Of(time.threads.len() as u64, "thread"),

@@ -54,7 +54,7 @@ fn document_of(head: Head, rows: Rows, tally: &Tally) -> Document {
         agreement,
         a.time.section(),
     ];
-    Document { head: head.section(), sections: sections.into() }
+    Document { begin_ns: 0, head: head.section(), sections: sections.into() }
 }
 
 fn document(kernel: bool, timeline: &str) -> Document {
@@ -219,7 +219,7 @@ fn the_summary_of_a_small_trace() {
     };
     let (rows, tally) = run(true, TIMELINE);
     let sections = vec![answers_of(rows, &tally).section()];
-    let text = Document { head: head.section(), sections }.to_string();
+    let text = Document { begin_ns: 0, head: head.section(), sections }.to_string();
     check("summary", &text, include_str!("golden/summary.txt"));
 }
 

@@ -323,8 +323,14 @@ impl WaitsReport {
         self.locks.iter().take(SHOWN).chain(all)
     }
 
+    /// All locks together.
+    fn is_total(&self, l: &LockWaits) -> bool {
+        std::ptr::eq(l, &self.all)
+    }
+
     fn locks(&self, s: &mut Section) {
         let t = Table::of(self.shown())
+            .totals(|l| self.is_total(l))
             .column("lock", |l| Lock::named(&l.lock))
             .column("kind", |l| Word(&l.kind))
             .column("waits", |l| N(l.waits))
@@ -337,6 +343,7 @@ impl WaitsReport {
             .omitted(self.locks.len().saturating_sub(SHOWN), "locks");
         s.table(t.titled("By lock"));
         let t = Table::of(self.shown())
+            .totals(|l| self.is_total(l))
             .column("lock", |l| Lock::named(&l.lock))
             .when(self.decomposed, |t| parts::shares(t, |l| (l.parts, l.total_ns)))
             .column("no holder", |l| Share(l.no_holder_ns, l.total_ns))

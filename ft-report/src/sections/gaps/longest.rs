@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::document::{Ns, Table, Thread, Word};
+use crate::document::{Interval, Ns, Table, Thread, Word};
 use ft_analysis::Mark;
 use ft_trace::tables::{Decomposition, Gap};
 
@@ -34,6 +34,11 @@ pub struct LongGap {
 }
 
 impl LongGap {
+    /// Where it lies in the trace.
+    pub(in crate::sections) fn interval(&self) -> Interval {
+        Interval { ts: self.ts, dur_ns: self.dur_ns, tid: self.tid, lock: None }
+    }
+
     /// Of a row, with its cause.
     pub(super) fn of(r: &Gap, cause: &'static str) -> LongGap {
         LongGap {
@@ -58,7 +63,7 @@ pub(super) fn table(gaps: &[LongGap], kernel: bool) -> Table {
     let t = Table::of(gaps)
         .marks(|g| g.mark)
         .column("thread", |g| Thread::named(&g.comm))
-        .column("gap", |g| Ns(g.dur_ns))
+        .column("gap", |g| g.interval())
         .when(kernel, |t| {
             t.column("cause", |g| Word(g.cause))
                 .column("who or what", |g| g.culprit.as_deref().map(Word))

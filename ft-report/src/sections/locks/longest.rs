@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::document::{Lock, Ns, Place, Table, Thread};
+use crate::document::{Interval, Lock, Place, Table, Thread};
 use crate::stats::parts;
 use ft_analysis::Mark;
 use ft_trace::tables::{CriticalSection, Decomposition};
@@ -14,6 +14,9 @@ pub struct LongHold {
     pub ts: i64,
     /// Length, ns.
     pub dur_ns: i64,
+    /// Address of the lock.
+    #[serde(skip)]
+    pub address: i64,
     /// Lock.
     pub lock: String,
     /// Its kind.
@@ -39,6 +42,7 @@ impl From<&CriticalSection> for LongHold {
         LongHold {
             ts: r.ts.0,
             dur_ns: r.dur,
+            address: r.lock,
             lock: r.lock_name.to_string(),
             kind: r.kind.to_string(),
             place: r.place.to_string(),
@@ -53,6 +57,11 @@ impl From<&CriticalSection> for LongHold {
 }
 
 impl LongHold {
+    /// Where it lies in the trace.
+    pub(in crate::sections) fn interval(&self) -> Interval {
+        Interval { ts: self.ts, dur_ns: self.dur_ns, tid: self.tid, lock: Some(self.address) }
+    }
+
     /// Who preempted the holder longest; nobody, where it was not preempted.
     pub(in crate::sections) fn preemptor(&self) -> Option<Thread> {
         let preempted = self.parts.is_some_and(|p| p.preempted_ns > 0) || self.preemptor.is_some();
@@ -66,7 +75,7 @@ pub(super) fn table(holds: &[LongHold], decomposed: bool) -> Table {
         .marks(|h| h.mark)
         .column("lock", |h| Lock::named(&h.lock))
         .column("place", |h| Place(&h.place))
-        .column("hold", |h| Ns(h.dur_ns))
+        .column("hold", |h| h.interval())
         .when(decomposed, |t| {
             parts::durations(t, |h| h.parts).column("preemptor", |h| h.preemptor())
         });

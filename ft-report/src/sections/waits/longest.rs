@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::document::{Lock, N, Ns, Place, Table, Thread};
+use crate::document::{Interval, Lock, N, Ns, Place, Table, Thread};
 use ft_analysis::Mark;
 use ft_trace::tables::{Decomposition, LockWait};
 
@@ -13,6 +13,9 @@ pub struct LongWait {
     pub ts: i64,
     /// Length, ns.
     pub dur_ns: i64,
+    /// Address of the lock.
+    #[serde(skip)]
+    pub address: i64,
     /// Lock.
     pub lock: String,
     /// Where it was acquired.
@@ -52,6 +55,7 @@ impl From<&LockWait> for LongWait {
         LongWait {
             ts: r.ts.0,
             dur_ns: r.dur,
+            address: r.lock,
             lock: r.lock_name.to_string(),
             place: r.place.to_string(),
             waiter: r.comm.to_string(),
@@ -72,6 +76,18 @@ impl From<&LockWait> for LongWait {
     }
 }
 
+impl LongWait {
+    /// Where it lies in the trace.
+    pub(in crate::sections) fn interval(&self) -> Interval {
+        Interval {
+            ts: self.ts,
+            dur_ns: self.dur_ns,
+            tid: self.waiter_tid,
+            lock: Some(self.address),
+        }
+    }
+}
+
 /// The table of them.
 pub(super) fn table(waits: &[LongWait], decomposed: bool) -> Table {
     let part = |w: &LongWait, of: fn(&Decomposition) -> i64| w.parts.as_ref().map(|p| Ns(of(p)));
@@ -79,7 +95,7 @@ pub(super) fn table(waits: &[LongWait], decomposed: bool) -> Table {
         .marks(|w| w.mark)
         .column("thread", |w| Thread::named(&w.waiter))
         .column("lock", |w| Lock::named(&w.lock))
-        .column("wait", |w| Ns(w.dur_ns))
+        .column("wait", |w| w.interval())
         .column("held by", |w| w.holder.as_deref().map(|h| Thread::of(w.holder_tid, Some(h))))
         .column("at", |w| w.holder_place.as_deref().map(Place))
         .column("holds", |w| N(w.holders.unsigned_abs().into()))

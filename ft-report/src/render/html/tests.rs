@@ -1,0 +1,119 @@
+//! What stands in a page, and that nobody else decides it.
+
+use super::*;
+use crate::document::{Interval, Lock, N, Ns, Place, Share, Table, Thread, Word};
+use crate::text;
+
+/// Tags of a page, in their order, without those of its style and script.
+fn tags(page: &str) -> Vec<&str> {
+    let after = |text: &str| page.find(text).map_or(0, |at| at + text.len());
+    let body = &page[after("</style>")..page.rfind("<script>").expect("its script")];
+    body.split('<').skip(1).map(|tag| tag.split([' ', '>']).next().unwrap()).collect()
+}
+
+fn document(section: Section) -> Document {
+    Document { begin_ns: 1_000, head: Section::new("trace", ""), sections: vec![section] }
+}
+
+#[test]
+fn a_name_is_never_markup() {
+    let names = [
+        "</script><script>alert(1)</script>",
+        "\" onmouseover=\"alert(1)",
+        "'><img src=http://x/>",
+        "<!--",
+        "&lt;",
+        "\0\n\r\u{202e}\u{7f}",
+    ];
+    let page = |name: &str| {
+        let name = &format!("{name}{name}{name}{name}{name}");
+        let mut s = Section::new("locks", "");
+        let rows = Table::of([()])
+            .column("lock", |()| Lock::named(name))
+            .column("thread", |()| Thread::named(name))
+            .column("place", |()| Place(name))
+            .column(name, |()| Word(name));
+        s.table(rows.titled(text!("{} {}", Word(name), &**name)));
+        s.item("who", text!("{} at {}", Lock::named(name), Place(name)));
+        s.warn(&**name);
+        let document = document(s);
+        Page::of(&document).to_string()
+    };
+    let harmless = page("a");
+    let harmless = tags(&harmless);
+    for name in names {
+        let page = page(name);
+        // A name that is cut has a title, and no tag more.
+        assert_eq!(tags(&page), harmless, "{name:?}");
+        assert!(!page.contains(" onmouseover=\"") && !page.contains('\0'), "{name:?}");
+    }
+}
+
+#[test]
+fn intervals_are_links_where_there_is_a_timeline() {
+    let mut s = Section::new("locks", "");
+    let interval = |lock| Interval { ts: 1_500, dur_ns: 200, tid: 7, lock };
+    s.say(text!("{} and {}", interval(None), interval(Some(0xbeef))));
+    let document = document(s);
+    let page = Page::of(&document).to_string();
+    assert!(page.contains("<p>200\u{a0}ns and 200\u{a0}ns</p>"), "{page}");
+    let page = Page::of(&document).with_timeline("<section id=\"timeline\"></section>\n");
+    let page = page.to_string();
+    for link in
+        ["\"#at=500-700&amp;tid=7\"", "\"#at=500-700&amp;tid=7&amp;lock=beef\"", "\"#timeline\""]
+    {
+        assert!(page.contains(&format!("href={link}>")), "{link} in {page}");
+    }
+}
+
+#[test]
+fn the_timeline_stands_behind_the_summary() {
+    let sections = ["summary", "locks"].map(|name| Section::new(name, ""));
+    let mut document = document(Section::new("summary", ""));
+    document.sections = sections.into();
+    let page = Page::of(&document).with_timeline("<section id=timeline>").to_string();
+    let [summary, timeline, locks] =
+        ["<section id=summary", "<section id=timeline", "<section id=locks"].map(|s| page.find(s));
+    assert!(summary < timeline && timeline < locks && summary.is_some(), "{page}");
+}
+
+#[test]
+fn cells_carry_what_they_are_sorted_by() {
+    let mut s = Section::new("locks", "");
+    let rows = Table::of([(1_234_567, 3, Mark::Exact), (5, 0, Mark::LowerBound)])
+        .marks(|row| row.2)
+        .totals(|row| row.1 == 0)
+        .column("total", |row| Ns(row.0))
+        .column("n", |row| N(row.1))
+        .column("share", |row| Share::of(row.1, 4));
+    s.table(rows.titled("All"));
+    let document = document(s);
+    let page = Page::of(&document).to_string();
+    let body = &page[page.find("<tbody>").unwrap()..page.find("<tfoot>").unwrap()];
+    let cells = [
+        "<td class=n data-v=1234567>1.23 ms</td>",
+        "<td class=n data-v=3>3</td>",
+        "<td class=n data-v=0.75 style=\"--share:75.0%\">75.0 %</td>",
+    ];
+    assert!(cells.iter().all(|cell| body.contains(cell)), "{body}");
+    assert_eq!(body.matches("<tr>").count(), 1, "{body}");
+    let total = &page[page.find("<tfoot>").unwrap()..];
+    assert!(total.contains("5 ns<abbr class=mark title=\"lower bound: "), "{total}");
+}
+
+#[test]
+fn sentences_behind_labels_are_one_list_until_something_else_comes() {
+    let mut s = Section::new("summary", "");
+    s.answer("locks", "locks", "one `ft-agent locks`");
+    s.say("two");
+    s.item("x", "three");
+    s.warn("four");
+    s.say("five");
+    let mut document = document(s);
+    document.sections.push(Section::new("locks", ""));
+    let page = Page::of(&document).to_string();
+    let expected = "<dl>\n<dt><a href=\"#locks\">locks</a></dt><dd><p>one <code>ft-agent locks</code></p>\n<p>two</p>\n\
+        </dd>\n<dt>x</dt><dd><p>three</p>\n</dd>\n</dl>\n\
+        <p class=warning role=note><strong>warning</strong> four</p>\n<p>five</p>\n</section>";
+    assert!(page.contains(expected), "{page}");
+}
