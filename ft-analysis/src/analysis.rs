@@ -8,6 +8,10 @@ use crate::{Rows, Tally};
 /// It keeps its own open intervals and nothing else, since all that is common is the world's. Changes come in the order
 /// of time, and every thread ends with [`Change::Ended`] before the trace does.
 pub trait Analysis: Default {
+    /// It is told each piece of what threads did and who had the CPUs ([`Change::Spent`], [`Change::Occupied`]), which
+    /// nobody needs for a sum.
+    const DRAWS: bool = false;
+
     /// `change` has just happened, unless it says that it is about to; `world` is as it is then. Rows of intervals that
     /// are over go to `rows`.
     fn see(&mut self, change: &Change<'_>, world: &World, rows: &mut Rows);

@@ -58,6 +58,7 @@ mod tests;
 mod time;
 #[cfg(any(test, feature = "timeline"))]
 pub mod timeline;
+pub mod unended;
 mod waits;
 pub mod world;
 
@@ -92,7 +93,7 @@ impl Run {
 impl<A: Analysis> Run<A> {
     /// One analysis, of a trace of which nothing was read yet.
     pub fn of(context: Context) -> Self {
-        Run { world: World::new(context), analysis: A::default(), rows: Rows::default() }
+        Run { world: World::new(context, A::DRAWS), analysis: A::default(), rows: Rows::default() }
     }
 
     /// Takes what a trace that is still being recorded has told since the last time: for events to come.
@@ -122,11 +123,24 @@ impl<A: Analysis> Run<A> {
         self.rows.len()
     }
 
+    /// The analysis, for what it has found beside rows.
+    pub fn analysis_mut(&mut self) -> &mut A {
+        &mut self.analysis
+    }
+
     /// Ends the trace: what is open is counted as incomplete.
     pub fn finish(mut self) -> (Rows, Tally) {
+        let tally = self.end(i64::MIN);
+        (self.rows, tally)
+    }
+
+    /// Ends the trace at the time `at`, or with its newest event if that is later: what is open lasts until then. The
+    /// rows and what the analysis has found are there to be taken; a trace that has ended takes no more events.
+    pub fn end(&mut self, at: i64) -> Tally {
+        self.world.pass(at);
         let to = &mut Audience { analysis: &mut self.analysis, rows: &mut self.rows };
         let mut tally = self.world.finish(to);
         self.analysis.end(&self.world, &mut self.rows, &mut tally);
-        (self.rows, tally)
+        tally
     }
 }

@@ -49,7 +49,7 @@ impl Unpaired {
 }
 
 /// A scope in which a thread is.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Open {
     site: SiteId,
     event: Name,
@@ -125,6 +125,13 @@ impl Scopes {
         };
         self.rows += 1;
         rows.scopes.push(row(thread, open.remove(i), world));
+    }
+
+    /// The rows of those in which a thread is, if they ended now.
+    pub(crate) fn open(&mut self, thread: &Thread, world: &World) -> Vec<Scope> {
+        let open = self.open.get(thread).into_iter().flatten();
+        let censored = |scope| Scope { mark: Mark::Censored, ..row(thread, scope, world) };
+        open.map(|scope| censored(scope.clone())).collect()
     }
 
     /// What a thread is in has no end that will be recorded.

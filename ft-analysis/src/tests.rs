@@ -12,7 +12,7 @@ mod time;
 mod turns;
 mod waits;
 
-use super::timeline::{feed, run};
+use super::timeline::{feed, nonsense, run};
 use super::*;
 use ft_trace::tables::{CriticalSection, Decomposition, DispatchLatency, Gap, GapCause, Part};
 
@@ -399,54 +399,7 @@ fn events_out_of_order_are_left_out() {
 #[test]
 fn any_stream_gives_sums_that_hold() {
     for seed in 1..=200u64 {
-        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut random = |n: u64| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state % n
-        };
-        let mut text = String::new();
-        let mut t = 0;
-        for _ in 0..400 {
-            t += random(20);
-            let thread = |i| ["a", "b", "c"][i as usize];
-            let any = |i| ["a", "b", "c", "X", "."][i as usize];
-            let (a, lock) = (thread(random(3)), thread(random(3)));
-            let line = match random(14) {
-                12 => {
-                    format!("{t} {} {a} x {}", ["call", "contend"][random(2) as usize], random(60))
-                }
-                13 => format!("{t} fault {a}"),
-                0..=2 => {
-                    let state = ["R", "R+", "S", "D", "X"][random(5) as usize];
-                    format!("{t} {} {}>{} {state}", random(2), any(random(5)), any(random(5)))
-                }
-                3 => {
-                    let wake = ["wake", "new"][random(2) as usize];
-                    format!("{t} {wake} {} {a} {}", any(random(5)), random(3))
-                }
-                4 => format!("{t} move {a} {} {}", random(2), random(2)),
-                5 | 6 => {
-                    let kind = ["soft", "hard", "vector"][random(3) as usize];
-                    format!("{t} irq {a} {kind} {}", random(60))
-                }
-                7 => match random(12) {
-                    0 => format!("{t} lose sched {}", random(50)),
-                    1 => format!("{t} lose irq {}", random(50)),
-                    2 => format!("{t} lose ring {} {a}", random(50)),
-                    3 => format!("{t} exit {a}"),
-                    _ => format!("{t} poll {a} 0"),
-                },
-                8 => format!("{t} gap {a} 0 {} {}", t - random(t + 1), t - random(t + 1).min(20)),
-                9 => format!("{t} {} {a} {lock}", ["acquire", "read", "wait"][random(3) as usize]),
-                _ => {
-                    format!("{t} {} {a} {lock}", ["release", "park", "unpark"][random(3) as usize])
-                }
-            };
-            text += &line;
-            text.push('\n');
-        }
+        let text = nonsense(seed);
         let (rows, tally) = run(true, &text);
         assert_eq!(tally.disordered, 0);
         let holds = rows.critical_sections.iter().map(|r| (r.parts, r.dur));

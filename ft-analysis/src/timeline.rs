@@ -248,6 +248,59 @@ pub fn run(kernel: bool, timeline: &str) -> (Rows, Tally) {
     feed(kernel, timeline).finish()
 }
 
+/// Random events, most of them nonsense together.
+pub fn nonsense(seed: u64) -> String {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut random = |n: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % n
+    };
+    let mut text = String::new();
+    let mut t = 0;
+    for _ in 0..400 {
+        t += random(20);
+        let thread = |i| ["a", "b", "c"][i as usize];
+        let any = |i| ["a", "b", "c", "X", "."][i as usize];
+        let (a, lock) = (thread(random(3)), thread(random(3)));
+        let line = match random(14) {
+            12 => {
+                format!("{t} {} {a} x {}", ["call", "contend"][random(2) as usize], random(60))
+            }
+            13 => format!("{t} fault {a}"),
+            0..=2 => {
+                let state = ["R", "R+", "S", "D", "X"][random(5) as usize];
+                format!("{t} {} {}>{} {state}", random(2), any(random(5)), any(random(5)))
+            }
+            3 => {
+                let wake = ["wake", "new"][random(2) as usize];
+                format!("{t} {wake} {} {a} {}", any(random(5)), random(3))
+            }
+            4 => format!("{t} move {a} {} {}", random(2), random(2)),
+            5 | 6 => {
+                let kind = ["soft", "hard", "vector"][random(3) as usize];
+                format!("{t} irq {a} {kind} {}", random(60))
+            }
+            7 => match random(12) {
+                0 => format!("{t} lose sched {}", random(50)),
+                1 => format!("{t} lose irq {}", random(50)),
+                2 => format!("{t} lose ring {} {a}", random(50)),
+                3 => format!("{t} exit {a}"),
+                _ => format!("{t} poll {a} 0"),
+            },
+            8 => format!("{t} gap {a} 0 {} {}", t - random(t + 1), t - random(t + 1).min(20)),
+            9 => format!("{t} {} {a} {lock}", ["acquire", "read", "wait"][random(3) as usize]),
+            _ => {
+                format!("{t} {} {a} {lock}", ["release", "park", "unpark"][random(3) as usize])
+            }
+        };
+        text += &line;
+        text.push('\n');
+    }
+    text
+}
+
 /// A row of a hold of `dur` ns of the mutex `queue` by thread 7, exact and not nested, for tests of what reads such rows.
 pub fn hold(dur: i64) -> CriticalSection {
     CriticalSection {

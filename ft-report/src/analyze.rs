@@ -124,7 +124,12 @@ fn go_on(trace: &Trace, verdict: ControlFlow<()>) -> Result<()> {
     }
 }
 
-fn context(trace: &Trace) -> Result<Context> {
+/// What the analyses must know of a trace before its first event.
+///
+/// # Errors
+///
+/// When it cannot be read.
+pub(crate) fn context(trace: &Trace) -> Result<Context> {
     fn all<R: Row>(trace: &Trace) -> Result<Vec<R>> {
         trace.rows::<R>().collect()
     }

@@ -29,4 +29,5 @@ pub mod listing;
 pub mod render;
 pub mod sections;
 pub mod stats;
+pub mod tracks;
 pub mod units;

@@ -157,11 +157,14 @@ macro_rules! events {
             pub const TABLES: &'static [&'static str] =
                 &[$(<$row as crate::store::Row>::TABLE),*];
 
-            /// All events of a trace.
+            /// The events of a trace whose time lies in `window`.
             #[cfg(feature = "store")]
-            pub(crate) fn merged(trace: &crate::store::Trace) -> crate::stream::Merged<Event> {
+            pub(crate) fn merged(
+                trace: &crate::store::Trace,
+                window: &std::ops::Range<i64>,
+            ) -> crate::stream::Merged<Event> {
                 crate::stream::Merged::default()
-                    $(.with_any(trace, &crate::stream::ALL, Event::$variant))*
+                    $(.with_any(trace, window, Event::$variant))*
             }
         }
     };

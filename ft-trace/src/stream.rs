@@ -56,7 +56,12 @@ pub struct Merged<T> {
 ///
 /// Memory: one batch of rows for each table and each of its parts that overlap at a time.
 pub fn events(trace: &Trace) -> Merged<Event> {
-    Event::merged(trace)
+    Event::merged(trace, &ALL)
+}
+
+/// The events of `window` that analyses look at, by time (CLOCK_MONOTONIC ns).
+pub fn events_within(trace: &Trace, window: &Range<i64>) -> Merged<Event> {
+    Event::merged(trace, window)
 }
 
 /// How many events [`events`] yields, by what the trace says of itself.

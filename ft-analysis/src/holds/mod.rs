@@ -71,7 +71,8 @@ impl Holds {
     }
 }
 
-fn row(thread: &Thread, hold: &Hold, shares: &Shares, world: &World) -> CriticalSection {
+/// The row of a hold that ends now.
+pub(crate) fn row(thread: &Thread, hold: &Hold, shares: &Shares, world: &World) -> CriticalSection {
     let (context, key, ts) = (world.context(), thread.key, hold.began.ts);
     let lost = world.losses().any_since(key, ts) || thread.doubtful_since(ts);
     let mark = Mark::lower_bound_if(lost || !shares.is_exact()).max(thread.disturbed.mark(ts));

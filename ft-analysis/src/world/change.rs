@@ -1,7 +1,7 @@
 //! What happened to the world, in the small steps that analyses are interested in.
 
 use super::history::Past;
-use super::{Hold, Interval, Shares, Site, State, Thread, Wait, Wake};
+use super::{Hold, Interval, Occupancy, Shares, Site, State, Stretch, Thread, Wait, Wake};
 use crate::agreement::Missed;
 use ft_trace::event::LeanUserEvent;
 use ft_trace::ids::Cpu;
@@ -123,6 +123,11 @@ pub enum Change<'a> {
         /// What the kernel saw of it and no gap told.
         missed: &'a [Missed; 5],
     },
+    /// A piece of a thread's time is settled, which is over by now. Only [`Analysis::DRAWS`](crate::Analysis::DRAWS) is
+    /// told.
+    Spent(&'a Stretch),
+    /// A thread, observed or not, has left its CPU; what it did until then was told before. Only [`Analysis::DRAWS`](crate::Analysis::DRAWS) is told.
+    Occupied(&'a Occupancy),
     /// A thread has ended, or the trace has. It holds and waits for nothing.
     Ended {
         /// The thread.

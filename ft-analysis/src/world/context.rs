@@ -118,6 +118,11 @@ impl Context {
         self.sites[i] = Some(Site { kind: row.kind, event, lock_kind, has_caller });
     }
 
+    /// Scheduler records were recorded: what threads did is known.
+    pub fn has_kernel(&self) -> bool {
+        self.kernel
+    }
+
     /// The threads of `pid` are observed.
     pub(crate) fn observes(&self, pid: Pid) -> bool {
         pid.0 > 0 && self.observed.contains(&pid)

@@ -20,6 +20,7 @@
 //!   last occupant's time with it that now is in doubt, so that thread is told ([`Unseen::doubtful`]).
 //! - *The idle task*: an occupant like any other, thread 0; the CPU was free, and the wait is the wake-up itself.
 
+use super::log::Occupancy;
 use super::spans::{Count, Spans};
 use super::sums::{Keyed, Sum, Sums};
 use ft_trace::ids::{Cpu, Name, ThreadKey, Tid};
@@ -27,10 +28,12 @@ use ft_trace::ids::{Cpu, Name, ThreadKey, Tid};
 /// A thread that had a CPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Occupant {
-    pub(crate) thread: ThreadKey,
-    pub(crate) comm: Name,
+    /// The thread; 0: idle.
+    pub thread: ThreadKey,
+    /// Its name.
+    pub comm: Name,
     /// Kernel priority.
-    pub(crate) prio: i32,
+    pub prio: i32,
 }
 
 impl Keyed for Occupant {
@@ -65,6 +68,8 @@ pub(crate) struct Unseen {
 #[derive(Debug, Default)]
 struct Queue {
     occupant: Option<Occupant>,
+    /// When it was given the CPU.
+    since: i64,
     /// The last record that shows it there.
     seen: i64,
     /// Who had the CPU before is counted.
@@ -115,11 +120,12 @@ impl Queue {
     }
 
     /// What the occupant has had the CPU for since it was last seen is not known at `t`.
-    fn forget(&mut self, t: i64) -> Option<Unseen> {
+    fn forget(&mut self, t: i64) -> Option<(Unseen, Occupant)> {
         self.count(self.seen.min(t));
-        let last = self.occupant.take()?.thread;
+        let occupant = self.occupant.take()?;
         self.count(t);
-        Some(Unseen { last, doubtful: std::mem::take(&mut self.left) })
+        let doubtful = std::mem::take(&mut self.left);
+        Some((Unseen { last: occupant.thread, doubtful }, occupant))
     }
 }
 
@@ -129,15 +135,40 @@ const MAX_CPUS: usize = 8192;
 
 /// All CPUs: who has each, and which observed threads wait for it.
 #[derive(Debug, Default)]
-pub(crate) struct Cpus(Vec<Queue>);
+pub(crate) struct Cpus {
+    queues: Vec<Queue>,
+    /// Who has left a CPU, if anybody wants to know.
+    over: Option<Vec<Occupancy>>,
+}
 
 impl Cpus {
+    /// No CPU was seen yet; each who leaves one is kept if somebody `draws` them.
+    pub(super) fn new(draws: bool) -> Cpus {
+        Cpus { queues: Vec::new(), over: draws.then(Vec::new) }
+    }
+
+    /// Who has left a CPU since the last call.
+    pub(super) fn take_over(&mut self) -> Vec<Occupancy> {
+        self.over.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
     fn queue(&mut self, cpu: Cpu) -> Option<&mut Queue> {
         let i = usize::try_from(cpu.0).ok().filter(|&i| i < MAX_CPUS)?;
-        if i >= self.0.len() {
-            self.0.resize_with(i + 1, Queue::default);
+        if i >= self.queues.len() {
+            self.queues.resize_with(i + 1, Queue::default);
         }
-        self.0.get_mut(i)
+        self.queues.get_mut(i)
+    }
+
+    /// The last occupant of `cpu`, which is `who`, was last seen there by now.
+    fn forget(&mut self, cpu: Cpu, t: i64) -> Option<Unseen> {
+        let q = self.queue(cpu)?;
+        let (unseen, who) = q.forget(t)?;
+        let (from, to) = (q.since, q.seen.min(t));
+        if let Some(over) = &mut self.over {
+            over.push(Occupancy { cpu, who, from, to, seen: false });
+        }
+        Some(unseen)
     }
 
     /// Who has `cpu` now, if that is known.
@@ -161,7 +192,7 @@ impl Cpus {
             q.shown(t);
             return None;
         }
-        q.forget(t)
+        self.forget(cpu, t)
     }
 
     /// `thread`, which was given `cpu` last, is seen on another one at `t`: it left unseen.
@@ -170,18 +201,25 @@ impl Cpus {
         if q.occupant.as_ref()?.thread != thread {
             return None;
         }
-        q.forget(t)
+        self.forget(cpu, t)
     }
 
     /// `next` has `cpu` from `t` on.
     pub(crate) fn switch(&mut self, cpu: Cpu, t: i64, next: ThreadKey, comm: &Name, prio: i32) {
+        let draws = self.over.is_some();
         let Some(q) = self.queue(cpu) else { return };
         q.count(t);
         q.shown(t);
+        let before = q.occupant.clone().filter(|_| draws);
+        let before = before.map(|who| Occupancy { cpu, who, from: q.since, to: t, seen: true });
+        q.since = t;
         match &mut q.occupant {
             // Most switches go back and forth between few names: keep the one that is there.
             Some(o) if o.comm == *comm => (o.thread, o.prio) = (next, prio),
             o => *o = Some(Occupant { thread: next, comm: comm.clone(), prio }),
+        }
+        if let (Some(over), Some(before)) = (&mut self.over, before) {
+            over.push(before);
         }
     }
 
@@ -206,11 +244,18 @@ impl Cpus {
 
     /// Scheduler records were lost: nobody is known to have any CPU.
     pub(crate) fn lose(&mut self, t: i64) {
-        for q in &mut self.0 {
+        for (q, cpu) in self.queues.iter_mut().zip(0..) {
             q.count(t);
-            q.occupant = None;
+            if let (Some(who), Some(over)) = (q.occupant.take(), &mut self.over) {
+                over.push(Occupancy { cpu: Cpu(cpu), who, from: q.since, to: t, seen: false });
+            }
             q.left.clear();
         }
+    }
+
+    /// The trace ends at `t`.
+    pub(super) fn end(&mut self, t: i64) {
+        self.lose(t);
     }
 }
 

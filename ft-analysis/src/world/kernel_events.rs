@@ -55,7 +55,7 @@ impl World {
         if self.threads[last].runs_on != Some(cpu) {
             return;
         }
-        self.threads[last].advance(ts);
+        self.threads[last].advance(ts, &mut self.log);
         to.tell(self, Change::Unseen { thread: &self.threads[last] });
         let thread = &mut self.threads[last];
         thread.account.forget();
@@ -76,7 +76,7 @@ impl World {
             to.tell(self, Change::Unseen { thread: &self.threads[slot] });
         }
         let thread = &mut self.threads[slot];
-        thread.leave_queue(&mut self.cpus, ts);
+        thread.leave_queue(&mut self.cpus, ts, &mut self.log);
         let preempted = e.prev_state.is_runnable();
         let being_woken = e.prev_woken && !preempted;
         let woken = thread.wakes.left(ts, being_woken, &mut self.tally.races);
@@ -113,7 +113,7 @@ impl World {
             // Nobody comes without having been woken: that is missing, and so is since when it could run.
             thread.unseen = ts;
         }
-        let shares = thread.leave_queue(&mut self.cpus, ts);
+        let shares = thread.leave_queue(&mut self.cpus, ts, &mut self.log);
         thread.account.enter(State::Running, ts);
         thread.spent.waits.returns();
         thread.runs_on = Some(e.cpu);
@@ -139,7 +139,7 @@ impl World {
         self.cpus.shown(e.cpu, ts, e.waker_tid);
         let waker = self.waker(e);
         if let Some(waker) = waker.and_then(|key| self.threads.get_mut(key)) {
-            waker.advance(ts);
+            waker.advance(ts, &mut self.log);
             waker.account.seen_running(ts);
         }
         if !self.context.observes(e.pid) {
@@ -177,7 +177,7 @@ impl World {
             }
             thread.account.enter(State::Woken, ts);
             thread.runnable = (ts, true);
-            thread.leave_queue(&mut self.cpus, ts);
+            thread.leave_queue(&mut self.cpus, ts, &mut self.log);
             self.cpus.wait(woken, e.target_cpu, ts);
             thread.waits_on = Some(e.target_cpu);
         }
@@ -261,13 +261,13 @@ impl World {
         }
         let all = self.threads.slots();
         for &slot in &all {
-            self.threads[slot].advance(self.now);
+            self.threads[slot].advance(self.now, &mut self.log);
             if hides.scheduling() {
                 if self.threads[slot].account.state().is_runnable() {
                     to.tell(self, Change::Unseen { thread: &self.threads[slot] });
                 }
                 let thread = &mut self.threads[slot];
-                thread.leave_queue(&mut self.cpus, self.now);
+                thread.leave_queue(&mut self.cpus, self.now, &mut self.log);
                 thread.wakes.lose(&mut self.tally.races);
                 thread.account.lose_state(end);
             }

@@ -15,6 +15,7 @@ mod interval;
 mod kernel_events;
 mod lock_events;
 mod locks;
+mod log;
 mod losses;
 mod parts;
 mod ring_waits;
@@ -35,6 +36,7 @@ pub use held::{Hold, Incomplete, Wait};
 pub use history::Past;
 pub use interval::Interval;
 pub(crate) use locks::{Holder, Process};
+pub use log::{Occupancy, Stretch};
 pub use parts::Began;
 pub use ring_waits::RingWaits;
 pub(crate) use spans::{Count, Spans};
@@ -53,6 +55,7 @@ use ft_trace::Mark;
 use ft_trace::event::Event;
 use ft_trace::ids::{Pid, ThreadKey, Tid};
 use locks::Locks;
+use log::Log;
 use losses::Losses;
 use threads::{Slot, Threads};
 
@@ -79,22 +82,25 @@ pub struct World {
     holds: u64,
     /// What the world counts itself.
     tally: Tally,
+    /// What is settled, and was not told yet.
+    log: Log,
 }
 
 impl World {
-    /// The world before the first event.
-    pub(crate) fn new(context: Context) -> Self {
+    /// The world before the first event, for analyses that draw it or not.
+    pub(crate) fn new(context: Context, draws: bool) -> Self {
         let tally = Tally { version: VERSION, kernel: context.kernel, ..Tally::default() };
         World {
             context,
             threads: Threads::default(),
-            cpus: Cpus::default(),
+            cpus: Cpus::new(draws),
             locks: Locks::default(),
             losses: Losses::default(),
             disturbed: HashMap::new(),
             now: i64::MIN,
             holds: 0,
             tally,
+            log: Log::new(draws),
         }
     }
 
@@ -169,6 +175,32 @@ impl World {
             Event::Task(e) => self.task(e, to),
             Event::Loss(e) => self.loss(e, to),
         }
+        if A::DRAWS {
+            self.settle(to);
+        }
+    }
+
+    /// Nothing was recorded until `t`.
+    pub(crate) fn pass(&mut self, t: i64) {
+        self.now = self.now.max(t);
+    }
+
+    /// Tells what is settled of threads and CPUs.
+    fn settle<A: Analysis>(&mut self, to: &mut Audience<'_, A>) {
+        let mut stretches = std::mem::take(&mut self.log.stretches);
+        for mut stretch in stretches.drain(..) {
+            if let Some(slot) = self.threads.find(stretch.thread) {
+                let (thread, from) = (&self.threads[slot], stretch.from);
+                // What was found missing at its begin concerns the time before.
+                let lost = thread.doubtful_since(from + 1) || self.losses.kernel_since(from);
+                stretch.mark = Mark::lower_bound_if(lost).max(thread.disturbed.mark(from));
+            }
+            to.tell(self, Change::Spent(&stretch));
+        }
+        self.log.stretches = stretches;
+        for occupancy in self.cpus.take_over() {
+            to.tell(self, Change::Occupied(&occupancy));
+        }
     }
 
     /// Ends the trace, and all threads; what was counted.
@@ -176,7 +208,7 @@ impl World {
         let alive = self.threads.by_key();
         for &slot in &alive {
             // What the kernel said last of a thread holds until the trace ends.
-            self.threads[slot].advance(self.now);
+            self.threads[slot].advance(self.now, &mut self.log);
         }
         // All before the first thread is dropped: a deadlock is told as it stands.
         for &slot in &alive {
@@ -184,6 +216,8 @@ impl World {
         }
         alive.iter().for_each(|&slot| self.drop_locks(slot, Over::Trace, to));
         alive.iter().for_each(|&slot| self.remove(slot, false, to));
+        self.cpus.end(self.now);
+        self.settle(to);
         self.tally.last_ns = self.now.max(0);
         self.tally.lost_user_events = self.losses.user_records;
         self.tally.lost_kernel_records = self.losses.kernel_records;
@@ -196,7 +230,7 @@ impl World {
             Some(slot) => slot,
             None => self.appear(key),
         };
-        self.threads[slot].advance(self.now);
+        self.threads[slot].advance(self.now, &mut self.log);
         slot
     }
 
@@ -217,9 +251,10 @@ impl World {
     fn remove<A: Analysis>(&mut self, slot: Slot, seen: bool, to: &mut Audience<'_, A>) {
         self.drop_locks(slot, Over::Thread, to);
         let thread = &mut self.threads[slot];
-        thread.leave_queue(&mut self.cpus, self.now);
+        thread.leave_queue(&mut self.cpus, self.now, &mut self.log);
         thread.wakes.end(&mut self.tally.races);
         self.end_polling(slot, to);
+        self.settle(to);
         to.tell(self, Change::Ended { thread: &self.threads[slot], seen });
         if self.is_alone(&self.threads[slot]) {
             self.disturbed.remove(&self.threads[slot].key.pid);

@@ -63,6 +63,8 @@ pub(crate) struct Spent {
     known: [Known; 2],
     /// Runnable and not running, not yet shared out: since when, how long, and in which part.
     waiting: Option<(i64, i64, Part)>,
+    /// That was drawn already.
+    pub(super) drawn: bool,
     pub(crate) waits: Waits,
 }
 
@@ -71,7 +73,8 @@ impl Spent {
     pub(crate) fn new(first: i64) -> Self {
         let running = Sum::new(Part::Running, Culprit::Nobody);
         let known = Default::default();
-        Spent { first, sums: vec![running], known, waiting: None, waits: Waits::default() }
+        let sums = vec![running];
+        Spent { first, sums, known, waiting: None, drawn: false, waits: Waits::default() }
     }
 
     /// First sight.
@@ -84,8 +87,15 @@ impl Spent {
         self.sums.iter().filter(|s| s.ns != 0)
     }
 
+    /// Since when it is runnable and does not run, for how long of that the account was advanced, and in which part;
+    /// unless it was drawn.
+    pub(super) fn to_draw(&self) -> Option<(i64, i64, Part)> {
+        self.waiting.filter(|_| !self.drawn)
+    }
+
     /// The thread waits for a CPU no longer; `shares` tells who ran meanwhile.
     pub(crate) fn waited(&mut self, shares: &Shares) {
+        self.drawn = false;
         let Some((since, mut rest, part)) = self.waiting.take() else { return };
         let mut cursor = 0;
         for share in shares.iter() {

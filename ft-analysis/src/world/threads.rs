@@ -8,6 +8,7 @@ use super::cpus::{Cpus, Shares};
 use super::held::Held;
 use super::history::History;
 use super::locks::Process;
+use super::log::{Log, Logged};
 use super::ring_waits::Disturbed;
 use super::spent::Spent;
 use super::wakes::Wakes;
@@ -201,8 +202,9 @@ impl Thread {
     }
 
     /// Brings the account to `now`.
-    pub(super) fn advance(&mut self, now: i64) {
-        self.account.advance(now, &mut (&mut self.history, &mut self.spent));
+    pub(super) fn advance(&mut self, now: i64, log: &mut Log) {
+        let mut logged = Logged { thread: self.key, spent: &mut self.spent, log };
+        self.account.advance(now, &mut (&mut self.history, &mut logged));
     }
 
     /// It holds a lock, can run, and does not.
@@ -216,12 +218,13 @@ impl Thread {
     }
 
     /// Takes the thread out of the queue in which it stands; who ran while it stood there.
-    pub(super) fn leave_queue(&mut self, cpus: &mut Cpus, now: i64) -> Shares {
+    pub(super) fn leave_queue(&mut self, cpus: &mut Cpus, now: i64, log: &mut Log) -> Shares {
         let waited = self.waits_on.take();
         let mut shares = waited.map_or_else(Shares::default, |cpu| cpus.leave(self.key, cpu, now));
         if !self.moved.is_empty() {
             shares.merge(&std::mem::take(&mut self.moved));
         }
+        log.waited(self.key, &self.spent, &shares);
         self.spent.waited(&shares);
         shares
     }

@@ -20,7 +20,7 @@ impl World {
                 self.appear(e.thread())
             }
         };
-        self.threads[slot].advance(self.now);
+        self.threads[slot].advance(self.now, &mut self.log);
         if self.context.kernel {
             self.shown_by_itself(slot, to);
         }
@@ -82,7 +82,7 @@ impl World {
             to.tell(self, Change::Unseen { thread });
             let thread = &mut self.threads[slot];
             thread.account.forget();
-            thread.leave_queue(&mut self.cpus, ts);
+            thread.leave_queue(&mut self.cpus, ts, &mut self.log);
             thread.wakes.end(&mut self.tally.races);
             thread.unseen = ts;
             self.tally.ran_unseen += 1;

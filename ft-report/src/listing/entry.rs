@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use ft_trace::event::{Event, LeanUserEvent};
 use ft_trace::event_tables;
 use ft_trace::ids::Nanos;
 use ft_trace::store::Trace;
@@ -10,7 +11,7 @@ use ft_trace::tables::*;
 
 /// Which events are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Streams {
+pub(crate) enum Streams {
     User,
     Kernel,
     Both,
@@ -29,6 +30,18 @@ macro_rules! entries {
             $($last_variant($last_row))*
         }
 
+        impl Entry {
+            /// What the analyses see of it; `None` for what they do not.
+            pub(crate) fn lean(&self) -> Option<Event> {
+                Some(match self {
+                    $(Entry::$first_variant(e) => Event::$first_variant(e.clone().into()),)*
+                    $(Entry::$variant(e) => Event::$variant(e.clone().into()),)*
+                    $(Entry::$alone_variant(_) => return None,)*
+                    $(Entry::$last_variant(e) => Event::$last_variant(LeanUserEvent::from(e)),)*
+                })
+            }
+        }
+
         /// Names of the kernel's events, as far as they are known beforehand.
         pub(super) fn kernel_names<'a>() -> impl Iterator<Item = &'a str> {
             let names = [$($row::names(),)* $($alone_row::names(),)*];
@@ -41,7 +54,7 @@ macro_rules! entries {
         }
 
         /// The events whose time lies in `window`, in order, and the losses.
-        pub(super) fn entries(
+        pub(crate) fn entries(
             trace: &Trace,
             streams: Streams,
             window: Range<i64>,
@@ -63,7 +76,7 @@ macro_rules! entries {
         /// One event.
         #[expect(clippy::large_enum_variant, reason = "most events of a trace are of the largest variant")]
         #[derive(Clone, Debug)]
-        pub(super) enum Entry {
+        pub(crate) enum Entry {
             $($variant($row),)*
         }
 

@@ -85,17 +85,7 @@ impl Filter {
     /// When it names what the trace does not have, or its window is empty.
     pub(super) fn new(trace: &Trace, names: &Names, selection: &Selection) -> Result<Filter> {
         let meta = trace.meta();
-        let start = meta.start.start_ns;
-        let at =
-            |offset: Option<i64>, default| offset.map_or(default, |ns| start.saturating_add(ns));
-        let window = at(selection.from, i64::MIN)..at(selection.to, i64::MAX);
-        if window.is_empty() {
-            return Err(ListingError::EmptyWindow);
-        }
-        // What lies behind the end of a recording that was killed is not known.
-        if let Some(end) = meta.end.as_ref().map(|end| end.ts).filter(|&end| end < window.start) {
-            return Err(ListingError::AfterEnd(dur(end - start)));
-        }
+        let window = window(trace, selection.from, selection.to)?;
         let last = i32::try_from(meta.start.cpus).unwrap_or(i32::MAX).saturating_sub(1);
         if let Some(&cpu) = selection.cpus.iter().find(|cpu| !(0..=last).contains(*cpu)) {
             return Err(ListingError::NoCpu { cpu, last });
@@ -172,6 +162,27 @@ impl Filter {
     fn selects_tid(&self, pid: Option<Pid>, tid: Tid) -> bool {
         self.threads.as_ref().is_none_or(|threads| threads.contains(pid, tid))
     }
+}
+
+/// The times from `from` to before `to`, ns after the start of the recording, as CLOCK_MONOTONIC ns; what is not given has
+/// no bound.
+///
+/// # Errors
+///
+/// When nothing lies between them, or the recording had ended before.
+pub fn window(trace: &Trace, from: Option<i64>, to: Option<i64>) -> Result<Range<i64>> {
+    let meta = trace.meta();
+    let start = meta.start.start_ns;
+    let at = |offset: Option<i64>, default| offset.map_or(default, |ns| start.saturating_add(ns));
+    let window = at(from, i64::MIN)..at(to, i64::MAX);
+    if window.is_empty() {
+        return Err(ListingError::EmptyWindow);
+    }
+    // What lies behind the end of a recording that was killed is not known.
+    if let Some(end) = meta.end.as_ref().map(|end| end.ts).filter(|&end| end < window.start) {
+        return Err(ListingError::AfterEnd(dur(end - start)));
+    }
+    Ok(window)
 }
 
 /// The filter of a list, if the list asks for anything.

@@ -12,7 +12,7 @@ use ft_trace::tables::{UserEvent, arg_name};
 
 /// Types of arguments, as the table `sites` names them, with a question mark behind those that may be absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ArgKind {
+pub(crate) enum ArgKind {
     Unsigned,
     Signed,
     Float,
@@ -25,14 +25,14 @@ pub(super) enum ArgKind {
 
 /// An argument of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Arg {
-    pub(super) name: String,
-    pub(super) kind: ArgKind,
-    pub(super) optional: bool,
+pub(crate) struct Arg {
+    pub(crate) name: String,
+    pub(crate) kind: ArgKind,
+    pub(crate) optional: bool,
 }
 
 /// The arguments of a site from its column `args`: `name:type, …`.
-pub(super) fn parse_args(args: &str) -> Vec<Arg> {
+pub(crate) fn parse_args(args: &str) -> Vec<Arg> {
     let parse = |arg: &str| {
         let (name, kind) = arg.rsplit_once(':').unwrap_or((arg, ""));
         let value = kind.strip_suffix('?');
@@ -67,14 +67,14 @@ enum Piece {
 
 /// A format string, parsed once for all events of its site.
 #[derive(Debug)]
-pub(super) struct Template {
+pub(crate) struct Template {
     args: Vec<Arg>,
     pieces: Vec<Piece>,
 }
 
 impl Template {
     /// Parses a format string.
-    pub(super) fn parse(format: &str, args: Vec<Arg>) -> Template {
+    pub(crate) fn parse(format: &str, args: Vec<Arg>) -> Template {
         let (mut pieces, mut text) = (Vec::new(), String::new());
         let mut rest = format;
         while let Some((before, brace)) = rest.find(['{', '}']).map(|at| rest.split_at(at)) {
@@ -97,7 +97,7 @@ impl Template {
     }
 
     /// `name=value …`, for a site without a format string.
-    pub(super) fn plain(args: Vec<Arg>) -> Template {
+    pub(crate) fn plain(args: Vec<Arg>) -> Template {
         let mut pieces = Vec::new();
         for (i, arg) in args.iter().enumerate() {
             let blank = if i == 0 { "" } else { " " };
@@ -108,12 +108,12 @@ impl Template {
     }
 
     /// The arguments.
-    pub(super) fn args(&self) -> &[Arg] {
+    pub(crate) fn args(&self) -> &[Arg] {
         &self.args
     }
 
     /// Appends the text of an event.
-    pub(super) fn write(&self, event: &UserEvent, times: Times, out: &mut String) {
+    pub(crate) fn write(&self, event: &UserEvent, times: Times, out: &mut String) {
         for piece in &self.pieces {
             match piece {
                 Piece::Text(text) => out.push_str(text),

@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 use super::Form;
 use super::entry::{Entry, kernel_names};
 use super::filter::Filter;
-use super::format::ArgKind;
 use super::names::{Names, Site, write_thread};
 use super::time::Times;
 use crate::render::number::{count, dur};
+use crate::tracks::args;
 use ft_trace::ids::{Nanos, Pid, Tid};
 use ft_trace::store::Trace;
 use ft_trace::stream::Timed;
@@ -209,16 +209,7 @@ impl Serialize for Args<'_> {
         };
         let mut map = serializer.serialize_map(None)?;
         for (i, arg) in site.args().iter().enumerate() {
-            let word = event.arg[i];
-            match arg.kind {
-                ArgKind::Float => map.serialize_entry(&arg.name, &event.argf[i])?,
-                ArgKind::Text => map.serialize_entry(&arg.name, &event.argt[i].as_deref())?,
-                ArgKind::Signed | ArgKind::Tsc => map.serialize_entry(&arg.name, &word)?,
-                ArgKind::Bool => map.serialize_entry(&arg.name, &word.map(|w| w != 0))?,
-                ArgKind::Unsigned | ArgKind::Pointer => {
-                    map.serialize_entry(&arg.name, &word.map(|w| w as u64))?;
-                }
-            }
+            map.serialize_entry(&arg.name, &args::value(arg.kind, event, i))?;
         }
         map.end()
     }

@@ -7,20 +7,20 @@
 
 mod active;
 mod counts;
-mod entry;
+pub(crate) mod entry;
 mod filter;
-mod format;
+pub(crate) mod format;
 mod line;
-mod names;
+pub(crate) mod names;
 #[cfg(test)]
 mod tests;
-mod time;
+pub(crate) mod time;
 
 use std::io::{self, Write};
 
 pub use active::{ActiveTime, ThreadTime, active_time};
 pub use counts::{Counts, EventCount, counts};
-pub use filter::Selection;
+pub use filter::{Selection, window};
 pub use time::TimeStyle;
 
 use entry::Streams;

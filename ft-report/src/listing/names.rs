@@ -27,8 +27,8 @@ enum Words {
 
 /// A site.
 #[derive(Debug)]
-pub(super) struct Site {
-    pub(super) row: SiteRow,
+pub(crate) struct Site {
+    pub(crate) row: SiteRow,
     /// `begin ` or `end ` of a scope, else empty.
     prefix: &'static str,
     words: Words,
@@ -61,15 +61,15 @@ impl Site {
     }
 
     /// Names and types of the arguments.
-    pub(super) fn args(&self) -> &[Arg] {
+    pub(crate) fn args(&self) -> &[Arg] {
         self.template.args()
     }
 }
 
 /// What a listing must know of a trace.
 #[derive(Debug)]
-pub(super) struct Names {
-    pub(super) threads: Vec<ThreadRow>,
+pub(crate) struct Names {
+    pub(crate) threads: Vec<ThreadRow>,
     by_thread: HashMap<(Pid, Tid), usize>,
     /// Where the process is not known; the newest of several threads that had the id, by the kernel's account:
     /// a program may tell any.
@@ -83,7 +83,7 @@ pub(super) struct Names {
 
 impl Names {
     /// Reads the tables that events refer to.
-    pub(super) fn read(trace: &Trace) -> Result<Names> {
+    pub(crate) fn read(trace: &Trace) -> Result<Names> {
         let threads: Vec<ThreadRow> = trace.rows().collect::<Result<_>>()?;
         let mut names = Names {
             by_thread: threads.iter().zip(0..).map(|(t, i)| ((t.pid, t.tid), i)).collect(),
@@ -127,7 +127,7 @@ impl Names {
     }
 
     /// Name of a thread; empty when it is not known.
-    pub(super) fn thread(&self, pid: Option<Pid>, tid: Tid) -> &str {
+    pub(crate) fn thread(&self, pid: Option<Pid>, tid: Tid) -> &str {
         let known = pid.and_then(|pid| self.by_thread.get(&(pid, tid)));
         match known.or_else(|| self.by_tid.get(&tid)) {
             _ if tid.0 == 0 => "idle",
@@ -137,22 +137,22 @@ impl Names {
     }
 
     /// Appends `name/tid`.
-    pub(super) fn write_thread(&self, pid: Option<Pid>, tid: Tid, out: &mut String) {
+    pub(crate) fn write_thread(&self, pid: Option<Pid>, tid: Tid, out: &mut String) {
         write_thread(self.thread(pid, tid), tid, out);
     }
 
     /// All sites.
-    pub(super) fn sites(&self) -> impl Iterator<Item = &Site> {
+    pub(crate) fn sites(&self) -> impl Iterator<Item = &Site> {
         self.sites.values()
     }
 
     /// A site; `None` for one that the trace does not describe.
-    pub(super) fn site(&self, id: SiteId) -> Option<&Site> {
+    pub(crate) fn site(&self, id: SiteId) -> Option<&Site> {
         self.sites.get(&id)
     }
 
     /// Appends what an application's event says.
-    pub(super) fn write_user(&self, event: &UserEvent, times: Times, out: &mut String) {
+    pub(crate) fn write_user(&self, event: &UserEvent, times: Times, out: &mut String) {
         let Some(site) = self.site(event.site) else { return };
         out.push_str(site.prefix);
         match (&site.words, event.arg[0], event.arg[1]) {
@@ -199,7 +199,7 @@ fn write_lock(
 }
 
 /// Appends `name/tid`; `idle` for the idle task, and `-` where there is no thread.
-pub(super) fn write_thread(name: &str, tid: Tid, out: &mut String) {
+pub(crate) fn write_thread(name: &str, tid: Tid, out: &mut String) {
     // Writing into a `String` does not fail.
     let _ = match tid.0 {
         0 => out.write_str("idle"),

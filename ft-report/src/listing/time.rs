@@ -18,7 +18,7 @@ pub enum TimeStyle {
 
 /// Writes times in one style.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Times {
+pub(crate) struct Times {
     style: TimeStyle,
     /// Added to CLOCK_MONOTONIC.
     offset_ns: i64,
@@ -26,7 +26,7 @@ pub(super) struct Times {
 
 impl Times {
     /// Times of this trace.
-    pub(super) fn new(style: TimeStyle, meta: &Meta) -> Times {
+    pub(crate) fn new(style: TimeStyle, meta: &Meta) -> Times {
         let offset_ns = match style {
             TimeStyle::Relative => meta.start.start_ns.saturating_neg(),
             TimeStyle::Absolute => 0,
@@ -36,7 +36,7 @@ impl Times {
     }
 
     /// Title of a column of times.
-    pub(super) fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self.style {
             TimeStyle::Relative => "time s",
             TimeStyle::Absolute => "monotonic s",
@@ -45,7 +45,7 @@ impl Times {
     }
 
     /// Appends a time (CLOCK_MONOTONIC, ns).
-    pub(super) fn write(self, ts: i64, out: &mut String) {
+    pub(crate) fn write(self, ts: i64, out: &mut String) {
         // A trace can hold any number here.
         let ns = ts.saturating_add(self.offset_ns);
         // Writing into a `String` does not fail.
