@@ -10,7 +10,7 @@ use ft_report::sections::{self, Report};
 
 use crate::command::report::ShortArgs;
 use crate::command::{
-    completions, convert, doctor, events, live, record, report, snapshot, study, tables,
+    completions, convert, doctor, events, export, live, record, report, snapshot, study, tables,
 };
 
 /// Records applications and the kernel on one clock, and says why something was slow.
@@ -50,6 +50,7 @@ pub(crate) enum Command {
     Report(report::Args),
     Study(study::Args),
     Events(events::Args),
+    Export(export::Args),
     Tables(tables::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
@@ -58,7 +59,7 @@ pub(crate) enum Command {
 /// The help's groups of subcommands.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Record", &["record", "snapshot", "sites", "enable", "disable"]),
-    ("Look", &["report", "events", "tables", "study"]),
+    ("Look", &["report", "events", "export", "tables", "study"]),
     ("Convert and analyse", &["convert", "analyze"]),
     ("Check the machine", &["doctor", "completions"]),
 ];

@@ -25,6 +25,7 @@
 
 pub mod analyze;
 pub mod document;
+pub mod export;
 pub mod listing;
 pub mod render;
 pub mod sections;

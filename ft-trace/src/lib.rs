@@ -84,6 +84,8 @@ pub mod stream;
 #[cfg(feature = "store")]
 pub mod warning;
 #[cfg(feature = "store")]
+pub mod whole_dir;
+#[cfg(feature = "store")]
 pub mod whole_file;
 
 #[cfg(feature = "store")]

@@ -28,6 +28,14 @@ pub(crate) enum CommandError {
         /// Why.
         source: io::Error,
     },
+    /// A trace cannot be exported.
+    #[error("cannot write {}: {source}; name what does not exist yet, in a directory that you may write to", .path.display())]
+    Export {
+        /// Where to.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// A trace cannot be read, or its results cannot be stored.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -7,6 +7,7 @@ pub(crate) mod convert;
 pub(crate) mod doctor;
 mod error;
 pub(crate) mod events;
+pub(crate) mod export;
 mod flight;
 pub(crate) mod live;
 mod output;
@@ -40,6 +41,7 @@ pub(crate) fn run(command: Command) -> Result {
         Command::Report(args) => report::run(args.request()?),
         Command::Study(args) => study::run(args),
         Command::Events(args) => events::run(args),
+        Command::Export(args) => export::run(args),
         Command::Tables(args) => tables::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => completions::run(&args),

@@ -260,7 +260,7 @@ impl Recording {
 }
 
 fn analyze(trace: &Trace) -> Result<Tally> {
-    let mut watch = Watch::begin();
+    let mut watch = Watch::begin("analysis");
     Ok(analyze::analyze_watched(trace, &mut |progress| watch.look(progress))?)
 }
 

@@ -166,7 +166,7 @@ impl ShortArgs {
 
 pub(crate) fn run(request: Request) -> Result {
     let trace = Trace::open(&request.trace)?;
-    let mut watch = Watch::begin();
+    let mut watch = Watch::begin("analysis");
     let tally = analyze::ensure(&trace, &mut |progress| watch.look(progress))?;
     drop(watch);
     let document = Document::of(&trace, &tally, request.reports)?;
@@ -211,7 +211,7 @@ impl fmt::Display for Analyzed {
 
 pub(crate) fn analyze(args: AnalyzeArgs) -> Result {
     let trace = Trace::open(&args.trace)?;
-    let mut watch = Watch::begin();
+    let mut watch = Watch::begin("analysis");
     let tally = analyze::analyze_watched(&trace, &mut |progress| watch.look(progress))?;
     drop(watch);
     let analyzed = Analyzed {

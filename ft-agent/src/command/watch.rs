@@ -17,6 +17,8 @@ const REFRESH: Duration = Duration::from_millis(100);
 
 /// Watches a run for its user: SIGINT and SIGTERM end it, the second one at once.
 pub(crate) struct Watch {
+    /// What runs.
+    what: &'static str,
     began: Instant,
     drawn: Instant,
     line: Option<StatusLine>,
@@ -25,10 +27,11 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Takes over the two signals, until it is dropped. The line is drawn on a terminal only.
-    pub(crate) fn begin() -> Watch {
+    pub(crate) fn begin(what: &'static str) -> Watch {
         let now = Instant::now();
         let line = io::stderr().is_terminal().then(|| StatusLine);
         Watch {
+            what,
             began: now,
             drawn: now,
             line,
@@ -43,7 +46,7 @@ impl Watch {
             && now - self.began > PATIENCE
             && now - self.drawn > REFRESH
         {
-            line.draw(&text(progress, now - self.began));
+            line.draw(&text(self.what, progress, now - self.began));
             self.drawn = now;
         }
         match signals::came() {
@@ -53,11 +56,11 @@ impl Watch {
     }
 }
 
-fn text(progress: Progress, age: Duration) -> String {
+fn text(what: &str, progress: Progress, age: Duration) -> String {
     let Progress { events, of } = progress;
     let (done, age) = (events as f64 / of.max(events).max(1) as f64, age.as_secs_f64());
     format!(
-        "analysis {:.0} %  {} of {} events  {} events/s  {:.0} s left",
+        "{what} {:.0} %  {} of {} events  {} events/s  {:.0} s left",
         (100.0 * done).floor(),
         units::short(events as f64),
         units::short(of as f64),
@@ -73,7 +76,7 @@ mod tests {
     #[test]
     fn the_line_tells_how_far_it_is_and_how_long_it_takes() {
         let check = |events, of, expected: &str| {
-            assert_eq!(text(Progress { events, of }, Duration::from_secs(2)), expected);
+            assert_eq!(text("analysis", Progress { events, of }, Duration::from_secs(2)), expected);
         };
         let expected = "analysis 25 %  4.00 M of 16.0 M events  2.00 M events/s  6 s left";
         check(4_000_000, 16_000_000, expected);
