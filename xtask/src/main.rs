@@ -3,6 +3,7 @@
 mod bench;
 mod build;
 mod build_ebpf;
+mod node;
 mod packages;
 mod proofs;
 mod python;

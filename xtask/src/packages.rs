@@ -52,6 +52,16 @@ pub(crate) const READERS: Group = Group {
     without: "the tests that open a trace in Python are skipped",
 };
 
+/// What the page of a report is looked at with.
+pub(crate) const BROWSER: Group = Group {
+    packages: &[
+        package("chromium", "usr/bin/chromium", "opens the page of a report in a test"),
+        package("nodejs", "usr/bin/node", "drives the browser in a test"),
+        package("npm", "usr/bin/npm", "gets what it drives the browser by, and TypeScript"),
+    ],
+    without: "the tests of the report's page are skipped",
+};
+
 /// Programs that are recorded under the preload library. Debian starts the two servers as services; the
 /// tests start their own.
 pub(crate) const RECORDED: Group = Group {

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use crate::{
     build,
     build_ebpf::{self, Toolchain},
-    python, setup,
+    node, python, setup,
     steps::Steps,
     workspace::{cargo, step, target_dir},
 };
@@ -27,6 +27,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         Err(_) => build::bpf(&mut Steps::new(1)),
     }
     let python = python::ensure()?;
+    let node = node::ensure()?;
 
     step(cargo().args(["fmt", "--all", "--check"]))?;
     step(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
@@ -61,6 +62,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     test.args(["test", "--workspace"]).args(args).env("FT_KERNEL_TEST_LOG", &ledger);
     if let Some(python) = &python {
         test.env("FT_PYTHON", python);
+    }
+    if let Some(node) = &node {
+        test.env("FT_NODE", node);
     }
     let tests = step(&mut test);
     let reported = fs::read_to_string(&ledger).unwrap_or_default();

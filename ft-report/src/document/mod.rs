@@ -15,7 +15,7 @@ use crate::stats::Tail;
 use crate::text;
 
 pub use figure::{Data, Figure};
-pub use table::{Builder, Column, Row, Table};
+pub use table::{Builder, Column, MOST_ROWS, Row, Table};
 pub use text::{IntoText, Piece, Text};
 pub use value::{
     Change, ExactNs, Id, Interval, Kind, Lock, MeanNs, N, Ns, Of, Place, Rate, Share, Thread,

@@ -5,6 +5,9 @@ use ft_analysis::Mark;
 use super::text::{IntoText, Text};
 use super::value::{Kind, Typed, Value};
 
+/// Rows of a table that a page has room for.
+pub const MOST_ROWS: usize = 300;
+
 /// A table. Its columns know what they hold, its rows how far they can be believed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
@@ -12,10 +15,15 @@ pub struct Table {
     pub title: Text,
     /// Its columns.
     pub columns: Vec<Column>,
-    /// Its rows.
+    /// Its rows, those that matter most first, and behind them one over all.
     pub rows: Vec<Row>,
-    /// How many rows of what are left out here; the machine values of the section have them.
-    pub omitted: Option<(u64, &'static str)>,
+    /// Rows that text has room for, not counting the one over all.
+    pub shown: usize,
+    /// Rows that there are, not counting the one over all: more than in `rows`, where a page has no room for them.
+    /// The machine values of the section have them all.
+    pub count: u64,
+    /// What a row is about: a plural; empty where another table of the section says how many there are.
+    pub what: &'static str,
 }
 
 /// A column.
@@ -28,7 +36,7 @@ pub struct Column {
 }
 
 /// A row, a value for each column.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
     /// The values.
     pub cells: Vec<Value>,
@@ -42,10 +50,32 @@ impl Table {
     /// Begins a table with a row for each of these items; columns follow.
     pub fn of<T>(items: impl IntoIterator<Item = T>) -> Builder<T> {
         let items: Vec<T> = items.into_iter().collect();
-        let row = Row { cells: Vec::new(), mark: Mark::Exact, total: false };
-        let rows = vec![row; items.len()];
-        let table = Table { title: Text::default(), columns: Vec::new(), rows, omitted: None };
-        Builder { items, table }
+        Builder::new(usize::MAX, items.len() as u64, items)
+    }
+
+    /// Begins a table of these items, of which text shows the first few, and a page the first [`MOST_ROWS`].
+    pub fn first<T>(shown: usize, items: impl IntoIterator<Item = T>) -> Builder<T> {
+        let mut items = items.into_iter();
+        let kept: Vec<T> = items.by_ref().take(MOST_ROWS.max(shown)).collect();
+        let count = kept.len() + items.count();
+        Builder::new(shown, count as u64, kept)
+    }
+
+    /// The rows that text shows.
+    pub fn brief(&self) -> impl Iterator<Item = &Row> {
+        let totals = self.rows.iter().filter(|row| row.total);
+        self.rows.iter().filter(|row| !row.total).take(self.shown).chain(totals)
+    }
+
+    /// How many rows text leaves out, where it says so.
+    pub fn omitted(&self) -> u64 {
+        if self.what.is_empty() { 0 } else { self.count.saturating_sub(self.shown as u64) }
+    }
+
+    /// How many rows are in no form but the machine values of the section.
+    pub fn left_out(&self) -> u64 {
+        let rows = self.rows.iter().filter(|row| !row.total).count();
+        self.count.saturating_sub(rows as u64)
     }
 }
 
@@ -57,6 +87,12 @@ pub struct Builder<T> {
 }
 
 impl<T> Builder<T> {
+    fn new(shown: usize, count: u64, items: Vec<T>) -> Builder<T> {
+        let rows = vec![Row::default(); items.len()];
+        let (title, columns) = (Text::default(), Vec::new());
+        Builder { items, table: Table { title, columns, rows, shown, count, what: "" } }
+    }
+
     /// A column, by what an item has in it.
     #[must_use]
     pub fn column<V: Typed>(mut self, title: &str, of: impl Fn(&T) -> V) -> Self {
@@ -82,20 +118,29 @@ impl<T> Builder<T> {
         self
     }
 
-    /// Which rows are about all the others together.
+    /// A row about all the others together, if there is one; before the columns.
     #[must_use]
-    pub fn totals(mut self, of: impl Fn(&T) -> bool) -> Self {
-        for (row, item) in self.table.rows.iter_mut().zip(&self.items) {
-            row.total = of(item);
+    pub fn total(mut self, item: Option<T>) -> Self {
+        if let Some(item) = item {
+            self.items.push(item);
+            self.table.rows.push(Row { total: true, ..Row::default() });
         }
+        self
+    }
+
+    /// What a row is about, the plural of a noun: text tells how many it leaves out.
+    #[must_use]
+    pub fn counted(mut self, what: &'static str) -> Self {
+        self.table.what = what;
         self
     }
 
     /// So many more of these (the plural of a noun) are left out.
     #[must_use]
     pub fn omitted(mut self, more: usize, what: &'static str) -> Self {
-        self.table.omitted = (more > 0).then_some((more as u64, what));
-        self
+        self.table.shown = self.table.count as usize;
+        self.table.count += more as u64;
+        self.counted(what)
     }
 
     /// The table, with its title.

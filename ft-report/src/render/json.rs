@@ -94,8 +94,8 @@ impl Serialize for Table {
         let mut fields = serializer.serialize_struct("Table", 4)?;
         fields.serialize_field("title", &self.title)?;
         fields.serialize_field("columns", &self.columns)?;
-        fields.serialize_field("rows", &self.rows)?;
-        fields.serialize_field("omitted", &self.omitted.map_or(0, |(n, _)| n))?;
+        fields.serialize_field("rows", &self.brief().collect::<Vec<_>>())?;
+        fields.serialize_field("omitted", &self.omitted())?;
         fields.end()
     }
 }

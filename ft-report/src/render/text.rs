@@ -129,14 +129,14 @@ fn table(f: &mut fmt::Formatter<'_>, table: &Table) -> fmt::Result {
     let titles: Vec<String> = table.columns.iter().map(heading).collect();
     let mut t = columns::Table::new(&titles.iter().map(String::as_str).collect::<Vec<_>>());
     let first = table.columns.iter().position(|column| column.kind == Kind::DurationNs);
-    for Row { cells, mark, .. } in &table.rows {
+    for Row { cells, mark, .. } in table.brief() {
         let star = |i| if *mark != Mark::Exact && Some(i) == first { "*" } else { "" };
         t.row(cells.iter().enumerate().map(|(i, value)| cell(value) + star(i)));
     }
     write!(f, "{t:w$}")?;
-    match table.omitted {
-        None => Ok(()),
-        Some((n, what)) => writeln!(f, "  … and {} more {what} (--json has all)", count(n)),
+    match (table.omitted(), table.what) {
+        (0, _) => Ok(()),
+        (n, what) => writeln!(f, "  … and {} more {what} (--json has all)", count(n)),
     }
 }
 

@@ -274,20 +274,19 @@ impl DispatchReport {
         }
     }
 
-    /// The threads that are shown, and all of them together.
-    fn shown(&self) -> impl Iterator<Item = &Latency> {
-        let all = (self.threads.len() > 1).then_some(&self.all);
-        self.threads.iter().take(SHOWN).chain(all)
+    /// All threads together, where there are several.
+    fn total(&self) -> Option<&Latency> {
+        (self.threads.len() > 1).then_some(&self.all)
     }
 
-    /// All threads together.
-    fn is_total(&self, l: &Latency) -> bool {
-        std::ptr::eq(l, &self.all)
+    /// The threads that are shown, and all of them together.
+    fn shown(&self) -> impl Iterator<Item = &Latency> {
+        self.threads.iter().take(SHOWN).chain(self.total())
     }
 
     fn threads(&self, s: &mut Section) {
-        let t = Table::of(self.shown())
-            .totals(|l| self.is_total(l))
+        let t = Table::first(SHOWN, &self.threads)
+            .total(self.total())
             .column("thread", |l| Thread::named(&l.comm))
             .column("tid", |l| (l.tid > 0).then_some(Id(l.tid)))
             .column("wake-ups", |l| N(l.wakeups))
@@ -298,8 +297,7 @@ impl DispatchReport {
             t.column(title, move |l: &&Latency| N(l.later_than[i]))
         };
         let t = LATE.into_iter().enumerate().fold(t, late);
-        let more = self.threads.len().saturating_sub(SHOWN);
-        s.table(t.omitted(more, "threads").titled("By thread, the worst first"));
+        s.table(t.counted("threads").titled("By thread, the worst first"));
         let tails = self.shown().map(|l| (Thread::named(&l.comm).value(), l.wakeups, l.tail));
         s.tails("Tails of the latency", ("thread", Kind::Thread), tails);
     }

@@ -306,7 +306,7 @@ impl GapsReport {
     }
 
     fn pollers(&self, s: &mut Section) {
-        let t = Table::of(self.pollers.iter().take(SHOWN))
+        let t = Table::first(SHOWN, self.pollers.iter())
             .column("thread", |p| Thread::named(&p.comm))
             .column("tid", |p| Id(p.tid))
             .column("gaps", |p| N(p.gaps))
@@ -317,13 +317,14 @@ impl GapsReport {
             .column("p99.9", |p| p.tail.p999_ns.map(Ns))
             .column("p99.99", |p| p.tail.p9999_ns.map(Ns))
             .column("max", |p| Ns(p.tail.max_ns))
-            .omitted(self.pollers.len().saturating_sub(SHOWN), "threads");
+            .counted("threads");
         s.table(t.titled("By polling thread (-: too few samples)"));
     }
 
     fn causes(&self, s: &mut Section) {
-        let pollers = self.pollers.iter().take(SHOWN);
-        let t = Table::of(pollers.flat_map(|p| p.causes.iter().map(move |c| (p, c))))
+        let shown = self.pollers.iter().take(SHOWN).map(|p| p.causes.len()).sum();
+        let causes = self.pollers.iter().flat_map(|p| p.causes.iter().map(move |c| (p, c)));
+        let t = Table::first(shown, causes)
             .column("thread", |(p, _)| Thread::named(&p.comm))
             .column("cause", |(_, c)| Word(c.cause))
             .column("gaps", |(_, c)| N(c.gaps))
@@ -334,13 +335,13 @@ impl GapsReport {
         if self.culprits.is_empty() {
             return;
         }
-        let t = Table::of(self.culprits.iter().take(SHOWN))
+        let t = Table::first(SHOWN, self.culprits.iter())
             .column("cause", |c| Word(c.cause))
             .column("who or what", |c| Word(&c.culprit))
             .column("gaps", |c| N(c.gaps))
             .column("total", |c| Ns(c.total_ns))
             .column("max", |c| Ns(c.max_ns))
-            .omitted(self.culprits.len().saturating_sub(SHOWN), "culprits");
+            .counted("culprits");
         s.table(t.titled("Who or what it was"));
     }
 

@@ -296,20 +296,19 @@ impl LocksReport {
         }
     }
 
-    /// The locks that are shown, and all of them together.
-    fn shown(&self) -> impl Iterator<Item = &Group> {
-        let all = (self.locks.len() > 1).then_some(&self.all);
-        self.locks.iter().take(SHOWN).chain(all)
+    /// All locks together, where there are several.
+    fn total(&self) -> Option<&Group> {
+        (self.locks.len() > 1).then_some(&self.all)
     }
 
-    /// All locks together.
-    fn is_total(&self, g: &Group) -> bool {
-        std::ptr::eq(g, &self.all)
+    /// The locks that are shown, and all of them together.
+    fn shown(&self) -> impl Iterator<Item = &Group> {
+        self.locks.iter().take(SHOWN).chain(self.total())
     }
 
     fn tables(&self, s: &mut Section) {
-        let holds = Table::of(self.shown())
-            .totals(|g| self.is_total(g))
+        let holds = Table::first(SHOWN, &self.locks)
+            .total(self.total())
             .column("lock", |g| g.name())
             .column("kind", |g| Word(&g.kind))
             .column("holds", |g| N(g.holds))
@@ -319,16 +318,16 @@ impl LocksReport {
             .column("p50", |g| Ns(g.tail.p50_ns))
             .column("p99", |g| g.tail.p99_ns.map(Ns))
             .column("max", |g| Ns(g.tail.max_ns));
-        s.table(
-            holds.omitted(self.locks.len().saturating_sub(SHOWN), "locks").titled("Hold times"),
-        );
+        s.table(holds.counted("locks").titled("Hold times"));
         let tails = self.shown().map(|g| (g.name().value(), g.holds, g.tail));
         s.tails("Tails of the hold times", ("lock", Kind::Lock), tails);
         if self.all.waits == 0 {
             s.say("No hold had to wait for its lock.");
         } else {
-            let waits = Table::of(self.shown().filter(|g| g.waits > 0))
-                .totals(|g| self.is_total(g))
+            let waited = |g: &&Group| g.waits > 0;
+            let shown = self.locks.iter().take(SHOWN).filter(waited).count();
+            let waits = Table::first(shown, self.locks.iter().filter(waited))
+                .total(self.total())
                 .column("lock", |g| g.name())
                 .column("kind", |g| Word(&g.kind))
                 .column("waits", |g| N(g.waits))
@@ -341,8 +340,8 @@ impl LocksReport {
         if !self.decomposed {
             return s.say("The kernel was not recorded, so where the held time went is unknown.");
         }
-        let t = Table::of(self.shown())
-            .totals(|g| self.is_total(g))
+        let t = Table::first(SHOWN, &self.locks)
+            .total(self.total())
             .column("lock", |g| g.name())
             .column("kind", |g| Word(&g.kind));
         let t = parts::shares(t, |g| (g.parts, g.parts.total_ns()))

@@ -340,7 +340,7 @@ impl PreemptedReport {
     }
 
     fn locks(&self, s: &mut Section) {
-        let t = Table::of(self.locks.iter().take(SHOWN))
+        let t = Table::first(SHOWN, self.locks.iter())
             .column("lock", |l| Lock::named(&l.lock))
             .column("kind", |l| Word(&l.kind))
             .column("times", |l| N(l.times))
@@ -348,12 +348,12 @@ impl PreemptedReport {
             .column("max", |l| Ns(l.max_ns))
             .column("waits delayed", |l| N(l.waiters))
             .column("delay in all", |l| Ns(l.delayed_ns))
-            .omitted(self.locks.len().saturating_sub(SHOWN), "locks");
+            .counted("locks");
         s.table(t.titled("By lock: an interval counts for every lock that was held"));
     }
 
     fn preemptors(&self, s: &mut Section) {
-        let t = Table::of(self.preemptors.iter().take(SHOWN))
+        let t = Table::first(SHOWN, self.preemptors.iter())
             .column("ran instead", |p| p.thread())
             .column("tid", |p| p.tid.map(Id))
             .column("prio", |p| p.prio.map(Id))
@@ -363,7 +363,7 @@ impl PreemptedReport {
             .column("max", |p| Ns(p.max_ns))
             .column("itself", |p| Ns(p.own_ns))
             .column("delay of waiters", |p| Ns(p.delayed_ns))
-            .omitted(self.preemptors.len().saturating_sub(SHOWN), "threads");
+            .counted("threads");
         s.table(
             t.titled("By the thread that had the CPU longest meanwhile: an interval counts once"),
         );

@@ -205,24 +205,20 @@ impl ScopesReport {
         }
     }
 
-    fn shown(&self) -> &[ScopeName] {
-        &self.names[..self.names.len().min(SHOWN)]
-    }
-
     fn lengths(&self, s: &mut Section) {
-        let t = Table::of(self.shown())
+        let t = Table::first(SHOWN, &self.names)
+            .counted("names")
             .column("scope", |n| Word(&n.name))
             .column("scopes", |n| N(n.scopes))
             .column("total", |n| Ns(n.total_ns))
             .column("p50", |n| Ns(n.tail.p50_ns))
             .column("p99", |n| n.tail.p99_ns.map(Ns))
             .column("max", |n| Ns(n.tail.max_ns));
-        let more = self.names.len().saturating_sub(SHOWN);
-        s.table(t.omitted(more, "names").titled("By name, the most time first"));
+        s.table(t.titled("By name, the most time first"));
     }
 
     fn parts(&self, s: &mut Section) {
-        let t = Table::of(self.shown())
+        let t = Table::first(SHOWN, &self.names)
             .marks(|n| Mark::lower_bound_if(n.lower_bounds > 0))
             .column("scope", |n| Word(&n.name));
         let t = parts::shares(t, |n| (n.parts, n.total_ns))

@@ -242,17 +242,16 @@ impl TimeReport {
     }
 
     fn threads(&self, s: &mut Section) {
-        let shown = || self.threads.iter().take(SHOWN);
-        let t = Table::of(shown())
+        let t = Table::first(SHOWN, &self.threads)
             .column("thread", |b| Thread::named(&b.comm))
             .column("tid", |b| Id(b.tid))
             .column("wall ns", |b| ExactNs(b.wall_ns))
             .column("sum of parts ns", |b| ExactNs(b.sum_ns))
             .column("difference ns", |b| ExactNs(b.difference_ns))
             .column("mark", |b| b.mark)
-            .omitted(self.threads.len().saturating_sub(SHOWN), "threads");
+            .counted("threads");
         s.table(t.titled("Balance"));
-        let t = Table::of(shown())
+        let t = Table::first(SHOWN, &self.threads)
             .column("thread", |b| Thread::named(&b.comm))
             .column("tid", |b| Id(b.tid));
         let t = parts::durations(t, |b| Some(b.sums()));
@@ -261,12 +260,16 @@ impl TimeReport {
 
     fn culprits(&self, s: &mut Section) {
         let mut shown = Vec::new();
+        let mut all = 0;
         for &part in Part::ALL.iter().filter(|part| **part != Part::Running) {
             let of_part = || self.culprits.iter().filter(|c| c.part == part);
             let total: i64 = of_part().map(|c| c.spent_ns).sum();
+            all += of_part().count();
             shown.extend(of_part().take(SHOWN_CULPRITS).map(|c| (c, total)));
         }
+        let more = all - shown.len();
         let t = Table::of(shown)
+            .omitted(more, "")
             .column("part", |(c, _)| Word(c.part.word()))
             .column("who or what", |(c, _)| c.culprit.as_deref().map(Word))
             .column("time", |(c, _)| Ns(c.spent_ns))

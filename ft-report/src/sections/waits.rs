@@ -317,20 +317,14 @@ impl WaitsReport {
         }
     }
 
-    /// The locks that are shown, and all of them together.
-    fn shown(&self) -> impl Iterator<Item = &LockWaits> {
-        let all = (self.locks.len() > 1).then_some(&self.all);
-        self.locks.iter().take(SHOWN).chain(all)
-    }
-
-    /// All locks together.
-    fn is_total(&self, l: &LockWaits) -> bool {
-        std::ptr::eq(l, &self.all)
+    /// All locks together, where there are several.
+    fn total(&self) -> Option<&LockWaits> {
+        (self.locks.len() > 1).then_some(&self.all)
     }
 
     fn locks(&self, s: &mut Section) {
-        let t = Table::of(self.shown())
-            .totals(|l| self.is_total(l))
+        let t = Table::first(SHOWN, &self.locks)
+            .total(self.total())
             .column("lock", |l| Lock::named(&l.lock))
             .column("kind", |l| Word(&l.kind))
             .column("waits", |l| N(l.waits))
@@ -340,10 +334,10 @@ impl WaitsReport {
             .column("p99", |l| l.tail.p99_ns.map(Ns))
             .column("max", |l| Ns(l.tail.max_ns))
             .column("by tid", |l| Id(l.max_tid))
-            .omitted(self.locks.len().saturating_sub(SHOWN), "locks");
+            .counted("locks");
         s.table(t.titled("By lock"));
-        let t = Table::of(self.shown())
-            .totals(|l| self.is_total(l))
+        let t = Table::first(SHOWN, &self.locks)
+            .total(self.total())
             .column("lock", |l| Lock::named(&l.lock))
             .when(self.decomposed, |t| parts::shares(t, |l| (l.parts, l.total_ns)))
             .column("no holder", |l| Share(l.no_holder_ns, l.total_ns))
@@ -355,7 +349,7 @@ impl WaitsReport {
     }
 
     fn places(&self, s: &mut Section) {
-        let t = Table::of(self.places.iter().take(SHOWN))
+        let t = Table::first(SHOWN, self.places.iter())
             .column("lock", |p| Lock::named(&p.lock))
             .column("acquired at", |p| Place(&p.place))
             .column("waits", |p| N(p.waits))
@@ -365,7 +359,7 @@ impl WaitsReport {
             .column("by", |p| Thread::named(&p.max_comm))
             .column("tid", |p| Id(p.max_tid))
             .column("held at", |p| p.held_at.as_deref().map(Place))
-            .omitted(self.places.len().saturating_sub(SHOWN), "places");
+            .counted("places");
         s.table(t.titled("By place of the acquisition, with the longest wait"));
     }
 
@@ -373,7 +367,7 @@ impl WaitsReport {
         if self.roots.is_empty() {
             return;
         }
-        let t = Table::of(self.roots.iter().take(SHOWN))
+        let t = Table::first(SHOWN, self.roots.iter())
             .column("thread", |r| Thread::named(&r.comm))
             .column("holding", |r| Lock::named(&r.lock))
             .column("acquired at", |r| Place(&r.place))
@@ -381,7 +375,7 @@ impl WaitsReport {
             .column("total", |r| Ns(r.total_ns))
             .column("share", |r| Share(r.total_ns, self.total_ns))
             .column("max", |r| Ns(r.max_ns))
-            .omitted(self.roots.len().saturating_sub(SHOWN), "threads and places");
+            .counted("threads and places");
         s.table(
             t.titled("Who was to blame: longest at the end of the chain of holders, in each wait"),
         );

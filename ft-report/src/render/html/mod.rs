@@ -70,7 +70,11 @@ impl fmt::Display for Page<'_> {
         summaries.into_iter().try_for_each(|s| section(out, s, self, links))?;
         out.write_str(timeline)?;
         document.sections[rest..].iter().try_for_each(|s| section(out, s, self, links))?;
-        write!(out, "</main>\n<script>\n{}</script>\n</html>\n", include_str!("page.js"))
+        write!(
+            out,
+            "</main>\n<script type=module>\n{}</script>\n</html>\n",
+            include_str!("page.js")
+        )
     }
 }
 

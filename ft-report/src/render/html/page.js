@@ -1,5 +1,4 @@
 // Lets tables be sorted and filtered. The page says the same without it.
-'use strict';
 
 /**
  * The value that a row is sorted by.

@@ -41,8 +41,9 @@ pub(super) fn table<W: Write>(out: &mut W, table: &Table, links: Links) -> fmt::
         out.write_str("</tfoot>")?;
     }
     out.write_str("</table></div>")?;
-    if let Some((n, what)) = table.omitted {
-        let n = count(n);
+    if table.left_out() > 0 {
+        let what = if table.what.is_empty() { "rows" } else { table.what };
+        let n = count(table.left_out());
         write!(out, "<p class=omitted>… and {n} more {what}, which <code>--json</code> has</p>")?;
     }
     out.write_str("</figure>\n")

@@ -1,13 +1,13 @@
 //! What stands in a page, and that nobody else decides it.
 
 use super::*;
-use crate::document::{Interval, Lock, N, Ns, Place, Share, Table, Thread, Word};
+use crate::document::{Interval, Lock, MOST_ROWS, N, Ns, Place, Share, Table, Thread, Word};
 use crate::text;
 
 /// Tags of a page, in their order, without those of its style and script.
 fn tags(page: &str) -> Vec<&str> {
     let after = |text: &str| page.find(text).map_or(0, |at| at + text.len());
-    let body = &page[after("</style>")..page.rfind("<script>").expect("its script")];
+    let body = &page[after("</style>")..page.rfind("<script type=module>").expect("its script")];
     body.split('<').skip(1).map(|tag| tag.split([' ', '>']).next().unwrap()).collect()
 }
 
@@ -80,9 +80,9 @@ fn the_timeline_stands_behind_the_summary() {
 #[test]
 fn cells_carry_what_they_are_sorted_by() {
     let mut s = Section::new("locks", "");
-    let rows = Table::of([(1_234_567, 3, Mark::Exact), (5, 0, Mark::LowerBound)])
+    let rows = Table::of([(1_234_567, 3, Mark::Exact)])
+        .total(Some((5, 0, Mark::LowerBound)))
         .marks(|row| row.2)
-        .totals(|row| row.1 == 0)
         .column("total", |row| Ns(row.0))
         .column("n", |row| N(row.1))
         .column("share", |row| Share::of(row.1, 4));
@@ -116,4 +116,26 @@ fn sentences_behind_labels_are_one_list_until_something_else_comes() {
         </dd>\n<dt>x</dt><dd><p>three</p>\n</dd>\n</dl>\n\
         <p class=warning role=note><strong>warning</strong> four</p>\n<p>five</p>\n</section>";
     assert!(page.contains(expected), "{page}");
+}
+
+#[test]
+fn a_page_has_more_rows_than_text_and_says_what_it_leaves_out() {
+    let rows = |n: u64| {
+        let t = Table::first(3, 1..=n).total(Some(0)).counted("locks").column("n", |n| N(*n));
+        let mut s = Section::new("locks", "");
+        s.table(t.titled("All"));
+        let document = document(s);
+        let page = Page::of(&document).to_string();
+        let (body, left_out) = (page.matches("<tr><td").count(), page.contains("class=omitted"));
+        (document.sections[0].to_string().lines().count(), body, left_out, page)
+    };
+    let most = MOST_ROWS as u64;
+    // A blank line, a title and headings; three rows, and one over all; what is left out.
+    let (text, body, left_out, _) = rows(3);
+    assert_eq!((text, body, left_out), (7, 4, false));
+    let (text, body, left_out, _) = rows(most);
+    assert_eq!((text, body, left_out), (8, MOST_ROWS + 1, false));
+    let (_, body, left_out, page) = rows(most + 1_234);
+    assert_eq!((body, left_out), (MOST_ROWS + 1, true));
+    assert!(page.contains("… and 1,234 more locks, "), "{page}");
 }

@@ -99,7 +99,7 @@ pub(super) fn say(waits: &[Unended], s: &mut Section) {
     if waits.is_empty() {
         return;
     }
-    let t = Table::of(waits.iter().take(SHOWN))
+    let t = Table::first(SHOWN, waits.iter())
         .column("thread", |u| Thread::named(&u.waiter))
         .column("tid", |u| Id(u.waiter_tid))
         .column("lock", |u| Lock::named(&u.lock))
@@ -109,6 +109,6 @@ pub(super) fn say(waits: &[Unended], s: &mut Section) {
         .column("held by", |u| u.holder())
         .column("ended", |u| Word(if u.holder_gone { "yes" } else { "no" }))
         .column("acquired at", |u| u.holder_place.as_deref().map(Place))
-        .omitted(waits.len().saturating_sub(SHOWN), "waits");
+        .counted("waits");
     s.table(t.titled("Waits that never ended, and the holders that never released"));
 }

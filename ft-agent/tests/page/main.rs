@@ -1,0 +1,137 @@
+//! The page of a report, in a browser: what it shows, how it answers, and that it needs nothing and nobody.
+//!
+//! The tests themselves are scripts for Node (`*.test.js`), which drive Debian's Chromium; this program makes the pages
+//! that they look at. `cargo xtask test` sets up what they need.
+
+#[path = "../common/gate.rs"]
+#[allow(dead_code, reason = "needs no kernel")]
+mod gate;
+#[path = "../common/oracle.rs"]
+#[allow(dead_code, reason = "needs its Python only")]
+mod oracle;
+#[path = "../stored/stage.rs"]
+#[allow(dead_code, reason = "needs no goldens")]
+mod stage;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use stage::Stage;
+
+/// Where the scripts are.
+fn home() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page")
+}
+
+/// Node, where it and all that the scripts need are there.
+fn node_or_skip() -> Option<Command> {
+    let Some(node) = std::env::var_os("FT_NODE") else {
+        gate::skipped("FT_NODE is not set; run `cargo xtask test`");
+        return None;
+    };
+    gate::ran();
+    let mut node = Command::new(node);
+    node.current_dir(home());
+    Some(node)
+}
+
+#[track_caller]
+fn succeeds(command: &mut Command) -> String {
+    let Output { status, stdout, stderr } = command.output().expect("it starts");
+    let [stdout, stderr] =
+        [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    assert!(status.success(), "{command:?}: {status}\n{stdout}{stderr}");
+    stdout
+}
+
+/// A recording with its page.
+fn page_of(recording: &str) -> (Stage, PathBuf) {
+    let stage = Stage::unpack(recording);
+    stage.agent(&["convert", "trace"]);
+    stage.agent(&["report", "trace", "--html", "page.html"]);
+    let page = stage.trace().with_file_name("page.html");
+    (stage, page)
+}
+
+/// Shows the page of a recording to the browser.
+fn look_at(recording: &str) {
+    let Some(mut node) = node_or_skip() else { return };
+    let (stage, page) = page_of(recording);
+    if let Some(tables) = oracle::python("page/tables.py", &[&stage.trace()]) {
+        assert!(tables.status.success(), "{}", String::from_utf8_lossy(&tables.stderr));
+        node.env("FT_TABLES", String::from_utf8(tables.stdout).expect("UTF-8"));
+    }
+    node.args(["--test", "--test-reporter=spec"])
+        .env("FT_PAGE", page)
+        .env("FT_TRACE", stage.trace());
+    let mut tests: Vec<PathBuf> = fs::read_dir(home())
+        .expect("the scripts")
+        .map(|entry| entry.expect("a script").path())
+        .filter(|path| path.to_string_lossy().ends_with(".test.js"))
+        .collect();
+    tests.sort();
+    let said = succeeds(node.args(tests));
+    for line in said.lines().filter_map(|line| line.trim().strip_prefix("measured ")) {
+        gate::measured(&format!("page of {recording}: {line}"));
+    }
+}
+
+#[test]
+fn scenarios_in_a_browser() {
+    look_at("scenarios");
+}
+
+#[test]
+fn pthread_locks_in_a_browser() {
+    look_at("preload");
+}
+
+#[test]
+fn losses_in_a_browser() {
+    look_at("system");
+}
+
+#[test]
+fn a_recording_without_an_end_in_a_browser() {
+    look_at("killed");
+}
+
+#[test]
+fn the_scripts_are_typed() {
+    let Some(mut node) = node_or_skip() else { return };
+    succeeds(node.args(["node_modules/typescript/bin/tsc", "--project", "."]));
+}
+
+#[test]
+fn a_page_is_of_the_sections_that_are_asked_for() {
+    let (stage, page) = page_of("preload");
+    let sections = |page: &Path| {
+        let page = fs::read_to_string(page).expect("a page");
+        let name = |tag: &str| tag.split('>').next().expect("a tag").to_owned();
+        page.split("<section id=").skip(1).map(name).collect::<Vec<_>>()
+    };
+    let all = sections(&page);
+    assert_eq!((&*all[0], all.len() > 9), ("summary", true), "{all:?}");
+    stage.agent(&["report", "trace", "waits", "locks", "--html", "page.html"]);
+    let named: Vec<_> = sections(&page).into_iter().filter(|name| name != "timeline").collect();
+    assert_eq!(named, ["waits", "locks"]);
+}
+
+#[test]
+fn a_page_that_cannot_be_written_is_an_error() {
+    let (stage, page) = page_of("preload");
+    let before = fs::read(&page).expect("a page");
+    for wrong in ["/dev/null", "no/such/directory/page.html", "trace"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_ft-agent"))
+            .args(["report", "trace", "--html", wrong])
+            .current_dir(stage.trace().parent().expect("a folder"))
+            .output()
+            .expect("the agent starts");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        assert!(error.contains("name a file in a directory that you may write to"), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+    assert_eq!(fs::read(&page).expect("a page"), before);
+}
