@@ -47,11 +47,17 @@ fn all_tables_of_the_demo_are_recomputed_from_the_raw_ones() {
 #[test]
 fn a_lock_that_changes_hands_all_the_time_is_recomputed_and_has_its_known_counts() {
     let Some(stage) = Stage::enter_with_kernel() else { return };
-    let (truth, dir) = stage.record(&[], &["convoy", "3"]);
+    // On a machine that was late, the hold before the long turns may be the longest, or not be waited for.
+    let as_planned = |&[_, _, inside, _, before]: &[i64; 5]| (1..inside).contains(&before);
+    let (truth, dir) = stage.record_until(&[], &["convoy", "3"], |truth, _| {
+        errors::rounds(truth).iter().any(as_planned)
+    });
     let trace = harness::open(&dir);
     let bound = 2 * trace.meta().clock.bound_ns;
     let waits: Vec<LockWait> = trace.rows().map(|row| row.expect("a row")).collect();
-    for [waiter, holder, inside, outside] in errors::rounds(&truth) {
+    for [waiter, holder, inside, outside, _] in
+        errors::rounds(&truth).into_iter().filter(as_planned)
+    {
         let mut of_it = waits.iter().filter(|wait| i64::from(wait.tid.0) == waiter);
         let (Some(wait), None) = (of_it.next(), of_it.next()) else { panic!("{waits:?}") };
         // The long turns were the longest time, although they were long over when the wait ended.

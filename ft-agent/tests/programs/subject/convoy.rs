@@ -29,7 +29,8 @@ static QUEUE: Mutex<u64> = Mutex::named("queue", 0);
 static ARRIVED: Condvar = Condvar::new();
 static FATAL: [Mutex<u64>; 2] = [const { Mutex::named("fatal", 0) }; 2];
 
-/// Prints, for each of `rounds`, for how long the long turns held the lock: at least, and at most.
+/// Prints, for each of `rounds`, for how long the long turns held the lock: at least, and at most; and how much of the hold
+/// before them the waiter saw at most.
 pub(crate) fn run(rounds: u64) -> String {
     let turns: Vec<String> = (0..rounds).map(|_| convoy()).collect();
     readers();
@@ -65,20 +66,23 @@ fn convoy() -> String {
             let begin = start.wait();
             sched::sleep_until(begin + 2 * SETTLE_NS);
             drop(held);
+            let released = sched::now_ns();
             // Each at a place of its own.
             let (inside, outside) = turns(LONG, || CONVOY.lock().expect("not poisoned"));
             turns(SHORT, || CONVOY.lock().expect("not poisoned"));
-            (sched::gettid(), inside, outside)
+            (sched::gettid(), inside, outside, released)
         });
         let waiter = sched::on_stage(scope, "ft-waiter", 5, || {
             let begin = start.wait();
             sched::sleep_until(begin + SETTLE_NS);
+            let called = sched::now_ns();
             *CONVOY.lock().expect("not poisoned") += 1;
-            sched::gettid()
+            (sched::gettid(), called)
         });
-        let (holder, inside, outside) = holder.join().expect("the holder");
-        let waiter = waiter.join().expect("the waiter");
-        format!("[{waiter},{holder},{inside},{outside}]")
+        let (holder, inside, outside, released) = holder.join().expect("the holder");
+        let (waiter, called) = waiter.join().expect("the waiter");
+        let before = released - called;
+        format!("[{waiter},{holder},{inside},{outside},{before}]")
     })
 }
 

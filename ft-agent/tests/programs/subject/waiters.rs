@@ -22,8 +22,8 @@ const PERIOD_NS: i64 = 12 * STEP_NS;
 
 const NAMES: [&str; 4] = ["chain-0", "chain-1", "chain-2", "chain-3"];
 
-/// Prints for each round: when the holder began to release; for each waiter, when it called `lock` and when
-/// that returned.
+/// Prints for each round: when the holder had its lock, and when it began to release it; for each waiter, when it called
+/// `lock` and when that returned.
 pub(crate) fn run(rounds: u64) -> String {
     let locks = NAMES.map(|name| Mutex::named(name, ()));
     let start = Start::of(NAMES.len());
@@ -36,11 +36,12 @@ pub(crate) fn run(rounds: u64) -> String {
             let round_at = begin();
             let hold = |round| {
                 sched::sleep_until(round_at(round));
-                let held = locks[0].lock().expect("not poisoned");
+                let lock = locks[0].lock().expect("not poisoned");
+                let held = now_ns();
                 sched::sleep_until(round_at(round) + 6 * STEP_NS);
                 let release = now_ns();
-                drop(held);
-                release
+                drop(lock);
+                [held, release]
             };
             (sched::gettid(), (0..rounds).map(hold).collect::<Vec<_>>())
         });
@@ -58,14 +59,14 @@ pub(crate) fn run(rounds: u64) -> String {
                 (sched::gettid(), (0..rounds).map(wait).collect::<Vec<_>>())
             })
         });
-        let (holder, releases) = holder.join().expect("holder");
+        let (holder, holds) = holder.join().expect("holder");
         let waiters = waiters.map(|waiter| waiter.join().expect("waiter"));
-        let told: Vec<Vec<i64>> = releases
-            .iter()
+        let told: Vec<Vec<i64>> = holds
+            .into_iter()
             .enumerate()
-            .map(|(round, release)| {
+            .map(|(round, hold)| {
                 let waits = waiters.iter().flat_map(|(_, waits)| waits[round]);
-                std::iter::once(*release).chain(waits).collect()
+                hold.into_iter().chain(waits).collect()
             })
             .collect();
         let tids = waiters.map(|(tid, _)| tid);
