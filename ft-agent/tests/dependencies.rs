@@ -35,3 +35,11 @@ fn nothing_points_back_up() {
     let others = ["ft-trace", "ft-agent", "aya", "tokio", "clap"];
     assert_eq!(depends_on("ft-report", others), [true, false, false, false, false]);
 }
+
+/// A load disturbs what it measures with what it links; and whoever records pays for no load.
+#[test]
+fn the_loads_stand_alone() {
+    let others = ["ft-user", "ft-trace", "ft-ebpf", "arrow-array", "parquet", "aya", "ft-agent"];
+    assert_eq!(depends_on("ft-load", others), [true, false, false, false, false, false, false]);
+    assert_eq!(depends_on("ft-agent", ["ft-load"]), [false]);
+}

@@ -35,6 +35,7 @@ fn every_bound_is_listed() {
         "ft-trace",
         "ft-analysis",
         "ft-report",
+        "ft-load",
         "ft-agent",
     ] {
         bounds(&root.join(package).join("src"), &mut found);

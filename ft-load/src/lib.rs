@@ -1,0 +1,34 @@
+//! Loads whose truth is known, to evaluate a kernel, a scheduler's settings or a machine.
+//!
+//! - [`response`] computes how long the jobs of a set of tasks can take at worst, before anything runs.
+//!
+//! The command `ft-load` is this library and nothing else: a function per subcommand takes the words behind its name and
+//! returns what to print.
+
+mod args;
+mod error;
+pub mod response;
+pub mod time;
+
+pub use error::Error;
+
+/// What a subcommand has to print.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// For standard output; whole lines.
+    pub text: String,
+    /// Sentences for standard error: what the reader of the text should know beside it.
+    pub notes: Vec<String>,
+}
+
+impl Output {
+    fn new(text: String) -> Self {
+        Output { text, notes: Vec::new() }
+    }
+}
+
+/// `value` as JSON that a person can read, with a newline.
+fn json(value: &impl serde::Serialize) -> String {
+    // Fails for maps without text keys alone, and there are none.
+    serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
+}

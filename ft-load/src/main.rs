@@ -1,0 +1,58 @@
+//! The `ft-load` command: picks the subcommand, prints, exits. Everything else is the library.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use ft_load::{Error, Output, response};
+
+const HELP: &str = "\
+Loads whose truth is known, to evaluate a kernel, a scheduler's settings or a machine
+
+Usage: ft-load COMMAND [OPTIONS]
+
+  response   how long the jobs of a set of tasks take at worst, by analysis
+
+`ft-load COMMAND --help` says what a command takes.
+
+Examples:
+  ft-load response --task 3ms,8ms 17ms,33ms
+
+Exit status: 0; 1 where the machine refuses; 2 where the command line has an error.";
+
+fn main() -> ExitCode {
+    let words: Result<Vec<String>, _> =
+        std::env::args_os().skip(1).map(std::ffi::OsString::into_string).collect();
+    let result = match &words {
+        Ok(words) => run(words),
+        Err(word) => {
+            Err(Error::Usage(format!("{word:?} is not UTF-8; write it in letters of that")))
+        }
+    };
+    match result {
+        Ok(output) => {
+            // Whoever closed the other end has read enough.
+            let _ = io::stdout().write_all(output.text.as_bytes());
+            for note in output.notes {
+                let _ = writeln!(io::stderr(), "ft-load: {note}");
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "ft-load: {error}");
+            ExitCode::from(error.exit_status())
+        }
+    }
+}
+
+fn run(words: &[String]) -> Result<Output, Error> {
+    match words.split_first().map(|(command, rest)| (command.as_str(), rest)) {
+        Some(("response", rest)) => response::run(rest),
+        None | Some(("help" | "-h" | "--help", _)) => {
+            Ok(Output { text: format!("{HELP}\n"), notes: Vec::new() })
+        }
+        Some((command, _)) => Err(Error::Usage(format!(
+            "there is no command `{}`; `ft-load --help` lists them",
+            command.escape_debug()
+        ))),
+    }
+}
