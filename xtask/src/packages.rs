@@ -80,8 +80,11 @@ pub(crate) const RECORDED: Group = Group {
 /// Whose own figures of a run are held against ours. Two more are too large for every test run:
 /// `ft-agent/tests/README.md` names them.
 pub(crate) const JUDGES: Group = Group {
-    packages: &[package("rt-tests", "usr/bin/cyclictest", "a test compares latencies with it")],
-    without: "the test that compares with cyclictest is skipped",
+    packages: &[
+        package("babeltrace2", "usr/bin/babeltrace2", "a test reads exported traces with it"),
+        package("rt-tests", "usr/bin/cyclictest", "a test compares latencies with it"),
+    ],
+    without: "the tests that compare with these programs are skipped",
 };
 
 /// What C and C++ programs are built with.

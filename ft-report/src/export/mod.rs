@@ -7,6 +7,9 @@
 //! Memory does not grow with the trace. What an application wrote is hostile: a format says how it keeps names from being
 //! anything else.
 
+mod ctf;
+mod text;
+
 use std::io::{self, BufWriter, Write};
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
@@ -21,7 +24,11 @@ use crate::analyze::{Progress, Watch};
 use crate::tracks::{Item, Walk};
 
 /// All formats.
-pub static FORMATS: &[Format] = &[];
+pub static FORMATS: &[Format] = &[Format {
+    name: "ctf",
+    about: "Trace Compass and babeltrace2",
+    output: Output::Directory(ctf::write),
+}];
 
 /// A format.
 #[derive(Debug)]

@@ -60,6 +60,15 @@ impl Site {
         Site { row, prefix, words, template }
     }
 
+    /// Of a lock event, whether lock and place are addresses, as in a program that is traced unmodified, or the place is
+    /// told by the numbers of names.
+    pub(crate) fn by_address(&self) -> Option<bool> {
+        match self.words {
+            Words::Lock { by_address } => Some(by_address),
+            _ => None,
+        }
+    }
+
     /// Names and types of the arguments.
     pub(crate) fn args(&self) -> &[Arg] {
         self.template.args()
@@ -149,6 +158,21 @@ impl Names {
     /// A site; `None` for one that the trace does not describe.
     pub(crate) fn site(&self, id: SiteId) -> Option<&Site> {
         self.sites.get(&id)
+    }
+
+    /// Names of locks, by process and number.
+    pub(crate) fn locks(&self) -> impl Iterator<Item = (Pid, i32, &Name)> {
+        self.locks.iter().map(|(&(pid, id), name)| (pid, id, name))
+    }
+
+    /// Places in the source, by process and number.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (Pid, i32, &Name)> {
+        self.places.iter().map(|(&(pid, id), name)| (pid, id, name))
+    }
+
+    /// Locks and places of programs that are traced unmodified, by process and address.
+    pub(crate) fn symbols(&self) -> impl Iterator<Item = (Pid, i64, &Name)> {
+        self.symbols.iter().map(|(&(pid, address), name)| (pid, address, name))
     }
 
     /// Appends what an application's event says.
