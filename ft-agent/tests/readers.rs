@@ -240,6 +240,7 @@ fn trace(dir: &Path, count: i32) {
         preemptor_tid: some(i),
         preemptor_comm: some(i).map(|_| "burner".into()),
         preemptor_ns: some(i).map(i64::from),
+        agent_ns: some(i).map(i64::from),
         mark: Mark::Exact,
     });
     table(dir, &mut meta, count, |i| DispatchLatency {
@@ -256,6 +257,7 @@ fn trace(dir: &Path, count: i32) {
         running_comm: some(i).map(|_| "burner".into()),
         running_ns: some(i).map(i64::from),
         migrated: false,
+        agent_ns: some(i).map(i64::from),
         mark: Mark::LowerBound,
     });
     table(dir, &mut meta, count, |i| Gap {
@@ -299,6 +301,7 @@ fn trace(dir: &Path, count: i32) {
         culprit_tid: some(i),
         spent_ns: 100,
         stretches: 3,
+        agent_ns: some(i).map(i64::from),
         wall_ns: 100,
         mark: Mark::Censored,
     });
@@ -339,6 +342,7 @@ fn contended(dir: &Path, meta: &mut Meta, count: i32) {
         parts: parts(i),
         no_holder_ns: 5,
         cycle_ns: 2,
+        agent_ns: some(i).map(i64::from),
         mark: Mark::Exact,
     });
     table(dir, meta, count, |i| UnfinishedWait {
@@ -384,6 +388,7 @@ fn contended(dir: &Path, meta: &mut Meta, count: i32) {
         longest_waiter_tid: some(i),
         longest_waiter_ns: some(i).map(i64::from),
         ran_after_ns: some(i).map(i64::from),
+        agent_ns: some(i).map(i64::from),
         mark: Mark::Exact,
     });
     table(dir, meta, count, |i| LockOrder {

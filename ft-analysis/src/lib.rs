@@ -69,7 +69,7 @@ pub use holds::Unfinished;
 pub use rows::Rows;
 pub use scopes::Unpaired;
 pub use tally::{Tally, VERSION};
-pub use world::{Context, Incomplete, Races, RingWaits, World, place_text};
+pub use world::{Context, HeldUp, Incomplete, Overhead, Races, RingWaits, World, place_text};
 
 use analysis::Audience;
 use ft_trace::event::Event;

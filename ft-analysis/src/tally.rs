@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::agreement::Agreement;
-use crate::{Incomplete, Races, RingWaits, Unaccounted, Unfinished, Unpaired};
+use crate::{Incomplete, Overhead, Races, RingWaits, Unaccounted, Unfinished, Unpaired};
 
 /// Version of the tables that the analyses write and of this file.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Counts of one run of the analyses; `DIR/analysis.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -73,4 +73,7 @@ pub struct Tally {
     /// Waits for room in the threads' own rings.
     #[serde(skip_serializing_if = "RingWaits::is_none")]
     pub ring_waits: RingWaits,
+    /// What the recording itself did; not known of a trace that does not say who recorded it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overhead: Option<Overhead>,
 }

@@ -5,6 +5,7 @@ mod hostile;
 mod isolation;
 mod losses;
 mod order;
+mod overhead;
 mod preemptions;
 mod simulated;
 mod steal;

@@ -28,14 +28,15 @@ impl Analysis for Time {
                 () if seen && thread.born => Mark::Exact,
                 () => Mark::Censored,
             };
-            rows.thread_time.extend(of(thread, world.now(), mark));
+            rows.thread_time.extend(of(thread, world, mark));
         }
     }
 }
 
 /// The rows of a thread, in the order of the parts, most time first.
-fn of(thread: &Thread, now: i64, mark: Mark) -> Vec<ThreadTime> {
+fn of(thread: &Thread, world: &World, mark: Mark) -> Vec<ThreadTime> {
     let first = thread.spent.first();
+    let agent = world.context().agent;
     let row = |sum: &Spent| ThreadTime {
         ts: Nanos(first),
         pid: thread.key.pid,
@@ -46,7 +47,8 @@ fn of(thread: &Thread, now: i64, mark: Mark) -> Vec<ThreadTime> {
         culprit_tid: sum.culprit.tid().map(|tid| tid.0),
         spent_ns: sum.ns,
         stretches: sum.stretches,
-        wall_ns: now - first,
+        agent_ns: agent.map(|_| sum.agent_ns),
+        wall_ns: world.now() - first,
         mark,
     };
     let mut rows: Vec<ThreadTime> = thread.spent.sums().map(row).collect();

@@ -1,7 +1,7 @@
 //! Traces written as text, for tests of the whole machine: one event a line.
 //!
 //! Threads are letters: lower case belong to the observed process 1, upper case to process 9, which is not
-//! observed, `.` is idle. Locks are names. Times are ns.
+//! observed, `.` is idle. Locks are names. Times are ns. [`run_by_agent`] takes process 9 for the agent that recorded.
 //!
 //! ```text
 //! 10 0 .>a S          on CPU 0, from idle to a; state of the one that leaves; `S!`: it is being woken already
@@ -248,6 +248,14 @@ pub fn run(kernel: bool, timeline: &str) -> (Rows, Tally) {
     feed(kernel, timeline).finish()
 }
 
+/// The same of a trace that process 9 has recorded.
+pub fn run_by_agent(timeline: &str) -> (Rows, Tally) {
+    let context = Context::new(true, 10, &threads(), &sites(), &names()).with_agent(Some(Pid(9)));
+    let mut analysis = Run::new(context);
+    events(timeline).for_each(|event| analysis.push(&event));
+    analysis.finish()
+}
+
 /// Random events, most of them nonsense together.
 pub fn nonsense(seed: u64) -> String {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -321,6 +329,7 @@ pub fn hold(dur: i64) -> CriticalSection {
         preemptor_tid: None,
         preemptor_comm: None,
         preemptor_ns: None,
+        agent_ns: None,
         mark: Mark::Exact,
     }
 }

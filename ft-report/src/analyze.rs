@@ -11,6 +11,7 @@ use std::path::Path;
 use ft_analysis::{Context, Rows, Run, Tally, VERSION};
 use ft_trace::dir;
 use ft_trace::event::Event;
+use ft_trace::ids::Pid;
 use ft_trace::result_tables;
 use ft_trace::store::{self, Result, Row, StoreError, TableWriter, Trace};
 use ft_trace::stream;
@@ -136,7 +137,8 @@ pub(crate) fn context(trace: &Trace) -> Result<Context> {
     // What was recorded counts, not what was asked for.
     let kernel = trace.meta().tables.get(SchedSwitch::TABLE).is_some_and(|t| t.rows > 0);
     let bound_ns = trace.meta().clock.bound_ns;
-    let context = Context::new(kernel, bound_ns, &all(trace)?, &all(trace)?, &all(trace)?);
+    let context = Context::new(kernel, bound_ns, &all(trace)?, &all(trace)?, &all(trace)?)
+        .with_agent(trace.meta().start.agent_pid.map(Pid));
     // Traces of earlier versions have no such table.
     if !trace.meta().tables.contains_key(SymbolRow::TABLE) {
         return Ok(context);

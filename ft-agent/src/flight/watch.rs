@@ -37,7 +37,8 @@ impl Lookout {
             Some(running) => running,
             none => {
                 let follower = Follower::new(&self.dir)?;
-                let context = Context::new(follower.records_kernel(), 0, &[], &[], &[]);
+                let context = Context::new(follower.records_kernel(), 0, &[], &[], &[])
+                    .with_agent(follower.agent());
                 none.insert((follower, Run::new(context)))
             }
         };

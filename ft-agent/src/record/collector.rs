@@ -21,7 +21,7 @@ use super::happening::Notices;
 use super::notice::Notice;
 use super::pace::Pace;
 use super::progress::Counters;
-use super::{Closed, Segments, Wish};
+use super::{Closed, Segments, Wish, host};
 use crate::clock::{self, monotonic_ns};
 use crate::collect::arrivals::Intake;
 use crate::collect::attach::Memory;
@@ -121,6 +121,8 @@ pub(super) struct Collector {
     next_clock: Instant,
     clock_distance: Duration,
     kernel_buffer: Vec<u8>,
+    /// CPU time of the agent before it.
+    cpu_before_ns: i64,
 }
 
 impl Collector {
@@ -156,6 +158,7 @@ impl Collector {
             next_clock: Instant::now() + CLOCK.0,
             clock_distance: CLOCK.0,
             kernel_buffer: Vec::new(),
+            cpu_before_ns: host::cpu_ns(),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
+use super::cost;
 use crate::clock;
 use ft_trace::spool::frame::{ClockSample, IrqName, Start};
 
@@ -13,6 +14,7 @@ const FREQUENCY_TIME: Duration = Duration::from_millis(20);
 /// The facts, and the clock sample with which the recording begins.
 pub(super) fn start(start: Start) -> (Start, ClockSample) {
     let first = clock::sample();
+    let event_cost_ns = cost::event_ns();
     std::thread::sleep(FREQUENCY_TIME);
     let second = clock::sample();
     let cycles = second.tsc.wrapping_sub(first.tsc) as f64;
@@ -34,9 +36,17 @@ pub(super) fn start(start: Start) -> (Start, ClockSample) {
         start_ns: second.mono_ns,
         irq_names: irq_names(&read("/proc/interrupts")),
         clock_source: clock::source(),
+        agent_pid: i32::try_from(std::process::id()).ok(),
+        event_cost_ns,
         ..start
     };
     (facts, second)
+}
+
+/// CPU time of all threads of this process so far, ns.
+pub(super) fn cpu_ns() -> i64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
 /// Stolen from each CPU since boot, ns.

@@ -12,6 +12,7 @@
 mod behind;
 mod child;
 mod collector;
+mod cost;
 mod ended;
 mod error;
 mod happening;

@@ -24,6 +24,7 @@ mod killed;
 mod machine;
 mod nesting;
 mod oracle;
+mod overhead;
 mod perf_sched;
 mod ping_pong;
 mod preempted;

@@ -4,8 +4,8 @@ from collections import Counter, defaultdict
 from typing import NamedTuple
 
 from compare import Expected, OneOf, Table, Wanted
-from cpus import touched
-from holds import LOWER_BOUND, at_most, depth_mark, mark, sums_to
+from cpus import Shares, touched
+from holds import LOWER_BOUND, agent, at_most, depth_mark, mark, sums_to
 from locks import Hold, Lock, Locks, Wait
 from tables import Trace
 from threads import PARTS, Parts, Threads
@@ -85,6 +85,8 @@ class Blame:
         roots: dict[tuple, Hold] = {}
         self.no_holder_ns = self.cycle_ns = self.holder_waits_ns = self.chain = doubtful = 0
         edge = False
+        # Who had the CPU while those to blame waited for it.
+        self.occupants = Shares()
         parts: Counter[str] = Counter()
         for moment in wait.moments:
             ns = moment.end - moment.start
@@ -108,6 +110,9 @@ class Blame:
                 parts.update(found.ns)
                 doubtful += found.doubtful_ns
                 edge |= found.doubtful_edge
+                occupants = threads.occupants(root.tid, moment.start, moment.end)
+                self.occupants.ns.update(occupants.ns)
+                self.occupants.doubtful_ns += occupants.doubtful_ns
         # Of the waiter itself no switch is needed, but the row may say that one is missing.
         if wait.end:
             edge |= threads.parts(wait.tid, wait.start.ts, wait.end.ts).doubtful_edge
@@ -149,6 +154,7 @@ def table(locks: Locks, threads: Threads) -> Table:
             **{f"{part}_ns": at_most(blame.parts.ns[part], blame.parts) for part in PARTS},
             "no_holder_ns": blame.no_holder_ns,
             "cycle_ns": blame.cycle_ns,
+            "agent_ns": agent(blame.occupants, threads),
             "mark": LOWER_BOUND if events_lost(locks.trace, wait) else mark(blame.parts),
         }
         expected.append(Expected(values, checks=[sums_to(dur, "no_holder_ns", "cycle_ns")]))

@@ -1,7 +1,7 @@
 """`dispatch_latency` as it should be."""
 
 from compare import Expected, OneOf, Table, Wanted
-from holds import mark_of, occupant
+from holds import agent, mark_of, occupant
 from tables import Waking
 from threads import Threads
 
@@ -28,6 +28,7 @@ def table(threads: Threads) -> Table:
                 "waker_comm": waker(waking, threads),
                 **occupant("running", shares, threads),
                 "migrated": delay.migrated,
+                "agent_ns": agent(shares, threads),
                 "mark": "censored" if delay.doubt else mark_of(shares),
             }
             expected.append(Expected(values, optional=delay.doubt))

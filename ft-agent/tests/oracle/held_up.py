@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from compare import Anything, Expected, OneOf, Table, Wanted, Within
 from cpus import Shares
-from holds import LOWER_BOUND, depth_mark, mark, occupant
+from holds import LOWER_BOUND, agent, depth_mark, mark, occupant
 from locks import SEMAPHORE, Hold, Lock, Locks, Wait
 from threads import Delay, Threads
 
@@ -62,6 +62,7 @@ def table(locks: Locks, threads: Threads) -> Table:
                     "preemptor_prio": priority(shares),
                     **waiters(delay, waits.get(hold.lock, [])),
                     "ran_after_ns": ran_after(threads, delay, hold) if delay in followed[hold] else None,
+                    "agent_ns": agent(shares, threads),
                     "mark": LOWER_BOUND if delay.doubt else mark(threads.parts(tid, delay.start, delay.end), shares),
                 }
                 expected.append(Expected(values, optional=delay.doubt))

@@ -35,6 +35,7 @@ def table(locks: Locks, threads: Threads) -> Table:
             "condition": hold.condition,
             **decomposition(parts),
             **occupant("preemptor", shares, threads),
+            "agent_ns": agent(threads.occupants(hold.tid, start, end), threads),
             "mark": mark(parts, shares, threads.occupants(hold.tid, start, end)),
         }
         expected.append(Expected(values, checks=[sums_to(end - start)]))
@@ -101,6 +102,15 @@ def occupant(prefix: str, shares: Shares, threads: Threads) -> dict[str, Wanted]
     tids = [tid for tid, ns in shares.ns.items() if ns == longest]
     comms = [comm for tid in tids for comm in shares.comms[tid]]
     return {columns[0]: OneOf(tuple(tids)), columns[1]: OneOf(tuple(comms)), columns[2]: longest}
+
+
+def agent(shares: Shares, threads: Threads) -> Wanted:
+    """How long threads of the agent had the CPU; null where it is not known which they are."""
+    if threads.agents is None:
+        return None
+    ns = sum(ns for tid, ns in shares.ns.items() if tid in threads.agents)
+    loose = shares.doubtful_ns
+    return Within(max(0, ns - loose), ns + loose) if loose else ns
 
 
 class AtMost(Within):

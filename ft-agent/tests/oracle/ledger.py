@@ -168,6 +168,8 @@ class ThreadTime:
         """Whether another value would be as right: another culprit, where one is in doubt or several share a row."""
         shared = row["part"] in WAITS and row["culprit_tid"] is None
         loose = self.accounts[row["tid"]].loose_ns(row["part"]) > 0
+        if column == "agent_ns":
+            return (shared or loose) and self.threads.agents is not None
         return column == "culprit" and (shared or loose) or column == "culprit_tid" and loose
 
     def compare(self, tid: int, rows: list[dict]) -> Iterator[str]:
@@ -189,6 +191,7 @@ class ThreadTime:
                 yield f"mark {row['mark']!r}, should be one of {mark}"
             if row["comm"] not in self.threads.comms[tid]:
                 yield f"its name is {row['comm']!r}, should be of {self.threads.comms[tid]}"
+            yield from self.agent(row)
             if not 1 <= row["stretches"] <= row["spent_ns"]:
                 yield f"{row['stretches']} stretches in {row['spent_ns']} ns of {row['part']}"
         if sum(row["spent_ns"] for row in rows) != wall:
@@ -205,6 +208,18 @@ class ThreadTime:
                 yield f"{part} {stated} ns, should be {mine} (of it in doubt: {doubtful})"
             else:
                 yield from self.culprits(part, account, theirs)
+
+    def agent(self, row: dict) -> Iterator[str]:
+        """What of a row is the recording's own; threads of the agent share rows with others of their name."""
+        agents, stated = self.threads.agents, row["agent_ns"]
+        if agents is None:
+            right = stated is None
+        elif row["part"] in WAITS and row["culprit_tid"] is None:
+            right = 0 <= stated <= row["spent_ns"]
+        else:
+            right = stated == (row["spent_ns"] if row["part"] in WAITS and row["culprit_tid"] in agents else 0)
+        if not right:
+            yield f"{stated} ns of the agent in {row}"
 
     def culprits(self, part: str, account: Account, theirs: Account) -> Iterator[str]:
         """One part of one thread by culprit."""

@@ -167,6 +167,8 @@ class Trace:
     symbols: dict[tuple[int, int, str], Symbol]
     # Largest error of the times of user events beside those of the kernel, ns.
     clock_bound_ns: int
+    # The process that recorded, where the trace says so.
+    agent_pid: int | None
 
     @staticmethod
     def load(directory: Path) -> "Trace":
@@ -175,6 +177,7 @@ class Trace:
         def rows(table: str, row: type[Row]) -> list[Row]:
             return read(directory, table, row)
 
+        meta = json.loads((directory / "meta.json").read_text())
         return Trace(
             directory=directory,
             switches=rows("sched_switch", Switch),
@@ -191,7 +194,8 @@ class Trace:
             sites={site.site: site for site in rows("sites", Site)},
             names={(n.pid, n.id, n.kind): n for n in rows("names", Name)},
             symbols={(s.pid, s.address, s.kind): s for s in rows("symbols", Symbol)},
-            clock_bound_ns=json.loads((directory / "meta.json").read_text())["clock"]["bound_ns"],
+            clock_bound_ns=meta["clock"]["bound_ns"],
+            agent_pid=meta["start"].get("agent_pid"),
         )
 
     def end(self) -> int:

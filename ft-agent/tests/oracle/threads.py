@@ -86,6 +86,9 @@ class Threads:
         self.observed = {t.tid for t in trace.threads if t.observed}
         self.comms: dict[int, set[str]] = {0: {"swapper"}}
         self.pids = {t.tid: t.pid for t in trace.threads}
+        # The threads of the process that recorded, where the trace says so.
+        recorded_by = {t.tid for t in trace.threads if t.pid == trace.agent_pid}
+        self.agents = None if trace.agent_pid is None else recorded_by
         self.irqs: dict[int, list[Irq]] = {}
         for irq in trace.irqs:
             self.irqs.setdefault(irq.cpu, []).append(irq)

@@ -105,12 +105,13 @@ TABLES = {
         "ts": I64, "dur": I64, "pid": I32, "tid": I32, "lock": I64, "lock_name": NAME, "kind": NAME,
         "site": I32, "place": NAME, "depth": I32, "depth_mark": NAME, "wait_ns": I64, "condition": BOOL,
         **DECOMPOSITION,
-        "preemptor_tid": I32, "preemptor_comm": NAME, "preemptor_ns": I64, "mark": NAME,
+        "preemptor_tid": I32, "preemptor_comm": NAME, "preemptor_ns": I64, "agent_ns": I64,
+        "mark": NAME,
     },
     "dispatch_latency": {
         "ts": I64, "dur": I64, "pid": I32, "tid": I32, "comm": NAME, "cpu": I32, "prio": I32,
         "waker_tid": I32, "waker_comm": NAME, "running_tid": I32, "running_comm": NAME,
-        "running_ns": I64, "migrated": BOOL, "mark": NAME,
+        "running_ns": I64, "migrated": BOOL, "agent_ns": I64, "mark": NAME,
     },
     "gaps": {
         "ts": I64, "dur": I64, "pid": I32, "tid": I32, "comm": NAME, "cpu": I32, "cause": NAME,
@@ -118,14 +119,15 @@ TABLES = {
     },
     "thread_time": {
         "ts": I64, "pid": I32, "tid": I32, "comm": NAME, "part": NAME, "culprit": NAME,
-        "culprit_tid": I32, "spent_ns": I64, "stretches": I64, "wall_ns": I64, "mark": NAME,
+        "culprit_tid": I32, "spent_ns": I64, "stretches": I64, "agent_ns": I64, "wall_ns": I64, "mark": NAME,
     },
     "lock_waits": {
         "ts": I64, "dur": I64, "pid": I32, "tid": I32, "comm": NAME, "lock": I64, "lock_name": NAME,
         "kind": NAME, "site": I32, "place": NAME, "depth": I32, "depth_mark": NAME, "holders": I32, "holder_tid": I32,
         "holder_comm": NAME, "holder_place": NAME, "holder_ns": I64, "holder_waits_ns": I64,
         "chain": I32, "root_tid": I32, "root_comm": NAME, "root_lock": NAME, "root_place": NAME,
-        "root_ns": I64, **DECOMPOSITION, "no_holder_ns": I64, "cycle_ns": I64, "mark": NAME,
+        "root_ns": I64, **DECOMPOSITION, "no_holder_ns": I64, "cycle_ns": I64, "agent_ns": I64,
+        "mark": NAME,
     },
     "unfinished_waits": {
         "ts": I64, "dur": I64, "pid": I32, "tid": I32, "comm": NAME, "lock": I64, "lock_name": NAME,
@@ -137,7 +139,7 @@ TABLES = {
         "kind": NAME, "site": I32, "place": NAME, "depth": I32, "depth_mark": NAME, "innermost": BOOL, "cause": NAME,
         "nth": I32, "preemptor_tid": I32, "preemptor_comm": NAME, "preemptor_prio": I32,
         "preemptor_ns": I64, "waiters": I32, "delayed_ns": I64, "longest_waiter_tid": I32,
-        "longest_waiter_ns": I64, "ran_after_ns": I64, "mark": NAME,
+        "longest_waiter_ns": I64, "ran_after_ns": I64, "agent_ns": I64, "mark": NAME,
     },
     "lock_order": {
         "ts": I64, "count": I64, "pid": I32, "tid": I32, "held_lock": I64, "held_name": NAME,

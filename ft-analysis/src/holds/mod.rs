@@ -97,6 +97,7 @@ pub(crate) fn row(thread: &Thread, hold: &Hold, shares: &Shares, world: &World) 
         preemptor_tid: preemptor.map(|s| s.who.thread.tid.0),
         preemptor_comm: preemptor.map(|s| s.who.comm.clone()),
         preemptor_ns: preemptor.map(|s| s.ns),
+        agent_ns: hold.began.agent_ns(thread, world),
         mark,
     }
 }

@@ -52,6 +52,7 @@ struct Preemption {
     by: Option<Share>,
     innermost: bool,
     delayed: Delayed,
+    agent_ns: Option<i64>,
     /// The holder's time on a CPU until then.
     on_cpu_ns: i64,
     touched: bool,
@@ -141,6 +142,7 @@ impl Preemptions {
                 by: shares.longest().cloned(),
                 innermost: i == 0,
                 delayed: delayed(thread, hold, since, world),
+                agent_ns: world.agent_share(shares),
                 on_cpu_ns,
                 touched: lost || !shares.is_exact(),
             };
@@ -225,6 +227,7 @@ fn row(
         longest_waiter_tid: p.delayed.longest.map(|(tid, _)| tid.0),
         longest_waiter_ns: p.delayed.longest.map(|(_, ns)| ns),
         ran_after_ns: released.map(|at| at - p.on_cpu_ns),
+        agent_ns: p.agent_ns,
         mark: Mark::lower_bound_if(p.touched),
     }
 }

@@ -15,6 +15,8 @@ pub(crate) struct Blame {
     pub(crate) cycle_ns: i64,
     /// Not a part of the sum: the holder itself waited for a lock.
     pub(crate) holder_waits_ns: i64,
+    /// Not a part of the sum: while that thread waited for a CPU, the agent had it.
+    pub(crate) agent_ns: i64,
 }
 
 impl Blame {
@@ -33,6 +35,7 @@ impl Sub for Blame {
             no_holder_ns: self.no_holder_ns - earlier.no_holder_ns,
             cycle_ns: self.cycle_ns - earlier.cycle_ns,
             holder_waits_ns: self.holder_waits_ns - earlier.holder_waits_ns,
+            agent_ns: self.agent_ns - earlier.agent_ns,
         }
     }
 }
@@ -43,5 +46,6 @@ impl AddAssign for Blame {
         self.no_holder_ns += other.no_holder_ns;
         self.cycle_ns += other.cycle_ns;
         self.holder_waits_ns += other.holder_waits_ns;
+        self.agent_ns += other.agent_ns;
     }
 }

@@ -3,14 +3,13 @@
 use super::blame::Blame;
 use crate::world::{Count, Holder, Spans, Sums};
 use ft_trace::ids::Tid;
-use ft_trace::tables::Decomposition;
 
 /// What a lock's blame grows by.
 #[derive(Debug)]
 pub(super) enum Source {
     Nobody,
     /// The holder's account, which stood at this when the blame was settled.
-    Holder(Decomposition),
+    Holder(Blame),
     /// The lock that the holder waits for, whose blame stood at this.
     Lock(i64, Blame),
     /// The holder waits for this lock, if only through others.

@@ -27,7 +27,6 @@ use super::blame::Blame;
 use super::queue::{self, Queue, Source, Turns, Waiter};
 use crate::world::{Holder, Process, Sums, Thread, World};
 use ft_trace::ids::{Pid, ThreadKey, Tid};
-use ft_trace::tables::Decomposition;
 
 /// Locks in a chain; where a longer one would begin, the holder there is blamed for waiting, and the wait is marked.
 const MAX_CHAIN: usize = 64;
@@ -53,9 +52,11 @@ impl<'a> Here<'a> {
         self.world.thread(self.pid, tid)
     }
 
-    /// The account of a thread.
-    fn account(&self, tid: Tid) -> Option<Decomposition> {
-        Some(self.thread(tid)?.account(self.now()))
+    /// The account of a thread, as it grows into the blame of a lock that the thread holds.
+    fn account(&self, tid: Tid) -> Option<Blame> {
+        let thread = self.thread(tid)?;
+        let (parts, agent_ns) = (thread.account(self.now()), self.world.agent_ns(thread));
+        Some(Blame { parts, agent_ns, ..Blame::default() })
     }
 
     /// The lock whose queue the thread is in.
@@ -236,7 +237,7 @@ impl Queues {
             (Source::Nobody, _) | (_, None) => grown.no_holder_ns = ns,
             (Source::Holder(then), Some(holder)) => match here.account(holder.tid) {
                 Some(now) => {
-                    grown.parts = now - *then;
+                    grown = now - *then;
                     *then = now;
                     turns.end(holder, from, ns);
                     turns.touched |= queue.doubtful || here.unseen(holder.tid) >= from;

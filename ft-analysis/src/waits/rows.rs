@@ -57,6 +57,7 @@ pub(super) fn row(
         parts: context.kernel.then_some(blame.parts),
         no_holder_ns: blame.no_holder_ns,
         cycle_ns: blame.cycle_ns,
+        agent_ns: world.agent_part(blame.agent_ns, &blame.parts),
         mark: Mark::lower_bound_if(touched).max(world.disturbed_since(pid, wait.ts)),
     }
 }

@@ -32,6 +32,8 @@ pub struct Context {
     pub(crate) kernel: bool,
     /// Largest error of a user time, ns.
     pub(crate) clock_bound_ns: i64,
+    /// The process that recorded, if it is known.
+    pub(crate) agent: Option<Pid>,
     observed: HashSet<Pid>,
     comms: HashMap<ThreadKey, Name>,
     /// Of the threads that the kernel named: no program tells their numbers.
@@ -59,6 +61,7 @@ impl Context {
         let mut context = Context {
             kernel,
             clock_bound_ns,
+            agent: None,
             observed: HashSet::new(),
             comms: HashMap::new(),
             newest: HashMap::new(),
@@ -96,6 +99,11 @@ impl Context {
                 }
             };
         }
+    }
+
+    /// Adds which process recorded.
+    pub fn with_agent(self, agent: Option<Pid>) -> Self {
+        Context { agent, ..self }
     }
 
     /// Adds what the addresses in lock events are.

@@ -19,11 +19,13 @@
 //! - *The same, when a waiting thread has left the queue since that record*, to another CPU: it took a share of the
 //!   last occupant's time with it that now is in doubt, so that thread is told ([`Unseen::doubtful`]).
 //! - *The idle task*: an occupant like any other, thread 0; the CPU was free, and the wait is the wake-up itself.
+//! - *A thread of the agent that recorded*: an occupant like any other; but how long they had each CPU is summed up
+//!   ([`Cpus::agent_ns`]), so that their part of any wait is the difference of two readings.
 
 use super::log::Occupancy;
 use super::spans::{Count, Spans};
 use super::sums::{Keyed, Sum, Sums};
-use ft_trace::ids::{Cpu, Name, ThreadKey, Tid};
+use ft_trace::ids::{Cpu, Name, Pid, ThreadKey, Tid};
 
 /// A thread that had a CPU.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,6 +79,12 @@ struct Queue {
     waiters: Spans<ThreadKey, Shares>,
     /// Who has left since `seen`, and when last.
     left: Vec<(ThreadKey, i64)>,
+    /// The occupant is a thread of the agent.
+    is_agents: bool,
+    /// How long the agent has had the CPU, as far as it is counted.
+    agent_ns: i64,
+    /// A thread that is recorded has had it.
+    is_shared: bool,
 }
 
 /// Counts `occupant` for `from .. to`.
@@ -92,7 +100,20 @@ impl Queue {
     fn count(&mut self, t: i64) {
         let (from, occupant) = (self.counted, self.occupant.as_ref());
         self.waiters.spread(from, t, |shares, from, to| count(shares, occupant, from, to));
+        self.agent_ns = self.agent_ns_at(t);
         self.counted = self.counted.max(t);
+    }
+
+    /// How long the agent has had the CPU until `t`.
+    fn agent_ns_at(&self, t: i64) -> i64 {
+        let uncounted = if self.is_agents { t.saturating_sub(self.counted).max(0) } else { 0 };
+        self.agent_ns + uncounted
+    }
+
+    /// Nobody is known to have the CPU.
+    fn take_occupant(&mut self) -> Option<Occupant> {
+        self.is_agents = false;
+        self.occupant.take()
     }
 
     fn leave(&mut self, thread: ThreadKey, t: i64) -> Option<Shares> {
@@ -122,7 +143,7 @@ impl Queue {
     /// What the occupant has had the CPU for since it was last seen is not known at `t`.
     fn forget(&mut self, t: i64) -> Option<(Unseen, Occupant)> {
         self.count(self.seen.min(t));
-        let occupant = self.occupant.take()?;
+        let occupant = self.take_occupant()?;
         self.count(t);
         let doubtful = std::mem::take(&mut self.left);
         Some((Unseen { last: occupant.thread, doubtful }, occupant))
@@ -137,19 +158,61 @@ const MAX_CPUS: usize = 8192;
 #[derive(Debug, Default)]
 pub(crate) struct Cpus {
     queues: Vec<Queue>,
+    /// The process that recorded, if it is known.
+    agent: Option<Pid>,
     /// Who has left a CPU, if anybody wants to know.
     over: Option<Vec<Occupancy>>,
 }
 
+/// How long threads of the agent had CPUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct AgentTime {
+    /// All of them.
+    pub(crate) all_ns: i64,
+    /// Those that threads had which are recorded.
+    pub(crate) shared_ns: i64,
+}
+
 impl Cpus {
-    /// No CPU was seen yet; each who leaves one is kept if somebody `draws` them.
-    pub(super) fn new(draws: bool) -> Cpus {
-        Cpus { queues: Vec::new(), over: draws.then(Vec::new) }
+    /// No CPU was seen yet, of a trace that `agent` has recorded; each who leaves one is kept if somebody `draws` them.
+    pub(super) fn new(agent: Option<Pid>, draws: bool) -> Cpus {
+        Cpus { queues: Vec::new(), agent, over: draws.then(Vec::new) }
     }
 
     /// Who has left a CPU since the last call.
     pub(super) fn take_over(&mut self) -> Vec<Occupancy> {
         self.over.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// A thread of the agent.
+    pub(crate) fn is_agents(&self, thread: ThreadKey) -> bool {
+        self.agent == Some(thread.pid)
+    }
+
+    /// How long threads of the agent have had `cpu` until `t`. Where a switch turns out to be missing, it is less
+    /// afterwards.
+    pub(crate) fn agent_ns(&self, cpu: Cpu, t: i64) -> i64 {
+        let queue = usize::try_from(cpu.0).ok().and_then(|i| self.queues.get(i));
+        queue.map_or(0, |queue| queue.agent_ns_at(t))
+    }
+
+    /// The same of all CPUs; not known without an agent.
+    pub(crate) fn agent_time(&self, t: i64) -> Option<AgentTime> {
+        self.agent?;
+        let mut time = AgentTime::default();
+        for queue in &self.queues {
+            let ns = queue.agent_ns_at(t);
+            time.all_ns += ns;
+            time.shared_ns += if queue.is_shared { ns } else { 0 };
+        }
+        Some(time)
+    }
+
+    /// A thread that is recorded, and not the agent's, has `cpu`.
+    pub(crate) fn share(&mut self, cpu: Cpu) {
+        if let Some(queue) = self.queue(cpu) {
+            queue.is_shared = true;
+        }
     }
 
     fn queue(&mut self, cpu: Cpu) -> Option<&mut Queue> {
@@ -206,10 +269,12 @@ impl Cpus {
 
     /// `next` has `cpu` from `t` on.
     pub(crate) fn switch(&mut self, cpu: Cpu, t: i64, next: ThreadKey, comm: &Name, prio: i32) {
+        let is_agents = self.is_agents(next);
         let draws = self.over.is_some();
         let Some(q) = self.queue(cpu) else { return };
         q.count(t);
         q.shown(t);
+        q.is_agents = is_agents;
         let before = q.occupant.clone().filter(|_| draws);
         let before = before.map(|who| Occupancy { cpu, who, from: q.since, to: t, seen: true });
         q.since = t;
@@ -246,7 +311,7 @@ impl Cpus {
     pub(crate) fn lose(&mut self, t: i64) {
         for (q, cpu) in self.queues.iter_mut().zip(0..) {
             q.count(t);
-            if let (Some(who), Some(over)) = (q.occupant.take(), &mut self.over) {
+            if let (Some(who), Some(over)) = (q.take_occupant(), &mut self.over) {
                 over.push(Occupancy { cpu: Cpu(cpu), who, from: q.since, to: t, seen: false });
             }
             q.left.clear();

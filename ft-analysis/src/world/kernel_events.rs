@@ -27,10 +27,7 @@ impl World {
         if let Some(prev) = prev {
             match e.prev_state {
                 state if state.is_dead() => self.remove(prev, true, to),
-                _ if waits => {
-                    self.cpus.wait(e.prev(), e.cpu, ts);
-                    self.threads[prev].waits_on = Some(e.cpu);
-                }
+                _ if waits => self.threads[prev].join_queue(e.cpu, &mut self.cpus, ts),
                 _ => {}
             }
         }
@@ -114,6 +111,12 @@ impl World {
             thread.unseen = ts;
         }
         let shares = thread.leave_queue(&mut self.cpus, ts, &mut self.log);
+        if !self.cpus.is_agents(e.next()) {
+            self.cpus.share(e.cpu);
+            if after.is_runnable() {
+                self.overhead.waited(after, &shares, &self.cpus);
+            }
+        }
         thread.account.enter(State::Running, ts);
         thread.spent.waits.returns();
         thread.runs_on = Some(e.cpu);
@@ -178,18 +181,15 @@ impl World {
             thread.account.enter(State::Woken, ts);
             thread.runnable = (ts, true);
             thread.leave_queue(&mut self.cpus, ts, &mut self.log);
-            self.cpus.wait(woken, e.target_cpu, ts);
-            thread.waits_on = Some(e.target_cpu);
+            thread.join_queue(e.target_cpu, &mut self.cpus, ts);
         }
     }
 
     pub(super) fn migrate(&mut self, e: &SchedMigrate) {
         let moved = ThreadKey { pid: e.pid, tid: e.tid };
         let Some(thread) = self.threads.get_mut(moved) else { return };
-        if let Some(from) = thread.waits_on {
-            let shares = self.cpus.migrate(moved, from, e.to_cpu, self.now);
-            thread.moved.merge(&shares);
-            thread.waits_on = Some(e.to_cpu);
+        if thread.waits_on.is_some() {
+            thread.change_queue(e.to_cpu, &mut self.cpus, self.now);
             thread.wakes.migrated();
         }
     }

@@ -17,6 +17,7 @@ mod lock_events;
 mod locks;
 mod log;
 mod losses;
+mod overhead;
 mod parts;
 mod ring_waits;
 mod spans;
@@ -37,6 +38,7 @@ pub use history::Past;
 pub use interval::Interval;
 pub(crate) use locks::{Holder, Process};
 pub use log::{Occupancy, Stretch};
+pub use overhead::{HeldUp, Overhead};
 pub use parts::Began;
 pub use ring_waits::RingWaits;
 pub(crate) use spans::{Count, Spans};
@@ -54,9 +56,11 @@ use cpus::Cpus;
 use ft_trace::Mark;
 use ft_trace::event::Event;
 use ft_trace::ids::{Pid, ThreadKey, Tid};
+use ft_trace::tables::Decomposition;
 use locks::Locks;
 use log::Log;
 use losses::Losses;
+use overhead::Sums as OverheadSums;
 use threads::{Slot, Threads};
 
 /// What the tests of analyses make without a world.
@@ -75,6 +79,8 @@ pub struct World {
     cpus: Cpus,
     locks: Locks,
     losses: Losses,
+    /// What the recording itself did.
+    overhead: OverheadSums,
     /// When the tracer held up a thread of each process last.
     disturbed: HashMap<Pid, i64>,
     now: i64,
@@ -90,12 +96,14 @@ impl World {
     /// The world before the first event, for analyses that draw it or not.
     pub(crate) fn new(context: Context, draws: bool) -> Self {
         let tally = Tally { version: VERSION, kernel: context.kernel, ..Tally::default() };
+        let cpus = Cpus::new(context.agent, draws);
         World {
             context,
             threads: Threads::default(),
-            cpus: Cpus::new(draws),
+            cpus,
             locks: Locks::default(),
             losses: Losses::default(),
+            overhead: OverheadSums::default(),
             disturbed: HashMap::new(),
             now: i64::MIN,
             holds: 0,
@@ -129,6 +137,24 @@ impl World {
     pub(crate) fn disturbed_since(&self, pid: Pid, since: i64) -> Mark {
         let disturbed = self.disturbed.get(&pid).is_some_and(|&until| until > since);
         if disturbed { Mark::Disturbed } else { Mark::Exact }
+    }
+
+    /// Of the waits of a thread for a CPU until now, what threads of the agent had it.
+    pub(crate) fn agent_ns(&self, thread: &Thread) -> i64 {
+        thread.agent_until(&self.cpus, self.now)
+    }
+
+    /// What the agent had the CPU of an interval's *preempted* and *dispatch*, as a figure of a row; not known where it is
+    /// not known who it is. Where switches are missing, the count may not fit the parts.
+    pub(crate) fn agent_part(&self, ns: i64, parts: &Decomposition) -> Option<i64> {
+        let most = parts.preempted_ns.saturating_add(parts.dispatch_ns).max(0);
+        (self.context.agent.is_some() && self.context.kernel).then(|| ns.clamp(0, most))
+    }
+
+    /// What of a wait for a CPU threads of the agent had it.
+    pub(crate) fn agent_share(&self, shares: &Shares) -> Option<i64> {
+        self.context.agent?;
+        Some(shares.of(|who| self.cpus.is_agents(who.thread)))
     }
 
     /// Who holds each lock and who waits for it.
@@ -219,6 +245,7 @@ impl World {
         self.cpus.end(self.now);
         self.settle(to);
         self.tally.last_ns = self.now.max(0);
+        self.tally.overhead = self.cpus.agent_time(self.now).map(|time| self.overhead.total(time));
         self.tally.lost_user_events = self.losses.user_records;
         self.tally.lost_kernel_records = self.losses.kernel_records;
         std::mem::take(&mut self.tally)
@@ -253,6 +280,9 @@ impl World {
         let thread = &mut self.threads[slot];
         thread.leave_queue(&mut self.cpus, self.now, &mut self.log);
         thread.wakes.end(&mut self.tally.races);
+        if !self.cpus.is_agents(thread.key) {
+            self.overhead.ended(&thread.account(self.now));
+        }
         self.end_polling(slot, to);
         self.settle(to);
         to.tell(self, Change::Ended { thread: &self.threads[slot], seen });

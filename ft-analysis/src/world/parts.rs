@@ -10,6 +10,8 @@ pub struct Began {
     pub(crate) ts: i64,
     /// The thread's account then.
     pub(super) account: Decomposition,
+    /// Of its waits for a CPU until then, what the agent had it.
+    pub(super) agent_ns: i64,
 }
 
 impl Began {
@@ -20,11 +22,18 @@ impl Began {
 
     /// It begins at `now`.
     pub(super) fn at(now: i64, thread: &Thread) -> Began {
-        Began { ts: now, account: thread.account(now) }
+        Began { ts: now, account: thread.account(now), agent_ns: thread.agent_ns }
     }
 
     /// Where its time went until now; not known without a kernel stream.
     pub(crate) fn parts(&self, thread: &Thread, world: &World) -> Option<Decomposition> {
         world.context().kernel.then(|| thread.account(world.now()) - self.account)
+    }
+
+    /// Of *preempted* and *dispatch* until now, what the agent had the CPU, if it is known who that is. The thread has a
+    /// CPU now, as it had one when the interval began.
+    pub(crate) fn agent_ns(&self, thread: &Thread, world: &World) -> Option<i64> {
+        let parts = self.parts(thread, world)?;
+        world.agent_part(thread.agent_ns - self.agent_ns, &parts)
     }
 }

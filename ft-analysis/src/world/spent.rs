@@ -19,7 +19,7 @@
 
 use super::account::Stretches;
 use super::blocked::Waits;
-use super::cpus::{Occupant, Shares};
+use super::cpus::{Cpus, Occupant, Shares};
 use super::culprit::Culprit;
 use ft_trace::ids::{Name, ThreadKey};
 use ft_trace::tables::Part;
@@ -38,12 +38,14 @@ pub(crate) struct Sum {
     pub(crate) ns: i64,
     /// Uninterrupted stretches.
     pub(crate) stretches: i64,
+    /// Of the time, what threads of the agent had the CPU.
+    pub(crate) agent_ns: i64,
     end: i64,
 }
 
 impl Sum {
     fn new(part: Part, culprit: Culprit) -> Self {
-        Sum { part, culprit, ns: 0, stretches: 0, end: i64::MIN }
+        Sum { part, culprit, ns: 0, stretches: 0, agent_ns: 0, end: i64::MIN }
     }
 
     fn add(&mut self, start: i64, end: i64) {
@@ -94,7 +96,7 @@ impl Spent {
     }
 
     /// The thread waits for a CPU no longer; `shares` tells who ran meanwhile.
-    pub(crate) fn waited(&mut self, shares: &Shares) {
+    pub(crate) fn waited(&mut self, shares: &Shares, cpus: &Cpus) {
         self.drawn = false;
         let Some((since, mut rest, part)) = self.waiting.take() else { return };
         let mut cursor = 0;
@@ -105,6 +107,7 @@ impl Spent {
             if ns > 0 {
                 let at = self.sum_of(part, &share.who, &mut cursor);
                 self.sums[at].add(since, since + ns);
+                self.sums[at].agent_ns += if cpus.is_agents(share.who.thread) { ns } else { 0 };
             }
         }
         self.add_cause(part, since, since + rest, "not known", None);

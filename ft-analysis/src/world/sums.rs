@@ -138,6 +138,11 @@ impl<T: Keyed> Sums<T> {
         self.each.iter().max_by_key(|sum| (sum.ns, std::cmp::Reverse(sum.first)))
     }
 
+    /// The time of all those that are meant.
+    pub(crate) fn of(&self, are_meant: impl Fn(&T) -> bool) -> i64 {
+        self.each.iter().filter(|sum| are_meant(&sum.who)).map(|sum| sum.ns).sum()
+    }
+
     /// Nobody has more than its sum.
     pub(crate) fn is_exact(&self) -> bool {
         self.rest_ns == 0

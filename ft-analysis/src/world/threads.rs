@@ -144,6 +144,10 @@ pub struct Thread {
     pub(super) moved: Shares,
     /// CPU in whose queue it stands.
     pub(super) waits_on: Option<Cpu>,
+    /// Of the time in which it waited for a CPU, what the agent had it; without the wait that goes on.
+    pub(super) agent_ns: i64,
+    /// What that CPU's count of the agent's time was when it came.
+    agent_then: i64,
     pub(crate) locks: Held,
     pub(super) wakes: Wakes,
     /// Where its time went so far.
@@ -175,6 +179,8 @@ impl Thread {
             unsure: i64::MIN,
             moved: Shares::default(),
             waits_on: None,
+            agent_ns: 0,
+            agent_then: 0,
             locks: Held::default(),
             wakes: Wakes::default(),
             spent: Spent::new(now),
@@ -217,15 +223,43 @@ impl Thread {
         self.unseen.max(self.unsure) >= since
     }
 
+    /// Puts the thread into the queue of a CPU.
+    pub(super) fn join_queue(&mut self, cpu: Cpu, cpus: &mut Cpus, now: i64) {
+        cpus.wait(self.key, cpu, now);
+        self.waits_on = Some(cpu);
+        self.agent_then = cpus.agent_ns(cpu, now);
+    }
+
+    /// The thread, which stands in a queue, is moved to that of another CPU.
+    pub(super) fn change_queue(&mut self, cpu: Cpu, cpus: &mut Cpus, now: i64) {
+        let Some(from) = self.waits_on else { return };
+        self.agent_ns += self.agent_waiting(cpus, now);
+        let shares = cpus.migrate(self.key, from, cpu, now);
+        self.moved.merge(&shares);
+        self.waits_on = Some(cpu);
+        self.agent_then = cpus.agent_ns(cpu, now);
+    }
+
+    /// What the agent has had the CPU since the thread stands in its queue.
+    fn agent_waiting(&self, cpus: &Cpus, now: i64) -> i64 {
+        self.waits_on.map_or(0, |cpu| (cpus.agent_ns(cpu, now) - self.agent_then).max(0))
+    }
+
+    /// Of the time in which it waited for a CPU until now, what the agent had it.
+    pub(super) fn agent_until(&self, cpus: &Cpus, now: i64) -> i64 {
+        self.agent_ns + self.agent_waiting(cpus, now)
+    }
+
     /// Takes the thread out of the queue in which it stands; who ran while it stood there.
     pub(super) fn leave_queue(&mut self, cpus: &mut Cpus, now: i64, log: &mut Log) -> Shares {
+        self.agent_ns += self.agent_waiting(cpus, now);
         let waited = self.waits_on.take();
         let mut shares = waited.map_or_else(Shares::default, |cpu| cpus.leave(self.key, cpu, now));
         if !self.moved.is_empty() {
             shares.merge(&std::mem::take(&mut self.moved));
         }
         log.waited(self.key, &self.spent, &shares);
-        self.spent.waited(&shares);
+        self.spent.waited(&shares, cpus);
         shares
     }
 

@@ -109,6 +109,13 @@ impl<T> Builder<T> {
         if they { columns(self) } else { self }
     }
 
+    /// A column that is there if any item has something in it.
+    #[must_use]
+    pub fn notes<V: Typed>(self, title: &str, of: impl Fn(&T) -> Option<V>) -> Self {
+        let any = self.items.iter().any(|item| of(item).is_some());
+        self.when(any, |t| t.column(title, of))
+    }
+
     /// How far each row can be believed.
     #[must_use]
     pub fn marks(mut self, of: impl Fn(&T) -> Mark) -> Self {

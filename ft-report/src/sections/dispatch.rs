@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{NO_SCHEDULER, Source};
 use crate::document::{Id, Interval, Kind, N, Ns, Of, Section, Table, Thread, Typed, Word};
-use crate::stats::{Distribution, EXACT, Groups, Marks, OTHERS, Tail, Thresholds, Top};
+use crate::stats::{Distribution, EXACT, Groups, Marks, OTHERS, Own, Tail, Thresholds, Top, own};
 use crate::text;
 use ft_analysis::{Mark, Races, Tally};
 use ft_trace::ids::{Name, Pid, Tid};
@@ -58,6 +58,11 @@ pub struct Latency {
     pub comm: String,
     /// Wake-ups.
     pub wakeups: u64,
+    /// Sum of the latencies, ns.
+    pub total_ns: i64,
+    /// Of `total_ns`, what threads of the agent had the CPU, ns; missing where it is not known.
+    #[serde(skip_serializing_if = "Own::is_unknown")]
+    pub agent_ns: Own,
     /// Percentiles of the latency.
     #[serde(flatten)]
     pub tail: Tail,
@@ -92,6 +97,9 @@ pub struct WorstWake {
     pub behind_ns: Option<i64>,
     /// It was moved to another CPU meanwhile.
     pub migrated: bool,
+    /// Of `dur_ns`, what threads of the agent had the CPU, ns; missing where it is not known.
+    #[serde(skip_serializing_if = "Own::is_unknown")]
+    pub agent_ns: Own,
 }
 
 impl From<&DispatchLatency> for WorstWake {
@@ -109,6 +117,7 @@ impl From<&DispatchLatency> for WorstWake {
             behind_tid: r.running_tid,
             behind_ns: r.running_ns,
             migrated: r.migrated,
+            agent_ns: Own(r.agent_ns),
         }
     }
 }
@@ -124,18 +133,20 @@ impl WorstWake {
 struct Counts {
     comm: Name,
     latencies: Distribution,
+    own: Own,
     within: Thresholds<4>,
 }
 
 impl Counts {
     fn new(comm: Name) -> Self {
         let (latencies, within) = (Distribution::default(), Thresholds::new(LATE_NS));
-        Counts { comm, latencies, within }
+        Counts { comm, latencies, own: Own::default(), within }
     }
 
-    fn add(&mut self, ns: i64) {
-        self.latencies.add(ns);
-        self.within.add(ns);
+    fn add(&mut self, r: &DispatchLatency) {
+        self.latencies.add(r.dur);
+        self.own.add(r.agent_ns);
+        self.within.add(r.dur);
     }
 
     fn latency(mut self, pid: i32, tid: i32) -> Latency {
@@ -149,6 +160,8 @@ impl Counts {
             tid,
             comm: self.comm.to_string(),
             wakeups: n,
+            total_ns: self.latencies.sum(),
+            agent_ns: self.own,
             tail: Tail::of(&mut self.latencies),
             later_than,
         }
@@ -183,12 +196,12 @@ impl Dispatch {
         if mark == Mark::Censored {
             return;
         }
-        self.all.add(r.dur);
+        self.all.add(r);
         let counts = self.threads.entry_or((r.pid, r.tid), || Counts::new(r.comm.clone()));
         if counts.comm != r.comm {
             counts.comm = r.comm.clone();
         }
-        counts.add(r.dur);
+        counts.add(r);
         self.worst.offer(WORST, r.dur, || WorstWake::from(r));
     }
 
@@ -238,6 +251,7 @@ impl DispatchReport {
         if self.all.wakeups > 0 {
             self.threads(&mut s);
             self.worst(&mut s);
+            own::explain(&mut s);
         }
         s.with(self)
     }
@@ -297,6 +311,7 @@ impl DispatchReport {
             t.column(title, move |l: &&Latency| N(l.later_than[i]))
         };
         let t = LATE.into_iter().enumerate().fold(t, late);
+        let t = own::beside(t, |l| (l.agent_ns, l.total_ns));
         s.table(t.counted("threads").titled("By thread, the worst first"));
         let tails = self.shown().map(|l| (Thread::named(&l.comm).value(), l.wakeups, l.tail));
         s.tails("Tails of the latency", ("thread", Kind::Thread), tails);
@@ -312,6 +327,6 @@ impl DispatchReport {
             .column("ran instead", |w| Thread::of(w.behind_tid, w.behind.as_deref()))
             .column("for", |w| w.behind_ns.map(Ns))
             .column("migrated", |w| Word(if w.migrated { "yes" } else { "no" }));
-        s.table(t.titled("The worst wake-ups"));
+        s.table(own::beside(t, |w| (w.agent_ns, w.dur_ns)).titled("The worst wake-ups"));
     }
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::Source;
 use super::quality::Quality;
+use super::recording::Recording;
 use crate::document::{IntoText, N, Ns, Of, Section, Text, Word};
 use crate::text;
 use ft_analysis::{RingWaits, Tally};
@@ -41,6 +42,9 @@ pub struct Head {
     pub lost_kernel_records: u64,
     /// Times that a switch must have happened of which there is no record, and no loss was reported.
     pub missing_switches: u64,
+    /// What the recording itself did; missing in a trace that does not say who recorded it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recording: Option<Recording>,
     /// The clock's bound by segment, and where losses are.
     pub quality: Quality,
     /// What else a reader should know, in sentences.
@@ -53,7 +57,8 @@ impl Head {
     /// # Errors
     ///
     /// When the tables `clock` and `loss` cannot be read.
-    pub fn read(Source { trace, tally }: Source<'_>) -> Result<Self> {
+    pub fn read(source: Source<'_>) -> Result<Self> {
+        let Source { trace, tally } = source;
         let meta = trace.meta();
         let start = meta.start.window_from_ns.unwrap_or(meta.start.start_ns);
         let end = meta.end.as_ref().map_or(tally.last_ns, |end| end.ts);
@@ -73,6 +78,7 @@ impl Head {
             lost_user_events: tally.lost_user_events,
             lost_kernel_records: tally.lost_kernel_records,
             missing_switches: tally.unseen_switches + tally.ran_unseen,
+            recording: Recording::read(source),
             quality,
             warnings: warnings(trace, tally),
         })
@@ -152,6 +158,7 @@ impl Head {
         s.item("clock", self.clock());
         s.item("loss", self.loss());
         self.quality.losses.iter().for_each(|place| s.say(place.text()));
+        self.recording.iter().for_each(|recording| recording.say(&mut s));
         self.warnings.iter().for_each(|warning| s.warn(warning.clone()));
         s.with(self)
     }

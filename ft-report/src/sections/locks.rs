@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::Source;
 use crate::document::{Data, Kind, Lock, MeanNs, N, Ns, Of, Section, Share, Table, Typed, Word};
 use crate::stats::{
-    Bins, Depths, Distribution, EXACT, Groups, Marks, Tail, Thresholds, Top, parts,
+    Bins, Depths, Distribution, EXACT, Groups, Marks, Own, Tail, Thresholds, Top, own, parts,
 };
 use crate::text;
 use ft_analysis::{Incomplete, Mark, Tally};
@@ -113,6 +113,9 @@ pub struct Group {
     pub wait_max_ns: i64,
     /// Where the held time went; sums over the holds that were decomposed.
     pub parts: Decomposition,
+    /// Of `total_ns`, what threads of the agent had the CPU, ns; missing where it is not known.
+    #[serde(skip_serializing_if = "Own::is_unknown")]
+    pub agent_ns: Own,
     /// Holds that were preempted at least once.
     pub preempted_holds: u64,
     /// (ns, holds not longer).
@@ -134,6 +137,7 @@ struct Counts {
     condition: u64,
     preempted: u64,
     parts: Decomposition,
+    own: Own,
     cumulative: Thresholds<16>,
     bins: Bins,
 }
@@ -150,6 +154,7 @@ impl Default for Counts {
             condition: 0,
             preempted: 0,
             parts: Decomposition::default(),
+            own: Own::default(),
             cumulative: Thresholds::new(EDGES_NS),
             bins: Bins::default(),
         }
@@ -174,6 +179,7 @@ impl Counts {
             self.parts += parts;
             self.preempted += u64::from(parts.preempted_ns > 0);
         }
+        self.own.add(r.agent_ns);
         self.cumulative.add(r.dur);
         self.bins.add(r.dur);
     }
@@ -196,6 +202,7 @@ impl Counts {
             wait_total_ns: self.waits.sum(),
             wait_max_ns: self.waits.max(),
             parts: self.parts,
+            agent_ns: self.own,
             preempted_holds: self.preempted,
             cumulative: self.cumulative.iter().collect(),
             histogram_100ns: self.bins.iter().collect(),
@@ -264,6 +271,7 @@ impl LocksReport {
             self.tables(&mut s);
             self.figures(&mut s);
             s.table(longest::table(&self.longest, self.decomposed));
+            own::explain(&mut s);
         }
         s.with(self)
     }
@@ -318,6 +326,7 @@ impl LocksReport {
             .column("p50", |g| Ns(g.tail.p50_ns))
             .column("p99", |g| g.tail.p99_ns.map(Ns))
             .column("max", |g| Ns(g.tail.max_ns));
+        let holds = own::beside(holds, |g| (g.agent_ns, g.total_ns));
         s.table(holds.counted("locks").titled("Hold times"));
         let tails = self.shown().map(|g| (g.name().value(), g.holds, g.tail));
         s.tails("Tails of the hold times", ("lock", Kind::Lock), tails);

@@ -13,6 +13,7 @@ pub mod locks;
 pub mod order;
 pub mod preempted;
 pub mod quality;
+pub mod recording;
 pub mod scopes;
 pub mod steal;
 pub mod study;

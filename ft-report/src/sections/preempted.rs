@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{NO_SCHEDULER, Source};
 use crate::document::{Id, Interval, Lock, N, Ns, Place, Section, Share, Table, Thread, Word};
-use crate::stats::{Groups, Marks, Thresholds, Top};
+use crate::stats::{Groups, Marks, Own, Thresholds, Top, own};
 use crate::text;
 use ft_analysis::{Mark, Tally, Unfinished};
 use ft_trace::ids::{Name, Pid};
@@ -36,6 +36,9 @@ pub struct PreemptedReport {
     pub preempted: u64,
     /// Sum of these times, ns.
     pub total_ns: i64,
+    /// Of this, what threads of the agent had the CPU, ns; missing where it is not known.
+    #[serde(skip_serializing_if = "Own::is_unknown")]
+    pub agent_ns: Own,
     /// Times whose end was not recorded; in no statistic.
     pub unfinished: Unfinished,
     /// How many are exact, lower bounds, censored.
@@ -76,6 +79,9 @@ pub struct PreemptedLock {
     pub total_ns: i64,
     /// Longest, ns.
     pub max_ns: i64,
+    /// Of `total_ns`, what threads of the agent had the CPU, ns; missing where it is not known.
+    #[serde(skip_serializing_if = "Own::is_unknown")]
+    pub agent_ns: Own,
     /// Waits that this prolonged: a wait counts each time.
     pub waiters: u64,
     /// By how much, in all, ns.
@@ -101,6 +107,9 @@ pub struct Preemptor {
     pub own_ns: i64,
     /// Longest time, ns.
     pub max_ns: i64,
+    /// Of `total_ns`, what threads of the agent had the CPU, ns; missing where it is not known.
+    #[serde(skip_serializing_if = "Own::is_unknown")]
+    pub agent_ns: Own,
     /// Delay of the waiters for all locks that were held, ns.
     pub delayed_ns: i64,
 }
@@ -139,6 +148,9 @@ pub struct LongPreemption {
     pub delayed_ns: i64,
     /// What the hold ran afterwards, ns.
     pub ran_after_ns: Option<i64>,
+    /// Of `dur_ns`, what threads of the agent had the CPU, ns; missing where it is not known.
+    #[serde(skip_serializing_if = "Own::is_unknown")]
+    pub agent_ns: Own,
     /// How far it can be believed.
     pub mark: Mark,
 }
@@ -161,6 +173,7 @@ impl From<&LockPreemption> for LongPreemption {
             waiters: r.waiters,
             delayed_ns: r.delayed_ns,
             ran_after_ns: r.ran_after_ns,
+            agent_ns: Own(r.agent_ns),
             mark: r.mark,
         }
     }
@@ -228,6 +241,7 @@ impl Preempted {
         self.report.times += 1;
         self.report.preempted += u64::from(r.cause == PreemptionCause::Preempted);
         self.report.total_ns += r.dur;
+        self.report.agent_ns.add(r.agent_ns);
         self.longest.offer(LONGEST, r.dur, || LongPreemption::from(r));
     }
 
@@ -237,6 +251,7 @@ impl Preempted {
         lock.times += 1;
         lock.total_ns += r.dur;
         lock.max_ns = lock.max_ns.max(r.dur);
+        lock.agent_ns.add(r.agent_ns);
         lock.waiters += u64::try_from(r.waiters).unwrap_or(0);
         lock.delayed_ns += r.delayed_ns;
         grants.add(r);
@@ -260,6 +275,7 @@ impl Preempted {
         p.total_ns += r.dur;
         p.own_ns += r.preemptor_ns.unwrap_or(0);
         p.max_ns = p.max_ns.max(r.dur);
+        p.agent_ns.add(r.agent_ns);
     }
 
     /// Finishes the statistics; `tally` says what is not in them.
@@ -327,8 +343,9 @@ impl PreemptedReport {
             return s.with(self);
         }
         s.say(text!(
-            "{} in all: {} preempted, {} woken and waiting for a CPU",
+            "{} in all{}: {} preempted, {} woken and waiting for a CPU",
             Ns(self.total_ns),
+            self.agent_ns.of_it(self.total_ns),
             N(self.preempted),
             N(self.times - self.preempted)
         ));
@@ -336,6 +353,7 @@ impl PreemptedReport {
         self.preemptors(&mut s);
         self.grants(&mut s);
         self.longest(&mut s);
+        own::explain(&mut s);
         s.with(self)
     }
 
@@ -349,6 +367,7 @@ impl PreemptedReport {
             .column("waits delayed", |l| N(l.waiters))
             .column("delay in all", |l| Ns(l.delayed_ns))
             .counted("locks");
+        let t = own::beside(t, |l| (l.agent_ns, l.total_ns));
         s.table(t.titled("By lock: an interval counts for every lock that was held"));
     }
 
@@ -364,6 +383,7 @@ impl PreemptedReport {
             .column("itself", |p| Ns(p.own_ns))
             .column("delay of waiters", |p| Ns(p.delayed_ns))
             .counted("threads");
+        let t = own::beside(t, |p| (p.agent_ns, p.total_ns));
         s.table(
             t.titled("By the thread that had the CPU longest meanwhile: an interval counts once"),
         );
@@ -398,6 +418,7 @@ impl PreemptedReport {
             .column("waiters", |p| N(p.waiters.unsigned_abs().into()))
             .column("delay", |p| Ns(p.delayed_ns))
             .column("ran after", |p| p.ran_after_ns.map(Ns));
+        let t = own::beside(t, |p| (p.agent_ns, p.dur_ns));
         s.table(t.titled("The longest, with the innermost lock"));
     }
 }

@@ -7,6 +7,7 @@ use super::preempted::PreemptedReport;
 use super::time::TimeReport;
 use super::waits::{LongWait, WaitsReport, at};
 use crate::document::{Lock, N, Ns, Of, Section, Share, Text, Thread, Word};
+use crate::stats::Own;
 use crate::text;
 use ft_trace::tables::Decomposition;
 
@@ -67,9 +68,10 @@ impl Answers {
             let p = &all.parts;
             let running = text!("running {}", Share(p.running_ns, p.total_ns()));
             s.say(text!(
-                "{} preempted; held time: {}",
+                "{} preempted; held time: {}{}",
                 Of(all.preempted_holds, "hold"),
-                Text::join([running].into_iter().chain(elsewhere(p)), ", ").unwrap_or_default()
+                Text::join([running].into_iter().chain(elsewhere(p)), ", ").unwrap_or_default(),
+                all.agent_ns.of_it(all.total_ns)
             ));
         }
         for h in locks.longest.iter().take(NAMED) {
@@ -91,9 +93,10 @@ impl Answers {
                 "waits",
                 "waits",
                 text!(
-                    "{} for a lock, {} in all; longest {}",
+                    "{} for a lock, {} in all{}; longest {}",
                     Of(waits.waits, "wait"),
                     Ns(waits.total_ns),
+                    waits.all.agent_ns.of_it(waits.total_ns),
                     waits.longest.first().map(LongWait::interval)
                 ),
             );
@@ -133,9 +136,10 @@ impl Answers {
             "held up",
             "preempted",
             text!(
-                "{} a lock's holder had no CPU: {}, {} behind {}; {}",
+                "{} a lock's holder had no CPU: {}{}, {} behind {}; {}",
                 Of(preempted.times, "time"),
                 Ns(preempted.total_ns),
+                preempted.agent_ns.of_it(preempted.total_ns),
                 Share(first.total_ns, preempted.total_ns),
                 first.thread(),
                 delayed
@@ -159,8 +163,12 @@ impl Answers {
             "dispatch",
             "dispatch",
             text!(
-                "{}; p50 {}{}, max {}; {} later than 1 ms",
+                "{}{}; p50 {}{}, max {}; {} later than 1 ms",
                 Of(all.wakeups, "wake-up"),
+                match all.agent_ns.beside(all.total_ns) {
+                    Some(share) => text!(", {} of their time the recording itself", share),
+                    None => Text::default(),
+                },
                 Ns(all.tail.p50_ns),
                 p99(all.tail.p99_ns),
                 self.dispatch.worst.first().map(WorstWake::interval),
@@ -215,14 +223,20 @@ impl Answers {
         let mut sums = Decomposition::default();
         time.culprits.iter().for_each(|c| *sums.part_mut(c.part) += c.spent_ns);
         let total = sums.total_ns();
+        let mut own = Own::default();
+        time.culprits.iter().for_each(|c| own.add(c.agent_ns.0));
         s.answer("time", "time", text!(
-            "{} of {}, {}: running {}, preempted {}, woken and waiting {}, blocked {}, interrupts {}, unexplained {}",
+            "{} of {}, {}: running {}, preempted {}, woken and waiting {}{}, blocked {}, interrupts {}, unexplained {}",
             Ns(total),
             Of(time.threads.len() as u64, "thread"),
             if time.unbalanced == 0 { "balanced" } else { "NOT BALANCED" },
             Share(sums.running_ns, total),
             Share(sums.preempted_ns, total),
             Share(sums.dispatch_ns, total),
+            match own.beside(sums.preempted_ns + sums.dispatch_ns) {
+                Some(share) => text!(" ({} of these two the recording itself)", share),
+                None => Text::default(),
+            },
             Share(sums.blocked_ns, total),
             Share(sums.interrupts_ns(), total),
             Share(sums.unexplained_ns, total)

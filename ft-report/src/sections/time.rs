@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::steal::Steal;
 use super::{NO_SCHEDULER, Source};
 use crate::document::{ExactNs, Id, N, Ns, Of, Section, Share, Table, Thread, Word};
-use crate::stats::{Groups, Marks, parts};
+use crate::stats::{Groups, Marks, Own, own, parts};
 use crate::text;
 use ft_analysis::{Mark, Tally};
 use ft_trace::ids::{Name, Nanos, Pid, Tid};
@@ -69,6 +69,9 @@ pub struct ThreadBalance {
     pub mark: Mark,
     /// (part, ns), all parts in their order.
     pub parts: Vec<(Part, i64)>,
+    /// Of *preempted* and *dispatch*, what threads of the agent had the CPU, ns; missing where it is not known.
+    #[serde(skip_serializing_if = "Own::is_unknown")]
+    pub agent_ns: Own,
     /// Who or what took it.
     pub culprits: Vec<TimeCulprit>,
 }
@@ -95,13 +98,16 @@ pub struct TimeCulprit {
     pub spent_ns: i64,
     /// Uninterrupted stretches.
     pub stretches: i64,
+    /// Of `spent_ns`, what threads of the agent had the CPU, ns; missing where it is not known.
+    #[serde(skip_serializing_if = "Own::is_unknown")]
+    pub agent_ns: Own,
 }
 
 /// Makes a [`TimeReport`] of rows, in memory that does not grow with their number.
 #[derive(Debug, Default)]
 pub struct Times {
     threads: HashMap<(Pid, Tid, Nanos), ThreadBalance>,
-    culprits: Groups<MAX_CULPRITS, (Part, Option<Name>), (i64, i64)>,
+    culprits: Groups<MAX_CULPRITS, (Part, Option<Name>), (i64, i64, Own)>,
     /// Time of threads that did not fit, ns.
     others_ns: i64,
 }
@@ -109,9 +115,10 @@ pub struct Times {
 impl Times {
     /// Counts a row.
     pub fn add(&mut self, r: &ThreadTime) {
-        let (spent_ns, stretches) = self.culprits.entry((r.part, r.culprit.clone()));
+        let (spent_ns, stretches, own) = self.culprits.entry((r.part, r.culprit.clone()));
         *spent_ns += r.spent_ns;
         *stretches += r.stretches;
+        own.add(r.agent_ns);
 
         let key = (r.pid, r.tid, r.ts);
         if self.threads.len() >= MAX_THREADS && !self.threads.contains_key(&key) {
@@ -128,8 +135,10 @@ impl Times {
             difference_ns: 0,
             mark: r.mark,
             parts: Part::ALL.iter().map(|part| (*part, 0)).collect(),
+            agent_ns: Own::default(),
             culprits: Vec::new(),
         });
+        thread.agent_ns.add(r.agent_ns);
         thread.sum_ns += r.spent_ns;
         thread.difference_ns = thread.sum_ns - thread.wall_ns;
         thread.parts.iter_mut().filter(|p| p.0 == r.part).for_each(|p| p.1 += r.spent_ns);
@@ -139,6 +148,7 @@ impl Times {
             culprit_tid: r.culprit_tid,
             spent_ns: r.spent_ns,
             stretches: r.stretches,
+            agent_ns: Own(r.agent_ns),
         });
     }
 
@@ -150,12 +160,13 @@ impl Times {
             thread.culprits.sort_by_cached_key(order);
         }
         let culprits = self.culprits.into_ranked(
-            |((part, culprit), (spent_ns, stretches))| TimeCulprit {
+            |((part, culprit), (spent_ns, stretches, agent_ns))| TimeCulprit {
                 part,
                 culprit: culprit.as_deref().map(str::to_owned),
                 culprit_tid: None,
                 spent_ns,
                 stretches,
+                agent_ns,
             },
             order,
         );
@@ -203,6 +214,7 @@ impl TimeReport {
             self.coverage(&mut s);
             self.threads(&mut s);
             self.culprits(&mut s);
+            own::explain(&mut s);
             self.steal.say(&mut s);
         }
         if self.unbalanced > 0 {
@@ -255,6 +267,10 @@ impl TimeReport {
             .column("thread", |b| Thread::named(&b.comm))
             .column("tid", |b| Id(b.tid));
         let t = parts::durations(t, |b| Some(b.sums()));
+        let t = own::beside(t, |b| {
+            let sums = b.sums();
+            (b.agent_ns, sums.preempted_ns + sums.dispatch_ns)
+        });
         s.table(t.titled("Where the time went (dispatch: woken and waiting for a CPU)"));
     }
 
@@ -275,6 +291,7 @@ impl TimeReport {
             .column("time", |(c, _)| Ns(c.spent_ns))
             .column("of the part", |(c, total)| Share(c.spent_ns, *total))
             .column("stretches", |(c, _)| N(c.stretches.unsigned_abs()));
+        let t = own::beside(t, |(c, _)| (c.agent_ns, c.spent_ns));
         s.table(t.titled("Who or what took it, over all threads (--json has it for each thread)"));
     }
 }
@@ -294,6 +311,7 @@ mod tests {
             culprit_tid: None,
             spent_ns,
             stretches: 1,
+            agent_ns: None,
             wall_ns,
             mark: Mark::Exact,
         }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::Source;
 use super::order::{Edges, Order};
 use crate::document::{Id, Lock, MeanNs, N, Ns, Place, Section, Share, Table, Text, Thread, Word};
-use crate::stats::{Distribution, EXACT, Groups, Marks, Tail, Top, parts};
+use crate::stats::{Distribution, EXACT, Groups, Marks, Own, Tail, Top, own, parts};
 use crate::text;
 use ft_analysis::{Incomplete, Mark, Tally};
 use ft_trace::ids::{Name, Pid};
@@ -86,6 +86,9 @@ pub struct LockWaits {
     pub cycle_ns: i64,
     /// Of all, the holder waited for a lock itself, ns.
     pub holder_waits_ns: i64,
+    /// Of `total_ns`, while the threads to blame waited for a CPU, what threads of the agent had the CPU, ns; missing where it is not known.
+    #[serde(skip_serializing_if = "Own::is_unknown")]
+    pub agent_ns: Own,
 }
 
 /// Waits of one place for one lock.
@@ -150,6 +153,7 @@ impl Counts {
         s.no_holder_ns += r.no_holder_ns;
         s.cycle_ns += r.cycle_ns;
         s.holder_waits_ns += r.holder_waits_ns;
+        s.agent_ns.add(r.agent_ns);
     }
 
     fn finish(mut self, pid: i32, lock: &str, kind: &str) -> LockWaits {
@@ -286,6 +290,7 @@ impl WaitsReport {
             self.places(&mut s);
             self.roots(&mut s);
             s.table(longest::table(&self.longest, self.decomposed));
+            own::explain(&mut s);
         }
         self.order.say(&mut s);
         s.with(self)
@@ -335,7 +340,7 @@ impl WaitsReport {
             .column("max", |l| Ns(l.tail.max_ns))
             .column("by tid", |l| Id(l.max_tid))
             .counted("locks");
-        s.table(t.titled("By lock"));
+        s.table(own::beside(t, |l| (l.agent_ns, l.total_ns)).titled("By lock"));
         let t = Table::first(SHOWN, &self.locks)
             .total(self.total())
             .column("lock", |l| Lock::named(&l.lock))

@@ -65,6 +65,11 @@ impl Follower {
         !self.registry.start.kernel_groups.is_empty()
     }
 
+    /// The process that records, if it says so.
+    pub fn agent(&self) -> Option<Pid> {
+        self.registry.start.agent_pid.map(Pid)
+    }
+
     /// The recording has compacted its registry: this follower learns nothing new any more.
     pub fn is_outdated(&self) -> bool {
         self.registry.is_replaced()

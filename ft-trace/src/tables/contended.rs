@@ -93,6 +93,9 @@ table! {
         pub no_holder_ns: i64 as Ns,
         /// The chain led back to itself.
         pub cycle_ns: i64 as Ns,
+        /// Of `preempted_ns` and `dispatch_ns`, the time in which threads of the agent that recorded had the CPU: what
+        /// the recording itself is to blame for. Null when that is not known.
+        pub agent_ns: Option<i64> as Ns,
         /// [`Mark`]: `exact`, or `lower bound` when records were lost meanwhile, or the chain or the
         /// number of holders was larger than what is followed.
         pub mark: Mark,
@@ -196,6 +199,8 @@ table! {
         /// Null when the release was not recorded; of a hold with more than 32 such times, in all but 32: the first of
         /// each cause and the last ones.
         pub ran_after_ns: Option<i64> as Ns,
+        /// Of `dur`, the time in which threads of the agent that recorded had the CPU. Null when that is not known.
+        pub agent_ns: Option<i64> as Ns,
         /// [`Mark`]: `exact`, or `lower bound` when records were lost meanwhile, or it is not known of
         /// all the time who had the CPU.
         pub mark: Mark,

@@ -220,6 +220,9 @@ table! {
         pub preemptor_comm: Option<Name>,
         /// How long that thread had the CPU meanwhile.
         pub preemptor_ns: Option<i64> as Ns,
+        /// Of `preempted_ns` and `dispatch_ns`, the time in which threads of the agent that recorded had the CPU: what
+        /// the recording itself is to blame for. Null when that is not known.
+        pub agent_ns: Option<i64> as Ns,
         /// [`Mark`]: `exact`, `disturbed` when the holder waited for room in its ring, or `lower bound` when
         /// records were lost during the hold, or it is not known
         /// of all the time off the CPU who had it.
@@ -258,6 +261,8 @@ table! {
         pub running_ns: Option<i64> as Ns,
         /// The thread was moved to another CPU meanwhile.
         pub migrated: bool,
+        /// Of `dur`, the time in which threads of the agent that recorded had the CPU. Null when that is not known.
+        pub agent_ns: Option<i64> as Ns,
         /// [`Mark`]: `exact`; `lower bound` when it is not known of all the time who had the CPU, so that
         /// another may have had it longer; or `censored` when scheduler records were lost meanwhile: what was dispatched
         /// then may be a later wake-up.
@@ -327,6 +332,9 @@ table! {
         pub spent_ns: i64 as Ns,
         /// In how many uninterrupted stretches.
         pub stretches: i64 as Count,
+        /// Of `spent_ns`, what threads of the agent that recorded had the CPU: of *preempted* and *dispatch*, all or
+        /// nothing, but where several threads share a row. Null when that is not known.
+        pub agent_ns: Option<i64> as Ns,
         /// From the first sight to the end of the thread or of the trace; the same in all rows of a thread.
         pub wall_ns: i64 as Ns,
         /// [`Mark`]. `exact`: from its birth to its end; `censored`: it lived before or after

@@ -46,7 +46,9 @@ impl Collector {
         let snapshot =
             Some(Wish { reason: format!("the recording ended ({reason})"), is_awaited: true });
         let steal_ns = host::steal_ns();
-        let end = End { ts: clock.mono_ns, reason, exit_code, steal_ns, ..End::default() };
+        let agent_cpu_ns = Some(host::cpu_ns() - self.cpu_before_ns);
+        let ts = clock.mono_ns;
+        let end = End { ts, reason, exit_code, steal_ns, agent_cpu_ns, ..End::default() };
         self.finished.bytes = self.writer.bytes();
         let segment = self.writer.finish(clock, end)?;
         self.segments.add_to_backlog(segment.bytes);

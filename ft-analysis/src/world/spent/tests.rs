@@ -31,7 +31,8 @@ fn a_thread_that_is_renamed_stays_one_culprit_under_its_newest_name() {
         cpus.switch(cpu, start, thread(9), &name.into(), 120);
         cpus.wait(me, cpu, start);
         spent.stretch(start, start + 10, Part::Preempted, None);
-        spent.waited(&cpus.leave(me, cpu, start + 10));
+        let shares = cpus.leave(me, cpu, start + 10);
+        spent.waited(&shares, &cpus);
     }
     assert_eq!(sums(&spent), ["preempted worker 20 in 2"]);
 }
@@ -58,7 +59,7 @@ fn a_wait_for_the_cpu_is_shared_out_and_nothing_is_made_up() {
     let check = |part, waited, expected: &[&str]| {
         let mut spent = Spent::new(0);
         spent.stretch(0, waited, part, None);
-        spent.waited(&shares);
+        spent.waited(&shares, &cpus);
         assert_eq!(sums(&spent), expected);
     };
     check(Part::Preempted, 50, &["preempted hog 50 in 1"]);
@@ -91,7 +92,8 @@ fn later_threads_of_one_name_are_together() {
         cpus.switch(Cpu(0), i * 10, thread(100 + i as i32), &"rustc".into(), 120);
         cpus.wait(thread(7), Cpu(0), i * 10);
         spent.stretch(i * 10, i * 10 + 10, Part::Preempted, None);
-        spent.waited(&cpus.leave(thread(7), Cpu(0), i * 10 + 10));
+        let shares = cpus.leave(thread(7), Cpu(0), i * 10 + 10);
+        spent.waited(&shares, &cpus);
     }
     assert_eq!(spent.sums.len(), 1 + MAX_CULPRITS);
     let later = 10 * (200 - MAX_CULPRITS as i64);

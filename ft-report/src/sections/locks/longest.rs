@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::document::{Interval, Lock, Place, Table, Thread};
-use crate::stats::parts;
+use crate::stats::{Own, own, parts};
 use ft_analysis::Mark;
 use ft_trace::tables::{CriticalSection, Decomposition};
 
@@ -33,6 +33,9 @@ pub struct LongHold {
     pub preemptor: Option<String>,
     /// That thread's id.
     pub preemptor_tid: Option<i32>,
+    /// Of `dur_ns`, what threads of the agent had the CPU, ns; missing where it is not known.
+    #[serde(skip_serializing_if = "Own::is_unknown")]
+    pub agent_ns: Own,
     /// How sure it is.
     pub mark: Mark,
 }
@@ -51,6 +54,7 @@ impl From<&CriticalSection> for LongHold {
             parts: r.parts,
             preemptor: r.preemptor_comm.as_ref().map(ToString::to_string),
             preemptor_tid: r.preemptor_tid,
+            agent_ns: Own(r.agent_ns),
             mark: r.mark,
         }
     }
@@ -79,5 +83,5 @@ pub(super) fn table(holds: &[LongHold], decomposed: bool) -> Table {
         .when(decomposed, |t| {
             parts::durations(t, |h| h.parts).column("preemptor", |h| h.preemptor())
         });
-    t.titled("The longest holds")
+    own::beside(t, |h| (h.agent_ns, h.dur_ns)).titled("The longest holds")
 }

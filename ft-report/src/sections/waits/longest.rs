@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::document::{Interval, Lock, N, Ns, Place, Table, Thread};
+use crate::stats::{Own, own};
 use ft_analysis::Mark;
 use ft_trace::tables::{Decomposition, LockWait};
 
@@ -46,6 +47,9 @@ pub struct LongWait {
     pub no_holder_ns: i64,
     /// Threads waited for each other, ns.
     pub cycle_ns: i64,
+    /// Of `dur_ns`, while the threads to blame waited for a CPU, what threads of the agent had the CPU, ns; missing where it is not known.
+    #[serde(skip_serializing_if = "Own::is_unknown")]
+    pub agent_ns: Own,
     /// How far it can be believed.
     pub mark: Mark,
 }
@@ -71,6 +75,7 @@ impl From<&LockWait> for LongWait {
             parts: r.parts,
             no_holder_ns: r.no_holder_ns,
             cycle_ns: r.cycle_ns,
+            agent_ns: Own(r.agent_ns),
             mark: r.mark,
         }
     }
@@ -109,5 +114,5 @@ pub(super) fn table(waits: &[LongWait], decomposed: bool) -> Table {
                 .column("dispatch", |w| part(w, |p| p.dispatch_ns))
                 .column("blocked", |w| part(w, |p| p.blocked_ns))
         });
-    t.titled("The longest waits")
+    own::beside(t, |w| (w.agent_ns, w.dur_ns)).titled("The longest waits")
 }

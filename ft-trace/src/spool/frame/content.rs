@@ -50,6 +50,14 @@ pub struct Start {
     pub clock_source: String,
     /// Flags of an invariant TSC that the CPU does not announce: `constant_tsc`, `nonstop_tsc`.
     pub tsc_lacks: Vec<String>,
+    /// The process that records, in its own PID namespace; with the kernel recorded, the number that the kernel's
+    /// records have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_pid: Option<i32>,
+    /// What an event of two words cost the agent itself at the start, ns: `ft_user`'s write into a ring of its own, with
+    /// warm caches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event_cost_ns: Option<f64>,
     /// Names of softirqs by number and of interrupt lines (`/proc/interrupts`).
     pub irq_names: Vec<IrqName>,
 }
@@ -239,4 +247,7 @@ pub struct End {
     pub bytes: u64,
     /// Stolen from each CPU since boot, ns (/proc/stat); empty when not known.
     pub steal_ns: Vec<i64>,
+    /// CPU time of all threads of the agent while it recorded, as CLOCK_PROCESS_CPUTIME_ID tells it, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_cpu_ns: Option<i64>,
 }

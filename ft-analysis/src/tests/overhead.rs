@@ -1,0 +1,126 @@
+//! What the recording itself did: process 9 (upper case) has recorded.
+
+use crate::timeline::{run, run_by_agent};
+use crate::{HeldUp, Overhead};
+use ft_trace::tables::Part;
+
+/// A holder is preempted by the agent and by another, and a woken thread waits behind the agent.
+///
+/// ```text
+/// cpu 0  a ==[==|XXX|bb|=|XXXXX|===]--      L from 10 to 110; X the agent, b another recorded thread
+/// cpu 1  c ==......w.................=      waits for L from 30
+/// ```
+const TIMELINE: &str = "
+    0 0 .>a S
+    0 1 .>c S
+    10 acquire a L
+    20 0 a>X R+
+    30 wait c L
+    50 0 X>b S
+    60 0 b>a R
+    65 0 a>X S
+    70 wake b a 0
+    100 0 X>a S
+    110 release a L
+    110 acquire c L
+    120 release c L
+    130 0 a>b R+
+    150 0 b>a S";
+
+#[test]
+fn each_row_tells_how_long_the_agent_had_the_cpu() {
+    let (rows, _) = run_by_agent(TIMELINE);
+    // 20..50 preempted, 70..100 woken; 65..70 it slept.
+    let holds: Vec<_> =
+        rows.critical_sections.iter().map(|r| (r.tid.0, r.dur, r.agent_ns)).collect();
+    assert_eq!(holds, [(b'a'.into(), 100, Some(60)), (b'c'.into(), 10, Some(0))]);
+    // Of the first only what lies in the wait, which began in the middle of it.
+    let waits: Vec<_> = rows.lock_waits.iter().map(|r| (r.dur, r.agent_ns)).collect();
+    assert_eq!(waits, [(80, Some(50))]);
+    let preemptions = rows.lock_preemptions.iter().map(|r| (r.ts.0, r.dur, r.agent_ns));
+    assert_eq!(preemptions.collect::<Vec<_>>(), [(20, 40, Some(30)), (70, 30, Some(30))]);
+    let dispatch: Vec<_> = rows.dispatch_latency.iter().map(|r| (r.dur, r.agent_ns)).collect();
+    assert_eq!(dispatch, [(30, Some(30))]);
+    let of_a = rows.thread_time.iter().filter(|r| r.tid.0 == i32::from(b'a'));
+    let of_a = of_a.map(|r| (r.part, r.culprit.as_deref(), r.spent_ns, r.agent_ns));
+    assert_eq!(
+        of_a.collect::<Vec<_>>(),
+        [
+            (Part::Running, None, 55, Some(0)),
+            (Part::Preempted, Some("X"), 30, Some(30)),
+            (Part::Preempted, Some("b"), 30, Some(0)),
+            (Part::Dispatch, Some("X"), 30, Some(30)),
+            (Part::Blocked, Some("asleep"), 5, Some(0)),
+        ]
+    );
+}
+
+#[test]
+fn the_tally_tells_what_it_had_in_all() {
+    let overhead = run_by_agent(TIMELINE).1.overhead.expect("it is known who recorded");
+    assert_eq!(
+        overhead,
+        Overhead {
+            cpu_ns: 65,
+            shared_ns: 65,
+            // a from 20 to 50, b from 65 to 100.
+            preempted: HeldUp { times: 2, total_ns: 65, longest_ns: 35 },
+            woken: HeldUp { times: 1, total_ns: 30, longest_ns: 30 },
+            // a: 0..20, 60..65, 100..130; b: 50..60, 130..150; c until the end.
+            running_ns: 55 + 30 + 150,
+        }
+    );
+}
+
+/// A CPU that only the agent and threads which are not recorded share does not disturb those that are.
+#[test]
+fn only_cpus_of_recorded_threads_are_shared() {
+    let (_, tally) = run_by_agent("0 0 .>a S\n0 1 .>X S\n50 1 X>. S\n60 0 a>X S\n70 0 X>. S");
+    let overhead = tally.overhead.expect("it is known who recorded");
+    assert_eq!((overhead.cpu_ns, overhead.shared_ns), (60, 10));
+    assert_eq!((overhead.preempted, overhead.woken), Default::default());
+}
+
+/// What a waiting thread takes to another CPU counts there no more.
+#[test]
+fn a_thread_that_is_moved_keeps_what_it_has_seen() {
+    let (rows, _) = run_by_agent(
+        "0 0 .>a S
+         0 1 .>Y S
+         10 acquire a L
+         20 0 a>X R+
+         50 move a 0 1
+         60 1 Y>. S
+         65 1 .>a S
+         70 0 X>. S
+         80 release a L",
+    );
+    // 20..50 by X, 50..60 by Y.
+    assert_eq!(rows.critical_sections[0].agent_ns, Some(40));
+    assert_eq!(rows.lock_preemptions[0].agent_ns, Some(40));
+}
+
+#[test]
+fn of_a_switch_that_was_not_recorded_nobody_is_blamed() {
+    // X has the CPU from 20; that it has left unseen shows at 50, when Y leaves.
+    let (rows, tally) = run_by_agent(
+        "0 0 .>a S
+         10 acquire a L
+         20 0 a>X R+
+         50 0 Y>a S
+         60 release a L",
+    );
+    assert_eq!(rows.critical_sections[0].agent_ns, Some(0));
+    assert_eq!(tally.overhead.map(|o| o.cpu_ns), Some(0));
+}
+
+#[test]
+fn who_recorded_may_not_be_known() {
+    let (rows, tally) = run(true, TIMELINE);
+    assert_eq!(tally.overhead, None);
+    assert!(rows.critical_sections.iter().all(|r| r.agent_ns.is_none()));
+    assert!(rows.lock_waits.iter().all(|r| r.agent_ns.is_none()));
+    assert!(rows.lock_preemptions.iter().all(|r| r.agent_ns.is_none()));
+    assert!(rows.dispatch_latency.iter().all(|r| r.agent_ns.is_none()));
+    assert!(rows.thread_time.iter().all(|r| r.agent_ns.is_none()));
+}

@@ -1,0 +1,185 @@
+//! What the recording itself did: a part of every report's head.
+
+use serde::Serialize;
+
+use super::Source;
+use crate::document::{MeanNs, Ns, Of, Section, Share, Text};
+use crate::text;
+use ft_analysis::{HeldUp, Overhead};
+use ft_trace::event::Event;
+use ft_trace::store::Row;
+use ft_trace::tables::{LossRow, UserEvent};
+
+/// The figures.
+#[derive(Clone, Debug, Serialize)]
+pub struct Recording {
+    /// Process that recorded.
+    pub agent_pid: i32,
+    /// Time that was recorded, ns; null when the recording was killed.
+    pub duration_ns: Option<i64>,
+    /// What its threads did to those that were recorded, by the scheduler's records; null without these.
+    pub scheduler: Option<Overhead>,
+    /// Scheduler records were lost: the figures of `scheduler` are lower bounds.
+    pub lower_bound: bool,
+    /// CPU time of its threads while it recorded, by their own clock, ns; null of a snapshot and where the recording was killed.
+    pub agent_cpu_ns: Option<i64>,
+    /// Events of the recorded programs.
+    pub user_events: u64,
+    /// Records of the kernel.
+    pub kernel_records: u64,
+    /// Bytes of the spool; null of a snapshot and where the recording was killed.
+    pub spool_bytes: Option<u64>,
+    /// Cost of one event as measured at the start, ns: two words, warm caches.
+    pub event_cost_ns: Option<f64>,
+    /// All events at this cost, ns: about what they took inside the programs.
+    pub events_cost_ns: Option<i64>,
+}
+
+impl Recording {
+    /// Of a trace that says who recorded it.
+    pub(super) fn read(Source { trace, tally }: Source<'_>) -> Option<Recording> {
+        let meta = trace.meta();
+        let rows = |table: &str| meta.tables.get(table).map_or(0, |table| table.rows);
+        let kernel =
+            Event::TABLES.iter().filter(|t| ![UserEvent::TABLE, LossRow::TABLE].contains(t));
+        let (user_events, event_cost_ns) = (rows(UserEvent::TABLE), meta.start.event_cost_ns);
+        let end = meta.end.as_ref();
+        let from = meta.start.window_from_ns.unwrap_or(meta.start.start_ns);
+        Some(Recording {
+            agent_pid: meta.start.agent_pid?,
+            duration_ns: end.map(|end| end.ts - from),
+            scheduler: tally.overhead.filter(|_| tally.kernel),
+            lower_bound: tally.lost_kernel_records + tally.unseen_switches > 0,
+            agent_cpu_ns: end.and_then(|end| end.agent_cpu_ns),
+            user_events,
+            kernel_records: kernel.map(|table| rows(table)).sum(),
+            spool_bytes: end.map(|end| end.bytes).filter(|bytes| *bytes > 0),
+            event_cost_ns,
+            events_cost_ns: event_cost_ns.map(|cost| (user_events as f64 * cost) as i64),
+        })
+    }
+
+    /// What it says.
+    pub(super) fn say(&self, s: &mut Section) {
+        s.item("recording", self.threads());
+        s.say(self.rates());
+    }
+
+    /// What the agent's threads did.
+    fn threads(&self) -> Text {
+        let Some(o) = &self.scheduler else {
+            let unknown = "whom they held up is not known without the kernel group `sched`";
+            return match self.agent_cpu_ns {
+                Some(ns) => text!("{} of CPU time by ft-agent's threads; {}", Ns(ns), unknown),
+                None => text!("what ft-agent's threads did is not known: {}", unknown),
+            };
+        };
+        let text = text!(
+            "{}{} of CPU time by ft-agent's threads, {} of it on CPUs of recorded ones",
+            if self.lower_bound { "at least " } else { "" },
+            Ns(o.cpu_ns),
+            Share(o.shared_ns, o.cpu_ns)
+        );
+        let times = |h: &HeldUp, what: &str| {
+            let (times, ns, most) = (Of(h.times, "time"), Ns(h.total_ns), Ns(h.longest_ns));
+            (h.times > 0).then(|| text!("{} {} ({}, at most {})", what, times, ns, most))
+        };
+        let both = [
+            times(&o.preempted, "preempted them"),
+            times(&o.woken, "had the CPU for which woken ones waited"),
+        ];
+        match Text::join(both.into_iter().flatten(), ", ") {
+            Some(both) => text!("{}; {}", text, both),
+            None => text.and("; none of these waited for them"),
+        }
+    }
+
+    /// How much it recorded, and what that took.
+    fn rates(&self) -> Text {
+        let second = |n: u64| {
+            let seconds = self.duration_ns.filter(|ns| *ns > 0)? as f64 / 1e9;
+            Some((n as f64 / seconds).round() as u64)
+        };
+        let events = second(self.user_events + self.kernel_records).map(|n| Of(n, "event"));
+        let bytes = self.spool_bytes.and_then(second).map(|n| Of(n, "byte"));
+        let rate = match (events, bytes) {
+            (Some(events), Some(bytes)) => text!("{} and {} a second", events, bytes),
+            (Some(events), None) => text!("{} a second", events),
+            (None, _) => text!("{}", Of(self.user_events + self.kernel_records, "event")),
+        };
+        let (Some(cost), Some(ns)) = (self.event_cost_ns, self.events_cost_ns) else { return rate };
+        let programs = text!(
+            "{}; those of programs took them about {} ({} each, measured at the start)",
+            rate,
+            Ns(ns),
+            MeanNs(cost)
+        );
+        match self.scheduler.map(|o| o.running_ns).filter(|ns| *ns > 0) {
+            Some(running) => {
+                text!("{}: {} of the time that they ran", programs, Share(ns, running))
+            }
+            None => programs,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(recording: &Recording) -> String {
+        let mut s = Section::new("trace", "");
+        recording.say(&mut s);
+        format!("{s:200}").split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    fn recording() -> Recording {
+        Recording {
+            agent_pid: 7,
+            duration_ns: Some(2_000_000_000),
+            scheduler: Some(Overhead {
+                cpu_ns: 200_000_000,
+                shared_ns: 150_000_000,
+                preempted: HeldUp { times: 12, total_ns: 3_000_000, longest_ns: 1_000_000 },
+                woken: HeldUp::default(),
+                running_ns: 1_000_000_000,
+            }),
+            lower_bound: false,
+            agent_cpu_ns: Some(210_000_000),
+            user_events: 3_000_000,
+            kernel_records: 1_000_000,
+            spool_bytes: Some(100_000_000),
+            event_cost_ns: Some(10.0),
+            events_cost_ns: Some(30_000_000),
+        }
+    }
+
+    #[test]
+    fn what_the_recording_did_is_said() {
+        assert_eq!(
+            text(&recording()),
+            "recording 200 ms of CPU time by ft-agent's threads, 75.0 % of it on CPUs of recorded ones; \
+             preempted them 12 times (3.00 ms, at most 1.00 ms) \
+             2,000,000 events and 50,000,000 bytes a second; those of programs took them about 30.0 ms \
+             (10 ns each, measured at the start): 3.0 % of the time that they ran"
+        );
+    }
+
+    #[test]
+    fn without_switches_what_is_not_known_is_said() {
+        let text = text(&Recording { scheduler: None, ..recording() });
+        let expected = "recording 210 ms of CPU time by ft-agent's threads; whom they held up is not known without \
+                        the kernel group `sched`";
+        assert!(text.starts_with(expected), "{text}");
+        assert!(text.ends_with("measured at the start)"), "{text}");
+    }
+
+    #[test]
+    fn of_a_recording_that_was_killed_there_are_no_rates() {
+        let killed =
+            Recording { duration_ns: None, spool_bytes: None, agent_cpu_ns: None, ..recording() };
+        assert!(text(&killed).contains(" 4,000,000 events; those"), "{}", text(&killed));
+        let text = text(&Recording { lower_bound: true, ..killed });
+        assert!(text.starts_with("recording at least 200 ms"), "{text}");
+    }
+}

@@ -1,0 +1,87 @@
+//! What of a figure the recording itself is to blame for: threads of the agent had the CPU meanwhile.
+
+use serde::Serialize;
+
+use crate::document::{Block, Builder, Section, Share, Text};
+use crate::text;
+
+/// A share is said beside a figure if it is more than one in so many.
+const ONE_IN: i64 = 100;
+
+/// Title of the columns of such shares.
+const TITLE: &str = "recording";
+
+/// A sum of such time; not known of traces that do not say who recorded them, and without the scheduler's records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Own(pub Option<i64>);
+
+impl Own {
+    /// Adds the time of a row.
+    pub(crate) fn add(&mut self, ns: Option<i64>) {
+        if let Some(ns) = ns {
+            *self.0.get_or_insert(0) += ns;
+        }
+    }
+
+    /// Whether it is not known.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// What is said beside a figure of this length.
+    pub(crate) fn beside(self, of_ns: i64) -> Option<Share> {
+        self.0.filter(|&ns| ns > of_ns / ONE_IN).map(|ns| Share(ns, of_ns))
+    }
+
+    /// The same in a sentence: `, 12.3 % of it the recording itself`.
+    pub(crate) fn of_it(self, of_ns: i64) -> Text {
+        let say = |share| text!(", {} of it the recording itself", share);
+        self.beside(of_ns).map_or(Text::default(), say)
+    }
+}
+
+/// Adds a column of what is said beside the rows, if there is anything to say.
+pub(crate) fn beside<T>(t: Builder<T>, of: impl Fn(&T) -> (Own, i64)) -> Builder<T> {
+    t.notes(TITLE, |item| {
+        let (own, ns) = of(item);
+        own.beside(ns)
+    })
+}
+
+/// Says what these columns mean, if a table of the section has one.
+pub(crate) fn explain(s: &mut Section) {
+    let has = |block: &Block| match block {
+        Block::Table(table) => table.columns.iter().any(|column| column.title == TITLE),
+        _ => false,
+    };
+    if s.blocks.iter().any(has) {
+        s.say(
+            "Recording: the share of the row in which threads of ft-agent had the CPU, where it is more than 1 %: without \
+             the recording, that much would not have been so.",
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_more_than_one_percent_is_said() {
+        let said = |ns, of| Own(ns).beside(of).map(|share| (share.0, share.1));
+        assert_eq!(said(Some(11), 1000), Some((11, 1000)));
+        assert_eq!(said(Some(10), 1000), None);
+        assert_eq!(said(Some(0), 0), None);
+        assert_eq!(said(None, 1000), None);
+    }
+
+    #[test]
+    fn what_is_not_known_of_any_row_is_not_known_of_all() {
+        let mut own = Own::default();
+        own.add(None);
+        assert!(own.is_unknown());
+        [Some(3), None, Some(4)].into_iter().for_each(|ns| own.add(ns));
+        assert_eq!(own, Own(Some(7)));
+    }
+}
