@@ -10,7 +10,8 @@ use ft_report::sections::{self, Report};
 
 use crate::command::report::ShortArgs;
 use crate::command::{
-    completions, convert, doctor, events, export, live, record, report, snapshot, study, tables,
+    compare, completions, convert, doctor, events, export, live, record, report, snapshot, study,
+    tables,
 };
 
 /// Records applications and the kernel on one clock, and says why something was slow.
@@ -30,9 +31,10 @@ Examples:
   ft-agent report trace               the whole report of a trace again
   ft-agent report trace locks waits   two sections of it (`ft-agent report --help` lists them)
   ft-agent events trace               every event of a trace in words
+  ft-agent compare before after       what differs between two traces, or two sets of them
 
 Exit status: 0; 1 after an error; 2 where the command line has one; 128 + N after signal N.
-That of `record` is the recorded command's.";
+That of `record` is the recorded command's; `compare --fail-if` has 3 and 4.";
 
 /// One subcommand: its flags are the `Args` of the module of its name in `command`.
 #[derive(Debug, Subcommand)]
@@ -48,6 +50,7 @@ pub(crate) enum Command {
     Convert(convert::Args),
     Analyze(report::AnalyzeArgs),
     Report(report::Args),
+    Compare(compare::Args),
     Study(study::Args),
     Events(events::Args),
     Export(export::Args),
@@ -59,7 +62,7 @@ pub(crate) enum Command {
 /// The help's groups of subcommands.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Record", &["record", "snapshot", "sites", "enable", "disable"]),
-    ("Look", &["report", "events", "export", "tables", "study"]),
+    ("Look", &["report", "compare", "events", "export", "tables", "study"]),
     ("Convert and analyse", &["convert", "analyze"]),
     ("Check the machine", &["doctor", "completions"]),
 ];

@@ -24,6 +24,7 @@
 //! ```
 
 pub mod analyze;
+pub mod compare;
 pub mod document;
 pub mod export;
 pub mod listing;

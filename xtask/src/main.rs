@@ -28,6 +28,7 @@ cargo xtask COMMAND
   bench [ROW]…          measure the cost table beside other tracers; a whole run writes it (--quick)
   stress                run the stress tests at full length, some minutes (FT_STRESS)
   sanitize              run the tests of shared memory under AddressSanitizer and valgrind
+  compare-rates         measure how often `compare` errs and what it finds, with hundreds of recordings
   miri                  run the tests of the rings under Miri, where it is installed
   fuzz [TARGET]…        run the fuzz targets, ten minutes each (FT_FUZZ_SECONDS)
   setup                 install what building and testing need, and say so first
@@ -61,6 +62,10 @@ fn run(args: &[String]) -> Result<ExitCode> {
         "sanitize" => {
             no_arguments(command, rest)?;
             proofs::sanitize()?;
+        }
+        "compare-rates" => {
+            no_arguments(command, rest)?;
+            proofs::compare_rates()?;
         }
         "miri" => {
             no_arguments(command, rest)?;

@@ -1,4 +1,4 @@
-//! `cargo xtask stress`, `sanitize`, `miri` and `fuzz`: proofs that need much time, or more than stable Rust.
+//! `cargo xtask stress`, `sanitize`, `compare-rates`, `miri` and `fuzz`: proofs that need much time, or more than stable Rust.
 //!
 //! What a tool that is missing would have shown is not shown: each says so, and ends with an error, so
 //! that nobody takes a run that did not happen for one that passed.
@@ -37,6 +37,21 @@ pub(crate) fn stress() -> Result<()> {
             .args(["test", "--package", "ft-user", "--release", "--test", "stress"])
             .args(["--", "--nocapture", "--test-threads=1"]),
     )
+}
+
+/// How often `ft-agent compare` calls different what is not, and how often it finds a slowdown of 5, 20 and 50 %: 40
+/// recordings of one program (`FT_COMPARE_RECORDINGS`) in turns with 20 of each slower version, and pairs of sets of them,
+/// with these kernel groups (`FT_COMPARE_KERNEL`, none).
+///
+/// # Errors
+///
+/// When it errs more often than stated.
+pub(crate) fn compare_rates() -> Result<()> {
+    step(cargo().args(["test", "--package", "ft-agent", "--release", "--test", "compare"]).args([
+        "--",
+        "--ignored",
+        "--nocapture",
+    ]))
 }
 
 /// What reads or writes shared memory, or parses what an application wrote: arguments of `cargo test`, the

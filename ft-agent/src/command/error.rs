@@ -86,6 +86,15 @@ pub(crate) enum CommandError {
     /// There is no such listing.
     #[error(transparent)]
     Listing(ListingError),
+    /// `compare` has not two sides.
+    #[error(
+        "`compare` compares two sides, and {0} DIR without --against names another number; write `ft-agent compare A B`, \
+         or `ft-agent compare A1 A2 … --against B1 B2 …`"
+    )]
+    NotTwoSides(usize),
+    /// `compare` has a trace twice.
+    #[error("{} is given twice, and would be compared with itself; give each trace once", .0.display())]
+    GivenTwice(PathBuf),
     /// A section contradicts itself.
     #[error("{0}")]
     Fault(String),
@@ -127,7 +136,9 @@ impl CommandError {
             // As for whatever else cannot be asked.
             CommandError::UnknownSection(_)
             | CommandError::UnknownTable(_)
-            | CommandError::UnknownGroup(_) => 2,
+            | CommandError::UnknownGroup(_)
+            | CommandError::NotTwoSides(_)
+            | CommandError::GivenTwice(_) => 2,
             _ => 1,
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! `run` returns the exit status, or a [`CommandError`].
 
+pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod doctor;
@@ -39,6 +40,7 @@ pub(crate) fn run(command: Command) -> Result {
         Command::Convert(args) => convert::run(args),
         Command::Analyze(args) => report::analyze(args),
         Command::Report(args) => report::run(args.request()?),
+        Command::Compare(args) => compare::run(args),
         Command::Study(args) => study::run(args),
         Command::Events(args) => events::run(args),
         Command::Export(args) => export::run(args),

@@ -16,6 +16,7 @@ mod ping_pong;
 mod preempted;
 mod raced;
 mod sched;
+mod spins;
 mod variety;
 mod waiters;
 mod wakes;
@@ -42,12 +43,13 @@ fn main() {
         Some("family-last") => family::last(),
         Some("brief") => family::brief(),
         Some("nesting") => nesting::run(arg(1, 100)),
+        Some("spins") => spins::run(arg(1, 4_000), arg(2, 500)),
         Some("variety") => variety::run(arg(1, 100)),
         Some("flood") => endless::flood(arg(1, 1_000_000)),
         Some("endless") => endless::run(&args[1], arg(2, u64::MAX)),
         _ => {
             eprintln!(
-                "subject: chain | convoy | preempted | preempted-hold | sleep | signal | migrate | waiters | wakes | raced | ping-pong | nesting | \
+                "subject: chain | convoy | preempted | preempted-hold | sleep | signal | migrate | waiters | wakes | raced | ping-pong | nesting | spins | \
                  kernel-groups | counters | family | brief | variety | endless FILE"
             );
             std::process::exit(2);

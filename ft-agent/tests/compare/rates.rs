@@ -1,0 +1,147 @@
+//! How often `compare` calls different what is not, and how often it finds what is: with many recordings, measured by
+//! `cargo xtask compare-rates`.
+
+use ft_report::compare::{Comparison, Condition, Run, Verdict, slices};
+
+use crate::{TURNS, gate, read, record_with};
+
+/// Recordings of the program as it is; half as many of each slower version.
+const RECORDINGS: usize = 40;
+
+/// Pairs of sets of each kind.
+const PAIRS: usize = 200;
+
+/// All ways to choose `k` of `n` units to be called A.
+pub(crate) fn splits(n: usize, k: usize) -> impl Iterator<Item = Vec<usize>> {
+    let chosen = move |bits: u32| (0..n).filter(|unit| bits >> unit & 1 == 1).collect::<Vec<_>>();
+    (0..1u32 << n).filter(move |bits| bits.count_ones() as usize == k).map(chosen)
+}
+
+/// Whether any row differs where these runs are A and the others are B.
+pub(crate) fn names_any(runs: &[Run], a: &[usize]) -> bool {
+    let b: Vec<usize> = (0..runs.len()).filter(|unit| !a.contains(unit)).collect();
+    compared((runs, a), (runs, &b), &[]).differing().next().is_some()
+}
+
+/// Compares some runs with others, or of others.
+fn compared(a: (&[Run], &[usize]), b: (&[Run], &[usize]), conditions: &[Condition]) -> Comparison {
+    let side = |(runs, units): (&[Run], &[usize])| units.iter().map(|&i| runs[i].clone()).collect();
+    Comparison::of(side(a), side(b), conditions)
+}
+
+/// Draws sets of units, the same in every run of the test.
+struct Draw(u64);
+
+impl Draw {
+    /// So many of `n`, each once.
+    fn of(&mut self, k: usize, n: usize) -> Vec<usize> {
+        let mut units: Vec<usize> = (0..n).collect();
+        for i in 0..k {
+            self.0 = self
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            units.swap(i, i + (self.0 >> 33) as usize % (n - i));
+        }
+        units.truncate(k);
+        units
+    }
+}
+
+fn percent(n: usize) -> String {
+    format!("{n} of {PAIRS} pairs ({:.1} %)", 100.0 * n as f64 / PAIRS as f64)
+}
+
+/// Prints a figure where it can be followed, and for the summary of the tests.
+fn tell(figure: &str) {
+    gate::measured(&format!("compare: {figure}"));
+}
+
+#[test]
+#[ignore = "records for minutes; cargo xtask compare-rates"]
+fn error_rate_and_power_of_many_recordings() {
+    gate::ran();
+    let number =
+        |name: &str, or: usize| std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(or);
+    let recordings = number("FT_COMPARE_RECORDINGS", RECORDINGS).max(20);
+    let kernel = std::env::var("FT_COMPARE_KERNEL").unwrap_or_else(|_| "none".into());
+    let dir = tempfile::tempdir().expect("a folder");
+    let versions = [100, 105, 120, 150];
+    let path = |percent: u64, i: usize| dir.path().join(format!("{percent}-{i}"));
+    // In turns, so that what passes on the machine passes over all.
+    for i in 0..recordings {
+        for percent in versions.into_iter().filter(|&percent| percent == 100 || i % 2 == 0) {
+            record_with(&kernel, &path(percent, i), TURNS * percent / 100);
+        }
+    }
+    let runs = |percent: u64, slices: usize| -> Vec<Run> {
+        let paths = (0..recordings).map(|i| path(percent, i)).filter(|path| path.exists());
+        paths.map(|path| read(&path, slices)).collect()
+    };
+    let same = runs(100, 1);
+    let mut draw = Draw(2007);
+    tell(&format!(
+        "{recordings} recordings of one program, -k {kernel}, in turns with slower versions"
+    ));
+
+    for k in [4, 10] {
+        let mut rows = 0;
+        let named = (0..PAIRS).filter(|_| {
+            let units = draw.of(2 * k, recordings);
+            let found = compared((&same, &units[..k]), (&same, &units[k..]), &[]);
+            rows = found.rows.iter().filter(|row| row.p.is_some()).count();
+            found.differing().next().is_some()
+        });
+        let named = named.count();
+        tell(&format!(
+            "{k} against {k} of one program: {} name any of some {rows} rows",
+            percent(named)
+        ));
+        // 5 % of 200 are 10; 22 or more are, if that is the rate, one chance in 2,000.
+        assert!(named <= 21, "{named}");
+    }
+    let sliced = runs(100, slices(1, 1));
+    let limit: [Condition; 1] = ["hold book median > +10%".parse().expect("a condition")];
+    let (mut named, mut met) = (0, 0);
+    for _ in 0..PAIRS {
+        let pair = draw.of(2, recordings);
+        let found = compared((&sliced, &pair[..1]), (&sliced, &pair[1..]), &limit);
+        named += usize::from(found.differing().next().is_some());
+        met += usize::from(found.outcomes[0].verdict == Verdict::Met);
+    }
+    tell(&format!(
+        "1 against 1 of one program, by slices: {} name any row; 'hold book median > +10%' is met in {}",
+        percent(named),
+        percent(met)
+    ));
+
+    for slower in &versions[1..] {
+        let slow = runs(*slower, 1);
+        let by = slower - 100;
+        let half: [Condition; 1] =
+            [format!("hold book median > +{}%", by as f64 / 2.0).parse().expect("a condition")];
+        for k in [4, 10] {
+            let (mut found, mut met, mut changes) = (0, 0, Vec::new());
+            for _ in 0..PAIRS {
+                let (a, b) = (draw.of(k, recordings), draw.of(k, slow.len()));
+                let compared = compared((&same, &a), (&slow, &b), &half);
+                let mut rows = compared.rows.iter();
+                let book =
+                    rows.find(|row| row.label() == "hold book" && row.quantity.word() == "median");
+                let book = book.expect("the row");
+                found += usize::from(book.differs && book.change > Some(0.0));
+                met += usize::from(compared.outcomes[0].verdict == Verdict::Met);
+                changes.extend(book.change);
+            }
+            changes.sort_by(f64::total_cmp);
+            tell(&format!(
+                "a lock {by} % slower, {k} against {k}: its median found in {} ({:+.1} % in the middle); as a condition \
+                 '> +{}%' met in {}",
+                percent(found),
+                100.0 * changes[changes.len() / 2],
+                by as f64 / 2.0,
+                percent(met)
+            ));
+        }
+    }
+}

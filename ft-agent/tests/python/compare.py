@@ -1,0 +1,181 @@
+"""A second implementation of `ft-agent compare`, from the tables and with SciPy.
+
+    compare.py rows FILE       rows, labelings and results of `ft_report::compare::permute`, as JSON
+    compare.py traces FILE     what `ft-agent compare --json` has printed of traces without the kernel's records
+
+Every figure must agree; the program ends with the first that does not.
+"""
+
+import itertools
+import json
+import math
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as parquet
+from scipy import stats
+
+# Rounded values have little variance, which SciPy remarks on.
+warnings.simplefilter("ignore", RuntimeWarning)
+
+
+def differences(values, resolution, of_a):
+    """Difference of the means and its error, by SciPy's Welch test (or Student's, of a single unit)."""
+    a, b = [side[~np.isnan(side)] for side in (values[of_a], np.delete(values, of_a))]
+    if min(len(a), len(b)) == 0 or len(a) + len(b) < 3:
+        return 0.0, math.inf
+    by = b.mean() - a.mean()
+    t = stats.ttest_ind(b, a, equal_var=min(len(a), len(b)) < 2).statistic
+    error = 0.0 if by == 0 or math.isinf(t) else by / t
+    rounding = resolution**2 / 12 * (1 / len(a) + 1 / len(b))
+    return by, math.sqrt(error**2 + rounding)
+
+
+def size(values, resolution, of_a):
+    by, error = differences(values, resolution, of_a)
+    return 0.0 if by == 0 else by / error if error else math.copysign(math.inf, by)
+
+
+def labelings(n, a):
+    return [list(units) for units in itertools.combinations(range(n), a)]
+
+
+def maxima(rows, a, both=True):
+    n = len(rows[0][0])
+    sizes = [[size(values, resolution, of_a) for values, resolution in rows] for of_a in labelings(n, a)]
+    return np.sort(np.max(np.abs(sizes) if both else sizes, axis=1))[::-1]
+
+
+def critical(largest):
+    beyond = math.floor(0.05 * len(largest))
+    return math.inf if beyond == 0 else largest[beyond]
+
+
+def close(found, expected, what, relative=1e-9):
+    same = found == expected or math.isclose(found, expected, rel_tol=relative, abs_tol=1e-12)
+    assert same, f"{what}: {found}, and here {expected}"
+
+
+def rows(path):
+    count = 0
+    for case in json.loads(Path(path).read_text()):
+        a, both = case["a"], case["both"]
+        made = [
+            (np.array([math.nan if v is None else v for v in row["values"]]), row["resolution"])
+            for row in case["rows"]
+        ]
+        largest = maxima(made, a, both)
+        assert len(largest) == case["labelings"]
+        close(case["critical"], critical(largest), "critical", 1e-6)
+        for (values, resolution), row in zip(made, case["rows"]):
+            by, error = differences(values, resolution, list(range(a)))
+            close(row["by"], by, "difference")
+            close(row["error"], error, "error")
+            t = abs(by / error) if both else by / error
+            close(row["p"], np.mean(largest >= t * (1 - 1e-9) if t > 0 else largest >= t * (1 + 1e-9)), "p")
+            count += 1
+        # Of a single row, the adjusted p is that of an ordinary permutation test.
+        if len(made) == 1 and both:
+            values = made[0][0]
+            of_one = stats.permutation_test(
+                (values[:a], values[a:]),
+                lambda x, y: abs(stats.ttest_ind(y, x, equal_var=False).statistic),
+                alternative="greater",
+                n_resamples=np.inf,
+            )
+            close(case["rows"][0]["p"], of_one.pvalue, "p by SciPy")
+    print(f"{count} rows")
+
+
+class Trace:
+    """The lengths of the holds and waits of a trace, by what a row names."""
+
+    def __init__(self, run):
+        path = Path(run["trace"])
+        self.length_ns = run["length_ns"]
+        threads = parquet.read_table(path / "threads").to_pylist()
+        names = {(t["pid"], t["tid"]): t["name"] for t in threads}
+        columns = ["dur", "pid", "tid", "lock_name", "kind", "place", "mark"]
+        self.tables = {}
+        for name, table in [("hold", "critical_sections"), ("wait", "lock_waits")]:
+            found = parquet.read_table(path / table, columns=columns).to_pylist()
+            assert all(r["mark"] in ("exact", "lower bound") for r in found)
+            self.tables[name] = [
+                ({"name": r["lock_name"], "kind": r["kind"], "place": r["place"],
+                  "thread": names[r["pid"], r["tid"]]}, r["dur"])
+                for r in found
+            ]
+
+    def value(self, row):
+        if row["class"] == "run":
+            return self.length_ns
+        wanted = {key: row[key] for key in ("name", "kind", "place", "thread") if row[key]}
+        table = self.tables[row["class"]]
+        lengths = sorted(dur for of, dur in table if all(of[k] == v for k, v in wanted.items()))
+        n = len(lengths)
+        match row["quantity"]:
+            case "rate":
+                return n / self.length_ns * 1e9
+            case "sum":
+                return sum(lengths)
+            case "mean":
+                return sum(lengths) / n if n else math.nan
+            case "median":
+                return lengths[math.ceil(0.5 * n) - 1] if n else math.nan
+            case "p99":
+                return lengths[math.ceil(0.99 * n) - 1] if n >= 100 else math.nan
+
+
+def traces(path):
+    document = json.loads(Path(path).read_text())
+    sides = [[Trace(run) for run in document["trace"][side]] for side in "ab"]
+    compared = document["sections"]["compare"]["values"]
+    assert compared["unit"] == "recording" and compared["all_labelings"]
+    made = []
+    for row in compared["rows"]:
+        what = " ".join(row[key] for key in ("class", "name", "place", "thread", "quantity"))
+        values = [np.array([float(trace.value(row)) for trace in side]) for side in sides]
+        units = [int(np.sum(~np.isnan(side))) for side in values]
+        assert row["units"] == units, f"{what}: {row['units']}, and here {units}"
+        known = np.concatenate(values)
+        logarithmic = bool((known[~np.isnan(known)] > 0).all())
+        assert row["logarithmic"] == logarithmic, what
+        mean = (lambda v: math.exp(np.nanmean(np.log(v)))) if logarithmic else np.nanmean
+        # Percentiles of ours are at most 0.1 % too high.
+        for side, of_side in zip("ab", values):
+            if not np.isnan(of_side).all():
+                close(row[side], mean(of_side), f"{side} of {what}", 2e-3)
+        enough = all(2 * n >= len(side) for n, side in zip(units, sides))
+        assert (row["p"] is not None) == enough, f"{what}: {row['not_tested']}"
+        if enough:
+            scaled = np.log(known) if logarithmic else known
+            percentile = row["quantity"] in ("median", "p99")
+            # The clock's step is a nanosecond or so; a thousandth is more than that for what takes microseconds.
+            resolution = 1e-3 if percentile else 1e-6
+            resolution *= 1 if logarithmic else np.nanmean(known)
+            made.append((scaled, resolution, row, what))
+    a = len(sides[0])
+    largest = maxima([(values, resolution) for values, resolution, _, _ in made], a)
+    limit = critical(largest)
+    doubtful = 0
+    for values, resolution, row, what in made:
+        by, error = differences(values, resolution, list(range(a)))
+        t = abs(by / error)
+        # Percentiles are rounded, so a row at the very limit may fall to either side.
+        if abs(t / limit - 1) < 0.05:
+            doubtful += 1
+        else:
+            assert row["differs"] == (t > limit), f"{what}: t {t}, limit {limit}, {row}"
+            assert (row["p"] <= 0.05) == row["differs"], what
+        if row["logarithmic"] and row["quantity"] not in ("median", "p99"):
+            close(row["change"], math.exp(by) - 1, f"change of {what}", 1e-6)
+            if row["at_least"] is not None:
+                half = (math.log1p(row["at_most"]) - math.log1p(row["at_least"])) / 2
+                close(half, limit * error, f"interval of {what}", 0.05)
+    print(f"{len(made)} rows of {a} and {len(sides[1])} traces, {doubtful} at the limit")
+
+
+if __name__ == "__main__":
+    {"rows": rows, "traces": traces}[sys.argv[1]](sys.argv[2])
