@@ -1,4 +1,4 @@
-//! Runs the analyses over a stored trace: one pass over its events, the tables of [`Rows`] and
+//! Runs the analyses over a stored trace: one pass over its events, the tables of [`Rows`], `views.sql` with them, and
 //! [`ANALYSIS_FILE`] out.
 //!
 //! Nothing is replaced before all of it is known: the tables appear when the last event was read and every
@@ -15,7 +15,7 @@ use ft_trace::ids::Pid;
 use ft_trace::result_tables;
 use ft_trace::store::{self, Result, Row, StoreError, TableWriter, Trace};
 use ft_trace::stream;
-use ft_trace::tables::{self, SchedSwitch, SymbolRow};
+use ft_trace::tables::{self, SchedSwitch, SiteRow, SymbolRow};
 
 /// Name of the file with the counts of a run.
 pub const ANALYSIS_FILE: &str = "analysis.json";
@@ -114,6 +114,8 @@ pub fn analyze_watched(trace: &Trace, watch: Watch<'_>) -> Result<Tally> {
     let dir = store::file::open(trace.dir())?;
     store::file::remove(&dir, ANALYSIS_FILE)?;
     writers.finish()?;
+    let sites: Vec<SiteRow> = trace.rows().collect::<Result<_>>()?;
+    store::views::write(trace.dir(), trace.meta(), &sites)?;
     store::file::write_json(&dir, ANALYSIS_FILE, &tally)?;
     Ok(tally)
 }

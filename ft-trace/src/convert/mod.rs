@@ -8,7 +8,7 @@
 //! 2. the ledger of the segment is written likewise;
 //! 3. the segment is deleted;
 //! 4. when no segment is left, the tables of the whole trace (threads, sites, names, symbols), empty parts for
-//!    tables without rows, and `meta.json`;
+//!    tables without rows, `views.sql`, and `meta.json`;
 //! 5. the spool is renamed and deleted.
 //!
 //! A crash before 2 repeats the segment and overwrites the same parts with the same rows; a crash

@@ -1,4 +1,4 @@
-//! The end of a conversion: tables of the whole trace, and `meta.json`.
+//! The end of a conversion: tables of the whole trace, `views.sql`, and `meta.json`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::ids::{Nanos, Pid, Tid};
 use crate::spool::Spool;
 use crate::spool::frame::Thread;
 use crate::store::{
-    ClockMeta, Footer, Meta, PartWriter, Row, SCHEMA_VERSION, TableMeta, TableWriter,
+    ClockMeta, Footer, Meta, PartWriter, Row, SCHEMA_VERSION, TableMeta, TableWriter, views,
 };
 use crate::tables::*;
 use crate::warning::Warning;
@@ -49,7 +49,8 @@ pub(super) fn write(
     let footer = meta.footer();
     let threads = threads(registry, ledgers);
     whole(trace, threads.rows(registry), &footer, &mut meta)?;
-    whole(trace, registry.sites().iter().map(|s| s.row.clone()).collect(), &footer, &mut meta)?;
+    let sites: Vec<SiteRow> = registry.sites().iter().map(|s| s.row.clone()).collect();
+    whole(trace, sites.clone(), &footer, &mut meta)?;
     whole(trace, registry.names.clone(), &footer, &mut meta)?;
     let calls = ledgers.values().flat_map(|l| &l.calls).copied().collect();
     let locks = ledgers.values().flat_map(|l| &l.locks).copied().collect();
@@ -79,6 +80,7 @@ pub(super) fn write(
     meta.warnings.extend(refused.map(Warning::Refused));
     let rings = registry.processes.iter().map(|process| (process.pid, process.ring_slots));
     meta.warnings.extend(warnings(&meta, ledgers, &rings.collect()));
+    views::write(trace, &meta, &sites)?;
     meta.write(trace)?;
     Ok(meta)
 }

@@ -3,6 +3,7 @@
 //! ```text
 //! DIR/meta.json                        what the trace says of itself
 //! DIR/<table>/part-00000.parquet …     the tables
+//! DIR/views.sql                        the tables under their names, for DuckDB
 //! DIR/spool/                           while there is something to convert
 //! ```
 //!
@@ -19,6 +20,7 @@ pub mod name_column;
 mod part;
 mod reader;
 pub mod schema;
+pub mod views;
 mod word_column;
 mod writer;
 

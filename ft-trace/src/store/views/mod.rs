@@ -1,0 +1,245 @@
+//! `views.sql`: the tables of a trace under their names, for DuckDB.
+//!
+//! - Each table is a view of its name, with what its numbers refer to beside them: the names of threads and processes, the
+//!   event of a site. Addresses are unsigned.
+//! - Each name of an event is a view in the schema `event`, with its arguments as columns of their own ([`events`]).
+//! - A table of results that is not there yet is a view that says so when it is read.
+//!
+//! The file is made at the end of a conversion, and again when the analyses have written their tables. It finds the trace
+//! from wherever it is read, by the words with which it knows itself: in the working directory, where the trace was when it
+//! was written, or where the variable `trace` says. Names are whatever programs say: see [`sql`].
+
+mod events;
+mod sql;
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use super::error::{Result, io_error};
+use super::{Meta, catalogue, file};
+use crate::store::catalogue::{Column, Origin, Table};
+use crate::tables::{SiteRow, Unit};
+use sql::{literal, pattern};
+
+/// Name of the file.
+pub const VIEWS_FILE: &str = "views.sql";
+
+/// What is known of the numbers in the tables, and of the addresses.
+const KNOWN: &str = "
+CREATE SCHEMA IF NOT EXISTS known;
+CREATE OR REPLACE VIEW known.thread AS
+SELECT pid, tid, CASE tid WHEN 0 THEN 'idle' ELSE name END AS comm FROM part_rows('threads');
+-- The kernel's records name some threads by their number alone: of those that had it, the newest that the kernel told of.
+CREATE OR REPLACE VIEW known.newest AS
+SELECT tid, CASE tid WHEN 0 THEN 'idle' ELSE arg_max(name, ts) END AS comm
+FROM part_rows('threads') WHERE prio IS NOT NULL GROUP BY tid;
+CREATE OR REPLACE VIEW known.process AS
+SELECT pid, max(process) AS process FROM part_rows('threads') GROUP BY pid;
+CREATE OR REPLACE VIEW known.site AS
+SELECT site, event, file || ':' || line AS place FROM part_rows('sites');
+-- A program that gives one number two names must not double its events.
+CREATE OR REPLACE VIEW known.lock AS
+SELECT pid, id::BIGINT & 4294967295 AS id, min(text) AS text
+FROM part_rows('names') WHERE kind = 'name' GROUP BY ALL;
+CREATE OR REPLACE VIEW known.place AS
+SELECT pid, id::BIGINT & 4294967295 AS id, min(text || ':' || line) AS text
+FROM part_rows('names') WHERE kind = 'place' GROUP BY ALL;
+CREATE OR REPLACE VIEW known.variable AS
+SELECT pid, address, min(symbol) AS symbol FROM part_rows('symbols') WHERE kind = 'lock' GROUP BY ALL;
+CREATE OR REPLACE VIEW known.call AS
+SELECT pid, address, min(CASE
+    WHEN symbol = '' THEN object
+    WHEN file = '' THEN symbol || ' (' || object || ')'
+    ELSE symbol || ' (' || regexp_extract(file, '[^/]*$') || ':' || line || ')' END) AS place
+FROM (SELECT * REPLACE (regexp_extract(object, '[^/]*$') || '+' || hex_address(\"offset\") AS object)
+      FROM part_rows('symbols') WHERE kind = 'call')
+GROUP BY ALL;
+";
+
+/// Writes the file into the directory of a trace with these sites, whole or not at all.
+///
+/// # Errors
+///
+/// An I/O error, [`StoreError::Refused`](super::StoreError::Refused) when others can write to the trace.
+pub fn write(trace: &Path, meta: &Meta, sites: &[SiteRow]) -> Result<()> {
+    let is_there = |table: &str| trace.join(table).is_dir();
+    let place = std::path::absolute(trace).ok();
+    let text = text(place, meta, sites, is_there);
+    let dir = file::open(trace)?;
+    dir.write(VIEWS_FILE, text.as_bytes()).map_err(io_error("write", &trace.join(VIEWS_FILE)))
+}
+
+/// The file of a trace at `place` that has some of the tables.
+fn text(
+    place: Option<PathBuf>,
+    meta: &Meta,
+    sites: &[SiteRow],
+    is_there: impl Fn(&str) -> bool,
+) -> String {
+    let mut out = head(place.as_deref().and_then(Path::to_str), meta);
+    out.push_str(KNOWN);
+    for table in catalogue::tables() {
+        if is_there(table.name) {
+            view(&table, &mut out);
+        } else {
+            missing(&table, &mut out);
+        }
+    }
+    out.push_str("\nCREATE SCHEMA IF NOT EXISTS event;\n");
+    events::write(sites, &mut out);
+    out
+}
+
+fn head(place: Option<&str>, meta: &Meta) -> String {
+    // What is at the end of a path is the pattern of one name, since one that is missing is an error, and no match is none.
+    let mut places = vec!["coalesce(getvariable('trace'), '.') || '/views.sq[l]'".to_owned()];
+    places.push("'./views.sq[l]'".into());
+    // A path with a control character cannot be written here.
+    if let Some(place) = place.filter(|place| !place.contains(char::is_control)) {
+        places.push(literal(&format!("{}/views.sq[l]", pattern(place))));
+    }
+    format!(
+        "\
+-- The tables of this trace under their names, for DuckDB:
+--
+--     cd TRACE && duckdb -init views.sql          or, from anywhere: .read TRACE/views.sql
+--     D SELECT * FROM critical_sections;          a table of TABLES.md, with names beside its numbers
+--     D SELECT * FROM event.\"CATEGORY.NAME\";      an event, with its arguments as columns
+--     D SELECT wall(ts), * FROM sched_switch;     the time of day (UTC)
+--
+-- Read from elsewhere after the trace was moved, it asks for SET VARIABLE trace = 'TRACE'.
+
+SET VARIABLE trace_dir = coalesce(
+    (SELECT regexp_replace(coalesce(nullif(parse_dirpath(filename), ''), '.'), '([*?\\[])', '[\\1]', 'g')
+     FROM read_text([{places}])
+     WHERE contains(content, {identity}) LIMIT 1),
+    error('the trace of this views.sql is not where it was: SET VARIABLE trace = ''DIR'', and read it again'));
+CREATE OR REPLACE MACRO part_rows(name) AS TABLE
+SELECT * FROM read_parquet(getvariable('trace_dir') || '/' || name || '/part-*.parquet', hive_partitioning = false);
+CREATE OR REPLACE MACRO u64(x) AS (x::HUGEINT & 18446744073709551615)::UBIGINT;
+CREATE OR REPLACE MACRO hex_address(x) AS format('0x{{:x}}', u64(x));
+CREATE OR REPLACE MACRO wall(ts) AS make_timestamp_ns(ts + {offset});
+",
+        places = places.join(", "),
+        identity = identity(meta),
+        offset = meta.clock.realtime_offset_ns,
+    )
+}
+
+/// What no other trace says of itself.
+fn identity(meta: &Meta) -> String {
+    let boot: String = meta.start.boot_id.chars().filter(char::is_ascii_alphanumeric).collect();
+    let end = meta.end.as_ref().map_or(0, |end| end.ts);
+    literal(&format!("trace {boot} {} {end}", meta.start.start_ns))
+}
+
+/// A table that is there.
+fn view(table: &Table, out: &mut String) {
+    let has = |name: &str| table.columns.iter().any(|column| column.name == name);
+    let is = |column: &Column, unit: Unit| column.unit.as_deref() == Some(unit.word());
+    let (mut names, mut joins, mut addresses) = (String::new(), String::new(), Vec::new());
+    for (i, column) in table.columns.iter().enumerate() {
+        let name = &column.name;
+        if is(column, Unit::Address) {
+            addresses.push(format!("u64(t.\"{name}\") AS \"{name}\""));
+        }
+        let Some(owner) = name.strip_suffix("tid").filter(|_| is(column, Unit::Tid)) else {
+            continue;
+        };
+        // Where the name of this thread is not there yet.
+        let said = [&format!("{owner}comm"), owner.trim_end_matches('_'), "name"].map(has);
+        let said = if owner.is_empty() { [said[0], false, table.name == "threads"] } else { said };
+        if said.contains(&true) {
+            continue;
+        }
+        let _ = write!(names, ", n{i}.comm AS {owner}comm");
+        let pid = format!("{owner}pid");
+        let _ = if has(&pid) {
+            write!(
+                joins,
+                "\nLEFT JOIN known.thread AS n{i} ON n{i}.pid = t.{pid} AND n{i}.tid = t.{name}"
+            )
+        } else {
+            write!(joins, "\nLEFT JOIN known.newest AS n{i} ON n{i}.tid = t.{name}")
+        };
+    }
+    if has("pid") && !has("process") {
+        names.push_str(", process");
+        joins.push_str("\nLEFT JOIN known.process AS p ON p.pid = t.pid");
+    }
+    if has("site") && table.name != "sites" {
+        let event = if has("event") { "" } else { "s.event, " };
+        let place = if has("place") { "" } else { "s.place, " };
+        let more = format!("{event}{place}");
+        if !more.is_empty() {
+            let _ = write!(names, ", {}", more.trim_end_matches(", "));
+            joins.push_str("\nLEFT JOIN known.site AS s ON s.site = t.site");
+        }
+    }
+    let replaced = if addresses.is_empty() {
+        String::new()
+    } else {
+        format!(" REPLACE ({})", addresses.join(", "))
+    };
+    let (name, about) = (table.name, literal(&table.about));
+    let _ = writeln!(
+        out,
+        "\nCREATE OR REPLACE VIEW {name} AS\nSELECT t.*{replaced}{names}\n\
+         FROM part_rows('{name}') AS t{joins};\nCOMMENT ON VIEW {name} IS {about};"
+    );
+}
+
+/// A table that is not there: reading it is an error with the remedy, and not an empty table.
+fn missing(table: &Table, out: &mut String) {
+    let name = table.name;
+    let why = match table.origin {
+        Origin::Analyses => {
+            "this trace is not analysed: run `ft-agent analyze` on it, and read its views.sql again"
+        }
+        _ => "this trace was recorded by a version that did not have this table",
+    };
+    let _ = writeln!(
+        out,
+        "\nCREATE OR REPLACE VIEW {name} AS\nSELECT 'no table' AS {name} WHERE error({}) IS NULL;",
+        literal(why)
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(table: &str) -> String {
+        let all = text(None, &Meta::default(), &[], |name| name != "gaps");
+        let from = all.find(&format!("VIEW {table} AS")).expect("a view of each table");
+        let text = &all[from..];
+        text[..text.find(';').unwrap()].to_owned()
+    }
+
+    #[test]
+    fn numbers_have_names_beside_them_where_the_table_has_none() {
+        let holds = of("critical_sections");
+        assert!(holds.contains(r#"REPLACE (u64(t."lock") AS "lock")"#), "{holds}");
+        assert!(holds.contains(".comm AS comm, process, s.event\n"), "{holds}");
+        assert!(!holds.contains("preemptor_comm"), "the table has it: {holds}");
+        let waking = of("sched_waking");
+        assert!(waking.contains("known.newest") && waking.contains("AS waker_comm"), "{waking}");
+        assert!(of("thread_time").contains("SELECT t.*, process\n"));
+        assert!(
+            of("threads").contains("SELECT t.*\n") && of("sites").contains("SELECT t.*, process\n")
+        );
+        assert!(of("user_events").contains("AS comm, process, s.place\n"));
+    }
+
+    #[test]
+    fn a_table_that_is_missing_says_what_to_do() {
+        assert!(of("gaps").contains("error('this trace is not analysed"), "{}", of("gaps"));
+    }
+
+    #[test]
+    fn any_path_is_a_place() {
+        let head = |place| head(place, &Meta::default());
+        assert!(head(Some("/it's/a[1]")).contains("'/it''s/a[[]1]/views.sq[l]'"));
+        assert!(!head(Some("/a\n.shell")).contains(".shell"));
+    }
+}
