@@ -3,6 +3,12 @@
 //! Needs Python with the packages of `tests/python/requirements.txt`, named by `FT_PYTHON`
 //! (`cargo xtask test` sets it up); skipped without.
 
+#[path = "common/gate.rs"]
+#[allow(dead_code, reason = "needs no kernel")]
+mod gate;
+#[path = "common/pytest.rs"]
+mod package;
+
 use std::path::Path;
 use std::process::Command;
 
@@ -28,6 +34,12 @@ fn every_table_opens_in_duckdb_polars_pandas_and_pyarrow() {
             String::from_utf8_lossy(&output.stderr)
         );
     }
+}
+
+/// What `views.sql` and the Python package say of stored recordings, beside the tables themselves.
+#[test]
+fn views_and_the_python_package_agree_with_the_tables() {
+    package::pytest(&["-m", "not recordings"], &[]);
 }
 
 /// 100 ns, or null.

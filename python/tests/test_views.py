@@ -1,0 +1,209 @@
+"""`views.sql` in DuckDB, beside the tables themselves."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import feather_trace as ft
+from conftest import agent, unpack, values
+
+HOSTILE = [
+    'quote"; DROP VIEW threads; --',
+    "it's",
+    "line\n.shell touch harmed\nend",
+    "nul\0end",
+    "</script>",
+    "",
+    "ORDER.PLACED",
+    "order.placed",
+    "threads",
+    "ünï.\u202e\U0001f512",
+    "x" * 4096,
+]
+
+
+def count(sql: str, connection: duckdb.DuckDBPyConnection) -> int:
+    return int(connection.sql(sql).fetchall()[0][0])
+
+
+def test_each_table_has_the_rows_and_values_of_its_file(directory: Path) -> None:
+    views = ft.connect(directory)
+    tables = ft.load(directory).tables
+    assert len(tables) > 20
+    for table in tables:
+        file = f"read_parquet('{directory}/{table}/*.parquet')"
+        columns = views.sql(f"DESCRIBE SELECT * FROM {file}").fetchall()
+        # Addresses are unsigned in the views: the bits are compared.
+        bits = [
+            f'("{name}"::HUGEINT & 18446744073709551615) AS "{name}"' if kind == "BIGINT" else f'"{name}"'
+            for name, kind, *_ in columns
+        ]
+        rows = count(f"SELECT count(*) FROM {file}", views)
+        assert count(f'SELECT count(*) FROM "{table}"', views) == rows, table
+        differ = f'SELECT {", ".join(bits)} FROM "{table}" EXCEPT ALL SELECT {", ".join(bits)} FROM {file}'
+        assert count(f"SELECT count(*) FROM ({differ})", views) == 0, table
+
+
+def test_each_event_has_its_rows_and_arguments(directory: Path) -> None:
+    views, trace = ft.connect(directory), ft.load(directory)
+    all_events = 0
+    for event in trace.events:
+        mine = trace.event(event)
+        # Not through a type of pandas that could round.
+        rows = views.sql(f'SELECT * FROM event."{event}"').to_arrow_table()
+        theirs = pd.DataFrame({name: pd.Series(rows.column(name).to_pylist(), dtype=object) for name in rows.column_names})
+        all_events += len(theirs)
+        assert len(mine) == len(theirs), event
+        for column in mine.columns.intersection(theirs.columns):
+            if column == "place":
+                # Text in the view, the number that stands for it here.
+                continue
+            found, expected = values(theirs[column]), values(mine[column])
+            assert sorted(map(str, found)) == sorted(map(str, expected)), (event, column)
+    assert all_events == len(trace["user_events"]) > 0
+
+
+def test_arguments_have_their_types(converted: Callable[[str], Path]) -> None:
+    views = ft.connect(converted("scenarios"))
+    types = {
+        name: kind
+        for (event,) in views.sql("SELECT view_name FROM duckdb_views() WHERE schema_name = 'event'").fetchall()
+        for name, kind, *_ in views.sql(f'DESCRIBE event."{event}"').fetchall()
+    }
+    assert {"UBIGINT", "BIGINT", "DOUBLE", "BOOLEAN", "VARCHAR"} <= set(types.values()), types
+
+
+@pytest.mark.parametrize("recording", ["scenarios", "preload"])
+def test_locks_and_places_of_events_are_those_of_the_holds(converted: Callable[[str], Path], recording: str) -> None:
+    views = ft.connect(converted(recording))
+    union = " UNION ALL BY NAME ".join(
+        f'FROM event."{event}"'
+        for (event,) in views.sql(
+            "SELECT DISTINCT event FROM sites WHERE kind IN ('lock_acquire', 'cond_wake')"
+        ).fetchall()
+    )
+    differ = f"""SELECT count(*) FROM critical_sections h LEFT JOIN ({union}) e USING (pid, tid, ts)
+        WHERE h.lock IS DISTINCT FROM e.lock OR h.lock_name IS DISTINCT FROM e.lock_name
+           OR h.place IS DISTINCT FROM e.place"""
+    assert count("SELECT count(*) FROM critical_sections", views) > 100
+    assert count(differ, views) == 0
+
+
+def test_threads_have_their_names(directory: Path) -> None:
+    views = ft.connect(directory)
+    for table in ["user_events", "irq", "critical_sections", "sched_waking", "syscalls"]:
+        wrong = f"""SELECT count(*) FROM "{table}" t
+            LEFT JOIN read_parquet('{directory}/threads/*.parquet') n USING (pid, tid)
+            WHERE t.comm IS DISTINCT FROM CASE t.tid WHEN 0 THEN 'idle' ELSE n.name END"""
+        assert count(wrong, views) == 0, table
+
+
+def test_a_trace_without_results_says_so(tmp_path: Path) -> None:
+    trace = unpack("killed", tmp_path / "trace")
+    agent("convert", trace)
+    views = ft.connect(trace)
+    assert count("SELECT count(*) FROM user_events", views) > 0
+    with pytest.raises(duckdb.Error, match="not analysed: run `ft-agent analyze`"):
+        views.sql("SELECT count(*) FROM critical_sections").fetchall()
+    agent("analyze", trace)
+    assert count("SELECT count(*) FROM critical_sections", ft.connect(trace)) > 0
+
+
+def in_directory(directory: Path, script: str, before: str = "") -> str:
+    """The number of holds by a DuckDB that was started in a directory and reads a script; or its error."""
+    code = f"""import duckdb
+c = duckdb.connect()
+c.execute({before!r})
+try:
+    c.execute(open({script!r}).read())
+    print(c.sql("SELECT count(*) FROM critical_sections").fetchall()[0][0])
+except duckdb.Error as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=directory, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_views_find_their_trace_from_anywhere(converted: Callable[[str], Path], tmp_path: Path) -> None:
+    first, second = converted("scenarios"), converted("preload")
+    holds = [str(len(ft.load(trace)["critical_sections"])) for trace in (first, second)]
+    assert holds[0] != holds[1]
+    assert in_directory(first, "views.sql") == holds[0]
+    assert in_directory(tmp_path, str(first / "views.sql")) == holds[0]
+    # Not the one in which DuckDB was started.
+    assert in_directory(second, str(first / "views.sql")) == holds[0]
+    # One after the other, with the variable that leads to the first.
+    assert in_directory(second, str(second / "views.sql"), f"SET VARIABLE trace = '{first}'") == holds[1]
+    # Moved, to a name that is a pattern and needs quotes.
+    moved = tmp_path / "it's [a] *? host=b"
+    shutil.copytree(first, moved)
+    first.rename(first.with_name("gone"))
+    try:
+        assert in_directory(moved, "views.sql") == holds[0]
+        assert "SET VARIABLE trace" in in_directory(tmp_path, str(moved / "views.sql"))
+        assert len(ft.connect(moved).sql("FROM critical_sections").fetchall()) == int(holds[0])
+        agent("analyze", moved)
+        assert in_directory(tmp_path, str(moved / "views.sql")) == holds[0]
+    finally:
+        first.with_name("gone").rename(first)
+
+
+def rename_events(trace: Path, names: list[str]) -> dict[str, int]:
+    """Gives the sites of a trace other names, one after the other; returns how many events have which."""
+    sites = trace / "sites/part-00000.parquet"
+    table = pq.read_table(sites)
+    chosen = {site: names[i % len(names)] for i, site in enumerate(table.column("site").to_pylist())}
+    args = [
+        ", ".join(f"{names[(i + j) % len(names)].replace(', ', ',')}:{a.rpartition(':')[2]}" for j, a in enumerate(args.split(", ")))
+        if args
+        else ""
+        for i, args in enumerate(table.column("args").to_pylist())
+    ]
+    for column, values in (("event", chosen.values()), ("args", args)):
+        at = table.schema.get_field_index(column)
+        field = table.schema.field(column)
+        table = table.set_column(at, field, pa.array(list(values), pa.string()).dictionary_encode().cast(field.type))
+    pq.write_table(table, sites, compression="zstd")
+    found = dict.fromkeys(names, 0)
+    for site in pq.read_table(trace / "user_events", columns=["site"]).column("site").to_pylist():
+        found[chosen[site]] += 1
+    return found
+
+
+def test_hostile_names_stay_names(converted: Callable[[str], Path], tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    shutil.copytree(converted("scenarios"), trace)
+    expected = rename_events(trace, HOSTILE)
+    agent("analyze", trace)
+    script = (trace / "views.sql").read_text()
+    assert not any(c < " " and c != "\n" for c in script)
+    assert not any(line.startswith(".") for line in script.splitlines())
+    views = ft.connect(trace)
+    events = views.sql("SELECT view_name FROM duckdb_views() WHERE schema_name = 'event'").fetchall()
+    found = {name: count(f"SELECT count(*) FROM event.\"{name.replace(chr(34), chr(34) * 2)}\"", views) for (name,) in events}
+    assert len(found) == len(HOSTILE)
+    assert sorted(found.values()) == sorted(expected.values())
+    same = set(HOSTILE) & set(found)
+    assert len(same) >= 7 and all(found[name] == expected[name] for name in same)
+    assert count("SELECT count(*) FROM threads", views) > 0
+    if shell := shutil.which("duckdb"):
+        subprocess.run([shell, "-init", "views.sql", "-c", "SELECT 1"], cwd=trace, check=True)
+    assert not (trace / "harmed").exists() and not os.path.exists("harmed")
+
+
+def test_hive_directories_add_no_columns(converted: Callable[[str], Path], tmp_path: Path) -> None:
+    trace = tmp_path / "host=a/date=2026-01-01/trace=b"
+    shutil.copytree(converted("killed"), trace)
+    columns = [row[0] for row in ft.connect(trace).sql("DESCRIBE threads").fetchall()]
+    assert columns == ["ts", "tid", "pid", "name", "process", "prio", "observed"]
