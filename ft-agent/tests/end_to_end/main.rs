@@ -4,6 +4,9 @@
 #[path = "../common/oracle.rs"]
 mod recomputed;
 
+#[path = "../common/pytest.rs"]
+mod package;
+
 mod cgroup;
 mod counting;
 mod errors;
@@ -23,6 +26,7 @@ mod kernel_groups;
 mod killed;
 mod machine;
 mod nesting;
+mod notebooks;
 mod oracle;
 mod overhead;
 mod perf_sched;
