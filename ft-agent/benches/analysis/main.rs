@@ -31,6 +31,7 @@ fn main() {
             Err(_) => usage(),
         },
         [scale::CHILD, dir] => scale::child(dir.as_ref()),
+        [scale::COMPARING, dir] => scale::compare(dir.as_ref()),
         _ => usage(),
     }
 }

@@ -1,11 +1,12 @@
-//! The whole analysis, from tables to tables, of longer and longer traces: time and peak memory.
+//! The whole analysis, from tables to tables, of longer and longer traces, and what compares two: time and peak memory.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use ft_report::analyze::analyze;
+use ft_report::analyze::{analyze, tally};
+use ft_report::compare::{Comparison, Run, slices};
 use ft_report::document::Document;
 use ft_report::sections;
 use ft_trace::store::Trace;
@@ -14,6 +15,9 @@ use crate::trace;
 
 /// Argument of the process that analyses one trace, so that its peak memory is its own.
 pub(crate) const CHILD: &str = "analyze-one";
+
+/// Argument of the process that compares one trace with itself.
+pub(crate) const COMPARING: &str = "compare-one";
 
 /// Events of one part: about as many as a segment of 64 MiB holds.
 const PART_EVENTS: u64 = 2_000_000;
@@ -24,30 +28,54 @@ const LIMIT_MIB: f64 = 1024.0;
 /// Prints a line for each length, in millions of events.
 pub(crate) fn table(millions: &[u64]) {
     println!(
-        "{:>12} {:>10} {:>11} {:>15} {:>13} {:>13}",
-        "events", "trace", "analysis", "per M events", "all reports", "peak memory"
+        "{:>12} {:>10} {:>11} {:>15} {:>13} {:>13} {:>11} {:>13}",
+        "events",
+        "trace",
+        "analysis",
+        "per M events",
+        "all reports",
+        "peak memory",
+        "compare",
+        "peak memory"
     );
     for million in millions {
         let dir = tempfile::tempdir().expect("a directory");
         let rounds = million * 1_000_000 / trace::events_of(1);
         trace::write(dir.path(), rounds, PART_EVENTS).expect("the trace is written");
         let bytes = size(dir.path());
-        let me = std::env::current_exe().expect("this program");
-        let output = Command::new(me).arg(CHILD).arg(dir.path()).output().expect("it starts");
-        let text = String::from_utf8_lossy(&output.stdout);
-        let figures: Vec<f64> = text.split_whitespace().filter_map(|n| n.parse().ok()).collect();
-        let [events, holds, analysis, reports, peak] = figures[..] else {
-            panic!("{text}{}", String::from_utf8_lossy(&output.stderr));
-        };
+        let [events, holds, analysis, reports, peak] = figures(CHILD, dir.path());
+        let [compare, compare_peak] = figures(COMPARING, dir.path());
         assert_eq!(events as u64, trace::events_of(rounds));
         assert_eq!(holds as u64, trace::holds_of(rounds));
         println!(
-            "{events:>12} {:>7.1} MB {analysis:>9.1} s {:>13.2} s {reports:>11.1} s {peak:>9.0} MiB",
+            "{events:>12} {:>7.1} MB {analysis:>9.1} s {:>13.2} s {reports:>11.1} s {peak:>9.0} MiB \
+             {compare:>9.1} s {compare_peak:>9.0} MiB",
             bytes as f64 / 1e6,
             analysis / events * 1e6,
         );
-        assert!(peak < LIMIT_MIB, "more than {LIMIT_MIB} MiB");
+        assert!(peak.max(compare_peak) < LIMIT_MIB, "more than {LIMIT_MIB} MiB");
     }
+}
+
+/// What a process of its own prints of a trace.
+fn figures<const N: usize>(what: &str, dir: &Path) -> [f64; N] {
+    let me = std::env::current_exe().expect("this program");
+    let output = Command::new(me).arg(what).arg(dir).output().expect("it starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let figures: Vec<f64> = text.split_whitespace().filter_map(|n| n.parse().ok()).collect();
+    let error = || panic!("{text}{}", String::from_utf8_lossy(&output.stderr));
+    figures.try_into().unwrap_or_else(|_| error())
+}
+
+/// Compares an analysed trace with itself, as if it were two; prints seconds and peak MiB.
+pub(crate) fn compare(dir: &Path) {
+    let start = Instant::now();
+    let trace = Trace::open(dir).expect("a trace");
+    let tally = tally(dir).expect("read").expect("analysed");
+    let read = || vec![Run::read(&trace, &tally, slices(1, 1)).expect("read")];
+    let comparison = Comparison::of(read(), read(), &[]);
+    assert_eq!(comparison.differing().count(), 0, "a trace does not differ from itself");
+    println!("{} {}", start.elapsed().as_secs_f64(), peak_mib());
 }
 
 /// Analyses one trace; prints events, holds, seconds of the analysis and of the reports, and peak MiB.

@@ -9,9 +9,11 @@ mod gate;
 mod oracle;
 mod rates;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use ft_agent::collect::kernel::KernelOptions;
 use ft_report::analyze;
 use ft_report::compare::permute::{self, Chance, Row, Sides};
 use ft_report::compare::{Run, slices};
@@ -129,6 +131,27 @@ fn a_slowdown_is_found_and_the_same_program_is_called_different_as_seldom_as_sta
     // All labelings of four and four, anew from the tables.
     let (status, found) = compare(&same[..4], &slow[..4], &[]);
     assert_eq!(status, Some(0));
+    python_agrees("traces", &found);
+}
+
+#[test]
+fn with_the_kernels_records_every_figure_is_found_again_in_the_tables() {
+    let Some(_kernel) = gate::kernel_or_skip(&KernelOptions::default()) else { return };
+    let dir = tempfile::tempdir().expect("a folder");
+    let set =
+        |name: &str| (0..4).map(|i| dir.path().join(format!("{name}-{i}"))).collect::<Vec<_>>();
+    let (a, b) = (set("a"), set("b"));
+    for (a, b) in a.iter().zip(&b) {
+        record_with("sched,irq", a, TURNS);
+        record_with("sched,irq", b, TURNS);
+    }
+    let (status, found) = compare(&a, &b, &[]);
+    assert_eq!(status, Some(0), "{found}");
+    let rows = found["sections"]["compare"]["values"]["rows"].as_array().expect("rows").iter();
+    let classes: BTreeSet<&str> = rows.filter_map(|row| row["class"].as_str()).collect();
+    for class in ["run", "hold", "dispatch", "scope", "time"] {
+        assert!(classes.contains(class), "{class}: {classes:?}");
+    }
     python_agrees("traces", &found);
 }
 

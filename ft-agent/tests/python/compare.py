@@ -1,7 +1,7 @@
 """A second implementation of `ft-agent compare`, from the tables and with SciPy.
 
     compare.py rows FILE       rows, labelings and results of `ft_report::compare::permute`, as JSON
-    compare.py traces FILE     what `ft-agent compare --json` has printed of traces without the kernel's records
+    compare.py traces FILE     what `ft-agent compare --json` has printed of four and four traces or so
 
 Every figure must agree; the program ends with the first that does not.
 """
@@ -89,35 +89,67 @@ def rows(path):
     print(f"{count} rows")
 
 
+PARTS = {
+    "running": ["running"],
+    "preempted": ["preempted"],
+    "dispatch": ["dispatch"],
+    "blocked": ["blocked"],
+    "interrupts": ["hardirq", "softirq", "vector"],
+    "unexplained": ["unexplained"],
+}
+
+
 class Trace:
-    """The lengths of the holds and waits of a trace, by what a row names."""
+    """The lengths of the intervals of a trace, by what a row names, and the time of its threads."""
 
     def __init__(self, run):
         path = Path(run["trace"])
         self.length_ns = run["length_ns"]
         threads = parquet.read_table(path / "threads").to_pylist()
         names = {(t["pid"], t["tid"]): t["name"] for t in threads}
-        columns = ["dur", "pid", "tid", "lock_name", "kind", "place", "mark"]
+        assert len({t["process"] for t in threads if t["observed"]}) == 1, "one program"
+
+        def rows(table, *columns):
+            columns = ["pid", "tid", "mark", *columns]
+            return parquet.read_table(path / table, columns=columns).to_pylist()
+
         self.tables = {}
         for name, table in [("hold", "critical_sections"), ("wait", "lock_waits")]:
-            found = parquet.read_table(path / table, columns=columns).to_pylist()
-            assert all(r["mark"] in ("exact", "lower bound") for r in found)
             self.tables[name] = [
                 ({"name": r["lock_name"], "kind": r["kind"], "place": r["place"],
-                  "thread": names[r["pid"], r["tid"]]}, r["dur"])
-                for r in found
+                  "thread": names[r["pid"], r["tid"]]}, r["dur"], r["mark"])
+                for r in rows(table, "dur", "lock_name", "kind", "place")
             ]
+        for name, table, column in [
+            ("dispatch", "dispatch_latency", "comm"), ("gap", "gaps", "comm"), ("scope", "scopes", "event"),
+        ]:
+            self.tables[name] = [({"name": r[column]}, r["dur"], r["mark"]) for r in rows(table, "dur", column)]
+        self.time = rows("thread_time", "comm", "part", "spent_ns")
+
+    def share(self, row):
+        """Of the time of the threads of a name; none where too much of it is not known."""
+        mine = [r for r in self.time if r["comm"] == row["name"]]
+        known = [r for r in mine if r["mark"] != "lower bound"]
+        wall, all_ns = (sum(r["spent_ns"] for r in rows) for rows in (known, mine))
+        if not known or (all_ns - wall) * 1000 > all_ns:
+            return math.nan
+        return sum(r["spent_ns"] for r in known if r["part"] in PARTS[row["quantity"]]) / wall
 
     def value(self, row):
         if row["class"] == "run":
             return self.length_ns
+        if row["class"] == "time":
+            return self.share(row)
         wanted = {key: row[key] for key in ("name", "kind", "place", "thread") if row[key]}
         table = self.tables[row["class"]]
-        lengths = sorted(dur for of, dur in table if all(of[k] == v for k, v in wanted.items()))
+        found = [(dur, mark) for of, dur, mark in table if all(of[k] == v for k, v in wanted.items())]
+        lengths = sorted(dur for dur, mark in found if mark in ("exact", "lower bound"))
         n = len(lengths)
+        if row["quantity"] == "rate":
+            return len(found) / self.length_ns * 1e9
+        if (len(found) - n) * 1000 > len(found):
+            return math.nan
         match row["quantity"]:
-            case "rate":
-                return n / self.length_ns * 1e9
             case "sum":
                 return sum(lengths)
             case "mean":
@@ -130,7 +162,10 @@ class Trace:
 
 def traces(path):
     document = json.loads(Path(path).read_text())
-    sides = [[Trace(run) for run in document["trace"][side]] for side in "ab"]
+    runs = [document["trace"][side] for side in "ab"]
+    if any(run["lost_user_events"] or run["lost_kernel_records"] for side in runs for run in side):
+        return print("0 rows: records were lost")
+    sides = [[Trace(run) for run in side] for side in runs]
     compared = document["sections"]["compare"]["values"]
     assert compared["unit"] == "recording" and compared["all_labelings"]
     made = []
@@ -162,7 +197,7 @@ def traces(path):
     doubtful = 0
     for values, resolution, row, what in made:
         by, error = differences(values, resolution, list(range(a)))
-        t = abs(by / error)
+        t = abs(by / error) if by else 0.0
         # Percentiles are rounded, so a row at the very limit may fall to either side.
         if abs(t / limit - 1) < 0.05:
             doubtful += 1

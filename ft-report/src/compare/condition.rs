@@ -43,7 +43,7 @@ pub struct Outcome {
     pub condition: String,
     /// Whether it is met.
     pub verdict: Verdict,
-    /// What it is about: those that meet it first.
+    /// What it is about: what is nearest to meeting it first.
     pub of: Vec<Judged>,
 }
 
@@ -156,21 +156,23 @@ pub(super) fn outcomes(
 
 fn outcome(c: &Condition, rows: &[&Values], units_of_a: usize, chance: &Chance) -> Outcome {
     let critical = chance.critical();
-    let judge = |row: &&Values| {
+    let judge = |row: &&Values| -> (f64, Judged) {
         let tested = row.untested.is_none() && critical.is_finite();
         let d = tested.then(|| difference(&c.moved(row, units_of_a), units_of_a));
         // Back from the row that was turned and moved.
         let back = |by: f64| row.change(c.sign() * by + c.limit_of(row));
-        Judged {
+        let judged = Judged {
             label: row.subject.to_string(),
             sides: [row.mean(0), row.mean(1)],
             change: row.seen().and_then(|d| row.change(d.by)),
             bound: d.and_then(|d| back(d.by - critical * d.error)).filter(|b| b.is_finite()),
             met: d.is_some_and(|d| d.t() > critical),
-        }
+        };
+        (d.map_or(f64::NEG_INFINITY, |d| d.t()), judged)
     };
-    let mut of: Vec<Judged> = rows.iter().map(judge).collect();
-    of.sort_by_key(|judged| !judged.met);
+    let mut of: Vec<(f64, Judged)> = rows.iter().map(judge).collect();
+    of.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let of: Vec<Judged> = of.into_iter().map(|(_, judged)| judged).collect();
     let untested = rows.iter().find_map(|row| row.untested);
     let verdict = match () {
         () if of.iter().any(|judged| judged.met) => Verdict::Met,

@@ -21,6 +21,7 @@ pub(crate) fn run(turns: u64, rounds: u64) -> String {
     let trade = |name: &str| {
         let trader = move || {
             for _ in 0..rounds {
+                let _round = ft_user::scope!("spins.round");
                 {
                     let mut book = BOOK.lock().expect("not poisoned");
                     *book ^= turn(turns);
