@@ -68,7 +68,7 @@ fn switches_and_times_of_a_thread_are_those_of_proc() {
     let (status, schedstat) = (growth(&truth, "status"), growth(&truth, "schedstat"));
     assert_eq!([left(true), left(false)], status[..], "voluntary and other switches in status");
     assert_eq!(got + came_unseen, schedstat[2], "times on a CPU in schedstat");
-    assert!(status[0] >= 200 && status[1] >= 50, "the subject was not disturbed as planned");
+    assert!(status[0] >= 200 && status[1] > 0, "the subject was not disturbed as planned");
 
     let (outer, inner) = (hold(&trace, "outer"), hold(&trace, "inner"));
     let runnable = |d: &Decomposition| d.preempted_ns + d.dispatch_ns;
