@@ -3,6 +3,9 @@
 //! Hourglass takes several values behind one option (`-rh 3ms 8ms`), names options with several letters behind one dash
 //! (`-rh`), and lets later options mean the thread that an earlier one named. So words are read in turn.
 
+use std::fmt::Display;
+use std::str::FromStr;
+
 use crate::Error;
 
 /// What is left of a command line.
@@ -72,6 +75,29 @@ impl<'a> Words<'a> {
         Some(word)
     }
 
+    /// A whole number from `least` to `most`.
+    ///
+    /// # Errors
+    ///
+    /// When it is missing, no number or out of range.
+    pub(crate) fn number<T>(&mut self, what: &str, least: T, most: T) -> Result<T, Error>
+    where
+        T: FromStr + PartialOrd + Display + Copy,
+    {
+        let text = self.value(what)?;
+        number(text, self.option, least, most)
+    }
+
+    /// A time in nanoseconds that is not zero.
+    ///
+    /// # Errors
+    ///
+    /// When it is missing, no time, or zero.
+    pub(crate) fn time(&mut self, what: &str) -> Result<u64, Error> {
+        let text = self.value(what)?;
+        not_zero(text, crate::time::parse(text)?)
+    }
+
     /// The option that was read last.
     pub(crate) fn unknown(&self) -> Error {
         Error::usage(format!(
@@ -79,6 +105,19 @@ impl<'a> Words<'a> {
             self.option.escape_debug()
         ))
     }
+}
+
+/// A whole number from `least` to `most`, as the value of `option`.
+pub(crate) fn number<T>(text: &str, option: &str, least: T, most: T) -> Result<T, Error>
+where
+    T: FromStr + PartialOrd + Display + Copy,
+{
+    text.parse().ok().filter(|n| (least..=most).contains(n)).ok_or_else(|| {
+        Error::usage(format!(
+            "`{}` is not a number that `{option}` takes; use {least} to {most}",
+            text.escape_debug()
+        ))
+    })
 }
 
 /// `ns`, read of `text`, unless it is zero.
@@ -103,10 +142,10 @@ mod tests {
         let mut words = Words::new(&line);
         assert_eq!(words.option(), Ok(Some("-rh")));
         assert_eq!(words.value("an amount"), Ok("3ms"));
-        assert_eq!(words.value("a period"), Ok("8ms"));
+        assert_eq!(words.time("a period"), Ok(8_000_000));
         assert_eq!(words.further(), None);
         assert_eq!(words.option(), Ok(Some("--cpu")));
-        assert_eq!(words.value("a CPU"), Ok("1"));
+        assert_eq!(words.number("a CPU", 0, 7), Ok(1));
         assert_eq!(words.option(), Ok(Some("-c")));
         assert!(words.value("x").unwrap_err().to_string().contains("`-c` lacks x"));
         assert_eq!(words.option(), Ok(None));

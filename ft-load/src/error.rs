@@ -18,6 +18,10 @@ impl Error {
         Error::Usage(sentence.into())
     }
 
+    pub(crate) fn refused(sentence: impl Into<String>) -> Self {
+        Error::Refused(sentence.into())
+    }
+
     /// What the process ends with.
     pub fn exit_status(&self) -> u8 {
         match self {

@@ -1,16 +1,24 @@
 //! Loads whose truth is known, to evaluate a kernel, a scheduler's settings or a machine.
 //!
+//! - [`hourglass`] runs threads with a known load, which find out for themselves when they ran.
 //! - [`response`] computes how long the jobs of a set of tasks can take at worst, before anything runs.
 //!
 //! The command `ft-load` is this library and nothing else: a function per subcommand takes the words behind its name and
 //! returns what to print.
 
 mod args;
+mod clock;
+mod cpus;
 mod error;
+pub mod hourglass;
+mod memory;
 pub mod response;
+mod stats;
 pub mod time;
 
+pub use clock::{Clock, Reading};
 pub use error::Error;
+pub use stats::{Summary, Typical};
 
 /// What a subcommand has to print.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -96,6 +96,18 @@ impl fmt::Display for Time {
     }
 }
 
+/// Prints nanoseconds as milliseconds with six digits, as the execution traces of Hourglass have them: exact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ms(pub(crate) i64);
+
+impl fmt::Display for Ms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.0 < 0 { "-" } else { "" };
+        let ns = self.0.unsigned_abs();
+        f.pad(&format!("{sign}{}.{:06}", ns / 1_000_000, ns % 1_000_000))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,5 +156,7 @@ mod tests {
         assert_eq!(shown(29_000_000), "29 ms");
         assert_eq!(shown(3_100_001), "3.100001 ms");
         assert_eq!(shown(60_000_000_000), "60 s");
+        assert_eq!(Ms(442_323_192).to_string(), "442.323192");
+        assert_eq!(Ms(-2_184).to_string(), "-0.002184");
     }
 }

@@ -85,6 +85,12 @@ impl Poller {
         Some(gap)
     }
 
+    /// The last reading of the counter: where the present run ends, so far.
+    #[inline]
+    pub fn last(&self) -> Tsc {
+        Tsc(self.last)
+    }
+
     /// How often it was polled.
     pub fn polls(&self) -> u64 {
         self.polls
@@ -164,6 +170,7 @@ mod tests {
         let second = std::iter::repeat_with(|| poller.poll()).flatten().next().unwrap();
         assert!(first.before < first.after);
         assert!(first.after <= second.before);
+        assert_eq!(poller.last(), second.after);
         assert!(poller.polls() >= 2);
     }
 

@@ -1,0 +1,182 @@
+use super::options::{Asked, read};
+use super::*;
+
+const MS: u64 = 1_000_000;
+
+fn words(line: &str) -> Vec<String> {
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
+fn parsed(line: &str) -> Scenario {
+    scenario(&words(line)).unwrap_or_else(|error| panic!("{line}: {error}"))
+}
+
+fn periodic(amount_ns: u64, period_ns: u64) -> Workload {
+    Workload::Periodic { amount_ns, period_ns }
+}
+
+/// Every command line that the paper prints, in its order, without the name of the program.
+#[test]
+fn the_command_lines_of_the_paper_are_read_as_printed() {
+    let fig3 = parsed("-n 3 -d 5s -t 0 -p LOW -t 1 -p NORMAL -t 2 -p HIGH");
+    let classes: Vec<_> = fig3.threads.iter().map(|plan| plan.class).collect();
+    let nice = |n| Some(Class::Priority(Priority::Nice(n)));
+    assert_eq!(classes, [nice(10), nice(0), nice(-10)]);
+    assert_eq!(fig3.duration_ns, 5_000 * MS);
+
+    let switches = parsed("-d 60s -n 10 -a -p NORMAL -w CPU");
+    assert_eq!(switches.threads.len(), 10);
+    assert!(switches.threads.iter().all(|plan| plan.class == nice(0)));
+    let yields = parsed("-d 60s -n 10 -a -p NORMAL -w CPU_YIELD 0.9ms");
+    let workload = Workload::Cpu { scan_kb: None, yield_after_ns: Some(900_000) };
+    assert!(yields.threads.iter().all(|plan| plan.workload == workload));
+
+    let latency = parsed("-d 6m -n 1 -t 0 -p RTHIGH -w LAT 5.3ms -i RTC");
+    assert_eq!(latency.duration_ns, 360_000 * MS);
+    assert_eq!(latency.threads[0].workload, Workload::Latency { period_ns: 5_300_000 });
+    assert_eq!(latency.threads[0].timer, Timer::Rtc);
+
+    let receive = parsed("-d 20s -n 1 -t 0 -p RTHIGH -w PERIODIC 4ms 5ms -i RTC");
+    assert_eq!(receive.threads[0].workload, periodic(4 * MS, 5 * MS));
+    assert_eq!(receive.threads[0].class, Some(Class::Priority(Priority::Fifo(80))));
+
+    for (amount, timer) in [(17, "NATIVE"), (17, "HR"), (12, "NATIVE")] {
+        let pair = parsed(&format!(
+            "-n 2 -t 0 -p RTMED -w PERIODIC 3ms 8ms -i HR -t 1 -p RTLOW -w PERIODIC {amount}ms 33ms -i {timer}"
+        ));
+        assert_eq!(pair.duration_ns, 10_000 * MS, "the default of appendix A");
+        assert_eq!(pair.threads[0].timer, Timer::Hr);
+        assert_eq!(pair.threads[1].workload, periodic(amount * MS, 33 * MS));
+        assert_eq!(pair.threads[1].class, Some(Class::Priority(Priority::Fifo(10))));
+    }
+
+    for (first, second) in [("3ms", "17ms"), ("3.1ms", "17.1ms")] {
+        let reserved = parsed(&format!(
+            "-n 2 -t 0 -w PERIODIC 3ms 8ms -rh {first} 8ms -t 1 -w PERIODIC 17ms 33ms -rh {second} 33ms"
+        ));
+        let amount_ns = crate::time::parse(second).unwrap();
+        let class = Class::Reservation { amount_ns, period_ns: 33 * MS, soft: false };
+        assert_eq!(reserved.threads[1].class, Some(class));
+    }
+}
+
+#[test]
+fn every_option_has_a_long_name_that_means_the_same() {
+    let short = "-n 3 -d 2s -e 500 -c -t 1 -p IDLE -w CPU_SCAN 32 -s 100ms -f 1.5s -i HR \
+                 -a -w CPU_SCAN_YIELD 64 1ms -t 0 -rh 1ms 10ms -t 2 -rs 2ms 10ms -w CPU_PERIODIC 1ms 5ms";
+    let long = "--threads 3 --duration=2s --records 500 --cycles --thread 1 --priority IDLE --workload CPU_SCAN 32 \
+                --start 100ms --finish=1.5s --timer HR --all --workload CPU_SCAN_YIELD 64 1ms --thread=0 \
+                --reserve-hard 1ms 10ms --thread 2 --reserve-soft 2ms 10ms --workload=CPU_PERIODIC 1ms 5ms";
+    assert_eq!(read(&words(short)), read(&words(long)));
+    let Ok(Asked::Run(scenario, view)) = read(&words(short)) else { panic!("it is read") };
+    assert!(view.cycles && !view.summary && !view.json);
+    assert_eq!(scenario.records, 500);
+    let plan = &scenario.threads[1];
+    let scan = Workload::Cpu { scan_kb: Some(64), yield_after_ns: Some(MS) };
+    assert_eq!(plan.workload, scan, "what is said later holds");
+    assert_eq!((plan.start_ns, plan.finish_ns), (100 * MS, Some(1_500 * MS)));
+    assert_eq!(plan.class, Some(Class::Priority(Priority::Idle)));
+    assert_eq!(
+        scenario.threads[2].workload,
+        Workload::CpuPeriodic { amount_ns: MS, period_ns: 5 * MS }
+    );
+}
+
+#[test]
+fn ours_are_read_beside_those_of_the_paper() {
+    let scenario =
+        parsed("-n 2 --cpu 0-1 --gap 450ns --lock-memory -t 1 -p nice:-5 --slice 3ms -i TIMERFD");
+    assert_eq!(scenario.gap_ns, 450);
+    assert!(scenario.lock_memory);
+    // Before the first -t an option is for all threads.
+    assert!(scenario.threads.iter().all(|plan| plan.cpus == [0, 1]));
+    assert_eq!(scenario.threads[1].slice_ns, Some(3 * MS));
+    assert_eq!(scenario.threads[1].class, Some(Class::Priority(Priority::Nice(-5))));
+    assert_eq!(scenario.threads[1].timer, Timer::Timerfd);
+    for (name, priority) in [
+        ("idle", Priority::Idle),
+        ("HIGHEST", Priority::Nice(-20)),
+        ("RTMED", Priority::Fifo(40)),
+        ("fifo:99", Priority::Fifo(99)),
+    ] {
+        let plan = &parsed(&format!("-n 1 -p {name}")).threads[0];
+        assert_eq!(plan.class, Some(Class::Priority(priority)));
+    }
+    assert_eq!(read(&words("--help")), Ok(Asked::Help));
+    let Ok(Asked::Run(_, view)) = read(&words("-n 1 --summary --json")) else {
+        panic!("it is read")
+    };
+    assert!(view.summary && view.json);
+}
+
+/// What each workload prints is what a command line would have of it.
+#[test]
+fn workloads_print_as_they_are_read() {
+    for text in [
+        "CPU",
+        "CPU_SCAN 32",
+        "CPU_YIELD 900 µs",
+        "CPU_SCAN_YIELD 64 1 ms",
+        "PERIODIC 3 ms 8 ms",
+        "CPU_PERIODIC 10 ms 50 ms",
+        "LAT 5.3 ms",
+    ] {
+        let joined = text.replace(" µs", "µs").replace(" ms", "ms");
+        assert_eq!(parsed(&format!("-n 1 -w {joined}")).threads[0].workload.to_string(), text);
+    }
+}
+
+#[test]
+fn bad_lines_get_one_sentence_with_the_remedy() {
+    for (line, remedy) in [
+        ("", "add -n or --scenario"),
+        ("-d 5s", "add -n or --scenario"),
+        ("-n", "write it behind the option"),
+        ("-n 0", "use 1 to 1024"),
+        ("-n 5000", "use 1 to 1024"),
+        ("-n -1", "write it behind the option"),
+        ("-n two", "use 1 to 1024"),
+        ("-n 1 -d 30", "write 30us, 30ms, 30s or 30m"),
+        ("-n 1 -d 0s", "at least 1ns"),
+        ("-n 1 -d 25h", "a shorter duration"),
+        ("-n 1 -e 0", "use 1 to"),
+        ("-n 1 -c yes", "`yes` belongs to no option"),
+        ("-n 1 --cycles=yes", "leave out `=yes`"),
+        ("-n 2 -t 2 -p LOW", "they are 0 to 1"),
+        ("-n 2 -t -p LOW", "write it behind the option"),
+        ("-n 1 -p URGENT", "use IDLE, LOW, NORMAL"),
+        ("-n 1 -p fifo:0", "use 1 to 99"),
+        ("-n 1 -p nice:20", "use -20 to 19"),
+        ("-n 1 -w SPIN", "use CPU, CPU_SCAN KB"),
+        ("-n 1 -w CPU_SCAN", "lacks a size in KB"),
+        ("-n 1 -w CPU_SCAN 32KB", "use 1 to 1048576"),
+        ("-n 1 -w CPU_SCAN 0", "use 1 to 1048576"),
+        ("-n 1 -w CPU_YIELD 5", "write 5us, 5ms"),
+        ("-n 1 -w CPU_SCAN_YIELD 5 -p LOW", "lacks an amount"),
+        ("-n 1 -w PERIODIC 9ms 8ms", "ask for less, or less often"),
+        ("-n 1 -w PERIODIC 8ms", "lacks a period"),
+        ("-n 1 -w PERIODIC 0ms 8ms", "at least 1ns"),
+        ("-n 1 -w CPU_PERIODIC 9ms 8ms", "ask for less, or less often"),
+        ("-n 1 -w LAT 0s", "at least 1ns"),
+        ("-n 1 -w LAT 100ns", "make them longer, or the run shorter"),
+        ("-n 1 -rh 9ms 8ms", "ask for less, or less often"),
+        ("-n 1 -rs 9ms", "lacks a period"),
+        ("-n 1 -i MM", "use HR"),
+        ("-n 1 -i TSC", "use NATIVE, HR, TIMERFD or RTC"),
+        ("-n 1 -s 10s", "let it start earlier"),
+        ("-n 1 -s 5s -f 4s", "let it start earlier"),
+        ("-n 1 -f 11s", "lengthen the run with -d"),
+        ("-n 1 --cpu x", "write their numbers"),
+        ("-n 1 --slice 3ms -p RTLOW", "leave out its slice"),
+        ("-n 1 --slice 3ms -rh 1ms 2ms", "leave out its slice"),
+        ("-n 1 --frobnicate", "--help lists them"),
+        ("-n 1 --scenario x", "leave out one"),
+        ("--scenario /nowhere", "cannot be read"),
+        ("--scenario /nowhere -p LOW", "leave out the options for threads"),
+    ] {
+        let error = read(&words(line)).unwrap_err();
+        assert_eq!(error.exit_status(), 2, "{line}");
+        let error = error.to_string();
+        assert!(error.contains(remedy) && !error.contains('\n'), "{line}: {error}");
+    }
+}

@@ -1,0 +1,83 @@
+//! What the tests against the running kernel share: rights, one at a time, and the report of what could not run.
+
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ft_load::hourglass::{Outcome, play, scenario};
+
+/// One load at a time in each test binary: real-time threads of two tests would be in each other's way.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn words(line: &str) -> Vec<String> {
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Runs the scenario of a command line in this process.
+pub(crate) fn played(line: &str) -> Outcome {
+    let scenario = scenario(&words(line)).unwrap_or_else(|error| panic!("{line}: {error}"));
+    play(&scenario).unwrap_or_else(|error| panic!("{line}: {error}"))
+}
+
+/// Runs the command.
+pub(crate) fn command(line: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ft-load"))
+        .args(words(line))
+        .output()
+        .expect("it can be started")
+}
+
+/// The sentence of a command that refused, which is all that it said.
+pub(crate) fn refusal(output: &Output, status: i32) -> String {
+    let (text, error) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(status), "{text}{error}");
+    assert_eq!(text, "", "nothing is half done");
+    let line = error.strip_prefix("ft-load: ").and_then(|line| line.strip_suffix('\n'));
+    let line = line.unwrap_or_else(|| panic!("{error}"));
+    assert!(!line.contains('\n'), "{error}");
+    line.to_owned()
+}
+
+/// Whether this user may have real-time priorities; where not, reports that the calling test is skipped.
+pub(crate) fn real_time_or_skip() -> bool {
+    // SAFETY: takes no pointer.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    let granted =
+        is_root && play(&scenario(&words("-n 1 -d 1ms -p RTLOW")).expect("a scenario")).is_ok();
+    match granted {
+        true => ran(),
+        false => skipped("real-time priorities are for root"),
+    }
+    granted
+}
+
+/// Reports that the calling test runs.
+pub(crate) fn ran() {
+    report(&format!("ran {}", test()));
+}
+
+/// Reports that the calling test does not run, and why.
+pub(crate) fn skipped(reason: &str) {
+    report(&format!("skipped {}: {reason}", test()));
+}
+
+/// The test harness names a test's thread after the test.
+fn test() -> String {
+    std::thread::current().name().unwrap_or("a test").to_owned()
+}
+
+/// Adds a line to the file that `cargo xtask test` reads.
+fn report(line: &str) {
+    eprintln!("{line}");
+    if let Some(path) = std::env::var_os("FT_KERNEL_TEST_LOG") {
+        let mut file = OpenOptions::new().append(true).create(true).open(path).expect("test log");
+        file.write_all(format!("{line}\n").as_bytes()).expect("test log");
+    }
+}
