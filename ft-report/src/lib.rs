@@ -31,5 +31,6 @@ pub mod listing;
 pub mod render;
 pub mod sections;
 pub mod stats;
+pub mod timeline;
 pub mod tracks;
 pub mod units;

@@ -13,7 +13,10 @@ use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 
 use ft_report::analyze;
 use ft_report::document::Document;
+use ft_report::listing;
 use ft_report::sections::{self, Report};
+use ft_report::timeline::Timeline;
+use ft_report::units;
 use ft_trace::store::Trace;
 
 use super::error::CommandError;
@@ -37,6 +40,12 @@ pub(crate) struct Args {
     /// Write it as a page that a browser opens, with nothing else; without sections, of all of them.
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     html: Option<PathBuf>,
+    /// Have every detail of the page's timeline from this time after the start on (1.5s, 200ms).
+    #[arg(long, value_name = "TIME", value_parser = units::offset_ns, requires = "html")]
+    from: Option<i64>,
+    /// And up to this time.
+    #[arg(long, value_name = "TIME", value_parser = units::offset_ns, requires = "html")]
+    to: Option<i64>,
 }
 
 /// `ft-agent SECTION DIR`.
@@ -82,7 +91,7 @@ Text is as wide as the terminal, or as COLUMNS says; 100 columns when it is pipe
 Examples:
   ft-agent report trace               everything
   ft-agent report trace locks waits   who held which lock, and who waited for it
-  ft-agent report trace --html a.html all of it for a browser, in one file
+  ft-agent report trace --html a.html all of it for a browser, in one file, with a timeline
   ft-agent report trace gaps --json   for other programs"
     )
 }
@@ -116,11 +125,15 @@ pub(crate) struct Request {
     form: Form,
 }
 
+/// From when to when, ns after the start.
+type Window = (Option<i64>, Option<i64>);
+
 /// As what it is asked for.
 enum Form {
     Text,
     Json,
-    Html(PathBuf),
+    /// A page, with every detail of its timeline in a window.
+    Html(PathBuf, Option<Window>),
 }
 
 impl Form {
@@ -132,14 +145,14 @@ impl Form {
 impl Args {
     /// `ft-agent report DIR study`.
     pub(super) fn study(trace: PathBuf, json: bool) -> Args {
-        Args { trace, sections: vec!["study".into()], json, html: None }
+        Args { trace, sections: vec!["study".into()], json, html: None, from: None, to: None }
     }
 
     /// # Errors
     ///
     /// When there is no such section.
     pub(crate) fn request(self) -> Result<Request> {
-        let Args { trace, sections: names, json, html } = self;
+        let Args { trace, sections: names, json, html, from, to } = self;
         let mut reports: Vec<&Report> = Vec::new();
         for name in names {
             let report = sections::find(&name).ok_or(CommandError::UnknownSection(name))?;
@@ -147,10 +160,11 @@ impl Args {
                 reports.push(report);
             }
         }
-        let form = html.map_or(Form::printed(json), Form::Html);
+        let window = (from.is_some() || to.is_some()).then_some((from, to));
+        let form = html.map_or(Form::printed(json), |file| Form::Html(file, window));
         if reports.is_empty() {
             match form {
-                Form::Html(_) => reports.extend(sections::all()),
+                Form::Html(..) => reports.extend(sections::all()),
                 _ => reports.extend(sections::standard()),
             }
         }
@@ -173,7 +187,11 @@ pub(crate) fn run(request: Request) -> Result {
     match &request.form {
         Form::Text => print(&document, false)?,
         Form::Json => print(&document, true)?,
-        Form::Html(file) => page::write(&document, file)?,
+        Form::Html(file, window) => {
+            let window = window.map(|(from, to)| listing::window(&trace, from, to)).transpose()?;
+            let timeline = Timeline::read(&trace, &tally, window)?.fragment();
+            page::write(&document, &timeline, file)?;
+        }
     }
     match document.fault() {
         Some(fault) => Err(CommandError::Fault(fault)),

@@ -62,6 +62,10 @@ fn look_at(recording: &str) {
         assert!(tables.status.success(), "{}", String::from_utf8_lossy(&tables.stderr));
         node.env("FT_TABLES", String::from_utf8(tables.stdout).expect("UTF-8"));
     }
+    if let Some(tables) = oracle::python("page/timeline.py", &[&stage.trace()]) {
+        assert!(tables.status.success(), "{}", String::from_utf8_lossy(&tables.stderr));
+        node.env("FT_TIMELINE", String::from_utf8(tables.stdout).expect("UTF-8"));
+    }
     node.args(["--test", "--test-reporter=spec"])
         .env("FT_PAGE", page)
         .env("FT_TRACE", stage.trace());

@@ -1,0 +1,253 @@
+// The timeline of a page: what the user does, and what is said then.
+
+import assert from 'node:assert/strict';
+import {after, test} from 'node:test';
+import {close, given, visit} from './browser.js';
+
+/** @typedef {import('playwright-core').Page} Page */
+/** @typedef {import('../../../ft-report/src/timeline/script/types.js').Head} Head */
+
+const file = given('FT_PAGE');
+after(close);
+
+/**
+ * Opens the page, and waits for the timeline.
+ * @param {(page: Page, head: Head) => Promise<void>} look
+ * @param {import('./browser.js').Options} [options]
+ */
+const open = (look, options = {}) =>
+  visit(file, options, async page => {
+    await page.locator('#timeline[data-ready=true]').waitFor();
+    const head = JSON.parse(await page.locator('#timeline .tl-head').textContent() ?? '');
+    await look(page, head);
+  });
+
+/** @param {Page} page @param {string} name */
+const part = (page, name) => page.locator(`#timeline .tl-${name}`);
+
+/** @param {Page} page */
+const inView = async page => (await part(page, 'span').textContent()) ?? '';
+
+/**
+ * Goes to a link, and waits for what it means.
+ * @param {Page} page
+ * @param {string} hash
+ */
+async function follow(page, hash) {
+  const before = await part(page, 'measure').textContent();
+  await page.evaluate(hash => { location.hash = hash; }, hash);
+  await page.waitForFunction(before => {
+    const text = document.querySelector('#timeline .tl-measure')?.textContent ?? '';
+    return text !== before && !text.includes('Unpacking');
+  }, before);
+}
+
+/**
+ * The parts that the ruler tells, in ns, and their sum.
+ * @param {Page} page
+ */
+async function measured(page) {
+  const rows = await part(page, 'measure').locator('tr:has(.n)').evaluateAll(rows => rows
+    .filter(row => !row.closest('.tl-why'))
+    .map(row => /** @type {[string, number]} */ ([
+      row.children[0].textContent ?? '',
+      Number(row.children[1].textContent?.replace(/[^\d]/g, '')),
+    ])));
+  const {sum = NaN, ...parts} = Object.fromEntries(rows);
+  return {parts, sum};
+}
+
+/**
+ * What was clicked, by the names of the facts.
+ * @param {Page} page
+ * @returns {Promise<Record<string, string>>}
+ */
+const chosen = page => part(page, 'chosen').locator('dl').evaluate(list =>
+  Object.fromEntries(Array.from(list.querySelectorAll('dt'), dt => [dt.textContent, dt.nextElementSibling?.textContent ?? ''])));
+
+/** @type {{time: [number, string, number][], holds: Row[], waits: Row[], events: [string, number][]}} */
+const tables = JSON.parse(process.env.FT_TIMELINE ?? 'null');
+/** @typedef {[tid: number, ts: number, dur: number, lock: string, mark: string]} Row */
+const withTables = {skip: tables ? false : 'FT_PYTHON is not set'};
+
+/** What the page calls the parts of the table. */
+const WORDS = /** @type {Record<string, string>} */ ({
+  dispatch: 'woken and waiting', hardirq: 'hardware interrupt', vector: 'interrupt vector',
+});
+
+test('the ruler over the whole trace tells of each thread what its rows of thread_time say', withTables, () =>
+  open(async (page, head) => {
+    const tids = new Set(tables.time.map(([tid]) => tid));
+    for (const tid of tids) {
+      const rows = tables.time.filter(row => row[0] === tid);
+      await follow(page, `#at=${head.offset}-${head.offset + head.span}&tid=${tid}`);
+      const {parts, sum} = await measured(page);
+      const blocked = (parts['waiting for a lock'] ?? 0) + (parts.blocked ?? 0);
+      const {['waiting for a lock']: _, ['not there, or not seen']: away = 0, ...rest} = /** @type {Record<string, number>} */ ({...parts, blocked});
+      const found = Object.fromEntries(Object.entries(rest).filter(([, ns]) => ns > 0));
+      assert.deepEqual(found, Object.fromEntries(rows.map(([, part, ns]) => [WORDS[part] ?? part, ns])), `thread ${tid}`);
+      assert.equal(sum, head.span);
+      assert.equal(away + rows.reduce((sum, [,, ns]) => sum + ns, 0), head.span);
+      assert.match(await part(page, 'measure').textContent() ?? '', /Exact/);
+    }
+  }));
+
+test('a link shows the hold or the wait that it names, as the table has it', withTables, () =>
+  open(async (page, head) => {
+    for (const [table, word] of /** @type {const} */ ([['holds', 'held'], ['waits', 'waited for']])) {
+      for (const [tid, ts, dur, lock, mark] of tables[table].slice(0, 4)) {
+        const from = Number(BigInt(ts) - BigInt(head.begin)) + head.offset;
+        const incident = head.incidents.find(i => i.from + head.offset === from && i.to - i.from === dur && i.tid === tid);
+        assert(incident?.lock, `${table} ${ts} is no incident`);
+        await follow(page, `#at=${from}-${from + dur}&tid=${tid}&lock=${incident.lock}`);
+        const facts = await chosen(page);
+        assert(facts.what.startsWith(word), facts.what);
+        assert(facts.where === `lock ${lock}` || lock.startsWith('0x'), `${facts.where}, not ${lock}`);
+        assert(facts.who.endsWith(` ${tid}`), facts.who);
+        assert.equal(Number(facts.long.split('=')[1].replace(/[^\d]/g, '')), dur);
+        assert(facts.from.includes(`(${ts} ns`) || ts > 2 ** 53, facts.from);
+        assert(facts['how sure'].startsWith(mark), facts['how sure']);
+        const {parts, sum} = await measured(page);
+        assert.equal(sum, dur);
+        assert.equal(Object.values(parts).reduce((sum, ns) => sum + ns, 0), dur);
+      }
+    }
+  }));
+
+test('links of the tables lead to a place in the timeline', () =>
+  open(async page => {
+    const whole = await inView(page);
+    const links = await page.locator('main a[href^="#at="]:not(#timeline a)').all();
+    for (const link of [...links.slice(0, 3), ...links.slice(0, 1), ...links.slice(0, 1)]) {
+      await link.click();
+      await page.waitForFunction(whole => document.querySelector('#timeline .tl-span')?.textContent !== whole, whole);
+      const top = await page.locator('#timeline').evaluate(section => section.getBoundingClientRect().top);
+      assert(top > -5 && top < 400, `${top}`);
+      await part(page, 'whole').click();
+      await page.waitForFunction(whole => document.querySelector('#timeline .tl-span')?.textContent === whole, whole);
+    }
+  }));
+
+test('each kind of event is counted as the table has it', withTables, () =>
+  open(async (page, head) => {
+    const counts = Object.fromEntries(head.events.map(({name, count}) => [name, count]));
+    for (const [event, count] of tables.events) assert.equal(counts[event], count, event);
+    // All that is in view is all there is, where the page has all of the trace.
+    if (head.windows.length !== 1 || head.windows[0].to < head.span) return;
+    await part(page, 'stage').focus();
+    await page.keyboard.press('0');
+    await page.waitForFunction(() => Array.from(document.querySelectorAll('#timeline .tl-kinds tr')).every(row =>
+      row.children[2].textContent === row.children[3].textContent || row.children[3].textContent === '0'));
+  }));
+
+test('keys, wheel and drags move and zoom, down to 100 ns and back to the whole', () =>
+  open(async (page, head) => {
+    const whole = await inView(page);
+    await part(page, 'stage').focus();
+    for (let i = 0; i < 60; i += 1) await page.keyboard.press('w');
+    await page.waitForFunction(() => document.querySelector('#timeline .tl-span')?.textContent?.startsWith('100 ns '));
+    const close = await inView(page);
+    await page.keyboard.press('d');
+    await page.waitForFunction(close => document.querySelector('#timeline .tl-span')?.textContent !== close, close);
+    assert.match(await inView(page), /^100 ns /);
+    await page.keyboard.press('0');
+    await page.waitForFunction(whole => document.querySelector('#timeline .tl-span')?.textContent === whole, whole);
+
+    const box = await part(page, 'stage').boundingBox();
+    assert(box);
+    await page.mouse.move(box.x + box.width / 2, box.y + 30);
+    await page.keyboard.down('Control');
+    await page.mouse.wheel(0, -100);
+    await page.keyboard.up('Control');
+    await page.waitForFunction(whole => document.querySelector('#timeline .tl-span')?.textContent !== whole, whole);
+    const zoomed = await inView(page);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width / 2 + 80, box.y + 32, {steps: 4});
+    await page.mouse.up();
+    await page.waitForFunction(zoomed => document.querySelector('#timeline .tl-span')?.textContent !== zoomed, zoomed);
+    assert.equal((await inView(page)).split(' from ')[0], zoomed.split(' from ')[0], 'a drag keeps the length');
+    assert(head.span > 0);
+  }));
+
+test('a drag on the scale of time measures, to parts that sum to it', () =>
+  open(async (page, head) => {
+    if (head.threads.length === 0) return;
+    await part(page, 'overview').scrollIntoViewIfNeeded();
+    await part(page, 'axis').evaluate(axis => axis.scrollIntoView({block: 'center'}));
+    const box = await part(page, 'axis').boundingBox();
+    assert(box);
+    await page.mouse.move(box.x + 300, box.y + 10);
+    await page.mouse.down();
+    await page.mouse.move(box.x + 700, box.y + 10, {steps: 5});
+    await page.mouse.up();
+    await part(page, 'measure').locator('.sum').waitFor();
+    const {parts, sum} = await measured(page);
+    assert.equal(Object.values(parts).reduce((sum, ns) => sum + ns, 0), sum);
+    const expected = 400 / (box.width - 150) * head.span;
+    assert(Math.abs(sum - expected) < expected / 50, `${sum}, not ${expected}`);
+    await page.keyboard.press('Escape');
+  }));
+
+test('a click says what is there, and lists the events beside it', () =>
+  open(async (page, head) => {
+    const incident = head.incidents[0];
+    if (!incident) return;
+    await part(page, 'incidents').selectOption('0');
+    await part(page, 'measure').locator('.sum').waitFor();
+    const box = await part(page, 'stage').boundingBox();
+    assert(box);
+    // Behind the heading, in the first row in focus.
+    await page.mouse.click(box.x + 150 + (box.width - 150) / 2, box.y + 32);
+    const facts = await chosen(page);
+    assert(facts.what && facts.from && facts['how sure'], JSON.stringify(facts));
+    await part(page, 'near').locator('h4').waitFor();
+    await part(page, 'near').locator('input').check();
+    const times = await part(page, 'near').locator('td:first-child').allTextContents();
+    const side = times.map(time => time.startsWith('+'));
+    assert.deepEqual(side, [...side].sort(), 'those before come first');
+  }));
+
+test('the search finds threads, locks and events, and goes there', () =>
+  open(async (page, head) => {
+    const input = part(page, 'search');
+    await input.fill('no such thing');
+    assert.equal(await part(page, 'status').textContent(), 'nothing of that name');
+    const thread = head.threads.find(thread => thread.tid !== 0);
+    if (!thread) return;
+    await input.fill(String(thread.tid));
+    const names = await part(page, 'found').locator('button').allTextContents();
+    assert(names.some(name => name === `thread ${thread.name} ${thread.tid}`), `${names}`);
+    await input.press('Enter');
+    assert.equal((await chosen(page)).where.length > 0, true);
+    const event = head.events.find(({quiet, count}) => !quiet && count > 0);
+    if (!event) return;
+    await input.fill(event.name);
+    await part(page, 'found').locator('button', {hasText: `event ${event.name} (`}).first().click();
+    await page.waitForFunction(name => document.querySelector('#timeline .tl-near')?.textContent?.includes(name)
+      || document.querySelector('#timeline .tl-status')?.textContent?.startsWith('no later'), event.name);
+  }));
+
+test('a kind of event is hidden and marked', () =>
+  open(async page => {
+    const kind = part(page, 'kinds').locator('tr').first();
+    if (await kind.count() === 0) return;
+    await kind.locator('input').uncheck();
+    assert.equal(await part(page, 'kinds').locator('tr').first().locator('input').isChecked(), false);
+    await part(page, 'kinds').locator('.tl-kind').first().click();
+    assert.equal(await part(page, 'kinds').locator('.tl-kind').first().getAttribute('aria-pressed'), 'true');
+  }));
+
+test('something is drawn in the light and in the dark', async () => {
+  for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
+    await open(async page => {
+      const colors = await part(page, 'rows').evaluate(canvas => {
+        const {width, height} = /** @type {HTMLCanvasElement} */ (canvas);
+        const data = /** @type {HTMLCanvasElement} */ (canvas).getContext('2d')?.getImageData(0, 0, width, height).data ?? [];
+        const seen = new Set();
+        for (let i = 0; i < data.length; i += 4) seen.add(`${data[i]},${data[i + 1]},${data[i + 2]}`);
+        return seen.size;
+      });
+      assert(colors > 4, `${colors} colours`);
+    }, {colorScheme});
+  }
+});

@@ -1,0 +1,472 @@
+//! From what was so to what is drawn: each item goes to the buckets, and to the lanes of the windows that it touches.
+
+use std::collections::HashMap;
+
+use ft_analysis::unended::Unmet;
+use ft_analysis::world::{Culprit, Occupancy, Stretch};
+use ft_trace::Mark;
+use ft_trace::ids::{Pid, ThreadKey, Tid};
+use ft_trace::tables::{
+    CriticalSection, Decomposition, DispatchLatency, Gap, GapCause, Irq, Part, Scope, SiteKind,
+    UserEvent,
+};
+use ft_trace::words::Word;
+
+use super::encode::Span;
+use super::kinds::Kinds;
+use super::level::Level;
+use super::names::Names;
+use super::polling::{Piece, Polling};
+use super::survey::{LockKey, Survey};
+use super::windows::{Window, Windows};
+use crate::tracks::{Item, What};
+
+/// Parts of a thread's time that the picture tells apart. Waiting for a lock is *blocked* in the tables.
+pub(super) const STATES: [&str; 9] = [
+    "running",
+    "preempted",
+    "dispatch",
+    "blocked",
+    "lock",
+    "hardirq",
+    "softirq",
+    "vector",
+    "unexplained",
+];
+
+/// CPUs with a row.
+pub(super) const MAX_CPUS: usize = 64;
+
+/// Lanes for locks held at once, and for scopes in each other.
+pub(super) const MAX_NESTING: i32 = 4;
+
+/// Lanes of a CPU, and of a thread; their order is that of `LANES` in `script/codec.js`.
+const CPU_LANES: usize = 2;
+const THREAD_LANES: usize = 7;
+
+/// Lanes of a thread.
+#[derive(Clone, Copy)]
+enum Lane {
+    State,
+    Holds,
+    Waits,
+    Scopes,
+    Gaps,
+    Events,
+    Wakes,
+}
+
+/// What the rows of the picture are, by number: CPUs, threads (the last is all that have no row), locks.
+#[derive(Debug)]
+pub(super) struct Rows {
+    pub(super) cpus: usize,
+    threads: HashMap<ThreadKey, usize>,
+    locks: HashMap<LockKey, usize>,
+}
+
+impl Rows {
+    pub(super) fn new(cpus: usize, survey: &Survey) -> Rows {
+        let numbered = |(i, key): (usize, ThreadKey)| (key, i);
+        let threads = survey.threads.rows.iter().map(|(key, _)| *key).enumerate().map(numbered);
+        let locks = survey.locks.rows.iter().map(|(key, _)| *key).zip(0..);
+        Rows { cpus: cpus.min(MAX_CPUS), threads: threads.collect(), locks: locks.collect() }
+    }
+
+    /// Threads, with the row of the others.
+    pub(super) fn threads(&self) -> usize {
+        self.threads.len() + 1
+    }
+
+    pub(super) fn locks(&self) -> usize {
+        self.locks.len()
+    }
+
+    /// Number of an observed thread.
+    fn thread(&self, pid: Pid, tid: Tid) -> usize {
+        self.threads.get(&ThreadKey { pid, tid }).copied().unwrap_or(self.threads.len())
+    }
+
+    /// Number of a thread plus 1, or 0 where it has no row.
+    fn reference(&self, pid: Pid, tid: Tid) -> u32 {
+        self.threads.get(&ThreadKey { pid, tid }).map_or(0, |&row| row as u32 + 1)
+    }
+
+    /// Row of the first thread, and of the first lock, in the buckets.
+    fn level_of_thread(&self, thread: usize) -> usize {
+        self.cpus + thread
+    }
+
+    fn level_of_lock(&self, lock: usize) -> usize {
+        self.cpus + self.threads() + lock
+    }
+
+    /// Rows of the buckets.
+    pub(super) fn levels(&self) -> usize {
+        self.cpus + self.threads() + self.locks()
+    }
+
+    fn lane(&self, thread: usize, lane: Lane) -> usize {
+        CPU_LANES * self.cpus + THREAD_LANES * thread + lane as usize
+    }
+
+    fn losses(&self) -> usize {
+        CPU_LANES * self.cpus + THREAD_LANES * self.threads()
+    }
+
+    /// Lanes of a window.
+    pub(super) fn lanes(&self) -> usize {
+        self.losses() + 1
+    }
+}
+
+/// Puts what an event says behind a text.
+pub(super) type Words<'a> = &'a dyn Fn(&UserEvent, &mut String);
+
+/// What is being built.
+pub(super) struct Builder<'a> {
+    pub(super) rows: Rows,
+    pub(super) level: Level,
+    pub(super) windows: Windows,
+    pub(super) names: Names,
+    pub(super) kinds: Kinds,
+    words: Words<'a>,
+    begin: i64,
+    /// Of each thread, how many locks it held and scopes it was in at once, as far as there are lanes.
+    pub(super) nesting: Vec<(i32, i32)>,
+    pollers: HashMap<ThreadKey, Polling>,
+    /// On which CPU each thread runs.
+    cpus: HashMap<ThreadKey, i32>,
+    /// Spans of CPUs beyond the bound.
+    pub(super) other_cpus: u64,
+    /// Events whose words had no room.
+    pub(super) unsaid: u64,
+    /// Something was told of a thread without a row.
+    others: bool,
+    now: i64,
+    pieces: Vec<Piece>,
+    text: String,
+}
+
+impl<'a> Builder<'a> {
+    pub(super) fn new(
+        rows: Rows,
+        level: Level,
+        windows: Windows,
+        survey: &Survey,
+        words: Words<'a>,
+        begin: i64,
+    ) -> Self {
+        let pollers = survey.pollers.iter().map(|&key| (key, Polling::default())).collect();
+        let nesting = vec![(0, 0); rows.threads()];
+        Builder {
+            rows,
+            level,
+            windows,
+            names: Names::default(),
+            kinds: Kinds::default(),
+            words,
+            begin,
+            nesting,
+            pollers,
+            cpus: HashMap::new(),
+            other_cpus: 0,
+            unsaid: 0,
+            others: false,
+            now: 0,
+            pieces: Vec::new(),
+            text: String::new(),
+        }
+    }
+
+    /// Takes the next item of the walk.
+    pub(super) fn add(&mut self, item: &Item) {
+        let (from, to) = (item.from - self.begin, item.to - self.begin);
+        // What tells its own length comes at its begin, all else when it is over.
+        self.now = self.now.max(match item.what {
+            What::Interrupt(_) | What::Syscall(_) | What::Contention(_) | What::Loss(_) => from,
+            _ => to,
+        });
+        match &item.what {
+            What::Occupied(o) => self.occupied(o, from, to),
+            What::State(s) => self.state(s, from, to),
+            What::Interrupt(e) => self.interrupt(e, from, to),
+            What::Hold(h) => self.hold(h, from, to),
+            What::Wait(w) => {
+                let place = self.names.number(&w.place);
+                self.wait(w.pid, w.tid, (w.lock, &w.lock_name, &w.kind), place, w.mark, from, to);
+            }
+            What::Unmet(w) => self.unmet(w, from, to),
+            What::Dispatch(d) => self.dispatch(d, from, to),
+            What::Scope(s) => self.scope(s, from, to),
+            What::Gap(g) => self.gap(g, from, to),
+            What::Event(e) => self.event(e, from),
+            What::Switch(e) => {
+                self.cpus.insert(e.next(), e.cpu.0);
+                if e.prev_state.is_dead() {
+                    self.cpus.remove(&e.prev());
+                }
+            }
+            What::Task(e) => self.happened(e.pid, e.tid, from, "task", e.kind.word(), &e.comm),
+            What::Signal(e) => self.happened(e.pid, e.tid, from, "signal", e.kind.word(), &e.name),
+            What::Syscall(e) => self.happened(e.pid, e.tid, from, "syscall", &e.name, ""),
+            What::Contention(e) => self.happened(e.pid, e.tid, from, "contention", &e.kind, ""),
+            What::Fault(e) => self.happened(e.pid, e.tid, from, "page_fault", "", ""),
+            What::Migrate(e) => self.happened(e.pid, e.tid, from, "migrate", "", ""),
+            What::Waking(_) => {}
+            What::Loss(e) => {
+                let a = self.names.number(&format!("{} {} lost: {}", e.count, e.origin, e.what));
+                let span = Span { from, to, kind: 0, mark: Mark::LowerBound, a, b: 0 };
+                self.windows.add(self.rows.losses(), span, self.now);
+            }
+        }
+    }
+
+    /// Nothing more is to come.
+    pub(super) fn finish(&mut self) {
+        for (thread, mut polling) in std::mem::take(&mut self.pollers) {
+            polling.end(&mut self.pieces);
+            self.settle(thread);
+        }
+    }
+
+    fn keep(&mut self, thread: usize, lane: Lane, span: Span) {
+        self.others |= thread + 1 == self.rows.threads();
+        self.windows.add(self.rows.lane(thread, lane), span, self.now);
+    }
+
+    fn occupied(&mut self, o: &Occupancy, from: i64, to: i64) {
+        if o.who.thread.tid.0 == 0 {
+            return;
+        }
+        let Some(cpu) = usize::try_from(o.cpu.0).ok().filter(|&cpu| cpu < self.rows.cpus) else {
+            self.other_cpus += 1;
+            return;
+        };
+        let b = self.rows.reference(o.who.thread.pid, o.who.thread.tid);
+        let kind = u8::from(b == 0);
+        self.level.add(cpu, kind.into(), from, to);
+        let mark = if o.seen { Mark::Exact } else { Mark::Censored };
+        let a = self.names.number(&o.who.comm);
+        self.windows.add(CPU_LANES * cpu, Span { from, to, kind, mark, a, b }, self.now);
+    }
+
+    fn interrupt(&mut self, e: &Irq, from: i64, to: i64) {
+        let Some(cpu) = usize::try_from(e.cpu.0).ok().filter(|&cpu| cpu < self.rows.cpus) else {
+            self.other_cpus += 1;
+            return;
+        };
+        let a = self.names.number(&e.name);
+        let span = Span { from, to, kind: 0, mark: Mark::Exact, a, b: 0 };
+        self.windows.add(CPU_LANES * cpu + 1, span, self.now);
+    }
+
+    fn state(&mut self, s: &Stretch, from: i64, to: i64) {
+        if s.part == Part::Running {
+            let cpu = self.cpus.get(&s.thread).copied().unwrap_or(-1);
+            let piece = Piece { from, to, mark: s.mark, cpu, ran: true };
+            match self.pollers.get_mut(&s.thread) {
+                Some(polling) => polling.ran(piece, &mut self.pieces),
+                None => self.pieces.push(piece),
+            }
+            self.settle(s.thread);
+            return;
+        }
+        let name = s.culprit.name();
+        let a = name.map_or(0, |name| self.names.number(&name));
+        let b = match &s.culprit {
+            Culprit::Thread(o) => self.rows.reference(o.thread.pid, o.thread.tid),
+            _ => 0,
+        };
+        let kind = kind_of(s);
+        self.stretch(s.thread, Span { from, to, kind, mark: s.mark, a, b });
+    }
+
+    /// Draws the pieces of running that are settled.
+    fn settle(&mut self, thread: ThreadKey) {
+        for piece in std::mem::take(&mut self.pieces) {
+            let Piece { from, to, mark, cpu, ran } = piece;
+            let (kind, a, b) = match ran {
+                true => (0, 0, u32::try_from(cpu + 1).unwrap_or(0)),
+                false => (8, self.names.number("in gaps"), 0),
+            };
+            self.stretch(thread, Span { from, to, kind, mark, a, b });
+        }
+    }
+
+    fn stretch(&mut self, thread: ThreadKey, span: Span) {
+        let row = self.rows.thread(thread.pid, thread.tid);
+        let level = self.rows.level_of_thread(row);
+        self.level.add(level, span.kind.into(), span.from, span.to);
+        self.others |= row + 1 == self.rows.threads();
+        // The others are many: of their states there are sums alone.
+        if row + 1 < self.rows.threads() {
+            self.keep(row, Lane::State, span);
+        }
+    }
+
+    /// The number of a lock that has a row, or beyond those of its name.
+    fn lock(&mut self, pid: Pid, lock: i64, name: &str) -> (Option<usize>, u32) {
+        match self.rows.locks.get(&(pid.0, lock)) {
+            Some(&row) => (Some(row), row as u32),
+            None => (None, self.rows.locks() as u32 + self.names.number(name)),
+        }
+    }
+
+    fn hold(&mut self, h: &CriticalSection, from: i64, to: i64) {
+        let (row, a) = self.lock(h.pid, h.lock, &h.lock_name);
+        if let Some(row) = row {
+            let level = self.rows.level_of_lock(row);
+            let whole = Decomposition { running_ns: to - from, ..Decomposition::default() };
+            // Of a hold that is cut its parts are not known of the rest.
+            let p = h.parts.filter(|p| p.total_ns() == to - from).unwrap_or(whole);
+            let off = p.preempted_ns + p.dispatch_ns;
+            self.level.spread(level, 1, from, to, off);
+            self.level.spread(level, 2, from, to, p.blocked_ns);
+            self.level.spread(level, 0, from, to, to - from - off - p.blocked_ns);
+        }
+        let thread = self.rows.thread(h.pid, h.tid);
+        let nesting = &mut self.nesting[thread].0;
+        *nesting = (*nesting).max(h.depth.saturating_add(1).clamp(1, MAX_NESTING));
+        let kind = u8::from(h.kind.contains("read"));
+        let b = self.names.number(&h.place);
+        self.keep(thread, Lane::Holds, Span { from, to, kind, mark: h.mark, a, b });
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "two kinds of rows are waits")]
+    fn wait(
+        &mut self,
+        pid: Pid,
+        tid: Tid,
+        (lock, name, kind): (i64, &str, &str),
+        place: u32,
+        mark: Mark,
+        from: i64,
+        to: i64,
+    ) {
+        let (row, a) = self.lock(pid, lock, name);
+        if let Some(row) = row {
+            self.level.add(self.rows.level_of_lock(row), 3, from, to);
+        }
+        let thread = self.rows.thread(pid, tid);
+        let kind = u8::from(kind.contains("read"));
+        self.keep(thread, Lane::Waits, Span { from, to, kind, mark, a, b: place });
+    }
+
+    fn unmet(&mut self, w: &Unmet, from: i64, to: i64) {
+        let place = self.names.number(&w.place);
+        let lock = (w.lock, &*w.lock_name, &*w.kind);
+        self.wait(w.thread.pid, w.thread.tid, lock, place, w.mark, from, to);
+    }
+
+    fn dispatch(&mut self, d: &DispatchLatency, from: i64, to: i64) {
+        let thread = self.rows.thread(d.pid, d.tid);
+        let a = self.names.number(&d.waker_comm);
+        // The table tells the waker's number alone; most wake threads of their own process.
+        let b = self.rows.reference(d.pid, d.waker_tid);
+        self.keep(thread, Lane::Wakes, Span { from, to, kind: 0, mark: d.mark, a, b });
+    }
+
+    fn scope(&mut self, s: &Scope, from: i64, to: i64) {
+        let thread = self.rows.thread(s.pid, s.tid);
+        let nesting = &mut self.nesting[thread].1;
+        *nesting = (*nesting).max(s.depth.saturating_add(1).clamp(1, MAX_NESTING));
+        let a = self.names.number(&s.event);
+        let b = u32::try_from(s.depth).unwrap_or(0);
+        self.keep(thread, Lane::Scopes, Span { from, to, kind: 0, mark: s.mark, a, b });
+    }
+
+    fn gap(&mut self, g: &Gap, from: i64, to: i64) {
+        let key = ThreadKey { pid: g.pid, tid: g.tid };
+        if g.parts.is_some()
+            && let Some(polling) = self.pollers.get_mut(&key)
+        {
+            polling.gap(from, to, &mut self.pieces);
+            self.settle(key);
+        }
+        let thread = self.rows.thread(g.pid, g.tid);
+        let kind = g.cause.map_or(GapCause::ALL.len(), Word::index) as u8;
+        let a = g.culprit.as_ref().map_or(0, |name| self.names.number(name));
+        self.keep(thread, Lane::Gaps, Span { from, to, kind, mark: g.mark, a, b: 0 });
+    }
+
+    fn event(&mut self, e: &UserEvent, at: i64) {
+        let kind = self.kinds.of_site(e.site, &e.event, e.kind == SiteKind::Event);
+        if !self.windows.has(at) {
+            return;
+        }
+        self.text.clear();
+        (self.words)(e, &mut self.text);
+        let b = self.windows.word(at, &self.text);
+        self.instant(e.pid, e.tid, at, kind, b);
+    }
+
+    /// Something that the kernel recorded of a thread.
+    fn happened(&mut self, pid: Pid, tid: Tid, at: i64, what: &str, which: &str, says: &str) {
+        let thread = self.rows.thread(pid, tid);
+        if !self.rows.threads.contains_key(&ThreadKey { pid, tid }) {
+            return;
+        }
+        let kind = self.kinds.of_kernel(what, which);
+        if self.windows.has(at) {
+            let b = if says.is_empty() { 0 } else { self.windows.word(at, says) };
+            let span = Span { from: at, to: at, kind: 0, mark: Mark::Exact, a: kind, b };
+            self.keep(thread, Lane::Events, span);
+        }
+    }
+
+    fn instant(&mut self, pid: Pid, tid: Tid, at: i64, kind: u32, b: u32) {
+        let thread = self.rows.thread(pid, tid);
+        let span = Span { from: at, to: at, kind: 0, mark: Mark::Exact, a: kind, b };
+        self.keep(thread, Lane::Events, span);
+    }
+
+    /// The windows, once all is told.
+    pub(super) fn take_windows(&mut self) -> Vec<Window> {
+        let none = Windows::new(&[], None, 1, 0, 0);
+        let windows = std::mem::replace(&mut self.windows, none);
+        self.unsaid = windows.unsaid;
+        windows.finish()
+    }
+
+    /// CPUs on which anything ran.
+    pub(super) fn cpus_in_use(&self) -> Vec<usize> {
+        (0..self.rows.cpus).filter(|&cpu| self.level.is_used(cpu)).collect()
+    }
+
+    /// There is anything in the row of the threads that have none of their own.
+    pub(super) fn has_others(&self) -> bool {
+        self.others
+    }
+
+    /// Rows of the buckets in the order in which they are written.
+    pub(super) fn level_rows(&self, cpus: &[usize], others: bool) -> Vec<usize> {
+        let threads = self.rows.threads() - usize::from(!others);
+        let threads = (0..threads).map(|t| self.rows.level_of_thread(t));
+        let locks = (0..self.rows.locks()).map(|l| self.rows.level_of_lock(l));
+        cpus.iter().copied().chain(threads).chain(locks).collect()
+    }
+
+    /// Lanes of a window in the order in which they are written.
+    pub(super) fn window_lanes(&self, cpus: &[usize], others: bool) -> Vec<usize> {
+        let of_cpus = cpus.iter().flat_map(|cpu| CPU_LANES * cpu..CPU_LANES * (cpu + 1));
+        let threads = self.rows.threads() - usize::from(!others);
+        let of_threads = self.rows.lane(0, Lane::State)..self.rows.lane(threads, Lane::State);
+        of_cpus.chain(of_threads).chain([self.rows.losses()]).collect()
+    }
+}
+
+/// Number of a stretch's state, but for running.
+fn kind_of(s: &Stretch) -> u8 {
+    let waits = matches!(&s.culprit, Culprit::Cause("lock" | "kernel lock" | "semaphore", _));
+    match s.part {
+        Part::Running => 0,
+        Part::Preempted => 1,
+        Part::Dispatch => 2,
+        Part::Blocked if waits => 4,
+        Part::Blocked => 3,
+        Part::Hardirq => 5,
+        Part::Softirq => 6,
+        Part::Vector => 7,
+        Part::Unexplained => 8,
+    }
+}
