@@ -167,10 +167,11 @@ test('without its script the page says the same', () =>
     /** @param {import('playwright-core').Page} page */
     const said = page => page.locator('main').evaluate(main => {
       main.querySelector('#timeline')?.remove();
+      main.querySelectorAll('select').forEach(select => select.remove());
       return /** @type {HTMLElement} */ (main).innerText;
     });
+    assert.equal(await page.locator('input, select').filter({visible: true}).count(), 0);
     const text = await said(page);
-    assert.equal(await page.locator('input').filter({visible: true}).count(), 0);
     await visit(file, {}, async scripted => {
       const same = await said(scripted);
       /** @param {string} all */
@@ -184,6 +185,65 @@ test('on paper there is nothing to click', () =>
     await page.emulateMedia({media: 'print'});
     assert.equal(await page.locator('nav, input, select').filter({visible: true}).count(), 0);
     assert((await page.pdf({format: 'A4'})).length > 10_000);
+  }));
+
+/**
+ * The rows of the file that a link holds, the titles first.
+ * @param {string} href
+ */
+const file_of = href => decodeURIComponent(href.slice(href.indexOf(',') + 1)).trimEnd().split('\n').map(l => l.split(','));
+
+test('a figure is of what is chosen, and its files have all that its section counts', () =>
+  visit(file, {}, async page => {
+    const figures = page.locator('figure.plot:has(select)');
+    let chosen = 0;
+    for (const figure of (await figures.all()).slice(0, 3)) {
+      const names = await figure.locator('option').allTextContents();
+      assert.equal(names[0], 'all');
+      await figure.locator('select').selectOption({index: names.length - 1});
+      const shown = figure.locator('.drawing').filter({visible: true});
+      assert.equal(await shown.count(), 1);
+      assert.equal(await shown.locator('a').getAttribute('download'), `${await figure.getAttribute('id')}-${names.length - 1}.csv`);
+      chosen += 1;
+    }
+    assert.equal(chosen > 0, await figures.count() > 0);
+    const sums = await page.evaluate(() => {
+      const files = Array.from(document.querySelectorAll('figure.plot'), figure => ({
+        id: figure.id, files: Array.from(figure.querySelectorAll('a.csv'), a => a.getAttribute('href') ?? '')}));
+      const table = Array.from(document.querySelectorAll('#locks tfoot td'), td => td.getAttribute('data-v'));
+      return {files, holds: Number(table[2] ?? NaN)};
+    });
+    for (const {id, files} of sums.files.filter(({id}) => id.startsWith('locks'))) {
+      const counted = files.map(href => {
+        const [titles, ...rows] = file_of(href);
+        const column = titles.indexOf('holds');
+        assert(column >= 0, `${id}: ${titles}`);
+        return rows.reduce((sum, row) => sum + Number(row[column]), 0);
+      });
+      // The first is of all; of the others there may be more than are drawn.
+      const [all, ...each] = counted;
+      if (!Number.isNaN(sums.holds)) assert.equal(all, sums.holds, id);
+      assert(each.reduce((a, b) => a + b, 0) <= all, `${id}: ${counted}`);
+    }
+  }));
+
+test('a figure tells what lies under the pointer, as its file has it', () =>
+  visit(file, {}, async page => {
+    const drawing = page.locator('#time-figure-1 .drawing');
+    if (await drawing.count() === 0) return;
+    const box = await drawing.locator('svg').boundingBox();
+    assert(box);
+    const [titles, ...rows] = file_of(await drawing.locator('a').getAttribute('href') ?? '');
+    const height = await drawing.locator('svg').evaluate(svg => Number(svg.getAttribute('height')));
+    await drawing.locator('svg').hover({position: {x: box.width / 2, y: box.height * (26 + 9) / height}});
+    const said = await drawing.locator('output').textContent();
+    assert(said && said.startsWith(`${titles[0]} ${rows[0][0]}, tid ${rows[0][1]}, running `), `${said} is not ${rows[0]}`);
+    const parts = said.split(', ').slice(2).map(part => read(part.slice(part.indexOf(' ') + 1)));
+    for (const [i, ns] of rows[0].slice(2).map(Number).entries()) {
+      assert(Math.abs((parts[i] ?? NaN) - ns) <= 0.006 * ns + 0.5, `${said} is not ${rows[0]}`);
+    }
+    await page.mouse.move(0, 0);
+    assert.equal(await drawing.locator('output').textContent(), '');
   }));
 
 const counts = process.env.FT_TABLES;

@@ -1,8 +1,9 @@
-//! Figures: data that is drawn. Text draws bars; what has more room draws curves of the same data.
+//! Figures: data that is drawn. Text draws bars; what has more room draws curves of the same data, and figures that only
+//! it has room for. Their data is among the machine values of their section, so JSON repeats nothing.
 
 use super::text::Text;
 use super::value::{Kind, Value};
-use crate::stats::Tail;
+use crate::stats::{OverTime, Tail, Window};
 
 /// Something to draw.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,6 +12,19 @@ pub struct Figure {
     pub title: Text,
     /// Its data.
     pub data: Data,
+}
+
+impl Figure {
+    /// Only a page has room for it.
+    pub fn for_a_page(&self) -> bool {
+        matches!(
+            self.data,
+            Data::Histograms { .. }
+                | Data::Stacks { .. }
+                | Data::Matrix { .. }
+                | Data::OverTime { .. }
+        )
+    }
 }
 
 /// What is drawn.
@@ -24,6 +38,8 @@ pub enum Data {
         counted: &'static str,
         /// Classes and counts.
         bars: Vec<(u64, u64)>,
+        /// The same of single locks or threads, where there is room.
+        each: Vec<(Value, Vec<(u64, u64)>)>,
     },
     /// A cumulative distribution of durations.
     Cumulative {
@@ -37,6 +53,8 @@ pub enum Data {
         total: u64,
         /// Histogram: lower edge in ns and count of each bin of 0.1 µs that is not empty.
         bins: Vec<(i64, u64)>,
+        /// The same of single locks or threads, where there is room.
+        each: Vec<Histogram>,
     },
     /// Percentiles of several distributions.
     Tails {
@@ -45,4 +63,49 @@ pub enum Data {
         /// Name, count and percentiles of each.
         tails: Vec<(Value, u64, Tail)>,
     },
+    /// Distributions of durations, for a page: of all together, and of each.
+    Histograms {
+        /// What is counted.
+        counted: &'static str,
+        /// All together first.
+        each: Vec<Histogram>,
+    },
+    /// Where the time of several went, for a page.
+    Stacks {
+        /// What the parts are called, in their order.
+        parts: Vec<&'static str>,
+        /// Of whom, its number where it has one, and ns of each part.
+        stacks: Vec<(Value, Option<i32>, Vec<i64>)>,
+        /// How many more there are.
+        more: u64,
+    },
+    /// How much of something there is between each two of two kinds, for a page.
+    Matrix {
+        /// What the rows are, and each.
+        rows: (&'static str, Vec<Value>),
+        /// What the columns are, and each.
+        columns: (&'static str, Vec<Value>),
+        /// Row, column, how many, and ns in all.
+        cells: Vec<(usize, usize, u64, i64)>,
+        /// What is counted.
+        counted: &'static str,
+    },
+    /// Durations over the time at which they began, for a page: of all together, and of each.
+    OverTime {
+        /// What is counted.
+        counted: &'static str,
+        /// Which time is shown.
+        window: Window,
+        /// All together first.
+        each: Vec<(Value, OverTime)>,
+    },
+}
+
+/// How many durations there are of each length.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Histogram {
+    /// Whose.
+    pub of: Value,
+    /// Lower edge in ns and count of each bin of 0.1 µs that is not empty.
+    pub bins: Vec<(i64, u64)>,
 }

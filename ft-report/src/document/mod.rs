@@ -14,9 +14,9 @@ use std::fmt;
 use crate::stats::Tail;
 use crate::text;
 
-pub use figure::{Data, Figure};
+pub use figure::{Data, Figure, Histogram};
 pub use table::{Builder, Column, MOST_ROWS, Row, Table};
-pub use text::{IntoText, Piece, Text};
+pub use text::{Drawn, IntoText, Piece, Text};
 pub use value::{
     Change, ExactNs, Id, Interval, Kind, Lock, MeanNs, N, Ns, Of, Place, Rate, Share, Thread,
     Typed, Value, Word,
@@ -52,6 +52,14 @@ pub struct Section {
     pub values: Box<dyn erased_serde::Serialize>,
     /// What must not be: a result that contradicts itself. The command that prints it fails.
     pub fault: Option<Text>,
+}
+
+impl Section {
+    /// What text shows: all but what only a page has room for.
+    pub fn brief(&self) -> impl Iterator<Item = &Block> {
+        let for_a_page = |block: &&Block| matches!(block, Block::Figure(f) if f.for_a_page());
+        self.blocks.iter().filter(move |block| !for_a_page(block))
+    }
 }
 
 /// A piece of a section.

@@ -12,6 +12,8 @@ pub struct Text(Vec<Piece>);
 pub enum Piece {
     /// Said as it is.
     Words(String),
+    /// How a figure is drawn with characters: said where it is.
+    Drawn(&'static str),
     /// Left to the renderer.
     Value(Value),
 }
@@ -76,6 +78,16 @@ impl<T: Typed> IntoText for T {
 impl IntoText for Text {
     fn into_text(self) -> Text {
         self
+    }
+}
+
+/// How a figure is drawn with characters.
+#[derive(Clone, Copy, Debug)]
+pub struct Drawn(pub &'static str);
+
+impl IntoText for Drawn {
+    fn into_text(self) -> Text {
+        Text(vec![Piece::Drawn(self.0)])
     }
 }
 

@@ -59,7 +59,7 @@ impl Serialize for Section {
         let mut fields = serializer.serialize_struct("Section", 3)?;
         fields.serialize_field("title", self.title)?;
         fields.serialize_field("values", &self.values)?;
-        fields.serialize_field("blocks", &self.blocks)?;
+        fields.serialize_field("blocks", &self.brief().collect::<Vec<_>>())?;
         fields.end()
     }
 }
@@ -150,11 +150,11 @@ impl Serialize for Figure {
         let mut map = serializer.serialize_map(Some(2))?;
         map.serialize_entry("title", &self.title)?;
         match &self.data {
-            Data::Bars { axis, counted, bars } => {
+            Data::Bars { axis, counted, bars, .. } => {
                 let data = serde_json::json!({"axis": axis, "counted": counted, "bars": bars});
                 map.serialize_entry("bars", &data)?;
             }
-            Data::Cumulative { axis, counted, steps, total, bins } => {
+            Data::Cumulative { axis, counted, steps, total, bins, .. } => {
                 let data = serde_json::json!({
                     "axis": axis, "counted": counted, "steps": steps, "total": total, "bins_100ns": bins,
                 });
@@ -163,6 +163,11 @@ impl Serialize for Figure {
             Data::Tails { of: (axis, kind), tails } => {
                 map.serialize_entry("tails", &Tails { axis, kind: *kind, tails })?;
             }
+            // Their data is among the values of the section.
+            Data::Histograms { .. }
+            | Data::Stacks { .. }
+            | Data::Matrix { .. }
+            | Data::OverTime { .. } => {}
         }
         map.end()
     }

@@ -9,7 +9,8 @@ use super::number::{
     change, count, log_bar, ns, per_second, percent, quantity, share, short_count,
 };
 use crate::document::{
-    Block, Column, Data, Document, Figure, Interval, Kind, Piece, Row, Section, Table, Text, Value,
+    Block, Column, Data, Document, Figure, Interval, Kind, Lock, Piece, Row, Section, Table, Text,
+    Value,
 };
 
 /// Columns of the labels in the margin.
@@ -17,6 +18,10 @@ const MARGIN: usize = 10;
 
 /// Characters of a name within a sentence.
 const NAME: usize = 40;
+
+/// What a figure of all together is called.
+pub(super) const ALL: Value =
+    Value::Lock(Lock { name: String::new(), instances: 0, more: false, address: None });
 
 /// Characters of the longest bar.
 const BAR: usize = 32;
@@ -36,7 +41,7 @@ impl fmt::Display for Section {
             writeln!(f, "\n{}: {}", self.name.to_uppercase(), self.title)?;
         }
         let mut drawn = false;
-        for block in &self.blocks {
+        for block in self.brief() {
             let sentences = matches!(block, Block::Paragraph { .. } | Block::Warning(_));
             if drawn && sentences {
                 writeln!(f)?;
@@ -69,6 +74,7 @@ impl fmt::Display for Text {
 pub(crate) fn sentence(text: &Text) -> String {
     let piece = |piece: &Piece| match piece {
         Piece::Words(words) => words.clone(),
+        Piece::Drawn(how) => (*how).to_owned(),
         Piece::Value(value) => phrase(value),
     };
     text.pieces().iter().map(piece).collect()
@@ -164,7 +170,7 @@ fn draw(f: &mut fmt::Formatter<'_>, figure: &Figure) -> fmt::Result {
     let w = width(f);
     title(f, &figure.title)?;
     let t = match &figure.data {
-        Data::Bars { axis, counted, bars } => {
+        Data::Bars { axis, counted, bars, .. } => {
             let mut t = columns::Table::new(&[axis, counted, "share", "<"]);
             let largest = bars.iter().map(|bar| bar.1).max().unwrap_or(0);
             let total = bars.iter().map(|bar| bar.1).sum();
@@ -207,6 +213,11 @@ fn draw(f: &mut fmt::Formatter<'_>, figure: &Figure) -> fmt::Result {
             }
             t
         }
+        // Only a page has room for these.
+        Data::Histograms { .. }
+        | Data::Stacks { .. }
+        | Data::Matrix { .. }
+        | Data::OverTime { .. } => return Ok(()),
     };
     write!(f, "{t:w$}")
 }

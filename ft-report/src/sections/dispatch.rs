@@ -5,8 +5,12 @@ use std::cmp::Reverse;
 use serde::Serialize;
 
 use super::{NO_SCHEDULER, Source};
-use crate::document::{Id, Interval, Kind, N, Ns, Of, Section, Table, Thread, Typed, Word};
-use crate::stats::{Distribution, EXACT, Groups, Marks, OTHERS, Own, Tail, Thresholds, Top, own};
+use crate::document::{
+    Data, Histogram, Id, Interval, Kind, N, Ns, Of, Section, Table, Thread, Typed, Word,
+};
+use crate::stats::{
+    Bins, Distribution, EXACT, Groups, Marks, OTHERS, Own, Tail, Thresholds, Top, own,
+};
 use crate::text;
 use ft_analysis::{Mark, Races, Tally};
 use ft_trace::ids::{Name, Pid, Tid};
@@ -68,6 +72,8 @@ pub struct Latency {
     pub tail: Tail,
     /// Later than 1, 5, 10, 50 ms.
     pub later_than: [u64; 4],
+    /// Histogram: (lower edge in ns, wake-ups) of each bin of 0.1 µs that is not empty.
+    pub histogram_100ns: Vec<(i64, u64)>,
 }
 
 /// One of the worst wake-ups.
@@ -135,18 +141,20 @@ struct Counts {
     latencies: Distribution,
     own: Own,
     within: Thresholds<4>,
+    bins: Bins,
 }
 
 impl Counts {
     fn new(comm: Name) -> Self {
         let (latencies, within) = (Distribution::default(), Thresholds::new(LATE_NS));
-        Counts { comm, latencies, own: Own::default(), within }
+        Counts { comm, latencies, own: Own::default(), within, bins: Bins::default() }
     }
 
     fn add(&mut self, r: &DispatchLatency) {
         self.latencies.add(r.dur);
         self.own.add(r.agent_ns);
         self.within.add(r.dur);
+        self.bins.add(r.dur);
     }
 
     fn latency(mut self, pid: i32, tid: i32) -> Latency {
@@ -164,6 +172,7 @@ impl Counts {
             agent_ns: self.own,
             tail: Tail::of(&mut self.latencies),
             later_than,
+            histogram_100ns: self.bins.iter().collect(),
         }
     }
 }
@@ -250,6 +259,7 @@ impl DispatchReport {
         }
         if self.all.wakeups > 0 {
             self.threads(&mut s);
+            self.figure(&mut s);
             self.worst(&mut s);
             own::explain(&mut s);
         }
@@ -315,6 +325,17 @@ impl DispatchReport {
         s.table(t.counted("threads").titled("By thread, the worst first"));
         let tails = self.shown().map(|l| (Thread::named(&l.comm).value(), l.wakeups, l.tail));
         s.tails("Tails of the latency", ("thread", Kind::Thread), tails);
+    }
+
+    fn figure(&self, s: &mut Section) {
+        let each = if self.threads.len() > 1 { SHOWN } else { 0 };
+        let drawn = [&self.all].into_iter().chain(self.threads.iter().take(each));
+        let histogram = |l: &Latency| Histogram {
+            of: Thread::named(&l.comm).value(),
+            bins: l.histogram_100ns.clone(),
+        };
+        let each = drawn.map(histogram).collect();
+        s.figure("Distribution of the latency", Data::Histograms { counted: "wake-ups", each });
     }
 
     fn worst(&self, s: &mut Section) {

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::Source;
-use crate::document::{Id, N, Ns, Of, Section, Share, Table, Thread, Word};
-use crate::stats::{Distribution, EXACT, Groups, Marks, OTHERS, Tail, Top};
+use crate::document::{Data, Histogram, Id, N, Ns, Of, Section, Share, Table, Thread, Typed, Word};
+use crate::stats::{Bins, Distribution, EXACT, Groups, Marks, OTHERS, Tail, Top};
 use crate::text;
 use ft_analysis::{Tally, Unaccounted};
 use ft_trace::ids::{Name, Pid, Tid};
@@ -53,6 +53,8 @@ pub struct GapsReport {
     pub kernel: bool,
     /// Gaps that the kernel's account does not cover.
     pub unaccounted: Unaccounted,
+    /// Histogram: (lower edge in ns, gaps) of each bin of 0.1 µs that is not empty.
+    pub histogram_100ns: Vec<(i64, u64)>,
     /// How sure they are.
     pub marks: Marks,
     /// Each polling thread, most gap time first.
@@ -81,6 +83,8 @@ pub struct Poller {
     /// Percentiles of their lengths.
     #[serde(flatten)]
     pub tail: Tail,
+    /// Histogram: (lower edge in ns, gaps) of each bin of 0.1 µs that is not empty.
+    pub histogram_100ns: Vec<(i64, u64)>,
     /// What the gap time consisted of.
     pub parts: Decomposition,
     /// By cause.
@@ -152,6 +156,7 @@ impl Sum {
 struct Counts {
     comm: Option<Name>,
     gaps: Distribution,
+    bins: Bins,
     parts: Decomposition,
     causes: [Sum; CAUSES.len()],
 }
@@ -160,6 +165,7 @@ struct Counts {
 #[derive(Debug, Default)]
 pub struct Gaps {
     gaps: u64,
+    bins: Bins,
     pollers: Groups<MAX_GROUPS, (Pid, Tid), Counts>,
     culprits: Groups<MAX_GROUPS, (usize, Option<Name>), Sum>,
     inference: BTreeMap<(usize, usize), u64>,
@@ -171,10 +177,12 @@ impl Gaps {
     /// Counts a gap.
     pub fn add(&mut self, r: &Gap) {
         self.gaps += 1;
+        self.bins.add(r.dur);
         let cause = cause(r);
         let poller = self.pollers.entry((r.pid, r.tid));
         poller.comm = Some(r.comm.clone());
         poller.gaps.add(r.dur);
+        poller.bins.add(r.dur);
         poller.causes[cause].add(r.dur);
         if let Some(parts) = r.parts {
             poller.parts += parts;
@@ -208,6 +216,7 @@ impl Gaps {
             pollers_seen: tally.pollers,
             kernel: tally.kernel,
             unaccounted: tally.unaccounted,
+            histogram_100ns: self.bins.iter().collect(),
             marks: self.marks,
             pollers,
             culprits,
@@ -235,6 +244,7 @@ fn poller(((pid, tid), mut c): ((Pid, Tid), Counts)) -> Poller {
         gaps: c.gaps.count(),
         total_ns: c.gaps.sum(),
         tail: Tail::of(&mut c.gaps),
+        histogram_100ns: c.bins.iter().collect(),
         parts: c.parts,
         causes: causes.collect(),
     }
@@ -277,6 +287,7 @@ impl GapsReport {
         }
         self.coverage(&mut s);
         self.pollers(&mut s);
+        self.figures(&mut s);
         if self.kernel {
             self.causes(&mut s);
         }
@@ -319,6 +330,18 @@ impl GapsReport {
             .column("max", |p| Ns(p.tail.max_ns))
             .counted("threads");
         s.table(t.titled("By polling thread (-: too few samples)"));
+    }
+
+    fn figures(&self, s: &mut Section) {
+        let shown = || self.pollers.iter().take(if self.pollers.len() > 1 { SHOWN } else { 0 });
+        let all =
+            Histogram { of: Thread::named("all").value(), bins: self.histogram_100ns.clone() };
+        let histogram = |p: &Poller| Histogram {
+            of: Thread::named(&p.comm).value(),
+            bins: p.histogram_100ns.clone(),
+        };
+        let each = [all].into_iter().chain(shown().map(histogram)).collect();
+        s.figure("Distribution of the gaps", Data::Histograms { counted: "gaps", each });
     }
 
     fn causes(&self, s: &mut Section) {

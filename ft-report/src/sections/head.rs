@@ -6,6 +6,7 @@ use super::Source;
 use super::quality::Quality;
 use super::recording::Recording;
 use crate::document::{IntoText, N, Ns, Of, Section, Text, Word};
+use crate::stats::Window;
 use crate::text;
 use ft_analysis::{RingWaits, Tally};
 use ft_trace::spool::frame::MissingTracepoint;
@@ -60,9 +61,8 @@ impl Head {
     pub fn read(source: Source<'_>) -> Result<Self> {
         let Source { trace, tally } = source;
         let meta = trace.meta();
-        let start = meta.start.window_from_ns.unwrap_or(meta.start.start_ns);
-        let end = meta.end.as_ref().map_or(tally.last_ns, |end| end.ts);
-        let quality = Quality::new(start, end, trace.rows(), trace.rows())?;
+        let Window { from_ns, to_ns } = source.window();
+        let quality = Quality::new(from_ns, to_ns, trace.rows(), trace.rows())?;
         Ok(Head {
             trace: trace.dir().display().to_string(),
             duration_ns: meta.end.as_ref().map(|end| end.ts - meta.start.start_ns),

@@ -11,9 +11,12 @@ use std::collections::HashSet;
 use serde::Serialize;
 
 use super::Source;
-use crate::document::{Data, Kind, Lock, MeanNs, N, Ns, Of, Section, Share, Table, Typed, Word};
+use crate::document::{
+    Data, Drawn, Histogram, Kind, Lock, MeanNs, N, Ns, Of, Section, Share, Table, Typed, Word,
+};
 use crate::stats::{
-    Bins, Depths, Distribution, EXACT, Groups, Marks, Own, Tail, Thresholds, Top, own, parts,
+    Bins, Depths, Distribution, EXACT, Groups, Marks, OverTime, Own, Tail, Thresholds, Top, Window,
+    own, parts,
 };
 use crate::text;
 use ft_analysis::{Incomplete, Mark, Tally};
@@ -73,6 +76,9 @@ pub struct LocksReport {
     pub all: Group,
     /// Each lock, most held time first.
     pub locks: Vec<Group>,
+    /// The time that the trace is of.
+    #[serde(skip)]
+    pub window: Window,
     /// The longest holds.
     pub longest: Vec<LongHold>,
 }
@@ -118,10 +124,15 @@ pub struct Group {
     pub agent_ns: Own,
     /// Holds that were preempted at least once.
     pub preempted_holds: u64,
+    /// Holds of each nesting depth, from 0.
+    pub depths: Vec<u64>,
     /// (ns, holds not longer).
     pub cumulative: Vec<(i64, u64)>,
     /// Histogram: (lower edge in ns, holds) of each bin of 0.1 µs that is not empty.
     pub histogram_100ns: Vec<(i64, u64)>,
+    /// Holds by the time of their acquisition.
+    #[serde(skip)]
+    pub over_time: OverTime,
 }
 
 /// What is counted of one group while rows come.
@@ -140,6 +151,8 @@ struct Counts {
     own: Own,
     cumulative: Thresholds<16>,
     bins: Bins,
+    depths: Depths,
+    over_time: OverTime,
 }
 
 impl Default for Counts {
@@ -157,12 +170,14 @@ impl Default for Counts {
             own: Own::default(),
             cumulative: Thresholds::new(EDGES_NS),
             bins: Bins::default(),
+            depths: Depths::default(),
+            over_time: OverTime::default(),
         }
     }
 }
 
 impl Counts {
-    fn add(&mut self, r: &CriticalSection) {
+    fn add(&mut self, r: &CriticalSection, window: Window) {
         if self.instances.len() < MAX_INSTANCES {
             self.instances.insert((r.pid, r.lock));
         } else {
@@ -182,6 +197,8 @@ impl Counts {
         self.own.add(r.agent_ns);
         self.cumulative.add(r.dur);
         self.bins.add(r.dur);
+        self.depths.add(r.depth, r.depth_mark);
+        self.over_time.add(window, r.ts.0, r.dur);
     }
 
     fn group(mut self, pid: i32, lock: String, kind: String) -> Group {
@@ -206,6 +223,8 @@ impl Counts {
             preempted_holds: self.preempted,
             cumulative: self.cumulative.iter().collect(),
             histogram_100ns: self.bins.iter().collect(),
+            depths: self.depths.counts,
+            over_time: self.over_time,
         }
     }
 }
@@ -213,19 +232,25 @@ impl Counts {
 /// Makes a [`LocksReport`] of rows, in memory that does not grow with their number.
 #[derive(Debug, Default)]
 pub struct Locks {
+    /// Of the trace.
+    window: Window,
     all: Counts,
     groups: Groups<MAX_GROUPS, (Pid, Name, Name), Counts>,
-    depths: Depths,
     marks: Marks,
     longest: Top<LongHold>,
 }
 
 impl Locks {
+    /// Of a trace with this length.
+    pub fn over(window: Window) -> Locks {
+        Locks { window, ..Locks::default() }
+    }
+
     /// Counts a hold.
     pub fn add(&mut self, r: &CriticalSection) {
-        self.all.add(r);
-        self.groups.entry((r.pid, r.lock_name.clone(), r.kind.clone())).add(r);
-        self.depths.add(r.depth, r.depth_mark);
+        self.all.add(r, self.window);
+        let group = self.groups.entry((r.pid, r.lock_name.clone(), r.kind.clone()));
+        group.add(r, self.window);
         self.marks.add(r.mark);
         self.longest.offer(LONGEST, r.dur, || LongHold::from(r));
     }
@@ -237,14 +262,18 @@ impl Locks {
             |((pid, lock, kind), c)| c.group(pid.0, lock.to_string(), kind.to_string()),
             |g| (Reverse(g.total_ns), g.lock.clone(), g.kind.clone(), g.pid),
         );
+        let window = self.window;
+        let depth_lower_bounds = self.all.depths.lower_bounds;
+        let all = self.all.group(0, String::new(), String::new());
         LocksReport {
-            holds: self.all.holds.count(),
+            window,
+            holds: all.holds,
             incomplete: tally.incomplete,
             marks: self.marks,
             decomposed: tally.kernel,
-            depths: self.depths.counts,
-            depth_lower_bounds: self.depths.lower_bounds,
-            all: self.all.group(0, String::new(), String::new()),
+            depths: all.depths.clone(),
+            depth_lower_bounds,
+            all,
             locks,
             longest: self.longest.into_sorted(),
         }
@@ -258,7 +287,7 @@ impl LocksReport {
     ///
     /// When the table cannot be read.
     pub fn read(source: Source<'_>) -> Result<LocksReport> {
-        let mut locks = Locks::default();
+        let mut locks = Locks::over(source.window());
         source.rows(|r: CriticalSection| locks.add(&r))?;
         Ok(locks.finish(source.tally))
     }
@@ -361,25 +390,53 @@ impl LocksReport {
     }
 
     fn figures(&self, s: &mut Section) {
-        let bars = (0..).zip(self.depths.iter().copied()).collect();
+        let bars = |depths: &[u64]| (0..).zip(depths.iter().copied()).collect();
         s.figure(
-            "Nesting depth: locks already held at the acquisition (bars: logarithmic)",
-            Data::Bars { axis: "depth", counted: "holds", bars },
+            text!(
+                "Nesting depth: locks already held at the acquisition{}",
+                Drawn(" (bars: logarithmic)")
+            ),
+            Data::Bars {
+                axis: "depth",
+                counted: "holds",
+                bars: bars(&self.depths),
+                each: self.drawn().map(|g| (g.name().value(), bars(&g.depths))).collect(),
+            },
         );
         if self.depth_lower_bounds > 0 {
             let n = Of(self.depth_lower_bounds, "hold");
             s.say(text!("{} may be nested deeper: events of the thread were lost before.", n));
         }
+        let histogram =
+            |g: &Group| Histogram { of: g.name().value(), bins: g.histogram_100ns.clone() };
         s.figure(
-            "Distribution of the hold times (bars: logarithmic; --json has bins of 0.1 µs)",
+            text!(
+                "Distribution of the hold times{}",
+                Drawn(" (bars: logarithmic; --json has bins of 0.1 µs)")
+            ),
             Data::Cumulative {
                 axis: "up to",
                 counted: "holds",
                 steps: self.all.cumulative.clone(),
                 total: self.holds,
                 bins: self.all.histogram_100ns.clone(),
+                each: self.drawn().map(histogram).collect(),
             },
         );
+        let over_time = |g: &Group| (g.name().value(), g.over_time.clone());
+        s.figure(
+            "Hold times over the time of the acquisition",
+            Data::OverTime {
+                counted: "holds",
+                window: self.window,
+                each: [&self.all].into_iter().chain(self.drawn()).map(over_time).collect(),
+            },
+        );
+    }
+
+    /// The locks that have figures of their own: none where that would be the one of all.
+    fn drawn(&self) -> impl Iterator<Item = &Group> {
+        self.locks.iter().take(if self.locks.len() > 1 { SHOWN } else { 0 })
     }
 }
 
@@ -399,7 +456,7 @@ mod tests {
     fn instances_that_do_not_fit_are_marked() {
         let mut counts = Counts::default();
         let mut add = |pid, lock| {
-            counts.add(&CriticalSection { pid: Pid(pid), lock, ..hold(1) });
+            counts.add(&CriticalSection { pid: Pid(pid), lock, ..hold(1) }, Window::default());
             let group = std::mem::take(&mut counts);
             let counted = (group.instances.len(), !group.more_instances);
             counts = group;

@@ -27,6 +27,7 @@ use ft_analysis::Tally;
 use ft_trace::store::{Result, Row, Trace};
 
 use crate::document::{Document, Section};
+use crate::stats::Window;
 use agreement::AgreementReport;
 use dispatch::DispatchReport;
 use gaps::GapsReport;
@@ -53,6 +54,13 @@ pub struct Source<'a> {
 }
 
 impl Source<'_> {
+    /// The time that the trace is of.
+    fn window(self) -> Window {
+        let meta = self.trace.meta();
+        let from_ns = meta.start.window_from_ns.unwrap_or(meta.start.start_ns);
+        Window { from_ns, to_ns: meta.end.as_ref().map_or(self.tally.last_ns, |end| end.ts) }
+    }
+
     /// Shows every row of a table.
     fn rows<R: Row>(self, mut to: impl FnMut(R)) -> Result<()> {
         self.trace.rows::<R>().try_for_each(|row| row.map(&mut to))

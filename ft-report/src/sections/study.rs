@@ -7,7 +7,7 @@
 use serde::Serialize;
 
 use super::Source;
-use crate::document::{Data, MeanNs, N, Ns, Of, Section, Share, Table, Typed, Word};
+use crate::document::{Data, Drawn, MeanNs, N, Ns, Of, Section, Share, Table, Typed, Word};
 use crate::stats::{Depths, Distribution, Thresholds};
 use crate::text;
 use ft_analysis::Incomplete;
@@ -132,8 +132,8 @@ impl Study {
         self.beside_the_paper(&mut s);
         let bars = (0..).zip(self.depths.iter().copied()).collect();
         s.figure(
-            "Distribution of the nesting depth (bars: logarithmic)",
-            Data::Bars { axis: "depth", counted: "critical sections", bars },
+            text!("Distribution of the nesting depth{}", Drawn(" (bars: logarithmic)")),
+            Data::Bars { axis: "depth", counted: "critical sections", bars, each: Vec::new() },
         );
         if self.depth_lower_bounds > 0 {
             let n = Of(self.depth_lower_bounds, "critical section");
@@ -141,7 +141,8 @@ impl Study {
         }
         s.figure(
             text!(
-                "Distribution of the length (bars: logarithmic); the longest is {}",
+                "Distribution of the length{}; the longest is {}",
+                Drawn(" (bars: logarithmic)"),
                 Ns(self.max_ns)
             ),
             Data::Cumulative {
@@ -150,6 +151,7 @@ impl Study {
                 steps: self.shorter.clone(),
                 total: all,
                 bins: Vec::new(),
+                each: Vec::new(),
             },
         );
         s.with(self)

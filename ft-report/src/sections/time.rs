@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::steal::Steal;
 use super::{NO_SCHEDULER, Source};
-use crate::document::{ExactNs, Id, N, Ns, Of, Section, Share, Table, Thread, Word};
+use crate::document::{Data, ExactNs, Id, N, Ns, Of, Section, Share, Table, Thread, Typed, Word};
 use crate::stats::{Groups, Marks, Own, own, parts};
 use crate::text;
 use ft_analysis::{Mark, Tally};
@@ -23,6 +23,9 @@ const MAX_CULPRITS: usize = 16_384;
 
 /// Threads that are shown; the machine values have all.
 const SHOWN: usize = 15;
+
+/// Threads that are drawn.
+const DRAWN: usize = 40;
 
 /// Culprits of one part that are shown.
 const SHOWN_CULPRITS: usize = 5;
@@ -213,6 +216,7 @@ impl TimeReport {
         } else {
             self.coverage(&mut s);
             self.threads(&mut s);
+            self.figure(&mut s);
             self.culprits(&mut s);
             own::explain(&mut s);
             self.steal.say(&mut s);
@@ -272,6 +276,21 @@ impl TimeReport {
             (b.agent_ns, sums.preempted_ns + sums.dispatch_ns)
         });
         s.table(t.titled("Where the time went (dispatch: woken and waiting for a CPU)"));
+    }
+
+    fn figure(&self, s: &mut Section) {
+        let stack = |b: &ThreadBalance| {
+            let parts = b.parts.iter().map(|(_, ns)| *ns).collect();
+            (Thread::named(&b.comm).value(), Some(b.tid), parts)
+        };
+        s.figure(
+            "Time of each thread by its parts",
+            Data::Stacks {
+                parts: Part::ALL.iter().map(|part| part.word()).collect(),
+                stacks: self.threads.iter().take(DRAWN).map(stack).collect(),
+                more: self.threads.len().saturating_sub(DRAWN) as u64,
+            },
+        );
     }
 
     fn culprits(&self, s: &mut Section) {

@@ -1,5 +1,6 @@
 //! Statistics of the waits for locks: per lock, per acquiring place, and whose fault they were.
 
+mod figures;
 mod longest;
 mod unfinished;
 
@@ -10,10 +11,10 @@ use serde::Serialize;
 use super::Source;
 use super::order::{Edges, Order};
 use crate::document::{Id, Lock, MeanNs, N, Ns, Place, Section, Share, Table, Text, Thread, Word};
-use crate::stats::{Distribution, EXACT, Groups, Marks, Own, Tail, Top, own, parts};
+use crate::stats::{Bins, Distribution, EXACT, Groups, Marks, OTHERS, Own, Tail, Top, own, parts};
 use crate::text;
 use ft_analysis::{Incomplete, Mark, Tally};
-use ft_trace::ids::{Name, Pid};
+use ft_trace::ids::{Name, Pid, Tid};
 use ft_trace::store::Result;
 use ft_trace::tables::{Decomposition, LockOrder, LockWait, UnfinishedWait};
 pub use longest::LongWait;
@@ -47,6 +48,8 @@ pub struct WaitsReport {
     pub locks: Vec<LockWaits>,
     /// Each place that acquires a lock, the longest total first.
     pub places: Vec<PlaceWaits>,
+    /// Each thread that waited for each lock, the longest total first.
+    pub by_thread: Vec<ThreadWaits>,
     /// Each thread that was to blame, by its name, and the lock that it held; the longest total first.
     pub roots: Vec<RootWaits>,
     /// The longest waits.
@@ -78,6 +81,8 @@ pub struct LockWaits {
     pub tail: Tail,
     /// Who waited longest.
     pub max_tid: i32,
+    /// Histogram: (lower edge in ns, waits) of each bin of 0.1 µs that is not empty.
+    pub histogram_100ns: Vec<(i64, u64)>,
     /// What the threads to blame did.
     pub parts: Decomposition,
     /// Nobody was known to hold the lock, ns.
@@ -114,6 +119,25 @@ pub struct PlaceWaits {
     pub held_at: Option<String>,
 }
 
+/// Waits of one thread for one lock, or for locks of one name.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ThreadWaits {
+    /// Process.
+    pub pid: i32,
+    /// Name of the lock.
+    pub lock: String,
+    /// Thread that waited.
+    pub tid: i32,
+    /// Its name.
+    pub comm: String,
+    /// Waits.
+    pub waits: u64,
+    /// Sum, ns.
+    pub total_ns: i64,
+    /// Longest, ns.
+    pub max_ns: i64,
+}
+
 /// Waits that one thread is to blame for.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RootWaits {
@@ -138,6 +162,7 @@ pub struct RootWaits {
 struct Counts {
     sums: LockWaits,
     lengths: Distribution,
+    bins: Bins,
 }
 
 impl Counts {
@@ -147,6 +172,7 @@ impl Counts {
             s.max_tid = r.tid.0;
         }
         self.lengths.add(r.dur);
+        self.bins.add(r.dur);
         if let Some(parts) = r.parts {
             s.parts += parts;
         }
@@ -165,6 +191,7 @@ impl Counts {
             total_ns: self.lengths.sum(),
             mean_ns: self.lengths.mean(),
             tail: Tail::of(&mut self.lengths),
+            histogram_100ns: self.bins.iter().collect(),
             ..self.sums
         }
     }
@@ -176,6 +203,7 @@ pub struct Waits {
     all: Counts,
     locks: Groups<MAX_GROUPS, (Pid, Name, Name), Counts>,
     places: Groups<MAX_GROUPS, (Pid, Name, Name), PlaceWaits>,
+    threads: Groups<MAX_GROUPS, (Pid, Tid, Name), ThreadWaits>,
     roots: Groups<MAX_GROUPS, (Pid, Name, Name, Name), RootWaits>,
     marks: Marks,
     longest: Top<LongWait>,
@@ -197,6 +225,12 @@ impl Waits {
             place.max_comm = r.comm.to_string();
             place.held_at = r.holder_place.as_ref().map(ToString::to_string);
         }
+
+        let first = || ThreadWaits { comm: r.comm.to_string(), ..ThreadWaits::default() };
+        let thread = self.threads.entry_or((r.pid, r.tid, r.lock_name.clone()), first);
+        thread.waits += 1;
+        thread.total_ns += r.dur;
+        thread.max_ns = thread.max_ns.max(r.dur);
 
         if let (Some(comm), Some(lock), Some(at), Some(ns)) =
             (&r.root_comm, &r.root_lock, &r.root_place, r.root_ns)
@@ -235,6 +269,16 @@ impl Waits {
             },
             |p| (Reverse(p.total_ns), p.lock.clone(), p.place.clone(), p.pid),
         );
+        let by_thread = self.threads.into_ranked(
+            |((pid, tid, lock), sums)| ThreadWaits {
+                pid: pid.0,
+                tid: tid.0,
+                lock: lock.to_string(),
+                comm: if tid.0 == 0 { OTHERS.to_owned() } else { sums.comm },
+                ..sums
+            },
+            |t| (Reverse(t.total_ns), t.lock.clone(), t.tid, t.pid),
+        );
         let roots = self.roots.into_ranked(
             |((pid, comm, lock, place), sums)| RootWaits {
                 pid: pid.0,
@@ -257,6 +301,7 @@ impl Waits {
             all,
             locks,
             places,
+            by_thread,
             roots,
             longest: self.longest.into_sorted(),
             unfinished: self.unfinished,
@@ -287,6 +332,7 @@ impl WaitsReport {
         unfinished::say(&self.unfinished, &mut s);
         if self.waits > 0 {
             self.locks(&mut s);
+            figures::add(&self, &mut s);
             self.places(&mut s);
             self.roots(&mut s);
             s.table(longest::table(&self.longest, self.decomposed));

@@ -40,6 +40,12 @@ impl Key for (Pid, Tid) {
     }
 }
 
+impl Key for (Pid, Tid, Name) {
+    fn others(&self) -> Self {
+        (Pid(0), Tid(0), OTHERS.into())
+    }
+}
+
 /// Each class has others of its own.
 impl<C: Copy + Hash + Eq> Key for (C, Option<Name>) {
     fn others(&self) -> Self {

@@ -5,6 +5,7 @@
 //! own policy keeps it from loading anything from anywhere. A timeline, made elsewhere, stands behind the summary.
 
 mod escape;
+mod figure;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -129,6 +130,7 @@ fn section<W: Write>(out: &mut W, s: &Section, page: &Page<'_>, links: Links) ->
 /// What a section says, in order; sentences behind labels are a list.
 fn blocks<W: Write>(out: &mut W, s: &Section, page: &Page<'_>, links: Links) -> fmt::Result {
     let mut listing = false;
+    let mut figures = 0;
     for block in &s.blocks {
         let labelled = matches!(block, Block::Paragraph { label, .. } if !label.is_empty());
         let goes_on = labelled || matches!(block, Block::Paragraph { .. });
@@ -159,7 +161,10 @@ fn blocks<W: Write>(out: &mut W, s: &Section, page: &Page<'_>, links: Links) -> 
             }
             Block::Warning(text) => note(out, "warning", text, links)?,
             Block::Table(t) => table::table(out, t, links)?,
-            Block::Figure(_) => {}
+            Block::Figure(drawn) => {
+                figures += 1;
+                figure::figure(out, drawn, &format!("{}-figure-{figures}", s.name), links)?;
+            }
         }
     }
     if listing { out.write_str("</dd>\n</dl>\n") } else { Ok(()) }

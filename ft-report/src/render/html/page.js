@@ -1,4 +1,4 @@
-// Lets tables be sorted and filtered. The page says the same without it.
+// Lets tables be sorted and filtered, and figures tell what lies under the pointer. The page says the same without it.
 
 /**
  * The value that a row is sorted by.
@@ -54,6 +54,80 @@ function filter(table, text, output) {
   output.value = words.length ? `${shown} of ${rows.length} rows` : '';
 }
 
+/**
+ * The rows of a file of comma-separated values that a link holds, the titles first.
+ * @param {string} href
+ * @returns {string[][]}
+ */
+function parse(href) {
+  const text = decodeURIComponent(href.slice(href.indexOf(',') + 1));
+  const unquoted = (/** @type {string} */ cell) => cell.replace(/^"|"$/g, '').replaceAll('""', '"');
+  return text.trimEnd().split('\n').map(line => line.split(/,(?=(?:[^"]*"[^"]*")*[^"]*$)/).map(unquoted));
+}
+
+/**
+ * A duration with three digits, as the rest of the page has it.
+ * @param {number} ns
+ */
+function duration(ns) {
+  const [unit, per] = ns < 999.5 ? ['ns', 1] : ns < 999.5e3 ? ['µs', 1e3] : ns < 999.5e6 ? ['ms', 1e6] : ['s', 1e9];
+  return `${per === 1 ? Math.round(ns) : (ns / per).toPrecision(3)} ${unit}`;
+}
+
+/**
+ * A row in words: its values with their titles.
+ * @param {string[]} titles
+ * @param {string[]} row
+ */
+function say(titles, row) {
+  return titles.map((title, i) => {
+    const [, name, unit] = /^(.*?)(?:_(ns|share))?$/.exec(title) ?? [];
+    const value = unit === 'ns' ? duration(Number(row[i]))
+      : unit === 'share' ? `${(100 * Number(row[i])).toFixed(1)} %`
+      : row[i];
+    return `${name.replaceAll('_', ' ')} ${value}`;
+  }).join(', ');
+}
+
+/**
+ * Tells what lies under the pointer: the last row of the figure's file that does not begin behind it; where the axis has
+ * rows of its own, that one.
+ * @param {HTMLElement} drawing
+ */
+function answer(drawing) {
+  const canvas = /** @type {HTMLElement} */ (drawing.querySelector('.canvas'));
+  const svg = /** @type {SVGSVGElement} */ (canvas.querySelector('svg'));
+  const output = /** @type {HTMLOutputElement} */ (drawing.querySelector('output'));
+  const link = /** @type {HTMLAnchorElement | null} */ (drawing.querySelector('a.csv'));
+  if (!link) return;
+  const [axis, scale, ...numbers] = (canvas.dataset.axis ?? '').split(' ');
+  const [from, to, first, last, before] = numbers.map(Number);
+  /** @type {string[][]} */
+  let rows = [];
+  canvas.addEventListener('pointermove', event => {
+    if (rows.length === 0) rows = parse(link.href);
+    const box = svg.getBoundingClientRect();
+    const pixel = axis === 'x'
+      ? (event.clientX - box.left) * svg.viewBox.baseVal.width / box.width
+      : (event.clientY - box.top) * svg.viewBox.baseVal.height / box.height;
+    const part = (pixel - first) / (last - first);
+    const value = scale === 'log' ? from * (to / from) ** part : from + (to - from) * part;
+    const [titles, ...data] = rows;
+    const row = axis === 'y' ? data[Math.floor(value)] : data.findLast(row => Number(row[0]) - before <= value);
+    const found = part >= 0 && part <= 1 ? row : undefined;
+    output.value = found ? say(titles, found) : '';
+  });
+  canvas.addEventListener('pointerleave', () => { output.value = ''; });
+}
+
+for (const figure of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll('figure.plot'))) {
+  const drawings = /** @type {HTMLElement[]} */ (Array.from(figure.querySelectorAll('.drawing')));
+  drawings.forEach(answer);
+  figure.querySelector('select')?.addEventListener('change', event => {
+    const chosen = /** @type {HTMLSelectElement} */ (event.target).selectedIndex;
+    drawings.forEach((drawing, i) => { drawing.hidden = i !== chosen; });
+  });
+}
 for (const figure of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll('figure.table'))) {
   const table = figure.querySelector('table');
   const input = figure.querySelector('input');

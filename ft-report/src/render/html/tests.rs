@@ -1,7 +1,9 @@
 //! What stands in a page, and that nobody else decides it.
 
 use super::*;
-use crate::document::{Interval, Lock, MOST_ROWS, N, Ns, Place, Share, Table, Thread, Word};
+use crate::document::{
+    Data, Histogram, Interval, Lock, MOST_ROWS, N, Ns, Place, Share, Table, Thread, Typed, Word,
+};
 use crate::text;
 
 /// Tags of a page, in their order, without those of its style and script.
@@ -47,6 +49,47 @@ fn a_name_is_never_markup() {
         assert_eq!(tags(&page), harmless, "{name:?}");
         assert!(!page.contains(" onmouseover=\"") && !page.contains('\0'), "{name:?}");
     }
+}
+
+#[test]
+fn a_name_in_a_figure_is_never_markup() {
+    let page = |name: &str| {
+        let mut s = Section::new("locks", "");
+        let of = [Lock::named(name).value(), Thread::named(name).value()];
+        let each = || of.iter().cloned();
+        let bins = vec![(0, 1), (200, 3)];
+        let histogram = |of| Histogram { of, bins: bins.clone() };
+        s.figure("a", Data::Histograms { counted: "holds", each: each().map(histogram).collect() });
+        let stack = |of| (of, Some(1), vec![5; 8]);
+        let stacks = each().map(stack).collect();
+        s.figure("b", Data::Stacks { parts: vec!["running"; 8], stacks, more: 7 });
+        let (rows, columns) = (("lock", vec![of[0].clone()]), ("thread", vec![of[1].clone()]));
+        s.figure("c", Data::Matrix { rows, columns, cells: vec![(0, 0, 3, 5)], counted: "waits" });
+        let document = document(s);
+        Page::of(&document).to_string()
+    };
+    let harmless = page("aaa");
+    for name in ["</svg><script>alert(1)</script>", "\"><img src=x>", "]]>&lt;<!--", "\0\n\u{1b}"] {
+        let page = page(name);
+        assert_eq!(tags(&page), tags(&harmless), "{name:?}");
+        assert!(!page.contains(['\0', '\u{1b}']), "{name:?}");
+    }
+}
+
+#[test]
+fn files_that_do_not_fit_are_said() {
+    let mut s = Section::new("locks", "");
+    let bins: Vec<(i64, u64)> = (0..35_000).map(|bin| (bin * 100, 1)).collect();
+    let histogram = |name| Histogram { of: Lock::named(name).value(), bins: bins.clone() };
+    let each = ["", "a", "b"].map(histogram).into();
+    s.figure("", Data::Histograms { counted: "holds", each });
+    let document = document(s);
+    let page = Page::of(&document).to_string();
+    assert_eq!(
+        (page.matches("<a class=csv").count(), page.matches("its data is in").count()),
+        (2, 1)
+    );
+    assert!(page.len() < 2_000_000, "{}", page.len());
 }
 
 #[test]

@@ -26,6 +26,7 @@ impl Links {
     pub(super) fn sentence<W: Write>(self, out: &mut W, text: &Text) -> fmt::Result {
         text.pieces().iter().try_for_each(|piece| match piece {
             Piece::Words(said) => words(out, said),
+            Piece::Drawn(_) => Ok(()),
             // A number is not parted from its unit.
             Piece::Value(value) => match sort_key(value) {
                 Some(_) => self.show(out, value, &text::phrase(value).replace(' ', "\u{a0}")),
