@@ -36,6 +36,35 @@ fn every_table_opens_in_duckdb_polars_pandas_and_pyarrow() {
     }
 }
 
+/// Spark has a Java machine and half a gigabyte, so an environment of its own, named by `FT_SPARK`.
+#[test]
+fn every_table_opens_in_spark() {
+    let (Some(python), Some(spark)) = (std::env::var_os("FT_PYTHON"), std::env::var_os("FT_SPARK"))
+    else {
+        return gate::skipped("FT_PYTHON or FT_SPARK is not set; run `cargo xtask test`");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let traces = [0, 3].map(|rows| folder.path().join(format!("trace-{rows}")));
+    for (dir, rows) in traces.iter().zip([0, 3]) {
+        std::fs::create_dir(dir).unwrap();
+        trace(dir, rows);
+    }
+    let expected = folder.path().join("expected.json");
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/spark");
+    let run = |command: &mut Command| {
+        // Spark leaves files where it is started.
+        let output =
+            command.arg(&expected).args(&traces).current_dir(folder.path()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    run(Command::new(python).arg(scripts.join("expected.py")));
+    let text = run(Command::new(spark).arg(scripts.join("readers.py")));
+    let tables = ft_trace::store::catalogue::tables().len() * traces.len();
+    assert_eq!(text.trim(), format!("{tables} tables"));
+    gate::ran();
+}
+
 /// What `views.sql` and the Python package say of stored recordings, beside the tables themselves.
 #[test]
 fn views_and_the_python_package_agree_with_the_tables() {

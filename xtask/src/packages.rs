@@ -52,6 +52,16 @@ pub(crate) const READERS: Group = Group {
     without: "the tests that open a trace in Python are skipped",
 };
 
+/// What Spark runs on.
+pub(crate) const SPARK: Group = Group {
+    packages: &[package(
+        "default-jre-headless",
+        "usr/bin/java",
+        "Spark opens the traces in a test",
+    )],
+    without: "the test that opens a trace in Spark is skipped",
+};
+
 /// What the page of a report is looked at with.
 pub(crate) const BROWSER: Group = Group {
     packages: &[

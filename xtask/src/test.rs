@@ -10,7 +10,7 @@ use crate::{
     build_ebpf::{self, Toolchain},
     node, python, setup,
     steps::Steps,
-    workspace::{cargo, step, target_dir},
+    workspace::{cargo, in_path, step, target_dir},
 };
 
 /// Runs all checks; `args` go to `cargo test`.
@@ -26,7 +26,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         Ok(_) => drop(build_ebpf::run()?),
         Err(_) => build::bpf(&mut Steps::new(1)),
     }
-    let python = python::ensure()?;
+    let python = python::READERS.ensure()?;
+    // Without Java there is no use for it.
+    let spark = if in_path("java") { python::SPARK.ensure()? } else { None };
     let node = node::ensure()?;
 
     step(cargo().args(["fmt", "--all", "--check"]))?;
@@ -62,6 +64,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     test.args(["test", "--workspace"]).args(args).env("FT_KERNEL_TEST_LOG", &ledger);
     if let Some(python) = &python {
         test.env("FT_PYTHON", python);
+    }
+    if let Some(spark) = &spark {
+        test.env("FT_SPARK", spark);
     }
     if let Some(node) = &node {
         test.env("FT_NODE", node);
