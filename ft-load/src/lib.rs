@@ -1,6 +1,7 @@
 //! Loads whose truth is known, to evaluate a kernel, a scheduler's settings or a machine.
 //!
 //! - [`hourglass`] runs threads with a known load, which find out for themselves when they ran.
+//! - [`npt`] runs a loop that nothing should interrupt, and takes the time of each pass.
 //! - [`response`] computes how long the jobs of a set of tasks can take at worst, before anything runs.
 //!
 //! The command `ft-load` is this library and nothing else: a function per subcommand takes the words behind its name and
@@ -12,6 +13,7 @@ mod cpus;
 mod error;
 pub mod hourglass;
 mod memory;
+pub mod npt;
 pub mod response;
 mod stats;
 pub mod time;

@@ -72,8 +72,7 @@ fn rank(times: &[u64], percent: f64) -> u64 {
 }
 
 /// Three bins a decade.
-#[cfg(test)]
-const COARSE: &[u64] = &[100, 200, 500];
+pub(crate) const COARSE: &[u64] = &[100, 200, 500];
 
 /// Ten bins a decade (the preferred numbers R10 of ISO 3).
 pub(crate) const FINE: &[u64] = &[100, 125, 160, 200, 250, 315, 400, 500, 630, 800];

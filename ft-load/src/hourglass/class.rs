@@ -100,6 +100,28 @@ impl Class {
         Ok(Class::Reservation { amount_ns, period_ns, soft })
     }
 
+    /// Puts the calling thread into this class; `pinned` says whether it may not run on all CPUs.
+    ///
+    /// # Errors
+    ///
+    /// A sentence with the remedy where the kernel refuses it.
+    pub(crate) fn enter(self, pinned: bool) -> Result<(), Error> {
+        self.set(0, pinned)
+    }
+
+    /// The same with a slice, of which 0 is the kernel's own choice.
+    fn set(self, slice_ns: u64, pinned: bool) -> Result<(), Error> {
+        let mut attributes = attributes(self);
+        if slice_ns > 0 {
+            attributes.sched_runtime = slice_ns;
+        }
+        // SAFETY: the kernel reads as many bytes as `size` says; 0 is the calling thread.
+        match unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) } {
+            0 => Ok(()),
+            _ => Err(refused(self, pinned, &io::Error::last_os_error())),
+        }
+    }
+
     /// Whether no thread of the ordinary scheduler can take the CPU from it.
     pub(super) fn is_real_time(self) -> bool {
         !matches!(self, Class::Priority(Priority::Idle | Priority::Nice(_)))
@@ -144,14 +166,7 @@ pub(super) fn apply(plan: &Plan) -> Result<(), Error> {
         (None, None) => return Ok(()),
         (None, Some(_)) => Class::Priority(Priority::Nice(own_nice())),
     };
-    let mut attributes = attributes(class);
-    if let Some(slice_ns) = plan.slice_ns {
-        attributes.sched_runtime = slice_ns;
-    }
-    // SAFETY: the kernel reads as many bytes as `size` says; 0 is the calling thread.
-    if unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) } != 0 {
-        return Err(refused(class, plan, &io::Error::last_os_error()));
-    }
+    class.set(plan.slice_ns.unwrap_or(0), !plan.cpus.is_empty())?;
     match plan.slice_ns {
         Some(slice_ns) if slice() != Some(slice_ns) => Err(Error::refused(format!(
             "the kernel does not give slices of {} (from Linux 6.12 on it gives 0.1 ms to 100 ms); leave out --slice",
@@ -191,7 +206,7 @@ fn attributes(class: Class) -> libc::sched_attr {
 }
 
 /// What the kernel's answer means for who asked.
-fn refused(class: Class, plan: &Plan, error: &io::Error) -> Error {
+fn refused(class: Class, pinned: bool, error: &io::Error) -> Error {
     let reserved = matches!(class, Class::Reservation { .. });
     Error::refused(match error.raw_os_error() {
         Some(libc::EBUSY) => format!(
@@ -202,7 +217,7 @@ fn refused(class: Class, plan: &Plan, error: &io::Error) -> Error {
             "the kernel knows no {class}: amounts are at least 1024ns, and periods lie between \
              sched_deadline_period_min_us and sched_deadline_period_max_us in /proc/sys/kernel; reserve others"
         ),
-        Some(libc::EPERM) if reserved && !plan.cpus.is_empty() => format!(
+        Some(libc::EPERM) if reserved && pinned => format!(
             "the kernel reserves time for threads that may run on all CPUs alone; leave out --cpu beside {class}"
         ),
         Some(libc::EPERM | libc::EACCES) => {

@@ -57,7 +57,11 @@ pub(super) fn text(outcome: &Outcome, view: View) -> String {
         let _ = write!(text, "gaps: {words}: {}", figures(&summary));
         let typical = Typical::of(&lengths).filter(|_| is_switch(cause));
         if let Some(Typical { typical_ns, outliers: outliers @ 1.. }) = typical {
-            let _ = write!(text, "; without {outliers} outliers median {}", us(typical_ns as f64));
+            let typical = us(typical_ns as f64);
+            let _ = write!(
+                text,
+                "; {outliers} beyond ten times the shortest, median of the others {typical}"
+            );
         }
         text.push('\n');
         if is_switch(cause) {

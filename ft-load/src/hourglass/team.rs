@@ -1,6 +1,6 @@
 //! The threads of a run: all are made ready, then all start, and all are gone when this returns.
 
-use std::sync::{Condvar, Mutex, PoisonError, mpsc};
+use std::sync::{OnceLock, mpsc};
 use std::thread;
 
 use super::class;
@@ -26,26 +26,29 @@ const STACK_BYTES: usize = 256 << 10;
 /// second, not millions.
 const RING_SLOTS: u32 = 1 << 16;
 
+/// How often a ready thread looks whether it may start, ns.
+const LOOK_NS: u64 = 1_000_000;
+
 /// Where ready threads wait: for the time that is called 0, or for being sent home.
+///
+/// They look for themselves, so that no real-time thread waits for one without priority to wake it or to let go of
+/// a lock: on a busy machine that would be tens of milliseconds, and the run would begin without it.
 #[derive(Default)]
-struct Gate {
-    decided: Mutex<Option<Option<(u64, Clock)>>>,
-    changed: Condvar,
-}
+struct Gate(OnceLock<Option<(u64, Clock)>>);
 
 impl Gate {
+    /// The first decision holds.
     fn decide(&self, start: Option<(u64, Clock)>) {
-        let mut decided = self.decided.lock().unwrap_or_else(PoisonError::into_inner);
-        decided.get_or_insert(start);
-        self.changed.notify_all();
+        self.0.get_or_init(|| start);
     }
 
     fn wait(&self) -> Option<(u64, Clock)> {
-        let decided = self.decided.lock().unwrap_or_else(PoisonError::into_inner);
-        let undecided = |decided: &mut Option<_>| decided.is_none();
-        let decided =
-            self.changed.wait_while(decided, undecided).unwrap_or_else(PoisonError::into_inner);
-        decided.flatten()
+        loop {
+            match self.0.get() {
+                Some(decided) => return *decided,
+                None => sleep_until(monotonic_ns() + LOOK_NS),
+            }
+        }
     }
 }
 
