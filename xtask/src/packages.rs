@@ -92,6 +92,7 @@ pub(crate) const RECORDED: Group = Group {
 pub(crate) const JUDGES: Group = Group {
     packages: &[
         package("babeltrace2", "usr/bin/babeltrace2", "a test reads exported traces with it"),
+        package("pajeng", "usr/bin/pj_dump", "a test reads exported traces with it"),
         package("rt-tests", "usr/bin/cyclictest", "a test compares latencies with it"),
     ],
     without: "the tests that compare with these programs are skipped",

@@ -43,6 +43,7 @@ impl Judge {
         let hostile = self.folder.path().join("hostile");
         std::fs::create_dir(&hostile).expect("a folder");
         hostile::write(&hostile);
+        agent(&["analyze".as_ref(), hostile.as_ref()]);
         traces.push(hostile);
         traces
     }
@@ -60,6 +61,7 @@ impl Judge {
             std::fs::write(trace.join("spool").join(name), bytes).expect("a file");
         }
         agent(&["convert".as_ref(), trace.as_ref()]);
+        agent(&["analyze".as_ref(), trace.as_ref()]);
         trace
     }
 

@@ -7,3 +7,4 @@ mod gate;
 mod ctf;
 mod hostile;
 mod judge;
+mod paje;

@@ -8,6 +8,8 @@
 //! anything else.
 
 mod ctf;
+mod paje;
+mod sorted;
 mod text;
 
 use std::io::{self, BufWriter, Write};
@@ -24,11 +26,14 @@ use crate::analyze::{Progress, Watch};
 use crate::tracks::{Item, Walk};
 
 /// All formats.
-pub static FORMATS: &[Format] = &[Format {
-    name: "ctf",
-    about: "Trace Compass and babeltrace2",
-    output: Output::Directory(ctf::write),
-}];
+pub static FORMATS: &[Format] = &[
+    Format {
+        name: "ctf",
+        about: "Trace Compass and babeltrace2",
+        output: Output::Directory(ctf::write),
+    },
+    Format { name: "paje", about: "ViTE and pajeng", output: Output::File(paje::write) },
+];
 
 /// A format.
 #[derive(Debug)]
