@@ -4,11 +4,13 @@
 //! cargo bench -p ft-agent --bench analysis                  the analyses alone, in memory
 //! cargo bench -p ft-agent --bench analysis -- scale         traces of 1 and 10 million events on disk
 //! cargo bench -p ft-agent --bench analysis -- scale 100     … and of so many millions
+//! cargo bench -p ft-agent --bench analysis -- exports 10    their exports, of 1 million events and of so many
 //! ```
 //!
 //! `scale` writes below `TMPDIR`. What is made up repeats itself, so its files are far smaller than those of a
 //! recording; the rows that are decoded and analysed are as many.
 
+mod exports;
 mod scale;
 mod trace;
 
@@ -30,14 +32,19 @@ fn main() {
             Ok(largest) => scale::table(&[1, 10, largest]),
             Err(_) => usage(),
         },
+        ["exports", largest] => match largest.parse() {
+            Ok(largest) => exports::table(&[1, largest]),
+            Err(_) => usage(),
+        },
         [scale::CHILD, dir] => scale::child(dir.as_ref()),
         [scale::COMPARING, dir] => scale::compare(dir.as_ref()),
+        [exports::CHILD, format, dir, out] => exports::child(format, dir.as_ref(), out.as_ref()),
         _ => usage(),
     }
 }
 
 fn usage() {
-    eprintln!("analysis: [scale [MILLIONS]]");
+    eprintln!("analysis: [scale [MILLIONS] | exports MILLIONS]");
     std::process::exit(2);
 }
 

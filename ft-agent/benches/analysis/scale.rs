@@ -20,10 +20,10 @@ pub(crate) const CHILD: &str = "analyze-one";
 pub(crate) const COMPARING: &str = "compare-one";
 
 /// Events of one part: about as many as a segment of 64 MiB holds.
-const PART_EVENTS: u64 = 2_000_000;
+pub(crate) const PART_EVENTS: u64 = 2_000_000;
 
-/// The analysis and its reports stay below, whatever the length.
-const LIMIT_MIB: f64 = 1024.0;
+/// The analysis, its reports and exports stay below, whatever the length.
+pub(crate) const LIMIT_MIB: f64 = 1024.0;
 
 /// Prints a line for each length, in millions of events.
 pub(crate) fn table(millions: &[u64]) {
@@ -92,14 +92,14 @@ pub(crate) fn child(dir: &Path) {
 }
 
 /// Peak resident memory of this process, `VmHWM` of proc(5).
-fn peak_mib() -> f64 {
+pub(crate) fn peak_mib() -> f64 {
     let status = fs::read_to_string("/proc/self/status").expect("status");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("VmHWM");
     let kib: f64 = line.trim().trim_end_matches(" kB").parse().expect("kB");
     kib / 1024.0
 }
 
-fn size(dir: &Path) -> u64 {
+pub(crate) fn size(dir: &Path) -> u64 {
     let entries =
         fs::read_dir(dir).expect("a directory").map(|entry| entry.expect("an entry").path());
     entries
