@@ -16,6 +16,8 @@ const RECORDINGS: [&str; 4] = ["scenarios", "system", "preload", "killed"];
 pub(crate) struct Judge {
     python: PathBuf,
     script: PathBuf,
+    /// What it is given beside trace and export.
+    pub(crate) beside: Option<PathBuf>,
     folder: TempDir,
 }
 
@@ -34,7 +36,12 @@ impl Judge {
         gate::ran();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python").join(script);
         let folder = TempDir::new().expect("a folder");
-        Some(Judge { python: python.into(), script, folder })
+        Some(Judge { python: python.into(), script, beside: None, folder })
+    }
+
+    /// A path of its own.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
     }
 
     /// The stored recordings, and a trace of hostile names.
@@ -83,7 +90,7 @@ impl Judge {
         words.extend(["-o".as_ref(), out.as_os_str(), trace.as_os_str()]);
         agent(&words);
         let mut script = Command::new(&self.python);
-        script.arg(&self.script).arg(trace).arg(&out);
+        script.arg(&self.script).arg(trace).arg(&out).args(&self.beside);
         script.args(window.iter().flat_map(|w| [w.start.to_string(), w.end.to_string()]));
         let done = script.output().expect("the script starts");
         let text = String::from_utf8_lossy(&done.stdout);

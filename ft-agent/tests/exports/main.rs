@@ -5,6 +5,7 @@
 mod gate;
 
 mod ctf;
+mod firefox;
 mod hostile;
 mod judge;
 mod paje;

@@ -8,6 +8,7 @@
 //! anything else.
 
 mod ctf;
+mod firefox;
 mod paje;
 mod sorted;
 mod text;
@@ -31,6 +32,11 @@ pub static FORMATS: &[Format] = &[
         name: "ctf",
         about: "Trace Compass and babeltrace2",
         output: Output::Directory(ctf::write),
+    },
+    Format {
+        name: "firefox",
+        about: "https://profiler.firefox.com, which reads it in the browser and sends it nowhere",
+        output: Output::File(firefox::write),
     },
     Format { name: "paje", about: "ViTE and pajeng", output: Output::File(paje::write) },
 ];
@@ -125,6 +131,21 @@ impl<'a> Job<'a> {
     pub fn items(&mut self) -> Result<Items<'a, '_>> {
         let walk = Walk::new(self.trace, self.window.clone())?;
         Ok(Items { walk, seen: 0, job: self })
+    }
+
+    /// Time 0 of formats that count from the begin (CLOCK_MONOTONIC ns): that of the window; without one, of the
+    /// recording, or of its first event where that is older.
+    ///
+    /// # Errors
+    ///
+    /// When the trace cannot be read.
+    pub fn begin(&self) -> Result<i64> {
+        if self.window.start > i64::MIN {
+            return Ok(self.window.start);
+        }
+        let start = self.trace.meta().start.start_ns;
+        let first = stream::events(self.trace).next().transpose()?;
+        Ok(first.map_or(start, |event| event.ts().0.min(start)))
     }
 
     /// Tells whoever watches that so many events were read; to be called now and then by formats that read the trace

@@ -17,12 +17,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
-use std::ops::Range;
 
 use ft_trace::Mark;
 use ft_trace::ids::{Cpu, Name, Pid, Tid};
 use ft_trace::store::Trace;
-use ft_trace::stream;
 use ft_trace::tables::{DispatchLatency, GapCause, SiteKind, ThreadRow};
 
 use super::sorted::Sorted;
@@ -107,7 +105,7 @@ const TYPES: &[(Kind, &[&str])] = &[
 ///
 /// When it cannot be read, or `out` or `TMPDIR` cannot be written to.
 pub(super) fn write(job: &mut Job<'_>, out: &mut dyn Write) -> Result<()> {
-    let mut paje = Paje::new(job.trace, job.window.clone())?;
+    let mut paje = Paje::new(job.trace, job.begin()?)?;
     for item in job.items()? {
         paje.item(&item?)?;
     }
@@ -177,15 +175,7 @@ struct Paje {
 }
 
 impl Paje {
-    fn new(trace: &Trace, window: Range<i64>) -> Result<Paje> {
-        let start = trace.meta().start.start_ns;
-        let begin = match window.start {
-            i64::MIN => {
-                let first = stream::events(trace).next().transpose()?;
-                first.map_or(start, |event| event.ts().0.min(start))
-            }
-            start => start,
-        };
+    fn new(trace: &Trace, begin: i64) -> Result<Paje> {
         let mut paje = Paje {
             args: Args::read(trace)?,
             processes: HashMap::new(),

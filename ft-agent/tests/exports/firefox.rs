@@ -1,0 +1,86 @@
+//! Firefox Profiler's format, whose viewer is a web site. The published types judge it, a profile that a library of the
+//! format's authors writes, and the tables.
+
+use std::path::Path;
+
+use fxprof_processed_profile::{
+    CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, MarkerFieldFlags,
+    MarkerFieldFormat, MarkerTiming, Profile, ReferenceTimestamp, SamplingInterval,
+    StaticSchemaMarker, StaticSchemaMarkerField, StringHandle, Timestamp,
+};
+
+use crate::judge::{Judge, window};
+
+/// A marker with one field.
+struct Text(StringHandle);
+
+impl StaticSchemaMarker for Text {
+    const UNIQUE_MARKER_TYPE_NAME: &'static str = "Text";
+    const CHART_LABEL: Option<&'static str> = Some("{marker.name}");
+    const TOOLTIP_LABEL: Option<&'static str> = Some("{marker.name}");
+    const TABLE_LABEL: Option<&'static str> = Some("{marker.data.text}");
+    const DESCRIPTION: Option<&'static str> = Some("Text.");
+    const FIELDS: &'static [StaticSchemaMarkerField] = &[StaticSchemaMarkerField {
+        key: "text",
+        label: "Text",
+        format: MarkerFieldFormat::String,
+        flags: MarkerFieldFlags::SEARCHABLE,
+    }];
+
+    fn name(&self, _: &mut Profile) -> StringHandle {
+        self.0
+    }
+
+    fn category(&self, _: &mut Profile) -> CategoryHandle {
+        CategoryHandle::OTHER
+    }
+
+    fn string_field_value(&self, _: u32) -> StringHandle {
+        self.0
+    }
+
+    fn number_field_value(&self, _: u32) -> f64 {
+        unreachable!("it has a text only")
+    }
+}
+
+/// A profile with a row in each table that an export fills.
+fn reference(path: &Path) {
+    let time = Timestamp::from_millis_since_reference;
+    let day = ReferenceTimestamp::from_millis_since_unix_epoch(1.7e12);
+    let mut profile = Profile::new("test", day, SamplingInterval::from_millis(1));
+    profile.set_symbolicated(true);
+    let process = profile.add_process("process", 1, time(0.0));
+    let thread = profile.add_thread(process, 1, time(0.0), true);
+    profile.set_thread_show_markers_in_timeline(thread, true);
+    let category_pair = profile.add_category("Regular", CategoryColor::Green).into();
+    let label = profile.intern_string("label");
+    let frame = FrameInfo { frame: Frame::Label(label), category_pair, flags: FrameFlags::empty() };
+    let stack = profile.intern_stack_frames(thread, std::iter::once(frame));
+    profile.add_sample(thread, time(1.0), stack, CpuDelta::ZERO, 1);
+    profile.add_marker(thread, MarkerTiming::Interval(time(0.0), time(1.0)), Text(label));
+    std::fs::write(path, serde_json::to_string(&profile).expect("JSON")).expect("a file");
+}
+
+fn judge() -> Option<Judge> {
+    let mut judge = Judge::new("true", "firefox.py")?;
+    let path = judge.file("reference.json");
+    reference(&path);
+    judge.beside = Some(path);
+    Some(judge)
+}
+
+#[test]
+fn a_profile_has_the_published_shape_and_what_the_tables_say() {
+    let Some(judge) = judge() else { return };
+    for trace in judge.traces() {
+        judge.compare(&trace, "firefox", None);
+    }
+}
+
+#[test]
+fn a_window_of_a_profile_has_what_lies_in_it() {
+    let Some(judge) = judge() else { return };
+    let trace = judge.stored("scenarios");
+    judge.compare(&trace, "firefox", Some(window(&trace)));
+}
