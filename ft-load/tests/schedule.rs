@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{alone, played, ran, real_time_or_skip, skipped};
+use common::{alone, command, played, ran, real_time_or_skip, skipped};
 use ft_load::hourglass::{Ended, Job, Outcome, Run, Workload};
 
 const MS: i64 = 1_000_000;
@@ -214,5 +214,49 @@ fn runs_without_room_are_counted() {
     for n in [0, 1] {
         let whole = (time(n).last_ns - time(n).first_ns) as u64;
         assert_eq!(time(n).run_ns + time(n).gap_ns, whole);
+    }
+}
+
+/// What is printed is the run: every line of the trace, the sums of the threads, and the same as JSON.
+#[test]
+fn what_is_printed_adds_up() {
+    let _alone = alone();
+    ran();
+    let output =
+        command("hourglass -n 2 -d 40ms -c -t 0 -w CPU_YIELD 2ms -t 1 -w PERIODIC 1ms 10ms");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let ns = |ms: &str| ms.parse::<f64>().map(|ms| (ms * 1e6).round() as i64).unwrap();
+    let trace = |n: &str| -> Vec<Vec<&str>> {
+        let lines = text.lines().filter(|line| line.split(' ').next() == Some(n));
+        lines.map(|line| line.split(' ').collect()).collect()
+    };
+    for n in ["0", "1"] {
+        let runs = trace(n);
+        let sum: i64 = runs.iter().map(|words| ns(words[2]) - ns(words[1])).sum();
+        assert!(runs.iter().all(|words| ns(words[2]) - ns(words[1]) == ns(words[3])), "{text}");
+        // thread 0: CPU_YIELD 2 ms, as the process: 40.1 ms, of it 39.0 in 5 runs and 1.1 in gaps
+        let line = text
+            .lines()
+            .find(|line| line.starts_with(&format!("thread {n}: ")) && line.contains(" of it "));
+        let (head, figures) =
+            line.and_then(|line| line.split_once(" ms, of it ")).expect("a line of the thread");
+        let all = ns(head.rsplit(' ').next().unwrap());
+        let words: Vec<&str> = figures.split(' ').collect();
+        assert_eq!((ns(words[0]), words[2]), (sum, &*runs.len().to_string()), "{text}");
+        assert_eq!(ns(words[0]) + ns(words[5]), all, "{text}");
+    }
+    let cycles = text.lines().filter(|line| line.starts_with("cycles: ")).count();
+    assert_eq!(cycles, trace("0").len() + trace("1").len());
+
+    let output = command("hourglass -n 2 -d 20ms --json -w CPU_PERIODIC 1ms 5ms");
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let runs = json["runs"].as_array().unwrap();
+    for n in [0, 1] {
+        let own = runs.iter().filter(|run| run["thread"] == n);
+        let sum: i64 = own
+            .map(|run| run["end_ns"].as_i64().unwrap() - run["start_ns"].as_i64().unwrap())
+            .sum();
+        assert_eq!(json["threads"][n]["run_ns"], sum);
+        assert_eq!(json["threads"][n]["workload"], "CPU_PERIODIC 1 ms 5 ms");
     }
 }

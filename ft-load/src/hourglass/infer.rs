@@ -117,45 +117,8 @@ pub(super) fn lengths(gaps: &[Gap], cause: Cause) -> Option<(Vec<u64>, Summary)>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::{Clock, Reading};
-    use crate::hourglass::{Class, Plan, Priority, Thread};
-
-    /// Runs of one line each, `THREAD@CPU START END` and how it ended: `!` unasked, `y` yielded, `z` slept, `.` finished.
-    /// A cycle is a nanosecond.
-    fn outcome(classes: &[Option<Class>], timeline: &str) -> Outcome {
-        let run = |line: &str| {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            let (thread, cpu) = words[0].split_once('@').unwrap();
-            let ended = match words[3] {
-                "!" => Ended::Unasked,
-                "y" => Ended::Yielded,
-                "z" => Ended::Slept,
-                _ => Ended::Finished,
-            };
-            let (start_tsc, end_tsc) = (words[1].parse().unwrap(), words[2].parse().unwrap());
-            let (thread, cpu) = (thread.parse().unwrap(), cpu.parse().unwrap());
-            Run { thread, cpu, start_tsc, end_tsc, ended }
-        };
-        let thread = |class: &Option<Class>| Thread {
-            plan: Plan { class: *class, ..Plan::default() },
-            time: None,
-            passes: 0,
-            deadlines: None,
-            jobs: Vec::new(),
-            samples: Vec::new(),
-        };
-        let mut runs: Vec<Run> = timeline.lines().map(run).collect();
-        runs.sort_by_key(|run| run.start_tsc);
-        Outcome {
-            clock: Clock::between(Reading { tsc: 0, ns: 0 }, Reading { tsc: 1_000, ns: 1_000 }),
-            zero_ns: 0,
-            clock_error_ns: 0,
-            runs,
-            lost_runs: 0,
-            threads: classes.iter().map(thread).collect(),
-            notes: Vec::new(),
-        }
-    }
+    use crate::hourglass::tests::outcome;
+    use crate::hourglass::{Class, Priority};
 
     fn causes(classes: &[Option<Class>], timeline: &str) -> Vec<(u64, Cause)> {
         gaps(&outcome(classes, timeline)).iter().map(|gap| (gap.ns, gap.cause)).collect()

@@ -22,9 +22,11 @@ const CALIBRATION_NS: u64 = 50_000_000;
 /// Room for the deepest call of a worker, many times over; locked memory pays for all of it.
 const STACK_BYTES: usize = 256 << 10;
 
-/// Slots of a thread's ring where nobody asks for another size (`FT_RING_SLOTS`): a worker writes thousands of events a
-/// second, not millions.
-const RING_SLOTS: u32 = 1 << 16;
+/// Slots of all rings together, where nobody asks for another size (`FT_RING_SLOTS`): 64 MiB of memory that is locked.
+const RING_SLOTS: u32 = 1 << 21;
+
+/// Slots of one ring: a worker writes thousands of events a second, not millions.
+const RING_SLOTS_EACH: std::ops::RangeInclusive<u32> = 1 << 12..=1 << 16;
 
 /// How often a ready thread looks whether it may start, ns.
 const LOOK_NS: u64 = 1_000_000;
@@ -70,11 +72,9 @@ impl Drop for Keeper<'_> {
 pub fn run(scenario: &Scenario) -> Result<Outcome, Error> {
     let threads = scenario.threads.len();
     let rings = threads as u32 + 2;
-    let tracing = ft_user::init_with(ft_user::Config {
-        rings,
-        ring_slots: RING_SLOTS,
-        ..ft_user::Config::default()
-    });
+    let ring_slots = (RING_SLOTS / rings).clamp(*RING_SLOTS_EACH.start(), *RING_SLOTS_EACH.end());
+    let tracing =
+        ft_user::init_with(ft_user::Config { rings, ring_slots, ..ft_user::Config::default() });
     let traced =
         tracing.is_ok_and(|status| status.enabled > 0 || status.agent != ft_user::Agent::Absent);
     let calibration = Reading::now();

@@ -1,5 +1,7 @@
 use super::options::{Asked, read};
+use super::print::{View, text};
 use super::*;
+use crate::{Clock, Reading};
 
 const MS: u64 = 1_000_000;
 
@@ -13,6 +15,80 @@ fn parsed(line: &str) -> Scenario {
 
 fn periodic(amount_ns: u64, period_ns: u64) -> Workload {
     Workload::Periodic { amount_ns, period_ns }
+}
+
+/// Runs of one line each, `THREAD@CPU START END` and how it ended: `!` unasked, `y` yielded, `z` slept, `.` finished.
+/// A cycle is a nanosecond.
+pub(super) fn outcome(classes: &[Option<Class>], timeline: &str) -> Outcome {
+    let run = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (thread, cpu) = words[0].split_once('@').unwrap();
+        let ended = match words[3] {
+            "!" => Ended::Unasked,
+            "y" => Ended::Yielded,
+            "z" => Ended::Slept,
+            _ => Ended::Finished,
+        };
+        let (start_tsc, end_tsc) = (words[1].parse().unwrap(), words[2].parse().unwrap());
+        let (thread, cpu) = (thread.parse().unwrap(), cpu.parse().unwrap());
+        Run { thread, cpu, start_tsc, end_tsc, ended }
+    };
+    let thread = |class: &Option<Class>| Thread {
+        plan: Plan { class: *class, ..Plan::default() },
+        time: None,
+        passes: 0,
+        deadlines: None,
+        jobs: Vec::new(),
+        samples: Vec::new(),
+    };
+    let mut runs: Vec<Run> = timeline.lines().map(run).collect();
+    runs.sort_by_key(|run| run.start_tsc);
+    Outcome {
+        clock: Clock::between(Reading { tsc: 0, ns: 0 }, Reading { tsc: 1_000, ns: 1_000 }),
+        zero_ns: 0,
+        clock_error_ns: 0,
+        runs,
+        lost_runs: 0,
+        threads: classes.iter().map(thread).collect(),
+        notes: Vec::new(),
+    }
+}
+
+/// The lines that the paper prints in section 5.1, of the same times, and in section 5.3.
+#[test]
+fn the_trace_and_the_latencies_look_as_in_the_paper() {
+    let mut run = outcome(
+        &[None, None, None],
+        "0@0 442323192 443222287 y
+         1@0 443224485 444123644 y
+         2@0 444125827 445024925 .",
+    );
+    run.threads[2].samples.push(Sample { due_ns: 1_000_000, woke_ns: 1_097_843 });
+    run.threads[0].deadlines = Some(Deadlines { hit: 1001, missed: 0 });
+    run.threads[1].deadlines = Some(Deadlines { hit: 143, missed: 142 });
+    let all = text(&run, View { cycles: true, ..View::default() });
+    let expected = "\
+0 442.323192 443.222287 0.899095 -
+1 443.224485 444.123644 0.899159 0.002198
+2 444.125827 445.024925 0.899098 0.002183
+cycles: 0 442323192 443222287 899095
+cycles: 1 443224485 444123644 899159
+cycles: 2 444125827 445024925 899098
+latlate: 97.843000
+thread 0: missed 0 deadlines, hit 1001
+thread 1: missed 142 deadlines, hit 143
+";
+    assert!(all.starts_with(expected), "{all}");
+    let switches = "gaps: switch, voluntary: 2 of min 2.183 µs, median 2.183 µs, mean ";
+    assert!(all.contains(switches), "{all}");
+    let summary = text(&run, View { summary: true, ..View::default() });
+    assert!(summary.starts_with("thread 0: missed 0 deadlines"), "{summary}");
+
+    // On several CPUs a sixth column says which, and a gap is that of the CPU.
+    let two = outcome(&[None, None], "0@0 100 200 !\n1@3 150 250 !\n0@0 260 300 .");
+    let two = text(&two, View::default());
+    assert!(two.contains("0 0.000260 0.000300 0.000040 0.000060 0\n"), "{two}");
+    assert!(two.contains("1 0.000150 0.000250 0.000100 - 3\n"), "{two}");
 }
 
 /// Every command line that the paper prints, in its order, without the name of the program.
