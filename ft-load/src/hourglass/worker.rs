@@ -246,9 +246,12 @@ impl<'w, 'a> Pace<'w, 'a> {
                 let cycles = self.clock.cycles(amount_ns);
                 let releases = (begin_ns..end_ns).step_by(period_ns as usize);
                 for (number, release_ns) in (0..).zip(releases) {
+                    // Read the counter behind the clock: no job begins before its release.
                     if monotonic_ns() < release_ns {
                         self.worker.sleep(release_ns)?;
                         self.look(Ended::Slept);
+                    } else {
+                        self.look(Ended::Unasked);
                     }
                     if !self.job(number, Some(release_ns), period_ns, cycles) {
                         break;
