@@ -66,10 +66,14 @@ pub(crate) const SPARK: Group = Group {
 pub(crate) const BROWSER: Group = Group {
     packages: &[
         package("chromium", "usr/bin/chromium", "opens the page of a report in a test"),
-        package("nodejs", "usr/bin/node", "drives the browser in a test"),
+        package(
+            "nodejs",
+            "usr/bin/node",
+            "drives the browser in a test, and runs Perfetto's trace processor in another",
+        ),
         package("npm", "usr/bin/npm", "gets what it drives the browser by, and TypeScript"),
     ],
-    without: "the tests of the report's page are skipped",
+    without: "the tests of the report's page, and of exports to Perfetto, are skipped",
 };
 
 /// Programs that are recorded under the preload library. Debian starts the two servers as services; the

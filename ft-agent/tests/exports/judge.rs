@@ -72,6 +72,11 @@ impl Judge {
         trace
     }
 
+    /// Analyses a trace, for scripts that compare with the tables of results.
+    pub(crate) fn analyze(&self, trace: &Path) {
+        agent(&["analyze".as_ref(), trace.as_ref()]);
+    }
+
     /// Exports a trace, or what lies in a window of it, and has the script compare.
     pub(crate) fn compare(&self, trace: &Path, format: &str, window: Option<Range<i64>>) {
         let out = trace.with_extension(format);

@@ -9,3 +9,4 @@ mod firefox;
 mod hostile;
 mod judge;
 mod paje;
+mod perfetto;

@@ -10,6 +10,7 @@
 mod ctf;
 mod firefox;
 mod paje;
+mod perfetto;
 mod sorted;
 mod text;
 
@@ -28,6 +29,11 @@ use crate::tracks::{Item, Walk};
 
 /// All formats.
 pub static FORMATS: &[Format] = &[
+    Format {
+        name: "perfetto",
+        about: "https://ui.perfetto.dev and its trace processor",
+        output: Output::File(perfetto::write),
+    },
     Format {
         name: "ctf",
         about: "Trace Compass and babeltrace2",

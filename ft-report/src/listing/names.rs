@@ -76,7 +76,7 @@ impl Site {
 }
 
 /// What a listing must know of a trace.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Names {
     pub(crate) threads: Vec<ThreadRow>,
     by_thread: HashMap<(Pid, Tid), usize>,
@@ -143,6 +143,17 @@ impl Names {
             Some(&i) => &self.threads[i].name,
             None => "",
         }
+    }
+
+    /// The newest thread with this number, by the kernel's account.
+    pub(crate) fn newest(&self, tid: Tid) -> Option<&ThreadRow> {
+        self.by_tid.get(&tid).map(|&i| &self.threads[i])
+    }
+
+    /// Name of a process; empty when it is not known.
+    pub(crate) fn process(&self, pid: Pid) -> &str {
+        let main = self.by_thread.get(&(pid, Tid(pid.0)));
+        main.map_or("", |&i| &self.threads[i].process)
     }
 
     /// Appends `name/tid`.

@@ -1,6 +1,6 @@
 //! What the arguments of an application's events are, by name and type.
 
-use ft_trace::ids::{Pid, Tid};
+use ft_trace::ids::{Pid, ThreadKey, Tid};
 use ft_trace::store::{Result, Trace};
 use ft_trace::tables::{SiteRow, UserEvent};
 
@@ -41,6 +41,15 @@ pub struct Args {
 }
 
 impl Args {
+    /// Of a trace without tables.
+    #[cfg(test)]
+    pub(crate) fn nobody() -> Args {
+        Args {
+            names: Names::default(),
+            times: Times::new(TimeStyle::Relative, &Default::default()),
+        }
+    }
+
     /// Reads the tables that events refer to.
     ///
     /// # Errors
@@ -66,6 +75,16 @@ impl Args {
     /// Appends what an event says, as a listing does.
     pub fn write_words(&self, event: &UserEvent, out: &mut String) {
         self.names.write_user(event, self.times, out);
+    }
+
+    /// The newest thread with this number, by the kernel's account.
+    pub fn newest(&self, tid: Tid) -> Option<ThreadKey> {
+        self.names.newest(tid).map(|thread| ThreadKey { pid: thread.pid, tid })
+    }
+
+    /// Name of a process; empty when it is not known.
+    pub fn process(&self, pid: Pid) -> &str {
+        self.names.process(pid)
     }
 
     /// Newest name of a thread; empty when it is not known.
