@@ -24,29 +24,30 @@ use sql::{literal, pattern};
 /// Name of the file.
 pub const VIEWS_FILE: &str = "views.sql";
 
-/// What is known of the numbers in the tables, and of the addresses.
+/// What is known of the numbers in the tables, and of the addresses. As tables, which are read once: each view that joins
+/// with a file opens it when it is made, and there are as many as a program has events.
 const KNOWN: &str = "
 CREATE SCHEMA IF NOT EXISTS known;
-CREATE OR REPLACE VIEW known.thread AS
+CREATE OR REPLACE TABLE known.thread AS
 SELECT pid, tid, CASE tid WHEN 0 THEN 'idle' ELSE name END AS comm FROM part_rows('threads');
 -- The kernel's records name some threads by their number alone: of those that had it, the newest that the kernel told of.
-CREATE OR REPLACE VIEW known.newest AS
+CREATE OR REPLACE TABLE known.newest AS
 SELECT tid, CASE tid WHEN 0 THEN 'idle' ELSE arg_max(name, ts) END AS comm
 FROM part_rows('threads') WHERE prio IS NOT NULL GROUP BY tid;
-CREATE OR REPLACE VIEW known.process AS
+CREATE OR REPLACE TABLE known.process AS
 SELECT pid, max(process) AS process FROM part_rows('threads') GROUP BY pid;
-CREATE OR REPLACE VIEW known.site AS
+CREATE OR REPLACE TABLE known.site AS
 SELECT site, event, file || ':' || line AS place FROM part_rows('sites');
 -- A program that gives one number two names must not double its events.
-CREATE OR REPLACE VIEW known.lock AS
+CREATE OR REPLACE TABLE known.lock AS
 SELECT pid, id::BIGINT & 4294967295 AS id, min(text) AS text
 FROM part_rows('names') WHERE kind = 'name' GROUP BY ALL;
-CREATE OR REPLACE VIEW known.place AS
+CREATE OR REPLACE TABLE known.place AS
 SELECT pid, id::BIGINT & 4294967295 AS id, min(text || ':' || line) AS text
 FROM part_rows('names') WHERE kind = 'place' GROUP BY ALL;
-CREATE OR REPLACE VIEW known.variable AS
+CREATE OR REPLACE TABLE known.variable AS
 SELECT pid, address, min(symbol) AS symbol FROM part_rows('symbols') WHERE kind = 'lock' GROUP BY ALL;
-CREATE OR REPLACE VIEW known.call AS
+CREATE OR REPLACE TABLE known.call AS
 SELECT pid, address, min(CASE
     WHEN symbol = '' THEN object
     WHEN file = '' THEN symbol || ' (' || object || ')'
