@@ -1,11 +1,12 @@
-// How a page looks: in the light and in the dark, at several widths, and printed.
-// node screenshots.js PAGE DIR
+// How a page looks: in the light and in the dark, at several widths, and printed; and its timeline at one of the places
+// that it offers, the first if none is named.
+// node screenshots.js PAGE DIR [PLACE]
 
 import fs from 'node:fs';
 import path from 'node:path';
 import {close, visit} from './browser.js';
 
-const [page, dir] = process.argv.slice(2);
+const [page, dir, place = '0'] = process.argv.slice(2);
 if (!page || !dir) throw new Error('name a page, and a directory for its pictures');
 fs.mkdirSync(dir, {recursive: true});
 for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
@@ -15,6 +16,12 @@ for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
     });
   }
 }
+await visit(page, {viewport: {width: 1280, height: 1000}}, async shown => {
+  await shown.locator('#timeline[data-ready=true]').waitFor();
+  await shown.locator('#timeline .tl-incidents').selectOption(place);
+  await shown.locator('#timeline .tl-measure .sum').waitFor();
+  await shown.locator('#timeline .tl-frame').screenshot({path: path.join(dir, 'timeline.png')});
+});
 await visit(page, {}, async shown => {
   await shown.pdf({path: path.join(dir, 'print.pdf'), format: 'A4'});
 });

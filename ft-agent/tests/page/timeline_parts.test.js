@@ -36,7 +36,7 @@ const head = {
   threads: [{pid: 1, tid: 5, name: 'a', depth: 1, scopes: 0}, {pid: 1, tid: 6, name: 'b', depth: 0, scopes: 0}],
   locks: [{pid: 1, address: '4c', name: 'L'}],
   events: [{name: 'x.y', count: 3, quiet: false}, {name: 'lock.release', count: 1, quiet: true}],
-  incidents: [], windows: [{from: 200, to: 600}],
+  incidents: [], losses: [], windows: [{from: 200, to: 600}],
 };
 
 const says = [1, 2, 0x68, 0x69];
@@ -49,7 +49,6 @@ const bytes = [
   ...lane(200, [260, 260, 0, 0, 1], [450, 450, 0, 1]), ...nothing,
   // b: waits for L; one event.
   ...lane(200, [200, 600, 2]), ...nothing, ...lane(200, [280, 460, 0, 0, 0]), ...nothing, ...nothing, ...lane(200, [500, 500, 0, 0]), ...nothing,
-  ...nothing,
 ];
 // a ran all the time but for 120 ns, b slept.
 const level = [
@@ -136,7 +135,8 @@ test('the events beside a time come in order, of one thread or of all, but for t
   assert.deepEqual(times(made.near(300, undefined, 5, kind => kind === 0)), [260, 500]);
   assert.equal(made.near(300, 0, 5, () => true)[0].says, 'hi');
   assert.deepEqual(made.near(900, 0, 5, () => true), []);
-  assert.deepEqual(made.count(0, 1000), [2, 1]);
+  assert.deepEqual(made.count(200, 600), [2, 1]);
+  assert.equal(made.count(0, 1000), undefined);
   assert.deepEqual(await made.next(0, 260, false), {t: 500, thread: 1});
   assert.deepEqual(await made.next(0, 500, true), {t: 260, thread: 0});
   assert.equal(await made.next(0, 500, false), undefined);

@@ -7,18 +7,20 @@ use ft_analysis::world::{Culprit, Occupancy, Stretch};
 use ft_trace::Mark;
 use ft_trace::ids::{Pid, ThreadKey, Tid};
 use ft_trace::tables::{
-    CriticalSection, Decomposition, DispatchLatency, Gap, GapCause, Irq, Part, Scope, SiteKind,
-    UserEvent,
+    CriticalSection, Decomposition, DispatchLatency, Gap, GapCause, Irq, LossRow, Part, Scope,
+    SiteKind, UserEvent,
 };
 use ft_trace::words::Word;
+use serde::Serialize;
 
 use super::encode::Span;
 use super::kinds::Kinds;
 use super::level::Level;
-use super::names::Names;
+use super::names::{Names, cut};
 use super::polling::{Piece, Polling};
 use super::survey::{LockKey, Survey};
 use super::windows::{Window, Windows};
+use crate::render::number::count;
 use crate::tracks::{Item, What};
 
 /// Parts of a thread's time that the picture tells apart. Waiting for a lock is *blocked* in the tables.
@@ -36,6 +38,9 @@ pub(super) const STATES: [&str; 9] = [
 
 /// CPUs with a row.
 pub(super) const MAX_CPUS: usize = 64;
+
+/// Losses that are told apart.
+const MAX_LOSSES: usize = 1000;
 
 /// Lanes for locks held at once, and for scopes in each other.
 pub(super) const MAX_NESTING: i32 = 4;
@@ -109,14 +114,18 @@ impl Rows {
         CPU_LANES * self.cpus + THREAD_LANES * thread + lane as usize
     }
 
-    fn losses(&self) -> usize {
-        CPU_LANES * self.cpus + THREAD_LANES * self.threads()
-    }
-
     /// Lanes of a window.
     pub(super) fn lanes(&self) -> usize {
-        self.losses() + 1
+        CPU_LANES * self.cpus + THREAD_LANES * self.threads()
     }
+}
+
+/// Where records were lost.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Loss {
+    from: i64,
+    to: i64,
+    says: String,
 }
 
 /// Puts what an event says behind a text.
@@ -140,6 +149,7 @@ pub(super) struct Builder<'a> {
     pub(super) other_cpus: u64,
     /// Events whose words had no room.
     pub(super) unsaid: u64,
+    pub(super) losses: Vec<Loss>,
     /// Something was told of a thread without a row.
     others: bool,
     now: i64,
@@ -171,6 +181,7 @@ impl<'a> Builder<'a> {
             cpus: HashMap::new(),
             other_cpus: 0,
             unsaid: 0,
+            losses: Vec::new(),
             others: false,
             now: 0,
             pieces: Vec::new(),
@@ -213,11 +224,18 @@ impl<'a> Builder<'a> {
             What::Fault(e) => self.happened(e.pid, e.tid, from, "page_fault", "", ""),
             What::Migrate(e) => self.happened(e.pid, e.tid, from, "migrate", "", ""),
             What::Waking(_) => {}
-            What::Loss(e) => {
-                let a = self.names.number(&format!("{} {} lost: {}", e.count, e.origin, e.what));
-                let span = Span { from, to, kind: 0, mark: Mark::LowerBound, a, b: 0 };
-                self.windows.add(self.rows.losses(), span, self.now);
-            }
+            What::Loss(e) => self.loss(e, from, to),
+        }
+    }
+
+    /// Losses are never left out: beyond the bound one stands for all that follow it.
+    fn loss(&mut self, e: &LossRow, from: i64, to: i64) {
+        if self.losses.len() < MAX_LOSSES {
+            let says = format!("{} lost ({}): {}", count(e.count.unsigned_abs()), e.origin, e.what);
+            self.losses.push(Loss { from, to, says: cut(&says).into() });
+        } else if let Some(last) = self.losses.last_mut() {
+            last.to = last.to.max(to);
+            last.says = "losses without number, one after the other".into();
         }
     }
 
@@ -451,7 +469,7 @@ impl<'a> Builder<'a> {
         let of_cpus = cpus.iter().flat_map(|cpu| CPU_LANES * cpu..CPU_LANES * (cpu + 1));
         let threads = self.rows.threads() - usize::from(!others);
         let of_threads = self.rows.lane(0, Lane::State)..self.rows.lane(threads, Lane::State);
-        of_cpus.chain(of_threads).chain([self.rows.losses()]).collect()
+        of_cpus.chain(of_threads).collect()
     }
 }
 

@@ -43,7 +43,7 @@ use serde::Serialize;
 
 use crate::render::number;
 use crate::tracks::{Args, Item, Walk};
-use build::{Builder, Rows, STATES, Words};
+use build::{Builder, Loss, Rows, STATES, Words};
 use kinds::Kind;
 use level::Level;
 use names::cut;
@@ -79,6 +79,7 @@ struct Head {
     events: Vec<Kind>,
     incidents: Vec<Place>,
     windows: Vec<Between>,
+    losses: Vec<Loss>,
 }
 
 #[derive(Debug, Serialize)]
@@ -205,6 +206,7 @@ impl Timeline {
             windows: windows.iter().map(between).collect(),
             strings: built.names.all().to_vec(),
             cpus: cpus.clone(),
+            losses: built.losses.clone(),
         };
         let level = built.level.encode(built.level_rows(&cpus, others)).pack();
         let packed = windows.iter_mut().map(|w| w.encode(built.window_lanes(&cpus, others)).pack());
@@ -282,6 +284,11 @@ fn notes(
             quantity(n, "window"),
             dur(missing)
         ));
+    }
+    if !built.losses.is_empty() {
+        let n = built.losses.len() as u64;
+        let columns = if n == 1 { "column" } else { "columns" };
+        notes.push(format!("Records were lost in the {} hatched {columns}.", count(n)));
     }
     if survey.threads.more > 0 {
         notes.push(format!(

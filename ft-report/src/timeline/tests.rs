@@ -168,6 +168,42 @@ fn a_page_says_what_is_in_it_and_what_is_not() {
 }
 
 #[test]
+fn what_is_asked_for_is_there_in_full() {
+    let timeline = "
+        0 0 .>a S
+        10000000 acquire a L
+        10000100 release a L
+        50000000 irq a vector 10
+        90000000 0 a>. S";
+    let (survey, _, tally) = survey(timeline);
+    let items = items(timeline).into_iter().map(Ok);
+    let window = Some(49_000_000..51_000_000);
+    let page = Timeline::draw(frame(tally.last_ns, 1 << 40), survey, &|_, _| (), window, items);
+    let windows = page.expect("items without errors").head.windows;
+    assert_eq!(windows.len(), 2);
+    assert_eq!(windows[1], Between { from: 49_000_000, to: 51_000_000 });
+}
+
+#[test]
+fn losses_are_told_and_beyond_the_bound_as_one() {
+    let mut timeline = String::from("0 0 .>a S\n");
+    for i in 0..1100 {
+        timeline += &format!("{} lose sched 5\n", 100 + 10 * i);
+    }
+    timeline += "20000 0 a>. S";
+    let page = draw(&timeline, 100);
+    assert_eq!(page.head.losses.len(), 1000);
+    let said = serde_json::to_value(&page.head.losses).expect("JSON");
+    assert_eq!((&said[0]["from"], &said[0]["to"]), (&100.into(), &105.into()));
+    assert_eq!((&said[999]["from"], &said[999]["to"]), (&10090.into(), &11095.into()));
+    assert!(
+        page.notes.iter().any(|note| note.contains("1,000 hatched columns")),
+        "{:?}",
+        page.notes
+    );
+}
+
+#[test]
 fn threads_beyond_the_bound_share_a_row_that_keeps_their_sums() {
     let (mut survey, rows, tally) = survey(BUSY);
     let gone: Vec<_> = survey.threads.rows.split_off(1);

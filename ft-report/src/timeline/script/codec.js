@@ -123,11 +123,10 @@ export function readWindow(bytes, head, { from, to }) {
   const lanes = (names) => Object.fromEntries(names.map((name) => [name, lane(next, from)]));
   const cpus = head.cpus.map(() => lanes(LANES.cpu));
   const threads = head.threads.map(() => lanes(LANES.thread));
-  const losses = lane(next, from);
   const holds = byLock(threads, "holds", head.locks.length);
   const waits = byLock(threads, "waits", head.locks.length);
   const locks = holds.map((holds, i) => ({ holds, waits: waits[i] }));
-  return { from, to, says, cpus, threads, locks, losses };
+  return { from, to, says, cpus, threads, locks };
 }
 
 /**

@@ -165,6 +165,10 @@ function under(timeline, e) {
   const pitch = (band?.height ?? 0) / lanes;
   const nested = band !== undefined && ((row.kind === "thread" && band.lane !== "state") || band.lane === "waits");
   const place = band ? Math.floor((y - row.y - band.y) / pitch) : 0;
+  // The triangles of events stand on the bar.
+  const event = row.kind === "thread" && y - row.y < 7
+    ? pick(timeline.model, row, "events", t, slack, (_, lane, i) => !timeline.hidden.has(lane.a[i])) : undefined;
+  if (event?.mark && x >= LEFT) return { row, t, picked: event };
   const picked = x < LEFT || row.kind === "group" ? undefined
     : pick(timeline.model, row, band?.lane, t, slack, (_, lane, i) => !nested || painter.places(lane, lanes)[i] === place);
   return { row, t, picked };

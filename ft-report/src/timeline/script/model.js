@@ -206,10 +206,11 @@ export class Model {
   }
 
   /**
-   * How often each kind of event is in an interval, as far as the spans are there.
+   * How often each kind of event is in an interval; nothing where not all of its spans are there.
    * @param {number} from @param {number} to
    */
   count(from, to) {
+    if (!this.head.windows.some((w) => w.from <= from && to <= w.to)) return undefined;
     const counts = this.head.events.map(() => 0);
     for (const window of this.windowsIn(from, to)) {
       for (const { events } of window.threads) {

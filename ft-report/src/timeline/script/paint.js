@@ -349,17 +349,15 @@ export class Painter {
 
   /** Where records were lost. @param {number} y @param {number} height */
   losses(y, height) {
-    const { ctx, theme } = this;
-    for (const window of this.windows) {
-      const [first, last] = touching(window.losses, this.view.from, this.view.to);
-      for (let i = first; i < last; i++) {
-        const x = this.x(window.losses.start[i]), w = Math.max(this.x(window.losses.end[i]) - x, 2);
-        ctx.globalAlpha = 0.25;
-        ctx.fillStyle = theme.states[1];
-        ctx.fillRect(x, y, w, height);
-        this.hatch(x, y, w, height);
-        ctx.globalAlpha = 1;
-      }
+    const { ctx, theme, view } = this;
+    for (const { from, to } of this.model.head.losses) {
+      if (to < view.from || from > view.to) continue;
+      const x = Math.max(this.x(from), this.left), w = Math.max(Math.min(this.x(to), this.width) - x, 2);
+      ctx.globalAlpha = 0.25;
+      ctx.fillStyle = theme.states[1];
+      ctx.fillRect(x, y, w, height);
+      this.hatch(x, y, w, height);
+      ctx.globalAlpha = 1;
     }
   }
 

@@ -84,7 +84,7 @@ export function pick(model, row, lane, t, slack, fits) {
   const spans = lanes[name];
   const i = spanAt(spans, t, name === "state" || name === "run" ? 0 : slack, (i) => fits(name, spans, i));
   if (i < 0) return { ...nowhere, what: kind === "cpu" ? "idle, or not recorded" : kind === "lock" ? "free" : "nothing was recorded" };
-  return { ...nowhere, from: spans.start[i], to: spans.end[i], mark: head.marks[spans.mark[i]], ...words(model, kind, index, name, spans, i) };
+  return { ...nowhere, from: spans.start[i], to: spans.end[i], mark: head.marks[spans.mark[i]], ...words(model, kind, index, name, spans, i), ...(name === "events" && { what: `${head.events[spans.a[i]].name} ${window.says[spans.b[i]] ?? ""}`, thread: index }) };
 }
 
 /**

@@ -17,7 +17,8 @@ export function said(timeline) {
   const { model, head, theme } = timeline;
   const chosen = timeline.part("chosen"), measure = timeline.part("measure");
   const found = timeline.picked;
-  chosen.replaceChildren(...(found ? [facts(found, model), actions(timeline, found)] : [h("p", { class: "tl-hint" }, "Click something in the picture: what it is, who did it, and how sure that is.")]));
+  const lost = head.losses.filter(({ from, to }) => found && from <= found.to && to >= found.from);
+  chosen.replaceChildren(...(found ? [facts(found, model), ...lost.slice(0, 3).map(({ says }) => h("p", { class: "tl-sure" }, says)), actions(timeline, found)] : [h("p", { class: "tl-hint" }, "Click something in the picture: what it is, who did it, and how sure that is.")]));
   neighbours(timeline);
   const interval = timeline.ruler ?? (found && found.to > found.from ? { from: found.from, to: found.to } : undefined);
   const thread = timeline.measured;
@@ -72,7 +73,7 @@ export function kinds(timeline) {
     h("td", {}, h("input", { type: "checkbox", "aria-label": `show ${name}`, ...(!timeline.hidden.has(kind) && { checked: true }), change: () => timeline.toggle(timeline.hidden, kind) })),
     h("td", {}, h("button", { type: "button", class: "tl-kind", "aria-pressed": String(timeline.markedKinds.has(kind)), title: "mark each of them by a line", click: () => timeline.toggle(timeline.markedKinds, kind) },
       h("b", { class: "tl-dot", style: `background:${timeline.theme.hue(kind + 11)}` }), name)),
-    h("td", { class: "n" }, String(counts[kind])), h("td", { class: "n" }, String(count)),
+    h("td", { class: "n" }, counts ? String(counts[kind]) : "–"), h("td", { class: "n" }, String(count)),
     h("td", {}, h("button", { type: "button", title: "previous", click: () => timeline.nextEvent(kind, true) }, "◂"), h("button", { type: "button", title: "next", click: () => timeline.nextEvent(kind, false) }, "▸"))));
   timeline.part("kinds").replaceChildren(...rows);
 }

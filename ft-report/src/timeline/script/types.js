@@ -17,6 +17,7 @@
  * @property {LockRow[]} locks
  * @property {EventKind[]} events
  * @property {Incident[]} incidents
+ * @property {{from: number, to: number, says: string}[]} losses  Where records were lost.
  * @property {{from: number, to: number}[]} windows  Where every span is there: apart, in the order of time.
  */
 
@@ -79,7 +80,6 @@
  * @property {Record<string, Lane>[]} cpus
  * @property {Record<string, Lane>[]} threads
  * @property {Record<string, Lane>[]} locks  `holds` and `waits` by lock; `b` is the thread's row + 1, `a` the place.
- * @property {Lane} losses  `a` what was lost.
  */
 
 /** @typedef {{from: number, to: number}} View */
