@@ -42,6 +42,32 @@ fn a_bad_output_directory_is_refused() {
 }
 
 #[test]
+fn a_recording_writes_a_page_and_says_where() {
+    let dir = tempfile::tempdir().unwrap();
+    let (out, page) = (dir.path().join("trace"), dir.path().join("trace/report.html"));
+    let record = |html: &str, json: &[&str]| {
+        let args = ["record", "-k", "none", "-o", text(&out), "--html", html];
+        agent(&[&args, json, &["--", "true"]].concat())
+    };
+    // Before anything is recorded.
+    let refused = record("/no/such/directory/a.html", &[]);
+    let error = String::from_utf8(refused.stderr).unwrap();
+    assert!(error.contains("name a file in a directory that you may write to"), "{error}");
+    assert!(refused.stdout.is_empty() && !out.exists());
+
+    let output = record(text(&page), &[]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    let last = said.lines().last().unwrap();
+    assert!(last.starts_with(&format!("page      {} (", page.display())), "{said}");
+    assert!(fs::read_to_string(&page).unwrap().contains("<section id=summary>"));
+    fs::remove_dir_all(&out).unwrap();
+    let output = record(text(&page), &["--json"]);
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["html"], text(&page));
+    assert!(page.exists());
+}
+
+#[test]
 fn a_command_that_cannot_run_is_an_error_and_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("trace");

@@ -1,11 +1,11 @@
 //! `cargo xtask run-agent [-- ARGS of ft-agent record]`: sets up, builds, records.
 //!
 //! Where the arguments name nothing to record it is the demo; where they name no directory it goes into
-//! `trace/demo`, replacing the trace of the run before.
+//! `trace/demo`, replacing the trace of the run before. Its report is a page, too: `report.html` in the trace.
 
 use std::{
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, ExitCode},
 };
 
@@ -32,7 +32,11 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
     build::bpf(&mut steps);
     let is_demo = !has_option(args, SUBJECTS);
     let mut record = Command::new(build::agent(&mut steps, Profile::Quick, is_demo)?);
-    record.arg("record").args(args);
+    record.arg("record");
+    if let Some(page) = page(args) {
+        record.arg("--html").arg(page);
+    }
+    record.args(args);
     if is_demo {
         if !has_option(args, &["-o", "--output"]) {
             let trace = root().join("trace/demo");
@@ -48,6 +52,27 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
 
 /// Arguments of `record` that say what is recorded, or that nothing is.
 const SUBJECTS: &[&str] = &["--", "-p", "--pid", "--cgroup", "-a", "--all", "-h", "--help"];
+
+/// Where the page goes, unless the arguments say, or there will be none.
+fn page(args: &[String]) -> Option<PathBuf> {
+    let own = args.split(|arg| arg == "--").next().unwrap_or_default();
+    let without = ["--html", "--no-convert", "-h", "--help"];
+    if has_option(own, &without) {
+        return None;
+    }
+    let mut own = own.iter();
+    let mut dir = None;
+    while let Some(arg) = own.next() {
+        match arg.strip_prefix("--output").or(arg.strip_prefix("-o")) {
+            Some("") => dir = own.next().map(PathBuf::from),
+            Some(value) => dir = Some(value.trim_start_matches('=').into()),
+            None => {}
+        }
+    }
+    let is_demo = !has_option(args, SUBJECTS);
+    let usual = || if is_demo { root().join("trace/demo") } else { "trace".into() };
+    Some(dir.unwrap_or_else(usual).join("report.html"))
+}
 
 /// Whether one of the options is there, with or without its value in the same word.
 fn has_option(args: &[String], options: &[&str]) -> bool {
@@ -75,6 +100,22 @@ fn clear(trace: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_page_lies_in_the_trace() {
+        let page = |line: &str| {
+            let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            page(&args)
+        };
+        for line in ["-o x -- ls", "-ox -- ls", "--output x -- ls -o y", "--output=x -d 3s"] {
+            assert_eq!(page(line), Some("x/report.html".into()), "{line}");
+        }
+        assert_eq!(page("-- ls"), Some("trace/report.html".into()));
+        assert_eq!(page(""), Some(root().join("trace/demo/report.html")));
+        for line in ["--html a -- ls", "--html=a", "--no-convert -- ls", "--help"] {
+            assert_eq!(page(line), None, "{line}");
+        }
+    }
 
     #[test]
     fn the_demo_stands_in_for_what_is_not_named() {

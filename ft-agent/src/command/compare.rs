@@ -75,7 +75,7 @@ pub(crate) fn run(args: Args) -> Result {
     let comparison = Comparison::of(a, b, &args.fail_if);
     let document = comparison.document();
     match args.html {
-        Some(file) => page::write(&document, "", &file)?,
+        Some(file) => page::say(&file, page::write(&document, "", &file)?)?,
         None => report::print(&document, args.json)?,
     }
     let verdicts = || comparison.outcomes.iter().map(|outcome| outcome.verdict);

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use super::error::CommandError;
 use super::watch::Watch;
-use super::{Result, flight, output, report};
+use super::{Result, flight, output, page, report};
 
 /// Records a command, running processes or the whole system, then analyses what was recorded.
 #[derive(Debug, clap::Args)]
@@ -85,6 +85,10 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "flight_recorder")]
     no_convert: bool,
 
+    /// Write a report of it as a page that a browser opens, with nothing else.
+    #[arg(long, value_name = "FILE", conflicts_with = "no_convert")]
+    html: Option<PathBuf>,
+
     /// Print how the recording ended as a line of JSON, instead of the summary.
     #[arg(long)]
     json: bool,
@@ -109,6 +113,8 @@ Examples:
   ft-agent record -e 'lock.*' -e 'db.*' -- ./server
                                               only the sites that match
   ft-agent record -k none -- ./server         without the kernel: needs no rights
+  ft-agent record --html slow.html -- ./server
+                                              a report for a browser at the end
   ft-agent record --preload -- memcached      the locks of a program that knows nothing of tracing
   ft-agent record --flight-recorder 10s --when 'hold > 1ms' -- ./server
                                               the last ten seconds, each time a lock is held too long
@@ -153,6 +159,9 @@ struct Answer<'a> {
     spool_bytes: u64,
     lost: u64,
     processes: u32,
+    /// The page, if one was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    html: Option<&'a Path>,
 }
 
 fn kernel_help() -> String {
@@ -160,6 +169,11 @@ fn kernel_help() -> String {
 }
 
 pub(crate) fn run(args: Args) -> Result {
+    let html = args.html;
+    // A directory of the trace itself there is when it is recorded.
+    if let Some(file) = html.as_ref().filter(|file| !file.starts_with(&args.output)) {
+        page::check(file)?;
+    }
     let flight = args.flight.options();
     let segment = Limits { bytes: args.segment_size, age: args.segment_time };
     let options = Options {
@@ -184,7 +198,7 @@ pub(crate) fn run(args: Args) -> Result {
         None if args.no_convert => unconverted(&options)?,
         None => converted(&options)?,
     };
-    recording.show(args.json)?;
+    recording.show(args.json, html.as_deref())?;
     Ok(exit_code(&recording.outcome))
 }
 
@@ -218,7 +232,7 @@ pub(super) fn converted(options: &Options) -> Result<Recording> {
         }
         // There may be room for the conversion of what was recorded until then.
         Err(RecordError::Spool(error)) if convert::convert(&trace, |_, _| {}).is_ok() => {
-            summarise(&trace)?;
+            summarise(&trace, None)?;
             Err(CommandError::CutShort(error))
         }
         Err(error) => Err(error.into()),
@@ -231,12 +245,15 @@ pub(super) fn warn(notice: &Notice) {
 }
 
 impl Recording {
-    /// Analyses it if there are tables, and prints what it has.
-    pub(super) fn show(&self, json: bool) -> Result<()> {
+    /// Analyses it if there are tables, prints what it has, and writes a page.
+    pub(super) fn show(&self, json: bool, html: Option<&Path>) -> Result<()> {
         let Recording { trace, outcome, .. } = self;
         if json {
             if self.is_converted {
-                analyze(&Trace::open(trace)?)?;
+                let trace = Trace::open(trace)?;
+                let tally = analyze(&trace)?;
+                html.map(|file| page::of_trace(&trace, &tally, sections::all(), None, file))
+                    .transpose()?;
             }
             return output::print_json_line(&Answer {
                 trace,
@@ -246,11 +263,12 @@ impl Recording {
                 spool_bytes: outcome.bytes,
                 lost: outcome.lost,
                 processes: outcome.processes,
+                html,
             });
         }
         if self.is_converted {
             write!(io::stdout(), "{}", self.title)?;
-            return summarise(trace);
+            return summarise(trace, html);
         }
         let (bytes, dir) = (units::short_bytes(outcome.bytes), trace.display());
         writeln!(io::stdout(), "recorded  {bytes}, {} events lost", outcome.lost)?;
@@ -264,12 +282,16 @@ fn analyze(trace: &Trace) -> Result<Tally> {
     Ok(analyze::analyze_watched(trace, &mut |progress| watch.look(progress))?)
 }
 
-/// Analyses a trace and prints the short report.
-fn summarise(dir: &Path) -> Result<()> {
+/// Analyses a trace, prints the short report, and writes a page.
+fn summarise(dir: &Path, html: Option<&Path>) -> Result<()> {
     let trace = Trace::open(dir)?;
     let tally = analyze(&trace)?;
     report::print(&Document::of(&trace, &tally, sections::find("summary"))?, false)?;
     writeln!(io::stdout(), "\nFor all of it: `ft-agent report {}`", dir.display())?;
+    if let Some(file) = html {
+        let (_, bytes) = page::of_trace(&trace, &tally, sections::all(), None, file)?;
+        page::say(file, bytes)?;
+    }
     Ok(())
 }
 

@@ -13,9 +13,7 @@ use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 
 use ft_report::analyze;
 use ft_report::document::Document;
-use ft_report::listing;
 use ft_report::sections::{self, Report};
-use ft_report::timeline::Timeline;
 use ft_report::units;
 use ft_trace::store::Trace;
 
@@ -125,15 +123,12 @@ pub(crate) struct Request {
     form: Form,
 }
 
-/// From when to when, ns after the start.
-type Window = (Option<i64>, Option<i64>);
-
 /// As what it is asked for.
 enum Form {
     Text,
     Json,
     /// A page, with every detail of its timeline in a window.
-    Html(PathBuf, Option<Window>),
+    Html(PathBuf, Option<page::Window>),
 }
 
 impl Form {
@@ -179,20 +174,26 @@ impl ShortArgs {
 }
 
 pub(crate) fn run(request: Request) -> Result {
+    if let Form::Html(file, _) = &request.form {
+        page::check(file)?;
+    }
     let trace = Trace::open(&request.trace)?;
     let mut watch = Watch::begin("analysis");
     let tally = analyze::ensure(&trace, &mut |progress| watch.look(progress))?;
     drop(watch);
-    let document = Document::of(&trace, &tally, request.reports)?;
-    match &request.form {
-        Form::Text => print(&document, false)?,
-        Form::Json => print(&document, true)?,
+    let reports = request.reports;
+    let document = match request.form {
         Form::Html(file, window) => {
-            let window = window.map(|(from, to)| listing::window(&trace, from, to)).transpose()?;
-            let timeline = Timeline::read(&trace, &tally, window)?.fragment();
-            page::write(&document, &timeline, file)?;
+            let (document, bytes) = page::of_trace(&trace, &tally, reports, window, &file)?;
+            page::say(&file, bytes)?;
+            document
         }
-    }
+        form => {
+            let document = Document::of(&trace, &tally, reports)?;
+            print(&document, matches!(form, Form::Json))?;
+            document
+        }
+    };
     match document.fault() {
         Some(fault) => Err(CommandError::Fault(fault)),
         None => Ok(ExitCode::SUCCESS),

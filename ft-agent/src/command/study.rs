@@ -59,7 +59,7 @@ pub(crate) fn run(args: Args) -> Result {
                 progress: io::stderr().is_terminal(),
                 ..Options::default()
             })?;
-            recording.show(false)?;
+            recording.show(false, None)?;
             (recording.trace, record::exit_code(&recording.outcome))
         }
     };

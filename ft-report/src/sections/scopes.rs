@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use serde::Serialize;
 
 use super::Source;
-use crate::document::{N, Ns, Of, Section, Share, Table, Thread, Word};
+use crate::document::{Interval, N, Ns, Of, Section, Share, Table, Thread, Word};
 use crate::stats::{Distribution, EXACT, Groups, Marks, Tail, Top, parts};
 use crate::text;
 use ft_analysis::{Mark, Tally, Unpaired};
@@ -82,6 +82,13 @@ pub struct LongScope {
     pub preemptor_tid: Option<i32>,
     /// How sure it is.
     pub mark: Mark,
+}
+
+impl LongScope {
+    /// Where it lies in the trace.
+    fn interval(&self) -> Interval {
+        Interval { ts: self.ts, dur_ns: self.dur_ns, tid: self.tid, lock: None }
+    }
 }
 
 impl From<&Scope> for LongScope {
@@ -231,7 +238,7 @@ impl ScopesReport {
             .marks(|l| l.mark)
             .column("scope", |l| Word(&l.name))
             .column("thread", |l| Thread::of(Some(l.tid), Some(&l.comm)))
-            .column("length", |l| Ns(l.dur_ns))
+            .column("length", |l| l.interval())
             .when(self.kernel, |t| {
                 parts::durations(t, |l| l.parts).column("preemptor", |l| {
                     let preempted = l.preemptor.as_deref();

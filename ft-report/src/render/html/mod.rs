@@ -2,7 +2,8 @@
 //!
 //! The page is whole without its script, which only lets tables be sorted and filtered and figures answer the pointer
 //! (`page.js`). What a traced program wrote goes through [`Escaped`]; should anything ever get past that, the page's
-//! own policy keeps it from loading anything from anywhere. A timeline, made elsewhere, stands behind the summary.
+//! own policy keeps it from loading anything from anywhere. A timeline, made elsewhere, stands behind the summary, and behind
+//! that what was recorded; but what a reader must know before believing the rest is above all.
 
 mod escape;
 mod figure;
@@ -61,16 +62,19 @@ impl fmt::Display for Page<'_> {
             include_str!("page.css")
         )?;
         self.navigation(out)?;
-        out.write_str("<main>\n<header id=trace>\n")?;
-        writeln!(out, "<h1>{}</h1>", Escaped(&title(document)))?;
-        blocks(out, &document.head, self, links)?;
+        write!(out, "<main>\n<header>\n<h1>{}</h1>\n", Escaped(&title(document)))?;
+        let (warnings, facts) = document.head.blocks.iter().partition::<Vec<_>, _>(is_warning);
+        blocks(out, warnings, "", self, links)?;
         legend(out)?;
         out.write_str("</header>\n")?;
-        let summaries = document.sections.iter().take_while(|section| section.name == SUMMARY);
-        let rest = summaries.clone().count();
-        summaries.into_iter().try_for_each(|s| section(out, s, self, links))?;
+        let (summary, rest) =
+            document.sections.iter().partition::<Vec<_>, _>(|section| section.name == SUMMARY);
+        summary.into_iter().try_for_each(|s| section(out, s, self, links))?;
         out.write_str(timeline)?;
-        document.sections[rest..].iter().try_for_each(|s| section(out, s, self, links))?;
+        heading(out, "trace", "what was recorded, and how well")?;
+        blocks(out, facts, "trace", self, links)?;
+        out.write_str("</section>\n")?;
+        rest.into_iter().try_for_each(|s| section(out, s, self, links))?;
         write!(
             out,
             "</main>\n<script type=module>\n{}</script>\n</html>\n",
@@ -81,16 +85,12 @@ impl fmt::Display for Page<'_> {
 
 impl Page<'_> {
     fn navigation<W: Write>(&self, out: &mut W) -> fmt::Result {
-        out.write_str("<nav aria-label=Contents><a href=\"#trace\">trace</a>")?;
-        let mut timeline = !self.timeline.is_empty();
-        for section in &self.document.sections {
-            if section.name != SUMMARY && std::mem::take(&mut timeline) {
-                out.write_str("<a href=\"#timeline\">timeline</a>")?;
-            }
-            write!(out, "<a href=\"#{0}\">{0}</a>", section.name)?;
-        }
-        if timeline {
-            out.write_str("<a href=\"#timeline\">timeline</a>")?;
+        let names = self.document.sections.iter().map(|section| section.name);
+        let (summary, rest): (Vec<_>, Vec<_>) = names.partition(|name| *name == SUMMARY);
+        let timeline = (!self.timeline.is_empty()).then_some("timeline");
+        out.write_str("<nav aria-label=Contents>")?;
+        for name in summary.into_iter().chain(timeline).chain(["trace"]).chain(rest) {
+            write!(out, "<a href=\"#{name}\">{name}</a>")?;
         }
         out.write_str("</nav>\n")
     }
@@ -114,24 +114,39 @@ fn title(document: &Document) -> String {
 }
 
 fn section<W: Write>(out: &mut W, s: &Section, page: &Page<'_>, links: Links) -> fmt::Result {
-    let Section { name, title, .. } = s;
+    heading(out, s.name, s.title)?;
+    if let Some(fault) = &s.fault {
+        note(out, "fault", fault, links)?;
+    }
+    blocks(out, &s.blocks, s.name, page, links)?;
+    out.write_str("</section>\n")
+}
+
+/// Begins a section.
+fn heading<W: Write>(out: &mut W, name: &str, title: &str) -> fmt::Result {
     write!(out, "<section id={name}>\n<h2>{name}")?;
     if !title.is_empty() {
         write!(out, " <small>{}</small>", Escaped(title))?;
     }
-    out.write_str("</h2>\n")?;
-    if let Some(fault) = &s.fault {
-        note(out, "fault", fault, links)?;
-    }
-    blocks(out, s, page, links)?;
-    out.write_str("</section>\n")
+    out.write_str("</h2>\n")
 }
 
-/// What a section says, in order; sentences behind labels are a list.
-fn blocks<W: Write>(out: &mut W, s: &Section, page: &Page<'_>, links: Links) -> fmt::Result {
+/// What must be known before the rest is believed: it stands above all.
+fn is_warning(block: &&Block) -> bool {
+    matches!(block, Block::Warning(_))
+}
+
+/// What a section of this name says, in order; sentences behind labels are a list.
+fn blocks<'a, W: Write>(
+    out: &mut W,
+    blocks: impl IntoIterator<Item = &'a Block>,
+    name: &str,
+    page: &Page<'_>,
+    links: Links,
+) -> fmt::Result {
     let mut listing = false;
     let mut figures = 0;
-    for block in &s.blocks {
+    for block in blocks {
         let labelled = matches!(block, Block::Paragraph { label, .. } if !label.is_empty());
         let goes_on = labelled || matches!(block, Block::Paragraph { .. });
         if listing && (labelled || !goes_on) {
@@ -163,7 +178,7 @@ fn blocks<W: Write>(out: &mut W, s: &Section, page: &Page<'_>, links: Links) -> 
             Block::Table(t) => table::table(out, t, links)?,
             Block::Figure(drawn) => {
                 figures += 1;
-                figure::figure(out, drawn, &format!("{}-figure-{figures}", s.name), links)?;
+                figure::figure(out, drawn, &format!("{name}-figure-{figures}"), links)?;
             }
         }
     }
