@@ -1,4 +1,4 @@
-//! Node, with what the tests of the report's page drive a browser by.
+//! Node, with what the tests of the report's page drive a browser by, and the reader of an export.
 
 use std::{fs, path::PathBuf, process::Command};
 
@@ -35,7 +35,9 @@ pub(crate) fn ensure() -> Result<Option<PathBuf>> {
     match have() {
         Ok(node) => Ok(Some(node)),
         Err(error) => {
-            println!("The tests of the report's page will be skipped: {error:#}.");
+            println!(
+                "The tests of the report's page and of one export will be skipped: {error:#}."
+            );
             Ok(None)
         }
     }

@@ -1,5 +1,5 @@
-//! Firefox Profiler's format, whose viewer is a web site. The published types judge it, a profile that a library of the
-//! format's authors writes, and the tables.
+//! Firefox Profiler's format, whose viewer is a web site. Its own command judges it, which loads a profile as the site
+//! does; a profile that a library of the format's authors writes, and the published types; and the tables.
 
 use std::path::Path;
 
@@ -9,6 +9,7 @@ use fxprof_processed_profile::{
     StaticSchemaMarker, StaticSchemaMarkerField, StringHandle, Timestamp,
 };
 
+use crate::gate;
 use crate::judge::{Judge, window};
 
 /// A marker with one field.
@@ -83,4 +84,16 @@ fn a_window_of_a_profile_has_what_lies_in_it() {
     let Some(judge) = judge() else { return };
     let trace = judge.stored("scenarios");
     judge.compare(&trace, "firefox", Some(window(&trace)));
+}
+
+#[test]
+fn the_viewers_own_command_shows_what_the_tables_say() {
+    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page/node_modules");
+    let command = home.join("@firefox-devtools/profiler-cli/dist/profiler-cli.js");
+    if std::env::var_os("FT_NODE").is_none() || !command.exists() {
+        return gate::skipped("there is no Node with profiler-cli; run `cargo xtask test`");
+    }
+    let Some(mut judge) = Judge::new("true", "firefox_viewer.py") else { return };
+    judge.beside = Some(command);
+    judge.compare(&judge.stored("killed"), "firefox", None);
 }

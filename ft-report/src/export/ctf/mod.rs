@@ -206,7 +206,7 @@ impl<'a> Writer<'a> {
     }
 
     fn switch(&mut self, e: &SchedSwitch) -> io::Result<()> {
-        self.running.see(e);
+        self.running.switch(e.cpu, e.next());
         let switch = kernel::Switch {
             prev_comm: &e.prev_comm,
             prev_tid: e.prev_tid.0,

@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 
 use ft_trace::ids::{Cpu, Pid, ThreadKey, Tid};
-use ft_trace::tables::SchedSwitch;
 
 /// The threads that are on CPUs, as far as switches have told.
 #[derive(Default)]
@@ -15,6 +14,7 @@ pub(super) struct Running {
 }
 
 impl Running {
+    /// A thread has got a CPU.
     pub(super) fn switch(&mut self, cpu: Cpu, next: ThreadKey) {
         if let Some(prev) = self.thread.insert(cpu, next)
             && self.cpu.get(&prev.tid) == Some(&cpu)
@@ -34,13 +34,6 @@ impl Running {
     /// The thread of a process that is on a CPU.
     pub(super) fn thread_of(&self, cpu: Cpu, pid: Pid) -> Option<Tid> {
         self.thread.get(&cpu).filter(|thread| thread.pid == pid).map(|thread| thread.tid)
-    }
-}
-
-impl Running {
-    /// Takes a switch into account.
-    pub(super) fn see(&mut self, switch: &SchedSwitch) {
-        self.switch(switch.cpu, switch.next());
     }
 }
 
