@@ -1,6 +1,8 @@
 //! How often `compare` calls different what is not, and how often it finds what is: with many recordings, measured by
 //! `cargo xtask compare-rates`.
 
+use std::path::PathBuf;
+
 use ft_report::compare::{Comparison, Condition, Run, Verdict, slices};
 
 use crate::{TURNS, gate, read, record_with};
@@ -65,13 +67,17 @@ fn error_rate_and_power_of_many_recordings() {
         |name: &str, or: usize| std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(or);
     let recordings = number("FT_COMPARE_RECORDINGS", RECORDINGS).max(20);
     let kernel = std::env::var("FT_COMPARE_KERNEL").unwrap_or_else(|_| "none".into());
-    let dir = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a folder");
+    let kept = std::env::var_os("FT_COMPARE_TRACES").map(PathBuf::from);
+    let dir = kept.as_deref().unwrap_or(folder.path());
     let versions = [100, 105, 120, 150];
-    let path = |percent: u64, i: usize| dir.path().join(format!("{percent}-{i}"));
+    let path = |percent: u64, i: usize| dir.join(format!("{percent}-{i}"));
     // In turns, so that what passes on the machine passes over all.
     for i in 0..recordings {
         for percent in versions.into_iter().filter(|&percent| percent == 100 || i % 2 == 0) {
-            record_with(&kernel, &path(percent, i), TURNS * percent / 100);
+            if !path(percent, i).exists() {
+                record_with(&kernel, &path(percent, i), TURNS * percent / 100);
+            }
         }
     }
     let runs = |percent: u64, slices: usize| -> Vec<Run> {

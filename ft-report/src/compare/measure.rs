@@ -53,6 +53,8 @@ pub struct Run {
     pub(super) step_ns: f64,
     /// Names of its processes.
     pub(super) processes: BTreeSet<Name>,
+    /// Begin and length of what is cut into slices, ns.
+    sliced: (i64, i64),
     /// What is known of subjects in each slice.
     pub(super) units: Vec<BTreeMap<Subject, Cell>>,
     /// What is known of the recording as a whole alone: its length, and the time of its threads.
@@ -60,8 +62,8 @@ pub struct Run {
 }
 
 impl Run {
-    /// Reads a trace that was analysed, in so many slices of equal time. An interval belongs to the slice in which it
-    /// begins.
+    /// Reads a trace that was analysed, in so many slices of equal time, from its first interval to its last: before and
+    /// after, the program was not there. An interval belongs to the slice in which it begins.
     ///
     /// # Errors
     ///
@@ -87,9 +89,15 @@ impl Run {
             no_room: 0,
             step_ns: meta.clock.step_ns.max(1) as f64,
             processes: namer.processes(),
+            sliced: (begin_ns, length_ns.max(1)),
             units: vec![BTreeMap::new(); slices],
             whole: BTreeMap::new(),
         };
+        if slices > 1
+            && let Some((first, last)) = span(trace)?
+        {
+            run.sliced = (first, last - first + 1);
+        }
         run.intervals(trace, &namer, Class::Hold, |r: &CriticalSection| {
             (r.ts, r.dur, r.mark, (r.pid, r.tid), [&r.lock_name, &r.kind, &r.place])
         })?;
@@ -142,15 +150,15 @@ impl Run {
     }
 
     fn unit_of(&self, ts: Nanos) -> usize {
-        let units = self.units.len();
-        let at = i128::from(ts.0 - self.begin_ns) * units as i128 / i128::from(self.length_ns);
+        let (units, (begin_ns, length_ns)) = (self.units.len(), self.sliced);
+        let at = i128::from(ts.0 - begin_ns) * units as i128 / i128::from(length_ns);
         (at.max(0) as usize).min(units - 1)
     }
 
     /// Finishes a slice.
     fn close(&mut self, open: Open, unit: usize) {
         let slices = self.units.len();
-        let unit_ns = self.length_ns as f64 / slices as f64;
+        let unit_ns = self.sliced.1 as f64 / slices as f64;
         self.nameless += open.nameless;
         self.no_room += open.no_room;
         for (subject, number) in open.numbers {
@@ -187,6 +195,21 @@ impl Run {
             self.whole.insert(subject, cell);
         }
         Ok(())
+    }
+}
+
+/// Begin of the first and of the last interval that the program recorded; without any, of its wake-ups.
+fn span(trace: &Trace) -> Result<Option<(i64, i64)>> {
+    let of_user = [
+        trace.keys::<CriticalSection>()?,
+        trace.keys::<LockWait>()?,
+        trace.keys::<Gap>()?,
+        trace.keys::<Scope>()?,
+    ];
+    let joined = of_user.into_iter().flatten().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+    match joined {
+        None => trace.keys::<DispatchLatency>(),
+        some => Ok(some),
     }
 }
 
@@ -254,6 +277,7 @@ pub(super) mod tests {
             nameless: 0,
             no_room: 0,
             step_ns: 1.0,
+            sliced: (0, 1_000_000_000),
             processes: BTreeSet::new(),
             units: vec![BTreeMap::new()],
             whole: BTreeMap::new(),

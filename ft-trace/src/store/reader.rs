@@ -76,6 +76,23 @@ impl Trace {
         }
     }
 
+    /// The smallest and the largest value of a table's first column, by the statistics of its parts; `None` of no rows.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Trace::rows`], for what is wrong with the table.
+    pub fn keys<R: Row>(&self) -> Result<Option<(i64, i64)>> {
+        let mut keys: Option<(i64, i64)> = None;
+        for part in self.parts::<R>(&(i64::MIN..i64::MAX))? {
+            let builder = open(&part.path)?;
+            for (min, max) in builder.metadata().row_groups().iter().filter_map(key_range) {
+                keys =
+                    Some(keys.map_or((min, max), |(least, most)| (least.min(min), most.max(max))));
+            }
+        }
+        Ok(keys)
+    }
+
     fn parts<R: Row>(&self, keys: &Range<i64>) -> Result<VecDeque<Part>> {
         let dir = self.dir.join(R::TABLE);
         let missing = || StoreError::NoTable { trace: self.dir.clone(), table: R::TABLE };

@@ -47,6 +47,7 @@ fn overlapping_parts_come_out_in_order_and_ties_by_part() {
     let order: Vec<_> = rows.iter().map(|e| (e.ts.0, e.tsc)).collect();
     assert_eq!(order, [(1, 0), (2, 0), (2, 2), (3, 2), (4, 10), (5, 0), (5, 10), (9, 2)]);
     assert!(rows.iter().all(|e| *e == event(e.ts.0, e.tsc)), "every column survives");
+    assert_eq!(trace(dir.path()).keys::<UserEvent>().unwrap(), Some((1, 9)));
 }
 
 #[test]
