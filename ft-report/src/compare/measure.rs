@@ -54,7 +54,7 @@ pub struct Run {
     /// Names of its processes.
     pub(super) processes: BTreeSet<Name>,
     /// Begin and length of what is cut into slices, ns.
-    sliced: (i64, i64),
+    pub(super) sliced: (i64, i64),
     /// What is known of subjects in each slice.
     pub(super) units: Vec<BTreeMap<Subject, Cell>>,
     /// What is known of the recording as a whole alone: its length, and the time of its threads.

@@ -6,7 +6,8 @@ use super::subject::{Class, Quantity, Subject};
 use super::values::{HeadValues, Values};
 use super::{Comparison, Run, Verdict};
 use crate::document::{
-    Change, Document, MeanNs, N, Ns, Of, Rate, Section, Share, Table, Text, Typed, Value, Word,
+    Block, Change, Document, MeanNs, N, Ns, Of, Rate, Section, Share, Table, Text, Typed, Value,
+    Word,
 };
 use crate::text;
 use ft_analysis::Mark;
@@ -222,7 +223,11 @@ impl Comparison {
             s.table(t.titled("Not tested, the largest change first"));
         }
         self.alone(&mut s);
-        if self.rows.iter().any(|row| row.mark != Mark::Exact) {
+        let tables = s.blocks.iter().filter_map(|block| match block {
+            Block::Table(table) => Some(table),
+            _ => None,
+        });
+        if tables.flat_map(|table| &table.rows).any(|row| row.mark != Mark::Exact) {
             s.say("A star (*) marks what contains lower bounds: records are missing in it, and its length is right.");
         }
         s.with(Values::of(self))
