@@ -9,7 +9,7 @@ use super::encode::Bytes;
 const MAX_BUCKETS: usize = 4096;
 
 /// Buckets of all rows at most: what bounds memory and the size of the page.
-const MAX_CELLS: usize = 1 << 19;
+const MAX_CELLS: usize = 1 << 18;
 
 /// How long each row was in each state.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 /// Names of one page.
-const MAX_NAMES: usize = 1 << 16;
+const MAX_NAMES: usize = 1 << 15;
 
 /// Bytes of a name; what a program calls itself may be longer.
 const MAX_NAME_BYTES: usize = 200;

@@ -8,10 +8,10 @@ use std::ops::Range;
 use super::encode::{Bytes, Span};
 
 /// Spans of all windows together.
-const MAX_SPANS: usize = 1 << 20;
+const MAX_SPANS: usize = 3 << 18;
 
 /// Bytes of what events say, of all windows together.
-const MAX_WORDS: usize = 8 << 20;
+const MAX_WORDS: usize = 2 << 20;
 
 /// Around an incident there is half of it on either side, and at least this many ns.
 const MARGIN_NS: i64 = 50_000;
