@@ -111,6 +111,17 @@ test('links lead somewhere', () =>
     }
   }));
 
+test('a link into the timeline is as long as it says', () =>
+  visit(file, {}, async page => {
+    const links = await page.locator('a.at').evaluateAll(links => links.map(a => [a.getAttribute('href') ?? '', a.textContent ?? '']));
+    for (const [href, shown] of links) {
+      const [, from, to] = /^#at=(-?\d+)-(\d+)&tid=\d+(?:&lock=[0-9a-f]+)?$/.exec(href) ?? [];
+      assert(to, href);
+      const [length, said] = [Number(to) - Number(from), read(shown)];
+      assert(said !== null && Math.abs(length - said) <= 0.006 * length + 0.5, `${href} is not ${shown}`);
+    }
+  }));
+
 test('a row that is not exact has a star that says why', () =>
   visit(file, {}, async page => {
     const rows = page.locator('tr.lower-bound, tr.disturbed, tr.censored');
