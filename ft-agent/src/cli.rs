@@ -41,6 +41,8 @@ That of `record` is the recorded command's; `compare --fail-if` has 3 and 4.";
 pub(crate) enum Command {
     Record(Box<record::Args>),
     Snapshot(snapshot::Args),
+    #[cfg(feature = "top")]
+    Top(Box<crate::command::top::Args>),
     /// Lists the sites of a running process, and which are on.
     Sites(live::SitesArgs),
     /// Switches sites of a running process on.
@@ -61,7 +63,7 @@ pub(crate) enum Command {
 
 /// The help's groups of subcommands.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Record", &["record", "snapshot", "sites", "enable", "disable"]),
+    ("Record", &["record", "top", "snapshot", "sites", "enable", "disable"]),
     ("Look", &["report", "compare", "events", "export", "tables", "study"]),
     ("Convert and analyse", &["convert", "analyze"]),
     ("Check the machine", &["doctor", "completions"]),
@@ -115,7 +117,9 @@ fn grouped(command: &clap::Command) -> String {
     for (title, names) in GROUPS {
         text += &format!("\n{title}:\n");
         for name in names {
-            let about = command.find_subcommand(name).and_then(|c| c.get_about());
+            // `top` may not be built in.
+            let Some(subcommand) = command.find_subcommand(name) else { continue };
+            let about = subcommand.get_about();
             text +=
                 &format!("  {name:11}  {}\n", about.map(ToString::to_string).unwrap_or_default());
         }
@@ -132,6 +136,7 @@ mod tests {
         let command = command();
         command.clone().debug_assert();
         let mut listed: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        listed.retain(|name| cfg!(feature = "top") || *name != "top");
         let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
         let mut visible: Vec<&str> = visible.map(clap::Command::get_name).collect();
         listed.sort_unstable();

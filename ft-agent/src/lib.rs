@@ -11,3 +11,4 @@ pub mod record;
 pub mod signals;
 pub mod status_line;
 mod threads;
+pub mod top;

@@ -68,6 +68,15 @@ fn a_recording_writes_a_page_and_says_where() {
 }
 
 #[test]
+fn top_says_what_it_needs() {
+    let dir = tempfile::tempdir().unwrap();
+    fails(&["top", text(dir.path())], "draws on a terminal, and this is none; add --json");
+    fails(&["top", "--json", text(dir.path())], "nothing is recorded into");
+    fails(&["top", "--json", "--share", "0", text(dir.path())], "is no percentage");
+    fails(&["top", "--json", "-k", "none", "-p", "2147483647"], "2147483647");
+}
+
+#[test]
 fn a_command_that_cannot_run_is_an_error_and_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("trace");

@@ -86,6 +86,11 @@ pub fn short(count: f64) -> String {
     scaled(count, 1000.0, ["", "k", "M", "G", "T"])
 }
 
+/// A duration in ns with three digits and its unit: `1.50 ms`, `512 ns`.
+pub fn short_ns(ns: f64) -> String {
+    crate::render::number::ns(ns)
+}
+
 /// Bytes with three digits and a binary prefix: `1.50 GiB`, `512 B`.
 pub fn short_bytes(count: u64) -> String {
     scaled(count as f64, 1024.0, ["B", "KiB", "MiB", "GiB", "TiB"])

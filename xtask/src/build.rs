@@ -66,6 +66,10 @@ pub(crate) fn agent(steps: &mut Steps, profile: Profile, demo: bool) -> Result<P
     let mut build = cargo();
     build.current_dir(workspace::root()).args(["build", "--profile", profile.name()]);
     build.args(["--package", "ft-agent", "--package", "ft-preload", "--lib", "--bins"]);
+    if let Profile::Quick = profile {
+        // What only some need is another minute of the first build.
+        build.arg("--no-default-features");
+    }
     if demo {
         // In one run, so that what they share is built once.
         build.args(["--package", "ft-user", "--example", "demo"]);

@@ -83,6 +83,15 @@ pub(crate) enum CommandError {
     /// Sites of a running process cannot be listed or switched.
     #[error(transparent)]
     Live(#[from] LiveError),
+    /// Nothing more can be watched.
+    #[error(transparent)]
+    Top(#[from] ft_agent::top::TopError),
+    /// There is nothing to draw on.
+    #[cfg(feature = "top")]
+    #[error(
+        "`ft-agent top` draws on a terminal, and this is none; add --json for a line of JSON a second, or use `ft-agent record`"
+    )]
+    NoTerminal,
     /// There is no such listing.
     #[error(transparent)]
     Listing(ListingError),

@@ -18,6 +18,8 @@ pub(crate) mod report;
 pub(crate) mod snapshot;
 pub(crate) mod study;
 pub(crate) mod tables;
+#[cfg(feature = "top")]
+pub(crate) mod top;
 mod watch;
 mod width;
 
@@ -45,6 +47,8 @@ pub(crate) fn run(command: Command) -> Result {
         Command::Events(args) => events::run(args),
         Command::Export(args) => export::run(args),
         Command::Tables(args) => tables::run(args),
+        #[cfg(feature = "top")]
+        Command::Top(args) => top::run(*args),
         Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => completions::run(&args),
     }

@@ -144,6 +144,13 @@ impl Recorder {
     }
 }
 
+/// Somebody records into the trace directory `dir`.
+pub(crate) fn is_recorded(dir: &Path) -> bool {
+    let Ok(registry) = fs::metadata(Spool::of(dir).registry()) else { return false };
+    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+    holder(&locks, registry.dev(), registry.ino()).is_some()
+}
+
 /// Who holds a lock of flock(2) on this file, in the form of `/proc/locks` (proc_locks(5)).
 fn holder(locks: &str, device: u64, inode: u64) -> Option<i32> {
     let file =

@@ -38,6 +38,7 @@ use std::time::{Duration, Instant};
 
 use crate::record::{Closed, Segments, Wish};
 use crate::threads::{self, Background};
+pub(crate) use find::is_recorded;
 pub use find::{Recorder, SnapshotError};
 use ft_trace::convert::ConvertError;
 use ft_trace::dir::Dir;
@@ -48,6 +49,7 @@ use rolling::Rolling;
 use snapshot::Plan;
 pub use snapshot::complete;
 pub use trigger::{Hit, Interval, Trigger};
+pub(crate) use watch::Live;
 use watch::Lookout;
 
 /// Segments of a window: what a trigger finds is late by one.

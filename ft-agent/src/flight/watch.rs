@@ -9,29 +9,43 @@
 use std::path::{Path, PathBuf};
 
 use super::trigger::{Hit, Trigger};
-use ft_analysis::{Context, Run};
-use ft_trace::convert::{ConvertError, Follower};
+use ft_analysis::{Context, Rows, Run};
+use ft_trace::convert::{ConvertError, Followed, Follower};
+use ft_trace::event::Event;
 use ft_trace::spool::Segment;
+use ft_trace::tables::LossOrigin;
 
 /// The analyses of a running recording.
-pub(super) struct Lookout {
+pub(crate) struct Live {
     dir: PathBuf,
-    triggers: Vec<Trigger>,
     running: Option<(Follower, Run)>,
-    /// Segments that were deleted before they were looked at.
-    pub(super) missed: u64,
+    /// Up to where it was looked at without a gap, CLOCK_MONOTONIC ns.
+    covered: Option<i64>,
 }
 
-impl Lookout {
-    pub(super) fn new(dir: &Path, triggers: Vec<Trigger>) -> Lookout {
-        Lookout { dir: dir.to_owned(), triggers, running: None, missed: 0 }
+/// What they have found in what was decoded last.
+pub(crate) struct Found {
+    /// Intervals that ended in it.
+    pub(crate) rows: Rows,
+    /// Something before it, or it itself, was not looked at.
+    pub(crate) missed: bool,
+    /// Events that were analysed.
+    pub(crate) events: u64,
+    /// The time that they cover without gaps, ns.
+    pub(crate) covered_ns: i64,
+}
+
+impl Live {
+    /// Of the recording into this directory.
+    pub(crate) fn new(dir: &Path) -> Live {
+        Live { dir: dir.to_owned(), running: None, covered: None }
     }
 
-    /// The first trigger that finds an interval which ended in this segment.
-    pub(super) fn segment(&mut self, segment: &Segment) -> Result<Option<Hit>, ConvertError> {
-        if self.triggers.is_empty() {
-            return Ok(None);
-        }
+    /// Analyses what is decoded.
+    pub(crate) fn look(
+        &mut self,
+        decode: impl FnOnce(&mut Follower) -> Result<Followed, ConvertError>,
+    ) -> Result<Found, ConvertError> {
         self.running.take_if(|(follower, _)| follower.is_outdated());
         let (follower, analysis) = match &mut self.running {
             Some(running) => running,
@@ -42,12 +56,43 @@ impl Lookout {
                 none.insert((follower, Run::new(context)))
             }
         };
-        let followed = follower.segment(segment)?;
-        self.missed += u64::from(followed.missed);
+        let followed = decode(follower)?;
         let (threads, sites, names) = (&followed.threads, &followed.sites, &followed.names);
         analysis.learn(followed.bound_ns, threads, sites, names);
-        followed.events.iter().for_each(|event| analysis.push(event));
-        let rows = analysis.take_rows();
+        let mut covered_ns = 0;
+        for event in &followed.events {
+            analysis.push(event);
+            let now = event.ts().0;
+            let gap = matches!(event, Event::Loss(loss) if loss.origin == LossOrigin::Agent);
+            covered_ns += self.covered.map_or(0, |before| (now - before).max(0));
+            self.covered = if gap { None } else { Some(now) };
+        }
+        let (rows, events) = (analysis.take_rows(), followed.events.len() as u64);
+        Ok(Found { rows, missed: followed.missed, events, covered_ns })
+    }
+}
+
+/// Looks for what triggers ask for.
+pub(super) struct Lookout {
+    triggers: Vec<Trigger>,
+    live: Live,
+    /// Segments that were deleted before they were looked at.
+    pub(super) missed: u64,
+}
+
+impl Lookout {
+    pub(super) fn new(dir: &Path, triggers: Vec<Trigger>) -> Lookout {
+        Lookout { triggers, live: Live::new(dir), missed: 0 }
+    }
+
+    /// The first trigger that finds an interval which ended in this segment.
+    pub(super) fn segment(&mut self, segment: &Segment) -> Result<Option<Hit>, ConvertError> {
+        if self.triggers.is_empty() {
+            return Ok(None);
+        }
+        let found = self.live.look(|follower| follower.segment(segment))?;
+        self.missed += u64::from(found.missed);
+        let rows = found.rows;
         Ok(self.triggers.iter().find_map(|trigger| trigger.find(&rows)))
     }
 }

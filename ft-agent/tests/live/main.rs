@@ -5,6 +5,7 @@ mod flight;
 mod program;
 #[path = "../common/signal.rs"]
 mod signal;
+mod top;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

@@ -15,7 +15,7 @@ use super::{ConvertError, Result, unnumbered, violations};
 use crate::clock::{ClockError, ClockModel, ClockSample, Finding};
 use crate::ids::{Cpu, Nanos, Pid, ThreadKey, Tid, Tsc};
 use crate::spool::frame::{Frame, Loss};
-use crate::spool::{Reader, Spool};
+use crate::spool::{ReadError, Reader, Spool};
 use crate::store::meta::sum;
 use crate::store::{Footer, PartWriter, Row};
 use crate::tables::record::Decoder;
@@ -154,7 +154,18 @@ pub(super) fn decode(
     registry: &Registry,
     ledger: &mut Ledger,
 ) -> Result<Decoded> {
-    let mut survey = survey(path, ledger)?;
+    decode_from(path, &|| Reader::open(path), inherited, registry, ledger)
+}
+
+/// Decodes frames that readers read, which `open` opens; `path` is where they are.
+pub(super) fn decode_from(
+    path: &Path,
+    open: &dyn Fn() -> std::result::Result<Reader, ReadError>,
+    inherited: &[ClockSample],
+    registry: &Registry,
+    ledger: &mut Ledger,
+) -> Result<Decoded> {
+    let mut survey = survey(open()?, path, ledger)?;
 
     // A segment may begin with the sample that closed the one before.
     survey.samples.retain(|sample| !inherited.contains(sample));
@@ -170,7 +181,7 @@ pub(super) fn decode(
     let mut user = UserSlots::with_capacity(survey.slot_bytes);
     let mut judge = model.as_ref().map(|model| Judge::new(registry, model));
     let mut unplaced = 0;
-    let mut reader = Reader::open(path)?;
+    let mut reader = open()?;
     while let Some(frame) = reader.next()? {
         match (frame, &mut judge) {
             (Frame::Slots(slots), Some(judge)) => user.scan(&slots, judge),
@@ -214,9 +225,8 @@ pub(super) fn decode(
 }
 
 /// First reading: clock samples, losses, and what of the file is damaged.
-fn survey(path: &Path, ledger: &mut Ledger) -> Result<Survey> {
+fn survey(mut reader: Reader, path: &Path, ledger: &mut Ledger) -> Result<Survey> {
     let mut survey = Survey::default();
-    let mut reader = Reader::open(path)?;
     while let Some(frame) = reader.next()? {
         match frame {
             Frame::Clock(sample) => survey.samples.push(sample),

@@ -115,6 +115,13 @@ pub fn declared_bytes(data: &[u8]) -> Option<usize> {
     (payload <= MAX_PAYLOAD_BYTES).then_some(HEADER_BYTES + payload)
 }
 
+/// Whether the frame that begins with this header is one that whoever skips frames must see: a clock sample or a loss.
+/// Both are small.
+pub(super) fn is_told_always(header: &[u8]) -> bool {
+    let kind = header.get(6..8).map(|kind| u16::from_le_bytes([kind[0], kind[1]]));
+    matches!(kind, Some(code::CLOCK | code::LOSS))
+}
+
 impl<'a> Frame<'a> {
     /// Appends the frame to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {

@@ -11,9 +11,11 @@
 pub mod frame;
 pub mod mapping;
 mod reader;
+mod tail;
 mod writer;
 
-pub use reader::{Damage, ReadError, Reader};
+pub use reader::{Damage, Piece, ReadError, Reader};
+pub use tail::{News, Tail};
 pub use writer::{Limits, Segment, WriteError, Writer};
 
 use std::path::{Path, PathBuf};

@@ -48,7 +48,35 @@ pub struct Reader {
     start: usize,
     /// Offset in the file of that byte.
     offset: u64,
+    /// What lies behind it is not read.
+    end: u64,
     reason: FrameError,
+}
+
+/// Some whole frames of a file that may still be written.
+#[derive(Debug)]
+pub struct Piece {
+    pub(super) file: File,
+    /// The file, for messages.
+    pub path: PathBuf,
+    /// Where they begin.
+    pub from: u64,
+    /// Where they end.
+    pub to: u64,
+}
+
+impl Piece {
+    /// Reads them.
+    ///
+    /// # Errors
+    ///
+    /// A [`ReadError`] when there is no descriptor to be had.
+    pub fn reader(&self) -> Result<Reader, ReadError> {
+        let file = self.file.try_clone();
+        let file = file.map_err(|source| ReadError { path: self.path.clone(), source })?;
+        let reader = Reader::of(file, self.path.clone());
+        Ok(Reader { offset: self.from, end: self.to, ..reader })
+    }
 }
 
 impl Reader {
@@ -67,7 +95,7 @@ impl Reader {
     /// Reads an open file of a spool.
     pub fn of(file: File, path: PathBuf) -> Reader {
         let reason = FrameError::Truncated;
-        Reader { file, path, buffer: Vec::new(), start: 0, offset: 0, reason }
+        Reader { file, path, buffer: Vec::new(), start: 0, offset: 0, end: u64::MAX, reason }
     }
 
     /// The next frame; `None` at the end of what can be read (see [`Reader::damage`]).
@@ -128,8 +156,10 @@ impl Reader {
         self.start = 0;
         while self.buffer.len() < wanted {
             let have = self.buffer.len();
-            self.buffer.resize(have + CHUNK_BYTES.max(wanted - have), 0);
-            let got = self.file.read_at(&mut self.buffer[have..], self.offset + have as u64);
+            let at = self.offset + have as u64;
+            let left = usize::try_from(self.end.saturating_sub(at)).unwrap_or(usize::MAX);
+            self.buffer.resize(have + CHUNK_BYTES.max(wanted - have).min(left), 0);
+            let got = self.file.read_at(&mut self.buffer[have..], at);
             self.buffer.truncate(have + *got.as_ref().unwrap_or(&0));
             match got {
                 Ok(0) => break,

@@ -1,0 +1,158 @@
+//! `ft-agent top`.
+
+mod recorder;
+mod terminal;
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use ft_agent::signals::{self, Taken};
+use ft_agent::top::Top;
+use ft_report::units;
+
+use super::error::CommandError;
+use super::{Result, output};
+use recorder::Recording;
+
+/// Shows who waits for which lock, whose holder lost the CPU and who was woken late, while it happens.
+///
+/// Of a recording that runs, or of one that it starts: a flight recorder, of which a key makes a snapshot.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Directory of a recording that runs.
+    #[arg(value_name = "DIR", conflicts_with_all = ["pid", "cgroup", "all", "command"])]
+    recording: Option<PathBuf>,
+
+    /// Record a process that already runs; may be given more than once.
+    #[arg(short, long, value_name = "PID")]
+    pid: Vec<i32>,
+
+    /// Record the processes of this cgroup, as `ft-agent record` does.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["pid", "all", "command"])]
+    cgroup: Option<PathBuf>,
+
+    /// Observe every thread of the system.
+    #[arg(short, long)]
+    all: bool,
+
+    /// Kernel groups, as of `ft-agent record`.
+    #[arg(short, long, value_name = "GROUPS", default_value = "sched,irq,task")]
+    kernel: String,
+
+    /// Sites to enable, a glob over their names; may be given more than once.
+    #[arg(short, long, value_name = "GLOB", default_value = "*")]
+    event: Vec<String>,
+
+    /// Trace the pthread locks of the command, without a change to it.
+    #[arg(long)]
+    preload: bool,
+
+    /// Where snapshots go; must not exist or be empty [default: one that is removed again if there is no snapshot].
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+
+    /// How far a snapshot reaches back.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::duration)]
+    window: Duration,
+
+    /// From look to look.
+    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = units::duration)]
+    interval: Duration,
+
+    /// Most of one CPU that watching may take, in percent: of a recording that writes more than this buys, the newest part
+    /// is looked at, and the rest skipped.
+    #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = percent)]
+    share: f64,
+
+    /// Print a line of JSON for each look, instead of drawing.
+    #[arg(long)]
+    json: bool,
+
+    /// Command to run and record, after `--`.
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+const EXAMPLES: &str = "\
+Keys: space freezes and goes on, s takes a snapshot, q quits.
+Figures are of the last ten looks. waited/s and held/s: by all threads, in a second of what was looked at. A star marks a
+lower bound. What spans a part that was skipped is not seen.
+
+Examples:
+  ft-agent top -p 4711                a process that already runs
+  ft-agent top -- ./server --port 8080
+                                      a command; what it prints goes nowhere
+  ft-agent top trace                  of `ft-agent record -o trace`, which runs elsewhere
+  ft-agent top --json trace           for other programs";
+
+/// Reads a share of one CPU.
+fn percent(text: &str) -> std::result::Result<f64, String> {
+    let share = text.trim_end_matches('%').trim().parse::<f64>().ok();
+    let share = share.filter(|share| (0.1..=100.0).contains(share));
+    share.map(|share| share / 100.0).ok_or(format!("'{text}' is no percentage from 0.1 to 100"))
+}
+
+/// Whatever a signal is taken over for.
+const ENDING: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+
+pub(crate) fn run(args: Args) -> Result {
+    let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+    if !args.json && !is_terminal {
+        return Err(CommandError::NoTerminal);
+    }
+    let signals = Taken::once(&ENDING);
+    let (json, interval, share) = (args.json, args.interval, args.share);
+    let mut recording = Recording::of(args)?;
+    let watched = match recording.wait(share) {
+        Ok(Some(top)) if json => lines(top, &mut recording, interval),
+        Ok(Some(top)) => terminal::watch(top, &mut recording, interval),
+        // The recorder has said why.
+        Ok(None) => Ok(()),
+        Err(error) => Err(error.into()),
+    };
+    drop(signals);
+    let code = recording.end()?;
+    watched?;
+    Ok(match signals::came() {
+        0 => code,
+        signal => ExitCode::from(u8::try_from(128 + signal).unwrap_or(1)),
+    })
+}
+
+/// Prints a line for each look.
+fn lines(mut top: Top, recording: &mut Recording, interval: Duration) -> Result<()> {
+    let mut next = Instant::now();
+    while signals::came() == 0 {
+        let view = top.refresh()?;
+        output::print_json_line(&view)?;
+        if view.is_over {
+            break;
+        }
+        next += interval;
+        while signals::came() == 0 && Instant::now() < next {
+            recording.messages().for_each(drop);
+            std::thread::sleep(next.saturating_duration_since(Instant::now()).min(LOOK));
+        }
+    }
+    Ok(())
+}
+
+/// From look to look whether a signal has come.
+const LOOK: Duration = Duration::from_millis(200);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_percentages() {
+        assert_eq!(percent("1"), Ok(0.01));
+        assert_eq!(percent("2.5%"), Ok(0.025));
+        for wrong in ["", "0", "-1", "101", "x", "NaN"] {
+            assert!(percent(wrong).is_err(), "{wrong}");
+        }
+    }
+}

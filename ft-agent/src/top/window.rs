@@ -1,0 +1,381 @@
+//! The last seconds: what each look found, and the tables made of them.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use ft_analysis::{Mark, Rows};
+use ft_report::stats::{Groups, Top};
+use ft_trace::ids::{Name, Pid};
+use ft_trace::spool::News;
+
+/// Looks that are summed up.
+const LOOKS: usize = 10;
+
+/// Locks of one look that are told apart; further ones are one of others.
+const MAX_LOCKS: usize = 1024;
+
+/// Preemptions and wake-ups of one look that are kept: the longest.
+const KEPT: usize = 32;
+
+/// Rows of each table.
+const ROWS: usize = 64;
+
+/// What one look found.
+#[derive(Debug, Default)]
+pub(super) struct Glance {
+    /// Since the look before.
+    of: Duration,
+    bytes: u64,
+    kept_bytes: u64,
+    lost: u64,
+    is_unread: bool,
+    events: u64,
+    covered_ns: i64,
+    locks: Groups<MAX_LOCKS, (Pid, Name, Name), Sums>,
+    preempted: Top<Preempted>,
+    late: Top<Late>,
+}
+
+/// Sums of one lock.
+#[derive(Clone, Debug, Default)]
+struct Sums {
+    waits: u64,
+    waited_ns: i64,
+    longest_wait_ns: i64,
+    holds: u64,
+    held_ns: i64,
+    longest_hold_ns: i64,
+    /// Of the longest wait, who held the lock longest.
+    holder: Option<Name>,
+    place: Option<Name>,
+}
+
+impl Sums {
+    fn add(&mut self, other: &Sums) {
+        self.waits += other.waits;
+        self.waited_ns += other.waited_ns;
+        self.holds += other.holds;
+        self.held_ns += other.held_ns;
+        self.longest_hold_ns = self.longest_hold_ns.max(other.longest_hold_ns);
+        if other.longest_wait_ns > self.longest_wait_ns {
+            self.longest_wait_ns = other.longest_wait_ns;
+            (self.holder, self.place) = (other.holder.clone(), other.place.clone());
+        }
+    }
+}
+
+impl Glance {
+    /// Of what came in this time; nothing of it was analysed yet.
+    pub(super) fn of(elapsed: Duration, news: &News) -> Glance {
+        Glance {
+            of: elapsed,
+            bytes: news.bytes,
+            kept_bytes: news.kept_bytes,
+            lost: news.lost,
+            is_unread: news.is_unread,
+            ..Glance::default()
+        }
+    }
+
+    /// Takes the rows of intervals that ended.
+    pub(super) fn take(&mut self, rows: Rows, events: u64, covered_ns: i64) {
+        (self.events, self.covered_ns) = (events, covered_ns);
+        for r in &rows.critical_sections {
+            let one = Sums { holds: 1, held_ns: r.dur, longest_hold_ns: r.dur, ..Sums::default() };
+            self.locks.entry((r.pid, r.lock_name.clone(), r.kind.clone())).add(&one);
+        }
+        for r in &rows.lock_waits {
+            let one = Sums {
+                waits: 1,
+                waited_ns: r.dur,
+                longest_wait_ns: r.dur,
+                holder: r.root_comm.clone().or_else(|| r.holder_comm.clone()),
+                place: r.root_place.clone().or_else(|| r.holder_place.clone()),
+                ..Sums::default()
+            };
+            self.locks.entry((r.pid, r.lock_name.clone(), r.kind.clone())).add(&one);
+        }
+        for r in rows.lock_preemptions.iter().filter(|r| r.innermost) {
+            self.preempted.offer(KEPT, r.dur, || Preempted {
+                ts: r.ts.0,
+                dur_ns: r.dur,
+                lock: r.lock_name.to_string(),
+                place: r.place.to_string(),
+                holder: r.comm.to_string(),
+                by: r.preemptor_comm.as_ref().map(ToString::to_string),
+                waiters: r.waiters,
+                delayed_ns: r.delayed_ns,
+                mark: r.mark,
+            });
+        }
+        for r in rows.dispatch_latency.iter().filter(|r| r.mark != Mark::Censored) {
+            self.late.offer(KEPT, r.dur, || Late {
+                ts: r.ts.0,
+                dur_ns: r.dur,
+                thread: r.comm.to_string(),
+                tid: r.tid.0,
+                cpu: r.cpu.0,
+                behind: r.running_comm.as_ref().map(ToString::to_string),
+                mark: r.mark,
+            });
+        }
+    }
+}
+
+/// The looks of the last seconds.
+#[derive(Debug, Default)]
+pub(super) struct Window(VecDeque<Glance>);
+
+impl Window {
+    pub(super) fn push(&mut self, glance: Glance) {
+        self.0.push_back(glance);
+        if self.0.len() > LOOKS {
+            self.0.pop_front();
+        }
+    }
+
+    /// The tables.
+    pub(super) fn view(&self) -> View {
+        let newest = self.0.back();
+        let of_ns: u64 = self.0.iter().map(|g| g.of.as_nanos() as u64).sum();
+        let covered_ns: i64 = self.0.iter().map(|g| g.covered_ns).sum();
+        let mut locks: Groups<MAX_LOCKS, (Pid, Name, Name), Sums> = Groups::default();
+        let (mut preempted, mut late) = (Top::default(), Top::default());
+        for glance in &self.0 {
+            let all = glance.locks.clone().into_ranked(|group| group, |_| ());
+            all.into_iter().for_each(|(key, sums)| locks.entry(key).add(&sums));
+            let all = glance.preempted.clone().into_sorted();
+            all.into_iter().for_each(|p| preempted.offer(ROWS, p.dur_ns, || p));
+            let all = glance.late.clone().into_sorted();
+            all.into_iter().for_each(|l| late.offer(ROWS, l.dur_ns, || l));
+        }
+        let mut locks = locks.into_ranked(
+            |((pid, lock, kind), s)| LockRow {
+                pid: pid.0,
+                lock: lock.to_string(),
+                kind: kind.to_string(),
+                waits: s.waits,
+                waited_ns: s.waited_ns,
+                longest_wait_ns: s.longest_wait_ns,
+                holds: s.holds,
+                held_ns: s.held_ns,
+                longest_hold_ns: s.longest_hold_ns,
+                behind: s.holder.map(|name| name.to_string()),
+                behind_place: s.place.map(|place| place.to_string()),
+            },
+            |row| (-row.waited_ns, -row.held_ns, row.lock.clone(), row.kind.clone(), row.pid),
+        );
+        locks.truncate(ROWS);
+        let (events, kept) =
+            self.0.iter().fold((0, 0), |(e, k), g| (e + g.events, k + g.kept_bytes));
+        // In what was skipped, as many as in the rest.
+        let per_byte = (kept > 0).then(|| events as f64 / kept as f64);
+        let second = |n: u64, g: &Glance| n as f64 / g.of.as_secs_f64().max(1e-3);
+        View {
+            is_over: false,
+            age_ns: 0,
+            window_ns: of_ns,
+            covered_ns: covered_ns.clamp(0, i64::try_from(of_ns).unwrap_or(i64::MAX)),
+            bytes_per_s: newest.map_or(0.0, |g| second(g.bytes, g)),
+            events_per_s: newest.and_then(|g| Some(second(g.bytes, g) * per_byte?)),
+            skipped: newest.is_some_and(|g| g.kept_bytes < g.bytes),
+            is_unread: newest.is_some_and(|g| g.is_unread),
+            lost: 0,
+            lost_now: newest.map_or(0, |g| g.lost),
+            own_share: 0.0,
+            locks,
+            preempted: preempted.into_sorted(),
+            late: late.into_sorted(),
+        }
+    }
+}
+
+/// What is shown.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct View {
+    /// Nothing more comes: the recording has ended.
+    pub is_over: bool,
+    /// How long it was watched, ns.
+    pub age_ns: u64,
+    /// The time that the tables are of, ns.
+    pub window_ns: u64,
+    /// Of it, what was looked at, ns.
+    pub covered_ns: i64,
+    /// Bytes that the recording writes in a second.
+    pub bytes_per_s: f64,
+    /// Events and records in a second; estimated where bytes were skipped, null before anything was read.
+    pub events_per_s: Option<f64>,
+    /// Bytes were skipped in the last look.
+    pub skipped: bool,
+    /// Losses may have been skipped, too.
+    pub is_unread: bool,
+    /// Events and records that were lost since it watches.
+    pub lost: u64,
+    /// Of these, in the last look.
+    pub lost_now: u64,
+    /// What watching takes of one CPU.
+    pub own_share: f64,
+    /// Locks, most waiting time first.
+    pub locks: Vec<LockRow>,
+    /// Holders that could have run and did not, the longest first.
+    pub preempted: Vec<Preempted>,
+    /// Wake-ups, the latest first.
+    pub late: Vec<Late>,
+}
+
+/// One lock, in what was looked at.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct LockRow {
+    /// Process.
+    pub pid: i32,
+    /// Name, or address.
+    pub lock: String,
+    /// `mutex`, …
+    pub kind: String,
+    /// Waits that ended with the lock.
+    pub waits: u64,
+    /// Their sum, ns.
+    pub waited_ns: i64,
+    /// The longest, ns.
+    pub longest_wait_ns: i64,
+    /// Holds that ended.
+    pub holds: u64,
+    /// Their sum, ns.
+    pub held_ns: i64,
+    /// The longest, ns.
+    pub longest_hold_ns: i64,
+    /// Who was to blame for most of the longest wait.
+    pub behind: Option<String>,
+    /// Where that one had acquired its lock.
+    pub behind_place: Option<String>,
+}
+
+/// A holder that could have run and did not.
+#[derive(Clone, Debug, Serialize)]
+pub struct Preempted {
+    /// Begin, CLOCK_MONOTONIC ns.
+    pub ts: i64,
+    /// Length, ns.
+    pub dur_ns: i64,
+    /// The lock acquired last.
+    pub lock: String,
+    /// Where.
+    pub place: String,
+    /// Holder.
+    pub holder: String,
+    /// Who had the CPU longest.
+    pub by: Option<String>,
+    /// Waiters for the lock.
+    pub waiters: i32,
+    /// What that delayed them in all, ns.
+    pub delayed_ns: i64,
+    /// How far it can be believed.
+    pub mark: Mark,
+}
+
+/// A wake-up.
+#[derive(Clone, Debug, Serialize)]
+pub struct Late {
+    /// Since when it could run, CLOCK_MONOTONIC ns.
+    pub ts: i64,
+    /// Until it ran, ns.
+    pub dur_ns: i64,
+    /// Thread.
+    pub thread: String,
+    /// Its number.
+    pub tid: i32,
+    /// CPU on which it then ran.
+    pub cpu: i32,
+    /// Who had the CPU longest.
+    pub behind: Option<String>,
+    /// How far it can be believed.
+    pub mark: Mark,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ft_analysis::timeline::{hold, run};
+
+    /// `a` holds L while it is preempted, and `b` waits for it.
+    const TIMELINE: &str = "
+        0 0 .>a S
+        0 1 .>b S
+        100 acquire a L 3
+        200 0 a>X R+
+        300 wait b L 4
+        900 0 X>a S
+        1000 release a L
+        1000 acquire b L 4
+        1100 release b L
+        1200 0 a>X S
+        1300 wake X a 0
+        1900 0 X>a S";
+
+    fn glance() -> Glance {
+        let (rows, _) = run(true, TIMELINE);
+        let mut glance = Glance {
+            of: Duration::from_secs(1),
+            bytes: 1000,
+            kept_bytes: 250,
+            ..Glance::default()
+        };
+        glance.take(rows, 12, 1900);
+        glance
+    }
+
+    #[test]
+    fn what_was_found_is_ranked_and_summed_over_looks() {
+        let mut window = Window::default();
+        window.push(glance());
+        let view = window.view();
+        let lock = &view.locks[0];
+        assert_eq!((lock.waits, lock.waited_ns, lock.holds, lock.held_ns), (1, 700, 2, 1000));
+        assert_eq!(
+            (lock.behind.as_deref(), lock.behind_place.as_deref()),
+            (Some("a"), Some("x.rs:3"))
+        );
+        let preempted = &view.preempted[0];
+        assert_eq!(
+            (preempted.dur_ns, preempted.by.as_deref(), preempted.waiters),
+            (700, Some("X"), 1)
+        );
+        assert_eq!((view.late[0].dur_ns, view.late[0].behind.as_deref()), (600, Some("X")));
+        assert_eq!((view.covered_ns, view.skipped), (1900, true));
+        // A quarter of the bytes had twelve events.
+        assert_eq!((view.events_per_s, view.bytes_per_s), (Some(48.0), 1000.0));
+        window.push(glance());
+        assert_eq!(window.view().locks[0].waited_ns, 1400);
+    }
+
+    #[test]
+    fn what_is_old_goes() {
+        let mut window = Window::default();
+        window.push(glance());
+        for _ in 0..LOOKS {
+            window.push(Glance { of: Duration::from_secs(1), ..Glance::default() });
+        }
+        let view = window.view();
+        assert!(view.locks.is_empty() && view.preempted.is_empty() && view.late.is_empty());
+        assert_eq!((view.window_ns, view.covered_ns), (10_000_000_000, 0));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let rows = (0..3 * MAX_LOCKS).map(|n| {
+            let lock_name: Name = format!("lock {n}").into();
+            ft_trace::tables::CriticalSection { lock_name, ..hold(10) }
+        });
+        let mut glance = Glance::default();
+        glance.take(Rows { critical_sections: rows.collect(), ..Rows::default() }, 0, 0);
+        let mut window = Window::default();
+        window.push(glance);
+        let view = window.view();
+        assert_eq!(view.locks.len(), ROWS);
+        // What has no row of its own is with the others, which are one of those in the sum of all looks.
+        assert_eq!(view.locks[0].lock, ft_report::stats::OTHERS);
+        assert_eq!(view.locks[0].holds, 2 * MAX_LOCKS as u64 + 1);
+    }
+}

@@ -1,0 +1,181 @@
+//! `ft-agent top` on a terminal of its own, beside a program that holds a lock.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use ft_agent::flight::complete;
+use ft_trace::store::Trace;
+use ft_trace::tables::CriticalSection;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
+
+use crate::program::{Program, agent};
+use crate::signal;
+
+/// What has not come by then never will.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A terminal, and `top` on it.
+struct Terminal {
+    top: Child,
+    keys: File,
+    /// What a program is given: its settings are those of the terminal.
+    end: File,
+    written: Arc<Mutex<Vec<u8>>>,
+}
+
+fn settings(terminal: &File) -> String {
+    let Termios { input_modes, output_modes, local_modes, .. } = tcgetattr(terminal).unwrap();
+    format!("{input_modes:?} {output_modes:?} {local_modes:?}")
+}
+
+impl Terminal {
+    fn run(args: &[&str]) -> Terminal {
+        let keys = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&keys).unwrap();
+        unlockpt(&keys).unwrap();
+        let name = ptsname(&keys, Vec::new()).unwrap();
+        let end = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+        let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&end, size).unwrap();
+        let mut top = agent();
+        top.arg("top").args(args).env("TERM", "xterm");
+        let stdio = || Stdio::from(end.as_fd().try_clone_to_owned().unwrap());
+        top.stdin(stdio()).stdout(stdio()).stderr(stdio());
+        // SAFETY: these system calls are allowed between fork and exec; 0 is the terminal by then.
+        unsafe {
+            top.pre_exec(|| {
+                libc::setsid();
+                libc::ioctl(0, libc::TIOCSCTTY, 0);
+                Ok(())
+            });
+        }
+        let top = top.spawn().unwrap();
+        let written: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let (keys, into) = (File::from(keys), written.clone());
+        let mut screen = keys.try_clone().unwrap();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = screen.read(&mut bytes) {
+                into.lock().unwrap().extend_from_slice(&bytes[..count]);
+            }
+        });
+        Terminal { top, keys, end, written }
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.written.lock().unwrap()).into_owned()
+    }
+
+    /// Waits until something that fits was written, while the program works.
+    fn wait(&mut self, program: &mut Program, what: &str) {
+        let began = Instant::now();
+        while !self.text().contains(what) {
+            assert!(began.elapsed() < PATIENCE, "no '{what}' in {:?}", self.text());
+            assert!(self.top.try_wait().unwrap().is_none(), "it ended: {:?}", self.text());
+            program.ask("hold 1", "held");
+        }
+    }
+
+    fn press(&mut self, key: &str) {
+        self.keys.write_all(key.as_bytes()).unwrap();
+    }
+}
+
+const LEFT: &str = "\x1b[?1049l";
+
+#[test]
+fn it_freezes_takes_a_snapshot_and_leaves_the_terminal_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("top");
+    let mut program = Program::start();
+    let pid = program.pid();
+    let mut terminal =
+        Terminal::run(&["--share", "100", "-k", "none", "-p", &pid, "-o", out.to_str().unwrap()]);
+    let before = settings(&terminal.end);
+    // The lock of the program, in the table.
+    terminal.wait(&mut program, "looked at");
+    terminal.wait(&mut program, "quit");
+    terminal.press(" ");
+    terminal.wait(&mut program, "FROZEN");
+    terminal.press(" ");
+    terminal.press("s");
+    let began = Instant::now();
+    while complete(&out).unwrap_or_default().is_empty() {
+        assert!(began.elapsed() < PATIENCE, "no snapshot: {:?}", terminal.text());
+        program.ask("hold 1", "held");
+    }
+    let snapshot = complete(&out).unwrap().remove(0);
+    let holds = Trace::open(&snapshot).unwrap().rows::<CriticalSection>().count();
+    assert!(holds > 0, "{holds} holds");
+    let report = agent().arg("report").arg(&snapshot).output().unwrap();
+    assert!(report.status.success(), "{}", String::from_utf8_lossy(&report.stderr));
+    terminal.press("q");
+    assert!(terminal.top.wait().unwrap().success(), "{:?}", terminal.text());
+    assert_eq!(settings(&terminal.end), before);
+    assert!(terminal.text().contains(LEFT));
+    assert!(!out.join("spool").exists(), "the recorder has ended, too");
+    // Its sites are off again.
+    program.tick(10, 0);
+    assert!(program.end().success());
+}
+
+#[test]
+fn a_signal_leaves_the_terminal_as_it_was_and_ends_the_recording() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("top");
+    let mut program = Program::start();
+    let pid = program.pid();
+    let mut terminal = Terminal::run(&["-k", "none", "-p", &pid, "-o", out.to_str().unwrap()]);
+    let before = settings(&terminal.end);
+    terminal.wait(&mut program, "quit");
+    assert_ne!(settings(&terminal.end), before, "it reads keys");
+    signal::send(terminal.top.id(), libc::SIGTERM);
+    let status = terminal.top.wait().unwrap();
+    assert_eq!(status.code(), Some(128 + libc::SIGTERM), "{:?}", terminal.text());
+    assert_eq!(settings(&terminal.end), before);
+    assert!(terminal.text().contains(LEFT) && !out.join("spool").exists());
+    program.tick(10, 0);
+    assert!(program.end().success());
+}
+
+/// The same figures, for programs; of a recording that runs already.
+#[test]
+fn lines_of_json_have_the_locks_of_a_recording_that_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    let mut program = Program::recorded(&out, &[]);
+    let mut top = lines(&out);
+    let mut found = BufReader::new(top.stdout.take().unwrap()).lines();
+    let began = Instant::now();
+    loop {
+        program.ask("hold 1", "held");
+        let line = found.next().expect("it goes on").unwrap();
+        let view: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(view["is_over"], false);
+        if let Some(lock) = view["locks"].as_array().unwrap().first() {
+            assert_eq!(lock["lock"], "live");
+            assert!(lock["holds"].as_u64() > Some(0) && lock["held_ns"].as_i64() > Some(1_000_000));
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "{view}");
+    }
+    assert!(program.end().success());
+    // It ends with the recording.
+    let last = found.map(Result::unwrap).last().expect("a last line");
+    let last: serde_json::Value = serde_json::from_str(&last).unwrap();
+    assert_eq!(last["is_over"], true);
+    assert!(top.wait().unwrap().success());
+}
+
+fn lines(dir: &Path) -> Child {
+    let mut top: Command = agent();
+    top.args(["top", "--json", "-i", "100ms", "--share", "100"]).arg(dir);
+    top.stdout(Stdio::piped()).spawn().unwrap()
+}
