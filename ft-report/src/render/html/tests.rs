@@ -147,12 +147,12 @@ fn cells_carry_what_they_are_sorted_by() {
 #[test]
 fn what_a_reader_must_know_stands_above_all() {
     let mut document = document(Section::new("summary", ""));
-    document.head.item("clock", "right within 1 ns");
+    document.head.item("clock", "within 1 ns");
     document.head.warn("switches are missing");
     document.sections.push(Section::new("locks", ""));
     let page = Page::of(&document).to_string();
     let order =
-        ["<h1>", "switches are missing", "id=summary", "id=trace", "right within", "id=locks"];
+        ["<h1>", "switches are missing", "id=summary", "id=trace", "within 1 ns", "id=locks"];
     let places = order.map(|text| page.find(text));
     assert!(places.is_sorted() && places[0].is_some(), "{places:?} of {page}");
 }
