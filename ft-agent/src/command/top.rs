@@ -114,12 +114,12 @@ pub(crate) fn run(args: Args) -> Result {
         Err(error) => Err(error.into()),
     };
     drop(signals);
-    let code = recording.end()?;
-    watched?;
-    Ok(match signals::came() {
-        0 => code,
-        signal => ExitCode::from(u8::try_from(128 + signal).unwrap_or(1)),
-    })
+    let ended = recording.end();
+    match signals::came() {
+        0 => watched.and(ended),
+        // Where the terminal is gone, nothing can be written any more.
+        signal => Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(1))),
+    }
 }
 
 /// Prints a line for each look.

@@ -3,15 +3,18 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ft_agent::flight::complete;
 use ft_trace::store::Trace;
 use ft_trace::tables::CriticalSection;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 
@@ -28,6 +31,8 @@ struct Terminal {
     /// What a program is given: its settings are those of the terminal.
     end: File,
     written: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+    is_gone: Arc<AtomicBool>,
 }
 
 fn settings(terminal: &File) -> String {
@@ -58,15 +63,29 @@ impl Terminal {
         }
         let top = top.spawn().unwrap();
         let written: Arc<Mutex<Vec<u8>>> = Arc::default();
-        let (keys, into) = (File::from(keys), written.clone());
+        let is_gone = Arc::new(AtomicBool::new(false));
+        let (keys, into, stop) = (File::from(keys), written.clone(), is_gone.clone());
         let mut screen = keys.try_clone().unwrap();
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
-            while let Ok(count @ 1..) = screen.read(&mut bytes) {
+            while !stop.load(Relaxed) {
+                let mut readable = [PollFd::new(&screen, PollFlags::IN)];
+                let moment = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+                if !matches!(poll(&mut readable, Some(&moment)), Ok(1..)) {
+                    continue;
+                }
+                let Ok(count @ 1..) = screen.read(&mut bytes) else { return };
                 into.lock().unwrap().extend_from_slice(&bytes[..count]);
             }
         });
-        Terminal { top, keys, end, written }
+        Terminal { top, keys, end, written, reader, is_gone }
+    }
+
+    /// Closes its window.
+    fn hang_up(self) -> Child {
+        self.is_gone.store(true, Relaxed);
+        self.reader.join().unwrap();
+        self.top
     }
 
     fn text(&self) -> String {
@@ -141,6 +160,34 @@ fn a_signal_leaves_the_terminal_as_it_was_and_ends_the_recording() {
     assert_eq!(status.code(), Some(128 + libc::SIGTERM), "{:?}", terminal.text());
     assert_eq!(settings(&terminal.end), before);
     assert!(terminal.text().contains(LEFT) && !out.join("spool").exists());
+    program.tick(10, 0);
+    assert!(program.end().success());
+}
+
+#[test]
+fn a_terminal_that_goes_away_ends_it_and_the_recording() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("top");
+    let mut program = Program::start();
+    let pid = program.pid();
+    let mut terminal = Terminal::run(&["-k", "none", "-p", &pid, "-o", out.to_str().unwrap()]);
+    terminal.wait(&mut program, "quit");
+    let mut top = terminal.hang_up();
+    let began = Instant::now();
+    let status = loop {
+        if let Some(status) = top.try_wait().unwrap() {
+            break status;
+        }
+        assert!(began.elapsed() < PATIENCE, "it goes on without a terminal");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    // The kernel sends the signal twice, and the second one kills who has not ended by then.
+    let by_signal = status.signal() == Some(libc::SIGHUP);
+    assert!(by_signal || status.code() == Some(128 + libc::SIGHUP), "{status}");
+    while out.join("spool").exists() {
+        assert!(began.elapsed() < PATIENCE, "the recorder goes on");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     program.tick(10, 0);
     assert!(program.end().success());
 }

@@ -20,7 +20,10 @@ pub(super) fn watch(top: Top, recording: &mut Recording, interval: Duration) -> 
     // Also when this panics: the hook that this sets is the first to run.
     let mut terminal = ratatui::try_init()?;
     let watched = run(&mut terminal, top, recording, interval);
-    ratatui::restore();
+    if ratatui::try_restore().is_err() {
+        // It is gone, and there is nowhere to say so; its destructor would try, and panic.
+        std::mem::forget(terminal);
+    }
     watched
 }
 
