@@ -92,11 +92,11 @@ fn rust_plugin() -> PathBuf {
 
 /// Two libraries in C that start tracing, one that does not, all with one copy of the tracer; and one in Rust with
 /// another. Each as an argument of the host.
-fn libraries(compiler: &str) -> [String; 4] {
+fn libraries(test: &str, compiler: &str) -> [String; 4] {
     let plugin = |name: &str, more: &[&str]| {
         let define = format!("-DPLUGIN={name}");
         let flags = [&["-std=c11", "-O2", "-shared", "-fPIC", &define], more].concat();
-        let file = format!("libplugin-{compiler}-{name}.so");
+        let file = format!("libplugin-{test}-{compiler}-{name}.so");
         let path = build(compiler, &flags, &["tests/c/plugin.c"], Link::Shared, &file);
         format!("{name}={}", path.display())
     };
@@ -105,9 +105,10 @@ fn libraries(compiler: &str) -> [String; 4] {
     [plugin("first", &starts), plugin("second", &starts), plugin("third", &[]), rust]
 }
 
-/// A program that knows no tracer, and loads libraries.
-fn host(compiler: &str) -> PathBuf {
-    let host = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("plugin-host-{compiler}"));
+/// A program that knows no tracer, and loads libraries. Of each test its own: one that runs cannot be written.
+fn host(test: &str, compiler: &str) -> PathBuf {
+    let name = format!("plugin-host-{test}-{compiler}");
+    let host = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let mut cc = Command::new(compiler);
     cc.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&host);
     run(cc.arg(Path::new(c::SOURCES).join("tests/c/plugin_host.c")).arg("-ldl"));
@@ -119,8 +120,8 @@ fn host(compiler: &str) -> PathBuf {
 #[test]
 fn sites_of_each_library_that_is_loaded_later_are_on() {
     for compiler in compilers(&["gcc", "clang"]) {
-        let [first, second, third, rust] = libraries(compiler);
-        let mut command = Command::new(host(compiler));
+        let [first, second, third, rust] = libraries("traced", compiler);
+        let mut command = Command::new(host("traced", compiler));
         command.args([first, second, rust, third]);
         let dir = tempfile::tempdir().unwrap();
         let trace = record_with(&["-e", "plugin.*"], command, &dir.path().join("trace"));
@@ -140,8 +141,8 @@ fn sites_of_each_library_that_is_loaded_later_are_on() {
 #[test]
 fn sites_of_what_an_attached_process_loads_are_on() {
     for compiler in compilers(&["gcc"]) {
-        let [first, second, third, rust] = libraries(compiler);
-        let mut host = Command::new(host(compiler));
+        let [first, second, third, rust] = libraries("attached", compiler);
+        let mut host = Command::new(host("attached", compiler));
         host.args([&first, "-", &second, "-", &third, "-", &rust, "-"]);
         host.env("FT_SOCKET", "/dev/null/none").stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut host = host.spawn().unwrap();
