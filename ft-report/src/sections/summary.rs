@@ -57,12 +57,14 @@ impl Answers {
                 locks.longest.first().map(LongHold::interval)
             ),
         );
-        if locks.marks.censored + locks.marks.lower_bounds > 0 {
-            s.say(text!(
-                "{} more censored and not counted; {} with lost records (lower bounds)",
-                N(locks.marks.censored),
-                N(locks.marks.lower_bounds)
-            ));
+        let (censored, lower) = (locks.marks.censored, locks.marks.lower_bounds);
+        let censored =
+            (censored > 0).then(|| text!("{} more censored and not counted", N(censored)));
+        let lower = (lower > 0).then(|| text!("{} with lost records (lower bounds)", N(lower)));
+        match (censored, lower) {
+            (Some(censored), Some(lower)) => s.say(text!("{}; {}", censored, lower)),
+            (Some(one), None) | (None, Some(one)) => s.say(one),
+            (None, None) => {}
         }
         if locks.decomposed {
             let p = &all.parts;
