@@ -2,6 +2,7 @@
 //! does; a profile that a library of the format's authors writes, and the published types; and the tables.
 
 use std::path::Path;
+use std::process::Command;
 
 use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, MarkerFieldFlags,
@@ -93,7 +94,20 @@ fn the_viewers_own_command_shows_what_the_tables_say() {
     if std::env::var_os("FT_NODE").is_none() || !command.exists() {
         return gate::skipped("there is no Node with profiler-cli; run `cargo xtask test`");
     }
+    if node_major() < Some(NODE) {
+        return gate::skipped(&format!("profiler-cli runs with Node {NODE} or newer"));
+    }
     let Some(mut judge) = Judge::new("true", "firefox_viewer.py") else { return };
     judge.beside = Some(command);
     judge.compare(&judge.stored("killed"), "firefox", None);
+}
+
+/// Oldest Node with which profiler-cli was seen to run; what it asks for is newer.
+const NODE: u32 = 20;
+
+/// Of `v20.1.0` the 20.
+fn node_major() -> Option<u32> {
+    let output = Command::new(std::env::var_os("FT_NODE")?).arg("--version").output().ok()?;
+    let version = String::from_utf8(output.stdout).ok()?;
+    version.trim_start_matches('v').split('.').next()?.parse().ok()
 }
