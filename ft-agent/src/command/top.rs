@@ -62,9 +62,9 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = units::duration)]
     interval: Duration,
 
-    /// Most of one CPU that watching may take, in percent: of a recording that writes more than this buys, the newest part
+    /// How much of one CPU watching aims at, in percent: of a recording that writes more than this buys, the newest part
     /// is looked at, and the rest skipped.
-    #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", default_value = "0.9", value_parser = percent)]
     share: f64,
 
     /// Print a line of JSON for each look, instead of drawing.
