@@ -100,12 +100,12 @@ fn tables_have_their_documented_columns() {
          depth:i32 depth_mark:name wait_ns:i64 condition:bool
          running_ns:i64? preempted_ns:i64? dispatch_ns:i64? blocked_ns:i64? hardirq_ns:i64?
          softirq_ns:i64? vector_ns:i64? unexplained_ns:i64?
-         preemptor_tid:i32? preemptor_comm:name? preemptor_ns:i64? mark:name",
+         preemptor_tid:i32? preemptor_comm:name? preemptor_ns:i64? agent_ns:i64? mark:name",
     );
     check::<DispatchLatency>(
         "dispatch_latency",
         "ts:i64 dur:i64 pid:i32 tid:i32 comm:name cpu:i32 prio:i32 waker_tid:i32 waker_comm:name
-         running_tid:i32? running_comm:name? running_ns:i64? migrated:bool mark:name",
+         running_tid:i32? running_comm:name? running_ns:i64? migrated:bool agent_ns:i64? mark:name",
     );
     check::<Gap>(
         "gaps",
@@ -117,7 +117,7 @@ fn tables_have_their_documented_columns() {
     check::<ThreadTime>(
         "thread_time",
         "ts:i64 pid:i32 tid:i32 comm:name part:name culprit:name? culprit_tid:i32? spent_ns:i64
-         stretches:i64 wall_ns:i64 mark:name",
+         stretches:i64 agent_ns:i64? wall_ns:i64 mark:name",
     );
 }
 
