@@ -95,7 +95,26 @@ fn a_recording_has_every_pass_and_peak() {
     assert_eq!(passes(before), [0, 1, 2]);
     assert_eq!(passes(after), (0..5_000).collect::<Vec<_>>());
     let end = after.iter().find(|event| event.name == "npt.end").unwrap();
-    assert_eq!(end.words[0], 5_000);
+    // The histogram as it is told: each bin behind the one before, and all passes in one.
+    let bins: Vec<[u64; 3]> = after
+        .iter()
+        .filter(|e| e.name == "npt.bin")
+        .map(|e| e.words[..3].try_into().unwrap())
+        .collect();
+    assert_eq!(end.words[..3], [5_000, measured.peaks, bins.len() as u64]);
+    assert_eq!(bins.iter().map(|bin| bin[2]).sum::<u64>(), 5_000);
+    assert!(bins.iter().all(|bin| bin[0] < bin[1] && bin[2] > 0));
+    assert!(bins.windows(2).all(|pair| pair[0][1] <= pair[1][0]));
+    // Each peak is told behind its gap, and its length is the gap's.
+    let own = events[begin].words[1];
+    assert!((1..bins[0][0] + 100_000).contains(&own), "{own} cycles for a pass by itself");
+    let of_gap: Vec<u64> = after
+        .windows(2)
+        .filter(|pair| pair[1].name == "npt.peak")
+        .inspect(|pair| assert_eq!(pair[0].name, "gap.seen"))
+        .map(|pair| pair[0].words[1] - pair[0].words[0] - pair[1].words[1])
+        .collect();
+    assert_eq!(of_gap, vec![0; measured.peaks as usize]);
     let is_peak = |e: &&recording::Event| e.name == "gap.seen" && e.words[0] > events[begin].tsc;
     assert_eq!(events.iter().filter(is_peak).count() as u64, measured.peaks);
 

@@ -76,10 +76,11 @@ impl Counts {
         self.max
     }
 
-    /// The shortest length of each bin that is not empty, and how many it has.
-    pub(super) fn bins(&self) -> impl Iterator<Item = (u64, u64)> {
+    /// The shortest length of each bin that is not empty, that of the bin behind it, and how many it has.
+    pub(super) fn bins(&self) -> impl Iterator<Item = (u64, u64, u64)> {
         let filled = self.bins.iter().enumerate().filter(|(_, count)| **count > 0);
-        filled.map(|(n, count)| (lowest(n) as u64, *count))
+        let end = |n| lowest(n + 1).min(u64::MAX.into()) as u64;
+        filled.map(move |(n, count)| (lowest(n) as u64, end(n), *count))
     }
 }
 
@@ -131,7 +132,7 @@ mod tests {
                 prop_assert!(told >= exact && told as f64 <= exact as f64 * 1.001, "{} {}", told, exact);
                 prop_assert!(exact >= EXACT || told == exact);
             }
-            prop_assert_eq!(counts.bins().map(|(_, count)| count).sum::<u64>(), lengths.len() as u64);
+            prop_assert_eq!(counts.bins().map(|(_, _, count)| count).sum::<u64>(), lengths.len() as u64);
         }
 
         #[test]

@@ -1,6 +1,7 @@
 //! The loop: a thread on one CPU that reads the counter in each pass and counts how long each took.
 
 use std::thread;
+use std::time::Duration;
 
 use ft_user::event;
 use ft_user::gap::{Poller, tsc_hz};
@@ -40,6 +41,8 @@ pub struct Plan {
 pub struct Measured {
     pub(super) cpu: usize,
     pub(super) hz: f64,
+    /// The shortest pass of those before the loop, cycles.
+    pub(super) own_cycles: u64,
     pub(super) counts: Counts,
     /// How many passes were longer than asked for.
     pub peaks: u64,
@@ -56,6 +59,12 @@ pub(super) struct Peak {
 
 /// Peaks that are told one by one.
 const KEPT: usize = 10;
+
+/// Passes before the warm-up, without a trace point: the shortest is what a pass takes that nothing disturbs.
+const UNDISTURBED: u64 = 1000;
+
+/// How long the recording may take to make room for what is told behind the loop.
+const ROOM: Duration = Duration::from_millis(20);
 
 /// How long the CPU is kept busy where its speed is evaluated.
 const STRESS_NS: u64 = 500_000_000;
@@ -103,6 +112,8 @@ fn on_its_thread(plan: &Plan, traced: bool) -> Result<Measured, Error> {
         every: plan.rate.map_or(0, |rate| (hz / rate as f64) as u64),
         next: 0,
         max_cycles: cycles(plan.max_time_ns),
+        own_cycles: u64::MAX,
+        hz: hz as u64,
     };
     if plan.lock_memory {
         memory::lock()
@@ -116,8 +127,11 @@ fn on_its_thread(plan: &Plan, traced: bool) -> Result<Measured, Error> {
     } else {
         run.passes::<false>(plan)
     }
-    event!("npt.end", passes: u64 = run.counts.passes(); "{passes} passes were made");
-    Ok(Measured { cpu, hz, counts: run.counts, peaks: run.peaks, longest: run.longest })
+    if traced {
+        run.tell();
+    }
+    let Run { own_cycles, counts, peaks, longest, .. } = run;
+    Ok(Measured { cpu, hz, own_cycles, counts, peaks, longest })
 }
 
 struct Run {
@@ -129,11 +143,14 @@ struct Run {
     every: u64,
     next: u64,
     max_cycles: u64,
+    own_cycles: u64,
+    hz: u64,
 }
 
 impl Run {
     fn passes<const TRACEPOINT: bool>(&mut self, plan: &Plan) {
         let end = tsc().saturating_add(self.max_cycles);
+        self.undisturbed();
         for pass in 0..plan.warm_up {
             if TRACEPOINT {
                 self.tracepoint(pass);
@@ -144,8 +161,9 @@ impl Run {
             }
         }
         event!(
-            "npt.begin", loops: u64 = plan.loops, warm_up: u64 = plan.warm_up, peak_ns: u64 = plan.peak_ns,
-            priority: Option<u32> = plan.real_time; "{loops} passes begin"
+            "npt.begin", loops: u64 = plan.loops, own: u64 = self.own_cycles, hz: u64 = self.hz,
+            warm_up: u64 = plan.warm_up, peak_ns: u64 = plan.peak_ns, priority: Option<u32> = plan.real_time;
+            "{loops} passes begin, of which each takes {own} cycles of {hz} Hz by itself"
         );
         self.poller.poll();
         let mut before = self.poller.last().0;
@@ -181,8 +199,36 @@ impl Run {
         event!("npt.pass", pass: u64; "pass {pass}");
     }
 
+    /// Finds out what a pass takes by itself.
+    fn undisturbed(&mut self) {
+        self.poller.poll();
+        for _ in 0..UNDISTURBED {
+            let before = self.poller.last().0;
+            self.poller.poll();
+            self.own_cycles = self.own_cycles.min(self.poller.last().0.saturating_sub(before));
+        }
+    }
+
+    /// Tells a recording the histogram.
+    fn tell(&self) {
+        let bins = self.counts.bins().count() as u64;
+        event!(
+            "npt.end", passes: u64 = self.counts.passes(), peaks: u64 = self.peaks, bins: u64 = bins;
+            "{passes} passes were made, {peaks} of them took long"
+        );
+        // The loop may have filled the ring.
+        thread::sleep(ROOM);
+        for (from, to, passes) in self.counts.bins() {
+            event!(
+                "npt.bin", from: u64 = from, to: u64 = to, passes: u64 = passes;
+                "{passes} passes took {from} cycles or more, and fewer than {to}"
+            );
+        }
+    }
+
     #[cold]
     fn peak(&mut self, peak: Peak) {
+        event!("npt.peak", pass: u64 = peak.pass, cycles: u64 = peak.cycles; "pass {pass} took {cycles} cycles");
         self.peaks += 1;
         let place = self.longest.partition_point(|other| other.cycles >= peak.cycles);
         if place < KEPT {

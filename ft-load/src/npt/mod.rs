@@ -11,10 +11,14 @@
 //!
 //! | event | arguments | written |
 //! |---|---|---|
-//! | `gap.begin`, `gap.seen`, `gap.end` | those of [`ft_user::gap`]; the threshold is `--peak` | around all passes; a gap that begins behind `npt.begin` is a peak, so the report `gaps` has the cause of each |
-//! | `npt.begin` | `loops`, `warm_up`, `peak_ns`, `priority` or null | when the warm-up is over |
+//! | `gap.begin`, `gap.seen`, `gap.end` | those of [`ft_user::gap`]; the threshold is `--peak` | around all passes; a gap that begins behind `npt.begin` is a peak |
+//! | `npt.begin` | `loops`; `own`, the cycles of a pass that nothing disturbs; `hz` of the counter; `warm_up`, `peak_ns`, `priority` or null | when the warm-up is over |
 //! | `npt.pass` | `pass` | in each pass, from 0 on, with `--tracepoint` (at most `--rate` a second); in those of the warm-up, too |
-//! | `npt.end` | `passes` | behind the last pass |
+//! | `npt.peak` | `pass`, `cycles` | behind the `gap.seen` of a peak |
+//! | `npt.end` | `passes`, `peaks`, `bins` | behind the last pass |
+//! | `npt.bin` | `from`, `to`, `passes` | then, for each of so many bins of the histogram, whose passes took `from` cycles or more, and fewer than `to` |
+//!
+//! Of these the agent makes the tables `loop_histogram` and `loop_peaks`, and the report `npt`.
 
 mod counts;
 mod measure;
