@@ -55,6 +55,7 @@ analyses! {
     gaps: gaps::Gaps,
     time: time::Time,
     scopes: scopes::Scopes,
+    npt: npt::Npt,
 }
 
 /// The analyses and where their rows go.

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::agreement::Agreement;
-use crate::{Incomplete, Overhead, Races, RingWaits, Unaccounted, Unfinished, Unpaired};
+use crate::{
+    Incomplete, LoopCounts, Overhead, Races, RingWaits, Unaccounted, Unfinished, Unpaired,
+};
 
 /// Version of the tables that the analyses write and of this file.
 pub const VERSION: u32 = 5;
@@ -50,6 +52,9 @@ pub struct Tally {
     pub scopes: u64,
     /// Scopes without one.
     pub unpaired_scopes: Unpaired,
+    /// Loops of `ft-load npt`.
+    #[serde(skip_serializing_if = "LoopCounts::is_none")]
+    pub loops: LoopCounts,
     /// Threads that polled.
     pub pollers: u64,
     /// Interrupt rows of threads that the scheduler said were off the CPU, or that nest deeper than interrupts can; not

@@ -18,6 +18,9 @@
 //! 10 poll a 0         a begins to poll, on CPU 0
 //! 30 gap a 0 12 28    a reports the gap 12..28
 //! 10 full a 30        a waits until 30 for room in its ring
+//! 10 loop a 9 5 1000  a begins a loop of npt, of 9 passes, of which each takes 5 cycles of 1000 Hz; also
+//! 10 peak a 7         pass 7, of which the gap before tells, took long; looped, with passes, peaks and bins: it is over
+//! 10 bin a 5 6 9      9 of its passes took 5 cycles
 //! 10 exit a           a ends; also exec
 //! ```
 
@@ -31,7 +34,7 @@ use ft_trace::tables::{
 };
 
 /// The sites of a timeline: word, kind, event.
-pub const SITES: [(&str, SiteKind, &str); 19] = [
+pub const SITES: [(&str, SiteKind, &str); 23] = [
     ("wait", SiteKind::LockWait, "lock.mutex_wait"),
     ("wait-read", SiteKind::LockWait, "lock.rwlock_read_wait"),
     ("abandon", SiteKind::LockAbandon, "lock.mutex_abandon"),
@@ -51,6 +54,10 @@ pub const SITES: [(&str, SiteKind, &str); 19] = [
     ("close", SiteKind::ScopeEnd, "work.outer"),
     ("enter", SiteKind::ScopeBegin, "work.inner"),
     ("leave", SiteKind::ScopeEnd, "work.inner"),
+    ("loop", SiteKind::Event, "npt.begin"),
+    ("peak", SiteKind::Event, "npt.peak"),
+    ("looped", SiteKind::Event, "npt.end"),
+    ("bin", SiteKind::Event, "npt.bin"),
 ];
 
 fn tid(name: &str) -> Tid {
@@ -171,6 +178,10 @@ fn parse(line: &str) -> Event {
                 "gap" => (cpu(rest[1]), [number(rest[2]), number(rest[3]), 0]),
                 "end" | "open" | "close" | "enter" | "leave" => (Cpu(0), [0; 3]),
                 "full" => (Cpu(0), [number(rest[1]), 0, 0]),
+                "loop" | "peak" | "looped" | "bin" => {
+                    let arg = |i: usize| rest.get(i).map_or(0, |text| number(text));
+                    (Cpu(0), [arg(1), arg(2), arg(3)])
+                }
                 _ => {
                     let place = rest.get(2).map_or(0, |text| number(text));
                     (Cpu(0), [i64::from(rest[1].as_bytes()[0]), place, 0])

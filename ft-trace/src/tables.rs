@@ -43,6 +43,7 @@ mod irq;
 #[cfg(feature = "store")]
 pub(crate) mod listed;
 mod lock;
+mod npt;
 #[cfg(feature = "store")]
 pub(crate) mod record;
 mod reference;
@@ -63,6 +64,7 @@ pub use irq::{Irq, IrqKind};
 #[cfg(feature = "store")]
 pub use listed::{Line, Listed};
 pub use lock::Contention;
+pub use npt::{LoopBin, LoopPeak, PeakCause};
 pub use reference::{ClockRow, LossOrigin, LossRow, ThreadRow};
 pub use results::{
     CriticalSection, Decomposition, DispatchLatency, Gap, GapCause, InferredCause, Part, ThreadTime,
@@ -124,6 +126,8 @@ macro_rules! result_tables {
             lock_preemptions: LockPreemption,
             lock_order: LockOrder,
             scopes: Scope,
+            loop_histogram: LoopBin,
+            loop_peaks: LoopPeak,
         }
     };
 }

@@ -15,6 +15,7 @@ import dispatch
 import gaps
 import held_up
 import holds
+import loops
 import order
 from alter import unnoticed
 from cpus import Cpus
@@ -46,6 +47,8 @@ def main() -> int:
         order.table(locks),
         dispatch.table(threads),
         gaps.table(trace, threads),
+        loops.peaks(trace, threads),
+        loops.histogram(trace, threads),
         ThreadTime(trace, threads, locks),
     ]:
         rows = results(directory, table.name)

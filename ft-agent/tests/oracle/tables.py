@@ -97,6 +97,7 @@ class UserEvent(NamedTuple):
     event: str
     arg0: int
     arg1: int
+    arg2: int
 
 
 class Loss(NamedTuple):

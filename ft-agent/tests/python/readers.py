@@ -151,12 +151,22 @@ TABLES = {
         "depth": I32, "depth_mark": NAME, **DECOMPOSITION, "lock_wait_ns": I64,
         "preemptor_tid": I32, "preemptor_comm": NAME, "preemptor_ns": I64, "mark": NAME,
     },
+    "loop_histogram": {
+        "ts": I64, "pid": I32, "tid": I32, "comm": NAME, "from_cycles": I64, "to_cycles": I64,
+        "from_ns": F64, "to_ns": F64, "passes": I64, "of_passes": I64, "mark": NAME,
+    },
+    "loop_peaks": {
+        "ts": I64, "dur": I64, "pid": I32, "tid": I32, "comm": NAME, "cpu": I32, "pass": I64, "own_ns": I64,
+        "excess_ns": I64, "cause": NAME, "culprit": NAME, "culprit_tid": I32, "culprit_ns": I64,
+        "interrupt_ns": I64, "preempted_ns": I64, "blocked_ns": I64, "tracer_ns": I64, "unexplained_ns": I64,
+        "mark": NAME,
+    },
 }
 
 # Written by the analyses, so they need not be there.
 OPTIONAL = {
     "critical_sections", "dispatch_latency", "gaps", "thread_time", "lock_waits", "unfinished_waits",
-    "lock_preemptions", "lock_order", "scopes",
+    "lock_preemptions", "lock_order", "scopes", "loop_histogram", "loop_peaks",
 }
 
 # Tables of which each row is an interval with a decomposition, and what else belongs to its sum.

@@ -48,6 +48,11 @@ impl Explanation {
     }
 }
 
+/// Nothing else need have had the rest.
+pub(crate) fn is_explained(recorded_ns: i64, unexplained_ns: i64) -> bool {
+    unexplained_ns <= recorded_ns.max(OVERHEAD_NS)
+}
+
 fn largest(parts: &Decomposition, dur: i64) -> (GapCause, Part) {
     let recorded = [
         (GapCause::SwitchedOut, Part::Preempted, parts.preempted_ns + parts.dispatch_ns),
@@ -59,7 +64,7 @@ fn largest(parts: &Decomposition, dur: i64) -> (GapCause, Part) {
     let none = (GapCause::Unexplained, Part::Unexplained, 0);
     let (cause, part, ns) = recorded.into_iter().rev().max_by_key(|r| r.2).unwrap_or(none);
     let recorded = dur - parts.unexplained_ns;
-    if ns == 0 || parts.unexplained_ns > recorded.max(OVERHEAD_NS) {
+    if ns == 0 || !is_explained(recorded, parts.unexplained_ns) {
         return (GapCause::Unexplained, Part::Unexplained);
     }
     (cause, part)

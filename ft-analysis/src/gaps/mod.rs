@@ -18,6 +18,7 @@ use crate::analysis::Analysis;
 use crate::world::{Change, Culprit, FULL_RING, Interval, Past, Thread, World};
 use crate::{Rows, Tally};
 use explanation::Explanation;
+pub(crate) use explanation::is_explained;
 use ft_trace::Mark;
 use ft_trace::ids::{Cpu, Nanos};
 use ft_trace::tables::{Gap, GapCause};

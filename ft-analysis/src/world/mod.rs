@@ -157,6 +157,11 @@ impl World {
         Some(shares.of(|who| self.cpus.is_agents(who.thread)))
     }
 
+    /// The thread belongs to the agent that recorded.
+    pub(crate) fn is_agents(&self, thread: ThreadKey) -> bool {
+        self.cpus.is_agents(thread)
+    }
+
     /// Who holds each lock and who waits for it.
     pub(crate) fn locks(&self) -> &Locks {
         &self.locks
