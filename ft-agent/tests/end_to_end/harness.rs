@@ -59,6 +59,12 @@ pub(crate) fn preload() -> &'static Path {
     })
 }
 
+/// The loads' binary.
+pub(crate) fn load() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| build(&["--package", "ft-load"]).join("ft-load"))
+}
+
 /// Builds an example of a package, which `cargo test --test` alone would not; returns its binary.
 pub(crate) fn example(package: &str, name: &str) -> PathBuf {
     build(&["--package", package, "--example", name]).join("examples").join(name)

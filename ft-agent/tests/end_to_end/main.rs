@@ -27,6 +27,7 @@ mod killed;
 mod machine;
 mod nesting;
 mod notebooks;
+mod npt;
 mod oracle;
 mod overhead;
 mod perf_sched;

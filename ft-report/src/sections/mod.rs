@@ -10,6 +10,7 @@ pub mod head;
 #[cfg(test)]
 mod hostile_tests;
 pub mod locks;
+pub mod npt;
 pub mod order;
 pub mod preempted;
 pub mod quality;
@@ -33,6 +34,7 @@ use dispatch::DispatchReport;
 use gaps::GapsReport;
 use head::Head;
 use locks::LocksReport;
+use npt::NptReport;
 use preempted::PreemptedReport;
 use scopes::ScopesReport;
 use study::Study;
@@ -129,7 +131,7 @@ impl Document {
 const SCHEDULER: &str = "the kernel group `sched`";
 const LOCKS: &str = "lock events: of ft_user::sync, or of pthread locks by --preload";
 
-static REPORTS: [Report; 10] = [
+static REPORTS: [Report; 11] = [
     Report {
         name: "summary",
         about: "a few lines about each question",
@@ -202,6 +204,13 @@ static REPORTS: [Report; 10] = [
         needs: "scopes of ft_user, and for the parts the kernel group `sched`",
         standard: true,
         make: |s| Ok(ScopesReport::read(s)?.section()),
+    },
+    Report {
+        name: "npt",
+        about: "how long the passes of `ft-load npt` took, and who or what made peaks",
+        needs: "events of `ft-load npt`, and for the causes the kernel groups `sched` and `irq`",
+        standard: false,
+        make: |s| Ok(NptReport::read(s)?.section()),
     },
     Report {
         name: "study",
