@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::layout::{DEFAULT_SOCKET, Hello, MAGIC, MAX_REPLY_BYTES, NO_ANSWER, Reply, VERSION};
 use crate::{Agent, InitError, config, glob};
 
-/// How long a process waits for the answer of an agent that has taken its connection.
+/// How long a process waits for an agent: until it takes the connection, and until it answers.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The address of the agent's socket: `FT_SOCKET`, else the default.
@@ -35,12 +35,13 @@ pub(crate) fn register(
     address: &libc::sockaddr_un,
     enable: impl FnMut(&str),
 ) -> Agent {
-    let Some(socket) = connect(address) else { return Agent::Absent };
+    let deadline = Instant::now() + PATIENCE;
+    let Some(socket) = connect(address, Some(deadline)) else { return Agent::Absent };
     if !send_hello(&socket, memfd, 0) {
         return Agent::Absent;
     }
     let mut buffer = [0; MAX_REPLY_BYTES];
-    match receive(&socket, &mut buffer) {
+    match receive(&socket, &mut buffer, deadline) {
         None => Agent::Silent,
         Some(message) => match globs(message) {
             None => Agent::Garbled,
@@ -52,9 +53,9 @@ pub(crate) fn register(
     }
 }
 
-/// Registers the memfd and does not wait for the answer.
+/// Registers the memfd and waits for nothing.
 pub(crate) fn announce(memfd: libc::c_int, address: &libc::sockaddr_un) {
-    if let Some(socket) = connect(address) {
+    if let Some(socket) = connect(address, None) {
         send_hello(&socket, memfd, NO_ANSWER);
     }
 }
@@ -68,22 +69,50 @@ impl Drop for Socket {
     }
 }
 
-fn connect(address: &libc::sockaddr_un) -> Option<Socket> {
+/// A connection, if somebody listens. While the queue of who waits to be accepted is full, until the deadline; without
+/// one, not at all. A process that sleeps in the kernel for its turn gets it before those that only try again.
+fn connect(address: &libc::sockaddr_un, deadline: Option<Instant>) -> Option<Socket> {
     // To make a socket and close it takes ten times as long as to see that there is nobody to connect to.
     if !may_exist(address) {
         return None;
     }
-    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    let nonblocking = if deadline.is_none() { libc::SOCK_NONBLOCK } else { 0 };
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | nonblocking;
     // SAFETY: takes no pointer.
     let fd = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
     if fd < 0 {
         return None;
     }
     let socket = Socket(fd);
-    let length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-    // SAFETY: the address is as long as is said.
-    let result = unsafe { libc::connect(fd, ptr::from_ref(address).cast(), length) };
-    (result == 0).then_some(socket)
+    loop {
+        if let Some(deadline) = deadline {
+            give_up_after(&socket, deadline.checked_duration_since(Instant::now())?);
+        }
+        let length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+        // SAFETY: the address is as long as is said.
+        if unsafe { libc::connect(fd, ptr::from_ref(address).cast(), length) } == 0 {
+            return Some(socket);
+        }
+        // A signal came in between.
+        if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            return None;
+        }
+    }
+}
+
+/// Limits how long the next call that connects or sends may take (`SO_SNDTIMEO`, socket(7)).
+fn give_up_after(socket: &Socket, time: Duration) {
+    let limit = libc::timeval {
+        tv_sec: time.as_secs() as libc::time_t,
+        // Nothing at all would be no limit.
+        tv_usec: time.subsec_micros().max(1).into(),
+    };
+    // SAFETY: the option's value is as long as is said.
+    unsafe {
+        let length = size_of_val(&limit) as libc::socklen_t;
+        let value = ptr::from_ref(&limit).cast();
+        libc::setsockopt(socket.0, libc::SOL_SOCKET, libc::SO_SNDTIMEO, value, length);
+    }
 }
 
 /// Whether somebody may listen. An abstract address, which begins with a NUL, is no path; and an error may
@@ -124,8 +153,7 @@ fn send_hello(socket: &Socket, memfd: libc::c_int, flags: u32) -> bool {
 
 /// The one message of the agent, if it comes in time. A longer one than `buffer` is cut, and then does
 /// not say its own length. Descriptors that come with it are dropped by the kernel.
-fn receive<'a>(socket: &Socket, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
-    let deadline = Instant::now() + PATIENCE;
+fn receive<'a>(socket: &Socket, buffer: &'a mut [u8], deadline: Instant) -> Option<&'a [u8]> {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let mut poll = libc::pollfd { fd: socket.0, events: libc::POLLIN, revents: 0 };
@@ -232,16 +260,40 @@ mod tests {
     }
 
     #[test]
-    fn absent_and_busy_agents_cost_nothing() {
+    fn absent_agents_cost_nothing() {
         let address = abstract_address("absent");
         let unexpected = |glob: &str| panic!("{glob}");
         let mut nowhere = libc::sockaddr_un { sun_family: libc::AF_UNIX as _, sun_path: [0; 108] };
         nowhere.sun_path[..2].copy_from_slice(&[b'/', 1].map(|byte| byte as libc::c_char));
         assert_eq!(register(0, &nowhere, unexpected), Agent::Absent);
         assert_eq!(register(0, &address, unexpected), Agent::Absent);
+    }
+
+    #[test]
+    fn agent_whose_queue_stays_full_is_given_up() {
+        let address = abstract_address("full");
         let _listener = listen(&address, 0);
-        let _waiting = connect(&address).unwrap();
-        assert_eq!(register(0, &address, unexpected), Agent::Absent);
+        let _waiting = connect(&address, None).unwrap();
+        assert!(connect(&address, None).is_none(), "a forked child waits for nothing");
+        assert_eq!(register(0, &address, |glob| panic!("{glob}")), Agent::Absent);
+    }
+
+    #[test]
+    fn agent_whose_queue_is_full_for_a_moment_is_waited_for() {
+        let is_taken = |round: u32| {
+            let address = abstract_address(&format!("crowded-{round}"));
+            let listener = listen(&address, 0);
+            let waiting = connect(&address, None).unwrap();
+            std::thread::scope(|scope| {
+                let process = scope.spawn(|| register(0, &address, |glob| panic!("{glob}")));
+                // Most likely it waits in the kernel by then.
+                std::thread::sleep(Duration::from_millis(20));
+                drop((waiting, accept(&listener)));
+                process.join().unwrap() == Agent::Silent
+            })
+        };
+        // A machine that stands still for half a second makes it give up.
+        assert!((0..20).any(is_taken));
     }
 
     #[test]
@@ -255,7 +307,7 @@ mod tests {
     fn agent_that_dies_does_not_kill() {
         let address = abstract_address("dies");
         let listener = listen(&address, 1);
-        let socket = connect(&address).unwrap();
+        let socket = connect(&address, None).unwrap();
         drop(accept(&listener));
         drop(listener);
         // Without MSG_NOSIGNAL this would be the end of the process.

@@ -28,8 +28,8 @@ impl Status {
 /// How the agent answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agent {
-    /// Nobody listens at the socket, or the agent has too many processes waiting. It finds this one
-    /// when it gets to it.
+    /// Nobody listens at the socket, or so many processes wait for the agent that it did not take the connection
+    /// within half a second. An agent that is started later finds this process.
     Absent,
     /// It answered, and what it asked for is enabled.
     Registered,
