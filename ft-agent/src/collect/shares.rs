@@ -3,11 +3,15 @@
 //! Rule: a user may have as much as nobody has (the dynamic threshold of shared buffers: Choudhury and Hahne,
 //! *Dynamic Queue Length Thresholds for Shared-Memory Packet Switches*, 1998, with factor 1). One user alone
 //! gets half of it, the next half of the rest; so there is always something for one who has nothing yet, and
-//! no list of users or sizes has to be chosen.
+//! no list of users or sizes has to be chosen. Who comes first may have more, but never all of it.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// The part of the whole that even who comes first takes only within its share. Beyond it, a flood of those who come
+/// first, which is what a session in which many users work looks like, would keep everybody else out.
+const SHARED_BY_ALL: usize = 16;
 
 /// Something limited, and what of it has been given to whom.
 #[derive(Debug)]
@@ -23,8 +27,8 @@ impl<K: Copy + Eq + Hash> Shares<K> {
         Shares { capacity, taken: 0, held: HashMap::new() }
     }
 
-    /// Gives one to `user`, who has to give it back. False when that would be more than its share; of who comes
-    /// `first` it is enough that there is one left.
+    /// Gives one to `user`, who has to give it back. False when that would be more than its share. Who comes `first`
+    /// may have more than that, down to the sixteenth part of the whole that is left to the shares of all.
     pub fn take(&mut self, user: K, first: bool) -> bool {
         self.take_many(user, 1, first)
     }
@@ -35,7 +39,8 @@ impl<K: Copy + Eq + Hash> Shares<K> {
         let held = self.held(user);
         // As if they were taken one by one.
         let is_fair = held.saturating_add(amount.saturating_mul(2)) <= left.saturating_add(1);
-        if amount > left || !(first || is_fair) {
+        let leaves_shares = amount <= left.saturating_sub(self.capacity / SHARED_BY_ALL);
+        if !(is_fair || first && leaves_shares) {
             return false;
         }
         self.held.insert(user, held + amount);
@@ -135,7 +140,7 @@ mod tests {
         let mut shares = Shares::new(100);
         assert!(!shares.take_many('a', 51, false) && shares.take_many('a', 50, false));
         assert!(!shares.take_many('b', 26, false) && shares.take_many('b', 25, false));
-        assert!(!shares.take_many('c', 26, true) && shares.take_many('c', 25, true));
+        assert!(!shares.take_many('c', 20, true) && shares.take_many('c', 19, true));
         shares.give_back_many('a', 50);
         assert!(shares.take_many('d', 25, false));
     }
@@ -156,6 +161,18 @@ mod tests {
         assert!(!shares.take('b', true) && !shares.take('c', true));
         shares.give_back('a');
         assert!(shares.take('b', true));
+    }
+
+    #[test]
+    fn a_flood_of_who_comes_first_leaves_shares_to_all() {
+        let mut shares = Shares::new(1600);
+        assert_eq!(take_all(&mut shares, 'a'), 800);
+        while shares.take('b', true) {}
+        assert_eq!(shares.held('b'), 700);
+        // Those who have nothing yet have shares of the rest, whoever they are.
+        assert!(!shares.take('a', false));
+        while shares.take('c', true) {}
+        assert_eq!((shares.held('c'), take_all(&mut shares, 'd')), (50, 25));
     }
 
     #[test]

@@ -22,6 +22,9 @@ const BURSTS_ATTACKED: u64 = 1_000;
 /// its number, its steps. In each step are one event and one hold of one lock.
 pub(crate) fn run(enough: &Path) {
     ft_user::init().expect("the tracer starts");
+    // Not left to the agent alone: when it is kept busy its answer comes after half a second, and then programs do not
+    // wait for it any more. What is in the rings by then is recorded.
+    ft_user::enable("*");
     thread::scope(|scope| {
         // The first thread of the process is one of them.
         (1..THREADS).for_each(|_| drop(scope.spawn(|| steps(enough))));

@@ -1,5 +1,5 @@
-//! Floods by six users at once, of registrations and of connections that say nothing: each has a share, and so has
-//! whoever comes.
+//! Floods by six users at once, half of them in the session of the recording, of registrations and of connections that
+//! say nothing: each has a share, and so has whoever comes.
 
 use crate::Attack;
 use crate::attacks::{registrations, silent};
@@ -15,6 +15,10 @@ const USERS: [u32; 6] = [NOBODY, 2, 3, 4, 5, 6];
 const PROCESSES: usize = 4;
 
 fn program(attacker: &Attacker) {
+    if rustix::process::getuid().as_raw().is_multiple_of(2) {
+        // Refused to its members, who are in the session already.
+        let _ = rustix::process::setsid();
+    }
     crowd::run(attacker, PROCESSES, |socket| {
         let (mut register, mut connect) = (registrations::flood(socket), silent::flood(socket));
         move || {
