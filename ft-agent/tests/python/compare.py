@@ -206,9 +206,13 @@ def traces(path):
             assert (row["p"] <= 0.05) == row["differs"], what
         if row["logarithmic"] and row["quantity"] not in ("median", "p99"):
             close(row["change"], math.exp(by) - 1, f"change of {what}", 1e-6)
-            if row["at_least"] is not None:
-                half = (math.log1p(row["at_most"]) - math.log1p(row["at_least"])) / 2
-                close(half, limit * error, f"interval of {what}", 0.05)
+            # Around the change by as much on either side, in logarithms. The lower end of a wide interval is rounded
+            # to -1, whose logarithm says nothing.
+            if row["at_most"] is not None:
+                half = math.log1p(row["at_most"]) - math.log1p(row["change"])
+                close(half, limit * error, f"upper end of {what}", 0.05)
+                lower = math.exp(math.log1p(row["change"]) - half) - 1
+                assert abs(row["at_least"] - lower) <= 1e-6 * abs(lower) + 1e-9, f"lower end of {what}"
     print(f"{len(made)} rows of {a} and {len(sides[1])} traces, {doubtful} at the limit")
 
 
