@@ -45,14 +45,17 @@ pub(crate) fn target_dir() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Says what it runs, and runs it to its end.
+/// Says what it runs, and runs it to its end: at the root, unless the command names a directory of its own.
 ///
 /// # Errors
 ///
 /// As [`run`].
 pub(crate) fn step(command: &mut Command) -> Result<()> {
     println!("+ {}", line(command));
-    run(command.current_dir(root()))
+    if command.get_current_dir().is_none() {
+        command.current_dir(root());
+    }
+    run(command)
 }
 
 /// Runs a command to its end.
