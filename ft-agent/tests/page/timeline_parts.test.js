@@ -167,8 +167,10 @@ test('a link means a place, and nothing else does', () => {
   const at = {from: 12, to: 90, tid: 7, lock: '7f00c0'};
   assert.deepEqual(view.place(view.link(at)), at);
   assert.deepEqual(view.place('#at=5-6'), {from: 5, to: 6});
+  assert.deepEqual(view.place('#at=-36-5'), {from: -36, to: 5});
+  assert.deepEqual(view.place('#at=-36--5'), {from: -36, to: -5});
   assert.deepEqual(view.place('#at=5-6&lock=0x7F00C0'), {from: 5, to: 6, lock: '7f00c0'});
-  for (const wrong of ['', '#locks', '#at=', '#at=9-5', '#at=-3-5', '#at=1e9-2e9', '#at=5']) assert.equal(view.place(wrong), undefined, wrong);
+  for (const wrong of ['', '#locks', '#at=', '#at=9-5', '#at=-3--5', '#at=1e9-2e9', '#at=5']) assert.equal(view.place(wrong), undefined, wrong);
   assert.deepEqual(view.place('#at=5-6&tid=x&lock=<b>'), {from: 5, to: 6});
 });
 

@@ -165,7 +165,8 @@ impl Timeline {
         items: impl Iterator<Item = Result<Item>>,
     ) -> Result<Timeline> {
         let begin = frame.begin;
-        let span = (frame.end - begin).max(1);
+        // It ends behind the last event, which else would lie in no window.
+        let span = (frame.end - begin).max(0) + 1;
         let rows = Rows::new(frame.cpus, &survey);
         let level = Level::new(span, rows.levels(), STATES.len());
         let places: Vec<_> =

@@ -90,13 +90,14 @@ export function ticks(view, count) {
 }
 
 /**
- * The place that a link means: `#at=FROM-TO&tid=TID&lock=HEX`, the last two optional.
+ * The place that a link means: `#at=FROM-TO&tid=TID&lock=HEX`, the last two optional. Times before the recording began are
+ * negative.
  * @param {string} hash
  * @returns {{from: number, to: number, tid?: number, lock?: string} | undefined}
  */
 export function place(hash) {
   const fields = new URLSearchParams(hash.replace(/^#/, ""));
-  const at = /^(\d{1,15})-(\d{1,15})$/.exec(fields.get("at") ?? "");
+  const at = /^(-?\d{1,15})-(-?\d{1,15})$/.exec(fields.get("at") ?? "");
   if (!at || Number(at[2]) < Number(at[1])) return undefined;
   const tid = fields.get("tid") ?? "", lock = (fields.get("lock") ?? "").replace(/^0x/i, "").toLowerCase();
   return {
