@@ -37,6 +37,8 @@ export async function visit(file, options, look) {
   const context = await browser.newContext({viewport: {width: 1280, height: 900}, offline: true, ...options});
   try {
     const page = await context.newPage();
+    // The machine may be busy; what has not come by then never will.
+    page.setDefaultTimeout(120_000);
     /** @type {string[]} */
     const complaints = [];
     /** @type {string[]} */

@@ -16,6 +16,7 @@ mod stage;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
 
 use stage::Stage;
 
@@ -54,6 +55,9 @@ fn page_of(recording: &str) -> (Stage, PathBuf) {
     (stage, page)
 }
 
+/// One browser at a time: each takes as many CPUs as it finds.
+static TURN: Mutex<()> = Mutex::new(());
+
 /// Shows the page of a recording to the browser.
 fn look_at(recording: &str) {
     let Some(mut node) = node_or_skip() else { return };
@@ -66,7 +70,7 @@ fn look_at(recording: &str) {
         assert!(tables.status.success(), "{}", String::from_utf8_lossy(&tables.stderr));
         node.env("FT_TIMELINE", String::from_utf8(tables.stdout).expect("UTF-8"));
     }
-    node.args(["--test", "--test-reporter=spec"])
+    node.args(["--test", "--test-concurrency=1", "--test-reporter=spec"])
         .env("FT_PAGE", page)
         .env("FT_TRACE", stage.trace());
     let mut tests: Vec<PathBuf> = fs::read_dir(home())
@@ -75,6 +79,7 @@ fn look_at(recording: &str) {
         .filter(|path| path.to_string_lossy().ends_with(".test.js"))
         .collect();
     tests.sort();
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let said = succeeds(node.args(tests));
     for line in said.lines().filter_map(|line| line.trim().strip_prefix("measured ")) {
         gate::measured(&format!("page of {recording}: {line}"));

@@ -34,12 +34,13 @@ const inView = async page => (await part(page, 'span').textContent()) ?? '';
  * @param {string} hash
  */
 async function follow(page, hash) {
-  const before = await part(page, 'measure').textContent();
+  // What was said of the place before may be the same, word by word.
+  await part(page, 'measure').evaluate(element => { element.textContent = ''; });
   await page.evaluate(hash => { location.hash = hash; }, hash);
-  await page.waitForFunction(before => {
+  await page.waitForFunction(() => {
     const text = document.querySelector('#timeline .tl-measure')?.textContent ?? '';
-    return text !== before && !text.includes('Unpacking');
-  }, before);
+    return text !== '' && !text.includes('Unpacking');
+  });
 }
 
 /**
