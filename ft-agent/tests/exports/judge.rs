@@ -7,7 +7,7 @@ use std::process::Command;
 use ft_trace::store::Trace;
 use tempfile::TempDir;
 
-use crate::{gate, hostile};
+use crate::{gate, hostile, stage};
 
 /// Stored recordings: all kernel groups, losses, a program that is not changed, a recording without an end.
 const RECORDINGS: [&str; 4] = ["scenarios", "system", "preload", "killed"];
@@ -50,7 +50,7 @@ impl Judge {
         let hostile = self.folder.path().join("hostile");
         std::fs::create_dir(&hostile).expect("a folder");
         hostile::write(&hostile);
-        agent(&["analyze".as_ref(), hostile.as_ref()]);
+        self.analyze(&hostile);
         traces.push(hostile);
         traces
     }
@@ -58,17 +58,9 @@ impl Judge {
     /// A stored recording, as a trace.
     pub(crate) fn stored(&self, name: &str) -> PathBuf {
         let trace = self.folder.path().join(name);
-        std::fs::create_dir_all(trace.join("spool")).expect("a folder");
-        let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stored/spools").join(name);
-        for entry in std::fs::read_dir(stored).expect("a recording") {
-            let packed = entry.expect("an entry").path();
-            let bytes = std::fs::read(&packed).expect("a file of the spool");
-            let bytes = zstd::decode_all(&bytes[..]).expect("what zstd has packed");
-            let name = packed.file_stem().expect("NAME.zst");
-            std::fs::write(trace.join("spool").join(name), bytes).expect("a file");
-        }
+        stage::unpack(name, &trace);
         agent(&["convert".as_ref(), trace.as_ref()]);
-        agent(&["analyze".as_ref(), trace.as_ref()]);
+        self.analyze(&trace);
         trace
     }
 
@@ -95,7 +87,7 @@ impl Judge {
         words.extend(["-o".as_ref(), out.as_os_str(), trace.as_os_str()]);
         agent(&words);
         let mut script = Command::new(&self.python);
-        script.arg(&self.script).arg(trace).arg(&out).args(&self.beside);
+        script.arg("-B").arg(&self.script).arg(trace).arg(&out).args(&self.beside);
         script.args(window.iter().flat_map(|w| [w.start.to_string(), w.end.to_string()]));
         let done = script.output().expect("the script starts");
         let text = String::from_utf8_lossy(&done.stdout);

@@ -10,3 +10,6 @@ mod hostile;
 mod judge;
 mod paje;
 mod perfetto;
+#[path = "../stored/stage.rs"]
+#[allow(dead_code, reason = "unpacks only")]
+mod stage;

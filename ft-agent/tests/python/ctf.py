@@ -6,37 +6,22 @@ Every event is compared: its name, time, CPU and all fields. The tables are read
 written here from LTTng's names and the meaning of the columns, apart from the exporter's code.
 """
 
-import json
 import re
 import subprocess
 import sys
 from bisect import bisect_left
 from collections import Counter, defaultdict
 
-import duckdb
+from exported import EXPORT, META, compare, rows, visible, window
 
-TRACE, EXPORT = sys.argv[1:3]
-FROM, TO = map(int, sys.argv[3:5]) if len(sys.argv) > 3 else (-(2**63), 2**63 - 1)
-META = json.load(open(f"{TRACE}/meta.json"))
+FROM, TO, _ = window(sys.argv[3:])
 STATES = {"R": 0, "R+": 0, "S": 1, "D": 2, "T": 4, "t": 8, "X": 16, "Z": 32, "P": 64, "I": 0x402}
 VECTORS = {"local_timer": 236, "reschedule": 253, "call_function": 252, "call_function_single": 251, "irq_work": 246}
 RESULTS = {"delivered": 0, "ignored": 1, "pending": 2, "overflow": 3, "truncated": 4}
 
 
-def rows(table, where="true"):
-    """The rows of a table as dictionaries."""
-    result = duckdb.sql(f"SELECT * FROM '{TRACE}/{table}/*.parquet' WHERE {where}")
-    return [dict(zip(result.columns, row)) for row in result.fetchall()]
-
-
 def windowed(table):
     return rows(table, f"ts >= {FROM} AND ts < {TO}")
-
-
-def visible(text):
-    """Control characters are shown by their pictures."""
-    picture = lambda c: chr(0x2400 + ord(c)) if c < " " else "\u2421" if c == "\x7f" else "\ufffd" if "\x80" <= c < "\xa0" else c
-    return "".join(map(picture, text))
 
 
 def text(value):
@@ -302,11 +287,7 @@ def main():
     empty = {(name, ts, cpu, k) for name, ts, cpu, fields in expected for k, v in fields.items() if v == ""}
     for name, ts, cpu, fields in found:
         fields.update((k, "") for k in fields if (name, ts, cpu, k) in empty)
-    have, want = Counter(map(key, found)), Counter(map(key, expected))
-    for what, rest in ("only exported", have - want), ("not exported", want - have):
-        for event in list(rest.elements())[:5]:
-            print(f"{what}: {event}", file=sys.stderr)
-    assert have == want
+    compare("events", map(key, found), map(key, expected))
 
     # Who lived at the begin.
     begin = min((e[1] for e in events), default=None)

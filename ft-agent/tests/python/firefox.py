@@ -12,27 +12,18 @@ import sys
 from collections import Counter
 from decimal import Decimal
 
-import duckdb
+from exported import EXPORT, META, begin, compare, rows, window
 
-TRACE, EXPORT, REFERENCE = sys.argv[1:4]
-FROM, TO = map(int, sys.argv[4:6]) if len(sys.argv) > 4 else (-(2**63), 2**63 - 1)
-WHOLE = len(sys.argv) == 4
-META = json.load(open(f"{TRACE}/meta.json"))
+REFERENCE = sys.argv[3]
+FROM, TO, WHOLE = window(sys.argv[4:])
 COLORS = {"transparent", "purple", "green", "orange", "yellow", "lightblue", "blue", "brown", "magenta", "red", "lightred", "darkgrey", "grey"}
 FORMATS = {"url", "file-path", "sanitized-string", "string", "unique-string", "duration", "time", "seconds", "milliseconds", "microseconds", "nanoseconds", "bytes", "percentage", "integer", "decimal", "pid", "tid", "list"}
 PLACES = {"marker-chart", "marker-table", "timeline-overview", "timeline-memory", "timeline-ipc", "timeline-fileio", "timeline-network", "stack-chart"}
 PARTS = {"running": "Running", "preempted": "Preempted", "dispatch": "Waiting for a CPU", "blocked": "Blocked", "hardirq": "Interrupt", "softirq": "Interrupt", "vector": "Interrupt", "unexplained": "Unexplained"}
 
 
-def rows(table, where="true"):
-    result = duckdb.sql(f"SELECT * FROM '{TRACE}/{table}/*.parquet' WHERE {where}")
-    return [dict(zip(result.columns, row)) for row in result.fetchall()]
-
-
-EVENTS = ["user_events", "loss", "sched_switch", "sched_waking", "sched_migrate", "task_events", "irq", "syscalls", "contention", "page_faults"]
-FIRST = [duckdb.sql(f"SELECT min(ts) FROM '{TRACE}/{t}/*.parquet'").fetchall()[0][0] for t in EVENTS if t in META["tables"]]
 # Time 0 of the profile.
-BEGIN = min([META["start"]["start_ns"], *(ts for ts in FIRST if ts is not None)]) if WHOLE else FROM
+BEGIN = begin() if WHOLE else FROM
 
 
 def ns(ms):
@@ -108,16 +99,6 @@ def check_format(profile, reference):
 
 
 # Its figures.
-
-
-def compare(what, found, expected, besides=()):
-    have, want = Counter(found), Counter(expected)
-    missing, more = want - have, have - want - Counter(besides)
-    for name, rest in (("missing", missing), ("not in the table", more)):
-        for item in list(rest)[:5]:
-            print(f"{what}, {name}: {item}", file=sys.stderr)
-    assert not missing and not more, what
-    return len(expected)
 
 
 def markers(profile):

@@ -6,17 +6,14 @@ Times are compared to the nanosecond. Rows of the tables are all there, at their
 end, or not where that was recorded, and says so. With a window only what lies in it is compared.
 """
 
-import json
 import re
 import subprocess
 import sys
 from collections import Counter, defaultdict
 
-import duckdb
+from exported import EXPORT, begin, compare, rows, visible, window
 
-TRACE, EXPORT = sys.argv[1:3]
-FROM, TO = map(int, sys.argv[3:5]) if len(sys.argv) > 3 else (-(2**63), 2**63 - 1)
-WHOLE = len(sys.argv) == 3
+FROM, TO, WHOLE = window(sys.argv[3:])
 NUMBER = r"(-?\d+\.\d{9})"
 LINES = [
     # Names hold commas, so a line is told by its numbers.
@@ -28,22 +25,13 @@ LINES = [
 ]
 
 
-def rows(table, where="true"):
-    result = duckdb.sql(f"SELECT * FROM '{TRACE}/{table}/*.parquet' WHERE {where}")
-    return [dict(zip(result.columns, row)) for row in result.fetchall()]
-
-
 def shown(text):
     """Control characters are shown by their pictures, and no name holds a quotation mark."""
-    picture = lambda c: chr(0x2400 + ord(c)) if c < " " else "\u2421" if c == "\x7f" else "\ufffd" if "\x80" <= c < "\xa0" else c
-    return "".join(map(picture, text)).replace('"', "'")
+    return visible(text).replace('"', "'")
 
 
-META = json.load(open(f"{TRACE}/meta.json"))
-EVENTS = ["user_events", "loss", "sched_switch", "sched_waking", "sched_migrate", "task_events", "irq", "syscalls", "contention", "page_faults"]
-FIRST = [duckdb.sql(f"SELECT min(ts) FROM '{TRACE}/{t}/*.parquet'").fetchall()[0][0] for t in EVENTS if t in META["tables"]]
 # Time 0 of the file.
-BEGIN = min([META["start"]["start_ns"], *(ts for ts in FIRST if ts is not None)]) if WHOLE else FROM
+BEGIN = begin() if WHOLE else FROM
 
 
 def ns(seconds):
@@ -66,17 +54,6 @@ def dump():
 def tid(label):
     """A thread's label ends in its number."""
     return 0 if label == "idle" else int(label.rpartition(" ")[2])
-
-
-def compare(what, found, expected, besides=()):
-    """All that is expected is there, and nothing else but `besides`."""
-    have, want = Counter(found), Counter(expected)
-    missing, more = want - have, have - want - Counter(besides)
-    for name, rest in (("missing", missing), ("not in the table", more)):
-        for item in list(rest)[:5]:
-            print(f"{what}, {name}: {item}", file=sys.stderr)
-    assert not missing and not more, what
-    return len(expected)
 
 
 def inside(e):

@@ -27,6 +27,19 @@ pub(crate) fn recordings() -> Vec<String> {
     names
 }
 
+/// Unpacks the spool of a recording into a directory, which is to become its trace.
+pub(crate) fn unpack(recording: &str, trace: &Path) {
+    let spool = trace.join("spool");
+    std::fs::create_dir_all(&spool).expect("a folder");
+    for entry in std::fs::read_dir(home().join("spools").join(recording)).expect("a recording") {
+        let packed = entry.expect("an entry").path();
+        let name = packed.file_stem().expect("NAME.zst");
+        let bytes = std::fs::read(&packed).expect("a file of the spool");
+        let bytes = zstd::decode_all(&bytes[..]).expect("what zstd has packed");
+        std::fs::write(spool.join(name), bytes).expect("a file");
+    }
+}
+
 /// The copy of a recording.
 pub(crate) struct Stage {
     folder: TempDir,
@@ -35,18 +48,9 @@ pub(crate) struct Stage {
 impl Stage {
     /// Unpacks the spool of a recording.
     pub(crate) fn unpack(recording: &str) -> Stage {
-        let folder = TempDir::new().expect("a folder");
-        let spool = folder.path().join("trace/spool");
-        std::fs::create_dir_all(&spool).expect("a folder");
-        for entry in std::fs::read_dir(home().join("spools").join(recording)).expect("a recording")
-        {
-            let packed = entry.expect("an entry").path();
-            let name = packed.file_stem().expect("NAME.zst");
-            let bytes = std::fs::read(&packed).expect("a file of the spool");
-            let bytes = zstd::decode_all(&bytes[..]).expect("what zstd has packed");
-            std::fs::write(spool.join(name), bytes).expect("a file");
-        }
-        Stage { folder }
+        let stage = Stage { folder: TempDir::new().expect("a folder") };
+        unpack(recording, &stage.trace());
+        stage
     }
 
     /// The directory of the trace.
