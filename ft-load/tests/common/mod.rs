@@ -2,8 +2,11 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
-use std::fs::OpenOptions;
-use std::io::Write;
+#[path = "../../../ft-agent/tests/common/said.rs"]
+mod said;
+
+pub(crate) use said::{ran, skipped};
+
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -56,28 +59,4 @@ pub(crate) fn real_time_or_skip() -> bool {
         false => skipped("real-time priorities are for root"),
     }
     granted
-}
-
-/// Reports that the calling test runs.
-pub(crate) fn ran() {
-    report(&format!("ran {}", test()));
-}
-
-/// Reports that the calling test does not run, and why.
-pub(crate) fn skipped(reason: &str) {
-    report(&format!("skipped {}: {reason}", test()));
-}
-
-/// The test harness names a test's thread after the test.
-fn test() -> String {
-    std::thread::current().name().unwrap_or("a test").to_owned()
-}
-
-/// Adds a line to the file that `cargo xtask test` reads.
-fn report(line: &str) {
-    eprintln!("{line}");
-    if let Some(path) = std::env::var_os("FT_KERNEL_TEST_LOG") {
-        let mut file = OpenOptions::new().append(true).create(true).open(path).expect("test log");
-        file.write_all(format!("{line}\n").as_bytes()).expect("test log");
-    }
 }
