@@ -275,7 +275,7 @@ impl Cpus {
         q.count(t);
         q.shown(t);
         q.is_agents = is_agents;
-        let before = q.occupant.clone().filter(|_| draws);
+        let before = q.occupant.as_ref().filter(|_| draws).cloned();
         let before = before.map(|who| Occupancy { cpu, who, from: q.since, to: t, seen: true });
         q.since = t;
         match &mut q.occupant {
