@@ -5,7 +5,7 @@ use std::fmt;
 use plotters::prelude::*;
 
 use super::csv::Csv;
-use super::plot::{self, Axis, FILL, GRID, HEIGHT, INK, Plot, WIDTH};
+use super::plot::{self, Axis, FILL, HEIGHT, Plot, WIDTH};
 use super::{Drawing, Failed};
 use crate::document::Value;
 
@@ -44,15 +44,10 @@ fn one(
         true => format!("{value}"),
         false => String::new(),
     };
-    chart
-        .configure_mesh()
-        .axis_style(INK)
-        .bold_line_style(GRID)
-        .light_line_style(TRANSPARENT)
+    plot::mesh(&mut chart)
         .disable_x_mesh()
         .x_labels((last as usize + 2).clamp(9, 24))
         .y_labels(6)
-        .label_style(plot::label())
         .x_label_formatter(&whole)
         .y_label_formatter(&|value| plot::count(*value))
         .x_desc(axis)

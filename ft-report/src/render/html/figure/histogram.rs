@@ -5,7 +5,7 @@ use std::fmt;
 use plotters::prelude::*;
 
 use super::csv::Csv;
-use super::plot::{self, Axis, FILL, GRID, HEIGHT, INK, LINE, Plot, WIDTH};
+use super::plot::{self, Axis, FILL, HEIGHT, INK, LINE, Plot, WIDTH};
 use super::{Drawing, Failed};
 use crate::document::Value;
 use crate::stats::{BIN_NS, MAX_BINS};
@@ -77,14 +77,9 @@ fn one(
         .right_y_label_area_size(46)
         .build_cartesian_2d(values.clone().log_scale(), plot::counts(largest).log_scale())?
         .set_secondary_coord(values.clone().log_scale(), 0.0..1.0);
-    chart
-        .configure_mesh()
-        .axis_style(INK)
-        .bold_line_style(GRID)
-        .light_line_style(TRANSPARENT)
+    plot::mesh(&mut chart)
         .x_labels(12)
         .y_labels(6)
-        .label_style(plot::label())
         .x_label_formatter(&|value| plot::ns(*value))
         .y_label_formatter(&|value| plot::count(*value))
         .y_desc(counted)

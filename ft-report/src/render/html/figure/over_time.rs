@@ -5,7 +5,7 @@ use std::fmt;
 use plotters::prelude::*;
 
 use super::csv::Csv;
-use super::plot::{self, Axis, FILL, GRID, HEIGHT, INK, LINE, Plot, WIDTH};
+use super::plot::{self, Axis, FILL, HEIGHT, LINE, Plot, WIDTH};
 use super::{Drawing, Failed};
 use crate::document::Value;
 use crate::stats::{OverTime, Window};
@@ -50,15 +50,10 @@ fn one(area: &plot::Area<'_>, window: Window, found: &OverTime) -> Result<(char,
         .x_label_area_size(30)
         .y_label_area_size(60)
         .build_cartesian_2d(values.clone(), lengths.log_scale())?;
-    chart
-        .configure_mesh()
-        .axis_style(INK)
-        .bold_line_style(GRID)
-        .light_line_style(TRANSPARENT)
+    plot::mesh(&mut chart)
         .disable_x_mesh()
         .x_labels(9)
         .y_labels(7)
-        .label_style(plot::label())
         .x_label_formatter(&|value| plot::ns(*value))
         .y_label_formatter(&|value| plot::ns(*value))
         .draw()?;

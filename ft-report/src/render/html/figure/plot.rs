@@ -3,7 +3,9 @@
 use std::fmt;
 use std::ops::Range;
 
+use plotters::chart::MeshStyle;
 use plotters::coord::Shift;
+use plotters::coord::ranged1d::ValueFormatter;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -17,7 +19,7 @@ pub(super) const HEIGHT: u32 = 260;
 
 /// Colours of the light page; in the dark its style sheet replaces them, by these same numbers.
 pub(super) const INK: RGBColor = RGBColor(0x5e, 0x66, 0x73);
-pub(super) const GRID: RGBColor = RGBColor(0xe3, 0xe6, 0xea);
+const GRID: RGBColor = RGBColor(0xe3, 0xe6, 0xea);
 pub(super) const FILL: RGBColor = RGBColor(0x8f, 0xb4, 0xe3);
 pub(super) const LINE: RGBColor = RGBColor(0xc2, 0x4b, 0x1a);
 
@@ -55,6 +57,20 @@ impl Plot {
         // Lines' ends are for people, who do not read this.
         Ok(Plot { svg: svg.replace('\n', ""), axis })
     }
+}
+
+/// The looks of all axes, and of the lines behind what is drawn.
+pub(super) fn mesh<'a, 'b, X, Y, DB>(
+    chart: &'b mut ChartContext<'a, DB, Cartesian2d<X, Y>>,
+) -> MeshStyle<'a, 'b, X, Y, DB>
+where
+    X: Ranged + ValueFormatter<<X as Ranged>::ValueType>,
+    Y: Ranged + ValueFormatter<<Y as Ranged>::ValueType>,
+    DB: DrawingBackend,
+{
+    let mut mesh = chart.configure_mesh();
+    mesh.axis_style(INK).bold_line_style(GRID).light_line_style(TRANSPARENT).label_style(label());
+    mesh
 }
 
 impl fmt::Display for Plot {

@@ -5,7 +5,7 @@ use std::fmt;
 use plotters::prelude::*;
 
 use super::csv::{self, Csv};
-use super::plot::{self, Axis, GRID, INK, Plot, WIDTH};
+use super::plot::{self, Axis, Plot, WIDTH};
 use super::{Drawing, Failed};
 use crate::document::Value;
 use crate::render::columns::cut;
@@ -65,15 +65,10 @@ fn all(area: &plot::Area<'_>, parts: &[&str], stacks: &[Stack]) -> Result<(char,
         .x_label_area_size(BOTTOM)
         .y_label_area_size(160)
         .build_cartesian_2d(0.0..longest as f64, rows..0.0)?;
-    chart
-        .configure_mesh()
-        .axis_style(INK)
-        .bold_line_style(GRID)
-        .light_line_style(TRANSPARENT)
+    plot::mesh(&mut chart)
         .disable_y_mesh()
         .y_labels(0)
         .x_labels(8)
-        .label_style(plot::label())
         .x_label_formatter(&|value| plot::ns(*value))
         .draw()?;
     let (across, down) = chart.plotting_area().get_pixel_range();
