@@ -41,5 +41,6 @@ fn nothing_points_back_up() {
 fn the_loads_stand_alone() {
     let others = ["ft-user", "ft-trace", "ft-ebpf", "arrow-array", "parquet", "aya", "ft-agent"];
     assert_eq!(depends_on("ft-load", others), [true, false, false, false, false, false, false]);
-    assert_eq!(depends_on("ft-agent", ["ft-load"]), [false]);
+    assert_eq!(depends_on("ft-agent", ["ft-load", "ft-papers"]), [false; 2]);
+    assert_eq!(depends_on("xtask", ["ft-load", "plotters"]), [false; 2]);
 }

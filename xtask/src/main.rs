@@ -5,6 +5,7 @@ mod build;
 mod build_ebpf;
 mod node;
 mod packages;
+mod paper;
 mod proofs;
 mod python;
 mod run_agent;
@@ -26,6 +27,7 @@ cargo xtask COMMAND
   run-agent [-- ARGS]   set up, build, and record: the demo, or what ARGS of `ft-agent record` say
   test [-- ARGS]        set up, and run everything; ARGS go to `cargo test` (then a part of the tests)
   bench [ROW]…          measure the cost table beside other tracers; a whole run writes it (--quick)
+  paper [ID]…           run the papers' experiments again, and write papers/README.md (--list, --scale)
   stress                run the stress tests at full length, some minutes (FT_STRESS)
   sanitize              run the tests of shared memory under AddressSanitizer and valgrind
   compare-rates         measure how often `compare` errs and what it finds, with hundreds of recordings
@@ -55,6 +57,7 @@ fn run(args: &[String]) -> Result<ExitCode> {
         "run-agent" => return run_agent::run(after_dashes(rest)),
         "test" => test::run(after_dashes(rest))?,
         "bench" => bench::run(rest)?,
+        "paper" => paper::run(rest)?,
         "stress" => {
             no_arguments(command, rest)?;
             proofs::stress()?;

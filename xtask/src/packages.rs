@@ -102,6 +102,16 @@ pub(crate) const JUDGES: Group = Group {
     without: "the tests that compare with these programs are skipped",
 };
 
+/// What runs beside the papers' experiments, or measures the same.
+pub(crate) const LOADS: Group = Group {
+    packages: &[
+        package("iperf3", "usr/bin/iperf3", "network load of the papers' experiments"),
+        package("iproute2", "bin/ip", "a network of their own"),
+        package("rt-app", "usr/bin/rt-app", "an experiment compares missed deadlines with it"),
+    ],
+    without: "the experiments that run these programs fail, and their tests are skipped",
+};
+
 /// What C and C++ programs are built with.
 pub(crate) const COMPILERS: Group = Group {
     packages: &[

@@ -16,13 +16,17 @@ use anyhow::{Context, Result, bail};
 use crate::{
     build_ebpf::Toolchain,
     packages::{
-        BROWSER, COMPILERS, Group, JUDGES, KERNEL_SIDE, PEERS, Package, READERS, RECORDED, SPARK,
+        BROWSER, COMPILERS, Group, JUDGES, KERNEL_SIDE, LOADS, PEERS, Package, READERS, RECORDED,
+        SPARK,
     },
     workspace::{cargo, find_in_path, in_path, line, run as run_command},
 };
 
 /// For the tests, beside the kernel side.
-pub(crate) const TESTS: &[Group] = &[READERS, SPARK, BROWSER, RECORDED, JUDGES, COMPILERS];
+pub(crate) const TESTS: &[Group] = &[READERS, SPARK, BROWSER, RECORDED, JUDGES, LOADS, COMPILERS];
+
+/// For the papers' experiments.
+pub(crate) const EXPERIMENTS: &[Group] = &[JUDGES, LOADS];
 
 /// For the benchmarks, beside the kernel side.
 pub(crate) const BENCHMARKS: &[Group] = &[PEERS];

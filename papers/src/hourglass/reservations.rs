@@ -1,0 +1,178 @@
+//! Section 5.6: CPU reservations, exact and with a little more, and what today's kernel takes of them.
+
+use anyhow::Result;
+use ft_load::hourglass::Outcome;
+
+use crate::csv::Csv;
+use crate::experiment::{Experiment, Finding, Row};
+use crate::lab::Lab;
+use crate::quantity::ns;
+use crate::stats::percentile;
+use crate::trace::turns;
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    id: "hourglass-5.6",
+    title: "Hourglass, section 5.6: CPU reservations",
+    full_minutes: 1.3,
+    programs: &[],
+    run,
+};
+
+/// Amount and period of both tasks, ms.
+const TASKS: [(f64, f64); 2] = [(3.0, 8.0), (17.0, 33.0)];
+
+const PAPER_SECONDS: f64 = 10.0;
+
+fn run(lab: &Lab) -> Result<Finding> {
+    let mut csv = Csv::new([
+        "variant",
+        "thread",
+        "reserved_ms",
+        "job",
+        "release_ns",
+        "start_ns",
+        "finish_ns",
+        "due_ns",
+    ]);
+    let mut set = |name: &str, option: &str, reserved: [f64; 2]| -> Result<Outcome> {
+        let threads: Vec<String> = (0..2).map(|n| thread(n, option, reserved[n])).collect();
+        lab.settle();
+        let outcome = lab.hourglass(PAPER_SECONDS, &format!("-n 2 {}", threads.join(" ")))?;
+        for (n, thread) in outcome.threads.iter().enumerate() {
+            for job in &thread.jobs {
+                let finish = job.finish_ns.map_or(String::new(), |ns| ns.to_string());
+                csv.row([
+                    &name,
+                    &n,
+                    &reserved[n],
+                    &job.number,
+                    &job.release_ns,
+                    &job.start_ns,
+                    &finish,
+                    &job.due_ns,
+                ]);
+            }
+        }
+        Ok(outcome)
+    };
+    let exact = set("exact", "-rh", TASKS.map(|task| task.0))?;
+    let more = set("0.1 ms more", "-rh", TASKS.map(|task| task.0 + 0.1))?;
+    let soft = set("exact soft", "-rs", TASKS.map(|task| task.0))?;
+    // What the kernel takes a job to have used: all from its start to its finish when nothing but interrupts can stop it.
+    let needs = [needs(lab, TASKS[0])?, needs(lab, TASKS[1])?];
+    let needed = [0, 1].map(|n| fitting(&needs[n], TASKS[n].1));
+    let fitted = set("as measured", "-rh", needed)?;
+    lab.settle();
+    let granted = granted(&lab.hourglass(PAPER_SECONDS, "-n 1 -w CPU -rh 1ms 20ms")?);
+    Ok(Finding {
+        how: "`ft-load hourglass -n 2 -t 0 -w PERIODIC 3ms 8ms -rh … -t 1 -w PERIODIC 17ms 33ms -rh …` on all CPUs, because \
+              `SCHED_DEADLINE` admits no thread that is bound to one. Jobs are measured as `RTHIGH`, one task at a time, from \
+              start to finish."
+            .into(),
+        figures: Vec::new(),
+        values: vec![lab.values(EXPERIMENT.id, &csv)?],
+        rows: rows(&exact, &more, &soft, &fitted, &needs, needed, &granted),
+    })
+}
+
+fn thread(n: usize, option: &str, reserved_ms: f64) -> String {
+    let (amount, period) = TASKS[n];
+    format!("-t {n} -w PERIODIC {amount}ms {period}ms -i HR {option} {reserved_ms:.3}ms {period}ms")
+}
+
+/// From start to finish of each job where nothing but interrupts stops it, sorted, ns.
+fn needs(lab: &Lab, (amount, period): (f64, f64)) -> Result<Vec<u64>> {
+    let line =
+        format!("-n 1 --cpu {} -p RTHIGH -w PERIODIC {amount}ms {period}ms -i HR", lab.cpu());
+    let outcome = lab.hourglass(PAPER_SECONDS, &line)?;
+    let jobs = outcome.threads[0].jobs.iter();
+    let mut took: Vec<u64> =
+        jobs.filter_map(|job| Some((job.finish_ns? - job.start_ns).max(0) as u64)).collect();
+    took.sort_unstable();
+    Ok(took)
+}
+
+/// What the longest job took, and the paper's 0.1 ms; at most what leaves both tasks room to be admitted, ms.
+fn fitting(needs: &[u64], period_ms: f64) -> f64 {
+    let longest_ms = needs.last().map_or(0.0, |ns| *ns as f64 / 1e6);
+    (longest_ms + 0.1).min(period_ms * 0.9)
+}
+
+/// How long a thread that wants all it can get runs in one go, sorted, ns: turns are apart by much of the period.
+fn granted(outcome: &Outcome) -> Vec<u64> {
+    let mut lengths: Vec<u64> =
+        turns(outcome, 2_000_000).iter().map(|turn| (turn.end_ns - turn.start_ns) as u64).collect();
+    lengths.sort_unstable();
+    lengths
+}
+
+fn rows(
+    exact: &Outcome,
+    more: &Outcome,
+    soft: &Outcome,
+    fitted: &Outcome,
+    needs: &[Vec<u64>; 2],
+    needed: [f64; 2],
+    granted: &[u64],
+) -> Vec<Row> {
+    let deadlines = |outcome: &Outcome| {
+        let told = outcome.threads.iter().map(|thread| {
+            let deadlines = thread.deadlines.unwrap_or_default();
+            format!("{} / {}", deadlines.missed, deadlines.hit)
+        });
+        told.collect::<Vec<_>>().join("; ")
+    };
+    let at =
+        |sorted: &[u64], p| percentile(sorted, p).map_or("–".into(), |value| ns(value as f64));
+    let three = |sorted: &[u64]| {
+        format!("{}, {}, {}", at(sorted, 50.0), at(sorted, 99.0), at(sorted, 100.0))
+    };
+    let [first, second] = needed;
+    vec![
+        Row::new(
+            "reserved exactly: missed / hit, task 0; task 1",
+            "985 / 12; 106 / 197",
+            deadlines(exact),
+            "a job needs more than its amount, if only to be woken: it is stopped just before its end, until its next period, \
+             and what is late stays late",
+        ),
+        Row::new(
+            "0.1 ms more",
+            "0 / 1000; 0 / 303",
+            deadlines(more),
+            "the kernel charges interrupts to whom they interrupt (it has no `CONFIG_IRQ_TIME_ACCOUNTING`), so a job needs what \
+             the rows below say, which here is often more than 0.1 ms more",
+        ),
+        Row::new(
+            "from start to finish of 3 ms, median, p99, longest",
+            "–",
+            three(&needs[0]),
+            "what interrupts and the host add: it has to fit into what is reserved",
+        ),
+        Row::new(
+            "the same of 17 ms",
+            "–",
+            three(&needs[1]),
+            "grows with the amount, where the paper's 0.1 ms is the same for both",
+        ),
+        Row::new(
+            format!("reserved by that: {first:.2} and {second:.2} ms"),
+            "–",
+            deadlines(fitted),
+            "the longest of each, and 0.1 ms",
+        ),
+        Row::new(
+            "reserved exactly, but soft (`-rs`)",
+            "recommended for real applications",
+            deadlines(soft),
+            "what nobody has reserved is theirs, too (GRUB)",
+        ),
+        Row::new(
+            "greedy thread, 1 ms in 20 ms reserved: one go, median, p99, longest",
+            "1 ms",
+            three(granted),
+            "the end of an amount is seen by the clock interrupt (every 4 ms) unless the scheduler's feature `HRTICK_DL` is on, \
+             which is off by default; what a go has too much, later ones have too little",
+        ),
+    ]
+}
