@@ -2,15 +2,20 @@
 //!
 //! - [`hourglass`] runs threads with a known load, which find out for themselves when they ran.
 //! - [`npt`] runs a loop that nothing should interrupt, and takes the time of each pass.
+//! - [`events`] writes events at a given rate.
+//! - [`capacity`] finds the highest rate at which a recording of them loses nothing.
 //! - [`response`] computes how long the jobs of a set of tasks can take at worst, before anything runs.
 //!
 //! The command `ft-load` is this library and nothing else: a function per subcommand takes the words behind its name and
 //! returns what to print.
 
+mod agent;
 mod args;
+pub mod capacity;
 mod clock;
 mod cpus;
 mod error;
+pub mod events;
 pub mod hourglass;
 mod memory;
 pub mod npt;

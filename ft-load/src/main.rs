@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use ft_load::{Error, Output, hourglass, npt, response};
+use ft_load::{Error, Output, capacity, events, hourglass, npt, response};
 
 const HELP: &str = "\
 Loads whose truth is known, to evaluate a kernel, a scheduler's settings or a machine
@@ -12,6 +12,8 @@ Usage: ft-load COMMAND [OPTIONS]
 
   hourglass  threads with a known load, which find out for themselves when they ran
   npt        a loop that nothing should interrupt, and how long each pass took
+  events     threads that write events at a given rate
+  capacity   the highest rate of events at which a recording loses nothing
   response   how long the jobs of a set of tasks take at worst, by analysis
 
 `ft-load COMMAND --help` says what a command takes.
@@ -19,6 +21,7 @@ Usage: ft-load COMMAND [OPTIONS]
 Examples:
   ft-load hourglass -n 2 -d 1s -a -p RTLOW -w PERIODIC 3ms 8ms --summary
   ft-load npt --rt 90 --cpu 1
+  ft-load capacity --threads 1 --ring-size 1M,8M
   ft-load response --task 3ms,8ms 17ms,33ms
 
 Exit status: 0; 1 where the machine refuses; 2 where the command line has an error.";
@@ -52,6 +55,8 @@ fn run(words: &[String]) -> Result<Output, Error> {
     match words.split_first().map(|(command, rest)| (command.as_str(), rest)) {
         Some(("hourglass", rest)) => hourglass::run(rest),
         Some(("npt", rest)) => npt::run(rest),
+        Some(("events", rest)) => events::run(rest),
+        Some(("capacity", rest)) => capacity::run(rest),
         Some(("response", rest)) => response::run(rest),
         None | Some(("help" | "-h" | "--help", _)) => {
             Ok(Output { text: format!("{HELP}\n"), notes: Vec::new() })

@@ -25,6 +25,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let has_lttng = Path::new("/").join(LTTNG_HEADER).exists();
     build::bpf(&mut steps);
     let agent = build::agent(&mut steps, Profile::Release, false)?;
+    step(cargo().args(["build", "--release", "-p", "ft-load"]))?;
     let benches = root().join("ft-user/benches");
     let manifest = benches.join("costs/Cargo.toml");
     let costs = |command: &str, targets: &[&str], last: &[&str]| {

@@ -17,6 +17,7 @@ mod mounts;
 use harness::gate;
 
 mod bpftrace;
+mod capacity;
 mod containers;
 mod cyclictest;
 mod full_disk;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
@@ -120,6 +120,22 @@ impl Bench {
             lost.split_once(" events lost")?.0.parse().ok()
         });
         Ok(Recorded { figures, lost: lost.context("the agent does not tell its losses")? })
+    }
+
+    /// The highest rate without loss that `ft-load capacity` finds, million events a second of all threads.
+    pub(crate) fn capacity(&self, threads: usize, kernel: &str) -> Result<f64> {
+        let mut command = Command::new(self.agent.with_file_name("ft-load"));
+        let time = if self.quick { "500ms" } else { "2s" };
+        // As many bytes as LTTng has.
+        command.args(["capacity", "--json", "--ring-size", "32M", "-k", kernel, "--time", time]);
+        command.arg("--threads").arg(threads.to_string()).arg("--agent").arg(&self.agent);
+        let output = ft_costs::cpu::everywhere(&mut command).stdin(Stdio::null()).output();
+        let output = output.with_context(|| format!("{command:?} does not start"))?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{}", said.trim());
+        let rows: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+        let reached = rows[0]["capacity"]["reached"].as_f64();
+        Ok(reached.context("events are lost at any rate")? * threads as f64 / 1e6)
     }
 
     /// The agent with arguments.

@@ -1,5 +1,8 @@
 //! Which CPU, with which priority, for how long.
 
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
 /// The CPU that subjects are measured on: the last. Tracers and their readers run on CPU 0.
 pub fn measured() -> usize {
     // SAFETY: takes no pointer.
@@ -15,6 +18,21 @@ pub fn pin(cpu: usize) {
         libc::CPU_SET(cpu, &mut set);
         libc::sched_setaffinity(0, size_of_val(&set), &set);
     }
+}
+
+/// Lets a program that is to be started run on all CPUs, wherever this one may.
+pub fn everywhere(command: &mut Command) -> &mut Command {
+    let unbind = || {
+        // SAFETY: `set` is a plain bit set, of the size that is said, and all numbers fit it.
+        let done = unsafe {
+            let mut set: libc::cpu_set_t = std::mem::zeroed();
+            (0..libc::CPU_SETSIZE as usize).for_each(|cpu| libc::CPU_SET(cpu, &mut set));
+            libc::sched_setaffinity(0, size_of_val(&set), &set)
+        };
+        if done == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+    };
+    // SAFETY: between fork and exec it makes one system call.
+    unsafe { command.pre_exec(unbind) }
 }
 
 /// Memory locked and SCHED_FIFO, priority 80; false when that is refused.
