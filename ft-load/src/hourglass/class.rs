@@ -59,10 +59,10 @@ const PRIORITIES: [(&str, Priority); 8] = [
 ];
 
 /// `SCHED_FLAG_RECLAIM` (linux/sched.h).
-const RECLAIM: u64 = 0x02;
+pub(super) const RECLAIM: u64 = 0x02;
 
 /// `SCHED_DEADLINE` (linux/sched.h).
-const DEADLINE: u32 = 6;
+pub(super) const DEADLINE: u32 = 6;
 
 impl Priority {
     /// Reads a name of the paper, `idle`, `nice:N` or `fifo:N`.
@@ -240,9 +240,14 @@ fn own_nice() -> i32 {
 
 /// The slice of the calling thread, where the kernel tells it.
 fn slice() -> Option<u64> {
-    let mut attributes = attributes(Class::Priority(Priority::Idle));
-    let size = attributes.size;
+    own().map(|own| own.sched_runtime)
+}
+
+/// How the calling thread is scheduled, by the kernel's account.
+pub(super) fn own() -> Option<libc::sched_attr> {
+    let mut own = attributes(Class::Priority(Priority::Idle));
+    let size = own.size;
     // SAFETY: the kernel writes at most `size` bytes; 0 is the calling thread.
-    let answer = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) };
-    (answer == 0).then_some(attributes.sched_runtime)
+    let answer = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut own, size, 0) };
+    (answer == 0).then_some(own)
 }

@@ -17,27 +17,33 @@
 //!
 //! # Events
 //!
-//! A recording has what the tables of workers, runs, jobs and timer latencies need. Times in arguments are
-//! nanoseconds of `CLOCK_MONOTONIC`, as the `ts` of events are; `worker` is the thread's number, from 0 on.
+//! A recording has what the tables `workers`, `runs`, `jobs`, `timer_latency` and `switches` are made of. A worker is told
+//! by the thread that writes the event. Times in arguments are nanoseconds of `CLOCK_MONOTONIC`, as the `ts` of events
+//! are, or readings of the counter, which a trace has as such times. The analysis sees the first three arguments; those
+//! behind them, `worker` last of all (the thread's number, from 0 on), are for people.
 //!
 //! | event | arguments | written |
 //! |---|---|---|
 //! | `hourglass.zero` | `zero_ns`, `workers`, `duration_ns`, `gap_ns` | before the run, by the thread that starts it |
-//! | `hourglass.worker` | `worker`, `workload`, `class` or null, `timer`, `name` or null | by each thread, before it starts |
-//! | `hourglass.span` | `worker`, `start_ns`, `finish_ns`, `slice_ns` or null | behind it |
-//! | `hourglass.demand` | `worker`, `amount_ns` or null, `period_ns` or null | behind it |
-//! | `gap.begin`, `gap.seen`, `gap.end` | those of [`ft_user::gap`] | while it polls: a run is what lies between two gaps, or between one and the begin or end |
-//! | `hourglass.job` (scope) | `worker`, `number`, `release_ns`, `due_ns` | from the start of a job to its end, or to that of the thread |
-//! | `hourglass.finish` | `worker`, `number` | when the job has had its time; a job without it has no finish |
-//! | `hourglass.sleep` | `worker`, `due_ns` | before a sleep |
-//! | `hourglass.woke` | `worker`, `due_ns`, `woke_ns` | after it: between `due_ns` and `woke_ns` lie timer interrupt, waking and dispatch |
+//! | `hourglass.worker` | `worker`, `workload` (0 `CPU`, 1 `CPU_SCAN`, 2 `CPU_YIELD`, 3 `CPU_SCAN_YIELD`, 4 `PERIODIC`, 5 `CPU_PERIODIC`, 6 `LAT`), `timer` (0 `NATIVE`, 1 `HR`, 2 `TIMERFD`, 3 `RTC`); `what`, `name` or null | by each thread, before it starts |
+//! | `hourglass.class` | `policy` as the kernel numbers it, `priority` (real-time priority or nice value), `slice_ns` or 0 | behind it |
+//! | `hourglass.reserved` | `amount_ns`, `period_ns`, `soft` | behind it, with `SCHED_DEADLINE` |
+//! | `hourglass.span` | `start_ns`, `finish_ns`, `cpu`: the only one that it may run on, else -1 | behind it |
+//! | `hourglass.demand` | `amount_ns` or null, `period_ns` or null, `scan_kb` or null | behind it |
+//! | `hourglass.bound` | `bound_ns`: the longest response by analysis | behind it, where there is one (`bound.rs`) |
+//! | `hourglass.first`, `hourglass.last` | `reading` of the counter | when it begins to poll, and when it ends |
+//! | `gap.begin`, `gap.seen`, `gap.end` | those of [`ft_user::gap`] | while it polls: a run is what lies between two gaps, or between one and the first or last reading |
+//! | `hourglass.job` (scope) | `number`, `start` (a reading), `release_ns` or 0 for one that is released by its start; `due_ns` or 0 | from the start of a job to its end, or to that of the thread |
+//! | `hourglass.finish` | `number`, `finish` (a reading) | when the job has had its time; a job without it has no finish |
+//! | `hourglass.sleep` | `due_ns` | before a sleep |
+//! | `hourglass.woke` | `due_ns`, `woke_ns` | after it: between the two lie timer interrupt, waking and dispatch |
 //! | `hourglass.yield` | `worker` | before a yield |
-//! | `hourglass.done` | `worker`, `runs`, `passes`, `jobs`, `samples` | at the thread's end; what it counts is what a whole recording has |
+//! | `hourglass.done` | `runs`, `jobs`, `sleeps`; `passes` | at the thread's end; what it counts is what a whole recording has |
 //!
-//! A job was missed if it has no finish, or one after `due_ns`; a job that no event begins missed as well. Response time
-//! is finish less `release_ns`: until the scope begins the job waited for its thread, and where the rest went is what the
-//! analysis of scopes says already.
+//! Without a recording each is one nop.
 
+mod announce;
+mod bound;
 mod class;
 mod file;
 mod infer;

@@ -53,16 +53,6 @@ impl Timer {
             }
         })
     }
-
-    /// Its name.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Timer::Native => "NATIVE",
-            Timer::Hr => "HR",
-            Timer::Timerfd => "TIMERFD",
-            Timer::Rtc => "RTC",
-        }
-    }
 }
 
 /// A timer that is ready to use.

@@ -4,19 +4,22 @@
 //! scheduler did: a thread of a high priority is never left spinning.
 
 use ft_user::gap::Poller;
-use ft_user::{event, scope};
+use ft_user::{Tsc, event, scope};
 
 use super::scenario::{Plan, Scenario};
 use super::tape::{Ended, Run, Tape};
 use super::timer::{Sleeper, sleep_until};
 use super::workload::Workload;
+use super::{announce, bound};
 use crate::clock::{Clock, Reading, monotonic_ns};
 use crate::{Error, cpus};
 
 /// What a thread needs before it starts, made ahead of the run.
 pub(super) struct Worker<'a> {
-    number: u32,
-    plan: &'a Plan,
+    pub(super) number: u32,
+    pub(super) plan: &'a Plan,
+    /// The longest response of its jobs by analysis, ns.
+    pub(super) bound_ns: Option<u64>,
     tape: &'a Tape,
     gap_ns: u64,
     duration_ns: u64,
@@ -37,6 +40,8 @@ pub(super) struct Done {
     pub(super) passes: u64,
     pub(super) jobs: Vec<RawJob>,
     pub(super) samples: Vec<Sample>,
+    /// How often it slept.
+    sleeps: u64,
     /// Both clocks at the end, to check the line between begin and end of all.
     pub(super) reading: Option<Reading>,
 }
@@ -100,6 +105,7 @@ impl<'a> Worker<'a> {
         Ok(Worker {
             number: number as u32,
             plan,
+            bound_ns: bound::of(number, &scenario.threads, &cpus::allowed()),
             tape,
             gap_ns: scenario.gap_ns,
             duration_ns: plan.finish_ns(scenario),
@@ -116,7 +122,7 @@ impl<'a> Worker<'a> {
     /// When its timer fails.
     pub(super) fn run(mut self, zero_ns: u64, clock: Clock) -> Result<Done, Error> {
         let (begin_ns, end_ns) = (zero_ns + self.plan.start_ns, zero_ns + self.duration_ns);
-        self.announce(begin_ns, end_ns);
+        announce::write(&self, begin_ns, end_ns);
         sleep_until(begin_ns);
         let result = match self.plan.workload {
             Workload::Latency { period_ns } => self.latency(period_ns, end_ns),
@@ -128,39 +134,12 @@ impl<'a> Worker<'a> {
             }
         };
         self.done.reading = Some(Reading::now());
-        let (jobs, samples) = (self.done.jobs.len() as u64, self.done.samples.len() as u64);
+        let jobs = self.done.jobs.len() as u64;
         event!(
-            "hourglass.done", worker: u32 = self.number, runs: u64 = self.done.runs, passes: u64 = self.done.passes,
-            jobs: u64, samples: u64;
-            "worker {worker} is done: {runs} runs, {jobs} jobs, {samples} samples"
+            "hourglass.done", runs: u64 = self.done.runs, jobs: u64, sleeps: u64 = self.done.sleeps, passes: u64 = self.done.passes,
+            worker: u32 = self.number; "worker {worker} is done: {runs} runs, {jobs} jobs, {sleeps} sleeps"
         );
         result.map(|()| self.done)
-    }
-
-    /// Writes who it is into the recording.
-    fn announce(&self, start_ns: u64, finish_ns: u64) {
-        let (worker, plan) = (self.number, self.plan);
-        let name = plan.name.as_deref();
-        let workload = plan.workload.to_string();
-        let class = plan.class.map(|class| class.to_string());
-        event!(
-            "hourglass.worker", worker: u32, workload: &str = &workload, class: Option<&str> = class.as_deref(),
-            timer: &str = plan.timer.name(), name: Option<&str>; "worker {worker}: {workload}"
-        );
-        event!(
-            "hourglass.span", worker: u32, start_ns: u64, finish_ns: u64, slice_ns: Option<u64> = plan.slice_ns;
-            "worker {worker} from {start_ns} to {finish_ns}"
-        );
-        let (amount_ns, period_ns) = match plan.workload {
-            Workload::Cpu { yield_after_ns, .. } => (yield_after_ns, None),
-            Workload::Periodic { amount_ns, period_ns }
-            | Workload::CpuPeriodic { amount_ns, period_ns } => (Some(amount_ns), Some(period_ns)),
-            Workload::Latency { period_ns } => (None, Some(period_ns)),
-        };
-        event!(
-            "hourglass.demand", worker: u32, amount_ns: Option<u64>, period_ns: Option<u64>;
-            "worker {worker} wants {amount_ns} in {period_ns}"
-        );
     }
 
     /// Sleeps for a period, again and again. Each period begins when the thread runs, as the paper has it, so
@@ -178,10 +157,11 @@ impl<'a> Worker<'a> {
     /// Sleeps until then, and returns when it runs again.
     fn sleep(&mut self, due_ns: u64) -> Result<u64, Error> {
         let worker = self.number;
-        event!("hourglass.sleep", worker: u32, due_ns: u64; "worker {worker} sleeps until {due_ns}");
+        event!("hourglass.sleep", due_ns: u64, worker: u32; "worker {worker} sleeps until {due_ns}");
         let result = self.sleeper.sleep_until(due_ns);
         let woke_ns = monotonic_ns();
-        event!("hourglass.woke", worker: u32, due_ns: u64, woke_ns: u64; "worker {worker} was due at {due_ns}");
+        self.done.sleeps += 1;
+        event!("hourglass.woke", due_ns: u64, woke_ns: u64, worker: u32; "worker {worker} was due at {due_ns}");
         result.map(|()| woke_ns)
     }
 }
@@ -208,6 +188,7 @@ impl<'w, 'a> Pace<'w, 'a> {
         let (end_tsc, cpu) = (clock.tsc(end_ns), cpus::current());
         let poller = Poller::with_threshold_tsc(clock.cycles(worker.gap_ns));
         let first = poller.last().0;
+        event!("hourglass.first", reading: Tsc = Tsc(first), worker: u32 = worker.number; "worker {worker} begins");
         worker.done.polled = Some((first, first));
         Pace {
             worker,
@@ -266,15 +247,18 @@ impl<'w, 'a> Pace<'w, 'a> {
     /// Does a job; `false` when the thread's time is over before the job has had its own.
     fn job(&mut self, number: u64, release_ns: Option<u64>, period_ns: u64, cycles: u64) -> bool {
         let start_tsc = self.poller.last().0;
-        let released = release_ns.unwrap_or_else(|| self.clock.ns(start_tsc) as u64);
         let _job = scope!(
-            "hourglass.job", worker: u32 = self.worker.number, number: u64, release_ns: u64 = released,
-            due_ns: u64 = released + period_ns; "job {number} of worker {worker}"
+            "hourglass.job", number: u64, start: Tsc = Tsc(start_tsc), release_ns: u64 = release_ns.unwrap_or(0),
+            due_ns: u64 = release_ns.map_or(0, |ns| ns + period_ns), worker: u32 = self.worker.number;
+            "job {number} of worker {worker}"
         );
         let finished = self.receive(cycles);
         let finish_tsc = finished.then(|| self.poller.last().0);
         if finished {
-            event!("hourglass.finish", worker: u32 = self.worker.number, number: u64; "job {number} of worker {worker}");
+            event!(
+                "hourglass.finish", number: u64, finish: Tsc = self.poller.last(), worker: u32 = self.worker.number;
+                "job {number} of worker {worker}"
+            );
         }
         self.worker.done.jobs.push(RawJob { number, release_ns, start_tsc, finish_tsc });
         finished
@@ -338,6 +322,7 @@ impl<'w, 'a> Pace<'w, 'a> {
     /// Ends the last run with the last reading.
     fn finish(mut self) {
         let last = self.poller.last().0;
+        event!("hourglass.last", reading: Tsc = Tsc(last), worker: u32 = self.worker.number; "worker {worker} ends");
         self.close(last, Ended::Finished);
         if let Some((_, end)) = &mut self.worker.done.polled {
             *end = last;
