@@ -56,6 +56,7 @@ analyses! {
     time: time::Time,
     scopes: scopes::Scopes,
     npt: npt::Npt,
+    loads: loads::Loads,
 }
 
 /// The analyses and where their rows go.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agreement::Agreement;
 use crate::{
-    Incomplete, LoopCounts, Overhead, Races, RingWaits, Unaccounted, Unfinished, Unpaired,
+    Incomplete, LoopCounts, Overhead, Races, RingWaits, Unaccounted, Unfinished, Unpaired, Worked,
 };
 
 /// Version of the tables that the analyses write and of this file.
@@ -55,6 +55,9 @@ pub struct Tally {
     /// Loops of `ft-load npt`.
     #[serde(skip_serializing_if = "LoopCounts::is_none")]
     pub loops: LoopCounts,
+    /// What workers of loads did.
+    #[serde(skip_serializing_if = "Worked::is_none")]
+    pub worked: Worked,
     /// Threads that polled.
     pub pollers: u64,
     /// Interrupt rows of threads that the scheduler said were off the CPU, or that nest deeper than interrupts can; not

@@ -21,6 +21,7 @@
 //! 10 loop a 9 5 1000  a begins a loop of npt, of 9 passes, of which each takes 5 cycles of 1000 Hz; also
 //! 10 peak a 7         pass 7, of which the gap before tells, took long; looped, with passes, peaks and bins: it is over
 //! 10 bin a 5 6 9      9 of its passes took 5 cycles
+//! 10 worker a 0 4 1   a is a worker of a load; also the other events of one, [`LoadEvent`](crate::world), with numbers
 //! 10 exit a           a ends; also exec
 //! ```
 
@@ -34,7 +35,7 @@ use ft_trace::tables::{
 };
 
 /// The sites of a timeline: word, kind, event.
-pub const SITES: [(&str, SiteKind, &str); 23] = [
+pub const SITES: [(&str, SiteKind, &str); 23 + WORKERS] = [
     ("wait", SiteKind::LockWait, "lock.mutex_wait"),
     ("wait-read", SiteKind::LockWait, "lock.rwlock_read_wait"),
     ("abandon", SiteKind::LockAbandon, "lock.mutex_abandon"),
@@ -58,7 +59,25 @@ pub const SITES: [(&str, SiteKind, &str); 23] = [
     ("peak", SiteKind::Event, "npt.peak"),
     ("looped", SiteKind::Event, "npt.end"),
     ("bin", SiteKind::Event, "npt.bin"),
+    ("worker", SiteKind::Event, "hourglass.worker"),
+    ("class", SiteKind::Event, "hourglass.class"),
+    ("reserved", SiteKind::Event, "hourglass.reserved"),
+    ("span", SiteKind::Event, "hourglass.span"),
+    ("demand", SiteKind::Event, "hourglass.demand"),
+    ("bound", SiteKind::Event, "hourglass.bound"),
+    ("first", SiteKind::Event, "hourglass.first"),
+    ("last", SiteKind::Event, "hourglass.last"),
+    ("job", SiteKind::ScopeBegin, "hourglass.job"),
+    ("over", SiteKind::ScopeEnd, "hourglass.job"),
+    ("finish", SiteKind::Event, "hourglass.finish"),
+    ("sleep", SiteKind::Event, "hourglass.sleep"),
+    ("woke", SiteKind::Event, "hourglass.woke"),
+    ("yield", SiteKind::Event, "hourglass.yield"),
+    ("done", SiteKind::Event, "hourglass.done"),
 ];
+
+/// Of these, those of workers of loads, the last ones.
+const WORKERS: usize = 15;
 
 fn tid(name: &str) -> Tid {
     match name {
@@ -182,6 +201,10 @@ fn parse(line: &str) -> Event {
                     let arg = |i: usize| rest.get(i).map_or(0, |text| number(text));
                     (Cpu(0), [arg(1), arg(2), arg(3)])
                 }
+                _ if site + WORKERS >= SITES.len() => (
+                    Cpu(0),
+                    std::array::from_fn(|i| rest.get(i + 1).map_or(0, |text| number(text))),
+                ),
                 _ => {
                     let place = rest.get(2).map_or(0, |text| number(text));
                     (Cpu(0), [i64::from(rest[1].as_bytes()[0]), place, 0])
@@ -359,7 +382,8 @@ pub fn every_payload(first: i64, step: i64) -> impl Iterator<Item = Event> {
         Event::User(LeanUserEvent {
             ts: Nanos(first + i * step),
             pid: Pid(1),
-            tid: Tid(97 + (i % 3) as i32),
+            // All events of a payload on one thread, however many sites there are.
+            tid: Tid(97 + (i / (SITES.len() as i64 + 1) % 3) as i32),
             cpu: Cpu((i % 4) as i32 - 1),
             site: SiteId(site),
             arg,

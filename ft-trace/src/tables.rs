@@ -42,6 +42,7 @@ mod fault;
 mod irq;
 #[cfg(feature = "store")]
 pub(crate) mod listed;
+mod loads;
 mod lock;
 mod npt;
 #[cfg(feature = "store")]
@@ -63,6 +64,7 @@ pub use fault::{Access, FaultCause, PageFault};
 pub use irq::{Irq, IrqKind};
 #[cfg(feature = "store")]
 pub use listed::{Line, Listed};
+pub use loads::{Deadline, LoadJob, LoadRun, LoadTimer, LoadWorker, Policy, RunEnd, Workload};
 pub use lock::Contention;
 pub use npt::{LoopBin, LoopPeak, PeakCause};
 pub use reference::{ClockRow, LossOrigin, LossRow, ThreadRow};
@@ -128,6 +130,9 @@ macro_rules! result_tables {
             scopes: Scope,
             loop_histogram: LoopBin,
             loop_peaks: LoopPeak,
+            workers: LoadWorker,
+            runs: LoadRun,
+            jobs: LoadJob,
         }
     };
 }

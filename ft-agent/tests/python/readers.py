@@ -161,16 +161,34 @@ TABLES = {
         "interrupt_ns": I64, "preempted_ns": I64, "blocked_ns": I64, "tracer_ns": I64, "unexplained_ns": I64,
         "mark": NAME,
     },
+    "workers": {
+        "ts": I64, "dur": I64, "pid": I32, "tid": I32, "comm": NAME, "worker": I32, "workload": NAME,
+        "amount_ns": I64, "period_ns": I64, "timer": NAME, "policy": NAME, "priority": I32, "reserved_ns": I64,
+        "reserved_period_ns": I64, "only_cpu": I32, "bound_ns": I64, "runs": I64, "run_ns": I64, "gap_ns": I64,
+        "jobs": I64, "hit": I64, "missed": I64, "sleeps": I64, "mark": NAME,
+    },
+    "runs": {
+        "ts": I64, "dur": I64, "pid": I32, "tid": I32, "comm": NAME, "worker": I32, "cpu": I32, "ended": NAME,
+        "gap_ns": I64, **DECOMPOSITION, "mark": NAME,
+    },
+    "jobs": {
+        "ts": I64, "dur": I64, "pid": I32, "tid": I32, "comm": NAME, "worker": I32, "number": I64, "due": I64,
+        "start": I64, "finish": I64, "deadline": NAME, "backlog_ns": I64, **DECOMPOSITION, "culprit": NAME,
+        "culprit_tid": I32, "culprit_ns": I64, "mark": NAME,
+    },
 }
 
 # Written by the analyses, so they need not be there.
 OPTIONAL = {
     "critical_sections", "dispatch_latency", "gaps", "thread_time", "lock_waits", "unfinished_waits",
-    "lock_preemptions", "lock_order", "scopes", "loop_histogram", "loop_peaks",
+    "lock_preemptions", "lock_order", "scopes", "loop_histogram", "loop_peaks", "workers", "runs", "jobs",
 }
 
 # Tables of which each row is an interval with a decomposition, and what else belongs to its sum.
-DECOMPOSED = {"critical_sections": [], "scopes": [], "gaps": [], "lock_waits": ["no_holder_ns", "cycle_ns"]}
+DECOMPOSED = {
+    "critical_sections": [], "scopes": [], "gaps": [], "lock_waits": ["no_holder_ns", "cycle_ns"], "runs": [],
+    "jobs": ["backlog_ns"],
+}
 
 FOOTER = ["schema_version", "host", "boot_id", "tsc_hz", "clock_bound_ns", "loss"]
 

@@ -7,7 +7,7 @@
 use proptest::prelude::*;
 
 use super::simulated::Machine;
-use crate::timeline::{events, sites, threads};
+use crate::timeline::{SITES, events, sites, threads};
 use crate::{Context, Rows, Run};
 use ft_trace::event::{Event, LeanUserEvent};
 use ft_trace::ids::{Cpu, Nanos, Pid, SiteId, Tid};
@@ -28,16 +28,18 @@ fn argument() -> impl Strategy<Value = i64> {
 fn user(pid: Pid) -> impl Strategy<Value = Event> {
     let cpu = prop_oneof![-1..4, any::<i32>()];
     let arg = prop::array::uniform3(argument());
-    (0..END, 97..102, cpu, -1..19, arg).prop_map(move |(ts, tid, cpu, site, arg)| {
-        Event::User(LeanUserEvent {
-            ts: Nanos(ts),
-            pid,
-            tid: Tid(tid),
-            cpu: Cpu(cpu),
-            site: SiteId(site),
-            arg,
-        })
-    })
+    (0..END, 97..102, cpu, -1..SITES.len() as i32, arg).prop_map(
+        move |(ts, tid, cpu, site, arg)| {
+            Event::User(LeanUserEvent {
+                ts: Nanos(ts),
+                pid,
+                tid: Tid(tid),
+                cpu: Cpu(cpu),
+                site: SiteId(site),
+                arg,
+            })
+        },
+    )
 }
 
 /// A loss that concerns the hostile process, which tells the thread and the count.

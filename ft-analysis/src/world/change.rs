@@ -105,7 +105,7 @@ pub enum Change<'a> {
         /// Where.
         cpu: Cpu,
     },
-    /// A polling thread reports that it did not run.
+    /// A polling thread reports that it did not run; what the kernel recorded of the time before is forgotten after this.
     Gap {
         /// The thread.
         thread: &'a Thread,

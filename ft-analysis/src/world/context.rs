@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::load_event::LoadEvent;
 use ft_trace::ids::{Name, Pid, SiteId, ThreadKey, Tid};
 use ft_trace::tables::{NameKind, NameRow, SiteKind, SiteRow, SymbolKind, SymbolRow, ThreadRow};
 
@@ -15,6 +16,8 @@ pub struct Site {
     pub(crate) event: Name,
     /// `mutex`, `rwlock-read`, …; of other sites, empty.
     pub(crate) lock_kind: Name,
+    /// What a worker of a load says by it.
+    pub(crate) load: Option<LoadEvent>,
     /// Its place is a return address ([`SiteKind`]).
     has_caller: bool,
 }
@@ -123,7 +126,8 @@ impl Context {
         }
         let has_caller = row.args.split(", ").nth(1).is_some_and(|arg| arg.ends_with(":pointer"));
         let (event, lock_kind) = (row.event.clone(), lock_kind(&row.event).into());
-        self.sites[i] = Some(Site { kind: row.kind, event, lock_kind, has_caller });
+        let load = LoadEvent::of(&row.event, row.kind);
+        self.sites[i] = Some(Site { kind: row.kind, event, lock_kind, load, has_caller });
     }
 
     /// Scheduler records were recorded: what threads did is known.

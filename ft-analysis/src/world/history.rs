@@ -2,7 +2,8 @@
 //!
 //! A poller reports a gap when it is over, so the account at its begin must still be there. Each polling thread
 //! therefore keeps a [`History`]: the stretches of its account since its last gap, the newest [`MAX_STRETCHES`] of them.
-//! What there was in a gap ([`Past`]) are the stretches cut to it.
+//! What there was in a gap ([`Past`]) are the stretches cut to it. A worker of a load keeps
+//! one from its announcement on, because its first job is released before it polls.
 
 use std::collections::VecDeque;
 
@@ -44,6 +45,8 @@ impl Stretch {
 pub(crate) struct History {
     /// Nothing is known of the time before.
     start: i64,
+    /// Since when gaps tell what interrupts it, as far as none has told yet.
+    told: i64,
     stretches: VecDeque<Stretch>,
     /// What the kernel saw and no gap told so far.
     missed: [Missed; 5],
@@ -56,7 +59,8 @@ pub(crate) struct History {
 pub struct Past {
     /// By the account; what no stretch covers is unexplained.
     pub(crate) parts: Decomposition,
-    /// Who ran while the thread could run and did not.
+    /// Who ran while the thread could run and did not. Where a wait begins before or ends after the interval, all that
+    /// several had of it.
     pub(crate) shares: Shares,
     /// The interrupts that struck it, and how long each took.
     pub(crate) interrupts: Vec<(Part, Name, i64)>,
@@ -68,10 +72,21 @@ impl History {
     pub(crate) fn new(now: i64) -> Self {
         History {
             start: now,
+            told: now,
             stretches: VecDeque::new(),
             missed: Default::default(),
             interruption: None,
         }
+    }
+
+    /// Of a thread that does not poll yet, so that no gap tells what interrupts it.
+    pub(crate) fn quiet(now: i64) -> Self {
+        History { told: i64::MAX, ..History::new(now) }
+    }
+
+    /// The thread polls from now on, if it did not before.
+    pub(crate) fn polls(&mut self, now: i64) {
+        self.told = self.told.min(now);
     }
 
     /// The thread waited for a CPU until now, and `shares` tells who ran.
@@ -84,11 +99,9 @@ impl History {
         }
     }
 
-    /// What there was in a gap; forgets everything up to its end. `None`: the gap begins before the history.
-    pub(crate) fn tell(&mut self, gap: Interval) -> Option<Past> {
+    /// A gap was told: forgets everything up to its end.
+    pub(crate) fn tell(&mut self, gap: Interval) {
         let (before, after) = (gap.before(), gap.after());
-        let known = before >= self.start;
-        let past = known.then(|| self.past(gap));
         while let Some(s) = self.stretches.pop_front_if(|s| s.end <= after) {
             if s.end <= before {
                 self.forget(&s);
@@ -99,13 +112,13 @@ impl History {
             }
         }
         self.start = self.start.max(after);
-        past
+        self.told = self.told.max(after);
     }
 
     /// A stretch of which no gap told.
     fn forget(&mut self, s: &Stretch) {
         // What reaches over the end of a gap was told by it.
-        let missed = s.interrupts() && s.start >= self.start;
+        let missed = s.interrupts() && s.start >= self.told;
         match &mut self.interruption {
             Some((_, end)) if missed && *end == s.start => *end = s.end,
             other => {
@@ -133,8 +146,12 @@ impl History {
         self.missed
     }
 
-    fn past(&self, gap: Interval) -> Past {
-        let (before, after) = (gap.before(), gap.after());
+    /// What there was in an interval that is over. `None`: it begins before the history.
+    pub(crate) fn past(&self, interval: Interval) -> Option<Past> {
+        let (before, after) = (interval.before(), interval.after());
+        if before < self.start {
+            return None;
+        }
         let mut past = Past::default();
         for s in &self.stretches {
             let ns = s.end.min(after) - s.start.max(before);
@@ -143,7 +160,7 @@ impl History {
             }
             *past.parts.part_mut(s.part) += ns;
             if let Some(who) = &s.shares {
-                past.shares.merge(who);
+                past.shares.merge_cut(who, ns);
             }
             if let Some(which) = &s.which {
                 match past.interrupts.iter_mut().find(|(p, n, _)| *p == s.part && n == which) {
@@ -153,8 +170,8 @@ impl History {
             }
         }
         past.hidden = past.parts.unexplained_ns > 0;
-        past.parts.unexplained_ns += gap.len_ns() - past.parts.total_ns();
-        past
+        past.parts.unexplained_ns += interval.len_ns() - past.parts.total_ns();
+        Some(past)
     }
 }
 

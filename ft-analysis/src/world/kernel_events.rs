@@ -240,6 +240,7 @@ impl World {
 
     pub(super) fn task<A: Analysis>(&mut self, e: &TaskEvent, to: &mut Audience<'_, A>) {
         let Some(slot) = self.threads.find(ThreadKey { pid: e.pid, tid: e.tid }) else { return };
+        self.threads[slot].advance(self.now, &mut self.log);
         match e.kind {
             // The last switch away from it, in state X or Z, removes it.
             TaskKind::Exit => self.drop_locks(slot, Over::Thread, to),

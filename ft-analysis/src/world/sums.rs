@@ -83,6 +83,14 @@ impl<T: Keyed> Sums<T> {
         }
     }
 
+    /// Adds what another interval saw, of which only `ns` count: where one had all of it, so much of its time.
+    pub(crate) fn merge_cut(&mut self, other: &Sums<T>, ns: i64) {
+        match &other.each[..] {
+            [one] if other.is_exact() => self.add(&one.who, one.first, one.ns.min(ns)),
+            _ => self.merge(other),
+        }
+    }
+
     /// All of them together, be they more than are kept otherwise.
     pub(crate) fn total<'a>(all: impl Iterator<Item = &'a Sums<T>>) -> Sums<T>
     where

@@ -6,7 +6,8 @@ use std::ops::{Index, IndexMut};
 use super::account::Account;
 use super::cpus::{Cpus, Shares};
 use super::held::Held;
-use super::history::History;
+use super::history::{History, Past};
+use super::interval::Interval;
 use super::locks::Process;
 use super::log::{Log, Logged};
 use super::ring_waits::Disturbed;
@@ -154,7 +155,7 @@ pub struct Thread {
     pub(crate) spent: Spent,
     /// It began in the trace.
     pub(crate) born: bool,
-    /// Kept for polling threads.
+    /// Kept for polling threads, and for workers of loads.
     pub(super) history: Option<Box<History>>,
     /// It has polled.
     pub(crate) polled: bool,
@@ -263,10 +264,20 @@ impl Thread {
         shares
     }
 
-    /// Starts to keep a history. Returns whether this is a poller not seen before.
+    /// Starts to keep a history of a thread that does not poll yet.
+    pub(super) fn keep_history(&mut self, now: i64) {
+        self.history.get_or_insert_with(|| Box::new(History::quiet(now)));
+    }
+
+    /// What the kernel recorded of an interval that is over; `None` without a history, or where it is older.
+    pub(crate) fn past(&self, interval: Interval) -> Option<Past> {
+        self.history.as_ref()?.past(interval)
+    }
+
+    /// Starts to keep a history of gaps. Returns whether this is a poller not seen before.
     pub(super) fn begin_polling(&mut self, now: i64, kernel: bool) -> bool {
-        if kernel && self.history.is_none() {
-            self.history = Some(Box::new(History::new(now)));
+        if kernel {
+            self.history.get_or_insert_with(|| Box::new(History::new(now))).polls(now);
         }
         !std::mem::replace(&mut self.polled, true)
     }

@@ -2,6 +2,7 @@
 
 use super::held::SEMAPHORE;
 use super::interval::Interval;
+use super::load_event::LoadEvent;
 use super::threads::Slot;
 use super::{Change, World};
 use crate::analysis::{Analysis, Audience};
@@ -35,7 +36,7 @@ impl World {
         let thread = &mut self.threads[slot];
         thread.spent.waits.own_event(None);
         thread.disturbed.own_event(self.now);
-        let (what, kind) = (site.kind, &site.lock_kind);
+        let (what, kind, load) = (site.kind, &site.lock_kind, site.load);
         let begins = begins(what, kind);
         to.tell(self, Change::Own { thread: &self.threads[slot], event: e, site });
         match what {
@@ -45,6 +46,9 @@ impl World {
             }
             SiteKind::PollGap => self.gap(slot, e, to),
             SiteKind::PollEnd => self.end_polling(slot, to),
+            SiteKind::Event if load == Some(LoadEvent::Worker) && self.context.kernel => {
+                self.threads[slot].keep_history(self.now);
+            }
             SiteKind::Event
             | SiteKind::ScopeBegin
             | SiteKind::ScopeEnd
@@ -114,7 +118,7 @@ impl World {
             return;
         };
         let thread = &mut self.threads[slot];
-        let past = thread.history.as_mut().and_then(|history| history.tell(interval));
+        let past = thread.past(interval);
         match &past {
             Some(past) => thread.spent.did_not_run(past.parts.running_ns, before),
             None => self.tally.unaccounted.before_history += u64::from(self.context.kernel),
@@ -122,6 +126,9 @@ impl World {
         self.begin_polling(slot);
         let (thread, past) = (&self.threads[slot], past.as_ref());
         to.tell(self, Change::Gap { thread, cpu: e.cpu, interval, past });
+        if let Some(history) = &mut self.threads[slot].history {
+            history.tell(interval);
+        }
     }
 }
 

@@ -25,7 +25,7 @@ fn check(drawn: &str, from: i64, to: i64, expected: Option<(&str, Option<&str>, 
         history.stretch(i * 10_000, i * 10_000 + 10_000, part, which.as_ref());
     }
     let gap = interval(from * 10_000, to * 10_000);
-    let found = history.tell(gap).map(|past| Explanation::of(&past, gap));
+    let found = history.past(gap).map(|past| Explanation::of(&past, gap));
     if let Some(e) = &found {
         assert_eq!(e.parts.total_ns(), (to - from) * 10_000, "{drawn}");
         assert_eq!(e.parts.running_ns, 0);
@@ -83,7 +83,7 @@ fn who_ran_is_named() {
     cpus.wait(me, cpu, 0);
     history.displaced(&cpus.leave(me, cpu, 100));
     let gap = interval(0, 100);
-    let e = Explanation::of(&history.tell(gap).expect("the history covers it"), gap);
+    let e = Explanation::of(&history.past(gap).expect("the history covers it"), gap);
     let hog = |o: &Occupant| &*o.comm == "hog" && o.thread == thread(9);
     assert!(matches!(&e.culprit, Some(Culprit::Thread(o)) if hog(o)));
 }

@@ -39,8 +39,8 @@ fn what_no_gap_tells_is_missed() {
 fn a_gap_before_the_history_is_not_known() {
     let mut history = History::new(50);
     history.stretch(50, 100, Part::Running, None);
-    assert_eq!(history.tell(interval(40, 60)), None);
-    assert!(history.tell(interval(60, 80)).is_some());
+    assert_eq!(history.past(interval(40, 60)), None);
+    assert!(history.past(interval(60, 80)).is_some());
 }
 
 #[test]
@@ -52,5 +52,23 @@ fn the_history_is_bounded_and_says_so() {
     }
     assert_eq!(history.stretches.len(), MAX_STRETCHES);
     let oldest = MAX_STRETCHES as i64;
-    assert_eq!(history.tell(interval(oldest - 1, oldest + 5)), None);
+    assert_eq!(history.past(interval(oldest - 1, oldest + 5)), None);
+}
+
+/// What happens to a worker before it polls is known, and no gap could have told of it.
+#[test]
+fn what_comes_before_polling_is_kept_and_not_missed() {
+    let mut history = History::quiet(0);
+    for (i, part) in [Part::Blocked, Part::Dispatch, Part::Vector, Part::Running].iter().enumerate()
+    {
+        let start = i as i64 * 10;
+        history.stretch(start, start + 10, *part, None);
+    }
+    history.polls(35);
+    history.stretch(40, 45, Part::Softirq, None);
+    history.stretch(45, 60, Part::Running, None);
+    let past = history.past(interval(5, 35)).expect("known from the begin on");
+    assert_eq!((past.parts.blocked_ns, past.parts.dispatch_ns, past.parts.running_ns), (5, 10, 5));
+    history.polls(50);
+    assert_eq!(history.end()[0], Missed { count: 1, total_ns: 5 });
 }

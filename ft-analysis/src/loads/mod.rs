@@ -1,0 +1,270 @@
+//! What the workers of a load did, `ft-load hourglass`, beside what they were to do.
+//!
+//! **Goal.** A row for each worker ([`LoadWorker`](ft_trace::tables::LoadWorker)), for each time in which it had the CPU
+//! without a gap ([`runs`]), and for each of its jobs, with the parts of its response ([`jobs`]).
+//!
+//! **Rule.** A worker announces itself ([`plan`]), and what follows is told by its thread; the list of its events is in
+//! the documentation of `ft_load::hourglass`. It is over when it says so, or when its thread, its memory or the trace
+//! ends: then it is `censored`.
+//!
+//! **What gives no row** is counted, [`Untold`].
+//!
+//! Memory: of each worker, what is open of it; nothing grows with the length of the trace.
+
+mod jobs;
+mod plan;
+mod runs;
+
+use crate::analysis::Analysis;
+use crate::world::{Change, Interval, LoadEvent, Over, Past, PerThread, Thread, World};
+use crate::{Rows, Tally};
+use ft_trace::Mark;
+use ft_trace::event::LeanUserEvent;
+use ft_trace::ids::{Cpu, Nanos};
+use ft_trace::tables::{LoadWorker, Workload};
+use jobs::Jobs;
+use plan::Plan;
+use runs::Runs;
+use serde::{Deserialize, Serialize};
+
+/// What workers did, with rows and without.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Worked {
+    /// Workers with a row.
+    pub workers: u64,
+    /// Runs with a row.
+    pub runs: u64,
+    /// Jobs with a row.
+    pub jobs: u64,
+    /// What has none.
+    pub untold: Untold,
+}
+
+impl Worked {
+    /// There was no load.
+    pub fn is_none(&self) -> bool {
+        *self == Worked::default()
+    }
+}
+
+/// Runs and jobs without a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Untold {
+    /// Runs whose begin was recorded, and not their end: events were lost, or the worker or the recording ended.
+    pub runs: u64,
+    /// Finishes without the job's begin.
+    pub finishes: u64,
+    /// Runs and jobs that end before they begin, or later than they were told.
+    pub impossible: u64,
+}
+
+/// A worker that has announced itself.
+#[derive(Debug)]
+struct Worker {
+    plan: Plan,
+    runs: Runs,
+    jobs: Jobs,
+    sleeps: i64,
+    /// Events of it were lost.
+    lost: bool,
+}
+
+impl Worker {
+    fn new(e: &LeanUserEvent, now: i64) -> Worker {
+        let (runs, jobs) = (Runs::default(), Jobs::default());
+        Worker { plan: Plan::new(e, now), runs, jobs, sleeps: 0, lost: false }
+    }
+}
+
+/// A moment of a worker.
+#[derive(Clone, Copy)]
+struct Moment<'a> {
+    thread: &'a Thread,
+    world: &'a World,
+}
+
+impl Moment<'_> {
+    fn now(self) -> i64 {
+        self.world.now()
+    }
+
+    /// What the kernel recorded of an interval that is over.
+    fn past(self, from: i64, to: i64) -> Option<Past> {
+        self.thread.past(Interval::told(from, to, self.now())?)
+    }
+
+    /// `lower bound` if records were lost since then, or for another reason.
+    fn mark(self, since: i64, doubtful: bool) -> Mark {
+        let lost = self.world.losses().any_since(self.thread.key, since);
+        Mark::lower_bound_if(lost || doubtful).max(self.thread.disturbed.mark(since))
+    }
+}
+
+/// Makes the tables of loads.
+#[derive(Debug, Default)]
+pub struct Loads {
+    workers: PerThread<Option<Box<Worker>>>,
+    worked: Worked,
+}
+
+impl Analysis for Loads {
+    #[inline]
+    fn see(&mut self, change: &Change<'_>, world: &World, rows: &mut Rows) {
+        match *change {
+            Change::Own { thread, event, site } => {
+                if let Some(what) = site.load {
+                    self.told(what, event, Moment { thread, world }, rows);
+                }
+            }
+            Change::Gap { thread, cpu, interval, .. } => {
+                if let Some(Some(worker)) = self.workers.get(thread) {
+                    let moment = Moment { thread, world };
+                    let run = worker.runs.gap(&worker.plan, moment, interval, cpu);
+                    rows.runs.extend(self.worked.count(run));
+                    worker.jobs.gap(moment, interval);
+                }
+            }
+            Change::Dropping { thread, why: Over::Loss } => {
+                if let Some(Some(worker)) = self.workers.get(thread) {
+                    worker.lost = true;
+                    self.worked.untold.runs += u64::from(worker.runs.lose());
+                }
+            }
+            Change::Dropping { thread, .. } | Change::Ended { thread, .. } => {
+                self.over(Moment { thread, world }, Mark::Censored, rows);
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, _: &World, _: &mut Rows, tally: &mut Tally) {
+        tally.worked = self.worked;
+    }
+}
+
+impl Worked {
+    /// Counts a run with a row; what was told of it may be impossible.
+    fn count<T>(&mut self, run: Option<Result<T, Impossible>>) -> Option<T> {
+        match run? {
+            Ok(run) => {
+                self.runs += 1;
+                Some(run)
+            }
+            Err(Impossible) => {
+                self.untold.impossible += 1;
+                None
+            }
+        }
+    }
+}
+
+/// What was told cannot have been.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Impossible;
+
+impl Loads {
+    fn told(&mut self, what: LoadEvent, e: &LeanUserEvent, moment: Moment<'_>, rows: &mut Rows) {
+        if what == LoadEvent::Worker {
+            // Where it was another one before, that one's end was not recorded.
+            self.over(moment, Mark::Censored, rows);
+            *self.workers.of(moment.thread) = Some(Box::new(Worker::new(e, moment.now())));
+            return;
+        }
+        let Some(Some(worker)) = self.workers.get(moment.thread) else { return };
+        let Worker { plan, runs, jobs, .. } = &mut **worker;
+        let [first, second, third] = e.arg;
+        match what {
+            LoadEvent::Worker => {}
+            LoadEvent::Class | LoadEvent::Reserved | LoadEvent::Demand | LoadEvent::Bound => {
+                plan.told(what, e.arg);
+            }
+            LoadEvent::Span => {
+                plan.told(what, e.arg);
+                jobs.first_release(plan, moment);
+            }
+            LoadEvent::First => runs.first(first, e.cpu, moment.now()),
+            LoadEvent::Last => {
+                let run = runs.last(plan, moment, first);
+                rows.runs.extend(self.worked.count(run));
+            }
+            LoadEvent::Sleep => runs.sleeps(moment.now()),
+            LoadEvent::Yield => runs.yields(moment.now()),
+            LoadEvent::Woke => worker.sleeps += 1,
+            LoadEvent::Job => {
+                let before = jobs.give_up(plan, moment);
+                rows.jobs.extend(before.inspect(|_| self.worked.jobs += 1));
+                let begun = jobs.begin(plan, moment, first, second, third);
+                self.worked.untold.impossible += u64::from(begun == Err(Impossible));
+            }
+            LoadEvent::Finish => match jobs.finish(plan, moment, first, second) {
+                Some(Ok(job)) => {
+                    self.worked.jobs += 1;
+                    rows.jobs.push(job);
+                }
+                Some(Err(Impossible)) => self.worked.untold.impossible += 1,
+                None => self.worked.untold.finishes += 1,
+            },
+            LoadEvent::JobOver => {
+                let given_up = jobs.give_up(plan, moment);
+                rows.jobs.extend(given_up.inspect(|_| self.worked.jobs += 1));
+            }
+            LoadEvent::Done => {
+                let told_all = [runs.count, jobs.begun, worker.sleeps] == e.arg;
+                let mark = Mark::lower_bound_if(worker.lost || !told_all);
+                self.over(moment, mark, rows);
+            }
+        }
+    }
+
+    /// The worker is over, if there is one.
+    fn over(&mut self, moment: Moment<'_>, mark: Mark, rows: &mut Rows) {
+        let Some(mut worker) = self.workers.get(moment.thread).and_then(Option::take) else {
+            return;
+        };
+        let given_up = worker.jobs.give_up(&worker.plan, moment);
+        rows.jobs.extend(given_up.inspect(|_| self.worked.jobs += 1));
+        self.worked.untold.runs += u64::from(worker.runs.lose());
+        self.worked.workers += 1;
+        rows.workers.push(row(&worker, moment, mark));
+    }
+}
+
+fn row(worker: &Worker, moment: Moment<'_>, mark: Mark) -> LoadWorker {
+    let Worker { plan, runs, jobs, sleeps, .. } = worker;
+    let whole = if mark == Mark::Censored { 0 } else { plan.periods() };
+    let missed = match plan.workload {
+        Workload::Periodic => jobs.missed.max(whole.saturating_sub(jobs.hit)),
+        _ => jobs.missed,
+    };
+    LoadWorker {
+        ts: Nanos(plan.start),
+        dur: plan.finish - plan.start,
+        pid: moment.thread.key.pid,
+        tid: moment.thread.key.tid,
+        comm: moment.thread.comm.clone(),
+        worker: plan.number,
+        workload: plan.workload,
+        amount_ns: plan.amount_ns,
+        period_ns: plan.period_ns,
+        timer: plan.timer,
+        policy: plan.policy,
+        priority: plan.priority,
+        reserved_ns: plan.reserved.map(|(amount, _)| amount),
+        reserved_period_ns: plan.reserved.map(|(_, period)| period),
+        only_cpu: plan.only_cpu.map(|Cpu(cpu)| cpu),
+        bound_ns: plan.bound_ns,
+        runs: runs.count,
+        run_ns: runs.run_ns,
+        gap_ns: runs.gap_ns,
+        jobs: jobs.begun,
+        hit: jobs.hit,
+        missed,
+        sleeps: *sleeps,
+        mark,
+    }
+}
+
+#[cfg(test)]
+mod tests;

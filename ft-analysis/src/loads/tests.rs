@@ -1,0 +1,450 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::timeline::{every_payload, nonsense, run, sites, threads};
+use crate::{Context, Run};
+use ft_trace::tables::{Deadline, Gap, LoadJob, LoadRun, RunEnd};
+
+/// `a0 10+20 unasked run15 vec5 gap7`, and the mark.
+fn run_text(r: &LoadRun) -> String {
+    let (thread, parts) = (r.tid.0 as u8 as char, parts(r.parts));
+    let gap = r.gap_ns.map_or(String::new(), |ns| format!(" gap{ns}"));
+    format!("{thread}{} {}+{} {}{parts}{gap}{}", r.worker, r.ts, r.dur, r.ended, mark(r.mark))
+}
+
+/// `a0#3 10+20 at 12 hit back2 run15 dis5 by X5`, and the mark.
+fn job_text(r: &LoadJob) -> String {
+    let (thread, parts) = (r.tid.0 as u8 as char, parts(r.parts));
+    let by = r.culprit.as_ref().zip(r.culprit_ns);
+    let by = by.map_or(String::new(), |(who, ns)| format!(" by {who} {ns}"));
+    let back = if r.backlog_ns > 0 { format!(" back{}", r.backlog_ns) } else { String::new() };
+    assert_eq!(r.finish.is_none(), r.mark == Mark::Censored);
+    let (number, dur, start) = (r.number, r.dur, r.start);
+    let (deadline, mark) = (r.deadline, mark(r.mark));
+    format!(
+        "{thread}{}#{number} {}+{dur} at {start} {deadline}{back}{parts}{by}{mark}",
+        r.worker, r.ts
+    )
+}
+
+fn parts(parts: Option<ft_trace::tables::Decomposition>) -> String {
+    let names = ["run", "pre", "dis", "blk", "hard", "soft", "vec", "?"];
+    let Some(parts) = parts else { return " no kernel".into() };
+    let shown = names.iter().zip(parts.to_array()).filter(|(_, ns)| *ns != 0);
+    shown.map(|(name, ns)| format!(" {name}{ns}")).collect()
+}
+
+fn mark(mark: Mark) -> String {
+    if mark == Mark::Exact { String::new() } else { format!(" {mark}") }
+}
+
+/// What holds of the rows of any trace.
+fn hold(rows: &Rows, tally: &Tally) {
+    let worked = tally.worked;
+    assert_eq!(worked.workers, rows.workers.len() as u64);
+    assert_eq!((worked.runs, worked.jobs), (rows.runs.len() as u64, rows.jobs.len() as u64));
+    for run in &rows.runs {
+        assert!(run.dur >= 0 && run.gap_ns.is_none_or(|ns| ns >= 0), "{run:?}");
+        assert!(run.parts.is_none_or(|parts| parts.total_ns() == run.dur), "{run:?}");
+    }
+    for job in &rows.jobs {
+        assert!(job.dur >= 0 && (0..=job.dur).contains(&job.backlog_ns), "{job:?}");
+        let sums = |parts: ft_trace::tables::Decomposition| {
+            parts.to_array().iter().all(|ns| *ns >= 0)
+                && parts.total_ns() + job.backlog_ns == job.dur
+        };
+        assert!(job.parts.is_none_or(sums), "{job:?}");
+        assert!(job.culprit_ns.is_none_or(|ns| (1..=job.dur).contains(&ns)), "{job:?}");
+    }
+    for worker in &rows.workers {
+        assert!(worker.dur >= 0 && worker.run_ns >= 0 && worker.gap_ns >= 0, "{worker:?}");
+    }
+}
+
+fn check(timeline: &str, runs: &[&str], jobs: &[&str], untold: Untold) -> Rows {
+    let (rows, tally) = run(true, timeline);
+    assert_eq!(rows.runs.iter().map(run_text).collect::<Vec<_>>(), runs, "{timeline}");
+    assert_eq!(rows.jobs.iter().map(job_text).collect::<Vec<_>>(), jobs, "{timeline}");
+    assert_eq!(tally.worked.untold, untold);
+    hold(&rows, &tally);
+    rows
+}
+
+/// A `PERIODIC` worker with a period of 100 from 100 to 500, which sleeps until 100, and is late by 3 and 2.
+const BEGIN: &str = "
+    0 0 .>a S
+    10 worker a 0 4 1
+    11 class a 1 40 0
+    12 span a 100 500 0
+    13 demand a 30 100
+    14 bound a 30
+    20 0 a>. S
+    103 wake . a 0
+    105 0 .>a S
+    106 poll a 0
+    107 first a 107
+";
+
+#[test]
+fn a_response_is_what_the_timer_the_scheduler_and_others_took_and_what_it_had() {
+    let timeline = BEGIN.to_owned()
+        + "109 job a 0 108 100
+           120 0 a>X R
+           130 0 X>a S
+           133 gap a 0 119 132
+           140 irq a vector 6
+           148 gap a 0 139 147
+           153 finish a 0 152
+           154 over a
+           155 sleep a 200
+           156 0 a>. S
+           204 wake . a 0
+           211 0 .>a S
+           213 woke a 200 212
+           215 gap a 0 153 214
+           216 job a 1 214 200
+           244 finish a 1 244
+           245 over a
+           246 yield a
+           260 gap a 0 245 259
+           270 last a 270
+           271 end a 0
+           272 done a 5 2 1";
+    let rows = check(
+        &timeline,
+        &[
+            "a0 107+12 unasked run12 gap13",
+            "a0 132+7 unasked run7 gap8",
+            "a0 147+6 slept run6 gap61",
+            "a0 214+31 yielded run31 gap14",
+            "a0 259+11 finished run11",
+        ],
+        &[
+            // From 105 on it was on its way to the job, and beside 120..130 and 140..146 it was on its way in gaps.
+            "a0#0 100+52 at 108 hit run23 pre10 dis2 blk3 vec6 ?8 by X 10",
+            "a0#1 200+44 at 214 hit run30 dis7 blk4 ?3 by . 7",
+        ],
+        Untold::default(),
+    );
+    let [worker] = &rows.workers[..] else { panic!("{:?}", rows.workers) };
+    assert_eq!((worker.ts.0, worker.dur, worker.worker, worker.priority), (100, 400, 0, 40));
+    assert_eq!((worker.workload.word(), worker.policy.word()), ("PERIODIC", "SCHED_FIFO"));
+    assert_eq!(
+        (worker.amount_ns, worker.period_ns, worker.bound_ns),
+        (Some(30), Some(100), Some(30))
+    );
+    assert_eq!((worker.only_cpu, worker.timer.word()), (Some(0), "HR"));
+    assert_eq!((worker.runs, worker.run_ns + worker.gap_ns), (5, 270 - 107));
+    // Of four whole periods it worked in two.
+    assert_eq!((worker.jobs, worker.hit, worker.missed, worker.sleeps), (2, 2, 2, 1));
+    assert_eq!(worker.mark, Mark::Exact);
+}
+
+#[test]
+fn what_waits_for_an_earlier_job_is_backlog() {
+    let timeline = BEGIN.to_owned()
+        + "109 job a 0 108 100
+           120 0 a>X R
+           250 0 X>a S
+           251 gap a 0 120 250
+           330 finish a 0 330
+           331 over a
+           332 job a 1 331 200
+           340 finish a 1 340
+           341 over a
+           342 job a 2 341 300
+           398 finish a 2 398
+           399 over a
+           450 job a 3 449 400
+           460 last a 460
+           461 over a
+           462 end a 0
+           463 done a 2 4 0";
+    let rows = check(
+        &timeline,
+        &["a0 107+13 unasked run13 gap130", "a0 250+210 finished run210"],
+        &[
+            "a0#0 100+230 at 108 missed run92 pre130 dis2 blk3 ?3 by X 130",
+            "a0#1 200+140 at 331 hit back130 run9 ?1",
+            "a0#2 300+98 at 341 hit back40 run57 ?1",
+            "a0#3 400+61 at 449 open run12 ?49 censored",
+        ]
+        .map(|text| text.replace("#1 200+140 at 331 hit", "#1 200+140 at 331 missed"))
+        .each_ref()
+        .map(String::as_str),
+        Untold::default(),
+    );
+    assert_eq!((rows.workers[0].hit, rows.workers[0].missed), (1, 3));
+}
+
+/// Each job is released by the end of the one before; a period that goes by without its end is missed.
+#[test]
+fn a_job_that_its_start_releases_has_no_time_before() {
+    let timeline = BEGIN.replace("worker a 0 4 1", "worker a 7 5 1")
+        + "109 job a 0 108 0
+           150 finish a 0 150
+           150 over a
+           151 job a 1 150 0
+           420 finish a 1 420
+           421 over a
+           422 job a 2 420 0
+           499 last a 499
+           500 over a
+           500 done a 1 3 0";
+    let rows = check(
+        &timeline,
+        &["a7 107+392 finished run392"],
+        &[
+            "a7#0 108+42 at 108 hit run42",
+            "a7#1 150+270 at 150 missed run270",
+            "a7#2 420+80 at 420 open run80 censored",
+        ],
+        Untold::default(),
+    );
+    assert_eq!((rows.workers[0].hit, rows.workers[0].missed), (2, 2));
+}
+
+#[test]
+fn what_is_lost_or_cannot_be_is_marked_or_counted() {
+    // The job's gap is lost, so what it had of the CPU may be less.
+    let lost = BEGIN.to_owned()
+        + "109 job a 0 108 100
+           120 lose ring 10 a
+           150 finish a 0 150
+           151 over a
+           170 gap a 0 160 169
+           180 last a 180
+           181 done a 2 1 0";
+    let rows = check(
+        &lost,
+        &["a0 169+11 finished run11"],
+        &["a0#0 100+50 at 108 hit run42 dis2 blk3 ?3 by late timer 3 lower bound"],
+        Untold { runs: 1, ..Untold::default() },
+    );
+    assert_eq!(rows.workers[0].mark, Mark::LowerBound);
+    // The end is not recorded; what cannot be is not believed.
+    let wrong = BEGIN.to_owned()
+        + "110 gap a 0 90 109
+           111 job a 0 999 100
+           112 finish a 0 111
+           113 job a 1 112 100
+           114 finish a 2 113
+           115 finish a 1 90
+           120 job a 2 119 100
+           130 exit a";
+    let rows = check(
+        &wrong,
+        &[],
+        &["a0#2 100+30 at 119 open run11 ?19 censored"],
+        Untold { runs: 1, finishes: 2, impossible: 3 },
+    );
+    assert_eq!(rows.workers[0].mark, Mark::Censored);
+}
+
+#[test]
+fn without_the_kernel_there_are_times_and_no_parts() {
+    let (rows, tally) =
+        run(false, &(BEGIN.to_owned() + "109 job a 0 108 100\n 150 finish a 0 149\n 151 over a"));
+    hold(&rows, &tally);
+    let jobs: Vec<_> = rows.jobs.iter().map(job_text).collect();
+    assert_eq!(jobs, ["a0#0 100+49 at 108 hit no kernel"]);
+}
+
+/// What happens to a worker next.
+#[derive(Clone, Copy, Debug)]
+enum Fate {
+    /// Another thread has the CPU for so long.
+    Preempted(i64),
+    /// An interrupt takes so long, which the worker notices.
+    Interrupted(i64),
+    /// One that it does not notice.
+    Overlooked(i64),
+}
+
+fn fate() -> impl Strategy<Value = (i64, Fate)> {
+    let fate = prop_oneof![
+        (1i64..90).prop_map(Fate::Preempted),
+        (1i64..40).prop_map(Fate::Interrupted),
+        (1i64..4).prop_map(Fate::Overlooked),
+    ];
+    (1i64..60, fate)
+}
+
+/// A worker whose schedule is known, written as a timeline.
+#[derive(Default)]
+struct Made {
+    text: String,
+    now: i64,
+    /// Of the present job: what it had, and what took it away.
+    parts: [i64; 4],
+    jobs: Vec<Known>,
+}
+
+/// The truth of a job: release, start, finish; had, preempted, interrupted, dispatch and late timer; backlog.
+type Known = (i64, i64, i64, [i64; 4], i64);
+
+const PERIOD: i64 = 100;
+const HAD: i64 = 40;
+
+impl Made {
+    fn say(&mut self, at: i64, what: &str) {
+        self.text += &format!("{at} {what}\n");
+    }
+
+    /// The worker has the CPU for `ns`, of which a job has them.
+    fn runs(&mut self, ns: i64) {
+        self.now += ns;
+        self.parts[0] += ns;
+    }
+
+    /// It did not run for `ns`, as `lines` say, with the time of their begin.
+    fn gap(&mut self, ns: i64) {
+        let from = self.now;
+        self.now += ns;
+        self.say(self.now, &format!("gap a 0 {from} {}", self.now));
+    }
+
+    fn meets(&mut self, fate: Fate) {
+        let at = self.now;
+        match fate {
+            Fate::Preempted(ns) => {
+                self.say(at, "0 a>X R");
+                self.say(at + ns, "0 X>a S");
+                self.parts[1] += ns;
+                self.gap(ns);
+            }
+            Fate::Interrupted(ns) => {
+                self.say(at, &format!("irq a vector {ns}"));
+                self.parts[2] += ns;
+                self.gap(ns);
+            }
+            Fate::Overlooked(ns) => {
+                self.say(at, &format!("irq a soft {ns}"));
+                self.now += ns;
+                self.parts[2] += ns;
+            }
+        }
+    }
+
+    /// Sleeps until `release`, and a timer and a dispatch more.
+    fn sleeps(&mut self, release: i64, timer: i64, dispatch: i64) {
+        let from = self.now;
+        self.say(from, &format!("sleep a {release}"));
+        self.say(from, "0 a>. S");
+        self.say(release + timer, "wake . a 0");
+        self.say(release + timer + dispatch, "0 .>a S");
+        self.now = release + timer + dispatch;
+        self.say(self.now, &format!("woke a {release} {}", self.now));
+        self.say(self.now, &format!("gap a 0 {from} {}", self.now));
+        self.parts[3] += timer + dispatch;
+    }
+
+    /// A worker that meets these fates.
+    fn of(fates: &[(i64, Fate)], late: (i64, i64), jobs: i64) -> Made {
+        let mut made = Made { now: 1000, ..Made::default() };
+        made.text += "0 0 .>a S\n1 worker a 0 4 1\n2 span a 1000 100000 0\n3 demand a 40 100\n";
+        made.text += "1000 poll a 0\n1000 first a 1000\n";
+        let mut fates = fates.iter().cycle();
+        for number in 0..jobs {
+            let (release, before) = (1000 + number * PERIOD, made.now);
+            made.parts = [0; 4];
+            if made.now < release {
+                made.sleeps(release, late.0, late.1);
+            }
+            let start = made.now;
+            made.say(start, &format!("job a {number} {start} {release}"));
+            let mut left = HAD;
+            while left > 0 {
+                let (run, fate) = *fates.next().expect("without an end");
+                made.runs(run.min(left));
+                left -= run;
+                if left > 0 {
+                    made.meets(fate);
+                }
+            }
+            made.say(made.now, &format!("finish a {number} {}", made.now));
+            made.say(made.now, "over a");
+            made.jobs.push((release, start, made.now, made.parts, (before - release).max(0)));
+        }
+        made.say(made.now, &format!("last a {}", made.now));
+        made
+    }
+}
+
+proptest! {
+    /// Whatever a worker meets, its jobs are what they were made to be, their parts sum, and its runs and gaps tile its
+    /// time.
+    #[test]
+    fn a_known_schedule_is_found_again(
+        fates in prop::collection::vec(fate(), 1..40),
+        late in (0i64..20, 0i64..20),
+        jobs in 1i64..12,
+    ) {
+        let made = Made::of(&fates, late, jobs);
+        let (rows, tally) = run(true, &made.text);
+        hold(&rows, &tally);
+        prop_assert_eq!(tally.worked.untold, Untold::default());
+        prop_assert_eq!(rows.jobs.len(), made.jobs.len());
+        for (job, (release, start, finish, [had, preempted, interrupted, asleep], backlog)) in
+            rows.jobs.iter().zip(made.jobs)
+        {
+            prop_assert_eq!((job.ts.0, job.start.0, job.finish), (release, start, Some(finish)));
+            let parts = job.parts.expect("a kernel stream");
+            prop_assert_eq!(parts.running_ns, had);
+            prop_assert_eq!(parts.preempted_ns, preempted);
+            prop_assert_eq!(parts.interrupts_ns(), interrupted);
+            prop_assert_eq!(parts.blocked_ns + parts.dispatch_ns, asleep);
+            prop_assert_eq!((job.backlog_ns, parts.unexplained_ns), (backlog, 0));
+            let missed = finish > release + PERIOD;
+            prop_assert_eq!(job.deadline == Deadline::Missed, missed);
+            prop_assert_eq!(job.mark, Mark::Exact);
+        }
+        tiles(&rows.runs, &rows.gaps, 1000, made.now);
+    }
+
+    /// Whatever programs write, the parts sum, and nothing overflows.
+    #[test]
+    fn nonsense_breaks_no_sum(seed in any::<u64>(), made in prop::collection::vec(fate(), 1..9)) {
+        let nonsense: String = nonsense(seed).lines().map(|line| {
+            let (at, what) = line.split_once(' ').expect("a time");
+            format!("{} {what}\n", at.parse::<i64>().expect("a time") + 1000)
+        }).collect();
+        let mut lines: Vec<(i64, String)> = [Made::of(&made, (3, 4), 9).text, nonsense]
+            .iter()
+            .flat_map(|text| text.lines())
+            .map(|line| (line.split(' ').next().map_or(0, |at| at.parse().expect("a time")), line.into()))
+            .collect();
+        lines.sort_by_key(|(at, _)| *at);
+        let text: Vec<String> = lines.into_iter().map(|(_, line)| line).collect();
+        let (rows, tally) = run(true, &text.join("\n"));
+        hold(&rows, &tally);
+    }
+}
+
+/// Runs and gaps follow each other without a hole or an overlap, from the first reading to the last.
+fn tiles(runs: &[LoadRun], gaps: &[Gap], first: i64, last: i64) {
+    let mut at = first;
+    let mut gaps = gaps.iter();
+    for run in runs {
+        assert_eq!(run.ts.0, at, "{run:?}");
+        at += run.dur;
+        assert_eq!(run.gap_ns.is_none(), run.ended == RunEnd::Finished);
+        if let Some(ns) = run.gap_ns {
+            let gap = gaps.next().expect("a gap behind it");
+            assert_eq!((gap.ts.0, gap.dur), (at, ns));
+            at += ns;
+        }
+    }
+    assert_eq!((at, gaps.next()), (last, None));
+}
+
+#[test]
+fn every_payload_is_survived() {
+    for kernel in [true, false] {
+        let mut run = Run::new(Context::new(kernel, 10, &threads(), &sites(), &[]));
+        every_payload(1000, 7).for_each(|event| run.push(&event));
+        let (rows, tally) = run.finish();
+        hold(&rows, &tally);
+        assert!(tally.worked.untold.impossible > 0 && tally.worked.workers > 0);
+    }
+}

@@ -1,0 +1,70 @@
+//! What the workers of `ft-load hourglass` say, by the names of their events.
+//!
+//! The list with their arguments is in the documentation of `ft_load::hourglass`. Any program may write such events, and
+//! anything in them.
+
+use ft_trace::tables::SiteKind;
+
+/// What an event of a worker says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LoadEvent {
+    /// Number, workload, timer.
+    Worker,
+    /// Policy, priority, slice.
+    Class,
+    /// Amount, period, soft.
+    Reserved,
+    /// Start, finish, the only CPU or -1.
+    Span,
+    /// Amount, period; 0: none.
+    Demand,
+    /// The longest response by analysis.
+    Bound,
+    /// The first reading of the counter.
+    First,
+    /// The last one.
+    Last,
+    /// A job begins: number, start, release or 0.
+    Job,
+    /// A job is over, if not for having had its time.
+    JobOver,
+    /// A job has had its time: number, when.
+    Finish,
+    /// It goes to sleep: until when.
+    Sleep,
+    /// It has slept: until when it wanted to, and when it looked at the clock.
+    Woke,
+    /// It yields the CPU.
+    Yield,
+    /// It is done: runs, jobs, sleeps.
+    Done,
+}
+
+impl LoadEvent {
+    /// What the events of a site say.
+    pub(crate) fn of(event: &str, kind: SiteKind) -> Option<LoadEvent> {
+        use LoadEvent::*;
+        let name = event.strip_prefix("hourglass.")?;
+        match kind {
+            SiteKind::ScopeBegin => (name == "job").then_some(Job),
+            SiteKind::ScopeEnd => (name == "job").then_some(JobOver),
+            SiteKind::Event => Some(match name {
+                "worker" => Worker,
+                "class" => Class,
+                "reserved" => Reserved,
+                "span" => Span,
+                "demand" => Demand,
+                "bound" => Bound,
+                "first" => First,
+                "last" => Last,
+                "finish" => Finish,
+                "sleep" => Sleep,
+                "woke" => Woke,
+                "yield" => Yield,
+                "done" => Done,
+                _ => return None,
+            }),
+            _ => None,
+        }
+    }
+}
