@@ -25,6 +25,7 @@ mod full_ring;
 mod held;
 mod kernel_groups;
 mod killed;
+mod loads;
 mod machine;
 mod nesting;
 mod notebooks;

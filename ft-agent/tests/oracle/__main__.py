@@ -15,6 +15,7 @@ import dispatch
 import gaps
 import held_up
 import holds
+import loads
 import loops
 import order
 from alter import unnoticed
@@ -49,6 +50,8 @@ def main() -> int:
         gaps.table(trace, threads),
         loops.peaks(trace, threads),
         loops.histogram(trace, threads),
+        loads.runs(trace, threads),
+        loads.jobs(trace, threads),
         ThreadTime(trace, threads, locks),
     ]:
         rows = results(directory, table.name)

@@ -9,12 +9,14 @@ pub mod gaps;
 pub mod head;
 #[cfg(test)]
 mod hostile_tests;
+pub mod jobs;
 pub mod locks;
 pub mod npt;
 pub mod order;
 pub mod preempted;
 pub mod quality;
 pub mod recording;
+pub mod runs;
 pub mod scopes;
 pub mod steal;
 pub mod study;
@@ -33,9 +35,11 @@ use agreement::AgreementReport;
 use dispatch::DispatchReport;
 use gaps::GapsReport;
 use head::Head;
+use jobs::JobsReport;
 use locks::LocksReport;
 use npt::NptReport;
 use preempted::PreemptedReport;
+use runs::RunsReport;
 use scopes::ScopesReport;
 use study::Study;
 use summary::Answers;
@@ -131,7 +135,9 @@ impl Document {
 const SCHEDULER: &str = "the kernel group `sched`";
 const LOCKS: &str = "lock events: of ft_user::sync, or of pthread locks by --preload";
 
-static REPORTS: [Report; 11] = [
+const LOAD: &str = "`ft-load hourglass`, and for causes the kernel groups `sched` and `irq`";
+
+static REPORTS: [Report; 13] = [
     Report {
         name: "summary",
         about: "a few lines about each question",
@@ -211,6 +217,20 @@ static REPORTS: [Report; 11] = [
         needs: "events of `ft-load npt`, and for the causes the kernel groups `sched` and `irq`",
         standard: false,
         make: |s| Ok(NptReport::read(s)?.section()),
+    },
+    Report {
+        name: "jobs",
+        about: "which deadlines a load met, its responses beside their bound, and where their time went",
+        needs: LOAD,
+        standard: false,
+        make: |s| Ok(JobsReport::read(s)?.section()),
+    },
+    Report {
+        name: "runs",
+        about: "when a load's workers had the CPU without a gap, and why that ended",
+        needs: LOAD,
+        standard: false,
+        make: |s| Ok(RunsReport::read(s)?.section()),
     },
     Report {
         name: "study",

@@ -1,0 +1,193 @@
+//! Loads whose truth is known: what a recording says of them, against what they were made to do, what they say
+//! themselves, and a second implementation.
+
+use std::path::PathBuf;
+
+use ft_trace::Mark;
+use ft_trace::store::Trace;
+use ft_trace::tables::{Deadline, Gap, LoadJob, LoadRun, LoadWorker, RunEnd};
+use serde_json::Value;
+
+use crate::harness::{self, Stage, assert_success, gate};
+use crate::recomputed::agrees;
+
+const MS: i64 = 1_000_000;
+
+/// The known pair repeats itself after this time.
+const ROUND: i64 = 24 * MS;
+
+/// Recordings of it, at most.
+const ATTEMPTS: usize = 8;
+
+/// A CPU that this process may run on, the last one: interrupts of devices usually go to the first.
+fn a_cpu() -> usize {
+    // SAFETY: a set of bits, for which zero is a value.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the set is as large as it is said to be.
+    unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) };
+    // SAFETY: the numbers are below `CPU_SETSIZE`.
+    (0..1024).rfind(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) }).expect("some CPU")
+}
+
+/// Records `ft-load hourglass`; what it says itself, and the trace.
+fn record(stage: &Stage, name: &str, load: &str) -> (Value, PathBuf) {
+    let dir = stage.path(name);
+    let mut agent = harness::agent();
+    agent.args(["record", "-k", "sched,irq", "-o"]).arg(&dir).arg("--").arg(harness::load());
+    agent.args(["hourglass", "--json"]).args(load.split_whitespace());
+    let output = agent.output().expect("the agent starts");
+    assert_success(&output);
+    let text = String::from_utf8_lossy(&output.stdout);
+    // The agent's own report comes behind it.
+    let mut values = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
+    (values.next().expect("what the load says").expect("JSON"), dir)
+}
+
+/// The rows of a table, by their times.
+fn rows<R: ft_trace::store::Row>(trace: &Trace) -> Vec<R> {
+    trace.rows().map(|row| row.expect("a row")).collect()
+}
+
+/// ```text
+/// high, 9 in 24 ms   #########               #########
+/// low,  2 in  6 ms            1122  33    44          1122  33    44
+///                    |     |     |     |     |     |
+/// ```
+///
+/// By construction the first two jobs of the low worker in each round end 5 and 1 ms too late, and the other two 3 and 4
+/// ms before their time; the high one is always in time. A round is judged if all of its jobs are exact, none waits for
+/// one of the round before, and by the runs the CPU did their work for all but 0.5 ms of the times in which there is
+/// some: then no job can end more than 1 ms later than constructed.
+#[test]
+fn a_pair_of_known_schedule_hits_and_misses_as_constructed() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let load = format!(
+        "-n 2 -d 480ms --cpu {} -t 0 -p RTMED -w PERIODIC 9ms 24ms -i HR -t 1 -p RTLOW -w PERIODIC 2ms 6ms -i HR",
+        a_cpu()
+    );
+    for attempt in 0..ATTEMPTS {
+        let (said, dir) = record(&stage, &format!("pair-{attempt}"), &load);
+        let trace = harness::open(&dir);
+        let (jobs, runs) = (rows::<LoadJob>(&trace), rows::<LoadRun>(&trace));
+        as_the_load_says(&said, &trace);
+        let zero = rows::<LoadWorker>(&trace)[0].ts.0;
+        let judged = (0..20).filter(|n| judge(zero + n * ROUND, &jobs, &runs)).count();
+        if judged == 20 {
+            // Then the sums are known, too.
+            let told = rows::<LoadWorker>(&trace);
+            let told: Vec<_> = told.iter().map(|w| (w.worker, w.hit, w.missed)).collect();
+            assert_eq!(told, [(0, 20, 0), (1, 40, 40)]);
+        }
+        if judged > 0 {
+            gate::measured(&format!("{judged} of 20 rounds of a known schedule could be judged"));
+            agrees("a load of known schedule", &dir);
+            return;
+        }
+    }
+    gate::skipped("the machine disturbed every round");
+}
+
+/// Whether the round that begins then could be judged; it must be as constructed if so.
+fn judge(begin: i64, jobs: &[LoadJob], runs: &[LoadRun]) -> bool {
+    let within = |job: &&LoadJob| (begin..begin + ROUND).contains(&job.ts.0);
+    let of = |worker: i32| {
+        let mut of_it: Vec<_> = jobs.iter().filter(within).filter(|j| j.worker == worker).collect();
+        of_it.sort_by_key(|job| job.number);
+        of_it
+    };
+    let (high, low) = (of(0), of(1));
+    let whole = high.len() == 1 && low.len() == 4;
+    if !whole || high.iter().chain(&low).any(|job| job.mark != Mark::Exact) {
+        return false;
+    }
+    let busy = |from: i64, to: i64| -> i64 {
+        let run = |r: &LoadRun| (r.ts.0 + r.dur).min(begin + to) - r.ts.0.max(begin + from);
+        runs.iter().map(|r| run(r).max(0)).sum()
+    };
+    let lost = [(0, 13, 13), (13, 16, 2), (18, 21, 2)]
+        .map(|(from, to, ms)| ms * MS - busy(from * MS, to * MS));
+    if high[0].start.0 > begin + MS / 2
+        || low[0].backlog_ns > 0
+        || lost.iter().any(|ns| *ns > MS / 2)
+    {
+        return false;
+    }
+    use Deadline::{Hit, Missed};
+    assert_eq!(high[0].deadline, Hit, "{high:?}");
+    let found: Vec<Deadline> = low.iter().map(|job| job.deadline).collect();
+    assert_eq!(found, [Missed, Missed, Hit, Hit], "{low:?}");
+    // Whose fault that is: the high one had the CPU, and the second had to wait for the first.
+    assert_eq!(low[0].culprit.as_deref(), Some("hourglass/0"), "{low:?}");
+    let parts = low[0].parts.expect("a kernel stream");
+    assert!(parts.preempted_ns + parts.dispatch_ns >= 8 * MS, "{low:?}");
+    assert!(low[1].backlog_ns >= 4 * MS, "{low:?}");
+    true
+}
+
+/// Runs and gaps tile each worker's time, to the nanosecond; jobs are what their runs gave them; and all is as the load
+/// itself says, whatever it does and however busy the machine is.
+#[test]
+fn runs_and_gaps_of_a_recording_tile_each_workers_time_to_the_nanosecond() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let (said, dir) = record(
+        &stage,
+        "all",
+        "-n 7 -d 300ms -t 0 -w CPU_YIELD 1ms -t 1 -w CPU_SCAN 64 -t 2 -w LAT 3ms -i HR -t 3 -w PERIODIC 1ms 10ms -i HR \
+         -t 4 -w PERIODIC 1ms 7ms -i TIMERFD -s 20ms -f 160ms -t 5 -w CPU_PERIODIC 1ms 20ms -t 6 -w CPU -p IDLE",
+    );
+    let trace = harness::open(&dir);
+    as_the_load_says(&said, &trace);
+    let workers = rows::<LoadWorker>(&trace);
+    assert_eq!(workers.len(), 7);
+    let words: Vec<&str> = workers.iter().map(|w| w.workload.word()).collect();
+    for word in ["CPU_YIELD", "CPU_SCAN", "LAT", "PERIODIC", "CPU_PERIODIC", "CPU"] {
+        assert!(words.contains(&word), "{words:?}");
+    }
+    assert!(workers.iter().any(|w| w.policy.word() == "SCHED_IDLE"), "{workers:?}");
+    agrees("every workload of a load", &dir);
+}
+
+/// The tables against each other, and against what the load says of itself: its clock is another line through the same
+/// counter, so times may differ by the error of both.
+fn as_the_load_says(said: &Value, trace: &Trace) {
+    let (runs, jobs) = (rows::<LoadRun>(trace), rows::<LoadJob>(trace));
+    let gaps = rows::<Gap>(trace);
+    let number = |value: &Value| value.as_i64().expect("a number");
+    let bound = 2 * trace.meta().clock.bound_ns + number(&said["clock_error_ns"]) + 1_000;
+    for worker in rows::<LoadWorker>(trace) {
+        assert_eq!(worker.mark, Mark::Exact, "{worker:?}");
+        let thread = &said["threads"][worker.worker as usize];
+        let own: Vec<&LoadRun> = runs.iter().filter(|run| run.tid == worker.tid).collect();
+        let mut own_gaps = gaps.iter().filter(|gap| gap.tid == worker.tid);
+        for pair in own.windows(2) {
+            let gap = own_gaps.next().expect("a gap behind it");
+            assert_eq!(pair[0].ts.0 + pair[0].dur, gap.ts.0, "{pair:?}");
+            assert_eq!(gap.ts.0 + gap.dur, pair[1].ts.0, "{pair:?}");
+            assert_eq!(pair[0].gap_ns, Some(gap.dur));
+        }
+        assert!(own_gaps.next().is_none(), "a gap behind the last run");
+        assert_eq!(worker.runs, own.len() as i64);
+        if let (Some(first), Some(last)) = (own.first(), own.last()) {
+            assert_eq!(last.ended, RunEnd::Finished);
+            assert_eq!(worker.run_ns + worker.gap_ns, last.ts.0 + last.dur - first.ts.0);
+            assert!((worker.run_ns - number(&thread["run_ns"])).abs() <= bound, "{thread}");
+        }
+        let own: Vec<&LoadJob> = jobs.iter().filter(|job| job.tid == worker.tid).collect();
+        for job in &own {
+            let parts = job.parts.expect("a kernel stream");
+            assert_eq!(parts.total_ns() + job.backlog_ns, job.dur, "{job:?}");
+            assert!(parts.to_array().iter().all(|ns| *ns >= 0), "{job:?}");
+            // What it needs is what it had between gaps, and a pass of the loop more.
+            let had = parts.running_ns + parts.interrupts_ns();
+            let needs = worker.amount_ns.expect("a periodic worker");
+            assert!(job.finish.is_none() || had + bound >= needs, "{job:?}");
+        }
+        if let (Some(hit), Some(missed)) = (thread["hit"].as_i64(), thread["missed"].as_i64()) {
+            // One that was missed or met by less than the clocks' error is nobody's fault.
+            let close = own
+                .iter()
+                .any(|job| job.finish.is_some_and(|finish| (finish - job.due.0).abs() <= bound));
+            assert!(close || (worker.hit, worker.missed) == (hit, missed), "{worker:?} {thread}");
+        }
+    }
+}

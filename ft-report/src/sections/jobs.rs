@@ -1,0 +1,419 @@
+//! The jobs of a load's periodic workers: deadlines, responses beside the bound by analysis, and where the time went.
+
+use std::cmp::Reverse;
+
+use serde::Serialize;
+
+use super::Source;
+use crate::document::{Id, Interval, N, Ns, Section, Share, Table, Thread, Word};
+use crate::stats::{Distribution, Groups, Marks, Tail, Top, parts};
+use ft_analysis::{Mark, Tally, Worked};
+use ft_trace::ids::{Name, Pid, Tid};
+use ft_trace::store::Result;
+use ft_trace::tables::{Decomposition, LoadJob, LoadWorker, Policy};
+
+/// Workers with a line of their own, and culprits; further ones are in one of others.
+const MAX_WORKERS: usize = 16_384;
+
+/// Lines that are shown; the machine values have all.
+const SHOWN: usize = 20;
+
+/// Longest responses that are kept.
+const LONGEST: usize = 10;
+
+/// The report.
+#[derive(Clone, Debug, Serialize)]
+pub struct JobsReport {
+    /// There is a kernel stream; without one there are no parts.
+    pub kernel: bool,
+    /// What has rows and what has none.
+    pub worked: Worked,
+    /// How sure the jobs are.
+    pub marks: Marks,
+    /// Each worker with jobs, by its number.
+    pub workers: Vec<WorkerJobs>,
+    /// Who or what took most of jobs, by what they took in all.
+    pub culprits: Vec<JobCulprit>,
+    /// The jobs with the longest responses.
+    pub longest: Vec<LongJob>,
+}
+
+/// The jobs of one worker.
+#[derive(Clone, Debug, Serialize)]
+pub struct WorkerJobs {
+    /// Its number in the load.
+    pub worker: i32,
+    /// Process.
+    pub pid: i32,
+    /// Thread.
+    pub tid: i32,
+    /// Its name.
+    pub comm: String,
+    /// What it does.
+    pub workload: &'static str,
+    /// CPU time that a job needs, ns.
+    pub amount_ns: Option<i64>,
+    /// Period, ns.
+    pub period_ns: Option<i64>,
+    /// How it is scheduled.
+    pub policy: &'static str,
+    /// Real-time priority, or nice value.
+    pub priority: i32,
+    /// Deadlines that were met.
+    pub hit: i64,
+    /// Deadlines that were missed, those of jobs that never began among them.
+    pub missed: i64,
+    /// Jobs that finished.
+    pub jobs: u64,
+    /// Of these, those whose parts are at least what is stated.
+    pub lower_bounds: u64,
+    /// Percentiles of their responses.
+    #[serde(flatten)]
+    pub tail: Tail,
+    /// The longest response by analysis, ns.
+    pub bound_ns: Option<i64>,
+    /// Sum of the responses, ns.
+    pub total_ns: i64,
+    /// Of that, waiting for the worker's own earlier jobs, ns.
+    pub backlog_ns: i64,
+    /// Where the rest went.
+    pub parts: Decomposition,
+    /// How far the counts of the worker can be believed.
+    pub mark: Mark,
+}
+
+/// What one took of jobs from which it took most.
+#[derive(Clone, Debug, Serialize)]
+pub struct JobCulprit {
+    /// Thread or interrupt, or `late timer`.
+    pub culprit: String,
+    /// Jobs.
+    pub jobs: u64,
+    /// What it took of them, ns.
+    pub total_ns: i64,
+    /// The most that it took of one, ns.
+    pub max_ns: i64,
+}
+
+/// A job with one of the longest responses.
+#[derive(Clone, Debug, Serialize)]
+pub struct LongJob {
+    /// Release, CLOCK_MONOTONIC ns.
+    pub ts: i64,
+    /// Response, ns.
+    pub dur_ns: i64,
+    /// Worker.
+    pub worker: i32,
+    /// Its thread.
+    pub tid: i32,
+    /// Its name.
+    pub comm: String,
+    /// Number of the job.
+    pub number: i64,
+    /// What became of its deadline.
+    pub deadline: &'static str,
+    /// Waiting for the worker's own earlier jobs, ns.
+    pub backlog_ns: i64,
+    /// Where the rest went.
+    pub parts: Option<Decomposition>,
+    /// Who or what took most of it.
+    pub culprit: Option<String>,
+    /// How long, ns.
+    pub culprit_ns: Option<i64>,
+    /// How sure it is.
+    pub mark: Mark,
+}
+
+impl From<&LoadJob> for LongJob {
+    fn from(r: &LoadJob) -> Self {
+        LongJob {
+            ts: r.ts.0,
+            dur_ns: r.dur,
+            worker: r.worker,
+            tid: r.tid.0,
+            comm: r.comm.to_string(),
+            number: r.number,
+            deadline: r.deadline.word(),
+            backlog_ns: r.backlog_ns,
+            parts: r.parts,
+            culprit: r.culprit.as_ref().map(ToString::to_string),
+            culprit_ns: r.culprit_ns,
+            mark: r.mark,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Sums {
+    plan: Option<Box<LoadWorker>>,
+    responses: Distribution,
+    lower_bounds: u64,
+    backlog_ns: i64,
+    parts: Decomposition,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    jobs: u64,
+    total_ns: i64,
+    max_ns: i64,
+}
+
+/// Makes a [`JobsReport`] of rows, in memory that does not grow with their number.
+#[derive(Debug, Default)]
+pub struct Jobs {
+    workers: Groups<MAX_WORKERS, (Pid, Tid), Sums>,
+    culprits: Groups<MAX_WORKERS, Name, Taken>,
+    marks: Marks,
+    longest: Top<LongJob>,
+}
+
+impl Jobs {
+    /// A worker.
+    pub fn worker(&mut self, r: LoadWorker) {
+        if r.jobs > 0 || r.hit.saturating_add(r.missed) > 0 {
+            let sums = self.workers.entry((r.pid, r.tid));
+            sums.plan = Some(Box::new(r));
+        }
+    }
+
+    /// Counts a job.
+    pub fn add(&mut self, r: &LoadJob) {
+        self.marks.add(r.mark);
+        if r.mark == Mark::Censored {
+            return;
+        }
+        let sums = self.workers.entry((r.pid, r.tid));
+        sums.responses.add(r.dur);
+        sums.lower_bounds += u64::from(r.mark != Mark::Exact);
+        sums.backlog_ns = sums.backlog_ns.saturating_add(r.backlog_ns);
+        if let Some(parts) = r.parts {
+            sums.parts += parts;
+        }
+        if let Some((culprit, ns)) = r.culprit.clone().zip(r.culprit_ns) {
+            let taken = self.culprits.entry(culprit);
+            taken.jobs += 1;
+            taken.total_ns = taken.total_ns.saturating_add(ns);
+            taken.max_ns = taken.max_ns.max(ns);
+        }
+        self.longest.offer(LONGEST, r.dur, || LongJob::from(r));
+    }
+
+    /// Finishes the statistics; `tally` says what is not in them.
+    pub fn finish(self, tally: &Tally) -> JobsReport {
+        let culprit = |(culprit, taken): (Name, Taken)| JobCulprit {
+            culprit: culprit.to_string(),
+            jobs: taken.jobs,
+            total_ns: taken.total_ns,
+            max_ns: taken.max_ns,
+        };
+        JobsReport {
+            kernel: tally.kernel,
+            worked: tally.worked,
+            marks: self.marks,
+            workers: self.workers.into_ranked(worker, |w| (w.pid, w.worker, w.tid)),
+            culprits: self
+                .culprits
+                .into_ranked(culprit, |c| (Reverse(c.total_ns), c.culprit.clone())),
+            longest: self.longest.into_sorted(),
+        }
+    }
+}
+
+fn worker(((pid, tid), mut sums): ((Pid, Tid), Sums)) -> WorkerJobs {
+    let plan = sums.plan.as_deref();
+    WorkerJobs {
+        worker: plan.map_or(-1, |w| w.worker),
+        pid: pid.0,
+        tid: tid.0,
+        comm: plan.map_or_else(String::new, |w| w.comm.to_string()),
+        workload: plan.map_or("", |w| w.workload.word()),
+        amount_ns: plan.and_then(|w| w.amount_ns),
+        period_ns: plan.and_then(|w| w.period_ns),
+        policy: plan.map_or(Policy::Unknown, |w| w.policy).word(),
+        priority: plan.map_or(0, |w| w.priority),
+        hit: plan.map_or(0, |w| w.hit),
+        missed: plan.map_or(0, |w| w.missed),
+        jobs: sums.responses.count(),
+        lower_bounds: sums.lower_bounds,
+        bound_ns: plan.and_then(|w| w.bound_ns),
+        total_ns: sums.responses.sum(),
+        backlog_ns: sums.backlog_ns,
+        parts: sums.parts,
+        mark: plan.map_or(Mark::Censored, |w| w.mark),
+        tail: Tail::of(&mut sums.responses),
+    }
+}
+
+impl JobsReport {
+    /// Of a trace.
+    ///
+    /// # Errors
+    ///
+    /// When a table cannot be read.
+    pub fn read(source: Source<'_>) -> Result<JobsReport> {
+        let mut jobs = Jobs::default();
+        source.rows(|r: LoadWorker| jobs.worker(r))?;
+        source.rows(|r: LoadJob| jobs.add(&r))?;
+        Ok(jobs.finish(source.tally))
+    }
+
+    /// What it says.
+    pub fn section(self) -> Section {
+        let mut s = Section::new("jobs", "deadlines and responses of a load's periodic workers");
+        if self.workers.is_empty() {
+            s.say("No periodic worker was recorded: `ft-agent record -- ft-load hourglass -n 1 -w PERIODIC 3ms 8ms`.");
+            return s.with(self);
+        }
+        self.coverage(&mut s);
+        self.deadlines(&mut s);
+        if self.kernel {
+            self.parts(&mut s);
+            self.culprits(&mut s);
+        }
+        self.longest(&mut s);
+        self.marks.legend(&mut s);
+        s.with(self)
+    }
+
+    fn coverage(&self, s: &mut Section) {
+        let untold = &self.worked.untold;
+        s.say(self.marks.line("job").reasons(&[
+            (untold.finishes, "with no recorded begin"),
+            (untold.impossible, "impossible times"),
+        ]));
+        if self.workers.iter().any(|w| w.bound_ns.is_some()) {
+            s.say(
+                "The bound is the longest response by analysis; it knows no switches, no interrupts and no late timers: what \
+                 a response has beyond it is in its parts.",
+            );
+        }
+    }
+
+    fn deadlines(&self, s: &mut Section) {
+        let bounded = self.workers.iter().any(|w| w.bound_ns.is_some());
+        let t = Table::first(SHOWN, &self.workers)
+            .counted("workers")
+            .marks(|w| w.mark)
+            .column("worker", |w| Thread::of(Some(w.tid), Some(&w.comm)))
+            .column("workload", |w| Word(w.workload))
+            .column("needs", |w| w.amount_ns.map(Ns))
+            .column("period", |w| w.period_ns.map(Ns))
+            .column("hit", |w| N(w.hit.unsigned_abs()))
+            .column("missed", |w| N(w.missed.unsigned_abs()))
+            .column("p50", |w| Ns(w.tail.p50_ns))
+            .column("p99", |w| w.tail.p99_ns.map(Ns))
+            .column("max", |w| Ns(w.tail.max_ns))
+            .when(bounded, |t| {
+                t.column("bound", |w| w.bound_ns.map(Ns)).column("beyond", |w| {
+                    w.bound_ns.map(|bound| Ns((w.tail.max_ns - bound).max(0)))
+                })
+            });
+        s.table(t.titled("Deadlines, and responses from release to finish"));
+    }
+
+    fn parts(&self, s: &mut Section) {
+        let t = Table::first(SHOWN, &self.workers)
+            .marks(|w| Mark::lower_bound_if(w.lower_bounds > 0))
+            .column("worker", |w| Thread::of(Some(w.tid), Some(&w.comm)))
+            .column("responses", |w| Ns(w.total_ns))
+            .column("backlog", |w| Share(w.backlog_ns, w.total_ns));
+        let t = parts::shares(t, |w| (w.parts, w.total_ns));
+        s.table(t.titled(
+            "Where the responses went; backlog: at earlier jobs; blocked: the timer was late; unexpl.: not running its code, \
+             without a record",
+        ));
+    }
+
+    fn culprits(&self, s: &mut Section) {
+        if self.culprits.is_empty() {
+            return;
+        }
+        let t = Table::first(LONGEST, &self.culprits)
+            .counted("culprits")
+            .column("culprit", |c| Word(&c.culprit))
+            .column("jobs", |c| N(c.jobs))
+            .column("took", |c| Ns(c.total_ns))
+            .column("max", |c| Ns(c.max_ns));
+        s.table(t.titled("Who or what took most of a job"));
+    }
+
+    fn longest(&self, s: &mut Section) {
+        let interval =
+            |l: &LongJob| Interval { ts: l.ts, dur_ns: l.dur_ns, tid: l.tid, lock: None };
+        let t = Table::of(&self.longest)
+            .marks(|l| l.mark)
+            .column("worker", |l| Id(l.worker))
+            .column("job", |l| N(l.number.unsigned_abs()))
+            .column("response", |l| interval(l))
+            .column("deadline", |l| Word(l.deadline))
+            .column("backlog", |l| Ns(l.backlog_ns))
+            .when(self.kernel, |t| {
+                parts::durations(t, |l| l.parts)
+                    .column("culprit", |l| l.culprit.as_deref().map(Word))
+                    .column("took", |l| l.culprit_ns.map(Ns))
+            });
+        s.table(t.titled("The longest responses"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ft_analysis::timeline::run;
+
+    fn report(timeline: &str) -> JobsReport {
+        let (rows, tally) = run(true, timeline);
+        let mut jobs = Jobs::default();
+        rows.workers.into_iter().for_each(|r| jobs.worker(r));
+        rows.jobs.iter().for_each(|r| jobs.add(r));
+        jobs.finish(&tally)
+    }
+
+    const TIMELINE: &str = "
+        0 0 .>a S
+        10 worker a 3 4 1
+        12 span a 1000 3000 0
+        13 demand a 300 1000
+        14 bound a 300
+        20 0 a>. S
+        1030 wake . a 0
+        1050 0 .>a S
+        1060 poll a 0
+        1060 first a 1060
+        1070 job a 0 1070 1000
+        1100 0 a>X R
+        1900 0 X>a S
+        1900 gap a 0 1100 1900
+        2170 finish a 0 2170
+        2170 over a
+        2170 job a 1 2170 2000
+        2500 finish a 1 2500
+        2500 over a
+        2600 last a 2600
+        2700 done a 2 2 0";
+
+    #[test]
+    fn responses_stand_beside_their_bound_and_their_parts_sum() {
+        let report = report(TIMELINE);
+        let [w] = &report.workers[..] else { panic!("{:?}", report.workers) };
+        assert_eq!((w.worker, w.hit, w.missed, w.jobs), (3, 1, 1, 2));
+        assert_eq!((w.bound_ns, w.tail.max_ns, w.total_ns), (Some(300), 1170, 1670));
+        assert_eq!((w.backlog_ns, w.backlog_ns + w.parts.total_ns()), (170, 1670));
+        assert_eq!((w.parts.preempted_ns, w.parts.blocked_ns, w.parts.running_ns), (800, 30, 630));
+        let culprits = report.culprits.iter().map(|c| (&*c.culprit, c.jobs, c.total_ns));
+        assert_eq!(culprits.collect::<Vec<_>>(), [("X", 1, 800)]);
+        let numbers = report.longest.iter().map(|l| (l.number, l.deadline));
+        assert_eq!(numbers.collect::<Vec<_>>(), [(0, "missed"), (1, "hit")]);
+        let text = format!("{:120}", report.section());
+        for line in ["2 jobs, all exact", "bound", "beyond", "870 ns", "The longest responses"] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+    }
+
+    #[test]
+    fn without_a_load_there_is_a_sentence() {
+        let text = format!("{:120}", report("0 0 .>a S").section());
+        assert!(text.contains("No periodic worker was recorded"), "{text}");
+    }
+}
