@@ -126,6 +126,9 @@ fn options_that_cannot_be_are_explained() {
     check(&["--on-full", "wait=2s"], "between 1ms and 1s");
     check(&["--on-full", "wait=soon"], "write for example 500ms");
     check(&["--on-full", "burst"], "neither discard nor wait");
+    check(&["--reader", "timed=1us"], "between 10us and 100ms");
+    check(&["--reader", "timed=soon"], "write for example 500ms");
+    check(&["--reader", "timed"], "neither adaptive nor timed=TIME nor active nor waking");
     fails(&["record", "-k", "sched,nonsense", "--", "true"], "nonsense");
 }
 

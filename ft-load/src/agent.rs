@@ -46,6 +46,18 @@ pub(crate) fn find(named: Option<&Path>) -> Result<PathBuf, Error> {
     })
 }
 
+/// Names of kernel groups; which there are the agent knows.
+pub(crate) fn groups(text: &str) -> Result<String, Error> {
+    let is_name = |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase());
+    match text.split(',').all(is_name) {
+        true => Ok(text.to_owned()),
+        false => Err(Error::usage(format!(
+            "`{}` names no kernel groups; write them with commas, such as sched,irq, or none",
+            text.escape_debug()
+        ))),
+    }
+}
+
 /// This program, to be started by the agent.
 pub(crate) fn this_program() -> Result<PathBuf, Error> {
     std::env::current_exe().map_err(|error| {

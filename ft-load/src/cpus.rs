@@ -34,34 +34,49 @@ pub(crate) fn parse(text: &str) -> Result<Vec<usize>, Error> {
     Ok(cpus)
 }
 
-/// Lets the calling thread run on these CPUs alone.
+/// Lets the calling thread run on these CPUs alone, in the order of their numbers; isolated ones can be had, too.
 ///
 /// # Errors
 ///
 /// When one of them is not there, or not for this process.
 pub(crate) fn pin(cpus: &[usize]) -> Result<(), Error> {
-    let allowed = allowed();
-    if let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
-        let allowed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
-        return Err(Error::refused(format!(
-            "this process may not run on CPU {cpu}; choose of {}",
-            allowed.join(",")
-        )));
+    let before = allowed();
+    // The kernel leaves out those that the process may not have, as long as one remains.
+    let result = bind(cpus);
+    if result.is_ok() && allowed() == cpus {
+        return Ok(());
     }
+    let _ = bind(&before);
+    let numbers =
+        |cpus: &[usize]| cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    Err(Error::refused(match (cpus.iter().find(|cpu| !before.contains(cpu)), result) {
+        (Some(cpu), _) => {
+            format!("this process may not run on CPU {cpu}; choose of {}", numbers(&before))
+        }
+        (None, Err(error)) => format!("the CPUs are refused ({error}); choose others"),
+        (None, Ok(())) => format!("the CPUs are {} now; choose of these", numbers(&before)),
+    }))
+}
+
+fn bind(cpus: &[usize]) -> io::Result<()> {
     // SAFETY: a set of bits, for which zero is a value.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     for cpu in cpus {
-        // SAFETY: the number is below `CPU_SETSIZE`, as all that are allowed.
+        // SAFETY: the number is below `CPU_SETSIZE`, as all that are read or allowed.
         unsafe { libc::CPU_SET(*cpu, &mut set) };
     }
     // SAFETY: the set is as large as it is said to be; 0 is the calling thread.
     match unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) } {
         0 => Ok(()),
-        _ => Err(Error::refused(format!(
-            "the CPUs are refused ({}); choose others",
-            io::Error::last_os_error()
-        ))),
+        _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// The CPUs that the kernel keeps free of threads that did not ask for them (`isolcpus=`, and isolated partitions of cpusets;
+/// `Documentation/admin-guide/kernel-parameters.txt`). None where it does not say.
+pub(crate) fn isolated() -> Vec<usize> {
+    let list = std::fs::read_to_string("/sys/devices/system/cpu/isolated").unwrap_or_default();
+    parse(list.trim()).unwrap_or_default()
 }
 
 /// The CPUs that the calling thread may run on; none where the kernel does not say.
@@ -99,6 +114,11 @@ mod tests {
     fn cpus_that_are_not_there_are_refused_by_name() {
         let error = pin(&[libc::CPU_SETSIZE as usize - 1]).unwrap_err().to_string();
         assert!(error.contains("may not run on CPU 1023; choose of "), "{error}");
+        // Nor where another one is, and then the thread is where it was.
+        let before = allowed();
+        let error = pin(&[before[0], libc::CPU_SETSIZE as usize - 1]).unwrap_err().to_string();
+        assert!(error.contains("may not run on CPU 1023; choose of "), "{error}");
+        assert_eq!(allowed(), before);
         assert!(allowed().contains(&usize::from(current())));
     }
 }

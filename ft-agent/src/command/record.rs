@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use ft_agent::collect::kernel::Group;
-use ft_agent::record::{self, Behind, Notice, Options, Outcome, RecordError, Segments};
+use ft_agent::record::{self, Behind, Notice, Options, Outcome, Reader, RecordError, Segments};
 use ft_agent::status_line::{self, StatusLine};
 use ft_analysis::Tally;
 use ft_report::document::Document;
@@ -66,6 +66,12 @@ pub(crate) struct Args {
     /// 10ms at most, or `wait=TIME` (1ms to 1s). A wait delays the program; it is recorded, and marks what it touches.
     #[arg(long, value_name = "WHAT", default_value = "discard", value_parser = on_full)]
     on_full: OnFull,
+
+    /// How the agent comes to look at the rings: `adaptive`, every 0.1 to 1 ms, as fast as they fill; `timed=TIME` (10us to
+    /// 100ms); `active`, without a pause, which takes a CPU; `waking`, when the command writes to the eventfd that FT_WAKE
+    /// tells it. The last three are for measurements.
+    #[arg(long, value_name = "HOW", default_value = "adaptive", value_parser = reader)]
+    reader: Reader,
 
     /// Size at which a segment of the recording is closed and converted.
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = units::bytes)]
@@ -138,6 +144,17 @@ fn on_full(text: &str) -> std::result::Result<OnFull, String> {
     Ok(OnFull(wait))
 }
 
+/// Reads the word after `--reader`.
+fn reader(text: &str) -> std::result::Result<Reader, String> {
+    match text.split_once('=') {
+        None if text == "adaptive" => Ok(Reader::Adaptive),
+        None if text == "active" => Ok(Reader::Active),
+        None if text == "waking" => Ok(Reader::Waking),
+        Some(("timed", time)) => Ok(Reader::Timed(units::duration(time)?)),
+        _ => Err(format!("'{text}' is neither adaptive nor timed=TIME nor active nor waking")),
+    }
+}
+
 /// What was recorded, where a summary of it can be had.
 pub(super) struct Recording {
     /// Directory of the trace.
@@ -186,6 +203,7 @@ pub(crate) fn run(args: Args) -> Result {
         ring_bytes: args.ring_size,
         kernel_buffer_bytes: args.kernel_buffer,
         full_wait: args.on_full.0,
+        reader: args.reader,
         segment: flight.as_ref().map_or(segment, |flight| flight.limits()),
         snapshots: flight.is_some(),
         command: args.command,

@@ -1,7 +1,7 @@
 //! The collection thread: every source, the kernel and the clock, into the spool.
 //!
 //! One thread does all of it, in rounds: commands, sources, kernel, a clock sample when one is due,
-//! flush, rotation. It never waits for anything but the disk and its own timer ([`Pace`]). It ends when it is
+//! flush, rotation. It never waits for anything but the disk and its own pauses ([`Pauses`]). It ends when it is
 //! told to ([`Instruction::Stop`]) or when the spool cannot be written.
 
 mod end;
@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 use super::ended::Ended;
 use super::happening::Notices;
 use super::notice::Notice;
-use super::pace::Pace;
 use super::progress::Counters;
+use super::reader::Pauses;
 use super::{Closed, Segments, Wish, host};
 use crate::clock::{self, monotonic_ns};
 use crate::collect::arrivals::Intake;
@@ -167,16 +167,19 @@ impl Collector {
     /// # Errors
     ///
     /// When the spool cannot be written; what was written is whole.
-    pub(super) fn run(mut self, commands: &Receiver<Instruction>) -> Result<Collected, WriteError> {
+    pub(super) fn run(
+        mut self,
+        commands: &Receiver<Instruction>,
+        mut pauses: Pauses,
+    ) -> Result<Collected, WriteError> {
         threads::raise();
-        let mut pace = Pace::new();
         loop {
             if let Some((reason, exit_code)) = self.obey(commands) {
                 return self.finish(reason, exit_code);
             }
             let began = Instant::now();
             let fill = self.round()?;
-            std::thread::park_timeout(pace.wait(began, fill));
+            pauses.wait(began, fill);
         }
     }
 

@@ -42,6 +42,11 @@ pub enum RecordError {
         "a thread cannot wait that long for room in its ring; give --on-full wait=TIME between 1ms and 1s"
     )]
     FullWait,
+    /// A distance of the reader is out of range.
+    #[error(
+        "the agent cannot look at such distances; give --reader timed=TIME between 10us and 100ms"
+    )]
+    ReaderTime,
     /// `--segment-size` is out of range.
     #[error("a segment cannot have that size; give --segment-size between 64K and 1G")]
     SegmentSize,

@@ -24,6 +24,7 @@ mod output;
 mod pace;
 mod preload;
 mod progress;
+mod reader;
 mod session;
 mod sockets;
 
@@ -31,6 +32,7 @@ pub use behind::Behind;
 pub use error::RecordError;
 pub use notice::Notice;
 pub use options::Options;
+pub use reader::Reader;
 
 use std::io;
 use std::os::fd::AsFd;
@@ -153,6 +155,8 @@ pub fn record(
     let output = Output::prepare(&options.output)?;
     let mut sockets = sockets::open(options, output.dir())?;
     let mut environment = sockets.environment(options);
+    let pauses = options.reader.pauses()?;
+    environment.extend(pauses.environment());
     if let (true, Some(command)) = (options.preload, options.command.first()) {
         environment.push(("LD_PRELOAD", preload::variable(std::env::var_os("LD_PRELOAD"))?));
         let asan = preload::asan_options(std::env::var_os("ASAN_OPTIONS"));
@@ -220,7 +224,7 @@ pub fn record(
     }
 
     let (commands, inbox) = mpsc::channel();
-    let thread = threads::spawn("ft-collect", move || collector.run(&inbox))
+    let thread = threads::spawn("ft-collect", move || collector.run(&inbox, pauses))
         .map_err(RecordError::system("start the collection thread"))?;
     intake.wake(thread.thread().clone());
     let server = Server::spawn(sockets.take_listeners(), intake)

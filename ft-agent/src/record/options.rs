@@ -7,6 +7,7 @@ use std::time::Duration;
 use ft_user::layout::{MAX_RING_SLOTS, MIN_RING_SLOTS, Slot};
 
 use super::RecordError;
+use super::reader::{DISTANCES, Reader};
 use crate::collect::kernel::Group;
 use crate::collect::server;
 use ft_trace::spool::Limits;
@@ -35,6 +36,8 @@ pub struct Options {
     pub kernel_buffer_bytes: u64,
     /// How long a thread whose ring is full waits for room before it loses an event; `None`: not at all.
     pub full_wait: Option<Duration>,
+    /// How the agent comes to look at the rings.
+    pub reader: Reader,
     /// When a segment is closed.
     pub segment: Limits,
     /// Command to run and record; may be empty.
@@ -61,6 +64,7 @@ impl Default for Options {
             ring_bytes: None,
             kernel_buffer_bytes: 16 << 20,
             full_wait: None,
+            reader: Reader::Adaptive,
             segment: Limits { bytes: 64 << 20, age: Duration::from_secs(30) },
             command: Vec::new(),
             preload: false,
@@ -85,6 +89,9 @@ impl Options {
         }
         if self.full_wait.is_some_and(|wait| !FULL_WAITS.contains(&wait)) {
             return Err(RecordError::FullWait);
+        }
+        if matches!(self.reader, Reader::Timed(distance) if !DISTANCES.contains(&distance)) {
+            return Err(RecordError::ReaderTime);
         }
         if !(SMALLEST_SEGMENT..=LARGEST_SEGMENT).contains(&self.segment.bytes) {
             return Err(RecordError::SegmentSize);
@@ -181,6 +188,10 @@ mod tests {
         );
         for wait in [Duration::from_micros(999), Duration::from_millis(1001)] {
             check(Options { full_wait: Some(wait), ..Options::default() }, "--on-full wait");
+        }
+        for distance in [Duration::from_micros(9), Duration::from_millis(101)] {
+            let reader = Reader::Timed(distance);
+            check(Options { reader, ..Options::default() }, "--reader timed");
         }
         check(Options { preload: true, ..Options::default() }, "after --");
         check(Options { events: vec!["x".repeat(5000)], ..Options::default() }, "-e");

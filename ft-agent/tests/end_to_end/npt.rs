@@ -5,7 +5,7 @@ use std::process::Command;
 
 use ft_trace::Mark;
 use ft_trace::store::Trace;
-use ft_trace::tables::{LoopBin, LoopPeak, PeakCause};
+use ft_trace::tables::{LoopBin, LoopPeak, LossRow, PeakCause, SiteRow, UserEvent};
 use serde_json::Value;
 
 use crate::harness::{Stage, agent, assert_success, load, open};
@@ -49,6 +49,40 @@ impl Drop for Rival {
     fn drop(&mut self) {
         self.0.kill().expect("it runs");
         self.0.wait().expect("it ends");
+    }
+}
+
+/// The program starts the agent by itself; however that reads, each event is stored or counted as lost.
+#[test]
+fn with_each_way_to_read_every_event_is_accounted_for() {
+    let stage = Stage::enter();
+    for reader in ["adaptive", "timed=200us", "active", "waking"] {
+        let dir = stage.path(&format!("by-{reader}"));
+        let mut command = Command::new(load());
+        command.args(["npt", "--loops", "50000", "--tracepoint", "--no-lock-memory", "-k", "none"]);
+        command.args(["--reader", reader, "--agent", env!("CARGO_BIN_EXE_ft-agent"), "--record"]);
+        let output =
+            command.arg(&dir).env("FT_RING_SLOTS", "4096").output().expect("ft-load starts");
+        assert_success(&output);
+        let trace = Trace::open(&dir).expect("a whole trace");
+        let sites: Vec<SiteRow> = trace.rows().map(|row| row.expect("a row")).collect();
+        let passes = sites.iter().find(|site| &*site.event == "npt.pass").expect("its site").site;
+        let events = trace.rows::<UserEvent>().map(|row| row.expect("a row"));
+        let stored: Vec<UserEvent> = events.filter(|event| event.site == passes).collect();
+        let lost: i64 = trace.rows::<LossRow>().map(|row| row.expect("a row").count).sum();
+        // Those of five passes before the loop, too.
+        assert!(
+            stored.len() as i64 <= 50_005 && stored.len() as i64 + lost >= 50_005,
+            "{reader}: {lost} lost"
+        );
+        assert!(!stored.is_empty(), "{reader}");
+        let command = trace.meta().start.command.join(" ");
+        assert!(
+            command.contains("npt --loops 50000") && !command.contains("--record"),
+            "{command}"
+        );
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.starts_with("50000 passes on CPU "), "{text}");
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::Error;
 use crate::args::{Words, number};
 use crate::events::{LONGEST_NS, MOST_THREADS};
+use crate::{Error, agent};
 
 pub(super) const HELP: &str = "\
 ft-load capacity [OPTIONS]
@@ -67,7 +67,7 @@ pub(super) fn read(words: &[String], cpus: usize) -> Result<Option<(Plan, bool)>
                 let threads = list.map(|text| number(text, option, 1, MOST_THREADS));
                 plan.threads = threads.collect::<Result<_, _>>()?;
             }
-            "-k" | "--kernel" => plan.kernel.push(groups(words.value("kernel groups")?)?),
+            "-k" | "--kernel" => plan.kernel.push(agent::groups(words.value("kernel groups")?)?),
             "--ring-size" => {
                 let list = words.value("sizes")?.split(',').map(|text| size(text, option));
                 plan.rings = list.collect::<Result<_, _>>()?;
@@ -94,18 +94,6 @@ pub(super) fn read(words: &[String], cpus: usize) -> Result<Option<(Plan, bool)>
         plan.rings = vec!["8M".into()];
     }
     Ok(Some((plan, json)))
-}
-
-/// Names of kernel groups; which there are the agent knows.
-fn groups(text: &str) -> Result<String, Error> {
-    let is_name = |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase());
-    match text.split(',').all(is_name) {
-        true => Ok(text.to_owned()),
-        false => Err(Error::usage(format!(
-            "`{}` names no kernel groups; write them with commas, such as sched,irq, or none",
-            text.escape_debug()
-        ))),
-    }
 }
 
 /// A size with its unit; which there can be the agent knows.

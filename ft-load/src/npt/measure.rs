@@ -11,12 +11,15 @@ use crate::clock::{Clock, Reading, monotonic_ns, tsc};
 use crate::hourglass::{Class, Priority};
 use crate::{Error, cpus, memory};
 
+use super::wake::Wake;
+
 /// What is to be measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Passes that count.
     pub loops: u64,
-    /// The CPU; `None`: the last one that the process may run on, because device interrupts usually go to the first.
+    /// The CPU; `None`: the last one that is isolated, or else that the process may run on, because device interrupts
+    /// usually go to the first.
     pub cpu: Option<usize>,
     /// `SCHED_FIFO` with this priority, 1 to 99; `None`: scheduled as the process is.
     pub real_time: Option<u32>,
@@ -40,6 +43,8 @@ pub struct Plan {
 #[derive(Clone, Debug)]
 pub struct Measured {
     pub(super) cpu: usize,
+    /// The kernel keeps others from the CPU.
+    pub(super) isolated: bool,
     pub(super) hz: f64,
     /// The shortest pass of those before the loop, cycles.
     pub(super) own_cycles: u64,
@@ -78,8 +83,9 @@ pub fn measure(plan: &Plan) -> Result<Measured, Error> {
     let tracing = ft_user::init_with(ft_user::Config { rings: 4, ..ft_user::Config::default() });
     let traced =
         tracing.is_ok_and(|status| status.enabled > 0 || status.agent != ft_user::Agent::Absent);
+    let slots = tracing.map_or(0, |status| status.config.ring_slots);
     let result = thread::scope(|scope| {
-        let body = || on_its_thread(plan, traced);
+        let body = || on_its_thread(plan, traced, Wake::asked_for(slots));
         let thread = thread::Builder::new().name("npt".into()).spawn_scoped(scope, body);
         let thread = thread.map_err(|error| {
             Error::refused(format!("no thread could be started ({error}); raise `ulimit -u`"))
@@ -90,10 +96,11 @@ pub fn measure(plan: &Plan) -> Result<Measured, Error> {
     result
 }
 
-fn on_its_thread(plan: &Plan, traced: bool) -> Result<Measured, Error> {
+fn on_its_thread(plan: &Plan, traced: bool, wake: Option<Wake>) -> Result<Measured, Error> {
+    let isolated = cpus::isolated();
     let cpu = match plan.cpu {
         Some(cpu) => cpu,
-        None => *cpus::allowed().last().ok_or_else(|| {
+        None => *isolated.last().or(cpus::allowed().last()).ok_or_else(|| {
             Error::refused("the kernel does not say which CPUs there are; name one with --cpu")
         })?,
     };
@@ -113,6 +120,7 @@ fn on_its_thread(plan: &Plan, traced: bool) -> Result<Measured, Error> {
         next: 0,
         max_cycles: cycles(plan.max_time_ns),
         own_cycles: u64::MAX,
+        wake,
         hz: hz as u64,
     };
     if plan.lock_memory {
@@ -131,7 +139,8 @@ fn on_its_thread(plan: &Plan, traced: bool) -> Result<Measured, Error> {
         run.tell();
     }
     let Run { own_cycles, counts, peaks, longest, .. } = run;
-    Ok(Measured { cpu, hz, own_cycles, counts, peaks, longest })
+    let isolated = isolated.contains(&cpu);
+    Ok(Measured { cpu, isolated, hz, own_cycles, counts, peaks, longest })
 }
 
 struct Run {
@@ -145,6 +154,7 @@ struct Run {
     max_cycles: u64,
     own_cycles: u64,
     hz: u64,
+    wake: Option<Wake>,
 }
 
 impl Run {
@@ -197,6 +207,9 @@ impl Run {
             self.next = now + self.every;
         }
         event!("npt.pass", pass: u64; "pass {pass}");
+        if let Some(wake) = &mut self.wake {
+            wake.written();
+        }
     }
 
     /// Finds out what a pass takes by itself.

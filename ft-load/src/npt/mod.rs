@@ -24,6 +24,8 @@ mod counts;
 mod measure;
 mod options;
 mod print;
+mod record;
+mod wake;
 
 pub use measure::{Measured, Plan, measure};
 
@@ -35,9 +37,12 @@ use crate::{Error, Output};
 ///
 /// A sentence for what the command line gets wrong, or the machine refuses; then no pass was made.
 pub fn run(words: &[String]) -> Result<Output, Error> {
-    let Some((plan, json)) = options::read(words)? else {
+    let Some((plan, json, recorded)) = options::read(words)? else {
         return Ok(Output::new(format!("{}\n", options::HELP)));
     };
+    if let Some(recorded) = recorded {
+        return Err(recorded.instead(&options::words(&plan, json)));
+    }
     let measured = measure(&plan)?;
     Ok(Output::new(match json {
         true => print::json(&plan, &measured),

@@ -1,8 +1,10 @@
 //! The command line of `ft-load npt`.
 
 use super::measure::Plan;
-use crate::Error;
+use super::record::Recorded;
 use crate::args::Words;
+use crate::time::parse;
+use crate::{Error, agent};
 
 pub(super) const HELP: &str = "\
 ft-load npt [OPTIONS]
@@ -11,7 +13,8 @@ A loop on one CPU that nothing should interrupt: how long each pass took (Beamon
 low-latency tracing for multicore hard real-time systems\", 2015).
 
       --loops N          passes (default 10000000)
-      --cpu N            the CPU (default: the last one that the process may run on)
+      --cpu N            the CPU (default: the last one that is isolated, isolcpus=N, or else the last one that the process
+                         may run on)
       --rt PRIORITY      SCHED_FIFO, 1 to 99 (default: as the process is)
       --warm-up N        passes before those, which do not count (default 5)
       --eval-cpu-speed   keep the CPU busy for half a second first, and measure the counter's frequency meanwhile
@@ -22,9 +25,16 @@ low-latency tracing for multicore hard real-time systems\", 2015).
       --max-time TIME    end after this time, done or not (default 1m)
       --json             print JSON
 
+Recorded by ft-agent, which then says what caused each peak (`ft-agent report DIR npt`):
+      --record DIR       record the loop into this directory
+  -k, --kernel GROUPS    with these kernel groups, such as sched,irq or none (default: the agent's)
+      --reader HOW       who reads the events comes adaptive, timed=TIME (10us to 100ms), active (without a pause, which takes
+                         a CPU) or waking (the loop wakes it by a system call, as often as an eighth of its ring is full)
+      --agent FILE       ft-agent (default: beside this program, else of the PATH)
+
 Examples:
   ft-load npt --rt 90 --cpu 1
-  ft-agent record -o trace -- ft-load npt --rt 90 --tracepoint --loops 1000000";
+  ft-load npt --rt 90 --tracepoint --loops 1000000 --record trace -k sched,irq --reader timed=100us";
 
 /// Passes that may be asked for: half an hour of them.
 const MAX_LOOPS: u64 = 100_000_000_000;
@@ -37,9 +47,10 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 /// # Errors
 ///
 /// A sentence for the first thing in it that makes no sense.
-pub(super) fn read(words: &[String]) -> Result<Option<(Plan, bool)>, Error> {
+pub(super) fn read(words: &[String]) -> Result<Option<(Plan, bool, Option<Recorded>)>, Error> {
     let mut words = Words::new(words);
     let mut json = false;
+    let (mut trace, mut kernel, mut how, mut agent) = (None, None, None, None);
     let mut plan = Plan {
         loops: 10_000_000,
         cpu: None,
@@ -65,6 +76,10 @@ pub(super) fn read(words: &[String]) -> Result<Option<(Plan, bool)>, Error> {
             "--peak" => plan.peak_ns = words.time("a time")?,
             "--max-time" => plan.max_time_ns = words.time("a time")?,
             "--json" => json = true,
+            "--record" => trace = Some(words.value("a directory")?.into()),
+            "-k" | "--kernel" => kernel = Some(agent::groups(words.value("kernel groups")?)?),
+            "--reader" => how = Some(reader(words.value("how it reads")?)?),
+            "--agent" => agent = Some(words.value("a file")?.into()),
             "-h" | "--help" => return Ok(None),
             _ => return Err(words.unknown()),
         }
@@ -75,14 +90,63 @@ pub(super) fn read(words: &[String]) -> Result<Option<(Plan, bool)>, Error> {
     if plan.max_time_ns > LONGEST_NS {
         return Err(Error::usage("a loop lasts an hour at most; give a shorter --max-time"));
     }
-    Ok(Some((plan, json)))
+    let recorded = match trace {
+        Some(trace) => Some(Recorded { trace, kernel, reader: how, agent }),
+        None if kernel.is_some() || how.is_some() || agent.is_some() => {
+            return Err(Error::usage(
+                "--kernel, --reader and --agent say how the loop is recorded; add --record DIR",
+            ));
+        }
+        None => None,
+    };
+    Ok(Some((plan, json, recorded)))
+}
+
+/// How the agent reads; it knows which times there can be.
+fn reader(text: &str) -> Result<String, Error> {
+    match text.strip_prefix("timed=") {
+        Some(time) => {
+            parse(time)?;
+        }
+        None if ["adaptive", "active", "waking"].contains(&text) => {}
+        None => {
+            return Err(Error::usage(format!(
+                "there is no reader `{}`; use adaptive, timed=TIME, active or waking",
+                text.escape_debug()
+            )));
+        }
+    }
+    Ok(text.to_owned())
+}
+
+/// The words of a plan, of which [`read`] makes it again.
+pub(super) fn words(plan: &Plan, json: bool) -> Vec<String> {
+    let time = |ns: u64| format!("{ns}ns");
+    let values = [
+        ("--loops", Some(plan.loops.to_string())),
+        ("--cpu", plan.cpu.map(|cpu| cpu.to_string())),
+        ("--rt", plan.real_time.map(|priority| priority.to_string())),
+        ("--warm-up", Some(plan.warm_up.to_string())),
+        ("--rate", plan.rate.map(|rate| rate.to_string())),
+        ("--peak", Some(time(plan.peak_ns))),
+        ("--max-time", Some(time(plan.max_time_ns))),
+    ];
+    let flags = [
+        ("--eval-cpu-speed", plan.eval_cpu_speed),
+        ("--no-lock-memory", !plan.lock_memory),
+        ("--tracepoint", plan.tracepoint),
+        ("--json", json),
+    ];
+    let values = values.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value?]));
+    let flags = flags.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name.to_owned());
+    values.flatten().chain(flags).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<Option<(Plan, bool)>, Error> {
+    fn parsed(line: &str) -> Result<Option<(Plan, bool, Option<Recorded>)>, Error> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         read(&words)
     }
@@ -103,9 +167,23 @@ mod tests {
             peak_ns: 10_000,
             max_time_ns: 2_000_000_000,
         };
-        assert_eq!(parsed(line), Ok(Some((plan, true))));
-        let Ok(Some((plan, false))) = parsed("") else { panic!("every option has a default") };
+        assert_eq!(parsed(line), Ok(Some((plan.clone(), true, None))));
+        // What the agent starts is the same again.
+        assert_eq!(read(&words(&plan, true)), Ok(Some((plan, true, None))));
+        let recorded = Recorded {
+            trace: "t".into(),
+            kernel: Some("sched,irq".into()),
+            reader: Some("timed=50us".into()),
+            agent: Some("./ft-agent".into()),
+        };
+        let line = "--record t -k sched,irq --reader timed=50us --agent ./ft-agent";
+        let Ok(Some((_, _, Some(found)))) = parsed(line) else { panic!("it is recorded") };
+        assert_eq!(found, recorded);
+        let Ok(Some((plan, false, None))) = parsed("") else {
+            panic!("every option has a default")
+        };
         assert_eq!((plan.loops, plan.warm_up, plan.lock_memory), (10_000_000, 5, true));
+        assert_eq!(read(&words(&plan, false)), Ok(Some((plan, false, None))));
         assert_eq!(parsed("--help"), Ok(None));
     }
 
@@ -123,6 +201,13 @@ mod tests {
             ("--tracepoint --rate 0", "use 1 to"),
             ("--peak 5", "write 5us, 5ms"),
             ("--max-time 2h", "a shorter --max-time"),
+            ("--record", "write it behind the option"),
+            ("--reader active", "add --record DIR"),
+            ("-k sched", "add --record DIR"),
+            ("--agent x", "add --record DIR"),
+            ("--record t -k Sched", "such as sched,irq"),
+            ("--record t --reader fast", "use adaptive, timed=TIME, active or waking"),
+            ("--record t --reader timed=5", "write 5us, 5ms"),
             ("--frobnicate", "--help lists them"),
             ("1000", "`1000` belongs to no option"),
         ] {

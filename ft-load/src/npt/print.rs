@@ -13,6 +13,8 @@ use crate::time::Time;
 struct Figures {
     passes: u64,
     cpu: usize,
+    /// The kernel keeps others from it.
+    isolated: bool,
     priority: Option<u32>,
     tsc_hz: f64,
     minimum_ns: f64,
@@ -48,6 +50,7 @@ fn figures(plan: &Plan, measured: &Measured) -> Figures {
     Figures {
         passes: counts.passes(),
         cpu: measured.cpu,
+        isolated: measured.isolated,
         priority: plan.real_time,
         tsc_hz: measured.hz,
         minimum_ns: ns(counts.min()),
@@ -80,9 +83,10 @@ pub(super) fn text(plan: &Plan, measured: &Measured) -> String {
     };
     let memory = if plan.lock_memory { "memory locked" } else { "memory not locked" };
     let mut text = format!(
-        "{} passes on CPU {}, {class}, {memory}; {} to warm up; counter {:.3} MHz\n",
+        "{} passes on CPU {}{}, {class}, {memory}; {} to warm up; counter {:.3} MHz\n",
         figures.passes,
         figures.cpu,
+        if figures.isolated { " (isolated)" } else { "" },
         plan.warm_up,
         measured.hz / 1e6,
     );
