@@ -222,15 +222,15 @@ impl Run {
         }
     }
 
-    /// Tells a recording the histogram.
+    /// Tells a recording that the loop is over, and the histogram.
     fn tell(&self) {
+        // The loop may have filled the ring.
+        thread::sleep(ROOM);
         let bins = self.counts.bins().count() as u64;
         event!(
             "npt.end", passes: u64 = self.counts.passes(), peaks: u64 = self.peaks, bins: u64 = bins;
             "{passes} passes were made, {peaks} of them took long"
         );
-        // The loop may have filled the ring.
-        thread::sleep(ROOM);
         for (from, to, passes) in self.counts.bins() {
             event!(
                 "npt.bin", from: u64 = from, to: u64 = to, passes: u64 = passes;

@@ -15,7 +15,7 @@
 //! | `npt.begin` | `loops`; `own`, the cycles of a pass that nothing disturbs; `hz` of the counter; `warm_up`, `peak_ns`, `priority` or null | when the warm-up is over |
 //! | `npt.pass` | `pass` | in each pass, from 0 on, with `--tracepoint` (at most `--rate` a second); in those of the warm-up, too |
 //! | `npt.peak` | `pass`, `cycles` | behind the `gap.seen` of a peak |
-//! | `npt.end` | `passes`, `peaks`, `bins` | behind the last pass |
+//! | `npt.end` | `passes`, `peaks`, `bins` | 20 ms behind the last pass, so that there is room for it |
 //! | `npt.bin` | `from`, `to`, `passes` | then, for each of so many bins of the histogram, whose passes took `from` cycles or more, and fewer than `to` |
 //!
 //! Of these the agent makes the tables `loop_histogram` and `loop_peaks`, and the report `npt`.
