@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 
 use crate::lab::Lab;
-use crate::{hourglass, peers};
+use crate::{feather_trace, hourglass, npt, peers};
 
 /// An experiment of a paper.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub struct Experiment {
     pub title: &'static str,
     /// How long its full form takes, minutes.
     pub full_minutes: f64,
-    /// Programs of others that it runs.
+    /// Programs that it runs, of others and ours.
     pub programs: &'static [&'static str],
     /// Runs it. It leaves its files in the lab, and no process.
     pub run: fn(&Lab) -> Result<Finding>,
@@ -67,6 +67,10 @@ pub const EXPERIMENTS: &[Experiment] = &[
     hourglass::table2::EXPERIMENT,
     hourglass::responses::EXPERIMENT,
     hourglass::reservations::EXPERIMENT,
+    npt::table1::EXPERIMENT,
+    npt::loops::EXPERIMENT,
+    npt::table4::EXPERIMENT,
+    feather_trace::applications::EXPERIMENT,
     peers::cyclictest::EXPERIMENT,
     peers::deadline::EXPERIMENT,
 ];

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use ft_load::hourglass::{Outcome, play, scenario};
 
 use crate::csv::Csv;
@@ -53,6 +53,11 @@ impl Lab {
         self.others.first().copied().unwrap_or(self.cpu)
     }
 
+    /// Of several cases those that a try has time for: the first alone, where the scale is a thousandth or less.
+    pub(crate) fn cases<'a, T>(&self, all: &'a [T]) -> &'a [T] {
+        if self.scale > 0.001 { all } else { &all[..1] }
+    }
+
     /// How long something runs for which the paper took that many seconds.
     pub(crate) fn seconds(&self, paper: f64) -> f64 {
         (paper * self.scale).max(SHORTEST_S.min(paper))
@@ -61,6 +66,27 @@ impl Lab {
     /// How often something is repeated for which the paper took that many trials: three times at least, for a variance.
     pub(crate) fn trials(&self, paper: usize) -> usize {
         ((paper as f64 * self.scale).ceil() as usize).max(3)
+    }
+
+    /// Where a program lies: ours beside this one, or in the directory above as for tests; others in the `PATH` or among the games.
+    ///
+    /// # Errors
+    ///
+    /// When it is not there.
+    pub fn tool(&self, name: &str) -> Result<PathBuf> {
+        let own = std::env::current_exe().context("this program does not know where it lies")?;
+        if name.starts_with("ft-") {
+            let found =
+                own.ancestors().skip(1).take(2).map(|dir| dir.join(name)).find(|p| p.is_file());
+            return found
+                .with_context(|| format!("`{name}` is not built; run `cargo xtask paper`"));
+        }
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let mut dirs = std::env::split_paths(&path).chain([PathBuf::from("/usr/games")]);
+        match dirs.find(|dir| dir.join(name).is_file()) {
+            Some(dir) => Ok(dir.join(name)),
+            None => bail!("`{name}` is not installed; run `cargo xtask setup`"),
+        }
     }
 
     /// Runs a line of Hourglass for a time for which the paper took that many seconds.

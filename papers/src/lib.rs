@@ -11,9 +11,11 @@
 
 mod csv;
 pub mod experiment;
-pub mod hourglass;
+mod feather_trace;
+mod hourglass;
 mod lab;
 mod load;
+mod npt;
 pub mod page;
 mod peers;
 mod plot;

@@ -20,13 +20,7 @@ impl Load {
     /// When it cannot be started.
     pub(crate) fn start(command: &mut Command) -> Result<Load> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-        // SAFETY: prctl is async-signal-safe and takes no pointer.
-        unsafe {
-            command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
-                0 => Ok(()),
-                _ => Err(io::Error::last_os_error()),
-            });
-        }
+        ends_with_us(command);
         let child = command.spawn().with_context(|| not_started(command))?;
         Ok(Load { child })
     }
@@ -59,6 +53,7 @@ impl Drop for Load {
 ///
 /// When it cannot be started or fails; then with its last words.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
+    ends_with_us(command);
     let output = command.stdin(Stdio::null()).output().with_context(|| not_started(command))?;
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr);
@@ -66,6 +61,17 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
         bail!("{program} failed ({}): {}", output.status, words.trim());
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Has a program killed when this one ends, for whatever reason.
+fn ends_with_us(command: &mut Command) {
+    // SAFETY: prctl is async-signal-safe and takes no pointer.
+    unsafe {
+        command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        });
+    }
 }
 
 fn not_started(command: &Command) -> String {

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
 fn run() -> Result<()> {
     let mut scale = 1.0;
     let mut out = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let mut ids = Vec::new();
+    let (mut ids, mut wants_agent) = (Vec::new(), false);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
@@ -46,6 +46,7 @@ fn run() -> Result<()> {
                 list();
                 return Ok(());
             }
+            "--wants-agent" => wants_agent = true,
             "-h" | "--help" => {
                 println!("{HELP}");
                 return Ok(());
@@ -54,6 +55,12 @@ fn run() -> Result<()> {
         }
     }
     let experiments = named(&ids)?;
+    if wants_agent {
+        // For `xtask`, which builds the agent only then.
+        let wants = experiments.iter().any(|experiment| experiment.programs.contains(&"ft-agent"));
+        println!("{wants}");
+        return Ok(());
+    }
     let lab = Lab::new(scale, &out.join("results"))?;
     for experiment in experiments {
         println!("{}: {}", experiment.id, experiment.title);

@@ -1,9 +1,12 @@
 //! Every experiment in its short form, on the running kernel: whatever it measures, its files and its rows belong
 //! together. Nothing is said about how a figure should come out.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write;
+#[path = "../../ft-agent/tests/common/said.rs"]
+mod said;
+
+use std::fs;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use ft_papers::experiment::named;
 use ft_papers::{EXPERIMENTS, Experiment, Finding, Lab, page};
@@ -11,15 +14,20 @@ use ft_papers::{EXPERIMENTS, Experiment, Finding, Lab, page};
 /// Of the papers' times; no run is shorter than a fifth of a second, nor repeated less than three times.
 const SHORT: f64 = 0.001;
 
-/// Runs an experiment, and checks what holds for all. `None`, reported as skipped, where it cannot run here.
-fn short(id: &str, dir: &Path) -> Option<Finding> {
+/// Runs an experiment, checks what holds for all, and then what `check` knows of its values. Where it cannot run here, the
+/// test says that it is skipped.
+fn short(id: &str, check: impl Fn(&Path, &Finding)) {
+    // Real-time threads of two experiments would be in each other's way.
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let directory = tempfile::tempdir().unwrap();
+    let dir = directory.path();
     let experiment = named(&[id.to_owned()]).unwrap()[0];
-    if let Some(reason) = refused(experiment) {
-        report(&format!("skipped {id}: {reason}"));
-        return None;
-    }
-    report(&format!("ran {id}"));
     let lab = Lab::new(SHORT, &dir.join("results")).unwrap();
+    if let Some(reason) = refused(&lab, experiment) {
+        return said::skipped(&reason);
+    }
+    said::ran();
     let finding = (experiment.run)(&lab).unwrap_or_else(|error| panic!("{id}: {error:#}"));
     assert!(!finding.rows.is_empty() && !finding.values.is_empty() && !finding.how.is_empty());
     for name in &finding.values {
@@ -36,33 +44,19 @@ fn short(id: &str, dir: &Path) -> Option<Finding> {
     page::put(&dir.join("README.md"), "results", &lab, experiment, &finding).unwrap();
     let page = fs::read_to_string(dir.join("README.md")).unwrap();
     for row in &finding.rows {
-        assert!(
-            page.contains(&format!("| {} | {} | {} |", row.what, row.paper, row.ours)),
-            "{row:?}"
-        );
+        let line = format!("| {} | {} | {} |", row.what, row.paper, row.ours);
+        assert!(page.contains(&line), "{row:?}");
     }
-    Some(finding)
+    check(dir, &finding);
 }
 
 /// Why an experiment cannot run here.
-fn refused(experiment: &Experiment) -> Option<String> {
+fn refused(lab: &Lab, experiment: &Experiment) -> Option<String> {
     // SAFETY: takes no pointer.
     if unsafe { libc::geteuid() } != 0 {
         return Some("real-time priorities are for root".into());
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let there = |name: &str| std::env::split_paths(&path).any(|dir| dir.join(name).is_file());
-    let missing = experiment.programs.iter().find(|name| !there(name))?;
-    Some(format!("`{missing}` is not installed"))
-}
-
-/// Adds a line to the file that `cargo xtask test` reads.
-fn report(line: &str) {
-    eprintln!("{line}");
-    if let Some(path) = std::env::var_os("FT_KERNEL_TEST_LOG") {
-        let mut file = OpenOptions::new().append(true).create(true).open(path).expect("test log");
-        file.write_all(format!("{line}\n").as_bytes()).expect("test log");
-    }
+    experiment.programs.iter().find_map(|name| lab.tool(name).err()).map(|error| error.to_string())
 }
 
 /// Columns of a table of values, by name.
@@ -79,28 +73,57 @@ fn columns<const N: usize>(dir: &Path, file: &str, names: [&str; N]) -> Vec<[Str
         .collect()
 }
 
-/// One after the other: real-time threads of two experiments would be in each other's way.
-#[test]
-fn every_experiment_runs_in_its_short_form() {
-    let dir = tempfile::tempdir().unwrap();
-    for experiment in EXPERIMENTS {
-        let Some(finding) = short(experiment.id, dir.path()) else { continue };
-        match experiment.id {
-            "hourglass-fig3" => one_thread_at_a_time(dir.path()),
-            "hourglass-table1" => counts_are_those_of_the_values(dir.path(), &finding),
-            _ => {}
+/// A test for each experiment, by its name.
+macro_rules! experiments {
+    ($($test:ident $id:literal $check:expr;)*) => {
+        $(#[test]
+        fn $test() {
+            short($id, $check);
+        })*
+
+        #[test]
+        fn every_experiment_has_a_test() {
+            let tested = [$($id),*];
+            assert!(EXPERIMENTS.iter().all(|experiment| tested.contains(&experiment.id)));
         }
-    }
+    };
+}
+
+experiments! {
+    hourglass_figure_3 "hourglass-fig3" one_thread_at_a_time;
+    hourglass_figure_4 "hourglass-fig4" |_, _| {};
+    hourglass_figure_5 "hourglass-fig5" penalties_are_those_of_the_formula;
+    hourglass_table_1 "hourglass-table1" counts_are_those_of_the_values;
+    hourglass_table_2_and_figure_6 "hourglass-table2" |_, _| {};
+    hourglass_response_times "hourglass-5.5" |_, _| {};
+    hourglass_reservations "hourglass-5.6" |_, _| {};
+    npt_table_1 "npt-table1" |_, _| {};
+    npt_loops_untraced_and_traced "npt-loops" |_, _| {};
+    npt_table_4 "npt-table4" |_, _| {};
+    feather_trace_applications "feather-trace-3.4" depths_are_all_critical_sections;
+    beside_cyclictest "cyclictest" |_, _| {};
+    beside_rt_app "rt-app" |_, _| {};
 }
 
 /// What Figure 3 draws is one CPU.
-fn one_thread_at_a_time(dir: &Path) {
+fn one_thread_at_a_time(dir: &Path, _: &Finding) {
     let runs = columns(dir, "hourglass-fig3.csv", ["scenario", "start_ns", "end_ns", "cpu"]);
     for scenario in ["alone", "beside"] {
         let runs: Vec<_> = runs.iter().filter(|run| run[0] == scenario).collect();
         assert!(!runs.is_empty() && runs.iter().all(|run| run[3] == runs[0][3]));
         let ns = |text: &String| text.parse::<i64>().unwrap();
         assert!(runs.windows(2).all(|pair| ns(&pair[0][2]) <= ns(&pair[1][1])), "{scenario}");
+    }
+}
+
+/// The penalty times the switches is the time that the work lost took, by other code.
+fn penalties_are_those_of_the_formula(dir: &Path, _: &Finding) {
+    let names = ["passes_1", "passes_10", "seconds", "switches", "penalty_ns"];
+    for trial in columns(dir, "hourglass-fig5.csv", names) {
+        let [one, ten, seconds, switches, penalty] = trial.map(|text| text.parse::<f64>().unwrap());
+        assert!(one > 0.0 && ten > 0.0);
+        let lost = (1.0 - ten / one) * seconds * 1e9;
+        assert!((penalty * switches.max(1.0) - lost).abs() <= lost.abs() * 1e-6 + 1.0);
     }
 }
 
@@ -113,5 +136,23 @@ fn counts_are_those_of_the_values(dir: &Path, finding: &Finding) {
             |ms: u64| of().filter(|s| s[1].parse::<u64>().unwrap() > ms * 1_000_000).count();
         let told = [1, 5, 10, 50].map(|ms| later(ms).to_string()).join(", ");
         assert_eq!(row.ours, format!("{told} of {}", of().count()));
+    }
+}
+
+/// Each critical section has one depth, and no curve of lengths falls or has more.
+fn depths_are_all_critical_sections(dir: &Path, finding: &Finding) {
+    let names = ["application", "load", "figure", "critical_sections"];
+    let values = columns(dir, "feather-trace-3.4.csv", names);
+    for row in &finding.rows {
+        let (application, load) = row.what.split_once(", ").unwrap();
+        let of = |figure: &str| -> Vec<u64> {
+            let own =
+                values.iter().filter(|v| v[0] == application && v[1] == load && v[2] == figure);
+            own.map(|value| value[3].parse().unwrap()).collect()
+        };
+        let (depths, shorter) = (of("nesting depth"), of("shorter than (ns)"));
+        let all: u64 = depths.iter().sum();
+        assert!(all > 0 && row.ours.contains(&format!(" of {all} not nested")), "{row:?}");
+        assert!(shorter.is_sorted() && shorter.last().is_some_and(|last| *last <= all), "{row:?}");
     }
 }

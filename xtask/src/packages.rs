@@ -106,10 +106,28 @@ pub(crate) const JUDGES: Group = Group {
 pub(crate) const LOADS: Group = Group {
     packages: &[
         package("iperf3", "usr/bin/iperf3", "network load of the papers' experiments"),
+        package("stress-ng", "usr/bin/stress-ng", "load of the papers' experiments"),
         package("iproute2", "bin/ip", "a network of their own"),
         package("rt-app", "usr/bin/rt-app", "an experiment compares missed deadlines with it"),
     ],
     without: "the experiments that run these programs fail, and their tests are skipped",
+};
+
+/// The applications of the Feather-Trace paper's study, and what they play and where they draw.
+pub(crate) const PLAYERS: Group = Group {
+    packages: &[
+        package("vlc-bin", "usr/bin/cvlc", "recorded by an experiment of the papers"),
+        package(
+            "vlc-plugin-base",
+            "usr/lib/x86_64-linux-gnu/vlc/plugins/codec",
+            "what it decodes with",
+        ),
+        package("xine-ui", "usr/bin/xine", "recorded by an experiment of the papers"),
+        package("extremetuxracer", "usr/games/etr", "recorded by an experiment of the papers"),
+        package("ffmpeg", "usr/bin/ffmpeg", "makes the film that they play"),
+        package("xvfb", "usr/bin/xvfb-run", "a display for them"),
+    ],
+    without: "the experiment that records them fails, and its test is skipped",
 };
 
 /// What C and C++ programs are built with.

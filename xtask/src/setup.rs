@@ -16,8 +16,8 @@ use anyhow::{Context, Result, bail};
 use crate::{
     build_ebpf::Toolchain,
     packages::{
-        BROWSER, COMPILERS, Group, JUDGES, KERNEL_SIDE, LOADS, PEERS, Package, READERS, RECORDED,
-        SPARK,
+        BROWSER, COMPILERS, Group, JUDGES, KERNEL_SIDE, LOADS, PEERS, PLAYERS, Package, READERS,
+        RECORDED, SPARK,
     },
     workspace::{cargo, find_in_path, in_path, line, run as run_command},
 };
@@ -26,7 +26,7 @@ use crate::{
 pub(crate) const TESTS: &[Group] = &[READERS, SPARK, BROWSER, RECORDED, JUDGES, LOADS, COMPILERS];
 
 /// For the papers' experiments.
-pub(crate) const EXPERIMENTS: &[Group] = &[JUDGES, LOADS];
+pub(crate) const EXPERIMENTS: &[Group] = &[JUDGES, LOADS, PLAYERS, PEERS, COMPILERS];
 
 /// For the benchmarks, beside the kernel side.
 pub(crate) const BENCHMARKS: &[Group] = &[PEERS];

@@ -1,0 +1,206 @@
+//! Figures 2, 4 and 6 and Tables 2 and 3: npt's loop untraced, and with a trace point of each tracer.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::lttng::{Lttng, Reader};
+use super::passes::Passes;
+use crate::csv::Csv;
+use crate::experiment::{Experiment, Finding, Row};
+use crate::lab::Lab;
+use crate::load::output;
+use crate::plot::bars::{self, Histogram};
+use crate::quantity::{digits, ns, percent};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    id: "npt-loops",
+    title: "npt, Figures 2, 4 and 6, Tables 2 and 3: the loop untraced and traced",
+    full_minutes: 12.0,
+    programs: &["lttng-sessiond", "cc", "ft-agent", "ft-load"],
+    run,
+};
+
+const ROUNDS: usize = 30;
+
+/// Of each run: the kernel may stop a real-time thread that takes more than 0.95 s of a second.
+const SECONDS: f64 = 0.6;
+
+const PRIORITY: u32 = 90;
+
+/// Who traces: a name, and what the paper has.
+const SUBJECTS: [(&str, &str, &str); 5] = [
+    (
+        "untraced",
+        "no peaks (Fig. 2), with interrupts switched off",
+        "interrupts stay on here, and the host of the virtual machine besides",
+    ),
+    ("Feather-Trace", "–", "an event is a few stores, and the loop never calls the kernel"),
+    (
+        "Feather-Trace, with its kernel groups",
+        "–",
+        "the kernel's events are written by the kernel, on the CPU where they happen",
+    ),
+    (
+        "LTTng-UST, waking its reader",
+        "peaks up to 82 µs (standard kernel), 35 µs (RT)",
+        "the writer tells the reader by a system call whenever a sub-buffer is full",
+    ),
+    (
+        "LTTng-UST, read timer 200 µs",
+        "up to 7 µs (standard kernel), 6 µs (RT)",
+        "no system call; what is left is that of the untraced loop",
+    ),
+];
+
+/// What one subject has shown, all rounds together.
+#[derive(Default)]
+struct Shown {
+    passes: Passes,
+    lost: u64,
+}
+
+fn run(lab: &Lab) -> Result<Finding> {
+    let lttng = Lttng::start()?;
+    let rounds = lab.trials(ROUNDS);
+    let mut shown: [Shown; 5] = Default::default();
+    for _ in 0..rounds {
+        for (n, shown) in shown.iter_mut().enumerate() {
+            let (passes, lost) = subject(lab, &lttng, n)?;
+            shown.passes.merge(&passes);
+            shown.lost += lost;
+            // What the kernel allows real-time threads is whole again.
+            sleep(Duration::from_millis(500));
+        }
+    }
+    drop(lttng);
+    let mut csv = Csv::new(["subject", "pass_ns", "count"]);
+    let mut histograms = Vec::new();
+    for ((name, ..), shown) in SUBJECTS.iter().zip(&shown) {
+        for (ns, count) in shown.passes.values() {
+            csv.row([&name.replace(',', ""), &format!("{ns:.1}"), &count]);
+        }
+        let values = shown.passes.values().collect();
+        histograms.push(Histogram { title: (*name).into(), values });
+    }
+    Ok(Finding {
+        how: format!(
+            "A loop at `SCHED_FIFO` {PRIORITY} on CPU {} with one trace point in each pass, {rounds} rounds of {:.1} s, by turns: \
+             `ft-load npt`, alone and under `ft-agent record` (rings of 32 MiB), and the same loop in C with LTTng-UST 2.13 (32 \
+             sub-buffers of 1 MiB). Left out: SystemTap and LTTng's kernel tracer (kernel modules), and PREEMPT_RT. Counts in the \
+             drawing are logarithmic.",
+            lab.cpu(),
+            SECONDS
+        ),
+        figures: vec![lab.figure(EXPERIMENT.id, &bars::draw(&histograms, true)?)?],
+        values: vec![lab.values(EXPERIMENT.id, &csv)?],
+        rows: rows(&shown),
+    })
+}
+
+fn subject(lab: &Lab, lttng: &Lttng, n: usize) -> Result<(Passes, u64)> {
+    let record = |kernel: &str| recorded(lab, kernel);
+    let traced = |reader| lttng.run(reader, lab.cpu(), PRIORITY, SECONDS * 1e9, hz(lab)?);
+    match n {
+        0 => Ok((read(&output(npt(lab)?.arg("--json"))?)?.0, 0)),
+        1 => record("none"),
+        2 => record("sched,irq,task"),
+        3 => traced(Reader::Woken),
+        _ => traced(Reader::Timer(200)),
+    }
+}
+
+/// `ft-load npt` for the time of a run.
+fn npt(lab: &Lab) -> Result<Command> {
+    let mut command = Command::new(lab.tool("ft-load")?);
+    let ms = (SECONDS * 1e3).round();
+    command.args(["npt", "--loops", "100000000000", "--max-time", &format!("{ms}ms")]);
+    command.args(["--rt", &PRIORITY.to_string(), "--cpu", &lab.cpu().to_string()]);
+    Ok(command)
+}
+
+fn recorded(lab: &Lab, kernel: &str) -> Result<(Passes, u64)> {
+    let trace = Path::new("/dev/shm").join(format!("ft-papers-npt-{}", std::process::id()));
+    let npt = npt(lab)?;
+    let mut record = Command::new(lab.tool("ft-agent")?);
+    record.args(["record", "--no-convert", "--ring-size", "32M", "-k", kernel, "-o"]).arg(&trace);
+    record.args(["-e", "npt.pass", "--"]);
+    record.arg(npt.get_program()).args(npt.get_args()).args(["--tracepoint", "--json"]);
+    let text = output(&mut record);
+    let _ = fs::remove_dir_all(&trace);
+    let text = text?;
+    let (passes, rest) = read(&text)?;
+    Ok((passes, lost(rest)))
+}
+
+/// What `ft-load npt --json` has printed, and what stands behind it.
+fn read(text: &str) -> Result<(Passes, &str)> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    let json = values.next().context("npt printed nothing")?.context("npt's JSON")?;
+    let mut passes = Passes::default();
+    for bin in json["histogram"].as_array().context("npt's histogram")? {
+        passes.add(bin[0].as_f64().unwrap_or(0.0), bin[1].as_u64().unwrap_or(0));
+    }
+    let rest = values.byte_offset();
+    Ok((passes, &text[rest..]))
+}
+
+/// The number in `…, N events lost`, as a recording ends.
+fn lost(text: &str) -> u64 {
+    let before = text.split(" events lost").next().filter(|before| *before != text);
+    let digits = before.and_then(|before| before.rsplit(' ').next()).unwrap_or("0");
+    digits.replace(',', "").parse().unwrap_or(0)
+}
+
+/// The counter's frequency, as npt has it.
+fn hz(lab: &Lab) -> Result<f64> {
+    let mut command = Command::new(lab.tool("ft-load")?);
+    command.args(["npt", "--loops", "1000", "--json", "--no-lock-memory"]);
+    let json: Value = serde_json::from_str(&output(&mut command)?)?;
+    json["tsc_hz"].as_f64().context("npt tells no frequency")
+}
+
+fn rows(shown: &[Shown; 5]) -> Vec<Row> {
+    SUBJECTS
+        .iter()
+        .zip(shown)
+        .map(|((name, paper, why), Shown { passes, lost })| {
+            let lost = *lost as f64 / passes.count().max(1) as f64;
+            let ours = format!(
+                "min {}, mean {}, max {}; variance {} ns², standard deviation {}; p99.99 {}; {} a second above 5 µs; {} lost",
+                ns(passes.min_ns()),
+                ns(passes.mean_ns()),
+                ns(passes.max_ns()),
+                digits(passes.variance_ns2()),
+                ns(passes.variance_ns2().sqrt()),
+                ns(passes.percentile_ns(99.99)),
+                digits(passes.longer_per_second(5e3)),
+                percent(lost)
+            );
+            Row::new(*name, *paper, ours, *why)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_are_read() {
+        assert_eq!(lost("\nrecorded  16.0 MiB, 21586860 events lost\nspool x"), 21_586_860);
+        assert_eq!(lost("recorded  16.0 MiB\n"), 0);
+    }
+
+    #[test]
+    fn what_stands_behind_the_json_is_told() {
+        let (passes, rest) = read("{\"histogram\": [[10.0, 3]]}\nrecorded").unwrap();
+        assert_eq!((passes.count(), rest.trim()), (3, "recorded"));
+        assert!(read("").is_err());
+    }
+}
