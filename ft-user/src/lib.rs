@@ -36,7 +36,7 @@
 //! - Program text changes by one byte per site, and only where a trigger stands; no page is ever
 //!   writable and executable at once.
 //! - Without an agent nothing happens behind [`init`]. An agent that dies, hangs or answers nonsense costs
-//!   half a second at the start at most ([`Agent`]).
+//!   half a second at the start at most, five where `FT_SOCKET` names the agent ([`Agent`]).
 //! - What was committed survives the process, however it ends, as long as an agent holds the memfd.
 //!
 //! # What it costs

@@ -36,7 +36,7 @@ const MAX_FULL_WAIT: Duration = Duration::from_secs(1);
 ///
 /// Makes the memfd, enables what `FT_ENABLE` says, and registers with the agent if one listens. Without
 /// an agent that takes 45 to 75 µs in a small program and 85 to 145 µs in one with 500 sites (`cargo xtask bench startup`);
-/// with one that does not answer, half a second more. Starts no thread. A later call enables in the libraries
+/// with one that does not answer, half a second more, and five seconds where `FT_SOCKET` names it. Starts no thread. A later call enables in the libraries
 /// that were loaded meanwhile what is to be on ([`enable`](crate::enable())), and changes nothing else.
 ///
 /// # Errors
@@ -77,7 +77,7 @@ pub fn init_with(config: Config) -> Result<Status, InitError> {
             count = None;
         };
         config::env(c"FT_ENABLE").into_iter().flat_map(glob::split).for_each(&mut enable);
-        agent = register::register(segment.fd(), &socket, enable);
+        agent = register::register(segment.fd(), &socket, register::patience(), enable);
     }
     let count = count.unwrap_or_else(|| enable::catch_up(&segment, &LOCK.hold()));
     Ok(Status {

@@ -11,8 +11,13 @@ use std::time::{Duration, Instant};
 use crate::layout::{DEFAULT_SOCKET, Hello, MAGIC, MAX_REPLY_BYTES, NO_ANSWER, Reply, VERSION};
 use crate::{Agent, InitError, config, glob};
 
-/// How long a process waits for an agent: until it takes the connection, and until it answers.
+/// How long a process waits for an agent until it takes the connection and answers: an agent that hangs must not hold up
+/// each program that starts.
 const PATIENCE: Duration = Duration::from_millis(500);
+
+/// The same where `FT_SOCKET` names the agent, as in each program that `ft-agent record` starts: whoever asked for a
+/// recording wants its first events too, however busy the machine is.
+const PATIENCE_OF_NAMED: Duration = Duration::from_secs(5);
 
 /// The address of the agent's socket: `FT_SOCKET`, else the default.
 pub(crate) fn address() -> Result<libc::sockaddr_un, InitError> {
@@ -29,13 +34,19 @@ pub(crate) fn address() -> Result<libc::sockaddr_un, InitError> {
     Ok(address)
 }
 
+/// How long to wait for whoever listens at [`address`].
+pub(crate) fn patience() -> Duration {
+    if config::env(c"FT_SOCKET").is_some() { PATIENCE_OF_NAMED } else { PATIENCE }
+}
+
 /// Registers the memfd, and calls `enable` with each glob of the answer.
 pub(crate) fn register(
     memfd: libc::c_int,
     address: &libc::sockaddr_un,
+    patience: Duration,
     enable: impl FnMut(&str),
 ) -> Agent {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience;
     let Some(socket) = connect(address, Some(deadline)) else { return Agent::Absent };
     if !send_hello(&socket, memfd, 0) {
         return Agent::Absent;
@@ -241,7 +252,7 @@ mod tests {
                 }
             });
             let mut globs = Vec::new();
-            let agent = register(0, &address, |glob| globs.push(glob.to_owned()));
+            let agent = register(0, &address, PATIENCE, |glob| globs.push(glob.to_owned()));
             assert_eq!(agent, expected, "{test}");
             assert_eq!(globs, expected_globs, "{test}");
         });
@@ -265,8 +276,8 @@ mod tests {
         let unexpected = |glob: &str| panic!("{glob}");
         let mut nowhere = libc::sockaddr_un { sun_family: libc::AF_UNIX as _, sun_path: [0; 108] };
         nowhere.sun_path[..2].copy_from_slice(&[b'/', 1].map(|byte| byte as libc::c_char));
-        assert_eq!(register(0, &nowhere, unexpected), Agent::Absent);
-        assert_eq!(register(0, &address, unexpected), Agent::Absent);
+        assert_eq!(register(0, &nowhere, PATIENCE, unexpected), Agent::Absent);
+        assert_eq!(register(0, &address, PATIENCE, unexpected), Agent::Absent);
     }
 
     #[test]
@@ -275,7 +286,7 @@ mod tests {
         let _listener = listen(&address, 0);
         let _waiting = connect(&address, None).unwrap();
         assert!(connect(&address, None).is_none(), "a forked child waits for nothing");
-        assert_eq!(register(0, &address, |glob| panic!("{glob}")), Agent::Absent);
+        assert_eq!(register(0, &address, PATIENCE, |glob| panic!("{glob}")), Agent::Absent);
     }
 
     #[test]
@@ -285,7 +296,8 @@ mod tests {
             let listener = listen(&address, 0);
             let waiting = connect(&address, None).unwrap();
             std::thread::scope(|scope| {
-                let process = scope.spawn(|| register(0, &address, |glob| panic!("{glob}")));
+                let process =
+                    scope.spawn(|| register(0, &address, PATIENCE, |glob| panic!("{glob}")));
                 // Most likely it waits in the kernel by then.
                 std::thread::sleep(Duration::from_millis(20));
                 drop((waiting, accept(&listener)));
@@ -300,7 +312,7 @@ mod tests {
     fn agent_that_never_answers_is_given_up() {
         let address = abstract_address("slow");
         let _listener = listen(&address, 1);
-        assert_eq!(register(0, &address, |glob| panic!("{glob}")), Agent::Silent);
+        assert_eq!(register(0, &address, PATIENCE, |glob| panic!("{glob}")), Agent::Silent);
     }
 
     #[test]

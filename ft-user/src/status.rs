@@ -29,11 +29,11 @@ impl Status {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agent {
     /// Nobody listens at the socket, or so many processes wait for the agent that it did not take the connection
-    /// within half a second. An agent that is started later finds this process.
+    /// in time ([`init`](crate::init)). An agent that is started later finds this process.
     Absent,
     /// It answered, and what it asked for is enabled.
     Registered,
-    /// It took the registration, and did not answer within half a second.
+    /// It took the registration, and did not answer in time.
     Silent,
     /// It answered nonsense, which is ignored.
     Garbled,

@@ -50,7 +50,7 @@ const MAX_OF_PROCESS: usize = 8;
 const ACCEPTED_AT_ONCE: usize = 128;
 const TURN: Duration = Duration::from_millis(2);
 
-/// How long the first look at a process may delay its registration, of the half second that it waits.
+/// How long the first look at a process may delay its registration, of the half second that it waits at least.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// From look to look at the workers while somebody waits for one.
@@ -64,7 +64,7 @@ pub struct Registration {
     pub identity: Identity,
     /// What it passed; not checked yet.
     pub memfd: OwnedFd,
-    /// It waits for an answer, for half a second; a forked child does not.
+    /// It waits for an answer, half a second or more; a forked child does not.
     pub waits: bool,
     /// For later looks at it.
     pub subject: Arc<Inspected>,
