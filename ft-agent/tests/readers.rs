@@ -312,6 +312,7 @@ fn trace(dir: &Path, count: i32) {
         culprit: some(i).map(|_| "virtio0-input".into()),
         culprit_tid: None,
         parts: parts(i),
+        agent_ns: some(i).map(i64::from),
         inferred: InferredCause::Tick,
         mark: Mark::Exact,
     });
@@ -330,6 +331,7 @@ fn trace(dir: &Path, count: i32) {
         preemptor_tid: some(i),
         preemptor_comm: some(i).map(|_| "burner".into()),
         preemptor_ns: some(i).map(i64::from),
+        agent_ns: some(i).map(i64::from),
         mark: Mark::Exact,
     });
     table(dir, &mut meta, count, |i| ThreadTime {

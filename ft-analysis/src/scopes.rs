@@ -166,6 +166,7 @@ fn row(thread: &Thread, scope: Open, world: &World) -> Scope {
         preemptor_tid: preemptor.map(|s| s.who.thread.tid.0),
         preemptor_comm: preemptor.map(|s| s.who.comm.clone()),
         preemptor_ns: preemptor.map(|s| s.ns),
+        agent_ns: scope.began.agent_ns(thread, world),
         mark: Mark::lower_bound_if(lost || !scope.shares.is_exact()).max(thread.disturbed.mark(ts)),
     }
 }

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from compare import Anything, Expected, OneOf, Table, Wanted
-from holds import decomposition, mark, sums_to
+from holds import agent, decomposition, mark, sums_to
 from tables import Trace
 from threads import Parts, Threads
 
@@ -20,6 +20,7 @@ def table(trace: Trace, threads: Threads) -> Table:
             continue
         start, end = event.arg0, event.arg1
         parts = not_running(threads.parts(event.tid, start, end))
+        shares = threads.occupants(event.tid, start, end)
         values: dict[str, Wanted] = {
             "ts": start,
             "tid": event.tid,
@@ -30,9 +31,10 @@ def table(trace: Trace, threads: Threads) -> Table:
             "cause": cause(parts),
             **culprit(event.tid, start, end, parts, threads),
             **decomposition(parts),
+            "agent_ns": agent(shares, threads),
             # Inferred from the length of the gap and of its neighbours: a guess, with tests of its own.
             "inferred": Anything(),
-            "mark": mark(parts, threads.occupants(event.tid, start, end)),
+            "mark": mark(parts, shares),
         }
         expected.append(Expected(values, checks=[sums_to(end - start)]))
     return Table("gaps", ("ts", "tid"), expected)

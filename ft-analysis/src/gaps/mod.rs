@@ -122,6 +122,8 @@ impl Gaps {
             culprit: culprit.and_then(Culprit::name),
             culprit_tid: culprit.and_then(Culprit::tid).map(|tid| tid.0),
             parts: explanation.as_ref().map(|e| e.parts),
+            agent_ns: past
+                .and_then(|past| world.agent_part(world.agent_share(&past.shares)?, &past.parts)),
             inferred,
             mark: Mark::lower_bound_if(lost).max(disturbed),
         }

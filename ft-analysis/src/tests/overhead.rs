@@ -56,6 +56,24 @@ fn each_row_tells_how_long_the_agent_had_the_cpu() {
 }
 
 #[test]
+fn scopes_and_gaps_tell_it_too() {
+    let (rows, _) = run_by_agent(
+        "0 0 .>a S
+         5 poll a 0
+         10 open a
+         20 0 a>X R+
+         40 0 X>b S
+         50 0 b>a R
+         60 gap a 0 15 55
+         70 close a",
+    );
+    let gaps: Vec<_> = rows.gaps.iter().map(|r| (r.ts.0, r.dur, r.agent_ns)).collect();
+    assert_eq!(gaps, [(15, 40, Some(20))]);
+    let scopes: Vec<_> = rows.scopes.iter().map(|r| (r.ts.0, r.dur, r.agent_ns)).collect();
+    assert_eq!(scopes, [(10, 60, Some(20))]);
+}
+
+#[test]
 fn the_tally_tells_what_it_had_in_all() {
     let overhead = run_by_agent(TIMELINE).1.overhead.expect("it is known who recorded");
     assert_eq!(
@@ -123,4 +141,5 @@ fn who_recorded_may_not_be_known() {
     assert!(rows.lock_preemptions.iter().all(|r| r.agent_ns.is_none()));
     assert!(rows.dispatch_latency.iter().all(|r| r.agent_ns.is_none()));
     assert!(rows.thread_time.iter().all(|r| r.agent_ns.is_none()));
+    assert!(rows.scopes.iter().all(|r| r.agent_ns.is_none()));
 }

@@ -30,10 +30,10 @@ impl Began {
         world.context().kernel.then(|| thread.account(world.now()) - self.account)
     }
 
-    /// Of *preempted* and *dispatch* until now, what the agent had the CPU, if it is known who that is. The thread has a
-    /// CPU now, as it had one when the interval began.
+    /// Of *preempted* and *dispatch* until now, what the agent had the CPU, if it is known who that is. The thread had a
+    /// CPU when the interval began.
     pub(crate) fn agent_ns(&self, thread: &Thread, world: &World) -> Option<i64> {
         let parts = self.parts(thread, world)?;
-        world.agent_part(thread.agent_ns - self.agent_ns, &parts)
+        world.agent_part(world.agent_ns(thread) - self.agent_ns, &parts)
     }
 }

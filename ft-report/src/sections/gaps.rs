@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::Source;
 use crate::document::{Data, Histogram, Id, N, Ns, Of, Section, Share, Table, Thread, Typed, Word};
-use crate::stats::{Bins, Distribution, EXACT, Groups, Marks, OTHERS, Tail, Top};
+use crate::stats::{Bins, Distribution, EXACT, Groups, Marks, OTHERS, Own, Tail, Top, own};
 use crate::text;
 use ft_analysis::{Tally, Unaccounted};
 use ft_trace::ids::{Name, Pid, Tid};
@@ -87,6 +87,9 @@ pub struct Poller {
     pub histogram_100ns: Vec<(i64, u64)>,
     /// What the gap time consisted of.
     pub parts: Decomposition,
+    /// Of `total_ns`, what threads of the agent had the CPU, ns; missing where it is not known.
+    #[serde(skip_serializing_if = "Own::is_unknown")]
+    pub agent_ns: Own,
     /// By cause.
     pub causes: Vec<CauseSum>,
 }
@@ -117,6 +120,9 @@ pub struct CulpritSum {
     pub total_ns: i64,
     /// Longest, ns.
     pub max_ns: i64,
+    /// Of `total_ns`, what threads of the agent had the CPU, ns; missing where it is not known.
+    #[serde(skip_serializing_if = "Own::is_unknown")]
+    pub agent_ns: Own,
 }
 
 /// One inferred cause against what the kernel saw.
@@ -141,11 +147,14 @@ struct Sum {
     gaps: u64,
     total_ns: i64,
     max_ns: i64,
+    agent_ns: Own,
 }
 
 impl Sum {
-    fn add(&mut self, ns: i64) {
+    fn add(&mut self, r: &Gap) {
+        let ns = r.dur;
         self.gaps += 1;
+        self.agent_ns.add(r.agent_ns);
         // An application may claim gaps that overlap, and so have a larger sum than there was time.
         self.total_ns = self.total_ns.saturating_add(ns);
         self.max_ns = self.max_ns.max(ns);
@@ -158,6 +167,7 @@ struct Counts {
     gaps: Distribution,
     bins: Bins,
     parts: Decomposition,
+    agent_ns: Own,
     causes: [Sum; CAUSES.len()],
 }
 
@@ -183,12 +193,13 @@ impl Gaps {
         poller.comm = Some(r.comm.clone());
         poller.gaps.add(r.dur);
         poller.bins.add(r.dur);
-        poller.causes[cause].add(r.dur);
+        poller.causes[cause].add(r);
+        poller.agent_ns.add(r.agent_ns);
         if let Some(parts) = r.parts {
             poller.parts += parts;
         }
         if let Some(culprit) = &r.culprit {
-            self.culprits.entry((cause, Some(culprit.clone()))).add(r.dur);
+            self.culprits.entry((cause, Some(culprit.clone()))).add(r);
         }
         if let Some(inferred) = INFERRED.iter().position(|i| *i == r.inferred.word()) {
             *self.inference.entry((inferred, cause)).or_default() += 1;
@@ -208,6 +219,7 @@ impl Gaps {
                 gaps: s.gaps,
                 total_ns: s.total_ns,
                 max_ns: s.max_ns,
+                agent_ns: s.agent_ns,
             },
             |c| (Reverse(c.total_ns), c.cause, c.culprit.clone()),
         );
@@ -246,6 +258,7 @@ fn poller(((pid, tid), mut c): ((Pid, Tid), Counts)) -> Poller {
         tail: Tail::of(&mut c.gaps),
         histogram_100ns: c.bins.iter().collect(),
         parts: c.parts,
+        agent_ns: c.agent_ns,
         causes: causes.collect(),
     }
 }
@@ -293,6 +306,7 @@ impl GapsReport {
         }
         self.inference(&mut s);
         s.table(longest::table(&self.longest, self.kernel));
+        own::explain(&mut s);
         s.with(self)
     }
 
@@ -329,6 +343,7 @@ impl GapsReport {
             .column("p99.99", |p| p.tail.p9999_ns.map(Ns))
             .column("max", |p| Ns(p.tail.max_ns))
             .counted("threads");
+        let t = own::beside(t, |p| (p.agent_ns, p.total_ns));
         s.table(t.titled("By polling thread (-: too few samples)"));
     }
 
@@ -365,6 +380,7 @@ impl GapsReport {
             .column("total", |c| Ns(c.total_ns))
             .column("max", |c| Ns(c.max_ns))
             .counted("culprits");
+        let t = own::beside(t, |c| (c.agent_ns, c.total_ns));
         s.table(t.titled("Who or what it was"));
     }
 
@@ -412,6 +428,7 @@ mod tests {
                 culprit: None,
                 culprit_tid: None,
                 parts: None,
+                agent_ns: None,
                 inferred: InferredCause::Long,
                 mark: Mark::Exact,
             });

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Source;
 use crate::document::{Interval, N, Ns, Of, Section, Share, Table, Thread, Word};
-use crate::stats::{Distribution, EXACT, Groups, Marks, Tail, Top, parts};
+use crate::stats::{Distribution, EXACT, Groups, Marks, Own, Tail, Top, own, parts};
 use crate::text;
 use ft_analysis::{Mark, Tally, Unpaired};
 use ft_trace::ids::Name;
@@ -55,6 +55,9 @@ pub struct ScopeName {
     pub parts: Decomposition,
     /// Waiting for locks, ns; whatever the parts say of that time.
     pub lock_wait_ns: i64,
+    /// Of `total_ns`, what threads of the agent had the CPU, ns; missing where it is not known.
+    #[serde(skip_serializing_if = "Own::is_unknown")]
+    pub agent_ns: Own,
 }
 
 /// One of the longest scopes.
@@ -76,6 +79,9 @@ pub struct LongScope {
     pub parts: Option<Decomposition>,
     /// Waiting for locks, ns.
     pub lock_wait_ns: i64,
+    /// Of `dur_ns`, what threads of the agent had the CPU, ns; missing where it is not known.
+    #[serde(skip_serializing_if = "Own::is_unknown")]
+    pub agent_ns: Own,
     /// Who ran most while the thread was preempted.
     pub preemptor: Option<String>,
     /// That thread's id.
@@ -102,6 +108,7 @@ impl From<&Scope> for LongScope {
             depth: r.depth,
             parts: r.parts,
             lock_wait_ns: r.lock_wait_ns,
+            agent_ns: Own(r.agent_ns),
             preemptor: r.preemptor_comm.as_ref().map(ToString::to_string),
             preemptor_tid: r.preemptor_tid,
             mark: r.mark,
@@ -116,6 +123,7 @@ struct Sums {
     lower_bounds: u64,
     parts: Decomposition,
     lock_wait_ns: i64,
+    agent_ns: Own,
 }
 
 /// Makes a [`ScopesReport`] of rows, in memory that does not grow with their number.
@@ -135,6 +143,7 @@ impl Scopes {
         sums.total_ns = sums.total_ns.saturating_add(r.dur);
         sums.lower_bounds += u64::from(r.mark != Mark::Exact);
         sums.lock_wait_ns = sums.lock_wait_ns.saturating_add(r.lock_wait_ns);
+        sums.agent_ns.add(r.agent_ns);
         if let Some(parts) = r.parts {
             sums.parts += parts;
         }
@@ -151,6 +160,7 @@ impl Scopes {
             tail: Tail::of(&mut s.lengths),
             parts: s.parts,
             lock_wait_ns: s.lock_wait_ns,
+            agent_ns: s.agent_ns,
         };
         ScopesReport {
             kernel: tally.kernel,
@@ -184,6 +194,7 @@ impl ScopesReport {
                 self.parts(&mut s);
             }
             self.longest(&mut s);
+            own::explain(&mut s);
             self.marks.legend(&mut s);
         }
         s.with(self)
@@ -230,6 +241,7 @@ impl ScopesReport {
             .column("scope", |n| Word(&n.name));
         let t = parts::shares(t, |n| (n.parts, n.total_ns))
             .column("for locks", |n| Share(n.lock_wait_ns, n.total_ns));
+        let t = own::beside(t, |n| (n.agent_ns, n.total_ns));
         s.table(t.titled("Where the time went; waiting for locks is blocked for the most part"));
     }
 
@@ -245,7 +257,7 @@ impl ScopesReport {
                     preempted.map(|comm| Thread::of(l.preemptor_tid, Some(comm)))
                 })
             });
-        s.table(t.titled("The longest scopes"));
+        s.table(own::beside(t, |l| (l.agent_ns, l.dur_ns)).titled("The longest scopes"));
     }
 }
 

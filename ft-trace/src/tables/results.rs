@@ -295,6 +295,9 @@ table! {
         /// Decomposition of `dur`. The poller did not run, so `running_ns` is 0: time on the CPU outside
         /// every recorded interrupt counts as `unexplained_ns` (kernel entry and exit, faults, steal, SMI).
         pub parts: Option<Decomposition>,
+        /// Of `preempted_ns` and `dispatch_ns`, the time in which threads of the agent that recorded had the CPU. Null
+        /// when that is not known.
+        pub agent_ns: Option<i64> as Ns,
         /// Cause inferred from user time stamps alone (Hourglass, section 4).
         pub inferred: InferredCause,
         /// [`Mark`]: `exact`, `disturbed` when the thread waited for room in its ring, or `lower bound` when

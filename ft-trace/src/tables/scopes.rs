@@ -38,6 +38,9 @@ table! {
         pub preemptor_comm: Option<Name>,
         /// How long that thread had the CPU meanwhile.
         pub preemptor_ns: Option<i64> as Ns,
+        /// Of `preempted_ns` and `dispatch_ns`, the time in which threads of the agent that recorded had the CPU. Null
+        /// when that is not known.
+        pub agent_ns: Option<i64> as Ns,
         /// [`Mark`]: `exact`, `disturbed` when the thread waited for room in its ring, or `lower bound` when
         /// records were lost during the scope, or it is not known of all the time off the CPU who had it.
         pub mark: Mark,

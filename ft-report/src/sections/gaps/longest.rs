@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::document::{Interval, Ns, Table, Thread, Word};
+use crate::stats::{Own, own};
 use ft_analysis::Mark;
 use ft_trace::tables::{Decomposition, Gap};
 
@@ -27,6 +28,9 @@ pub struct LongGap {
     pub culprit_tid: Option<i32>,
     /// What the gap consisted of.
     pub parts: Option<Decomposition>,
+    /// Of `dur_ns`, what threads of the agent had the CPU, ns; missing where it is not known.
+    #[serde(skip_serializing_if = "Own::is_unknown")]
+    pub agent_ns: Own,
     /// Inferred cause.
     pub inferred: String,
     /// How sure it is.
@@ -51,6 +55,7 @@ impl LongGap {
             culprit: r.culprit.as_ref().map(ToString::to_string),
             culprit_tid: r.culprit_tid,
             parts: r.parts,
+            agent_ns: Own(r.agent_ns),
             inferred: r.inferred.to_string(),
             mark: r.mark,
         }
@@ -72,5 +77,5 @@ pub(super) fn table(gaps: &[LongGap], kernel: bool) -> Table {
                 .column("unexpl.", |g| part(g, |p| p.unexplained_ns))
         })
         .column("inferred", |g| Word(&g.inferred));
-    t.titled("The longest gaps")
+    own::beside(t, |g| (g.agent_ns, g.dur_ns)).titled("The longest gaps")
 }
