@@ -115,7 +115,7 @@ TABLES = {
     },
     "gaps": {
         "ts": I64, "dur": I64, "pid": I32, "tid": I32, "comm": NAME, "cpu": I32, "cause": NAME,
-        "culprit": NAME, "culprit_tid": I32, **DECOMPOSITION, "inferred": NAME, "mark": NAME,
+        "culprit": NAME, "culprit_tid": I32, **DECOMPOSITION, "agent_ns": I64, "inferred": NAME, "mark": NAME,
     },
     "thread_time": {
         "ts": I64, "pid": I32, "tid": I32, "comm": NAME, "part": NAME, "culprit": NAME,
@@ -149,7 +149,7 @@ TABLES = {
     "scopes": {
         "ts": I64, "dur": I64, "pid": I32, "tid": I32, "comm": NAME, "site": I32, "event": NAME,
         "depth": I32, "depth_mark": NAME, **DECOMPOSITION, "lock_wait_ns": I64,
-        "preemptor_tid": I32, "preemptor_comm": NAME, "preemptor_ns": I64, "mark": NAME,
+        "preemptor_tid": I32, "preemptor_comm": NAME, "preemptor_ns": I64, "agent_ns": I64, "mark": NAME,
     },
     "loop_histogram": {
         "ts": I64, "pid": I32, "tid": I32, "comm": NAME, "from_cycles": I64, "to_cycles": I64,
