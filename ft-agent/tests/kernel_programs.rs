@@ -206,7 +206,9 @@ fn only_what_concerns_the_observed_is_recorded() {
             Record::PageFault(r) => r.tgid,
             // Children of this process that other tests start meanwhile.
             Record::Task(_) => continue,
-            Record::Contention(_) => panic!("its group was not chosen: {record:?}"),
+            Record::Contention(_) | Record::Chain(..) => {
+                panic!("its group was not chosen: {record:?}")
+            }
         };
         assert_eq!(tgid, me, "{record:?}");
     }

@@ -204,6 +204,52 @@ fn trace(dir: &Path, count: i32) {
         to_process: true,
         result: some(i).map(|_| SignalResult::Delivered),
     });
+    table(dir, &mut meta, count, |i| CallChain {
+        ts: time(i),
+        dur: 0,
+        cpu,
+        tid: Tid(101),
+        pid,
+        kind: ChainKind::Wake,
+        woken_tid: some(i),
+        woken_pid: some(i),
+        stack: some(i).map(i64::from),
+        user: 2,
+        cut: false,
+    });
+    table(dir, &mut meta, count, |i| Sample {
+        ts: time(i),
+        cpu,
+        tid: Tid(101),
+        pid,
+        stack: some(i).map(i64::from),
+        user: 2,
+        in_kernel: true,
+        cut: false,
+    });
+    table(dir, &mut meta, count, |i| StackRow {
+        stack: i64::from(i),
+        position: 0,
+        pid,
+        address: i64::MIN + i64::from(i),
+    });
+    table(dir, &mut meta, count, |i| FrameRow {
+        pid,
+        address: i64::MIN + i64::from(i),
+        inlined: 0,
+        function: "main".into(),
+        file: "src/main.rs".into(),
+        line: 7,
+        object: "/usr/bin/app".into(),
+        build_id: "ab01".into(),
+        offset: 0x1000,
+    });
+    table(dir, &mut meta, count, |i| BinaryRow {
+        functions: i,
+        framed: i,
+        object: "/usr/bin/app".into(),
+        build_id: "ab01".into(),
+    });
     table(dir, &mut meta, count, |i| ThreadRow {
         ts: time(i),
         tid: Tid(101 + i),
@@ -333,6 +379,19 @@ fn trace(dir: &Path, count: i32) {
         preemptor_ns: some(i).map(i64::from),
         agent_ns: some(i).map(i64::from),
         mark: Mark::Exact,
+    });
+    table(dir, &mut meta, count, |i| LockChain {
+        ts: time(i),
+        dur: 0,
+        pid,
+        tid: Tid(101),
+        comm: "worker".into(),
+        kind: LockChainKind::Runs,
+        lock: 0x7fff_0000_1000,
+        lock_name: "accounts".into(),
+        place: "src/main.rs:7".into(),
+        innermost: true,
+        stack: some(i).map(i64::from),
     });
     table(dir, &mut meta, count, |i| ThreadTime {
         ts: time(i),

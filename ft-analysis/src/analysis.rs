@@ -57,6 +57,7 @@ analyses! {
     scopes: scopes::Scopes,
     npt: npt::Npt,
     loads: loads::Loads,
+    chains: chains::Chains,
 }
 
 /// The analyses and where their rows go.

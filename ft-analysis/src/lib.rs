@@ -47,6 +47,7 @@
 //! lists every bound and what is seen when it bites.
 
 mod analysis;
+mod chains;
 mod dispatch;
 mod gaps;
 mod holds;

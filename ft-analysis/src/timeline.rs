@@ -10,6 +10,8 @@
 //! 10 irq a soft 5     a softirq of 5 ns strikes a; also hard, vector
 //! 10 call a read 5     a is in a system call for 5 ns; also contend, with the kind of the kernel's lock
 //! 10 fault a          a touches a page that is not there
+//! 10 chain a wait 1   chain 1 of a, which has left the CPU to wait; also preempted; and wake, of a waker
+//! 10 sample a 1       a is sampled in chain 1
 //! 10 lose sched 5     scheduler records are lost up to 15; also irq; and ring, with a thread
 //! 10 wait a L         a waits for lock L; also acquire, read (shared), release, park, unpark, abandon
 //! 10 barrier a B      a waits at barrier B; also receive; and passed, the end of either
@@ -27,10 +29,12 @@
 
 use crate::{Context, Rows, Run, Tally};
 use ft_trace::Mark;
-use ft_trace::event::{Event, LeanContention, LeanFault, LeanSyscall, LeanUserEvent};
+use ft_trace::event::{
+    Event, LeanChain, LeanContention, LeanFault, LeanSample, LeanSyscall, LeanUserEvent,
+};
 use ft_trace::ids::{Cpu, Name, Nanos, Pid, SiteId, Tid};
 use ft_trace::tables::{
-    CriticalSection, Irq, IrqKind, LossOrigin, LossRow, NameKind, NameRow, SchedMigrate,
+    ChainKind, CriticalSection, Irq, IrqKind, LossOrigin, LossRow, NameKind, NameRow, SchedMigrate,
     SchedSwitch, SchedWaking, SiteKind, SiteRow, TaskEvent, TaskKind, TaskState, ThreadRow,
 };
 
@@ -164,6 +168,20 @@ fn parse(line: &str) -> Event {
             kind: name(rest[1]),
         }),
         "fault" => Event::Fault(LeanFault { ts, tid: tid(rest[0]), pid: pid(rest[0]) }),
+        "chain" => Event::Chain(LeanChain {
+            ts,
+            dur: 5,
+            tid: tid(rest[0]),
+            pid: pid(rest[0]),
+            kind: ChainKind::of(rest[1]),
+            stack: Some(number(rest[2])),
+        }),
+        "sample" => Event::Sample(LeanSample {
+            ts,
+            tid: tid(rest[0]),
+            pid: pid(rest[0]),
+            stack: Some(number(rest[1])),
+        }),
         "lose" => {
             let (origin, what, thread) = match rest[0] {
                 "sched" => (LossOrigin::Kernel, "sched_switch", None),

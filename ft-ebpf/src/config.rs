@@ -27,6 +27,8 @@ globals! {
     CGROUP_LEVEL cgroup_level: u32;
     /// Not 0: the programs of the group `lock` are loaded.
     LOCKS locks: u32;
+    /// Chains of threads that were off the CPU for less are not recorded, ns.
+    CHAIN_MIN_NS chain_min_ns: u64;
     /// Not 0: the fourth argument of `sched_switch` is the state of the task that leaves (Linux 5.18 on).
     SWITCH_HAS_STATE switch_has_state: u32;
     /// `task_struct.__state` (`state` before Linux 5.14).

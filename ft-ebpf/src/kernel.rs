@@ -16,6 +16,12 @@ impl TaskStruct {
         Self(pointer)
     }
 
+    /// For helpers that take a task.
+    #[inline(always)]
+    pub(crate) fn as_ptr(self) -> *const u8 {
+        self.0
+    }
+
     #[inline(always)]
     fn field<T: Copy>(self, offset: u32) -> T {
         // SAFETY: the verifier accepts the load only where the kernel's BTF has a member that covers

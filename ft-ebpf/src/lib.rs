@@ -60,6 +60,12 @@ pub mod kind {
     pub const SIGNAL_GENERATE: u16 = 15;
     /// [`super::Signal`], from `signal_deliver`.
     pub const SIGNAL_DELIVER: u16 = 16;
+    /// [`super::Chain`] of a thread that was off the CPU, written when it has one again.
+    pub const CHAIN_OFF_CPU: u16 = 17;
+    /// [`super::Chain`] of who wakes a thread.
+    pub const CHAIN_WAKE: u16 = 18;
+    /// [`super::Chain`] of a thread that ran when the clock of its CPU struck.
+    pub const SAMPLE: u16 = 19;
 }
 
 /// Kinds of interrupt vectors (tracepoints of `irq_vectors`).
@@ -246,6 +252,44 @@ pub struct Signal {
     pub result: u32,
 }
 
+/// A call chain: this, and behind it [`Chain::user`] and then [`Chain::kernel`] addresses of 8 bytes, each the innermost
+/// first.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Chain {
+    /// Common part; `tid` is the thread whose chain it is: of a wake-up the waker, else who was off the CPU or was
+    /// sampled. `ts` is when it has a CPU again, the wake-up, or the sample.
+    pub header: Header,
+    /// When a thread that was off the CPU had left it, else 0.
+    pub left_ts: u64,
+    /// Process of the thread whose chain it is.
+    pub tgid: u32,
+    /// Thread that is woken, else 0.
+    pub woken_tid: u32,
+    /// Its process.
+    pub woken_tgid: u32,
+    /// Not 0: the thread could have run on when it left the CPU.
+    pub preempted: u32,
+    /// Addresses of user space, or minus the error number with which the kernel refused them (`-EFAULT`: the thread has
+    /// no user space).
+    pub user: i32,
+    /// Addresses of the kernel, likewise.
+    pub kernel: i32,
+}
+
+impl Chain {
+    /// Addresses of user space in a chain, at most (`kernel.perf_event_max_stack`, unless that was changed).
+    pub const MAX_USER: usize = 127;
+    /// Addresses of the kernel, at most.
+    pub const MAX_KERNEL: usize = 64;
+
+    /// Bytes of the addresses that follow; `None` when there are more than a chain can have.
+    pub fn address_bytes(&self) -> Option<usize> {
+        let number = |n: i32, most: usize| Some(n.max(0) as usize).filter(|n| *n <= most);
+        Some(8 * (number(self.user, Self::MAX_USER)? + number(self.kernel, Self::MAX_KERNEL)?))
+    }
+}
+
 /// Sizes of the map of observed processes: a byte for each process id, not 0 when it is observed.
 pub mod observed {
     /// Process ids lie below this (`PID_MAX_LIMIT`, linux/threads.h).
@@ -256,9 +300,9 @@ pub mod observed {
 
 /// Programs that can lose something, as indices into the loss map.
 pub mod program {
-    /// Names, by index; equal to the tracepoints' names. Of a pair the exit writes the record; an entry is
+    /// Names, by index; equal to the tracepoints' names, but for those of call chains and samples. Of a pair the exit writes the record; an entry is
     /// here where it needs room, too, to be remembered.
-    pub const NAMES: [&str; 22] = [
+    pub const NAMES: [&str; 25] = [
         "sched_switch",
         "sched_waking",
         "sched_wakeup_new",
@@ -281,6 +325,9 @@ pub mod program {
         "sys_enter",
         "signal_generate",
         "signal_deliver",
+        "chain_switch",
+        "chain_waking",
+        "sample",
     ];
 
     /// Index of a program.
@@ -356,4 +403,5 @@ records! {
     Syscall: 40,
     PageFault: 32,
     Signal: 40,
+    Chain: 48,
 }

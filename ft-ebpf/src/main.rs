@@ -1,6 +1,7 @@
 //! The kernel programs: what the scheduler and the interrupts did, as records in one BPF ring buffer.
 //!
-//! Each program is a BTF tracepoint (`tp_btf`) and bears the tracepoint's name. It reads the clock
+//! Each program is a BTF tracepoint (`tp_btf`) and bears the tracepoint's name, but for those of [`chain`], a second
+//! one at tracepoints that have one, and [`sample`], which a clock calls. It reads the clock
 //! first, decides by [`filter`] whether the record is wanted, and writes it in place into [`maps::RECORDS`];
 //! what finds no room is counted in [`maps::LOSS`]. Nothing is woken: the agent polls. No field offset of
 //! the kernel is built in: the agent reads them from the running kernel's BTF and sets the [`config`]
@@ -10,6 +11,8 @@
 #[cfg(not(target_arch = "bpf"))]
 compile_error!("these are BPF programs, not a program for this machine; run `cargo xtask build`");
 
+#[cfg(target_arch = "bpf")]
+mod chain;
 #[cfg(target_arch = "bpf")]
 mod config;
 #[cfg(target_arch = "bpf")]
@@ -26,6 +29,8 @@ mod lock;
 mod maps;
 #[cfg(target_arch = "bpf")]
 mod record;
+#[cfg(target_arch = "bpf")]
+mod sample;
 #[cfg(target_arch = "bpf")]
 mod sched;
 #[cfg(target_arch = "bpf")]

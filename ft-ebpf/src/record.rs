@@ -46,6 +46,21 @@ pub(crate) fn write<T: 'static>(program: u32, ts: u64, fill: impl FnOnce() -> T)
     }
 }
 
+/// Writes a record that lies in memory already; without room, counts it as a loss of `program` at `ts`.
+#[inline(always)]
+pub(crate) fn write_bytes(program: u32, ts: u64, record: &[u8]) {
+    let locks = config::locks() != 0;
+    if locks {
+        lock::suspend();
+    }
+    if RECORDS.output::<[u8]>(record, u64::from(BPF_RB_NO_WAKEUP)).is_err() {
+        lost(program, ts);
+    }
+    if locks {
+        lock::resume();
+    }
+}
+
 /// Counts one record of `program` that is lost at `ts`.
 #[inline(always)]
 pub(crate) fn lost(program: u32, ts: u64) {

@@ -95,6 +95,45 @@ pub struct LeanFault {
 #[cfg(feature = "store")]
 row!("page_faults", LeanFault { ts: Nanos, tid: Tid, pid: Pid });
 
+/// The columns of a call chain that analyses need.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeanChain {
+    /// Time.
+    pub ts: Nanos,
+    /// How long its thread was off the CPU.
+    pub dur: i64,
+    /// Thread.
+    pub tid: Tid,
+    /// Its process.
+    pub pid: Pid,
+    /// Whose it is.
+    pub kind: ChainKind,
+    /// Number in `stacks`.
+    pub stack: Option<i64>,
+}
+
+#[cfg(feature = "store")]
+row!(
+    "call_chains",
+    LeanChain { ts: Nanos, dur: i64, tid: Tid, pid: Pid, kind: ChainKind, stack: Option<i64> }
+);
+
+/// The columns of a sample that analyses need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeanSample {
+    /// Time.
+    pub ts: Nanos,
+    /// Thread.
+    pub tid: Tid,
+    /// Its process.
+    pub pid: Pid,
+    /// Number in `stacks`.
+    pub stack: Option<i64>,
+}
+
+#[cfg(feature = "store")]
+row!("samples", LeanSample { ts: Nanos, tid: Tid, pid: Pid, stack: Option<i64> });
+
 /// A projection can be made of a row, too, where nobody has stored it.
 macro_rules! lean {
     ($($row:ident => $lean:ident { $($field:ident),* })*) => {
@@ -110,6 +149,8 @@ lean! {
     Syscall => LeanSyscall { ts, dur, tid, pid, name }
     Contention => LeanContention { ts, dur, tid, pid, kind }
     PageFault => LeanFault { ts, tid, pid }
+    CallChain => LeanChain { ts, dur, tid, pid, kind, stack }
+    Sample => LeanSample { ts, tid, pid, stack }
 }
 
 /// Declares [`Event`].

@@ -37,6 +37,7 @@ macro_rules! table {
     (@unit $unit:ident) => { Some($crate::tables::Unit::$unit) };
 }
 
+mod chain;
 mod contended;
 mod fault;
 mod irq;
@@ -52,11 +53,13 @@ mod results;
 mod sched;
 mod scopes;
 mod signal;
+mod stack;
 mod syscall;
 mod task;
 mod unit;
 mod user;
 
+pub use chain::{CallChain, ChainKind, LockChain, LockChainKind, Sample};
 pub use contended::{
     LockOrder, LockPreemption, LockWait, PreemptionCause, UnfinishedWait, WaitEnd,
 };
@@ -74,6 +77,7 @@ pub use results::{
 pub use sched::{SchedMigrate, SchedSwitch, SchedWaking, TaskState};
 pub use scopes::Scope;
 pub use signal::{Signal, SignalKind, SignalResult};
+pub use stack::{BinaryRow, FrameRow, KERNEL_PID, StackRow};
 pub use syscall::Syscall;
 pub use task::{TaskEvent, TaskKind};
 pub use unit::Unit;
@@ -99,6 +103,8 @@ macro_rules! event_tables {
                 syscalls: Syscall(Syscall as LeanSyscall),
                 contentions: Contention(Contention as LeanContention),
                 faults: Fault(PageFault as LeanFault),
+                chains: Chain(CallChain as LeanChain),
+                samples: Sample(Sample as LeanSample),
                 switches: Switch(SchedSwitch as SchedSwitch),
                 irqs: Irq(Irq as Irq),
             }
@@ -127,6 +133,7 @@ macro_rules! result_tables {
             unfinished_waits: UnfinishedWait,
             lock_preemptions: LockPreemption,
             lock_order: LockOrder,
+            lock_chains: LockChain,
             scopes: Scope,
             loop_histogram: LoopBin,
             loop_peaks: LoopPeak,

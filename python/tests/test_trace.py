@@ -80,7 +80,7 @@ def test_numbers_of_64_bits_stay_whole(converted: Callable[[str], Path], tmp_pat
 def test_what_is_not_there_is_said(tmp_path: Path, trace: ft.Trace) -> None:
     with pytest.raises(FileNotFoundError, match="ft-agent record"):
         ft.load(tmp_path)
-    with pytest.raises(KeyError, match="it has clock"):
+    with pytest.raises(KeyError, match="it has .*clock"):
         trace["nothing"]
     with pytest.raises(KeyError, match="no event 'nothing'"):
         trace.event("nothing")

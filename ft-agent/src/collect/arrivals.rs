@@ -13,6 +13,7 @@ use super::refusals::Refusals;
 use super::server::Registration;
 use super::shares::Places;
 use super::workers::Workers;
+use ft_trace::spool::mapping::Mappings;
 
 /// Registrations at once at most, those that wait and those that are recorded.
 const MAX_SOURCES: usize = 16 << 10;
@@ -32,6 +33,8 @@ pub enum Arrival {
         /// What.
         found: Found,
     },
+    /// Where a process of which addresses were recorded has its program text.
+    Located(Mappings),
 }
 
 /// What the registration server and the collecting thread share.
@@ -85,6 +88,28 @@ impl Intake {
     /// The next, if something has come.
     pub fn pop(&self) -> Option<Arrival> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    /// Has it looked up aside where a process has its program text, which arrives if that has changed. False as for
+    /// [`Intake::look`].
+    pub fn locate(self: &Arc<Intake>, subject: &Arc<Inspected>) -> bool {
+        if !subject.begin() {
+            return false;
+        }
+        let (intake, looked_at) = (Arc::downgrade(self), subject.clone());
+        let given = self.workers.give(subject.user(), move || {
+            if let Some(intake) = intake.upgrade() {
+                let located = looked_at.locate(&intake.files);
+                looked_at.end();
+                if let Some(mappings) = located {
+                    intake.push(looked_at.user(), Arrival::Located(mappings));
+                }
+            }
+        });
+        if !given {
+            subject.end();
+        }
+        given
     }
 
     /// Has `look` done aside, whose result concerns the source with this number. Does nothing while an

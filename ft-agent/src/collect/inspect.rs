@@ -135,6 +135,14 @@ impl Inspected {
         Found { mappings, threads: threads.filter_map(thread).collect(), ..Found::default() }
     }
 
+    /// Its mappings, if they have changed, and if they are the process's whose number it was before they were read.
+    pub fn locate(&self, files: &BuildIds) -> Option<Mappings> {
+        let identity = Identity::of(self.pid).ok()?;
+        let text = maps::read(self.pid).ok()?;
+        let mappings = self.mappings(&mut self.known(), &text, files)?;
+        identity.has_number().then_some(mappings)
+    }
+
     /// What of its mappings has changed, and the sites if its objects have.
     pub fn look(&self, files: &BuildIds) -> Found {
         let Ok(text) = maps::read(self.pid) else { return Found::default() };
@@ -225,7 +233,8 @@ impl Inspected {
         for (mapping, place) in told.iter_mut().zip(places) {
             mapping.build_id = files.of(self, mapping, place);
         }
-        Some(Mappings { pid: self.pid, ts: monotonic_ns(), mappings: told })
+        let user = Some(self.user);
+        Some(Mappings { pid: self.pid, ts: monotonic_ns(), user, mappings: told })
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

@@ -62,6 +62,16 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = units::bytes)]
     kernel_buffer: u64,
 
+    /// Record the call chains of threads that were off the CPU for this long at least, and of who woke them (group
+    /// `stack`).
+    #[arg(long, value_name = "TIME", default_value = "100us", value_parser = units::duration)]
+    stack_min: Duration,
+
+    /// Samples of each CPU in a second (group `profile`; 1 to 20000). A number that nothing else has, so that what the
+    /// program does now and then is not always met, or never.
+    #[arg(long, value_name = "HZ", default_value = "997")]
+    sample_rate: u32,
+
     /// What a thread does whose ring is full: `discard` the event, which is counted and placed, or `wait` for room first,
     /// 10ms at most, or `wait=TIME` (1ms to 1s). A wait delays the program; it is recorded, and marks what it touches.
     #[arg(long, value_name = "WHAT", default_value = "discard", value_parser = on_full)]
@@ -121,6 +131,8 @@ Examples:
   ft-agent record -k none -- ./server         without the kernel: needs no rights
   ft-agent record --html slow.html -- ./server
                                               a report for a browser at the end
+  ft-agent record -k default,stack,profile -- ./server
+                                              where in its code it waits, and where it runs
   ft-agent record --preload -- memcached      the locks of a program that knows nothing of tracing
   ft-agent record --flight-recorder 10s --when 'hold > 1ms' -- ./server
                                               the last ten seconds, each time a lock is held too long
@@ -202,6 +214,8 @@ pub(crate) fn run(args: Args) -> Result {
         system_wide: args.all,
         ring_bytes: args.ring_size,
         kernel_buffer_bytes: args.kernel_buffer,
+        stack_min: args.stack_min,
+        sample_hz: args.sample_rate,
         full_wait: args.on_full.0,
         reader: args.reader,
         segment: flight.as_ref().map_or(segment, |flight| flight.limits()),

@@ -6,6 +6,7 @@
 
 mod end;
 mod kernel;
+mod locate;
 mod looks;
 mod processes;
 mod recorded;
@@ -115,6 +116,8 @@ pub(super) struct Collector {
     seen: Seen,
     /// Processes that are recorded by the kernel's stream alone.
     plain: Vec<i32>,
+    /// Processes of which addresses were recorded.
+    located: locate::Located,
     next_source: u32,
     finished: Collected,
     ended: Ended,
@@ -152,6 +155,7 @@ impl Collector {
             addresses: Places::new(ADDRESSES_GIB),
             seen: Seen::default(),
             plain: Vec::new(),
+            located: locate::Located::default(),
             next_source: 0,
             finished: Collected::default(),
             ended: Ended::default(),
@@ -232,6 +236,7 @@ impl Collector {
         if self.drain_kernel()? {
             fill = FULL;
         }
+        self.locate();
         self.look_around();
         if Instant::now() >= self.next_clock {
             self.clock_distance = CLOCK.1.min(self.clock_distance * 2);

@@ -65,7 +65,7 @@ mod tests {
                 Frame::Process(process(Some(source), pid)),
                 Frame::Directory(Directory { source, bytes: &[] }),
                 Frame::Thread(Thread { pid, tid: pid, name: "a".into(), ts: 1 }),
-                Frame::Mappings(Mappings { pid, ts: 1, mappings: Vec::new() }),
+                Frame::Mappings(Mappings { pid, ts: 1, ..Mappings::default() }),
             ]
         };
         let mut ended = Ended::default();

@@ -37,6 +37,9 @@ pub enum RecordError {
     /// `--kernel-buffer` out of range.
     #[error("the buffer of the kernel's records can have 4K to 1G; choose another --kernel-buffer")]
     KernelBuffer,
+    /// `--sample-rate` is out of range.
+    #[error("a CPU cannot be sampled that often; give a --sample-rate between 1 and 20000")]
+    SampleRate,
     /// `--on-full wait=TIME` is out of range.
     #[error(
         "a thread cannot wait that long for room in its ring; give --on-full wait=TIME between 1ms and 1s"

@@ -54,7 +54,7 @@ use crate::collect::arrivals::Intake;
 use crate::collect::attach::Memory;
 use crate::collect::cgroup::Cgroup;
 use crate::collect::discover::{self, Identity};
-use crate::collect::kernel::{self, Kernel};
+use crate::collect::kernel::{self, Group, Kernel};
 use crate::collect::server::Server;
 use crate::threads;
 use ft_trace::reach;
@@ -166,7 +166,11 @@ pub fn record(
         }
     }
 
+    let has = |group| options.kernel.contains(&group);
     let (start, clock) = host::start(Start {
+        stack_min_ns: has(Group::Stack)
+            .then(|| options.stack_min.as_nanos().try_into().unwrap_or(i64::MAX)),
+        sample_hz: has(Group::Profile).then_some(options.sample_hz),
         command: options.command.clone(),
         kernel_groups: options.kernel.iter().map(|g| g.name().to_owned()).collect(),
         events: options.events.clone(),
@@ -290,6 +294,8 @@ fn load_kernel(options: &Options, cgroup: Option<Cgroup>) -> Result<Option<Kerne
         system_wide: options.system_wide,
         cgroup,
         ring_bytes: options.kernel_ring_bytes().ok_or(RecordError::KernelBuffer)?,
+        stack_min_ns: options.stack_min.as_nanos().try_into().unwrap_or(u64::MAX),
+        sample_hz: options.sample_hz,
     };
     Ok(Some(Kernel::load(&kernel)?))
 }

@@ -34,6 +34,10 @@ pub struct Options {
     pub ring_bytes: Option<u64>,
     /// Size of the buffer of the kernel's records, bytes; all CPUs share it.
     pub kernel_buffer_bytes: u64,
+    /// Call chains are recorded of threads that were off the CPU for at least this long.
+    pub stack_min: Duration,
+    /// Samples of a CPU in a second.
+    pub sample_hz: u32,
     /// How long a thread whose ring is full waits for room before it loses an event; `None`: not at all.
     pub full_wait: Option<Duration>,
     /// How the agent comes to look at the rings.
@@ -63,6 +67,8 @@ impl Default for Options {
             system_wide: false,
             ring_bytes: None,
             kernel_buffer_bytes: 16 << 20,
+            stack_min: Duration::from_micros(100),
+            sample_hz: 997,
             full_wait: None,
             reader: Reader::Adaptive,
             segment: Limits { bytes: 64 << 20, age: Duration::from_secs(30) },
@@ -86,6 +92,9 @@ impl Options {
         }
         if self.kernel_ring_bytes().is_none() {
             return Err(RecordError::KernelBuffer);
+        }
+        if !SAMPLE_RATES.contains(&self.sample_hz) {
+            return Err(RecordError::SampleRate);
         }
         if self.full_wait.is_some_and(|wait| !FULL_WAITS.contains(&wait)) {
             return Err(RecordError::FullWait);
@@ -122,6 +131,9 @@ impl Options {
 
 /// How long a thread may wait for room in its ring. The agent looks every 0.1 to 1 ms, and `ft-user` waits no longer.
 const FULL_WAITS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(1);
+
+/// How often a CPU may be sampled in a second. A sample takes some microseconds.
+const SAMPLE_RATES: RangeInclusive<u32> = 1..=20_000;
 
 /// Smaller segments cost more in headers and parts than they hold.
 const SMALLEST_SEGMENT: u64 = 1 << 16;

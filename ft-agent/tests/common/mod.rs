@@ -9,14 +9,14 @@ use std::{
 
 use ft_agent::collect::kernel::Kernel;
 use ft_ebpf::Header;
-use ft_trace::spool::frame::kernel_record_bytes;
+use ft_trace::spool::frame::kernel_record_len;
 
 mod gate;
 
 pub(crate) use gate::kernel_or_skip;
 
 /// A record, by its kind.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Record {
     Switch(ft_ebpf::Switch),
     Waking(ft_ebpf::Waking),
@@ -26,6 +26,8 @@ pub(crate) enum Record {
     Contention(ft_ebpf::Contention),
     Syscall(ft_ebpf::Syscall),
     PageFault(ft_ebpf::PageFault),
+    /// With its addresses: of user space, then of the kernel.
+    Chain(ft_ebpf::Chain, Vec<u64>),
 }
 
 impl Record {
@@ -39,6 +41,7 @@ impl Record {
             Self::Contention(r) => r.header,
             Self::Syscall(r) => r.header,
             Self::PageFault(r) => r.header,
+            Self::Chain(r, _) => r.header,
         }
     }
 }
@@ -48,7 +51,7 @@ pub(crate) fn parse(mut bytes: &[u8]) -> Vec<Record> {
     let mut records = Vec::new();
     while !bytes.is_empty() {
         let kind = u16::from_ne_bytes([bytes[8], bytes[9]]);
-        let (record, rest) = bytes.split_at(kernel_record_bytes(kind).expect("a known kind"));
+        let (record, rest) = bytes.split_at(kernel_record_len(bytes).expect("a known kind"));
         bytes = rest;
         use ft_ebpf::kind::*;
         records.push(match kind {
@@ -59,6 +62,12 @@ pub(crate) fn parse(mut bytes: &[u8]) -> Vec<Record> {
             FORK | EXEC | EXIT | RENAME => Record::Task(read(record)),
             CONTENTION => Record::Contention(read(record)),
             SYSCALL => Record::Syscall(read(record)),
+            CHAIN_OFF_CPU | CHAIN_WAKE | SAMPLE => {
+                let (head, addresses) = record.split_at(size_of::<ft_ebpf::Chain>());
+                let words = addresses.chunks_exact(8);
+                let word = |word: &[u8]| u64::from_ne_bytes(word.try_into().unwrap());
+                Record::Chain(read(head), words.map(word).collect())
+            }
             _ => Record::PageFault(read(record)),
         });
     }

@@ -74,6 +74,19 @@ TABLES = {
         "ts": I64, "cpu": I32, "tid": I32, "pid": I32, "address": I64, "access": NAME,
         "cause": NAME, "error": I32,
     },
+    "call_chains": {
+        "ts": I64, "dur": I64, "cpu": I32, "tid": I32, "pid": I32, "kind": NAME, "woken_tid": I32,
+        "woken_pid": I32, "stack": I64, "user": I32, "cut": BOOL,
+    },
+    "samples": {
+        "ts": I64, "cpu": I32, "tid": I32, "pid": I32, "stack": I64, "user": I32, "in_kernel": BOOL, "cut": BOOL,
+    },
+    "stacks": {"stack": I64, "position": I32, "pid": I32, "address": I64},
+    "frames": {
+        "pid": I32, "address": I64, "inlined": I32, "function": NAME, "file": NAME, "line": I32, "object": NAME,
+        "build_id": NAME, "offset": I64,
+    },
+    "binaries": {"functions": I32, "framed": I32, "object": NAME, "build_id": NAME},
     "threads": {
         "ts": I64, "tid": I32, "pid": I32, "name": NAME, "process": NAME, "prio": I32,
         "observed": BOOL,
@@ -146,6 +159,10 @@ TABLES = {
         "held_kind": NAME, "held_place": NAME, "lock": I64, "lock_name": NAME, "kind": NAME,
         "place": NAME, "gates": NAME,
     },
+    "lock_chains": {
+        "ts": I64, "dur": I64, "pid": I32, "tid": I32, "comm": NAME, "kind": NAME, "lock": I64, "lock_name": NAME,
+        "place": NAME, "innermost": BOOL, "stack": I64,
+    },
     "scopes": {
         "ts": I64, "dur": I64, "pid": I32, "tid": I32, "comm": NAME, "site": I32, "event": NAME,
         "depth": I32, "depth_mark": NAME, **DECOMPOSITION, "lock_wait_ns": I64,
@@ -181,7 +198,7 @@ TABLES = {
 # Written by the analyses, so they need not be there.
 OPTIONAL = {
     "critical_sections", "dispatch_latency", "gaps", "thread_time", "lock_waits", "unfinished_waits",
-    "lock_preemptions", "lock_order", "scopes", "loop_histogram", "loop_peaks", "workers", "runs", "jobs",
+    "lock_preemptions", "lock_order", "lock_chains", "scopes", "loop_histogram", "loop_peaks", "workers", "runs", "jobs",
 }
 
 # Tables of which each row is an interval with a decomposition, and what else belongs to its sum.

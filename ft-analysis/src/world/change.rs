@@ -3,7 +3,7 @@
 use super::history::Past;
 use super::{Hold, Interval, Occupancy, Shares, Site, State, Stretch, Thread, Wait, Wake};
 use crate::agreement::Missed;
-use ft_trace::event::LeanUserEvent;
+use ft_trace::event::{LeanChain, LeanSample, LeanUserEvent};
 use ft_trace::ids::Cpu;
 
 /// Why what a thread holds and waits for is over.
@@ -43,6 +43,20 @@ pub enum Change<'a> {
     },
     /// An interrupt was recorded, of whatever thread.
     Interrupt,
+    /// The call chain of a thread was taken: off the CPU since now, or upon waking another one.
+    Chain {
+        /// The thread.
+        thread: &'a Thread,
+        /// The chain.
+        chain: &'a LeanChain,
+    },
+    /// A thread was sampled.
+    Sampled {
+        /// The thread.
+        thread: &'a Thread,
+        /// The sample.
+        sample: &'a LeanSample,
+    },
     /// A thread has recorded an event of its own, whose meaning to the world is told after this.
     Own {
         /// The thread.

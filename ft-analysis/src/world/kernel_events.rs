@@ -8,7 +8,7 @@ use super::threads::Slot;
 use super::wakes::Wake;
 use super::{Change, Over, World};
 use crate::analysis::{Analysis, Audience};
-use ft_trace::event::{LeanContention, LeanFault, LeanSyscall};
+use ft_trace::event::{LeanChain, LeanContention, LeanFault, LeanSample, LeanSyscall};
 use ft_trace::ids::{Cpu, ThreadKey};
 use ft_trace::tables::{Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent, TaskKind};
 
@@ -251,6 +251,19 @@ impl World {
             }
             TaskKind::Rename => self.threads[slot].comm = e.comm.clone(),
             TaskKind::Fork => {}
+        }
+    }
+
+    /// Of a thread that nothing else has told of, nothing is known that could be told.
+    pub(super) fn chain<A: Analysis>(&mut self, e: &LeanChain, to: &mut Audience<'_, A>) {
+        if let Some(thread) = self.thread(e.pid, e.tid) {
+            to.tell(self, Change::Chain { thread, chain: e });
+        }
+    }
+
+    pub(super) fn sample<A: Analysis>(&mut self, e: &LeanSample, to: &mut Audience<'_, A>) {
+        if let Some(thread) = self.thread(e.pid, e.tid) {
+            to.tell(self, Change::Sampled { thread, sample: e });
         }
     }
 

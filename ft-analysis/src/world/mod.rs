@@ -204,6 +204,8 @@ impl World {
             Event::Syscall(e) => self.syscall(e),
             Event::Contention(e) => self.contention(e),
             Event::Fault(e) => self.fault(e),
+            Event::Chain(e) => self.chain(e, to),
+            Event::Sample(e) => self.sample(e, to),
             Event::User(e) => self.user(e, to),
             Event::Task(e) => self.task(e, to),
             Event::Loss(e) => self.loss(e, to),

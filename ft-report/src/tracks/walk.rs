@@ -46,8 +46,8 @@ impl Tracks {
             Event::Syscall(e) => (until(e.dur), What::Syscall(e.clone())),
             Event::Contention(e) => (until(e.dur), What::Contention(e.clone())),
             Event::Loss(e) => (until(e.dur), What::Loss(e.clone())),
-            // Those who have only this much of it have its meaning.
-            Event::User(_) => return,
+            // Those who have only this much of it have its meaning; chains are no track.
+            Event::User(_) | Event::Chain(_) | Event::Sample(_) => return,
         };
         self.add(ts, to, true, what);
     }

@@ -37,11 +37,23 @@ macro_rules! kernel_rows {
         /// Tables of the kernel stream.
         pub(super) const TABLES: &[&str] = &[$(<$row as crate::store::Row>::TABLE),*];
 
-        /// Size of the kernel record of this kind, `None` when the kind is not known.
+        /// Size of the kernel record of this kind, without a call chain behind it; `None` when the kind is not known.
         pub fn kernel_record_bytes(kind: u16) -> Option<usize> {
             match kind {
                 $(kind if <$row as KernelTable>::KINDS.contains(&kind) => {
                     Some(size_of::<<$row as KernelTable>::Record>())
+                })*
+                _ => None,
+            }
+        }
+
+        /// Size of the kernel record at the start of `bytes` with all that belongs to it, as it says itself; `None` when
+        /// its kind is not known or says what cannot be.
+        pub fn kernel_record_len(bytes: &[u8]) -> Option<usize> {
+            match read::<Header>(bytes)?.kind {
+                $(kind if <$row as KernelTable>::KINDS.contains(&kind) => {
+                    let record: <$row as KernelTable>::Record = read(bytes)?;
+                    Some(size_of_val(&record) + <$row as KernelTable>::tail_bytes(&record)?)
                 })*
                 _ => None,
             }
@@ -55,8 +67,11 @@ macro_rules! kernel_rows {
                 match kind {
                     $(kind if <$row as KernelTable>::KINDS.contains(&kind) => {
                         let record: <$row as KernelTable>::Record = read(bytes)?;
-                        self.$table.push(<$row as KernelTable>::row(&record, decoder));
-                        Some(size_of_val(&record))
+                        let size = size_of_val(&record);
+                        let end = size + <$row as KernelTable>::tail_bytes(&record)?;
+                        let tail = bytes.get(size..end)?;
+                        self.$table.push(<$row as KernelTable>::row_with(&record, tail, decoder));
+                        Some(end)
                     })*
                     _ => None,
                 }

@@ -49,6 +49,9 @@ pub(super) struct Ledger {
     /// Processes and locks of these events.
     #[serde(default)]
     pub(super) locks: Addresses,
+    /// Processes and addresses of call chains.
+    #[serde(default)]
+    pub(super) frames: Addresses,
     /// Executions and ends of processes, where they are asked for.
     #[serde(default)]
     pub(super) executions: Vec<Execution>,

@@ -14,10 +14,14 @@
 //! A crash before 2 repeats the segment and overwrites the same parts with the same rows; a crash
 //! after it goes on with what is left. Memory: about three times one segment, however long the recording is.
 
+mod chains;
 mod enough;
 mod follow;
+mod frames;
 mod kernel;
+mod kernel_symbols;
 mod ledger;
+mod perf_map;
 mod registry;
 mod segment;
 mod summary;
@@ -35,8 +39,9 @@ use crate::dir::Dir;
 use crate::spool::{self, REGISTRY, ReadError, Spool, segment_name};
 use crate::store::error::io_error;
 use crate::store::{Meta, StoreError, file};
+pub(crate) use chains::Chains;
 pub use follow::{Followed, Follower};
-pub use kernel::kernel_record_bytes;
+pub use kernel::{kernel_record_bytes, kernel_record_len};
 use ledger::Ledger;
 use registry::Registry;
 pub(crate) use threads::Threads;

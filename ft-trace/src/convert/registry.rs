@@ -28,6 +28,8 @@ pub(super) struct Registry {
     pub(super) threads: Vec<Thread>,
     /// Program text of each process, everything that it ever had.
     pub(super) mappings: HashMap<Pid, Vec<Mapping>>,
+    /// Users of the processes whose program text is known.
+    pub(super) users: HashMap<Pid, u32>,
     /// Losses that concern no segment.
     pub(super) losses: Vec<Loss>,
     /// Refused registrations, by user and reason.
@@ -70,6 +72,7 @@ impl Registry {
             processes: Vec::new(),
             threads: Vec::new(),
             mappings: HashMap::new(),
+            users: HashMap::new(),
             losses: Vec::new(),
             refused: BTreeMap::new(),
             names: Vec::new(),
@@ -93,6 +96,9 @@ impl Registry {
                 }
                 Frame::Thread(thread) => self.threads.push(thread),
                 Frame::Mappings(told) => {
+                    if let Some(user) = told.user {
+                        self.users.insert(Pid(told.pid), user);
+                    }
                     let known = self.mappings.entry(Pid(told.pid)).or_default();
                     for mapping in told.mappings {
                         if !known.contains(&mapping) {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
+use super::chains::{Chains, addresses};
 use super::enough;
 use super::kernel::{ForRows, KernelRows};
 use super::ledger::{Ledger, PartLedger};
@@ -47,7 +48,7 @@ pub(super) fn convert(
     let inherited = number.checked_sub(1).and_then(|n| before.get(&n));
     let inherited = inherited.map_or(&[][..], |l| &l.samples);
     let decoded = decode(&path, inherited, registry, &mut ledger)?;
-    let Decoded { own_samples, model, user, mut kernel, mut threads, mut losses } = decoded;
+    let Decoded { own_samples, model, user, mut kernel, mut threads, chains, mut losses } = decoded;
     // A snapshot has its last loss before the window, too, if that reaches into it.
     let from = registry.start.window_from_ns.unwrap_or(i64::MIN);
     losses.retain(|loss| loss.ts.0.saturating_add(loss.dur) >= from);
@@ -81,6 +82,9 @@ pub(super) fn convert(
         },
     };
     kernel.each(&mut output)?;
+    let stacks = chains.rows();
+    ledger.frames = addresses(&stacks);
+    output.write(&stacks)?;
     losses.sort_by_key(LossRow::key);
     output.write(&losses)?;
 
@@ -143,6 +147,8 @@ pub(super) struct Decoded {
     pub(super) kernel: KernelRows,
     /// Threads that the kernel's records name.
     pub(super) threads: Threads,
+    /// The call chains that they have.
+    pub(super) chains: Chains,
     pub(super) losses: Vec<LossRow>,
 }
 
@@ -178,6 +184,7 @@ pub(super) fn decode_from(
 
     let mut kernel = KernelRows::default();
     let mut decoder = Decoder::new(&registry.start.irq_names);
+    decoder.chains = Chains::of_segment(ledger.segment);
     let mut user = UserSlots::with_capacity(survey.slot_bytes);
     let mut judge = model.as_ref().map(|model| Judge::new(registry, model));
     let mut unplaced = 0;
@@ -220,6 +227,7 @@ pub(super) fn decode_from(
         user,
         kernel,
         threads: decoder.threads,
+        chains: decoder.chains,
         losses,
     })
 }

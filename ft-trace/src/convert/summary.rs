@@ -9,7 +9,7 @@ use super::ledger::Ledger;
 use super::registry::Registry;
 use super::segment::{loss_rows, relative};
 use super::threads::Threads;
-use super::{symbols, untraced};
+use super::{frames, symbols, untraced};
 use crate::ids::{Nanos, Pid, Tid};
 use crate::spool::Spool;
 use crate::spool::frame::Thread;
@@ -55,6 +55,10 @@ pub(super) fn write(
     let calls = ledgers.values().flat_map(|l| &l.calls).copied().collect();
     let locks = ledgers.values().flat_map(|l| &l.locks).copied().collect();
     whole(trace, symbols::rows(calls, locks, registry), &footer, &mut meta)?;
+    let addresses = ledgers.values().flat_map(|l| &l.frames).copied().collect();
+    let (frames, binaries) = frames::rows(addresses, registry);
+    whole(trace, frames, &footer, &mut meta)?;
+    whole(trace, binaries, &footer, &mut meta)?;
     if !late_losses.is_empty() {
         // Behind the parts of the segments.
         let part = ledgers.keys().last().map_or(0, |n| n + 1);
@@ -62,6 +66,7 @@ pub(super) fn write(
     }
     present_events(trace, &footer, &mut meta)?;
     present::<ClockRow>(trace, &footer, &mut meta)?;
+    present::<StackRow>(trace, &footer, &mut meta)?;
 
     meta.warnings.extend(Warning::of_start(&meta.start));
     meta.warnings.extend(untraced(registry, ledgers));

@@ -16,7 +16,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use addr2line::{Loader, demangle_auto};
@@ -39,6 +39,15 @@ const SMALL_BYTES: u64 = 64 << 20;
 
 /// How much larger than its place on the disk a file can be that has no holes: some file systems compress.
 const MAX_COMPRESSION: u64 = 32;
+
+/// Functions that are followed into each other at one address.
+const MAX_INLINED: usize = 64;
+
+/// Functions of a file that are looked at for frame pointers, about.
+const MAX_FUNCTIONS: usize = 256;
+
+/// Smaller ones seldom need a frame.
+const MIN_FUNCTION_BYTES: u64 = 64;
 
 /// Addresses of one kind, with their processes.
 pub(super) type Addresses = BTreeSet<(i32, i64)>;
@@ -103,12 +112,13 @@ pub(super) fn rows(calls: Addresses, locks: Addresses, registry: &Registry) -> V
 
 /// The files that are needed, each opened once.
 #[derive(Default)]
-struct Programs {
+pub(super) struct Programs {
     by_file: HashMap<(String, String), Option<Program>>,
 }
 
 impl Programs {
-    fn get(&mut self, mapping: &Mapping) -> Option<&Program> {
+    /// The file of a mapping, if it is still there.
+    pub(super) fn get(&mut self, mapping: &Mapping) -> Option<&Program> {
         let key = (mapping.path.clone(), mapping.build_id.clone());
         let open = || Program::open(&mapping.path, &mapping.build_id);
         self.by_file.entry(key).or_insert_with(open).as_ref()
@@ -152,7 +162,7 @@ impl Programs {
 
 /// The mapping that holds an address. If a process has had two things there, one after the other, it is not
 /// known which one was meant.
-fn only_mapping(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
+pub(super) fn only_mapping(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
     let mut found = mappings.iter().filter(|m| (m.start..m.end).contains(&address));
     let first = found.next()?;
     let base = |m: &Mapping| m.start.wrapping_sub(m.offset);
@@ -164,23 +174,32 @@ fn only_mapping(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
 
 /// What a file says about an address; empty and 0 where it says nothing.
 #[derive(Debug, Default)]
-struct Symbol {
-    name: String,
-    file: String,
-    line: u32,
+pub(super) struct Symbol {
+    pub(super) name: String,
+    pub(super) file: String,
+    pub(super) line: u32,
 }
 
 /// A program or library.
-struct Program {
+pub(super) struct Program {
     path: PathBuf,
     /// Where parts of the file lie in its own address space: offset, size, address.
     segments: Vec<(u64, u64, u64)>,
     /// Variables by address: address, size, name.
     variables: Vec<(u64, u64, String)>,
+    /// Functions by address, once they are asked for.
+    functions: OnceCell<Vec<Function>>,
     /// Opened for the first return address.
     loader: OnceCell<Option<Loader>>,
     /// What `path` may be another name of.
-    _file: File,
+    file: File,
+}
+
+/// A function as the symbol table has it.
+struct Function {
+    address: u64,
+    size: u64,
+    name: String,
 }
 
 /// What is read of a file takes about as much memory, and a file with holes takes nothing of whoever made it.
@@ -219,11 +238,12 @@ impl Program {
             .collect();
         variables.sort_unstable();
         let segments = object.segments().map(segment).collect();
-        Some(Program { path, segments, variables, loader: OnceCell::new(), _file: opened })
+        let (functions, loader) = (OnceCell::new(), OnceCell::new());
+        Some(Program { path, segments, variables, functions, loader, file: opened })
     }
 
     /// The address that the file gives to the byte at this offset.
-    fn address(&self, offset: u64) -> Option<u64> {
+    pub(super) fn address(&self, offset: u64) -> Option<u64> {
         let inside =
             |&&(start, size, _): &&(u64, u64, u64)| offset >= start && offset - start < size;
         let (start, _, address) = self.segments.iter().find(inside)?;
@@ -254,9 +274,90 @@ impl Program {
         }
     }
 
+    fn loader(&self) -> Option<&Loader> {
+        self.loader.get_or_init(|| Loader::new(&self.path).ok()).as_ref()
+    }
+
+    /// The function at an address, and those that are inlined there, from the outermost on; empty when nothing is known.
+    pub(super) fn frames(&self, at: u64) -> Vec<Symbol> {
+        let mut found: Vec<Symbol> = Vec::new();
+        if let Some(mut frames) = self.loader().and_then(|loader| loader.find_frames(at).ok()) {
+            while let Ok(Some(frame)) = frames.next() {
+                let Some(Ok(name)) = frame.function.as_ref().map(|name| name.demangle()) else {
+                    continue;
+                };
+                let location = frame.location.as_ref();
+                found.push(Symbol {
+                    name: name.into_owned(),
+                    file: location.and_then(|l| l.file).unwrap_or_default().to_owned(),
+                    line: location.and_then(|l| l.line).unwrap_or(0),
+                });
+                if found.len() == MAX_INLINED {
+                    break;
+                }
+            }
+        }
+        if found.is_empty() {
+            let function = self.functions().partition_point(|function| function.address <= at);
+            let function = function.checked_sub(1).map(|i| &self.functions()[i]);
+            // What has no size may end anywhere; what lies behind the end of one is another, which has no name.
+            let holds = |f: &&Function| f.size == 0 || at - f.address < f.size;
+            let name = function.filter(holds).map(|f| demangled(&f.name));
+            found.extend(name.map(|name| Symbol { name, ..Symbol::default() }));
+        }
+        found.reverse();
+        found
+    }
+
+    /// Functions of the symbol tables, by address.
+    fn functions(&self) -> &[Function] {
+        self.functions.get_or_init(|| {
+            let file = ReadCache::new(&self.file);
+            let Ok(object) = object::File::parse(&file) else { return Vec::new() };
+            let symbols = object.symbols().chain(object.dynamic_symbols());
+            let mut functions: Vec<_> = symbols
+                .filter(|s| s.kind() == object::SymbolKind::Text && s.is_definition())
+                .filter_map(|s| {
+                    let (address, size) = (s.address(), s.size());
+                    Some(Function { address, size, name: s.name().ok()?.to_owned() })
+                })
+                .collect();
+            // Of several names, the largest function last, which is the one that is found.
+            functions
+                .sort_by(|a, b| (a.address, a.size, &b.name).cmp(&(b.address, b.size, &a.name)));
+            functions
+        })
+    }
+
+    /// How many functions were looked at, and how many of them keep a frame pointer, by their first instructions:
+    /// `push %rbp; mov %rsp,%rbp`, perhaps behind `endbr64`.
+    pub(super) fn framed(&self) -> (u32, u32) {
+        const ENDBR64: &[u8] = &[0xf3, 0x0f, 0x1e, 0xfa];
+        const FRAME: &[u8] = &[0x55, 0x48, 0x89, 0xe5];
+        let large = || self.functions().iter().filter(|f| f.size >= MIN_FUNCTION_BYTES);
+        let step = large().count() / MAX_FUNCTIONS + 1;
+        let (mut looked_at, mut framed) = (0, 0);
+        for function in large().step_by(step) {
+            let mut code = [0; 8];
+            let Some(offset) = self.offset(function.address) else { continue };
+            if self.file.read_exact_at(&mut code, offset).is_err() {
+                continue;
+            }
+            looked_at += 1;
+            framed += u32::from(code.strip_prefix(ENDBR64).unwrap_or(&code).starts_with(FRAME));
+        }
+        (looked_at, framed)
+    }
+
+    /// Where in the file the byte at this address is.
+    fn offset(&self, at: u64) -> Option<u64> {
+        let inside = |&&(_, size, address): &&(u64, u64, u64)| at >= address && at - address < size;
+        let (offset, _, address) = self.segments.iter().find(inside)?;
+        offset.checked_add(at - address)
+    }
+
     fn function(&self, at: u64) -> Symbol {
-        let loader = self.loader.get_or_init(|| Loader::new(&self.path).ok());
-        let Some(loader) = loader else { return Symbol::default() };
+        let Some(loader) = self.loader() else { return Symbol::default() };
         line_symbol(loader, at).unwrap_or_else(|| {
             let name = loader.find_symbol(at).unwrap_or_default();
             Symbol { name: demangled(name), ..Symbol::default() }
@@ -355,6 +456,29 @@ mod tests {
     fn only_mangled_names_are_demangled() {
         let names = ["m", "a", "s", "_Z1mv", "_RNvC1a1f", "_ZN1a1b17h0123456789abcdefE"];
         assert_eq!(names.map(demangled), ["m", "a", "s", "m()", "a::f", "a::b"]);
+    }
+
+    /// An address in a function is its own, and one behind its end is not.
+    #[test]
+    fn functions_have_names_and_ends() {
+        let own = own_mappings();
+        let here = functions_have_names_and_ends as *const () as u64;
+        let mapping = only_mapping(&own, here).unwrap();
+        let mut programs = Programs::default();
+        let program = programs.get(mapping).unwrap();
+        let at = program.address(here - mapping.start + mapping.offset).unwrap();
+        let frames = program.frames(at);
+        assert!(frames[0].name.contains("functions_have_names"), "{frames:?}");
+        let functions = program.functions();
+        let (function, gap) = functions
+            .windows(2)
+            .map(|pair| (&pair[0], pair[0].address + pair[0].size, pair[1].address))
+            .find_map(|(f, end, next)| (f.size > 0 && end < next).then_some((f, end)))
+            .expect("functions are aligned");
+        let name = demangled(&function.name);
+        assert!(program.frames(gap).iter().all(|symbol| symbol.name != name), "{name}");
+        let (looked_at, framed) = program.framed();
+        assert!(looked_at > 100 && framed <= looked_at, "{framed} of {looked_at}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod content;
 use serde::Serialize;
 
 use super::mapping::Mappings;
-pub use crate::convert::kernel_record_bytes;
+pub use crate::convert::{kernel_record_bytes, kernel_record_len};
 pub use content::{
     ClockSample, Directory, End, IrqName, Loss, MissingTracepoint, Process, Refused, Shared, Slots,
     Start, Thread,

@@ -10,6 +10,9 @@ pub struct Mappings {
     pub pid: i32,
     /// When this was read, CLOCK_MONOTONIC ns.
     pub ts: i64,
+    /// Its user, whose files may speak for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<u32>,
     /// Mappings of files that may be executed, by address.
     pub mappings: Vec<Mapping>,
 }

@@ -148,6 +148,9 @@ pub fn tables() -> Vec<Table> {
         Table::of::<SiteRow>(Origin::Trace),
         Table::of::<NameRow>(Origin::Trace),
         Table::of::<SymbolRow>(Origin::Trace),
+        Table::of::<StackRow>(Origin::Trace),
+        Table::of::<FrameRow>(Origin::Trace),
+        Table::of::<BinaryRow>(Origin::Trace),
     ]);
     tables.extend(of_results());
     tables

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use ft_ebpf::{COMM_LEN, Record, kind};
 
-use crate::convert::Threads;
+use crate::convert::{Chains, Threads};
 use crate::ids::{Cpu, Name, Nanos, Pid, Tid};
 use crate::spool::frame::IrqName;
 use crate::store::Row;
@@ -20,6 +20,16 @@ pub(crate) trait KernelTable: Row {
 
     /// The row of a record, which may hold anything.
     fn row(record: &Self::Record, seen: &mut Decoder) -> Self;
+
+    /// Bytes that belong to a record and follow it; `None` when it says what cannot be.
+    fn tail_bytes(_: &Self::Record) -> Option<usize> {
+        Some(0)
+    }
+
+    /// The row of a record with what follows it.
+    fn row_with(record: &Self::Record, _tail: &[u8], seen: &mut Decoder) -> Self {
+        Self::row(record, seen)
+    }
 }
 
 /// What decoding needs besides the record, and what it learns.
@@ -27,6 +37,8 @@ pub(crate) trait KernelTable: Row {
 pub(crate) struct Decoder {
     /// The threads that records name.
     pub(crate) threads: Threads,
+    /// The call chains that records have behind them.
+    pub(crate) chains: Chains,
     comms: HashMap<[u8; COMM_LEN], Name>,
     numbers: HashMap<(u16, u32), Name>,
     fixed: HashMap<&'static str, Name>,

@@ -40,6 +40,10 @@ groups! {
     Fault = "fault",
     /// Signals.
     Signal = "signal",
+    /// Call chains of threads that were off the CPU, and of who woke them.
+    Stack = "stack",
+    /// Samples of where running threads are.
+    Profile = "profile",
 }
 
 impl Group {
@@ -118,24 +122,37 @@ pub struct Missing {
 pub(super) fn present<'p>(
     chosen: impl Iterator<Item = &'p Program>,
     has: impl Fn(&str) -> bool,
-) -> Result<(Vec<&'static str>, Vec<Missing>), &'static str> {
+) -> Result<(Vec<&'p Program>, Vec<Missing>), &'static str> {
     let (mut found, mut missing) = (Vec::new(), Vec::new());
     for program in chosen {
-        if has(program.name) {
-            found.push(program.name);
-        } else if program.required {
-            return Err(program.name);
-        } else {
-            missing.push(Missing { group: program.group, tracepoint: program.name });
+        match program.hook {
+            Hook::Tracepoint(tracepoint) if !has(tracepoint) => {
+                if program.required {
+                    return Err(tracepoint);
+                }
+                missing.push(Missing { group: program.group, tracepoint });
+            }
+            _ => found.push(program),
         }
     }
     Ok((found, missing))
 }
 
-/// A program of the object; its name is that of its tracepoint.
+/// What calls a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hook {
+    /// The tracepoint of this name.
+    Tracepoint(&'static str),
+    /// An event of perf on each CPU, which strikes as often as the recording says.
+    CpuClock,
+}
+
+/// A program of the object; its name is that of its tracepoint, where it is the first there.
+#[derive(Debug)]
 pub(super) struct Program {
     pub(super) name: &'static str,
     pub(super) group: Group,
+    pub(super) hook: Hook,
     /// Without it nothing can be told; the others may be missing in a kernel.
     pub(super) required: bool,
     /// It keeps the set of observed processes, so it runs with any group unless all are observed.
@@ -143,7 +160,7 @@ pub(super) struct Program {
 }
 
 const fn program(group: Group, name: &'static str) -> Program {
-    Program { name, group, required: false, follows: false }
+    Program { name, group, hook: Hook::Tracepoint(name), required: false, follows: false }
 }
 
 /// All programs, in the order in which they are attached: an exit before its entry, so that an
@@ -178,6 +195,13 @@ pub(super) const PROGRAMS: &[Program] = &[
     program(Group::Fault, "page_fault_user"),
     program(Group::Signal, "signal_deliver"),
     program(Group::Signal, "signal_generate"),
+    Program {
+        required: true,
+        hook: Hook::Tracepoint("sched_switch"),
+        ..program(Group::Stack, "chain_switch")
+    },
+    Program { hook: Hook::Tracepoint("sched_waking"), ..program(Group::Stack, "chain_waking") },
+    Program { hook: Hook::CpuClock, ..program(Group::Profile, "sample") },
 ];
 
 #[cfg(test)]
@@ -204,7 +228,10 @@ mod tests {
         let lacks = |tracepoint| Missing { group: Group::Lock, tracepoint };
         assert_eq!(missing, [lacks("contention_end"), lacks("contention_begin")]);
         assert_eq!(found.len(), PROGRAMS.len() - 2);
-        assert_eq!(present(PROGRAMS.iter(), |name| name != "sched_waking"), Err("sched_waking"));
+        assert_eq!(
+            present(PROGRAMS.iter(), |name| name != "sched_waking").err(),
+            Some("sched_waking")
+        );
         assert_eq!(present(PROGRAMS.iter(), |_| true).unwrap().1, []);
     }
 

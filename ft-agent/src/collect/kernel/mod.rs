@@ -9,6 +9,7 @@
 //! program, is not exactly that of their times.
 
 mod btf;
+mod chained;
 mod error;
 mod groups;
 mod layout;
@@ -19,24 +20,30 @@ mod rights;
 use aya::{
     Btf as AyaBtf, Ebpf, EbpfError, EbpfLoader, Endianness,
     maps::{Map, MapData, MapError, RingBuf},
-    programs::{BtfTracePoint, ProgramError},
+    programs::{
+        BtfTracePoint, PerfEvent, ProgramError,
+        perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy, SoftwareEvent},
+    },
+    util::online_cpus,
 };
 use aya_log::EbpfLogger;
 use log::{Log, warn};
 
 use self::{
     btf::Btf,
-    groups::{PROGRAMS, Program},
+    groups::{Hook, PROGRAMS, Program},
     loss::LostRecords,
     observed::Observed,
 };
 pub use self::{
+    chained::Chained,
     error::KernelError,
     groups::{Group, Missing, UnknownGroup},
     loss::{KernelLoss, LossCause},
 };
 use crate::collect::cgroup::Cgroup;
-use ft_trace::spool::frame::kernel_record_bytes;
+use ft_ebpf::Chain;
+use ft_trace::spool::frame::kernel_record_len;
 
 /// The programs; empty when the agent was built without them.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/ft-ebpf.o"));
@@ -45,7 +52,7 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/ft
 const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// Longest record; [`Kernel::drain`] takes no more unless there is room for one of these.
-const MAX_RECORD_BYTES: usize = size_of::<ft_ebpf::Switch>();
+const MAX_RECORD_BYTES: usize = size_of::<Chain>() + 8 * (Chain::MAX_USER + Chain::MAX_KERNEL);
 
 /// What to watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +65,10 @@ pub struct KernelOptions {
     pub cgroup: Option<Cgroup>,
     /// Size of the kernel's buffer: a power of two, at least a page.
     pub ring_bytes: u32,
+    /// Call chains are recorded of threads that were off the CPU for at least this long, ns.
+    pub stack_min_ns: u64,
+    /// Samples of a CPU in a second.
+    pub sample_hz: u32,
 }
 
 impl Default for KernelOptions {
@@ -68,6 +79,8 @@ impl Default for KernelOptions {
             system_wide: false,
             cgroup: None,
             ring_bytes: 16 << 20,
+            stack_min_ns: 100_000,
+            sample_hz: 997,
         }
     }
 }
@@ -89,7 +102,9 @@ pub struct Kernel {
     observed: Observed,
     losses: LostRecords,
     logger: Option<EbpfLogger<&'static dyn Log>>,
-    attached: Vec<&'static str>,
+    attached: Vec<&'static Program>,
+    /// Processes whose addresses were recorded.
+    chained: Chained,
     missing: Vec<Missing>,
     system_wide: bool,
     ebpf: Ebpf,
@@ -137,27 +152,55 @@ impl Kernel {
             losses,
             logger,
             attached: Vec::new(),
+            chained: Chained::default(),
             missing,
             system_wide: options.system_wide,
             ebpf,
         };
-        for name in &attached {
-            kernel.load_program(name, &aya_btf)?;
+        for program in &attached {
+            kernel
+                .load_program(program, &aya_btf)
+                .map_err(|error| KernelError::from_load(program.name, error))?;
         }
         kernel.attached = attached;
         // All are verified before the first one runs.
-        for name in kernel.attached.clone() {
-            program(&mut kernel.ebpf, name)
-                .and_then(BtfTracePoint::attach)
-                .map_err(|source| KernelError::Program { program: name, source })?;
+        for program in kernel.attached.clone() {
+            kernel
+                .attach_program(program, options)
+                .map_err(|source| KernelError::Program { program: program.name, source })?;
         }
         Ok(kernel)
     }
 
-    fn load_program(&mut self, name: &'static str, btf: &AyaBtf) -> Result<(), KernelError> {
-        program(&mut self.ebpf, name)
-            .and_then(|program| program.load(name, btf))
-            .map_err(|error| KernelError::from_load(name, error))
+    fn load_program(&mut self, program: &Program, btf: &AyaBtf) -> Result<(), ProgramError> {
+        let loaded = self.ebpf.program_mut(program.name).ok_or(ProgramError::NotLoaded)?;
+        match program.hook {
+            Hook::Tracepoint(tracepoint) => {
+                <&mut BtfTracePoint>::try_from(loaded)?.load(tracepoint, btf)
+            }
+            Hook::CpuClock => <&mut PerfEvent>::try_from(loaded)?.load(),
+        }
+    }
+
+    fn attach_program(
+        &mut self,
+        program: &Program,
+        options: &KernelOptions,
+    ) -> Result<(), ProgramError> {
+        let loaded = self.ebpf.program_mut(program.name).ok_or(ProgramError::NotLoaded)?;
+        match program.hook {
+            Hook::Tracepoint(_) => <&mut BtfTracePoint>::try_from(loaded)?.attach().map(drop),
+            Hook::CpuClock => {
+                let sample: &mut PerfEvent = loaded.try_into()?;
+                let clock = PerfEventConfig::Software(SoftwareEvent::CpuClock);
+                let period = SamplePolicy::Period(1_000_000_000 / u64::from(options.sample_hz));
+                let cpus = online_cpus().map_err(|(_, error)| ProgramError::IOError(error))?;
+                cpus.into_iter().try_for_each(|cpu| {
+                    let scope = PerfEventScope::AllProcessesOneCpu { cpu };
+                    sample.attach(clock, scope, period, false).map(drop)
+                })
+            }
+        }
     }
 
     /// Tracepoints of the chosen groups that this kernel does not have.
@@ -200,12 +243,18 @@ impl Kernel {
             }
             let Some(record) = self.ring.next() else { return drained };
             if is_well_formed(&record) {
+                self.chained.note(&record);
                 out.extend_from_slice(&record);
                 drained.records += 1;
             } else {
                 drained.malformed += 1;
             }
         }
+    }
+
+    /// The processes of which addresses were recorded since the last call, and those that have executed another program.
+    pub fn take_chained(&mut self) -> Chained {
+        std::mem::take(&mut self.chained)
     }
 
     /// What was lost since the last call, or since the start: records that found no room, and runs of a
@@ -216,9 +265,9 @@ impl Kernel {
     /// [`KernelError::Map`] when the counters cannot be read.
     pub fn losses(&mut self) -> Result<Vec<KernelLoss>, KernelError> {
         let ebpf = &self.ebpf;
-        let programs = self.attached.iter().filter_map(|name| {
-            let fd = ebpf.program(name)?.fd().ok()?;
-            Some((*name, std::os::fd::AsFd::as_fd(fd)))
+        let programs = self.attached.iter().filter_map(|program| {
+            let fd = ebpf.program(program.name)?.fd().ok()?;
+            Some((program.name, std::os::fd::AsFd::as_fd(fd)))
         });
         self.losses.look(programs).map_err(|source| KernelError::Map { map: "LOSS", source })
     }
@@ -247,6 +296,7 @@ fn load_object(
     loader.override_global(&layout, &ft_ebpf::VERSION, true);
     let cgroup = options.cgroup.as_ref().map_or(0, |cgroup| cgroup.id);
     loader.override_global("CGROUP_ID", &cgroup, true);
+    loader.override_global("CHAIN_MIN_NS", &options.stack_min_ns, true);
     for (name, value) in &globals {
         loader.override_global(name, value, true);
     }
@@ -269,14 +319,9 @@ where
     M::try_from(map).map_err(error)
 }
 
-fn program<'e>(ebpf: &'e mut Ebpf, name: &str) -> Result<&'e mut BtfTracePoint, ProgramError> {
-    ebpf.program_mut(name).ok_or(ProgramError::NotLoaded)?.try_into()
-}
-
-/// Whether the length of a record is that of its kind.
+/// Whether the length of a record is that of its kind, and of the call chain that it says to have.
 fn is_well_formed(record: &[u8]) -> bool {
-    let kind = record.get(8..10).map(|kind| u16::from_ne_bytes([kind[0], kind[1]]));
-    kind.and_then(kernel_record_bytes) == Some(record.len())
+    kernel_record_len(record) == Some(record.len())
 }
 
 #[cfg(test)]
@@ -290,6 +335,15 @@ mod tests {
             bytes[8..10].copy_from_slice(&kind.to_ne_bytes());
             bytes
         };
+        let chain = |addresses: i32, len: usize| {
+            let mut bytes = record(ft_ebpf::kind::SAMPLE, len);
+            bytes[40..44].copy_from_slice(&addresses.to_ne_bytes());
+            bytes
+        };
+        assert!(is_well_formed(&chain(2, size_of::<Chain>() + 16)));
+        assert!(is_well_formed(&chain(-14, size_of::<Chain>())));
+        assert!(!is_well_formed(&chain(3, size_of::<Chain>() + 16)));
+        assert!(!is_well_formed(&chain(128, size_of::<Chain>() + 8 * 128)));
         assert!(is_well_formed(&record(ft_ebpf::kind::SWITCH, size_of::<ft_ebpf::Switch>())));
         assert!(is_well_formed(&record(ft_ebpf::kind::EXIT, size_of::<ft_ebpf::Task>())));
         assert!(!is_well_formed(&record(ft_ebpf::kind::SWITCH, 64)));
@@ -298,12 +352,10 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_record_is_the_switch() {
+    fn no_record_is_longer_than_a_chain() {
         for kind in 0..=u16::MAX {
-            assert!(
-                kernel_record_bytes(kind).is_none_or(|bytes| bytes <= MAX_RECORD_BYTES),
-                "{kind}"
-            );
+            let bytes = ft_trace::spool::frame::kernel_record_bytes(kind);
+            assert!(bytes.is_none_or(|bytes| bytes <= MAX_RECORD_BYTES), "{kind}");
         }
     }
 

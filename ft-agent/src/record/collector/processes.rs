@@ -87,6 +87,7 @@ impl Collector {
             match arrival {
                 Arrival::Registration(registration) => self.register(registration)?,
                 Arrival::Found { source, found } => self.found(source, found)?,
+                Arrival::Located(mappings) => self.writer.push(&Frame::Mappings(mappings))?,
             }
             if Instant::now() >= until {
                 return Ok(true);

@@ -58,6 +58,12 @@ pub struct Start {
     /// warm caches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event_cost_ns: Option<f64>,
+    /// Call chains are recorded of threads that were off the CPU for at least this long, ns; with the group `stack`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stack_min_ns: Option<i64>,
+    /// Samples of a CPU in a second; with the group `profile`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample_hz: Option<u32>,
     /// Names of softirqs by number and of interrupt lines (`/proc/interrupts`).
     pub irq_names: Vec<IrqName>,
 }

@@ -1,0 +1,60 @@
+//! Processes of which addresses are recorded: looked at while they run, so that the addresses can be named.
+//!
+//! A process is looked at when its first address is drained, when it has executed another program, and every second while
+//! there are addresses of it. Of one that has ended by then nothing is known: its addresses have no names, which the
+//! report says.
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Collector;
+use super::looks::LOOKS;
+use crate::collect::inspect::Inspected;
+
+/// Processes that are kept for the next look, about; then those are forgotten of which there were no addresses lately.
+const MAX_LOCATED: usize = 4096;
+
+/// Looks that one round gives away, at most: addresses of the others come again.
+const LOCATED_AT_ONCE: usize = 64;
+
+/// Processes, by number: what was told of them, and when they are looked at again.
+#[derive(Debug, Default)]
+pub(super) struct Located(HashMap<u32, (Arc<Inspected>, Instant)>);
+
+impl Collector {
+    /// Has the processes looked at whose addresses were drained.
+    pub(super) fn locate(&mut self) {
+        let Some(kernel) = &mut self.kernel else { return };
+        let chained = kernel.take_chained();
+        let now = Instant::now();
+        let located = &mut self.located.0;
+        for pid in chained.executed {
+            located.remove(&pid);
+        }
+        if located.len() > MAX_LOCATED {
+            located.retain(|_, (_, next)| *next > now);
+        }
+        let mut left = LOCATED_AT_ONCE;
+        for pid in chained.processes {
+            let due = located.get(&pid).is_none_or(|(_, next)| *next <= now);
+            if !due || left == 0 || located.len() > 2 * MAX_LOCATED {
+                continue;
+            }
+            left -= 1;
+            let known = located.get(&pid).map(|(subject, _)| subject.clone());
+            let Some(subject) = known.or_else(|| subject(pid)) else { continue };
+            if self.intake.locate(&subject) {
+                located.insert(pid, (subject, now + LOOKS));
+            }
+        }
+    }
+}
+
+/// The process of this number; `None` when it has ended.
+fn subject(pid: u32) -> Option<Arc<Inspected>> {
+    // The directory belongs to its effective user (proc(5)).
+    let user = std::fs::metadata(format!("/proc/{pid}")).ok()?.uid();
+    Some(Arc::new(Inspected::new(i32::try_from(pid).ok()?, user)))
+}

@@ -1,0 +1,161 @@
+//! The call chains of a segment: each different one once, under a number.
+//!
+//! Numbers are given in the order of the records, from one that only this segment has. So no two chains have one number,
+//! which hashes could, and a segment that is converted again gives the same ones. A chain that occurs in two segments has
+//! two numbers.
+//!
+//! What is kept of an address is where to look it up: an address to which a call returns lies behind the call, in another
+//! line or even another function, so it is the byte before, which is the call's last.
+
+use std::collections::HashMap;
+
+use ft_ebpf::{Chain, kind};
+
+use super::symbols::Addresses;
+use crate::ids::Pid;
+use crate::tables::{KERNEL_PID, StackRow};
+
+/// Different chains that are kept of one segment: 32 MiB of them at most, each of 60 addresses. Others have no number.
+const MAX_CHAINS: usize = 1 << 16;
+
+/// Different addresses that are kept of one segment.
+const MAX_ADDRESSES: usize = 1 << 17;
+
+/// One chain, in the order of its rows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Addressed {
+    pid: i32,
+    /// How many of them are the kernel's, which come first: they are the innermost.
+    kernel: usize,
+    addresses: Box<[u64]>,
+}
+
+/// The chains of a segment.
+#[derive(Debug, Default)]
+pub(crate) struct Chains {
+    segment: u32,
+    numbers: HashMap<Addressed, u32>,
+}
+
+impl Chains {
+    /// None yet, of this segment.
+    pub(super) fn of_segment(segment: u32) -> Chains {
+        Chains { segment, numbers: HashMap::new() }
+    }
+
+    /// The number of the chain behind a record; `None` where there is none, or too many different ones.
+    pub(crate) fn number(&mut self, record: &Chain, tail: &[u8]) -> Option<i64> {
+        let addresses = tail
+            .chunks_exact(8)
+            .map(|word| u64::from_ne_bytes(word.try_into().expect("eight bytes")));
+        let addresses: Vec<u64> = addresses.collect();
+        let (user, kernel) = addresses.split_at_checked(record.user.max(0) as usize)?;
+        // In user space the first is where the thread is. In the kernel it is, too, where an interrupt struck it.
+        let is_exact = record.header.kind == kind::SAMPLE;
+        let looked_up = |exact: bool| {
+            move |(i, &address): (usize, &u64)| {
+                if i == 0 && exact { address } else { address.wrapping_sub(1) }
+            }
+        };
+        let innermost_first = kernel.iter().enumerate().map(looked_up(is_exact));
+        let all = innermost_first.chain(user.iter().enumerate().map(looked_up(true)));
+        let chain =
+            Addressed { pid: record.tgid as i32, kernel: kernel.len(), addresses: all.collect() };
+        if chain.addresses.is_empty() {
+            return None;
+        }
+        let next = self.numbers.len();
+        let number = match self.numbers.get(&chain) {
+            Some(number) => *number,
+            None if next < MAX_CHAINS => {
+                self.numbers.insert(chain, next as u32);
+                next as u32
+            }
+            None => return None,
+        };
+        Some((i64::from(self.segment) + 1) << 32 | i64::from(number))
+    }
+
+    /// Rows of `stacks`, by number and position.
+    pub(super) fn rows(&self) -> Vec<StackRow> {
+        let mut chains: Vec<_> = self.numbers.iter().collect();
+        chains.sort_by_key(|(_, number)| **number);
+        let base = (i64::from(self.segment) + 1) << 32;
+        let row = |(chain, number): (&Addressed, &u32)| {
+            let (stack, pid, kernel) = (base | i64::from(*number), chain.pid, chain.kernel);
+            let row = move |(position, address): (usize, u64)| StackRow {
+                stack,
+                position: position as i32,
+                pid: if position < kernel { KERNEL_PID } else { Pid(pid) },
+                address: address as i64,
+            };
+            chain.addresses.to_vec().into_iter().enumerate().map(row)
+        };
+        chains.into_iter().flat_map(row).collect()
+    }
+}
+
+/// The addresses that have to be looked up for these rows.
+pub(super) fn addresses(rows: &[StackRow]) -> Addresses {
+    let mut found = Addresses::new();
+    for row in rows {
+        if found.len() < MAX_ADDRESSES {
+            found.insert((row.pid.0, row.address));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use ft_ebpf::Header;
+
+    use super::*;
+
+    fn record(kind: u16, tgid: u32, user: i32, kernel: i32) -> Chain {
+        let header = Header { kind, ..Header::default() };
+        Chain { header, tgid, user, kernel, ..Chain::default() }
+    }
+
+    fn bytes(addresses: &[u64]) -> Vec<u8> {
+        addresses.iter().flat_map(|address| address.to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn equal_chains_have_one_number_and_others_others() {
+        let mut chains = Chains::of_segment(3);
+        let mut number = |kind, pid, user, kernel, addresses: &[u64]| {
+            chains.number(&record(kind, pid, user, kernel), &bytes(addresses)).map(|n| n & 0xff)
+        };
+        let off = kind::CHAIN_OFF_CPU;
+        assert_eq!(number(off, 7, 2, 1, &[10, 20, 30]), Some(0));
+        assert_eq!(number(off, 7, 2, 1, &[10, 20, 30]), Some(0));
+        assert_eq!(number(off, 8, 2, 1, &[10, 20, 30]), Some(1), "another process");
+        assert_eq!(number(off, 7, 1, 2, &[10, 20, 30]), Some(2), "another border");
+        assert_eq!(number(kind::SAMPLE, 7, 2, 1, &[10, 20, 30]), Some(3), "another way to look up");
+        assert_eq!(number(off, 7, -14, -14, &[]), None);
+    }
+
+    #[test]
+    fn the_kernel_is_the_innermost_and_returns_are_looked_up_in_their_calls() {
+        let mut chains = Chains::of_segment(0);
+        chains.number(&record(kind::CHAIN_OFF_CPU, 7, 2, 2), &bytes(&[10, 20, 100, 200]));
+        chains.number(&record(kind::SAMPLE, 7, 2, 2), &bytes(&[10, 20, 100, 200]));
+        let rows = chains.rows();
+        let shown: Vec<_> =
+            rows.iter().map(|r| (r.stack & 1, r.position, r.pid.0, r.address)).collect();
+        let kernel = KERNEL_PID.0;
+        let off = [(0, 0, kernel, 99), (0, 1, kernel, 199), (0, 2, 7, 10), (0, 3, 7, 19)];
+        let sample = [(1, 0, kernel, 100), (1, 1, kernel, 199), (1, 2, 7, 10), (1, 3, 7, 19)];
+        assert_eq!(shown, [off, sample].concat());
+    }
+
+    #[test]
+    fn what_a_record_says_is_bounded() {
+        let bad = |user, kernel| record(kind::SAMPLE, 1, user, kernel).address_bytes();
+        assert_eq!(bad(3, -14), Some(24));
+        assert_eq!(bad(i32::MIN, i32::MIN), Some(0));
+        assert_eq!(bad(Chain::MAX_USER as i32 + 1, 0), None);
+        assert_eq!(bad(0, i32::MAX), None);
+    }
+}

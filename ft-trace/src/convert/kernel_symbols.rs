@@ -1,0 +1,104 @@
+//! The kernel's own symbols (`/proc/kallsyms`): of the kernel that runs, so only for what was recorded since it was booted.
+
+use std::fs;
+
+/// Where the boot that runs is told from others.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// Functions by address.
+#[derive(Debug, Default)]
+pub(super) struct KernelSymbols {
+    functions: Vec<(u64, String)>,
+    /// Where there is code, by its first address: the address behind its end, and whose it is.
+    code: Vec<(u64, u64, String)>,
+}
+
+impl KernelSymbols {
+    /// Those of the kernel that runs, if it is this boot; else, or without the right to see addresses, none.
+    pub(super) fn of_boot(boot_id: &str) -> KernelSymbols {
+        let runs = fs::read_to_string(BOOT_ID).unwrap_or_default();
+        if boot_id.is_empty() || runs.trim() != boot_id {
+            return KernelSymbols::default();
+        }
+        let read = |path| fs::read_to_string(path).unwrap_or_default();
+        KernelSymbols::parse(&read("/proc/kallsyms"), &read("/proc/modules"))
+    }
+
+    /// `kallsyms`: address, kind, name, perhaps the module in brackets. `modules`: name, size, …, state, address.
+    fn parse(kallsyms: &str, modules: &str) -> KernelSymbols {
+        let mut functions = Vec::new();
+        let (mut begin, mut end) = (0, 0);
+        for line in kallsyms.lines() {
+            let mut words = line.split_ascii_whitespace();
+            let (Some(address), Some(kind), Some(name)) =
+                (words.next(), words.next(), words.next())
+            else {
+                continue;
+            };
+            let Ok(address) = u64::from_str_radix(address, 16) else { continue };
+            match name {
+                "_stext" => begin = address,
+                "_etext" => end = address,
+                _ if address != 0 && matches!(kind, "t" | "T" | "w" | "W") => {
+                    functions.push((address, name.to_owned()));
+                }
+                _ => {}
+            }
+        }
+        functions.sort();
+        let mut code = vec![(begin, end, "kernel".to_owned())];
+        for line in modules.lines() {
+            let words: Vec<&str> = line.split_ascii_whitespace().collect();
+            let [name, size, _, _, _, at, ..] = words[..] else { continue };
+            let at = at.strip_prefix("0x").and_then(|at| u64::from_str_radix(at, 16).ok());
+            if let (Some(at), Ok(size)) = (at, size.parse::<u64>()) {
+                code.push((at, at.saturating_add(size), format!("[{name}]")));
+            }
+        }
+        KernelSymbols { functions, code }
+    }
+
+    /// The function at an address, and whose it is. Code that comes and goes (BPF programs, trampolines) has no name: it
+    /// may be another's by now.
+    pub(super) fn find(&self, address: u64) -> Option<(String, String)> {
+        let (_, _, object) =
+            self.code.iter().find(|(begin, end, _)| (*begin..*end).contains(&address))?;
+        let behind = self.functions.partition_point(|(at, _)| *at <= address);
+        let (_, name) = self.functions.get(behind.checked_sub(1)?)?;
+        Some((name.clone(), object.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_is_told_from_what_lies_between() {
+        let kallsyms = "\
+ffffffff81000000 T _stext
+ffffffff81000000 T startup
+ffffffff81000100 t do_work
+ffffffff81000180 d data
+ffffffff81000200 T _etext
+ffffffffc0000000 t in_module\t[virtio]
+0000000000000000 T hidden
+";
+        let modules = "virtio 4096 2 - Live 0xffffffffc0000000\n";
+        let symbols = KernelSymbols::parse(kallsyms, modules);
+        let find = |address| symbols.find(address);
+        let found = |name: &str, object: &str| Some((name.to_owned(), object.to_owned()));
+        assert_eq!(find(0xffffffff81000000), found("startup", "kernel"));
+        assert_eq!(find(0xffffffff810001ff), found("do_work", "kernel"));
+        assert_eq!(find(0xffffffffc0000fff), found("in_module", "[virtio]"));
+        assert_eq!(find(0xffffffff81000200), None, "behind the kernel");
+        assert_eq!(find(0xffffffffc0001000), None, "behind the module");
+        assert_eq!(find(0), None);
+    }
+
+    #[test]
+    fn another_boot_has_other_addresses() {
+        assert!(KernelSymbols::of_boot("of another boot").functions.is_empty());
+        assert!(KernelSymbols::of_boot("").functions.is_empty());
+    }
+}
