@@ -24,6 +24,7 @@
 //! ```
 
 pub mod analyze;
+pub mod code;
 pub mod compare;
 pub mod document;
 pub mod export;

@@ -85,7 +85,7 @@ pub(crate) fn child(dir: &Path) {
     let tally = analyze(&trace).expect("analysed");
     let analysis = start.elapsed().as_secs_f64();
     let start = Instant::now();
-    let document = Document::of(&trace, &tally, sections::standard()).expect("reports");
+    let document = Document::of(&trace, &tally, sections::usual(&[])).expect("reports");
     assert!(document.to_string().contains("LOCKS"));
     let reports = start.elapsed().as_secs_f64();
     println!("{} {} {analysis} {reports} {}", tally.events, tally.holds, peak_mib());

@@ -157,11 +157,9 @@ impl Args {
         }
         let window = (from.is_some() || to.is_some()).then_some((from, to));
         let form = html.map_or(Form::printed(json), |file| Form::Html(file, window));
-        if reports.is_empty() {
-            match form {
-                Form::Html(..) => reports.extend(sections::all()),
-                _ => reports.extend(sections::standard()),
-            }
+        // What is printed where nothing is named, the trace decides.
+        if reports.is_empty() && matches!(form, Form::Html(..)) {
+            reports.extend(sections::all());
         }
         Ok(Request { trace, reports, form })
     }
@@ -181,7 +179,10 @@ pub(crate) fn run(request: Request) -> Result {
     let mut watch = Watch::begin("analysis");
     let tally = analyze::ensure(&trace, &mut |progress| watch.look(progress))?;
     drop(watch);
-    let reports = request.reports;
+    let mut reports = request.reports;
+    if reports.is_empty() {
+        reports.extend(sections::usual(&trace.meta().start.kernel_groups));
+    }
     let document = match request.form {
         Form::Html(file, window) => {
             let (document, bytes) = page::of_trace(&trace, &tally, reports, window, &file)?;

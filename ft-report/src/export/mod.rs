@@ -7,6 +7,7 @@
 //! Memory does not grow with the trace. What an application wrote is hostile: a format says how it keeps names from being
 //! anything else.
 
+mod collapsed;
 mod ctf;
 mod firefox;
 mod paje;
@@ -45,6 +46,11 @@ pub static FORMATS: &[Format] = &[
         output: Output::File(firefox::write),
     },
     Format { name: "paje", about: "ViTE and pajeng", output: Output::File(paje::write) },
+    Format {
+        name: "collapsed",
+        about: "flamegraph.pl, inferno-flamegraph and https://www.speedscope.app, of groups stack and profile",
+        output: Output::File(collapsed::write),
+    },
 ];
 
 /// A format.

@@ -14,10 +14,12 @@ pub mod locks;
 pub mod npt;
 pub mod order;
 pub mod preempted;
+pub mod profile;
 pub mod quality;
 pub mod recording;
 pub mod runs;
 pub mod scopes;
+pub mod stacks;
 pub mod steal;
 pub mod study;
 mod summary;
@@ -39,8 +41,10 @@ use jobs::JobsReport;
 use locks::LocksReport;
 use npt::NptReport;
 use preempted::PreemptedReport;
+use profile::ProfileReport;
 use runs::RunsReport;
 use scopes::ScopesReport;
+use stacks::StacksReport;
 use study::Study;
 use summary::Answers;
 use time::TimeReport;
@@ -103,9 +107,15 @@ pub fn all() -> &'static [Report] {
     &REPORTS
 }
 
-/// The reports of which nobody named one.
-pub fn standard() -> impl Iterator<Item = &'static Report> {
-    all().iter().filter(|report| report.standard)
+/// The reports of which nobody named one, and those that these kernel groups were recorded for.
+pub fn usual(groups: &[String]) -> impl Iterator<Item = &'static Report> {
+    let recorded = move |group: &str| groups.iter().any(|recorded| recorded == group);
+    let (stack, profile) = (recorded("stack"), recorded("profile"));
+    all().iter().filter(move |report| match report.name {
+        "stacks" => stack,
+        "profile" => profile,
+        _ => report.standard,
+    })
 }
 
 /// The report of this name.
@@ -137,7 +147,7 @@ const LOCKS: &str = "lock events: of ft_user::sync, or of pthread locks by --pre
 
 const LOAD: &str = "`ft-load hourglass`, and for causes the kernel groups `sched` and `irq`";
 
-static REPORTS: [Report; 13] = [
+static REPORTS: [Report; 15] = [
     Report {
         name: "summary",
         about: "a few lines about each question",
@@ -233,6 +243,20 @@ static REPORTS: [Report; 13] = [
         make: |s| Ok(RunsReport::read(s)?.section()),
     },
     Report {
+        name: "stacks",
+        about: "where in the code threads waited, or lost the CPU, and where they were woken",
+        needs: "the kernel group `stack`",
+        standard: false,
+        make: |s| Ok(StacksReport::read(s)?.section()),
+    },
+    Report {
+        name: "profile",
+        about: "where in the code threads ran, by function and line, and what they did while they held a lock",
+        needs: "the kernel group `profile`; for locks lock events",
+        standard: false,
+        make: |s| Ok(ProfileReport::read(s)?.section()),
+    },
+    Report {
         name: "study",
         about: "how deep locks are nested and how long they are held, beside the figures of the paper of 2007",
         needs: LOCKS,
@@ -253,6 +277,8 @@ mod registry_tests {
             assert!(!report.about.ends_with('.') && !report.needs.is_empty(), "{}", report.name);
         }
         assert!(find("").is_none());
-        assert!(standard().count() < all().len());
+        assert!(usual(&[]).count() < all().len());
+        let groups = ["stack", "profile"].map(str::to_owned);
+        assert_eq!(usual(&groups).count(), usual(&[]).count() + 2);
     }
 }

@@ -81,17 +81,17 @@ impl Chains {
         let mut chains: Vec<_> = self.numbers.iter().collect();
         chains.sort_by_key(|(_, number)| **number);
         let base = (i64::from(self.segment) + 1) << 32;
-        let row = |(chain, number): (&Addressed, &u32)| {
-            let (stack, pid, kernel) = (base | i64::from(*number), chain.pid, chain.kernel);
-            let row = move |(position, address): (usize, u64)| StackRow {
+        let mut rows = Vec::new();
+        for (chain, number) in chains {
+            let stack = base | i64::from(*number);
+            rows.extend(chain.addresses.iter().zip(0..).map(|(&address, position)| StackRow {
                 stack,
-                position: position as i32,
-                pid: if position < kernel { KERNEL_PID } else { Pid(pid) },
+                position,
+                pid: if (position as usize) < chain.kernel { KERNEL_PID } else { Pid(chain.pid) },
                 address: address as i64,
-            };
-            chain.addresses.to_vec().into_iter().enumerate().map(row)
-        };
-        chains.into_iter().flat_map(row).collect()
+            }));
+        }
+        rows
     }
 }
 

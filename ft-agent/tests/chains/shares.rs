@@ -1,0 +1,81 @@
+//! Known shares of a program's time, with a lock held and without.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::stage::{Stage, succeed};
+
+/// Builds the preload library beside the agent.
+fn build_preload() {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--package", "ft-preload"]);
+    if env!("CARGO_BIN_EXE_ft-agent").contains("/release/") {
+        cargo.arg("--release");
+    }
+    succeed(&mut cargo);
+}
+
+/// What lies in the interval for a share of samples with a probability of 99.99 %: a test must fail less often than an
+/// interval of 99 % does. Wilson's, as in the report, which has another quantile.
+fn is_likely(samples: f64, of: f64, share: f64) -> bool {
+    const Z: f64 = 3.8906;
+    // By its definition: the distance of the sample from the truth, in standard errors of the truth.
+    (samples / of - share).abs() <= Z * (share * (1.0 - share) / of).sqrt()
+}
+
+#[test]
+fn shares_of_samples_are_those_of_the_program() {
+    let Some(stage) = Stage::enter() else { return };
+    build_preload();
+    let truth = stage.record("shares", &["--preload", "-k", "default,profile"]);
+    let truth = |name: &str| truth[name].as_f64().expect("a number");
+    let values = stage.report("profile");
+    let rows = |table: &str| values[table].as_array().expect("rows").clone();
+    let samples = |row: &Value| row["samples"].as_f64().expect("a number");
+    let find = |table: &str, lock: Option<&str>, name: &str| {
+        let is = |row: &&Value| match lock {
+            Some(lock) => row["name"] == lock && row["function"] == name,
+            None => row["name"] == name,
+        };
+        rows(table).iter().find(is).cloned().unwrap_or_else(|| panic!("{table} {name}: {values}"))
+    };
+    let all = values["samples"].as_f64().expect("a number");
+    // What the program does besides is part of its time; that of its start is its own, too.
+    assert!(all > 2000.0, "{all} samples of three seconds");
+    for (name, spent) in [
+        ("alone", truth("alone")),
+        ("holding", truth("holding")),
+        ("either", truth("either") + truth("either_holding")),
+    ] {
+        let row = find("functions", None, name);
+        let share = spent / truth("all");
+        // With what struck it: an interrupt's time is the function's by the program's own clock.
+        let n = row["with_callees"].as_f64().expect("a number");
+        assert!(is_likely(n, all, share), "{name}: {n} of {all} samples, {share} of its time");
+        let n = samples(&row);
+        let (least, most) = (row["at_least"].as_f64().unwrap(), row["at_most"].as_f64().unwrap());
+        assert!(least < n / all && n / all < most && most - least < 0.12, "{row}");
+    }
+    let held = truth("holding") + truth("either_holding");
+    let lock = find("locks", None, "lock");
+    let n = samples(&lock);
+    assert!(is_likely(n, all, held / truth("all")), "lock held: {n} of {all}, {held}");
+    // What it did while it held the lock, of that time; and nothing of what it did without it.
+    for (name, spent) in [("holding", truth("holding")), ("either", truth("either_holding"))] {
+        let row = find("held", Some("lock"), name);
+        let of = row["of"].as_f64().expect("a number");
+        let share = spent / held;
+        assert!(is_likely(samples(&row), of, share), "{name} while held: {row}, {share}");
+    }
+    let alone = rows("held").into_iter().find(|row| row["function"] == "alone");
+    // At the border an event and a sample may be a clock bound apart.
+    assert!(alone.is_none_or(|row| samples(&row) <= 2.0));
+}
+
+#[test]
+fn the_judge_of_shares_would_see_a_wrong_one() {
+    assert!(is_likely(1500.0, 3000.0, 0.5));
+    assert!(!is_likely(1650.0, 3000.0, 0.5));
+    assert!(!is_likely(1350.0, 3000.0, 0.5));
+}

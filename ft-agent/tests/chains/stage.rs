@@ -1,0 +1,66 @@
+//! Building a program with frame pointers, and recording it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use ft_agent::collect::kernel::{Group, KernelOptions};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::gate;
+
+/// A folder for a program and its trace.
+pub(crate) struct Stage(TempDir);
+
+impl Stage {
+    /// `None` where this machine cannot record the kernel, which has been reported.
+    pub(crate) fn enter() -> Option<Stage> {
+        let groups = [&Group::DEFAULT[..], &[Group::Stack, Group::Profile]].concat();
+        let options = KernelOptions { groups, ..KernelOptions::default() };
+        gate::kernel_or_skip(&options)?;
+        Some(Stage(TempDir::new().expect("a folder")))
+    }
+
+    /// Where the trace is.
+    pub(crate) fn trace(&self) -> PathBuf {
+        self.0.path().join("trace")
+    }
+
+    /// Compiles a program and records it; what it says of itself.
+    pub(crate) fn record(&self, program: &str, options: &[&str]) -> Value {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/chains");
+        let binary = self.0.path().join(program);
+        let mut cc = Command::new("cc");
+        cc.args(["-O1", "-g", "-pthread", "-fno-omit-frame-pointer"]);
+        cc.args(["-fno-optimize-sibling-calls", "-o"]);
+        succeed(cc.arg(&binary).arg(sources.join(program).with_extension("c")));
+        let mut agent = self.agent("record");
+        agent.args(options).arg("-o").arg(self.trace()).arg("--").arg(&binary);
+        let output = succeed(&mut agent);
+        let text = String::from_utf8_lossy(&output.stdout);
+        let line = text.lines().find(|line| line.starts_with('{')).expect("the program's truth");
+        serde_json::from_str(line).expect("JSON")
+    }
+
+    /// A command of the agent.
+    pub(crate) fn agent(&self, command: &str) -> Command {
+        let mut agent = Command::new(env!("CARGO_BIN_EXE_ft-agent"));
+        agent.arg(command).stdin(Stdio::null());
+        agent
+    }
+
+    /// The values of a report.
+    pub(crate) fn report(&self, section: &str) -> Value {
+        let output = succeed(self.agent("report").arg(self.trace()).args([section, "--json"]));
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        report["sections"][section]["values"].clone()
+    }
+}
+
+/// Runs a command; fails with everything that it printed.
+pub(crate) fn succeed(command: &mut Command) -> Output {
+    let output = command.output().expect("it starts");
+    let [out, error] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(output.status.success(), "{command:?}: {}\n{out}\n{error}", output.status);
+    output
+}

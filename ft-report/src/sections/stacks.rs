@@ -1,0 +1,413 @@
+//! Where in the code threads left the CPU, for how long, and where in the code they were woken.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+
+use serde::Serialize;
+
+use super::Source;
+use crate::code::Comms;
+use crate::code::{self, Code, Frame};
+use crate::document::{Builder, Lock, N, Ns, Of, Place, Section, Share, Table, Text, Thread, Word};
+use crate::stats::{Groups, Key, OTHERS};
+use crate::text;
+use ft_trace::ids::{Name, Tid};
+use ft_trace::store::Result;
+use ft_trace::tables::{BinaryRow, CallChain, ChainKind, LockChain, LockChainKind, LossRow};
+
+/// Chains with a line of their own; further ones are in one of others.
+const MAX_CHAINS: usize = 16_384;
+
+/// Chains that are shown; the machine values have all.
+const SHOWN: usize = 15;
+
+/// Functions of one chain that are shown.
+const MAX_SHOWN_FUNCTIONS: usize = 8;
+
+/// Functions that must have been looked at before a program is said to have no frame pointers.
+const MIN_FUNCTIONS: i32 = 8;
+
+/// The report.
+#[derive(Clone, Debug, Serialize)]
+pub struct StacksReport {
+    /// Chains of threads that were off the CPU are recorded from this length on, ns; `None`: they are not.
+    pub min_ns: Option<i64>,
+    /// How far the chains can be believed.
+    pub quality: Quality,
+    /// Chains of threads that waited, the most time first.
+    pub waits: Vec<Chain>,
+    /// Chains of threads from which the CPU was taken.
+    pub preempted: Vec<Chain>,
+    /// Chains of waits for a lock, by lock.
+    pub locks: Vec<Chain>,
+    /// Chains of holders that lost the CPU, by lock.
+    pub holders: Vec<Chain>,
+}
+
+/// How far the chains of a trace can be believed.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Quality {
+    /// Chains.
+    pub chains: u64,
+    /// Of these, longer than what is recorded.
+    pub cut: u64,
+    /// Of these, without an address of user space: of threads of the kernel, or their memory could not be read.
+    pub without_user: u64,
+    /// Of these, with addresses of which the conversion has kept none: there were too many different chains.
+    pub not_kept: u64,
+    /// Records of chains that were lost.
+    pub lost: u64,
+    /// Functions without a name among those of user space that the chains have.
+    pub unnamed: u64,
+    /// Functions of user space that the chains have.
+    pub functions: u64,
+    /// Programs and libraries without frame pointers: a chain can leave out the caller of a function of theirs, or end
+    /// there.
+    pub unframed: Vec<Unframed>,
+    /// Programs and libraries that the chains go through.
+    #[serde(skip)]
+    objects: HashSet<Name>,
+}
+
+/// A program or library without frame pointers.
+#[derive(Clone, Debug, Serialize)]
+pub struct Unframed {
+    /// Program or library.
+    pub object: String,
+    /// Functions that were looked at.
+    pub functions: i32,
+    /// Of these, with one.
+    pub framed: i32,
+}
+
+/// All times of one chain.
+#[derive(Clone, Debug, Serialize)]
+pub struct Chain {
+    /// The lock, where it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lock: Option<String>,
+    /// Times.
+    pub times: u64,
+    /// Off the CPU in all of them, ns.
+    pub total_ns: i64,
+    /// In the longest, ns.
+    pub longest_ns: i64,
+    /// A thread that was in it, and how many other names there are.
+    pub thread: String,
+    /// Further names of threads, at least.
+    pub other_threads: u64,
+    /// What of the kernel it is in: a system call, a page fault, an interrupt.
+    pub kernel: Option<String>,
+    /// Source place of the innermost function that has one; empty when not known.
+    pub place: String,
+    /// Functions of user space, the innermost first.
+    pub functions: Vec<String>,
+    /// Of these, as many as tell this chain from the others, in a line.
+    pub way: String,
+    /// Who woke it most often.
+    pub waker: Option<String>,
+}
+
+/// What times of one chain have in common.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Way {
+    lock: Option<Name>,
+    kernel: Option<Name>,
+    place: Name,
+    functions: Vec<Name>,
+}
+
+impl Key for Way {
+    fn others(&self) -> Way {
+        Way { lock: None, kernel: None, place: "".into(), functions: vec![OTHERS.into()] }
+    }
+}
+
+impl Way {
+    fn of(chain: &[&Frame], lock: Option<Name>) -> Way {
+        let user = || chain.iter().filter(|frame| !frame.kernel);
+        Way {
+            lock,
+            kernel: code::kernel_entry(chain).map(Name::from),
+            place: user()
+                .map(|f| &f.place)
+                .find(|place| !place.is_empty())
+                .cloned()
+                .unwrap_or_default(),
+            functions: user().map(|frame| frame.label.clone()).collect(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Sums {
+    times: u64,
+    total_ns: i64,
+    longest_ns: i64,
+    thread: Option<Name>,
+    other_threads: u64,
+    wakers: HashMap<Name, u64>,
+}
+
+impl Sums {
+    fn add(&mut self, dur: i64, thread: &Name) {
+        self.times += 1;
+        self.total_ns = self.total_ns.saturating_add(dur);
+        self.longest_ns = self.longest_ns.max(dur);
+        match &self.thread {
+            None => self.thread = Some(thread.clone()),
+            Some(known) => self.other_threads += u64::from(known != thread),
+        }
+    }
+}
+
+/// Different wakers of one chain that are counted.
+const MAX_WAKERS: usize = 64;
+
+type Ways = Groups<MAX_CHAINS, Way, Sums>;
+
+/// By the time that their chains took.
+fn ranked(ways: Ways) -> Vec<Chain> {
+    let chain = |(way, sums): (Way, Sums)| Chain {
+        lock: way.lock.map(|lock| lock.to_string()),
+        times: sums.times,
+        total_ns: sums.total_ns,
+        longest_ns: sums.longest_ns,
+        thread: sums.thread.map(|name| name.to_string()).unwrap_or_default(),
+        other_threads: sums.other_threads,
+        kernel: way.kernel.map(|kernel| kernel.to_string()),
+        place: way.place.to_string(),
+        functions: way.functions.iter().map(ToString::to_string).collect(),
+        way: String::new(),
+        waker: most_often(sums.wakers),
+    };
+    let mut chains = ways.into_ranked(chain, |c| (Reverse(c.total_ns), c.functions.clone()));
+    // Those that are shown are told from each other.
+    let shown: Vec<Vec<Name>> = chains
+        .iter()
+        .take(SHOWN)
+        .map(|c| c.functions.iter().map(|f| Name::from(f.as_str())).collect())
+        .collect();
+    for (chain, shown) in chains.iter_mut().zip(code::distinguishing(&shown)) {
+        chain.way = chain.way(shown);
+    }
+    chains
+}
+
+/// The waker that was counted most.
+fn most_often(wakers: HashMap<Name, u64>) -> Option<String> {
+    let most = wakers.into_iter().max_by_key(|(name, n)| (*n, Reverse(name.clone())));
+    most.map(|(name, _)| name.to_string())
+}
+
+impl StacksReport {
+    /// Of a trace.
+    ///
+    /// # Errors
+    ///
+    /// When a table cannot be read.
+    pub fn read(source: Source<'_>) -> Result<StacksReport> {
+        let code = Code::read(source.trace)?;
+        let names = Comms::read(source.trace)?;
+        let mut quality = Quality::default();
+        let (mut waits, mut preempted) = (Ways::default(), Ways::default());
+        // In which chain a thread waits.
+        let mut waiting: HashMap<Tid, (i64, Way)> = HashMap::new();
+        if source.trace.has::<CallChain>() {
+            source.rows(|r: CallChain| {
+                let chain = code.chain(r.stack);
+                match r.kind {
+                    ChainKind::Wake => {
+                        let woken = r.woken_tid.and_then(|tid| waiting.get(&Tid(tid)));
+                        if let Some((until, way)) = woken
+                            && r.ts.0 <= *until
+                        {
+                            let wakers = &mut waits.entry(way.clone()).wakers;
+                            let waker = waker(&chain, &names.of(r.tid));
+                            if wakers.len() < MAX_WAKERS || wakers.contains_key(&waker) {
+                                *wakers.entry(waker).or_default() += 1;
+                            }
+                        }
+                    }
+                    kind => {
+                        quality.add(&chain, r.cut, r.user);
+                        let way = Way::of(&chain, None);
+                        let ways = match kind {
+                            ChainKind::Preempted => &mut preempted,
+                            _ => {
+                                waiting.insert(r.tid, (r.ts.0 + r.dur, way.clone()));
+                                &mut waits
+                            }
+                        };
+                        ways.entry(way).add(r.dur, &names.of(r.tid));
+                    }
+                }
+            })?;
+        }
+        let (mut locks, mut holders) = (Ways::default(), Ways::default());
+        if source.trace.has::<LockChain>() {
+            source.rows(|r: LockChain| {
+                let ways = match r.kind {
+                    LockChainKind::Waits => &mut locks,
+                    LockChainKind::Preempted if r.innermost => &mut holders,
+                    _ => return,
+                };
+                let way = Way::of(&code.chain(r.stack), Some(r.lock_name.clone()));
+                ways.entry(way).add(r.dur, &r.comm);
+            })?;
+        }
+        quality.read(source)?;
+        Ok(StacksReport {
+            min_ns: source.trace.meta().start.stack_min_ns,
+            quality,
+            waits: ranked(waits),
+            preempted: ranked(preempted),
+            locks: ranked(locks),
+            holders: ranked(holders),
+        })
+    }
+
+    /// What it says.
+    pub fn section(self) -> Section {
+        let mut s = Section::new("stacks", "where in the code threads left the CPU");
+        match self.min_ns {
+            None => {
+                s.say("No call chains: record with the kernel group `stack` (`-k default,stack`).")
+            }
+            Some(min_ns) => self.say(&mut s, min_ns),
+        }
+        s.with(self)
+    }
+
+    fn say(&self, s: &mut Section, min_ns: i64) {
+        s.say(text!(
+            "{} of threads that were off the CPU for at least {}.",
+            Of(self.quality.chains, "call chain"),
+            Ns(min_ns)
+        ));
+        self.quality.say(s);
+        for (title, chains, wakes) in [
+            ("Waited, by call chain, the most time first", &self.waits, true),
+            ("Waited for a lock", &self.locks, false),
+            ("Had the CPU taken from them", &self.preempted, false),
+            ("Had the CPU taken from them while they held a lock", &self.holders, false),
+        ] {
+            if !chains.is_empty() {
+                s.table(table(chains, wakes).titled(title));
+            }
+        }
+    }
+}
+
+fn table(chains: &[Chain], wakes: bool) -> Builder<&Chain> {
+    let t = Table::first(SHOWN, chains)
+        .counted("chains")
+        .column("time", |c| Ns(c.total_ns))
+        .column("times", |c| N(c.times))
+        .column("longest", |c| Ns(c.longest_ns))
+        .notes("lock", |c| c.lock.as_deref().map(Lock::named))
+        .column("thread", |c| Thread::named(&c.thread))
+        .notes("in", |c| c.kernel.as_deref().map(Word))
+        .column("function, called from", |c| Word(&c.way))
+        .column("at", |c| Place(&c.place));
+    t.when(wakes, |t| t.notes("woken by", |c| c.waker.as_deref().map(Word)))
+}
+
+impl Chain {
+    /// Its first `shown` functions.
+    fn way(&self, shown: usize) -> String {
+        let most = shown.clamp(1, MAX_SHOWN_FUNCTIONS);
+        let more = if self.functions.len() > most { " < …" } else { "" };
+        let shown: Vec<&str> = self.functions.iter().take(most).map(String::as_str).collect();
+        format!("{}{more}", shown.join(" < "))
+    }
+}
+
+impl Quality {
+    /// What was lost, and which programs have no frame pointers.
+    pub(super) fn read(&mut self, source: Source<'_>) -> Result<()> {
+        const PROGRAMS: [&str; 3] = ["chain_switch", "chain_waking", "sample"];
+        source.rows(|r: LossRow| {
+            if PROGRAMS.contains(&&*r.what) {
+                self.lost = self.lost.saturating_add(r.count.max(0) as u64);
+            }
+        })?;
+        if source.trace.has::<BinaryRow>() {
+            source.rows(|r: BinaryRow| {
+                let few = i64::from(r.framed) * 2 < i64::from(r.functions);
+                if r.functions >= MIN_FUNCTIONS && few && self.objects.contains(&r.object) {
+                    let (object, functions, framed) = (r.object.to_string(), r.functions, r.framed);
+                    self.unframed.push(Unframed { object, functions, framed });
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Counts a chain.
+    pub(super) fn add(&mut self, chain: &[&Frame], cut: bool, user: i32) {
+        self.chains += 1;
+        self.cut += u64::from(cut);
+        self.without_user += u64::from(user == 0);
+        self.not_kept += u64::from(user > 0 && chain.is_empty());
+        let user = chain.iter().filter(|frame| !frame.kernel);
+        for frame in user.clone() {
+            if !self.objects.contains(&frame.object) {
+                self.objects.insert(frame.object.clone());
+            }
+        }
+        self.functions += user.clone().count() as u64;
+        self.unnamed += user.filter(|frame| !frame.named).count() as u64;
+    }
+
+    /// What a reader of chains must know.
+    pub(super) fn say(&self, s: &mut Section) {
+        let parts = [
+            (self.lost, "lost"),
+            (self.cut, "longer than the 127 functions that are recorded"),
+            (self.without_user, "without a function of user space"),
+            (self.not_kept, "too many to be kept"),
+        ];
+        let parts = parts.iter().filter(|(n, _)| *n > 0);
+        if let Some(parts) = Text::join(parts.map(|(n, what)| text!("{} {}", N(*n), *what)), ", ") {
+            s.say(text!("Of the chains: {}.", parts));
+        }
+        if self.unnamed > 0 {
+            s.say(text!(
+                "{} of the functions in them have no name: of stripped programs, of processes that had ended before \
+                 they were looked at, and of code that was made while it ran and has no map in /tmp.",
+                Share::of(self.unnamed, self.functions)
+            ));
+        }
+        if !self.unframed.is_empty() {
+            let name = |u: &Unframed| {
+                let file = u.object.rsplit('/').next().unwrap_or_default();
+                text!(
+                    "{} ({} of {} functions)",
+                    Word(file),
+                    N(u.framed as u64),
+                    N(u.functions as u64)
+                )
+            };
+            let most = Text::join(self.unframed.iter().take(5).map(name), ", ").unwrap_or_default();
+            s.say(text!(
+                "Without frame pointers: {}{}. Who called a function of theirs can be missing from a chain, and a chain \
+                 can end there.",
+                most,
+                if self.unframed.len() > 5 { ", …" } else { "" }
+            ));
+        }
+    }
+}
+
+/// What woke a thread, in a word.
+fn waker(chain: &[&Frame], comm: &Name) -> Name {
+    if code::in_interrupt(chain) {
+        return "an interrupt".into();
+    }
+    let function = chain.iter().find(|frame| !frame.kernel && frame.named);
+    match function {
+        Some(function) => format!("{comm}: {}", function.label).into(),
+        None => comm.clone(),
+    }
+}
