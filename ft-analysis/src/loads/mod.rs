@@ -1,6 +1,6 @@
 //! What the workers of a load did, `ft-load hourglass`, beside what they were to do.
 //!
-//! **Goal.** A row for each worker ([`LoadWorker`](ft_trace::tables::LoadWorker)), for each time in which it had the CPU
+//! **Goal.** A row for each worker ([`LoadWorker`]), for each time in which it had the CPU
 //! without a gap ([`runs`]), and for each of its jobs, with the parts of its response ([`jobs`]).
 //!
 //! **Rule.** A worker announces itself ([`plan`]), and what follows is told by its thread; the list of its events is in
