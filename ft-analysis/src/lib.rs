@@ -69,7 +69,7 @@ pub use analysis::*;
 pub use ft_trace::Mark;
 pub use gaps::{Unaccounted, agreement};
 pub use holds::Unfinished;
-pub use loads::{Untold, Worked};
+pub use loads::{SwitchCell, Untold, Worked};
 pub use npt::LoopCounts;
 pub use rows::Rows;
 pub use scopes::Unpaired;

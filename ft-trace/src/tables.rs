@@ -67,7 +67,10 @@ pub use fault::{Access, FaultCause, PageFault};
 pub use irq::{Irq, IrqKind};
 #[cfg(feature = "store")]
 pub use listed::{Line, Listed};
-pub use loads::{Deadline, LoadJob, LoadRun, LoadTimer, LoadWorker, Policy, RunEnd, Workload};
+pub use loads::{
+    Deadline, LoadJob, LoadRun, LoadSwitch, LoadTimer, LoadWorker, Policy, RunEnd, SwitchKind,
+    SwitchSeen, TimerLatency, Workload,
+};
 pub use lock::Contention;
 pub use npt::{LoopBin, LoopPeak, PeakCause};
 pub use reference::{ClockRow, LossOrigin, LossRow, ThreadRow};
@@ -140,6 +143,8 @@ macro_rules! result_tables {
             workers: LoadWorker,
             runs: LoadRun,
             jobs: LoadJob,
+            timer_latency: TimerLatency,
+            switches: LoadSwitch,
         }
     };
 }

@@ -5,7 +5,10 @@ use std::path::PathBuf;
 
 use ft_trace::Mark;
 use ft_trace::store::Trace;
-use ft_trace::tables::{Deadline, Gap, LoadJob, LoadRun, LoadWorker, RunEnd};
+use ft_trace::tables::{
+    Deadline, Gap, LoadJob, LoadRun, LoadSwitch, LoadWorker, RunEnd, SchedSwitch, SwitchKind,
+    SwitchSeen, TimerLatency,
+};
 use serde_json::Value;
 
 use crate::harness::{self, Stage, assert_success, gate};
@@ -147,11 +150,56 @@ fn runs_and_gaps_of_a_recording_tile_each_workers_time_to_the_nanosecond() {
     agrees("every workload of a load", &dir);
 }
 
+/// Two workers that hand a CPU to each other: each switch that is inferred is one that the kernel recorded, between the two
+/// runs, as far as nothing else had the CPU; and the times around it sum.
+#[test]
+fn inferred_switches_are_those_of_the_kernel() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let load = format!("-n 2 -d 300ms -a --cpu {} -p RTLOW -w CPU_YIELD 1ms", a_cpu());
+    let (said, dir) = record(&stage, "turns", &load);
+    let trace = harness::open(&dir);
+    as_the_load_says(&said, &trace);
+    let kernel = rows::<SchedSwitch>(&trace);
+    let switches = rows::<LoadSwitch>(&trace);
+    let mut judged = 0;
+    for row in switches.iter().filter(|row| row.mark == Mark::Exact) {
+        let recorded = |slack: i64| {
+            let within = row.ts.0 - slack..=row.ts.0 + row.dur + slack;
+            kernel.iter().filter(|s| s.cpu == row.cpu && within.contains(&s.ts.0)).count()
+        };
+        // At its very ends the two clocks may be in doubt.
+        let bound = trace.meta().clock.bound_ns;
+        let between = recorded(-bound)..=recorded(bound);
+        let expected = match row.kernel.expect("a kernel stream") {
+            SwitchSeen::None => 0..=0,
+            SwitchSeen::Switch => 1..=1,
+            SwitchSeen::Others => 2..=usize::MAX,
+        };
+        let agree = between.start() <= expected.end() && between.end() >= expected.start();
+        assert!(agree, "{row:?}: {between:?} switches");
+        let parts: Vec<i64> =
+            [row.out_ns, row.others_ns, row.in_ns].into_iter().flatten().collect();
+        assert!(parts.is_empty() || parts.iter().sum::<i64>() == row.dur, "{row:?}");
+        let handed_over = row.inferred == SwitchKind::Voluntary;
+        judged += usize::from(handed_over && row.kernel == Some(SwitchSeen::Switch));
+        // Between two workers there is no way without a switch.
+        assert!(row.from_tid == row.tid || row.kernel != Some(SwitchSeen::None), "{row:?}");
+    }
+    // Each of some 300 ms of work ends with a yield to the other one.
+    assert!(judged >= 50, "{judged} of {} switches by a yield", switches.len());
+    let says = harness::agent().arg("report").arg(&dir).args(["switches", "agreement"]).output();
+    let says = says.expect("the agent starts");
+    assert_success(&says);
+    let text = String::from_utf8_lossy(&says.stdout);
+    assert!(text.contains("voluntary") && text.contains("precision"), "{text}");
+    agrees("switches between workers", &dir);
+}
+
 /// The tables against each other, and against what the load says of itself: its clock is another line through the same
 /// counter, so times may differ by the error of both.
 fn as_the_load_says(said: &Value, trace: &Trace) {
     let (runs, jobs) = (rows::<LoadRun>(trace), rows::<LoadJob>(trace));
-    let gaps = rows::<Gap>(trace);
+    let (gaps, sleeps) = (rows::<Gap>(trace), rows::<TimerLatency>(trace));
     let number = |value: &Value| value.as_i64().expect("a number");
     let bound = 2 * trace.meta().clock.bound_ns + number(&said["clock_error_ns"]) + 1_000;
     for worker in rows::<LoadWorker>(trace) {
@@ -181,6 +229,16 @@ fn as_the_load_says(said: &Value, trace: &Trace) {
             let had = parts.running_ns + parts.interrupts_ns();
             let needs = worker.amount_ns.expect("a periodic worker");
             assert!(job.finish.is_none() || had + bound >= needs, "{job:?}");
+        }
+        let slept: Vec<&TimerLatency> = sleeps.iter().filter(|s| s.tid == worker.tid).collect();
+        assert_eq!(worker.sleeps, slept.len() as i64);
+        for sleep in slept {
+            let parts = [sleep.timer_ns, sleep.interrupt_ns, sleep.dispatch_ns, sleep.return_ns];
+            let known: Vec<i64> = parts.into_iter().flatten().collect();
+            let divided = known.len() == 4 && known.iter().sum::<i64>() == sleep.dur;
+            // Where it was not woken it was too late to sleep.
+            assert!(divided || known.is_empty() && sleep.cpu.is_none(), "{sleep:?}");
+            assert!(known.iter().all(|ns| *ns >= 0), "{sleep:?}");
         }
         if let (Some(hit), Some(missed)) = (thread["hit"].as_i64(), thread["missed"].as_i64()) {
             // One that was missed or met by less than the clocks' error is nobody's fault.

@@ -52,6 +52,7 @@ def main() -> int:
         loops.histogram(trace, threads),
         loads.runs(trace, threads),
         loads.jobs(trace, threads),
+        loads.timers(trace, threads),
         ThreadTime(trace, threads, locks),
     ]:
         rows = results(directory, table.name)

@@ -9,6 +9,11 @@ NOT_JUDGED = {
     ("gaps", "cause"),
     ("gaps", "culprit"),
     ("gaps", "culprit_tid"),
+    # As in `dispatch_latency`, which is judged; and the mark of that.
+    ("timer_latency", "running_tid"),
+    ("timer_latency", "running_comm"),
+    ("timer_latency", "running_ns"),
+    ("timer_latency", "mark"),
     # Any positive number of stretches is right.
     ("thread_time", "stretches"),
 }

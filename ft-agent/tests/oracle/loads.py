@@ -1,4 +1,5 @@
-"""`runs` and `jobs` as they should be: what the workers of a load had of the CPU, and where their responses went.
+"""`runs`, `jobs` and `timer_latency` as they should be: what the workers of a load had of the CPU, where their responses
+went, and why they ran late.
 
 What each event of a worker says is in the documentation of `ft_load::hourglass`.
 """
@@ -12,6 +13,7 @@ from tables import Trace, UserEvent
 from threads import Parts, Threads
 
 PERIODIC = 4
+TIMERS = ["NATIVE", "HR", "TIMERFD", "RTC"]
 
 
 @dataclass
@@ -39,6 +41,15 @@ class Job:
 
 
 @dataclass
+class Sleep:
+    """A sleep that was to last until `due`."""
+
+    begin: int
+    due: int
+    read: int
+
+
+@dataclass
 class Worker:
     """A worker whose end was recorded."""
 
@@ -49,8 +60,10 @@ class Worker:
     announced: int
     finish: int = 0
     period: int = 0
+    timer: int = 0
     runs: list[Run] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
+    sleeps: list[Sleep] = field(default_factory=list)
 
 
 def workers(trace: Trace) -> list[Worker]:
@@ -68,7 +81,7 @@ def workers(trace: Trace) -> list[Worker]:
         for e in events:
             kind = trace.sites[e.site].kind
             if e.event == "hourglass.worker":
-                worker = found[tid] = Worker(tid, e.pid, e.arg0, e.arg1, e.ts)
+                worker = found[tid] = Worker(tid, e.pid, e.arg0, e.arg1, e.ts, timer=e.arg2)
             if worker is None:
                 continue
             match e.event.removeprefix("hourglass."):
@@ -82,6 +95,8 @@ def workers(trace: Trace) -> list[Worker]:
                     yielded = e.ts
                 case "sleep":
                     slept = e.ts
+                case "woke":
+                    worker.sleeps.append(Sleep(slept, e.arg0, e.arg1))
                 case "gap.seen" if run:
                     run.ended = "slept" if slept >= e.arg0 else "yielded" if yielded >= e.arg0 else "unasked"
                     run.end, run.gap_ns = e.arg0, e.arg1 - e.arg0
@@ -202,3 +217,44 @@ def certainty(worker: Worker, job: Job, parts: Parts, threads: Threads) -> Wante
     unknown = any(s.doing == "unknown" for s in threads.stretches(tid, job.release, job.finish))
     edge = earlier or unknown or threads.occupants(tid, job.release, job.alone).doubtful_ns
     return OneOf(("exact", "lower bound")) if edge and wanted == "exact" else wanted
+
+
+def timers(trace: Trace, threads: Threads) -> Table:
+    """One row for each sleep."""
+    expected = []
+    for worker in workers(trace):
+        tid = worker.tid
+        wakings = [w for w in trace.wakings if w.tid == tid]
+        switches = [s for s in trace.switches if s.next_tid == tid]
+        for sleep in worker.sleeps:
+            # Its last waking that let it run, or came while it still had its CPU.
+            ran = [s for s in switches if sleep.begin <= s.ts <= sleep.read]
+            ends = ran[-1].ts if ran else sleep.read
+            before = ran[-2].ts if len(ran) > 1 else sleep.begin
+            first = next((w for w in wakings if before <= w.ts <= ends), None)
+            values: dict[str, Wanted] = {
+                "ts": sleep.due,
+                "tid": tid,
+                "dur": sleep.read - sleep.due,
+                "pid": worker.pid,
+                "comm": OneOf(tuple(threads.comms[tid])),
+                "worker": worker.number,
+                "timer": TIMERS[worker.timer],
+            }
+            if first and ran:
+                values |= divided(trace, threads, sleep, first, ran[-1])
+            expected.append(Expected(values))
+    return Table("timer_latency", ("ts", "tid"), expected)
+
+
+def divided(trace: Trace, threads: Threads, sleep: Sleep, waking, ran) -> dict[str, Wanted]:
+    """What a late worker had to wait for, one after the other."""
+    within = [i for i in threads.irqs.get(waking.cpu, []) if i.ts <= waking.ts < i.ts + i.dur]
+    innermost = max(within, key=lambda i: (i.ts, -i.dur), default=None)
+    entry = max(innermost.ts if innermost else waking.ts, sleep.due)
+    times = [sleep.due, entry, waking.ts, ran.ts, sleep.read]
+    values: dict[str, Wanted] = {"interrupt": innermost.name if innermost else None, "cpu": ran.cpu}
+    names = ["timer_ns", "interrupt_ns", "dispatch_ns", "return_ns"]
+    if times == sorted(times):
+        values |= {name: b - a for name, a, b in zip(names, times, times[1:])}
+    return values

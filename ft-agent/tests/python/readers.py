@@ -193,12 +193,23 @@ TABLES = {
         "start": I64, "finish": I64, "deadline": NAME, "backlog_ns": I64, **DECOMPOSITION, "culprit": NAME,
         "culprit_tid": I32, "culprit_ns": I64, "mark": NAME,
     },
+    "timer_latency": {
+        "ts": I64, "dur": I64, "pid": I32, "tid": I32, "comm": NAME, "worker": I32, "timer": NAME, "cpu": I32,
+        "timer_ns": I64, "interrupt_ns": I64, "dispatch_ns": I64, "return_ns": I64, "interrupt": NAME,
+        "running_tid": I32, "running_comm": NAME, "running_ns": I64, "mark": NAME,
+    },
+    "switches": {
+        "ts": I64, "dur": I64, "pid": I32, "tid": I32, "worker": I32, "from_tid": I32, "from_worker": I32,
+        "cpu": I32, "ended": NAME, "inferred": NAME, "kernel": NAME, "out_ns": I64, "others_ns": I64, "in_ns": I64,
+        "mark": NAME,
+    },
 }
 
 # Written by the analyses, so they need not be there.
 OPTIONAL = {
     "critical_sections", "dispatch_latency", "gaps", "thread_time", "lock_waits", "unfinished_waits",
     "lock_preemptions", "lock_order", "lock_chains", "scopes", "loop_histogram", "loop_peaks", "workers", "runs", "jobs",
+    "timer_latency", "switches",
 }
 
 # Tables of which each row is an interval with a decomposition, and what else belongs to its sum.

@@ -19,6 +19,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Explanation;
+use crate::loads::SwitchCell;
 use crate::world::Culprit;
 use ft_trace::tables::{GapCause, InferredCause};
 
@@ -87,6 +88,9 @@ pub struct Agreement {
     pub gaps: Vec<Cell>,
     /// By class of length, in the order of [`LENGTHS`].
     pub missed: [Missed; 5],
+    /// What lies between neighbouring runs of a load's workers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub switches: Vec<SwitchCell>,
 }
 
 /// Counts while gaps come.
@@ -125,7 +129,7 @@ impl Counts {
                 }
             }
         }
-        Agreement { gaps, missed: self.missed }
+        Agreement { gaps, missed: self.missed, switches: Vec::new() }
     }
 }
 

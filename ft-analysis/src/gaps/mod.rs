@@ -49,7 +49,7 @@ impl Analysis for Gaps {
     #[inline]
     fn see(&mut self, change: &Change<'_>, world: &World, rows: &mut Rows) {
         match *change {
-            Change::Interrupt => self.host_tick.interrupt(),
+            Change::Interrupt(_) => self.host_tick.interrupt(),
             Change::Polls { thread, cpu } => {
                 self.inference.polls(thread.key.pid, thread.key.tid, cpu, world.now());
             }

@@ -1,7 +1,8 @@
 //! What the workers of a load did, `ft-load hourglass`, beside what they were to do.
 //!
-//! **Goal.** A row for each worker ([`LoadWorker`]), for each time in which it had the CPU
-//! without a gap ([`runs`]), and for each of its jobs, with the parts of its response ([`jobs`]).
+//! **Goal.** A row for each worker ([`LoadWorker`]), for each time in which it had the CPU without a gap ([`runs`]), for each
+//! of its jobs, with the parts of its response ([`jobs`]), for each of its sleeps ([`timers`]), and for what lies between
+//! neighbouring runs on a CPU ([`switches`]).
 //!
 //! **Rule.** A worker announces itself ([`plan`]), and what follows is told by its thread; the list of its events is in
 //! the documentation of `ft_load::hourglass`. It is over when it says so, or when its thread, its memory or the trace
@@ -11,21 +12,31 @@
 //!
 //! Memory: of each worker, what is open of it; nothing grows with the length of the trace.
 
+mod cpus;
 mod jobs;
 mod plan;
 mod runs;
+mod switches;
+mod timers;
+
+pub use switches::SwitchCell;
+
+use std::collections::HashMap;
 
 use crate::analysis::Analysis;
 use crate::world::{Change, Interval, LoadEvent, Over, Past, PerThread, Thread, World};
 use crate::{Rows, Tally};
+use cpus::Cpus;
 use ft_trace::Mark;
 use ft_trace::event::LeanUserEvent;
-use ft_trace::ids::{Cpu, Nanos};
-use ft_trace::tables::{LoadWorker, Workload};
+use ft_trace::ids::{Cpu, Nanos, Pid};
+use ft_trace::tables::{LoadRun, LoadWorker, Workload};
 use jobs::Jobs;
 use plan::Plan;
 use runs::Runs;
 use serde::{Deserialize, Serialize};
+use switches::{Begin, End, Left, Process};
+use timers::Timers;
 
 /// What workers did, with rows and without.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +48,10 @@ pub struct Worked {
     pub runs: u64,
     /// Jobs with a row.
     pub jobs: u64,
+    /// Sleeps with a row.
+    pub sleeps: u64,
+    /// Times between neighbouring runs, with a row.
+    pub switches: u64,
     /// What has none.
     pub untold: Untold,
 }
@@ -56,7 +71,7 @@ pub struct Untold {
     pub runs: u64,
     /// Finishes without the job's begin.
     pub finishes: u64,
-    /// Runs and jobs that end before they begin, or later than they were told.
+    /// Runs, jobs and sleeps that end before they begin, or later than they were told.
     pub impossible: u64,
 }
 
@@ -66,15 +81,17 @@ struct Worker {
     plan: Plan,
     runs: Runs,
     jobs: Jobs,
-    sleeps: i64,
+    timers: Timers,
+    /// When it left its CPU first since its run began.
+    left: Option<Left>,
     /// Events of it were lost.
     lost: bool,
 }
 
 impl Worker {
     fn new(e: &LeanUserEvent, now: i64) -> Worker {
-        let (runs, jobs) = (Runs::default(), Jobs::default());
-        Worker { plan: Plan::new(e, now), runs, jobs, sleeps: 0, lost: false }
+        let (runs, jobs, timers) = (Runs::default(), Jobs::default(), Timers::default());
+        Worker { plan: Plan::new(e, now), runs, jobs, timers, left: None, lost: false }
     }
 }
 
@@ -106,6 +123,11 @@ impl Moment<'_> {
 #[derive(Debug, Default)]
 pub struct Loads {
     workers: PerThread<Option<Box<Worker>>>,
+    /// Processes that have workers.
+    processes: HashMap<Pid, Process>,
+    /// Kept while there are any.
+    cpus: Cpus,
+    agreement: switches::Counts,
     worked: Worked,
 }
 
@@ -119,17 +141,40 @@ impl Analysis for Loads {
                 }
             }
             Change::Gap { thread, cpu, interval, .. } => {
+                let moment = Moment { thread, world };
                 if let Some(Some(worker)) = self.workers.get(thread) {
-                    let moment = Moment { thread, world };
                     let run = worker.runs.gap(&worker.plan, moment, interval, cpu);
-                    rows.runs.extend(self.worked.count(run));
                     worker.jobs.gap(moment, interval);
+                    let run = self.worked.count(run);
+                    let end = run.as_ref().map(|run| (run.cpu, End::of(run)));
+                    rows.runs.extend(run);
+                    self.next_run(end, cpu, interval.after(), moment, rows);
+                }
+            }
+            Change::Interrupt(irq) if !self.processes.is_empty() => self.cpus.interrupted(irq),
+            Change::Switched { cpu, prev } if !self.processes.is_empty() => {
+                let nth = self.cpus.switched(cpu, world.now());
+                if let Some(Some(worker)) = prev.and_then(|prev| self.workers.get(prev)) {
+                    worker.left.get_or_insert(Left { cpu, at: world.now(), nth });
+                }
+            }
+            Change::Waking { thread, cpu } => {
+                if let Some(Some(worker)) = self.workers.get(thread) {
+                    worker.timers.wakes(cpu, &mut self.cpus, world.now());
+                }
+            }
+            Change::Dispatched { thread, shares, cpu, .. } => {
+                if let Some(Some(worker)) = self.workers.get(thread) {
+                    worker.timers.runs(cpu, shares, world.now());
                 }
             }
             Change::Dropping { thread, why: Over::Loss } => {
                 if let Some(Some(worker)) = self.workers.get(thread) {
                     worker.lost = true;
                     self.worked.untold.runs += u64::from(worker.runs.lose());
+                    if let Some(process) = self.processes.get_mut(&thread.key.pid) {
+                        process.loses(thread.key.tid);
+                    }
                 }
             }
             Change::Dropping { thread, .. } | Change::Ended { thread, .. } => {
@@ -141,6 +186,13 @@ impl Analysis for Loads {
 
     fn end(&mut self, _: &World, _: &mut Rows, tally: &mut Tally) {
         tally.worked = self.worked;
+        tally.agreement.switches = self.agreement.finish();
+    }
+}
+
+impl End {
+    fn of(run: &LoadRun) -> End {
+        End { at: run.ts.0 + run.dur, how: run.ended }
     }
 }
 
@@ -170,28 +222,47 @@ impl Loads {
             // Where it was another one before, that one's end was not recorded.
             self.over(moment, Mark::Censored, rows);
             *self.workers.of(moment.thread) = Some(Box::new(Worker::new(e, moment.now())));
+            self.processes.entry(e.pid).or_default().workers += 1;
             return;
         }
         let Some(Some(worker)) = self.workers.get(moment.thread) else { return };
-        let Worker { plan, runs, jobs, .. } = &mut **worker;
+        let Worker { plan, runs, jobs, timers, .. } = &mut **worker;
+        let process = self.processes.entry(e.pid).or_default();
+        let tid = moment.thread.key.tid;
         let [first, second, third] = e.arg;
         match what {
             LoadEvent::Worker => {}
-            LoadEvent::Class | LoadEvent::Reserved | LoadEvent::Demand | LoadEvent::Bound => {
+            LoadEvent::Reserved | LoadEvent::Demand | LoadEvent::Bound => plan.told(what, e.arg),
+            LoadEvent::Class => {
                 plan.told(what, e.arg);
+                process.scheduled(tid, plan.policy, plan.priority);
             }
             LoadEvent::Span => {
                 plan.told(what, e.arg);
                 jobs.first_release(plan, moment);
             }
-            LoadEvent::First => runs.first(first, e.cpu, moment.now()),
+            LoadEvent::First => {
+                if runs.first(first, e.cpu, moment.now()) {
+                    self.next_run(None, e.cpu, first, moment, rows);
+                }
+            }
             LoadEvent::Last => {
                 let run = runs.last(plan, moment, first);
                 rows.runs.extend(self.worked.count(run));
+                process.loses(tid);
             }
-            LoadEvent::Sleep => runs.sleeps(moment.now()),
+            LoadEvent::Sleep => {
+                runs.sleeps(moment.now());
+                timers.sleeps();
+            }
             LoadEvent::Yield => runs.yields(moment.now()),
-            LoadEvent::Woke => worker.sleeps += 1,
+            LoadEvent::Woke => match timers.over(plan, moment, first, second) {
+                Ok(sleep) => {
+                    self.worked.sleeps += 1;
+                    rows.timer_latency.push(sleep);
+                }
+                Err(Impossible) => self.worked.untold.impossible += 1,
+            },
             LoadEvent::Job => {
                 let before = jobs.give_up(plan, moment);
                 rows.jobs.extend(before.inspect(|_| self.worked.jobs += 1));
@@ -211,10 +282,40 @@ impl Loads {
                 rows.jobs.extend(given_up.inspect(|_| self.worked.jobs += 1));
             }
             LoadEvent::Done => {
-                let told_all = [runs.count, jobs.begun, worker.sleeps] == e.arg;
+                let told_all = [runs.count, jobs.begun, timers.count] == e.arg;
                 let mark = Mark::lower_bound_if(worker.lost || !told_all);
                 self.over(moment, mark, rows);
             }
+        }
+    }
+
+    /// A run begins on a CPU, behind one of the worker's own or as its first.
+    fn next_run(
+        &mut self,
+        own: Option<(Cpu, End)>,
+        cpu: Cpu,
+        at: i64,
+        moment: Moment<'_>,
+        rows: &mut Rows,
+    ) {
+        let key = moment.thread.key;
+        let Some(Some(worker)) = self.workers.get(moment.thread) else { return };
+        let Some(process) = self.processes.get_mut(&key.pid) else { return };
+        let left = worker.left.take();
+        let ended = match own {
+            Some((cpu, end)) => process.ends(cpu, key.tid, end, left, moment),
+            None => None,
+        };
+        let begun = self.cpus.of(cpu).and_then(|records| {
+            let (switches, switched) = (records.switches, records.last);
+            let (number, own) = (worker.plan.number, own.map(|(_, end)| end));
+            let begin = Begin { tid: key.tid, worker: number, cpu, at, own, switches, switched };
+            process.begins(begin, moment)
+        });
+        for switch in ended.into_iter().chain(begun) {
+            self.worked.switches += 1;
+            self.agreement.add(&switch);
+            rows.switches.push(switch);
         }
     }
 
@@ -226,13 +327,21 @@ impl Loads {
         let given_up = worker.jobs.give_up(&worker.plan, moment);
         rows.jobs.extend(given_up.inspect(|_| self.worked.jobs += 1));
         self.worked.untold.runs += u64::from(worker.runs.lose());
+        let key = moment.thread.key;
+        if let Some(process) = self.processes.get_mut(&key.pid) {
+            process.loses(key.tid);
+            process.workers -= 1;
+            if process.workers == 0 {
+                self.processes.remove(&key.pid);
+            }
+        }
         self.worked.workers += 1;
         rows.workers.push(row(&worker, moment, mark));
     }
 }
 
 fn row(worker: &Worker, moment: Moment<'_>, mark: Mark) -> LoadWorker {
-    let Worker { plan, runs, jobs, sleeps, .. } = worker;
+    let Worker { plan, runs, jobs, timers, .. } = worker;
     let whole = if mark == Mark::Censored { 0 } else { plan.periods() };
     let missed = match plan.workload {
         Workload::Periodic => jobs.missed.max(whole.saturating_sub(jobs.hit)),
@@ -261,7 +370,7 @@ fn row(worker: &Worker, moment: Moment<'_>, mark: Mark) -> LoadWorker {
         jobs: jobs.begun,
         hit: jobs.hit,
         missed,
-        sleeps: *sleeps,
+        sleeps: timers.count,
         mark,
     }
 }

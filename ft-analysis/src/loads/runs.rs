@@ -49,9 +49,10 @@ impl Runs {
         self.slept = now;
     }
 
-    /// It begins to poll.
-    pub(super) fn first(&mut self, reading: i64, cpu: Cpu, now: i64) {
+    /// It begins to poll; whether that can be.
+    pub(super) fn first(&mut self, reading: i64, cpu: Cpu, now: i64) -> bool {
         self.open = (0..=now).contains(&reading).then_some(Open { start: reading, cpu });
+        self.open.is_some()
     }
 
     /// It did not run in the interval, and runs on `cpu` now; the run before.

@@ -5,6 +5,7 @@ use super::{Hold, Interval, Occupancy, Shares, Site, State, Stretch, Thread, Wai
 use crate::agreement::Missed;
 use ft_trace::event::{LeanChain, LeanSample, LeanUserEvent};
 use ft_trace::ids::Cpu;
+use ft_trace::tables::Irq;
 
 /// Why what a thread holds and waits for is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +43,7 @@ pub enum Change<'a> {
         thread: &'a Thread,
     },
     /// An interrupt was recorded, of whatever thread.
-    Interrupt,
+    Interrupt(&'a Irq),
     /// The call chain of a thread was taken: off the CPU since now, or upon waking another one.
     Chain {
         /// The thread.
@@ -56,6 +57,20 @@ pub enum Change<'a> {
         thread: &'a Thread,
         /// The sample.
         sample: &'a LeanSample,
+    },
+    /// A thread is woken, wherever it is.
+    Waking {
+        /// The thread.
+        thread: &'a Thread,
+        /// The CPU on which it is woken.
+        cpu: Cpu,
+    },
+    /// A CPU has gone from a thread to another one.
+    Switched {
+        /// The CPU.
+        cpu: Cpu,
+        /// Who had it, if that one is observed and lives.
+        prev: Option<&'a Thread>,
     },
     /// A thread has recorded an event of its own, whose meaning to the world is told after this.
     Own {

@@ -24,6 +24,7 @@ impl World {
         }
         let waits = prev.is_some_and(|prev| self.switched_out(prev, e, to));
         self.cpus.switch(e.cpu, ts, e.next(), &e.next_comm, e.next_prio);
+        to.tell(self, Change::Switched { cpu: e.cpu, prev: prev.map(|prev| &self.threads[prev]) });
         if let Some(prev) = prev {
             match e.prev_state {
                 state if state.is_dead() => self.remove(prev, true, to),
@@ -137,7 +138,7 @@ impl World {
         }
     }
 
-    pub(super) fn waking(&mut self, e: &SchedWaking) {
+    pub(super) fn waking<A: Analysis>(&mut self, e: &SchedWaking, to: &mut Audience<'_, A>) {
         let ts = self.now;
         self.cpus.shown(e.cpu, ts, e.waker_tid);
         let waker = self.waker(e);
@@ -166,6 +167,7 @@ impl World {
         };
         let born = e.is_new && self.threads.find(woken).is_none();
         let slot = self.thread_now(woken);
+        to.tell(self, Change::Waking { thread: &self.threads[slot], cpu: e.cpu });
         let thread = &mut self.threads[slot];
         thread.born |= born;
         if born && !self.losses.of_events(woken, ts) {
@@ -195,7 +197,7 @@ impl World {
     }
 
     pub(super) fn irq<A: Analysis>(&mut self, e: &Irq, to: &mut Audience<'_, A>) {
-        to.tell(self, Change::Interrupt);
+        to.tell(self, Change::Interrupt(e));
         self.cpus.shown(e.cpu, self.now, e.tid);
         if !self.context.observes(e.pid) {
             return;

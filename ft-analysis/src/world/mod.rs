@@ -198,7 +198,7 @@ impl World {
         self.now = ts;
         match event {
             Event::Switch(e) => self.switch(e, to),
-            Event::Waking(e) => self.waking(e),
+            Event::Waking(e) => self.waking(e, to),
             Event::Migrate(e) => self.migrate(e),
             Event::Irq(e) => self.irq(e, to),
             Event::Syscall(e) => self.syscall(e),

@@ -6,6 +6,7 @@ use crate::document::{N, Ns, Of, Section, Share, Table, Word};
 use crate::text;
 use ft_analysis::Tally;
 use ft_analysis::agreement::{Agreement, INFERRED, LENGTHS, SEEN};
+use ft_trace::tables::{SwitchKind, SwitchSeen};
 
 /// The report.
 #[derive(Clone, Debug, Serialize)]
@@ -137,6 +138,7 @@ impl AgreementReport {
             self.verdict(&mut s);
             self.scores(&mut s);
             self.missed(&mut s);
+            self.switches(&mut s);
         }
         s.with(self)
     }
@@ -178,6 +180,43 @@ impl AgreementReport {
         s.table(t.titled(
             "By length and cause (precision: share of the inferred; recall: share of the kernel's)",
         ));
+    }
+
+    /// What lies between neighbouring runs of a load's workers.
+    fn switches(&self, s: &mut Section) {
+        use SwitchKind::*;
+        let cells = &self.counts.switches;
+        let count = |kinds: &[SwitchKind], seen: &[SwitchSeen]| -> u64 {
+            let meant = cells.iter().filter(|c| {
+                kinds.iter().any(|kind| kind.word() == c.inferred)
+                    && seen.iter().any(|seen| seen.word() == c.kernel)
+            });
+            meant.map(|c| c.switches).sum()
+        };
+        if cells.is_empty() {
+            return;
+        }
+        // What each claims; `either` and `wait` claim nothing that the kernel's records could refute.
+        let claims = [
+            ("switch", [Voluntary, Involuntary], SwitchSeen::Switch),
+            ("interruption", [Interruption, Interruption], SwitchSeen::None),
+        ];
+        let t = Table::of(claims)
+            .column("claim", |(claim, ..)| Word(claim))
+            .column("inferred", |(_, kinds, _)| N(count(kinds, SwitchSeen::ALL)))
+            .column("kernel", |(.., seen)| N(count(SwitchKind::ALL, &[*seen])))
+            .column("both", |(_, kinds, seen)| N(count(kinds, &[*seen])))
+            .column("precision", |(_, kinds, seen)| {
+                Share::of(count(kinds, &[*seen]), count(kinds, SwitchSeen::ALL))
+            })
+            .column("recall", |(_, kinds, seen)| {
+                Share::of(count(kinds, &[*seen]), count(SwitchKind::ALL, &[*seen]))
+            });
+        let undecided = count(&[Either, Wait], SwitchSeen::ALL);
+        s.table(t.titled(text!(
+            "Between neighbouring runs of a load's workers on a CPU, against its switches ({} more without a claim)",
+            N(undecided)
+        )));
     }
 
     fn missed(&self, s: &mut Section) {

@@ -23,9 +23,11 @@ pub mod stacks;
 pub mod steal;
 pub mod study;
 mod summary;
+pub mod switches;
 #[cfg(test)]
 mod tests;
 pub mod time;
+pub mod timers;
 pub mod waits;
 
 use ft_analysis::Tally;
@@ -47,7 +49,9 @@ use scopes::ScopesReport;
 use stacks::StacksReport;
 use study::Study;
 use summary::Answers;
+use switches::SwitchesReport;
 use time::TimeReport;
+use timers::TimersReport;
 use waits::WaitsReport;
 
 /// What a report says that can say nothing.
@@ -147,7 +151,7 @@ const LOCKS: &str = "lock events: of ft_user::sync, or of pthread locks by --pre
 
 const LOAD: &str = "`ft-load hourglass`, and for causes the kernel groups `sched` and `irq`";
 
-static REPORTS: [Report; 15] = [
+static REPORTS: [Report; 17] = [
     Report {
         name: "summary",
         about: "a few lines about each question",
@@ -255,6 +259,20 @@ static REPORTS: [Report; 15] = [
         needs: "the kernel group `profile`; for locks lock events",
         standard: false,
         make: |s| Ok(ProfileReport::read(s)?.section()),
+    },
+    Report {
+        name: "switches",
+        about: "what switches between a load's workers cost, inferred without the kernel and by its records",
+        needs: LOAD,
+        standard: false,
+        make: |s| Ok(SwitchesReport::read(s)?.section()),
+    },
+    Report {
+        name: "timers",
+        about: "how late a load's sleeping workers ran: the timer, the interrupt, the dispatch",
+        needs: LOAD,
+        standard: false,
+        make: |s| Ok(TimersReport::read(s)?.section()),
     },
     Report {
         name: "study",

@@ -90,6 +90,37 @@ words! {
     }
 }
 
+words! {
+    /// What lay between two neighbouring runs on a CPU, inferred from the times of the runs and the words of the workers
+    /// alone (Hourglass, section 4).
+    pub enum SwitchKind {
+        /// A context switch, because the worker before yielded or slept.
+        Voluntary = "voluntary",
+        /// A context switch that the worker before did nothing for.
+        Involuntary = "involuntary",
+        /// An interrupt, within one worker.
+        Interruption = "interruption",
+        /// An interrupt or another thread, within one worker.
+        Either = "either",
+        /// No switch alone: the worker's own sleep, a yield from which it came back, idle time, or a migration.
+        Wait = "wait",
+        _ => Wait
+    }
+}
+
+words! {
+    /// What the kernel recorded between two neighbouring runs on a CPU.
+    pub enum SwitchSeen {
+        /// One switch, from the one to the other.
+        Switch = "switch",
+        /// Several: to other threads, or the idle task, and from them.
+        Others = "others",
+        /// No switch.
+        None = "none",
+        _ => Others
+    }
+}
+
 table! {
     "workers",
     /// `workers`: one thread of a load, `ft-load hourglass`: what it was to do, and what it did. Counts are those of this
@@ -225,6 +256,90 @@ table! {
         pub culprit_ns: Option<i64> as Ns,
         /// [`Mark`]: `exact`, `disturbed` when the thread waited for room in its ring, `lower bound` when records were
         /// lost meanwhile or it is not known of all of it who had the CPU, or `censored` when the job did not finish.
+        pub mark: Mark,
+    }
+}
+
+table! {
+    "timer_latency",
+    /// `timer_latency`: one sleep of a worker of a load, and why it ran later than it wanted to. `timer_ns`, `interrupt_ns`,
+    /// `dispatch_ns` and `return_ns` sum to `dur`; they are null without a kernel stream, and where the worker did not
+    /// sleep at all.
+    pub struct TimerLatency {
+        /// Until when it was to sleep.
+        pub ts: Nanos,
+        /// From then until it had read the clock again.
+        pub dur: i64 as Ns,
+        /// Process.
+        pub pid: Pid,
+        /// Thread.
+        pub tid: Tid,
+        /// Its name.
+        pub comm: Name,
+        /// Number of the worker.
+        pub worker: i32 as Number,
+        /// What wakes it.
+        pub timer: LoadTimer,
+        /// CPU on which it ran then.
+        pub cpu: Option<i32> as Cpu,
+        /// A late timer: until the interrupt in which it was woken began; until the waking, where that was not recorded: an
+        /// interrupt that strikes a thread that is not observed has a record with `record -a` alone.
+        pub timer_ns: Option<i64> as Ns,
+        /// A late interrupt: from its begin, or `ts`, to the waking.
+        pub interrupt_ns: Option<i64> as Ns,
+        /// A late dispatch: from the waking to the switch that let it run.
+        pub dispatch_ns: Option<i64> as Ns,
+        /// The way back: from there until it had read the clock.
+        pub return_ns: Option<i64> as Ns,
+        /// The interrupt; null where none was recorded.
+        pub interrupt: Option<Name>,
+        /// Who had the CPU longest during the dispatch; 0: idle, which was being woken itself. Null when unknown.
+        pub running_tid: Option<i32> as Tid,
+        /// Name of that thread.
+        pub running_comm: Option<Name>,
+        /// How long it had it.
+        pub running_ns: Option<i64> as Ns,
+        /// [`Mark`]: `exact`, `disturbed` when the thread waited for room in its ring, or `lower bound` when records were
+        /// lost meanwhile, or it is not known of all of it who had the CPU.
+        pub mark: Mark,
+    }
+}
+
+table! {
+    "switches",
+    /// `switches`: what lay between two neighbouring runs of workers of one load on one CPU, as it can be inferred without the
+    /// kernel, and as the kernel recorded it. `out_ns`, `others_ns` and `in_ns` sum to `dur`.
+    pub struct LoadSwitch {
+        /// End of the run before.
+        pub ts: Nanos,
+        /// Begin of the run behind, minus that.
+        pub dur: i64 as Ns,
+        /// Process.
+        pub pid: Pid,
+        /// Thread whose run begins.
+        pub tid: Tid,
+        /// Number of its worker.
+        pub worker: i32 as Number,
+        /// Thread whose run has ended.
+        pub from_tid: Tid,
+        /// Number of its worker.
+        pub from_worker: i32 as Number,
+        /// CPU.
+        pub cpu: Cpu,
+        /// Why the run before ended.
+        pub ended: RunEnd,
+        /// What it was, by inference.
+        pub inferred: SwitchKind,
+        /// What it was, by the kernel's account; null without one.
+        pub kernel: Option<SwitchSeen>,
+        /// From the run before to the first switch: the way into the kernel, and what is done there before. Null without a
+        /// switch.
+        pub out_ns: Option<i64> as Ns,
+        /// From the first switch to the last: other threads. Null without a switch.
+        pub others_ns: Option<i64> as Ns,
+        /// From the last switch to the run behind: the way back. Null without a switch.
+        pub in_ns: Option<i64> as Ns,
+        /// [`Mark`]: `exact`, or `lower bound` when records were lost since its begin: switches may be missing.
         pub mark: Mark,
     }
 }

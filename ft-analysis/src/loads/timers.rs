@@ -1,0 +1,136 @@
+//! Why a worker that slept ran later than it wanted to (Hourglass, section 5.3): a late timer, a late interrupt, a late
+//! dispatch, told apart.
+//!
+//! **Rule.** A sleep lasts from the worker's word that it goes to sleep to its reading of the clock. Its last waking counts,
+//! and the interrupt in which that was done, the innermost one that the waker's CPU was in. What was told in between divides
+//! the time since it was due: until the interrupt, to the waking, to the switch that let it run, to the reading.
+//!
+//! **Situations.**
+//! - *Woken on its way to sleep*: it has not left its CPU, or is switched to at once; the time until it runs is dispatch.
+//! - *Not woken at all*: it was too late to sleep; there are no parts.
+//! - *Woken by a thread*, as some kernels run timers: no interrupt is named, and until the waking all is the timer.
+//! - *An interrupt that began before it was due*: the timer is not late.
+
+use super::cpus::Cpus;
+use super::{Impossible, Moment, Plan};
+use crate::world::Shares;
+use ft_trace::ids::{Cpu, Name, Nanos};
+use ft_trace::tables::TimerLatency;
+
+/// A waking of a worker that sleeps.
+#[derive(Debug)]
+struct Woken {
+    ts: i64,
+    interrupt: Option<(i64, Name)>,
+    /// When it ran again, where, and who had run meanwhile.
+    ran: Option<(i64, Cpu, Shares)>,
+}
+
+/// The sleeps of one worker.
+#[derive(Debug, Default)]
+pub(super) struct Timers {
+    asleep: bool,
+    woken: Option<Woken>,
+    pub(super) count: i64,
+}
+
+impl Timers {
+    /// It goes to sleep.
+    pub(super) fn sleeps(&mut self) {
+        (self.asleep, self.woken) = (true, None);
+    }
+
+    /// It is woken on `cpu`.
+    pub(super) fn wakes(&mut self, cpu: Cpu, cpus: &mut Cpus, now: i64) {
+        // A second waking before it runs wakes nobody.
+        let awake = self.woken.as_ref().is_some_and(|woken| woken.ran.is_none());
+        if self.asleep && !awake {
+            self.woken = Some(Woken { ts: now, interrupt: cpus.interrupt(cpu, now), ran: None });
+        }
+    }
+
+    /// It has a CPU.
+    pub(super) fn runs(&mut self, cpu: Cpu, shares: &Shares, now: i64) {
+        if let Some(woken) = &mut self.woken
+            && woken.ran.is_none()
+        {
+            woken.ran = Some((now, cpu, shares.clone()));
+        }
+    }
+
+    /// It was to sleep until `due`, and read the clock at `read`.
+    pub(super) fn over(
+        &mut self,
+        plan: &Plan,
+        moment: Moment<'_>,
+        due: i64,
+        read: i64,
+    ) -> Result<TimerLatency, Impossible> {
+        let asleep = std::mem::take(&mut self.asleep);
+        let woken = self.woken.take();
+        // It reads another clock than the one by which its events are timed.
+        let latest = moment.now().saturating_add(moment.world.context().clock_bound_ns);
+        if !asleep || due < 0 || !(due..=latest).contains(&read) {
+            return Err(Impossible);
+        }
+        self.count += 1;
+        let thread = moment.thread;
+        let ran = woken.as_ref().and_then(|woken| woken.ran.as_ref());
+        let parts = woken.as_ref().and_then(|woken| parts(due, woken, read));
+        let shares = ran.map(|(.., shares)| shares);
+        let longest = shares.and_then(|shares| shares.longest());
+        // Woken and not to be divided: a record is missing, or it woke before its time.
+        let unclear = woken.is_some() && parts.is_none();
+        let doubtful = unclear || shares.is_some_and(|shares| !shares.is_exact());
+        let part = |i: usize| parts.map(|parts| parts[i]);
+        Ok(TimerLatency {
+            ts: Nanos(due),
+            dur: read - due,
+            pid: thread.key.pid,
+            tid: thread.key.tid,
+            comm: thread.comm.clone(),
+            worker: plan.number,
+            timer: plan.timer,
+            cpu: ran.map(|(_, cpu, _)| cpu.0),
+            timer_ns: part(0),
+            interrupt_ns: part(1),
+            dispatch_ns: part(2),
+            return_ns: part(3),
+            interrupt: woken.as_ref().and_then(|w| w.interrupt.as_ref().map(|i| i.1.clone())),
+            running_tid: longest.map(|s| s.who.thread.tid.0),
+            running_comm: longest.map(|s| s.who.comm.clone()),
+            running_ns: longest.map(|s| s.ns),
+            mark: moment.mark(due, doubtful || thread.doubtful_since(due)),
+        })
+    }
+}
+
+/// Timer, interrupt, dispatch and return; `None` where their order is not what it must be.
+fn parts(due: i64, woken: &Woken, read: i64) -> Option<[i64; 4]> {
+    let entry = woken.interrupt.as_ref().map_or(woken.ts, |(entry, _)| *entry);
+    let ran = woken.ran.as_ref().map_or(woken.ts, |(ran, ..)| *ran);
+    let times = [due, entry.max(due), woken.ts, ran, read];
+    times.is_sorted().then(|| std::array::from_fn(|i| times[i + 1] - times[i]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_since_it_was_due_is_divided_or_not_known() {
+        let check = |entry: Option<i64>, ts, ran: Option<i64>, expected| {
+            let interrupt = entry.map(|entry| (entry, "timer".into()));
+            let ran = ran.map(|ran| (ran, Cpu(0), Shares::default()));
+            assert_eq!(parts(100, &Woken { ts, interrupt, ran }, 150), expected, "{entry:?} {ts}");
+        };
+        check(Some(103), 105, Some(120), Some([3, 2, 15, 30]));
+        check(Some(90), 105, Some(120), Some([0, 5, 15, 30]));
+        check(None, 105, Some(120), Some([5, 0, 15, 30]));
+        // It was woken before it had left its CPU.
+        check(Some(103), 105, None, Some([3, 2, 0, 45]));
+        // Before its time, or after it had read the clock.
+        check(None, 99, Some(120), None);
+        check(None, 105, Some(151), None);
+    }
+}
