@@ -85,6 +85,7 @@ fn run(lab: &Lab) -> Result<Finding> {
             y: "lost per context switch, µs",
             log2_x: true,
             y_range: bottom..top,
+            names_below: false,
             x_label: &|kb| format!("{kb:.0}"),
         },
     )?;
@@ -125,19 +126,14 @@ fn rows(points: &[(f64, Interval)]) -> Vec<Row> {
     vec![
         Row::new(
             "4 KB",
-            "Fig. 5: a few µs",
+            "–",
             at(4.0),
-            "the direct cost of the switch is most of it",
+            "the switch itself; where the interval has 0 in it, the runs were too short to tell it",
         ),
-        Row::new(
-            "32 KB",
-            "Fig. 5",
-            at(32.0),
-            "fits into the first-level cache of both machines alone; ten do not",
-        ),
+        Row::new("32 KB", "–", at(32.0), "fits into a first-level cache alone; ten do not"),
         Row::new(
             "128 KB",
-            "up to here predictable: about 0.33 ms per 100 KB of memory read",
+            "up to here predictable, roughly 0.33 ms for 100 KB",
             at(128.0),
             "ten of these fit into a second-level cache of 2 MiB, which the Pentium III had 256 KB of: no refill from memory",
         ),

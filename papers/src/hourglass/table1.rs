@@ -114,7 +114,7 @@ fn rows(alone: &[u64], beside: &[u64]) -> Vec<Row> {
             "the same with contention",
             "TimeSys: never above 600 µs",
             figures(beside),
-            "the same; the median is lower than alone, because a CPU that is busy need not be woken by the host",
+            "the same; the median is lower than alone, probably because a CPU that is busy need not be woken by the host",
         ),
     ]
 }

@@ -153,7 +153,7 @@ fn rows(alone: &Outcome, beside: &Outcome, idle_rate: f64, busy_rate: f64) -> Ve
             "both: missed",
             "plain 33.0 %, RML 0.4 %, TimeSys 0.0 %",
             missed(beside),
-            "soft interrupts go before a real-time thread as in plain 2.4; but the sender waits for the receiving program, \
+            "soft interrupts go before a real-time thread as in plain 2.4; but, it seems, the sender waits for the receiving program, \
              which has what the thread leaves, and so there is little to receive meanwhile",
         ),
         Row::new(

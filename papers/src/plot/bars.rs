@@ -60,7 +60,8 @@ pub(crate) fn draw(histograms: &[Histogram], log: bool) -> Result<String> {
                     false => String::new(),
                 })
                 .y_label_formatter(&|y| match log {
-                    true => format!("{:.0}", 10f64.powf(*y) - 1.0),
+                    true if *y == 0.0 => "0".into(),
+                    true => format!("{:.0}", 10f64.powf(*y)),
                     false => format!("{y:.0}"),
                 })
                 .draw()

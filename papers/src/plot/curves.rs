@@ -22,6 +22,8 @@ pub(crate) struct Axes<'a> {
     /// Logarithmic to base 2: the labels are powers.
     pub(crate) log2_x: bool,
     pub(crate) y_range: Range<f64>,
+    /// Whether the curves leave room for their names at the lower right, and not at the upper left.
+    pub(crate) names_below: bool,
     /// How a value of x is written.
     pub(crate) x_label: &'a dyn Fn(f64) -> String,
 }
@@ -72,7 +74,10 @@ pub(crate) fn draw(curves: &[Curve], axes: &Axes<'_>) -> Result<String> {
         }
         chart
             .configure_series_labels()
-            .position(SeriesLabelPosition::UpperLeft)
+            .position(match axes.names_below {
+                true => SeriesLabelPosition::LowerRight,
+                false => SeriesLabelPosition::UpperLeft,
+            })
             .background_style(WHITE.mix(0.8))
             .label_font(text(13))
             .draw()
@@ -92,6 +97,7 @@ mod tests {
             y: "cost",
             log2_x: true,
             y_range: 0.0..5.0,
+            names_below: true,
             x_label: &|x| x.to_string(),
         };
         let svg = draw(
