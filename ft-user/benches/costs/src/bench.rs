@@ -122,20 +122,35 @@ impl Bench {
         Ok(Recorded { figures, lost: lost.context("the agent does not tell its losses")? })
     }
 
-    /// The highest rate without loss that `ft-load capacity` finds, million events a second of all threads.
-    pub(crate) fn capacity(&self, threads: usize, kernel: &str) -> Result<f64> {
+    /// What `ft-load` says, which lies beside the agent, on all CPUs.
+    fn load(&self, words: &[&str]) -> Result<serde_json::Value> {
         let mut command = Command::new(self.agent.with_file_name("ft-load"));
-        let time = if self.quick { "500ms" } else { "2s" };
-        // As many bytes as LTTng has.
-        command.args(["capacity", "--json", "--ring-size", "32M", "-k", kernel, "--time", time]);
-        command.arg("--threads").arg(threads.to_string()).arg("--agent").arg(&self.agent);
-        let output = ft_costs::cpu::everywhere(&mut command).stdin(Stdio::null()).output();
+        command.args(words).arg("--json").stdin(Stdio::null());
+        let output = ft_costs::cpu::everywhere(&mut command).output();
         let output = output.with_context(|| format!("{command:?} does not start"))?;
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "{}", said.trim());
-        let rows: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-        let reached = rows[0]["capacity"]["reached"].as_f64();
+        Ok(serde_json::from_slice(&output.stdout)?)
+    }
+
+    /// The highest rate without loss that `ft-load capacity` finds, million events a second of all threads.
+    pub(crate) fn capacity(&self, threads: usize, kernel: &str) -> Result<f64> {
+        let (time, count) = (if self.quick { "500ms" } else { "2s" }, threads.to_string());
+        let agent = self.agent.to_str().context("the agent's path is no UTF-8")?;
+        // As many bytes as LTTng has.
+        let ring = ["--ring-size", "32M", "-k", kernel, "--time", time];
+        let words = [&["capacity", "--threads", &count, "--agent", agent], &ring[..]].concat();
+        let reached = self.load(&words)?[0]["capacity"]["reached"].as_f64();
         Ok(reached.context("events are lost at any rate")? * threads as f64 / 1e6)
+    }
+
+    /// The loop of `ft-load npt`, as long as ours: the mean of a pass and its p99.9, ns.
+    pub(crate) fn npt(&self, passes: f64) -> Result<[f64; 2]> {
+        let loops = (passes as u64).to_string();
+        let told = self.load(&["npt", "--rt", "80", "--loops", &loops])?;
+        let figure =
+            |name: &str| told[name].as_f64().with_context(|| format!("there is no {name}"));
+        Ok([figure("mean_ns")?, figure("p99_9_ns")?])
     }
 
     /// The agent with arguments.

@@ -22,6 +22,12 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Row>> {
     for _ in 0..bench.rounds(15) {
         bench.back_memory(BACKED)?;
         let none = bench.subject(&["loop", "none"])?;
+        // Where priorities are refused the other rows say so.
+        if let Ok([mean, p999]) = bench.npt(none.get("passes")?) {
+            samples.add("load.mean", mean);
+            samples.add("load.p999", p999);
+            samples.add("load.ratio", mean / none.get("mean")?);
+        }
         bench.back_memory(BACKED)?;
         let options = ["-k", "none", "-e", "costs.*", "--ring-size", "32M"];
         let ours = bench.record(&options, &["loop", "on"])?;
@@ -67,12 +73,25 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Row>> {
     );
     let pairs = format!("{more:+.0} in pairs, p = {chance:.2}");
     let rates = format!("{lost:.1} % of our events lost");
-    Ok(vec![
+    let load = match (samples.median("load.mean"), samples.median("load.ratio")) {
+        (Some(mean), Some(ratio)) => {
+            let own = [("this loop", samples.median("none.mean"))];
+            let row = Row::new(
+                "untraced, as `ft-load npt` measures it, mean of a pass; ns",
+                number(mean),
+            );
+            Some(row.beside(own).remark(&format!("{ratio:.2} times in pairs")))
+        }
+        _ => None,
+    };
+    let mut rows = vec![
         beside(goal, "p999").remark(&rates),
         beside(stalled, "stalls").remark(&pairs),
         beside(
             Row::new("the same, mean of a pass; ns", number(samples.must("ours.mean")?)),
             "mean",
         ),
-    ])
+    ];
+    rows.extend(load);
+    Ok(rows)
 }
