@@ -106,9 +106,25 @@ fn told(stage: &Stage, trace: &Trace) {
     let text = std::fs::read_to_string(file).expect("the export");
     let whole = ";sleep_one;sleep_two;sleep_three;sleep_four;";
     assert!(text.lines().any(|l| l.starts_with("ways;waiting;") && l.contains(whole)), "{text}");
+    flame_graph(stage);
     // All time of all chains, once.
     let sum: i64 =
         text.lines().map(|l| l.rsplit(' ').next().unwrap().parse::<i64>().unwrap()).sum();
     let rows = trace.rows::<CallChain>().map(|row| row.expect("a row").dur);
     assert_eq!(sum, rows.sum::<i64>());
 }
+
+/// The picture has the functions, and is one.
+#[cfg(feature = "flamegraph")]
+fn flame_graph(stage: &Stage) {
+    let file = stage.trace().with_extension("svg");
+    succeed(stage.agent("export").arg(stage.trace()).args(["-f", "flamegraph", "-o"]).arg(&file));
+    let picture = std::fs::read_to_string(file).expect("the picture");
+    assert!(picture.contains("<svg") && picture.trim_end().ends_with("</svg>"));
+    for function in ["sleep_four (", "wait_three (", "nanosleep ("] {
+        assert!(picture.contains(function), "{function}");
+    }
+}
+
+#[cfg(not(feature = "flamegraph"))]
+fn flame_graph(_: &Stage) {}

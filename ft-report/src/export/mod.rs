@@ -10,6 +10,8 @@
 mod collapsed;
 mod ctf;
 mod firefox;
+#[cfg(feature = "flamegraph")]
+mod flamegraph;
 mod paje;
 mod perfetto;
 mod sorted;
@@ -50,6 +52,12 @@ pub static FORMATS: &[Format] = &[
         name: "collapsed",
         about: "flamegraph.pl, inferno-flamegraph and https://www.speedscope.app, of groups stack and profile",
         output: Output::File(collapsed::write),
+    },
+    #[cfg(feature = "flamegraph")]
+    Format {
+        name: "flamegraph",
+        about: "a browser: a flame graph of groups stack and profile, as SVG",
+        output: Output::File(flamegraph::write),
     },
 ];
 
