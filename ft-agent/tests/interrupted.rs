@@ -67,18 +67,22 @@ fn the_tables_are_those_of_a_whole_run_or_those_of_before() {
     let publishes = || !dir.join("analysis.json").exists();
     let replaced = || !dir.join("critical_sections.tmp").exists() && publishes();
     let moments: [&dyn Fn() -> bool; 4] = [&begun, &writes, &publishes, &replaced];
-    let mut stopped = 0;
-    for when in moments {
+    let interrupted = |when: &dyn Fn() -> bool| {
         let output = disturbed(dir, libc::SIGINT, when);
         let said = String::from_utf8_lossy(&output.stderr);
         match output.status.code() {
-            Some(0) => {}
+            Some(0) => false,
             Some(130) => {
-                stopped += 1;
                 assert!(said.starts_with("ft-agent: interrupted; ") && said.lines().count() == 1);
+                true
             }
             status => panic!("{status:?} {said}"),
         }
+    };
+    // On a busy machine a run may be over before anybody has seen that it has begun.
+    assert!((0..100).any(|_| interrupted(&begun)), "no run was interrupted before its end");
+    for when in moments {
+        interrupted(when);
         assert_eq!(contents(dir), whole, "nothing is half done");
 
         let output = disturbed(dir, libc::SIGKILL, when);
@@ -94,5 +98,4 @@ fn the_tables_are_those_of_a_whole_run_or_those_of_before() {
         analyze(dir);
         assert_eq!(contents(dir), whole, "what was left is removed, and the tables are the same");
     }
-    assert!(stopped >= 1, "no run was interrupted before its end");
 }
