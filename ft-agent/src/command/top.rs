@@ -99,8 +99,8 @@ fn percent(text: &str) -> std::result::Result<f64, String> {
 const ENDING: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
 pub(crate) fn run(args: Args) -> Result {
-    let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
-    if !args.json && !is_terminal {
+    let has_terminal = || io::stdin().is_terminal() && io::stdout().is_terminal();
+    if !args.json && !has_terminal() {
         return Err(CommandError::NoTerminal);
     }
     let signals = Taken::once(&ENDING);
@@ -115,11 +115,14 @@ pub(crate) fn run(args: Args) -> Result {
     };
     drop(signals);
     let ended = recording.end();
-    match signals::came() {
-        0 => watched.and(ended),
-        // Where the terminal is gone, nothing can be written any more.
-        signal => Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(1))),
-    }
+    let signal = match signals::came() {
+        // Of a terminal that goes away, calls fail before the signal comes that says so.
+        0 if !json && !has_terminal() => libc::SIGHUP,
+        0 => return watched.and(ended),
+        signal => signal,
+    };
+    // Where the terminal is gone, nothing can be written any more.
+    Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(1)))
 }
 
 /// Prints a line for each look.
