@@ -112,7 +112,7 @@ fn tables_have_their_documented_columns() {
         "ts:i64 dur:i64 pid:i32 tid:i32 comm:name cpu:i32 cause:name? culprit:name?
          culprit_tid:i32?
          running_ns:i64? preempted_ns:i64? dispatch_ns:i64? blocked_ns:i64? hardirq_ns:i64?
-         softirq_ns:i64? vector_ns:i64? unexplained_ns:i64? inferred:name mark:name",
+         softirq_ns:i64? vector_ns:i64? unexplained_ns:i64? agent_ns:i64? inferred:name mark:name",
     );
     check::<ThreadTime>(
         "thread_time",
