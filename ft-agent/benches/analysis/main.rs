@@ -4,6 +4,7 @@
 //! cargo bench -p ft-agent --bench analysis                  the analyses alone, in memory
 //! cargo bench -p ft-agent --bench analysis -- scale         traces of 1 and 10 million events on disk
 //! cargo bench -p ft-agent --bench analysis -- scale 100     … and of so many millions
+//! cargo bench -p ft-agent --bench analysis -- scale 100 DIR … whose pages are kept in a directory, to be looked at
 //! cargo bench -p ft-agent --bench analysis -- exports 10    their exports, of 1 million events and of so many
 //! ```
 //!
@@ -27,9 +28,13 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => in_memory(),
-        ["scale"] => scale::table(&[1, 10]),
+        ["scale"] => scale::table(&[1, 10], None),
         ["scale", largest] => match largest.parse() {
-            Ok(largest) => scale::table(&[1, 10, largest]),
+            Ok(largest) => scale::table(&[1, 10, largest], None),
+            Err(_) => usage(),
+        },
+        ["scale", largest, pages] => match largest.parse() {
+            Ok(largest) => scale::table(&[1, 10, largest], Some(pages.as_ref())),
             Err(_) => usage(),
         },
         ["exports", largest] => match largest.parse() {
@@ -44,7 +49,7 @@ fn main() {
 }
 
 fn usage() {
-    eprintln!("analysis: [scale [MILLIONS] | exports MILLIONS]");
+    eprintln!("analysis: [scale [MILLIONS [PAGES]] | exports MILLIONS]");
     std::process::exit(2);
 }
 

@@ -8,7 +8,9 @@ use std::time::Instant;
 use ft_report::analyze::{analyze, tally};
 use ft_report::compare::{Comparison, Run, slices};
 use ft_report::document::Document;
+use ft_report::render::html::Page;
 use ft_report::sections;
+use ft_report::timeline::Timeline;
 use ft_trace::store::Trace;
 
 use crate::trace;
@@ -25,15 +27,23 @@ pub(crate) const PART_EVENTS: u64 = 2_000_000;
 /// The analysis, its reports and exports stay below, whatever the length.
 pub(crate) const LIMIT_MIB: f64 = 1024.0;
 
-/// Prints a line for each length, in millions of events.
-pub(crate) fn table(millions: &[u64]) {
+/// A page stays below, whatever the length.
+const PAGE_LIMIT_MB: f64 = 20.0;
+
+/// The page of a trace, in its directory.
+const PAGE: &str = "page.html";
+
+/// Prints a line for each length, in millions of events; keeps the pages in a directory.
+pub(crate) fn table(millions: &[u64], pages: Option<&Path>) {
     println!(
-        "{:>12} {:>10} {:>11} {:>15} {:>13} {:>13} {:>11} {:>13}",
+        "{:>12} {:>10} {:>11} {:>15} {:>13} {:>10} {:>10} {:>13} {:>11} {:>13}",
         "events",
         "trace",
         "analysis",
         "per M events",
         "all reports",
+        "page",
+        "its size",
         "peak memory",
         "compare",
         "peak memory"
@@ -43,17 +53,23 @@ pub(crate) fn table(millions: &[u64]) {
         let rounds = million * 1_000_000 / trace::events_of(1);
         trace::write(dir.path(), rounds, PART_EVENTS).expect("the trace is written");
         let bytes = size(dir.path());
-        let [events, holds, analysis, reports, peak] = figures(CHILD, dir.path());
+        let [events, holds, analysis, reports, page, peak] = figures(CHILD, dir.path());
+        let file = dir.path().join(PAGE);
+        let megabytes = file.metadata().expect("a page").len() as f64 / 1e6;
+        if let Some(pages) = pages {
+            fs::copy(&file, pages.join(format!("{million}.html"))).expect("the page is kept");
+        }
         let [compare, compare_peak] = figures(COMPARING, dir.path());
         assert_eq!(events as u64, trace::events_of(rounds));
         assert_eq!(holds as u64, trace::holds_of(rounds));
         println!(
-            "{events:>12} {:>7.1} MB {analysis:>9.1} s {:>13.2} s {reports:>11.1} s {peak:>9.0} MiB \
-             {compare:>9.1} s {compare_peak:>9.0} MiB",
+            "{events:>12} {:>7.1} MB {analysis:>9.1} s {:>13.2} s {reports:>11.1} s \
+             {page:>8.1} s {megabytes:>7.1} MB {peak:>9.0} MiB {compare:>9.1} s {compare_peak:>9.0} MiB",
             bytes as f64 / 1e6,
             analysis / events * 1e6,
         );
         assert!(peak.max(compare_peak) < LIMIT_MIB, "more than {LIMIT_MIB} MiB");
+        assert!(megabytes < PAGE_LIMIT_MB, "a page of more than {PAGE_LIMIT_MB} MB");
     }
 }
 
@@ -78,7 +94,8 @@ pub(crate) fn compare(dir: &Path) {
     println!("{} {}", start.elapsed().as_secs_f64(), peak_mib());
 }
 
-/// Analyses one trace; prints events, holds, seconds of the analysis and of the reports, and peak MiB.
+/// Analyses one trace and writes its page; prints events, holds, seconds of the analysis, of the reports and of the page,
+/// and peak MiB.
 pub(crate) fn child(dir: &Path) {
     let trace = Trace::open(dir).expect("a trace");
     let start = Instant::now();
@@ -88,7 +105,12 @@ pub(crate) fn child(dir: &Path) {
     let document = Document::of(&trace, &tally, sections::usual(&[])).expect("reports");
     assert!(document.to_string().contains("LOCKS"));
     let reports = start.elapsed().as_secs_f64();
-    println!("{} {} {analysis} {reports} {}", tally.events, tally.holds, peak_mib());
+    let start = Instant::now();
+    let timeline = Timeline::read(&trace, &tally, None).expect("a timeline").fragment();
+    let page = Page::of(&document).with_timeline(&timeline).to_string();
+    fs::write(dir.join(PAGE), page).expect("the page is written");
+    let page = start.elapsed().as_secs_f64();
+    println!("{} {} {analysis} {reports} {page} {}", tally.events, tally.holds, peak_mib());
 }
 
 /// Peak resident memory of this process, `VmHWM` of proc(5).

@@ -9,8 +9,8 @@ use ft_trace::store::{
     Footer, Meta, PartWriter, Result, Row, SCHEMA_VERSION, TableMeta, TableWriter,
 };
 use ft_trace::tables::{
-    Irq, IrqKind, LossRow, NameRow, SchedMigrate, SchedSwitch, SchedWaking, SiteKind, SiteRow,
-    TaskEvent, TaskState, ThreadRow, UserEvent,
+    ClockRow, Irq, IrqKind, LossRow, NameRow, SchedMigrate, SchedSwitch, SchedWaking, SiteKind,
+    SiteRow, TaskEvent, TaskState, ThreadRow, UserEvent,
 };
 
 /// Threads that take locks.
@@ -231,6 +231,7 @@ pub(crate) fn write(trace: &Path, rounds: u64, part_events: u64) -> Result<()> {
     wakings.finish(&mut meta)?;
     interrupts.finish(&mut meta)?;
     user.finish(&mut meta)?;
+    whole::<ClockRow>(trace, [])?;
     whole::<LossRow>(trace, [])?;
     whole::<TaskEvent>(trace, [])?;
     whole::<SchedMigrate>(trace, [])?;
