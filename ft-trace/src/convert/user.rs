@@ -17,13 +17,10 @@ use ft_user::layout::{LOSS_KEY, MAX_ARGS, MAX_EVENT_SLOTS, SharedSlot, Slot, com
 use super::registry::Registry;
 use crate::clock::{ClockModel, Cursor};
 use crate::ids::{Cpu, Name, Nanos, Pid, SiteId, Tid, Tsc};
+use crate::spool::FASTEST_LOSS_NS;
 use crate::spool::frame::{Shared, Slots};
 use crate::tables::{LossOrigin, LossRow, SiteKind, UserEvent};
 use payload::{Payload, arguments};
-
-/// No thread loses an event faster than this, ns: it adds to four counters each time (`ft-user`, `ring.rs`). In a loop that
-/// does nothing else it takes about eight cycles.
-const FASTEST_LOSS_NS: u64 = 1;
 
 /// The beginning of a loss is read after its event has begun, and times are whole nanoseconds.
 const LOST_AT_ONCE: u64 = 1;

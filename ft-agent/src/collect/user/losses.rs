@@ -1,16 +1,14 @@
 //! How much a process can have lost.
 //!
 //! Counts of losses lie in memory that the process writes. Rule: before one is stored or summed, it is bounded by the
-//! time that the process has had. An event that is lost adds to four counters (`ft-user`, `ring.rs` and
-//! `shared_ring.rs`), which no machine does in [`FASTEST_NS`] ns; and no more threads than CPUs do it at once.
+//! time that the process has had: no thread loses an event faster than [`FASTEST_LOSS_NS`], and no more threads than
+//! CPUs do it at once.
 
 use rustix::param::clock_ticks_per_second;
 use rustix::time::ClockId;
 
 use crate::clock::now_ns;
-
-/// No event is lost faster than this, ns.
-const FASTEST_NS: u64 = 1;
+use ft_trace::spool::FASTEST_LOSS_NS;
 
 /// What was told of losses, and what can be true of it.
 pub(super) struct LostEvents {
@@ -49,7 +47,7 @@ impl LostEvents {
     /// What it can have lost in its whole life.
     fn most(&self) -> u64 {
         let now_ns = now_ns(ClockId::Boottime) as u64;
-        now_ns.saturating_sub(self.started_ns) / FASTEST_NS * self.cpus
+        now_ns.saturating_sub(self.started_ns) / FASTEST_LOSS_NS * self.cpus
     }
 }
 
