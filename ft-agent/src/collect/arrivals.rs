@@ -90,28 +90,6 @@ impl Intake {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
-    /// Has it looked up aside where a process has its program text, which arrives if that has changed. False as for
-    /// [`Intake::look`].
-    pub fn locate(self: &Arc<Intake>, subject: &Arc<Inspected>) -> bool {
-        if !subject.begin() {
-            return false;
-        }
-        let (intake, looked_at) = (Arc::downgrade(self), subject.clone());
-        let given = self.workers.give(subject.user(), move || {
-            if let Some(intake) = intake.upgrade() {
-                let located = looked_at.locate(&intake.files);
-                looked_at.end();
-                if let Some(mappings) = located {
-                    intake.push(looked_at.user(), Arrival::Located(mappings));
-                }
-            }
-        });
-        if !given {
-            subject.end();
-        }
-        given
-    }
-
     /// Has `look` done aside, whose result concerns the source with this number. Does nothing while an
     /// earlier look at this process is not done; false then, or when too many wait.
     pub fn look(
@@ -120,6 +98,30 @@ impl Intake {
         subject: &Arc<Inspected>,
         look: impl FnOnce(&Inspected, &BuildIds) -> Found + Send + 'static,
     ) -> bool {
+        self.aside(subject, move |intake, subject| {
+            let found = look(subject, &intake.files);
+            intake.push(subject.user(), Arrival::Found { source, found });
+        })
+    }
+
+    /// Has it looked up aside where a process has its program text, which arrives if that has changed. False as for
+    /// [`Intake::look`].
+    pub fn locate(self: &Arc<Intake>, subject: &Arc<Inspected>) -> bool {
+        self.aside(subject, |intake, subject| {
+            let located = subject.locate(&intake.files);
+            subject.end();
+            if let Some(mappings) = located {
+                intake.push(subject.user(), Arrival::Located(mappings));
+            }
+        })
+    }
+
+    /// Has a look at a process begun, and done by a worker.
+    fn aside(
+        self: &Arc<Intake>,
+        subject: &Arc<Inspected>,
+        look: impl FnOnce(&Intake, &Inspected) + Send + 'static,
+    ) -> bool {
         if !subject.begin() {
             return false;
         }
@@ -127,8 +129,7 @@ impl Intake {
         let (intake, looked_at) = (Arc::downgrade(self), subject.clone());
         let given = self.workers.give(subject.user(), move || {
             if let Some(intake) = intake.upgrade() {
-                let found = look(&looked_at, &intake.files);
-                intake.push(looked_at.user(), Arrival::Found { source, found });
+                look(&intake, &looked_at);
             }
         });
         if !given {
