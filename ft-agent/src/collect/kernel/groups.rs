@@ -159,6 +159,13 @@ pub(super) struct Program {
     pub(super) follows: bool,
 }
 
+impl Program {
+    /// Its records have call chains.
+    pub(super) fn has_chains(&self) -> bool {
+        matches!(self.group, Group::Stack | Group::Profile)
+    }
+}
+
 const fn program(group: Group, name: &'static str) -> Program {
     Program { name, group, hook: Hook::Tracepoint(name), required: false, follows: false }
 }

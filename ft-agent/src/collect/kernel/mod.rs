@@ -103,8 +103,8 @@ pub struct Kernel {
     losses: LostRecords,
     logger: Option<EbpfLogger<&'static dyn Log>>,
     attached: Vec<&'static Program>,
-    /// Processes whose addresses were recorded.
-    chained: Chained,
+    /// Processes whose addresses were recorded, where call chains are.
+    chained: Option<Chained>,
     missing: Vec<Missing>,
     system_wide: bool,
     ebpf: Ebpf,
@@ -152,7 +152,7 @@ impl Kernel {
             losses,
             logger,
             attached: Vec::new(),
-            chained: Chained::default(),
+            chained: attached.iter().any(|program| program.has_chains()).then(Chained::default),
             missing,
             system_wide: options.system_wide,
             ebpf,
@@ -243,7 +243,9 @@ impl Kernel {
             }
             let Some(record) = self.ring.next() else { return drained };
             if is_well_formed(&record) {
-                self.chained.note(&record);
+                if let Some(chained) = &mut self.chained {
+                    chained.note(&record);
+                }
                 out.extend_from_slice(&record);
                 drained.records += 1;
             } else {
@@ -252,9 +254,10 @@ impl Kernel {
         }
     }
 
-    /// The processes of which addresses were recorded since the last call, and those that have executed another program.
-    pub fn take_chained(&mut self) -> Chained {
-        std::mem::take(&mut self.chained)
+    /// The processes of which addresses were recorded since the last call, and those that have executed another program;
+    /// `None` where no call chains are recorded.
+    pub fn take_chained(&mut self) -> Option<Chained> {
+        self.chained.as_mut().map(std::mem::take)
     }
 
     /// What was lost since the last call, or since the start: records that found no room, and runs of a

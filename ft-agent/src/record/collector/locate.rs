@@ -12,6 +12,7 @@ use std::time::Instant;
 use super::Collector;
 use super::looks::LOOKS;
 use crate::collect::inspect::Inspected;
+use crate::collect::kernel::Kernel;
 
 /// Processes that are kept for the next look, about; then those are forgotten of which there were no addresses lately.
 const MAX_LOCATED: usize = 4096;
@@ -26,8 +27,7 @@ pub(super) struct Located(HashMap<u32, (Arc<Inspected>, Instant)>);
 impl Collector {
     /// Has the processes looked at whose addresses were drained.
     pub(super) fn locate(&mut self) {
-        let Some(kernel) = &mut self.kernel else { return };
-        let chained = kernel.take_chained();
+        let Some(chained) = self.kernel.as_mut().and_then(Kernel::take_chained) else { return };
         let now = Instant::now();
         let located = &mut self.located.0;
         for pid in chained.executed {
