@@ -30,7 +30,7 @@ use cpus::Cpus;
 use ft_trace::Mark;
 use ft_trace::event::LeanUserEvent;
 use ft_trace::ids::{Cpu, Nanos, Pid};
-use ft_trace::tables::{LoadRun, LoadWorker, Workload};
+use ft_trace::tables::{LoadJob, LoadRun, LoadWorker, Workload};
 use jobs::Jobs;
 use plan::Plan;
 use runs::Runs;
@@ -197,6 +197,12 @@ impl End {
 }
 
 impl Worked {
+    /// Counts a job that does not finish, if there is one.
+    fn given_up(&mut self, job: Option<LoadJob>) -> Option<LoadJob> {
+        self.jobs += u64::from(job.is_some());
+        job
+    }
+
     /// Counts a run with a row; what was told of it may be impossible.
     fn count<T>(&mut self, run: Option<Result<T, Impossible>>) -> Option<T> {
         match run? {
@@ -264,8 +270,7 @@ impl Loads {
                 Err(Impossible) => self.worked.untold.impossible += 1,
             },
             LoadEvent::Job => {
-                let before = jobs.give_up(plan, moment);
-                rows.jobs.extend(before.inspect(|_| self.worked.jobs += 1));
+                rows.jobs.extend(self.worked.given_up(jobs.give_up(plan, moment)));
                 let begun = jobs.begin(plan, moment, first, second, third);
                 self.worked.untold.impossible += u64::from(begun == Err(Impossible));
             }
@@ -278,8 +283,7 @@ impl Loads {
                 None => self.worked.untold.finishes += 1,
             },
             LoadEvent::JobOver => {
-                let given_up = jobs.give_up(plan, moment);
-                rows.jobs.extend(given_up.inspect(|_| self.worked.jobs += 1));
+                rows.jobs.extend(self.worked.given_up(jobs.give_up(plan, moment)));
             }
             LoadEvent::Done => {
                 let told_all = [runs.count, jobs.begun, timers.count] == e.arg;
@@ -324,8 +328,7 @@ impl Loads {
         let Some(mut worker) = self.workers.get(moment.thread).and_then(Option::take) else {
             return;
         };
-        let given_up = worker.jobs.give_up(&worker.plan, moment);
-        rows.jobs.extend(given_up.inspect(|_| self.worked.jobs += 1));
+        rows.jobs.extend(self.worked.given_up(worker.jobs.give_up(&worker.plan, moment)));
         self.worked.untold.runs += u64::from(worker.runs.lose());
         let key = moment.thread.key;
         if let Some(process) = self.processes.get_mut(&key.pid) {

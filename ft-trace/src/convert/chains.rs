@@ -45,15 +45,13 @@ impl Chains {
 
     /// The number of the chain behind a record; `None` where there is none, or too many different ones.
     pub(crate) fn number(&mut self, record: &Chain, tail: &[u8]) -> Option<i64> {
-        let addresses = tail
-            .chunks_exact(8)
-            .map(|word| u64::from_ne_bytes(word.try_into().expect("eight bytes")));
-        let addresses: Vec<u64> = addresses.collect();
-        let (user, kernel) = addresses.split_at_checked(record.user.max(0) as usize)?;
+        let (words, _) = tail.as_chunks::<8>();
+        let (user, kernel) = words.split_at_checked(record.user.max(0) as usize)?;
         // In user space the first is where the thread is. In the kernel it is, too, where an interrupt struck it.
         let is_exact = record.header.kind == kind::SAMPLE;
         let looked_up = |exact: bool| {
-            move |(i, &address): (usize, &u64)| {
+            move |(i, &word): (usize, &[u8; 8])| {
+                let address = u64::from_ne_bytes(word);
                 if i == 0 && exact { address } else { address.wrapping_sub(1) }
             }
         };
@@ -73,17 +71,21 @@ impl Chains {
             }
             None => return None,
         };
-        Some((i64::from(self.segment) + 1) << 32 | i64::from(number))
+        Some(self.of_trace(number))
+    }
+
+    /// The number that only this chain of all segments has.
+    fn of_trace(&self, number: u32) -> i64 {
+        (i64::from(self.segment) + 1) << 32 | i64::from(number)
     }
 
     /// Rows of `stacks`, by number and position.
     pub(super) fn rows(&self) -> Vec<StackRow> {
         let mut chains: Vec<_> = self.numbers.iter().collect();
         chains.sort_by_key(|(_, number)| **number);
-        let base = (i64::from(self.segment) + 1) << 32;
         let mut rows = Vec::new();
         for (chain, number) in chains {
-            let stack = base | i64::from(*number);
+            let stack = self.of_trace(*number);
             rows.extend(chain.addresses.iter().zip(0..).map(|(&address, position)| StackRow {
                 stack,
                 position,
