@@ -20,7 +20,7 @@ pub mod hourglass;
 mod memory;
 pub mod npt;
 pub mod response;
-mod stats;
+pub mod stats;
 pub mod time;
 
 pub use clock::{Clock, Reading};

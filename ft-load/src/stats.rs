@@ -34,10 +34,10 @@ impl Summary {
         Some(Summary {
             count,
             min_ns: min,
-            median_ns: rank(times, 50.0),
+            median_ns: percentile(times, 50.0)?,
             mean_ns: mean,
             standard_deviation_ns: (squares / (count.max(2) - 1) as f64).sqrt(),
-            p99_ns: rank(times, 99.0),
+            p99_ns: percentile(times, 99.0)?,
             max_ns: max,
         })
     }
@@ -61,14 +61,15 @@ impl Typical {
     pub fn of(times: &[u64]) -> Option<Self> {
         let fence = times.first()?.saturating_mul(10);
         let typical = &times[..times.partition_point(|t| *t <= fence)];
-        Some(Typical { typical_ns: rank(typical, 50.0), outliers: times.len() - typical.len() })
+        let outliers = times.len() - typical.len();
+        Some(Typical { typical_ns: percentile(typical, 50.0)?, outliers })
     }
 }
 
-/// The smallest of the sorted `times` that `percent` of them do not exceed; there is at least one.
-fn rank(times: &[u64], percent: f64) -> u64 {
-    let n = (percent / 100.0 * times.len() as f64).ceil() as usize;
-    times[n.clamp(1, times.len()) - 1]
+/// The smallest of the sorted `values` that `percent` of them do not exceed; `None` where there are none.
+pub fn percentile(values: &[u64], percent: f64) -> Option<u64> {
+    let n = (percent / 100.0 * values.len() as f64).ceil() as usize;
+    values.get(n.clamp(1, values.len().max(1)) - 1).copied()
 }
 
 /// Three bins a decade.

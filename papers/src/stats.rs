@@ -2,6 +2,8 @@
 
 use std::f64::consts::FRAC_PI_2;
 
+pub(crate) use ft_load::stats::percentile;
+
 /// A mean, and how far the true one can be from it at 95 % confidence (Jain, "The art of computer systems performance
 /// analysis", 1991, section 13.2, which is what Hourglass uses).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,12 +48,6 @@ fn t95(degrees: usize) -> f64 {
         }
     }
     (degrees as f64).sqrt() * low.tan()
-}
-
-/// The smallest of the sorted `values` that `percent` of them do not exceed; `None` where there are none.
-pub(crate) fn percentile(values: &[u64], percent: f64) -> Option<u64> {
-    let n = (percent / 100.0 * values.len() as f64).ceil() as usize;
-    values.get(n.clamp(1, values.len().max(1)) - 1).copied()
 }
 
 #[cfg(test)]
