@@ -8,7 +8,7 @@ use ft_user::layout::{MAX_RING_SLOTS, MIN_RING_SLOTS, Slot};
 
 use super::RecordError;
 use super::reader::{DISTANCES, Reader};
-use crate::collect::kernel::Group;
+use crate::collect::kernel::{Group, KernelOptions};
 use crate::collect::server;
 use ft_trace::spool::Limits;
 
@@ -57,18 +57,19 @@ pub struct Options {
 impl Default for Options {
     /// What `ft-agent record` does unless it is told otherwise: with nothing to record yet.
     fn default() -> Options {
+        let kernel = KernelOptions::default();
         Options {
             output: "trace".into(),
             duration: None,
-            kernel: Group::DEFAULT.to_vec(),
+            kernel: kernel.groups,
             events: vec!["*".into()],
             pids: Vec::new(),
             cgroup: None,
             system_wide: false,
             ring_bytes: None,
-            kernel_buffer_bytes: 16 << 20,
-            stack_min: Duration::from_micros(100),
-            sample_hz: 997,
+            kernel_buffer_bytes: kernel.ring_bytes.into(),
+            stack_min: Duration::from_nanos(kernel.stack_min_ns),
+            sample_hz: kernel.sample_hz,
             full_wait: None,
             reader: Reader::Adaptive,
             segment: Limits { bytes: 64 << 20, age: Duration::from_secs(30) },
