@@ -18,11 +18,13 @@
 
 use crate::analysis::Analysis;
 use crate::gaps::is_explained;
-use crate::world::{Change, FULL_RING, Interval, Past, PerThread, Thread, World};
+use crate::world::{
+    Change, FULL_RING, Interval, LoadEvent, LoopEvent, Past, PerThread, Thread, World,
+};
 use crate::{Rows, Tally};
 use ft_trace::Mark;
 use ft_trace::ids::{Cpu, Name, Nanos};
-use ft_trace::tables::{LoopBin, LoopPeak, PeakCause, SiteKind};
+use ft_trace::tables::{LoopBin, LoopPeak, PeakCause};
 use serde::{Deserialize, Serialize};
 
 /// What loops told.
@@ -76,13 +78,13 @@ impl Analysis for Npt {
     #[inline]
     fn see(&mut self, change: &Change<'_>, world: &World, rows: &mut Rows) {
         match *change {
-            Change::Own { thread, event, site } if site.kind == SiteKind::Event => {
-                match &*site.event {
-                    "npt.begin" => self.begin(thread, event.arg, world, rows),
-                    "npt.peak" => self.told(thread, event.arg, rows),
-                    "npt.end" => self.over(thread, event.arg, world, rows),
-                    "npt.bin" => self.bin(thread, event.arg, world, rows),
-                    _ => {}
+            Change::Own { thread, event, site } => {
+                let Some(LoadEvent::Loop(what)) = site.load else { return };
+                match what {
+                    LoopEvent::Begin => self.begin(thread, event.arg, world, rows),
+                    LoopEvent::Peak => self.told(thread, event.arg, rows),
+                    LoopEvent::End => self.over(thread, event.arg, world, rows),
+                    LoopEvent::Bin => self.bin(thread, event.arg, world, rows),
                 }
             }
             Change::Gap { thread, cpu, interval, past } => {

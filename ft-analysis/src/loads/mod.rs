@@ -237,7 +237,7 @@ impl Loads {
         let tid = moment.thread.key.tid;
         let [first, second, third] = e.arg;
         match what {
-            LoadEvent::Worker => {}
+            LoadEvent::Worker | LoadEvent::Loop(_) => {}
             LoadEvent::Reserved | LoadEvent::Demand | LoadEvent::Bound => plan.told(what, e.arg),
             LoadEvent::Class => {
                 plan.told(what, e.arg);

@@ -16,7 +16,7 @@ pub struct Site {
     pub(crate) event: Name,
     /// `mutex`, `rwlock-read`, …; of other sites, empty.
     pub(crate) lock_kind: Name,
-    /// What a worker of a load says by it.
+    /// What a load says by it.
     pub(crate) load: Option<LoadEvent>,
     /// Its place is a return address ([`SiteKind`]).
     has_caller: bool,

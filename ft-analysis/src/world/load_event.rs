@@ -1,11 +1,11 @@
-//! What the workers of `ft-load hourglass` say, by the names of their events.
+//! What the workers of `ft-load hourglass` and the loop of `ft-load npt` say, by the names of their events.
 //!
-//! The list with their arguments is in the documentation of `ft_load::hourglass`. Any program may write such events, and
+//! The lists with their arguments are in the documentation of `ft_load::hourglass` and `ft_load::npt`. Any program may write such events, and
 //! anything in them.
 
 use ft_trace::tables::SiteKind;
 
-/// What an event of a worker says.
+/// What an event of a load says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LoadEvent {
     /// Number, workload, timer.
@@ -38,12 +38,30 @@ pub(crate) enum LoadEvent {
     Yield,
     /// It is done: runs, jobs, sleeps.
     Done,
+    /// What a loop says.
+    Loop(LoopEvent),
+}
+
+/// What an event of a loop says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LoopEvent {
+    /// It begins: passes, cycles of one, frequency of the counter.
+    Begin,
+    /// The gap before was a peak: the pass.
+    Peak,
+    /// It is over: passes, peaks.
+    End,
+    /// A bin of its histogram: from, to, passes.
+    Bin,
 }
 
 impl LoadEvent {
     /// What the events of a site say.
     pub(crate) fn of(event: &str, kind: SiteKind) -> Option<LoadEvent> {
         use LoadEvent::*;
+        if let Some(name) = event.strip_prefix("npt.") {
+            return LoopEvent::of(name, kind).map(Loop);
+        }
         let name = event.strip_prefix("hourglass.")?;
         match kind {
             SiteKind::ScopeBegin => (name == "job").then_some(Job),
@@ -64,6 +82,19 @@ impl LoadEvent {
                 "done" => Done,
                 _ => return None,
             }),
+            _ => None,
+        }
+    }
+}
+
+impl LoopEvent {
+    fn of(name: &str, kind: SiteKind) -> Option<LoopEvent> {
+        match name {
+            _ if kind != SiteKind::Event => None,
+            "begin" => Some(LoopEvent::Begin),
+            "peak" => Some(LoopEvent::Peak),
+            "end" => Some(LoopEvent::End),
+            "bin" => Some(LoopEvent::Bin),
             _ => None,
         }
     }

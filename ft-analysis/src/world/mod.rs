@@ -37,7 +37,7 @@ pub use culprit::Culprit;
 pub use held::{Hold, Incomplete, Wait};
 pub use history::Past;
 pub use interval::Interval;
-pub(crate) use load_event::LoadEvent;
+pub(crate) use load_event::{LoadEvent, LoopEvent};
 pub(crate) use locks::{Holder, Process};
 pub use log::{Occupancy, Stretch};
 pub use overhead::{HeldUp, Overhead};
