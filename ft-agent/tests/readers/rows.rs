@@ -1,75 +1,13 @@
-//! Readers of other projects open every table with the documented types.
-//!
-//! Needs Python with the packages of `tests/python/requirements.txt`, named by `FT_PYTHON`
-//! (`cargo xtask test` sets it up); skipped without.
+//! A trace that has rows of every table.
 
-#[path = "common/gate.rs"]
-#[allow(dead_code, reason = "needs no kernel")]
-mod gate;
-#[path = "common/pytest.rs"]
-mod package;
+mod loads;
 
 use std::path::Path;
-use std::process::Command;
 
 use ft_trace::Mark;
 use ft_trace::ids::{Cpu, Nanos, Pid, SiteId, Tid};
 use ft_trace::store::{Footer, Meta, Row, SCHEMA_VERSION, TableMeta, TableWriter};
 use ft_trace::tables::*;
-
-#[test]
-fn every_table_opens_in_duckdb_polars_pandas_and_pyarrow() {
-    let Some(python) = std::env::var_os("FT_PYTHON") else {
-        eprintln!("skipped: FT_PYTHON is not set; run `cargo xtask test`");
-        return;
-    };
-    for rows in [0, 3] {
-        let dir = tempfile::tempdir().unwrap();
-        trace(dir.path(), rows);
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/readers.py");
-        let output = Command::new(&python).arg(script).arg(dir.path()).output().unwrap();
-        assert!(
-            output.status.success(),
-            "with {rows} rows a table:\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-    }
-}
-
-/// Spark has a Java machine and half a gigabyte, so an environment of its own, named by `FT_SPARK`.
-#[test]
-fn every_table_opens_in_spark() {
-    let (Some(python), Some(spark)) = (std::env::var_os("FT_PYTHON"), std::env::var_os("FT_SPARK"))
-    else {
-        return gate::skipped("FT_PYTHON or FT_SPARK is not set; run `cargo xtask test`");
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let traces = [0, 3].map(|rows| folder.path().join(format!("trace-{rows}")));
-    for (dir, rows) in traces.iter().zip([0, 3]) {
-        std::fs::create_dir(dir).unwrap();
-        trace(dir, rows);
-    }
-    let expected = folder.path().join("expected.json");
-    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/spark");
-    let run = |command: &mut Command| {
-        // Spark leaves files where it is started.
-        let output =
-            command.arg(&expected).args(&traces).current_dir(folder.path()).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    };
-    run(Command::new(python).arg(scripts.join("expected.py")));
-    let text = run(Command::new(spark).arg(scripts.join("readers.py")));
-    let tables = ft_trace::store::catalogue::tables().len() * traces.len();
-    assert_eq!(text.trim(), format!("{tables} tables"));
-    gate::ran();
-}
-
-/// What `views.sql` and the Python package say of stored recordings, beside the tables themselves.
-#[test]
-fn views_and_the_python_package_agree_with_the_tables() {
-    package::pytest(&["-m", "not recordings"], &[]);
-}
 
 /// 100 ns, or null.
 fn parts(i: i32) -> Option<Decomposition> {
@@ -83,7 +21,7 @@ fn parts(i: i32) -> Option<Decomposition> {
 }
 
 /// A trace whose tables hold `count` rows each, with and without the values that can be null.
-fn trace(dir: &Path, count: i32) {
+pub(crate) fn trace(dir: &Path, count: i32) {
     let mut meta = Meta { schema_version: SCHEMA_VERSION, ..Meta::default() };
     let (pid, cpu) = (Pid(100), Cpu(1));
     let time = |i: i32| Nanos(1_000_000 + i64::from(i) * 1000);
@@ -408,6 +346,7 @@ fn trace(dir: &Path, count: i32) {
         mark: Mark::Censored,
     });
     contended(dir, &mut meta, count);
+    loads::tables(dir, &mut meta, count);
     meta.write(dir).unwrap();
 }
 
