@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::Attack;
 use crate::crowd;
-use crate::forged::{Forged, hello, try_connection};
+use crate::forged::{Forged, try_connection, try_hello};
 use crate::stage::{Attacker, Scene, Stage};
 
 pub(crate) const ATTACK: Attack = Attack { name: "registrations", program, test };
@@ -38,7 +38,7 @@ pub(crate) fn flood(socket: &str) -> impl FnMut() {
                 0 => {
                     drop(connection);
                     if let Some(connection) = try_connection(socket) {
-                        hello(&connection, memfd.file.as_fd());
+                        try_hello(&connection, memfd.file.as_fd());
                     }
                     // SAFETY: ends the process.
                     unsafe { libc::_exit(0) };
@@ -48,7 +48,10 @@ pub(crate) fn flood(socket: &str) -> impl FnMut() {
             }
             return;
         }
-        hello(&connection, memfd.file.as_fd());
+        // Refused, as it may be at once: again, so that the flood does not end.
+        if !try_hello(&connection, memfd.file.as_fd()) {
+            return;
+        }
         held.push_back((connection, memfd));
         if held.len() > HELD {
             held.pop_front();
