@@ -3,6 +3,7 @@
 use hdrhistogram::Histogram;
 
 use super::subject::Quantity;
+use crate::stats::own::Own;
 use ft_analysis::Mark;
 
 /// Intervals of which a 99th percentile is told.
@@ -16,14 +17,37 @@ pub(super) struct Lengths {
     sum: f64,
     left_out: u64,
     mark: Mark,
+    recording: Recording,
     histogram: Option<Histogram<u32>>,
+}
+
+/// How long threads of the agent that recorded had the CPU in some time, and how long that is, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Recording {
+    pub(super) own: Own,
+    pub(super) of_ns: i64,
+}
+
+impl Recording {
+    /// Adds an interval; the agent's part of it is none where it is not known.
+    pub(super) fn add(&mut self, own: Option<i64>, of_ns: i64) {
+        self.own.add(own);
+        self.of_ns = self.of_ns.saturating_add(of_ns);
+    }
 }
 
 impl Default for Lengths {
     fn default() -> Self {
         // An error only for a wrong precision; without a histogram there would be no percentiles, never wrong ones.
         let histogram = Histogram::new(3).ok();
-        Lengths { count: 0, sum: 0.0, left_out: 0, mark: Mark::Exact, histogram }
+        Lengths {
+            count: 0,
+            sum: 0.0,
+            left_out: 0,
+            mark: Mark::Exact,
+            recording: Recording::default(),
+            histogram,
+        }
     }
 }
 
@@ -38,6 +62,8 @@ pub(super) struct Cell {
     pub(super) left_out: u64,
     /// The worst mark of the others.
     pub(super) mark: Mark,
+    /// What of the others is the recording's own.
+    pub(super) recording: Recording,
 }
 
 impl Cell {
@@ -56,13 +82,14 @@ impl Lengths {
     /// Counts an interval. The length of a disturbed one is not the program's own, and that of a censored one (a
     /// wake-up across a loss) may be two: neither is in a statistic of lengths. That of a lower bound holds; it is its
     /// parts that are not known.
-    pub(super) fn add(&mut self, ns: i64, mark: Mark) {
+    pub(super) fn add(&mut self, ns: i64, own: Option<i64>, mark: Mark) {
         self.count += 1;
         if matches!(mark, Mark::Disturbed | Mark::Censored) {
             self.left_out += 1;
             return;
         }
         self.mark = self.mark.max(mark);
+        self.recording.add(own, ns);
         self.sum += ns.max(0) as f64;
         if let Some(histogram) = &mut self.histogram {
             // It grows; an error only for what 64 bits have no room for.
@@ -77,8 +104,8 @@ impl Lengths {
             let histogram = self.histogram.as_ref().filter(|h| !h.is_empty())?;
             Some(histogram.value_at_quantile(q) as f64)
         };
-        let mut cell =
-            Cell { count: self.count, left_out: self.left_out, mark: self.mark, ..Cell::default() };
+        let Lengths { count, left_out, mark, recording, .. } = *self;
+        let mut cell = Cell { count, left_out, mark, recording, ..Cell::default() };
         cell.set(Quantity::Rate, Some(self.count as f64 / unit_ns.max(1.0) * 1e9));
         cell.set(Quantity::Sum, Some(self.sum * units as f64));
         cell.set(Quantity::Mean, (n > 0).then(|| self.sum / n as f64));
@@ -98,7 +125,7 @@ mod tests {
         let (mut lengths, mut exact) = (Lengths::default(), Distribution::default());
         for i in 0..10_000i64 {
             let ns = 30 + i * i % 7_919 * 11;
-            lengths.add(ns, Mark::Exact);
+            lengths.add(ns, None, Mark::Exact);
             exact.add(ns);
         }
         let cell = lengths.cell(2e9, 4);
@@ -121,7 +148,7 @@ mod tests {
     fn what_is_not_the_programs_own_length_is_left_out_and_counted() {
         let mut lengths = Lengths::default();
         for (ns, mark) in [(10, Mark::Exact), (1_000, Mark::Disturbed), (9_000, Mark::Censored)] {
-            lengths.add(ns, mark);
+            lengths.add(ns, None, mark);
         }
         let cell = lengths.cell(1e9, 1);
         assert_eq!((cell.count, cell.left_out, cell.mark), (3, 2, Mark::Exact));
@@ -129,7 +156,7 @@ mod tests {
         assert_eq!(cell.get(Quantity::Sum), Some(10.0));
         assert_eq!(cell.get(Quantity::Rate), Some(3.0), "that they were is known");
         assert_eq!(cell.get(Quantity::P99), None, "too few");
-        lengths.add(20, Mark::LowerBound);
+        lengths.add(20, None, Mark::LowerBound);
         let cell = lengths.cell(1e9, 1);
         assert_eq!((cell.get(Quantity::Mean), cell.mark), (Some(15.0), Mark::LowerBound));
     }

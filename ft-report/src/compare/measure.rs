@@ -99,19 +99,19 @@ impl Run {
             run.sliced = (first, last - first + 1);
         }
         run.intervals(trace, &namer, Class::Hold, |r: &CriticalSection| {
-            (r.ts, r.dur, r.mark, (r.pid, r.tid), [&r.lock_name, &r.kind, &r.place])
+            (r.ts, (r.dur, r.agent_ns), r.mark, (r.pid, r.tid), [&r.lock_name, &r.kind, &r.place])
         })?;
         run.intervals(trace, &namer, Class::Wait, |r: &LockWait| {
-            (r.ts, r.dur, r.mark, (r.pid, r.tid), [&r.lock_name, &r.kind, &r.place])
+            (r.ts, (r.dur, r.agent_ns), r.mark, (r.pid, r.tid), [&r.lock_name, &r.kind, &r.place])
         })?;
         run.intervals(trace, &namer, Class::Dispatch, |r: &DispatchLatency| {
-            (r.ts, r.dur, r.mark, (r.pid, r.tid), [&r.comm; 3])
+            (r.ts, (r.dur, r.agent_ns), r.mark, (r.pid, r.tid), [&r.comm; 3])
         })?;
         run.intervals(trace, &namer, Class::Gap, |r: &Gap| {
-            (r.ts, r.dur, r.mark, (r.pid, r.tid), [&r.comm; 3])
+            (r.ts, (r.dur, r.agent_ns), r.mark, (r.pid, r.tid), [&r.comm; 3])
         })?;
         run.intervals(trace, &namer, Class::Scope, |r: &Scope| {
-            (r.ts, r.dur, r.mark, (r.pid, r.tid), [&r.event; 3])
+            (r.ts, (r.dur, r.agent_ns), r.mark, (r.pid, r.tid), [&r.event; 3])
         })?;
         run.thread_time(trace, &namer)?;
         let mut length = Cell { count: 1, ..Cell::default() };
@@ -126,7 +126,7 @@ impl Run {
         trace: &Trace,
         namer: &Namer,
         class: Class,
-        of: impl for<'r> Fn(&'r R) -> (Nanos, i64, Mark, (Pid, Tid), [&'r Name; 3]),
+        of: impl for<'r> Fn(&'r R) -> (Nanos, (i64, Option<i64>), Mark, (Pid, Tid), [&'r Name; 3]),
     ) -> Result<()> {
         let mut open = Open::default();
         let mut unit = 0;
@@ -180,7 +180,10 @@ impl Run {
             cell.count += row.spent_ns.unsigned_abs();
             match row.mark {
                 Mark::LowerBound => cell.left_out += row.spent_ns.unsigned_abs(),
-                _ => *parts.part_mut(row.part) += row.spent_ns,
+                _ => {
+                    *parts.part_mut(row.part) += row.spent_ns;
+                    cell.recording.add(row.agent_ns, row.spent_ns);
+                }
             }
         }
         for (subject, (parts, mut cell)) in threads {
@@ -228,8 +231,15 @@ struct Open {
 }
 
 impl Open {
-    /// Counts an interval for its subjects: its lock, and that lock at this place, and by this thread.
-    fn add(&mut self, key: RowKey, subjects: impl FnOnce() -> Vec<Subject>, ns: i64, mark: Mark) {
+    /// Counts an interval, and what of it is the recording's own, for its subjects: its lock, and that lock at this
+    /// place, and by this thread.
+    fn add(
+        &mut self,
+        key: RowKey,
+        subjects: impl FnOnce() -> Vec<Subject>,
+        (ns, own): (i64, Option<i64>),
+        mark: Mark,
+    ) {
         if self.remembered.len() >= MAX_REMEMBERED {
             self.remembered.clear();
         }
@@ -249,7 +259,7 @@ impl Open {
         *nameless += u64::from(of_row.is_empty());
         *no_room += u64::from(of_row.contains(&NO_ROOM));
         for &number in of_row.iter().filter(|&&number| number != NO_ROOM) {
-            lengths[number].add(ns, mark);
+            lengths[number].add(ns, own, mark);
         }
     }
 }
@@ -291,7 +301,7 @@ pub(super) mod tests {
         let subject = |name: Name| Subject { class: Class::Hold, name, ..Subject::run() };
         let mut add = |i: usize| {
             let key = (Pid(1), Tid(1), [name(i), name(i), name(i)]);
-            open.add(key, || vec![subject(name(i))], 5, Mark::Exact);
+            open.add(key, || vec![subject(name(i))], (5, None), Mark::Exact);
             (open.lengths.len(), open.no_room)
         };
         (0..MAX_SUBJECTS - 1).for_each(|i| _ = add(i));
@@ -307,7 +317,7 @@ pub(super) mod tests {
         for i in 0..MAX_REMEMBERED as i32 + 10 {
             let names = [Name::from("book"), "mutex".into(), "".into()];
             let all = || vec![Subject { class: Class::Hold, ..Subject::run() }];
-            open.add((Pid(1), Tid(i), names), all, 5, Mark::Exact);
+            open.add((Pid(1), Tid(i), names), all, (5, None), Mark::Exact);
         }
         assert!(open.remembered.len() <= MAX_REMEMBERED);
         let cell = open.lengths[0].cell(1e9, 1);

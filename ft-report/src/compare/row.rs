@@ -2,7 +2,7 @@
 
 use ft_analysis::Mark;
 
-use super::lengths::Cell;
+use super::lengths::{Cell, Recording};
 use super::matching::Matched;
 use super::measure::Run;
 use super::permute::{self, Chance, Difference, difference};
@@ -70,6 +70,8 @@ pub struct Row {
     pub left_out: [u64; 2],
     /// The worst mark of the others.
     pub mark: Mark,
+    /// How long threads of the agent had the CPU in the time of each side's intervals, and that time.
+    pub(super) recording: [Recording; 2],
 }
 
 impl Row {
@@ -110,6 +112,7 @@ pub(super) struct Values {
     counts: [u64; 2],
     left_out: [u64; 2],
     mark: Mark,
+    recording: [Recording; 2],
     /// Smallest distance of two times, ns.
     step_ns: f64,
 }
@@ -150,6 +153,12 @@ pub(super) fn values(matched: &Matched, runs: &[Vec<Run>; 2]) -> Vec<Values> {
                 .map(|cell| cell.mark)
                 .max()
                 .unwrap_or_default(),
+            recording: [0, 1].map(|side| {
+                cells(side).fold(Recording::default(), |mut all, cell| {
+                    all.add(cell.recording.own.0, cell.recording.of_ns);
+                    all
+                })
+            }),
             step_ns,
         }
     };
@@ -274,6 +283,7 @@ impl Values {
             counts: self.counts,
             left_out: self.left_out,
             mark: self.mark,
+            recording: self.recording,
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::document::{
     Block, Change, Document, MeanNs, N, Ns, Of, Rate, Section, Share, Table, Text, Typed, Value,
     Word,
 };
+use crate::stats::own;
 use crate::text;
 use ft_analysis::Mark;
 
@@ -230,6 +231,7 @@ impl Comparison {
         if tables.flat_map(|table| &table.rows).any(|row| row.mark != Mark::Exact) {
             s.say("A star (*) marks what contains lower bounds: records are missing in it, and its length is right.");
         }
+        own::explain(&mut s, " of the side that has more of it");
         s.with(Values::of(self))
     }
 
@@ -336,5 +338,10 @@ fn rows<'a>(
         .when(tested, |t| {
             t.column("at least", |row| row.interval.map(|ends| Change(ends[0])))
                 .column("at most", |row| row.interval.map(|ends| Change(ends[1])))
+        })
+        .notes(own::TITLE, |row| {
+            let shares = row.recording.iter().filter_map(|r| r.own.beside(r.of_ns));
+            // The larger one.
+            shares.max_by(|a, b| (a.0 as f64 / a.1 as f64).total_cmp(&(b.0 as f64 / b.1 as f64)))
         })
 }

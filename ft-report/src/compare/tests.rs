@@ -21,7 +21,7 @@ fn recorded(rng: &mut Rng, locks: &[(&str, f64)], disturbed: usize) -> Run {
         let run_of_it = 1.0 + 0.03 * (rng.f64() - 0.5);
         for i in 0..500 {
             let mark = if i < disturbed { Mark::Disturbed } else { Mark::Exact };
-            lengths.add((ns * run_of_it * (0.8 + 0.4 * rng.f64())) as i64, mark);
+            lengths.add((ns * run_of_it * (0.8 + 0.4 * rng.f64())) as i64, None, mark);
         }
         run.units[0].insert(hold(name), lengths.cell(run.length_ns as f64, 1));
     }
@@ -141,7 +141,7 @@ fn a_lock_that_nobody_waited_for_before_is_found_by_its_sum() {
     let (a, mut b) = (side(&mut rng, 5, &locks), side(&mut rng, 5, &locks));
     for run in &mut b {
         let mut lengths = Lengths::default();
-        (0..30).for_each(|_| lengths.add(rng.i64(1_000..3_000), Mark::Exact));
+        (0..30).for_each(|_| lengths.add(rng.i64(1_000..3_000), None, Mark::Exact));
         let wait = Subject { class: Class::Wait, ..hold("book") };
         run.units[0].insert(wait, lengths.cell(1e9, 1));
     }
@@ -209,4 +209,33 @@ fn names_of_programs_cannot_command_the_terminal() {
     let json = serde_json::to_string(&document).expect("JSON");
     let json: serde_json::Value = serde_json::from_str(&json).expect("whole");
     assert_eq!(json["sections"]["compare"]["values"]["rows"][0]["name"], hostile);
+}
+
+#[test]
+fn what_the_recording_had_of_a_side_is_said_beside_the_row() {
+    let one = |own: i64| {
+        let mut run = run();
+        let mut lengths = Lengths::default();
+        (0..100).for_each(|_| lengths.add(1_000, Some(own), Mark::Exact));
+        // Of what was left out nothing is said.
+        lengths.add(1_000_000, Some(1_000_000), Mark::Disturbed);
+        run.units[0].insert(hold("book"), lengths.cell(1e9, 1));
+        run
+    };
+    let said = |a: i64, b: i64| {
+        let of = |own: i64| (0..4).map(|_| one(own)).collect();
+        let document = Comparison::of(of(a), of(b), &[]).document();
+        let json = serde_json::to_value(&document).unwrap();
+        (document.to_string(), json)
+    };
+    let (text, json) = said(0, 123);
+    assert!(text.contains("recording"), "{text}");
+    assert!(text.contains("12.3 %"), "{text}");
+    let row = &json["sections"]["compare"]["values"]["rows"][0];
+    assert_eq!(
+        (&row["agent_ns"], &row["of_ns"]),
+        (&[0, 49_200].into(), &[400_000, 400_000].into())
+    );
+    let (text, _) = said(0, 10);
+    assert!(!text.contains("Recording:"), "one in a hundred is not more than that: {text}");
 }

@@ -6,6 +6,7 @@ use super::permute::{ALPHA, MAX_LABELINGS, SEED};
 use super::row::Row;
 use super::subject::Subject;
 use super::{Comparison, Run, Verdict};
+use crate::stats::own::Own;
 use ft_analysis::Mark;
 
 /// The machine values of the head.
@@ -113,6 +114,9 @@ struct RowValues {
     units: [usize; 2],
     intervals: [u64; 2],
     left_out: [u64; 2],
+    /// How long threads of the agent had the CPU in the time of each side's intervals, `of_ns`.
+    agent_ns: [Own; 2],
+    of_ns: [i64; 2],
     mark: Mark,
 }
 
@@ -162,6 +166,8 @@ impl Values {
             units: row.units,
             intervals: row.counts,
             left_out: row.left_out,
+            agent_ns: row.recording.map(|recording| recording.own),
+            of_ns: row.recording.map(|recording| recording.of_ns),
             mark: row.mark,
         };
         let alone = |side: usize| {

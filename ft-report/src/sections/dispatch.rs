@@ -261,7 +261,7 @@ impl DispatchReport {
             self.threads(&mut s);
             self.figure(&mut s);
             self.worst(&mut s);
-            own::explain(&mut s);
+            own::explain(&mut s, "");
         }
         s.with(self)
     }

@@ -306,7 +306,7 @@ impl GapsReport {
         }
         self.inference(&mut s);
         s.table(longest::table(&self.longest, self.kernel));
-        own::explain(&mut s);
+        own::explain(&mut s, "");
         s.with(self)
     }
 

@@ -300,7 +300,7 @@ impl LocksReport {
             self.tables(&mut s);
             self.figures(&mut s);
             s.table(longest::table(&self.longest, self.decomposed));
-            own::explain(&mut s);
+            own::explain(&mut s, "");
         }
         s.with(self)
     }

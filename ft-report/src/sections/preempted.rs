@@ -353,7 +353,7 @@ impl PreemptedReport {
         self.preemptors(&mut s);
         self.grants(&mut s);
         self.longest(&mut s);
-        own::explain(&mut s);
+        own::explain(&mut s, "");
         s.with(self)
     }
 

@@ -194,7 +194,7 @@ impl ScopesReport {
                 self.parts(&mut s);
             }
             self.longest(&mut s);
-            own::explain(&mut s);
+            own::explain(&mut s, "");
             self.marks.legend(&mut s);
         }
         s.with(self)

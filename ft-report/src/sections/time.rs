@@ -218,7 +218,7 @@ impl TimeReport {
             self.threads(&mut s);
             self.figure(&mut s);
             self.culprits(&mut s);
-            own::explain(&mut s);
+            own::explain(&mut s, "");
             self.steal.say(&mut s);
         }
         if self.unbalanced > 0 {

@@ -336,7 +336,7 @@ impl WaitsReport {
             self.places(&mut s);
             self.roots(&mut s);
             s.table(longest::table(&self.longest, self.decomposed));
-            own::explain(&mut s);
+            own::explain(&mut s, "");
         }
         self.order.say(&mut s);
         s.with(self)

@@ -9,7 +9,7 @@ use crate::text;
 const ONE_IN: i64 = 100;
 
 /// Title of the columns of such shares.
-const TITLE: &str = "recording";
+pub(crate) const TITLE: &str = "recording";
 
 /// A sum of such time; not known of traces that do not say who recorded them, and without the scheduler's records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -49,17 +49,18 @@ pub(crate) fn beside<T>(t: Builder<T>, of: impl Fn(&T) -> (Own, i64)) -> Builder
     })
 }
 
-/// Says what these columns mean, if a table of the section has one.
-pub(crate) fn explain(s: &mut Section) {
+/// Says what these columns mean, if a table of the section has one, and of which part of a row the share is.
+pub(crate) fn explain(s: &mut Section, part: &str) {
     let has = |block: &Block| match block {
         Block::Table(table) => table.columns.iter().any(|column| column.title == TITLE),
         _ => false,
     };
     if s.blocks.iter().any(has) {
-        s.say(
-            "Recording: the share of the row in which threads of ft-agent had the CPU, where it is more than 1 %: without \
+        s.say(text!(
+            "Recording: the share of the row{} in which threads of ft-agent had the CPU, where it is more than 1 %: without \
              the recording, that much would not have been so.",
-        );
+            part
+        ));
     }
 }
 

@@ -6,6 +6,7 @@
 use std::fmt::Write;
 
 use super::Timeline;
+use crate::render::html::words;
 
 /// The modules of the script, each behind those that it uses.
 const SCRIPT: [&str; 11] = [
@@ -37,8 +38,8 @@ pub(super) fn fragment(timeline: &Timeline) -> String {
     let size: usize = timeline.chunks.iter().map(String::len).sum();
     let mut out = String::with_capacity(size + (1 << 18));
     let head = serde_json::to_string(&timeline.head).expect("numbers and texts");
-    let notes: Vec<_> = timeline.notes.iter().map(|n| n.replace('<', "&lt;")).collect();
-    let body = include_str!("timeline.html").replace("{{notes}}", &notes.join(" "));
+    let notes = words(&timeline.notes.join(" "));
+    let body = include_str!("timeline.html").replace("{{notes}}", &notes);
     let style = include_str!("timeline.css");
     write!(out, "<section id=timeline>\n<style>\n{style}</style>\n{body}").expect("memory");
     let head = head.replace('<', "\\u003c");

@@ -16,6 +16,7 @@ use std::fmt::{self, Write};
 
 use ft_analysis::Mark;
 
+use super::colors;
 use crate::document::{Block, Document, Section, Text};
 pub(crate) use escape::Escaped;
 use value::Links;
@@ -57,9 +58,10 @@ impl fmt::Display for Page<'_> {
             "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n\
              <meta http-equiv=Content-Security-Policy content=\"{POLICY}\">\n\
              <meta name=viewport content=\"width=device-width\">\n\
-             <title>{}</title>\n<style>\n{}</style>\n",
+             <title>{}</title>\n<style>\n{}{}</style>\n",
             Escaped(&title(document)),
-            include_str!("page.css")
+            include_str!("page.css"),
+            colors::style()
         )?;
         self.navigation(out)?;
         write!(out, "<main>\n<header>\n<h1>{}</h1>\n", Escaped(&title(document)))?;
@@ -81,6 +83,14 @@ impl fmt::Display for Page<'_> {
             include_str!("page.js")
         )
     }
+}
+
+/// A text of ours as HTML: what stands between backticks is a command.
+pub(crate) fn words(text: &str) -> String {
+    let mut html = String::new();
+    // A text has room for more.
+    let _ = value::words(&mut html, text);
+    html
 }
 
 impl Page<'_> {

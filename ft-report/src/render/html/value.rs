@@ -71,7 +71,7 @@ impl Links {
 }
 
 /// Words, and commands between backticks.
-fn words<W: Write>(out: &mut W, words: &str) -> fmt::Result {
+pub(super) fn words<W: Write>(out: &mut W, words: &str) -> fmt::Result {
     let mut rest = words;
     while let Some((before, (command, after))) =
         rest.split_once('`').and_then(|(before, rest)| Some((before, rest.split_once('`')?)))

@@ -76,9 +76,9 @@ export class Timeline {
     const color = (name) => style.getPropertyValue(`--tl-${name}`).trim() || "#888";
     const light = color("scheme") !== "dark";
     return {
-      states: this.head.states.map(color),
+      states: this.head.states.map((state) => style.getPropertyValue(`--part-${state}`).trim() || color(state)),
       ink: color("ink"), faint: color("faint"), line: color("line"), paper: color("paper"), group: color("group"),
-      accent: color("accent"), other: color("other"), irq: color("softirq"), wait: color("lock"), dark: color("dark"),
+      accent: color("accent"), other: color("other"), irq: style.getPropertyValue("--part-softirq").trim(), wait: color("lock"), dark: color("dark"),
       on: (state) => (this.head.states[state] === "blocked" ? color("ink") : color("dark")),
       hue: (n) => `hsl(${(n * 137.5) % 360} ${light ? "58% 66%" : "42% 58%"})`,
     };

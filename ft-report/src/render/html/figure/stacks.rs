@@ -2,12 +2,14 @@
 
 use std::fmt;
 
+use ft_trace::tables::Part;
 use plotters::prelude::*;
 
 use super::csv::{self, Csv};
 use super::plot::{self, Axis, Plot, WIDTH};
 use super::{Drawing, Failed};
 use crate::document::Value;
+use crate::render::colors;
 use crate::render::columns::cut;
 use crate::render::text;
 
@@ -20,18 +22,6 @@ const BOTTOM: u32 = 34;
 
 /// Characters of a name.
 const NAME: usize = 22;
-
-/// One for each part of a thread's time, in their order; the page's dark style has others for the same numbers.
-const COLORS: [RGBColor; 8] = [
-    RGBColor(0x5b, 0xa3, 0x5f),
-    RGBColor(0xd1, 0x3f, 0x3a),
-    RGBColor(0xe8, 0x9c, 0x30),
-    RGBColor(0xc9, 0xcf, 0xd8),
-    RGBColor(0x7b, 0x5f, 0xc4),
-    RGBColor(0xa8, 0x86, 0xdd),
-    RGBColor(0x4e, 0x8d, 0xc7),
-    RGBColor(0x8a, 0x6d, 0x4f),
-];
 
 type Stack = (Value, Option<i32>, Vec<i64>);
 
@@ -50,9 +40,17 @@ pub(super) fn draw(parts: &[&str], stacks: &[Stack]) -> Result<Drawing, fmt::Err
     Ok(Drawing { of: text::ALL, plot, csv })
 }
 
+/// The colours of these parts.
+fn colors<'a>(parts: &'a [&str]) -> impl Iterator<Item = RGBColor> + 'a {
+    parts.iter().map(|part| {
+        let [r, g, b] = colors::light(Part::of(part));
+        RGBColor(r, g, b)
+    })
+}
+
 fn all(area: &plot::Area<'_>, parts: &[&str], stacks: &[Stack]) -> Result<(char, Axis), Failed> {
     let mut x = 160;
-    for (part, color) in parts.iter().zip(COLORS) {
+    for (part, color) in parts.iter().zip(colors(parts)) {
         area.draw(&Rectangle::new([(x, 6), (x + 11, 17)], color.filled()))?;
         area.draw(&Text::new((*part).to_owned(), (x + 16, 5), plot::label()))?;
         x += 32 + 6 * part.len() as i32;
@@ -75,7 +73,7 @@ fn all(area: &plot::Area<'_>, parts: &[&str], stacks: &[Stack]) -> Result<(char,
     for (row, (of, tid, ns)) in stacks.iter().enumerate() {
         let row = row as f64;
         let mut from = 0.0;
-        for (ns, color) in ns.iter().zip(COLORS).filter(|(ns, _)| **ns > 0) {
+        for (ns, color) in ns.iter().zip(colors(parts)).filter(|(ns, _)| **ns > 0) {
             let to = from + *ns as f64;
             let bar = Rectangle::new([(from, row + 0.12), (to, row + 0.88)], color.filled());
             chart.draw_series([bar])?;
