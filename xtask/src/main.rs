@@ -35,6 +35,7 @@ cargo xtask COMMAND
   fuzz [TARGET]…        run the fuzz targets, ten minutes each (FT_FUZZ_SECONDS)
   setup                 install what building and testing need, and say so first
   build                 set up, then build the BPF object and the agent
+  bpf                   set up, then build the BPF object alone: what a kernel test that is run by hand needs
   help                  print this";
 
 fn main() -> ExitCode {
@@ -86,6 +87,11 @@ fn run(args: &[String]) -> Result<ExitCode> {
             setup::run(&[]);
             build::bpf(&mut steps);
             println!("{}", build::agent(&mut steps, Profile::Release, false)?.display());
+        }
+        "bpf" => {
+            no_arguments(command, rest)?;
+            setup::run(&[]);
+            println!("{}", build_ebpf::run()?.display());
         }
         "help" | "-h" | "--help" => {
             println!("{HELP}");
