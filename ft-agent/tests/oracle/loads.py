@@ -6,11 +6,12 @@ What each event of a worker says is in the documentation of `ft_load::hourglass`
 
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from compare import Anything, Expected, OneOf, Table, Wanted
-from holds import decomposition, mark, sums_to
+from holds import AtMost, decomposition, mark, sums_to
 from tables import Trace, UserEvent
-from threads import Parts, Threads
+from threads import WAITS, Parts, Threads
 
 PERIODIC = 4
 TIMERS = ["NATIVE", "HR", "TIMERFD", "RTC"]
@@ -202,11 +203,23 @@ def culprit(worker: Worker, job: Job, parts: Parts, threads: Threads) -> dict[st
                 interrupts[name] += ns if part != "running" else 0
     taken += [(ns, (name,), None) for name, ns in interrupts.items()]
     most = max(ns for ns, _, _ in taken)
+    if is_cut(worker, job, threads):
+        return {**dict.fromkeys(columns, Anything()), "culprit_ns": AtMost(most)}
     if most == 0:
         return dict.fromkeys(columns)
     longest = [(names, tid) for ns, names, tid in taken if ns == most]
     names = tuple(name for names, _ in longest for name in names)
     return {"culprit": OneOf(names), "culprit_tid": OneOf(tuple(t for _, t in longest)), "culprit_ns": most}
+
+
+def is_cut(worker: Worker, job: Job, threads: Threads) -> bool:
+    """Several had the CPU in a wait that had begun before: of the analysis that is one sum for each."""
+    for waits, wait in groupby(threads.timelines[worker.tid].stretches, lambda s: s.doing in WAITS):
+        stretches = list(wait)
+        start, end = stretches[0].start, stretches[-1].end
+        if waits and start < job.alone < end:
+            return len(threads.occupants(worker.tid, start, end).ns) > 1
+    return False
 
 
 def certainty(worker: Worker, job: Job, parts: Parts, threads: Threads) -> Wanted:
@@ -215,6 +228,7 @@ def certainty(worker: Worker, job: Job, parts: Parts, threads: Threads) -> Wante
     wanted = mark(parts, threads.occupants(tid, job.alone, job.finish))
     earlier = threads.parts(tid, job.release, job.alone).doubtful_ns
     unknown = any(s.doing == "unknown" for s in threads.stretches(tid, job.release, job.finish))
+    unknown = unknown or is_cut(worker, job, threads)
     edge = earlier or unknown or threads.occupants(tid, job.release, job.alone).doubtful_ns
     return OneOf(("exact", "lower bound")) if edge and wanted == "exact" else wanted
 

@@ -197,6 +197,35 @@ fn what_waits_for_an_earlier_job_is_backlog() {
     assert_eq!((rows.workers[0].hit, rows.workers[0].missed), (1, 3));
 }
 
+/// Two had the CPU before and after the release: of each as much is told as it surely had after it.
+#[test]
+fn of_a_wait_that_a_release_cuts_the_culprit_is_not_told_more_than_it_had() {
+    let timeline = BEGIN.to_owned()
+        + "109 job a 0 108 100
+           150 finish a 0 150
+           151 over a
+           180 0 a>X R
+           215 0 X>Y R
+           260 0 Y>a R
+           262 gap a 0 180 261
+           263 job a 1 261 200
+           295 finish a 1 295
+           296 over a
+           300 last a 300
+           301 over a
+           302 end a 0
+           303 done a 2 2 0";
+    check(
+        &timeline,
+        &["a0 107+73 unasked run73 gap81", "a0 261+39 finished run39"],
+        &[
+            "a0#0 100+50 at 108 hit run42 dis2 blk3 ?3 by late timer 3",
+            "a0#1 200+95 at 261 hit run34 pre60 ?1 by Y 25 lower bound",
+        ],
+        Untold::default(),
+    );
+}
+
 /// Each job is released by the end of the one before; a period that goes by without its end is missed.
 #[test]
 fn a_job_that_its_start_releases_has_no_time_before() {

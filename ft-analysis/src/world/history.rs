@@ -59,8 +59,8 @@ pub(crate) struct History {
 pub struct Past {
     /// By the account; what no stretch covers is unexplained.
     pub(crate) parts: Decomposition,
-    /// Who ran while the thread could run and did not. Where a wait begins before or ends after the interval, all that
-    /// several had of it.
+    /// Who ran while the thread could run and did not. Where a wait begins before or ends after the interval, that of
+    /// several which is surely in it.
     pub(crate) shares: Shares,
     /// The interrupts that struck it, and how long each took.
     pub(crate) interrupts: Vec<(Part, Name, i64)>,
@@ -160,7 +160,7 @@ impl History {
             }
             *past.parts.part_mut(s.part) += ns;
             if let Some(who) = &s.shares {
-                past.shares.merge_cut(who, ns);
+                past.shares.merge_cut(who, ns, s.end - s.start);
             }
             if let Some(which) = &s.which {
                 match past.interrupts.iter_mut().find(|(p, n, _)| *p == s.part && n == which) {

@@ -83,11 +83,21 @@ impl<T: Keyed> Sums<T> {
         }
     }
 
-    /// Adds what another interval saw, of which only `ns` count: where one had all of it, so much of its time.
-    pub(crate) fn merge_cut(&mut self, other: &Sums<T>, ns: i64) {
+    /// Adds what an interval of length `of_ns` saw, of which only `ns` count. Where one had all of it, that is so much of
+    /// its time; of several each has what cannot have been in the other part, and for the rest it is not known who had it.
+    pub(crate) fn merge_cut(&mut self, other: &Sums<T>, ns: i64, of_ns: i64) {
         match &other.each[..] {
+            _ if ns >= of_ns => self.merge(other),
             [one] if other.is_exact() => self.add(&one.who, one.first, one.ns.min(ns)),
-            _ => self.merge(other),
+            several => {
+                let mut rest = ns;
+                for sum in several {
+                    let surely = (sum.ns - (of_ns - ns)).clamp(0, rest);
+                    self.add(&sum.who, sum.first, surely);
+                    rest -= surely;
+                }
+                self.add_unknown(rest);
+            }
         }
     }
 
@@ -192,6 +202,21 @@ mod tests {
         assert_eq!(total.iter().map(|s| s.ns).sum::<i64>(), 70);
         assert_eq!(total.longest().map(|s| (s.who, s.ns)), Some((7, 23)));
         assert!(total.is_exact());
+    }
+
+    #[test]
+    fn of_a_part_of_what_several_had_each_has_what_is_sure() {
+        let cut = |each: &[(u32, i64)], ns: i64| {
+            let (mut all, mut part) = (Sums::default(), Sums::default());
+            each.iter().for_each(|(who, ns)| all.add(who, 0, *ns));
+            part.merge_cut(&all, ns, 100);
+            (part.iter().map(|s| (s.who, s.ns)).collect::<Vec<_>>(), part.rest_ns)
+        };
+        assert_eq!(cut(&[(1, 70), (2, 30)], 100), (vec![(1, 70), (2, 30)], 0));
+        assert_eq!(cut(&[(1, 70), (2, 30)], 60), (vec![(1, 30)], 30));
+        assert_eq!(cut(&[(1, 70), (2, 30)], 90), (vec![(1, 60), (2, 20)], 10));
+        assert_eq!(cut(&[(1, 50), (2, 50)], 40), (vec![], 40));
+        assert_eq!(cut(&[(1, 100)], 40), (vec![(1, 40)], 0));
     }
 
     #[test]
