@@ -34,14 +34,23 @@ fn record(stage: &Stage, options: &[&str]) -> (Value, Trace, std::path::PathBuf)
     (first.expect("a value").expect("JSON"), open(&dir), dir)
 }
 
-/// Whoever wants the CPU of the loop, until dropped.
+/// Whoever wants the CPU of the loop, until dropped, and before whatever else a busy machine has for it.
 struct Rival(std::process::Child);
 
 impl Rival {
     fn on(cpu: usize) -> Rival {
-        let mut command = Command::new("taskset");
-        command.args(["-c", &cpu.to_string(), "sh", "-c", "while :; do :; done"]);
-        Rival(command.spawn().expect("taskset starts (Debian: util-linux)"))
+        let mut command = Command::new("nice");
+        command.args([
+            "-n",
+            "-10",
+            "taskset",
+            "-c",
+            &cpu.to_string(),
+            "sh",
+            "-c",
+            "while :; do :; done",
+        ]);
+        Rival(command.spawn().expect("nice starts (Debian: coreutils)"))
     }
 }
 
