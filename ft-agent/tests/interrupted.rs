@@ -2,7 +2,7 @@
 //! one makes the tables that an undisturbed one makes.
 
 use std::fs;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -29,13 +29,17 @@ fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 
 /// Analyses the trace and sends the signal as soon as `when` says so; the analysis may have ended before.
 fn disturbed(dir: &Path, signal: i32, when: impl Fn() -> bool) -> Output {
-    let mut agent = Command::new(env!("CARGO_BIN_EXE_ft-agent"))
-        .arg("analyze")
-        .arg(dir)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut agent = Command::new(env!("CARGO_BIN_EXE_ft-agent"));
+    agent.arg("analyze").arg(dir).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // SAFETY: only a system call. Who runs the tests in the background may have had the signal ignored, which the agent
+    // respects.
+    unsafe {
+        agent.pre_exec(|| {
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
+            Ok(())
+        });
+    }
+    let mut agent = agent.spawn().unwrap();
     while agent.try_wait().unwrap().is_none() && !when() {
         std::thread::yield_now();
     }
