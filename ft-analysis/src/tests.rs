@@ -6,6 +6,7 @@ mod isolation;
 mod losses;
 mod order;
 mod overhead;
+mod own;
 mod preemptions;
 mod simulated;
 mod steal;

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from typing import NamedTuple
 
+import own
 from compare import Expected, OneOf, Table, Wanted
 from cpus import Shares, touched
 from holds import LOWER_BOUND, agent, at_most, depth_mark, mark, sums_to
@@ -127,6 +128,7 @@ def table(locks: Locks, threads: Threads) -> Table:
     holds: defaultdict[Lock, list[Hold]] = defaultdict(list)
     for hold in locks.holds:
         holds[hold.lock].append(hold)
+    acquired = {w.end.order: w for w in locks.waits if w.acquired and w.end}
     for wait in locks.waits:
         if not wait.acquired or wait.end is None:
             continue
@@ -154,6 +156,7 @@ def table(locks: Locks, threads: Threads) -> Table:
             **{f"{part}_ns": at_most(blame.parts.ns[part], blame.parts) for part in PARTS},
             "no_holder_ns": blame.no_holder_ns,
             "cycle_ns": blame.cycle_ns,
+            **own.columns(wait, holds[wait.lock], acquired, threads),
             "agent_ns": agent(blame.occupants, threads),
             "mark": LOWER_BOUND if events_lost(locks.trace, wait) else mark(blame.parts),
         }

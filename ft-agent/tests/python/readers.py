@@ -139,8 +139,10 @@ TABLES = {
         "kind": NAME, "site": I32, "place": NAME, "depth": I32, "depth_mark": NAME, "holders": I32, "holder_tid": I32,
         "holder_comm": NAME, "holder_place": NAME, "holder_ns": I64, "holder_waits_ns": I64,
         "chain": I32, "root_tid": I32, "root_comm": NAME, "root_lock": NAME, "root_place": NAME,
-        "root_ns": I64, **DECOMPOSITION, "no_holder_ns": I64, "cycle_ns": I64, "agent_ns": I64,
-        "mark": NAME,
+        "root_ns": I64, **DECOMPOSITION, "no_holder_ns": I64, "cycle_ns": I64,
+        "free_asleep_ns": I64, "free_runnable_ns": I64, "free_running_ns": I64, "free_unknown_ns": I64,
+        "waker_tid": I32, "waker_comm": NAME, "woken_after_ns": I64,
+        "behind_tid": I32, "behind_comm": NAME, "behind_ns": I64, "overtaken": I32, "agent_ns": I64, "mark": NAME,
     },
     "unfinished_waits": {
         "ts": I64, "dur": I64, "pid": I32, "tid": I32, "comm": NAME, "lock": I64, "lock_name": NAME,

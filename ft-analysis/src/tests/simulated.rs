@@ -203,6 +203,10 @@ fn what_is_told_fits_what_happened() {
             let parts = r.parts.expect("a kernel stream");
             assert!(parts.to_array().iter().all(|&ns| ns >= 0), "seed {seed}: {r:?}");
             assert_eq!(parts.total_ns() + r.no_holder_ns, r.dur, "seed {seed}: {r:?}");
+            let did = [r.free_asleep_ns, r.free_runnable_ns, r.free_running_ns, r.free_unknown_ns];
+            let did = did.map(|ns| ns.expect("a kernel stream"));
+            assert!(did.iter().all(|ns| *ns >= 0), "seed {seed}: {r:?}");
+            assert_eq!(did.iter().sum::<i64>(), r.no_holder_ns, "seed {seed}: {r:?}");
             assert_eq!((r.cycle_ns, parts.unexplained_ns), (0, 0), "seed {seed}: {r:?}");
             assert!(r.holder_waits_ns <= r.dur && r.root_ns <= Some(r.dur), "seed {seed}: {r:?}");
             assert!(r.chain <= 1 || r.holder_waits_ns > 0, "seed {seed}: {r:?}");

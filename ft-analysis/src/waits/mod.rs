@@ -6,22 +6,34 @@
 //! one.
 
 mod blame;
+mod own;
 mod queue;
 mod queues;
 mod rows;
 
 use crate::analysis::Analysis;
-use crate::world::{Change, Outcome, Over, PerThread, Thread, Wait, World};
+use crate::world::{Change, Outcome, Over, PerThread, Shares, Thread, Wait, Wake, World};
 use crate::{Rows, Tally};
+use ft_trace::ids::ThreadKey;
+use own::Own;
 use queues::{Here, Queues, Start};
 
 /// Makes the tables `lock_waits` and `unfinished_waits`.
 #[derive(Debug, Default)]
 pub struct Waits {
     queues: Queues,
-    /// Where the account of the lock stood when the thread's wait began.
-    starts: PerThread<Option<Start>>,
+    waiters: PerThread<Option<Box<Waiter>>>,
+    /// Who waited for the lock that it is about to have.
+    comes: Option<ThreadKey>,
     rows: u64,
+}
+
+/// A thread that waits.
+#[derive(Debug)]
+struct Waiter {
+    /// Where the account of the lock stood when the wait began.
+    start: Start,
+    own: Own,
 }
 
 impl Analysis for Waits {
@@ -30,6 +42,9 @@ impl Analysis for Waits {
         match *change {
             Change::Acquired { thread, hold } if !hold.is_semaphore() => {
                 let here = Here::of(thread, world);
+                if self.comes.take() != Some(thread.key) {
+                    self.queues.overtakes_all(hold.lock, &here);
+                }
                 self.queues.acquired(hold.lock, &here);
             }
             Change::Released { thread, lock, .. } => {
@@ -39,6 +54,12 @@ impl Analysis for Waits {
                 self.queues.changed(hold.lock, &Here::of(thread, world));
             }
             Change::Queued { thread } => self.queued(thread, world),
+            Change::Switched { prev: Some(thread), .. } | Change::Waking { thread, .. } => {
+                self.look(thread, world, None);
+            }
+            Change::Dispatched { thread, shares, wake, .. } => {
+                self.look(thread, world, Some((shares, wake)));
+            }
             Change::WaitOver { thread, wait, end } => {
                 if end == Outcome::Acquired {
                     self.waited(thread, wait, world, rows);
@@ -61,23 +82,43 @@ impl Waits {
     /// A thread joins the queue of the lock that it waits for.
     fn queued(&mut self, thread: &Thread, world: &World) {
         let Some(wait) = thread.locks.queued() else { return };
-        let start = self.queues.join(wait.lock, thread, &Here::of(thread, world));
-        *self.starts.of(thread) = Some(start);
+        let here = Here::of(thread, world);
+        let start = self.queues.join(wait.lock, thread, &here);
+        let free = self.queues.free(wait.lock, &here);
+        let own = Own::new(world.now(), thread.account(world.now()), free);
+        *self.waiters.of(thread) = Some(Box::new(Waiter { start, own }));
+    }
+
+    /// A thread that may wait begins to do something else; it has a CPU, after others had it.
+    fn look(&mut self, thread: &Thread, world: &World, runs: Option<(&Shares, Option<&Wake>)>) {
+        let Some(wait) = thread.locks.queued() else { return };
+        let Some(Some(waiter)) = self.waiters.get(thread) else { return };
+        let free = self.queues.free(wait.lock, &Here::of(thread, world));
+        let now = world.now();
+        let looked = waiter.own.look(now, thread.account(now), free);
+        if let Some((shares, wake)) = runs {
+            waiter.own.runs(looked, free, shares, wake);
+        }
     }
 
     /// The row of a wait that has ended with the lock.
     fn waited(&mut self, thread: &Thread, wait: &Wait, world: &World, rows: &mut Rows) {
-        let Some(start) = self.starts.of(thread).take() else { return };
+        let Some(waiter) = self.waiters.of(thread).take() else { return };
+        let Waiter { start, mut own } = *waiter;
         let here = Here::of(thread, world);
         let Some(verdict) = self.queues.judge(wait.lock, thread.key.tid, &start, &here) else {
             return;
         };
+        let free = self.queues.free(wait.lock, &here);
+        own.look(world.now(), thread.account(world.now()), free);
+        self.queues.overtakes(wait.lock, thread.key.tid, &here);
+        self.comes = Some(thread.key);
         let unseen = thread.unseen >= wait.ts || verdict.touched;
         // Who was to blame has been seen before; so what is not known of it was lost, if only before the wait began.
         let hidden = world.context().kernel && verdict.blame.parts.unexplained_ns > 0;
         let touched = unseen || hidden || world.losses().process_since(thread.key.pid, wait.ts);
         self.rows += 1;
-        rows.lock_waits.push(rows::row(thread, wait, &verdict, touched, world));
+        rows.lock_waits.push(rows::row(thread, wait, &verdict, &own, touched, world));
     }
 
     /// A thread is in the queue of a lock no longer.

@@ -37,6 +37,8 @@ pub(super) struct Turns {
     beyond: Sums<Holder>,
     /// Threads in the longest chain.
     pub(super) chain: i32,
+    /// Acquisitions by those that began to wait in this time, and by those that did not wait at all.
+    pub(super) overtaken: u32,
     /// Records of one that was at the end of a chain are missing, or the chain was too long to follow.
     pub(super) touched: bool,
 }
@@ -66,6 +68,7 @@ impl Count for Turns {
         self.links.merge(&later.links);
         self.beyond.merge(&later.beyond);
         self.chain = self.chain.max(later.chain);
+        self.overtaken = self.overtaken.saturating_add(later.overtaken);
         self.touched |= later.touched;
     }
 }
@@ -77,6 +80,7 @@ pub(super) struct Verdict {
     /// Who was at the ends of the chains.
     pub(super) roots: Sums<Holder>,
     pub(super) chain: i32,
+    pub(super) overtaken: u32,
     pub(super) touched: bool,
 }
 
@@ -90,6 +94,8 @@ pub(super) struct Queue {
     /// The holder that `source` comes from.
     pub(super) blamed: Option<Holder>,
     pub(super) source: Source,
+    /// Since when nobody is known to hold it.
+    pub(super) free_since: Option<i64>,
     /// The source is not what it should be: the chain is too long, or there were too many holders.
     pub(super) doubtful: bool,
     /// Acquisitions since the first waiter came.
@@ -105,6 +111,7 @@ impl Queue {
             settled: now,
             blamed: None,
             source: Source::Nobody,
+            free_since: None,
             doubtful: false,
             acquisitions: 0,
         }
@@ -131,6 +138,7 @@ impl Queue {
             holders,
             roots,
             chain: turns.clone().map(|t| t.chain).max().unwrap_or(0),
+            overtaken: turns.clone().fold(0, |n, t| n.saturating_add(t.overtaken)),
             touched: turns.clone().any(|t| t.touched),
         })
     }

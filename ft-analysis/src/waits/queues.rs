@@ -24,6 +24,7 @@
 use std::collections::HashMap;
 
 use super::blame::Blame;
+use super::own::Free;
 use super::queue::{self, Queue, Source, Turns, Waiter};
 use crate::world::{Holder, Process, Sums, Thread, World};
 use ft_trace::ids::{Pid, ThreadKey, Tid};
@@ -88,6 +89,8 @@ pub(super) struct Verdict {
     pub(super) blame: Blame,
     pub(super) holders: i64,
     pub(super) chain: i32,
+    /// Acquisitions by others that had not waited as long.
+    pub(super) overtaken: u32,
     /// Who held the lock longest, and how long.
     pub(super) holder: Option<(Holder, i64)>,
     /// Who was at the end of the chain longest.
@@ -124,6 +127,31 @@ impl Queues {
         if let Some(queue) = self.queue_mut(lock, here) {
             queue.acquisitions += 1;
         }
+    }
+
+    /// A thread of its queue is about to have a lock, before those that came earlier.
+    pub(super) fn overtakes(&mut self, lock: i64, tid: Tid, here: &Here<'_>) {
+        let queue = self.queue_mut(lock, here);
+        if let Some(turns) = queue.and_then(|q| q.waiters.since(&Waiter::Thread(tid))) {
+            turns.overtaken += 1;
+        }
+    }
+
+    /// A thread has a lock without having waited for it, before all that do.
+    pub(super) fn overtakes_all(&mut self, lock: i64, here: &Here<'_>) {
+        if self.queues.is_empty() {
+            return;
+        }
+        if let Some(turns) = self.queue_mut(lock, here).and_then(|queue| queue.waiters.now()) {
+            turns.overtaken += 1;
+        }
+    }
+
+    /// For how long nobody was to blame for the waits for a lock, and since when nobody holds it.
+    pub(super) fn free(&mut self, lock: i64, here: &Here<'_>) -> Free {
+        self.settle(lock, here);
+        let free = |queue: &Queue| Free { ns: queue.blame.no_holder_ns, since: queue.free_since };
+        self.queue(lock, here).map_or(Free::default(), free)
     }
 
     /// Who holds a lock, or whether its holder waits, is not what it was until now.
@@ -171,6 +199,7 @@ impl Queues {
             blame: queue.blame - start.blame,
             holders: queue.acquisitions as i64 - start.acquisitions,
             chain: seen.chain,
+            overtaken: seen.overtaken,
             holder: longest(&seen.holders),
             root: longest(&seen.roots),
             touched: seen.touched || !seen.holders.is_exact() || !seen.roots.is_exact(),
@@ -309,6 +338,10 @@ impl Queues {
         let (_, crowded) = here.world.locks().holders(here.process, lock);
         if let Some(queue) = self.queue_mut(lock, here) {
             queue.blamed = blamed;
+            queue.free_since = match source {
+                Source::Nobody => queue.free_since.or(Some(here.now())),
+                _ => None,
+            };
             queue.source = source;
             queue.doubtful = crowded || chain == Chain::TooLong;
         }

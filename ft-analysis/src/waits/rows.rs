@@ -1,5 +1,6 @@
 //! The rows of waits for locks.
 
+use super::own::Own;
 use super::queues::Verdict;
 use crate::world::{Holder, Over, Thread, Wait, World};
 use ft_trace::Mark;
@@ -19,6 +20,7 @@ pub(super) fn row(
     thread: &Thread,
     wait: &Wait,
     verdict: &Verdict,
+    own: &Own,
     touched: bool,
     world: &World,
 ) -> LockWait {
@@ -27,6 +29,9 @@ pub(super) fn row(
     debug_assert_eq!(blame.total_ns(), dur, "the parts sum");
     let place = |held: &Holder| context.place(pid, held.site, held.word);
     let name = |held: &Holder| context.lock_name(pid, held.lock, held.site, held.word);
+    let did = context.kernel.then_some(own.did);
+    let behind = own.behind.longest();
+    let woken = own.woken.as_ref();
     let (holder, root) = (verdict.holder.as_ref(), verdict.root.as_ref());
     LockWait {
         ts: Nanos(wait.ts),
@@ -57,6 +62,17 @@ pub(super) fn row(
         parts: context.kernel.then_some(blame.parts),
         no_holder_ns: blame.no_holder_ns,
         cycle_ns: blame.cycle_ns,
+        free_asleep_ns: did.map(|did| did.asleep_ns),
+        free_runnable_ns: did.map(|did| did.runnable_ns),
+        free_running_ns: did.map(|did| did.running_ns),
+        free_unknown_ns: did.map(|did| did.unknown_ns),
+        waker_tid: woken.map(|woken| woken.by.0),
+        waker_comm: woken.map(|woken| woken.comm.clone()),
+        woken_after_ns: woken.map(|woken| woken.after_ns),
+        behind_tid: behind.map(|sum| sum.who.thread.tid.0),
+        behind_comm: behind.map(|sum| sum.who.comm.clone()),
+        behind_ns: behind.map(|sum| sum.ns),
+        overtaken: verdict.overtaken.try_into().unwrap_or(i32::MAX),
         agent_ns: world.agent_part(blame.agent_ns, &blame.parts),
         mark: Mark::lower_bound_if(touched).max(world.disturbed_since(pid, wait.ts)),
     }

@@ -44,6 +44,12 @@ impl<W: PartialEq, C: Count> Spans<W, C> {
         self.0.last_mut().map(|span| &mut span.count)
     }
 
+    /// What is counted for all that began with the newest of `who` or before it.
+    pub(crate) fn since(&mut self, who: &W) -> Option<&mut C> {
+        let i = self.position(who)?;
+        Some(&mut self.0[i].count)
+    }
+
     /// Counts something that lasted `from .. to`: `add` is told the part of it that belongs in each count.
     pub(crate) fn spread(&mut self, from: i64, to: i64, mut add: impl FnMut(&mut C, i64, i64)) {
         let mut to = to;
@@ -130,6 +136,19 @@ mod tests {
         spans.end(&'b');
         assert_eq!((seen(&spans, 'b'), spans.iter().count()), (None, 0));
         spans.end(&'b');
+    }
+
+    #[test]
+    fn what_is_counted_since_a_start_is_seen_by_those_that_began_before_it() {
+        let mut spans = Spans::default();
+        ('a'..='c').zip(0..).for_each(|(who, since)| spans.begin(who, since));
+        if let Some(Text(text)) = spans.since(&'b') {
+            *text += "1";
+        }
+        assert!(spans.since(&'d').is_none());
+        spans.end(&'b');
+        assert_eq!(seen(&spans, 'a').as_deref(), Some("1"));
+        assert_eq!(seen(&spans, 'c').as_deref(), Some(""));
     }
 
     #[test]

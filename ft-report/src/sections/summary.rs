@@ -5,7 +5,7 @@ use super::gaps::GapsReport;
 use super::locks::{LocksReport, LongHold};
 use super::preempted::PreemptedReport;
 use super::time::TimeReport;
-use super::waits::{LongWait, WaitsReport, at};
+use super::waits::{LongWait, WaitsReport, at, free};
 use crate::document::{Lock, N, Ns, Of, Section, Share, Text, Thread, Word};
 use crate::stats::Own;
 use crate::text;
@@ -102,6 +102,9 @@ impl Answers {
                     waits.longest.first().map(LongWait::interval)
                 ),
             );
+            if let Some(free) = free::sentence(&waits.all) {
+                s.say(free);
+            }
             for r in waits.roots.iter().take(NAMED) {
                 s.say(text!(
                     "{} of it caused by {} holding {}{}",

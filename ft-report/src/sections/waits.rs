@@ -1,6 +1,7 @@
 //! Statistics of the waits for locks: per lock, per acquiring place, and whose fault they were.
 
 mod figures;
+pub(super) mod free;
 mod longest;
 mod unfinished;
 
@@ -13,6 +14,7 @@ use super::order::{Edges, Order};
 use crate::document::{Id, Lock, MeanNs, N, Ns, Place, Section, Share, Table, Text, Thread, Word};
 use crate::stats::{Bins, Distribution, EXACT, Groups, Marks, OTHERS, Own, Tail, Top, own, parts};
 use crate::text;
+pub use free::Free;
 use ft_analysis::{Incomplete, Mark, Tally};
 use ft_trace::ids::{Name, Pid, Tid};
 use ft_trace::store::Result;
@@ -87,6 +89,8 @@ pub struct LockWaits {
     pub parts: Decomposition,
     /// Nobody was known to hold the lock, ns.
     pub no_holder_ns: i64,
+    /// What the waiters did then.
+    pub free: Free,
     /// Threads waited for each other, ns.
     pub cycle_ns: i64,
     /// Of all, the holder waited for a lock itself, ns.
@@ -177,6 +181,7 @@ impl Counts {
             s.parts += parts;
         }
         s.no_holder_ns += r.no_holder_ns;
+        s.free.add(r);
         s.cycle_ns += r.cycle_ns;
         s.holder_waits_ns += r.holder_waits_ns;
         s.agent_ns.add(r.agent_ns);
@@ -397,6 +402,9 @@ impl WaitsReport {
         s.table(t.titled(
             "What the threads to blame did meanwhile (indirect: the holder itself waited for a lock)",
         ));
+        if self.decomposed {
+            free::say(&self.locks, self.total(), s);
+        }
     }
 
     fn places(&self, s: &mut Section) {

@@ -93,6 +93,29 @@ table! {
         pub no_holder_ns: i64 as Ns,
         /// The chain led back to itself.
         pub cycle_ns: i64 as Ns,
+        /// Of `no_holder_ns`, the waiter was asleep: nobody had woken it yet. This and the next three, what the waiter
+        /// itself did, sum to `no_holder_ns`; they are null without a kernel stream.
+        pub free_asleep_ns: Option<i64> as Ns,
+        /// Of `no_holder_ns`, it could run, and waited for a CPU.
+        pub free_runnable_ns: Option<i64> as Ns,
+        /// Of `no_holder_ns`, it had a CPU, interrupts included: it tried, span, or was on its way.
+        pub free_running_ns: Option<i64> as Ns,
+        /// Of `no_holder_ns`, covered by no record of it.
+        pub free_unknown_ns: Option<i64> as Ns,
+        /// Who woke it last; null unless the lock was free from before that until the waiter ran.
+        pub waker_tid: Option<i32> as Tid,
+        /// Name of that thread.
+        pub waker_comm: Option<Name>,
+        /// From when the lock was free until that wake-up: how long the waiter was let sleep in vain.
+        pub woken_after_ns: Option<i64> as Ns,
+        /// Who had the CPU longest while the waiter could run, and the lock was free.
+        pub behind_tid: Option<i32> as Tid,
+        /// Name of that thread.
+        pub behind_comm: Option<Name>,
+        /// How long; at least so long where several had the CPU, and the lock was free for a part of that.
+        pub behind_ns: Option<i64> as Ns,
+        /// How often others took the lock first that began to wait later, or did not wait at all.
+        pub overtaken: i32 as Count,
         /// Of `preempted_ns` and `dispatch_ns`, the time in which threads of the agent that recorded had the CPU: what
         /// the recording itself is to blame for. Null when that is not known.
         pub agent_ns: Option<i64> as Ns,
