@@ -196,11 +196,19 @@ fn only_what_concerns_the_observed_is_recorded() {
     kernel.unobserve(me);
     let mine = drain(&mut kernel);
     assert!(mine.iter().any(|r| matches!(r, Record::Syscall(s) if s.tgid == me)));
+    let woken: Vec<u64> = mine
+        .iter()
+        .filter_map(|r| if let Record::Waking(r) = r { Some(r.header.ts) } else { None })
+        .collect();
     for record in mine {
         let tgid = match record {
             Record::Switch(_) => continue,
             Record::Waking(r) => r.tgid,
             Record::Migrate(r) => r.tgid,
+            // It may strike whomever, and wake a thread of this process.
+            Record::Irq(r) if woken.iter().any(|ts| (r.entry_ts..=r.header.ts).contains(ts)) => {
+                continue;
+            }
             Record::Irq(r) => r.tgid,
             Record::Syscall(r) => r.tgid,
             Record::PageFault(r) => r.tgid,
@@ -212,6 +220,37 @@ fn only_what_concerns_the_observed_is_recorded() {
         };
         assert_eq!(tgid, me, "{record:?}");
     }
+}
+
+/// A wait that a timer ends on a CPU that nobody observed has: who has ended it, only the interrupt tells.
+#[test]
+fn interrupts_that_wake_an_observed_thread_are_recorded_whomever_they_strike() {
+    let Some(mut kernel) = kernel_or_skip(&options(&[Group::Sched, Group::Irq])) else { return };
+    let me = std::process::id();
+    kernel.observe(me);
+    let mut others = 0;
+    // Now and then, a thread of this process has the CPU that the timer strikes.
+    for _ in 0..100 {
+        for _ in 0..20 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let records = drain(&mut kernel);
+        for record in &records {
+            let Record::Irq(irq) = record else { continue };
+            let within = |w: &ft_ebpf::Waking| {
+                w.header.cpu == irq.header.cpu
+                    && (irq.entry_ts..=irq.header.ts).contains(&w.header.ts)
+            };
+            let wakes = records.iter().any(|r| matches!(r, Record::Waking(w) if within(w)));
+            assert!(irq.tgid == me || wakes, "{irq:?}");
+            others += usize::from(irq.tgid != me);
+        }
+        if others >= 20 {
+            break;
+        }
+    }
+    kernel.unobserve(me);
+    assert!(others >= 20, "{others}");
 }
 
 #[test]

@@ -12,6 +12,12 @@ pub trait Analysis: Default {
     /// nobody needs for a sum.
     const DRAWS: bool = false;
 
+    /// From the next event on, it is told each piece of what threads did ([`Change::Spent`]).
+    #[inline]
+    fn follows(&self) -> bool {
+        Self::DRAWS
+    }
+
     /// `change` has just happened, unless it says that it is about to; `world` is as it is then. Rows of intervals that
     /// are over go to `rows`.
     fn see(&mut self, change: &Change<'_>, world: &World, rows: &mut Rows);
@@ -39,6 +45,11 @@ macro_rules! analyses {
                 $(self.$name.see(change, world, rows);)*
             }
 
+            #[inline]
+            fn follows(&self) -> bool {
+                false $(|| self.$name.follows())*
+            }
+
             fn end(&mut self, world: &World, rows: &mut Rows, tally: &mut Tally) {
                 $(self.$name.end(world, rows, tally);)*
             }
@@ -55,6 +66,7 @@ analyses! {
     gaps: gaps::Gaps,
     time: time::Time,
     scopes: scopes::Scopes,
+    requests: requests::Requests,
     npt: npt::Npt,
     loads: loads::Loads,
     chains: chains::Chains,

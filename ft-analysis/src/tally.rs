@@ -4,11 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::agreement::Agreement;
 use crate::{
-    Incomplete, LoopCounts, Overhead, Races, RingWaits, Unaccounted, Unfinished, Unpaired, Worked,
+    Incomplete, LoopCounts, Overhead, Races, RequestCounts, RingWaits, Unaccounted, Unfinished,
+    Unpaired, Worked,
 };
 
 /// Version of the tables that the analyses write and of this file.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// Counts of one run of the analyses; `DIR/analysis.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -52,6 +53,9 @@ pub struct Tally {
     pub scopes: u64,
     /// Scopes without one.
     pub unpaired_scopes: Unpaired,
+    /// Requests.
+    #[serde(skip_serializing_if = "RequestCounts::is_none")]
+    pub requests: RequestCounts,
     /// Loops of `ft-load npt`.
     #[serde(skip_serializing_if = "LoopCounts::is_none")]
     pub loops: LoopCounts,

@@ -5,9 +5,9 @@
 //!
 //! ```text
 //! 10 0 .>a S          on CPU 0, from idle to a; state of the one that leaves; `S!`: it is being woken already
-//! 10 wake X a 0       X wakes a, which last ran on CPU 0; also new, the first waking of a
+//! 10 wake X a 0       X wakes a, which last ran on CPU 0; also new, the first waking of a; and with the CPU of the waker
 //! 10 move a 0 1       a is moved from CPU 0 to 1
-//! 10 irq a soft 5     a softirq of 5 ns strikes a; also hard, vector
+//! 10 irq a soft 5     a softirq of 5 ns strikes a; also hard, vector; and with its CPU and its name
 //! 10 call a read 5     a is in a system call for 5 ns; also contend, with the kind of the kernel's lock
 //! 10 fault a          a touches a page that is not there
 //! 10 chain a wait 1   chain 1 of a, which has left the CPU to wait; also preempted; and wake, of a waker
@@ -17,6 +17,7 @@
 //! 10 barrier a B      a waits at barrier B; also receive; and passed, the end of either
 //! 10 acquire a L 3    the same, at place 3 of the source
 //! 10 open a            a begins the scope outer; also enter, the scope inner; and close, leave, their ends
+//! 10 begin a 5        a records http.begin of id 5; also answer, http.end
 //! 10 poll a 0         a begins to poll, on CPU 0
 //! 30 gap a 0 12 28    a reports the gap 12..28
 //! 10 full a 30        a waits until 30 for room in its ring
@@ -27,7 +28,7 @@
 //! 10 exit a           a ends; also exec
 //! ```
 
-use crate::{Context, Rows, Run, Tally};
+use crate::{Context, RequestKind, Rows, Run, Tally};
 use ft_trace::Mark;
 use ft_trace::event::{
     Event, LeanChain, LeanContention, LeanFault, LeanSample, LeanSyscall, LeanUserEvent,
@@ -39,7 +40,7 @@ use ft_trace::tables::{
 };
 
 /// The sites of a timeline: word, kind, event.
-pub const SITES: [(&str, SiteKind, &str); 23 + WORKERS] = [
+pub const SITES: [(&str, SiteKind, &str); 25 + WORKERS] = [
     ("wait", SiteKind::LockWait, "lock.mutex_wait"),
     ("wait-read", SiteKind::LockWait, "lock.rwlock_read_wait"),
     ("abandon", SiteKind::LockAbandon, "lock.mutex_abandon"),
@@ -59,6 +60,8 @@ pub const SITES: [(&str, SiteKind, &str); 23 + WORKERS] = [
     ("close", SiteKind::ScopeEnd, "work.outer"),
     ("enter", SiteKind::ScopeBegin, "work.inner"),
     ("leave", SiteKind::ScopeEnd, "work.inner"),
+    ("begin", SiteKind::Event, "http.begin"),
+    ("answer", SiteKind::Event, "http.end"),
     ("loop", SiteKind::Event, "npt.begin"),
     ("peak", SiteKind::Event, "npt.peak"),
     ("looped", SiteKind::Event, "npt.end"),
@@ -127,7 +130,7 @@ fn parse(line: &str) -> Event {
     match what {
         "wake" | "new" => Event::Waking(SchedWaking {
             ts,
-            cpu: Cpu(7),
+            cpu: rest.get(3).map_or(Cpu(7), |text| cpu(text)),
             waker_tid: tid(rest[0]),
             tid: tid(rest[1]),
             pid: pid(rest[1]),
@@ -146,10 +149,10 @@ fn parse(line: &str) -> Event {
         "irq" => Event::Irq(Irq {
             ts,
             dur: number(rest[2]),
-            cpu: Cpu(0),
+            cpu: rest.get(3).map_or(Cpu(0), |text| cpu(text)),
             kind: IrqKind::of(rest[1]),
             number: 1,
-            name: name(&format!("{}-name", rest[1])),
+            name: rest.get(4).map_or_else(|| format!("{}-name", rest[1]).into(), |text| name(text)),
             tid: tid(rest[0]),
             pid: pid(rest[0]),
         }),
@@ -214,7 +217,7 @@ fn parse(line: &str) -> Event {
                 "poll" => (cpu(rest[1]), [0; 3]),
                 "gap" => (cpu(rest[1]), [number(rest[2]), number(rest[3]), 0]),
                 "end" | "open" | "close" | "enter" | "leave" => (Cpu(0), [0; 3]),
-                "full" => (Cpu(0), [number(rest[1]), 0, 0]),
+                "full" | "begin" | "answer" => (Cpu(0), [number(rest[1]), 0, 0]),
                 "loop" | "peak" | "looped" | "bin" => {
                     let arg = |i: usize| rest.get(i).map_or(0, |text| number(text));
                     (Cpu(0), [arg(1), arg(2), arg(3)])
@@ -250,7 +253,7 @@ pub fn sites() -> Vec<SiteRow> {
         kind: *kind,
         file: "".into(),
         line: 0,
-        args: "".into(),
+        args: if event.starts_with("http.") { "id:unsigned" } else { "" }.into(),
         format: "".into(),
         triggers: 1,
     };
@@ -298,6 +301,14 @@ pub fn feed(kernel: bool, timeline: &str) -> Run {
 /// Runs a whole trace.
 pub fn run(kernel: bool, timeline: &str) -> (Rows, Tally) {
     feed(kernel, timeline).finish()
+}
+
+/// The same, of a trace of which somebody asks for requests.
+pub fn run_asking(asked: &[RequestKind], timeline: &str) -> (Rows, Tally) {
+    let context = Context::new(true, 10, &threads(), &sites(), &names());
+    let mut analysis = Run::new(context.with_requests(asked.to_vec(), &sites()));
+    events(timeline).for_each(|event| analysis.push(&event));
+    analysis.finish()
 }
 
 /// The same of a trace that process 9 has recorded.

@@ -1,8 +1,9 @@
 //! Group `irq`: hardware interrupts, softirqs and the kernel's own interrupt vectors.
 //!
 //! The entry program stores its time where the exit program finds it; the exit program writes one record
-//! with both. One slot per CPU and kind is enough: handlers of one kind do not nest on a CPU. Only a
-//! handler that strikes an observed thread is timed, and that is decided once, at its entry.
+//! with both. One slot per CPU and kind is enough: handlers of one kind do not nest on a CPU. Recorded is
+//! a handler that strikes an observed thread, which is decided once, at its entry; or in which one is woken,
+//! whoever was struck: a wait ends there, and that it was an interrupt is known from nothing else.
 
 use aya_ebpf::{
     macros::{btf_tracepoint, map},
@@ -17,35 +18,60 @@ use crate::{
     record::{header, now, write},
 };
 
-/// Slots of [`ENTRY_TS`]; the vectors follow, from `vector::LOCAL_TIMER` = 1 on.
-const HARDIRQ: u32 = 0;
-const VECTORS: u32 = HARDIRQ;
-const SOFTIRQ: u32 = VECTORS + vector::IRQ_WORK + 1;
-const SLOTS: u32 = SOFTIRQ + 1;
+/// Slots of [`Handlers`]; the vectors follow, from `vector::LOCAL_TIMER` = 1 on.
+const HARDIRQ: usize = 0;
+const VECTORS: usize = HARDIRQ;
+const SOFTIRQ: usize = VECTORS + vector::IRQ_WORK as usize + 1;
+const SLOTS: usize = SOFTIRQ + 1;
 
-/// When the handler that runs now was entered; 0 when none runs or none is timed.
+/// The handlers that one CPU is in.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Handlers {
+    /// When each was entered; 0 when it does not run.
+    entered: [u64; SLOTS],
+    /// It strikes an observed thread.
+    strikes: [bool; SLOTS],
+    /// When an observed thread was woken here last.
+    woke: u64,
+}
+
 #[map]
-static ENTRY_TS: PerCpuArray<u64> = PerCpuArray::with_max_entries(SLOTS, 0);
+static HANDLERS: PerCpuArray<Handlers> = PerCpuArray::with_max_entries(1, 0);
+
+/// An observed thread is woken on this CPU.
+#[inline(always)]
+pub(crate) fn wakes(ts: u64) {
+    if let Some(handlers) = HANDLERS.get_ptr_mut(0) {
+        // SAFETY: the memory is this CPU's, and an interrupt on top of this program stores a later time.
+        unsafe { (*handlers).woke = ts };
+    }
+}
 
 #[inline(always)]
-fn enter(ctx: &BtfTracePointContext, slot: u32) -> i32 {
-    let Some(entry) = ENTRY_TS.get_ptr_mut(slot) else { return 0 };
+fn enter(ctx: &BtfTracePointContext, slot: usize) -> i32 {
+    let Some(handlers) = HANDLERS.get_ptr_mut(0) else { return 0 };
     // SAFETY: the slot is this CPU's; nothing of its kind interrupts this program.
-    let entry = unsafe { &mut *entry };
-    if *entry != 0 {
+    let (entered, strikes) =
+        unsafe { (&mut (*handlers).entered[slot], &mut (*handlers).strikes[slot]) };
+    if *entered != 0 {
         // The run before this one had no exit: it is forgotten, and said.
         warn!(ctx, "handler of slot {} entered twice; the first run is not recorded", slot);
     }
-    *entry = if current().is_observed() { now() } else { 0 };
+    *strikes = current().is_observed();
+    *entered = now();
     0
 }
 
 #[inline(always)]
-fn exit(program: u32, kind: u16, slot: u32, number: u32) -> i32 {
-    let Some(entry) = ENTRY_TS.get_ptr_mut(slot) else { return 0 };
+fn exit(program: u32, kind: u16, slot: usize, number: u32) -> i32 {
+    let Some(handlers) = HANDLERS.get_ptr_mut(0) else { return 0 };
     // SAFETY: as in `enter`.
-    let entry_ts = core::mem::take(unsafe { &mut *entry });
-    if entry_ts != 0 {
+    let (entry_ts, strikes, woke) = unsafe {
+        let handlers = &mut *handlers;
+        (core::mem::take(&mut handlers.entered[slot]), handlers.strikes[slot], handlers.woke)
+    };
+    if entry_ts != 0 && (strikes || woke >= entry_ts) {
         let ts = now();
         let struck = current();
         write(program, ts, || Irq {
@@ -87,12 +113,17 @@ macro_rules! vector {
     ($number:expr, $entry:ident = $entry_name:literal, $exit:ident = $exit_name:literal) => {
         #[btf_tracepoint(function = $entry_name)]
         fn $entry(ctx: BtfTracePointContext) -> i32 {
-            enter(&ctx, VECTORS + $number)
+            enter(&ctx, VECTORS + $number as usize)
         }
 
         #[btf_tracepoint(function = $exit_name)]
         fn $exit(_ctx: BtfTracePointContext) -> i32 {
-            exit(const { program::index($exit_name) }, kind::VECTOR, VECTORS + $number, $number)
+            exit(
+                const { program::index($exit_name) },
+                kind::VECTOR,
+                VECTORS + $number as usize,
+                $number,
+            )
         }
     };
 }

@@ -8,6 +8,7 @@ use ft_ebpf::{Migrate, Switch, Waking, kind, program};
 use crate::{
     config,
     filter::current,
+    irq,
     kernel::TaskStruct,
     record::{header, now, write},
 };
@@ -45,6 +46,7 @@ fn waking(program: u32, kind: u16, ctx: &BtfTracePointContext) -> i32 {
     let woken = TaskStruct::new(ctx.arg(0));
     if woken.is_observed() {
         let ts = now();
+        irq::wakes(ts);
         write(program, ts, || Waking {
             header: header(ts, kind, current().tid),
             tid: woken.tid(),

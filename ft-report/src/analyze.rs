@@ -8,7 +8,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use ft_analysis::{Context, Rows, Run, Tally, VERSION};
+use ft_analysis::{Context, RequestKind, Rows, Run, Tally, VERSION};
 use ft_trace::dir;
 use ft_trace::event::Event;
 use ft_trace::ids::Pid;
@@ -93,7 +93,14 @@ pub fn analyze(trace: &Trace) -> Result<Tally> {
 ///
 /// As [`analyze`], and [`StoreError::Interrupted`] when `watch` says so.
 pub fn analyze_watched(trace: &Trace, watch: Watch<'_>) -> Result<Tally> {
-    let mut run = Run::new(context(trace)?);
+    let asked = tally(trace.dir())?.map(|tally| tally.requests.asked).unwrap_or_default();
+    analyze_asking(trace, asked, watch)
+}
+
+/// The same, with these requests beside the outermost scopes; otherwise those count that were asked for last.
+fn analyze_asking(trace: &Trace, asked: Vec<RequestKind>, watch: Watch<'_>) -> Result<Tally> {
+    let sites: Vec<SiteRow> = trace.rows().collect::<Result<_>>()?;
+    let mut run = Run::new(context(trace)?.with_requests(asked, &sites));
     let mut writers = Writers::create(trace)?;
     let mut progress = Progress { events: 0, of: stream::count(trace) };
     for event in stream::events(trace) {
@@ -114,7 +121,6 @@ pub fn analyze_watched(trace: &Trace, watch: Watch<'_>) -> Result<Tally> {
     let dir = store::file::open(trace.dir())?;
     store::file::remove(&dir, ANALYSIS_FILE)?;
     writers.finish()?;
-    let sites: Vec<SiteRow> = trace.rows().collect::<Result<_>>()?;
     store::views::write(trace.dir(), trace.meta(), &sites)?;
     store::file::write_json(&dir, ANALYSIS_FILE, &tally)?;
     Ok(tally)
@@ -158,6 +164,19 @@ pub fn ensure(trace: &Trace, watch: Watch<'_>) -> Result<Tally> {
     match tally(trace.dir())? {
         Some(tally) if has_tables(trace) => Ok(tally),
         _ => analyze_watched(trace, watch),
+    }
+}
+
+/// As [`ensure`], of a trace in which somebody asks for these requests, which it can have ([`RequestKind::check`]);
+/// analyses it when others were asked for.
+///
+/// # Errors
+///
+/// As [`ensure`].
+pub fn ensure_asking(trace: &Trace, asked: Vec<RequestKind>, watch: Watch<'_>) -> Result<Tally> {
+    match tally(trace.dir())? {
+        Some(tally) if has_tables(trace) && tally.requests.asked == asked => Ok(tally),
+        _ => analyze_asking(trace, asked, watch),
     }
 }
 

@@ -49,6 +49,7 @@ mod npt;
 #[cfg(feature = "store")]
 pub(crate) mod record;
 mod reference;
+mod requests;
 mod results;
 mod sched;
 mod scopes;
@@ -74,6 +75,7 @@ pub use loads::{
 pub use lock::Contention;
 pub use npt::{LoopBin, LoopPeak, PeakCause};
 pub use reference::{ClockRow, LossOrigin, LossRow, ThreadRow};
+pub use requests::{PathKind, PathPiece, Request};
 pub use results::{
     CriticalSection, Decomposition, DispatchLatency, Gap, GapCause, InferredCause, Part, ThreadTime,
 };
@@ -138,6 +140,8 @@ macro_rules! result_tables {
             lock_order: LockOrder,
             lock_chains: LockChain,
             scopes: Scope,
+            requests: Request,
+            critical_path: PathPiece,
             loop_histogram: LoopBin,
             loop_peaks: LoopPeak,
             workers: LoadWorker,

@@ -62,6 +62,22 @@ pub(crate) enum CommandError {
     /// A report has no section of this name.
     #[error("there is no section '{0}'; the sections of a report are {names}", names = names())]
     UnknownSection(String),
+    /// There can be no such request.
+    #[error(transparent)]
+    Request(ft_analysis::NoRequest),
+    /// Not as many keys as requests.
+    #[error(
+        "--key is given {0} times for {1} --request; give it once for all of them, or once for each"
+    )]
+    Keys(usize, usize),
+    /// One request is shown alone.
+    #[error("--of shows one request and nothing else; name no other section than requests")]
+    OfRequest,
+    /// The trace has no such request.
+    #[error(
+        "the trace has no request {0}; `ft-agent report DIR requests` shows the numbers of the slowest"
+    )]
+    NoRequest(i64),
     /// No trace has a table of this name.
     #[error("there is no table '{0}'; `ft-agent tables` lists them all")]
     UnknownTable(String),
@@ -146,6 +162,9 @@ impl CommandError {
             CommandError::UnknownSection(_)
             | CommandError::UnknownTable(_)
             | CommandError::UnknownGroup(_)
+            | CommandError::Request(_)
+            | CommandError::Keys(..)
+            | CommandError::OfRequest
             | CommandError::NotTwoSides(_)
             | CommandError::GivenTwice(_) => 2,
             _ => 1,

@@ -11,11 +11,13 @@ use std::process::ExitCode;
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 
+use ft_analysis::{RequestKind, Tally};
 use ft_report::analyze;
 use ft_report::document::Document;
 use ft_report::sections::{self, Report};
 use ft_report::units;
 use ft_trace::store::Trace;
+use ft_trace::tables::SiteRow;
 
 use super::error::CommandError;
 use super::watch::Watch;
@@ -41,6 +43,16 @@ pub(crate) struct Args {
     /// Have every detail of the page's timeline from this time after the start on (1.5s, 200ms).
     #[arg(long, value_name = "TIME", value_parser = units::offset_ns, requires = "html")]
     from: Option<i64>,
+    /// Take what lies between two events, or a scope wherever it is nested, for requests, too; later reports keep to it.
+    #[arg(long, value_name = "BEGIN,END|SCOPE")]
+    request: Vec<String>,
+    /// The argument of both events by which the end of a request finds its begin on any thread; one for all --request, or
+    /// one for each.
+    #[arg(long, value_name = "ARGUMENT", requires = "request")]
+    key: Vec<String>,
+    /// Show this request, by its number in the section requests, with its critical path.
+    #[arg(long, value_name = "NUMBER", conflicts_with = "html")]
+    of: Option<i64>,
     /// And up to this time.
     #[arg(long, value_name = "TIME", value_parser = units::offset_ns, requires = "html")]
     to: Option<i64>,
@@ -89,6 +101,10 @@ Text is as wide as the terminal, or as COLUMNS says; 100 columns when it is pipe
 Examples:
   ft-agent report trace               everything
   ft-agent report trace locks waits   who held which lock, and who waited for it
+  ft-agent report trace requests --request http.begin,http.end --key id
+                                      requests from one event to another, on whatever threads
+  ft-agent report trace requests --of 17
+                                      one of them, with its critical path
   ft-agent report trace --html a.html all of it for a browser, in one file, with a timeline
   ft-agent report trace gaps --json   for other programs"
     )
@@ -121,6 +137,10 @@ pub(crate) struct Request {
     trace: PathBuf,
     reports: Vec<&'static Report>,
     form: Form,
+    /// Requests that are asked for.
+    kinds: Vec<RequestKind>,
+    /// One request alone.
+    of: Option<i64>,
 }
 
 /// As what it is asked for.
@@ -140,14 +160,25 @@ impl Form {
 impl Args {
     /// `ft-agent report DIR study`.
     pub(super) fn study(trace: PathBuf, json: bool) -> Args {
-        Args { trace, sections: vec!["study".into()], json, html: None, from: None, to: None }
+        Args {
+            trace,
+            sections: vec!["study".into()],
+            json,
+            html: None,
+            from: None,
+            request: Vec::new(),
+            key: Vec::new(),
+            of: None,
+            to: None,
+        }
     }
 
     /// # Errors
     ///
     /// When there is no such section.
     pub(crate) fn request(self) -> Result<Request> {
-        let Args { trace, sections: names, json, html, from, to } = self;
+        let Args { trace, sections: names, json, html, from, request, key, of, to } = self;
+        let kinds = kinds(&request, &key)?;
         let mut reports: Vec<&Report> = Vec::new();
         for name in names {
             let report = sections::find(&name).ok_or(CommandError::UnknownSection(name))?;
@@ -161,14 +192,41 @@ impl Args {
         if reports.is_empty() && matches!(form, Form::Html(..)) {
             reports.extend(sections::all());
         }
-        Ok(Request { trace, reports, form })
+        if of.is_some() && reports.iter().any(|report| report.name != "requests") {
+            return Err(CommandError::OfRequest);
+        }
+        Ok(Request { trace, reports, form, kinds, of })
     }
 }
 
 impl ShortArgs {
     pub(crate) fn request(self, report: &'static Report) -> Request {
-        Request { trace: self.trace, reports: vec![report], form: Form::printed(self.json) }
+        let (reports, form) = (vec![report], Form::printed(self.json));
+        Request { trace: self.trace, reports, form, kinds: Vec::new(), of: None }
     }
+}
+
+/// What `--request` and `--key` ask for.
+fn kinds(requests: &[String], keys: &[String]) -> Result<Vec<RequestKind>> {
+    if keys.len() > 1 && keys.len() != requests.len() {
+        return Err(CommandError::Keys(keys.len(), requests.len()));
+    }
+    let key = |i: usize| keys.get(i).or(keys.first().filter(|_| keys.len() == 1));
+    let kind = |(i, text): (usize, &String)| {
+        RequestKind::parse(text, key(i).map(String::as_str)).map_err(CommandError::Request)
+    };
+    requests.iter().enumerate().map(kind).collect()
+}
+
+/// The counts of the trace's analysis, with the requests that are asked for.
+fn analyzed(trace: &Trace, kinds: Vec<RequestKind>) -> Result<Tally> {
+    let mut watch = Watch::begin("analysis");
+    if kinds.is_empty() {
+        return Ok(analyze::ensure(trace, &mut |progress| watch.look(progress))?);
+    }
+    let sites: Vec<SiteRow> = trace.rows().collect::<std::result::Result<_, _>>()?;
+    kinds.iter().try_for_each(|kind| kind.check(&sites)).map_err(CommandError::Request)?;
+    Ok(analyze::ensure_asking(trace, kinds, &mut |progress| watch.look(progress))?)
 }
 
 pub(crate) fn run(request: Request) -> Result {
@@ -176,9 +234,15 @@ pub(crate) fn run(request: Request) -> Result {
         page::check(file)?;
     }
     let trace = Trace::open(&request.trace)?;
-    let mut watch = Watch::begin("analysis");
-    let tally = analyze::ensure(&trace, &mut |progress| watch.look(progress))?;
-    drop(watch);
+    let tally = analyzed(&trace, request.kinds)?;
+    if let Some(number) = request.of {
+        let document = Document::of_request(&trace, &tally, number)?;
+        print(
+            &document.ok_or(CommandError::NoRequest(number))?,
+            matches!(request.form, Form::Json),
+        )?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut reports = request.reports;
     if reports.is_empty() {
         reports.extend(sections::usual(&trace.meta().start.kernel_groups));

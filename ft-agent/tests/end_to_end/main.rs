@@ -36,6 +36,7 @@ mod perf_sched;
 mod ping_pong;
 mod preempted;
 mod proc_counters;
+mod relay;
 mod signals;
 mod time;
 mod waiters;

@@ -18,6 +18,7 @@ import holds
 import loads
 import loops
 import order
+import paths
 from alter import unnoticed
 from cpus import Cpus
 from ledger import ThreadTime
@@ -39,6 +40,7 @@ def main() -> int:
     threads = Threads(trace, cpus, end)
     locks = Locks(trace, threads)
     blame.watch(locks, end)
+    ledger = ThreadTime(trace, threads, locks)
     faults = 0
     for table in [
         holds.table(locks, threads),
@@ -53,7 +55,8 @@ def main() -> int:
         loads.runs(trace, threads),
         loads.jobs(trace, threads),
         loads.timers(trace, threads),
-        ThreadTime(trace, threads, locks),
+        ledger,
+        *paths.tables(trace, threads, ledger),
     ]:
         rows = results(directory, table.name)
         lines = table.differences(rows)

@@ -170,6 +170,17 @@ TABLES = {
         "depth": I32, "depth_mark": NAME, **DECOMPOSITION, "lock_wait_ns": I64,
         "preemptor_tid": I32, "preemptor_comm": NAME, "preemptor_ns": I64, "agent_ns": I64, "mark": NAME,
     },
+    "requests": {
+        "ts": I64, "dur": I64, "request": I64, "kind": NAME, "key": I64, "pid": I32, "tid": I32, "comm": NAME,
+        "end_pid": I32, "end_tid": I32, "end_comm": NAME, **DECOMPOSITION, "agent_ns": I64, "path_running_ns": I64,
+        "path_preempted_ns": I64, "path_dispatch_ns": I64, "path_interrupt_ns": I64, "path_timer_ns": I64,
+        "path_device_ns": I64, "path_outside_ns": I64, "path_unknown_ns": I64, "path_elsewhere_ns": I64,
+        "path_pieces": I32, "path_mark": NAME, "mark": NAME,
+    },
+    "critical_path": {
+        "ts": I64, "dur": I64, "request": I64, "depth": I32, "pid": I32, "tid": I32, "comm": NAME, "kind": NAME,
+        "culprit": NAME, "culprit_tid": I32, "wait": NAME, "waiter_tid": I32, "mark": NAME,
+    },
     "loop_histogram": {
         "ts": I64, "pid": I32, "tid": I32, "comm": NAME, "from_cycles": I64, "to_cycles": I64,
         "from_ns": F64, "to_ns": F64, "passes": I64, "of_passes": I64, "mark": NAME,
@@ -210,13 +221,13 @@ TABLES = {
 # Written by the analyses, so they need not be there.
 OPTIONAL = {
     "critical_sections", "dispatch_latency", "gaps", "thread_time", "lock_waits", "unfinished_waits",
-    "lock_preemptions", "lock_order", "lock_chains", "scopes", "loop_histogram", "loop_peaks", "workers", "runs", "jobs",
-    "timer_latency", "switches",
+    "lock_preemptions", "lock_order", "lock_chains", "scopes", "requests", "critical_path", "loop_histogram", "loop_peaks", "workers",
+    "runs", "jobs", "timer_latency", "switches",
 }
 
 # Tables of which each row is an interval with a decomposition, and what else belongs to its sum.
 DECOMPOSED = {
-    "critical_sections": [], "scopes": [], "gaps": [], "lock_waits": ["no_holder_ns", "cycle_ns"], "runs": [],
+    "critical_sections": [], "scopes": [], "requests": [], "gaps": [], "lock_waits": ["no_holder_ns", "cycle_ns"], "runs": [],
     "jobs": ["backlog_ns"],
 }
 

@@ -37,6 +37,8 @@ fn check(recording: &str) {
     }
     golden.json("scopes.json", &stage.agent(&["report", "trace", "scopes", "--json"]));
     golden.text("scopes.txt", &stage.agent(&["report", "trace", "scopes"]));
+    golden.json("requests.json", &stage.agent(&["report", "trace", "requests", "--json"]));
+    golden.text("requests.txt", &stage.agent(&["report", "trace", "requests"]));
     // The report of all is what the single ones are.
     let all: serde_json::Value =
         serde_json::from_str(&stage.agent(&["report", "trace", "--json"])).expect("JSON");

@@ -158,7 +158,7 @@ impl Analysis for Loads {
                     worker.left.get_or_insert(Left { cpu, at: world.now(), nth });
                 }
             }
-            Change::Waking { thread, cpu } => {
+            Change::Waking { thread, cpu, .. } => {
                 if let Some(Some(worker)) = self.workers.get(thread) {
                     worker.timers.wakes(cpu, &mut self.cpus, world.now());
                 }

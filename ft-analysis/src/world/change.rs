@@ -4,7 +4,7 @@ use super::history::Past;
 use super::{Hold, Interval, Occupancy, Shares, Site, State, Stretch, Thread, Wait, Wake};
 use crate::agreement::Missed;
 use ft_trace::event::{LeanChain, LeanSample, LeanUserEvent};
-use ft_trace::ids::Cpu;
+use ft_trace::ids::{Cpu, Name, ThreadKey};
 use ft_trace::tables::Irq;
 
 /// Why what a thread holds and waits for is over.
@@ -64,6 +64,10 @@ pub enum Change<'a> {
         thread: &'a Thread,
         /// The CPU on which it is woken.
         cpu: Cpu,
+        /// The thread that has that CPU, which an interrupt may have stopped, and its name.
+        waker: Option<(ThreadKey, &'a Name)>,
+        /// It is new.
+        birth: bool,
     },
     /// A CPU has gone from a thread to another one.
     Switched {
@@ -152,8 +156,8 @@ pub enum Change<'a> {
         /// What the kernel saw of it and no gap told.
         missed: &'a [Missed; 5],
     },
-    /// A piece of a thread's time is settled, which is over by now. Only [`Analysis::DRAWS`](crate::Analysis::DRAWS) is
-    /// told.
+    /// A piece of a thread's time is settled, which is over by now. Told while an analysis
+    /// [`follows`](crate::Analysis::follows).
     Spent(&'a Stretch),
     /// A thread, observed or not, has left its CPU; what it did until then was told before. Only [`Analysis::DRAWS`](crate::Analysis::DRAWS) is told.
     Occupied(&'a Occupancy),

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::load_event::LoadEvent;
+use crate::requests::{RequestKind, Role};
 use ft_trace::ids::{Name, Pid, SiteId, ThreadKey, Tid};
 use ft_trace::tables::{NameKind, NameRow, SiteKind, SiteRow, SymbolKind, SymbolRow, ThreadRow};
 
@@ -18,6 +19,8 @@ pub struct Site {
     pub(crate) lock_kind: Name,
     /// What a load says by it.
     pub(crate) load: Option<LoadEvent>,
+    /// What it is to the requests that were asked for.
+    pub(crate) roles: Vec<Role>,
     /// Its place is a return address ([`SiteKind`]).
     has_caller: bool,
 }
@@ -41,6 +44,10 @@ pub struct Context {
     comms: HashMap<ThreadKey, Name>,
     /// Of the threads that the kernel named: no program tells their numbers.
     newest: HashMap<Tid, ThreadKey>,
+    /// Requests that were asked for.
+    asked: Vec<RequestKind>,
+    /// There are sites that begin requests.
+    has_requests: bool,
     sites: Vec<Option<Site>>,
     lock_names: HashMap<(Pid, i32), Name>,
     places: HashMap<(Pid, i32), Name>,
@@ -68,6 +75,8 @@ impl Context {
             observed: HashSet::new(),
             comms: HashMap::new(),
             newest: HashMap::new(),
+            asked: Vec::new(),
+            has_requests: false,
             sites: Vec::new(),
             lock_names: HashMap::new(),
             places: HashMap::new(),
@@ -109,6 +118,13 @@ impl Context {
         Context { agent, ..self }
     }
 
+    /// Adds which requests somebody asks for; of a site, what it is to them.
+    pub fn with_requests(mut self, asked: Vec<RequestKind>, sites: &[SiteRow]) -> Self {
+        self.asked = asked;
+        sites.iter().for_each(|s| self.add_site(s));
+        self
+    }
+
     /// Adds what the addresses in lock events are.
     pub fn with_symbols(mut self, symbols: &[SymbolRow]) -> Self {
         for s in symbols {
@@ -127,7 +143,20 @@ impl Context {
         let has_caller = row.args.split(", ").nth(1).is_some_and(|arg| arg.ends_with(":pointer"));
         let (event, lock_kind) = (row.event.clone(), lock_kind(&row.event).into());
         let load = LoadEvent::of(&row.event, row.kind);
-        self.sites[i] = Some(Site { kind: row.kind, event, lock_kind, load, has_caller });
+        let asked = self.asked.iter().enumerate();
+        let roles: Vec<Role> = asked.filter_map(|(i, asked)| asked.role(row, i)).collect();
+        self.has_requests |= row.kind == SiteKind::ScopeBegin || !roles.is_empty();
+        self.sites[i] = Some(Site { kind: row.kind, event, lock_kind, load, roles, has_caller });
+    }
+
+    /// The requests that somebody asks for.
+    pub(crate) fn asked(&self) -> &[RequestKind] {
+        &self.asked
+    }
+
+    /// There are sites that begin requests.
+    pub(crate) fn has_requests(&self) -> bool {
+        self.has_requests
     }
 
     /// Scheduler records were recorded: what threads did is known.

@@ -1,7 +1,7 @@
 //! Who or what took the time of a thread.
 
 use super::cpus::Occupant;
-use ft_trace::ids::{Name, Tid};
+use ft_trace::ids::{Name, Pid, ThreadKey, Tid};
 
 /// Who or what took some time of a thread.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +21,11 @@ pub enum Culprit {
 }
 
 impl Culprit {
+    /// A thread that is not observed.
+    pub(crate) fn outside(comm: Name, tid: Tid) -> Culprit {
+        Culprit::Thread(Occupant { thread: ThreadKey { pid: Pid(0), tid }, comm, prio: 0 })
+    }
+
     /// For tables.
     pub fn name(&self) -> Option<Name> {
         match self {

@@ -157,6 +157,7 @@ impl World {
             (_, None) => "".into(),
         };
         let woken = e.thread();
+        let told = waker.map(|waker| (waker, waker_comm.clone()));
         let wake = Wake {
             ts,
             waker_tid: e.waker_tid,
@@ -167,7 +168,9 @@ impl World {
         };
         let born = e.is_new && self.threads.find(woken).is_none();
         let slot = self.thread_now(woken);
-        to.tell(self, Change::Waking { thread: &self.threads[slot], cpu: e.cpu });
+        let told = told.as_ref().map(|(waker, comm)| (*waker, comm));
+        let (thread, cpu) = (&self.threads[slot], e.cpu);
+        to.tell(self, Change::Waking { thread, cpu, waker: told, birth: born });
         let thread = &mut self.threads[slot];
         thread.born |= born;
         if born && !self.losses.of_events(woken, ts) {

@@ -1,4 +1,5 @@
-//! What is settled of threads and CPUs, piece by piece: for analyses that draw it ([`Analysis::DRAWS`]).
+//! What is settled of threads and CPUs, piece by piece: for analyses that draw it ([`Analysis::DRAWS`]), or want it for a
+//! while ([`Analysis::follows`]).
 //!
 //! The accounts know sums, and forget what they are made of. Whoever draws a thread wants the pieces, as the
 //! account attributes them: so the pieces of a thread sum to its rows of `thread_time`, to the nanosecond. (But one
@@ -6,6 +7,7 @@
 //! `thread_time` moves that from *running* to *unexplained*.)
 //!
 //! [`Analysis::DRAWS`]: crate::Analysis::DRAWS
+//! [`Analysis::follows`]: crate::Analysis::follows
 
 use super::account::Stretches;
 use super::cpus::{Occupant, Shares};
@@ -51,7 +53,7 @@ pub struct Occupancy {
 /// Stretches that nobody was told of yet.
 #[derive(Debug, Default)]
 pub(super) struct Log {
-    on: bool,
+    pub(super) on: bool,
     pub(super) stretches: Vec<Stretch>,
 }
 

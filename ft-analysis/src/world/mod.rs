@@ -57,7 +57,7 @@ use crate::{Tally, VERSION};
 use cpus::Cpus;
 use ft_trace::Mark;
 use ft_trace::event::Event;
-use ft_trace::ids::{Pid, ThreadKey, Tid};
+use ft_trace::ids::{Name, Pid, ThreadKey, Tid};
 use ft_trace::tables::Decomposition;
 use locks::Locks;
 use log::Log;
@@ -169,6 +169,12 @@ impl World {
         &self.locks
     }
 
+    /// Newest name of a thread; empty when it was never seen.
+    pub(crate) fn comm(&self, thread: ThreadKey) -> Name {
+        let known = self.thread(thread.pid, thread.tid).map(|thread| thread.comm.clone());
+        known.unwrap_or_else(|| self.context.comm(thread))
+    }
+
     /// A thread that is observed and has not ended.
     pub fn thread(&self, pid: Pid, tid: Tid) -> Option<&Thread> {
         Some(&self.threads[self.threads.find(ThreadKey { pid, tid })?])
@@ -196,6 +202,7 @@ impl World {
             return;
         }
         self.now = ts;
+        self.log.on = to.analysis.follows();
         match event {
             Event::Switch(e) => self.switch(e, to),
             Event::Waking(e) => self.waking(e, to),
@@ -210,7 +217,7 @@ impl World {
             Event::Task(e) => self.task(e, to),
             Event::Loss(e) => self.loss(e, to),
         }
-        if A::DRAWS {
+        if self.log.on {
             self.settle(to);
         }
     }

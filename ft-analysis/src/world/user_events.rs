@@ -25,6 +25,10 @@ impl World {
         if self.context.kernel {
             self.shown_by_itself(slot, to);
         }
+        if self.log.on {
+            // What ends with this event is told before it.
+            self.settle(to);
+        }
         let Some(site) = self.context.site(e.site) else {
             self.threads[slot].spent.waits.own_event(None);
             self.tally.unknown_sites += 1;

@@ -18,8 +18,8 @@ pub use figure::{Data, Figure, Histogram};
 pub use table::{Builder, Column, MOST_ROWS, Row, Table};
 pub use text::{Drawn, IntoText, Piece, Text};
 pub use value::{
-    Change, ExactNs, Id, Interval, Kind, Lock, MeanNs, N, Ns, Of, Place, Rate, Share, Thread,
-    Typed, Value, Word,
+    Change, ExactNs, Id, Interval, Kind, Lock, MeanNs, N, Ns, Number, Of, Place, Rate, Share,
+    Thread, Typed, Value, Word,
 };
 
 /// A whole report.

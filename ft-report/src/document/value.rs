@@ -153,7 +153,11 @@ pub struct Rate(pub f64);
 #[derive(Clone, Copy, Debug)]
 pub struct Id(pub i32);
 
-/// A word of the tables, or free text.
+/// A number that is a name and may be large: of a request, a key.
+#[derive(Clone, Copy, Debug)]
+pub struct Number(pub i64);
+
+/// A word of the tables, or free text; a [`String`] is one, too.
 #[derive(Clone, Copy, Debug)]
 pub struct Word<'a>(pub &'a str);
 
@@ -226,7 +230,9 @@ typed! {
     Change: Change, self => Value::Change(self.0);
     Rate: Rate, self => Value::Rate(self.0);
     Id: Number, self => Value::Number(self.0.into());
+    Number: Number, self => Value::Number(self.0);
     Word<'_>: Word, self => Value::Word(self.0.to_owned());
+    String: Word, self => Value::Word(self);
     Place<'_>: Place, self => match self.0 {
         "" => Value::Missing,
         place => Value::Place(place.to_owned()),

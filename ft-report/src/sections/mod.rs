@@ -17,6 +17,8 @@ pub mod preempted;
 pub mod profile;
 pub mod quality;
 pub mod recording;
+pub mod request;
+pub mod requests;
 pub mod runs;
 pub mod scopes;
 pub mod stacks;
@@ -44,6 +46,8 @@ use locks::LocksReport;
 use npt::NptReport;
 use preempted::PreemptedReport;
 use profile::ProfileReport;
+use request::RequestReport;
+use requests::RequestsReport;
 use runs::RunsReport;
 use scopes::ScopesReport;
 use stacks::StacksReport;
@@ -139,10 +143,24 @@ impl Document {
         reports: impl IntoIterator<Item = &'static Report>,
     ) -> Result<Document> {
         let source = Source { trace, tally };
-        let head = Head::read(source)?.section();
         let sections = reports.into_iter().map(|report| report.section(source));
-        let begin_ns = trace.meta().start.start_ns;
-        Ok(Document { begin_ns, head, sections: sections.collect::<Result<_>>()? })
+        Document::with(source, sections.collect::<Result<_>>()?)
+    }
+
+    /// A document about the request of this number; `None` when the trace has none.
+    ///
+    /// # Errors
+    ///
+    /// When a table cannot be read.
+    pub fn of_request(trace: &Trace, tally: &Tally, number: i64) -> Result<Option<Document>> {
+        let source = Source { trace, tally };
+        let report = RequestReport::read(source, number)?;
+        report.map(|report| Document::with(source, vec![report.section()])).transpose()
+    }
+
+    fn with(source: Source<'_>, sections: Vec<Section>) -> Result<Document> {
+        let begin_ns = source.trace.meta().start.start_ns;
+        Ok(Document { begin_ns, head: Head::read(source)?.section(), sections })
     }
 }
 
@@ -151,7 +169,7 @@ const LOCKS: &str = "lock events: of ft_user::sync, or of pthread locks by --pre
 
 const LOAD: &str = "`ft-load hourglass`, and for causes the kernel groups `sched` and `irq`";
 
-static REPORTS: [Report; 17] = [
+static REPORTS: [Report; 18] = [
     Report {
         name: "summary",
         about: "a few lines about each question",
@@ -224,6 +242,13 @@ static REPORTS: [Report; 17] = [
         needs: "scopes of ft_user, and for the parts the kernel group `sched`",
         standard: true,
         make: |s| Ok(ScopesReport::read(s)?.section()),
+    },
+    Report {
+        name: "requests",
+        about: "how long requests took, what the slowest waited for, and their critical paths",
+        needs: "scopes of ft_user, or events that `--request` names; for the paths the kernel groups `sched` and `irq`",
+        standard: false,
+        make: |s| Ok(RequestsReport::read(s)?.section()),
     },
     Report {
         name: "npt",

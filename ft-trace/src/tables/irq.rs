@@ -18,7 +18,7 @@ words! {
 
 table! {
     "irq",
-    /// `irq`: one run of an interrupt handler.
+    /// `irq`: one run of an interrupt handler that struck an observed thread, or in which one was woken.
     pub struct Irq {
         /// Entry.
         pub ts: Nanos,

@@ -15,6 +15,7 @@ mod nesting;
 mod ping_pong;
 mod preempted;
 mod raced;
+mod relay;
 mod sched;
 mod spins;
 mod variety;
@@ -35,6 +36,7 @@ fn main() {
         Some("migrate") => held::migrate(arg(1, 50)),
         Some("waiters") => waiters::run(arg(1, 50)),
         Some("raced") => raced::run(arg(1, 1_500)),
+        Some("relay") => relay::run(arg(1, 50)),
         Some("wakes") => wakes::run(arg(1, 50)),
         Some("counters") => counters::run(arg(1, 200)),
         Some("ping-pong") => ping_pong::run(arg(1, 1_000)),
@@ -49,7 +51,7 @@ fn main() {
         Some("endless") => endless::run(&args[1], arg(2, u64::MAX)),
         _ => {
             eprintln!(
-                "subject: chain | convoy | preempted | preempted-hold | sleep | signal | migrate | waiters | wakes | raced | ping-pong | nesting | spins | \
+                "subject: chain | convoy | preempted | preempted-hold | sleep | signal | migrate | waiters | wakes | raced | relay | ping-pong | nesting | spins | \
                  kernel-groups | counters | family | brief | variety | endless FILE"
             );
             std::process::exit(2);

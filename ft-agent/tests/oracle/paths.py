@@ -1,0 +1,371 @@
+"""`requests` and `critical_path` as they should be.
+
+From the top down: the path of a thread in a time is what it did then; where it slept, the path of whoever woke it in that
+part of the time. (The analysis goes back in time, with a list of waits.)
+"""
+
+import json
+from bisect import bisect_left, bisect_right, insort
+from itertools import groupby
+from typing import Iterator, NamedTuple
+
+from compare import Anything, Expected, OneOf, Table, Wanted
+from holds import EXACT, LOWER_BOUND, agent, decomposition
+from ledger import ThreadTime
+from tables import Irq, Trace, UserEvent, Waking
+from threads import IRQ_PARTS, PARTS, UNSEEN, WAITS, Stretch, Threads
+
+# Requests of a kind whose path is stored: those that were among so many slowest when they ended.
+SLOWEST = 100
+# A softirq that begins so soon after an interrupt follows it.
+FOLLOWS_NS = 2_000
+KINDS = ("running", "preempted", "dispatch", "interrupt", "timer", "device", "outside", "unknown")
+
+
+class Doubt(Exception):
+    """Records are missing on the way."""
+
+
+class Request(NamedTuple):
+    """From its begin to its end."""
+
+    kind: str
+    key: int | None
+    begin: UserEvent
+    end: UserEvent
+
+
+class Piece(NamedTuple):
+    """Some of a path."""
+
+    start: int
+    end: int
+    depth: int
+    tid: int
+    kind: str
+    # Who it may be: names and numbers.
+    culprits: tuple[tuple[str | None, int | None], ...]
+    wait: str | None
+    waiter: int | None
+    # Who woke it may have been an interrupt without a record.
+    loose: bool = False
+
+
+NOBODY = ((None, None),)
+
+
+class Paths:
+    """Who woke whom, and what is on a path because of that."""
+
+    def __init__(self, trace: Trace, threads: Threads, ledger: ThreadTime) -> None:
+        self.threads, self.ledger = threads, ledger
+        self.wakings: dict[tuple[int, int], Waking] = {}
+        for waking in trace.wakings:
+            self.wakings.setdefault((waking.tid, waking.ts), waking)
+        # Before the first of them, whoever wakes may be an interrupt.
+        self.interrupts_from = trace.irqs[0].ts if trace.irqs else None
+        self.own = {cpu: self.delivered(irqs) for cpu, irqs in threads.irqs.items()}
+
+    def delivered(self, irqs: list[Irq]) -> list[bool]:
+        """Of each interrupt of a CPU, whether it is a packet that its thread delivers itself."""
+        own: list[bool] = []
+        interrupted = -1 << 62
+        for at, irq in enumerate(irqs):
+            before = [(i, o) for i, o in zip(irqs[max(0, at - 16) : at], own[max(0, at - 16) :])]
+            ended = [i.ts + i.dur for i, o in before if not o and i.ts + i.dur <= irq.ts]
+            interrupted = max([interrupted, *ended])
+            inside = any(i.ts + i.dur > irq.ts for i, _ in before)
+            packet = irq.kind == "soft" and irq.name == "NET_RX" and irq.tid != 0
+            own.append(packet and not inside and irq.ts - interrupted > FOLLOWS_NS)
+        return own
+
+    def interrupt(self, waking: Waking) -> tuple[Irq, bool] | None:
+        """The interrupt in which it was done, the innermost one, and whether its thread did it itself."""
+        irqs = self.threads.irqs.get(waking.cpu, [])
+        upto = bisect_left(self.threads.irq_starts.get(waking.cpu, []), waking.ts)
+        for at in range(upto - 1, max(upto - 64, -1), -1):
+            if irqs[at].ts + irqs[at].dur > waking.ts:
+                return irqs[at], self.own[waking.cpu][at]
+        return None
+
+    def asleep(self, tid: int, sleep: Stretch, whole: Stretch, what: str, depth: int) -> Iterator[Piece]:
+        """The path of a sleep, of which `sleep` is looked at."""
+        sure = self.interrupts_from is not None and self.interrupts_from < whole.end
+        for piece in self.woken(tid, sleep, whole, what, depth):
+            yield piece if sure else piece._replace(loose=True)
+
+    def woken(self, tid: int, sleep: Stretch, whole: Stretch, what: str, depth: int) -> Iterator[Piece]:
+        """What was done meanwhile by whoever woke it."""
+
+        def leaf(kind: str, name: str | None, number: int | None) -> Piece:
+            return Piece(sleep.start, sleep.end, depth, tid, kind, ((name, number),), what, tid)
+
+        waking = self.wakings.get((tid, whole.end)) if sleep.end == whole.end else None
+        if waking is None:
+            raise Doubt
+        found = self.interrupt(waking)
+        if found and not found[1]:
+            irq = found[0]
+            timer = {
+                "vector": irq.name == "local_timer",
+                "soft": irq.name in ("TIMER", "HRTIMER"),
+                "hard": irq.name in ("timer", "rtc0") or irq.name.startswith("hpet"),
+            }
+            yield leaf("timer" if timer[irq.kind] else "device", irq.name, None)
+            return
+        waker = waking.waker_tid
+        if waker == 0:
+            yield leaf("unknown", "an interrupt without a record", None)
+        elif waker in self.threads.observed:
+            yield from self.path(waker, sleep.start, sleep.end, depth + 1, what, tid)
+        else:
+            names = self.threads.comms.get(waker, {""})
+            piece = leaf("outside", None, None)
+            whose = tuple((name, waker) for name in names)
+            yield piece._replace(culprits=whose, loose=found is not None)
+
+    def path(
+        self, tid: int, start: int, end: int, depth: int = 0, wait: str | None = None, waiter: int | None = None
+    ) -> Iterator[Piece]:
+        """What a thread did in a time, in order; of its sleeps, what others did."""
+        timeline = self.threads.timelines.get(tid)
+        if timeline is None:
+            raise Doubt
+        at = start
+        born = timeline.stretches[0].start
+        waking = self.wakings.get((tid, born))
+        if start < born < end and waking and waking.is_new:
+            before = Stretch(start, born, "blocked", -1, "", False)
+            yield from self.asleep(tid, before, before, "its birth", depth)
+            start = at = born
+        for doing, run in groupby(self.runs(timeline.stretches, start, end), lambda run: run.doing):
+            for whole in run:
+                if whole.doubt or doing == "unknown" or whole.state == UNSEEN:
+                    raise Doubt
+                if whole.start > at:
+                    raise Doubt
+                cut = whole._replace(start=max(whole.start, start), end=min(whole.end, end))
+                if cut.end > cut.start:
+                    at = cut.end
+                    yield from self.piece(tid, cut, whole, (depth, wait, waiter))
+        if at < end:
+            raise Doubt
+
+    def runs(self, stretches: list[Stretch], start: int, end: int) -> Iterator[Stretch]:
+        """Stretches that touch a time, uncut; a wait for a CPU is one, wherever the thread was moved meanwhile."""
+        first = max(bisect_right(stretches, start, key=lambda s: s.start) - 1, 0)
+        while first and stretches[first].doing in WAITS and stretches[first - 1].doing == stretches[first].doing:
+            first -= 1
+        last: Stretch | None = None
+        for stretch in stretches[first:]:
+            if last and stretch.doing in WAITS and stretch.doing == last.doing and last.end == stretch.start:
+                last = last._replace(end=stretch.end, doubt=last.doubt or stretch.doubt)
+                continue
+            if last:
+                yield last
+            if stretch.start >= end:
+                return
+            last = stretch
+        if last:
+            yield last
+
+    def piece(self, tid: int, cut: Stretch, whole: Stretch, around: tuple) -> Iterator[Piece]:
+        """What a thread did in one stretch."""
+        depth, wait, waiter = around
+        if cut.doing == "running":
+            at = cut.start
+            for part, name, spent in self.threads.on_cpu(cut):
+                kind = "interrupt" if part in IRQ_PARTS.values() else "running"
+                culprits = ((name, None),) if name else NOBODY
+                yield Piece(at, at + spent, depth, tid, kind, culprits, wait, waiter)
+                at += spent
+        elif cut.doing in WAITS:
+            if cut.end < whole.end:
+                # The event that ends the request is later than the switch, by the error of the clock.
+                raise Doubt
+            shares = self.threads.occupants(tid, whole.start, whole.end)
+            if shares.doubtful_ns:
+                raise Doubt
+            longest = max(shares.ns.values(), default=0)
+            most = [who for who, ns in shares.ns.items() if ns == longest]
+            culprits = tuple((name, who) for who in most for name in shares.comms[who]) or NOBODY
+            yield Piece(cut.start, cut.end, depth, tid, cut.doing, culprits, wait, waiter)
+        else:
+            timeline = self.threads.timelines[tid]
+            at = timeline.stretches.index(whole)
+            before = timeline.stretches[at - 1] if at else None
+            *_, (what, _) = self.ledger.reasons(tid, whole, before)
+            yield from self.asleep(tid, cut, whole, what, depth)
+
+    def of(self, request: Request) -> list[Piece] | None:
+        """The path of a request, with neighbours that are the same as one; `None` where something is missing."""
+        pieces: list[Piece] = []
+        try:
+            for piece in self.path(request.end.tid, request.begin.ts, request.end.ts):
+                if pieces and piece[2:] == pieces[-1][2:] and piece.kind not in WAITS:
+                    pieces[-1] = pieces[-1]._replace(end=piece.end)
+                else:
+                    pieces.append(piece)
+        except Doubt:
+            return None
+        return pieces
+
+
+def found(trace: Trace) -> Iterator[Request]:
+    """The requests of a trace, in the order of their ends."""
+    counts = json.loads((trace.directory / "analysis.json").read_text()).get("requests", {})
+    asked = counts.get("asked", [])
+    named = {kind["begin"] for kind in asked if kind["end"] is None}
+    pairs = [kind for kind in asked if kind["end"] is not None]
+    # Of each thread, what it is in: name, the kind that was asked for, the event; and what has a key.
+    inside: dict[int, list[tuple[str, int | None, UserEvent, bool]]] = {}
+    keyed: dict[tuple[int, int], list[UserEvent]] = {}
+
+    def key_of(event: UserEvent, key: str | None) -> int | None:
+        if key is None:
+            return None
+        names = [arg.rsplit(":", 1)[0] for arg in trace.sites[event.site].args.split(", ")]
+        return (event.arg0, event.arg1, event.arg2)[names.index(key)] or 0
+
+    rows = [(loss.ts, 0, loss) for loss in trace.losses] + [(task.ts, 1, task) for task in trace.tasks]
+    rows += [(event.ts, 2, event) for event in trace.events]
+    for _, rank, row in sorted(rows, key=lambda row: row[:2]):
+        if rank < 2:
+            for tid in list(inside):
+                if rank == 0 and ends_all(row, tid, trace):
+                    del inside[tid]
+                elif rank == 1 and row.kind in ("exit", "exec") and row.tid == tid:
+                    del inside[tid]
+            continue
+        site = trace.sites.get(row.site)
+        if site is None:
+            continue
+        own = inside.setdefault(row.tid, [])
+        if site.kind == "scope_begin":
+            is_one = not any(scope for *_, scope in own) or row.event in named
+            own.append((row.event, None if is_one else -1, row, True))
+        elif site.kind == "scope_end":
+            at = next((i for i in reversed(range(len(own))) if own[i][3] and own[i][0] == row.event), None)
+            if at is not None:
+                name, kind, begin, _ = own.pop(at)
+                if kind is None:
+                    yield Request(name, None, begin, row)
+        for number, kind in enumerate(pairs):
+            key = key_of(row, kind["key"]) if row.event in (kind["begin"], kind["end"]) else None
+            name = f"{kind['begin']},{kind['end']}"
+            if row.event == kind["begin"]:
+                if kind["key"] is None:
+                    own.append((name, number, row, False))
+                else:
+                    keyed.setdefault((number, key), []).append(row)
+            elif row.event == kind["end"] and kind["key"] is None:
+                at = next((i for i in reversed(range(len(own))) if own[i][:2] == (name, number)), None)
+                if at is not None:
+                    yield Request(name, None, own.pop(at)[2], row)
+            elif row.event == kind["end"] and (open_ := keyed.get((number, key))):
+                same = [begin for begin in open_ if begin.pid == row.pid] or open_
+                open_.remove(same[-1])
+                yield Request(name, key, same[-1], row)
+
+
+def ends_all(loss, tid: int, trace: Trace) -> bool:
+    """Whether what a thread was in is not known after a loss."""
+    if loss.origin == "agent":
+        return True
+    process = next((thread.pid for thread in trace.threads if thread.tid == tid), None)
+    return loss.origin not in ("kernel",) and loss.pid == process and loss.tid in (-1, tid)
+
+
+def tables(trace: Trace, threads: Threads, ledger: ThreadTime) -> list[Table]:
+    """Both tables."""
+    paths = Paths(trace, threads, ledger)
+    waits_for_room = any(site.kind == "ring_wait" for site in trace.sites.values())
+    slowest: dict[str, list[int]] = {}
+    requests, pieces, unjudged = [], [], set()
+    for number, request in enumerate(found(trace)):
+        start, end, tid = request.begin.ts, request.end.ts, request.end.tid
+        dur = end - start
+        longest = slowest.setdefault(request.kind, [])
+        slow = len(longest) < SLOWEST or dur > longest[-SLOWEST]
+        insort(longest, dur)
+        path = paths.of(request) if trace.switches else None
+        stayed = tid == request.begin.tid and request.begin.pid == request.end.pid
+        parts = threads.parts(tid, start, end)
+        sums: dict[str, Wanted] = dict.fromkeys([f"path_{kind}_ns" for kind in KINDS], Anything())
+        sums |= {"path_elsewhere_ns": Anything(), "path_pieces": Anything()}
+        unknown = path is not None and any(piece.kind == "unknown" or piece.loose for piece in path)
+        if path is not None:
+            for kind in KINDS:
+                sums[f"path_{kind}_ns"] = sum(p.end - p.start for p in path if p.kind == kind)
+            sums["path_elsewhere_ns"] = sum(p.end - p.start for p in path if p.depth)
+            sums["path_pieces"] = len(path)
+        elif slow:
+            unjudged.add(number)
+        doubt: Wanted = OneOf((EXACT, LOWER_BOUND))
+        pids = (request.begin.pid, request.end.pid)
+        lost = [loss for loss in trace.losses if loss.ts <= end and start <= loss.ts + loss.dur]
+        lost = [loss for loss in lost if loss.origin in ("kernel", "agent") or loss.pid in pids]
+        exact = not lost and not waits_for_room
+        sure = path is not None and not waits_for_room
+        values: dict[str, Wanted] = {
+            "request": number,
+            "ts": start,
+            "dur": dur,
+            "kind": request.kind,
+            "key": request.key,
+            "pid": request.begin.pid,
+            "tid": request.begin.tid,
+            "comm": OneOf(tuple(threads.comms[request.begin.tid])),
+            "end_pid": request.end.pid,
+            "end_tid": tid,
+            "end_comm": OneOf(tuple(threads.comms[tid])),
+            **(decomposition(parts) if stayed else {f"{part}_ns": None for part in PARTS}),
+            "agent_ns": agent(threads.occupants(tid, start, end), threads) if stayed else None,
+            **sums,
+            "path_mark": (LOWER_BOUND if unknown else EXACT) if sure else Anything(),
+            "mark": EXACT if exact and not (parts.doubtful_ns or parts.doubtful_edge) else Anything(),
+        }
+        requests.append(Expected(values))
+        for piece in path or () if slow else ():
+            names, numbers = zip(*piece.culprits)
+            values = {
+                "request": number,
+                "ts": piece.start,
+                "dur": piece.end - piece.start,
+                "depth": piece.depth,
+                "pid": threads.pids[piece.tid],
+                "tid": piece.tid,
+                "comm": OneOf(tuple(threads.comms[piece.tid])),
+                "kind": piece.kind,
+                "culprit": OneOf(names),
+                "culprit_tid": OneOf(numbers),
+                "wait": piece.wait,
+                "waiter_tid": piece.waiter,
+                "mark": (LOWER_BOUND if piece.kind == "unknown" or piece.loose else EXACT) if sure else doubt,
+            }
+            pieces.append(Expected(values))
+    missing = {row for row in unjudged}
+    return [
+        Table("requests", ("request",), requests),
+        Tiled("critical_path", ("request", "ts"), pieces, tolerates=lambda row: row["request"] in missing),
+    ]
+
+
+class Tiled(Table):
+    """The pieces of each request follow one another without a hole, whatever is missing."""
+
+    def differences(self, rows: list[dict]) -> list[str]:
+        lines = super().differences(rows)
+        for _, own in groupby(sorted(rows, key=lambda r: (r["request"], r["ts"])), lambda r: r["request"]):
+            pieces = list(own)
+            for row, after in zip(pieces, pieces[1:]):
+                if row["ts"] + row["dur"] != after["ts"] and self.whole:
+                    lines.append(f"{self.name}: a hole behind {row}")
+        return lines
+
+    whole = True
+
+    def narrowed(self, rows: list[dict], row: dict) -> tuple["Table", list[dict]]:
+        table, same = super().narrowed(rows, row)
+        table.whole = False
+        return table, same

@@ -1,0 +1,183 @@
+//! What the user calls a request.
+
+use std::fmt;
+
+use ft_trace::tables::{SiteKind, SiteRow};
+use serde::{Deserialize, Serialize};
+
+/// Arguments of an event that analyses see.
+const SEEN_ARGS: usize = 3;
+
+/// A kind of request that somebody has asked for, beside the outermost scopes, which always are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestKind {
+    /// Event that begins one; of a scope, its name.
+    pub begin: String,
+    /// Event that ends one; `None`: it is a scope, which counts wherever it is nested.
+    pub end: Option<String>,
+    /// Argument of both events by which an end finds its begin, on whatever thread; `None`: both are on one thread, and the
+    /// end takes the newest begin.
+    pub key: Option<String>,
+}
+
+/// Why there can be no such request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoRequest {
+    /// It names nothing, or more than two events.
+    Form(String),
+    /// A scope ends on the thread that began it.
+    KeyOfScope(String),
+    /// The trace has no such event, or scope.
+    NoEvent(String),
+    /// The event has no such argument among the first three.
+    NoKey {
+        /// The event.
+        event: String,
+        /// The argument.
+        key: String,
+        /// The arguments that it has.
+        args: String,
+    },
+    /// The argument is no whole number.
+    NotWhole {
+        /// The event.
+        event: String,
+        /// The argument.
+        key: String,
+    },
+}
+
+impl std::error::Error for NoRequest {}
+
+impl fmt::Display for NoRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoRequest::Form(text) => write!(
+                f,
+                "`{text}` names no request: give the events that begin and end one, as in `http.begin,http.end`, or a scope"
+            ),
+            NoRequest::KeyOfScope(name) => write!(
+                f,
+                "scope `{name}` ends on the thread that began it: leave out its key, or name two events"
+            ),
+            NoRequest::NoEvent(name) => write!(
+                f,
+                "the trace has no `{name}`: `ft-agent events DIR --list-events` names what it has"
+            ),
+            NoRequest::NoKey { event, key, args } => write!(
+                f,
+                "`{key}` is not among the first three arguments of `{event}`: name one of ({args})"
+            ),
+            NoRequest::NotWhole { event, key } => write!(
+                f,
+                "argument `{key}` of `{event}` is no whole number: name one that is, or record one"
+            ),
+        }
+    }
+}
+
+impl RequestKind {
+    /// Reads `BEGIN,END`, or the name of a scope.
+    ///
+    /// # Errors
+    ///
+    /// When it is neither, or a scope with a key.
+    pub fn parse(text: &str, key: Option<&str>) -> Result<RequestKind, NoRequest> {
+        let names: Vec<&str> = text.split(',').map(str::trim).collect();
+        let kind = |end: Option<&str>| RequestKind {
+            begin: names[0].to_owned(),
+            end: end.map(str::to_owned),
+            key: key.map(str::to_owned),
+        };
+        match names[..] {
+            [scope] if !scope.is_empty() => match key {
+                None => Ok(kind(None)),
+                Some(_) => Err(NoRequest::KeyOfScope(scope.to_owned())),
+            },
+            [begin, end] if !begin.is_empty() && !end.is_empty() => Ok(kind(Some(end))),
+            _ => Err(NoRequest::Form(text.to_owned())),
+        }
+    }
+
+    /// What the column `kind` says.
+    pub fn name(&self) -> String {
+        self.end.as_ref().map_or(self.begin.clone(), |end| format!("{},{end}", self.begin))
+    }
+
+    /// Whether a trace with these sites can have such a request.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot: why.
+    pub fn check(&self, sites: &[SiteRow]) -> Result<(), NoRequest> {
+        let known = |name: &str, is: fn(SiteKind) -> bool| {
+            let found = sites.iter().any(|site| *site.event == *name && is(site.kind));
+            if found { Ok(()) } else { Err(NoRequest::NoEvent(name.to_owned())) }
+        };
+        let Some(end) = &self.end else {
+            return known(&self.begin, |kind| kind == SiteKind::ScopeBegin);
+        };
+        known(&self.begin, |_| true)?;
+        known(end, |_| true)?;
+        let own = |site: &&SiteRow| *site.event == *self.begin || *site.event == **end;
+        let Some(key) = &self.key else { return Ok(()) };
+        sites.iter().filter(own).try_for_each(|site| argument(site, key).map(|_| ()))
+    }
+
+    /// What an event of this site is to such a request.
+    pub(crate) fn role(&self, site: &SiteRow, kind: usize) -> Option<Role> {
+        let Some(end) = &self.end else {
+            let named = site.kind == SiteKind::ScopeBegin && *site.event == *self.begin;
+            return named.then_some(Role { kind, does: Does::Names, key: None });
+        };
+        let does = match &*site.event {
+            event if event == self.begin => Does::Begins,
+            event if event == end => Does::Ends,
+            _ => return None,
+        };
+        let key = self.key.as_ref().map(|key| argument(site, key)).transpose().ok()?;
+        Some(Role { kind, does, key })
+    }
+}
+
+/// What an event is to a kind of request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Role {
+    /// Which of those that were asked for.
+    pub(crate) kind: usize,
+    pub(crate) does: Does,
+    /// Which argument is the key.
+    pub(crate) key: Option<usize>,
+}
+
+/// What an event does to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Does {
+    /// It begins one.
+    Begins,
+    /// It ends one.
+    Ends,
+    /// It begins a scope that is one.
+    Names,
+}
+
+/// Which argument of a site is called `key`.
+fn argument(site: &SiteRow, key: &str) -> Result<usize, NoRequest> {
+    let event = || site.event.to_string();
+    let args = || site.args.split(", ").take(SEEN_ARGS).enumerate();
+    let named = args().find_map(|(i, arg)| {
+        let (name, kind) = arg.rsplit_once(':')?;
+        (name == key).then_some((i, kind))
+    });
+    match named {
+        Some((_, "float" | "str" | "bytes")) => {
+            Err(NoRequest::NotWhole { event: event(), key: key.to_owned() })
+        }
+        Some((i, _)) => Ok(i),
+        None => {
+            let names = args().filter_map(|(_, arg)| arg.rsplit_once(':')).map(|(name, _)| name);
+            let args = names.collect::<Vec<_>>().join(", ");
+            Err(NoRequest::NoKey { event: event(), key: key.to_owned(), args })
+        }
+    }
+}

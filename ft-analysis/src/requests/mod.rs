@@ -1,0 +1,460 @@
+//! Requests: pieces of work that a user waits for, wherever they are done, and what they waited for last.
+//!
+//! **Goal.** One row for each request whose begin and end were both recorded: how long it took, where the time of its thread
+//! went, and what its critical path is made of ([`path`]); of the slowest ones, the path itself.
+//!
+//! **What a request is.** A scope that lies in no other one of its thread; a scope that the user names; and what lies
+//! between two events that the user names ([`RequestKind`]). Scopes have a table of their own, since each of them is a
+//! thread's own time, with its parts; a request can begin in one thread and end in another.
+//!
+//! **Rule.** Scopes, and events without a key, are a list for each thread: an end takes the newest begin of its name. Of
+//! events with a key, an end takes the newest begin of that key, of its own process if there is one.
+//!
+//! **Situations that give no row** are counted by reason, [`Unpaired`]: those of [`Scopes`](crate::Scopes). When events of a
+//! thread are lost, what that thread was in is forgotten; what has a key may end elsewhere, and stays.
+//!
+//! **The path.** What threads did, and who woke them, is kept while any request goes on ([`history`]), and looked through
+//! when one ends: for all, as long as no more pieces are looked at than [`PER_PIECE`] times those that threads' time is
+//! made of; beyond, for the [`SLOWEST`] of each kind, up to twice as many. Others have no path, and are counted.
+//!
+//! Memory: 256 scopes for each thread that lives, [`MAX_OPEN_REQUESTS`] requests with a key, and the history.
+
+mod history;
+mod kinds;
+mod path;
+#[cfg(test)]
+mod tests;
+mod wakers;
+
+pub(crate) use kinds::{Does, Role};
+pub use kinds::{NoRequest, RequestKind};
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, HashMap};
+
+use crate::analysis::Analysis;
+use crate::world::{Began, Change, Over, PerThread, Site, Thread, World};
+use crate::{Rows, Tally, Unpaired};
+use ft_trace::Mark;
+use ft_trace::event::LeanUserEvent;
+use ft_trace::ids::{Cpu, Name, Nanos, ThreadKey};
+use ft_trace::tables::{PathKind, PathPiece, Request, SiteKind};
+use history::{History, Wake, Waker};
+use path::Piece;
+use serde::{Deserialize, Serialize};
+use wakers::Interrupts;
+
+/// Requests of a kind whose path is stored: those that were among so many slowest when they ended.
+pub const SLOWEST: usize = 100;
+
+/// Kinds of requests that are told apart when the slowest are found; further ones are one kind.
+const MAX_REQUEST_KINDS: usize = 4096;
+
+/// Scopes in which one thread can be at a time, as for the table `scopes`.
+const MAX_OPEN: usize = 256;
+
+/// Requests with a key that go on at once; of more, the one that began first is forgotten, and counted.
+const MAX_OPEN_REQUESTS: usize = 1 << 16;
+
+/// Pieces of paths that are looked at for each piece of a thread's time.
+const PER_PIECE: u64 = 16;
+
+/// Pieces of paths that are looked at in any case.
+const FREE_PIECES: u64 = 1 << 20;
+
+/// What became of requests.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RequestCounts {
+    /// Kinds that were asked for, beside the outermost scopes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<RequestKind>,
+    /// Requests with a row.
+    pub requests: u64,
+    /// Requests without one.
+    pub unpaired: Unpaired,
+    /// Of those with a row, the path was not looked for: it would have taken too long.
+    pub without_path: u64,
+}
+
+impl RequestCounts {
+    /// Nobody has asked, and there was none.
+    pub fn is_none(&self) -> bool {
+        *self == RequestCounts::default()
+    }
+}
+
+/// A request that goes on, or a scope within one.
+#[derive(Debug)]
+struct Open {
+    /// Name of the scope, or of the event that begins it.
+    name: Name,
+    /// What was asked for; `None`: an outermost scope.
+    asked: Option<usize>,
+    /// It is a scope that is no request.
+    inner: bool,
+    scope: bool,
+    thread: ThreadKey,
+    comm: Name,
+    began: Began,
+    /// Its place among those that go on.
+    nth: u64,
+}
+
+/// Makes the tables `requests` and `critical_path`.
+#[derive(Debug, Default)]
+pub struct Requests {
+    threads: PerThread<Vec<Open>>,
+    keyed: HashMap<(usize, i64), Vec<Open>>,
+    /// When requests that go on began, and which they are; of those with a key, their place in `keyed`.
+    open: BTreeSet<(i64, u64)>,
+    of_key: BTreeSet<(u64, usize, i64)>,
+    begun: u64,
+    interrupts: Interrupts,
+    history: History,
+    slowest: HashMap<Name, BinaryHeap<Reverse<i64>>>,
+    /// Pieces of paths that were looked at.
+    walked: u64,
+    counts: RequestCounts,
+}
+
+impl Analysis for Requests {
+    #[inline]
+    fn follows(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    #[inline]
+    fn see(&mut self, change: &Change<'_>, world: &World, rows: &mut Rows) {
+        match *change {
+            Change::Own { thread, event, site } => self.own(thread, event, site, world, rows),
+            Change::Spent(stretch) if self.follows() => {
+                let needed = self.needed();
+                self.history.add(stretch, needed);
+            }
+            Change::Interrupt(irq) if world.context().has_requests() => self.interrupts.began(irq),
+            Change::Waking { thread, cpu, waker, birth } if self.follows() => {
+                self.woken(thread, cpu, waker, birth, world);
+            }
+            Change::Dropping { thread, why } => self.dropped(thread, why),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, world: &World, _: &mut Rows, tally: &mut Tally) {
+        let left: usize = self.keyed.values().map(Vec::len).sum();
+        self.counts.unpaired.begin_only += left as u64;
+        self.counts.asked = world.context().asked().to_vec();
+        tally.requests = std::mem::take(&mut self.counts);
+    }
+}
+
+impl Requests {
+    /// Since when requests go on.
+    fn needed(&self) -> i64 {
+        self.open.first().map_or(i64::MAX, |&(since, _)| since)
+    }
+
+    fn own(
+        &mut self,
+        thread: &Thread,
+        event: &LeanUserEvent,
+        site: &Site,
+        world: &World,
+        rows: &mut Rows,
+    ) {
+        let named = site.roles.iter().find(|role| role.does == Does::Names);
+        match site.kind {
+            SiteKind::ScopeBegin => {
+                let within = self.threads.of(thread).iter().any(|open| open.scope);
+                let mut open = self.begins(thread, site, named.map(|role| role.kind), world);
+                (open.scope, open.inner) = (true, within && named.is_none());
+                self.push(thread, open);
+            }
+            SiteKind::ScopeEnd => {
+                let open = self.threads.of(thread);
+                let newest = open.iter().rposition(|open| open.scope && open.name == site.event);
+                if let Some(at) = newest {
+                    let open = open.remove(at);
+                    self.over(thread, open, None, world, rows);
+                }
+            }
+            _ => {}
+        }
+        for role in &site.roles {
+            let key = role.key.map(|i| event.arg[i]);
+            match role.does {
+                Does::Begins => {
+                    let open = self.begins(thread, site, Some(role.kind), world);
+                    match key {
+                        Some(key) => self.push_keyed((role.kind, key), open),
+                        None => self.push(thread, open),
+                    }
+                }
+                Does::Ends => {
+                    let found = match key {
+                        Some(key) => self.take_keyed((role.kind, key), thread),
+                        None => self.take(thread, role.kind),
+                    };
+                    match found {
+                        Some(open) => self.over(thread, open, key, world, rows),
+                        None => self.counts.unpaired.end_only += 1,
+                    }
+                }
+                Does::Names => {}
+            }
+        }
+    }
+
+    fn begins(
+        &mut self,
+        thread: &Thread,
+        site: &Site,
+        asked: Option<usize>,
+        world: &World,
+    ) -> Open {
+        self.begun += 1;
+        Open {
+            name: site.event.clone(),
+            asked,
+            inner: false,
+            scope: false,
+            thread: thread.key,
+            comm: thread.comm.clone(),
+            began: Began::now(thread, world),
+            nth: self.begun,
+        }
+    }
+
+    /// It goes on, unless it is no request.
+    fn goes_on(&mut self, open: &Open) {
+        if !open.inner {
+            self.open.insert((open.began.ts, open.nth));
+        }
+    }
+
+    /// It goes on no longer.
+    fn forget(&mut self, open: &Open) {
+        self.open.remove(&(open.began.ts, open.nth));
+        if self.open.is_empty() {
+            self.history.clear();
+        }
+    }
+
+    fn push(&mut self, thread: &Thread, open: Open) {
+        self.goes_on(&open);
+        let all = self.threads.of(thread);
+        let oldest = (all.len() == MAX_OPEN).then(|| all.remove(0));
+        all.push(open);
+        if let Some(oldest) = oldest {
+            self.counts.unpaired.too_many += u64::from(!oldest.inner);
+            self.forget(&oldest);
+        }
+    }
+
+    fn take(&mut self, thread: &Thread, asked: usize) -> Option<Open> {
+        let all = self.threads.of(thread);
+        let is = |open: &Open| !open.scope && open.asked == Some(asked);
+        all.iter().rposition(is).map(|at| all.remove(at))
+    }
+
+    fn push_keyed(&mut self, (kind, key): (usize, i64), open: Open) {
+        self.goes_on(&open);
+        self.of_key.insert((open.nth, kind, key));
+        self.keyed.entry((kind, key)).or_default().push(open);
+        if self.of_key.len() > MAX_OPEN_REQUESTS
+            && let Some((nth, kind, key)) = self.of_key.pop_first()
+            && let Some(oldest) = self.remove_keyed((kind, key), |open| open.nth == nth)
+        {
+            self.counts.unpaired.too_many += 1;
+            self.forget(&oldest);
+        }
+    }
+
+    /// The newest one of that key, of the thread's own process if there is one.
+    fn take_keyed(&mut self, key: (usize, i64), thread: &Thread) -> Option<Open> {
+        let own = self.remove_keyed(key, |open| open.thread.pid == thread.key.pid);
+        own.or_else(|| self.remove_keyed(key, |_| true))
+    }
+
+    fn remove_keyed(&mut self, key: (usize, i64), is: impl Fn(&Open) -> bool) -> Option<Open> {
+        let all = self.keyed.get_mut(&key)?;
+        let found = all.iter().rposition(is).map(|at| all.remove(at));
+        if all.is_empty() {
+            self.keyed.remove(&key);
+        }
+        if let Some(open) = &found {
+            self.of_key.remove(&(open.nth, key.0, key.1));
+        }
+        found
+    }
+
+    fn woken(
+        &mut self,
+        thread: &Thread,
+        cpu: Cpu,
+        waker: Option<(ThreadKey, &Name)>,
+        birth: bool,
+        world: &World,
+    ) {
+        let idle = waker.is_some_and(|(waker, _)| waker.tid.0 == 0);
+        let (interrupt, delivered) = self.interrupts.waker(cpu, world.now(), idle);
+        let waker = interrupt.unwrap_or_else(|| match waker {
+            Some((waker, _)) if world.thread(waker.pid, waker.tid).is_some() => {
+                Waker::Thread(waker)
+            }
+            Some((waker, comm)) => Waker::Outside(comm.clone(), waker.tid),
+            None => Waker::Unknown("a waker that is not known"),
+        });
+        // Without its record, it may have been an interrupt.
+        let hidden = delivered && matches!(waker, Waker::Outside(..));
+        let mark = Mark::lower_bound_if(!self.interrupts.recorded || hidden);
+        let wake = Wake { ts: world.now(), waker, birth, mark };
+        let needed = self.needed();
+        self.history.woken(thread.key, wake, needed);
+    }
+
+    /// A request, or a scope within one, is over.
+    fn over(
+        &mut self,
+        thread: &Thread,
+        open: Open,
+        key: Option<i64>,
+        world: &World,
+        rows: &mut Rows,
+    ) {
+        if !open.inner {
+            let kind = match open.asked {
+                Some(asked) => world.context().asked()[asked].name().into(),
+                None => open.name.clone(),
+            };
+            let (from, to) = (open.began.ts, world.now());
+            let slow = self.is_slow(&kind, to - from);
+            let path = self.path(thread.key, from, to, slow, world);
+            let request = self.counts.requests as i64;
+            self.counts.requests += 1;
+            rows.requests.push(row(thread, &open, (request, kind, key), path.as_deref(), world));
+            if slow {
+                let pieces = path.into_iter().flatten();
+                rows.critical_path.extend(pieces.map(|piece| piece.row(request, world)));
+            }
+        }
+        self.forget(&open);
+    }
+
+    /// A request of this kind is among the slowest so far.
+    fn is_slow(&mut self, kind: &Name, dur: i64) -> bool {
+        let full = self.slowest.len() >= MAX_REQUEST_KINDS;
+        let kind = if full && !self.slowest.contains_key(kind) { "".into() } else { kind.clone() };
+        let slowest = self.slowest.entry(kind).or_default();
+        let slow = slowest.len() < SLOWEST || slowest.peek().is_some_and(|least| dur > least.0);
+        if slow {
+            slowest.push(Reverse(dur));
+            if slowest.len() > SLOWEST {
+                slowest.pop();
+            }
+        }
+        slow
+    }
+
+    fn path(
+        &mut self,
+        thread: ThreadKey,
+        from: i64,
+        to: i64,
+        slow: bool,
+        world: &World,
+    ) -> Option<Vec<Piece>> {
+        if !world.context().has_kernel() {
+            return None;
+        }
+        let most = FREE_PIECES + PER_PIECE * self.history.told;
+        if self.walked > if slow { 2 * most } else { most } {
+            self.counts.without_path += 1;
+            return None;
+        }
+        let path = path::walk(&self.history, thread, from, to);
+        self.walked += path.len() as u64 + 1;
+        Some(path)
+    }
+
+    /// What a thread is in has no end that will be recorded.
+    fn dropped(&mut self, thread: &Thread, why: Over) {
+        let Some(open) = self.threads.get(thread) else { return };
+        let open = std::mem::take(open);
+        let n = open.iter().filter(|open| !open.inner).count() as u64;
+        match why {
+            Over::Loss => self.counts.unpaired.open_at_loss += n,
+            Over::Thread | Over::Exec | Over::Trace => self.counts.unpaired.begin_only += n,
+        }
+        open.iter().for_each(|open| self.forget(open));
+    }
+}
+
+impl Piece {
+    fn row(self, request: i64, world: &World) -> PathPiece {
+        let dur = self.len_ns();
+        let (wait, waiter) = self.wait.unzip();
+        PathPiece {
+            ts: Nanos(self.from),
+            dur,
+            request,
+            depth: self.depth as i32,
+            pid: self.thread.pid,
+            tid: self.thread.tid,
+            comm: world.comm(self.thread),
+            kind: self.kind,
+            culprit: self.culprit.as_ref().and_then(|culprit| culprit.name()),
+            culprit_tid: self.culprit.as_ref().and_then(|culprit| culprit.tid()).map(|tid| tid.0),
+            wait,
+            waiter_tid: waiter.map(|waiter| waiter.tid.0),
+            mark: self.mark,
+        }
+    }
+}
+
+fn row(
+    thread: &Thread,
+    open: &Open,
+    (request, kind, key): (i64, Name, Option<i64>),
+    path: Option<&[Piece]>,
+    world: &World,
+) -> Request {
+    let (end, ts) = (thread.key, open.began.ts);
+    // A number that was given to another thread meanwhile is not the same.
+    let stayed = end == open.thread && thread.spent.first() <= ts;
+    let lost = [end, open.thread].iter().any(|&key| world.losses().any_since(key, ts));
+    let sum = |is: &dyn Fn(&Piece) -> bool| {
+        path.map(|path| path.iter().filter(|piece| is(piece)).map(Piece::len_ns).sum())
+    };
+    let of = |kind: PathKind| sum(&|piece| piece.kind == kind);
+    let marks = path.into_iter().flatten().map(|piece| piece.mark);
+    let disturbed = thread.disturbed.mark(ts);
+    Request {
+        ts: Nanos(ts),
+        dur: world.now() - ts,
+        request,
+        kind,
+        key,
+        pid: open.thread.pid,
+        tid: open.thread.tid,
+        comm: open.comm.clone(),
+        end_pid: end.pid,
+        end_tid: end.tid,
+        end_comm: thread.comm.clone(),
+        parts: if stayed { open.began.parts(thread, world) } else { None },
+        agent_ns: if stayed { open.began.agent_ns(thread, world) } else { None },
+        path_running_ns: of(PathKind::Running),
+        path_preempted_ns: of(PathKind::Preempted),
+        path_dispatch_ns: of(PathKind::Dispatch),
+        path_interrupt_ns: of(PathKind::Interrupt),
+        path_timer_ns: of(PathKind::Timer),
+        path_device_ns: of(PathKind::Device),
+        path_outside_ns: of(PathKind::Outside),
+        path_unknown_ns: of(PathKind::Unknown),
+        path_elsewhere_ns: sum(&|piece| piece.depth > 0),
+        path_pieces: path.map(|path| path.len() as i32),
+        path_mark: marks.fold(disturbed, Mark::max),
+        mark: Mark::lower_bound_if(lost || thread.doubtful_since(ts)).max(disturbed),
+    }
+}
