@@ -5,15 +5,13 @@ use std::cmp::Reverse;
 use serde::Serialize;
 
 use super::Source;
-use crate::document::{Id, Interval, N, Ns, Section, Share, Table, Thread, Word};
-use crate::stats::{Distribution, Groups, Marks, Tail, Top, parts};
+use super::workers::{Announced, ByCulprit, ByWorker};
+use crate::document::{Id, Interval, N, Ns, Section, Share, Table, Word};
+use crate::stats::{Distribution, Marks, Tail, Top, parts};
 use ft_analysis::{Mark, Tally, Worked};
 use ft_trace::ids::{Name, Pid, Tid};
 use ft_trace::store::Result;
-use ft_trace::tables::{Decomposition, LoadJob, LoadWorker, Policy};
-
-/// Workers with a line of their own, and culprits; further ones are in one of others.
-const MAX_WORKERS: usize = 16_384;
+use ft_trace::tables::{Deadline, Decomposition, LoadJob, LoadWorker};
 
 /// Lines that are shown; the machine values have all.
 const SHOWN: usize = 20;
@@ -41,24 +39,13 @@ pub struct JobsReport {
 /// The jobs of one worker.
 #[derive(Clone, Debug, Serialize)]
 pub struct WorkerJobs {
-    /// Its number in the load.
-    pub worker: i32,
-    /// Process.
-    pub pid: i32,
-    /// Thread.
-    pub tid: i32,
-    /// Its name.
-    pub comm: String,
-    /// What it does.
-    pub workload: &'static str,
+    /// Which.
+    #[serde(flatten)]
+    pub worker: Announced,
     /// CPU time that a job needs, ns.
     pub amount_ns: Option<i64>,
     /// Period, ns.
     pub period_ns: Option<i64>,
-    /// How it is scheduled.
-    pub policy: &'static str,
-    /// Real-time priority, or nice value.
-    pub priority: i32,
     /// Deadlines that were met.
     pub hit: i64,
     /// Deadlines that were missed, those of jobs that never began among them.
@@ -72,14 +59,30 @@ pub struct WorkerJobs {
     pub tail: Tail,
     /// The longest response by analysis, ns.
     pub bound_ns: Option<i64>,
+    /// All responses together.
+    #[serde(flatten)]
+    pub all: Spent,
+    /// Those of jobs that finished too late.
+    pub late: Spent,
+}
+
+/// Where responses went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Spent {
     /// Sum of the responses, ns.
     pub total_ns: i64,
     /// Of that, waiting for the worker's own earlier jobs, ns.
     pub backlog_ns: i64,
     /// Where the rest went.
     pub parts: Decomposition,
-    /// How far the counts of the worker can be believed.
-    pub mark: Mark,
+}
+
+impl Spent {
+    fn add(&mut self, r: &LoadJob) {
+        self.total_ns = self.total_ns.saturating_add(r.dur);
+        self.backlog_ns = self.backlog_ns.saturating_add(r.backlog_ns);
+        self.parts += r.parts.unwrap_or_default();
+    }
 }
 
 /// What one took of jobs from which it took most.
@@ -89,6 +92,8 @@ pub struct JobCulprit {
     pub culprit: String,
     /// Jobs.
     pub jobs: u64,
+    /// Those of them that finished too late.
+    pub late: u64,
     /// What it took of them, ns.
     pub total_ns: i64,
     /// The most that it took of one, ns.
@@ -148,13 +153,14 @@ struct Sums {
     plan: Option<Box<LoadWorker>>,
     responses: Distribution,
     lower_bounds: u64,
-    backlog_ns: i64,
-    parts: Decomposition,
+    all: Spent,
+    late: Spent,
 }
 
 #[derive(Debug, Default)]
 struct Taken {
     jobs: u64,
+    late: u64,
     total_ns: i64,
     max_ns: i64,
 }
@@ -162,8 +168,8 @@ struct Taken {
 /// Makes a [`JobsReport`] of rows, in memory that does not grow with their number.
 #[derive(Debug, Default)]
 pub struct Jobs {
-    workers: Groups<MAX_WORKERS, (Pid, Tid), Sums>,
-    culprits: Groups<MAX_WORKERS, Name, Taken>,
+    workers: ByWorker<Sums>,
+    culprits: ByCulprit<Taken>,
     marks: Marks,
     longest: Top<LongJob>,
 }
@@ -186,13 +192,15 @@ impl Jobs {
         let sums = self.workers.entry((r.pid, r.tid));
         sums.responses.add(r.dur);
         sums.lower_bounds += u64::from(r.mark != Mark::Exact);
-        sums.backlog_ns = sums.backlog_ns.saturating_add(r.backlog_ns);
-        if let Some(parts) = r.parts {
-            sums.parts += parts;
+        sums.all.add(r);
+        let is_late = r.deadline == Deadline::Missed;
+        if is_late {
+            sums.late.add(r);
         }
         if let Some((culprit, ns)) = r.culprit.clone().zip(r.culprit_ns) {
             let taken = self.culprits.entry(culprit);
             taken.jobs += 1;
+            taken.late += u64::from(is_late);
             taken.total_ns = taken.total_ns.saturating_add(ns);
             taken.max_ns = taken.max_ns.max(ns);
         }
@@ -204,6 +212,7 @@ impl Jobs {
         let culprit = |(culprit, taken): (Name, Taken)| JobCulprit {
             culprit: culprit.to_string(),
             jobs: taken.jobs,
+            late: taken.late,
             total_ns: taken.total_ns,
             max_ns: taken.max_ns,
         };
@@ -211,7 +220,7 @@ impl Jobs {
             kernel: tally.kernel,
             worked: tally.worked,
             marks: self.marks,
-            workers: self.workers.into_ranked(worker, |w| (w.pid, w.worker, w.tid)),
+            workers: self.workers.into_ranked(worker, |w| w.worker.id.clone()),
             culprits: self
                 .culprits
                 .into_ranked(culprit, |c| (Reverse(c.total_ns), c.culprit.clone())),
@@ -220,27 +229,19 @@ impl Jobs {
     }
 }
 
-fn worker(((pid, tid), mut sums): ((Pid, Tid), Sums)) -> WorkerJobs {
+fn worker((thread, mut sums): ((Pid, Tid), Sums)) -> WorkerJobs {
     let plan = sums.plan.as_deref();
     WorkerJobs {
-        worker: plan.map_or(-1, |w| w.worker),
-        pid: pid.0,
-        tid: tid.0,
-        comm: plan.map_or_else(String::new, |w| w.comm.to_string()),
-        workload: plan.map_or("", |w| w.workload.word()),
+        worker: Announced::new(thread, plan),
         amount_ns: plan.and_then(|w| w.amount_ns),
         period_ns: plan.and_then(|w| w.period_ns),
-        policy: plan.map_or(Policy::Unknown, |w| w.policy).word(),
-        priority: plan.map_or(0, |w| w.priority),
         hit: plan.map_or(0, |w| w.hit),
         missed: plan.map_or(0, |w| w.missed),
         jobs: sums.responses.count(),
         lower_bounds: sums.lower_bounds,
         bound_ns: plan.and_then(|w| w.bound_ns),
-        total_ns: sums.responses.sum(),
-        backlog_ns: sums.backlog_ns,
-        parts: sums.parts,
-        mark: plan.map_or(Mark::Censored, |w| w.mark),
+        all: sums.all,
+        late: sums.late,
         tail: Tail::of(&mut sums.responses),
     }
 }
@@ -268,7 +269,13 @@ impl JobsReport {
         self.coverage(&mut s);
         self.deadlines(&mut s);
         if self.kernel {
-            self.parts(&mut s);
+            self.parts(
+                &mut s,
+                |w| w.all,
+                "Where the responses went; backlog: at earlier jobs; blocked: the timer was late; unexpl.: not running its code, \
+                 without a record",
+            );
+            self.parts(&mut s, |w| w.late, "Where those of jobs went that finished too late");
             self.culprits(&mut s);
         }
         self.longest(&mut s);
@@ -294,9 +301,9 @@ impl JobsReport {
         let bounded = self.workers.iter().any(|w| w.bound_ns.is_some());
         let t = Table::first(SHOWN, &self.workers)
             .counted("workers")
-            .marks(|w| w.mark)
-            .column("worker", |w| Thread::of(Some(w.tid), Some(&w.comm)))
-            .column("workload", |w| Word(w.workload))
+            .marks(|w| w.worker.mark)
+            .column("worker", |w| w.worker.id.thread())
+            .column("workload", |w| Word(w.worker.workload))
             .column("needs", |w| w.amount_ns.map(Ns))
             .column("period", |w| w.period_ns.map(Ns))
             .column("hit", |w| N(w.hit.unsigned_abs()))
@@ -312,17 +319,17 @@ impl JobsReport {
         s.table(t.titled("Deadlines, and responses from release to finish"));
     }
 
-    fn parts(&self, s: &mut Section) {
-        let t = Table::first(SHOWN, &self.workers)
+    fn parts(&self, s: &mut Section, of: fn(&WorkerJobs) -> Spent, title: &str) {
+        let some: Vec<&WorkerJobs> = self.workers.iter().filter(|w| of(w).total_ns > 0).collect();
+        if some.is_empty() {
+            return;
+        }
+        let t = Table::first(SHOWN, &some)
             .marks(|w| Mark::lower_bound_if(w.lower_bounds > 0))
-            .column("worker", |w| Thread::of(Some(w.tid), Some(&w.comm)))
-            .column("responses", |w| Ns(w.total_ns))
-            .column("backlog", |w| Share(w.backlog_ns, w.total_ns));
-        let t = parts::shares(t, |w| (w.parts, w.total_ns));
-        s.table(t.titled(
-            "Where the responses went; backlog: at earlier jobs; blocked: the timer was late; unexpl.: not running its code, \
-             without a record",
-        ));
+            .column("worker", |w| w.worker.id.thread())
+            .column("responses", |w| Ns(of(w).total_ns))
+            .column("backlog", |w| Share(of(w).backlog_ns, of(w).total_ns));
+        s.table(parts::shares(t, |w| (of(w).parts, of(w).total_ns)).titled(title));
     }
 
     fn culprits(&self, s: &mut Section) {
@@ -333,9 +340,12 @@ impl JobsReport {
             .counted("culprits")
             .column("culprit", |c| Word(&c.culprit))
             .column("jobs", |c| N(c.jobs))
+            .column("late", |c| N(c.late))
             .column("took", |c| Ns(c.total_ns))
             .column("max", |c| Ns(c.max_ns));
-        s.table(t.titled("Who or what took most of a job"));
+        s.table(
+            t.titled("Who or what took most of a job; late: of how many that finished too late"),
+        );
     }
 
     fn longest(&self, s: &mut Section) {
@@ -397,16 +407,26 @@ mod tests {
     fn responses_stand_beside_their_bound_and_their_parts_sum() {
         let report = report(TIMELINE);
         let [w] = &report.workers[..] else { panic!("{:?}", report.workers) };
-        assert_eq!((w.worker, w.hit, w.missed, w.jobs), (3, 1, 1, 2));
-        assert_eq!((w.bound_ns, w.tail.max_ns, w.total_ns), (Some(300), 1170, 1670));
-        assert_eq!((w.backlog_ns, w.backlog_ns + w.parts.total_ns()), (170, 1670));
-        assert_eq!((w.parts.preempted_ns, w.parts.blocked_ns, w.parts.running_ns), (800, 30, 630));
-        let culprits = report.culprits.iter().map(|c| (&*c.culprit, c.jobs, c.total_ns));
-        assert_eq!(culprits.collect::<Vec<_>>(), [("X", 1, 800)]);
+        assert_eq!((w.worker.id.worker, w.hit, w.missed, w.jobs), (3, 1, 1, 2));
+        assert_eq!((w.bound_ns, w.tail.max_ns, w.all.total_ns), (Some(300), 1170, 1670));
+        let parts = w.all.parts;
+        assert_eq!((w.all.backlog_ns, w.all.backlog_ns + parts.total_ns()), (170, 1670));
+        assert_eq!((parts.preempted_ns, parts.blocked_ns, parts.running_ns), (800, 30, 630));
+        // Of the two the first was late, and began with nothing left of another.
+        assert_eq!((w.late.total_ns, w.late.backlog_ns, w.late.parts.preempted_ns), (1170, 0, 800));
+        let culprits = report.culprits.iter().map(|c| (&*c.culprit, c.jobs, c.late, c.total_ns));
+        assert_eq!(culprits.collect::<Vec<_>>(), [("X", 1, 1, 800)]);
         let numbers = report.longest.iter().map(|l| (l.number, l.deadline));
         assert_eq!(numbers.collect::<Vec<_>>(), [(0, "missed"), (1, "hit")]);
         let text = format!("{:120}", report.section());
-        for line in ["2 jobs, all exact", "bound", "beyond", "870 ns", "The longest responses"] {
+        for line in [
+            "2 jobs, all exact",
+            "bound",
+            "beyond",
+            "870 ns",
+            "finished too late",
+            "The longest responses",
+        ] {
             assert!(text.contains(line), "{line}: {text}");
         }
     }

@@ -31,6 +31,7 @@ mod tests;
 pub mod time;
 pub mod timers;
 pub mod waits;
+pub mod workers;
 
 use ft_analysis::Tally;
 use ft_trace::store::{Result, Row, Trace};

@@ -3,16 +3,14 @@
 use serde::Serialize;
 
 use super::Source;
-use crate::document::{N, Ns, Of, Section, Share, Table, Thread, Word};
-use crate::stats::{Distribution, Groups, Marks, Tail};
+use super::workers::{Announced, ByWorker};
+use crate::document::{N, Ns, Of, Section, Share, Table, Word};
+use crate::stats::{Distribution, Marks, Tail};
 use crate::text;
-use ft_analysis::{Mark, Tally, Worked};
+use ft_analysis::{Tally, Worked};
 use ft_trace::ids::{Cpu, Pid, Tid};
 use ft_trace::store::Result;
 use ft_trace::tables::{LoadRun, LoadWorker, RunEnd};
-
-/// Workers with a line of their own; further ones are in one of others.
-const MAX_WORKERS: usize = 16_384;
 
 /// Lines that are shown; the machine values have all.
 const SHOWN: usize = 20;
@@ -31,20 +29,9 @@ pub struct RunsReport {
 /// The runs of one worker.
 #[derive(Clone, Debug, Serialize)]
 pub struct WorkerRuns {
-    /// Its number in the load.
-    pub worker: i32,
-    /// Process.
-    pub pid: i32,
-    /// Thread.
-    pub tid: i32,
-    /// Its name.
-    pub comm: String,
-    /// What it does.
-    pub workload: &'static str,
-    /// How it is scheduled.
-    pub policy: &'static str,
-    /// Real-time priority, or nice value.
-    pub priority: i32,
+    /// Which.
+    #[serde(flatten)]
+    pub worker: Announced,
     /// Runs.
     pub runs: u64,
     /// Their sum, ns.
@@ -64,8 +51,6 @@ pub struct WorkerRuns {
     pub slept: u64,
     /// How often the next run was on another CPU.
     pub moved: u64,
-    /// How far the counts of the worker can be believed.
-    pub mark: Mark,
 }
 
 #[derive(Debug, Default)]
@@ -82,7 +67,7 @@ struct Sums {
 /// Makes a [`RunsReport`] of rows, in memory that does not grow with their number.
 #[derive(Debug, Default)]
 pub struct Runs {
-    workers: Groups<MAX_WORKERS, (Pid, Tid), Sums>,
+    workers: ByWorker<Sums>,
     marks: Marks,
 }
 
@@ -113,22 +98,15 @@ impl Runs {
 
     /// Finishes the statistics; `tally` says what is not in them.
     pub fn finish(self, tally: &Tally) -> RunsReport {
-        let workers = self.workers.into_ranked(worker, |w| (w.pid, w.worker, w.tid));
+        let workers = self.workers.into_ranked(worker, |w| w.worker.id.clone());
         RunsReport { worked: tally.worked, marks: self.marks, workers }
     }
 }
 
-fn worker(((pid, tid), mut sums): ((Pid, Tid), Sums)) -> WorkerRuns {
-    let plan = sums.plan.as_deref();
+fn worker((thread, mut sums): ((Pid, Tid), Sums)) -> WorkerRuns {
     let [unasked, yielded, slept] = sums.ends;
     WorkerRuns {
-        worker: plan.map_or(-1, |w| w.worker),
-        pid: pid.0,
-        tid: tid.0,
-        comm: plan.map_or_else(String::new, |w| w.comm.to_string()),
-        workload: plan.map_or("", |w| w.workload.word()),
-        policy: plan.map_or("", |w| w.policy.word()),
-        priority: plan.map_or(0, |w| w.priority),
+        worker: Announced::new(thread, sums.plan.as_deref()),
         runs: sums.lengths.count(),
         run_ns: sums.lengths.sum(),
         gap_ns: sums.gap_ns,
@@ -137,7 +115,6 @@ fn worker(((pid, tid), mut sums): ((Pid, Tid), Sums)) -> WorkerRuns {
         yielded,
         slept,
         moved: sums.moved,
-        mark: plan.map_or(Mark::Censored, |w| w.mark),
         tail: Tail::of(&mut sums.lengths),
     }
 }
@@ -172,9 +149,9 @@ impl RunsReport {
         }
         let t = Table::first(SHOWN, &self.workers)
             .counted("workers")
-            .marks(|w| w.mark)
-            .column("worker", |w| Thread::of(Some(w.tid), Some(&w.comm)))
-            .column("workload", |w| Word(w.workload))
+            .marks(|w| w.worker.mark)
+            .column("worker", |w| w.worker.id.thread())
+            .column("workload", |w| Word(w.worker.workload))
             .column("runs", |w| N(w.runs))
             .column("had", |w| Ns(w.run_ns))
             .column("of all", |w| Share(w.run_ns, w.run_ns.saturating_add(w.gap_ns)))
@@ -186,7 +163,7 @@ impl RunsReport {
         s.table(t.titled("Runs (unnoticed: interrupts that were too short for a gap)"));
         let t = Table::first(SHOWN, &self.workers)
             .counted("workers")
-            .column("worker", |w| Thread::of(Some(w.tid), Some(&w.comm)))
+            .column("worker", |w| w.worker.id.thread())
             .column("unasked", |w| N(w.unasked))
             .column("yielded", |w| N(w.yielded))
             .column("slept", |w| N(w.slept))

@@ -3,16 +3,14 @@
 use serde::Serialize;
 
 use super::Source;
+use super::workers::{ByWorker, WorkerId};
 use crate::document::{Builder, Id, Interval, N, Ns, Section, Share, Table, Thread, Word};
-use crate::stats::{Distribution, Groups, Marks, Tail, Top};
+use crate::stats::{Distribution, Marks, Tail, Top};
 use crate::text;
 use ft_analysis::{Mark, Tally};
 use ft_trace::ids::{Name, Pid, Tid};
 use ft_trace::store::Result;
 use ft_trace::tables::TimerLatency;
-
-/// Workers with a line of their own; further ones are in one of others.
-const MAX_WORKERS: usize = 16_384;
 
 /// Lines that are shown; the machine values have all.
 const SHOWN: usize = 20;
@@ -41,14 +39,9 @@ pub struct TimersReport {
 /// The sleeps of one worker.
 #[derive(Clone, Debug, Serialize)]
 pub struct WorkerTimer {
-    /// Its number in the load.
-    pub worker: i32,
-    /// Process.
-    pub pid: i32,
-    /// Thread.
-    pub tid: i32,
-    /// Its name.
-    pub comm: String,
+    /// Which.
+    #[serde(flatten)]
+    pub worker: WorkerId,
     /// What wakes it.
     pub timer: &'static str,
     /// Sleeps.
@@ -93,8 +86,7 @@ fn parts(r: &TimerLatency) -> Option<[i64; 4]> {
 
 #[derive(Debug, Default)]
 struct Sums {
-    worker: i32,
-    comm: Option<Name>,
+    worker: Option<(i32, Name)>,
     timer: &'static str,
     lengths: Distribution,
     divided_ns: i64,
@@ -105,7 +97,7 @@ struct Sums {
 /// Makes a [`TimersReport`] of rows, in memory that does not grow with their number.
 #[derive(Debug, Default)]
 pub struct Timers {
-    workers: Groups<MAX_WORKERS, (Pid, Tid), Sums>,
+    workers: ByWorker<Sums>,
     marks: Marks,
     unnamed: u64,
     longest: Top<LateTimer>,
@@ -116,7 +108,7 @@ impl Timers {
     pub fn add(&mut self, r: &TimerLatency) {
         self.marks.add(r.mark);
         let sums = self.workers.entry((r.pid, r.tid));
-        (sums.worker, sums.comm, sums.timer) = (r.worker, Some(r.comm.clone()), r.timer.word());
+        (sums.worker, sums.timer) = (Some((r.worker, r.comm.clone())), r.timer.word());
         sums.lengths.add(r.dur);
         let parts = parts(r);
         if let Some(parts) = parts {
@@ -142,11 +134,8 @@ impl Timers {
 
     /// Finishes the statistics.
     pub fn finish(self, tally: &Tally) -> TimersReport {
-        let worker = |((pid, tid), mut sums): ((Pid, Tid), Sums)| WorkerTimer {
-            worker: sums.worker,
-            pid: pid.0,
-            tid: tid.0,
-            comm: sums.comm.as_deref().unwrap_or_default().to_owned(),
+        let worker = |(thread, mut sums): ((Pid, Tid), Sums)| WorkerTimer {
+            worker: WorkerId::new(thread, sums.worker.as_ref().map(|(n, comm)| (*n, comm))),
             timer: sums.timer,
             sleeps: sums.lengths.count(),
             tail: Tail::of(&mut sums.lengths),
@@ -158,7 +147,7 @@ impl Timers {
             kernel: tally.kernel,
             marks: self.marks,
             unnamed: self.unnamed,
-            workers: self.workers.into_ranked(worker, |w| (w.pid, w.worker, w.tid)),
+            workers: self.workers.into_ranked(worker, |w| w.worker.clone()),
             longest: self.longest.into_sorted(),
         }
     }
@@ -191,7 +180,7 @@ impl TimersReport {
                 N(self.unnamed)
             ));
         }
-        let thread = |w: &&WorkerTimer| Thread::of(Some(w.tid), Some(&w.comm));
+        let thread = |w: &&WorkerTimer| w.worker.thread();
         let t = Table::first(SHOWN, &self.workers)
             .counted("workers")
             .column("worker", thread)
@@ -265,7 +254,7 @@ mod tests {
              1055 woke a 1000 1050",
         );
         let [w] = &report.workers[..] else { panic!("{:?}", report.workers) };
-        assert_eq!((w.worker, w.timer, w.sleeps, w.divided_ns), (2, "HR", 1, 50));
+        assert_eq!((w.worker.worker, w.timer, w.sleeps, w.divided_ns), (2, "HR", 1, 50));
         assert_eq!(w.parts_ns, [10, 0, 30, 10]);
         let text = format!("{:120}", report.section());
         for line in ["1 sleep, exact", "`record -a`", "60.0 %", "The latest", "max dispatch"] {
