@@ -178,6 +178,78 @@ fn a_refused_run_leaves_no_thread() {
     }
 }
 
+/// What can be asked for and not be had: one sentence that names the remedy, a status, nothing printed, and over long before
+/// the run of ten seconds would have been, so that no thread of it goes on.
+#[test]
+fn whatever_cannot_be_is_one_sentence_with_the_remedy() {
+    let _alone = alone();
+    ran();
+    let rights = [
+        (
+            "hourglass -n 1 -p RTHIGH",
+            1,
+            "run it as root or with CAP_SYS_NICE, or raise `ulimit -r`",
+        ),
+        ("hourglass -n 1 -p HIGHEST", 1, "or raise `ulimit -e`"),
+        ("hourglass -n 1 -rs 1ms 10ms", 1, "run it as root or with CAP_SYS_NICE"),
+        (
+            "hourglass -n 9 --lock-memory",
+            1,
+            "run it as root or with CAP_IPC_LOCK, or raise `ulimit -l`",
+        ),
+        ("npt", 1, "or do without: --no-lock-memory"),
+        ("npt --rt 90 --no-lock-memory", 1, "or raise `ulimit -r`"),
+        ("hourglass -n 99", 1, "ask for fewer, or raise `ulimit -u`"),
+    ];
+    let limits = &[
+        (libc::RLIMIT_RTPRIO, 0),
+        (libc::RLIMIT_NICE, 0),
+        (libc::RLIMIT_MEMLOCK, 65_536),
+        (libc::RLIMIT_NPROC, 20),
+    ];
+    let anybody = [
+        ("hourglass -n 1 -w PERIODIC 9ms 8ms", 2, "ask for less, or less often"),
+        ("hourglass -n 1 -w CPU_PERIODIC 9ms 8ms", 2, "ask for less, or less often"),
+        ("hourglass -n 1 -rh 9ms 8ms", 2, "ask for less, or less often"),
+        ("response --task 9ms,8ms", 2, "less work or a longer period"),
+        ("frobnicate", 2, "`ft-load --help` lists them"),
+        ("hourglass -n 1 -w SPIN", 2, "use CPU, CPU_SCAN KB"),
+        ("hourglass -n 1 -p URGENT", 2, "use IDLE, LOW, NORMAL"),
+        ("hourglass -n 1 -i TSC", 2, "use NATIVE, HR, TIMERFD or RTC"),
+        ("hourglass -n 1 -i MM", 2, "use HR"),
+        ("npt --reader fast --record t", 2, "use adaptive, timed=TIME, active or waking"),
+        ("capacity -k Sched", 2, "such as sched,irq, or none"),
+        ("hourglass -n 1 -d 30", 2, "write 30us, 30ms, 30s or 30m"),
+        ("hourglass -n 1 -w LAT 5", 2, "write 5us, 5ms, 5s or 5m"),
+        ("npt --peak 5", 2, "write 5us, 5ms, 5s or 5m"),
+        ("response --task 3,8", 2, "write 3us, 3ms, 3s or 3m"),
+        ("capacity --time 5", 2, "write 5us, 5ms, 5s or 5m"),
+        ("hourglass -n 1025", 2, "use 1 to 1024"),
+        ("hourglass --scenario /nowhere", 2, "name a file in TOML"),
+        ("hourglass -n 1 --cpu 1023", 1, "choose of "),
+        ("npt --cpu 1023", 1, "choose of "),
+        ("npt --record t --agent /nowhere", 1, "name ft-agent with --agent"),
+    ];
+    let check = |output: &Output, line: &str, status: i32, remedy: &str| {
+        let sentence = refusal(output, status);
+        assert!(sentence.contains(remedy), "{line}: {sentence}");
+    };
+    let begun = Instant::now();
+    for (line, status, remedy) in anybody {
+        check(&command(line), line, status, remedy);
+    }
+    if root_or_skip() {
+        for (line, status, remedy) in rights {
+            check(&as_nobody(limits, line), line, status, remedy);
+        }
+        let threads = std::thread::available_parallelism().unwrap().get() + 1;
+        let reserved = format!("hourglass -n {threads} -a -rh 99ms 100ms");
+        check(&command(&reserved), &reserved, 1, "reserve less");
+    }
+    // Any one that ran would have taken ten seconds: the default.
+    assert!(begun.elapsed() < Duration::from_secs(10) * (anybody.len() + rights.len()) as u32 / 2);
+}
+
 #[test]
 fn mistakes_in_the_line_end_with_status_2() {
     let _alone = alone();

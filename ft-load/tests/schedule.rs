@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{alone, command, played, ran, real_time_or_skip, skipped};
-use ft_load::hourglass::{Ended, Job, Outcome, Run, Workload};
+use common::{alone, command, played, ran, real_time_or_skip, skipped, words};
+use ft_load::hourglass::{Ended, Job, Outcome, Run, Workload, play, scenario};
 
 const MS: i64 = 1_000_000;
 
@@ -185,6 +185,38 @@ fn every_whole_period_is_judged_once_however_busy_the_machine_is() {
     assert_eq!(frames.hit, finished as u64);
 }
 
+/// The kernel's own word on reservations, beside what the threads saw: one that always wants more than it has reserved is told,
+/// within its gaps; one that wants a small part of it is told only if a job took as long as all of it.
+#[test]
+fn the_kernel_tells_who_has_used_up_a_reservation() {
+    let _alone = alone();
+    if !real_time_or_skip() {
+        return;
+    }
+    let line = "-n 3 -d 400ms -t 0 -w CPU -rh 1ms 20ms -t 1 -w PERIODIC 1ms 20ms -i HR -rh 10ms 20ms -t 2 -w LAT 10ms -i HR";
+    let scenario = scenario(&words(line)).expect(line);
+    let outcome = match play(&scenario) {
+        Ok(outcome) => outcome,
+        Err(error) => return skipped(&format!("no reservation: {error}")),
+    };
+    let told = outcome.threads.iter().map(|thread| thread.overruns).collect::<Vec<_>>();
+    let [Some(greedy), Some(modest), None] = told[..] else { panic!("{told:?}") };
+    let runs = outcome.threads[0].time.expect("it polls").runs;
+    assert!((1..runs).contains(&greedy), "{greedy} of {runs} runs");
+    // The kernel charges what interrupts and hosts take, too, and so does the time between start and finish.
+    let took = |job: &Job| job.finish_ns.map_or(i64::MAX, |finish| finish - job.start_ns);
+    let long = outcome.threads[1].jobs.iter().filter(|job| took(job) >= 9 * MS).count() as u64;
+    assert!(modest <= long, "{modest} overruns, {long} jobs took as long as that");
+    // Whoever sends the signal for another reason finds everything as it was.
+    // SAFETY: zeroes are a value; the kernel writes as much as the type has.
+    let now = unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGXCPU, std::ptr::null(), &raw mut now);
+        now.sa_sigaction
+    };
+    assert_eq!(now, libc::SIG_DFL);
+}
+
 /// A thread never wakes before it is due, with any timer.
 #[test]
 fn no_timer_wakes_early() {
@@ -259,5 +291,8 @@ fn what_is_printed_adds_up() {
             .sum();
         assert_eq!(json["threads"][n]["run_ns"], sum);
         assert_eq!(json["threads"][n]["workload"], "CPU_PERIODIC 1 ms 5 ms");
+        let jobs = json["jobs"].as_array().unwrap().iter().filter(|job| job["thread"] == n);
+        let finished = jobs.filter(|job| !job["finish_ns"].is_null()).count();
+        assert_eq!(json["threads"][n]["hit"], finished);
     }
 }

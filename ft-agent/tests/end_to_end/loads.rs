@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use ft_trace::Mark;
 use ft_trace::store::Trace;
 use ft_trace::tables::{
-    Deadline, Gap, LoadJob, LoadRun, LoadSwitch, LoadWorker, RunEnd, SchedSwitch, SwitchKind,
-    SwitchSeen, TimerLatency,
+    Deadline, Gap, LoadJob, LoadRun, LoadSwitch, LoadWorker, RunEnd, SchedSwitch, SiteRow,
+    SwitchKind, SwitchSeen, TimerLatency, UserEvent,
 };
 use serde_json::Value;
 
@@ -148,6 +148,55 @@ fn runs_and_gaps_of_a_recording_tile_each_workers_time_to_the_nanosecond() {
     }
     assert!(workers.iter().any(|w| w.policy.word() == "SCHED_IDLE"), "{workers:?}");
     agrees("every workload of a load", &dir);
+}
+
+/// Workers with reservations: what they have reserved is told as the kernel has it, their times tile as those of others, and
+/// each overrun that the kernel tells of by its signal is an event in a gap.
+#[test]
+fn reserved_workers_are_recorded_with_what_the_kernel_says_of_them() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let (said, dir) = record(
+        &stage,
+        "reserved",
+        "-n 3 -d 500ms -t 0 -w PERIODIC 3ms 8ms -i HR -rh 3ms 8ms -t 1 -w CPU -rs 2ms 20ms -t 2 -w CPU_PERIODIC 1ms 5ms",
+    );
+    let trace = harness::open(&dir);
+    as_the_load_says(&said, &trace);
+    let mut workers = rows::<LoadWorker>(&trace);
+    workers.sort_by_key(|w| w.worker);
+    let told: Vec<_> =
+        workers.iter().map(|w| (w.policy.word(), w.reserved_ns, w.reserved_period_ns)).collect();
+    let expected = [
+        ("SCHED_DEADLINE", Some(3 * MS), Some(8 * MS)),
+        ("SCHED_DEADLINE", Some(2 * MS), Some(20 * MS)),
+        ("SCHED_OTHER", None, None),
+    ];
+    assert_eq!(told, expected);
+    let gaps = rows::<Gap>(&trace);
+    let sites = rows::<SiteRow>(&trace);
+    let site = sites.iter().find(|site| &*site.event == "hourglass.overrun");
+    let events: Vec<UserEvent> = rows(&trace);
+    let mut told = 0;
+    for worker in &workers[..2] {
+        let own =
+            events.iter().filter(|e| e.tid == worker.tid && site.is_some_and(|s| s.site == e.site));
+        let overruns =
+            said["threads"][worker.worker as usize]["overruns"].as_i64().expect("a count");
+        let mut own_gaps = gaps.iter().filter(|gap| gap.tid == worker.tid);
+        let mut events = 0;
+        for event in own {
+            // It is told behind the gap in which the signal came, before there is another one.
+            let behind = |gap: &&Gap| gap.ts.0 + gap.dur <= event.ts.0;
+            assert!(own_gaps.by_ref().any(|gap| behind(&gap)), "{event:?}");
+            events += 1;
+        }
+        assert!(events <= overruns, "{events} of {overruns}");
+        assert_eq!(events == 0, overruns == 0, "{worker:?}");
+        told += overruns;
+    }
+    // The one that has reserved exactly what it needs is charged for more; the other one wants all that it can get.
+    assert!(told > 0, "{said}");
+    agrees("workers with reservations", &dir);
 }
 
 /// Two workers that hand a CPU to each other: each switch that is inferred is one that the kernel recorded, between the two

@@ -4,6 +4,13 @@
 //! CPU alone, if everything of the run that can take that CPU from it is known to be such a worker, too. Who has the same
 //! priority is counted as one above: the CPU is not shared between them, and either may have to wait for the other.
 //! Switches, interrupts and what is not of the run are not in it: what a response has beyond the bound is theirs.
+//!
+//! For others there is none:
+//! - `CPU_PERIODIC`: a job is released by the end of the one before it, so nothing limits how many come in a time.
+//! - Reservations: on several CPUs, which a reservation needs all of, `SCHED_DEADLINE` bounds how late a job is, and does not
+//!   say that it is in time (`Documentation/scheduler/sched-deadline.rst`, section 3.3); and it charges interrupts to
+//!   the job that they interrupt, so what a job is charged for is more than its amount, by a time that no one knows before.
+//! - Ordinary priorities: what a thread gets depends on all other threads of the machine.
 
 use super::class::{Class, Priority};
 use super::scenario::Plan;

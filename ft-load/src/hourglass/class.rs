@@ -61,6 +61,9 @@ const PRIORITIES: [(&str, Priority); 8] = [
 /// `SCHED_FLAG_RECLAIM` (linux/sched.h).
 pub(super) const RECLAIM: u64 = 0x02;
 
+/// `SCHED_FLAG_DL_OVERRUN` (linux/sched.h): see [`super::overrun`].
+const OVERRUN: u64 = 0x04;
+
 /// `SCHED_DEADLINE` (linux/sched.h).
 pub(super) const DEADLINE: u32 = 6;
 
@@ -196,7 +199,7 @@ fn attributes(class: Class) -> libc::sched_attr {
         }
         Class::Reservation { amount_ns, period_ns, soft } => {
             attributes.sched_policy = DEADLINE;
-            attributes.sched_flags = if soft { RECLAIM } else { 0 };
+            attributes.sched_flags = OVERRUN | if soft { RECLAIM } else { 0 };
             attributes.sched_runtime = amount_ns;
             attributes.sched_deadline = period_ns;
             attributes.sched_period = period_ns;

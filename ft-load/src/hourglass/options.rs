@@ -51,6 +51,7 @@ For one thread, or for all until the first -t:
       --cpu LIST           runs on these CPUs alone: 1 or 0-2,5
       --slice TIME         asks for that much of the CPU at once (EEVDF, Linux 6.12; 0.1ms to 100ms)
 
+How often a reservation was used up is counted by the kernel's own signal (SIGXCPU, SCHED_FLAG_DL_OVERRUN).
 Times have units: 87.0us, 1020ms, 1.5s, 3m. The trace has thread, start, end, length and the gap before it on its
 CPU in ms, and on several CPUs which; `latlate:` is how late a thread ran, in µs.
 

@@ -1,5 +1,6 @@
 //! What a run has shown: its execution trace, and for each thread its time, its deadlines and its latencies.
 
+use super::class::Class;
 use super::scenario::{Plan, Scenario};
 use super::tape::{Run, Tape};
 use super::worker::{Done, RawJob, Sample};
@@ -40,6 +41,9 @@ pub struct Thread {
     pub jobs: Vec<Job>,
     /// The sleeps of a latency test, in order.
     pub samples: Vec<Sample>,
+    /// How often the kernel has said that its reservation was used up, where it has one. Overruns that follow each other
+    /// closely are said once.
+    pub overruns: Option<u64>,
 }
 
 /// The time of a thread from its first reading of the counter to its last: runs and gaps, which tile it.
@@ -158,7 +162,9 @@ impl Outcome {
             _ => back_to_back(&jobs, period_ns, time.map_or(0, |time| time.last_ns)),
         });
         let (passes, samples) = (done.passes, done.samples);
-        Thread { plan: plan.clone(), time, passes, deadlines, jobs, samples }
+        let overruns =
+            matches!(plan.class, Some(Class::Reservation { .. })).then_some(done.overruns);
+        Thread { plan: plan.clone(), time, passes, deadlines, jobs, samples, overruns }
     }
 }
 

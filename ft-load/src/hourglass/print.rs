@@ -113,6 +113,9 @@ fn of_thread(text: &mut String, n: usize, thread: &Thread) {
     if thread.passes > 0 {
         let _ = write!(text, "; {} passes", thread.passes);
     }
+    if let Some(overruns) = thread.overruns {
+        let _ = write!(text, "; used up {overruns} times, by the kernel's signal");
+    }
     text.push('\n');
     let response = |job: &super::outcome::Job| job.response_ns();
     let mut responses: Vec<u64> = thread.jobs.iter().filter_map(response).collect();
@@ -160,6 +163,7 @@ struct JsonThread {
     run_ns: Option<u64>,
     gap_ns: Option<u64>,
     passes: u64,
+    overruns: Option<u64>,
     response: Option<Summary>,
     lateness: Option<Summary>,
 }
@@ -183,6 +187,17 @@ struct JsonRun {
     end_ns: i64,
 }
 
+/// A job: times in nanoseconds after the begin of the run.
+#[derive(Serialize)]
+struct JsonJob {
+    thread: u32,
+    number: u64,
+    release_ns: i64,
+    start_ns: i64,
+    finish_ns: Option<i64>,
+    due_ns: i64,
+}
+
 #[derive(Serialize)]
 struct Json {
     zero_ns: u64,
@@ -193,6 +208,8 @@ struct Json {
     gaps: Vec<JsonGaps>,
     #[serde(skip_serializing_if = "Option::is_none")]
     runs: Option<Vec<JsonRun>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jobs: Option<Vec<JsonJob>>,
 }
 
 /// The same as JSON.
@@ -209,6 +226,7 @@ pub(super) fn json(outcome: &Outcome, view: View) -> String {
             run_ns: thread.time.map(|time| time.run_ns),
             gap_ns: thread.time.map(|time| time.gap_ns),
             passes: thread.passes,
+            overruns: thread.overruns,
             response: Summary::of(&mut responses),
             lateness: lateness(thread),
         }
@@ -225,6 +243,17 @@ pub(super) fn json(outcome: &Outcome, view: View) -> String {
         start_ns: outcome.ns(run.start_tsc),
         end_ns: outcome.ns(run.end_tsc),
     };
+    let jobs = |(n, thread): (usize, &Thread)| {
+        let job = |job: &super::outcome::Job| JsonJob {
+            thread: n as u32,
+            number: job.number,
+            release_ns: job.release_ns,
+            start_ns: job.start_ns,
+            finish_ns: job.finish_ns,
+            due_ns: job.due_ns,
+        };
+        thread.jobs.iter().map(job).collect::<Vec<_>>()
+    };
     crate::json(&Json {
         zero_ns: outcome.zero_ns,
         clock_hz: outcome.clock.hz(),
@@ -233,5 +262,6 @@ pub(super) fn json(outcome: &Outcome, view: View) -> String {
         threads: outcome.threads.iter().map(thread).collect(),
         gaps: CAUSES.iter().filter_map(of_cause).collect(),
         runs: (!view.summary).then(|| outcome.runs.iter().map(run).collect()),
+        jobs: (!view.summary).then(|| outcome.threads.iter().enumerate().flat_map(jobs).collect()),
     })
 }

@@ -5,6 +5,7 @@ use std::thread;
 
 use super::class;
 use super::outcome::Outcome;
+use super::overrun::Heeded;
 use super::scenario::Scenario;
 use super::tape::Tape;
 use super::timer::sleep_until;
@@ -84,6 +85,8 @@ pub fn run(scenario: &Scenario) -> Result<Outcome, Error> {
             scenario.records
         ))
     })?;
+    // Before a thread can be told, and until all are gone.
+    let _heeded = Heeded::of(scenario);
     let gate = Gate::default();
     let mut notes = Vec::new();
     let (started, done) = thread::scope(|scope| {

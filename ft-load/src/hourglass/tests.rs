@@ -40,6 +40,7 @@ pub(super) fn outcome(classes: &[Option<Class>], timeline: &str) -> Outcome {
         deadlines: None,
         jobs: Vec::new(),
         samples: Vec::new(),
+        overruns: None,
     };
     let mut runs: Vec<Run> = timeline.lines().map(run).collect();
     runs.sort_by_key(|run| run.start_tsc);

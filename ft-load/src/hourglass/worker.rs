@@ -10,7 +10,7 @@ use super::scenario::{Plan, Scenario};
 use super::tape::{Ended, Run, Tape};
 use super::timer::{Sleeper, sleep_until};
 use super::workload::Workload;
-use super::{announce, bound};
+use super::{announce, bound, overrun};
 use crate::clock::{Clock, Reading, monotonic_ns};
 use crate::{Error, cpus};
 
@@ -42,6 +42,8 @@ pub(super) struct Done {
     pub(super) samples: Vec<Sample>,
     /// How often it slept.
     sleeps: u64,
+    /// How often the kernel has told it that its reservation was used up.
+    pub(super) overruns: u64,
     /// Both clocks at the end, to check the line between begin and end of all.
     pub(super) reading: Option<Reading>,
 }
@@ -134,6 +136,7 @@ impl<'a> Worker<'a> {
             }
         };
         self.done.reading = Some(Reading::now());
+        self.done.overruns = overrun::told();
         let jobs = self.done.jobs.len() as u64;
         event!(
             "hourglass.done", runs: u64 = self.done.runs, jobs: u64, sleeps: u64 = self.done.sleeps, passes: u64 = self.done.passes,
@@ -181,6 +184,8 @@ struct Pace<'w, 'a> {
     received: u64,
     /// The next word of the array to be read.
     next: usize,
+    /// What the kernel has told of overruns.
+    overruns: u64,
 }
 
 impl<'w, 'a> Pace<'w, 'a> {
@@ -200,6 +205,7 @@ impl<'w, 'a> Pace<'w, 'a> {
             since_tsc: first,
             received: 0,
             next: 0,
+            overruns: 0,
         }
     }
 
@@ -310,6 +316,16 @@ impl<'w, 'a> Pace<'w, 'a> {
         self.close(gap.before.0, ended);
         self.run_tsc = gap.after.0;
         self.cpu = cpus::current();
+        self.heed();
+    }
+
+    /// Tells of overruns that the kernel has told of.
+    fn heed(&mut self) {
+        let (overruns, worker) = (overrun::told(), self.worker.number);
+        if overruns != self.overruns {
+            self.overruns = overruns;
+            event!("hourglass.overrun", overruns: u64, worker: u32; "worker {worker} had used up its reservation, {overruns} times");
+        }
     }
 
     fn close(&mut self, end_tsc: u64, ended: Ended) {
