@@ -20,6 +20,7 @@ pub mod page;
 mod peers;
 mod plot;
 mod quantity;
+mod recorded;
 mod stats;
 mod trace;
 

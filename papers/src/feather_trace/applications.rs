@@ -111,6 +111,11 @@ struct Study {
     lost: u64,
 }
 
+/// `100 ns`, `1 µs`.
+fn power(at: f64) -> String {
+    ns(at).replace(".00", "").replace(".0", "")
+}
+
 fn run(lab: &Lab) -> Result<Finding> {
     let dir = Dir::new()?;
     let film = dir.0.join("film.mp4");
@@ -166,10 +171,10 @@ fn run(lab: &Lab) -> Result<Finding> {
         &Axes {
             x: "length of critical sections",
             y: "shorter, %",
-            log2_x: true,
+            log_x: 10.0,
             y_range: 0.0..100.0,
             names_below: true,
-            x_label: &|at| ns(at),
+            x_label: &power,
         },
     )?;
     Ok(Finding {

@@ -83,7 +83,7 @@ fn run(lab: &Lab) -> Result<Finding> {
         &Axes {
             x: "working set of each thread, KB",
             y: "lost per context switch, µs",
-            log2_x: true,
+            log_x: 2.0,
             y_range: bottom..top,
             names_below: false,
             x_label: &|kb| format!("{kb:.0}"),

@@ -7,6 +7,7 @@ use crate::csv::Csv;
 use crate::experiment::{Experiment, Finding, Row};
 use crate::lab::Lab;
 use crate::quantity::ns;
+use crate::recorded::Recorded;
 use crate::stats::percentile;
 use crate::trace::turns;
 
@@ -14,7 +15,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     id: "hourglass-5.6",
     title: "Hourglass, section 5.6: CPU reservations",
     full_minutes: 1.3,
-    programs: &[],
+    programs: &["ft-agent", "ft-load"],
     run,
 };
 
@@ -34,26 +35,16 @@ fn run(lab: &Lab) -> Result<Finding> {
         "finish_ns",
         "due_ns",
     ]);
-    let mut set = |name: &str, option: &str, reserved: [f64; 2]| -> Result<Outcome> {
+    let mut set = |name: &str, option: &str, reserved: [f64; 2]| -> Result<Recorded> {
         let threads: Vec<String> = (0..2).map(|n| thread(n, option, reserved[n])).collect();
         lab.settle();
-        let outcome = lab.hourglass(PAPER_SECONDS, &format!("-n 2 {}", threads.join(" ")))?;
-        for (n, thread) in outcome.threads.iter().enumerate() {
-            for job in &thread.jobs {
-                let finish = job.finish_ns.map_or(String::new(), |ns| ns.to_string());
-                csv.row([
-                    &name,
-                    &n,
-                    &reserved[n],
-                    &job.number,
-                    &job.release_ns,
-                    &job.start_ns,
-                    &finish,
-                    &job.due_ns,
-                ]);
-            }
+        let recorded =
+            Recorded::hourglass(lab, PAPER_SECONDS, &format!("-n 2 {}", threads.join(" ")))?;
+        for job in recorded.jobs() {
+            let reserved = reserved[usize::from(job[0] == "1")];
+            csv.row([&name, &job[0], &reserved, &job[1], &job[2], &job[3], &job[4], &job[5]]);
         }
-        Ok(outcome)
+        Ok(recorded)
     };
     let exact = set("exact", "-rh", TASKS.map(|task| task.0))?;
     let more = set("0.1 ms more", "-rh", TASKS.map(|task| task.0 + 0.1))?;
@@ -63,15 +54,18 @@ fn run(lab: &Lab) -> Result<Finding> {
     let needed = [0, 1].map(|n| fitting(&needs[n], TASKS[n].1));
     let fitted = set("as measured", "-rh", needed)?;
     lab.settle();
-    let granted = granted(&lab.hourglass(PAPER_SECONDS, "-n 1 -w CPU -rh 1ms 20ms")?);
+    let greedy = lab.hourglass(PAPER_SECONDS, "-n 1 -w CPU -rh 1ms 20ms")?;
     Ok(Finding {
         how: "`ft-load hourglass -n 2 -t 0 -w PERIODIC 3ms 8ms -rh … -t 1 -w PERIODIC 17ms 33ms -rh …` on all CPUs, because \
-              `SCHED_DEADLINE` admits no thread that is bound to one. Jobs are measured as `RTHIGH`, one task at a time, from \
-              start to finish."
+              `SCHED_DEADLINE` admits no thread that is bound to one, recorded by `ft-agent record -k sched,irq`. Where \
+              a thread could run and did not, the idle CPU (`swapper`) or ordinary threads had it instead: its reservation was used \
+              up, or the other one of the two ran. Overruns are the \
+              kernel's own signal that a reservation was used up (`SCHED_FLAG_DL_OVERRUN`). Jobs are measured as `RTHIGH`, one task \
+              at a time, from start to finish, unrecorded."
             .into(),
         figures: Vec::new(),
         values: vec![lab.values(EXPERIMENT.id, &csv)?],
-        rows: rows(&exact, &more, &soft, &fitted, &needs, needed, &granted),
+        rows: rows(&exact, &more, &soft, &fitted, &needs, needed, &greedy),
     })
 }
 
@@ -107,20 +101,17 @@ fn granted(outcome: &Outcome) -> Vec<u64> {
 }
 
 fn rows(
-    exact: &Outcome,
-    more: &Outcome,
-    soft: &Outcome,
-    fitted: &Outcome,
+    exact: &Recorded,
+    more: &Recorded,
+    soft: &Recorded,
+    fitted: &Recorded,
     needs: &[Vec<u64>; 2],
     needed: [f64; 2],
-    granted: &[u64],
+    greedy: &Outcome,
 ) -> Vec<Row> {
-    let deadlines = |outcome: &Outcome| {
-        let told = outcome.threads.iter().map(|thread| {
-            let deadlines = thread.deadlines.unwrap_or_default();
-            format!("{} / {}", deadlines.missed, deadlines.hit)
-        });
-        told.collect::<Vec<_>>().join("; ")
+    let deadlines = |recorded: &Recorded| {
+        let overruns = [0, 1].map(|n| recorded.thread(n)["overruns"].to_string());
+        format!("{} ({} overruns)", recorded.deadlines(), overruns.join("; "))
     };
     let at =
         |sorted: &[u64], p| percentile(sorted, p).map_or("–".into(), |value| ns(value as f64));
@@ -133,21 +124,23 @@ fn rows(
             "reserved exactly: missed / hit, task 0; task 1",
             "985 / 12; 106 / 197",
             deadlines(exact),
-            "a job needs more than its amount, if only to be woken: it is stopped just before its end, until its next period, \
-             and what is late stays late",
+            format!("a job needs more than its amount, if only to be woken; {}", exact.late()),
         ),
         Row::new(
             "0.1 ms more",
             "0 / 1000; 0 / 303",
             deadlines(more),
-            "the kernel charges interrupts to whom they interrupt (it has no `CONFIG_IRQ_TIME_ACCOUNTING`), so a job needs what \
-             the rows below say, which here is often more than 0.1 ms more",
+            format!(
+                "a job needs here what the rows below say, which is often more than 0.1 ms more; {}",
+                more.late()
+            ),
         ),
         Row::new(
             "from start to finish of 3 ms, median, p99, longest",
             "–",
             three(&needs[0]),
-            "what interrupts and the host add: it has to fit into what is reserved",
+            "what interrupts and the host add: it has to fit into what is reserved, because the kernel charges interrupts to \
+             whom they interrupt (it has no `CONFIG_IRQ_TIME_ACCOUNTING`)",
         ),
         Row::new(
             "the same of 17 ms",
@@ -159,20 +152,24 @@ fn rows(
             format!("reserved by that: {first:.2} and {second:.2} ms"),
             "–",
             deadlines(fitted),
-            "the longest of each, and 0.1 ms",
+            format!("the longest of each, and 0.1 ms; {}", fitted.late()),
         ),
         Row::new(
             "reserved exactly, but soft (`-rs`)",
             "recommended for real applications",
             deadlines(soft),
-            "what nobody has reserved is theirs, too (GRUB)",
+            format!("what nobody has reserved is theirs, too (GRUB); {}", soft.late()),
         ),
         Row::new(
             "greedy thread, 1 ms in 20 ms reserved: one go, median, p99, longest",
             "1 ms",
-            three(granted),
-            "the end of an amount is seen by the clock interrupt (every 4 ms) unless the scheduler's feature `HRTICK_DL` is on, \
-             which is off by default; what a go has too much, later ones have too little",
+            format!(
+                "{}; {} overruns",
+                three(&granted(greedy)),
+                greedy.threads[0].overruns.unwrap_or_default()
+            ),
+            "the end of an amount is seen by the clock interrupt (every 4 ms) unless the scheduler's feature `HRTICK_DL` is on; \
+             that it is off here is inferred from the lengths of the goes, because this kernel does not show its features",
         ),
     ]
 }

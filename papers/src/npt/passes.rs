@@ -28,6 +28,11 @@ impl Passes {
         self.by_ps.iter().map(|(ps, count)| (*ps as f64 / 1e3, *count))
     }
 
+    /// How long all of them took, s.
+    pub(super) fn seconds(&self) -> f64 {
+        self.seconds
+    }
+
     pub(super) fn count(&self) -> u64 {
         self.by_ps.values().sum()
     }

@@ -16,15 +16,15 @@ use crate::stats::{Interval, percentile};
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     id: "cyclictest",
     title: "Beside cyclictest: dispatch latencies with the same period and priority",
-    full_minutes: 10.4,
+    full_minutes: 11.0,
     programs: &["cyclictest"],
     run,
 };
 
-const ROUNDS: usize = 30;
+const ROUNDS: usize = 100;
 
 /// Of each turn.
-const SECONDS: f64 = 10.0;
+const SECONDS: f64 = 3.0;
 
 const PERIOD_US: u32 = 1000;
 

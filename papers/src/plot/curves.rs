@@ -19,8 +19,8 @@ pub(crate) struct Curve {
 pub(crate) struct Axes<'a> {
     pub(crate) x: &'a str,
     pub(crate) y: &'a str,
-    /// Logarithmic to base 2: the labels are powers.
-    pub(crate) log2_x: bool,
+    /// The base of a logarithmic axis: the labels are its powers.
+    pub(crate) log_x: f64,
     pub(crate) y_range: Range<f64>,
     /// Whether the curves leave room for their names at the lower right, and not at the upper left.
     pub(crate) names_below: bool,
@@ -30,13 +30,14 @@ pub(crate) struct Axes<'a> {
 
 /// Draws the curves in one frame.
 pub(crate) fn draw(curves: &[Curve], axes: &Axes<'_>) -> Result<String> {
-    let x = |value: f64| if axes.log2_x { value.max(f64::MIN_POSITIVE).log2() } else { value };
+    let x = |value: f64| value.max(f64::MIN_POSITIVE).log(axes.log_x);
     let all = || curves.iter().flat_map(|curve| &curve.points).map(|point| x(point.0));
     let low = all().fold(f64::INFINITY, f64::min).min(1e15);
     let high = all().fold(low + 1e-9, f64::max);
     drawing(360, |root| {
         let mut chart = ChartBuilder::on(root)
             .margin(14)
+            .margin_right(26)
             .x_label_area_size(44)
             .y_label_area_size(70)
             .build_cartesian_2d(low..high, axes.y_range.clone())
@@ -50,8 +51,13 @@ pub(crate) fn draw(curves: &[Curve], axes: &Axes<'_>) -> Result<String> {
             .axis_desc_style(text(14))
             .x_desc(axes.x)
             .y_desc(axes.y)
-            .x_labels(14)
-            .x_label_formatter(&|at| (axes.x_label)(if axes.log2_x { 2f64.powf(*at) } else { *at }))
+            // One for each power, and not the halves between them.
+            .x_labels(((high - low) as usize + 1).clamp(2, 14))
+            .x_label_formatter(&|at| match (at - at.round()).abs() < 1e-9 {
+                true => (axes.x_label)(axes.log_x.powf(*at)),
+                false => String::new(),
+            })
+            .y_label_formatter(&|y| format!("{y}"))
             .draw()
             .map_err(failed)?;
         for (n, curve) in curves.iter().enumerate() {
@@ -95,7 +101,7 @@ mod tests {
         let axes = Axes {
             x: "size",
             y: "cost",
-            log2_x: true,
+            log_x: 2.0,
             y_range: 0.0..5.0,
             names_below: true,
             x_label: &|x| x.to_string(),
