@@ -53,9 +53,14 @@ impl Lab {
         self.others.first().copied().unwrap_or(self.cpu)
     }
 
-    /// Of several cases those that a try has time for: the first alone, where the scale is a thousandth or less.
+    /// Whether this is to see that all runs, and no more: where the scale is a thousandth or less.
+    pub(crate) fn is_try(&self) -> bool {
+        self.scale <= 0.001
+    }
+
+    /// Of several cases those that a try has time for: the first alone.
     pub(crate) fn cases<'a, T>(&self, all: &'a [T]) -> &'a [T] {
-        if self.scale > 0.001 { all } else { &all[..1] }
+        if self.is_try() { &all[..1] } else { all }
     }
 
     /// How long something runs for which the paper took that many seconds.
