@@ -58,7 +58,7 @@ fn installed(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|dir| dir.join(program)).find(|p| p.is_file());
     if found.is_none() {
-        println!("left out: {program} is not installed (cargo xtask setup installs it)");
+        gate::skipped(&format!("{program} is not installed (cargo xtask setup installs it)"));
     }
     found
 }

@@ -1,13 +1,40 @@
 //! `--on-full wait`: a program that writes faster than anybody reads keeps its events, and the trace says at what price.
 
 use ft_analysis::Tally;
-use ft_trace::tables::{LossRow, SiteKind, ThreadTime, UserEvent};
+use ft_trace::store::Trace;
+use ft_trace::tables::{LossRow, SchedSwitch, SchedWaking, SiteKind, ThreadTime, UserEvent};
 
 use crate::counting::last_number;
 use crate::harness::{self, Stage, open};
+use crate::holes::Holes;
 
 /// Small rings, which a loop that only writes fills between two looks of the agent.
 const OPTIONS: [&str; 4] = ["--ring-size", "128K", "--on-full", "wait=1s"];
+
+/// Thread, begin and end of each wait.
+fn waits_of(trace: &Trace) -> Vec<(i32, i64, i64)> {
+    let events = trace.rows::<UserEvent>().map(|event| event.expect("a row"));
+    let waits = events.filter(|event| event.kind == SiteKind::RingWait);
+    waits.map(|e| (e.tid.0, e.ts.0, e.arg[0].expect("an end"))).collect()
+}
+
+/// For how long the threads slept in their waits: from the switch away to the waking, by the raw tables.
+fn asleep_in(waits: &[(i32, i64, i64)], trace: &Trace) -> i64 {
+    let wakings: Vec<SchedWaking> = trace.rows().map(|row| row.expect("a row")).collect();
+    let switches: Vec<SchedSwitch> = trace.rows().map(|row| row.expect("a row")).collect();
+    let asleep = |&(tid, from, to): &(i32, i64, i64)| -> i64 {
+        let left = switches.iter().filter(|s| {
+            let slept = s.prev_tid.0 == tid && !s.prev_state.is_runnable() && !s.prev_woken;
+            slept && (from..to).contains(&s.ts.0)
+        });
+        let woken = |left: i64| {
+            let after = |w: &&SchedWaking| w.tid.0 == tid && w.ts.0 >= left;
+            wakings.iter().find(after).map_or(to, |w| w.ts.0.min(to))
+        };
+        left.map(|s| woken(s.ts.0) - s.ts.0).sum()
+    };
+    waits.iter().map(asleep).sum()
+}
 
 #[test]
 fn a_program_that_waits_keeps_its_events_and_the_trace_says_so() {
@@ -39,6 +66,9 @@ fn a_program_that_waits_keeps_its_events_and_the_trace_says_so() {
     let blocked: Vec<ThreadTime> = trace.rows().map(Result::unwrap).filter(of_ring).collect();
     let blocked_ns: i64 = blocked.iter().map(|row| row.spent_ns).sum();
     assert!((1..=waited_ns).contains(&blocked_ns), "{blocked_ns} of {waited_ns}");
+    if !Holes::of(&trace).touch(i64::MIN, i64::MAX) {
+        assert_eq!(blocked_ns, asleep_in(&waits_of(&trace), &trace), "by the switches");
+    }
     let report = harness::agent().args(["report"]).arg(&dir).output().expect("the agent starts");
     harness::assert_success(&report);
     let text =
