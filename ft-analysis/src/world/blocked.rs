@@ -159,6 +159,19 @@ mod tests {
     }
 
     #[test]
+    fn of_more_waits_than_can_enclose_each_other_the_outermost_is_forgotten() {
+        let mut waits = Waits::default();
+        let last = MAX_ENCLOSED as i64;
+        for n in 0..=last {
+            waits.contends(n, 100 - n, &n.to_string().into());
+        }
+        assert_eq!(waits.contention.len(), MAX_ENCLOSED);
+        assert_eq!(cause(&waits, last), (format!("kernel lock {last}"), 100 - last));
+        assert_eq!(cause(&waits, 98), ("kernel lock 1".into(), 99));
+        assert_eq!(cause(&waits, 99), ("asleep".into(), i64::MAX));
+    }
+
+    #[test]
     fn a_page_fault_counts_only_where_nothing_else_can_be() {
         let check = |state: &str, expected: &str, then: fn(&mut Waits)| {
             let mut waits = Waits::default();
