@@ -28,6 +28,7 @@ impl Analysis for Time {
                 () if seen && thread.born => Mark::Exact,
                 () => Mark::Censored,
             };
+            let mark = mark.max(thread.disturbed.mark(first));
             rows.thread_time.extend(of(thread, world, mark));
         }
     }

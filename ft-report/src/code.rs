@@ -112,8 +112,9 @@ impl Comms {
     /// That of a thread, or its number.
     pub fn of(&self, tid: Tid) -> Name {
         match self.0.get(&tid) {
-            Some(name) if !name.is_empty() => name.clone(),
+            // Its name in the tables is the kernel's, `swapper`.
             _ if tid.0 == 0 => "idle".into(),
+            Some(name) if !name.is_empty() => name.clone(),
             _ => tid.to_string().into(),
         }
     }

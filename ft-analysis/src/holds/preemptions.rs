@@ -55,7 +55,7 @@ struct Preemption {
     agent_ns: Option<i64>,
     /// The holder's time on a CPU until then.
     on_cpu_ns: i64,
-    touched: bool,
+    mark: Mark,
 }
 
 /// Waiters that somebody delays.
@@ -144,7 +144,8 @@ impl Preemptions {
                 delayed: delayed(thread, hold, since, world),
                 agent_ns: world.agent_share(shares),
                 on_cpu_ns,
-                touched: lost || !shares.is_exact(),
+                mark: Mark::lower_bound_if(lost || !shares.is_exact())
+                    .max(thread.disturbed.mark(since)),
             };
             let at = open.iter().position(|(id, _)| *id == hold.id).unwrap_or_else(|| {
                 open.push((hold.id, Kept::default()));
@@ -228,6 +229,6 @@ fn row(
         longest_waiter_ns: p.delayed.longest.map(|(_, ns)| ns),
         ran_after_ns: released.map(|at| at - p.on_cpu_ns),
         agent_ns: p.agent_ns,
-        mark: Mark::lower_bound_if(p.touched),
+        mark: p.mark,
     }
 }

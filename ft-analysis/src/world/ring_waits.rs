@@ -145,11 +145,32 @@ mod tests {
         assert_eq!((wait.dur, wait.mark.word()), (57, "disturbed"));
         let woken: Vec<_> = rows.dispatch_latency.iter().map(|d| (d.ts.0, d.mark.word())).collect();
         assert_eq!(woken[1..], [(50, "disturbed"), (66, "exact")]);
-        let of_a = rows.thread_time.iter().filter(|t| t.tid.0 == 'a' as i32);
-        let blocked: Vec<_> = of_a.filter(|t| t.part.word() == "blocked").collect();
+        let of = |tid: char| rows.thread_time.iter().filter(move |t| t.tid.0 == tid as i32);
+        assert!(of('a').all(|t| t.mark == Mark::Disturbed));
+        assert!(of('b').all(|t| t.mark != Mark::Disturbed));
+        let blocked: Vec<_> = of('a').filter(|t| t.part.word() == "blocked").collect();
         assert_eq!(blocked.len(), 1);
         assert_eq!((blocked[0].culprit.as_deref(), blocked[0].spent_ns), (Some("full ring"), 25));
         assert_eq!(tally.ring_waits, RingWaits { waits: 1, total_ns: 40, longest_ns: 40 });
+    }
+
+    /// a holds L and has no CPU: while it waits for room in its ring, and before that.
+    #[test]
+    fn a_holder_that_lost_its_cpu_in_such_a_wait_is_disturbed() {
+        let (rows, _) = crate::timeline::run(
+            true,
+            "0 0 .>a R
+             5 acquire a L
+             10 0 a>X R
+             15 0 X>a R
+             20 full a 60
+             25 0 a>X R
+             30 0 X>a R
+             65 release a L",
+        );
+        let found: Vec<_> =
+            rows.lock_preemptions.iter().map(|p| (p.ts.0, p.dur, p.mark.word())).collect();
+        assert_eq!(found, [(10, 5, "exact"), (25, 5, "disturbed")]);
     }
 
     /// An acquisition whose event waits was earlier than the event says.

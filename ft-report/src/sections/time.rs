@@ -246,6 +246,7 @@ impl TimeReport {
         };
         s.say(all.reasons(&[
             (self.marks.exact, "exact: started and ended in the trace"),
+            (self.marks.disturbed, "that waited for room in their rings: disturbed by the tracer"),
             (self.marks.lower_bounds, "with lost records: lower bounds"),
             (self.marks.censored, "only partly in the trace: censored"),
         ]));

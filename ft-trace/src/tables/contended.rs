@@ -119,8 +119,9 @@ table! {
         /// Of `preempted_ns` and `dispatch_ns`, the time in which threads of the agent that recorded had the CPU: what
         /// the recording itself is to blame for. Null when that is not known.
         pub agent_ns: Option<i64> as Ns,
-        /// [`Mark`]: `exact`, or `lower bound` when records were lost meanwhile, or the chain or the
-        /// number of holders was larger than what is followed.
+        /// [`Mark`]: `exact`, `disturbed` when a thread of the process waited for room in its ring meanwhile, or
+        /// `lower bound` when records were lost, or the chain or the number of holders was larger than what is
+        /// followed.
         pub mark: Mark,
     }
 }
@@ -224,8 +225,8 @@ table! {
         pub ran_after_ns: Option<i64> as Ns,
         /// Of `dur`, the time in which threads of the agent that recorded had the CPU. Null when that is not known.
         pub agent_ns: Option<i64> as Ns,
-        /// [`Mark`]: `exact`, or `lower bound` when records were lost meanwhile, or it is not known of
-        /// all the time who had the CPU.
+        /// [`Mark`]: `exact`, `disturbed` when the holder waited for room in its ring meanwhile, or `lower bound` when
+        /// records were lost, or it is not known of all the time who had the CPU.
         pub mark: Mark,
     }
 }

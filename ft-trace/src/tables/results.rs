@@ -340,7 +340,8 @@ table! {
         pub agent_ns: Option<i64> as Ns,
         /// From the first sight to the end of the thread or of the trace; the same in all rows of a thread.
         pub wall_ns: i64 as Ns,
-        /// [`Mark`]. `exact`: from its birth to its end; `censored`: it lived before or after
+        /// [`Mark`]. `exact`: from its birth to its end; `disturbed`: it waited for room in its ring, for which there
+        /// is a row of its own; `censored`: it lived before or after
         /// the trace, and `wall_ns` is what of it lies inside; `lower bound`: records were lost meanwhile.
         pub mark: Mark,
     }
