@@ -8,6 +8,7 @@ mod order;
 mod overhead;
 mod own;
 mod preemptions;
+mod reused;
 mod simulated;
 mod steal;
 mod time;

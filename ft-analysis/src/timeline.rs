@@ -26,6 +26,7 @@
 //! 10 bin a 5 6 9      9 of its passes took 5 cycles
 //! 10 worker a 0 4 1   a is a worker of a load; also the other events of one, [`LoadEvent`](crate::world), with numbers
 //! 10 exit a           a ends; also exec
+//! 10 acquire' a L     any event of a's own with ' is one of a later process with the number of its own
 //! ```
 
 use crate::{Context, RequestKind, Rows, Run, Tally};
@@ -212,6 +213,10 @@ fn parse(line: &str) -> Event {
             parent_pid: None,
         }),
         _ => {
+            let (what, of_another) = match what.strip_suffix('\'') {
+                Some(what) => (what, SITES.len()),
+                None => (what, 0),
+            };
             let site = SITES.iter().position(|s| s.0 == what).expect("a known word");
             let (on, arg) = match what {
                 "poll" => (cpu(rest[1]), [0; 3]),
@@ -236,14 +241,14 @@ fn parse(line: &str) -> Event {
                 pid: pid(rest[0]),
                 tid: tid(rest[0]),
                 cpu: on,
-                site: SiteId(site as i32),
+                site: SiteId((site + of_another) as i32),
                 arg,
             })
         }
     }
 }
 
-/// The table `sites`: the words above.
+/// The table `sites`: the words above, of process 1, and of another one that has its number later.
 pub fn sites() -> Vec<SiteRow> {
     let row = |((_, kind, event), site): (&(&str, SiteKind, &str), i32)| SiteRow {
         site: SiteId(site),
@@ -256,8 +261,9 @@ pub fn sites() -> Vec<SiteRow> {
         args: if event.starts_with("http.") { "id:unsigned" } else { "" }.into(),
         format: "".into(),
         triggers: 1,
+        started: i64::from(site >= SITES.len() as i32),
     };
-    SITES.iter().zip(0..).map(row).collect()
+    SITES.iter().chain(&SITES).zip(0..).map(row).collect()
 }
 
 /// The table `threads`: process 1 is observed.

@@ -204,6 +204,7 @@ fn user(dir: &Path, meta: &mut Meta) {
             args: args.into(),
             format: name.into(),
             triggers: 1,
+            started: 0,
         };
         for absent in [false, true] {
             let mut e = event(at(begin + 3000 + i64::from(absent)), i, &site);

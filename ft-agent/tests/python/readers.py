@@ -93,7 +93,7 @@ TABLES = {
     },
     "sites": {
         "site": I32, "pid": I32, "event": NAME, "category": NAME, "kind": NAME, "file": NAME,
-        "line": I32, "args": NAME, "format": NAME, "triggers": I32,
+        "line": I32, "args": NAME, "format": NAME, "triggers": I32, "started": I64,
     },
     "symbols": {
         "pid": I32,

@@ -208,6 +208,7 @@ pub(crate) fn trace(dir: &Path, count: i32) {
         args: "lock:pointer".into(),
         format: "".into(),
         triggers: 1,
+        started: 0,
     });
     table(dir, &mut meta, count, |i| SymbolRow {
         pid,

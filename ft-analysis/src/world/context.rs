@@ -21,6 +21,8 @@ pub struct Site {
     pub(crate) load: Option<LoadEvent>,
     /// What it is to the requests that were asked for.
     pub(crate) roles: Vec<Role>,
+    /// When its process began; of processes with one number it tells the later one.
+    pub(crate) started: i64,
     /// Its place is a return address ([`SiteKind`]).
     has_caller: bool,
 }
@@ -146,7 +148,8 @@ impl Context {
         let asked = self.asked.iter().enumerate();
         let roles: Vec<Role> = asked.filter_map(|(i, asked)| asked.role(row, i)).collect();
         self.has_requests |= row.kind == SiteKind::ScopeBegin || !roles.is_empty();
-        self.sites[i] = Some(Site { kind: row.kind, event, lock_kind, load, roles, has_caller });
+        let (kind, started) = (row.kind, row.started);
+        self.sites[i] = Some(Site { kind, event, lock_kind, load, roles, started, has_caller });
     }
 
     /// The requests that somebody asks for.
@@ -301,6 +304,7 @@ mod tests {
                 args: "lock:pointer, caller:pointer".into(),
                 format: "".into(),
                 triggers: 1,
+                started: 0,
             };
             // With the number that the address would be, if it were a place word.
             let name = row(9, NameKind::Place, "src/a.rs");

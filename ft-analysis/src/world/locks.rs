@@ -3,7 +3,8 @@
 //! **Situations.**
 //! - *An exclusive acquisition of a lock that others are said to hold*: their release was not recorded, or its
 //!   time is off by the clock's error; they hold it no longer.
-//! - *A holder that ended without a release* is kept, since nothing else tells why others wait for ever.
+//! - *A holder that ended without a release* is kept, since nothing else tells why others wait for ever; until another
+//!   process has the number of its own.
 //! - *Condition waits* are waits for something else, and *semaphores* belong to nobody: neither is here.
 //!
 //! Memory: of each process 65,536 locks, and beyond these as many as are held or waited for; of all processes that have
@@ -81,6 +82,8 @@ pub(crate) struct Process(usize);
 struct OfProcess {
     /// Threads of it that are known.
     threads: usize,
+    /// When it began, by the newest of its events.
+    started: Option<i64>,
     locks: HashMap<i64, Lock>,
     /// Size at which locks that nobody uses are dropped.
     limit: usize,
@@ -102,7 +105,7 @@ impl Locks {
         let process = *self.by_pid.entry(pid).or_insert(next);
         if process == next {
             let locks = HashMap::new();
-            self.processes.push(OfProcess { threads: 0, locks, limit: MAX_LOCKS });
+            self.processes.push(OfProcess { threads: 0, started: None, locks, limit: MAX_LOCKS });
         }
         self.processes[process.0].threads += 1;
         process
@@ -133,6 +136,19 @@ impl Locks {
                 oldest.locks = HashMap::new();
             }
         }
+    }
+
+    /// An event of a process that began at `started`; whether its number belonged to an earlier one before.
+    pub(crate) fn begins(&mut self, process: Process, started: i64) -> bool {
+        let before = &mut self.processes[process.0].started;
+        let is_another = before.is_some_and(|before| before < started);
+        *before = (*before).max(Some(started));
+        is_another
+    }
+
+    /// All that is known of a process's locks is over.
+    pub(crate) fn forget(&mut self, process: Process) {
+        self.processes[process.0].locks = HashMap::new();
     }
 
     fn of(&self, process: Process) -> &OfProcess {

@@ -155,6 +155,8 @@ pub struct Thread {
     pub(crate) spent: Spent,
     /// It began in the trace.
     pub(crate) born: bool,
+    /// When its process began, by its newest own event.
+    pub(super) started: Option<i64>,
     /// Kept for polling threads, and for workers of loads.
     pub(super) history: Option<Box<History>>,
     /// It has polled.
@@ -186,6 +188,7 @@ impl Thread {
             wakes: Wakes::default(),
             spent: Spent::new(now),
             born: false,
+            started: None,
             history: None,
             polled: false,
             disturbed: Disturbed::default(),

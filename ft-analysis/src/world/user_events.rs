@@ -3,7 +3,7 @@
 use super::held::SEMAPHORE;
 use super::interval::Interval;
 use super::load_event::LoadEvent;
-use super::threads::Slot;
+use super::threads::{Slot, Thread};
 use super::{Change, World};
 use crate::analysis::{Analysis, Audience};
 use ft_trace::event::LeanUserEvent;
@@ -20,6 +20,11 @@ impl World {
                 self.context.observe(e.pid);
                 self.appear(e.thread())
             }
+        };
+        let started = self.context.site(e.site).map(|site| site.started);
+        let slot = match started {
+            Some(at) if started > self.threads[slot].started => self.of_process(slot, at, to),
+            _ => slot,
         };
         self.threads[slot].advance(self.now, &mut self.log);
         if self.context.kernel {
@@ -68,6 +73,31 @@ impl World {
             let name = self.context.lock_name(e.pid, e.arg[0], e.site, e.arg[1]);
             self.threads[slot].spent.waits.own_event(Some((kind, name)));
         }
+    }
+
+    /// The thread belongs to a process that began at `started`, and to none before: whatever earlier processes of this
+    /// number held and waited for is over, whether their end was recorded or not.
+    fn of_process<A: Analysis>(
+        &mut self,
+        slot: Slot,
+        started: i64,
+        to: &mut Audience<'_, A>,
+    ) -> Slot {
+        let Thread { key, process, started: before, .. } = self.threads[slot];
+        if self.locks.begins(process, started) {
+            for slot in self.threads.slots() {
+                let thread = &self.threads[slot];
+                if thread.process == process && thread.started.is_some_and(|then| then < started) {
+                    self.remove(slot, false, to);
+                }
+            }
+            self.locks.forget(process);
+        } else if before.is_some() {
+            self.remove(slot, false, to);
+        }
+        let slot = self.threads.find(key).unwrap_or_else(|| self.appear(key));
+        self.threads[slot].started = Some(started);
+        slot
     }
 
     /// The thread begins to wait for room in its ring.

@@ -55,6 +55,8 @@ pub(super) struct Site {
 /// One registration of a process.
 struct Source {
     pid: Pid,
+    /// When the process began, as [`Process::start_time`].
+    started: i64,
     sites: HashMap<u32, SiteId>,
     /// Addresses of triggers: the agent may have told one that the process tells later.
     triggers: HashSet<u64>,
@@ -109,8 +111,7 @@ impl Registry {
                 Frame::Loss(loss) => self.losses.push(loss),
                 Frame::Process(process) => {
                     if let Some(source) = process.source {
-                        let pid = Pid(process.pid);
-                        self.sources.entry(source).or_insert_with(|| Source::new(pid));
+                        self.sources.entry(source).or_insert_with(|| Source::of(&process));
                     }
                     self.processes.push(process);
                 }
@@ -169,8 +170,14 @@ impl Registry {
 }
 
 impl Source {
-    fn new(pid: Pid) -> Source {
-        Source { pid, sites: HashMap::new(), triggers: HashSet::new(), rest: Vec::new() }
+    fn of(process: &Process) -> Source {
+        Source {
+            pid: Pid(process.pid),
+            started: i64::try_from(process.start_time).unwrap_or(i64::MAX),
+            sites: HashMap::new(),
+            triggers: HashSet::new(),
+            rest: Vec::new(),
+        }
     }
 
     /// Takes more of the directory; returns how many entries were not valid.
@@ -216,6 +223,7 @@ impl Source {
                     args: args.iter().map(describe).collect::<Vec<_>>().join(", ").into(),
                     format: format.into(),
                     triggers: 0,
+                    started: self.started,
                 };
                 let args: Vec<ArgType> = args.into_iter().map(|(ty, _)| ty).collect();
                 let has_caller = kind.has_lock() && args.get(1) == Some(&ArgType::Pointer);

@@ -119,11 +119,17 @@ pub fn file(path: &Path, frames: &[Frame<'_>]) {
     std::fs::write(path, bytes).expect("a file");
 }
 
-/// Writes a registry with one process (source 0, pid 100) and this directory.
+/// Writes a registry with one process (source 0, pid 100, begun at tick 4242) and this directory.
 pub fn registry(trace: &Path, directory: &[u8], end: bool) {
     let start = Start { host: "host".into(), tsc_hz: 1e9 * CYCLES as f64, ..Start::default() };
-    let process =
-        Process { source: Some(0), pid: 100, comm: "app".into(), ts: 500, ..Process::default() };
+    let process = Process {
+        source: Some(0),
+        pid: 100,
+        start_time: 4242,
+        comm: "app".into(),
+        ts: 500,
+        ..Process::default()
+    };
     let mut frames = vec![
         Frame::Start(start),
         Frame::Process(process),

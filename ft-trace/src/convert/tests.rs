@@ -116,8 +116,8 @@ fn a_recording_becomes_a_trace() {
 
     let sites: Vec<SiteRow> = trace.rows().map(|r| r.unwrap()).collect();
     assert_eq!(
-        (sites[0].kind.word(), &*sites[0].args),
-        ("lock_acquire", "lock:pointer, place(a,1):unsigned")
+        (sites[0].kind.word(), &*sites[0].args, sites[0].started),
+        ("lock_acquire", "lock:pointer, place(a,1):unsigned", 4242)
     );
     let names: Vec<NameRow> = trace.rows().map(|r| r.unwrap()).collect();
     assert_eq!((names[0].id, &*names[0].text), (1, "accounts"));

@@ -161,6 +161,9 @@ table! {
         pub format: Name,
         /// Triggers in the text that refer to it.
         pub triggers: i32 as Count,
+        /// When the process began: clock ticks since the boot (field 22 of proc_pid_stat(5)); 0 when not known. One that
+        /// has the same number and began later is another process.
+        pub started: i64 as Number,
     }
 }
 

@@ -35,6 +35,7 @@ fn site(number: i32, event: &str, kind: &str, args: &str, format: &str) -> SiteR
         args: args.into(),
         format: format.into(),
         triggers: 1,
+        started: 0,
     }
 }
 

@@ -212,6 +212,7 @@ mod tests {
             args: args.into(),
             format: "".into(),
             triggers: 1,
+            started: 0,
         }
     }
 
