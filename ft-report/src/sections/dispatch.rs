@@ -18,7 +18,7 @@ use ft_trace::store::Result;
 use ft_trace::tables::DispatchLatency;
 
 /// How late is late, ns: the columns of Hourglass's table 1.
-const LATE_NS: [i64; 4] = [1_000_000, 5_000_000, 10_000_000, 50_000_000];
+pub(super) const LATE_NS: [i64; 4] = [1_000_000, 5_000_000, 10_000_000, 50_000_000];
 
 /// Their titles.
 const LATE: [&str; 4] = [">1 ms", ">5 ms", ">10 ms", ">50 ms"];

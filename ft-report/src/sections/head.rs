@@ -96,18 +96,24 @@ fn warnings(trace: &Trace, tally: &Tally) -> Vec<Text> {
         ));
     }
     if tally.unseen_switches + tally.ran_unseen > 0 {
+        let times = |n: u64, what| (n > 0).then(|| text!("{} {}", Of(n, "time"), what));
+        let seen = [
+            times(
+                tally.unseen_switches,
+                "a CPU was left by another thread than had come to it last",
+            ),
+            times(tally.ran_unseen, "a thread recorded an event while it was switched out"),
+        ];
         warnings.push(text!(
-            "context switches are missing, and no loss was reported: {} a CPU was left by another thread than \
-             the one that had got it last, {} a thread recorded an event while it was switched out; intervals \
-             that this touches are marked lower bound or censored; compare with `perf sched record`",
-            Of(tally.unseen_switches, "time"),
-            Of(tally.ran_unseen, "time")
+            "context switches are missing, although no loss was reported: {}; intervals that this touches are marked \
+             lower bound or censored; compare with `perf sched record`",
+            Text::join(seen.into_iter().flatten(), ", ").unwrap_or_default()
         ));
     }
     if tally.doubtful_shares > 0 {
         warnings.push(text!(
-            "{} a thread had waited for one CPU and gone to another before a missing switch made it doubtful \
-             who had had the first; what was finished by then is not marked",
+            "{} a thread waited for one CPU and moved to another before a missing switch showed that it is not known who \
+             had the first; what was finished by then is not marked",
             Of(tally.doubtful_shares, "time")
         ));
     }

@@ -75,7 +75,7 @@ impl Recording {
             };
         };
         let text = text!(
-            "{}{} of CPU time by ft-agent's threads, {} of it on CPUs of recorded ones",
+            "{}{} of CPU time by ft-agent's threads, {} of it on CPUs where recorded ones ran",
             if self.lower_bound { "at least " } else { "" },
             Ns(o.cpu_ns),
             Share(o.shared_ns, o.cpu_ns)
@@ -84,11 +84,8 @@ impl Recording {
             let (times, ns, most) = (Of(h.times, "time"), Ns(h.total_ns), Ns(h.longest_ns));
             (h.times > 0).then(|| text!("{} {} ({}, at most {})", what, times, ns, most))
         };
-        let both = [
-            times(&o.preempted, "preempted them"),
-            times(&o.woken, "had the CPU for which woken ones waited"),
-        ];
-        match Text::join(both.into_iter().flatten(), ", ") {
+        let both = [times(&o.preempted, "preempted them"), times(&o.woken, "delayed woken ones")];
+        match Text::join(both.into_iter().flatten(), " and ") {
             Some(both) => text!("{}; {}", text, both),
             None => text.and("; none of these waited for them"),
         }
@@ -109,14 +106,14 @@ impl Recording {
         };
         let (Some(cost), Some(ns)) = (self.event_cost_ns, self.events_cost_ns) else { return rate };
         let programs = text!(
-            "{}; those of programs took them about {} ({} each, measured at the start)",
+            "{}; writing theirs took programs about {} ({} each, measured at the start)",
             rate,
             Ns(ns),
             MeanNs(cost)
         );
         match self.scheduler.map(|o| o.running_ns).filter(|ns| *ns > 0) {
             Some(running) => {
-                text!("{}: {} of the time that they ran", programs, Share(ns, running))
+                text!("{}, {} of their running time", programs, Share(ns, running))
             }
             None => programs,
         }
@@ -158,10 +155,10 @@ mod tests {
     fn what_the_recording_did_is_said() {
         assert_eq!(
             text(&recording()),
-            "recording 200 ms of CPU time by ft-agent's threads, 75.0 % of it on CPUs of recorded ones; \
+            "recording 200 ms of CPU time by ft-agent's threads, 75.0 % of it on CPUs where recorded ones ran; \
              preempted them 12 times (3.00 ms, at most 1.00 ms) \
-             2,000,000 events and 50,000,000 bytes a second; those of programs took them about 30.0 ms \
-             (10 ns each, measured at the start): 3.0 % of the time that they ran"
+             2,000,000 events and 50,000,000 bytes a second; writing theirs took programs about 30.0 ms \
+             (10 ns each, measured at the start), 3.0 % of their running time"
         );
     }
 
@@ -178,7 +175,7 @@ mod tests {
     fn of_a_recording_that_was_killed_there_are_no_rates() {
         let killed =
             Recording { duration_ns: None, spool_bytes: None, agent_cpu_ns: None, ..recording() };
-        assert!(text(&killed).contains(" 4,000,000 events; those"), "{}", text(&killed));
+        assert!(text(&killed).contains(" 4,000,000 events; writing"), "{}", text(&killed));
         let text = text(&Recording { lower_bound: true, ..killed });
         assert!(text.starts_with("recording at least 200 ms"), "{text}");
     }

@@ -52,7 +52,7 @@ impl Steal {
             ),
         };
         s.say(stolen.and(
-            " When it happened is not known: it is part of running, and of what is unexplained of a polling thread. \
+            " When it happened is not known: it is part of running time, and of the unexplained time of polling threads. \
              Gaps in step with a host's tick are named by `ft-agent gaps`.",
         ));
     }

@@ -117,11 +117,10 @@ impl Study {
         let title = "nesting and length of critical sections, beside those of the paper of 2007";
         let mut s = Section::new("study", title);
         let all = self.critical_sections;
-        s.say(text!(
-            "{}; {} more incomplete and not counted",
-            Of(all, "critical section"),
-            N(self.incomplete.holds())
-        ));
+        s.say(match self.incomplete.holds() {
+            0 => text!("{}", Of(all, "critical section")),
+            n => text!("{}; {} more incomplete and not counted", Of(all, "critical section"), N(n)),
+        });
         if all == 0 {
             s.say(
                 "No hold was recorded. --preload sees pthread locks only, and not those that a program implements \

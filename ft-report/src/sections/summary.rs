@@ -1,13 +1,15 @@
 //! What `record` prints when it ends: a few lines about each question.
 
-use super::dispatch::{DispatchReport, WorstWake};
+use serde::Serialize;
+
+use super::dispatch::{DispatchReport, LATE_NS, WorstWake};
 use super::gaps::GapsReport;
 use super::locks::{LocksReport, LongHold};
 use super::preempted::PreemptedReport;
 use super::time::TimeReport;
 use super::waits::{LongWait, WaitsReport, at, free};
 use crate::document::{Lock, N, Ns, Of, Section, Share, Text, Thread, Word};
-use crate::stats::Own;
+use crate::stats::{Own, Tail};
 use crate::text;
 use ft_trace::tables::Decomposition;
 
@@ -24,6 +26,64 @@ pub(super) struct Answers {
     pub(super) time: TimeReport,
 }
 
+/// The same for programs: sums and extremes. The sections of the questions have everything.
+#[derive(Debug, Serialize)]
+struct Values {
+    /// Holds of locks.
+    holds: Intervals,
+    /// Of these, while another lock was held.
+    nested_holds: u64,
+    /// Of these, in which the holder was preempted.
+    preempted_holds: u64,
+    /// Where the held time went; null without a kernel stream.
+    held: Option<Decomposition>,
+    /// Waits for locks.
+    waits: Intervals,
+    /// Threads that wait for each other.
+    deadlocked_threads: u64,
+    /// Pairs of locks that were acquired in both orders.
+    both_orders: u64,
+    /// Times that a holder could run and had no CPU.
+    held_up_times: u64,
+    /// Their sum, ns.
+    held_up_ns: i64,
+    /// What that delayed waiters, ns.
+    delayed_ns: i64,
+    /// Wake-ups, from waking to running.
+    wake_ups: Intervals,
+    /// A limit, ns, and how many of the wake-ups were later.
+    later_than: (i64, u64),
+    /// Gaps of polling threads.
+    gaps: u64,
+    /// Their sum, ns.
+    gaps_ns: i64,
+    /// Threads whose time is known.
+    threads: u64,
+    /// Where it went; null without a kernel stream.
+    time: Option<Decomposition>,
+}
+
+/// Lengths of intervals; without any of them, all but their number is null.
+#[derive(Debug, Default, Serialize)]
+struct Intervals {
+    count: u64,
+    total_ns: Option<i64>,
+    p50_ns: Option<i64>,
+    p99_ns: Option<i64>,
+    max_ns: Option<i64>,
+}
+
+impl Intervals {
+    fn of(count: u64, total_ns: i64, tail: Tail) -> Intervals {
+        if count == 0 {
+            return Intervals::default();
+        }
+        let Tail { p50_ns, p99_ns, max_ns, .. } = tail;
+        let (total_ns, p50_ns, max_ns) = (Some(total_ns), Some(p50_ns), Some(max_ns));
+        Intervals { count, total_ns, p50_ns, p99_ns, max_ns }
+    }
+}
+
 impl Answers {
     /// What it says.
     pub(super) fn section(&self) -> Section {
@@ -34,7 +94,31 @@ impl Answers {
         self.dispatch(&mut s);
         self.gaps(&mut s);
         self.time(&mut s);
-        s
+        s.with(self.values())
+    }
+
+    fn values(&self) -> Values {
+        let Answers { locks, waits, preempted, dispatch, gaps, time } = self;
+        let mut parts = Decomposition::default();
+        time.culprits.iter().for_each(|c| *parts.part_mut(c.part) += c.spent_ns);
+        Values {
+            holds: Intervals::of(locks.holds, locks.all.total_ns, locks.all.tail),
+            nested_holds: locks.all.nested,
+            preempted_holds: locks.all.preempted_holds,
+            held: locks.decomposed.then_some(locks.all.parts),
+            waits: Intervals::of(waits.waits, waits.total_ns, waits.all.tail),
+            deadlocked_threads: waits.deadlocked(),
+            both_orders: waits.order.abba.len() as u64,
+            held_up_times: preempted.times,
+            held_up_ns: preempted.total_ns,
+            delayed_ns: preempted.preemptors.iter().map(|p| p.delayed_ns).sum(),
+            wake_ups: Intervals::of(dispatch.all.wakeups, dispatch.all.total_ns, dispatch.all.tail),
+            later_than: (LATE_NS[0], dispatch.all.later_than[0]),
+            gaps: gaps.gaps,
+            gaps_ns: gaps.pollers.iter().fold(0, |sum, p| i64::saturating_add(sum, p.total_ns)),
+            threads: time.threads.len() as u64,
+            time: time.kernel.then_some(parts),
+        }
     }
 
     fn locks(&self, s: &mut Section) {
@@ -115,7 +199,7 @@ impl Answers {
                 ));
             }
         }
-        let locked = waits.unfinished.iter().filter(|u| u.cycle.is_some()).count() as u64;
+        let locked = waits.deadlocked();
         if locked > 0 {
             let n = Of(locked, "thread");
             s.warn(text!("DEADLOCK: {} wait for each other; see `ft-agent waits`", n));
@@ -168,16 +252,17 @@ impl Answers {
             "dispatch",
             "dispatch",
             text!(
-                "{}{}; p50 {}{}, max {}; {} later than 1 ms",
+                "{}{}; p50 {}{}, max {}; {} later than {}",
                 Of(all.wakeups, "wake-up"),
                 match all.agent_ns.beside(all.total_ns) {
-                    Some(share) => text!(", {} of their time the recording itself", share),
+                    Some(share) => text!(", {} of their latency the recording itself", share),
                     None => Text::default(),
                 },
                 Ns(all.tail.p50_ns),
                 p99(all.tail.p99_ns),
                 self.dispatch.worst.first().map(WorstWake::interval),
-                N(all.later_than[0])
+                N(all.later_than[0]),
+                Ns(LATE_NS[0])
             ),
         );
         for w in self.dispatch.worst.iter().take(NAMED) {

@@ -220,6 +220,9 @@ fn the_summary_of_a_small_trace() {
     };
     let (rows, tally) = run(true, TIMELINE);
     let sections = vec![answers_of(rows, &tally).section()];
+    let json = serde_json::to_value(&sections[0].values).expect("values");
+    assert_eq!((&json["holds"]["count"], &json["nested_holds"]), (&4.into(), &1.into()), "{json}");
+    assert_eq!(json["later_than"], serde_json::json!([1_000_000, 0]));
     let text = Document { begin_ns: 0, head: head.section(), sections }.to_string();
     check("summary", &text, include_str!("golden/summary.txt"));
 }

@@ -316,6 +316,11 @@ impl Waits {
 }
 
 impl WaitsReport {
+    /// Threads that wait for each other.
+    pub(super) fn deadlocked(&self) -> u64 {
+        self.unfinished.iter().filter(|u| u.cycle.is_some()).count() as u64
+    }
+
     /// Of a trace.
     ///
     /// # Errors
@@ -389,7 +394,7 @@ impl WaitsReport {
             .column("p50", |l| Ns(l.tail.p50_ns))
             .column("p99", |l| l.tail.p99_ns.map(Ns))
             .column("max", |l| Ns(l.tail.max_ns))
-            .column("by tid", |l| Id(l.max_tid))
+            .column("of tid", |l| Id(l.max_tid))
             .counted("locks");
         s.table(own::beside(t, |l| (l.agent_ns, l.total_ns)).titled("By lock"));
         let t = Table::first(SHOWN, &self.locks)

@@ -78,7 +78,7 @@ impl Marks {
         }
         if self.lower_bounds > 0 {
             section.say(
-                "A star (*) marks a lower bound: records are missing, so its length is right, and each part is at \
+                "A star (*) marks a lower bound: records are missing in it. Its length is right, and each part is at \
                  least what is shown.",
             );
         }

@@ -57,8 +57,8 @@ pub(crate) fn explain(s: &mut Section, part: &str) {
     };
     if s.blocks.iter().any(has) {
         s.say(text!(
-            "Recording: the share of the row{} in which threads of ft-agent had the CPU, where it is more than 1 %: without \
-             the recording, that much would not have been so.",
+            "Recording: the share of a row's time{} in which threads of ft-agent had the CPU, where that is more than 1 %. The \
+             recording itself took it.",
             part
         ));
     }
