@@ -34,16 +34,16 @@ pub(crate) struct Args {
 }
 
 const AFTER_HELP: &str = "\
-Conditions: CLASS is hold, wait, dispatch, gap or scope (QUANTITY: median, p99, mean, sum, rate), time
-(running, preempted, dispatch, blocked, interrupts, unexplained) or run (length). SUBJECT is what a row
-is called, with * for anything: book, 'book at main.rs:93', 'book by teller'; without it, each lock,
-thread or scope as a whole. A change is of B against A, and must be shown by more than chance.
+Conditions: CLASS is hold, wait, dispatch, gap or scope (QUANTITY: median, p99, mean, sum, rate), \
+time (running, preempted, dispatch, blocked, interrupts, unexplained) or run (length). SUBJECT is the \
+name of a row, with * for anything: book, 'book at main.rs:93', 'book by teller'; without it, each \
+lock, thread or scope as a whole. A change is of B against A, and must be shown by more than chance.
 
-Record at least four of each, in turns: fewer are cut into slices, which show how these recordings
-differ, and not what is the program's doing.
+Record at least four of each, alternating. Fewer are cut into slices, which show how these recordings \
+differ, not whether the programs do.
 
-Exit status: 3 where a condition is met; 4 where none is, and one could not be judged (what it names
-is not on both sides, was touched by losses, or there is too little of it); else 0.
+Exit status: 3 if a condition is met; 4 if none is, and one could not be judged (what it names is not \
+on both sides, was touched by losses, or there is too little of it); else 0.
 
 Examples:
   ft-agent compare before after       two traces, or two directories of traces

@@ -71,8 +71,8 @@ pub(crate) struct Args {
 }
 
 const EXAMPLES: &str = "\
-Conditions of one kind add up, conditions of different kinds must all hold. A loss is always listed
-where it can concern what is selected.
+Filters of one kind are alternatives; filters of different kinds must all match. A loss is always \
+listed where it can concern what is selected.
 
 Examples:
   ft-agent events trace                       what the application recorded

@@ -23,11 +23,11 @@ pub(crate) struct Args {
     #[arg(value_name = "DIR")]
     trace: PathBuf,
 
-    /// In which format.
+    /// Format to write.
     #[arg(short, long, value_parser = formats())]
     format: String,
 
-    /// Where to: appears whole or not at all.
+    /// File or directory to write; it appears complete or not at all.
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
 
@@ -45,7 +45,8 @@ pub(crate) struct Args {
 }
 
 const EXAMPLES: &str = "\
-What goes on at --from is in the export from there on. A file that exists is replaced; a directory must be empty.
+What began before --from is in the export from there on. A file that exists is replaced; a directory \
+must be empty.
 
 Examples:
   ft-agent export trace -f perfetto -o trace.pftrace

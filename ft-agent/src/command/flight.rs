@@ -23,19 +23,19 @@ pub(crate) struct FlightArgs {
     flight_recorder: Option<Duration>,
 
     /// Take a snapshot when an interval is too long: 'hold > 1ms', 'dispatch > 5ms' or 'gap > 2ms'; may
-    /// be given more than once. It comes an eighth of the window later.
+    /// be given more than once. The snapshot is taken an eighth of the window later.
     #[arg(long, value_name = "TRIGGER", requires = "flight_recorder")]
     when: Vec<Trigger>,
 
-    /// Least time from one snapshot by --when to the next [default: the window].
+    /// Least time between two snapshots by --when [default: the window].
     #[arg(long, value_name = "TIME", value_parser = units::duration, requires = "flight_recorder")]
     snapshot_distance: Option<Duration>,
 
-    /// Most snapshots by --when.
+    /// Largest number of snapshots by --when.
     #[arg(long, value_name = "N", default_value_t = 10)]
     snapshots: u32,
 
-    /// Most bytes to keep; shortens the window if need be.
+    /// Largest size to keep; the window is shortened if need be.
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = units::bytes)]
     flight_size: u64,
 }

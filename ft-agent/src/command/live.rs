@@ -44,8 +44,8 @@ Examples:
   ft-agent sites -p 4711 --json       the same for programs";
 
 const SWITCH_EXAMPLES: &str = "\
-The state stays until it is switched again. The process is not stopped; a thread that is just passing
-a site may see it one event later. Needs the right to trace the process: root, CAP_SYS_PTRACE, or the
+The state stays until it is switched again. The process is not stopped; a thread that is just passing \
+a site may notice one event later. Needs the right to trace the process: root, CAP_SYS_PTRACE, or the \
 same user where kernel.yama.ptrace_scope is 0.
 
 Examples:

@@ -25,7 +25,7 @@ use super::{Result, flight, output, page, report};
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Directory of the trace; must not exist or be empty.
+    /// Directory of the trace; must be empty or not exist.
     #[arg(short, long, value_name = "DIR", default_value = "trace")]
     output: PathBuf,
 
@@ -62,24 +62,24 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = units::bytes)]
     kernel_buffer: u64,
 
-    /// Record the call chains of threads that were off the CPU for this long at least, and of who woke them (group
+    /// Record the call chains of threads that were off the CPU for at least this long, and of who woke them (group
     /// `stack`).
     #[arg(long, value_name = "TIME", default_value = "100us", value_parser = units::duration)]
     stack_min: Duration,
 
-    /// Samples of each CPU in a second (group `profile`; 1 to 20000). A number that nothing else has, so that what the
-    /// program does now and then is not always met, or never.
+    /// Samples per second and CPU (group `profile`; 1 to 20000). A rate that nothing else has does not run in step with
+    /// what the program does periodically.
     #[arg(long, value_name = "HZ", default_value = "997")]
     sample_rate: u32,
 
-    /// What a thread does whose ring is full: `discard` the event, which is counted and placed, or `wait` for room first,
+    /// What a thread does when its ring is full: `discard` the event, which is counted and placed, or `wait` for room first,
     /// 10ms at most, or `wait=TIME` (1ms to 1s). A wait delays the program; it is recorded, and marks what it touches.
     #[arg(long, value_name = "WHAT", default_value = "discard", value_parser = on_full)]
     on_full: OnFull,
 
-    /// How the agent comes to look at the rings: `adaptive`, every 0.1 to 1 ms, as fast as they fill; `timed=TIME` (10us to
-    /// 100ms); `active`, without a pause, which takes a CPU; `waking`, when the command writes to the eventfd that FT_WAKE
-    /// tells it. The last three are for measurements.
+    /// When the agent looks at the rings: `adaptive`, every 0.1 to 1 ms, as fast as they fill; `timed=TIME` (10us to 100ms);
+    /// `active`, without a pause, which takes a CPU; `waking`, when the command writes to the eventfd whose number is in
+    /// FT_WAKE. The last three are for measurements.
     #[arg(long, value_name = "HOW", default_value = "adaptive", value_parser = reader)]
     reader: Reader,
 
@@ -97,11 +97,11 @@ pub(crate) struct Args {
     preload: bool,
 
     /// Leave the recording unconverted: `ft-agent convert DIR` makes the tables, `ft-agent report DIR`
-    /// the summary. For rates at which the conversion would take a CPU that the program needs.
+    /// the report. For rates at which the conversion would take a CPU that the program needs.
     #[arg(long, conflicts_with = "flight_recorder")]
     no_convert: bool,
 
-    /// Write a report of it as a page that a browser opens, with nothing else.
+    /// Also write the report as one self-contained HTML page.
     #[arg(long, value_name = "FILE", conflicts_with = "no_convert")]
     html: Option<PathBuf>,
 

@@ -31,16 +31,17 @@ pub(crate) struct Args {
     /// Directory of the trace.
     #[arg(value_name = "DIR")]
     trace: PathBuf,
-    /// Sections, printed in this order [default: all but summary and study].
+    /// Sections, printed in this order [default: those from locks to scopes; stacks and profile, too, if they were
+    /// recorded].
     #[arg(value_name = "SECTION", value_parser = SectionName, hide_possible_values = true)]
     sections: Vec<String>,
     /// Print JSON: every lock and thread, bins of 0.1 µs, times in ns.
     #[arg(long)]
     json: bool,
-    /// Write it as a page that a browser opens, with nothing else; without sections, of all of them.
+    /// Write it as one self-contained HTML page; without sections, with all of them.
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     html: Option<PathBuf>,
-    /// Have every detail of the page's timeline from this time after the start on (1.5s, 200ms).
+    /// Keep every detail of the page's timeline from this time after the start on (1.5s, 200ms).
     #[arg(long, value_name = "TIME", value_parser = units::offset_ns, requires = "html")]
     from: Option<i64>,
     /// Take what lies between two events, or a scope wherever it is nested, for requests, too; later reports keep to it.
@@ -53,7 +54,7 @@ pub(crate) struct Args {
     /// Show this request, by its number in the section requests, with its critical path.
     #[arg(long, value_name = "NUMBER", conflicts_with = "html")]
     of: Option<i64>,
-    /// And up to this time.
+    /// Keep every detail of the page's timeline up to this time.
     #[arg(long, value_name = "TIME", value_parser = units::offset_ns, requires = "html")]
     to: Option<i64>,
 }
@@ -69,7 +70,7 @@ pub(crate) struct ShortArgs {
     json: bool,
 }
 
-/// Computes all results of a trace anew.
+/// Recomputes all results of a trace.
 #[derive(Debug, clap::Args)]
 #[command(after_help = ANALYZE_EXAMPLES)]
 pub(crate) struct AnalyzeArgs {
@@ -85,7 +86,7 @@ const ANALYZE_EXAMPLES: &str = "\
 `record` and `report` analyse by themselves what has not been analysed by this version.
 
 Examples:
-  ft-agent analyze trace              its tables of results, for whoever reads them by other means";
+  ft-agent analyze trace              its tables of results, for other programs that read them";
 
 fn after_help() -> String {
     let reports = sections::all().iter();

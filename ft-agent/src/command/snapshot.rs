@@ -22,7 +22,7 @@ pub(crate) struct Args {
     /// Directory of the recorder.
     #[arg(value_name = "DIR", default_value = "trace")]
     recorder: PathBuf,
-    /// The recorder by the process of its agent, instead of its directory.
+    /// Process id of the recorder's agent, instead of its directory.
     #[arg(short, long, value_name = "PID", conflicts_with = "recorder")]
     pid: Option<i32>,
     /// Print JSON.

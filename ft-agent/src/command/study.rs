@@ -11,7 +11,7 @@ use ft_report::units;
 use super::report::Args as ReportArgs;
 use super::{Result, record, report};
 
-/// Prints how deep a program nests its locks and how long it holds them, beside the figures of the paper.
+/// Prints how deep a program nests its locks and how long it holds them, beside the figures of the paper of 2007.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -19,7 +19,7 @@ pub(crate) struct Args {
     #[arg(required_unless_present = "command", conflicts_with = "command")]
     trace: Option<PathBuf>,
 
-    /// Directory of the trace that is recorded; must not exist or be empty.
+    /// Directory of the trace that is recorded; must be empty or not exist.
     #[arg(short, long, value_name = "DIR", default_value = "trace")]
     output: PathBuf,
 
@@ -40,7 +40,7 @@ const EXAMPLES: &str = "\
 Examples:
   ft-agent study -o packed -- pigz -kc -p4 /usr/bin/gdb
   ft-agent study -d 20s -- memcached -t 4 -p 7711
-  ft-agent study packed               of a trace that is there; any trace with locks will do";
+  ft-agent study packed               of an existing trace; any trace with locks will do";
 
 /// Rings in which a program fits that does nothing but take locks.
 const RING_BYTES: u64 = 32 << 20;

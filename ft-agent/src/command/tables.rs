@@ -12,7 +12,7 @@ use super::{Result, output};
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Tell of this table alone, with its columns.
+    /// Show this table alone, with its columns.
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// Print the tables and their columns as JSON.

@@ -18,7 +18,7 @@ use recorder::Recording;
 
 /// Shows who waits for which lock, whose holder lost the CPU and who was woken late, while it happens.
 ///
-/// Of a recording that runs, or of one that it starts: a flight recorder, of which a key makes a snapshot.
+/// Watches a recording that runs, or starts one: a flight recorder, of which a key takes a snapshot.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[arg(short, long)]
     all: bool,
 
-    /// Kernel groups, as of `ft-agent record`.
+    /// Kernel groups, as for `ft-agent record`.
     #[arg(short, long, value_name = "GROUPS", default_value = "sched,irq,task")]
     kernel: String,
 
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     #[arg(long)]
     preload: bool,
 
-    /// Where snapshots go; must not exist or be empty [default: one that is removed again if there is no snapshot].
+    /// Where snapshots go; a directory that is empty or does not exist [default: one that is removed again if there is no snapshot].
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 
@@ -58,12 +58,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::duration)]
     window: Duration,
 
-    /// From look to look.
+    /// Time between two looks.
     #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = units::duration)]
     interval: Duration,
 
-    /// How much of one CPU watching aims at, in percent: of a recording that writes more than this buys, the newest part
-    /// is looked at, and the rest skipped.
+    /// Percentage of one CPU that watching may take: of a recording that writes more than that allows, the newest part is
+    /// looked at, and the rest skipped.
     #[arg(long, value_name = "PERCENT", default_value = "0.9", value_parser = percent)]
     share: f64,
 
@@ -78,8 +78,8 @@ pub(crate) struct Args {
 
 const EXAMPLES: &str = "\
 Keys: space freezes and goes on, s takes a snapshot, q quits.
-Figures are of the last ten looks. waited/s and held/s: by all threads, in a second of what was looked at. A star marks a
-lower bound. What spans a part that was skipped is not seen.
+Figures are of the last ten looks; waited/s and held/s are those of all threads, per second that was \
+looked at. A star marks a lower bound. What spans a part that was skipped is not seen.
 
 Examples:
   ft-agent top -p 4711                a process that already runs
