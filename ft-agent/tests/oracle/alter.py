@@ -29,6 +29,8 @@ class Compared(Protocol):
 
     def differences(self, rows: list[dict]) -> list[str]: ...
 
+    def judges(self, row: dict) -> bool: ...
+
     def narrowed(self, rows: list[dict], row: dict) -> tuple["Compared", list[dict]]: ...
 
     def accepts(self, row: dict, column: str, value: object) -> bool: ...
@@ -36,7 +38,7 @@ class Compared(Protocol):
 
 def unnoticed(table: Compared, rows: list[dict]) -> Iterator[str]:
     """What was altered of rows that are right, without a difference; and columns that could not be altered in any."""
-    exact = [row for row in rows if row.get("mark", "exact") == "exact"]
+    exact = [row for row in rows if row.get("mark", "exact") == "exact" and table.judges(row)]
     judged = {column for column in rows[0] if (table.name, column) not in NOT_JUDGED} if exact else set()
     altered_once: set[str] = set()
     for row in exact[:: max(1, len(exact) // ROWS)][:ROWS]:

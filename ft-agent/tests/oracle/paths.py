@@ -365,6 +365,9 @@ class Tiled(Table):
 
     whole = True
 
+    def judges(self, row: dict) -> bool:
+        return not self.tolerates(row)
+
     def narrowed(self, rows: list[dict], row: dict) -> tuple["Table", list[dict]]:
         table, same = super().narrowed(rows, row)
         table.whole = False
