@@ -14,7 +14,7 @@ use super::order::{Edges, Order};
 use crate::document::{Id, Lock, MeanNs, N, Ns, Place, Section, Share, Table, Text, Thread, Word};
 use crate::stats::{Bins, Distribution, EXACT, Groups, Marks, OTHERS, Own, Tail, Top, own, parts};
 use crate::text;
-pub use free::Free;
+pub use free::{Behind, Free};
 use ft_analysis::{Incomplete, Mark, Tally};
 use ft_trace::ids::{Name, Pid, Tid};
 use ft_trace::store::Result;
@@ -54,6 +54,8 @@ pub struct WaitsReport {
     pub by_thread: Vec<ThreadWaits>,
     /// Each thread that was to blame, by its name, and the lock that it held; the longest total first.
     pub roots: Vec<RootWaits>,
+    /// Who had the CPU while waiters could run and nobody held their lock, the longest total first.
+    pub behind: Vec<Behind>,
     /// The longest waits.
     pub longest: Vec<LongWait>,
     /// Waits that never ended, by their begin.
@@ -210,6 +212,7 @@ pub struct Waits {
     places: Groups<MAX_GROUPS, (Pid, Name, Name), PlaceWaits>,
     threads: Groups<MAX_GROUPS, (Pid, Tid, Name), ThreadWaits>,
     roots: Groups<MAX_GROUPS, (Pid, Name, Name, Name), RootWaits>,
+    behind: Groups<MAX_GROUPS, Name, Behind>,
     marks: Marks,
     longest: Top<LongWait>,
     unfinished: Vec<Unended>,
@@ -244,6 +247,9 @@ impl Waits {
             root.waits += 1;
             root.total_ns += ns;
             root.max_ns = root.max_ns.max(ns);
+        }
+        if let (Some(comm), Some(ns)) = (&r.behind_comm, r.behind_ns) {
+            self.behind.entry(comm.clone()).add(ns);
         }
         self.marks.add(r.mark);
         self.longest.offer(LONGEST, r.dur, || LongWait::from(r));
@@ -294,6 +300,10 @@ impl Waits {
             },
             |r| (Reverse(r.total_ns), r.comm.clone(), r.lock.clone(), r.place.clone(), r.pid),
         );
+        let behind = self.behind.into_ranked(
+            |(comm, sums)| Behind { comm: comm.to_string(), ..sums },
+            |b| (Reverse(b.total_ns), b.comm.clone()),
+        );
         let all = self.all.finish(0, "", "");
         let mut marks = self.marks;
         marks.add_many(Mark::Censored, tally.incomplete.wait_only);
@@ -308,6 +318,7 @@ impl Waits {
             places,
             by_thread,
             roots,
+            behind,
             longest: self.longest.into_sorted(),
             unfinished: self.unfinished,
             order: self.edges.finish(tally.order_not_kept),
@@ -408,7 +419,7 @@ impl WaitsReport {
             "What the threads to blame did meanwhile (indirect: the holder itself waited for a lock)",
         ));
         if self.decomposed {
-            free::say(&self.locks, self.total(), s);
+            free::say(&self.locks, self.total(), &self.behind, s);
         }
     }
 

@@ -3,9 +3,12 @@
 use serde::Serialize;
 
 use super::{LockWaits, SHOWN};
-use crate::document::{Lock, MeanNs, N, Ns, Section, Share, Table, Text};
+use crate::document::{Lock, MeanNs, N, Ns, Section, Share, Table, Text, Thread};
 use crate::text;
 use ft_trace::tables::LockWait;
+
+/// Names behind which waiters waited that are shown.
+const SHOWN_BEHIND: usize = 5;
 
 /// The waiters' own time while nobody held the lock; the four sum to that.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -47,8 +50,32 @@ impl Free {
     }
 }
 
+/// Behind whom waiters waited for a CPU while nobody held their lock, by name.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Behind {
+    /// Name of the thread that had the CPU longest, in each wait.
+    pub comm: String,
+    /// Waits.
+    pub waits: u64,
+    /// How long it had it in these, ns; at least.
+    pub total_ns: i64,
+}
+
+impl Behind {
+    /// Counts a wait.
+    pub(super) fn add(&mut self, ns: i64) {
+        self.waits += 1;
+        self.total_ns += ns;
+    }
+}
+
 /// Says it, by lock.
-pub(super) fn say(locks: &[LockWaits], total: Option<&LockWaits>, s: &mut Section) {
+pub(super) fn say(
+    locks: &[LockWaits],
+    total: Option<&LockWaits>,
+    behind: &[Behind],
+    s: &mut Section,
+) {
     let t = Table::first(SHOWN, locks)
         .total(total)
         .column("lock", |l| Lock::named(&l.lock))
@@ -69,6 +96,16 @@ pub(super) fn say(locks: &[LockWaits], total: Option<&LockWaits>, s: &mut Sectio
          (mean, max); runnable, without a CPU; running, on their way. Overtaken: others that came later took it first, \
          so often, in so many waits",
     ));
+    if !behind.is_empty() {
+        let t = Table::first(SHOWN_BEHIND, behind)
+            .column("thread", |b| Thread::named(&b.comm))
+            .column("waits", |b| N(b.waits))
+            .column("total", |b| Ns(b.total_ns))
+            .counted("names");
+        s.table(
+            t.titled("Who had the CPU then, while waiters could run: the longest in each wait"),
+        );
+    }
 }
 
 /// The same of all locks in a sentence; nothing where somebody held them nearly all the time, or the kernel was not recorded.
