@@ -11,6 +11,9 @@
 //! **What gives no row** is counted, [`Untold`].
 //!
 //! Memory: of each worker, what is open of it; nothing grows with the length of the trace.
+//!
+//! Cost, in instructions by callgrind: 2.5 for each event of a trace without a load (0.13 % of `ft-agent analyze`), 780 for each
+//! of one that has little else, with the kernel's switches and interrupts (10 %).
 
 mod cpus;
 mod jobs;
