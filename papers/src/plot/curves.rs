@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use plotters::prelude::*;
 
 use super::{COLOURS, GRID, INK, drawing, failed, text};
@@ -34,6 +34,10 @@ pub(crate) fn draw(curves: &[Curve], axes: &Axes<'_>) -> Result<String> {
     let all = || curves.iter().flat_map(|curve| &curve.points).map(|point| x(point.0));
     let low = all().fold(f64::INFINITY, f64::min).min(1e15);
     let high = all().fold(low + 1e-9, f64::max);
+    // The drawing library would look for labels for ever.
+    let (bottom, top) = (axes.y_range.start, axes.y_range.end);
+    let is_finite = [low, high, bottom, top].iter().all(|end| end.is_finite());
+    ensure!(is_finite, "an axis of the drawing has no end; measure for longer");
     drawing(360, |root| {
         let mut chart = ChartBuilder::on(root)
             .margin(14)
@@ -70,7 +74,6 @@ pub(crate) fn draw(curves: &[Curve], axes: &Axes<'_>) -> Result<String> {
                 .legend(move |(x, y)| {
                     PathElement::new(vec![(x, y), (x + 18, y)], colour.stroke_width(2))
                 });
-            let (bottom, top) = (axes.y_range.start, axes.y_range.end);
             let bars = curve.points.iter().filter(|(_, _, half)| *half > 0.0 && half.is_finite());
             let bars = bars.map(|(at, y, half)| {
                 let ends = [(y - half).max(bottom), (y + half).min(top)];
@@ -114,6 +117,8 @@ mod tests {
             &axes,
         )
         .unwrap();
+        let endless = Axes { y_range: 0.0..f64::INFINITY, ..axes };
+        assert!(draw(&[], &endless).is_err());
         assert!(svg.contains("first") && svg.contains("none") && svg.contains("cost"));
     }
 }
