@@ -107,19 +107,21 @@ impl Bench {
         subject: &[&str],
     ) -> Result<Recorded> {
         let _ = fs::remove_dir_all(dir);
-        let mut command = self.program(&self.agent);
-        command.args(["record", "--no-convert", "-o"]).arg(dir).args(options).arg("--");
+        let mut command = self.recorder(dir, options);
         let figures = Figures::of(command.arg(self.beside("subject")).args(subject))?;
         let recorded = segment_bytes(&dir.join("spool"));
         ensure!(
             recorded >= LEAST_RECORDED,
             "the agent recorded {recorded} bytes of {subject:?}: build agent and subjects from the same sources"
         );
-        let lost = figures.text.lines().find_map(|line| {
-            let (_, lost) = line.strip_prefix("recorded ")?.split_once(", ")?;
-            lost.split_once(" events lost")?.0.parse().ok()
-        });
-        Ok(Recorded { figures, lost: lost.context("the agent does not tell its losses")? })
+        Ok(Recorded { lost: losses(&figures)?, figures })
+    }
+
+    /// The agent, which records into a spool, unconverted; the command to record is to be added.
+    pub(crate) fn recorder(&self, dir: &Path, options: &[&str]) -> Command {
+        let mut command = self.program(&self.agent);
+        command.args(["record", "--no-convert", "-o"]).arg(dir).args(options).arg("--");
+        command
     }
 
     /// What `ft-load` says, which lies beside the agent, on all CPUs.
@@ -169,6 +171,15 @@ impl Bench {
     pub(crate) fn lttng(&self) -> Result<Option<Daemon<'_>>> {
         if self.has_lttng() { Daemon::start(self).map(Some) } else { Ok(None) }
     }
+}
+
+/// What a recording tells of its losses.
+pub(crate) fn losses(figures: &Figures) -> Result<u64> {
+    let lost = figures.text.lines().find_map(|line| {
+        let (_, lost) = line.strip_prefix("recorded ")?.split_once(", ")?;
+        lost.split_once(" events lost")?.0.parse().ok()
+    });
+    lost.context("the agent does not tell its losses")
 }
 
 /// Bytes of the segments of a spool.

@@ -45,6 +45,14 @@ pub fn real_time() -> bool {
     }
 }
 
+/// CPU time of this thread so far, seconds.
+pub fn of_this_thread() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
 /// CPU time of this process so far, seconds.
 pub fn of_this_process() -> f64 {
     spent(libc::RUSAGE_SELF)

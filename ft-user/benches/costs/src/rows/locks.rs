@@ -18,7 +18,7 @@ fn add_event(bench: &Bench, samples: &mut Samples) -> Result<()> {
 /// What a pair may cost while its events are on.
 const PAIR_GOAL: &str = "≤ off + 3 events";
 
-const WRAPPER: &str = "/usr/lib/x86_64-linux-gnu/liblttng-ust-pthread-wrapper.so";
+pub(super) const WRAPPER: &str = "/usr/lib/x86_64-linux-gnu/liblttng-ust-pthread-wrapper.so";
 
 pub(crate) fn pthread(bench: &Bench) -> Result<Vec<Row>> {
     let mut samples = Samples::default();

@@ -1,5 +1,6 @@
 //! The rows of the table. Each function measures all subjects of its rows in turns.
 
+mod chains;
 mod collect;
 mod convert;
 mod event_loop;
@@ -7,6 +8,7 @@ mod events;
 mod kernel;
 mod locks;
 mod off;
+mod programs;
 mod rate;
 mod startup;
 
@@ -19,7 +21,7 @@ use crate::table::Row;
 type Measure = fn(&Bench) -> Result<Vec<Row>>;
 
 /// All rows, by the name under which each can be asked for alone.
-pub(crate) const ALL: [(&str, Measure); 13] = [
+pub(crate) const ALL: [(&str, Measure); 19] = [
     ("off", off::measure),
     ("on", events::on),
     ("cold", events::cold),
@@ -33,6 +35,12 @@ pub(crate) const ALL: [(&str, Measure); 13] = [
     ("convert", convert::measure),
     ("startup", startup::measure),
     ("kernel", kernel::measure),
+    ("stack", chains::switches),
+    ("profile", chains::samples),
+    ("redis", programs::redis),
+    ("memcached", programs::memcached),
+    ("pgbench", programs::pgbench),
+    ("compile", programs::compile),
 ];
 
 /// `ours`, at most a fifth of LTTng's, and within another goal of its own.

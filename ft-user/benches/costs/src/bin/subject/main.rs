@@ -1,5 +1,6 @@
 //! The subjects but those of LTTng: what is measured, each in a process of its own. See [`usage`].
 
+mod deep;
 mod locks;
 mod off;
 mod on;
@@ -12,7 +13,8 @@ use ft_user::event;
 fn usage() -> ! {
     eprintln!(
         "usage: subject off | on | two | cold | loop none|on | rate THREADS RATE SECONDS | shared
-               | pthread off|on | locks off|on | ping-pong"
+               | pthread off|on | locks off|on | ping-pong
+               | deep switch|spin"
     );
     std::process::exit(2)
 }
@@ -67,6 +69,8 @@ fn main() {
             locks::rust(state == "on");
         }
         ["ping-pong"] => ping_pong::measure(),
+        ["deep", "switch"] => deep::switch(),
+        ["deep", "spin"] => deep::spin(),
         _ => usage(),
     }
 }
