@@ -133,6 +133,43 @@ mod tests {
         );
     }
 
+    /// The chains that waits, wake-ups and preempted holders have in their own tables.
+    #[test]
+    fn waits_wakeups_and_preempted_holders_have_their_chains() {
+        let (rows, _) = run(
+            true,
+            "
+            0 0 .>b S
+            10 acquire b M
+            20 wait b L
+            30 0 b>a S
+            31 chain b wait 1
+            32 acquire a L
+            35 0 a>X R
+            36 chain a preempted 2
+            40 0 X>a R
+            50 wake a b 0
+            51 chain a wake 3 b
+            60 0 a>b S
+            70 0 b>a S
+            71 chain b wait 4
+            72 release a L
+            80 wake X b 0
+            90 0 a>b S
+            95 acquire b L
+            96 release b M",
+        );
+        // Both sleeps are as long, by the timeline: the first stays.
+        let stacks: Vec<_> = rows.lock_waits.iter().map(|r| r.stack).collect();
+        assert_eq!(stacks, [Some(1)]);
+        let wakes: Vec<_> =
+            rows.dispatch_latency.iter().map(|r| (r.waker_tid == r.tid, r.stack)).collect();
+        assert_eq!(wakes, [(false, Some(3)), (false, None)]);
+        let preempted: Vec<_> = rows.lock_preemptions.iter().map(|r| (r.cause, r.stack)).collect();
+        use ft_trace::tables::PreemptionCause::{Preempted, Woken};
+        assert_eq!(preempted, [(Preempted, Some(2)), (Woken, Some(1)), (Woken, Some(4))]);
+    }
+
     #[test]
     fn who_waits_and_who_holds_meanwhile_are_told_apart() {
         check(

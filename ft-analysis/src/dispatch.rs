@@ -52,6 +52,7 @@ fn row(thread: &Thread, wake: &Wake, shares: &Shares, cpu: Cpu, world: &World) -
         running_comm: longest.map(|s| s.who.comm.clone()),
         running_ns: longest.map(|s| s.ns),
         migrated: wake.migrated,
+        stack: wake.stack,
         agent_ns: world.agent_share(shares),
         mark,
     }

@@ -10,7 +10,7 @@
 //! 10 irq a soft 5     a softirq of 5 ns strikes a; also hard, vector; and with its CPU and its name
 //! 10 call a read 5     a is in a system call for 5 ns; also contend, with the kind of the kernel's lock
 //! 10 fault a          a touches a page that is not there
-//! 10 chain a wait 1   chain 1 of a, which has left the CPU to wait; also preempted; and wake, of a waker
+//! 10 chain a wait 1   chain 1 of a, which has left the CPU to wait; also preempted; and wake, of a waker, and whom
 //! 10 sample a 1       a is sampled in chain 1
 //! 10 lose sched 5     scheduler records are lost up to 15; also irq; and ring, with a thread
 //! 10 wait a L         a waits for lock L; also acquire, read (shared), release, park, unpark, abandon
@@ -179,6 +179,8 @@ fn parse(line: &str) -> Event {
             pid: pid(rest[0]),
             kind: ChainKind::of(rest[1]),
             stack: Some(number(rest[2])),
+            woken_pid: rest.get(3).map(|woken| pid(woken).0),
+            woken_tid: rest.get(3).map(|woken| tid(woken).0),
         }),
         "sample" => Event::Sample(LeanSample {
             ts,

@@ -2,7 +2,7 @@
 //!
 //! Memory: what was recorded of different chains, which the conversion bounds.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use ft_trace::ids::{Name, Pid, Tid};
 use ft_trace::store::{Result, Trace};
@@ -50,16 +50,36 @@ impl Code {
     ///
     /// When a table cannot be read.
     pub fn read(trace: &Trace) -> Result<Code> {
+        Code::those(trace, |_| true)
+    }
+
+    /// Some chains of a trace.
+    ///
+    /// # Errors
+    ///
+    /// When a table cannot be read.
+    pub fn of(trace: &Trace, stacks: &HashSet<i64>) -> Result<Code> {
+        Code::those(trace, |stack| stacks.contains(&stack))
+    }
+
+    fn those(trace: &Trace, wanted: impl Fn(i64) -> bool) -> Result<Code> {
         let mut code = Code::default();
+        let mut addresses = HashSet::new();
         if trace.has::<StackRow>() {
             for row in trace.rows::<StackRow>() {
                 let StackRow { stack, pid, address, .. } = row?;
-                code.stacks.entry(stack).or_default().push((pid, address));
+                if wanted(stack) {
+                    code.stacks.entry(stack).or_default().push((pid, address));
+                    addresses.insert((pid, address));
+                }
             }
         }
         if trace.has::<FrameRow>() {
             for row in trace.rows::<FrameRow>() {
-                code.add(&row?);
+                let row = row?;
+                if addresses.contains(&(row.pid, row.address)) {
+                    code.add(&row);
+                }
             }
         }
         Ok(code)
@@ -149,6 +169,17 @@ pub fn in_interrupt(chain: &[&Frame]) -> bool {
 /// The assembly entries of arch/x86/include/asm/idtentry.h.
 fn is_interrupt(label: &str) -> bool {
     label.starts_with("asm_sysvec_") || label == "asm_common_interrupt"
+}
+
+/// Functions of one chain that are shown.
+const MAX_SHOWN_FUNCTIONS: usize = 8;
+
+/// The first `shown` functions of a chain in a line, at least one, and no more than there is room for.
+pub fn way<N: AsRef<str>>(functions: &[N], shown: usize) -> String {
+    let most = shown.clamp(1, MAX_SHOWN_FUNCTIONS);
+    let more = if functions.len() > most { " < …" } else { "" };
+    let shown: Vec<&str> = functions.iter().take(most).map(AsRef::as_ref).collect();
+    format!("{}{more}", shown.join(" < "))
 }
 
 /// How many functions of each chain, from its beginning on, tell it from all others: the shortest beginnings that no

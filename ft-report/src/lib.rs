@@ -6,14 +6,15 @@
 //! computes nothing that an analysis should have, and touches neither processes nor the kernel.
 //!
 //! ```
-//! use ft_report::{analyze, document::Document, sections};
+//! use ft_report::sections::{self, Asked};
+//! use ft_report::{analyze, document::Document};
 //! use ft_trace::store::Trace;
 //!
 //! fn print(dir: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
 //!     let trace = Trace::open(dir)?;
 //!     // What this version has not analysed is analysed now; who watches could draw progress, or end it.
 //!     let tally = analyze::ensure(&trace, &mut |_| std::ops::ControlFlow::Continue(()))?;
-//!     let document = Document::of(&trace, &tally, sections::find("locks"))?;
+//!     let document = Document::of(&trace, &tally, sections::find("locks"), Asked::default())?;
 //!     println!("{document:80}");
 //!     println!("{}", serde_json::to_string_pretty(&document)?);
 //!     Ok(())

@@ -108,6 +108,10 @@ pub struct LeanChain {
     pub pid: Pid,
     /// Whose it is.
     pub kind: ChainKind,
+    /// Thread that it woke.
+    pub woken_tid: Option<i32>,
+    /// Its process.
+    pub woken_pid: Option<i32>,
     /// Number in `stacks`.
     pub stack: Option<i64>,
 }
@@ -115,7 +119,16 @@ pub struct LeanChain {
 #[cfg(feature = "store")]
 row!(
     "call_chains",
-    LeanChain { ts: Nanos, dur: i64, tid: Tid, pid: Pid, kind: ChainKind, stack: Option<i64> }
+    LeanChain {
+        ts: Nanos,
+        dur: i64,
+        tid: Tid,
+        pid: Pid,
+        kind: ChainKind,
+        woken_tid: Option<i32>,
+        woken_pid: Option<i32>,
+        stack: Option<i64>
+    }
 );
 
 /// The columns of a sample that analyses need.
@@ -149,7 +162,7 @@ lean! {
     Syscall => LeanSyscall { ts, dur, tid, pid, name }
     Contention => LeanContention { ts, dur, tid, pid, kind }
     PageFault => LeanFault { ts, tid, pid }
-    CallChain => LeanChain { ts, dur, tid, pid, kind, stack }
+    CallChain => LeanChain { ts, dur, tid, pid, kind, woken_tid, woken_pid, stack }
     Sample => LeanSample { ts, tid, pid, stack }
 }
 

@@ -9,7 +9,7 @@ use ft_report::analyze::{analyze, tally};
 use ft_report::compare::{Comparison, Run, slices};
 use ft_report::document::Document;
 use ft_report::render::html::Page;
-use ft_report::sections;
+use ft_report::sections::{self, Asked};
 use ft_report::timeline::Timeline;
 use ft_trace::store::Trace;
 
@@ -102,7 +102,8 @@ pub(crate) fn child(dir: &Path) {
     let tally = analyze(&trace).expect("analysed");
     let analysis = start.elapsed().as_secs_f64();
     let start = Instant::now();
-    let document = Document::of(&trace, &tally, sections::usual(&[])).expect("reports");
+    let document =
+        Document::of(&trace, &tally, sections::usual(&[]), Asked::default()).expect("reports");
     assert!(document.to_string().contains("LOCKS"));
     let reports = start.elapsed().as_secs_f64();
     let start = Instant::now();

@@ -78,6 +78,9 @@ pub(crate) enum CommandError {
         "the trace has no request {0}; `ft-agent report DIR requests` shows the numbers of the slowest"
     )]
     NoRequest(i64),
+    /// `--by` without the report that it groups.
+    #[error("`--by` groups the samples of a profile: name the section `profile`, too")]
+    ByWithoutProfile,
     /// No trace has a table of this name.
     #[error("there is no table '{0}'; `ft-agent tables` lists them all")]
     UnknownTable(String),
@@ -160,6 +163,7 @@ impl CommandError {
             }
             // As for whatever else cannot be asked.
             CommandError::UnknownSection(_)
+            | CommandError::ByWithoutProfile
             | CommandError::UnknownTable(_)
             | CommandError::UnknownGroup(_)
             | CommandError::Request(_)

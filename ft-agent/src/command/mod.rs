@@ -59,5 +59,5 @@ pub(crate) fn run_section(
     section: &'static ft_report::sections::Report,
     args: report::ShortArgs,
 ) -> Result {
-    report::run(args.request(section))
+    report::run(args.request(section)?)
 }

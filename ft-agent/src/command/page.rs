@@ -7,7 +7,7 @@ use ft_analysis::Tally;
 use ft_report::document::Document;
 use ft_report::listing;
 use ft_report::render::html::Page;
-use ft_report::sections::Report;
+use ft_report::sections::{Asked, Report};
 use ft_report::timeline::Timeline;
 use ft_report::units;
 use ft_trace::store::Trace;
@@ -26,9 +26,10 @@ pub(super) fn of_trace(
     tally: &Tally,
     reports: impl IntoIterator<Item = &'static Report>,
     window: Option<Window>,
+    asked: Asked,
     path: &Path,
 ) -> Result<(Document, u64)> {
-    let document = Document::of(trace, tally, reports)?;
+    let document = Document::of(trace, tally, reports, asked)?;
     let window = window.map(|(from, to)| listing::window(trace, from, to)).transpose()?;
     let timeline = Timeline::read(trace, tally, window)?.fragment();
     let bytes = write(&document, &timeline, path)?;

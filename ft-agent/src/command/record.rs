@@ -11,7 +11,8 @@ use ft_agent::record::{self, Behind, Notice, Options, Outcome, Reader, RecordErr
 use ft_agent::status_line::{self, StatusLine};
 use ft_analysis::Tally;
 use ft_report::document::Document;
-use ft_report::{analyze, sections, units};
+use ft_report::sections::{self, Asked};
+use ft_report::{analyze, units};
 use ft_trace::convert;
 use ft_trace::spool::Limits;
 use ft_trace::store::Trace;
@@ -284,8 +285,10 @@ impl Recording {
             if self.is_converted {
                 let trace = Trace::open(trace)?;
                 let tally = analyze(&trace)?;
-                html.map(|file| page::of_trace(&trace, &tally, sections::all(), None, file))
-                    .transpose()?;
+                html.map(|file| {
+                    page::of_trace(&trace, &tally, sections::all(), None, Asked::default(), file)
+                })
+                .transpose()?;
             }
             return output::print_json_line(&Answer {
                 trace,
@@ -318,10 +321,14 @@ fn analyze(trace: &Trace) -> Result<Tally> {
 fn summarise(dir: &Path, html: Option<&Path>) -> Result<()> {
     let trace = Trace::open(dir)?;
     let tally = analyze(&trace)?;
-    report::print(&Document::of(&trace, &tally, sections::find("summary"))?, false)?;
+    report::print(
+        &Document::of(&trace, &tally, sections::find("summary"), Asked::default())?,
+        false,
+    )?;
     writeln!(io::stdout(), "\nFor all of it: `ft-agent report {}`", dir.display())?;
     if let Some(file) = html {
-        let (_, bytes) = page::of_trace(&trace, &tally, sections::all(), None, file)?;
+        let (_, bytes) =
+            page::of_trace(&trace, &tally, sections::all(), None, Asked::default(), file)?;
         page::say(file, bytes)?;
     }
     Ok(())

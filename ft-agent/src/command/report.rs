@@ -9,12 +9,13 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 
 use ft_analysis::{RequestKind, Tally};
 use ft_report::analyze;
 use ft_report::document::Document;
-use ft_report::sections::{self, Report};
+use ft_report::sections::profile::By;
+use ft_report::sections::{self, Asked, Report};
 use ft_report::units;
 use ft_trace::store::Trace;
 use ft_trace::tables::SiteRow;
@@ -57,6 +58,36 @@ pub(crate) struct Args {
     /// Keep every detail of the page's timeline up to this time.
     #[arg(long, value_name = "TIME", value_parser = units::offset_ns, requires = "html")]
     to: Option<i64>,
+    #[command(flatten)]
+    asked: AskedArgs,
+}
+
+/// What can be asked of reports beyond their name.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+struct AskedArgs {
+    /// Group the samples of `profile` by this alone, and show more of it.
+    #[arg(long, value_name = "WHAT", value_parser = by())]
+    by: Option<By>,
+}
+
+/// The groupings of a profile.
+fn by() -> impl TypedValueParser<Value = By> {
+    PossibleValuesParser::new(By::ALL.map(By::name)).map(|name| {
+        let by = By::ALL.into_iter().find(|by| by.name() == name);
+        by.expect("clap lets through what is listed")
+    })
+}
+
+impl AskedArgs {
+    /// # Errors
+    ///
+    /// When it is asked of a report that does not know it.
+    fn of(self, reports: &[&Report]) -> Result<Asked> {
+        if self.by.is_some() && !reports.iter().any(|report| report.name == "profile") {
+            return Err(CommandError::ByWithoutProfile);
+        }
+        Ok(Asked { by: self.by })
+    }
 }
 
 /// `ft-agent SECTION DIR`.
@@ -68,6 +99,8 @@ pub(crate) struct ShortArgs {
     /// Print JSON: every lock and thread, bins of 0.1 µs, times in ns.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    asked: AskedArgs,
 }
 
 /// Recomputes all results of a trace.
@@ -107,6 +140,7 @@ Examples:
   ft-agent report trace requests --of 17
                                       one of them, with its critical path
   ft-agent report trace --html a.html all of it for a browser, in one file, with a timeline
+  ft-agent report trace profile --by lock-held  what ran while which lock was held
   ft-agent report trace gaps --json   for other programs"
     )
 }
@@ -142,6 +176,7 @@ pub(crate) struct Request {
     kinds: Vec<RequestKind>,
     /// One request alone.
     of: Option<i64>,
+    asked: Asked,
 }
 
 /// As what it is asked for.
@@ -171,6 +206,7 @@ impl Args {
             key: Vec::new(),
             of: None,
             to: None,
+            asked: AskedArgs::default(),
         }
     }
 
@@ -178,7 +214,7 @@ impl Args {
     ///
     /// When there is no such section.
     pub(crate) fn request(self) -> Result<Request> {
-        let Args { trace, sections: names, json, html, from, request, key, of, to } = self;
+        let Args { trace, sections: names, json, html, from, request, key, of, to, asked } = self;
         let kinds = kinds(&request, &key)?;
         let mut reports: Vec<&Report> = Vec::new();
         for name in names {
@@ -189,6 +225,7 @@ impl Args {
         }
         let window = (from.is_some() || to.is_some()).then_some((from, to));
         let form = html.map_or(Form::printed(json), |file| Form::Html(file, window));
+        let asked = asked.of(&reports)?;
         // What is printed where nothing is named, the trace decides.
         if reports.is_empty() && matches!(form, Form::Html(..)) {
             reports.extend(sections::all());
@@ -196,14 +233,18 @@ impl Args {
         if of.is_some() && reports.iter().any(|report| report.name != "requests") {
             return Err(CommandError::OfRequest);
         }
-        Ok(Request { trace, reports, form, kinds, of })
+        Ok(Request { trace, reports, form, kinds, of, asked })
     }
 }
 
 impl ShortArgs {
-    pub(crate) fn request(self, report: &'static Report) -> Request {
+    /// # Errors
+    ///
+    /// When something is asked that the section does not know.
+    pub(crate) fn request(self, report: &'static Report) -> Result<Request> {
         let (reports, form) = (vec![report], Form::printed(self.json));
-        Request { trace: self.trace, reports, form, kinds: Vec::new(), of: None }
+        let asked = self.asked.of(&reports)?;
+        Ok(Request { trace: self.trace, reports, form, kinds: Vec::new(), of: None, asked })
     }
 }
 
@@ -250,12 +291,13 @@ pub(crate) fn run(request: Request) -> Result {
     }
     let document = match request.form {
         Form::Html(file, window) => {
-            let (document, bytes) = page::of_trace(&trace, &tally, reports, window, &file)?;
+            let (document, bytes) =
+                page::of_trace(&trace, &tally, reports, window, request.asked, &file)?;
             page::say(&file, bytes)?;
             document
         }
         form => {
-            let document = Document::of(&trace, &tally, reports)?;
+            let document = Document::of(&trace, &tally, reports, request.asked)?;
             print(&document, matches!(form, Form::Json))?;
             document
         }

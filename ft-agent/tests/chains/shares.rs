@@ -4,17 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::stage::{Stage, succeed};
-
-/// Builds the preload library beside the agent.
-fn build_preload() {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--package", "ft-preload"]);
-    if env!("CARGO_BIN_EXE_ft-agent").contains("/release/") {
-        cargo.arg("--release");
-    }
-    succeed(&mut cargo);
-}
+use crate::stage::{Stage, build_preload, succeed};
 
 /// What lies in the interval for a share of samples with a probability of 99.99 %: a test must fail less often than an
 /// interval of 99 % does. Wilson's, as in the report, which has another quantile.
@@ -68,9 +58,37 @@ fn shares_of_samples_are_those_of_the_program() {
         let share = spent / held;
         assert!(is_likely(samples(&row), of, share), "{name} while held: {row}, {share}");
     }
+    // Each grouping has every sample once, and says so when it is asked for alone.
+    for (table, by) in [
+        ("processes", "process"),
+        ("threads", "thread"),
+        ("functions", "function"),
+        ("lines", "line"),
+        ("innermost", "lock-held"),
+    ] {
+        let sum: f64 = rows(table).iter().map(samples).sum();
+        assert!((sum - all).abs() < 0.5, "{table}: {sum} of {all}: {values}");
+        let mut agent = stage.agent("report");
+        let output = succeed(agent.arg(stage.trace()).args(["profile", "--by", by]));
+        let text = String::from_utf8_lossy(&output.stdout);
+        let total = text.lines().find(|line| line.trim_start().starts_with("all "));
+        assert!(total.is_some_and(|line| line.contains("100 %")), "{text}");
+    }
     let alone = rows("held").into_iter().find(|row| row["function"] == "alone");
     // At the border an event and a sample may be a clock bound apart.
     assert!(alone.is_none_or(|row| samples(&row) <= 2.0));
+}
+
+#[test]
+fn a_grouping_needs_its_report() {
+    let mut agent = Command::new(env!("CARGO_BIN_EXE_ft-agent"));
+    let output =
+        agent.args(["report", "/no/trace", "locks", "--by", "line"]).output().expect("it starts");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.code() == Some(2) && error.contains("name the section `profile`"),
+        "{error}"
+    );
 }
 
 #[test]

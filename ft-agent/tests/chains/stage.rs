@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use ft_agent::collect::kernel::{Group, KernelOptions};
+use ft_report::code::Code;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -42,6 +43,14 @@ impl Stage {
         serde_json::from_str(line).expect("JSON")
     }
 
+    /// Leaves the trace where `FT_KEEP` says, for who wants to look at it.
+    pub(crate) fn keep(&self, name: &str) {
+        if let Some(dir) = std::env::var_os("FT_KEEP") {
+            let mut cp = Command::new("cp");
+            succeed(cp.arg("-a").arg(self.trace()).arg(Path::new(&dir).join(name)));
+        }
+    }
+
     /// A command of the agent.
     pub(crate) fn agent(&self, command: &str) -> Command {
         let mut agent = Command::new(env!("CARGO_BIN_EXE_ft-agent"));
@@ -63,4 +72,20 @@ pub(crate) fn succeed(command: &mut Command) -> Output {
     let [out, error] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
     assert!(output.status.success(), "{command:?}: {}\n{out}\n{error}", output.status);
     output
+}
+
+/// Builds the preload library beside the agent.
+pub(crate) fn build_preload() {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--package", "ft-preload"]);
+    if env!("CARGO_BIN_EXE_ft-agent").contains("/release/") {
+        cargo.arg("--release");
+    }
+    succeed(&mut cargo);
+}
+
+/// The functions of user space of a chain, the innermost first.
+pub(crate) fn functions(code: &Code, stack: Option<i64>) -> Vec<String> {
+    let user = code.chain(stack).into_iter().filter(|frame| !frame.kernel);
+    user.map(|frame| frame.label.to_string()).collect()
 }

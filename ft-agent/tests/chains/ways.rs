@@ -2,10 +2,10 @@
 
 use ft_report::code::Code;
 use ft_trace::store::Trace;
-use ft_trace::tables::{CallChain, ChainKind, LossOrigin, LossRow};
+use ft_trace::tables::{CallChain, ChainKind, DispatchLatency, LossOrigin, LossRow};
 use serde_json::Value;
 
-use crate::stage::{Stage, succeed};
+use crate::stage::{Stage, functions, succeed};
 
 /// Of 50 rounds; a virtual machine can hide switches from every tracer.
 const LEAST: usize = 45;
@@ -16,8 +16,7 @@ fn number(truth: &Value, name: &str) -> i32 {
 
 /// The functions of user space in a chain, the innermost first, as far as they are one of the four.
 fn four(code: &Code, chain: &CallChain) -> Vec<String> {
-    let user = code.chain(chain.stack).into_iter().filter(|frame| !frame.kernel);
-    user.take(4).map(|frame| frame.label.to_string()).collect()
+    functions(code, chain.stack).into_iter().take(4).collect()
 }
 
 fn way(name: &str) -> [String; 4] {
@@ -60,6 +59,15 @@ fn chains_are_those_of_the_program_at_each_kind() {
     let woken: Vec<_> = woken.map(|row| four(&code, row)).collect();
     assert!(woken.len() >= LEAST && woken.len() <= rounds, "{} wake-ups", woken.len());
     assert!(woken.iter().all(|four| *four == way("wake")), "{woken:?}");
+
+    // Wake-ups have them in their own table, too.
+    let (waiter, waker) = (number(&truth, "waiter"), number(&truth, "waker"));
+    let wakes = trace.rows::<DispatchLatency>().map(|row| row.expect("a row"));
+    let wakes = wakes.filter(|row| row.tid.0 == waiter && row.waker_tid.0 == waker);
+    let chains: Vec<_> = wakes.map(|row| functions(&code, row.stack)).collect();
+    assert!(chains.len() >= LEAST && chains.len() <= rounds, "{} wake-ups", chains.len());
+    let known = chains.iter().filter(|chain| chain.starts_with(&way("wake"))).count();
+    assert!(known >= LEAST, "{known} of {chains:?}");
 
     // Two threads that want one CPU take it from each other, some hundred times a second at least on a machine that has
     // nothing else to do; on any machine a few times.

@@ -9,6 +9,9 @@ mod gate;
 #[path = "../common/oracle.rs"]
 #[allow(dead_code, reason = "needs its Python only")]
 mod oracle;
+#[path = "../chains/stage.rs"]
+#[allow(dead_code, reason = "asks no report")]
+mod recorded;
 #[path = "../stored/stage.rs"]
 #[allow(dead_code, reason = "needs no goldens")]
 mod stage;
@@ -104,6 +107,20 @@ fn losses_in_a_browser() {
 #[test]
 fn a_recording_without_an_end_in_a_browser() {
     look_at("killed");
+}
+
+/// Of a program that waits for locks and is preempted while it holds one.
+#[test]
+fn flame_graphs_in_a_browser() {
+    let Some(mut node) = node_or_skip() else { return };
+    let Some(stage) = recorded::Stage::enter() else { return };
+    recorded::build_preload();
+    let options = ["--preload", "-k", "default,stack,profile", "--stack-min", "500us"];
+    stage.record("locks", &options);
+    let page = stage.trace().with_extension("html");
+    recorded::succeed(stage.agent("report").arg(stage.trace()).arg("--html").arg(&page));
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    succeeds(node.args(["--test", "--test-reporter=spec", "flames.js"]).env("FT_PAGE", page));
 }
 
 #[test]

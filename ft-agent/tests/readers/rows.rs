@@ -283,6 +283,7 @@ pub(crate) fn trace(dir: &Path, count: i32) {
         running_comm: some(i).map(|_| "burner".into()),
         running_ns: some(i).map(i64::from),
         migrated: false,
+        stack: some(i).map(i64::from),
         agent_ns: some(i).map(i64::from),
         mark: Mark::LowerBound,
     });
@@ -437,6 +438,7 @@ fn contended(dir: &Path, meta: &mut Meta, count: i32) {
         behind_comm: name(i),
         behind_ns: some(i).map(i64::from),
         overtaken: i,
+        stack: some(i).map(i64::from),
         agent_ns: some(i).map(i64::from),
         mark: Mark::Exact,
     });
@@ -474,6 +476,7 @@ fn contended(dir: &Path, meta: &mut Meta, count: i32) {
         innermost: true,
         cause: PreemptionCause::Preempted,
         nth: 1,
+        stack: some(i).map(i64::from),
         preemptor_tid: some(i),
         preemptor_comm: name(i),
         preemptor_prio: some(i),

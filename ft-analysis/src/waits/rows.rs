@@ -73,6 +73,7 @@ pub(super) fn row(
         behind_comm: behind.map(|sum| sum.who.comm.clone()),
         behind_ns: behind.map(|sum| sum.ns),
         overtaken: verdict.overtaken.try_into().unwrap_or(i32::MAX),
+        stack: wait.asleep.map(|(_, stack)| stack),
         agent_ns: world.agent_part(blame.agent_ns, &blame.parts),
         mark: Mark::lower_bound_if(touched).max(world.disturbed_since(pid, wait.ts)),
     }

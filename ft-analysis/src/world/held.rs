@@ -115,6 +115,8 @@ pub struct Wait {
     pub(crate) kind: Name,
     /// The thread is in the queue of a lock; a semaphore has none.
     pub(crate) queued: bool,
+    /// The longest sleep in it of which there is a call chain: how long, and the chain.
+    pub(crate) asleep: Option<(i64, i64)>,
 }
 
 /// What an acquisition has ended.
@@ -147,6 +149,15 @@ impl Held {
     pub(crate) fn wait_over(&mut self, bad: &mut Incomplete) -> Option<Wait> {
         bad.wait_only += u64::from(self.wait.is_some());
         self.wait.take()
+    }
+
+    /// The thread slept for `dur` at the end of a call chain: in its wait, if there is one.
+    pub(crate) fn slept(&mut self, dur: i64, stack: i64) {
+        if let Some(wait) = &mut self.wait
+            && wait.asleep.is_none_or(|(longest, _)| dur > longest)
+        {
+            wait.asleep = Some((dur, stack));
+        }
     }
 
     /// The wait for `lock` ended without it.

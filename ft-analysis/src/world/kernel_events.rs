@@ -9,8 +9,10 @@ use super::wakes::Wake;
 use super::{Change, Over, World};
 use crate::analysis::{Analysis, Audience};
 use ft_trace::event::{LeanChain, LeanContention, LeanFault, LeanSample, LeanSyscall};
-use ft_trace::ids::{Cpu, ThreadKey};
-use ft_trace::tables::{Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent, TaskKind};
+use ft_trace::ids::{Cpu, Pid, ThreadKey, Tid};
+use ft_trace::tables::{
+    ChainKind, Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent, TaskKind,
+};
 
 impl World {
     pub(super) fn switch<A: Analysis>(&mut self, e: &SchedSwitch, to: &mut Audience<'_, A>) {
@@ -128,6 +130,7 @@ impl World {
         let (thread, wake) = (&self.threads[slot], wake.as_ref());
         let change = Change::Dispatched { thread, after, shares: &shares, wake, cpu: e.cpu };
         to.tell(self, change);
+        self.threads[slot].left_at = None;
     }
 
     /// Who wakes: the one that has the waker's CPU; where that is not known, the newest thread with its number.
@@ -165,6 +168,7 @@ impl World {
             prio: e.prio,
             cpu: e.target_cpu,
             migrated: false,
+            stack: None,
         };
         let born = e.is_new && self.threads.find(woken).is_none();
         let slot = self.thread_now(woken);
@@ -261,6 +265,24 @@ impl World {
 
     /// Of a thread that nothing else has told of, nothing is known that could be told.
     pub(super) fn chain<A: Analysis>(&mut self, e: &LeanChain, to: &mut Audience<'_, A>) {
+        match (e.kind, e.woken_pid.zip(e.woken_tid)) {
+            (ChainKind::Wake, Some((pid, tid))) => {
+                let woken = ThreadKey { pid: Pid(pid), tid: Tid(tid) };
+                if let Some(woken) = self.threads.get_mut(woken) {
+                    woken.wakes.from_chain(e.tid, e.stack);
+                }
+            }
+            (ChainKind::Wake, None) => {}
+            (kind, _) => {
+                let key = ThreadKey { pid: e.pid, tid: e.tid };
+                if let (Some(thread), Some(stack)) = (self.threads.get_mut(key), e.stack) {
+                    thread.left_at = Some(stack);
+                    if kind == ChainKind::Wait {
+                        thread.locks.slept(e.dur, stack);
+                    }
+                }
+            }
+        }
         if let Some(thread) = self.thread(e.pid, e.tid) {
             to.tell(self, Change::Chain { thread, chain: e });
         }

@@ -73,7 +73,8 @@ impl World {
             self.wait_over(slot, &before, Outcome::Unknown, to);
         }
         let thread = &mut self.threads[slot];
-        thread.locks.wait(Wait { ts, lock, word: e.arg[1], site: e.site, kind, queued });
+        let (word, site) = (e.arg[1], e.site);
+        thread.locks.wait(Wait { ts, lock, word, site, kind, queued, asleep: None });
         if queued {
             self.locks.queued(thread.process, lock, thread.key.tid, ts);
             to.tell(self, Change::Queued { thread: &self.threads[slot] });

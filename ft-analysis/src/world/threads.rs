@@ -135,6 +135,8 @@ pub struct Thread {
     pub(super) runs_on: Option<Cpu>,
     /// When it left its CPU last.
     pub(super) left: i64,
+    /// Call chain at which it left its CPU, until it has one again.
+    pub(crate) left_at: Option<i64>,
     /// Since when it can run and does not, when it is runnable; and it was woken, not preempted.
     pub(crate) runnable: (i64, bool),
     /// When a missing switch of it was noticed last.
@@ -177,6 +179,7 @@ impl Thread {
             account: Account::new(now),
             runs_on: None,
             left: i64::MIN,
+            left_at: None,
             runnable: (i64::MIN, false),
             unseen: i64::MIN,
             unsure: i64::MIN,

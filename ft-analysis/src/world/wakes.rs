@@ -53,6 +53,8 @@ pub struct Wake {
     /// CPU on which the thread last ran.
     pub(crate) cpu: Cpu,
     pub(crate) migrated: bool,
+    /// Call chain of the waker.
+    pub(crate) stack: Option<i64>,
 }
 
 /// The wake-ups of one thread.
@@ -85,6 +87,14 @@ impl Wakes {
         self.wake = Some(wake);
         self.on_the_way = false;
         true
+    }
+
+    /// The call chain from which `waker` woke the thread just now.
+    pub(crate) fn from_chain(&mut self, waker: Tid, stack: Option<i64>) {
+        let newest = self.early.as_mut().or(self.wake.as_mut());
+        if let Some(wake) = newest.filter(|wake| wake.waker_tid == waker) {
+            wake.stack = wake.stack.or(stack);
+        }
     }
 
     /// The thread leaves its CPU at `ts`; `being_woken`: it was to sleep, but a waking was under way. Returns whether
@@ -134,7 +144,15 @@ mod tests {
 
     fn wake(ts: i64) -> Wake {
         let waker_comm = "waker".into();
-        Wake { ts, waker_tid: Tid(2), waker_comm, prio: 120, cpu: Cpu(0), migrated: false }
+        Wake {
+            ts,
+            waker_tid: Tid(2),
+            waker_comm,
+            prio: 120,
+            cpu: Cpu(0),
+            migrated: false,
+            stack: None,
+        }
     }
 
     #[test]

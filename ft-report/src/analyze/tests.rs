@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::*;
-use crate::sections::{Source, gaps::GapsReport, locks::LocksReport};
+use crate::sections::{Asked, Source, gaps::GapsReport, locks::LocksReport};
 use ft_analysis::timeline::{events, run, sites, threads};
 use ft_trace::event::LeanUserEvent;
 use ft_trace::store::{META_FILE, Meta, SCHEMA_VERSION, TableMeta};
@@ -123,7 +123,7 @@ fn reports_analyse_what_was_not_analysed() {
     let dir = tempfile::tempdir().unwrap();
     let trace = store(dir.path(), TIMELINE);
     let first = ensure(&trace, &mut |_| ControlFlow::Continue(())).unwrap();
-    let source = Source { trace: &trace, tally: &first };
+    let source = Source { trace: &trace, tally: &first, asked: Asked::default() };
     let (locks, gaps) = (LocksReport::read(source).unwrap(), GapsReport::read(source).unwrap());
     assert_eq!((locks.holds, gaps.gaps), (3, 1));
 

@@ -4,6 +4,7 @@
 use super::text::Text;
 use super::value::{Kind, Value};
 use crate::stats::{OverTime, Tail, Window};
+use ft_trace::ids::Name;
 
 /// Something to draw.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +24,7 @@ impl Figure {
                 | Data::Stacks { .. }
                 | Data::Matrix { .. }
                 | Data::OverTime { .. }
+                | Data::Flames { .. }
         )
     }
 }
@@ -98,6 +100,11 @@ pub enum Data {
         window: Window,
         /// All together first.
         each: Vec<(Value, OverTime)>,
+    },
+    /// Time by call chain, for a page.
+    Flames {
+        /// Functions, the outermost first, and ns in all.
+        chains: Vec<(Vec<Name>, i64)>,
     },
 }
 

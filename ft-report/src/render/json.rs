@@ -167,7 +167,8 @@ impl Serialize for Figure {
             Data::Histograms { .. }
             | Data::Stacks { .. }
             | Data::Matrix { .. }
-            | Data::OverTime { .. } => {}
+            | Data::OverTime { .. }
+            | Data::Flames { .. } => {}
         }
         map.end()
     }

@@ -217,7 +217,8 @@ fn draw(f: &mut fmt::Formatter<'_>, figure: &Figure) -> fmt::Result {
         Data::Histograms { .. }
         | Data::Stacks { .. }
         | Data::Matrix { .. }
-        | Data::OverTime { .. } => return Ok(()),
+        | Data::OverTime { .. }
+        | Data::Flames { .. } => return Ok(()),
     };
     write!(f, "{t:w$}")
 }

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
+use super::called::Called;
 use super::{NO_SCHEDULER, Source};
 use crate::document::{
     Data, Histogram, Id, Interval, Kind, N, Ns, Of, Section, Table, Thread, Typed, Word,
@@ -103,6 +104,9 @@ pub struct WorstWake {
     pub behind_ns: Option<i64>,
     /// It was moved to another CPU meanwhile.
     pub migrated: bool,
+    /// Functions of the waker, the innermost first; missing where there is none.
+    #[serde(skip_serializing_if = "Called::is_unknown")]
+    pub called: Called,
     /// Of `dur_ns`, what threads of the agent had the CPU, ns; missing where it is not known.
     #[serde(skip_serializing_if = "Own::is_unknown")]
     pub agent_ns: Own,
@@ -123,6 +127,7 @@ impl From<&DispatchLatency> for WorstWake {
             behind_tid: r.running_tid,
             behind_ns: r.running_ns,
             migrated: r.migrated,
+            called: Called::of_waker(r.stack),
             agent_ns: Own(r.agent_ns),
         }
     }
@@ -246,7 +251,9 @@ impl DispatchReport {
     pub fn read(source: Source<'_>) -> Result<DispatchReport> {
         let mut dispatch = Dispatch::default();
         source.rows(|r: DispatchLatency| dispatch.add(&r))?;
-        Ok(dispatch.finish(source.tally))
+        let mut report = dispatch.finish(source.tally);
+        Called::name(source, report.worst.iter_mut().map(|w| &mut w.called))?;
+        Ok(report)
     }
 
     /// What it says.
@@ -345,6 +352,7 @@ impl DispatchReport {
             .column("cpu", |w| Id(w.cpu))
             .column("prio", |w| Id(w.prio))
             .column("woken by", |w| Thread::of(Some(w.waker_tid), Some(&w.waker)))
+            .notes("in, called from", |w| w.called.way().map(Word))
             .column("ran instead", |w| Thread::of(w.behind_tid, w.behind.as_deref()))
             .column("for", |w| w.behind_ns.map(Ns))
             .column("migrated", |w| Word(if w.migrated { "yes" } else { "no" }));

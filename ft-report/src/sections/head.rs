@@ -59,7 +59,7 @@ impl Head {
     ///
     /// When the tables `clock` and `loss` cannot be read.
     pub fn read(source: Source<'_>) -> Result<Self> {
-        let Source { trace, tally } = source;
+        let Source { trace, tally, .. } = source;
         let meta = trace.meta();
         let Window { from_ns, to_ns } = source.window();
         let quality = Quality::new(from_ns, to_ns, trace.rows(), trace.rows())?;

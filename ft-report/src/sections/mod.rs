@@ -4,6 +4,7 @@
 //! entry of the list below. The command line, its help and completions, and JSON follow from the list.
 
 pub mod agreement;
+pub mod called;
 pub mod dispatch;
 pub mod gaps;
 pub mod head;
@@ -70,6 +71,15 @@ pub struct Source<'a> {
     pub trace: &'a Trace,
     /// The counts of its analysis.
     pub tally: &'a Tally,
+    /// What was asked for beyond the name of a report.
+    pub asked: Asked,
+}
+
+/// What can be asked of reports beyond their name.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked {
+    /// The one grouping of a profile; `None`: all.
+    pub by: Option<profile::By>,
 }
 
 impl Source<'_> {
@@ -142,8 +152,9 @@ impl Document {
         trace: &Trace,
         tally: &Tally,
         reports: impl IntoIterator<Item = &'static Report>,
+        asked: Asked,
     ) -> Result<Document> {
-        let source = Source { trace, tally };
+        let source = Source { trace, tally, asked };
         let sections = reports.into_iter().map(|report| report.section(source));
         Document::with(source, sections.collect::<Result<_>>()?)
     }
@@ -154,7 +165,7 @@ impl Document {
     ///
     /// When a table cannot be read.
     pub fn of_request(trace: &Trace, tally: &Tally, number: i64) -> Result<Option<Document>> {
-        let source = Source { trace, tally };
+        let source = Source { trace, tally, asked: Asked::default() };
         let report = RequestReport::read(source, number)?;
         report.map(|report| Document::with(source, vec![report.section()])).transpose()
     }

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
+use super::called::Called;
 use super::{NO_SCHEDULER, Source};
 use crate::document::{Id, Interval, Lock, N, Ns, Place, Section, Share, Table, Thread, Word};
 use crate::stats::{Groups, Marks, Own, Thresholds, Top, own};
@@ -148,6 +149,9 @@ pub struct LongPreemption {
     pub delayed_ns: i64,
     /// What the hold ran afterwards, ns.
     pub ran_after_ns: Option<i64>,
+    /// Functions in which it left the CPU, the innermost first; missing where there is none.
+    #[serde(skip_serializing_if = "Called::is_unknown")]
+    pub called: Called,
     /// Of `dur_ns`, what threads of the agent had the CPU, ns; missing where it is not known.
     #[serde(skip_serializing_if = "Own::is_unknown")]
     pub agent_ns: Own,
@@ -173,6 +177,7 @@ impl From<&LockPreemption> for LongPreemption {
             waiters: r.waiters,
             delayed_ns: r.delayed_ns,
             ran_after_ns: r.ran_after_ns,
+            called: Called::of(r.stack),
             agent_ns: Own(r.agent_ns),
             mark: r.mark,
         }
@@ -320,7 +325,9 @@ impl PreemptedReport {
     pub fn read(source: Source<'_>) -> Result<PreemptedReport> {
         let mut preempted = Preempted::default();
         source.rows(|r: LockPreemption| preempted.add(&r))?;
-        Ok(preempted.finish(source.tally))
+        let mut report = preempted.finish(source.tally);
+        Called::name(source, report.longest.iter_mut().map(|p| &mut p.called))?;
+        Ok(report)
     }
 
     /// What it says.
@@ -413,6 +420,7 @@ impl PreemptedReport {
             .column("place", |p| Place(&p.place))
             .column("holder", |p| Thread::named(&p.holder))
             .column("off CPU", |p| p.interval())
+            .notes("in, called from", |p| p.called.way().map(Word))
             .column("ran instead", |p| Thread::of(p.preemptor_tid, p.preemptor.as_deref()))
             .column("prio", |p| p.preemptor_prio.map(Id))
             .column("waiters", |p| N(p.waiters.unsigned_abs().into()))

@@ -4,6 +4,9 @@
 //! true share lies with a probability of 99 %, for samples that are independent of what the program does (Wilson's, which
 //! holds for small shares, too: Brown, Cai and DasGupta, Interval Estimation for a Binomial Proportion, 2001). A program
 //! that keeps step with the clock is measured wrong by any number of samples.
+//!
+//! Each grouping has every sample once, so its shares sum to all of them; what is shown beside them that does not (with
+//! callees, held at all) says so by its title.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -13,7 +16,9 @@ use serde::Serialize;
 use super::Source;
 use super::stacks::Quality;
 use crate::code::{Code, Comms, Frame};
-use crate::document::{Builder, Lock, N, Ns, Of, Place, Section, Share, Table, Thread, Word};
+use crate::document::{
+    Builder, Data, Id, Lock, N, Ns, Of, Place, Section, Share, Table, Thread, Word,
+};
 use crate::stats::{Groups, Key, OTHERS};
 use crate::text;
 use ft_trace::ids::{Name, Pid, Tid};
@@ -23,8 +28,48 @@ use ft_trace::tables::{LockChain, LockChainKind, Part, Sample, ThreadTime};
 /// Names of a kind with a line of their own; further ones are in one of others.
 const MAX_NAMES: usize = 16_384;
 
-/// Names that are shown; the machine values have all.
+/// Names that are shown beside other groupings; the machine values have all.
 const SHOWN: usize = 12;
+
+/// Names that are shown where one grouping was asked for.
+const SHOWN_ALONE: usize = 50;
+
+/// What samples that have no name are listed as, so that shares sum.
+const NOT_KNOWN: &str = "(not known)";
+
+/// What samples of threads that held no lock are listed as.
+const NO_LOCK: &str = "(no lock)";
+
+/// By what samples are grouped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// Processes of one name.
+    Process,
+    /// Threads.
+    Thread,
+    /// Functions, where the thread was itself.
+    Function,
+    /// Lines of the program, also where they had called the kernel or a library without lines.
+    Line,
+    /// The lock that the thread had acquired last and held.
+    LockHeld,
+}
+
+impl By {
+    /// All of them.
+    pub const ALL: [By; 5] = [By::Process, By::Thread, By::Function, By::Line, By::LockHeld];
+
+    /// As it is asked for.
+    pub fn name(self) -> &'static str {
+        match self {
+            By::Process => "process",
+            By::Thread => "thread",
+            By::Function => "function",
+            By::Line => "line",
+            By::LockHeld => "lock-held",
+        }
+    }
+}
 
 /// The quantile of the normal distribution that belongs to an interval of 99 %.
 const Z: f64 = 2.575_829_303_548_900_4;
@@ -50,10 +95,16 @@ pub struct ProfileReport {
     pub functions: Vec<Row>,
     /// By line.
     pub lines: Vec<Row>,
-    /// By lock that was held.
+    /// By the lock that was acquired last, of those that were held; and without any.
+    pub innermost: Vec<Row>,
+    /// By lock that was held; with several, a sample counts for each.
     pub locks: Vec<Row>,
     /// By lock that was held and function that ran then; shares are of the samples of the lock.
     pub held: Vec<Row>,
+    /// By call chain: functions, the outermost first, those of the kernel, too; and samples.
+    pub chains: Vec<(Vec<Name>, u64)>,
+    #[serde(skip)]
+    by: Option<By>,
 }
 
 /// Samples of one name.
@@ -64,9 +115,12 @@ pub struct Row {
     /// Of what ran while the lock was held.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// Program or library of a function.
+    /// Program or library of a function; function of a line.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub object: String,
+    /// Of a thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tid: Option<i32>,
     /// Samples in it.
     pub samples: u64,
     /// Samples in it and in what it had called.
@@ -102,6 +156,16 @@ impl Key for Named {
     }
 }
 
+/// Functions of a chain, the outermost first.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Inwards(Vec<Name>);
+
+impl Key for Inwards {
+    fn others(&self) -> Inwards {
+        Inwards(vec![OTHERS.into()])
+    }
+}
+
 type Counts = Groups<MAX_NAMES, Named, u64>;
 
 #[derive(Default)]
@@ -110,19 +174,21 @@ struct Profile {
     in_kernel: u64,
     quality: Quality,
     processes: Counts,
-    threads: Counts,
+    threads: Groups<MAX_NAMES, (Pid, Tid, Name), u64>,
     functions: Counts,
     with_callees: Counts,
     lines: Counts,
+    innermost: Counts,
     locks: Counts,
     held: Counts,
+    chains: Groups<MAX_NAMES, Inwards, u64>,
 }
 
 /// Where a thread was, in a word.
 fn function(chain: &[&Frame]) -> Named {
     match chain.first() {
         Some(frame) => Named(frame.label.clone(), frame.object.clone()),
-        None => Named("(not known)".into(), "".into()),
+        None => Named(NOT_KNOWN.into(), "".into()),
     }
 }
 
@@ -132,8 +198,10 @@ impl Profile {
         self.in_kernel += u64::from(r.in_kernel);
         self.quality.add(chain, r.cut, r.user);
         *self.processes.entry(Named(process, "".into())) += 1;
-        *self.threads.entry(Named(thread, "".into())) += 1;
+        *self.threads.entry((r.pid, r.tid, thread)) += 1;
         *self.functions.entry(function(chain)) += 1;
+        let inwards = chain.iter().rev().map(|frame| frame.label.clone());
+        *self.chains.entry(Inwards(inwards.collect())) += 1;
         let mut met = HashSet::new();
         for frame in chain {
             let name = Named(frame.label.clone(), frame.object.clone());
@@ -143,12 +211,23 @@ impl Profile {
             }
         }
         // The line of the program, also where it has called the kernel or a library without lines.
-        if let Some(frame) = chain.iter().find(|frame| !frame.place.is_empty()) {
-            *self.lines.entry(Named(frame.place.clone(), frame.label.clone())) += 1;
-        }
+        let line = chain.iter().find(|frame| !frame.place.is_empty());
+        let line = line.map(|frame| Named(frame.place.clone(), frame.label.clone()));
+        *self.lines.entry(line.unwrap_or_else(|| Named(NOT_KNOWN.into(), "".into()))) += 1;
     }
 
-    fn finish(self, source: Source<'_>) -> Result<ProfileReport> {
+    /// A lock that was held at a sample.
+    fn add_held(&mut self, lock: Name, is_innermost: bool, chain: &[&Frame]) {
+        let Named(function, _) = function(chain);
+        if is_innermost {
+            *self.innermost.entry(Named(lock.clone(), "".into())) += 1;
+        }
+        *self.locks.entry(Named(lock.clone(), "".into())) += 1;
+        *self.held.entry(Named(lock, function)) += 1;
+    }
+
+    /// The report, as far as samples tell.
+    fn rank(self, by: Option<By>) -> ProfileReport {
         let of = self.samples;
         let callees: HashMap<Named, u64> =
             self.with_callees.into_ranked(|group| group, |g| Reverse(g.1)).into_iter().collect();
@@ -161,6 +240,17 @@ impl Profile {
             let name = Named(row.name.as_str().into(), row.object.as_str().into());
             row.with_callees = callees.get(&name).copied();
         }
+        let thread = |((_, Tid(tid), name), n)| Row {
+            tid: (tid != 0).then_some(tid),
+            ..row(name, "".into(), n, of)
+        };
+        let threads = self.threads.into_ranked(thread, |r| (Reverse(r.samples), r.tid));
+        let mut innermost = rows(self.innermost);
+        let held_any: u64 = innermost.iter().map(|row| row.samples).sum();
+        if !innermost.is_empty() && held_any < of {
+            innermost.push(row(NO_LOCK.into(), "".into(), of - held_any, of));
+            innermost.sort_by_key(|row| Reverse(row.samples));
+        }
         let locks = rows(self.locks);
         let of_lock: HashMap<&str, u64> =
             locks.iter().map(|r| (r.name.as_str(), r.samples)).collect();
@@ -169,30 +259,26 @@ impl Profile {
             Row { function: Some(function.to_string()), ..row(lock, "".into(), n, of) }
         };
         let held = self.held.into_ranked(held, |r| (Reverse(r.samples), r.name.clone()));
-        let mut quality = self.quality;
-        quality.read(source)?;
-        let mut scheduled_ns = None;
-        if source.tally.kernel {
-            source.rows(|r: ThreadTime| {
-                let on_cpu = [Part::Running, Part::Hardirq, Part::Softirq, Part::Vector];
-                if on_cpu.contains(&r.part) {
-                    *scheduled_ns.get_or_insert(0) += r.spent_ns;
-                }
-            })?;
-        }
-        Ok(ProfileReport {
-            hz: source.trace.meta().start.sample_hz,
+        let chains = self.chains.into_ranked(
+            |(Inwards(chain), n)| (chain, n),
+            |(chain, n)| (Reverse(*n), chain.clone()),
+        );
+        ProfileReport {
+            hz: None,
             samples: of,
             in_kernel: self.in_kernel,
-            scheduled_ns,
-            quality,
+            scheduled_ns: None,
+            quality: self.quality,
             processes: rows(self.processes),
-            threads: rows(self.threads),
+            threads,
             functions,
             lines: rows(self.lines),
-            held,
+            innermost,
             locks,
-        })
+            held,
+            chains,
+            by,
+        }
     }
 }
 
@@ -221,14 +307,23 @@ impl ProfileReport {
             if source.trace.has::<LockChain>() {
                 source.rows(|r: LockChain| {
                     if r.kind == LockChainKind::Runs {
-                        let Named(function, _) = function(&code.chain(r.stack));
-                        *profile.locks.entry(Named(r.lock_name.clone(), "".into())) += 1;
-                        *profile.held.entry(Named(r.lock_name, function)) += 1;
+                        profile.add_held(r.lock_name, r.innermost, &code.chain(r.stack));
                     }
                 })?;
             }
         }
-        profile.finish(source)
+        let mut report = profile.rank(source.asked.by);
+        report.hz = source.trace.meta().start.sample_hz;
+        report.quality.read(source)?;
+        if source.tally.kernel {
+            source.rows(|r: ThreadTime| {
+                let on_cpu = [Part::Running, Part::Hardirq, Part::Softirq, Part::Vector];
+                if on_cpu.contains(&r.part) {
+                    *report.scheduled_ns.get_or_insert(0) += r.spent_ns;
+                }
+            })?;
+        }
+        Ok(report)
     }
 
     /// What it says.
@@ -262,38 +357,82 @@ impl ProfileReport {
         }
         s.say("Beside each share: where the true one lies in 99 of 100 cases, unless the program keeps step with the clock.");
         self.quality.say(s);
-        if self.processes.len() > 1 {
-            let t = shares(
-                Table::first(SHOWN, &self.processes).counted("processes"),
-                "process",
-                period,
-            );
-            s.table(t.titled("By process"));
+        let all = self.all();
+        match self.by {
+            Some(By::LockHeld) if self.locks.is_empty() => s.say(
+                "No sample met a thread that held a lock: locks are those of ft_user::sync, or of pthread by --preload.",
+            ),
+            Some(by) => self.tables(by, SHOWN_ALONE, Some(&all), period).for_each(|t| s.table(t)),
+            None => {
+                for by in By::ALL.into_iter().filter(|by| self.rows(*by).len() > 1) {
+                    self.tables(by, SHOWN, None, period).for_each(|t| s.table(t));
+                }
+                let time = |n: u64| period.saturating_mul(n.try_into().unwrap_or(i64::MAX));
+                let chains = self.chains.iter().map(|(chain, n)| (chain.clone(), time(*n)));
+                s.figure("Time on a CPU", Data::Flames { chains: chains.collect() });
+            }
         }
-        if self.threads.len() > 1 {
-            let t = Table::first(SHOWN, &self.threads).counted("threads");
-            let t = t.column("thread", |r| Thread::named(&r.name));
-            s.table(figures(t, period).titled("By thread name"));
+    }
+
+    /// The rows of a grouping, whose samples are all of them.
+    fn rows(&self, by: By) -> &[Row] {
+        match by {
+            By::Process => &self.processes,
+            By::Thread => &self.threads,
+            By::Function => &self.functions,
+            By::Line => &self.lines,
+            By::LockHeld => &self.innermost,
         }
-        let t =
-            shares(Table::first(SHOWN, &self.functions).counted("functions"), "function", period)
+    }
+
+    /// All samples as a row.
+    fn all(&self) -> Row {
+        Row {
+            with_callees: Some(self.samples),
+            ..row("all".into(), "".into(), self.samples, self.samples)
+        }
+    }
+
+    /// What a grouping has to show, with a row of all its samples if it is given.
+    fn tables<'a>(
+        &'a self,
+        by: By,
+        shown: usize,
+        all: Option<&'a Row>,
+        period: i64,
+    ) -> impl Iterator<Item = Table> {
+        let first = |rows: &'a [Row]| Table::first(shown, rows);
+        let rows = first(self.rows(by)).total(all);
+        let table = match by {
+            By::Process => {
+                shares(rows.counted("names"), "process", period).titled("By name of the process")
+            }
+            By::Thread => {
+                let t = rows.counted("threads").column("thread", |r| Thread::named(&r.name));
+                figures(t.column("tid", |r| r.tid.map(Id)), period).titled("By thread")
+            }
+            By::Function => shares(rows.counted("functions"), "function", period)
                 .column("with callees", |r| r.with_callees.map(|n| Share::of(n, r.of)))
-                .column("in", |r| Place(&r.object));
-        s.table(t.titled("By function"));
-        if !self.lines.is_empty() {
-            let t = Table::first(SHOWN, &self.lines).counted("lines");
-            let t = figures(t.column("line", |r| Place(&r.name)), period);
-            s.table(t.column("in", |r| Word(&r.object)).titled("By line"));
-        }
-        if !self.locks.is_empty() {
-            let t = Table::first(SHOWN, &self.locks).counted("locks");
-            let t = figures(t.column("lock", |r| Lock::named(&r.name)), period);
-            s.table(t.titled("While a lock was held; with several, each counts"));
-            let t = Table::first(SHOWN, &self.held).counted("functions");
-            let t = t.column("lock", |r| Lock::named(&r.name));
+                .column("in", |r| Place(&r.object))
+                .titled("By function"),
+            By::Line => figures(rows.counted("lines").column("line", |r| Place(&r.name)), period)
+                .column("in", |r| Word(&r.object))
+                .titled("By line"),
+            By::LockHeld => {
+                let t = rows.counted("locks").column("lock", |r| Lock::named(&r.name));
+                let whole = |r: &&Row| self.locks.iter().find(|lock| lock.name == r.name);
+                let whole = move |r: &&Row| whole(r).map(|lock| Share::of(lock.samples, lock.of));
+                figures(t, period)
+                    .column("held at all", whole)
+                    .titled("By the lock that was acquired last and held")
+            }
+        };
+        let held = (by == By::LockHeld).then(|| {
+            let t = first(&self.held).counted("functions").column("lock", |r| Lock::named(&r.name));
             let t = t.column("function", |r| Word(r.function.as_deref().unwrap_or_default()));
-            s.table(figures(t, period).titled("What ran while it was held, of that time"));
-        }
+            figures(t, period).titled("What ran while it was held, of that time")
+        });
+        [table].into_iter().chain(held)
     }
 }
 
@@ -315,6 +454,7 @@ fn figures(t: Builder<&Row>, period: i64) -> Builder<&Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ft_trace::ids::{Cpu, Nanos};
 
     /// Against the figures of Brown, Cai and DasGupta's formula, computed with another program.
     #[test]
@@ -328,6 +468,54 @@ mod tests {
         check(250, 1000, 0.21645, 0.28684);
         check(100, 100, 0.93778, 1.0);
         assert_eq!(interval(0, 0), (0.0, 1.0));
+    }
+
+    /// Samples of two threads, in one function or none, in code with a line or without, holding no lock or up to two.
+    #[test]
+    fn each_grouping_has_every_sample_once() {
+        let place = |n: usize| if n % 4 == 1 { "" } else { "a.c:1" };
+        let frame = |n: usize| Frame {
+            label: format!("f{}", n % 5).into(),
+            place: place(n).into(),
+            object: "".into(),
+            kernel: n.is_multiple_of(7),
+            named: true,
+        };
+        let mut profile = Profile::default();
+        for n in 0..100 {
+            let frame = frame(n);
+            let chain: &[&Frame] = if n.is_multiple_of(9) { &[] } else { &[&frame] };
+            let sample = Sample {
+                ts: Nanos(n as i64),
+                cpu: Cpu(0),
+                tid: Tid(1 + (n % 2) as i32),
+                pid: Pid(1),
+                stack: None,
+                user: 1,
+                in_kernel: false,
+                cut: false,
+            };
+            profile.add(&sample, chain, "process".into(), "thread".into());
+            for (i, lock) in ["inner", "outer"].into_iter().take(n % 3).enumerate() {
+                profile.add_held(lock.into(), i == 0, chain);
+            }
+        }
+        let report = profile.rank(None);
+        for by in By::ALL {
+            let rows = report.rows(by);
+            assert!(rows.len() > 1 || by == By::Process, "{by:?}");
+            assert_eq!(rows.iter().map(|row| row.samples).sum::<u64>(), 100, "{by:?}");
+            assert!(rows.iter().all(|row| row.of == 100), "{by:?}");
+            let all = report.all();
+            let tables: Vec<Table> = report.tables(by, SHOWN_ALONE, Some(&all), 1).collect();
+            assert!(tables[0].rows.last().is_some_and(|row| row.total), "{by:?}");
+        }
+        let none = report.innermost.iter().find(|row| row.name == NO_LOCK).expect("a row");
+        assert_eq!(none.samples, 34);
+        for lock in &report.locks {
+            let of_lock = report.held.iter().filter(|row| row.name == lock.name);
+            assert_eq!(of_lock.map(|row| row.samples).sum::<u64>(), lock.samples, "{}", lock.name);
+        }
     }
 
     /// With the truth known, 99 of 100 intervals must have it; the seed is fixed.

@@ -8,7 +8,9 @@ use serde::Serialize;
 use super::Source;
 use crate::code::Comms;
 use crate::code::{self, Code, Frame};
-use crate::document::{Builder, Lock, N, Ns, Of, Place, Section, Share, Table, Text, Thread, Word};
+use crate::document::{
+    Builder, Data, Lock, N, Ns, Of, Place, Section, Share, Table, Text, Thread, Word,
+};
 use crate::stats::{Groups, Key, OTHERS};
 use crate::text;
 use ft_trace::ids::{Name, Tid};
@@ -20,9 +22,6 @@ const MAX_CHAINS: usize = 16_384;
 
 /// Chains that are shown; the machine values have all.
 const SHOWN: usize = 15;
-
-/// Functions of one chain that are shown.
-const MAX_SHOWN_FUNCTIONS: usize = 8;
 
 /// Functions that must have been looked at before a program is said to have no frame pointers.
 const MIN_FUNCTIONS: i32 = 8;
@@ -189,7 +188,7 @@ fn ranked(ways: Ways) -> Vec<Chain> {
         .map(|c| c.functions.iter().map(|f| Name::from(f.as_str())).collect())
         .collect();
     for (chain, shown) in chains.iter_mut().zip(code::distinguishing(&shown)) {
-        chain.way = chain.way(shown);
+        chain.way = code::way(&chain.functions, shown);
     }
     chains
 }
@@ -296,6 +295,26 @@ impl StacksReport {
                 s.table(table(chains, wakes).titled(title));
             }
         }
+        for (title, chains) in [
+            ("Time off the CPU, waiting", &self.waits),
+            ("Time in which locks were waited for, by lock", &self.locks),
+            ("Time in which the CPU was taken from holders, by lock", &self.holders),
+        ] {
+            if !chains.is_empty() {
+                let chains = chains.iter().map(Chain::inwards).collect();
+                s.figure(title, Data::Flames { chains });
+            }
+        }
+    }
+}
+
+impl Chain {
+    /// What a flame graph has of it: the lock, the functions from the outermost on, and what of the kernel it is in.
+    fn inwards(&self) -> (Vec<Name>, i64) {
+        let lock = self.lock.iter().cloned();
+        let kernel = self.kernel.iter().map(|kernel| format!("{kernel} (kernel)"));
+        let functions = self.functions.iter().rev().cloned();
+        (lock.chain(functions).chain(kernel).map(Name::from).collect(), self.total_ns)
     }
 }
 
@@ -311,16 +330,6 @@ fn table(chains: &[Chain], wakes: bool) -> Builder<&Chain> {
         .column("function, called from", |c| Word(&c.way))
         .column("at", |c| Place(&c.place));
     t.when(wakes, |t| t.notes("woken by", |c| c.waker.as_deref().map(Word)))
-}
-
-impl Chain {
-    /// Its first `shown` functions.
-    fn way(&self, shown: usize) -> String {
-        let most = shown.clamp(1, MAX_SHOWN_FUNCTIONS);
-        let more = if self.functions.len() > most { " < …" } else { "" };
-        let shown: Vec<&str> = self.functions.iter().take(most).map(String::as_str).collect();
-        format!("{}{more}", shown.join(" < "))
-    }
 }
 
 impl Quality {

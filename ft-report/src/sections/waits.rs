@@ -10,6 +10,7 @@ use std::cmp::Reverse;
 use serde::Serialize;
 
 use super::Source;
+use super::called::Called;
 use super::order::{Edges, Order};
 use crate::document::{Id, Lock, MeanNs, N, Ns, Place, Section, Share, Table, Text, Thread, Word};
 use crate::stats::{Bins, Distribution, EXACT, Groups, Marks, OTHERS, Own, Tail, Top, own, parts};
@@ -342,7 +343,9 @@ impl WaitsReport {
         source.rows(|r: LockWait| waits.add(&r))?;
         source.rows(|r: UnfinishedWait| waits.add_unfinished(&r))?;
         source.rows(|r: LockOrder| waits.add_order(r))?;
-        Ok(waits.finish(source.tally))
+        let mut report = waits.finish(source.tally);
+        Called::name(source, report.longest.iter_mut().map(|w| &mut w.called))?;
+        Ok(report)
     }
 
     /// What it says.

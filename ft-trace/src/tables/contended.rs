@@ -116,6 +116,9 @@ table! {
         pub behind_ns: Option<i64> as Ns,
         /// How often others took the lock first that began to wait later, or did not wait at all.
         pub overtaken: i32 as Count,
+        /// Call chain at which it slept longest, in `stacks`; null without one: it never slept as long as `--stack-min`,
+        /// or the group `stack` was not recorded.
+        pub stack: Option<i64> as Number,
         /// Of `preempted_ns` and `dispatch_ns`, the time in which threads of the agent that recorded had the CPU: what
         /// the recording itself is to blame for. Null when that is not known.
         pub agent_ns: Option<i64> as Ns,
@@ -203,6 +206,8 @@ table! {
         pub cause: PreemptionCause,
         /// Its number among the times of this cause in this hold, from 1.
         pub nth: i32 as Number,
+        /// Call chain at which it had left the CPU, in `stacks`; null without one, as in `lock_waits`.
+        pub stack: Option<i64> as Number,
         /// Who had the CPU longest meanwhile; null when not known.
         pub preemptor_tid: Option<i32> as Tid,
         /// Its name.

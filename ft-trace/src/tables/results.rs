@@ -261,6 +261,9 @@ table! {
         pub running_ns: Option<i64> as Ns,
         /// The thread was moved to another CPU meanwhile.
         pub migrated: bool,
+        /// Call chain of the waker, in `stacks`; null without one: the thread had slept for less than `--stack-min`, or the
+        /// group `stack` was not recorded.
+        pub stack: Option<i64> as Number,
         /// Of `dur`, the time in which threads of the agent that recorded had the CPU. Null when that is not known.
         pub agent_ns: Option<i64> as Ns,
         /// [`Mark`]: `exact`; `lower bound` when it is not known of all the time who had the CPU, so that

@@ -120,6 +120,25 @@ function answer(drawing) {
   canvas.addEventListener('pointerleave', () => { output.value = ''; });
 }
 
+/**
+ * Shows a function of a flame graph, and with it those that called it, as wide as the whole.
+ * @param {Element} figure
+ * @param {Element | null} frame
+ */
+function widen(figure, frame) {
+  for (const other of figure.querySelectorAll('.whole, .aside')) other.classList.remove('whole', 'aside');
+  for (let at = frame; at; at = at.parentElement?.closest('.frame') ?? null) {
+    at.classList.add('whole');
+    for (const beside of at.parentElement?.children ?? []) if (beside !== at) beside.classList.add('aside');
+  }
+}
+
+for (const figure of document.querySelectorAll('figure.flame')) {
+  figure.addEventListener('click', event => {
+    const button = event.target instanceof Element ? event.target.closest('.frame > button') : null;
+    if (button) widen(figure, button.parentElement);
+  });
+}
 for (const figure of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll('figure.plot'))) {
   const drawings = /** @type {HTMLElement[]} */ (Array.from(figure.querySelectorAll('.drawing')));
   drawings.forEach(answer);

@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
-use crate::document::{Interval, Lock, N, Ns, Place, Table, Thread};
+use super::super::called::Called;
+
+use crate::document::{Interval, Lock, N, Ns, Place, Table, Thread, Word};
+
 use crate::stats::{Own, own};
 use ft_analysis::Mark;
 use ft_trace::tables::{Decomposition, LockWait};
@@ -47,6 +50,9 @@ pub struct LongWait {
     pub no_holder_ns: i64,
     /// Threads waited for each other, ns.
     pub cycle_ns: i64,
+    /// Functions in which it slept longest, the innermost first; missing where there is none.
+    #[serde(skip_serializing_if = "Called::is_unknown")]
+    pub called: Called,
     /// Of `dur_ns`, while the threads to blame waited for a CPU, what threads of the agent had the CPU, ns; missing where it is not known.
     #[serde(skip_serializing_if = "Own::is_unknown")]
     pub agent_ns: Own,
@@ -75,6 +81,7 @@ impl From<&LockWait> for LongWait {
             parts: r.parts,
             no_holder_ns: r.no_holder_ns,
             cycle_ns: r.cycle_ns,
+            called: Called::of(r.stack),
             agent_ns: Own(r.agent_ns),
             mark: r.mark,
         }
@@ -101,6 +108,7 @@ pub(super) fn table(waits: &[LongWait], decomposed: bool) -> Table {
         .column("thread", |w| Thread::named(&w.waiter))
         .column("lock", |w| Lock::named(&w.lock))
         .column("wait", |w| w.interval())
+        .notes("in, called from", |w| w.called.way().map(Word))
         .column("held by", |w| w.holder.as_deref().map(|h| Thread::of(w.holder_tid, Some(h))))
         .column("at", |w| w.holder_place.as_deref().map(Place))
         .column("holds", |w| N(w.holders.unsigned_abs().into()))

@@ -5,6 +5,7 @@
 
 mod bars;
 mod csv;
+mod flame;
 mod histogram;
 mod matrix;
 mod over_time;
@@ -49,6 +50,7 @@ pub(super) fn figure<W: Write>(
             let matrix = matrix::Matrix { rows, columns, cells, counted };
             return matrix.write(out, figure, name, links);
         }
+        Data::Flames { chains } => return flame::write(out, figure, chains, name, links),
         Data::Bars { axis, counted, bars, each } => {
             let all = (text::ALL, bars);
             let each = each.iter().map(|(of, bars)| (of, bars));

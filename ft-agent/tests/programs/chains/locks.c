@@ -1,0 +1,89 @@
+// A thread holds a lock in a known chain of four functions, while another wants its CPU; a third waits for the lock in a
+// chain of its own. Prints its threads. Build with frame pointers.
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+#include <sys/syscall.h>
+
+static volatile int after;
+static void *volatile frame;
+#define WAY(name, last) \
+	static __attribute__((noinline)) void name##_four(void) { \
+		frame = __builtin_frame_address(0); \
+		last; \
+		after++; \
+	} \
+	static __attribute__((noinline)) void name##_three(void) { name##_four(); after++; } \
+	static __attribute__((noinline)) void name##_two(void) { name##_three(); after++; } \
+	static __attribute__((noinline)) void name##_one(void) { name##_two(); after++; }
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static volatile int go, held, stop;
+static int holder, waiter;
+
+WAY(hold, while (go && !stop) {})
+WAY(want, pthread_mutex_lock(&lock))
+
+static int tid(void) { return (int)syscall(SYS_gettid); }
+
+static void first_cpu(void) {
+	cpu_set_t set, all;
+	sched_getaffinity(0, sizeof all, &all);
+	int cpu = 0;
+	while (!CPU_ISSET(cpu, &all)) cpu++;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof set, &set);
+}
+
+static void *hold_it(void *unused) {
+	first_cpu();
+	holder = tid();
+	while (!stop) {
+		while (!go && !stop) usleep(200);
+		pthread_mutex_lock(&lock);
+		held = 1;
+		hold_one();
+		held = 0;
+		pthread_mutex_unlock(&lock);
+	}
+	return unused;
+}
+
+static void *rival(void *unused) {
+	first_cpu();
+	while (!stop) {}
+	return unused;
+}
+
+static void *want_it(void *unused) {
+	waiter = tid();
+	for (int i = 0; i < 50; i++) {
+		while (!held) {
+			go = 1;
+			usleep(200);
+		}
+		want_one();
+		pthread_mutex_unlock(&lock);
+	}
+	stop = 1;
+	return unused;
+}
+
+int main(void) {
+	pthread_t threads[3];
+	pthread_create(&threads[0], 0, hold_it, 0);
+	pthread_create(&threads[1], 0, rival, 0);
+	pthread_create(&threads[2], 0, want_it, 0);
+	while (!stop) {
+		// As long as both have a turn or two.
+		usleep(12000);
+		go = 0;
+	}
+	for (int i = 0; i < 3; i++) pthread_join(threads[i], 0);
+	printf("{\"holder\": %d, \"waiter\": %d}\n", holder, waiter);
+	return 0;
+}
