@@ -149,6 +149,12 @@ pub(crate) const PEERS: Group = Group {
         package("liblttng-ust-dev", LTTNG_HEADER, "the benchmarks compare with it"),
         package("lttng-tools", "usr/bin/lttng-sessiond", "the benchmarks compare with it"),
         package("linux-perf", "usr/bin/perf", "the benchmarks compare with it"),
+        package("libbpf-tools", "usr/sbin/offcputime", "the benchmarks compare with it"),
+        package("libmemcached-tools", "usr/bin/memcslap", "drives memcached in a benchmark"),
+        package("memcached", "usr/bin/memcached", "recorded by a benchmark"),
+        package("postgresql", "usr/lib/postgresql", "recorded by a benchmark"),
+        package("redis-server", "usr/bin/redis-server", "recorded by a benchmark"),
+        package("make", "usr/bin/make", "recorded by a benchmark"),
     ],
     without: "the benchmarks leave out what is missing",
 };
