@@ -80,6 +80,7 @@ pub(crate) const BROWSER: Group = Group {
 /// tests start their own.
 pub(crate) const RECORDED: Group = Group {
     packages: &[
+        package("default-jdk-headless", "usr/bin/javac", "a program of Java is recorded by a test"),
         package("make", "usr/bin/make", "recorded by a test"),
         package("memcached", "usr/bin/memcached", "recorded by a test"),
         package("pigz", "usr/bin/pigz", "recorded by a test"),

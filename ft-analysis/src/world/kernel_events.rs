@@ -269,7 +269,7 @@ impl World {
             (ChainKind::Wake, Some((pid, tid))) => {
                 let woken = ThreadKey { pid: Pid(pid), tid: Tid(tid) };
                 if let Some(woken) = self.threads.get_mut(woken) {
-                    woken.wakes.from_chain(e.tid, e.stack);
+                    woken.wakes.add_chain(e.tid, e.stack);
                 }
             }
             (ChainKind::Wake, None) => {}

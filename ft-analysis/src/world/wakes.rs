@@ -90,7 +90,7 @@ impl Wakes {
     }
 
     /// The call chain from which `waker` woke the thread just now.
-    pub(crate) fn from_chain(&mut self, waker: Tid, stack: Option<i64>) {
+    pub(crate) fn add_chain(&mut self, waker: Tid, stack: Option<i64>) {
         let newest = self.early.as_mut().or(self.wake.as_mut());
         if let Some(wake) = newest.filter(|wake| wake.waker_tid == waker) {
             wake.stack = wake.stack.or(stack);

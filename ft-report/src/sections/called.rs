@@ -78,7 +78,7 @@ impl Called {
         self.functions = user().map(|frame| frame.label.clone()).collect();
         // The lines of Rust's own library are those of its builders.
         let own = |f: &&Frame| !f.place.is_empty() && !f.place.starts_with("/rustc/");
-        self.own = user().position(|frame| own(frame)).map_or(0, |i| i + 1);
+        self.own = user().position(own).map_or(0, |i| i + 1);
     }
 }
 

@@ -56,7 +56,10 @@ impl Chains {
             }
         };
         let innermost_first = kernel.iter().enumerate().map(looked_up(is_exact));
-        let all = innermost_first.chain(user.iter().enumerate().map(looked_up(true)));
+        // Code without frame pointers can have led to a word that is no address: nothing returns to 0.
+        let returns = |(i, word): &(usize, &[u8; 8])| *i == 0 || **word != [0; 8];
+        let all =
+            innermost_first.chain(user.iter().enumerate().filter(returns).map(looked_up(true)));
         let chain =
             Addressed { pid: record.tgid as i32, kernel: kernel.len(), addresses: all.collect() };
         if chain.addresses.is_empty() {
@@ -150,6 +153,14 @@ mod tests {
         let off = [(0, 0, kernel, 99), (0, 1, kernel, 199), (0, 2, 7, 10), (0, 3, 7, 19)];
         let sample = [(1, 0, kernel, 100), (1, 1, kernel, 199), (1, 2, 7, 10), (1, 3, 7, 19)];
         assert_eq!(shown, [off, sample].concat());
+    }
+
+    #[test]
+    fn nothing_returns_to_zero() {
+        let mut chains = Chains::of_segment(0);
+        chains.number(&record(kind::SAMPLE, 7, 3, 0), &bytes(&[10, 0, 20]));
+        let addresses: Vec<i64> = chains.rows().iter().map(|row| row.address).collect();
+        assert_eq!(addresses, [10, 19]);
     }
 
     #[test]

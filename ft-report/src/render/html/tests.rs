@@ -39,7 +39,7 @@ fn a_name_is_never_markup() {
         s.item("who", text!("{} at {}", Lock::named(name), Place(name)));
         s.warn(&**name);
         let names = |a: &str, b: &str| vec![a.into(), b.into()];
-        let chains = vec![(names(&name, "f"), 5), (names("g", &name), 3)];
+        let chains = vec![(names(name, "f"), 5), (names("g", name), 3)];
         s.figure("d", Data::Flames { chains });
         let document = document(s);
         Page::of(&document).to_string()
