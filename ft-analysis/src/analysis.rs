@@ -70,6 +70,7 @@ analyses! {
     npt: npt::Npt,
     loads: loads::Loads,
     chains: chains::Chains,
+    futexes: futexes::Futexes,
 }
 
 /// The analyses and where their rows go.

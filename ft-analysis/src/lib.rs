@@ -49,6 +49,7 @@
 mod analysis;
 mod chains;
 mod dispatch;
+mod futexes;
 mod gaps;
 mod holds;
 mod loads;

@@ -56,6 +56,9 @@ pub struct Tally {
     /// Requests.
     #[serde(skip_serializing_if = "RequestCounts::is_none")]
     pub requests: RequestCounts,
+    /// Waits at futexes and semaphores with a row.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub futex_waits: u64,
     /// Loops of `ft-load npt`.
     #[serde(skip_serializing_if = "LoopCounts::is_none")]
     pub loops: LoopCounts,
@@ -88,4 +91,8 @@ pub struct Tally {
     /// What the recording itself did; not known of a trace that does not say who recorded it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Overhead>,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }

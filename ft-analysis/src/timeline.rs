@@ -9,6 +9,7 @@
 //! 10 move a 0 1       a is moved from CPU 0 to 1
 //! 10 irq a soft 5     a softirq of 5 ns strikes a; also hard, vector; and with its CPU and its name
 //! 10 call a read 5     a is in a system call for 5 ns; also contend, with the kind of the kernel's lock
+//! 10 futex a wait L 30 done  a is in a call about futex L for 30 ns, which so returns; also wake, lock-pi, …
 //! 10 fault a          a touches a page that is not there
 //! 10 chain a wait 1   chain 1 of a, which has left the CPU to wait; also preempted; and wake, of a waker, and whom
 //! 10 sample a 1       a is sampled in chain 1
@@ -32,12 +33,13 @@
 use crate::{Context, RequestKind, Rows, Run, Tally};
 use ft_trace::Mark;
 use ft_trace::event::{
-    Event, LeanChain, LeanContention, LeanFault, LeanSample, LeanSyscall, LeanUserEvent,
+    Event, LeanChain, LeanContention, LeanFault, LeanFutex, LeanSample, LeanSyscall, LeanUserEvent,
 };
 use ft_trace::ids::{Cpu, Name, Nanos, Pid, SiteId, Tid};
 use ft_trace::tables::{
-    ChainKind, CriticalSection, Irq, IrqKind, LossOrigin, LossRow, NameKind, NameRow, SchedMigrate,
-    SchedSwitch, SchedWaking, SiteKind, SiteRow, TaskEvent, TaskKind, TaskState, ThreadRow,
+    ChainKind, CriticalSection, FutexKind, FutexResult, Irq, IrqKind, LossOrigin, LossRow,
+    NameKind, NameRow, SchedMigrate, SchedSwitch, SchedWaking, SiteKind, SiteRow, TaskEvent,
+    TaskKind, TaskState, ThreadRow,
 };
 
 /// The sites of a timeline: word, kind, event.
@@ -171,6 +173,17 @@ fn parse(line: &str) -> Event {
             pid: pid(rest[0]),
             kind: name(rest[1]),
         }),
+        "futex" => Event::Futex(LeanFutex {
+            ts,
+            dur: number(rest[3]),
+            tid: tid(rest[0]),
+            pid: pid(rest[0]),
+            kind: FutexKind::of(rest[1]),
+            address: i64::from(rest[2].as_bytes()[0]),
+            word: rest.get(5).map(|word| number(word) as i32),
+            timeout_ns: None,
+            result: FutexResult::of(rest[4]),
+        }),
         "fault" => Event::Fault(LeanFault { ts, tid: tid(rest[0]), pid: pid(rest[0]) }),
         "chain" => Event::Chain(LeanChain {
             ts,
@@ -178,9 +191,9 @@ fn parse(line: &str) -> Event {
             tid: tid(rest[0]),
             pid: pid(rest[0]),
             kind: ChainKind::of(rest[1]),
-            stack: Some(number(rest[2])),
-            woken_pid: rest.get(3).map(|woken| pid(woken).0),
             woken_tid: rest.get(3).map(|woken| tid(woken).0),
+            woken_pid: rest.get(3).map(|woken| pid(woken).0),
+            stack: Some(number(rest[2])),
         }),
         "sample" => Event::Sample(LeanSample {
             ts,
@@ -343,7 +356,12 @@ pub fn nonsense(seed: u64) -> String {
         let thread = |i| ["a", "b", "c"][i as usize];
         let any = |i| ["a", "b", "c", "X", "."][i as usize];
         let (a, lock) = (thread(random(3)), thread(random(3)));
-        let line = match random(14) {
+        let line = match random(15) {
+            14 => {
+                let kind = ["wait", "wake", "lock-pi"][random(3) as usize];
+                let result = ["done", "timed-out", "unfinished"][random(3) as usize];
+                format!("{t} futex {a} {kind} {lock} {} {result}", random(60))
+            }
             12 => {
                 format!("{t} {} {a} x {}", ["call", "contend"][random(2) as usize], random(60))
             }

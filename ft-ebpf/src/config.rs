@@ -49,6 +49,22 @@ globals! {
     TASK_SIGNAL task_signal: u32;
     /// `signal_struct.live.counter`.
     SIGNAL_LIVE signal_live: u32;
+    /// `task_struct.thread_info.status`.
+    THREAD_STATUS thread_status: u32;
+    /// `pt_regs.di`, the first argument of a system call.
+    REGS_DI regs_di: u32;
+    /// `pt_regs.si`, the second.
+    REGS_SI regs_si: u32;
+    /// `pt_regs.dx`, the third.
+    REGS_DX regs_dx: u32;
+    /// `pt_regs.r10`, the fourth.
+    REGS_R10 regs_r10: u32;
+    /// `pt_regs.r8`, the fifth.
+    REGS_R8 regs_r8: u32;
+    /// `pt_regs.r9`, the sixth.
+    REGS_R9 regs_r9: u32;
+    /// `pt_regs.orig_ax`, the number of the system call.
+    REGS_NUMBER regs_number: u32;
     /// `task_struct.cgroups`; this and what follows only with `CGROUP_ID`.
     TASK_CGROUPS task_cgroups: u32;
     /// `css_set.dfl_cgrp`, the cgroup of version 2.

@@ -1,6 +1,6 @@
 //! Typed access to the kernel's structures, by the offsets of [`config`].
 
-use aya_ebpf::helpers::bpf_probe_read_kernel;
+use aya_ebpf::helpers::{bpf_get_current_task, bpf_probe_read_kernel};
 use ft_ebpf::COMM_LEN;
 
 use crate::config;
@@ -111,4 +111,45 @@ impl TaskStruct {
         let signal: *const u8 = self.field(config::task_signal());
         Self(signal).field::<i32>(config::signal_live()) == 0
     }
+}
+
+/// The registers of a thread that has entered the kernel; they live as long as it is there.
+#[derive(Clone, Copy)]
+pub(crate) struct Registers(TaskStruct);
+
+impl Registers {
+    /// Takes the argument of a tracepoint that is a `struct pt_regs *`.
+    #[inline(always)]
+    pub(crate) fn new(pointer: *const u8) -> Self {
+        Self(TaskStruct(pointer))
+    }
+
+    /// The arguments of a system call (arch/x86/entry/entry_64.S).
+    #[inline(always)]
+    pub(crate) fn arguments(self) -> [u64; 6] {
+        [
+            self.0.field(config::regs_di()),
+            self.0.field(config::regs_si()),
+            self.0.field(config::regs_dx()),
+            self.0.field(config::regs_r10()),
+            self.0.field(config::regs_r8()),
+            self.0.field(config::regs_r9()),
+        ]
+    }
+
+    /// Number of the system call.
+    #[inline(always)]
+    pub(crate) fn call(self) -> u64 {
+        self.0.field(config::regs_number())
+    }
+}
+
+/// Whether the current thread is in a system call as programs of 32 bits make them, which have other numbers.
+#[inline(always)]
+pub(crate) fn is_in_compat_call() -> bool {
+    // arch/x86/include/asm/thread_info.h
+    const TS_COMPAT: u32 = 2;
+    // SAFETY: the helper takes nothing and returns the address of a task that lives.
+    let task = TaskStruct(unsafe { bpf_get_current_task() } as *const u8);
+    task.probe::<u32>(config::thread_status()).is_none_or(|status| status & TS_COMPAT != 0)
 }

@@ -66,6 +66,8 @@ pub mod kind {
     pub const CHAIN_WAKE: u16 = 18;
     /// [`super::Chain`] of a thread that ran when the clock of its CPU struck.
     pub const SAMPLE: u16 = 19;
+    /// [`super::Futex`].
+    pub const FUTEX: u16 = 20;
 }
 
 /// Kinds of interrupt vectors (tracepoints of `irq_vectors`).
@@ -290,6 +292,81 @@ impl Chain {
     }
 }
 
+/// One system call about a futex or a System-V semaphore, written when it returns; one that never does, when the
+/// recording ends. What the program passed stands here as it came.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Futex {
+    /// Common part; `ts` is the exit.
+    pub header: Header,
+    /// When it was entered.
+    pub entry_ts: u64,
+    /// Address of the futex, of several the first; of a semaphore its number in its set, in the high half, and the
+    /// identifier of the set.
+    pub address: u64,
+    /// The other address, where the operation has one; of a semaphore, how many operations there are.
+    pub second: u64,
+    /// Seconds of the timeout.
+    pub timeout_s: i64,
+    /// Nanoseconds of the timeout.
+    pub timeout_ns: i64,
+    /// Return value.
+    pub ret: i64,
+    /// Number of the system call, one of [`Futex::CALLS`].
+    pub call: u32,
+    /// Operation of `futex`, flags of the others that have such.
+    pub op: u32,
+    /// Value that a wait expects; how many a wake-up may wake; what is added to a semaphore; how many futexes.
+    pub value: u32,
+    /// What stood at the address at the entry.
+    pub word: u32,
+    /// `Futex::TIMEOUT` and the like.
+    pub flags: u32,
+    /// Process.
+    pub tgid: u32,
+}
+
+impl Futex {
+    /// `futex`, and how Linux numbers its likes (arch/x86/entry/syscalls/syscall_64.tbl).
+    pub const FUTEX: u32 = 202;
+    /// `futex_waitv`, Linux 5.16.
+    pub const WAITV: u32 = 449;
+    /// `futex_wake`, Linux 6.7.
+    pub const WAKE: u32 = 454;
+    /// `futex_wait`, Linux 6.7.
+    pub const WAIT: u32 = 455;
+    /// `futex_requeue`, Linux 6.7.
+    pub const REQUEUE: u32 = 456;
+    /// `semop`.
+    pub const SEMOP: u32 = 65;
+    /// `semtimedop`.
+    pub const SEMTIMEDOP: u32 = 220;
+
+    /// The system calls that are recorded.
+    pub const CALLS: [u32; 7] = [
+        Self::FUTEX,
+        Self::WAITV,
+        Self::WAKE,
+        Self::WAIT,
+        Self::REQUEUE,
+        Self::SEMOP,
+        Self::SEMTIMEDOP,
+    ];
+
+    /// In `flags`: a timeout was given and could be read.
+    pub const TIMEOUT: u32 = 1;
+    /// In `flags`: one was given and could not be read.
+    pub const UNREADABLE: u32 = 2;
+    /// In `flags`: it is a time of CLOCK_REALTIME, as the call says by an argument of its own.
+    pub const REALTIME: u32 = 4;
+    /// In `flags`: `word` could be read.
+    pub const WORD: u32 = 8;
+    /// In `flags`: it had not returned; `header.ts` is until when that is known, and `ret` says nothing.
+    pub const UNFINISHED: u32 = 16;
+    /// In `flags`, of a call that was interrupted: the thread may go on with it (`restart_syscall`).
+    pub const RESTARTS: u32 = 32;
+}
+
 /// Sizes of the map of observed processes: a byte for each process id, not 0 when it is observed.
 pub mod observed {
     /// Process ids lie below this (`PID_MAX_LIMIT`, linux/threads.h).
@@ -300,9 +377,9 @@ pub mod observed {
 
 /// Programs that can lose something, as indices into the loss map.
 pub mod program {
-    /// Names, by index; equal to the tracepoints' names, but for those of call chains and samples. Of a pair the exit writes the record; an entry is
+    /// Names, by index; equal to the tracepoints' names, but for those of call chains, samples and futexes. Of a pair the exit writes the record; an entry is
     /// here where it needs room, too, to be remembered.
-    pub const NAMES: [&str; 25] = [
+    pub const NAMES: [&str; 27] = [
         "sched_switch",
         "sched_waking",
         "sched_wakeup_new",
@@ -328,6 +405,8 @@ pub mod program {
         "chain_switch",
         "chain_waking",
         "sample",
+        "futex_enter",
+        "futex_exit",
     ];
 
     /// Index of a program.
@@ -404,4 +483,5 @@ records! {
     PageFault: 32,
     Signal: 40,
     Chain: 48,
+    Futex: 88,
 }

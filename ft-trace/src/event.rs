@@ -127,7 +127,7 @@ row!(
         kind: ChainKind,
         woken_tid: Option<i32>,
         woken_pid: Option<i32>,
-        stack: Option<i64>
+        stack: Option<i64>,
     }
 );
 
@@ -147,6 +147,45 @@ pub struct LeanSample {
 #[cfg(feature = "store")]
 row!("samples", LeanSample { ts: Nanos, tid: Tid, pid: Pid, stack: Option<i64> });
 
+/// The columns of a call about a futex that analyses need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeanFutex {
+    /// Entry.
+    pub ts: Nanos,
+    /// Exit minus entry.
+    pub dur: i64,
+    /// Caller.
+    pub tid: Tid,
+    /// Its process.
+    pub pid: Pid,
+    /// What it does.
+    pub kind: FutexKind,
+    /// Address, or semaphore.
+    pub address: i64,
+    /// What stood there.
+    pub word: Option<i32>,
+    /// Timeout from the entry on.
+    pub timeout_ns: Option<i64>,
+    /// How it returned.
+    pub result: FutexResult,
+}
+
+#[cfg(feature = "store")]
+row!(
+    "futex_calls",
+    LeanFutex {
+        ts: Nanos,
+        dur: i64,
+        tid: Tid,
+        pid: Pid,
+        kind: FutexKind,
+        address: i64,
+        word: Option<i32>,
+        timeout_ns: Option<i64>,
+        result: FutexResult,
+    }
+);
+
 /// A projection can be made of a row, too, where nobody has stored it.
 macro_rules! lean {
     ($($row:ident => $lean:ident { $($field:ident),* })*) => {
@@ -163,6 +202,7 @@ lean! {
     Contention => LeanContention { ts, dur, tid, pid, kind }
     PageFault => LeanFault { ts, tid, pid }
     CallChain => LeanChain { ts, dur, tid, pid, kind, woken_tid, woken_pid, stack }
+    FutexCall => LeanFutex { ts, dur, tid, pid, kind, address, word, timeout_ns, result }
     Sample => LeanSample { ts, tid, pid, stack }
 }
 

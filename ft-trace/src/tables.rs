@@ -40,6 +40,8 @@ macro_rules! table {
 mod chain;
 mod contended;
 mod fault;
+mod futex;
+mod futex_waits;
 mod irq;
 #[cfg(feature = "store")]
 pub(crate) mod listed;
@@ -65,6 +67,8 @@ pub use contended::{
     LockOrder, LockPreemption, LockWait, PreemptionCause, UnfinishedWait, WaitEnd,
 };
 pub use fault::{Access, FaultCause, PageFault};
+pub use futex::{FutexCall, FutexKind, FutexResult};
+pub use futex_waits::{FutexEnd, FutexWait};
 pub use irq::{Irq, IrqKind};
 #[cfg(feature = "store")]
 pub use listed::{Line, Listed};
@@ -106,6 +110,7 @@ macro_rules! event_tables {
                 wakings: Waking(SchedWaking as SchedWaking),
                 migrations: Migrate(SchedMigrate as SchedMigrate),
                 syscalls: Syscall(Syscall as LeanSyscall),
+                futexes: Futex(FutexCall as LeanFutex),
                 contentions: Contention(Contention as LeanContention),
                 faults: Fault(PageFault as LeanFault),
                 chains: Chain(CallChain as LeanChain),
@@ -142,6 +147,7 @@ macro_rules! result_tables {
             scopes: Scope,
             requests: Request,
             critical_path: PathPiece,
+            futex_waits: FutexWait,
             loop_histogram: LoopBin,
             loop_peaks: LoopPeak,
             workers: LoadWorker,

@@ -22,6 +22,7 @@ mod containers;
 mod cyclictest;
 mod full_disk;
 mod full_ring;
+mod futexes;
 mod held;
 mod kernel_groups;
 mod killed;

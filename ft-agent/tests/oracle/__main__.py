@@ -12,6 +12,7 @@ from pathlib import Path
 
 import blame
 import dispatch
+import futexes
 import gaps
 import held_up
 import holds
@@ -50,6 +51,7 @@ def main() -> int:
         order.table(locks),
         dispatch.table(threads),
         gaps.table(trace, threads),
+        futexes.table(trace, threads, locks),
         loops.peaks(trace, threads),
         loops.histogram(trace, threads),
         loads.runs(trace, threads),

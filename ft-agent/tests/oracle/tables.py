@@ -65,6 +65,26 @@ class Syscall(NamedTuple):
     name: str
 
 
+class Futex(NamedTuple):
+    ts: int
+    dur: int
+    tid: int
+    pid: int
+    kind: str
+    address: int
+    word: int | None
+    timeout_ns: int | None
+    result: str
+
+
+class Chain(NamedTuple):
+    ts: int
+    tid: int
+    kind: str
+    woken_tid: int | None
+    stack: int | None
+
+
 class Contention(NamedTuple):
     ts: int
     dur: int
@@ -158,6 +178,8 @@ class Trace:
     irqs: list[Irq]
     tasks: list[Task]
     syscalls: list[Syscall]
+    futexes: list[Futex]
+    chains: list[Chain]
     contention: list[Contention]
     faults: list[Fault]
     events: list[UserEvent]
@@ -187,6 +209,8 @@ class Trace:
             irqs=rows("irq", Irq),
             tasks=rows("task_events", Task),
             syscalls=rows("syscalls", Syscall),
+            futexes=rows("futex_calls", Futex),
+            chains=rows("call_chains", Chain),
             contention=rows("contention", Contention),
             faults=rows("page_faults", Fault),
             events=rows("user_events", UserEvent),
@@ -202,5 +226,5 @@ class Trace:
     def end(self) -> int:
         """When the last recorded thing happened."""
         lists = (self.switches, self.wakings, self.migrations, self.irqs, self.tasks, self.syscalls)
-        lists += (self.contention, self.faults, self.events, self.losses)
+        lists += (self.futexes, self.chains, self.contention, self.faults, self.events, self.losses)
         return max((rows[-1].ts for rows in lists if rows), default=0)

@@ -123,6 +123,11 @@ class Threads:
         for rows in (self.trace.irqs, self.trace.events):
             for row in rows:
                 note(row.tid, 4, row)
+        for call in self.trace.futexes:
+            note(call.tid, 3, call)
+            if call.result != "unfinished" and call.ts + call.dur <= self.end:
+                # It runs when it comes back, too.
+                note(call.tid, -1, call._replace(ts=call.ts + call.dur))
         walker = Walker(self.cpus, kernel_losses(self.trace), self.end, self.trace.clock_bound_ns)
         return {tid: walker.timeline(tid, rows) for tid in records if (rows := seen(records[tid]))}
 

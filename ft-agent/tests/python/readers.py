@@ -70,6 +70,10 @@ TABLES = {
         "ts": I64, "dur": I64, "cpu": I32, "tid": I32, "pid": I32, "number": I32, "name": NAME,
         "ret": I64,
     },
+    "futex_calls": {
+        "ts": I64, "dur": I64, "cpu": I32, "tid": I32, "pid": I32, "kind": NAME, "address": I64, "shared": BOOL,
+        "second": I64, "value": I32, "word": I32, "timeout_ns": I64, "ret": I64, "result": NAME,
+    },
     "page_faults": {
         "ts": I64, "cpu": I32, "tid": I32, "pid": I32, "address": I64, "access": NAME,
         "cause": NAME, "error": I32,
@@ -181,6 +185,13 @@ TABLES = {
         "ts": I64, "dur": I64, "request": I64, "depth": I32, "pid": I32, "tid": I32, "comm": NAME, "kind": NAME,
         "culprit": NAME, "culprit_tid": I32, "wait": NAME, "waiter_tid": I32, "mark": NAME,
     },
+    "futex_waits": {
+        "ts": I64, "dur": I64, "pid": I32, "tid": I32, "comm": NAME, "kind": NAME, "address": I64, "name": NAME,
+        "own_kind": NAME, "own_name": NAME, "timeout_ns": I64, "end": NAME, "again": BOOL, "owner_tid": I32,
+        **DECOMPOSITION, "woken_ns": I64, "waker_tid": I32, "waker_pid": I32, "waker_comm": NAME,
+        "waker_call": NAME, "waker_stack": I64, "behind_tid": I32, "behind_comm": NAME, "behind_ns": I64,
+        "stack": I64, "agent_ns": I64, "mark": NAME,
+    },
     "loop_histogram": {
         "ts": I64, "pid": I32, "tid": I32, "comm": NAME, "from_cycles": I64, "to_cycles": I64,
         "from_ns": F64, "to_ns": F64, "passes": I64, "of_passes": I64, "mark": NAME,
@@ -221,13 +232,14 @@ TABLES = {
 # Written by the analyses, so they need not be there.
 OPTIONAL = {
     "critical_sections", "dispatch_latency", "gaps", "thread_time", "lock_waits", "unfinished_waits",
-    "lock_preemptions", "lock_order", "lock_chains", "scopes", "requests", "critical_path", "loop_histogram", "loop_peaks", "workers",
+    "lock_preemptions", "lock_order", "lock_chains", "scopes", "requests", "critical_path", "futex_waits", "loop_histogram",
+    "loop_peaks", "workers",
     "runs", "jobs", "timer_latency", "switches",
 }
 
 # Tables of which each row is an interval with a decomposition, and what else belongs to its sum.
 DECOMPOSED = {
-    "critical_sections": [], "scopes": [], "requests": [], "gaps": [], "lock_waits": ["no_holder_ns", "cycle_ns"], "runs": [],
+    "critical_sections": [], "scopes": [], "requests": [], "futex_waits": [], "gaps": [], "lock_waits": ["no_holder_ns", "cycle_ns"], "runs": [],
     "jobs": ["backlog_ns"],
 }
 

@@ -133,7 +133,7 @@ impl Analysis for Requests {
                 self.history.add(stretch, needed);
             }
             Change::Interrupt(irq) if world.context().has_requests() => self.interrupts.began(irq),
-            Change::Waking { thread, cpu, waker, birth } if self.follows() => {
+            Change::Waking { thread, cpu, waker, birth, .. } if self.follows() => {
                 self.woken(thread, cpu, waker, birth, world);
             }
             Change::Dropping { thread, why } => self.dropped(thread, why),

@@ -54,6 +54,11 @@ impl Waits {
         self.fault = false;
     }
 
+    /// The wait that the newest event of the thread itself is the begin of: its kind, and the name of what it is for.
+    pub(crate) fn own(&self) -> Option<(&'static str, &Name)> {
+        self.own.as_ref().map(|(kind, name)| (*kind, name))
+    }
+
     /// It waits for room in its ring until `end`.
     pub(crate) fn full_ring(&mut self, end: i64) {
         self.full_ring = Some(end);

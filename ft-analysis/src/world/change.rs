@@ -3,7 +3,7 @@
 use super::history::Past;
 use super::{Hold, Interval, Occupancy, Shares, Site, State, Stretch, Thread, Wait, Wake};
 use crate::agreement::Missed;
-use ft_trace::event::{LeanChain, LeanSample, LeanUserEvent};
+use ft_trace::event::{LeanChain, LeanFutex, LeanSample, LeanUserEvent};
 use ft_trace::ids::{Cpu, Name, ThreadKey};
 use ft_trace::tables::Irq;
 
@@ -62,12 +62,28 @@ pub enum Change<'a> {
     Waking {
         /// The thread.
         thread: &'a Thread,
+        /// By whom.
+        wake: &'a Wake,
         /// The CPU on which it is woken.
         cpu: Cpu,
         /// The thread that has that CPU, which an interrupt may have stopped, and its name.
         waker: Option<(ThreadKey, &'a Name)>,
         /// It is new.
         birth: bool,
+    },
+    /// A thread has begun a call about a futex or a semaphore.
+    Called {
+        /// The thread.
+        thread: &'a Thread,
+        /// The call.
+        call: &'a LeanFutex,
+    },
+    /// That call has returned.
+    Returned {
+        /// The thread.
+        thread: &'a Thread,
+        /// The call.
+        call: &'a LeanFutex,
     },
     /// A CPU has gone from a thread to another one.
     Switched {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::load_event::LoadEvent;
 use crate::requests::{RequestKind, Role};
+use ft_trace::event::LeanFutex;
 use ft_trace::ids::{Name, Pid, SiteId, ThreadKey, Tid};
 use ft_trace::tables::{NameKind, NameRow, SiteKind, SiteRow, SymbolKind, SymbolRow, ThreadRow};
 
@@ -208,11 +209,26 @@ impl Context {
         } else if let Some(name) = self.lock_names.get(&(pid, (word as u64 >> 32) as i32)) {
             return name.clone();
         }
+        self.hex_name(lock)
+    }
+
+    /// An address as a name.
+    fn hex_name(&self, address: i64) -> Name {
         let mut hex_names = self.hex_names.borrow_mut();
         if hex_names.len() >= MAX_HEX_NAMES {
             hex_names.clear();
         }
-        hex_names.entry(lock).or_insert_with(|| format!("{lock:#x}").into()).clone()
+        hex_names.entry(address).or_insert_with(|| format!("{address:#x}").into()).clone()
+    }
+
+    /// Name of what a call about a futex is about: the variable at its address, or the address; the semaphore.
+    pub(crate) fn futex_name(&self, call: &LeanFutex) -> Name {
+        let LeanFutex { pid, address, kind, .. } = *call;
+        if kind.is_semaphore() {
+            let (number, set) = (address as u64 >> 32, address as u32 as i32);
+            return format!("semaphore {number} of set {set}").into();
+        }
+        self.symbols.get(&(pid, address)).cloned().unwrap_or_else(|| self.hex_name(address))
     }
 
     /// Place of an acquisition at `site`: in the source, or the function that a return address belongs to;

@@ -160,7 +160,6 @@ impl World {
             (_, None) => "".into(),
         };
         let woken = e.thread();
-        let told = waker.map(|waker| (waker, waker_comm.clone()));
         let wake = Wake {
             ts,
             waker_tid: e.waker_tid,
@@ -172,9 +171,14 @@ impl World {
         };
         let born = e.is_new && self.threads.find(woken).is_none();
         let slot = self.thread_now(woken);
-        let told = told.as_ref().map(|(waker, comm)| (*waker, comm));
-        let (thread, cpu) = (&self.threads[slot], e.cpu);
-        to.tell(self, Change::Waking { thread, cpu, waker: told, birth: born });
+        let change = Change::Waking {
+            thread: &self.threads[slot],
+            wake: &wake,
+            waker: waker.map(|waker| (waker, &wake.waker_comm)),
+            cpu: e.cpu,
+            birth: born,
+        };
+        to.tell(self, change);
         let thread = &mut self.threads[slot];
         thread.born |= born;
         if born && !self.losses.of_events(woken, ts) {
@@ -219,7 +223,7 @@ impl World {
     }
 
     /// The thread, if it is observed; what it does now shows that it runs.
-    fn runs(&mut self, key: ThreadKey) -> Option<Slot> {
+    pub(super) fn runs(&mut self, key: ThreadKey) -> Option<Slot> {
         if !self.context.observes(key.pid) {
             return None;
         }

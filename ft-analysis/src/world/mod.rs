@@ -9,6 +9,7 @@ mod change;
 mod context;
 mod cpus;
 mod culprit;
+mod futex_calls;
 mod held;
 mod history;
 mod interval;
@@ -59,6 +60,7 @@ use ft_trace::Mark;
 use ft_trace::event::Event;
 use ft_trace::ids::{Name, Pid, ThreadKey, Tid};
 use ft_trace::tables::Decomposition;
+use futex_calls::Returns;
 use locks::Locks;
 use log::Log;
 use losses::Losses;
@@ -81,6 +83,8 @@ pub struct World {
     cpus: Cpus,
     locks: Locks,
     losses: Losses,
+    /// When calls about futexes return.
+    returns: Returns,
     /// What the recording itself did.
     overhead: OverheadSums,
     /// When the tracer held up a thread of each process last.
@@ -105,6 +109,7 @@ impl World {
             cpus,
             locks: Locks::default(),
             losses: Losses::default(),
+            returns: Returns::default(),
             overhead: OverheadSums::default(),
             disturbed: HashMap::new(),
             now: i64::MIN,
@@ -201,6 +206,7 @@ impl World {
             self.tally.disordered += 1;
             return;
         }
+        self.return_until(ts, to);
         self.now = ts;
         self.log.on = to.analysis.follows();
         match event {
@@ -209,6 +215,7 @@ impl World {
             Event::Migrate(e) => self.migrate(e),
             Event::Irq(e) => self.irq(e, to),
             Event::Syscall(e) => self.syscall(e),
+            Event::Futex(e) => self.futex(e, to),
             Event::Contention(e) => self.contention(e),
             Event::Fault(e) => self.fault(e),
             Event::Chain(e) => self.chain(e, to),
@@ -305,6 +312,7 @@ impl World {
         if self.is_alone(&self.threads[slot]) {
             self.disturbed.remove(&self.threads[slot].key.pid);
         }
+        self.forget_call(slot);
         let thread = self.threads.remove(slot);
         self.losses.ended(thread.key);
         self.locks.leave(thread.process);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::{Index, IndexMut};
 
-use super::account::Account;
+use super::account::{Account, State};
 use super::cpus::{Cpus, Shares};
 use super::held::Held;
 use super::history::{History, Past};
@@ -13,6 +13,7 @@ use super::log::{Log, Logged};
 use super::ring_waits::Disturbed;
 use super::spent::Spent;
 use super::wakes::Wakes;
+use ft_trace::event::LeanFutex;
 use ft_trace::ids::{Cpu, Name, ThreadKey};
 use ft_trace::tables::Decomposition;
 
@@ -153,6 +154,8 @@ pub struct Thread {
     agent_then: i64,
     pub(crate) locks: Held,
     pub(super) wakes: Wakes,
+    /// The call about a futex in which it is.
+    pub(crate) calling: Option<LeanFutex>,
     /// Where its time went so far.
     pub(crate) spent: Spent,
     /// It began in the trace.
@@ -189,6 +192,7 @@ impl Thread {
             agent_then: 0,
             locks: Held::default(),
             wakes: Wakes::default(),
+            calling: None,
             spent: Spent::new(now),
             born: false,
             started: None,
@@ -212,6 +216,11 @@ impl Thread {
     /// is where the time between them went.
     pub fn account(&self, t: i64) -> Decomposition {
         self.account.at(t)
+    }
+
+    /// What it is doing.
+    pub(crate) fn account_state(&self) -> State {
+        self.account.state()
     }
 
     /// Brings the account to `now`.

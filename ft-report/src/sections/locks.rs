@@ -326,9 +326,9 @@ impl LocksReport {
         if self.holds == 0 {
             s.say(
                 "No hold was recorded. Feather-Trace sees the locks of ft-user (Mutex, RwLock, Condvar) when their \
-                 events are enabled (-e 'lock.*'), and pthread locks under --preload. It does not see locks that a \
-                 program implements itself, such as those of Rust's std or of Java: they make no call that could be \
-                 intercepted.",
+                 events are enabled (-e 'lock.*'), and pthread locks under --preload. Locks that a program implements \
+                 itself, such as those of Rust's std or of Java, make no call that could be intercepted; what their \
+                 threads wait for is seen by the kernel group `futex` (-k default,futex; report futexes).",
             );
         }
     }

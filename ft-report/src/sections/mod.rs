@@ -6,6 +6,7 @@
 pub mod agreement;
 pub mod called;
 pub mod dispatch;
+pub mod futexes;
 pub mod gaps;
 pub mod head;
 #[cfg(test)]
@@ -41,6 +42,7 @@ use crate::document::{Document, Section};
 use crate::stats::Window;
 use agreement::AgreementReport;
 use dispatch::DispatchReport;
+use futexes::FutexesReport;
 use gaps::GapsReport;
 use head::Head;
 use jobs::JobsReport;
@@ -129,8 +131,9 @@ pub fn all() -> &'static [Report] {
 /// The reports of which nobody named one, and those that these kernel groups were recorded for.
 pub fn usual(groups: &[String]) -> impl Iterator<Item = &'static Report> {
     let recorded = move |group: &str| groups.iter().any(|recorded| recorded == group);
-    let (stack, profile) = (recorded("stack"), recorded("profile"));
+    let (futex, stack, profile) = (recorded("futex"), recorded("stack"), recorded("profile"));
     all().iter().filter(move |report| match report.name {
+        "futexes" => futex,
         "stacks" => stack,
         "profile" => profile,
         _ => report.standard,
@@ -181,7 +184,7 @@ const LOCKS: &str = "lock events: of ft_user::sync, or of pthread locks by --pre
 
 const LOAD: &str = "`ft-load hourglass`, and for causes the kernel groups `sched` and `irq`";
 
-static REPORTS: [Report; 18] = [
+static REPORTS: [Report; 19] = [
     Report {
         name: "summary",
         about: "a few lines about each question",
@@ -191,6 +194,7 @@ static REPORTS: [Report; 18] = [
             let answers = Answers {
                 locks: LocksReport::read(s)?,
                 waits: WaitsReport::read(s)?,
+                futexes: FutexesReport::read(s)?,
                 preempted: PreemptedReport::read(s)?,
                 dispatch: DispatchReport::read(s)?,
                 gaps: GapsReport::read(s)?,
@@ -212,6 +216,13 @@ static REPORTS: [Report; 18] = [
         needs: LOCKS,
         standard: true,
         make: |s| Ok(WaitsReport::read(s)?.section()),
+    },
+    Report {
+        name: "futexes",
+        about: "who waited at which futex or semaphore, and who woke it: any lock of any program",
+        needs: "the kernel groups `futex` and `sched`",
+        standard: false,
+        make: |s| Ok(FutexesReport::read(s)?.section()),
     },
     Report {
         name: "preempted",
@@ -333,7 +344,7 @@ mod registry_tests {
         }
         assert!(find("").is_none());
         assert!(usual(&[]).count() < all().len());
-        let groups = ["stack", "profile"].map(str::to_owned);
-        assert_eq!(usual(&groups).count(), usual(&[]).count() + 2);
+        let groups = ["stack", "profile", "futex"].map(str::to_owned);
+        assert_eq!(usual(&groups).count(), usual(&[]).count() + 3);
     }
 }

@@ -109,7 +109,7 @@ pub struct Chain {
 
 /// What times of one chain have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Way {
+pub(super) struct Way {
     lock: Option<Name>,
     kernel: Option<Name>,
     place: Name,
@@ -123,7 +123,7 @@ impl Key for Way {
 }
 
 impl Way {
-    fn of(chain: &[&Frame], lock: Option<Name>) -> Way {
+    pub(super) fn of(chain: &[&Frame], lock: Option<Name>) -> Way {
         let user = || chain.iter().filter(|frame| !frame.kernel);
         Way {
             lock,
@@ -138,8 +138,9 @@ impl Way {
     }
 }
 
+/// The times of one chain.
 #[derive(Clone, Debug, Default)]
-struct Sums {
+pub(super) struct Sums {
     times: u64,
     total_ns: i64,
     longest_ns: i64,
@@ -158,15 +159,29 @@ impl Sums {
             Some(known) => self.other_threads += u64::from(known != thread),
         }
     }
+
+    /// The same of a wait, and who ended it.
+    pub(super) fn add_woken(&mut self, dur: i64, thread: &Name, waker: Option<Name>) {
+        self.add(dur, thread);
+        waker.into_iter().for_each(|waker| self.woken_by(waker));
+    }
+
+    /// Counts a waker.
+    fn woken_by(&mut self, waker: Name) {
+        if self.wakers.len() < MAX_WAKERS || self.wakers.contains_key(&waker) {
+            *self.wakers.entry(waker).or_default() += 1;
+        }
+    }
 }
 
 /// Different wakers of one chain that are counted.
 const MAX_WAKERS: usize = 64;
 
-type Ways = Groups<MAX_CHAINS, Way, Sums>;
+/// Times by chain.
+pub(super) type Ways = Groups<MAX_CHAINS, Way, Sums>;
 
 /// By the time that their chains took.
-fn ranked(ways: Ways) -> Vec<Chain> {
+pub(super) fn ranked(ways: Ways) -> Vec<Chain> {
     let chain = |(way, sums): (Way, Sums)| Chain {
         lock: way.lock.map(|lock| lock.to_string()),
         times: sums.times,
@@ -221,11 +236,8 @@ impl StacksReport {
                         if let Some((until, way)) = woken
                             && r.ts.0 <= *until
                         {
-                            let wakers = &mut waits.entry(way.clone()).wakers;
                             let waker = waker(&chain, &names.of(r.tid));
-                            if wakers.len() < MAX_WAKERS || wakers.contains_key(&waker) {
-                                *wakers.entry(waker).or_default() += 1;
-                            }
+                            waits.entry(way.clone()).woken_by(waker);
                         }
                     }
                     kind => {
@@ -318,7 +330,8 @@ impl Chain {
     }
 }
 
-fn table(chains: &[Chain], wakes: bool) -> Builder<&Chain> {
+/// Chains as a table, of waits with who woke them.
+pub(super) fn table(chains: &[Chain], wakes: bool) -> Builder<&Chain> {
     let t = Table::first(SHOWN, chains)
         .counted("chains")
         .column("time", |c| Ns(c.total_ns))
@@ -410,7 +423,7 @@ impl Quality {
 }
 
 /// What woke a thread, in a word.
-fn waker(chain: &[&Frame], comm: &Name) -> Name {
+pub(super) fn waker(chain: &[&Frame], comm: &Name) -> Name {
     if code::in_interrupt(chain) {
         return "an interrupt".into();
     }

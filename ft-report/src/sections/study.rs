@@ -124,7 +124,8 @@ impl Study {
         if all == 0 {
             s.say(
                 "No hold was recorded. --preload sees pthread locks only, and not those that a program implements \
-                 itself, as Rust's std and Java do; choose another program.",
+                 itself, as Rust's std and Java do (of these the kernel group `futex` tells the waits: report futexes); \
+                 choose another program.",
             );
             return s.with(self);
         }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::dispatch::{DispatchReport, LATE_NS, WorstWake};
+use super::futexes::{self, FutexesReport, Waits};
 use super::gaps::GapsReport;
 use super::locks::{LocksReport, LongHold};
 use super::preempted::PreemptedReport;
@@ -20,6 +21,7 @@ const NAMED: usize = 3;
 pub(super) struct Answers {
     pub(super) locks: LocksReport,
     pub(super) waits: WaitsReport,
+    pub(super) futexes: FutexesReport,
     pub(super) preempted: PreemptedReport,
     pub(super) dispatch: DispatchReport,
     pub(super) gaps: GapsReport,
@@ -39,6 +41,9 @@ struct Values {
     held: Option<Decomposition>,
     /// Waits for locks.
     waits: Intervals,
+    /// Waits at futexes and semaphores, where they were recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    futex_waits: Option<Intervals>,
     /// Threads that wait for each other.
     deadlocked_threads: u64,
     /// Pairs of locks that were acquired in both orders.
@@ -90,6 +95,7 @@ impl Answers {
         let mut s = Section::new("summary", "");
         self.locks(&mut s);
         self.waits(&mut s);
+        self.futexes(&mut s);
         self.held_up(&mut s);
         self.dispatch(&mut s);
         self.gaps(&mut s);
@@ -98,7 +104,8 @@ impl Answers {
     }
 
     fn values(&self) -> Values {
-        let Answers { locks, waits, preempted, dispatch, gaps, time } = self;
+        let Answers { locks, waits, futexes, preempted, dispatch, gaps, time } = self;
+        let at_futexes = |all: &Waits| Intervals::of(all.waits, all.total_ns, all.tail);
         let mut parts = Decomposition::default();
         time.culprits.iter().for_each(|c| *parts.part_mut(c.part) += c.spent_ns);
         Values {
@@ -107,6 +114,7 @@ impl Answers {
             preempted_holds: locks.all.preempted_holds,
             held: locks.decomposed.then_some(locks.all.parts),
             waits: Intervals::of(waits.waits, waits.total_ns, waits.all.tail),
+            futex_waits: futexes.recorded.then(|| at_futexes(&futexes.all)),
             deadlocked_threads: waits.deadlocked(),
             both_orders: waits.order.abba.len() as u64,
             held_up_times: preempted.times,
@@ -124,7 +132,11 @@ impl Answers {
     fn locks(&self, s: &mut Section) {
         let locks = &self.locks;
         if locks.holds == 0 {
-            return s.answer("locks", "locks", "no hold was recorded");
+            let more = match self.futexes.recorded {
+                true => "",
+                false => "; what threads of any program wait for is recorded with -k default,futex",
+            };
+            return s.answer("locks", "locks", text!("no hold was recorded{}", more));
         }
         let all = &locks.all;
         s.answer(
@@ -211,6 +223,38 @@ impl Answers {
                 "waits",
                 text!("{} of locks acquired in both orders; see `ft-agent waits`", n),
             );
+        }
+    }
+
+    /// Waits of any lock; nothing where they were not asked for.
+    fn futexes(&self, s: &mut Section) {
+        let all = &self.futexes.all;
+        if all.waits == 0 {
+            return;
+        }
+        s.answer(
+            "futexes",
+            "futexes",
+            text!(
+                "{} at futexes and semaphores, {} in all{}, {} of it asleep; {} woken; longest {}",
+                Of(all.waits, "wait"),
+                Ns(all.total_ns),
+                all.agent_ns.of_it(all.total_ns),
+                Share(all.parts.blocked_ns, all.total_ns),
+                N(all.woken),
+                self.futexes.longest.first().map(futexes::LongWait::interval)
+            ),
+        );
+        for f in self.futexes.futexes.iter().take(NAMED) {
+            let waker =
+                f.waker.as_deref().map(|waker| text!(", mostly woken by {}", Thread::named(waker)));
+            s.say(text!(
+                "{} in {} at {}{}",
+                Ns(f.waits.total_ns),
+                Of(f.waits.waits, "wait"),
+                Lock::named(f.own.as_ref().unwrap_or(&f.name)),
+                waker.unwrap_or_default()
+            ));
         }
     }
 

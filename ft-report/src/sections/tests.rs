@@ -34,6 +34,7 @@ fn answers_of(rows: Rows, tally: &Tally) -> Answers {
     Answers {
         locks: locks.finish(tally),
         waits: waits.finish(tally),
+        futexes: futexes::Futexes::default().finish(false, tally.kernel),
         preempted: preempted.finish(tally),
         dispatch: dispatch.finish(tally),
         gaps: gaps.finish(tally),

@@ -47,7 +47,7 @@ impl Tracks {
             Event::Contention(e) => (until(e.dur), What::Contention(e.clone())),
             Event::Loss(e) => (until(e.dur), What::Loss(e.clone())),
             // Those who have only this much of it have its meaning; chains are no track.
-            Event::User(_) | Event::Chain(_) | Event::Sample(_) => return,
+            Event::User(_) | Event::Chain(_) | Event::Sample(_) | Event::Futex(_) => return,
         };
         self.add(ts, to, true, what);
     }

@@ -8,7 +8,7 @@ use super::enough;
 use super::kernel::{ForRows, KernelRows};
 use super::ledger::{Ledger, PartLedger};
 use super::registry::Registry;
-use super::symbols::Seen;
+use super::symbols::{self, Seen};
 use super::threads::Threads;
 use super::untraced::Execution;
 use super::user::{Judge, UserSlots, blank};
@@ -81,6 +81,7 @@ pub(super) fn convert(
             loss: sum(ledger.lost.values()),
         },
     };
+    ledger.locks = symbols::futexes(&kernel.futexes);
     kernel.each(&mut output)?;
     let stacks = chains.rows();
     ledger.frames = addresses(&stacks);
@@ -114,7 +115,8 @@ pub(super) fn convert(
             }
             output.end(part)?;
         }
-        (ledger.calls, ledger.locks) = (seen.calls, seen.locks);
+        ledger.calls = seen.calls;
+        ledger.locks.extend(seen.locks);
         output.write(&clock_rows(model, &own_samples))?;
         note_clock(model, &own_samples, &mut ledger);
     }
@@ -176,15 +178,16 @@ pub(super) fn decode_from(
     // A segment may begin with the sample that closed the one before.
     survey.samples.retain(|sample| !inherited.contains(sample));
     // Without a clock there are still the kernel's records, which need none.
-    let (model, refused) =
-        match model(&[inherited, &survey.samples].concat(), registry.start.tsc_hz) {
-            Ok(model) => (model, None),
-            Err(reason) => (None, Some(reason)),
-        };
+    let samples = [inherited, &survey.samples].concat();
+    let (model, refused) = match model(&samples, registry.start.tsc_hz) {
+        Ok(model) => (model, None),
+        Err(reason) => (None, Some(reason)),
+    };
 
     let mut kernel = KernelRows::default();
     let mut decoder = Decoder::new(&registry.start.irq_names);
     decoder.chains = Chains::of_segment(ledger.segment);
+    decoder.realtime_offset_ns = samples.first().map(|sample| sample.realtime_offset_ns);
     let mut user = UserSlots::with_capacity(survey.slot_bytes);
     let mut judge = model.as_ref().map(|model| Judge::new(registry, model));
     let mut unplaced = 0;

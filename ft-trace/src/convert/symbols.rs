@@ -26,7 +26,7 @@ use super::registry::{Registry, Site};
 use crate::build_id;
 use crate::ids::{Name, Pid};
 use crate::spool::mapping::Mapping;
-use crate::tables::{SymbolKind, SymbolRow, UserEvent};
+use crate::tables::{FutexCall, SymbolKind, SymbolRow, UserEvent};
 
 /// Places, and locks, that are told apart in one segment.
 const MAX_ADDRESSES: usize = 1 << 16;
@@ -76,6 +76,18 @@ impl Seen {
             }
         }
     }
+}
+
+/// Where futexes lie that are called about.
+pub(super) fn futexes(rows: &[FutexCall]) -> Addresses {
+    let mut found = Addresses::new();
+    let (mut before, futexes) = ((0, 0), rows.iter().filter(|call| !call.kind.is_semaphore()));
+    for at in futexes.map(|call| (call.pid.0, call.address)) {
+        if std::mem::replace(&mut before, at) != at && found.len() < MAX_ADDRESSES {
+            found.insert(at);
+        }
+    }
+    found
 }
 
 /// Rows of `symbols`: for all return addresses that lie in a mapping, and for all locks in variables.

@@ -39,6 +39,8 @@ pub(crate) struct Decoder {
     pub(crate) threads: Threads,
     /// The call chains that records have behind them.
     pub(crate) chains: Chains,
+    /// CLOCK_REALTIME minus CLOCK_MONOTONIC, ns, where it is known.
+    pub(crate) realtime_offset_ns: Option<i64>,
     comms: HashMap<[u8; COMM_LEN], Name>,
     numbers: HashMap<(u16, u32), Name>,
     fixed: HashMap<&'static str, Name>,

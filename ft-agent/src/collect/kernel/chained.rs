@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use ft_ebpf::{Chain, Header, Task, kind, read};
+use ft_ebpf::{Chain, Futex, Header, Task, kind, read};
 
 /// What records have told since it was asked last.
 #[derive(Debug, Default)]
 pub struct Chained {
-    /// Processes of which a call chain was recorded, as the initial PID namespace numbers them.
+    /// Processes of which a call chain or a futex was recorded, as the initial PID namespace numbers them.
     pub processes: BTreeSet<u32>,
     /// Processes that have executed another program.
     pub executed: BTreeSet<u32>,
@@ -23,6 +23,7 @@ impl Chained {
                 let chain = read::<Chain>(record).filter(|chain| chain.user > 0);
                 self.processes.extend(chain.map(|chain| chain.tgid));
             }
+            kind::FUTEX => self.processes.extend(read::<Futex>(record).map(|call| call.tgid)),
             kind::EXEC => self.executed.extend(read::<Task>(record).map(|task| task.tgid)),
             _ => {}
         }

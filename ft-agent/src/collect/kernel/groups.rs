@@ -44,6 +44,8 @@ groups! {
     Stack = "stack",
     /// Samples of where running threads are.
     Profile = "profile",
+    /// Waits and wake-ups by futex, and System-V semaphores: the locks of any program.
+    Futex = "futex",
 }
 
 impl Group {
@@ -160,9 +162,9 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Its records have call chains.
-    pub(super) fn has_chains(&self) -> bool {
-        matches!(self.group, Group::Stack | Group::Profile)
+    /// Its records have addresses of a process, which are to be named.
+    pub(super) fn has_addresses(&self) -> bool {
+        matches!(self.group, Group::Stack | Group::Profile | Group::Futex)
     }
 }
 
@@ -208,6 +210,17 @@ pub(super) const PROGRAMS: &[Program] = &[
         ..program(Group::Stack, "chain_switch")
     },
     Program { hook: Hook::Tracepoint("sched_waking"), ..program(Group::Stack, "chain_waking") },
+    Program {
+        required: true,
+        hook: Hook::Tracepoint("sys_exit"),
+        ..program(Group::Futex, "futex_exit")
+    },
+    Program {
+        required: true,
+        hook: Hook::Tracepoint("sys_enter"),
+        ..program(Group::Futex, "futex_enter")
+    },
+    Program { hook: Hook::Tracepoint("sched_process_exit"), ..program(Group::Futex, "futex_end") },
     Program { hook: Hook::CpuClock, ..program(Group::Profile, "sample") },
 ];
 

@@ -27,6 +27,14 @@ pub(super) fn globals(btf: &Btf<'_>) -> Result<Vec<(&'static str, u32)>, KernelE
         ("TASK_CPU", task("thread_info.cpu").or_else(|_| task("cpu"))?),
         ("TASK_SIGNAL", task("signal")?),
         ("SIGNAL_LIVE", member("signal_struct", "live.counter")?),
+        ("THREAD_STATUS", task("thread_info.status")?),
+        ("REGS_DI", member("pt_regs", "di")?),
+        ("REGS_SI", member("pt_regs", "si")?),
+        ("REGS_DX", member("pt_regs", "dx")?),
+        ("REGS_R10", member("pt_regs", "r10")?),
+        ("REGS_R8", member("pt_regs", "r8")?),
+        ("REGS_R9", member("pt_regs", "r9")?),
+        ("REGS_NUMBER", member("pt_regs", "orig_ax")?),
         ("SWITCH_HAS_STATE", u32::from(switch_has_state(btf)?)),
     ])
 }

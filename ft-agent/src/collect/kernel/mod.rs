@@ -16,6 +16,7 @@ mod layout;
 mod loss;
 mod observed;
 mod rights;
+mod unreturned;
 
 use aya::{
     Btf as AyaBtf, Ebpf, EbpfError, EbpfLoader, Endianness,
@@ -103,7 +104,7 @@ pub struct Kernel {
     losses: LostRecords,
     logger: Option<EbpfLogger<&'static dyn Log>>,
     attached: Vec<&'static Program>,
-    /// Processes whose addresses were recorded, where call chains are.
+    /// Processes whose addresses were recorded, where any are.
     chained: Option<Chained>,
     missing: Vec<Missing>,
     system_wide: bool,
@@ -152,7 +153,7 @@ impl Kernel {
             losses,
             logger,
             attached: Vec::new(),
-            chained: attached.iter().any(|program| program.has_chains()).then(Chained::default),
+            chained: attached.iter().any(|program| program.has_addresses()).then(Chained::default),
             missing,
             system_wide: options.system_wide,
             ebpf,
@@ -255,9 +256,16 @@ impl Kernel {
     }
 
     /// The processes of which addresses were recorded since the last call, and those that have executed another program;
-    /// `None` where no call chains are recorded.
+    /// `None` where no addresses are recorded.
     pub fn take_chained(&mut self) -> Option<Chained> {
         self.chained.as_mut().map(std::mem::take)
+    }
+
+    /// Appends the calls about futexes that have not returned, as records of now: for the end of a recording. `false` when
+    /// they cannot be read.
+    pub fn unreturned(&self, out: &mut Vec<u8>) -> bool {
+        let records = self.attached.iter().any(|program| program.group == Group::Futex);
+        !records || unreturned::append(self.ebpf.map(unreturned::MAP), out).is_ok()
     }
 
     /// What was lost since the last call, or since the start: records that found no room, and runs of a

@@ -40,6 +40,7 @@ impl Collector {
         }
         // A round takes several times what the kernel's buffer holds.
         self.drain_kernel()?;
+        self.keep_unreturned()?;
         self.tell_kernel_losses()?;
         self.show();
         let clock = clock::sample();

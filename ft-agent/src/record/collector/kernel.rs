@@ -10,6 +10,9 @@ use ft_trace::spool::frame::{Frame, Loss};
 /// Kernel records copied into one frame, bytes.
 const KERNEL_FRAME_BYTES: usize = 1 << 20;
 
+/// Bytes of a call that has not ended.
+const RECORD: usize = size_of::<ft_ebpf::Futex>();
+
 /// Kernel frames in one round, at most: 64 MiB.
 const KERNEL_FRAMES: usize = 64;
 
@@ -29,6 +32,19 @@ impl Collector {
             }
         }
         Ok(true)
+    }
+
+    /// Adds the calls that have begun and not ended.
+    pub(super) fn keep_unreturned(&mut self) -> Result<(), WriteError> {
+        let Some(kernel) = &mut self.kernel else { return Ok(()) };
+        self.kernel_buffer.clear();
+        if !kernel.unreturned(&mut self.kernel_buffer) {
+            log::warn!("waits for futexes that have not ended cannot be read, and are left out");
+        }
+        for records in self.kernel_buffer.chunks(KERNEL_FRAME_BYTES / 2 / RECORD * RECORD) {
+            self.writer.push(&Frame::Kernel(records))?;
+        }
+        Ok(())
     }
 
     pub(super) fn tell_kernel_losses(&mut self) -> Result<(), WriteError> {

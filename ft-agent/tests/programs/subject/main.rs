@@ -9,6 +9,7 @@ mod convoy;
 mod counters;
 mod endless;
 mod family;
+mod futexes;
 mod held;
 mod kernel_groups;
 mod nesting;
@@ -41,6 +42,8 @@ fn main() {
         Some("counters") => counters::run(arg(1, 200)),
         Some("ping-pong") => ping_pong::run(arg(1, 1_000)),
         Some("kernel-groups") => kernel_groups::run(arg(1, 100)),
+        Some("futexes") => futexes::run(arg(1, 10)),
+        Some("waits-on") => futexes::stays(),
         Some("family") => family::run(),
         Some("family-last") => family::last(),
         Some("brief") => family::brief(),
@@ -52,7 +55,7 @@ fn main() {
         _ => {
             eprintln!(
                 "subject: chain | convoy | preempted | preempted-hold | sleep | signal | migrate | waiters | wakes | raced | relay | ping-pong | nesting | spins | \
-                 kernel-groups | counters | family | brief | variety | endless FILE"
+                 kernel-groups | futexes | counters | family | brief | variety | endless FILE"
             );
             std::process::exit(2);
         }

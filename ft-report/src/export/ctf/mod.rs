@@ -196,8 +196,9 @@ impl<'a> Writer<'a> {
             Entry::Switch(e) => self.switch(e),
             Entry::Irq(e) => self.irq(e),
             Entry::Signal(e) => self.signal(e),
-            // Numbers of chains mean nothing without their table, for which there is no event.
-            Entry::Chain(_) | Entry::Sample(_) => Ok(()),
+            // Numbers of chains mean nothing without their table, for which there is no event; LTTng has futexes among the
+            // system calls alone.
+            Entry::Chain(_) | Entry::Sample(_) | Entry::Futex(_) => Ok(()),
             Entry::User(e) => {
                 let class = self.classes.of(e, &mut self.metadata);
                 let cpu = if (0..self.cpus).contains(&e.cpu.0) { e.cpu } else { Cpu::UNKNOWN };

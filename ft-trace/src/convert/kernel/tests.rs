@@ -46,7 +46,17 @@ fn every_kind_becomes_a_row_of_its_table() {
     };
     let fault =
         abi::PageFault { header: header(kind::PAGE_FAULT), address: 4096, error: 7, tgid: 40 };
+    let futex = abi::Futex {
+        header: header(kind::FUTEX),
+        entry_ts: 940,
+        address: 0x40,
+        call: abi::Futex::FUTEX,
+        ret: -110,
+        tgid: 40,
+        ..Default::default()
+    };
     let all = [
+        bytes(&futex),
         bytes(&switch),
         bytes(&waking),
         bytes(&migrate),
@@ -81,6 +91,9 @@ fn every_kind_becomes_a_row_of_its_table() {
     );
     let wait = &rows.contentions[0];
     assert_eq!((wait.ts.0, wait.dur, &*wait.kind, wait.lock), (950, 50, "spinlock", -1));
+    let futex = &rows.futexes[0];
+    let end = (futex.kind.word(), futex.result.word());
+    assert_eq!((futex.ts.0, futex.dur, end), (940, 60, ("wait", "timed-out")));
     let fault = &rows.faults[0];
     assert_eq!(
         (fault.ts.0, fault.access.word(), fault.cause.word(), fault.address),

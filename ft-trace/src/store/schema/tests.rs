@@ -67,6 +67,11 @@ fn tables_have_their_documented_columns() {
         "syscalls",
         "ts:i64 dur:i64 cpu:i32 tid:i32 pid:i32 number:i32 name:name ret:i64",
     );
+    check::<FutexCall>(
+        "futex_calls",
+        "ts:i64 dur:i64 cpu:i32 tid:i32 pid:i32 kind:name address:i64 shared:bool second:i64? value:i32 word:i32? \
+         timeout_ns:i64? ret:i64 result:name",
+    );
     check::<PageFault>(
         "page_faults",
         "ts:i64 cpu:i32 tid:i32 pid:i32 address:i64 access:name cause:name error:i32",

@@ -1,0 +1,164 @@
+"""`futex_waits` as it should be: waits at futexes and semaphores, from the calls and what the scheduler did."""
+
+from compare import Expected, OneOf, Table, Wanted
+from holds import agent, decomposition, mark, occupant, sums_to
+from locks import Locks
+from tables import Futex, Trace, Waking
+from threads import DEAD, Threads
+
+WAITS = ("wait", "waitv", "lock-pi", "wait-requeue-pi", "semaphore-wait")
+WAKES = ("wake", "requeue", "wake-op", "unlock-pi", "requeue-pi", "semaphore-post")
+SEMAPHORES = ("semaphore-wait", "semaphore-post")
+# Of these, a call that comes back without an error may not have waited at all.
+PERHAPS_FREE = ("lock-pi", "semaphore-wait")
+TID_MASK = 0x3FFFFFFF
+ENDS = {"timed-out": "timed-out", "interrupted": "interrupted", "changed": "changed", "failed": "failed"}
+
+
+def table(trace: Trace, threads: Threads, locks: Locks) -> Table:
+    """One row for each call that may wait."""
+    calls: dict[int, list[Futex]] = {}
+    for call in trace.futexes:
+        calls.setdefault(call.tid, []).append(call)
+    wakings: dict[int, list[Waking]] = {}
+    for waking in trace.wakings:
+        wakings.setdefault(waking.tid, []).append(waking)
+    gone = last_moments(trace)
+    last = trace.end()
+    waits = sorted(locks.blocked_by(last))
+    expected = []
+    for tid, mine in calls.items():
+        woken_at = None
+        for call in mine:
+            before, woken_at = woken_at, None
+            if call.kind not in WAITS:
+                continue
+            end, how = ended(call, gone.get(tid, []), last)
+            waking = what_ended(threads, wakings.get(tid, []), call, end)
+            if how is None:
+                how = "at-once" if call.kind in PERHAPS_FREE and waking is None else "woken"
+            if how == "woken":
+                woken_at = call.address
+            row = values(trace, threads, call, end, how, waking if how not in ("timed-out", "changed") else None, calls)
+            row["again"] = before == call.address
+            row |= own(waits, call)
+            expected.append(Expected(row, checks=[sums_to(end - call.ts)]))
+    return Table("futex_waits", ("ts", "tid"), expected)
+
+
+def last_moments(trace: Trace) -> dict[int, list[int]]:
+    """When each thread ended, by its number."""
+    moments: dict[int, list[int]] = {}
+    for task in trace.tasks:
+        if task.kind in ("exit", "exec"):
+            moments.setdefault(task.tid, []).append(task.ts)
+    for switch in trace.switches:
+        if switch.prev_state in DEAD:
+            moments.setdefault(switch.prev_tid, []).append(switch.ts)
+    return moments
+
+
+def ended(call: Futex, gone: list[int], last: int) -> tuple[int, str | None]:
+    """When a wait ended, and how; `None`: without an error."""
+    end = call.ts + call.dur
+    if call.result != "unfinished" and end <= last:
+        return end, ENDS.get(call.result)
+    exits = [ts for ts in gone if ts >= call.ts]
+    return (min(exits), "thread") if exits else (last, "trace")
+
+
+def what_ended(threads: Threads, wakings: list[Waking], call: Futex, end: int) -> Waking | None:
+    """The wake-up that ended a wait: of those that found the thread not runnable the last, and else the first."""
+    found = None
+    for waking in wakings:
+        if not call.ts < waking.ts < end:
+            continue
+        doing = [s.doing for s in threads.stretches(call.tid, waking.ts - 1, waking.ts)]
+        if found is None or doing[-1] not in ("preempted", "dispatch"):
+            found = waking
+    return found
+
+
+def values(
+    trace: Trace,
+    threads: Threads,
+    call: Futex,
+    end: int,
+    how: str,
+    waking: Waking | None,
+    calls: dict[int, list[Futex]],
+) -> dict[str, Wanted]:
+    """The columns of one row."""
+    start, tid = call.ts, call.tid
+    parts = threads.parts(tid, start, end)
+    shares = threads.occupants(tid, start, end, ("dispatch",))
+    owner = (call.word or 0) & TID_MASK if call.kind == "lock-pi" else 0
+    return {
+        "ts": start,
+        "tid": tid,
+        "dur": end - start,
+        "pid": call.pid,
+        "comm": OneOf(tuple(threads.comms[tid])),
+        "kind": call.kind,
+        "address": call.address,
+        "name": name(trace, call),
+        "timeout_ns": call.timeout_ns,
+        "end": how,
+        "owner_tid": owner or None,
+        **decomposition(parts),
+        **waker(trace, threads, waking, call, end, calls),
+        **occupant("behind", shares, threads),
+        "stack": first_chain(trace, tid, start, end),
+        "agent_ns": agent(threads.occupants(tid, start, end), threads),
+        "mark": "censored" if how == "trace" else mark(parts, shares, threads.occupants(tid, start, end)),
+    }
+
+
+def own(waits: list[tuple[int, int, int, str]], call: Futex) -> dict[str, Wanted]:
+    """What the thread itself had said that it was about to wait for."""
+    said = [what for start, until, tid, what in waits if tid == call.tid and start <= call.ts < until]
+    kind, _, of = said[-1].rpartition(" ") if said else (None, None, None)
+    return {"own_kind": kind, "own_name": of}
+
+
+def name(trace: Trace, call: Futex) -> str:
+    """What a call is about, by name."""
+    if call.kind in SEMAPHORES:
+        return f"semaphore {call.address >> 32} of set {call.address & 0xFFFFFFFF}"
+    symbol = trace.symbols.get((call.pid, call.address, "lock"))
+    return symbol.symbol if symbol else hex(call.address & 0xFFFFFFFFFFFFFFFF)
+
+
+def waker(
+    trace: Trace,
+    threads: Threads,
+    waking: Waking | None,
+    call: Futex,
+    end: int,
+    calls: dict[int, list[Futex]],
+) -> dict[str, Wanted]:
+    """Who woke a thread, by what call, and where in the code it was then."""
+    if waking is None:
+        return dict.fromkeys(["woken_ns", "waker_tid", "waker_pid", "waker_comm", "waker_call", "waker_stack"])
+    by = waking.waker_tid
+    inside = [c.kind for c in calls.get(by, []) if c.ts < waking.ts < c.ts + c.dur]
+    kind = inside[-1] if inside and inside[-1] in WAKES else None
+    chains = [
+        chain.stack
+        for chain in trace.chains
+        if chain.kind == "wake" and (chain.tid, chain.woken_tid) == (by, call.tid) and waking.ts <= chain.ts < end
+    ]
+    return {
+        "woken_ns": waking.ts - call.ts,
+        "waker_tid": by,
+        "waker_pid": 0 if by == 0 else OneOf((threads.pids.get(by), None)),
+        "waker_comm": OneOf(tuple(threads.comms.get(by, {""}))),
+        "waker_call": kind,
+        "waker_stack": chains[-1] if chains else None,
+    }
+
+
+def first_chain(trace: Trace, tid: int, start: int, end: int) -> int | None:
+    """Where in the code a thread first left the CPU to wait, in a time."""
+    found = [c.stack for c in trace.chains if c.kind == "wait" and c.tid == tid and start <= c.ts < end]
+    return next((stack for stack in found if stack is not None), None)
