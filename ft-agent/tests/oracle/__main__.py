@@ -21,6 +21,7 @@ import loops
 import order
 import paths
 from alter import unnoticed
+from chains import Chains
 from cpus import Cpus
 from ledger import ThreadTime
 from locks import Locks
@@ -43,7 +44,7 @@ def main() -> int:
     blame.watch(locks, end)
     ledger = ThreadTime(trace, threads, locks)
     faults = 0
-    for table in [
+    tables = [
         holds.table(locks, threads),
         blame.table(locks, threads),
         blame.unfinished(locks, threads),
@@ -59,7 +60,9 @@ def main() -> int:
         loads.timers(trace, threads),
         ledger,
         *paths.tables(trace, threads, ledger),
-    ]:
+    ]
+    Chains(directory).judge(tables)
+    for table in tables:
         rows = results(directory, table.name)
         lines = table.differences(rows)
         exact = sum(row.get("mark", "exact") == "exact" for row in rows)

@@ -110,7 +110,8 @@ fn tables_have_their_documented_columns() {
     check::<DispatchLatency>(
         "dispatch_latency",
         "ts:i64 dur:i64 pid:i32 tid:i32 comm:name cpu:i32 prio:i32 waker_tid:i32 waker_comm:name
-         running_tid:i32? running_comm:name? running_ns:i64? migrated:bool agent_ns:i64? mark:name",
+         running_tid:i32? running_comm:name? running_ns:i64? migrated:bool stack:i64?
+         agent_ns:i64? mark:name",
     );
     check::<Gap>(
         "gaps",
