@@ -20,6 +20,8 @@ fn check(program: &str, arguments: &[&str], source: &str, inner: &str, outer: &s
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/chains").join(source);
     let mut agent = stage.agent("record");
     agent.args(["-k", "default,profile", "-o"]).arg(stage.trace()).arg("--");
+    // node leaves a log where it runs.
+    agent.current_dir(stage.trace().parent().expect("a folder"));
     succeed(agent.arg(program).args(arguments).arg(source));
     let values = stage.report("profile");
     let functions = values["functions"].as_array().expect("rows");
