@@ -128,7 +128,7 @@ TABLES = {
     "dispatch_latency": {
         "ts": I64, "dur": I64, "pid": I32, "tid": I32, "comm": NAME, "cpu": I32, "prio": I32,
         "waker_tid": I32, "waker_comm": NAME, "running_tid": I32, "running_comm": NAME,
-        "running_ns": I64, "migrated": BOOL, "agent_ns": I64, "mark": NAME,
+        "running_ns": I64, "migrated": BOOL, "stack": I64, "agent_ns": I64, "mark": NAME,
     },
     "gaps": {
         "ts": I64, "dur": I64, "pid": I32, "tid": I32, "comm": NAME, "cpu": I32, "cause": NAME,
@@ -146,7 +146,8 @@ TABLES = {
         "root_ns": I64, **DECOMPOSITION, "no_holder_ns": I64, "cycle_ns": I64,
         "free_asleep_ns": I64, "free_runnable_ns": I64, "free_running_ns": I64, "free_unknown_ns": I64,
         "waker_tid": I32, "waker_comm": NAME, "woken_after_ns": I64,
-        "behind_tid": I32, "behind_comm": NAME, "behind_ns": I64, "overtaken": I32, "agent_ns": I64, "mark": NAME,
+        "behind_tid": I32, "behind_comm": NAME, "behind_ns": I64, "overtaken": I32, "stack": I64,
+        "agent_ns": I64, "mark": NAME,
     },
     "unfinished_waits": {
         "ts": I64, "dur": I64, "pid": I32, "tid": I32, "comm": NAME, "lock": I64, "lock_name": NAME,
@@ -156,7 +157,7 @@ TABLES = {
     "lock_preemptions": {
         "ts": I64, "dur": I64, "pid": I32, "tid": I32, "comm": NAME, "lock": I64, "lock_name": NAME,
         "kind": NAME, "site": I32, "place": NAME, "depth": I32, "depth_mark": NAME, "innermost": BOOL, "cause": NAME,
-        "nth": I32, "preemptor_tid": I32, "preemptor_comm": NAME, "preemptor_prio": I32,
+        "nth": I32, "stack": I64, "preemptor_tid": I32, "preemptor_comm": NAME, "preemptor_prio": I32,
         "preemptor_ns": I64, "waiters": I32, "delayed_ns": I64, "longest_waiter_tid": I32,
         "longest_waiter_ns": I64, "ran_after_ns": I64, "agent_ns": I64, "mark": NAME,
     },
@@ -358,7 +359,7 @@ def check_balance(trace):
 def check_meta(trace, rows):
     """`meta.json` agrees with the tables."""
     meta = json.loads((trace / "meta.json").read_text())
-    expect("meta.json: schema_version", meta["schema_version"], 2)
+    expect("meta.json: schema_version", meta["schema_version"], 3)
     for table, entry in meta["tables"].items():
         expect(f"meta.json: rows of {table}", entry["rows"], rows.get(table))
 
