@@ -240,13 +240,19 @@ fn joined() -> Truth {
     let waiter = gettid();
     let ending = thread::spawn(move || {
         tell.send(gettid()).expect("a listener");
+        // Until then it may sleep for the message.
+        while BEGUN.load(SeqCst) == 0 {
+            thread::sleep(Duration::from_micros(100));
+        }
         asleep(waiter);
         ENDING.store(now_ns(), SeqCst);
     });
     let waker = told.recv().expect("a thread");
     let before = now_ns();
+    BEGUN.store(1, SeqCst);
     ending.join().expect("a thread");
     let around = [before, now_ns()];
+    BEGUN.store(0, SeqCst);
     let wakes = [ENDING.load(SeqCst), around[1]];
     Truth { tid: waiter, waker, around, wakes, ..expected("wait", "woken", "", 0) }
 }
