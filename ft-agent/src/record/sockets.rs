@@ -5,7 +5,9 @@
 //! directory. The default socket serves everything
 //! else that starts meanwhile, when we may make it and no other agent has it.
 
+use std::collections::hash_map::RandomState;
 use std::fs;
+use std::hash::{BuildHasher, Hasher};
 use std::io::{self, ErrorKind::*};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -23,6 +25,15 @@ fn is_open_to_all(directory: &Path) -> bool {
     const OTHERS_MAY_SEARCH: u32 = 0o001;
     let mode = |dir: &Path| fs::metadata(dir).map_or(0, |metadata| metadata.mode());
     directory.ancestors().all(|dir| mode(dir) & OTHERS_MAY_SEARCH != 0)
+}
+
+/// Makes a directory of a name that cannot be foreseen, which others may search: an agent that was killed has left its own, and
+/// whoever had made it before could swap the socket.
+fn new_directory(within: &Path) -> io::Result<PathBuf> {
+    let name = RandomState::new().build_hasher().finish();
+    let directory = within.join(format!("feather-trace-{name:016x}"));
+    fs::DirBuilder::new().mode(0o711).create(&directory)?;
+    Ok(directory)
 }
 
 /// Listening sockets, and the paths to remove at the end.
@@ -83,10 +94,7 @@ impl Sockets {
         };
         let listener = match listener {
             Err(e) if matches!(e.kind(), InvalidInput | PermissionDenied) => {
-                let own =
-                    std::env::temp_dir().join(format!("feather-trace-{}", std::process::id()));
-                // Must be new: whoever made it could swap the socket.
-                fs::DirBuilder::new().mode(0o711).create(&own)?;
+                let own = new_directory(&std::env::temp_dir())?;
                 path = own.join(SOCKET);
                 let listener = server::listener(&path);
                 self.remove.extend([path.clone(), own]);
@@ -129,5 +137,21 @@ impl Drop for Sockets {
             // A directory stands behind its socket. What somebody else removed is gone.
             let _ = fs::remove_file(path).or_else(|_| fs::remove_dir(path));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_agent_has_left_is_in_nobodys_way() {
+        let temporary = tempfile::tempdir().unwrap();
+        let made: Vec<PathBuf> = (0..3).map(|_| new_directory(temporary.path()).unwrap()).collect();
+        assert!(made.iter().all(|dir| is_new(dir, &made)), "{made:?}");
+    }
+
+    fn is_new(dir: &Path, made: &[PathBuf]) -> bool {
+        dir.is_dir() && made.iter().filter(|other| *other == dir).count() == 1
     }
 }
