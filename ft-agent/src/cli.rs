@@ -10,8 +10,8 @@ use ft_report::sections::{self, Report};
 
 use crate::command::report::ShortArgs;
 use crate::command::{
-    compare, completions, convert, doctor, events, export, live, record, report, snapshot, study,
-    tables,
+    compare, completions, convert, doctor, events, export, live, manual, record, report, snapshot,
+    study, tables,
 };
 
 /// Records applications and the kernel on one clock, and says why something was slow.
@@ -59,14 +59,15 @@ pub(crate) enum Command {
     Tables(tables::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
+    Manual(manual::Args),
 }
 
 /// The help's groups of subcommands.
-const GROUPS: [(&str, &[&str]); 4] = [
+pub(crate) const GROUPS: [(&str, &[&str]); 4] = [
     ("Record", &["record", "top", "snapshot", "sites", "enable", "disable"]),
     ("Look", &["report", "compare", "events", "export", "tables", "study"]),
     ("Convert and analyse", &["convert", "analyze"]),
-    ("Check the machine", &["doctor", "completions"]),
+    ("Check and set up the machine", &["doctor", "completions", "manual"]),
 ];
 
 /// What was typed.
@@ -155,8 +156,8 @@ mod tests {
             assert!(examples.contains("Examples:\n  "), "{name}: {examples}");
             assert!(examples.contains(&format!("ft-agent {name} ")), "{name}: {examples}");
             let json = command.get_arguments().any(|arg| arg.get_long() == Some("json"));
-            // A script for a shell.
-            assert_eq!(json, name != "completions", "{name}");
+            // A script for a shell, and a page for `man`.
+            assert_eq!(json, !["completions", "manual"].contains(&name), "{name}");
         }
     }
 

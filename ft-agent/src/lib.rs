@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod collect;
+mod cpus;
 pub mod doctor;
 pub mod flight;
 pub mod inherited;

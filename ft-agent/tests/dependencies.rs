@@ -44,3 +44,12 @@ fn the_loads_stand_alone() {
     assert_eq!(depends_on("ft-agent", ["ft-load", "ft-papers"]), [false; 2]);
     assert_eq!(depends_on("xtask", ["ft-load", "plotters"]), [false; 2]);
 }
+
+/// Who adds a line to a program does not want the world with it; and whoever records pays for none of it.
+#[test]
+fn the_layer_brings_little() {
+    let others =
+        ["ft-user", "tracing-subscriber", "tokio", "hyper", "tracing-log", "regex", "ft-trace"];
+    assert_eq!(depends_on("ft-tracing", others), [true, true, false, false, false, false, false]);
+    assert_eq!(depends_on("ft-agent", ["ft-tracing", "tracing-subscriber"]), [false; 2]);
+}

@@ -4,7 +4,7 @@
 mod common;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     io::{Read, Write, pipe},
     os::unix::fs::FileExt,
     process::{Command, Stdio},
@@ -12,8 +12,8 @@ use std::{
 };
 
 use common::{Record, drain, drain_until, kernel_or_skip};
-use ft_agent::collect::kernel::{Group, KernelOptions};
-use ft_ebpf::{Switch, kind};
+use ft_agent::collect::kernel::{Group, Kernel, KernelOptions};
+use ft_ebpf::{Irq, Switch, Waking, kind};
 use rustix::thread::{CpuSet, gettid, sched_setaffinity};
 
 /// Room for about fifty switches.
@@ -40,8 +40,22 @@ fn my_tid() -> u32 {
 
 #[test]
 fn all_programs_of_all_groups_are_accepted() {
-    let Some(kernel) = kernel_or_skip(&options(Group::ALL)) else { return };
-    assert_eq!(kernel.missing(), []);
+    // A kernel without what it should have would be skipped.
+    let lacks = |group: &Group| *group == Group::Lock && release() < (5, 19);
+    let groups: Vec<Group> = Group::ALL.iter().copied().filter(|group| !lacks(group)).collect();
+    let kernel = Kernel::load(&options(&groups));
+    if let Ok(kernel) = &kernel {
+        assert_eq!(kernel.missing(), []);
+    }
+    drop(kernel);
+    let _ = kernel_or_skip(&options(&groups));
+}
+
+/// Version of the running kernel.
+fn release() -> (u32, u32) {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let mut numbers = release.split(['.', '-']).map(|number| number.parse().unwrap());
+    (numbers.next().unwrap(), numbers.next().unwrap())
 }
 
 /// What the kernel itself counted for the calling thread, at a moment.
@@ -179,6 +193,91 @@ fn a_child_joins_and_leaves_the_observed() {
     assert_eq!(life[3].1, "cat");
 }
 
+/// Threads that exit at once find all that none of them is left.
+#[test]
+fn every_thread_that_exits_has_its_record() {
+    const CHILD: &str = "FT_EXITS_AT_ONCE";
+    if std::env::var_os(CHILD).is_some() {
+        let begun = std::sync::Barrier::new(9);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    begun.wait();
+                    loop {
+                        std::thread::park();
+                    }
+                });
+            }
+            begun.wait();
+            // SAFETY: ends all threads of the process.
+            unsafe { libc::_exit(0) }
+        });
+    }
+    let Some(mut kernel) = kernel_or_skip(&options(&[Group::Task])) else { return };
+    kernel.observe(std::process::id());
+    let own = std::env::current_exe().unwrap();
+    // An emulated machine takes its time to begin a process.
+    let rounds = if std::env::var_os("FT_BUILT").is_some() { 10 } else { 100 };
+    for _ in 0..rounds {
+        let mut child = Command::new(&own);
+        child.args(["--exact", "every_thread_that_exits_has_its_record"]).env(CHILD, "");
+        let mut child = child.stdout(Stdio::null()).spawn().unwrap();
+        let pid = child.id();
+        assert!(child.wait().unwrap().success());
+        let records = drain(&mut kernel);
+        let of = |kind: u16| {
+            let of_kind = records.iter().filter_map(|record| match record {
+                Record::Task(task) if task.tgid == pid && task.header.kind == kind => {
+                    Some(task.tid)
+                }
+                _ => None,
+            });
+            of_kind.collect::<BTreeSet<u32>>()
+        };
+        let begun = of(kind::FORK);
+        assert!(begun.len() >= 9, "{begun:?}");
+        assert_eq!(begun, of(kind::EXIT));
+        assert!(!kernel.is_observed(pid));
+    }
+}
+
+/// The first process of a PID namespace exits, kills the others, and sleeps until they are gone.
+#[test]
+fn who_sleeps_after_its_exit_is_seen_to_be_woken() {
+    let Some(mut kernel) = kernel_or_skip(&options(&[Group::Sched, Group::Task])) else { return };
+    kernel.observe(std::process::id());
+    let interruptible =
+        |s: &Switch| s.prev_state & (Switch::PREEMPTED | Switch::BEING_WOKEN | 1) == 1;
+    for _ in 0..20 {
+        let mut child = Command::new("unshare");
+        child.args(["--pid", "--fork", "taskset", "--cpu-list", "0"]);
+        child.args(["sh", "-c", "sleep 1000 & until [ -d /proc/$! ]; do :; done"]);
+        assert!(child.status().unwrap().success());
+        let records = drain(&mut kernel);
+        let mut sleeping = HashMap::new();
+        let (mut exited, mut slept) = (BTreeSet::new(), 0);
+        for record in records {
+            match record {
+                Record::Task(task) if task.header.kind == kind::EXIT => {
+                    exited.insert(task.tid);
+                }
+                Record::Switch(s) if exited.contains(&s.header.tid) && interruptible(&s) => {
+                    sleeping.insert(s.header.tid, s);
+                }
+                Record::Waking(waking) => {
+                    slept += u32::from(sleeping.remove(&waking.tid).is_some());
+                }
+                Record::Switch(s) => assert!(!sleeping.contains_key(&s.next_tid), "{s:?}"),
+                _ => {}
+            }
+        }
+        if slept > 0 {
+            return;
+        }
+    }
+    panic!("nobody slept after its exit");
+}
+
 #[test]
 fn only_what_concerns_the_observed_is_recorded() {
     let groups = [Group::Sched, Group::Irq, Group::Task, Group::Syscall, Group::Fault];
@@ -196,38 +295,54 @@ fn only_what_concerns_the_observed_is_recorded() {
     kernel.unobserve(me);
     let mine = drain(&mut kernel);
     assert!(mine.iter().any(|r| matches!(r, Record::Syscall(s) if s.tgid == me)));
-    let woken: Vec<u64> = mine
-        .iter()
-        .filter_map(|r| if let Record::Waking(r) = r { Some(r.header.ts) } else { None })
-        .collect();
-    for record in mine {
+    let mut observed = BTreeSet::from([me]);
+    join_children(&mut observed, &mine);
+    for record in &mine {
         let tgid = match record {
             Record::Switch(_) => continue,
             Record::Waking(r) => r.tgid,
             Record::Migrate(r) => r.tgid,
             // It may strike whomever, and wake a thread of this process.
-            Record::Irq(r) if woken.iter().any(|ts| (r.entry_ts..=r.header.ts).contains(ts)) => {
-                continue;
-            }
+            Record::Irq(r) if wakes(r, &mine) => continue,
             Record::Irq(r) => r.tgid,
             Record::Syscall(r) => r.tgid,
             Record::PageFault(r) => r.tgid,
-            // Children of this process that other tests start meanwhile.
+            Record::Probe(r) => r.tgid,
             Record::Task(_) => continue,
             Record::Contention(_) | Record::Chain(..) => {
                 panic!("its group was not chosen: {record:?}")
             }
         };
-        assert_eq!(tgid, me, "{record:?}");
+        assert!(observed.contains(&tgid), "{record:?}");
     }
+}
+
+/// Whether somebody who is observed was woken in an interrupt.
+fn wakes(irq: &Irq, records: &[Record]) -> bool {
+    let within = |w: &Waking| {
+        w.header.cpu == irq.header.cpu && (irq.entry_ts..=irq.header.ts).contains(&w.header.ts)
+    };
+    records.iter().any(|r| matches!(r, Record::Waking(w) if within(w)))
+}
+
+/// Adds the children that other tests start meanwhile: they are observed as this process is.
+fn join_children(observed: &mut BTreeSet<u32>, records: &[Record]) {
+    observed.extend(records.iter().filter_map(|record| match record {
+        Record::Task(task) if task.header.kind == kind::FORK => Some(task.tgid),
+        _ => None,
+    }));
 }
 
 /// A wait that a timer ends on a CPU that nobody observed has: who has ended it, only the interrupt tells.
 #[test]
 fn interrupts_that_wake_an_observed_thread_are_recorded_whomever_they_strike() {
-    let Some(mut kernel) = kernel_or_skip(&options(&[Group::Sched, Group::Irq])) else { return };
+    let Some(mut kernel) = kernel_or_skip(&options(&[Group::Sched, Group::Irq, Group::Task]))
+    else {
+        return;
+    };
     let me = std::process::id();
     kernel.observe(me);
+    let mut observed = BTreeSet::from([me]);
     let mut others = 0;
     // Now and then, a thread of this process has the CPU that the timer strikes.
     for _ in 0..100 {
@@ -235,15 +350,12 @@ fn interrupts_that_wake_an_observed_thread_are_recorded_whomever_they_strike() {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
         let records = drain(&mut kernel);
+        join_children(&mut observed, &records);
         for record in &records {
             let Record::Irq(irq) = record else { continue };
-            let within = |w: &ft_ebpf::Waking| {
-                w.header.cpu == irq.header.cpu
-                    && (irq.entry_ts..=irq.header.ts).contains(&w.header.ts)
-            };
-            let wakes = records.iter().any(|r| matches!(r, Record::Waking(w) if within(w)));
-            assert!(irq.tgid == me || wakes, "{irq:?}");
-            others += usize::from(irq.tgid != me);
+            let strikes_us = observed.contains(&irq.tgid);
+            assert!(strikes_us || wakes(irq, &records), "{irq:?}");
+            others += usize::from(!strikes_us);
         }
         if others >= 20 {
             break;
@@ -288,6 +400,108 @@ fn interrupts_have_their_entry_and_exit() {
             _ => {}
         }
     }
+}
+
+/// Where the kernel's tracepoints can be preempted, it does not run a program for who has the CPU meanwhile.
+#[test]
+fn every_system_call_has_its_record_however_often_its_thread_is_preempted() {
+    const CALLS: usize = 4000;
+    let Some(mut kernel) = kernel_or_skip(&options(&[Group::Syscall])) else { return };
+    kernel.observe(std::process::id());
+    let cpu = rustix::thread::sched_getcpu();
+    let tids = std::thread::scope(|scope| {
+        let of = |priority: i32| {
+            scope.spawn(move || {
+                let mut set = CpuSet::new();
+                set.set(cpu);
+                sched_setaffinity(None, &set).unwrap();
+                let param = libc::sched_param { sched_priority: priority };
+                let policy = if priority > 0 { libc::SCHED_FIFO } else { libc::SCHED_OTHER };
+                // SAFETY: plain system calls; nothing has that descriptor.
+                unsafe {
+                    libc::sched_setscheduler(0, policy, &raw const param);
+                    for _ in 0..CALLS {
+                        libc::close(-1);
+                        if priority > 0 {
+                            std::thread::sleep(std::time::Duration::from_micros(20));
+                        }
+                    }
+                }
+                my_tid()
+            })
+        };
+        // Whoever sleeps takes the CPU from the others wherever they are.
+        [0, 0, 0, 50].map(of).map(|thread| thread.join().unwrap())
+    });
+    let records = drain(&mut kernel);
+    for tid in tids {
+        let closes = |r: &&Record| {
+            matches!(r, Record::Syscall(s) if s.header.tid == tid
+                && i64::from(s.number) == libc::SYS_close && s.ret == -i64::from(libc::EBADF))
+        };
+        assert_eq!(records.iter().filter(closes).count(), CALLS, "thread {tid}");
+    }
+    assert_eq!(kernel.losses().unwrap(), []);
+}
+
+/// On a real-time kernel a thread can be preempted in a softirq, whose time is then not one interval.
+#[test]
+fn no_interrupt_lasts_beyond_a_switch() {
+    let options = KernelOptions { system_wide: true, ..options(&[Group::Sched, Group::Irq]) };
+    let Some(mut kernel) = kernel_or_skip(&options) else { return };
+    let real_time = rustix::system::uname().version().to_string_lossy().contains("PREEMPT_RT");
+    let cpu = rustix::thread::sched_getcpu();
+    let here = move || {
+        let mut set = CpuSet::new();
+        set.set(cpu);
+        sched_setaffinity(None, &set).unwrap();
+    };
+    let done = AtomicBool::new(false);
+    let records = std::thread::scope(|scope| {
+        // One sends to itself, which the softirq of the network delivers at once, and another takes its CPU away.
+        scope.spawn(|| {
+            here();
+            let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.connect(socket.local_addr().unwrap()).unwrap();
+            let mut byte = [0];
+            while !done.load(Ordering::Relaxed) {
+                socket.send(&byte).unwrap();
+                socket.recv(&mut byte).unwrap();
+            }
+        });
+        scope.spawn(|| {
+            here();
+            let param = libc::sched_param { sched_priority: 50 };
+            // SAFETY: a plain system call; it concerns this thread alone.
+            unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const param) };
+            while !done.load(Ordering::Relaxed) {
+                std::thread::sleep(std::time::Duration::from_micros(50));
+            }
+        });
+        let begun = now_ns();
+        let length = if real_time { 2_000_000_000 } else { 200_000_000 };
+        let records = drain_until(&mut kernel, |_| now_ns() - begun > length);
+        done.store(true, Ordering::Relaxed);
+        records
+    });
+    let mut switches: HashMap<u16, Vec<u64>> = HashMap::new();
+    for record in &records {
+        if let Record::Switch(switch) = record {
+            switches.entry(switch.header.cpu).or_default().push(switch.header.ts);
+        }
+    }
+    switches.values_mut().for_each(|times| times.sort_unstable());
+    let (mut judged, mut cut) = (0, 0);
+    for record in &records {
+        let Record::Irq(irq) = record else { continue };
+        let Some(times) = switches.get(&irq.header.cpu) else { continue };
+        cut += usize::from(times.binary_search(&irq.header.ts).is_ok());
+        let next = times.partition_point(|ts| *ts <= irq.entry_ts);
+        assert!(times.get(next).is_none_or(|ts| *ts >= irq.header.ts), "{irq:?}");
+        judged += 1;
+    }
+    assert!(judged >= 50, "{judged}");
+    assert!(!real_time || cut > 0, "nobody was preempted in a softirq");
 }
 
 #[test]
@@ -336,7 +550,10 @@ fn waits_for_a_kernel_lock_are_paired() {
     for record in records {
         let Record::Contention(wait) = record else { continue };
         assert!(wait.entry_ts <= wait.header.ts && wait.lock != 0, "{wait:?}");
-        assert_eq!(wait.tgid, me);
+        assert_eq!((wait.tgid, wait.user), (me, 0), "{wait:?}");
+        assert_eq!(wait.flags & !ft_ebpf::Contention::OF_KERNEL, 0, "{wait:?}");
+        // The program, the tracepoint, the lock's own functions and who wanted it.
+        assert!(wait.kernel > 3, "{wait:?}");
     }
 }
 

@@ -51,6 +51,7 @@ fn every_bound_is_listed() {
     for package in [
         "ft-user",
         "ft-user/preload",
+        "ft-tracing",
         "ft-ebpf",
         "ft-trace",
         "ft-analysis",

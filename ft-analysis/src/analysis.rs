@@ -28,18 +28,31 @@ pub trait Analysis: Default {
     }
 }
 
-/// Registers the analyses: [`All`] shows each of them whatever it is shown.
-macro_rules! analyses {
-    ($($name:ident: $($path:ident)::+,)*) => {
-        $(pub use crate::$($path)::+;)*
+pub use crate::breakdown::Breakdowns;
+pub use crate::chains::Chains;
+pub use crate::dispatch::Dispatch;
+pub use crate::futexes::Futexes;
+pub use crate::gaps::Gaps;
+pub use crate::holds::{Holds, Order, Preemptions, WhatIfs};
+pub use crate::kernel_locks::KernelLocks;
+pub use crate::loads::Loads;
+pub use crate::npt::Npt;
+pub use crate::requests::Requests;
+pub use crate::scopes::Scopes;
+pub use crate::time::Time;
+pub use crate::waits::Waits;
+pub use crate::wake_pairs::WakePairs;
 
-        /// All analyses.
+/// Makes one analysis of several: it shows each of them whatever it is shown.
+macro_rules! analyses {
+    ($(#[$doc:meta])* $set:ident { $($name:ident: $analysis:ident,)* }) => {
+        $(#[$doc])*
         #[derive(Debug, Default)]
-        pub struct All {
-            $($name: crate::$($path)::+,)*
+        pub struct $set {
+            $($name: $analysis,)*
         }
 
-        impl Analysis for All {
+        impl Analysis for $set {
             #[inline]
             fn see(&mut self, change: &Change<'_>, world: &World, rows: &mut Rows) {
                 $(self.$name.see(change, world, rows);)*
@@ -58,19 +71,37 @@ macro_rules! analyses {
 }
 
 analyses! {
-    holds: holds::Holds,
-    preemptions: holds::Preemptions,
-    order: holds::Order,
-    waits: waits::Waits,
-    dispatch: dispatch::Dispatch,
-    gaps: gaps::Gaps,
-    time: time::Time,
-    scopes: scopes::Scopes,
-    requests: requests::Requests,
-    npt: npt::Npt,
-    loads: loads::Loads,
-    chains: chains::Chains,
-    futexes: futexes::Futexes,
+    /// All analyses.
+    All {
+        holds: Holds,
+        preemptions: Preemptions,
+        what_ifs: WhatIfs,
+        order: Order,
+        waits: Waits,
+        dispatch: Dispatch,
+        gaps: Gaps,
+        time: Time,
+        scopes: Scopes,
+        requests: Requests,
+        npt: Npt,
+        loads: Loads,
+        chains: Chains,
+        futexes: Futexes,
+        kernel_locks: KernelLocks,
+        breakdown: Breakdowns,
+        wake_pairs: WakePairs,
+    }
+}
+
+analyses! {
+    /// Those of a recording that goes on, of whose intervals somebody is told at once.
+    Intervals {
+        holds: Holds,
+        preemptions: Preemptions,
+        waits: Waits,
+        dispatch: Dispatch,
+        gaps: Gaps,
+    }
 }
 
 /// The analyses and where their rows go.

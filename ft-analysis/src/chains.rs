@@ -21,7 +21,7 @@ impl Analysis for Chains {
     #[inline]
     fn see(&mut self, change: &Change<'_>, world: &World, rows: &mut Rows) {
         match *change {
-            Change::Chain { thread, chain } => {
+            Change::Chain { thread, chain, .. } => {
                 let kind = match chain.kind {
                     ChainKind::Wait => LockChainKind::Sleeps,
                     ChainKind::Preempted => LockChainKind::Preempted,

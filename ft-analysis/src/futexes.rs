@@ -33,7 +33,6 @@ const TID_MASK: i32 = 0x3fff_ffff;
 /// A wait that goes on.
 #[derive(Clone, Debug)]
 struct Open {
-    call: LeanFutex,
     began: Began,
     again: bool,
     own: Option<(Name, Name)>,
@@ -76,14 +75,14 @@ impl Analysis for Futexes {
             Change::Called { thread, call } => self.called(thread, call, world),
             Change::Returned { thread, call } => self.returned(thread, call, world, rows),
             Change::Waking { thread, wake, waker, .. } => {
-                self.woken(thread, wake, waker.map(|(key, _)| key), world);
+                self.woken(thread, wake, waker, world);
             }
             Change::Dispatched { thread, after: State::Woken, shares, .. } => {
                 if let Some(open) = self.open(thread) {
                     open.shares.merge(shares);
                 }
             }
-            Change::Chain { thread, chain } => self.chain(thread, chain, world),
+            Change::Chain { thread, chain, woken } => self.chain(thread, chain, woken),
             Change::Dropping { thread, why } => {
                 let end = match why {
                     Over::Thread | Over::Exec => FutexEnd::Thread,
@@ -112,7 +111,6 @@ impl Futexes {
         let waiter = self.waiters.of(thread);
         let before = waiter.woken_at.take();
         waiter.open = call.kind.waits().then(|| Open {
-            call: *call,
             began: Began::now(thread, world),
             again: before == Some(call.address),
             own: thread.spent.waits.own().map(|(kind, name)| (kind.into(), name.clone())),
@@ -124,7 +122,7 @@ impl Futexes {
 
     fn woken(&mut self, thread: &Thread, wake: &Wake, waker: Option<ThreadKey>, world: &World) {
         let Some(open) = self.open(thread) else { return };
-        if open.woken.is_some() && thread.account_state().is_runnable() {
+        if open.woken.is_some() && thread.state_when_woken().is_runnable() {
             return;
         }
         let by = waker.and_then(|key| world.thread(key.pid, key.tid));
@@ -140,21 +138,15 @@ impl Futexes {
     }
 
     /// A chain of the waiter, or of who has just woken one.
-    fn chain(&mut self, thread: &Thread, chain: &LeanChain, world: &World) {
-        match (chain.kind, chain.woken_pid, chain.woken_tid) {
-            (ChainKind::Wait, ..) => {
-                if let Some(open) = self.open(thread) {
-                    open.stack = open.stack.or(chain.stack);
-                }
-            }
-            (ChainKind::Wake, Some(pid), Some(tid)) => {
-                let waiter = world.thread(Pid(pid), Tid(tid)).and_then(|thread| self.open(thread));
-                let woken = waiter.and_then(|open| open.woken.as_mut());
-                if let Some(woken) = woken.filter(|woken| woken.tid == chain.tid) {
-                    woken.stack = chain.stack;
-                }
-            }
-            _ => {}
+    fn chain(&mut self, thread: &Thread, chain: &LeanChain, woken: Option<&Thread>) {
+        if chain.kind == ChainKind::Wait
+            && let Some(open) = self.open(thread)
+        {
+            open.stack = open.stack.or(chain.stack);
+        }
+        let woken = woken.and_then(|woken| self.open(woken)?.woken.as_mut());
+        if let Some(woken) = woken.filter(|woken| woken.tid == chain.tid) {
+            woken.stack = chain.stack;
         }
     }
 
@@ -180,7 +172,9 @@ impl Futexes {
         self.row(thread, open, end, world, rows);
     }
 
+    /// The row of a wait, whose thread is still in the call.
     fn row(&mut self, thread: &Thread, open: Open, end: FutexEnd, world: &World, rows: &mut Rows) {
+        let Some(call) = &thread.calling else { return };
         self.rows += 1;
         let (key, ts) = (thread.key, open.began.ts);
         let missing = world.losses().scheduling_since(ts) || thread.doubtful_since(ts);
@@ -201,18 +195,17 @@ impl Futexes {
             pid: key.pid,
             tid: key.tid,
             comm: thread.comm.clone(),
-            kind: open.call.kind,
-            address: open.call.address,
-            name: world.context().futex_name(&open.call),
+            kind: call.kind,
+            address: call.address,
+            name: world.context().futex_name(call),
             own_kind,
             own_name,
-            timeout_ns: open.call.timeout_ns,
+            timeout_ns: call.timeout_ns,
             end,
             again: open.again,
-            owner_tid: open
-                .call
+            owner_tid: call
                 .word
-                .filter(|_| open.call.kind.has_owner())
+                .filter(|_| call.kind.has_owner())
                 .map(|word| word & TID_MASK)
                 .filter(|tid| *tid != 0),
             parts,

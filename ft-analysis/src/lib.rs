@@ -6,7 +6,7 @@
 //! # use ft_trace::{event::{Event, LeanUserEvent}, ids::*, tables::{SiteKind, SiteRow}};
 //! # let site = |site, kind, event: &str| SiteRow {
 //! #     site: SiteId(site), pid: Pid(1), event: event.into(), category: "lock".into(), kind, file: "".into(), line: 1,
-//! #     args: "".into(), format: "".into(), triggers: 1, started: 0,
+//! #     args: "".into(), format: "".into(), triggers: 1, source: 0, started: 0,
 //! # };
 //! # let sites = [
 //! #     site(0, SiteKind::LockAcquire, "lock.mutex_acquire"), site(1, SiteKind::LockRelease, "lock.mutex_release"),
@@ -47,11 +47,13 @@
 //! lists every bound and what is seen when it bites.
 
 mod analysis;
+mod breakdown;
 mod chains;
 mod dispatch;
 mod futexes;
 mod gaps;
 mod holds;
+mod kernel_locks;
 mod loads;
 mod npt;
 mod requests;
@@ -65,6 +67,7 @@ mod time;
 pub mod timeline;
 pub mod unended;
 mod waits;
+mod wake_pairs;
 pub mod world;
 
 pub use analysis::*;

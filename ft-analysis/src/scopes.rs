@@ -24,8 +24,9 @@ use ft_trace::ids::{Name, Nanos, SiteId};
 use ft_trace::tables::{Scope, SiteKind};
 use serde::{Deserialize, Serialize};
 
-/// Scopes in which one thread can be at a time; more comes from damaged data, or from ends that never record.
-const MAX_OPEN: usize = 256;
+/// Scopes, and requests without a key, in which one thread can be at a time; more comes from damaged data, or from ends
+/// that never record.
+pub(crate) const MAX_OPEN: usize = 256;
 
 /// Scopes of which only the begin or only the end was recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +46,14 @@ impl Unpaired {
     /// All of them.
     pub fn total(&self) -> u64 {
         self.end_only + self.begin_only + self.open_at_loss + self.too_many
+    }
+
+    /// So many in which a thread was have no end that will be recorded.
+    pub(crate) fn dropped(&mut self, n: u64, why: Over) {
+        match why {
+            Over::Loss => self.open_at_loss += n,
+            Over::Thread | Over::Exec | Over::Trace => self.begin_only += n,
+        }
     }
 }
 
@@ -137,11 +146,7 @@ impl Scopes {
     /// What a thread is in has no end that will be recorded.
     fn dropped(&mut self, thread: &Thread, why: Over) {
         let Some(open) = self.open.get(thread) else { return };
-        let n = std::mem::take(open).len() as u64;
-        match why {
-            Over::Loss => self.unpaired.open_at_loss += n,
-            Over::Thread | Over::Exec | Over::Trace => self.unpaired.begin_only += n,
-        }
+        self.unpaired.dropped(std::mem::take(open).len() as u64, why);
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Version of the tables that the analyses write and of this file.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 
 /// Counts of one run of the analyses; `DIR/analysis.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -37,6 +37,9 @@ pub struct Tally {
     pub preemptions: u64,
     /// Such times without a row.
     pub unfinished_preemptions: Unfinished,
+    /// Holds in which the holder could have run and did not, and whose release was not recorded.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unreleased_held_up: u64,
     /// Acquisitions whose edge in `lock_order` did not fit.
     pub order_not_kept: u64,
     /// Wake-ups with a row.
@@ -59,6 +62,15 @@ pub struct Tally {
     /// Waits at futexes and semaphores with a row.
     #[serde(skip_serializing_if = "is_zero")]
     pub futex_waits: u64,
+    /// Waits for locks of the kernel with a row.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub kernel_waits: u64,
+    /// Waits for locks of the kernel of which only the end was recorded.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub kernel_waits_without_begin: u64,
+    /// Waits for locks of the kernel in the name of threads that are not observed, or of an idle CPU.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub kernel_waits_of_others: u64,
     /// Loops of `ft-load npt`.
     #[serde(skip_serializing_if = "LoopCounts::is_none")]
     pub loops: LoopCounts,
@@ -76,8 +88,8 @@ pub struct Tally {
     /// Times that a thread had waited for a CPU and gone to another one, and then a switch on the first showed that who
     /// had it is not sure. Rows that were finished by then are not marked.
     pub doubtful_shares: u64,
-    /// Times a thread recorded an event while, by its last switch, it had been off the CPU for longer than the
-    /// clock can be wrong: it ran unseen.
+    /// Times a thread recorded an event, made a call or took a fault while, by its last switch, it had been off the CPU
+    /// for longer than the clock can be wrong: it ran unseen.
     pub ran_unseen: u64,
     /// Events of sites that the trace does not describe; not analysed.
     pub unknown_sites: u64,

@@ -14,6 +14,7 @@ mod steal;
 mod time;
 mod turns;
 mod waits;
+mod what_ifs;
 
 use super::timeline::{feed, nonsense, run};
 use super::*;

@@ -22,7 +22,7 @@ impl Analysis for Time {
             && world.context().kernel
         {
             let first = thread.spent.first();
-            let lost = world.losses().kernel_since(first) || thread.unseen >= first;
+            let lost = world.losses().kernel_since(first) || thread.doubtful_since(first);
             let mark = match () {
                 () if lost => Mark::LowerBound,
                 () if seen && thread.born => Mark::Exact,

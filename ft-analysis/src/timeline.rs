@@ -4,16 +4,20 @@
 //! observed, `.` is idle. Locks are names. Times are ns. [`run_by_agent`] takes process 9 for the agent that recorded.
 //!
 //! ```text
-//! 10 0 .>a S          on CPU 0, from idle to a; state of the one that leaves; `S!`: it is being woken already
+//! 10 0 .>a S          on CPU 0, from idle to a; state of the one that leaves; `S!`: it is being woken already; `a@49`: a
+//!                      has that kernel priority, and not 120
 //! 10 wake X a 0       X wakes a, which last ran on CPU 0; also new, the first waking of a; and with the CPU of the waker
 //! 10 move a 0 1       a is moved from CPU 0 to 1
 //! 10 irq a soft 5     a softirq of 5 ns strikes a; also hard, vector; and with its CPU and its name
-//! 10 call a read 5     a is in a system call for 5 ns; also contend, with the kind of the kernel's lock
+//! 10 call a read 5     a is in a system call for 5 ns; also what was seen of it, what its descriptor is of (or -), and
+//!                      what it returned
+//! 10 contend a mutex 5 L failed 1  a waits 5 ns for the kernel's lock L, of that kind; how it ends, and its chain
 //! 10 futex a wait L 30 done  a is in a call about futex L for 30 ns, which so returns; also wake, lock-pi, …
-//! 10 fault a          a touches a page that is not there
+//! 10 fault a          a touches a page that is not there; also for how long, and minor or major; and kernel, which does it
 //! 10 chain a wait 1   chain 1 of a, which has left the CPU to wait; also preempted; and wake, of a waker, and whom
 //! 10 sample a 1       a is sampled in chain 1
-//! 10 lose sched 5     scheduler records are lost up to 15; also irq; and ring, with a thread
+//! 10 call-of a f 100  a calls the probed function f, with this stack pointer; also return-of; without one marks
+//! 10 lose sched 5     scheduler records are lost up to 15; also irq, calls and probes; and ring, with a thread
 //! 10 wait a L         a waits for lock L; also acquire, read (shared), release, park, unpark, abandon
 //! 10 barrier a B      a waits at barrier B; also receive; and passed, the end of either
 //! 10 acquire a L 3    the same, at place 3 of the source
@@ -33,13 +37,14 @@
 use crate::{Context, RequestKind, Rows, Run, Tally};
 use ft_trace::Mark;
 use ft_trace::event::{
-    Event, LeanChain, LeanContention, LeanFault, LeanFutex, LeanSample, LeanSyscall, LeanUserEvent,
+    Event, LeanChain, LeanContention, LeanFault, LeanFutex, LeanProbe, LeanSample, LeanSyscall,
+    LeanUserEvent,
 };
 use ft_trace::ids::{Cpu, Name, Nanos, Pid, SiteId, Tid};
 use ft_trace::tables::{
-    ChainKind, CriticalSection, FutexKind, FutexResult, Irq, IrqKind, LossOrigin, LossRow,
-    NameKind, NameRow, SchedMigrate, SchedSwitch, SchedWaking, SiteKind, SiteRow, TaskEvent,
-    TaskKind, TaskState, ThreadRow,
+    CallSeen, ChainKind, ContentionEnd, CriticalSection, FaultKind, FileKind, FutexKind,
+    FutexResult, Irq, IrqKind, LossOrigin, LossRow, NameKind, NameRow, ProbeKind, SchedMigrate,
+    SchedSwitch, SchedWaking, SiteKind, SiteRow, TaskEvent, TaskKind, TaskState, ThreadRow,
 };
 
 /// The sites of a timeline: word, kind, event.
@@ -115,19 +120,24 @@ fn parse(line: &str) -> Event {
     let name = |text: &str| -> Name { text.into() };
     if let Ok(on) = what.parse() {
         let (prev, next) = rest[0].split_once('>').expect("prev>next");
+        let prio = |thread| match str::split_once(thread, '@') {
+            Some((name, prio)) => (name, number(prio) as i32),
+            None => (thread, 120),
+        };
+        let ((prev, prev_prio), (next, next_prio)) = (prio(prev), prio(next));
         return Event::Switch(SchedSwitch {
             ts,
             cpu: Cpu(on),
             prev_tid: tid(prev),
             prev_pid: pid(prev),
             prev_comm: name(prev),
-            prev_prio: 120,
+            prev_prio,
             prev_state: TaskState::of(rest[1].trim_end_matches('!')),
             prev_woken: rest[1].ends_with('!'),
             next_tid: tid(next),
             next_pid: pid(next),
             next_comm: name(next),
-            next_prio: 120,
+            next_prio,
         });
     }
     match what {
@@ -165,13 +175,21 @@ fn parse(line: &str) -> Event {
             tid: tid(rest[0]),
             pid: pid(rest[0]),
             name: name(rest[1]),
+            seen: rest.get(3).map_or(CallSeen::Whole, |seen| CallSeen::of(seen)),
+            file: rest.get(4).filter(|kind| **kind != "-").map(|kind| FileKind::of(kind)),
+            ret: rest.get(5).map_or(0, |ret| number(ret)),
         }),
         "contend" => Event::Contention(LeanContention {
             ts,
             dur: number(rest[2]),
             tid: tid(rest[0]),
             pid: pid(rest[0]),
+            lock: rest.get(3).map_or(0, |lock| i64::from(lock.as_bytes()[0])),
+            name: None,
+            caller: None,
             kind: name(rest[1]),
+            end: rest.get(4).map_or(ContentionEnd::Acquired, |end| ContentionEnd::of(end)),
+            stack: rest.get(5).map(|stack| number(stack)),
         }),
         "futex" => Event::Futex(LeanFutex {
             ts,
@@ -184,7 +202,14 @@ fn parse(line: &str) -> Event {
             timeout_ns: None,
             result: FutexResult::of(rest[4]),
         }),
-        "fault" => Event::Fault(LeanFault { ts, tid: tid(rest[0]), pid: pid(rest[0]) }),
+        "fault" => Event::Fault(LeanFault {
+            ts,
+            tid: tid(rest[0]),
+            pid: pid(rest[0]),
+            in_kernel: rest.get(3) == Some(&"kernel"),
+            dur: rest.get(1).map(|dur| number(dur)),
+            kind: rest.get(2).map(|kind| FaultKind::of(kind)),
+        }),
         "chain" => Event::Chain(LeanChain {
             ts,
             dur: 5,
@@ -201,10 +226,20 @@ fn parse(line: &str) -> Event {
             pid: pid(rest[0]),
             stack: Some(number(rest[1])),
         }),
+        "call-of" | "return-of" => Event::Probe(LeanProbe {
+            ts,
+            tid: tid(rest[0]),
+            pid: pid(rest[0]),
+            kind: if what == "call-of" { ProbeKind::Begin } else { ProbeKind::End },
+            probe: name(rest[1]),
+            stack_pointer: rest.get(2).map(|pointer| number(pointer)),
+        }),
         "lose" => {
             let (origin, what, thread) = match rest[0] {
                 "sched" => (LossOrigin::Kernel, "sched_switch", None),
                 "irq" => (LossOrigin::Kernel, "softirq_exit", None),
+                "calls" => (LossOrigin::Kernel, "sys_exit", None),
+                "probes" => (LossOrigin::Kernel, "probe_return", None),
                 _ => (LossOrigin::Ring, "full", Some(rest[2])),
             };
             Event::Loss(LossRow {
@@ -276,6 +311,7 @@ pub fn sites() -> Vec<SiteRow> {
         args: if event.starts_with("http.") { "id:unsigned" } else { "" }.into(),
         format: "".into(),
         triggers: 1,
+        source: i32::from(site >= SITES.len() as i32),
         started: i64::from(site >= SITES.len() as i32),
     };
     SITES.iter().chain(&SITES).zip(0..).map(row).collect()
@@ -298,6 +334,7 @@ pub fn threads() -> Vec<ThreadRow> {
 pub fn names() -> Vec<NameRow> {
     let row = |line| NameRow {
         pid: Pid(1),
+        source: 0,
         id: line,
         kind: NameKind::Place,
         text: "x.rs".into(),
@@ -363,9 +400,18 @@ pub fn nonsense(seed: u64) -> String {
                 format!("{t} futex {a} {kind} {lock} {} {result}", random(60))
             }
             12 => {
-                format!("{t} {} {a} x {}", ["call", "contend"][random(2) as usize], random(60))
+                let (name, ns) = (["x", "y", "restart_syscall"][random(3) as usize], random(60));
+                let seen = ["", " entry", " return", " whole - -516"][random(4) as usize];
+                let end = ["acquired", "failed", "unfinished", "end-only"][random(4) as usize];
+                match random(4) {
+                    1 => format!("{t} contend {a} {name} {ns} {lock} {end}"),
+                    _ => format!("{t} call {a} {name} {ns}{seen}"),
+                }
             }
-            13 => format!("{t} fault {a}"),
+            13 => {
+                let how = ["", " 30 minor", " 50 major", " 9 minor kernel"][random(4) as usize];
+                format!("{t} fault {a}{how}")
+            }
             0..=2 => {
                 let state = ["R", "R+", "S", "D", "X"][random(5) as usize];
                 format!("{t} {} {}>{} {state}", random(2), any(random(5)), any(random(5)))

@@ -25,11 +25,38 @@ use crate::{
 const USER_BYTES: u32 = 8 * Chain::MAX_USER as u32;
 const KERNEL_BYTES: u32 = 8 * Chain::MAX_KERNEL as u32;
 
+/// What a chain belongs to: a record that says how many addresses follow it.
+pub(crate) trait Head {
+    /// How many of user space, and of the kernel; less than 0: none could be had.
+    fn counts(&self) -> (i32, i32);
+    /// Sets how many of user space.
+    fn set_user(&mut self, n: i32);
+    /// Sets how many of the kernel.
+    fn set_kernel(&mut self, n: i32);
+}
+
+impl Head for Chain {
+    #[inline(always)]
+    fn counts(&self) -> (i32, i32) {
+        (self.user, self.kernel)
+    }
+
+    #[inline(always)]
+    fn set_user(&mut self, n: i32) {
+        self.user = n;
+    }
+
+    #[inline(always)]
+    fn set_kernel(&mut self, n: i32) {
+        self.kernel = n;
+    }
+}
+
 /// A record as it is written, with room for the longest chain.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
-    pub(crate) head: Chain,
+pub(crate) struct Place<H = Chain> {
+    pub(crate) head: H,
     addresses: [u64; Chain::MAX_USER + Chain::MAX_KERNEL],
 }
 
@@ -45,38 +72,57 @@ static BLANK: PerCpuArray<Place> = PerCpuArray::with_max_entries(1, 0);
 #[map]
 static WAKER: PerCpuArray<Place> = PerCpuArray::with_max_entries(1, 0);
 
-impl Place {
+impl<H: Head> Place<H> {
     /// Takes the addresses of the current task in user space.
     #[inline(always)]
     pub(crate) fn take_user(&mut self, ctx: &impl EbpfContext) {
         let to = self.addresses.as_mut_ptr().cast();
         // SAFETY: `USER_BYTES` are not more than there is room for.
         let n = unsafe { bpf_get_stack(ctx.as_ptr(), to, USER_BYTES, u64::from(BPF_F_USER_STACK)) };
-        self.head.user = if n < 0 { n as i32 } else { n as i32 / 8 };
+        self.head.set_user(if n < 0 { n as i32 } else { n as i32 / 8 });
     }
 
     /// Takes the addresses of the kernel with `take`, which is told where to write [`KERNEL_BYTES`], behind those of user
-    /// space; then writes the record.
+    /// space.
     #[inline(always)]
-    pub(crate) fn finish(&mut self, program: u32, ts: u64, take: impl FnOnce(*mut u8, u32) -> i64) {
-        let user = self.head.user.max(0) as usize;
-        if user > Chain::MAX_USER {
-            return;
-        }
+    pub(crate) fn take_kernel(&mut self, take: impl FnOnce(*mut u8, u32) -> i64) {
+        let user = masked(self.head.counts().0);
         // SAFETY: behind at most `MAX_USER` addresses there is room for `MAX_KERNEL`.
         let to = unsafe { self.addresses.as_mut_ptr().add(user) };
         let n = take(to.cast(), KERNEL_BYTES);
-        self.head.kernel = if n < 0 { n as i32 } else { n as i32 / 8 };
-        let kernel = self.head.kernel.max(0) as usize;
+        self.head.set_kernel(if n < 0 { n as i32 } else { n as i32 / 8 });
+    }
+
+    /// Writes the record.
+    #[inline(always)]
+    pub(crate) fn write(&mut self, program: u32, ts: u64) {
+        let (user, kernel) = self.head.counts();
+        let (user, kernel) = (masked(user), masked(kernel));
         if kernel > Chain::MAX_KERNEL {
             return;
         }
-        let bytes = size_of::<Chain>() + 8 * (user + kernel);
+        let bytes = size_of::<H>() + 8 * (user + kernel);
         // SAFETY: so many bytes are written, and not more than a place has.
         let record =
             unsafe { core::slice::from_raw_parts(core::ptr::from_ref(self).cast(), bytes) };
         write_bytes(program, ts, record);
     }
+
+    /// Takes the addresses of the kernel as [`Place::take_kernel`] does, and writes the record.
+    #[inline(always)]
+    pub(crate) fn finish(&mut self, program: u32, ts: u64, take: impl FnOnce(*mut u8, u32) -> i64) {
+        self.take_kernel(take);
+        self.write(program, ts);
+    }
+}
+
+/// How many addresses those are, at most [`Chain::MAX_USER`]. The verifier of Linux 5.10 forgets what a comparison of half a
+/// register has said, and knows what a mask does.
+#[inline(always)]
+fn masked(n: i32) -> usize {
+    const MASK: usize = 127;
+    const { assert!(Chain::MAX_USER == MASK && Chain::MAX_KERNEL < MASK) };
+    n.max(0) as usize & MASK
 }
 
 /// The place of a thread, a new one if need be; `None` when there is none to be had.

@@ -21,12 +21,24 @@ macro_rules! globals {
 globals! {
     /// Not 0: everything is recorded, whoever it concerns.
     SYSTEM_WIDE system_wide: u32;
+    /// Not 0: a process that gains rights by what it executes is no longer observed.
+    OWN_ONLY own_only: u32;
+    /// The user who records, as the initial user namespace numbers it; this and the next two only with `OWN_ONLY`.
+    OWNER owner: u32;
+    /// `task_struct.cred`.
+    TASK_CRED task_cred: u32;
+    /// `cred.euid.val`.
+    CRED_EUID cred_euid: u32;
     /// The observed cgroup; 0: none is.
     CGROUP_ID cgroup_id: u64;
     /// How deep it lies below the root.
     CGROUP_LEVEL cgroup_level: u32;
     /// Not 0: the programs of the group `lock` are loaded.
     LOCKS locks: u32;
+    /// Not 0: softirqs can be preempted, and the programs of the group `irq` are loaded.
+    SOFTIRQS_PREEMPTED softirqs_preempted: u32;
+    /// Not 0: those of the group `stack` are.
+    STACKS stacks: u32;
     /// Chains of threads that were off the CPU for less are not recorded, ns.
     CHAIN_MIN_NS chain_min_ns: u64;
     /// Not 0: the fourth argument of `sched_switch` is the state of the task that leaves (Linux 5.18 on).
@@ -65,6 +77,26 @@ globals! {
     REGS_R9 regs_r9: u32;
     /// `pt_regs.orig_ax`, the number of the system call.
     REGS_NUMBER regs_number: u32;
+    /// `task_struct.files`; 0: what leads from there to the kind of a descriptor is not known.
+    TASK_FILES task_files: u32;
+    /// `files_struct.fdt`.
+    FILES_FDT files_fdt: u32;
+    /// `fdtable.max_fds`.
+    FDTABLE_MAX fdtable_max: u32;
+    /// `fdtable.fd`.
+    FDTABLE_FD fdtable_fd: u32;
+    /// `file.f_inode`.
+    FILE_INODE file_inode: u32;
+    /// `file.f_path.dentry`.
+    FILE_DENTRY file_dentry: u32;
+    /// `inode.i_mode`.
+    INODE_MODE inode_mode: u32;
+    /// `inode.i_sb`.
+    INODE_SB inode_sb: u32;
+    /// `super_block.s_magic`.
+    SUPER_MAGIC super_magic: u32;
+    /// `dentry.d_name.name`.
+    DENTRY_NAME dentry_name: u32;
     /// `task_struct.cgroups`; this and what follows only with `CGROUP_ID`.
     TASK_CGROUPS task_cgroups: u32;
     /// `css_set.dfl_cgrp`, the cgroup of version 2.

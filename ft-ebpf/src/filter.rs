@@ -2,7 +2,7 @@
 
 use aya_ebpf::helpers::{bpf_get_current_ancestor_cgroup_id, bpf_get_current_pid_tgid};
 
-use ft_ebpf::observed::CHUNK;
+use ft_ebpf::observed;
 
 use crate::{config, kernel::TaskStruct, maps::OBSERVED};
 
@@ -20,29 +20,35 @@ pub(crate) fn current() -> Current {
     Current { tid: both as u32, tgid: (both >> 32) as u32 }
 }
 
-/// Whether the process itself is observed: all are, or the agent or its parent has entered it.
+/// Whether the process itself is observed: all are, or the agent or its parent has entered it. One that is leaving is: its
+/// threads work, wait and are interrupted up to their last switch.
 #[inline(always)]
 pub(crate) fn listed(tgid: u32) -> bool {
-    // SAFETY: the byte is in the map; other CPUs and the agent write whole bytes.
-    config::system_wide() != 0
-        || byte(tgid).is_some_and(|byte| unsafe { byte.read_volatile() } != 0)
+    config::system_wide() != 0 || state(tgid) != 0
 }
 
-/// Takes a process in or out of the observed ones.
+/// What the map says of a process.
 #[inline(always)]
-pub(crate) fn set_listed(tgid: u32, observed: bool) {
+pub(crate) fn state(tgid: u32) -> u8 {
+    // SAFETY: the byte is in the map; other CPUs and the agent write whole bytes.
+    byte(tgid).map_or(0, |byte| unsafe { byte.read_volatile() })
+}
+
+/// Says it.
+#[inline(always)]
+pub(crate) fn set_state(tgid: u32, state: u8) {
     if let Some(byte) = byte(tgid) {
-        // SAFETY: as in `listed`.
-        unsafe { byte.write_volatile(observed as u8) };
+        // SAFETY: as in `state`.
+        unsafe { byte.write_volatile(state) };
     }
 }
 
 /// What tells whether a process is observed.
 #[inline(always)]
 fn byte(tgid: u32) -> Option<*mut u8> {
-    let chunk = OBSERVED.get_ptr_mut(tgid / CHUNK as u32)?;
+    let chunk = OBSERVED.get_ptr_mut(tgid / observed::CHUNK as u32)?;
     // SAFETY: the index is within the chunk.
-    Some(unsafe { chunk.cast::<u8>().add(tgid as usize % CHUNK) })
+    Some(unsafe { chunk.cast::<u8>().add(tgid as usize % observed::CHUNK) })
 }
 
 impl Current {

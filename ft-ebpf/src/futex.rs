@@ -6,9 +6,9 @@
 use aya_ebpf::{
     bindings::BPF_F_NO_PREALLOC,
     helpers::bpf_probe_read_user,
-    macros::{btf_tracepoint, map},
+    macros::{btf_tracepoint, map, tracepoint},
     maps::HashMap,
-    programs::BtfTracePointContext,
+    programs::{BtfTracePointContext, TracePointContext},
 };
 use ft_ebpf::{Futex, kind, program};
 
@@ -16,6 +16,7 @@ use crate::{
     filter::current,
     kernel::{Registers, is_in_compat_call},
     record::{header, lost, now, write},
+    syscall::event,
 };
 
 /// Calls that go on, by thread, as they would be recorded if they never returned; the agent reads them in the end. A
@@ -28,19 +29,6 @@ const RESTART: u64 = 219;
 
 /// `-ERESTART_RESTARTBLOCK` (include/linux/errno.h): the next call of the thread may be [`RESTART`].
 const RESTARTS: i64 = -516;
-
-/// Operations of `futex`, and what may be set in one besides (include/uapi/linux/futex.h).
-const FLAGS: u32 = 128 | 256;
-const WAIT: u32 = 0;
-const REQUEUE: u32 = 3;
-const CMP_REQUEUE: u32 = 4;
-const WAKE_OP: u32 = 5;
-const LOCK_PI: u32 = 6;
-const TRYLOCK_PI: u32 = 8;
-const WAIT_BITSET: u32 = 9;
-const WAIT_REQUEUE_PI: u32 = 11;
-const CMP_REQUEUE_PI: u32 = 12;
-const LOCK_PI2: u32 = 13;
 
 /// Whether it is a call that may be recorded.
 #[inline(always)]
@@ -88,12 +76,17 @@ type Waitv = [u64; 3];
 fn futex(call: &mut Futex, arguments: [u64; 6]) {
     let [address, op, value, timeout, second, _] = arguments;
     (call.address, call.op, call.value) = (address, op as u32, value as u32);
-    let op = op as u32 & !FLAGS;
-    if matches!(op, WAIT | LOCK_PI | TRYLOCK_PI | WAIT_BITSET | WAIT_REQUEUE_PI | LOCK_PI2) {
-        take_timeout(call, if op == TRYLOCK_PI { 0 } else { timeout });
+    let op = op as u32 & !Futex::OP_FLAGS;
+    let waits = matches!(op, Futex::OP_WAIT | Futex::OP_WAIT_BITSET | Futex::OP_WAIT_REQUEUE_PI);
+    let locks = matches!(op, Futex::OP_LOCK_PI | Futex::OP_LOCK_PI2);
+    let moves = matches!(op, Futex::OP_REQUEUE | Futex::OP_CMP_REQUEUE | Futex::OP_CMP_REQUEUE_PI);
+    if waits || locks {
+        take_timeout(call, timeout);
+    }
+    if waits || locks || op == Futex::OP_TRYLOCK_PI {
         take_word(call);
     }
-    if matches!(op, REQUEUE | CMP_REQUEUE | WAKE_OP | WAIT_REQUEUE_PI | CMP_REQUEUE_PI) {
+    if moves || matches!(op, Futex::OP_WAKE_OP | Futex::OP_WAIT_REQUEUE_PI) {
         call.second = second;
     }
 }
@@ -151,17 +144,19 @@ fn describe(call: &mut Futex, arguments: [u64; 6]) {
     }
 }
 
-/// A thread goes on with a call after an interruption, for the rest of its time.
+/// A thread goes on with a call after an interruption, for the rest of its time. Its registers are those of that call
+/// (`arch_do_signal_or_restart`, arch/x86/kernel/signal.c): where they are others, it goes on with a sleep or a poll, and the
+/// call about the futex has ended in a signal's handler.
 #[inline(always)]
-fn restart(tid: u32) {
+fn restart(tid: u32, [address, op, ..]: [u64; 6]) {
     let Some(call) = FUTEX_CALLS.get_ptr_mut(tid) else { return };
     // SAFETY: only this thread looks at its entry while it runs.
     let call = unsafe { &mut *call };
-    if call.flags & Futex::RESTARTS == 0 {
+    if call.flags & Futex::RESTARTS == 0 || call.address != address || call.op != op as u32 {
         return;
     }
     let ts = now();
-    if call.op & !FLAGS == WAIT {
+    if call.op & !Futex::OP_FLAGS == Futex::OP_WAIT {
         // The only one whose timeout is a duration.
         call.timeout_ns = call.timeout_ns.wrapping_sub(ts.wrapping_sub(call.entry_ts) as i64);
     }
@@ -169,20 +164,19 @@ fn restart(tid: u32) {
     call.flags = call.flags & !Futex::RESTARTS | Futex::UNFINISHED;
 }
 
-/// `sys_enter`: `(pt_regs *regs, long id)`.
-#[btf_tracepoint(function = "sys_enter")]
-fn futex_enter(ctx: BtfTracePointContext) -> i32 {
-    let number: u64 = ctx.arg(1);
+/// The current thread enters a call.
+#[inline(always)]
+fn entered(number: u64, arguments: impl FnOnce() -> [u64; 6]) {
     if !is_of_interest(number) {
-        return 0;
+        return;
     }
     let caller = current();
     if !caller.is_observed() || is_in_compat_call() {
-        return 0;
+        return;
     }
     if number == RESTART {
-        restart(caller.tid);
-        return 0;
+        restart(caller.tid, arguments());
+        return;
     }
     let ts = now();
     let mut call = Futex {
@@ -200,28 +194,27 @@ fn futex_enter(ctx: BtfTracePointContext) -> i32 {
         flags: Futex::UNFINISHED,
         tgid: caller.tgid,
     };
-    describe(&mut call, Registers::new(ctx.arg(0)).arguments());
+    describe(&mut call, arguments());
     if FUTEX_CALLS.insert(caller.tid, call, 0).is_err() {
         lost(const { program::index("futex_enter") }, ts);
     }
-    0
 }
 
-/// `sys_exit`: `(pt_regs *regs, long ret)`.
-#[btf_tracepoint(function = "sys_exit")]
-fn futex_exit(ctx: BtfTracePointContext) -> i32 {
-    if !is_of_interest(Registers::new(ctx.arg(0)).call()) {
-        return 0;
+/// It returns from it.
+#[inline(always)]
+fn returned(number: u64, ret: i64) {
+    if !is_of_interest(number) {
+        return;
     }
     let caller = current();
     // A call without an entry began before the recording did, or is of a thread that is not observed.
-    let Some(call) = FUTEX_CALLS.get_ptr_mut(caller.tid) else { return 0 };
+    let Some(call) = FUTEX_CALLS.get_ptr_mut(caller.tid) else { return };
     // SAFETY: as in `restart`.
     let call = unsafe { &mut *call };
     if call.flags & Futex::UNFINISHED == 0 {
-        return 0;
+        return;
     }
-    let (ts, ret) = (now(), ctx.arg(1));
+    let ts = now();
     let flags = call.flags & !Futex::UNFINISHED;
     write(const { program::index("futex_exit") }, ts, || Futex {
         header: header(ts, kind::FUTEX, caller.tid),
@@ -234,6 +227,33 @@ fn futex_exit(ctx: BtfTracePointContext) -> i32 {
     } else {
         let _ = FUTEX_CALLS.remove(caller.tid);
     }
+}
+
+/// `sys_enter`: `(pt_regs *regs, long id)`.
+#[btf_tracepoint(function = "sys_enter")]
+fn futex_enter(ctx: BtfTracePointContext) -> i32 {
+    entered(ctx.arg(1), || Registers::new(ctx.arg(0)).arguments());
+    0
+}
+
+/// `sys_exit`: `(pt_regs *regs, long ret)`.
+#[btf_tracepoint(function = "sys_exit")]
+fn futex_exit(ctx: BtfTracePointContext) -> i32 {
+    returned(Registers::new(ctx.arg(0)).call(), ctx.arg(1));
+    0
+}
+
+/// `raw_syscalls:sys_enter`, as in [`crate::syscall`].
+#[tracepoint]
+fn futex_enter_event(ctx: TracePointContext) -> i32 {
+    entered(event::number(&ctx), || event::arguments(&ctx));
+    0
+}
+
+/// `raw_syscalls:sys_exit`.
+#[tracepoint]
+fn futex_exit_event(ctx: TracePointContext) -> i32 {
+    returned(event::number(&ctx), event::ret(&ctx));
     0
 }
 
@@ -241,6 +261,13 @@ fn futex_exit(ctx: BtfTracePointContext) -> i32 {
 /// then, but not for the last time, as it seems.
 #[btf_tracepoint(function = "sched_process_exit")]
 fn futex_end(_: BtfTracePointContext) -> i32 {
+    let _ = FUTEX_CALLS.remove(current().tid);
+    0
+}
+
+/// `sched:sched_process_exit`.
+#[tracepoint]
+fn futex_end_event(_: TracePointContext) -> i32 {
     let _ = FUTEX_CALLS.remove(current().tid);
     0
 }

@@ -4,18 +4,22 @@
 //! with both. One slot per CPU and kind is enough: handlers of one kind do not nest on a CPU. Recorded is
 //! a handler that strikes an observed thread, which is decided once, at its entry; or in which one is woken,
 //! whoever was struck: a wait ends there, and that it was an interrupt is known from nothing else.
+//!
+//! On a real-time kernel softirqs are run by threads as a part of what these do, and can be preempted ([`softirq`]).
 
 use aya_ebpf::{
-    macros::{btf_tracepoint, map},
-    maps::PerCpuArray,
-    programs::BtfTracePointContext,
+    macros::{btf_tracepoint, map, tracepoint},
+    maps::{HashMap, PerCpuArray},
+    programs::{BtfTracePointContext, TracePointContext},
 };
 use aya_log_ebpf::warn;
 use ft_ebpf::{Irq, kind, program, vector};
 
 use crate::{
+    config,
     filter::current,
-    record::{header, now, write},
+    kernel::TaskStruct,
+    record::{header, lost, now, write},
 };
 
 /// Slots of [`Handlers`]; the vectors follow, from `vector::LOCAL_TIMER` = 1 on.
@@ -99,13 +103,110 @@ fn irq_handler_exit(ctx: BtfTracePointContext) -> i32 {
 /// `(unsigned int vec_nr)`.
 #[btf_tracepoint(function = "softirq_entry")]
 fn softirq_entry(ctx: BtfTracePointContext) -> i32 {
-    enter(&ctx, SOFTIRQ)
+    match config::softirqs_preempted() != 0 {
+        true => softirq::enter(ctx.arg(0)),
+        false => enter(&ctx, SOFTIRQ),
+    }
 }
 
 /// `(unsigned int vec_nr)`.
 #[btf_tracepoint(function = "softirq_exit")]
 fn softirq_exit(ctx: BtfTracePointContext) -> i32 {
-    exit(const { program::index("softirq_exit") }, kind::SOFTIRQ, SOFTIRQ, ctx.arg(0))
+    match config::softirqs_preempted() != 0 {
+        true => softirq::exit(),
+        false => exit(const { program::index("softirq_exit") }, kind::SOFTIRQ, SOFTIRQ, ctx.arg(0)),
+    }
+}
+
+/// `irq:softirq_entry`, an event of perf, which is not preempted; see [`crate::syscall`]. On a real-time kernel the
+/// tracepoint can be: a thread that lost the CPU between reading the clock and saying so would have it from before.
+#[tracepoint]
+fn softirq_entry_event(ctx: TracePointContext) -> i32 {
+    softirq::enter(softirq::number(&ctx))
+}
+
+/// `irq:softirq_exit`.
+#[tracepoint]
+fn softirq_exit_event(_: TracePointContext) -> i32 {
+    softirq::exit()
+}
+
+/// Softirqs that can be preempted: each stretch of one in which its thread has a CPU is a record.
+pub(crate) mod softirq {
+    use aya_ebpf::EbpfContext;
+
+    use super::*;
+
+    /// The field of the events (include/trace/events/irq.h), behind the 8 bytes that all have in common.
+    #[inline(always)]
+    pub(super) fn number(ctx: &TracePointContext) -> u32 {
+        // SAFETY: the verifier lets a program read the fields of its event, and nothing else.
+        unsafe { ctx.as_ptr().cast::<u32>().add(2).read_volatile() }
+    }
+
+    /// One that goes on.
+    #[repr(C)]
+    #[derive(Clone, Copy)]
+    struct Run {
+        /// Since when its thread has the CPU; 0 while it has none.
+        since: u64,
+        number: u32,
+        /// It strikes an observed thread.
+        strikes: u32,
+    }
+
+    /// By thread, which is in one at a time.
+    #[map]
+    static SOFTIRQS: HashMap<u32, Run> = HashMap::with_max_entries(4096, 0);
+
+    #[inline(always)]
+    pub(super) fn enter(number: u32) -> i32 {
+        let struck = current();
+        let run = Run { since: now(), number, strikes: u32::from(struck.is_observed()) };
+        if SOFTIRQS.insert(struck.tid, run, 0).is_err() {
+            lost(const { program::index("softirq_exit") }, run.since);
+        }
+        0
+    }
+
+    #[inline(always)]
+    pub(super) fn exit() -> i32 {
+        let struck = current();
+        stop(now(), struck.tid, struck.tgid);
+        let _ = SOFTIRQS.remove(struck.tid);
+        0
+    }
+
+    /// A CPU is given to another thread.
+    #[inline(always)]
+    pub(crate) fn switched(ts: u64, prev: TaskStruct, next: TaskStruct) {
+        stop(ts, prev.tid(), prev.tgid());
+        if let Some(run) = SOFTIRQS.get_ptr_mut(next.tid()) {
+            // SAFETY: only the CPU that a thread leaves, comes to or has looks at its entry.
+            unsafe { (*run).since = ts };
+        }
+    }
+
+    /// The thread stops to run its softirq, if it is in one.
+    #[inline(always)]
+    fn stop(ts: u64, tid: u32, tgid: u32) {
+        let Some(run) = SOFTIRQS.get_ptr_mut(tid) else { return };
+        // SAFETY: as in `switched`.
+        let run = unsafe { &mut *run };
+        let entry_ts = core::mem::take(&mut run.since);
+        // SAFETY: as in `wakes`.
+        let woke = HANDLERS.get_ptr(0).map_or(0, |handlers| unsafe { (*handlers).woke });
+        if entry_ts == 0 || run.strikes == 0 && woke < entry_ts {
+            return;
+        }
+        let number = run.number;
+        write(const { program::index("softirq_exit") }, ts, || Irq {
+            header: header(ts, kind::SOFTIRQ, tid),
+            entry_ts,
+            number,
+            tgid,
+        });
+    }
 }
 
 /// The pair of programs of one vector; both tracepoints pass `(int vector)`.

@@ -16,6 +16,13 @@ impl TaskStruct {
         Self(pointer)
     }
 
+    /// The current one.
+    #[inline(always)]
+    pub(crate) fn current() -> Self {
+        // SAFETY: the helper takes nothing and returns the address of a task that lives.
+        Self(unsafe { bpf_get_current_task() } as *const u8)
+    }
+
     /// For helpers that take a task.
     #[inline(always)]
     pub(crate) fn as_ptr(self) -> *const u8 {
@@ -100,9 +107,22 @@ impl TaskStruct {
 
     /// As [`Self::field`], where the verifier does not know the type.
     #[inline(always)]
-    fn probe<T: Copy>(self, offset: u32) -> Option<T> {
+    pub(crate) fn probe<T: Copy>(self, offset: u32) -> Option<T> {
         // SAFETY: the helper checks the source.
         unsafe { bpf_probe_read_kernel(self.0.wrapping_add(offset as usize).cast::<T>()) }.ok()
+    }
+
+    /// Effective user, as the initial user namespace numbers it.
+    #[inline(always)]
+    pub(crate) fn euid(self) -> u32 {
+        let cred = Self(self.field(config::task_cred()));
+        cred.field(config::cred_euid())
+    }
+
+    /// The structure to which a pointer in this one leads; `None` where it leads nowhere.
+    #[inline(always)]
+    pub(crate) fn pointer(self, offset: u32) -> Option<Self> {
+        self.probe::<*const u8>(offset).filter(|to| !to.is_null()).map(Self)
     }
 
     /// Whether it was the last thread of its process that had not begun to exit.
@@ -137,6 +157,12 @@ impl Registers {
         ]
     }
 
+    /// The first argument of a system call.
+    #[inline(always)]
+    pub(crate) fn first(self) -> u64 {
+        self.0.field(config::regs_di())
+    }
+
     /// Number of the system call.
     #[inline(always)]
     pub(crate) fn call(self) -> u64 {
@@ -149,7 +175,7 @@ impl Registers {
 pub(crate) fn is_in_compat_call() -> bool {
     // arch/x86/include/asm/thread_info.h
     const TS_COMPAT: u32 = 2;
-    // SAFETY: the helper takes nothing and returns the address of a task that lives.
-    let task = TaskStruct(unsafe { bpf_get_current_task() } as *const u8);
-    task.probe::<u32>(config::thread_status()).is_none_or(|status| status & TS_COMPAT != 0)
+    TaskStruct::current()
+        .probe::<u32>(config::thread_status())
+        .is_none_or(|status| status & TS_COMPAT != 0)
 }

@@ -52,9 +52,9 @@ pub mod kind {
     pub const RENAME: u16 = 11;
     /// [`super::Contention`].
     pub const CONTENTION: u16 = 12;
-    /// [`super::Syscall`].
+    /// [`super::Syscall`] that was entered and has returned.
     pub const SYSCALL: u16 = 13;
-    /// [`super::PageFault`].
+    /// [`super::PageFault`] of which it is not known whether and when it was served; `ts` is its begin.
     pub const PAGE_FAULT: u16 = 14;
     /// [`super::Signal`], from `signal_generate`.
     pub const SIGNAL_GENERATE: u16 = 15;
@@ -68,6 +68,18 @@ pub mod kind {
     pub const SAMPLE: u16 = 19;
     /// [`super::Futex`].
     pub const FUTEX: u16 = 20;
+    /// [`super::Syscall`] that had not returned at `ts`, when its thread or the recording ended; `ret` says nothing.
+    pub const SYSCALL_BEGUN: u16 = 24;
+    /// [`super::Syscall`] that nobody saw entered; `entry_ts` is its exit, too.
+    pub const SYSCALL_ENDED: u16 = 25;
+    /// [`super::ServedFault`] for which nothing had to be read.
+    pub const FAULT_MINOR: u16 = 26;
+    /// [`super::ServedFault`] for which something had to be read.
+    pub const FAULT_MAJOR: u16 = 27;
+    /// [`super::Probe`]: a probed function is called, or the first mark of a pair is passed.
+    pub const PROBE_BEGIN: u16 = 28;
+    /// [`super::Probe`]: a probed function returns, or the second mark is passed.
+    pub const PROBE_END: u16 = 29;
 }
 
 /// Kinds of interrupt vectors (tracepoints of `irq_vectors`).
@@ -188,23 +200,79 @@ pub struct Task {
     pub comm: [u8; COMM_LEN],
 }
 
-/// One wait for a kernel lock, written at `contention_end`.
+/// One wait for a kernel lock, written at `contention_end`: this, and behind it [`Contention::user`] and then
+/// [`Contention::kernel`] addresses of 8 bytes, each the innermost first: the call chain at `contention_begin`. One that
+/// never ends is written when the recording does.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contention {
     /// Common part; `ts` is the end.
     pub header: Header,
-    /// When the wait began.
+    /// When the wait began; the end where that is not known.
     pub entry_ts: u64,
     /// Address of the lock.
     pub lock: u64,
-    /// `LCB_F_*` flags (linux/trace/events/lock.h).
-    pub flags: u32,
+    /// `LCB_F_*` flags (include/trace/events/lock.h), and how it ended: [`Contention::FAILED`] and the like.
+    pub flags: u16,
+    /// Addresses of user space; 0 unless the group `stack` is recorded.
+    pub user: u8,
+    /// Addresses of the kernel.
+    pub kernel: u8,
     /// Process of the waiter.
     pub tgid: u32,
 }
 
-/// One system call, written at `sys_exit`.
+impl Contention {
+    /// In `flags`: the thread has given up, for a signal or a time-out.
+    pub const FAILED: u16 = 1 << 13;
+    /// In `flags`: it had not ended; `header.ts` is until when that is known.
+    pub const UNFINISHED: u16 = 1 << 14;
+    /// In `flags`: its begin was not recorded, and no other flag is known.
+    pub const NO_BEGIN: u16 = 1 << 15;
+    /// In `flags`, those of the kernel.
+    pub const OF_KERNEL: u16 = Self::FAILED - 1;
+
+    /// Addresses of the kernel without the group `stack`: as many as lead to who wanted the lock, beyond the program, the
+    /// tracepoint's function and those of the lock.
+    pub const NEAREST: usize = 10;
+
+    /// Bytes of the addresses that follow; `None` when there are more than a chain can have.
+    pub fn address_bytes(&self) -> Option<usize> {
+        address_bytes(self.user.into(), self.kernel.into())
+    }
+}
+
+/// What the descriptor is of that a system call takes first: values of [`Syscall::file`].
+pub mod file {
+    /// It takes none, or there is none of this number.
+    pub const NONE: u16 = 0;
+    /// A file.
+    pub const REGULAR: u16 = 1;
+    /// A directory.
+    pub const DIRECTORY: u16 = 2;
+    /// A character device: a terminal, `/dev/null`, …
+    pub const CHARACTER: u16 = 3;
+    /// A block device.
+    pub const BLOCK: u16 = 4;
+    /// A pipe, with or without a name.
+    pub const PIPE: u16 = 5;
+    /// A socket.
+    pub const SOCKET: u16 = 6;
+    /// Of `eventfd`.
+    pub const EVENTFD: u16 = 7;
+    /// Of `timerfd_create`.
+    pub const TIMERFD: u16 = 8;
+    /// Of `epoll_create`.
+    pub const EPOLL: u16 = 9;
+    /// Of `signalfd`.
+    pub const SIGNALFD: u16 = 10;
+    /// Of `inotify_init`.
+    pub const INOTIFY: u16 = 11;
+    /// Anything else.
+    pub const OTHER: u16 = 12;
+}
+
+/// One system call, written at `sys_exit`, or when it is known that it never comes there.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Syscall {
@@ -214,13 +282,15 @@ pub struct Syscall {
     pub entry_ts: u64,
     /// Return value.
     pub ret: i64,
-    /// Number of the system call.
-    pub number: u32,
+    /// Number of the system call; 65,535 stands for itself and all beyond.
+    pub number: u16,
+    /// One of [`mod@file`].
+    pub file: u16,
     /// Process.
     pub tgid: u32,
 }
 
-/// One user page fault.
+/// One page fault, in user space or on behalf of a system call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageFault {
@@ -232,6 +302,21 @@ pub struct PageFault {
     pub error: u32,
     /// Process.
     pub tgid: u32,
+}
+
+impl PageFault {
+    /// In `error`: it was in user space (`X86_PF_USER`, arch/x86/include/asm/trap_pf.h).
+    pub const USER: u32 = 1 << 2;
+}
+
+/// A page fault that was served.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServedFault {
+    /// It; `header.ts` is its end.
+    pub fault: PageFault,
+    /// Its begin.
+    pub entry_ts: u64,
 }
 
 /// A signal that is sent, or that the current thread takes.
@@ -287,9 +372,14 @@ impl Chain {
 
     /// Bytes of the addresses that follow; `None` when there are more than a chain can have.
     pub fn address_bytes(&self) -> Option<usize> {
-        let number = |n: i32, most: usize| Some(n.max(0) as usize).filter(|n| *n <= most);
-        Some(8 * (number(self.user, Self::MAX_USER)? + number(self.kernel, Self::MAX_KERNEL)?))
+        address_bytes(self.user, self.kernel)
     }
+}
+
+/// Bytes of so many addresses of user space and of the kernel, or fewer than 0 for none.
+fn address_bytes(user: i32, kernel: i32) -> Option<usize> {
+    let number = |n: i32, most: usize| Some(n.max(0) as usize).filter(|n| *n <= most);
+    Some(8 * (number(user, Chain::MAX_USER)? + number(kernel, Chain::MAX_KERNEL)?))
 }
 
 /// One system call about a futex or a System-V semaphore, written when it returns; one that never does, when the
@@ -353,6 +443,40 @@ impl Futex {
         Self::SEMTIMEDOP,
     ];
 
+    /// In `op` of `futex` and its likes: no other process knows the futex (`FUTEX_PRIVATE_FLAG`,
+    /// include/uapi/linux/futex.h, like all of these).
+    pub const OP_PRIVATE: u32 = 128;
+    /// In `op` of `futex`: its time is one of CLOCK_REALTIME.
+    pub const OP_CLOCK_REALTIME: u32 = 256;
+    /// What of `op` is no operation.
+    pub const OP_FLAGS: u32 = Self::OP_PRIVATE | Self::OP_CLOCK_REALTIME;
+    /// Waits; its timeout is a duration, that of all others a time.
+    pub const OP_WAIT: u32 = 0;
+    /// Wakes.
+    pub const OP_WAKE: u32 = 1;
+    /// Wakes some, and lets others wait elsewhere.
+    pub const OP_REQUEUE: u32 = 3;
+    /// The same, if the value is the expected one.
+    pub const OP_CMP_REQUEUE: u32 = 4;
+    /// Wakes some, changes another value, and may wake some there.
+    pub const OP_WAKE_OP: u32 = 5;
+    /// Locks with priority inheritance; its timeout is a time of CLOCK_REALTIME.
+    pub const OP_LOCK_PI: u32 = 6;
+    /// Unlocks what has priority inheritance.
+    pub const OP_UNLOCK_PI: u32 = 7;
+    /// Locks it without waiting.
+    pub const OP_TRYLOCK_PI: u32 = 8;
+    /// Waits for some wake-ups.
+    pub const OP_WAIT_BITSET: u32 = 9;
+    /// Wakes some waits.
+    pub const OP_WAKE_BITSET: u32 = 10;
+    /// Waits to be moved to a futex with priority inheritance.
+    pub const OP_WAIT_REQUEUE_PI: u32 = 11;
+    /// Moves threads to such a one.
+    pub const OP_CMP_REQUEUE_PI: u32 = 12;
+    /// As [`Futex::OP_LOCK_PI`], by either clock (Linux 5.14).
+    pub const OP_LOCK_PI2: u32 = 13;
+
     /// In `flags`: a timeout was given and could be read.
     pub const TIMEOUT: u32 = 1;
     /// In `flags`: one was given and could not be read.
@@ -367,8 +491,27 @@ impl Futex {
     pub const RESTARTS: u32 = 32;
 }
 
-/// Sizes of the map of observed processes: a byte for each process id, not 0 when it is observed.
+/// A thread has come to a place in its program that is probed.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Probe {
+    /// Common part.
+    pub header: Header,
+    /// Stack pointer at the entry of the function, where its return address lies; of its return, too. Of a mark, as it is.
+    pub stack_pointer: u64,
+    /// Number that the agent gave to the probe.
+    pub number: u32,
+    /// Process.
+    pub tgid: u32,
+}
+
+/// The map of observed processes: a byte for each process id, 0 when it is not observed.
 pub mod observed {
+    /// The process is observed.
+    pub const OBSERVED: u8 = 1;
+    /// It is, and the last of its threads has begun to exit, if others have perhaps not come to the tracepoint. It stays so
+    /// until its number is given to another.
+    pub const LEAVING: u8 = 2;
     /// Process ids lie below this (`PID_MAX_LIMIT`, linux/threads.h).
     pub const PIDS: usize = 1 << 22;
     /// Bytes of one value of the map.
@@ -377,9 +520,9 @@ pub mod observed {
 
 /// Programs that can lose something, as indices into the loss map.
 pub mod program {
-    /// Names, by index; equal to the tracepoints' names, but for those of call chains, samples and futexes. Of a pair the exit writes the record; an entry is
+    /// Names, by index; equal to the tracepoints' names, but for those of call chains, samples and futexes, of calls that never return, of the ends of faults, and of probes. Of a pair the exit writes the record; an entry is
     /// here where it needs room, too, to be remembered.
-    pub const NAMES: [&str; 27] = [
+    pub const NAMES: [&str; 35] = [
         "sched_switch",
         "sched_waking",
         "sched_wakeup_new",
@@ -407,6 +550,14 @@ pub mod program {
         "sample",
         "futex_enter",
         "futex_exit",
+        "call_end",
+        "page_fault_kernel",
+        "fault_minor",
+        "fault_major",
+        "fault_end",
+        "probe_begin",
+        "probe_end",
+        "probe_return",
     ];
 
     /// Index of a program.
@@ -481,7 +632,9 @@ records! {
     Contention: 40,
     Syscall: 40,
     PageFault: 32,
+    ServedFault: 40,
     Signal: 40,
     Chain: 48,
     Futex: 88,
+    Probe: 32,
 }

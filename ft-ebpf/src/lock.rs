@@ -1,18 +1,26 @@
 //! Group `lock`: waits for kernel locks.
 //!
 //! A wait is known by its lock and its waiter. A mutex can announce one wait twice (when it stops to spin
-//! and sleeps): the first time counts. Our own record ring has a lock, too; waits for that are left out.
+//! and sleeps): the first time counts. Our own maps and our record ring have locks, too; waits for those are left out.
+//!
+//! The call chain is taken at the begin, in time that is waited away; at the end the lock is held, and others wait for it.
+//! To walk the kernel's stack takes the most of it: without the group `stack` only so far as to who wanted the lock.
+//!
+//! What the kernel does not announce is not here: who waits for a spinlock alone, by its pending bit (kernel/locking/qspinlock.c), and
+//! who spins for a semaphore of readers and writers (`rwsem_optimistic_spin`, kernel/locking/rwsem.c).
 
 use aya_ebpf::{
-    bindings::BPF_NOEXIST,
-    helpers::bpf_get_smp_processor_id,
+    EbpfContext,
+    helpers::{bpf_get_current_pid_tgid, bpf_get_smp_processor_id, generated::bpf_get_stack},
     macros::{btf_tracepoint, map},
-    maps::{LruHashMap, PerCpuArray},
+    maps::{HashMap, PerCpuArray},
     programs::BtfTracePointContext,
 };
 use ft_ebpf::{Contention, kind, program};
 
 use crate::{
+    chain::{Head, Place},
+    config,
     filter::current,
     record::{header, lost, now, write},
 };
@@ -26,46 +34,70 @@ struct Key {
     waiter: u64,
 }
 
-/// Its beginning.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Begin {
-    ts: u64,
-    flags: u64,
-}
+impl Head for Contention {
+    #[inline(always)]
+    fn counts(&self) -> (i32, i32) {
+        (self.user.into(), self.kernel.into())
+    }
 
-/// Waits that go on. A thread that dies in one leaves its entry, which the newer ones displace.
-#[map]
-static WAITS: LruHashMap<Key, Begin> = LruHashMap::with_max_entries(16_384, 0);
+    #[inline(always)]
+    fn set_user(&mut self, n: i32) {
+        self.user = n.max(0) as u8;
+    }
 
-/// How deep this CPU is in [`crate::record::write`].
-#[map]
-static SUSPENDED: PerCpuArray<u64> = PerCpuArray::with_max_entries(1, 0);
-
-#[inline(always)]
-fn add_suspended(delta: u64) {
-    if let Some(depth) = SUSPENDED.get_ptr_mut(0) {
-        // SAFETY: the slot is this CPU's; whoever interrupts this restores the depth before it returns.
-        unsafe { *depth = (*depth).wrapping_add(delta) };
+    #[inline(always)]
+    fn set_kernel(&mut self, n: i32) {
+        self.kernel = n.max(0) as u8;
     }
 }
 
-/// From here on, this CPU's waits are our own.
+/// Waits that go on, as they would be recorded if they never ended; the agent reads them in the end. One whose end is not
+/// seen keeps its entry. Entries are made beforehand, and the last that became free on a CPU is its next one, which is still
+/// in its cache; an LRU map would take the one that was used longest ago.
+#[map]
+static WAITS: HashMap<Key, Place<Contention>> = HashMap::with_max_entries(8_192, 0);
+
+/// `LCB_F_MUTEX` (include/trace/events/lock.h).
+const MUTEX: u32 = 32;
+
+/// A wait while it is made.
+#[map]
+static BEGUN: PerCpuArray<Place<Contention>> = PerCpuArray::with_max_entries(1, 0);
+
+/// The thread in [`crate::record::write`] on this CPU; 0: none. Where tracepoints can be preempted, others may have the CPU
+/// meanwhile, and their waits are not ours.
+#[map]
+static WRITER: PerCpuArray<u64> = PerCpuArray::with_max_entries(1, 0);
+
+/// The current thread, or the one that an interrupt struck; never 0, for process ids have 22 bits.
 #[inline(always)]
-pub(crate) fn suspend() {
-    add_suspended(1);
+fn writer() -> u64 {
+    bpf_get_current_pid_tgid() | 1 << 63
+}
+
+#[inline(always)]
+fn set_writer(writer: u64) -> u64 {
+    let Some(slot) = WRITER.get_ptr_mut(0) else { return 0 };
+    // SAFETY: the slot is this CPU's; whoever has the CPU meanwhile restores it.
+    unsafe { core::mem::replace(&mut *slot, writer) }
+}
+
+/// From here on, this thread's waits are our own. Returns what [`resume`] takes.
+#[inline(always)]
+pub(crate) fn suspend() -> u64 {
+    set_writer(writer())
 }
 
 /// Ends what [`suspend`] began.
 #[inline(always)]
-pub(crate) fn resume() {
-    add_suspended(u64::MAX);
+pub(crate) fn resume(before: u64) {
+    set_writer(before);
 }
 
 #[inline(always)]
 fn suspended() -> bool {
-    // SAFETY: as in `add_suspended`.
-    SUSPENDED.get_ptr(0).is_some_and(|depth| unsafe { *depth } != 0)
+    // SAFETY: as in `set_writer`.
+    WRITER.get_ptr(0).is_some_and(|slot| unsafe { *slot } == writer())
 }
 
 #[inline(always)]
@@ -76,6 +108,35 @@ fn key(lock: u64, tid: u32) -> Key {
     Key { lock, waiter }
 }
 
+/// Remembers a wait that begins.
+#[inline(always)]
+fn begins(ctx: &BtfTracePointContext, key: Key, tid: u32, tgid: u32) {
+    let Some(place) = BEGUN.get_ptr_mut(0) else { return };
+    // SAFETY: the slot is this CPU's, and the kernel runs no program within itself.
+    let place = unsafe { &mut *place };
+    let ts = now();
+    place.head = Contention {
+        header: header(ts, kind::CONTENTION, tid),
+        entry_ts: ts,
+        lock: key.lock,
+        flags: ctx.arg::<u32>(1) as u16 & Contention::OF_KERNEL | Contention::UNFINISHED,
+        user: 0,
+        kernel: 0,
+        tgid,
+    };
+    if config::stacks() != 0 {
+        place.take_user(ctx);
+    }
+    place.take_kernel(|to, bytes| {
+        let bytes = if config::stacks() != 0 { bytes } else { 8 * Contention::NEAREST as u32 };
+        // SAFETY: there is room for `bytes`.
+        unsafe { bpf_get_stack(ctx.as_ptr(), to.cast(), bytes, 0) }
+    });
+    if WAITS.insert(key, &*place, 0).is_err() {
+        lost(const { program::index("contention_begin") }, ts);
+    }
+}
+
 /// `(void *lock, unsigned int flags)`.
 #[btf_tracepoint(function = "contention_begin")]
 fn contention_begin(ctx: BtfTracePointContext) -> i32 {
@@ -83,14 +144,13 @@ fn contention_begin(ctx: BtfTracePointContext) -> i32 {
     if suspended() || !waiter.is_observed() {
         return 0;
     }
-    let begin = Begin { ts: now(), flags: u64::from(ctx.arg::<u32>(1)) };
     let key = key(ctx.arg(0), waiter.tid);
-    if let Err(error) = WAITS.insert(key, begin, u64::from(BPF_NOEXIST)) {
-        const EEXIST: i32 = -17;
-        if error != EEXIST {
-            lost(const { program::index("contention_begin") }, begin.ts);
-        }
+    let outer = suspend();
+    // What announces no wait twice has one here whose end was not seen.
+    if ctx.arg::<u32>(1) & MUTEX == 0 || WAITS.get_ptr(key).is_none() {
+        begins(&ctx, key, waiter.tid, waiter.tgid);
     }
+    resume(outer);
     0
 }
 
@@ -101,18 +161,30 @@ fn contention_end(ctx: BtfTracePointContext) -> i32 {
     if suspended() || !waiter.is_observed() {
         return 0;
     }
-    let key = key(ctx.arg(0), waiter.tid);
-    let Some(begin) = WAITS.get_ptr(key) else { return 0 };
-    // SAFETY: only this waiter inserts and removes its entry.
-    let Begin { ts: entry_ts, flags } = unsafe { *begin };
-    let _ = WAITS.remove(key);
-    let ts = now();
-    write(const { program::index("contention_end") }, ts, || Contention {
-        header: header(ts, kind::CONTENTION, waiter.tid),
-        entry_ts,
-        lock: key.lock,
-        flags: flags as u32,
-        tgid: waiter.tgid,
-    });
+    let (key, ts) = (key(ctx.arg(0), waiter.tid), now());
+    let program = const { program::index("contention_end") };
+    let failed = if ctx.arg::<i32>(1) == 0 { 0 } else { Contention::FAILED };
+    let header = header(ts, kind::CONTENTION, waiter.tid);
+    let outer = suspend();
+    match WAITS.get_ptr_mut(key) {
+        Some(place) => {
+            // SAFETY: only this waiter inserts and removes its entry.
+            let place = unsafe { &mut *place };
+            place.head.header = header;
+            place.head.flags = place.head.flags & Contention::OF_KERNEL | failed;
+            place.write(program, ts);
+            let _ = WAITS.remove(key);
+        }
+        None => write(program, ts, || Contention {
+            header,
+            entry_ts: ts,
+            lock: key.lock,
+            flags: Contention::NO_BEGIN,
+            user: 0,
+            kernel: 0,
+            tgid: waiter.tgid,
+        }),
+    }
+    resume(outer);
     0
 }

@@ -1,9 +1,10 @@
 //! The maps that the agent and the programs share.
 
 use aya_ebpf::{
-    bindings::BPF_F_MMAPABLE,
-    macros::map,
-    maps::{Array, PerCpuArray, RingBuf},
+    bindings::{BPF_F_MMAPABLE, BPF_F_NUMA_NODE},
+    btf_maps::{ArrayOfMaps, RingBuf},
+    macros::{btf_map, map},
+    maps::{Array, PerCpuArray},
 };
 use ft_ebpf::{
     Loss,
@@ -11,9 +12,12 @@ use ft_ebpf::{
     program,
 };
 
-/// All records, of all CPUs, in the order of their reservation. The agent sets the size.
-#[map]
-pub(crate) static RECORDS: RingBuf = RingBuf::with_byte_size(16 << 20, 0);
+/// Records, in the order of their reservation. The agent makes the buffers, each of a size and in the memory of a node.
+pub(crate) type RingBuffer = RingBuf<u8, 4096, { BPF_F_NUMA_NODE as usize }>;
+
+/// The ring buffer of each CPU, by its number; CPUs may share one.
+#[btf_map]
+pub(crate) static RECORDS: ArrayOfMaps<RingBuffer, 1> = ArrayOfMaps::new();
 
 /// Process ids that are observed. The agent enters the first ones; forked children join by themselves,
 /// and a process leaves with its last thread.

@@ -8,7 +8,7 @@ use ft_ebpf::Header;
 
 use crate::{
     config, lock,
-    maps::{LOSS, RECORDS},
+    maps::{LOSS, RECORDS, RingBuffer},
 };
 
 /// CLOCK_MONOTONIC in nanoseconds.
@@ -29,47 +29,56 @@ pub(crate) fn header(ts: u64, kind: u16, tid: u32) -> Header {
 /// Writes the record that `fill` makes, in place; without room, counts it as a loss of `program` at `ts`.
 #[inline(always)]
 pub(crate) fn write<T: 'static>(program: u32, ts: u64, fill: impl FnOnce() -> T) {
-    // The ring has a lock; waiting for it is contention, which must not be recorded by way of it.
-    let locks = config::locks() != 0;
-    if locks {
-        lock::suspend();
-    }
-    match RECORDS.reserve::<T>(0) {
+    match buffer().and_then(|buffer| unobserved(|| buffer.reserve_untyped::<T>(0))) {
         Some(mut entry) => {
             entry.write(fill());
             entry.submit(u64::from(BPF_RB_NO_WAKEUP));
         }
         None => lost(program, ts),
     }
-    if locks {
-        lock::resume();
-    }
 }
 
 /// Writes a record that lies in memory already; without room, counts it as a loss of `program` at `ts`.
 #[inline(always)]
 pub(crate) fn write_bytes(program: u32, ts: u64, record: &[u8]) {
-    let locks = config::locks() != 0;
-    if locks {
-        lock::suspend();
-    }
-    if RECORDS.output::<[u8]>(record, u64::from(BPF_RB_NO_WAKEUP)).is_err() {
+    let output =
+        |buffer: &RingBuffer| buffer.output_untyped::<[u8]>(record, u64::from(BPF_RB_NO_WAKEUP));
+    if buffer().is_none_or(|buffer| unobserved(|| output(buffer)).is_err()) {
         lost(program, ts);
     }
-    if locks {
-        lock::resume();
+}
+
+/// The ring buffer of this CPU; there is one for each.
+#[inline(always)]
+fn buffer() -> Option<&'static RingBuffer> {
+    // SAFETY: the helper takes nothing and only returns a number.
+    RECORDS.get(unsafe { bpf_get_smp_processor_id() })
+}
+
+/// Takes room in the ring buffer. That has a lock; waiting for it is contention, which must not be recorded by way of it.
+#[inline(always)]
+fn unobserved<R>(take: impl FnOnce() -> R) -> R {
+    if config::locks() == 0 {
+        return take();
     }
+    let before = lock::suspend();
+    let taken = take();
+    lock::resume(before);
+    taken
 }
 
 /// Counts one record of `program` that is lost at `ts`.
 #[inline(always)]
 pub(crate) fn lost(program: u32, ts: u64) {
     let Some(loss) = LOSS.get_ptr_mut(program) else { return };
-    // SAFETY: the slot is this CPU's and this program's, and the kernel runs no program within itself.
+    // SAFETY: the slot is this CPU's and this program's, and the kernel runs no program within itself, but those of probes.
+    // One of these may be preempted here by another: of two losses at once, one is then counted, over the time of both.
     let loss = unsafe { &mut *loss };
-    if loss.count == 0 {
+    if loss.first_ts == 0 || ts < loss.first_ts {
         loss.first_ts = ts;
     }
-    loss.last_ts = ts;
+    if ts > loss.last_ts {
+        loss.last_ts = ts;
+    }
     loss.count += 1;
 }

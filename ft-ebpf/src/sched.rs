@@ -8,7 +8,7 @@ use ft_ebpf::{Migrate, Switch, Waking, kind, program};
 use crate::{
     config,
     filter::current,
-    irq,
+    irq::{self, softirq},
     kernel::TaskStruct,
     record::{header, now, write},
 };
@@ -38,6 +38,9 @@ fn sched_switch(ctx: BtfTracePointContext) -> i32 {
             next_comm: next.comm(),
         }
     });
+    if config::softirqs_preempted() != 0 {
+        softirq::switched(ts, prev, next);
+    }
     0
 }
 

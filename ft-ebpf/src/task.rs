@@ -1,15 +1,20 @@
 //! Group `task`: the life of processes and threads, and with it the set of observed processes.
 
 use aya_ebpf::{
-    helpers::bpf_probe_read_kernel_str_bytes, macros::btf_tracepoint,
-    programs::BtfTracePointContext,
+    helpers::{bpf_probe_read_kernel_str_bytes, generated::bpf_get_current_task_btf},
+    macros::{btf_tracepoint, tracepoint},
+    programs::{BtfTracePointContext, TracePointContext},
 };
 use aya_log_ebpf::warn;
-use ft_ebpf::{COMM_LEN, Task, kind, program};
+use ft_ebpf::{
+    COMM_LEN, Task, kind,
+    observed::{LEAVING, OBSERVED},
+    program,
+};
 
 use crate::{
     config,
-    filter::{current, listed, set_listed},
+    filter::{current, listed, set_state, state},
     kernel::TaskStruct,
     record::{header, now, write},
 };
@@ -20,11 +25,12 @@ fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
     let parent = TaskStruct::new(ctx.arg(0));
     let child = TaskStruct::new(ctx.arg(1));
     let (parent_tgid, tgid) = (parent.tgid(), child.tgid());
+    if config::system_wide() == 0 && tgid != parent_tgid {
+        // Whatever had its number before.
+        set_state(tgid, if listed(parent_tgid) { OBSERVED } else { 0 });
+    }
     if !parent.is_observed() {
         return 0;
-    }
-    if config::system_wide() == 0 && tgid != parent_tgid && listed(parent_tgid) {
-        set_listed(tgid, true);
     }
     let ts = now();
     write(const { program::index("sched_process_fork") }, ts, || Task {
@@ -42,17 +48,35 @@ fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "sched_process_exec")]
 fn sched_process_exec(ctx: BtfTracePointContext) -> i32 {
     let task = TaskStruct::new(ctx.arg(0));
-    record(const { program::index("sched_process_exec") }, kind::EXEC, task);
+    if task.is_observed() {
+        record(const { program::index("sched_process_exec") }, kind::EXEC, task);
+    }
+    if config::own_only() != 0 && task.euid() != config::owner() {
+        set_state(task.tgid(), 0);
+    }
     0
 }
 
-/// `(task_struct *p)`, and `bool group_dead` since Linux 6.16.
+/// `(task_struct *p)`, the current one, and `bool group_dead` since Linux 6.16.
 #[btf_tracepoint(function = "sched_process_exit")]
 fn sched_process_exit(ctx: BtfTracePointContext) -> i32 {
-    let task = TaskStruct::new(ctx.arg(0));
-    record(const { program::index("sched_process_exit") }, kind::EXIT, task);
-    if config::system_wide() == 0 && task.is_last_alive() {
-        set_listed(task.tgid(), false);
+    exits(TaskStruct::new(ctx.arg(0)))
+}
+
+/// `sched:sched_process_exit`, an event of perf, which is not preempted; see [`crate::syscall`].
+#[tracepoint]
+fn sched_process_exit_event(_: TracePointContext) -> i32 {
+    // SAFETY: the helper takes nothing and returns the task that runs, of which the verifier knows the type.
+    exits(TaskStruct::new(unsafe { bpf_get_current_task_btf() }.cast::<u8>().cast_const()))
+}
+
+#[inline(always)]
+fn exits(task: TaskStruct) -> i32 {
+    if task.is_observed() {
+        record(const { program::index("sched_process_exit") }, kind::EXIT, task);
+    }
+    if state(task.tgid()) == OBSERVED && task.is_last_alive() {
+        set_state(task.tgid(), LEAVING);
     }
     0
 }
@@ -60,18 +84,16 @@ fn sched_process_exit(ctx: BtfTracePointContext) -> i32 {
 /// Writes a record of the current task.
 #[inline(always)]
 fn record(program: u32, kind: u16, task: TaskStruct) {
-    if task.is_observed() {
-        let ts = now();
-        let tid = task.tid();
-        write(program, ts, || Task {
-            header: header(ts, kind, tid),
-            tid,
-            tgid: task.tgid(),
-            parent_tgid: 0,
-            reserved: 0,
-            comm: task.comm(),
-        });
-    }
+    let ts = now();
+    let tid = task.tid();
+    write(program, ts, || Task {
+        header: header(ts, kind, tid),
+        tid,
+        tgid: task.tgid(),
+        parent_tgid: 0,
+        reserved: 0,
+        comm: task.comm(),
+    });
 }
 
 /// `(task_struct *task, const char *comm)`: the new name, before it is set. One thread can rename another.

@@ -48,7 +48,7 @@ fn as_nobody(limits: &'static [(libc::__rlimit_resource_t, u64)], line: &str) ->
     };
     // SAFETY: between fork and exec it makes system calls alone.
     unsafe { command.pre_exec(lower) };
-    let output = command.output().unwrap();
+    let output = common::ended(&mut command);
     fs::remove_dir_all(&dir).unwrap();
     output
 }
@@ -178,8 +178,8 @@ fn a_refused_run_leaves_no_thread() {
     }
 }
 
-/// What can be asked for and not be had: one sentence that names the remedy, a status, nothing printed, and over long before
-/// the run of ten seconds would have been, so that no thread of it goes on.
+/// What can be asked for and not be had: one sentence that names the remedy, a status, and nothing printed, as a run would
+/// have.
 #[test]
 fn whatever_cannot_be_is_one_sentence_with_the_remedy() {
     let _alone = alone();
@@ -234,7 +234,6 @@ fn whatever_cannot_be_is_one_sentence_with_the_remedy() {
         let sentence = refusal(output, status);
         assert!(sentence.contains(remedy), "{line}: {sentence}");
     };
-    let begun = Instant::now();
     for (line, status, remedy) in anybody {
         check(&command(line), line, status, remedy);
     }
@@ -246,8 +245,6 @@ fn whatever_cannot_be_is_one_sentence_with_the_remedy() {
         let reserved = format!("hourglass -n {threads} -a -rh 99ms 100ms");
         check(&command(&reserved), &reserved, 1, "reserve less");
     }
-    // Any one that ran would have taken ten seconds: the default.
-    assert!(begun.elapsed() < Duration::from_secs(10) * (anybody.len() + rights.len()) as u32 / 2);
 }
 
 #[test]

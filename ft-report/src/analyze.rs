@@ -94,13 +94,17 @@ pub fn analyze(trace: &Trace) -> Result<Tally> {
 /// As [`analyze`], and [`StoreError::Interrupted`] when `watch` says so.
 pub fn analyze_watched(trace: &Trace, watch: Watch<'_>) -> Result<Tally> {
     let asked = tally(trace.dir())?.map(|tally| tally.requests.asked).unwrap_or_default();
-    analyze_asking(trace, asked, watch)
+    analyze_asking(trace, &all(trace)?, asked, watch)
 }
 
 /// The same, with these requests beside the outermost scopes; otherwise those count that were asked for last.
-fn analyze_asking(trace: &Trace, asked: Vec<RequestKind>, watch: Watch<'_>) -> Result<Tally> {
-    let sites: Vec<SiteRow> = trace.rows().collect::<Result<_>>()?;
-    let mut run = Run::new(context(trace)?.with_requests(asked, &sites));
+fn analyze_asking(
+    trace: &Trace,
+    sites: &[SiteRow],
+    asked: Vec<RequestKind>,
+    watch: Watch<'_>,
+) -> Result<Tally> {
+    let mut run = Run::new(context(trace, sites)?.with_requests(asked, sites));
     let mut writers = Writers::create(trace)?;
     let mut progress = Progress { events: 0, of: stream::count(trace) };
     for event in stream::events(trace) {
@@ -121,7 +125,7 @@ fn analyze_asking(trace: &Trace, asked: Vec<RequestKind>, watch: Watch<'_>) -> R
     let dir = store::file::open(trace.dir())?;
     store::file::remove(&dir, ANALYSIS_FILE)?;
     writers.finish()?;
-    store::views::write(trace.dir(), trace.meta(), &sites)?;
+    store::views::write(trace.dir(), trace.meta(), sites)?;
     store::file::write_json(&dir, ANALYSIS_FILE, &tally)?;
     Ok(tally)
 }
@@ -133,19 +137,20 @@ fn go_on(trace: &Trace, verdict: ControlFlow<()>) -> Result<()> {
     }
 }
 
-/// What the analyses must know of a trace before its first event.
+fn all<R: Row>(trace: &Trace) -> Result<Vec<R>> {
+    trace.rows::<R>().collect()
+}
+
+/// What the analyses must know of a trace with these sites before its first event.
 ///
 /// # Errors
 ///
 /// When it cannot be read.
-pub(crate) fn context(trace: &Trace) -> Result<Context> {
-    fn all<R: Row>(trace: &Trace) -> Result<Vec<R>> {
-        trace.rows::<R>().collect()
-    }
+pub(crate) fn context(trace: &Trace, sites: &[SiteRow]) -> Result<Context> {
     // What was recorded counts, not what was asked for.
     let kernel = trace.meta().tables.get(SchedSwitch::TABLE).is_some_and(|t| t.rows > 0);
     let bound_ns = trace.meta().clock.bound_ns;
-    let context = Context::new(kernel, bound_ns, &all(trace)?, &all(trace)?, &all(trace)?)
+    let context = Context::new(kernel, bound_ns, &all(trace)?, sites, &all(trace)?)
         .with_agent(trace.meta().start.agent_pid.map(Pid));
     // Traces of earlier versions have no such table.
     if !trace.meta().tables.contains_key(SymbolRow::TABLE) {
@@ -167,16 +172,21 @@ pub fn ensure(trace: &Trace, watch: Watch<'_>) -> Result<Tally> {
     }
 }
 
-/// As [`ensure`], of a trace in which somebody asks for these requests, which it can have ([`RequestKind::check`]);
-/// analyses it when others were asked for.
+/// As [`ensure`], of a trace with these sites in which somebody asks for these requests, which it can have
+/// ([`RequestKind::check`]); analyses it when others were asked for.
 ///
 /// # Errors
 ///
 /// As [`ensure`].
-pub fn ensure_asking(trace: &Trace, asked: Vec<RequestKind>, watch: Watch<'_>) -> Result<Tally> {
+pub fn ensure_asking(
+    trace: &Trace,
+    sites: &[SiteRow],
+    asked: Vec<RequestKind>,
+    watch: Watch<'_>,
+) -> Result<Tally> {
     match tally(trace.dir())? {
         Some(tally) if has_tables(trace) && tally.requests.asked == asked => Ok(tally),
-        _ => analyze_asking(trace, asked, watch),
+        _ => analyze_asking(trace, sites, asked, watch),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Memory: what was recorded of different chains, which the conversion bounds.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use ft_trace::ids::{Name, Pid, Tid};
 use ft_trace::store::{Result, Trace};
@@ -50,36 +50,16 @@ impl Code {
     ///
     /// When a table cannot be read.
     pub fn read(trace: &Trace) -> Result<Code> {
-        Code::those(trace, |_| true)
-    }
-
-    /// Some chains of a trace.
-    ///
-    /// # Errors
-    ///
-    /// When a table cannot be read.
-    pub fn of(trace: &Trace, stacks: &HashSet<i64>) -> Result<Code> {
-        Code::those(trace, |stack| stacks.contains(&stack))
-    }
-
-    fn those(trace: &Trace, wanted: impl Fn(i64) -> bool) -> Result<Code> {
         let mut code = Code::default();
-        let mut addresses = HashSet::new();
         if trace.has::<StackRow>() {
             for row in trace.rows::<StackRow>() {
                 let StackRow { stack, pid, address, .. } = row?;
-                if wanted(stack) {
-                    code.stacks.entry(stack).or_default().push((pid, address));
-                    addresses.insert((pid, address));
-                }
+                code.stacks.entry(stack).or_default().push((pid, address));
             }
         }
         if trace.has::<FrameRow>() {
             for row in trace.rows::<FrameRow>() {
-                let row = row?;
-                if addresses.contains(&(row.pid, row.address)) {
-                    code.add(&row);
-                }
+                code.add(&row?);
             }
         }
         Ok(code)
@@ -184,11 +164,11 @@ pub fn way<N: AsRef<str>>(functions: &[N], shown: usize) -> String {
 
 /// How many functions of each chain, from its beginning on, tell it from all others: the shortest beginnings that no
 /// other chain has, or the whole chain where it is the beginning of another.
-pub fn distinguishing(chains: &[Vec<Name>]) -> Vec<usize> {
+pub fn distinguishing<N: Ord>(chains: &[&[N]]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..chains.len()).collect();
-    order.sort_by(|&a, &b| chains[a].cmp(&chains[b]));
+    order.sort_by(|&a, &b| chains[a].cmp(chains[b]));
     let common =
-        |a: usize, b: usize| chains[a].iter().zip(&chains[b]).take_while(|(a, b)| a == b).count();
+        |a: usize, b: usize| chains[a].iter().zip(chains[b]).take_while(|(a, b)| a == b).count();
     let mut shown: Vec<usize> = chains.iter().map(|chain| chain.len().min(1)).collect();
     for pair in order.windows(2) {
         let common = common(pair[0], pair[1]);
@@ -197,6 +177,14 @@ pub fn distinguishing(chains: &[Vec<Name>]) -> Vec<usize> {
         }
     }
     shown
+}
+
+/// The same of chains of which text shows the first `shown`, and a page all: those are told from each other, the rest from
+/// all.
+pub fn distinguishing_first<N: Ord>(chains: &[&[N]], shown: usize) -> Vec<usize> {
+    let mut lengths = distinguishing(&chains[..chains.len().min(shown)]);
+    lengths.extend(distinguishing(chains).into_iter().skip(shown));
+    lengths
 }
 
 #[cfg(test)]
@@ -211,9 +199,8 @@ mod tests {
     #[test]
     fn a_chain_is_as_long_as_it_must_be() {
         let chains = ["f a x", "f a y", "f b", "g", "f a", ""];
-        let names = |text: &str| text.split_whitespace().map(Name::from).collect::<Vec<_>>();
-        let chains: Vec<_> = chains.iter().map(|text| names(text)).collect();
-        assert_eq!(distinguishing(&chains), [3, 3, 2, 1, 2, 0]);
+        let chains = chains.map(|text| text.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(distinguishing(&chains.each_ref().map(|c| &c[..])), [3, 3, 2, 1, 2, 0]);
     }
 
     #[test]

@@ -58,10 +58,28 @@ pub struct LeanSyscall {
     pub pid: Pid,
     /// Name.
     pub name: Name,
+    /// What it returned.
+    pub ret: i64,
+    /// What its descriptor is of.
+    pub file: Option<FileKind>,
+    /// What of it was recorded.
+    pub seen: CallSeen,
 }
 
 #[cfg(feature = "store")]
-row!("syscalls", LeanSyscall { ts: Nanos, dur: i64, tid: Tid, pid: Pid, name: Name });
+row!(
+    "syscalls",
+    LeanSyscall {
+        ts: Nanos,
+        dur: i64,
+        tid: Tid,
+        pid: Pid,
+        name: Name,
+        ret: i64,
+        file: Option<FileKind>,
+        seen: CallSeen,
+    }
+);
 
 /// The columns of a wait for a lock of the kernel that analyses need.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,12 +92,36 @@ pub struct LeanContention {
     pub tid: Tid,
     /// Its process.
     pub pid: Pid,
+    /// Address of the lock.
+    pub lock: i64,
+    /// The variable that it is.
+    pub name: Option<Name>,
+    /// Who wanted it.
+    pub caller: Option<Name>,
     /// `mutex`, `rwsem-write`, …
     pub kind: Name,
+    /// How it ended.
+    pub end: ContentionEnd,
+    /// Number in `stacks`.
+    pub stack: Option<i64>,
 }
 
 #[cfg(feature = "store")]
-row!("contention", LeanContention { ts: Nanos, dur: i64, tid: Tid, pid: Pid, kind: Name });
+row!(
+    "contention",
+    LeanContention {
+        ts: Nanos,
+        dur: i64,
+        tid: Tid,
+        pid: Pid,
+        lock: i64,
+        name: Option<Name>,
+        caller: Option<Name>,
+        kind: Name,
+        end: ContentionEnd,
+        stack: Option<i64>,
+    }
+);
 
 /// The columns of a page fault that analyses need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,10 +132,26 @@ pub struct LeanFault {
     pub tid: Tid,
     /// Its process.
     pub pid: Pid,
+    /// The kernel touched the page, for a system call.
+    pub in_kernel: bool,
+    /// Until it was served.
+    pub dur: Option<i64>,
+    /// What that took.
+    pub kind: Option<FaultKind>,
 }
 
 #[cfg(feature = "store")]
-row!("page_faults", LeanFault { ts: Nanos, tid: Tid, pid: Pid });
+row!(
+    "page_faults",
+    LeanFault {
+        ts: Nanos,
+        tid: Tid,
+        pid: Pid,
+        in_kernel: bool,
+        dur: Option<i64>,
+        kind: Option<FaultKind>,
+    }
+);
 
 /// The columns of a call chain that analyses need.
 #[derive(Clone, Debug, PartialEq)]
@@ -186,6 +244,36 @@ row!(
     }
 );
 
+/// The columns of a hit of a probe that analyses need.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeanProbe {
+    /// Time.
+    pub ts: Nanos,
+    /// Thread.
+    pub tid: Tid,
+    /// Its process.
+    pub pid: Pid,
+    /// Which end it is.
+    pub kind: ProbeKind,
+    /// What is probed.
+    pub probe: Name,
+    /// Of a function, where its return address lies.
+    pub stack_pointer: Option<i64>,
+}
+
+#[cfg(feature = "store")]
+row!(
+    "probe_hits",
+    LeanProbe {
+        ts: Nanos,
+        tid: Tid,
+        pid: Pid,
+        kind: ProbeKind,
+        probe: Name,
+        stack_pointer: Option<i64>,
+    }
+);
+
 /// A projection can be made of a row, too, where nobody has stored it.
 macro_rules! lean {
     ($($row:ident => $lean:ident { $($field:ident),* })*) => {
@@ -198,12 +286,13 @@ macro_rules! lean {
 }
 
 lean! {
-    Syscall => LeanSyscall { ts, dur, tid, pid, name }
-    Contention => LeanContention { ts, dur, tid, pid, kind }
-    PageFault => LeanFault { ts, tid, pid }
+    Syscall => LeanSyscall { ts, dur, tid, pid, name, ret, file, seen }
+    Contention => LeanContention { ts, dur, tid, pid, lock, name, caller, kind, end, stack }
+    PageFault => LeanFault { ts, tid, pid, in_kernel, dur, kind }
     CallChain => LeanChain { ts, dur, tid, pid, kind, woken_tid, woken_pid, stack }
     FutexCall => LeanFutex { ts, dur, tid, pid, kind, address, word, timeout_ns, result }
     Sample => LeanSample { ts, tid, pid, stack }
+    ProbeHit => LeanProbe { ts, tid, pid, kind, probe, stack_pointer }
 }
 
 /// Declares [`Event`].

@@ -72,6 +72,8 @@ pub mod clock;
 #[cfg(feature = "store")]
 pub mod convert;
 #[cfg(feature = "store")]
+pub mod demangle;
+#[cfg(feature = "store")]
 pub mod dir;
 #[cfg(feature = "store")]
 pub mod reach;

@@ -38,7 +38,7 @@ pub fn why_not(command: &str) -> Option<Unreachable> {
 }
 
 /// The file that `execvp` would take.
-fn find(command: &str) -> Option<PathBuf> {
+pub fn find(command: &str) -> Option<PathBuf> {
     if command.contains('/') {
         return Some(command.into());
     }

@@ -37,17 +37,20 @@ macro_rules! table {
     (@unit $unit:ident) => { Some($crate::tables::Unit::$unit) };
 }
 
+mod breakdown;
 mod chain;
 mod contended;
 mod fault;
 mod futex;
 mod futex_waits;
 mod irq;
+mod kernel_lock_waits;
 #[cfg(feature = "store")]
 pub(crate) mod listed;
 mod loads;
 mod lock;
 mod npt;
+mod probe;
 #[cfg(feature = "store")]
 pub(crate) mod record;
 mod reference;
@@ -61,23 +64,27 @@ mod syscall;
 mod task;
 mod unit;
 mod user;
+mod what_ifs;
 
+pub use breakdown::{Breakdown, Place, WakePair, WakerKind};
 pub use chain::{CallChain, ChainKind, LockChain, LockChainKind, Sample};
 pub use contended::{
     LockOrder, LockPreemption, LockWait, PreemptionCause, UnfinishedWait, WaitEnd,
 };
-pub use fault::{Access, FaultCause, PageFault};
+pub use fault::{Access, FaultCause, FaultKind, PageFault};
 pub use futex::{FutexCall, FutexKind, FutexResult};
 pub use futex_waits::{FutexEnd, FutexWait};
 pub use irq::{Irq, IrqKind};
+pub use kernel_lock_waits::{KernelLockWait, KernelWaitEnd};
 #[cfg(feature = "store")]
 pub use listed::{Line, Listed};
 pub use loads::{
     Deadline, LoadJob, LoadRun, LoadSwitch, LoadTimer, LoadWorker, Policy, RunEnd, SwitchKind,
     SwitchSeen, TimerLatency, Workload,
 };
-pub use lock::Contention;
+pub use lock::{Contention, ContentionEnd};
 pub use npt::{LoopBin, LoopPeak, PeakCause};
+pub use probe::{ProbeHit, ProbeKind};
 pub use reference::{ClockRow, LossOrigin, LossRow, ThreadRow};
 pub use requests::{PathKind, PathPiece, Request};
 pub use results::{
@@ -87,10 +94,11 @@ pub use sched::{SchedMigrate, SchedSwitch, SchedWaking, TaskState};
 pub use scopes::Scope;
 pub use signal::{Signal, SignalKind, SignalResult};
 pub use stack::{BinaryRow, FrameRow, KERNEL_PID, StackRow};
-pub use syscall::Syscall;
+pub use syscall::{CallSeen, FileKind, Syscall};
 pub use task::{TaskEvent, TaskKind};
 pub use unit::Unit;
 pub use user::{NameKind, NameRow, SiteKind, SiteRow, SymbolKind, SymbolRow, UserEvent, arg_name};
+pub use what_ifs::{GrantBar, WhatIf};
 
 /// The tables of events, handed to the macro `$then`: in the order in which events of equal time come.
 ///
@@ -117,6 +125,7 @@ macro_rules! event_tables {
                 samples: Sample(Sample as LeanSample),
                 switches: Switch(SchedSwitch as SchedSwitch),
                 irqs: Irq(Irq as Irq),
+                probes: Probe(ProbeHit as LeanProbe),
             }
             kernel_alone {
                 signals: Signal(Signal),
@@ -142,12 +151,16 @@ macro_rules! result_tables {
             lock_waits: LockWait,
             unfinished_waits: UnfinishedWait,
             lock_preemptions: LockPreemption,
+            what_ifs: WhatIf,
             lock_order: LockOrder,
             lock_chains: LockChain,
             scopes: Scope,
             requests: Request,
             critical_path: PathPiece,
             futex_waits: FutexWait,
+            kernel_lock_waits: KernelLockWait,
+            breakdown: Breakdown,
+            wake_pairs: WakePair,
             loop_histogram: LoopBin,
             loop_peaks: LoopPeak,
             workers: LoadWorker,

@@ -273,7 +273,7 @@ fn loss_remedy(origin: &str, ring_bytes: Option<u64>) -> Cow<'static, str> {
         ("directory", _) => "name fewer locks and places",
         ("kernel-skipped", _) => {
             "the kernel did not run a program that was running already on that CPU, which a larger buffer does not \
-             change; record fewer kernel groups"
+             change; mount tracefs (on Linux 7.0 and later), or record fewer kernel groups"
         }
         ("kernel", _) => "record fewer kernel groups, or give a larger buffer with --kernel-buffer",
         _ => "give the agent more CPU, or a faster disk",

@@ -60,6 +60,17 @@ pub fn __loaded() {
     }
 }
 
+/// Switches a site that was made at run time, and is off, as the rules say.
+#[cfg(all(feature = "dynamic", not(feature = "off")))]
+pub(crate) fn follow_rules(segment: &Segment, name: &str, trigger: usize, held: &Held<'_>) {
+    if RULES.wanted(name, held) == Some(true)
+        && let Ok(mut text) = Text::own()
+        && text.set(trigger as u64, true).is_ok()
+    {
+        segment.header().sites_enabled.fetch_add(1, Relaxed);
+    }
+}
+
 /// Switches the sites that are `asked` for, and new ones by the rules. Returns how many of those that are asked
 /// for are now as they should be: one that cannot be patched does not count.
 fn apply(segment: &Segment, held: &Held<'_>, asked: Option<(&str, bool)>) -> (usize, Count) {

@@ -108,6 +108,7 @@
 //!   for the program that is built, not for libraries to choose.
 //! - `lock_api` adds wrappers for the locks of `parking_lot` 0.13 and others that are built on `lock_api` 0.5;
 //!   `lock_api_0_4` those for `parking_lot` 0.12 and `lock_api` 0.4.
+//! - `dynamic` adds sites that are made at run time (`dynamic`), on which the crate `ft-tracing` rests.
 //! - `downgrade` adds `sync::RwLockWriteGuard::downgrade`, for which Rust 1.92 is needed; all else does with 1.88.
 //!
 //! # Environment
@@ -143,6 +144,8 @@ mod critical;
 pub mod directory;
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(feature = "off"))))]
 mod disabled;
+#[cfg(feature = "dynamic")]
+pub mod dynamic;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod enable;
 mod error;

@@ -6,6 +6,7 @@
 //! relocation. (An object of C has a constructor too, which matters when it is loaded later.)
 
 use core::ffi::c_void;
+use core::sync::atomic::{AtomicU16, Ordering::Acquire};
 use std::ops::Range;
 
 use crate::Arg;
@@ -38,8 +39,17 @@ pub fn for_each(mut f: impl FnMut(SiteRef)) {
             }
             let relative =
                 |field: &i32| (field as *const i32 as usize).wrapping_add_signed(*field as isize);
-            // SAFETY: the record was made by the macro, whose `Meta` is a static of the same object.
-            let meta = unsafe { &*(relative(&record.meta) as *const Meta) };
+            let meta = relative(&record.meta) as *const Meta;
+            // SAFETY: the record was made by the macro, whose `Meta` is a static of the same object, or is the place of
+            // one that may come at run time (`dynamic`), which has no size until it is whole.
+            let meta = unsafe {
+                let bytes = AtomicU16::from_ptr((&raw const (*meta).bytes).cast_mut());
+                // SYNC: dynamic-site
+                if bytes.load(Acquire) == 0 {
+                    continue;
+                }
+                &*meta
+            };
             f(SiteRef { trigger: relative(&record.site), meta });
         }
     });
@@ -135,7 +145,7 @@ impl Meta {
 }
 
 impl Str {
-    const fn new(text: &'static str) -> Str {
+    pub(crate) const fn new(text: &'static str) -> Str {
         Str { ptr: text.as_ptr(), len: text.len() as u64 }
     }
 

@@ -26,6 +26,8 @@ pub(crate) struct Count {
 /// Describes all sites in a new directory.
 pub(crate) fn write_all(directory: &Directory, held: &Held<'_>) -> Count {
     METAS.clear(held);
+    #[cfg(all(feature = "dynamic", not(feature = "off")))]
+    crate::dynamic::describe_all(directory, held);
     for_each(directory, held, |_, _| ())
 }
 
@@ -60,6 +62,19 @@ pub(crate) fn for_each(
     count
 }
 
+/// Has the metadata at `address`, which are made at run time, known as those of the other sites are; `None` if their events
+/// would be taken for those of others, or there is no room.
+#[cfg(all(feature = "dynamic", not(feature = "off")))]
+pub(crate) fn number(address: usize, held: &Held<'_>) -> Option<usize> {
+    METAS.number(address, held)
+}
+
+/// Whether there is no room for any more.
+#[cfg(all(feature = "dynamic", not(feature = "off")))]
+pub(crate) fn are_full() -> bool {
+    METAS.len() >= MAX_METAS
+}
+
 fn address(meta: &'static Meta) -> usize {
     core::ptr::from_ref(meta) as usize
 }
@@ -71,7 +86,7 @@ fn is_on(site: SiteRef) -> bool {
     patch::state(found) == Some(true)
 }
 
-const MAX_METAS: usize = 4096;
+pub(crate) const MAX_METAS: usize = 4096;
 
 /// Metadata that are looked at when one is searched, at most; then there is no room for it.
 const MAX_PROBES: usize = 64;

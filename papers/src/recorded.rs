@@ -1,6 +1,7 @@
 //! Loads that the agent records: what its reports say is why a figure is what it is, measured in the same run.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -15,10 +16,53 @@ use crate::quantity::{ns, percent};
 pub(crate) struct Recorded {
     /// What the load has printed as JSON.
     pub(crate) said: Value,
-    /// What the reports have, by their names.
-    reports: Value,
-    /// Events and records of the kernel that the reports do not know of.
-    lost: u64,
+    reports: Reports,
+}
+
+/// What reports of a trace say.
+#[derive(Clone, Debug)]
+pub(crate) struct Reports(Value);
+
+impl Reports {
+    /// Those of these names.
+    ///
+    /// # Errors
+    ///
+    /// When the agent is not there or fails.
+    pub(crate) fn of(lab: &Lab, trace: &Path, names: &[&str]) -> Result<Reports> {
+        let mut report = Command::new(lab.tool("ft-agent")?);
+        report.arg("report").arg(trace).args(names).arg("--json");
+        let json = serde_json::from_str(&output(&mut report)?).context("the reports' JSON")?;
+        Ok(Reports(json))
+    }
+
+    /// As a test makes them up.
+    #[cfg(test)]
+    pub(crate) fn from_json(json: Value) -> Reports {
+        Reports(json)
+    }
+
+    /// The machine values of one.
+    pub(crate) fn values(&self, name: &str) -> &Value {
+        &self.0["sections"][name]["values"]
+    }
+
+    /// Events and records of the kernel that they do not know of.
+    pub(crate) fn lost(&self) -> u64 {
+        let lost = ["lost_user_events", "lost_kernel_records"];
+        lost.iter().filter_map(|name| self.0["trace"][name].as_u64()).sum()
+    }
+}
+
+/// The JSON that a load prints, and what the agent that records it prints behind that.
+///
+/// # Errors
+///
+/// When it begins with none.
+pub(crate) fn leading_json(text: &str) -> Result<(Value, &str)> {
+    let mut values = Deserializer::from_str(text).into_iter();
+    let json = values.next().context("the load printed nothing")?.context("the load's JSON")?;
+    Ok((json, &text[values.byte_offset()..]))
 }
 
 impl Recorded {
@@ -38,29 +82,21 @@ impl Recorded {
     ///
     /// When the agent or the load is not there or fails.
     pub(crate) fn new(lab: &Lab, load: &str, reports: &[&str]) -> Result<Recorded> {
-        let agent = lab.tool("ft-agent")?;
         let trace = std::env::temp_dir().join(format!("ft-papers-trace-{}", std::process::id()));
         let _ = fs::remove_dir_all(&trace);
-        let mut record = Command::new(&agent);
+        let mut record = Command::new(lab.tool("ft-agent")?);
         record.args(["record", "-k", "sched,irq", "-o"]).arg(&trace).arg("--");
         record.arg(lab.tool("ft-load")?).args(load.split_whitespace()).arg("--json");
-        let mut report = Command::new(&agent);
-        report.arg("report").arg(&trace).args(reports).arg("--json");
-        let text = output(&mut record).and_then(|said| Ok((said, output(&mut report)?)));
+        let told =
+            output(&mut record).and_then(|said| Ok((said, Reports::of(lab, &trace, reports)?)));
         let _ = fs::remove_dir_all(&trace);
-        let (said, report) = text?;
-        // The agent's own summary stands behind it.
-        let said = Deserializer::from_str(&said).into_iter().next();
-        let said = said.context("the load printed nothing")?.context("the load's JSON")?;
-        let mut report: Value = serde_json::from_str(&report).context("the reports' JSON")?;
-        let lost = ["lost_user_events", "lost_kernel_records"];
-        let lost = lost.iter().filter_map(|name| report["trace"][name].as_u64()).sum();
-        Ok(Recorded { said, reports: report["sections"].take(), lost })
+        let (said, reports) = told?;
+        Ok(Recorded { said: leading_json(&said)?.0, reports })
     }
 
     /// The machine values of a report.
     pub(crate) fn report(&self, name: &str) -> &Value {
-        &self.reports[name]["values"]
+        self.reports.values(name)
     }
 
     /// What the load says of one of its threads.
@@ -88,7 +124,7 @@ impl Recorded {
 
     /// Where the responses of jobs went that were too late, of all threads together.
     pub(crate) fn late(&self) -> String {
-        let lost = match self.lost {
+        let lost = match self.reports.lost() {
             0 => String::new(),
             lost => format!(", of which {lost} events are missing"),
         };
@@ -160,6 +196,13 @@ fn late(jobs: &Value) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn what_stands_behind_the_json_is_told() {
+        let (json, rest) = leading_json("{\"histogram\": [[10.0, 3]]}\nrecorded").unwrap();
+        assert_eq!((json, rest.trim()), (json!({ "histogram": [[10.0, 3]] }), "recorded"));
+        assert!(leading_json("").is_err());
+    }
 
     #[test]
     fn late_jobs_are_told_by_parts_that_sum_and_by_who_took_most() {

@@ -49,7 +49,7 @@ base = alt.Chart(shown).encode(y=alt.Y("lock:N", title=None))
 interval = base.mark_rule(strokeWidth=3, opacity=0.5).encode(
     x=alt.X("low:Q", title="change from A to B", axis=alt.Axis(format="+%")), x2="high:Q", color=alt.Color("differs:N", title="differs")
 )
-point = base.mark_point(filled=True, size=60).encode(x="change:Q", color="differs:N", tooltip=["lock", "change", "low", "high"])
+point = base.mark_point(filled=True, size=60).encode(x="change:Q", color="differs:N", tooltip=["lock:N", "change:Q", "low:Q", "high:Q"])
 zero = alt.Chart().mark_rule(strokeDash=[4, 4]).encode(x=alt.datum(0))
 alt.layer(zero, interval, point, data=shown).properties(width=260, height=alt.Step(28)).facet(
     column=alt.Column("quantile:N", title="Length of holds")
@@ -94,5 +94,5 @@ alt.Chart(change, title="Share of a thread's time that went elsewhere in B", wid
     x=alt.X("more:Q", title="B − A", axis=alt.Axis(format="+%")),
     y=alt.Y("thread:N", title=None),
     color=alt.Color("part:N", scale=alt.Scale(domain=list(ft.PARTS), scheme="tableau10"), title=None),
-    tooltip=["thread", "part", alt.Tooltip("A:Q", format=".2%"), alt.Tooltip("B:Q", format=".2%")],
+    tooltip=["thread:N", "part:N", alt.Tooltip("A:Q", format=".2%"), alt.Tooltip("B:Q", format=".2%")],
 )

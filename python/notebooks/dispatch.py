@@ -88,7 +88,7 @@ alt.Chart(behind, title="Wake-ups later than 100 µs: waited, by whom", width=52
     x=alt.X("waited_ms:Q", title="ms"),
     y=alt.Y("thread:N", title=None, sort="-x"),
     color=alt.Color("behind:N", title="behind", sort=[*first, "others"], scale=alt.Scale(scheme="tableau10")),
-    tooltip=["thread", "behind", alt.Tooltip("waited_ms:Q", format=",.2f")],
+    tooltip=["thread:N", "behind:N", alt.Tooltip("waited_ms:Q", format=",.2f")],
 )
 
 # %% [markdown]
@@ -120,6 +120,6 @@ dots = dots.encode(
     x=alt.X("s:Q", title="time, s"),
     y=alt.Y("ms:Q", scale=alt.Scale(type="log"), title="ms", axis=alt.Axis(minExtent=40)),
     color=alt.Color("comm:N", title=None, scale=alt.Scale(scheme="category10")),
-    tooltip=["comm", "running_comm", "ms"],
+    tooltip=["comm:N", "running_comm:N", "ms:Q"],
 )
 alt.vconcat(top, dots).resolve_scale(x="shared")

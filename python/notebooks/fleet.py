@@ -79,7 +79,7 @@ alt.Chart(culprits, title="What threads waited for, most first", width=460, heig
     x=alt.X("s:Q", title="s"),
     y=alt.Y("what:N", title=None, sort=None, axis=alt.Axis(labelLimit=260)),
     color=alt.Color("part:N", scale=alt.Scale(domain=list(ft.PARTS), scheme="tableau10"), title=None),
-    tooltip=["what", "traces", "s"],
+    tooltip=["what:N", "traces:Q", "s:Q"],
 )
 
 # %% [markdown]

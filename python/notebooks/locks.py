@@ -70,7 +70,7 @@ alt.Chart(spent, title="Held time by what the holder did", width=520, height=alt
     y=alt.Y("lock_name:N", title=None, sort="-x"),
     color=alt.Color("part:N", scale=COLORS, title=None),
     order="order:Q",
-    tooltip=["lock_name", "part", alt.Tooltip("ms:Q", format=",.3f")],
+    tooltip=["lock_name:N", "part:N", alt.Tooltip("ms:Q", format=",.3f")],
 )
 
 # %% [markdown]
@@ -112,7 +112,7 @@ cells = alt.Chart(matrix, title="Waits for locks, ms", width=alt.Step(80), heigh
     x=alt.X("lock:N", title=None, axis=alt.Axis(labelAngle=0)), y=alt.Y("thread:N", title=None)
 )
 heat = cells.mark_rect().encode(color=alt.Color("waited_ms:Q", scale=alt.Scale(scheme="oranges"), title="ms"))
-heat + cells.mark_text().encode(text=alt.Text("waited_ms:Q", format=",.1f"), tooltip=["because_of", "waits"])
+heat + cells.mark_text().encode(text=alt.Text("waited_ms:Q", format=",.1f"), tooltip=["because_of:N", "waits:Q"])
 
 # %% [markdown]
 # ## When
@@ -134,5 +134,5 @@ alt.Chart(
     x=alt.X("s:Q", title="time, s"),
     y=alt.Y("ms:Q", scale=alt.Scale(type="log"), title="length, ms"),
     color=alt.Color("lock_name:N", title=None, scale=alt.Scale(scheme="category10")),
-    tooltip=["lock_name", "comm", "place", "preemptor_comm", "ms"],
+    tooltip=["lock_name:N", "comm:N", "place:N", "preemptor_comm:N", "ms:Q"],
 )

@@ -64,7 +64,7 @@ COLORS = alt.Scale(domain=list(ft.PARTS), scheme="tableau10")
 AXIS = alt.X("from:Q", title="ms since the lock was acquired", scale=alt.Scale(nice=False))
 longest = during.nlargest(2000, "dur")[["from", "to", "row", "part", "by", "cpu"]]
 alt.Chart(longest, title="The holder", width=620, height=40).mark_bar(height=22).encode(
-    x=AXIS, x2="to:Q", y=alt.Y("row:N", title=None), color=alt.Color("part:N", scale=COLORS, title=None), tooltip=["part", "by", "cpu"]
+    x=AXIS, x2="to:Q", y=alt.Y("row:N", title=None), color=alt.Color("part:N", scale=COLORS, title=None), tooltip=["part:N", "by:N", "cpu:N"]
 )
 
 # %% [markdown]
@@ -106,7 +106,7 @@ scene = pd.concat([longest.assign(who="holder"), waits.assign(who="waits"), othe
 scene = scene[["row", "from", "to", "part", "who"]]
 
 base = alt.Chart(width=620, height=alt.Step(30)).encode(
-    x=AXIS, x2="to:Q", y=alt.Y("row:N", title=None, sort=rows, scale=alt.Scale(domain=rows)), tooltip=["row", "part"]
+    x=AXIS, x2="to:Q", y=alt.Y("row:N", title=None, sort=rows, scale=alt.Scale(domain=rows)), tooltip=["row:N", "part:N"]
 )
 holder = base.mark_bar(height=20).encode(color=alt.Color("part:N", scale=COLORS, title="holder"))
 cpus = base.mark_bar(height=20, stroke="white", strokeWidth=0.5).encode(

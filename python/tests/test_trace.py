@@ -25,7 +25,7 @@ def test_every_value_is_that_of_the_file(directory: Path) -> None:
             found = values(frame[name])
             stored = [None if row[0] != row[0] else row[0] for row in duckdb.sql(f'SELECT "{name}" FROM {file}').fetchall()]
             if kind == "BIGINT" and str(frame[name].dtype).lower() == "uint64":
-                stored = [value % 2**64 for value in stored]
+                stored = [value if value is None else value % 2**64 for value in stored]
             key = lambda value: (value is None, value if value is not None else 0)  # noqa: E731
             assert sorted(found, key=key) == sorted(stored, key=key), f"{table}.{name}"
 

@@ -41,7 +41,7 @@ impl Profile {
     }
 }
 
-/// Builds the BPF object; without it the agent is built all the same, so this only warns.
+/// Builds the BPF object; without it the agent gets another one, or none, so this only warns.
 pub(crate) fn bpf(steps: &mut Steps) {
     let object = build_ebpf::object(&workspace::root());
     steps.next("the BPF programs", (!object.exists()).then_some(60));
@@ -49,7 +49,7 @@ pub(crate) fn bpf(steps: &mut Steps) {
         let rest = if object.exists() {
             "the agent gets the object of an earlier build"
         } else {
-            "the agent is built without its kernel side, and records with `-k none` only"
+            "the agent gets the ones that are packaged, if they are of these sources"
         };
         eprintln!("warning: {error:#}; {rest}");
     }

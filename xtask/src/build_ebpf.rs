@@ -17,7 +17,8 @@ use crate::workspace::{self, cargo, find_in_path, in_path};
 const TARGET: &str = "bpfel-unknown-none";
 
 /// `--btf` keeps the types of maps and functions; v3 has 32-bit jumps and needs Linux 5.1.
-const RUSTFLAGS: &str = "-Clinker=bpf-linker -Cdebuginfo=2 -Clink-arg=--btf -Ctarget-cpu=v3";
+const RUSTFLAGS: [&str; 4] =
+    ["-Clinker=bpf-linker", "-Cdebuginfo=2", "-Clink-arg=--btf", "-Ctarget-cpu=v3"];
 
 /// Compiler of Debian's package `rustc-web`.
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
@@ -71,6 +72,19 @@ impl Toolchain {
     }
 }
 
+impl Toolchain {
+    /// The command that prints the compiler's version.
+    pub(crate) fn compiler(self) -> Command {
+        let (program, args): (_, &[&str]) = match self {
+            Self::Debian => (DEBIAN_RUSTC, &["--version"]),
+            Self::Nightly => ("rustup", &["run", "nightly", "rustc", "--version"]),
+        };
+        let mut command = Command::new(program);
+        command.args(args).env_remove("RUSTUP_TOOLCHAIN");
+        command
+    }
+}
+
 /// Sources of `core` in rustup's nightly toolchain.
 fn nightly_sources() -> Option<PathBuf> {
     let home = |name| std::env::var_os(name).map(PathBuf::from);
@@ -112,8 +126,8 @@ pub(crate) fn run() -> Result<PathBuf> {
             .args(["--release", "--target", TARGET])
             .current_dir(&root)
             .env("CARGO_TARGET_DIR", &target_dir)
-            .env("RUSTFLAGS", RUSTFLAGS)
-            .env_remove("CARGO_ENCODED_RUSTFLAGS")
+            .env("CARGO_ENCODED_RUSTFLAGS", flags(&root).join("\x1f"))
+            .env_remove("RUSTFLAGS")
             .env_remove("RUSTC_WRAPPER")
             .env_remove("RUSTC_WORKSPACE_WRAPPER"),
     )
@@ -126,6 +140,18 @@ pub(crate) fn run() -> Result<PathBuf> {
     let file = fs::File::create(&stamp).and_then(|file| file.set_modified(started));
     file.with_context(|| format!("cannot write {}", stamp.display()))?;
     Ok(object)
+}
+
+/// The flags; paths stand in the object as they do in no machine's own directories, so that the same sources and the
+/// same compiler make the same object.
+fn flags(root: &Path) -> Vec<String> {
+    let remapped = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
+    let mut flags: Vec<String> = RUSTFLAGS.map(str::to_owned).to_vec();
+    flags.push(remapped(root, "/feather-trace"));
+    flags.extend(
+        workspace::cargo_home().map(|home| remapped(&home.join("registry/src"), "/crates")),
+    );
+    flags
 }
 
 /// Writes a file, and the folder that it is in, so that nobody ever sees half of it.

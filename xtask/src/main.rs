@@ -3,7 +3,10 @@
 mod bench;
 mod build;
 mod build_ebpf;
+mod kernels;
 mod node;
+mod package;
+mod packaged;
 mod packages;
 mod paper;
 mod proofs;
@@ -28,14 +31,18 @@ cargo xtask COMMAND
   test [-- ARGS]        set up, and run everything; ARGS go to `cargo test` (then a part of the tests)
   bench [ROW]…          measure the cost table beside other tracers; a whole run writes it (--quick)
   paper [ID]…           run the papers' experiments again, and write papers/README.md (--list, --scale)
+  kernels [VERSION]…    download, boot and test other kernels, in QEMU (5.10 6.1 6.1-rt 6.12 7 7-rt; --cpus N)
+  truths [TEST]…        what the subjects know of themselves against the tables, in 50 rounds (FT_ROUNDS)
   stress                run the stress tests at full length, some minutes (FT_STRESS)
   sanitize              run the tests of shared memory under AddressSanitizer and valgrind
   compare-rates         measure how often `compare` errs and what it finds, with hundreds of recordings
   miri                  run the tests of the rings under Miri, where it is installed
   fuzz [TARGET]…        run the fuzz targets, ten minutes each (FT_FUZZ_SECONDS)
+  package               package the crates and, for Debian, the agent, and try that (--quick: of a debug build)
   setup                 install what building and testing need, and say so first
   build                 set up, then build the BPF object and the agent
-  bpf                   set up, then build the BPF object alone: what a kernel test that is run by hand needs
+  bpf                   set up, then build the BPF object alone: what a kernel test that is run by hand needs (--packaged: and
+                        the one that is checked in, for machines without a compiler for BPF)
   help                  print this";
 
 fn main() -> ExitCode {
@@ -59,6 +66,8 @@ fn run(args: &[String]) -> Result<ExitCode> {
         "test" => test::run(after_dashes(rest))?,
         "bench" => bench::run(rest)?,
         "paper" => paper::run(rest)?,
+        "kernels" => kernels::run(rest)?,
+        "truths" => test::truths(rest)?,
         "stress" => {
             no_arguments(command, rest)?;
             proofs::stress()?;
@@ -76,6 +85,14 @@ fn run(args: &[String]) -> Result<ExitCode> {
             proofs::miri()?;
         }
         "fuzz" => proofs::fuzz(rest)?,
+        "package" => {
+            setup::run(setup::PACKAGING);
+            match rest {
+                [] => package::run()?,
+                [quick] if quick == "--quick" => println!("{}", package::check()?),
+                _ => bail!("`package` takes --quick or nothing"),
+            }
+        }
         "setup" => {
             no_arguments(command, rest)?;
             setup::run(&[setup::TESTS, setup::BENCHMARKS].concat());
@@ -89,9 +106,13 @@ fn run(args: &[String]) -> Result<ExitCode> {
             println!("{}", build::agent(&mut steps, Profile::Release, false)?.display());
         }
         "bpf" => {
-            no_arguments(command, rest)?;
             setup::run(&[]);
-            println!("{}", build_ebpf::run()?.display());
+            let object = match rest {
+                [] => build_ebpf::run()?,
+                [packaged] if packaged == "--packaged" => packaged::make()?,
+                _ => bail!("`bpf` takes --packaged or nothing"),
+            };
+            println!("{}", object.display());
         }
         "help" | "-h" | "--help" => {
             println!("{HELP}");

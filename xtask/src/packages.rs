@@ -38,8 +38,7 @@ pub(crate) const KERNEL_SIDE: Group = Group {
         ),
         package("llvm-22-dev", "usr/lib/llvm-22/bin/llvm-config", "bpf-linker is built with it"),
     ],
-    without: "the kernel side is not built, and the agent records applications alone (`record -k none`); \
-              another way is rustup's nightly with rust-src, and bpf-linker on the PATH",
+    without: "the kernel side is not built, and the agent gets the one that is packaged; another way is rustup's nightly with rust-src, and bpf-linker on the PATH",
 };
 
 /// What the tests open the traces with.
@@ -99,6 +98,7 @@ pub(crate) const JUDGES: Group = Group {
         package("babeltrace2", "usr/bin/babeltrace2", "a test reads exported traces with it"),
         package("pajeng", "usr/bin/pj_dump", "a test reads exported traces with it"),
         package("rt-tests", "usr/bin/cyclictest", "a test compares latencies with it"),
+        package("strace", "usr/bin/strace", "a test compares counts of system calls with it"),
     ],
     without: "the tests that compare with these programs are skipped",
 };
@@ -112,6 +112,24 @@ pub(crate) const LOADS: Group = Group {
         package("rt-app", "usr/bin/rt-app", "an experiment compares missed deadlines with it"),
     ],
     without: "the experiments that run these programs fail, and their tests are skipped",
+};
+
+/// What other kernels are booted with.
+pub(crate) const GUESTS: Group = Group {
+    packages: &[
+        package("qemu-system-x86", "usr/bin/qemu-system-x86_64", "boots other kernels in a test"),
+        package("busybox-static", "bin/busybox", "the first program of such a kernel"),
+        package("cpio", "usr/bin/cpio", "packs what such a kernel begins with"),
+        package("kmod", "sbin/depmod", "finds the modules that it needs"),
+        package("xz-utils", "usr/bin/xz", "unpacks them"),
+    ],
+    without: "the tests on other kernels are skipped",
+};
+
+/// How a guest sees this machine's files: part of QEMU in Debian 12, and from Debian 13 on a package of its own.
+pub(crate) const VIRTIOFSD: Group = Group {
+    packages: &[package("virtiofsd", "usr/libexec/virtiofsd", "shares files with other kernels")],
+    without: "the tests on other kernels are skipped",
 };
 
 /// The applications of the Feather-Trace paper's study, and what they play and where they draw.
@@ -141,6 +159,15 @@ pub(crate) const COMPILERS: Group = Group {
     without: "the tests of the C header try fewer compilers",
 };
 
+/// What makes a Debian package, and tries it.
+pub(crate) const PACKAGERS: Group = Group {
+    packages: &[
+        package("dpkg-dev", "usr/bin/dpkg-shlibdeps", "says what a package depends on"),
+        package("libcap2-bin", "usr/sbin/setcap", "gives capabilities to members of its group"),
+    ],
+    without: "no Debian package is made or tried",
+};
+
 /// The header of LTTng-UST, without which the subject that it traces does not build.
 pub(crate) const LTTNG_HEADER: &str = "usr/include/x86_64-linux-gnu/lttng/tracepoint.h";
 
@@ -151,13 +178,20 @@ pub(crate) const PEERS: Group = Group {
         package("lttng-tools", "usr/bin/lttng-sessiond", "the benchmarks compare with it"),
         package("linux-perf", "usr/bin/perf", "the benchmarks compare with it"),
         package("libbpf-tools", "usr/sbin/offcputime", "the benchmarks compare with it"),
+    ],
+    without: "the benchmarks leave out what is missing",
+};
+
+/// Whole programs, of which the benchmarks show what they lose while they are recorded.
+pub(crate) const PROGRAMS: Group = Group {
+    packages: &[
         package("libmemcached-tools", "usr/bin/memcslap", "drives memcached in a benchmark"),
+        package("make", "usr/bin/make", "recorded by a benchmark"),
         package("memcached", "usr/bin/memcached", "recorded by a benchmark"),
         package("postgresql", "usr/lib/postgresql", "recorded by a benchmark"),
         package("redis-server", "usr/bin/redis-server", "recorded by a benchmark"),
-        package("make", "usr/bin/make", "recorded by a benchmark"),
     ],
-    without: "the benchmarks leave out what is missing",
+    without: "the benchmarks leave out the programs that are missing",
 };
 
 impl Group {

@@ -5,8 +5,8 @@
 //! be left out, and the rest goes on.
 
 use std::{
+    collections::HashSet,
     fmt::Write,
-    os::unix::fs::MetadataExt,
     path::Path,
     process::{Command, Stdio},
 };
@@ -16,20 +16,24 @@ use anyhow::{Context, Result, bail};
 use crate::{
     build_ebpf::Toolchain,
     packages::{
-        BROWSER, COMPILERS, Group, JUDGES, KERNEL_SIDE, LOADS, PEERS, PLAYERS, Package, READERS,
-        RECORDED, SPARK,
+        BROWSER, COMPILERS, Group, JUDGES, KERNEL_SIDE, LOADS, PACKAGERS, PEERS, PLAYERS, PROGRAMS,
+        Package, READERS, RECORDED, SPARK,
     },
-    workspace::{cargo, find_in_path, in_path, line, run as run_command},
+    workspace::{cargo, find_in_path, in_path, is_root, line, run as run_command},
 };
 
 /// For the tests, beside the kernel side.
-pub(crate) const TESTS: &[Group] = &[READERS, SPARK, BROWSER, RECORDED, JUDGES, LOADS, COMPILERS];
+pub(crate) const TESTS: &[Group] =
+    &[READERS, SPARK, BROWSER, RECORDED, JUDGES, LOADS, COMPILERS, PACKAGERS];
+
+/// For what is published, beside the kernel side.
+pub(crate) const PACKAGING: &[Group] = &[PACKAGERS];
 
 /// For the papers' experiments.
 pub(crate) const EXPERIMENTS: &[Group] = &[JUDGES, LOADS, PLAYERS, PEERS, COMPILERS];
 
 /// For the benchmarks, beside the kernel side.
-pub(crate) const BENCHMARKS: &[Group] = &[PEERS];
+pub(crate) const BENCHMARKS: &[Group] = &[PEERS, PROGRAMS];
 
 /// The version of bpf-linker that is known to link what [`KERNEL_SIDE`] makes.
 const BPF_LINKER: &str = "0.13.0";
@@ -46,12 +50,7 @@ pub(crate) fn run(more: &[Group]) {
     let root = Path::new("/");
     // Another toolchain than Debian's is as good.
     let kernel_side = Toolchain::find().is_err().then_some(KERNEL_SIDE);
-    let gaps: Vec<Gap<'_>> = kernel_side
-        .iter()
-        .chain(more)
-        .map(|group| (group, group.missing(root)))
-        .filter(|(_, missing)| !missing.is_empty())
-        .collect();
+    let gaps = gaps(kernel_side.iter().chain(more), root);
     if !gaps.is_empty() {
         install(&gaps);
     }
@@ -60,6 +59,17 @@ pub(crate) fn run(more: &[Group]) {
     {
         eprintln!("warning: {error:#}; without it {}", KERNEL_SIDE.without);
     }
+}
+
+/// What is missing below `root`, each package once: several groups may want it.
+fn gaps<'g>(groups: impl IntoIterator<Item = &'g Group>, root: &Path) -> Vec<Gap<'g>> {
+    let mut named = HashSet::new();
+    let gap = |group: &'g Group| {
+        let mut missing = group.missing(root);
+        missing.retain(|package| named.insert(package.name));
+        (group, missing)
+    };
+    groups.into_iter().map(gap).filter(|(_, missing)| !missing.is_empty()).collect()
 }
 
 fn install(gaps: &[Gap<'_>]) {
@@ -119,8 +129,7 @@ enum Way {
 
 impl Way {
     fn find() -> Way {
-        let is_root = std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
-        match (in_path("apt-get"), is_root, in_path("sudo")) {
+        match (in_path("apt-get"), is_root(), in_path("sudo")) {
             (false, _, _) => Way::NotDebian,
             (true, true, _) => Way::Root,
             (true, false, true) => Way::Sudo,
@@ -214,6 +223,18 @@ mod tests {
                 assert!(line.is_some_and(|line| line.ends_with(package.what_for)), "{text}");
             }
         }
+    }
+
+    #[test]
+    fn what_several_groups_want_is_installed_once() {
+        let all = [TESTS, BENCHMARKS].concat();
+        let gaps = gaps(&all, Path::new("/nowhere"));
+        let mut names: Vec<&str> = gaps.iter().flat_map(|(_, missing)| names(missing)).collect();
+        let listed = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), listed, "{names:?}");
+        assert!(names.contains(&"memcached") && names.contains(&"postgresql"));
     }
 
     #[test]

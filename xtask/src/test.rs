@@ -2,13 +2,15 @@
 //! unit and integration tests, tests against the running kernel, and the readers of the Parquet.
 
 use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
 use crate::{
     build,
     build_ebpf::{self, Toolchain},
-    node, python, setup,
+    kernels, node, package, packaged, python, setup,
     steps::Steps,
     workspace::{cargo, in_path, step, target_dir},
 };
@@ -26,10 +28,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         Ok(_) => drop(build_ebpf::run()?),
         Err(_) => build::bpf(&mut Steps::new(1)),
     }
-    let python = python::READERS.ensure()?;
-    // Without Java there is no use for it.
-    let spark = if in_path("java") { python::SPARK.ensure()? } else { None };
-    let node = node::ensure()?;
+    println!("the packaged BPF object is {}", packaged::check()?);
+    let tools = Tools::ensure()?;
 
     step(cargo().args(["fmt", "--all", "--check"]))?;
     step(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
@@ -56,35 +56,94 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             .args(["test", "--package", "ft-user", "--test", "loom", "--release"]),
     )?;
 
-    // The tests that need a kernel tell in this file what they did: cargo shows no output of tests
-    // that pass, and a test that could not run must not look like one that did.
-    let ledger = target_dir().join("kernel-tests.log");
-    fs::write(&ledger, "").with_context(|| format!("cannot write {}", ledger.display()))?;
-    let mut test = cargo();
-    test.args(["test", "--workspace"]).args(args).env("FT_KERNEL_TEST_LOG", &ledger);
-    if let Some(python) = &python {
-        test.env("FT_PYTHON", python);
-    }
-    if let Some(spark) = &spark {
-        test.env("FT_SPARK", spark);
-    }
-    if let Some(node) = &node {
-        test.env("FT_NODE", node);
-    }
-    let tests = step(&mut test);
-    let reported = fs::read_to_string(&ledger).unwrap_or_default();
-    let counted = Counted::from_ledger(&reported);
+    let mut ledger = Ledger::new()?;
+    let tests = ledger.test(&tools, cargo().args(["test", "--workspace"]).args(args));
+    // Where the tests passed on this kernel, those on others are worth their time.
+    let others = match args.is_empty() && tests.is_ok() {
+        true => kernels::in_test_run(&mut ledger.reported, tools.python.as_deref()),
+        false => Ok(()),
+    };
+    let counted = Counted::from_ledger(&ledger.reported);
     println!("{}", counted.summary());
     tests?;
+    others?;
     if args.is_empty() {
         let lock_api = ["test", "--package", "ft-user", "--features", "lock_api,lock_api_0_4"];
         step(cargo().args(lock_api).args(["--test", "lock_api*"]))?;
         step(cargo().args(lock_api).args(["--doc", "lock_api"]))?;
+        println!("{}", package::check()?);
     }
     if args.is_empty() && counted.ran + counted.skipped.len() == 0 {
         bail!("no test reported on the kernel: the kernel tests did not run");
     }
     Ok(())
+}
+
+/// Recordings of programs that know what they did, in as many rounds as `FT_ROUNDS` says, or 50: those tests whose names
+/// contain one of `tests`, or all. In the whole test run some play fewer.
+///
+/// # Errors
+///
+/// The first set of tests that fails.
+pub(crate) fn truths(tests: &[String]) -> Result<()> {
+    setup::run(setup::TESTS);
+    build_ebpf::run()?;
+    let mut ledger = Ledger::new()?;
+    let rounds = std::env::var("FT_ROUNDS").unwrap_or_else(|_| "50".into());
+    let mut test = cargo();
+    test.env("FT_ROUNDS", rounds).args(["test", "--package", "ft-agent"]);
+    test.args(["--test", "end_to_end", "--test", "chains", "--"]).args(tests);
+    let tools = Tools { python: python::READERS.ensure()?, spark: None, node: node::ensure()? };
+    let tests = ledger.test(&tools, &mut test);
+    println!("{}", Counted::from_ledger(&ledger.reported).summary());
+    tests
+}
+
+/// Interpreters that tests use, with what is installed for them; `None` where they cannot be had.
+struct Tools {
+    python: Option<PathBuf>,
+    spark: Option<PathBuf>,
+    node: Option<PathBuf>,
+}
+
+impl Tools {
+    fn ensure() -> Result<Tools> {
+        Ok(Tools {
+            python: python::READERS.ensure()?,
+            // Without Java there is no use for it.
+            spark: if in_path("java") { python::SPARK.ensure()? } else { None },
+            node: node::ensure()?,
+        })
+    }
+}
+
+/// What the tests that need a kernel tell: cargo shows no output of tests that pass, and one that could not run must not look
+/// like one that did.
+struct Ledger {
+    file: PathBuf,
+    reported: String,
+}
+
+impl Ledger {
+    fn new() -> Result<Ledger> {
+        let file = target_dir().join("kernel-tests.log");
+        fs::write(&file, "").with_context(|| format!("cannot write {}", file.display()))?;
+        Ok(Ledger { file, reported: String::new() })
+    }
+
+    /// Runs tests that tell it.
+    fn test(&mut self, tools: &Tools, test: &mut Command) -> Result<()> {
+        test.env("FT_KERNEL_TEST_LOG", &self.file);
+        let Tools { python, spark, node } = tools;
+        for (name, tool) in [("FT_PYTHON", python), ("FT_SPARK", spark), ("FT_NODE", node)] {
+            if let Some(tool) = tool {
+                test.env(name, tool);
+            }
+        }
+        let tests = step(test);
+        self.reported = fs::read_to_string(&self.file).unwrap_or_default();
+        tests
+    }
 }
 
 /// What the kernel tests reported.

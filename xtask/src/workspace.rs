@@ -2,6 +2,8 @@
 
 use std::{
     ffi::OsString,
+    fs,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -35,9 +37,13 @@ pub(crate) fn find_in_path(program: &str) -> Option<PathBuf> {
 
 /// Where `cargo install` puts programs.
 fn cargo_bin() -> Option<PathBuf> {
+    Some(cargo_home()?.join("bin"))
+}
+
+/// Where cargo keeps what it has downloaded.
+pub(crate) fn cargo_home() -> Option<PathBuf> {
     let home = |name| std::env::var_os(name).map(PathBuf::from);
-    let cargo = home("CARGO_HOME").or_else(|| Some(home("HOME")?.join(".cargo")))?;
-    Some(cargo.join("bin"))
+    home("CARGO_HOME").or_else(|| Some(home("HOME")?.join(".cargo")))
 }
 
 /// Where cargo puts what it builds.
@@ -70,6 +76,25 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
         bail!("`{line}` failed ({status})");
     }
     Ok(())
+}
+
+/// What a command prints.
+///
+/// # Errors
+///
+/// When it cannot be started or fails; the error has the command line, and what it said of that.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let line = line(command);
+    let output = command.output().with_context(|| format!("`{line}` could not be started"))?;
+    if !output.status.success() {
+        bail!("`{line}` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Whether this runs as root.
+pub(crate) fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
 }
 
 /// The command as one would type it.

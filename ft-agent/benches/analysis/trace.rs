@@ -45,6 +45,7 @@ pub(crate) fn sites() -> Vec<SiteRow> {
         args: "".into(),
         format: "".into(),
         triggers: 1,
+        source: 0,
         started: 0,
     };
     let acquire = (0, SiteKind::LockAcquire, "lock.mutex_acquire");

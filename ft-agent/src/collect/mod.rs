@@ -20,6 +20,7 @@ pub mod maps;
 mod numbers;
 pub mod outside;
 pub mod peer;
+pub mod probe;
 pub mod refusals;
 pub mod remote;
 pub mod server;

@@ -11,6 +11,7 @@ pub(crate) mod events;
 pub(crate) mod export;
 mod flight;
 pub(crate) mod live;
+pub(crate) mod manual;
 mod output;
 mod page;
 pub(crate) mod record;
@@ -51,6 +52,7 @@ pub(crate) fn run(command: Command) -> Result {
         Command::Top(args) => top::run(*args),
         Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => completions::run(&args),
+        Command::Manual(args) => manual::run(&args),
     }
 }
 

@@ -59,9 +59,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
     ring_size: Option<u64>,
 
-    /// Size of the buffer of the kernel's records, which all CPUs share (4K to 1G). Memory is taken at the start.
-    #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = units::bytes)]
-    kernel_buffer: u64,
+    /// Size of the ring buffers of the kernel's records, those of all CPUs together (4K to 1G; 16M, or 1M for each CPU where
+    /// there are more than 16). Memory is taken at the start.
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
+    kernel_buffer: Option<u64>,
 
     /// Record the call chains of threads that were off the CPU for at least this long, and of who woke them (group
     /// `stack`).
@@ -72,6 +73,13 @@ pub(crate) struct Args {
     /// what the program does periodically.
     #[arg(long, value_name = "HZ", default_value = "997")]
     sample_rate: u32,
+
+    /// Each call of a function of a program that is not changed is a request: `redis-server:processCommand`, with a path, a
+    /// program on the PATH or a library (`libssl.so.3:SSL_read`), and a function by its name or a glob; or what lies between two
+    /// marks of it, `FILE:usdt:PROVIDER:BEGIN,END`. May be given more than once. Every process that runs the file pays for it,
+    /// half a microsecond to some for each call; those that are observed are recorded.
+    #[arg(long, value_name = "FILE:FUNCTION")]
+    probe: Vec<String>,
 
     /// What a thread does when its ring is full: `discard` the event, which is counted and placed, or `wait` for room first,
     /// 10ms at most, or `wait=TIME` (1ms to 1s). A wait delays the program; it is recorded, and marks what it touches.
@@ -134,6 +142,8 @@ Examples:
                                               a report for a browser at the end
   ft-agent record -k default,stack,profile -- ./server
                                               where in its code it waits, and where it runs
+  ft-agent record --probe redis-server:processCommand -- redis-server
+                                              each command of a program that knows nothing of tracing
   ft-agent record --preload -- memcached      the locks of a program that knows nothing of tracing
   ft-agent record --flight-recorder 10s --when 'hold > 1ms' -- ./server
                                               the last ten seconds, each time a lock is held too long
@@ -206,6 +216,7 @@ pub(crate) fn run(args: Args) -> Result {
     }
     let flight = args.flight.options();
     let segment = Limits { bytes: args.segment_size, age: args.segment_time };
+    let usual = Options::default();
     let options = Options {
         kernel: Group::parse_list(&args.kernel)?,
         duration: args.duration,
@@ -214,9 +225,10 @@ pub(crate) fn run(args: Args) -> Result {
         cgroup: args.cgroup,
         system_wide: args.all,
         ring_bytes: args.ring_size,
-        kernel_buffer_bytes: args.kernel_buffer,
+        kernel_buffer_bytes: args.kernel_buffer.unwrap_or(usual.kernel_buffer_bytes),
         stack_min: args.stack_min,
         sample_hz: args.sample_rate,
+        probes: args.probe,
         full_wait: args.on_full.0,
         reader: args.reader,
         segment: flight.as_ref().map_or(segment, |flight| flight.limits()),

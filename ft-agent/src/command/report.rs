@@ -32,8 +32,8 @@ pub(crate) struct Args {
     /// Directory of the trace.
     #[arg(value_name = "DIR")]
     trace: PathBuf,
-    /// Sections, printed in this order [default: those from locks to scopes; stacks and profile, too, if they were
-    /// recorded].
+    /// Sections, printed in this order [default: those from locks to scopes; futexes, stacks and profile, too, if
+    /// they were recorded].
     #[arg(value_name = "SECTION", value_parser = SectionName, hide_possible_values = true)]
     sections: Vec<String>,
     /// Print JSON: every lock and thread, bins of 0.1 µs, times in ns.
@@ -45,6 +45,9 @@ pub(crate) struct Args {
     /// Keep every detail of the page's timeline from this time after the start on (1.5s, 200ms).
     #[arg(long, value_name = "TIME", value_parser = units::offset_ns, requires = "html")]
     from: Option<i64>,
+    /// Keep every detail of the page's timeline up to this time.
+    #[arg(long, value_name = "TIME", value_parser = units::offset_ns, requires = "html")]
+    to: Option<i64>,
     /// Take what lies between two events, or a scope wherever it is nested, for requests, too; later reports keep to it.
     #[arg(long, value_name = "BEGIN,END|SCOPE")]
     request: Vec<String>,
@@ -55,9 +58,6 @@ pub(crate) struct Args {
     /// Show this request, by its number in the section requests, with its critical path.
     #[arg(long, value_name = "NUMBER", conflicts_with = "html")]
     of: Option<i64>,
-    /// Keep every detail of the page's timeline up to this time.
-    #[arg(long, value_name = "TIME", value_parser = units::offset_ns, requires = "html")]
-    to: Option<i64>,
     #[command(flatten)]
     asked: AskedArgs,
 }
@@ -139,8 +139,10 @@ Examples:
                                       requests from one event to another, on whatever threads
   ft-agent report trace requests --of 17
                                       one of them, with its critical path
-  ft-agent report trace --html a.html all of it for a browser, in one file, with a timeline
-  ft-agent report trace profile --by lock-held  what ran while which lock was held
+  ft-agent report trace profile --by lock-held
+                                      what ran while which lock was held
+  ft-agent report trace --html page.html
+                                      all of it for a browser, in one file, with a timeline
   ft-agent report trace gaps --json   for other programs"
     )
 }
@@ -268,7 +270,7 @@ fn analyzed(trace: &Trace, kinds: Vec<RequestKind>) -> Result<Tally> {
     }
     let sites: Vec<SiteRow> = trace.rows().collect::<std::result::Result<_, _>>()?;
     kinds.iter().try_for_each(|kind| kind.check(&sites)).map_err(CommandError::Request)?;
-    Ok(analyze::ensure_asking(trace, kinds, &mut |progress| watch.look(progress))?)
+    Ok(analyze::ensure_asking(trace, &sites, kinds, &mut |progress| watch.look(progress))?)
 }
 
 pub(crate) fn run(request: Request) -> Result {

@@ -9,7 +9,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::Check;
 use crate::clock::{self, Agreement};
-use crate::collect::kernel::{self, Group, Kernel, KernelError, Missing};
+use crate::collect::kernel::{self, Events, Group, Kernel, KernelError, Missing};
 use ft_trace::clock::{ClockError, is_doubtful};
 
 /// Clock samples of which the widest counts.
@@ -25,11 +25,12 @@ pub(super) fn all() -> Vec<Check> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let cpuinfo = read("/proc/cpuinfo");
     vec![
-        kernel_version(rustix::system::uname().release().to_str().unwrap_or("")),
+        kernel_version(&kernel::release()),
         btf(fs::metadata("/sys/kernel/btf/vmlinux").map(|m| m.len()).ok()),
         capabilities(&read("/proc/self/status")),
         memory_lock(getrlimit(Resource::Memlock).current),
         programs(load),
+        events(Events::here()),
         tsc_flags(&cpuinfo),
         clock_source(&clock::source()),
         synchronised(clock::probe(PROBE_PATIENCE)),
@@ -44,15 +45,14 @@ pub(super) fn all() -> Vec<Check> {
 /// long-term kernel with all of them.
 fn kernel_version(release: &str) -> Check {
     const NAME: &str = "kernel";
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|n| n.parse().ok());
-    match (numbers.next(), numbers.next()) {
-        (Some(major), Some(minor)) if (major, minor) >= (5u32, 10u32) => Check::ok(NAME, release),
-        (Some(_), Some(_)) => Check::fail(
+    match kernel::version(release) {
+        Some(version) if version >= (5, 10) => Check::ok(NAME, release),
+        Some(_) => Check::fail(
             NAME,
             format!("{release} is older than 5.10"),
             "boot a kernel from 5.10 on, or record without the kernel stream (-k none)",
         ),
-        _ => Check::warn(NAME, format!("'{release}' has no version"), "expect 5.10 or newer"),
+        None => Check::warn(NAME, format!("'{release}' has no version"), "expect 5.10 or newer"),
     }
 }
 
@@ -88,14 +88,14 @@ fn capabilities(status: &str) -> Check {
         Check::fail(
             NAME,
             format!("{} missing: no kernel stream", kernel.join(" and ")),
-            "run as root, grant them with `setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep ft-agent`, \
-             or record with -k none",
+            "run as root, grant them with `setcap cap_bpf,cap_perfmon+ep ft-agent` (then of processes of \
+             one's own only), or record with -k none",
         )
     } else if !others.is_empty() {
         Check::warn(
             NAME,
             format!("{} missing: -p reaches only processes of this user", others.join(" and ")),
-            "run as root or grant cap_sys_ptrace",
+            "run as root to record those of others",
         )
     } else {
         Check::ok(NAME, "CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE")
@@ -256,6 +256,23 @@ fn programs(load: impl Fn(&[Group]) -> Result<Vec<Missing>, KernelError>) -> Che
     }
 }
 
+/// Without them, on a kernel that preempts its tracepoints, records are missed that no buffer can hold.
+fn events(events: Events) -> Check {
+    const NAME: &str = "events of perf";
+    match events {
+        Events::NotNeeded => {
+            Check::ok(NAME, "not needed: this kernel does not preempt tracepoints")
+        }
+        Events::Used { .. } => Check::ok(NAME, "used, for this kernel preempts tracepoints"),
+        Events::NoTracefs => Check::warn(
+            NAME,
+            "this kernel preempts tracepoints, and tracefs is not mounted: records of system calls, and of \
+             threads that end, will be missed, and counted",
+            "mount -t tracefs tracefs /sys/kernel/tracing",
+        ),
+    }
+}
+
 fn names(groups: &[Group]) -> String {
     groups.iter().map(|group| group.name()).collect::<Vec<_>>().join(", ")
 }
@@ -356,6 +373,13 @@ mod tests {
         });
         assert!(fault.found.starts_with("fault cannot be recorded: "), "{fault:?}");
         check(fault, Status::Warn);
+    }
+
+    #[test]
+    fn programs_that_are_not_preempted() {
+        check(events(Events::NotNeeded), Status::Ok);
+        check(events(Events::Used { real_time: true }), Status::Ok);
+        check(events(Events::NoTracefs), Status::Warn);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Looks at each closed segment for what the triggers ask for.
 //!
-//! The analyses are the ones of `ft-agent analyze`: their state goes on from segment to segment, so a hold
+//! The analyses are those of `ft-agent analyze` whose rows are looked at here ([`Intervals`]): their state goes on from segment to segment, so a hold
 //! that spans segments is found. What a trigger sees is late by a segment and the time to decode it.
 //!
 //! When the recording compacts its registry, because many processes have come and gone, the analyses begin
@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 
 use super::trigger::{Hit, Trigger};
-use ft_analysis::{Context, Rows, Run};
+use ft_analysis::{Context, Intervals, Rows, Run};
 use ft_trace::convert::{ConvertError, Followed, Follower};
 use ft_trace::event::Event;
 use ft_trace::spool::Segment;
@@ -18,7 +18,7 @@ use ft_trace::tables::LossOrigin;
 /// The analyses of a running recording.
 pub(crate) struct Live {
     dir: PathBuf,
-    running: Option<(Follower, Run)>,
+    running: Option<(Follower, Run<Intervals>)>,
     /// Up to where it was looked at without a gap, CLOCK_MONOTONIC ns.
     covered: Option<i64>,
 }
@@ -53,7 +53,7 @@ impl Live {
                 let follower = Follower::new(&self.dir)?;
                 let context = Context::new(follower.records_kernel(), 0, &[], &[], &[])
                     .with_agent(follower.agent());
-                none.insert((follower, Run::new(context)))
+                none.insert((follower, Run::of(context)))
             }
         };
         let followed = decode(follower)?;

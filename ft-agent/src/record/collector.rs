@@ -233,9 +233,7 @@ impl Collector {
             waiting.append(&mut self.sources);
             self.sources = waiting;
         }
-        if self.drain_kernel()? {
-            fill = FULL;
-        }
+        fill = fill.max(self.drain_kernel()?.unwrap_or(FULL));
         self.locate();
         self.look_around();
         if Instant::now() >= self.next_clock {
@@ -243,6 +241,7 @@ impl Collector {
             self.next_clock = Instant::now() + self.clock_distance;
             self.writer.push(&Frame::Clock(clock::sample()))?;
             self.tell_kernel_losses()?;
+            self.kernel.iter_mut().for_each(Kernel::follow_cpus);
             self.intake.workers.tend();
             for refused in self.intake.refusals.take_new() {
                 self.notice(Notice::Unregistered(refused.clone()));

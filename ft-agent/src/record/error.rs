@@ -7,6 +7,7 @@ use crate::collect::attach::Refusal;
 use crate::collect::cgroup::CgroupError;
 use crate::collect::discover::ForeignProc;
 use crate::collect::kernel::KernelError;
+use crate::collect::probe::ProbeError;
 use ft_trace::clock::ClockError;
 use ft_trace::dir::Refused;
 use ft_trace::spool::WriteError;
@@ -93,6 +94,9 @@ pub enum RecordError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// `--probe` names what is not there, or cannot be probed.
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
     /// `/proc` is that of another PID namespace.
     #[error(transparent)]
     ForeignProc(#[from] ForeignProc),

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use super::cost;
-use crate::clock;
+use crate::{clock, cpus};
 use ft_trace::spool::frame::{ClockSample, IrqName, Start};
 
 /// Time over which the frequency of the TSC is measured at the start. The model that conversions use
@@ -31,7 +31,7 @@ pub(super) fn start(start: Start) -> (Start, ClockSample) {
         hypervisor: clock::has_flag(&cpuinfo, "hypervisor"),
         tsc_lacks: clock::unannounced(&cpuinfo).into_iter().map(str::to_owned).collect(),
         steal_ns: steal_ns(),
-        cpus: cpus(&line("/sys/devices/system/cpu/possible")),
+        cpus: cpus::possible().last().map_or(1, |highest| highest + 1),
         tsc_hz: cycles * 1e9 / (second.mono_ns - first.mono_ns) as f64,
         start_ns: second.mono_ns,
         irq_names: irq_names(&read("/proc/interrupts")),
@@ -49,20 +49,25 @@ pub(super) fn cpu_ns() -> i64 {
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
-/// Stolen from each CPU since boot, ns.
-pub(super) fn steal_ns() -> Vec<i64> {
+/// Stolen from each CPU since boot, by its number, ns.
+pub(super) fn steal_ns() -> Vec<Option<i64>> {
     steal_of(&read("/proc/stat"))
 }
 
-/// Eighth figure of the lines `cpuN`, in ticks of USER_HZ, which is 100 (proc_stat(5)).
-fn steal_of(stat: &str) -> Vec<i64> {
+/// Eighth figure of the lines `cpuN`, in ticks of USER_HZ, which is 100 (proc_stat(5)). A CPU that is offline has none.
+fn steal_of(stat: &str) -> Vec<Option<i64>> {
     let of_cpu = |line: &str| {
         let mut words = line.strip_prefix("cpu")?.split_whitespace();
-        words.next()?.parse::<u32>().ok()?;
-        words.nth(7)?.parse::<i64>().ok()?.checked_mul(10_000_000)
+        let cpu = words.next()?.parse::<u16>().ok()?;
+        Some((usize::from(cpu), words.nth(7)?.parse::<i64>().ok()?.checked_mul(10_000_000)?))
     };
-    let lines = stat.lines().skip(1).take_while(|line| line.starts_with("cpu"));
-    lines.map(of_cpu).collect::<Option<_>>().unwrap_or_default()
+    let mut steal = Vec::new();
+    for line in stat.lines().skip(1).take_while(|line| line.starts_with("cpu")) {
+        let Some((cpu, ns)) = of_cpu(line) else { return Vec::new() };
+        steal.resize(steal.len().max(cpu + 1), None);
+        steal[cpu] = Some(ns);
+    }
+    steal
 }
 
 fn read(path: &str) -> String {
@@ -76,12 +81,6 @@ fn line(path: &str) -> String {
 fn cpu_model(cpuinfo: &str) -> String {
     let line = cpuinfo.lines().find(|l| l.starts_with("model name"));
     line.and_then(|l| l.split_once(':')).map_or("", |(_, model)| model).trim().to_owned()
-}
-
-/// Number of CPUs in a list like `0-3,8` (cpusets(7), list format): the highest and one.
-fn cpus(list: &str) -> u32 {
-    let last = list.rsplit([',', '-']).next().and_then(|n| n.parse::<u32>().ok());
-    last.map_or(1, |n| n.saturating_add(1))
 }
 
 /// Numbered lines of `/proc/interrupts`: `LINE: count per CPU… chip hwirq name`.
@@ -113,20 +112,18 @@ mod tests {
     }
 
     #[test]
-    fn cpus_are_counted() {
-        let check = |list, expected| assert_eq!(cpus(list), expected, "{list}");
-        check("0-3", 4);
-        check("0", 1);
-        check("0-3,8", 9);
-        check("", 1);
-    }
-
-    #[test]
     fn stolen_time_is_read_for_each_cpu() {
         let stat = "cpu  1 2 3 4 5 6 7 30 9 0\ncpu0 1 2 3 4 5 6 7 8 9 0\n\
                     cpu1 1 2 3 4 5 6 7 22 9 0\nintr 1 2 3\n";
-        assert_eq!(steal_of(stat), [80_000_000, 220_000_000]);
+        assert_eq!(steal_of(stat), [Some(80_000_000), Some(220_000_000)]);
         assert!(steal_of("cpu  1 2 3\ncpu0 1 2 3\n").is_empty());
+    }
+
+    #[test]
+    fn a_cpu_that_is_offline_takes_no_others_stolen_time() {
+        let stat = "cpu  1 2 3 4 5 6 7 30 9 0\ncpu0 1 2 3 4 5 6 7 8 9 0\n\
+                    cpu3 1 2 3 4 5 6 7 22 9 0\nintr 1 2 3\n";
+        assert_eq!(steal_of(stat), [Some(80_000_000), None, None, Some(220_000_000)]);
     }
 
     #[test]

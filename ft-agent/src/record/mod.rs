@@ -54,11 +54,12 @@ use crate::collect::arrivals::Intake;
 use crate::collect::attach::Memory;
 use crate::collect::cgroup::Cgroup;
 use crate::collect::discover::{self, Identity};
-use crate::collect::kernel::{self, Group, Kernel};
+use crate::collect::kernel::{self, Group, Kernel, ProbeCost};
+use crate::collect::probe::{self, Probe};
 use crate::collect::server::Server;
 use crate::threads;
 use ft_trace::reach;
-use ft_trace::spool::frame::{MissingTracepoint, Start};
+use ft_trace::spool::frame::{self, MissingTracepoint, Start};
 use ft_trace::spool::{Segment, Writer};
 use ft_trace::warning::Warning;
 
@@ -151,7 +152,9 @@ pub fn record(
     let attached = options.pids.iter().map(|&pid| attach(pid)).collect::<Result<Vec<_>, _>>()?;
     let attached = attached.into_iter().flatten();
     let cgroup = options.cgroup.as_deref().map(Cgroup::open).transpose()?;
-    let mut kernel = load_kernel(options, cgroup.clone())?;
+    let command = options.command.first().map(String::as_str);
+    let probes = probe::find(&options.probes, command, &options.pids)?;
+    let mut kernel = load_kernel(options, cgroup.clone(), &probes)?;
     let output = Output::prepare(&options.output)?;
     let mut sockets = sockets::open(options, output.dir())?;
     let mut environment = sockets.environment(options);
@@ -177,9 +180,13 @@ pub fn record(
         system_wide: options.system_wide,
         preload: options.preload,
         missing: kernel.as_ref().map(missing).unwrap_or_default(),
+        probes: kernel.as_ref().map(|kernel| noted(&probes, kernel)).unwrap_or_default(),
         ..Start::default()
     });
     Warning::of_start(&start).into_iter().for_each(|w| report(&Notice::Quality(w)));
+    for probe in probes.into_iter().filter(|probe| probe.unwinds) {
+        report(&Notice::Unwinds { probe: probe.name });
+    }
     if let Some(kernel) = &mut kernel {
         kernel.begin(start.start_ns.unsigned_abs());
     }
@@ -285,8 +292,24 @@ fn missing(kernel: &Kernel) -> Vec<MissingTracepoint> {
     told.collect()
 }
 
-fn load_kernel(options: &Options, cgroup: Option<Cgroup>) -> Result<Option<Kernel>, RecordError> {
-    if options.kernel.is_empty() {
+/// The probes, as the trace keeps them.
+fn noted(probes: &[Probe], kernel: &Kernel) -> Vec<frame::Probe> {
+    let noted = |(probe, cost): (&Probe, &Option<ProbeCost>)| frame::Probe {
+        name: probe.name.clone(),
+        path: probe.path.to_string_lossy().into_owned(),
+        marks: probe.end != probe::End::Return,
+        cost_ns: cost.map(|cost| cost.ns),
+        within_ns: cost.map(|cost| cost.within_ns),
+    };
+    probes.iter().zip(kernel.probe_costs()).map(noted).collect()
+}
+
+fn load_kernel(
+    options: &Options,
+    cgroup: Option<Cgroup>,
+    probes: &[Probe],
+) -> Result<Option<Kernel>, RecordError> {
+    if options.kernel.is_empty() && probes.is_empty() {
         return Ok(None);
     }
     let kernel = kernel::KernelOptions {
@@ -296,6 +319,8 @@ fn load_kernel(options: &Options, cgroup: Option<Cgroup>) -> Result<Option<Kerne
         ring_bytes: options.kernel_ring_bytes().ok_or(RecordError::KernelBuffer)?,
         stack_min_ns: options.stack_min.as_nanos().try_into().unwrap_or(u64::MAX),
         sample_hz: options.sample_hz,
+        probes: probes.to_vec(),
+        ..kernel::KernelOptions::default()
     };
     Ok(Some(Kernel::load(&kernel)?))
 }

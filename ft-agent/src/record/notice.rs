@@ -43,6 +43,14 @@ pub enum Notice {
         /// Why.
         reason: Unreachable,
     },
+    /// Code that unwinds its stack is probed.
+    #[error(
+        "an exception or a panic that leaves {probe} ends its program while it is probed (the unwinder finds the kernel's return address); probe a function that catches them"
+    )]
+    Unwinds {
+        /// What is probed.
+        probe: String,
+    },
     /// Sites of a running process could not be enabled.
     #[error("sites of process {pid} stay off: {reason}")]
     NotEnabled {

@@ -32,12 +32,14 @@ pub struct Options {
     /// Size of one ring of processes that start during the recording, bytes; `None`: their default
     /// (`ft_user::Config`).
     pub ring_bytes: Option<u64>,
-    /// Size of the buffer of the kernel's records, bytes; all CPUs share it.
+    /// Size of the ring buffers of the kernel's records, bytes, those of all CPUs together.
     pub kernel_buffer_bytes: u64,
     /// Call chains are recorded of threads that were off the CPU for at least this long.
     pub stack_min: Duration,
     /// Samples of a CPU in a second.
     pub sample_hz: u32,
+    /// What is probed in programs, as `--probe` says it.
+    pub probes: Vec<String>,
     /// How long a thread whose ring is full waits for room before it loses an event; `None`: not at all.
     pub full_wait: Option<Duration>,
     /// How the agent comes to look at the rings.
@@ -70,6 +72,7 @@ impl Default for Options {
             kernel_buffer_bytes: kernel.ring_bytes.into(),
             stack_min: Duration::from_nanos(kernel.stack_min_ns),
             sample_hz: kernel.sample_hz,
+            probes: Vec::new(),
             full_wait: None,
             reader: Reader::Adaptive,
             segment: Limits { bytes: 64 << 20, age: Duration::from_secs(30) },

@@ -8,6 +8,9 @@ use super::RecordError;
 /// Name of the library.
 const LIBRARY: &str = "libft_preload.so";
 
+/// Where a package puts it, from the directory above that of the agent.
+const INSTALLED: &str = "lib/feather-trace";
+
 /// The value of `LD_PRELOAD` for the command: what is in `before`, then the library.
 ///
 /// # Errors
@@ -18,7 +21,7 @@ pub(super) fn variable(before: Option<OsString>) -> Result<String, RecordError> 
         Some(path) => PathBuf::from(path),
         None => {
             let agent = std::env::current_exe().map_err(RecordError::system("find the agent"))?;
-            agent.with_file_name(LIBRARY)
+            of(&agent)
         }
     };
     let library = std::path::absolute(library).map_err(RecordError::system("find a directory"))?;
@@ -26,6 +29,14 @@ pub(super) fn variable(before: Option<OsString>) -> Result<String, RecordError> 
         return Err(RecordError::NoPreload(library));
     }
     list(before, &library)
+}
+
+/// The library of an agent: beside it, as both are built, or where a package puts it.
+fn of(agent: &Path) -> PathBuf {
+    let beside = agent.with_file_name(LIBRARY);
+    let prefix = agent.ancestors().nth(2).filter(|_| !beside.is_file());
+    let installed = prefix.map(|prefix| prefix.join(INSTALLED).join(LIBRARY));
+    installed.filter(|library| library.is_file()).unwrap_or(beside)
 }
 
 /// Both in one list. Its separators are spaces and colons, and nothing quotes them.
@@ -48,6 +59,19 @@ pub(super) fn asan_options(before: Option<OsString>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_library_lies_beside_the_agent_or_where_a_package_puts_it() {
+        let prefix = tempfile::tempdir().unwrap();
+        let at = |path: &str| prefix.path().join(path);
+        let agent = at("bin/ft-agent");
+        assert_eq!(of(&agent), at("bin/libft_preload.so"), "what is missing is named so");
+        for library in ["lib/feather-trace/libft_preload.so", "bin/libft_preload.so"] {
+            std::fs::create_dir_all(at(library).parent().unwrap()).unwrap();
+            std::fs::write(at(library), "").unwrap();
+            assert_eq!(of(&agent), at(library));
+        }
+    }
 
     #[test]
     fn the_list_keeps_what_was_in_it() {

@@ -13,6 +13,11 @@ use ft_agent::collect::kernel::{Kernel, KernelError, KernelOptions};
 /// A kernel that has all it needs and still refuses is a failure, not a reason to skip.
 pub(crate) fn kernel_or_skip(options: &KernelOptions) -> Option<Kernel> {
     match Kernel::load(options) {
+        Ok(kernel) if !kernel.missing().is_empty() => {
+            let lacks: Vec<&str> = kernel.missing().iter().map(|m| m.tracepoint).collect();
+            skipped(&format!("this kernel has no tracepoint {}", lacks.join(", ")));
+            None
+        }
         Ok(kernel) => {
             ran();
             Some(kernel)

@@ -26,6 +26,7 @@ pub(crate) enum Record {
     Contention(ft_ebpf::Contention),
     Syscall(ft_ebpf::Syscall),
     PageFault(ft_ebpf::PageFault),
+    Probe(ft_ebpf::Probe),
     /// With its addresses: of user space, then of the kernel.
     Chain(ft_ebpf::Chain, Vec<u64>),
 }
@@ -41,6 +42,7 @@ impl Record {
             Self::Contention(r) => r.header,
             Self::Syscall(r) => r.header,
             Self::PageFault(r) => r.header,
+            Self::Probe(r) => r.header,
             Self::Chain(r, _) => r.header,
         }
     }
@@ -60,14 +62,18 @@ pub(crate) fn parse(mut bytes: &[u8]) -> Vec<Record> {
             MIGRATE => Record::Migrate(read(record)),
             HARDIRQ | SOFTIRQ | VECTOR => Record::Irq(read(record)),
             FORK | EXEC | EXIT | RENAME => Record::Task(read(record)),
-            CONTENTION => Record::Contention(read(record)),
-            SYSCALL => Record::Syscall(read(record)),
+            CONTENTION => Record::Contention(read(&record[..size_of::<ft_ebpf::Contention>()])),
+            SYSCALL | SYSCALL_BEGUN | SYSCALL_ENDED => Record::Syscall(read(record)),
             CHAIN_OFF_CPU | CHAIN_WAKE | SAMPLE => {
                 let (head, addresses) = record.split_at(size_of::<ft_ebpf::Chain>());
                 let words = addresses.chunks_exact(8);
                 let word = |word: &[u8]| u64::from_ne_bytes(word.try_into().unwrap());
                 Record::Chain(read(head), words.map(word).collect())
             }
+            FAULT_MINOR | FAULT_MAJOR => {
+                Record::PageFault(read::<ft_ebpf::ServedFault>(record).fault)
+            }
+            PROBE_BEGIN | PROBE_END => Record::Probe(read(record)),
             _ => Record::PageFault(read(record)),
         });
     }
@@ -84,11 +90,13 @@ fn read<T: Copy>(bytes: &[u8]) -> T {
     }
 }
 
-/// Everything that is there now.
+/// Everything that is there now, of all rings by time.
 pub(crate) fn drain(kernel: &mut Kernel) -> Vec<Record> {
     let mut bytes = Vec::new();
     while kernel.drain(&mut bytes, 1 << 20).more {}
-    parse(&bytes)
+    let mut records = parse(&bytes);
+    records.sort_by_key(|record| record.header().ts);
+    records
 }
 
 /// Drains until `enough` says so of all records so far.

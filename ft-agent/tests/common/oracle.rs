@@ -15,6 +15,20 @@ pub(crate) fn python(script: &str, args: &[&Path]) -> Option<Output> {
     Some(Command::new(python).arg("-B").arg(script).args(args).output().expect("python starts"))
 }
 
+/// Has readers of other projects open every table of a trace; false without a Python.
+pub(crate) fn readable(trace: &Path) -> bool {
+    let documented = tempfile::NamedTempFile::new().expect("a file");
+    let mut tables = Command::new(env!("CARGO_BIN_EXE_ft-agent"));
+    tables.args(["tables", "--json"]).stdout(documented.reopen().expect("the file"));
+    assert!(tables.status().expect("the agent starts").success());
+    let Some(output) = python("python/readers.py", &[trace, documented.path()]) else {
+        return false;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    gate::ran();
+    true
+}
+
 /// Runs the oracle on a trace; `None` without a Python.
 pub(crate) fn oracle(trace: &Path) -> Option<Output> {
     // With --alter it also alters rows, column by column, and must notice.

@@ -4,14 +4,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
-use ft_agent::collect::kernel::KernelOptions;
+use ft_agent::collect::kernel::{Group, KernelOptions};
+use ft_trace::ids::Nanos;
 use ft_trace::store::Trace;
-use ft_trace::tables::{CriticalSection, Decomposition, Gap, LockWait};
+use ft_trace::tables::{CriticalSection, Decomposition, Gap, LockWait, UserEvent};
 use serde_json::Value;
 use tempfile::TempDir;
 
 #[path = "../common/gate.rs"]
 pub(crate) mod gate;
+
+#[path = "elsewhere.rs"]
+mod elsewhere;
 
 /// The subjects take whole CPUs as real-time threads: one test at a time.
 static STAGE: Mutex<()> = Mutex::new(());
@@ -33,8 +37,33 @@ impl Stage {
     /// reported.
     pub(crate) fn enter_with_kernel() -> Option<Stage> {
         let stage = Stage::enter();
+        if elsewhere::to_record().or_else(elsewhere::recorded).is_some() {
+            gate::ran();
+            return Some(stage);
+        }
         gate::kernel_or_skip(&KernelOptions::default()).map(|_kernel| stage)
     }
+}
+
+impl Stage {
+    /// The same for a test of waits for locks of the kernel, which announces them since Linux 5.19.
+    pub(crate) fn enter_with_locks() -> Option<Stage> {
+        let stage = Stage::enter();
+        let options = KernelOptions { groups: vec![Group::Lock], ..KernelOptions::default() };
+        let kernel = gate::kernel_or_skip(&options)?;
+        if !kernel.missing().is_empty() {
+            gate::skipped("the kernel does not announce waits for its locks");
+            return None;
+        }
+        Some(stage)
+    }
+}
+
+/// Whether this kernel has what probes need.
+pub(crate) fn has_probes() -> bool {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
+    (numbers.next(), numbers.next()) >= (Some(5), Some(15))
 }
 
 /// The agent's binary.
@@ -59,6 +88,15 @@ pub(crate) fn preload() -> &'static Path {
     })
 }
 
+/// A library with a copy of the tracer of its own.
+pub(crate) fn plugin() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let folder = build(&["--package", "ft-user", "--example", "plugin"]);
+        folder.join("examples/libplugin.so")
+    })
+}
+
 /// The loads' binary.
 pub(crate) fn load() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
@@ -70,9 +108,13 @@ pub(crate) fn example(package: &str, name: &str) -> PathBuf {
     build(&["--package", package, "--example", name]).join("examples").join(name)
 }
 
-/// Builds something as the agent was; returns the folder of what is built.
+/// Builds something as the agent was; returns the folder of what is built. `FT_BUILT` says that all is built already, on
+/// a machine where there is no time for a compiler.
 fn build(what: &[&str]) -> &'static Path {
     let folder = Path::new(env!("CARGO_BIN_EXE_ft-agent")).parent().expect("a target folder");
+    if std::env::var_os("FT_BUILT").is_some() {
+        return folder;
+    }
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--quiet"]).args(what);
     if folder.ends_with("release") {
@@ -90,6 +132,12 @@ impl Stage {
 
     /// Records the subject; returns its truth and the trace's folder.
     pub(crate) fn record(&self, options: &[&str], scenario: &[&str]) -> (Value, PathBuf) {
+        if let Some(folder) = elsewhere::to_record() {
+            elsewhere::record(&folder, options, scenario);
+        }
+        if let Some(folder) = elsewhere::recorded() {
+            return elsewhere::received(&folder, options, scenario);
+        }
         let dir = self.path("trace");
         let output = agent()
             .args(["record", "-o"])
@@ -101,10 +149,25 @@ impl Stage {
             .output()
             .expect("the agent starts");
         assert_success(&output);
-        // The subject's line comes before the agent's report.
+        (truth(&output.stdout), dir)
+    }
+
+    /// Records a command that leaves the subject behind, as soon as it has told its truth; returns the subject's process id,
+    /// and the trace. The subject is ended afterwards.
+    pub(crate) fn record_left_behind(&self, options: &[&str], scenario: &str) -> (i32, Trace) {
+        let dir = self.path("trace");
+        // The agent ends with its command.
+        let script = "$0 $1 > $2 2>&1 & until [ -s $2 ]; do sleep 0.1; done; echo $!";
+        let mut agent = agent();
+        agent.args(["record", "-o"]).arg(&dir).args(options).args(["--", "sh", "-c", script]);
+        agent.arg(subject()).arg(scenario).arg(self.path("truth"));
+        let output = agent.output().expect("the agent starts");
+        assert_success(&output);
         let text = String::from_utf8_lossy(&output.stdout);
-        let line = text.lines().find(|l| l.starts_with('{')).expect("the subject's truth");
-        (serde_json::from_str(line).expect("JSON"), dir)
+        let subject: i32 = text.lines().find_map(|line| line.parse().ok()).expect("its number");
+        // SAFETY: the process is a child of a shell that has ended.
+        unsafe { libc::kill(subject, libc::SIGKILL) };
+        (subject, Trace::open(&dir).expect("a whole trace"))
     }
 
     /// As [`Stage::record`], again until `judge` says that it has seen enough: some machines stand still, or hide a
@@ -121,10 +184,30 @@ impl Stage {
             if judge(&truth, &open(&dir)) {
                 return (truth, dir);
             }
+            assert!(elsewhere::recorded().is_none(), "too little of {truth} could be judged");
             std::fs::remove_dir_all(&dir).expect("a folder");
         }
         panic!("too little of {RECORDINGS} recordings of {scenario:?} could be judged");
     }
+}
+
+/// The subject's line, which comes before the agent's report.
+fn truth(stdout: &[u8]) -> Value {
+    let text = String::from_utf8_lossy(stdout);
+    let line = text.lines().find(|l| l.starts_with('{')).expect("the subject's truth");
+    serde_json::from_str(line).expect("JSON")
+}
+
+/// How many rounds a subject plays whose short form, in the whole test run, has so many: `FT_ROUNDS`, if that is more.
+pub(crate) fn rounds(short: usize) -> usize {
+    let long = std::env::var("FT_ROUNDS").ok().map(|n| n.parse().expect("FT_ROUNDS is a number"));
+    long.unwrap_or(0).max(short)
+}
+
+/// When the program made the only event of a name.
+pub(crate) fn when(trace: &Trace, event: &str) -> Nanos {
+    let mut events = trace.rows::<UserEvent>().map(|e| e.expect("a row"));
+    events.find(|e| &*e.event == event).expect("the event").ts
 }
 
 /// Recordings of one scenario, at most.

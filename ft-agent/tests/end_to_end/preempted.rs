@@ -7,8 +7,9 @@ use ft_trace::tables::{CriticalSection, Gap, GapCause};
 use serde_json::Value;
 
 use crate::errors::{self, Errors};
-use crate::harness::{self, Stage, gate};
+use crate::harness::Stage;
 use crate::holes::Holes;
+use crate::recomputed::readable;
 
 /// Of every length at every depth.
 const REPEATS: &str = "60";
@@ -32,7 +33,7 @@ fn a_preemption_shows_how_long_and_by_whom() {
         errors.len() == LENGTHS * DEPTHS && errors.values().all(|errors| errors.count() >= LEAST)
     });
     errors.into_values().for_each(|errors| errors.tell(SWITCHES_NS, LEAST));
-    readers(&dir);
+    readable(&dir);
 }
 
 /// Of each length and number of locks.
@@ -92,14 +93,4 @@ fn judge(truth: &Value, trace: &Trace, errors: &mut All) {
         }
     }
     assert_eq!(holds.next(), None);
-}
-
-/// Opens the tables with DuckDB, Polars, pandas and pyarrow, as their users will.
-fn readers(dir: &std::path::Path) {
-    let Some(python) = std::env::var_os("FT_PYTHON") else {
-        return gate::skipped("FT_PYTHON is not set; run `cargo xtask test`");
-    };
-    let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/readers.py");
-    let output = std::process::Command::new(&python).arg(script).arg(dir).output();
-    harness::assert_success(&output.expect("python starts"));
 }

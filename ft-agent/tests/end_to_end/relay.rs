@@ -13,7 +13,7 @@ use crate::harness::{self, Stage, assert_success};
 use crate::holes::Holes;
 use crate::recomputed::agrees;
 
-/// The short form; `FT_ROUNDS=50` plays as many.
+/// The short form.
 const ROUNDS: usize = 20;
 
 /// Of the requests of a recording, those that can be judged.
@@ -56,7 +56,7 @@ fn paths(trace: &Trace) -> Vec<(Request, Vec<PathPiece>)> {
 #[test]
 fn each_moment_of_a_request_is_the_doing_of_who_had_it() {
     let Some(stage) = Stage::enter_with_kernel() else { return };
-    let rounds = std::env::var("FT_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(ROUNDS);
+    let rounds = harness::rounds(ROUNDS);
     let mut errors = [
         "a request is handed over by a condition, before its waking",
         "its next thread begins to wait for a lock, after it is asked for",

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use ft_trace::tables::{LockPreemption, LockWait, PreemptionCause};
+use ft_trace::Mark;
+use ft_trace::store::Trace;
+use ft_trace::tables::{GrantBar, LockPreemption, LockWait, PreemptionCause, WhatIf};
 use serde_json::Value;
 
 use crate::harness::{self, Stage, assert_success};
@@ -20,7 +22,9 @@ fn three_waiters_are_delayed_by_the_thread_that_preempts_the_first_holder() {
         let (waiters, holes) = (truth["waiters"].as_array().expect("tids"), Holes::of(trace));
         let waits = trace.rows::<LockWait>().map(|row| row.expect("a row"));
         let mut waits = waits.filter(|wait| waiters.contains(&wait.tid.0.into()));
+        let held_up = what_if(trace, &truth["victim"]);
         waits.all(|wait| holes.judged(wait.mark, wait.ts.0, wait.dur))
+            && held_up.iter().all(|row| row.mark == Mark::Exact)
     });
     let trace = harness::open(&dir);
     let bound = trace.meta().clock.bound_ns;
@@ -49,6 +53,20 @@ fn three_waiters_are_delayed_by_the_thread_that_preempts_the_first_holder() {
     assert_eq!(row.longest_waiter_tid.map(i64::from), truth["waiters"][0].as_i64());
     assert!(row.place.contains("chain.rs:"), "{row:?}");
 
+    // Only a priority above the preemptor's, which the first waiter has, or another CPU spares it that time; a grant does
+    // not, because the victim had slept.
+    let [hold] = &what_if(&trace, &truth["victim"])[..] else { panic!("one hold: {truth}") };
+    let taken = to - from - bound;
+    let spared = [hold.inherited_ns, hold.own_cpu_ns, hold.prioritized_ns, hold.waited_ns];
+    let [inherited, own_cpu, prioritized, waited] = spared.map(|ns| ns.expect("a mutex"));
+    assert_eq!(
+        (hold.waiters, hold.urgent, hold.bar),
+        (Some(1), Some(1), GrantBar::Sleep),
+        "{hold:?}"
+    );
+    assert!(inherited >= taken && own_cpu >= prioritized + taken, "{hold:?} {truth}");
+    assert!(inherited <= own_cpu && own_cpu <= waited && waited <= hold.dur, "{hold:?}");
+
     let waits: Vec<LockWait> = trace.rows::<LockWait>().map(|row| row.expect("a row")).collect();
     for (i, lock) in ["first", "second", "third"].into_iter().enumerate() {
         let tid = number(&truth["waiters"][i]);
@@ -70,6 +88,13 @@ fn three_waiters_are_delayed_by_the_thread_that_preempts_the_first_holder() {
     reports(&dir);
 }
 
+/// What would have shortened the wait for the victim's lock.
+fn what_if(trace: &Trace, victim: &Value) -> Vec<WhatIf> {
+    let rows = trace.rows::<WhatIf>().map(|row| row.expect("a row"));
+    rows.filter(|row| Some(i64::from(row.tid.0)) == victim.as_i64() && &*row.lock_name == "first")
+        .collect()
+}
+
 /// Both commands print the story, as text and as JSON.
 fn reports(dir: &Path) {
     let run = |args: &[&str]| {
@@ -85,11 +110,12 @@ fn reports(dir: &Path) {
     assert!(run(&["waits"]).contains("ft-victim"));
     assert_eq!(json("waits")["waits"].as_u64(), Some(3));
     assert_eq!(json("waits")["roots"][0]["comm"], "ft-victim");
-    let grants = &json("preempted")["grants"];
-    let ended = &grants["would_have_ended"][2];
-    assert_eq!(ended[0], 100_000);
-    assert!(
-        ended[1].as_u64() < grants["preempted_holds"].as_u64(),
-        "the victim's did not: {grants}"
-    );
+    // The victim was off the CPU for longer than any extension lasts, and ran for longer afterwards.
+    let what_if = &json("what-if");
+    let (all, grants) = (&what_if["all"], what_if["all"]["grants"].as_array().expect("grants"));
+    for grant in grants {
+        assert!(grant["ended"].as_u64() < all["holds"].as_u64(), "the victim's did not: {what_if}");
+        assert!(grant["spared_ns"].as_i64() <= all["waited_ns"].as_i64(), "{what_if}");
+    }
+    assert!(all["own_cpu_ns"].as_i64() <= all["waited_ns"].as_i64(), "{what_if}");
 }

@@ -113,6 +113,8 @@ pub(crate) fn write(dir: &Path) {
             number: i32::MAX,
             name: name.into(),
             ret: i64::MIN,
+            file: None,
+            seen: CallSeen::Whole,
         }),
     );
     table(
@@ -138,8 +140,13 @@ pub(crate) fn write(dir: &Path) {
             tid: tid(i),
             pid: PID,
             lock: -1,
+            name: Some(name.into()),
+            caller: Some(name.into()),
             kind: name.into(),
             flags: -1,
+            end: ContentionEnd::Acquired,
+            stack: None,
+            cut: false,
         }),
     );
     table(
@@ -204,6 +211,7 @@ fn user(dir: &Path, meta: &mut Meta) {
             args: args.into(),
             format: name.into(),
             triggers: 1,
+            source: 0,
             started: 0,
         };
         for absent in [false, true] {
@@ -246,8 +254,15 @@ fn user(dir: &Path, meta: &mut Meta) {
         dir,
         meta,
         hostile().flat_map(|(i, name)| {
-            let name =
-                |id, kind| NameRow { pid: PID, id, kind, text: name.into(), line: 7, column: 1 };
+            let name = |id, kind| NameRow {
+                pid: PID,
+                source: 0,
+                id,
+                kind,
+                text: name.into(),
+                line: 7,
+                column: 1,
+            };
             [name(2 * i + 1, NameKind::Name), name(2 * i + 2, NameKind::Place)]
         }),
     );

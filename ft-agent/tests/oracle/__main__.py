@@ -16,10 +16,14 @@ import futexes
 import gaps
 import held_up
 import holds
+import kernel_locks
 import loads
 import loops
 import order
+import pairs
 import paths
+import places
+import what_ifs
 from alter import unnoticed
 from chains import Chains
 from cpus import Cpus
@@ -43,25 +47,31 @@ def main() -> int:
     locks = Locks(trace, threads)
     blame.watch(locks, end)
     ledger = ThreadTime(trace, threads, locks)
+    inside = places.of_threads(trace, threads)
+    chains = Chains(trace)
     faults = 0
     tables = [
         holds.table(locks, threads),
         blame.table(locks, threads),
         blame.unfinished(locks, threads),
         held_up.table(locks, threads),
+        what_ifs.table(trace, locks, threads),
         order.table(locks),
         dispatch.table(threads),
         gaps.table(trace, threads),
-        futexes.table(trace, threads, locks),
+        futexes.table(trace, threads, locks, chains),
+        kernel_locks.table(trace, threads, locks),
         loops.peaks(trace, threads),
         loops.histogram(trace, threads),
         loads.runs(trace, threads),
         loads.jobs(trace, threads),
         loads.timers(trace, threads),
         ledger,
+        places.table(trace, threads, inside, ledger),
+        pairs.table(trace, threads, paths.Paths(trace, threads, ledger), inside),
         *paths.tables(trace, threads, ledger),
     ]
-    Chains(directory).judge(tables)
+    chains.judge(tables)
     for table in tables:
         rows = results(directory, table.name)
         lines = table.differences(rows)

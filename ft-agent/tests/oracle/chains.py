@@ -1,22 +1,29 @@
-"""The call chains that waits for locks, held-up holders and wake-ups have, by what `call_chains` says of their time."""
+"""Where in the code threads were when they left the CPU, or woke others: what `call_chains` says of a time."""
 
-from pathlib import Path
 from typing import Iterable
 
 from compare import Expected, Table
-from tables import results
+from tables import Chain, Trace
 
 
 class Chains:
-    """The rows of `call_chains`, of each thread and of each that was woken, in the order of time."""
+    """The call chains of each thread that left the CPU, and of who woke it, in the order of time."""
 
-    def __init__(self, directory: Path) -> None:
-        rows = sorted(results(directory, "call_chains"), key=lambda row: row["ts"])
-        self.left: dict[int, list[dict]] = {}
-        self.woken: dict[int, list[dict]] = {}
-        for row in rows:
-            by, tid = (self.woken, row["woken_tid"]) if row["kind"] == "wake" else (self.left, row["tid"])
-            by.setdefault(tid, []).append(row)
+    def __init__(self, trace: Trace) -> None:
+        self.left: dict[int, list[Chain]] = {}
+        self.woken: dict[int, list[Chain]] = {}
+        for chain in trace.chains:
+            by, tid = (self.woken, chain.woken_tid) if chain.kind == "wake" else (self.left, chain.tid)
+            by.setdefault(tid, []).append(chain)
+
+    def sleeps(self, tid: int, start: int, end: int) -> list[Chain]:
+        """Of a thread that began to wait in a time; those that were kept."""
+        chains = [c for c in self.left.get(tid, []) if c.kind == "wait" and start <= c.ts <= end]
+        return [chain for chain in chains if chain.stack is not None]
+
+    def wakers(self, tid: int, by: int, start: int, end: int) -> list[int | None]:
+        """Of one that woke a thread in a time."""
+        return [c.stack for c in self.woken.get(tid, []) if c.tid == by and start <= c.ts <= end]
 
     def judge(self, tables: Iterable[object]) -> None:
         """Adds the column `stack` to what is expected of these tables."""
@@ -28,25 +35,19 @@ class Chains:
 
     def longest_sleep(self, wait: Expected) -> int | None:
         """Of those in the wait; the first of equal ones."""
-        begin, end = interval(wait)
-        sleeps = [r for r in self.left.get(wait.values["tid"], []) if r["kind"] == "wait" and begin <= r["ts"] <= end]
-        sleeps = [row for row in sleeps if row["stack"] is not None]
-        return max(sleeps, key=lambda row: row["dur"])["stack"] if sleeps else None
+        longest = max(self.sleeps(wait.values["tid"], *interval(wait)), key=lambda c: c.dur, default=None)
+        return longest and longest.stack
 
     def left_at(self, time: Expected) -> int | None:
         """Where the thread left the CPU that it had no longer."""
-        begin, end = interval(time)
-        chains = [r for r in self.left.get(time.values["tid"], []) if r["ts"] < end and r["ts"] + r["dur"] > begin]
-        chains = [row for row in chains if row["stack"] is not None]
-        return chains[-1]["stack"] if chains else None
+        start, end = interval(time)
+        chains = [c for c in self.left.get(time.values["tid"], []) if c.ts < end and c.ts + c.dur > start]
+        return next((c.stack for c in reversed(chains) if c.stack is not None), None)
 
     def waker(self, wake: Expected) -> int | None:
         """Where the waker was, as soon as it had woken the thread."""
-        begin, end = interval(wake)
-        waker = wake.values["waker_tid"]
-        chains = [r for r in self.woken.get(wake.values["tid"], []) if begin <= r["ts"] <= end and r["tid"] == waker]
-        chains = [row for row in chains if row["stack"] is not None]
-        return chains[0]["stack"] if chains else None
+        stacks = self.wakers(wake.values["tid"], wake.values["waker_tid"], *interval(wake))
+        return next((stack for stack in stacks if stack is not None), None)
 
 
 def interval(expected: Expected) -> tuple[int, int]:

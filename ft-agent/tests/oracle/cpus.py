@@ -53,6 +53,15 @@ class Shares:
         self.comms.setdefault(period.tid, set()).add(period.comm)
         self.prios.setdefault(period.tid, set()).add(period.prio)
 
+    def merge(self, others: "Shares") -> None:
+        """Adds those of another time."""
+        self.ns.update(others.ns)
+        for mine, theirs in ((self.comms, others.comms), (self.prios, others.prios)):
+            for tid, values in theirs.items():
+                mine.setdefault(tid, set()).update(values)
+        self.doubtful_ns += others.doubtful_ns
+        self.noticed_late_ns += others.noticed_late_ns
+
 
 class Cpus:
     """The occupants of all CPUs."""

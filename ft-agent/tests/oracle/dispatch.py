@@ -21,7 +21,7 @@ def table(threads: Threads) -> Table:
                 "tid": tid,
                 "dur": delay.end - delay.start,
                 "pid": threads.pids[tid],
-                "comm": OneOf(tuple(threads.comms[tid])),
+                "comm": threads.named(tid),
                 "cpu": delay.cpu,
                 "prio": OneOf((waking.prio, delay.prio)),
                 "waker_tid": waking.waker_tid,

@@ -1,5 +1,6 @@
 """`futex_waits` as it should be: waits at futexes and semaphores, from the calls and what the scheduler did."""
 
+from chains import Chains
 from compare import Expected, OneOf, Table, Wanted
 from holds import agent, decomposition, mark, occupant, sums_to
 from locks import Locks
@@ -15,7 +16,7 @@ TID_MASK = 0x3FFFFFFF
 ENDS = {"timed-out": "timed-out", "interrupted": "interrupted", "changed": "changed", "failed": "failed"}
 
 
-def table(trace: Trace, threads: Threads, locks: Locks) -> Table:
+def table(trace: Trace, threads: Threads, locks: Locks, chains: Chains) -> Table:
     """One row for each call that may wait."""
     calls: dict[int, list[Futex]] = {}
     for call in trace.futexes:
@@ -39,7 +40,10 @@ def table(trace: Trace, threads: Threads, locks: Locks) -> Table:
                 how = "at-once" if call.kind in PERHAPS_FREE and waking is None else "woken"
             if how == "woken":
                 woken_at = call.address
-            row = values(trace, threads, call, end, how, waking if how not in ("timed-out", "changed") else None, calls)
+            row = values(trace, threads, call, end, how)
+            by = waking if how not in ("timed-out", "changed") else None
+            row |= waker(threads, by, call, end, calls, chains)
+            row["stack"] = next((chain.stack for chain in chains.sleeps(tid, call.ts, end)), None)
             row["again"] = before == call.address
             row |= own(waits, call)
             expected.append(Expected(row, checks=[sums_to(end - call.ts)]))
@@ -79,16 +83,8 @@ def what_ended(threads: Threads, wakings: list[Waking], call: Futex, end: int) -
     return found
 
 
-def values(
-    trace: Trace,
-    threads: Threads,
-    call: Futex,
-    end: int,
-    how: str,
-    waking: Waking | None,
-    calls: dict[int, list[Futex]],
-) -> dict[str, Wanted]:
-    """The columns of one row."""
+def values(trace: Trace, threads: Threads, call: Futex, end: int, how: str) -> dict[str, Wanted]:
+    """The columns of one row that tell nothing of others."""
     start, tid = call.ts, call.tid
     parts = threads.parts(tid, start, end)
     shares = threads.occupants(tid, start, end, ("dispatch",))
@@ -98,7 +94,7 @@ def values(
         "tid": tid,
         "dur": end - start,
         "pid": call.pid,
-        "comm": OneOf(tuple(threads.comms[tid])),
+        "comm": threads.named(tid),
         "kind": call.kind,
         "address": call.address,
         "name": name(trace, call),
@@ -106,9 +102,7 @@ def values(
         "end": how,
         "owner_tid": owner or None,
         **decomposition(parts),
-        **waker(trace, threads, waking, call, end, calls),
         **occupant("behind", shares, threads),
-        "stack": first_chain(trace, tid, start, end),
         "agent_ns": agent(threads.occupants(tid, start, end), threads),
         "mark": "censored" if how == "trace" else mark(parts, shares, threads.occupants(tid, start, end)),
     }
@@ -130,12 +124,7 @@ def name(trace: Trace, call: Futex) -> str:
 
 
 def waker(
-    trace: Trace,
-    threads: Threads,
-    waking: Waking | None,
-    call: Futex,
-    end: int,
-    calls: dict[int, list[Futex]],
+    threads: Threads, waking: Waking | None, call: Futex, end: int, calls: dict[int, list[Futex]], chains: Chains
 ) -> dict[str, Wanted]:
     """Who woke a thread, by what call, and where in the code it was then."""
     if waking is None:
@@ -143,22 +132,12 @@ def waker(
     by = waking.waker_tid
     inside = [c.kind for c in calls.get(by, []) if c.ts < waking.ts < c.ts + c.dur]
     kind = inside[-1] if inside and inside[-1] in WAKES else None
-    chains = [
-        chain.stack
-        for chain in trace.chains
-        if chain.kind == "wake" and (chain.tid, chain.woken_tid) == (by, call.tid) and waking.ts <= chain.ts < end
-    ]
+    stacks = chains.wakers(call.tid, by, waking.ts, end)
     return {
         "woken_ns": waking.ts - call.ts,
         "waker_tid": by,
         "waker_pid": 0 if by == 0 else OneOf((threads.pids.get(by), None)),
         "waker_comm": OneOf(tuple(threads.comms.get(by, {""}))),
         "waker_call": kind,
-        "waker_stack": chains[-1] if chains else None,
+        "waker_stack": stacks[-1] if stacks else None,
     }
-
-
-def first_chain(trace: Trace, tid: int, start: int, end: int) -> int | None:
-    """Where in the code a thread first left the CPU to wait, in a time."""
-    found = [c.stack for c in trace.chains if c.kind == "wait" and c.tid == tid and start <= c.ts < end]
-    return next((stack for stack in found if stack is not None), None)

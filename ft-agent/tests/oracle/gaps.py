@@ -26,7 +26,7 @@ def table(trace: Trace, threads: Threads) -> Table:
             "tid": event.tid,
             "dur": end - start,
             "pid": event.pid,
-            "comm": OneOf(tuple(threads.comms[event.tid])),
+            "comm": threads.named(event.tid),
             "cpu": event.cpu,
             "cause": cause(parts),
             **culprit(event.tid, start, end, parts, threads),

@@ -48,7 +48,7 @@ def table(locks: Locks, threads: Threads) -> Table:
                     "lock": hold.lock[1],
                     "dur": delay.end - delay.start,
                     "pid": hold.lock[0],
-                    "comm": OneOf(tuple(threads.comms[tid])),
+                    "comm": threads.named(tid),
                     "lock_name": locks.name(hold.lock),
                     "kind": hold.kind,
                     "site": hold.site,

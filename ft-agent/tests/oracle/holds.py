@@ -1,7 +1,5 @@
 """`critical_sections` as it should be."""
 
-from collections import Counter
-
 from compare import Anything, Expected, OneOf, Table, Wanted, Within
 from cpus import Shares
 from locks import Locks

@@ -6,7 +6,6 @@ from copy import copy
 from itertools import takewhile
 from typing import Iterator
 
-from cpus import Period
 from locks import Locks
 from tables import Trace
 from threads import WAITS, Stretch, Threads, Timeline
@@ -68,7 +67,8 @@ class ThreadTime:
         for event in trace.events:
             self.records[event.tid].append((event.ts, 0))
         for fault in trace.faults:
-            self.records[fault.tid].append((fault.ts, FAULT))
+            if not fault.in_kernel:
+                self.records[fault.tid].append((fault.ts, FAULT))
         for rows in self.records.values():
             rows.sort()
         self.accounts = {
@@ -176,18 +176,28 @@ class ThreadTime:
             return (shared or loose) and self.threads.agents is not None
         return column == "culprit" and (shared or loose) or column == "culprit_tid" and loose
 
+    def marks(self, tid: int) -> set[str]:
+        """The marks that are true of a thread's rows."""
+        account, stretches = self.accounts[tid], self.threads.timelines[tid].stretches
+        start = stretches[0].start
+        doubtful = account.doubtful_ns
+        mark = {"lower bound"} if doubtful else {"exact"} if self.whole[tid] else {"censored"}
+        # Who had the CPU was told before the record by which one sees that it was not so.
+        mark |= {"lower bound"} if account.noticed_late_ns else set()
+        # Both are true of one that lived before the trace, or lives on.
+        mark |= set() if self.whole[tid] or not doubtful else {"censored"}
+        # So they are of one that came to its CPU unseen before its first record, which may be that it leaves.
+        first = next((s for s in stretches if s.end > s.start), stretches[0])
+        period = self.threads.cpus.at(first.cpu, start) if first.doing == "running" else None
+        unseen = any(s.doubt for s in stretches if s.end == start) or (period and period.doubt)
+        mark |= {"lower bound"} if unseen and not self.whole[tid] else set()
+        return mark
+
     def compare(self, tid: int, rows: list[dict]) -> Iterator[str]:
         """The rows of one thread."""
         account, stretches = self.accounts[tid], self.threads.timelines[tid].stretches
         start, wall = stretches[0].start, stretches[-1].end - stretches[0].start
-        doubtful = account.doubtful_ns
-        mark = {"lower bound"} if doubtful else {"exact"} if self.whole[tid] else {"censored"}
-        # Both are true of one that lived before the trace, or lives on.
-        mark |= set() if self.whole[tid] or not doubtful else {"censored"}
-        # So they are of one that came to its CPU unseen before its first record.
-        first = next((s for s in stretches if s.end > s.start), stretches[0])
-        period = self.threads.cpus.at(first.cpu, start) if first.doing == "running" else None
-        mark |= {"lower bound"} if period and period.doubt and not self.whole[tid] else set()
+        doubtful, mark = account.doubtful_ns, self.marks(tid)
         for row in rows:
             if (row["ts"], row["wall_ns"], row["pid"]) != (start, wall, self.threads.pids[tid]):
                 yield f"from {start}, {wall} ns of process {self.threads.pids[tid]}, but {row}"

@@ -6,12 +6,11 @@ What each event of a worker says is in the documentation of `ft_load::hourglass`
 
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import groupby
 
 from compare import Anything, Expected, OneOf, Table, Wanted
 from holds import AtMost, decomposition, mark, sums_to
-from tables import Trace, UserEvent
-from threads import WAITS, Parts, Threads
+from tables import Switch, Trace, UserEvent, Waking
+from threads import Parts, Threads
 
 PERIODIC = 4
 TIMERS = ["NATIVE", "HR", "TIMERFD", "RTC"]
@@ -128,7 +127,7 @@ def runs(trace: Trace, threads: Threads) -> Table:
                 "tid": worker.tid,
                 "dur": run.end - run.start,
                 "pid": worker.pid,
-                "comm": OneOf(tuple(threads.comms[worker.tid])),
+                "comm": threads.named(worker.tid),
                 "worker": worker.number,
                 "cpu": run.cpu,
                 "ended": run.ended,
@@ -154,7 +153,7 @@ def jobs(trace: Trace, threads: Threads) -> Table:
                 "tid": tid,
                 "dur": job.finish - job.release,
                 "pid": worker.pid,
-                "comm": OneOf(tuple(threads.comms[tid])),
+                "comm": threads.named(tid),
                 "worker": worker.number,
                 "number": job.number,
                 "due": job.due,
@@ -213,13 +212,9 @@ def culprit(worker: Worker, job: Job, parts: Parts, threads: Threads) -> dict[st
 
 
 def is_cut(worker: Worker, job: Job, threads: Threads) -> bool:
-    """Several had the CPU in a wait that had begun before: of the analysis that is one sum for each."""
-    for waits, wait in groupby(threads.timelines[worker.tid].stretches, lambda s: s.doing in WAITS):
-        stretches = list(wait)
-        start, end = stretches[0].start, stretches[-1].end
-        if waits and start < job.alone < end:
-            return len(threads.occupants(worker.tid, start, end).ns) > 1
-    return False
+    """Several had the CPU in a wait that had begun before."""
+    whole = threads.timelines[worker.tid].stretches
+    return threads.shared(worker.tid, whole[0].start, whole[-1].end, lambda start, end: start < job.alone < end)
 
 
 def certainty(worker: Worker, job: Job, parts: Parts, threads: Threads) -> Wanted:
@@ -240,34 +235,38 @@ def timers(trace: Trace, threads: Threads) -> Table:
         tid = worker.tid
         wakings = [w for w in trace.wakings if w.tid == tid]
         switches = [s for s in trace.switches if s.next_tid == tid]
+        records = sorted([*wakings, *switches], key=lambda r: (r.ts, isinstance(r, Switch)))
         for sleep in worker.sleeps:
-            # Its last waking that let it run, or came while it still had its CPU.
-            ran = [s for s in switches if sleep.begin <= s.ts <= sleep.read]
-            ends = ran[-1].ts if ran else sleep.read
-            before = ran[-2].ts if len(ran) > 1 else sleep.begin
-            first = next((w for w in wakings if before <= w.ts <= ends), None)
+            # Its last waking, and when it ran because of it; nobody sees who is woken on its own CPU come.
+            waking: Waking | None = None
+            ran: Switch | None = None
+            for record in (r for r in records if sleep.begin <= r.ts <= sleep.read):
+                if isinstance(record, Switch):
+                    ran = ran or (record if waking else None)
+                elif ran or not waking:
+                    waking, ran = record, None
             values: dict[str, Wanted] = {
                 "ts": sleep.due,
                 "tid": tid,
                 "dur": sleep.read - sleep.due,
                 "pid": worker.pid,
-                "comm": OneOf(tuple(threads.comms[tid])),
+                "comm": threads.named(tid),
                 "worker": worker.number,
                 "timer": TIMERS[worker.timer],
             }
-            if first and ran:
-                values |= divided(trace, threads, sleep, first, ran[-1])
+            if waking:
+                values |= divided(threads, sleep, waking, ran)
             expected.append(Expected(values))
     return Table("timer_latency", ("ts", "tid"), expected)
 
 
-def divided(trace: Trace, threads: Threads, sleep: Sleep, waking, ran) -> dict[str, Wanted]:
+def divided(threads: Threads, sleep: Sleep, waking: Waking, ran: Switch | None) -> dict[str, Wanted]:
     """What a late worker had to wait for, one after the other."""
     within = [i for i in threads.irqs.get(waking.cpu, []) if i.ts <= waking.ts < i.ts + i.dur]
     innermost = max(within, key=lambda i: (i.ts, -i.dur), default=None)
     entry = max(innermost.ts if innermost else waking.ts, sleep.due)
-    times = [sleep.due, entry, waking.ts, ran.ts, sleep.read]
-    values: dict[str, Wanted] = {"interrupt": innermost.name if innermost else None, "cpu": ran.cpu}
+    times = [sleep.due, entry, waking.ts, ran.ts if ran else waking.ts, sleep.read]
+    values: dict[str, Wanted] = {"interrupt": innermost.name if innermost else None, "cpu": ran.cpu if ran else None}
     names = ["timer_ns", "interrupt_ns", "dispatch_ns", "return_ns"]
     if times == sorted(times):
         values |= {name: b - a for name, a, b in zip(names, times, times[1:])}

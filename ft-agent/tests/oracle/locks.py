@@ -121,12 +121,13 @@ class Locks:
     def place(self, event: UserEvent) -> str:
         """The source place of a lock event, and by the way the lock's name."""
         word = event.arg1 & (1 << 64) - 1
-        if self.trace.sites[event.site].args.split(", ")[1].endswith(":pointer"):
+        site = self.trace.sites[event.site]
+        if site.args.split(", ")[1].endswith(":pointer"):
             return self.function(event)
-        name = self.trace.names.get((event.pid, word >> 32, "name"))
+        name = self.trace.names.get((site.source, word >> 32, "name"))
         if name:
             self.names[event.pid, event.arg0] = name.text
-        place = self.trace.names.get((event.pid, word & (1 << 32) - 1, "place"))
+        place = self.trace.names.get((site.source, word & (1 << 32) - 1, "place"))
         return f"{place.text}:{place.line}" if place else ""
 
     def function(self, event: UserEvent) -> str:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from compare import Anything, Expected, OneOf, Table, Wanted
-from holds import at_most, mark
+from holds import mark
 from tables import Trace, UserEvent
-from threads import Parts, Threads
+from threads import Threads
 
 IRQS = ("hardirq", "softirq", "vector")
 PARTS = ("interrupt", "preempted", "blocked", "tracer", "unexplained")
@@ -71,7 +71,7 @@ def peak(event: UserEvent, own_ns: int, threads: Threads) -> Expected:
         "tid": event.tid,
         "dur": end - start,
         "pid": event.pid,
-        "comm": OneOf(tuple(threads.comms[event.tid])),
+        "comm": threads.named(event.tid),
         "cpu": event.cpu,
         "pass": None,
         "own_ns": Anything() if doubt else own_ns,
@@ -146,7 +146,7 @@ def histogram(trace: Trace, threads: Threads) -> Table:
                 "tid": event.tid,
                 "from_cycles": event.arg0,
                 "pid": event.pid,
-                "comm": OneOf(tuple(threads.comms[event.tid])),
+                "comm": threads.named(event.tid),
                 "to_cycles": event.arg1,
                 "from_ns": event.arg0 * 1e9 / hz if hz > 0 else None,
                 "to_ns": event.arg1 * 1e9 / hz if hz > 0 else None,

@@ -1,13 +1,11 @@
 """What a waiter itself did while nobody held its lock, and who took it before: columns of `lock_waits`."""
 
-from itertools import groupby
-
 from compare import Anything, Wanted, Within
 from cpus import Shares
 from dispatch import waker
 from holds import AtMost, occupant
 from locks import Hold, Wait
-from threads import WAITS, Threads
+from threads import Threads
 
 DID = {"blocked": "asleep", "preempted": "runnable", "dispatch": "runnable", "unexplained": "unknown"}
 
@@ -68,21 +66,14 @@ def woken(wait: Wait, loose: int, threads: Threads) -> dict[str, Wanted]:
 def behind(wait: Wait, loose: int, threads: Threads) -> dict[str, Wanted]:
     """Who had the CPU while it could run; of several that had it in a time in part, at least something is known."""
     assert wait.end
-    shares, times, cut = Shares(), free(wait), False
+    shares, times = Shares(), free(wait)
     for start, end in times:
-        found = threads.occupants(wait.tid, start, end)
-        shares.ns.update(found.ns)
-        shares.doubtful_ns += found.doubtful_ns
-        for tid, comms in found.comms.items():
-            shares.comms.setdefault(tid, set()).update(comms)
-    stretches = list(threads.stretches(wait.tid, wait.start.ts, wait.end.ts))
-    for waits, group in groupby(stretches, lambda stretch: stretch.doing in WAITS):
-        pieces = list(group)
-        start, end = pieces[0].start, pieces[-1].end
-        covered = sum(max(0, min(end, b) - max(start, a)) for a, b in times)
-        if waits and 0 < covered < end - start:
-            cut |= len(threads.occupants(wait.tid, start, end).ns) > 1
-    if loose or cut:
+        shares.merge(threads.occupants(wait.tid, start, end))
+
+    def cuts(start: int, end: int) -> bool:
+        return 0 < sum(max(0, min(end, b) - max(start, a)) for a, b in times) < end - start
+
+    if loose or threads.shared(wait.tid, wait.start.ts, wait.end.ts, cuts):
         shares.doubtful_ns += loose
         most = max(shares.ns.values(), default=0) + shares.doubtful_ns
         return {"behind_tid": Anything(), "behind_comm": Anything(), "behind_ns": AtMost(most)}

@@ -6,13 +6,13 @@ part of the time. (The analysis goes back in time, with a list of waits.)
 
 import json
 from bisect import bisect_left, bisect_right, insort
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Iterator, NamedTuple
 
 from compare import Anything, Expected, OneOf, Table, Wanted
 from holds import EXACT, LOWER_BOUND, agent, decomposition
 from ledger import ThreadTime
-from tables import Irq, Trace, UserEvent, Waking
+from tables import Irq, Probe, Trace, UserEvent, Waking
 from threads import IRQ_PARTS, PARTS, UNSEEN, WAITS, Stretch, Threads
 
 # Requests of a kind whose path is stored: those that were among so many slowest when they ended.
@@ -31,8 +31,8 @@ class Request(NamedTuple):
 
     kind: str
     key: int | None
-    begin: UserEvent
-    end: UserEvent
+    begin: UserEvent | Probe
+    end: UserEvent | Probe
 
 
 class Piece(NamedTuple):
@@ -49,6 +49,11 @@ class Piece(NamedTuple):
     waiter: int | None
     # Who woke it may have been an interrupt without a record.
     loose: bool = False
+
+    @property
+    def unsure(self) -> bool:
+        """Some of what was done is not known."""
+        return self.kind == "unknown" or self.loose
 
 
 NOBODY = ((None, None),)
@@ -225,11 +230,15 @@ def found(trace: Trace) -> Iterator[Request]:
         if key is None:
             return None
         names = [arg.rsplit(":", 1)[0] for arg in trace.sites[event.site].args.split(", ")]
-        return (event.arg0, event.arg1, event.arg2)[names.index(key)] or 0
+        return getattr(event, f"arg{names.index(key)}") or 0
 
     rows = [(loss.ts, 0, loss) for loss in trace.losses] + [(task.ts, 1, task) for task in trace.tasks]
-    rows += [(event.ts, 2, event) for event in trace.events]
+    rows += [(call[1].ts, 2, call) for call in calls(trace)]
+    rows += [(event.ts, 3, event) for event in trace.events]
     for _, rank, row in sorted(rows, key=lambda row: row[:2]):
+        if rank == 2:
+            yield Request(row[0].probe, None, *row)
+            continue
         if rank < 2:
             for tid in list(inside):
                 if rank == 0 and ends_all(row, tid, trace):
@@ -268,12 +277,68 @@ def found(trace: Trace) -> Iterator[Request]:
                 yield Request(name, key, same[-1], row)
 
 
+def calls(trace: Trace) -> Iterator[tuple[Probe, Probe]]:
+    """Each call of a probed function with its return, and what lies between two marks: back from the end."""
+    forgets = [loss.ts for loss in trace.losses if loss.origin == "agent" or loss.what.startswith("probe_")]
+    ends = [(task.ts, task.tid) for task in trace.tasks if task.kind in ("exit", "exec")]
+    for tid, hits in groupby(sorted(trace.probes, key=lambda hit: hit.tid), key=lambda hit: hit.tid):
+        own, begun = list(hits), set()
+        gone = sorted(forgets + [ts for ts, whose in ends if whose == tid])
+        for at, end in enumerate(own):
+            if end.kind != "end":
+                continue
+            place = end.stack_pointer
+            for before in reversed(range(at)):
+                hit = own[before]
+                if bisect_right(gone, end.ts) > bisect_left(gone, hit.ts):
+                    break
+                same = (hit.probe, hit.stack_pointer) == (end.probe, place) and hit.kind == "begin"
+                if same and before not in begun:
+                    begun.add(before)
+                    yield hit, end
+                    break
+                # Whoever is called above it, or returns there, has left it behind; so has who is called in its place.
+                above = place is not None and hit.stack_pointer is not None and hit.stack_pointer > place
+                if above or same and place is not None:
+                    break
+
+
 def ends_all(loss, tid: int, trace: Trace) -> bool:
     """Whether what a thread was in is not known after a loss."""
     if loss.origin == "agent":
         return True
     process = next((thread.pid for thread in trace.threads if thread.tid == tid), None)
-    return loss.origin not in ("kernel",) and loss.pid == process and loss.tid in (-1, tid)
+    return loss.origin != "kernel" and loss.pid == process and loss.tid in (-1, tid)
+
+
+def sums(path: list[Piece] | None) -> dict[str, Wanted]:
+    """What a path sums to, by kind."""
+    if path is None:
+        return dict.fromkeys([*(f"path_{kind}_ns" for kind in KINDS), "path_elsewhere_ns", "path_pieces"], Anything())
+    ns = {f"path_{kind}_ns": sum(p.end - p.start for p in path if p.kind == kind) for kind in KINDS}
+    return ns | {"path_elsewhere_ns": sum(p.end - p.start for p in path if p.depth), "path_pieces": len(path)}
+
+
+class Tiled(Table):
+    """The pieces of each request follow one another without a hole, whatever is missing."""
+
+    whole = True
+
+    def differences(self, rows: list[dict]) -> list[str]:
+        lines = super().differences(rows)
+        for row, after in pairwise(sorted(rows, key=lambda row: (row["request"], row["ts"]))):
+            tiles = row["ts"] + row["dur"] == after["ts"] or row["request"] != after["request"]
+            if self.whole and not tiles:
+                lines.append(f"{self.name}: a hole behind {row}")
+        return lines
+
+    def judges(self, row: dict) -> bool:
+        return not self.tolerates(row)
+
+    def narrowed(self, rows: list[dict], row: dict) -> tuple["Table", list[dict]]:
+        table, same = super().narrowed(rows, row)
+        table.whole = False
+        return table, same
 
 
 def tables(trace: Trace, threads: Threads, ledger: ThreadTime) -> list[Table]:
@@ -290,18 +355,11 @@ def tables(trace: Trace, threads: Threads, ledger: ThreadTime) -> list[Table]:
         insort(longest, dur)
         path = paths.of(request) if trace.switches else None
         stayed = tid == request.begin.tid and request.begin.pid == request.end.pid
-        parts = threads.parts(tid, start, end)
-        sums: dict[str, Wanted] = dict.fromkeys([f"path_{kind}_ns" for kind in KINDS], Anything())
-        sums |= {"path_elsewhere_ns": Anything(), "path_pieces": Anything()}
-        unknown = path is not None and any(piece.kind == "unknown" or piece.loose for piece in path)
-        if path is not None:
-            for kind in KINDS:
-                sums[f"path_{kind}_ns"] = sum(p.end - p.start for p in path if p.kind == kind)
-            sums["path_elsewhere_ns"] = sum(p.end - p.start for p in path if p.depth)
-            sums["path_pieces"] = len(path)
-        elif slow:
+        parts, shares = threads.parts(tid, start, end), threads.occupants(tid, start, end)
+        doubtful = parts.doubtful_ns or parts.doubtful_edge or shares.doubtful_ns
+        unknown = any(piece.unsure for piece in path or ())
+        if path is None and slow:
             unjudged.add(number)
-        doubt: Wanted = OneOf((EXACT, LOWER_BOUND))
         pids = (request.begin.pid, request.end.pid)
         lost = [loss for loss in trace.losses if loss.ts <= end and start <= loss.ts + loss.dur]
         lost = [loss for loss in lost if loss.origin in ("kernel", "agent") or loss.pid in pids]
@@ -315,18 +373,18 @@ def tables(trace: Trace, threads: Threads, ledger: ThreadTime) -> list[Table]:
             "key": request.key,
             "pid": request.begin.pid,
             "tid": request.begin.tid,
-            "comm": OneOf(tuple(threads.comms[request.begin.tid])),
+            "comm": threads.named(request.begin.tid),
             "end_pid": request.end.pid,
             "end_tid": tid,
-            "end_comm": OneOf(tuple(threads.comms[tid])),
+            "end_comm": threads.named(tid),
             **(decomposition(parts) if stayed else {f"{part}_ns": None for part in PARTS}),
-            "agent_ns": agent(threads.occupants(tid, start, end), threads) if stayed else None,
-            **sums,
+            "agent_ns": agent(shares, threads) if stayed else None,
+            **sums(path),
             "path_mark": (LOWER_BOUND if unknown else EXACT) if sure else Anything(),
-            "mark": EXACT if exact and not (parts.doubtful_ns or parts.doubtful_edge) else Anything(),
+            "mark": EXACT if exact and not doubtful else Anything(),
         }
         requests.append(Expected(values))
-        for piece in path or () if slow else ():
+        for piece in path if path and slow else ():
             names, numbers = zip(*piece.culprits)
             values = {
                 "request": number,
@@ -335,40 +393,16 @@ def tables(trace: Trace, threads: Threads, ledger: ThreadTime) -> list[Table]:
                 "depth": piece.depth,
                 "pid": threads.pids[piece.tid],
                 "tid": piece.tid,
-                "comm": OneOf(tuple(threads.comms[piece.tid])),
+                "comm": threads.named(piece.tid),
                 "kind": piece.kind,
                 "culprit": OneOf(names),
                 "culprit_tid": OneOf(numbers),
                 "wait": piece.wait,
                 "waiter_tid": piece.waiter,
-                "mark": (LOWER_BOUND if piece.kind == "unknown" or piece.loose else EXACT) if sure else doubt,
+                "mark": (LOWER_BOUND if piece.unsure else EXACT) if sure else OneOf((EXACT, LOWER_BOUND)),
             }
             pieces.append(Expected(values))
-    missing = {row for row in unjudged}
     return [
         Table("requests", ("request",), requests),
-        Tiled("critical_path", ("request", "ts"), pieces, tolerates=lambda row: row["request"] in missing),
+        Tiled("critical_path", ("request", "ts"), pieces, tolerates=lambda row: row["request"] in unjudged),
     ]
-
-
-class Tiled(Table):
-    """The pieces of each request follow one another without a hole, whatever is missing."""
-
-    def differences(self, rows: list[dict]) -> list[str]:
-        lines = super().differences(rows)
-        for _, own in groupby(sorted(rows, key=lambda r: (r["request"], r["ts"])), lambda r: r["request"]):
-            pieces = list(own)
-            for row, after in zip(pieces, pieces[1:]):
-                if row["ts"] + row["dur"] != after["ts"] and self.whole:
-                    lines.append(f"{self.name}: a hole behind {row}")
-        return lines
-
-    whole = True
-
-    def judges(self, row: dict) -> bool:
-        return not self.tolerates(row)
-
-    def narrowed(self, rows: list[dict], row: dict) -> tuple["Table", list[dict]]:
-        table, same = super().narrowed(rows, row)
-        table.whole = False
-        return table, same

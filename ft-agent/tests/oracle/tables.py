@@ -1,6 +1,6 @@
 """The raw tables of a trace, as typed rows in the order of time.
 
-What the columns mean is documented in `ft-agent/src/store/rows`; nothing here knows more.
+What the columns mean is documented in `TABLES.md`; nothing here knows more.
 """
 
 import json
@@ -18,6 +18,7 @@ class Switch(NamedTuple):
     cpu: int
     prev_tid: int
     prev_comm: str
+    prev_prio: int
     prev_state: str
     prev_woken: bool
     next_tid: int
@@ -63,6 +64,9 @@ class Syscall(NamedTuple):
     dur: int
     tid: int
     name: str
+    ret: int
+    file: str | None
+    seen: str
 
 
 class Futex(NamedTuple):
@@ -79,6 +83,7 @@ class Futex(NamedTuple):
 
 class Chain(NamedTuple):
     ts: int
+    dur: int
     tid: int
     kind: str
     woken_tid: int | None
@@ -89,12 +94,30 @@ class Contention(NamedTuple):
     ts: int
     dur: int
     tid: int
+    pid: int
+    lock: int
+    name: str | None
+    caller: str | None
     kind: str
+    end: str
+    stack: int | None
 
 
 class Fault(NamedTuple):
     ts: int
     tid: int
+    in_kernel: bool
+    dur: int | None
+    kind: str | None
+
+
+class Probe(NamedTuple):
+    ts: int
+    pid: int
+    tid: int
+    kind: str
+    probe: str
+    stack_pointer: int | None
 
 
 class Symbol(NamedTuple):
@@ -139,13 +162,14 @@ class Thread(NamedTuple):
 
 class Site(NamedTuple):
     site: int
+    source: int
     event: str
     kind: str
     args: str
 
 
 class Name(NamedTuple):
-    pid: int
+    source: int
     id: int
     kind: str
     text: str
@@ -182,6 +206,7 @@ class Trace:
     chains: list[Chain]
     contention: list[Contention]
     faults: list[Fault]
+    probes: list[Probe]
     events: list[UserEvent]
     losses: list[Loss]
     threads: list[Thread]
@@ -213,11 +238,12 @@ class Trace:
             chains=rows("call_chains", Chain),
             contention=rows("contention", Contention),
             faults=rows("page_faults", Fault),
+            probes=rows("probe_hits", Probe),
             events=rows("user_events", UserEvent),
             losses=rows("loss", Loss),
             threads=rows("threads", Thread),
             sites={site.site: site for site in rows("sites", Site)},
-            names={(n.pid, n.id, n.kind): n for n in rows("names", Name)},
+            names={(n.source, n.id, n.kind): n for n in rows("names", Name)},
             symbols={(s.pid, s.address, s.kind): s for s in rows("symbols", Symbol)},
             clock_bound_ns=meta["clock"]["bound_ns"],
             agent_pid=meta["start"].get("agent_pid"),
@@ -226,5 +252,6 @@ class Trace:
     def end(self) -> int:
         """When the last recorded thing happened."""
         lists = (self.switches, self.wakings, self.migrations, self.irqs, self.tasks, self.syscalls)
-        lists += (self.futexes, self.chains, self.contention, self.faults, self.events, self.losses)
+        lists += (self.futexes, self.chains, self.contention, self.faults, self.probes, self.events)
+        lists += (self.losses,)
         return max((rows[-1].ts for rows in lists if rows), default=0)

@@ -2,11 +2,12 @@
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from itertools import dropwhile, islice
-from typing import Iterator, NamedTuple
+from itertools import dropwhile, groupby, islice
+from typing import Callable, Iterator, NamedTuple
 
+from compare import OneOf
 from cpus import Cpus, Shares, kernel_losses, touched
-from tables import Irq, Migrate, Switch, Trace, UserEvent, Waking
+from tables import Irq, Migrate, Switch, Trace, Waking
 
 PARTS = ["running", "preempted", "dispatch", "blocked", "hardirq", "softirq", "vector", "unexplained"]
 # The parts in which a thread could run and did not.
@@ -120,7 +121,7 @@ class Threads:
         for rows in (self.trace.syscalls, self.trace.contention, self.trace.faults):
             for row in rows:
                 note(row.tid, 3, row)
-        for rows in (self.trace.irqs, self.trace.events):
+        for rows in (self.trace.irqs, self.trace.probes, self.trace.events):
             for row in rows:
                 note(row.tid, 4, row)
         for call in self.trace.futexes:
@@ -128,8 +129,15 @@ class Threads:
             if call.result != "unfinished" and call.ts + call.dur <= self.end:
                 # It runs when it comes back, too.
                 note(call.tid, -1, call._replace(ts=call.ts + call.dur))
+        for wait in self.trace.contention:
+            if wait.end in ("acquired", "failed") and wait.ts + wait.dur <= self.end:
+                note(wait.tid, -1, wait._replace(ts=wait.ts + wait.dur))
         walker = Walker(self.cpus, kernel_losses(self.trace), self.end, self.trace.clock_bound_ns)
         return {tid: walker.timeline(tid, rows) for tid in records if (rows := seen(records[tid]))}
+
+    def named(self, tid: int) -> OneOf:
+        """Any of the names that a thread has had."""
+        return OneOf(tuple(self.comms[tid]))
 
     def stretches(self, tid: int, start: int, end: int) -> Iterator[Stretch]:
         """What a thread did in a time; what no record covers is `unknown`."""
@@ -191,6 +199,15 @@ class Threads:
                 shares.doubtful_ns += stretch.end - stretch.start
         return shares
 
+    def shared(self, tid: int, start: int, end: int, cuts: Callable[[int, int], bool]) -> bool:
+        """Whether several had the CPU in a wait for it that lies in a time and is cut: the analysis has one sum of each."""
+        for waits, group in groupby(self.stretches(tid, start, end), lambda stretch: stretch.doing in WAITS):
+            pieces = list(group)
+            begun, over = pieces[0].start, pieces[-1].end
+            if waits and cuts(begun, over) and len(self.occupants(tid, begun, over).ns) > 1:
+                return True
+        return False
+
 
 class Walker:
     """Turns the records of a thread into its timeline."""
@@ -220,7 +237,7 @@ class Walker:
                 if self.now.doing != "running":
                     self.turn(row.ts, self.now.doing, row.to_cpu, self.now.state)
             else:
-                self.shows_that_it_runs(tid, row)
+                self.shows_that_it_runs(tid, row, leaves_from(rows, at, tid))
         if self.now.state not in DEAD:
             # One that still runs by its last record does not, where another left its CPU.
             period = self.cpus.at(self.now.cpu, self.now.start) if self.now.doing == "running" else None
@@ -246,7 +263,12 @@ class Walker:
         """It gets a CPU."""
         # A thread that runs or sleeps does not come: the record of its leaving or waking is missing.
         missing = self.now.start if self.now.doing in ("running", "blocked") else None
+        moved = self.now.doing in WAITS and self.now.cpu != switch.cpu
         self.turn(switch.ts, "running", switch.cpu, "", missing)
+        if moved:
+            # No record says when, so that somebody else may have had the CPU for which it waited.
+            self.migrated = True
+            self.stretches[-1] = self.stretches[-1]._replace(doubt=True)
         if self.since:
             start, cause, waking = self.since
             self.delays.append(
@@ -280,13 +302,14 @@ class Walker:
         self.early = None
         self.migrated = self.doubt = False
 
-    def shows_that_it_runs(self, tid: int, row: tuple) -> None:
+    def shows_that_it_runs(self, tid: int, row: tuple, leaves: int | None) -> None:
         """It records an event, or something else that only a running thread does."""
-        cpu = getattr(row, "cpu", -1)
+        # Of what lasts, the record has the CPU of its end, where the thread can have come meanwhile.
+        cpu = getattr(row, "cpu", -1) if leaves is None else leaves
         period = self.cpus.at(cpu, row.ts)
         if self.now.doing == "unknown":
             self.turn(row.ts, "running", cpu, "")
-        elif not isinstance(row, UserEvent):
+        elif isinstance(row, Irq):
             # The tables do not promise to use it.
             return
         elif self.now.doing != "running" and row.ts - self.now.start > self.bound_ns:
@@ -313,6 +336,12 @@ class Walker:
 def seen(records: list[tuple]) -> list[tuple]:
     """The records of a thread in the order of time, from its first sight on: one that is only moved is not seen."""
     return list(dropwhile(lambda record: isinstance(record[3], Migrate), sorted(records)))
+
+
+def leaves_from(rows: list, at: int, tid: int) -> int | None:
+    """The CPU that a thread which runs leaves next; `None` where the next switch is to it, or there is none."""
+    switch = next((row for row in islice(rows, at + 1, None) if isinstance(row, Switch)), None)
+    return switch.cpu if switch and switch.prev_tid == tid else None
 
 
 def next_is_waking(rows: list, at: int) -> bool:

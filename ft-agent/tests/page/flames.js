@@ -28,7 +28,7 @@ test('a box is as wide as its share, and lies in that of its caller', () =>
     }
     for (const {title, frames, csv} of figures) {
       for (const frame of frames) {
-        const [, share] = /, <?([\d.]+) %$/.exec(frame.title) ?? [];
+        const [, share] = /, [<>]?([\d.]+) %$/.exec(frame.title) ?? [];
         // As it is written, and a pixel.
         assert(Math.abs(Number(share) / 100 - frame.part) < 0.003, `${title}: ${frame.title}: ${frame.part}`);
         assert(frame.beyond < 1, `${title}: what ${frame.title} calls is ${frame.beyond} wider`);

@@ -203,7 +203,7 @@ def user(cpus):
     names, symbols = {}, {}
     for n in rows("names"):
         label = n["text"] if n["kind"] == "name" else f"{n['text']}:{n['line']}"
-        names.setdefault((n["pid"], n["kind"]), {})[n["id"]] = visible(label)
+        names.setdefault((n["source"], n["kind"]), {})[n["id"]] = visible(label)
     for s in rows("symbols"):
         place = s["symbol"]
         symbols.setdefault(s["pid"], {})[s["address"] % 2**64] = s
@@ -230,7 +230,7 @@ def user(cpus):
             if is_lock and column == "arg1" and kind == "unsigned":
                 parts = [(name, "place", value % 2**32), ("lock_name", "name", value >> 32)]
                 for name, which, part in parts:
-                    known = names.get((e["pid"], which))
+                    known = names.get((site["source"], which))
                     fields.append((name, (part, known.get(part)) if known else part))
                 continue
             if is_lock and args[1][2] == "pointer" and column in ("arg0", "arg1") and e["pid"] in symbols:

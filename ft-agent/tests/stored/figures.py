@@ -134,6 +134,27 @@ def preempted(report: dict, rows: Rows) -> None:
     same("preempted total_ns", report["total_ns"], total(innermost, "dur"))
 
 
+def what_if(report: dict, rows: Rows) -> None:
+    """`what-if` from `what_ifs`: of holds in which nothing is missing."""
+
+    def group(what: str, entry: dict, held_up: Rows) -> None:
+        same(f"{what} holds", entry["holds"], len(held_up))
+        same(f"{what} lost_ns", entry["lost_ns"], total(held_up, "preempted_ns") + total(held_up, "dispatch_ns"))
+        waited_for = [row for row in held_up if row["waiters"] is not None]
+        same(f"{what} waiters", entry["waiters"], total(waited_for, "waiters"))
+        for name in ("waited_ns", "urgent_ns", "inherited_ns", "prioritized_ns", "own_cpu_ns"):
+            same(f"{what} {name}", entry[name], total(waited_for, name))
+        for grant in entry["grants"]:
+            ends = [row for row in held_up if row["bar"] == "nothing" and row["running_ns"] <= grant["grant_ns"]]
+            same(f"{what} ended in {grant['grant_ns']}", grant["ended"], len(ends))
+            spared = sum(row["run_on_ns"] or 0 for row in ends)
+            same(f"{what} spared by {grant['grant_ns']}", grant["spared_ns"], spared)
+
+    rows = [row for row in rows if row["mark"] in ("exact", "disturbed")]
+    group("what-if all", report["all"], rows)
+    each("what-if", report["locks"], {"pid": "pid", "lock_name": "lock", "kind": "kind"}, rows, group)
+
+
 def dispatch(report: dict, rows: Rows) -> None:
     """`dispatch` from `dispatch_latency`."""
 
@@ -185,14 +206,16 @@ def main() -> int:
         (locks, "critical_sections"),
         (waits, "lock_waits"),
         (preempted, "lock_preemptions"),
+        (what_if, "what_ifs"),
         (dispatch, "dispatch_latency"),
         (gaps, "gaps"),
         (time, "thread_time"),
     ]:
         rows = pyarrow.dataset.dataset(trace / table, format="parquet").to_table().to_pylist()
-        found = json.loads((reports / f"{report.__name__}.json").read_text())
+        name = report.__name__.replace("_", "-")
+        found = json.loads((reports / f"{name}.json").read_text())
         # Stored under the names of before, or under those of now.
-        report(found["sections"][report.__name__]["values"] if "sections" in found else found, rows)
+        report(found["sections"][name]["values"] if "sections" in found else found, rows)
     print("\n".join(faults[:30]))
     print(f"{figures} figures, {len(faults)} differences")
     return 1 if faults or not figures else 0

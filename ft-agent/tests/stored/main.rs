@@ -11,6 +11,7 @@ mod tables;
 #[allow(dead_code, reason = "needs no kernel")]
 mod gate;
 #[path = "../common/oracle.rs"]
+#[allow(dead_code, reason = "recomputes only")]
 mod recomputed;
 
 use golden::Golden;
@@ -28,7 +29,8 @@ fn check(recording: &str) {
     golden.tables("tables.txt", &tables::of(&stage.trace()));
 
     let mut reports = Vec::new();
-    for report in ["locks", "waits", "preempted", "dispatch", "gaps", "agreement", "time", "study"]
+    for report in
+        ["locks", "waits", "preempted", "what-if", "dispatch", "gaps", "agreement", "time", "study"]
     {
         let json = stage.agent(&[report, "trace", "--json"]);
         golden.json(&format!("{report}.json"), &json);

@@ -115,6 +115,21 @@ fn the_wake_up_that_counts_is_the_one_after_which_it_did_not_sleep_again() {
 }
 
 #[test]
+fn a_waking_after_one_on_the_way_to_sleep_shows_that_it_slept() {
+    check(
+        "0 0 .>a S
+         0 7 .>b S
+         10 futex a wait L 60 done
+         15 wake X a 0
+         20 0 a>. S!
+         50 wake b a 0
+         60 0 .>a S
+         90 0 a>. S",
+        &["a wait@L 10+60 woken run20 dis40 by b:- after 40 behind .10 lower bound"],
+    );
+}
+
+#[test]
 fn a_wait_that_does_not_return_ends_with_its_thread_or_the_trace() {
     check(
         "0 0 .>a S

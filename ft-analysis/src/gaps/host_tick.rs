@@ -17,8 +17,8 @@ use std::collections::HashMap;
 
 use super::Explanation;
 use super::grid::Grid;
-use super::infer::{MAX_CPUS, Seen};
-use crate::world::Culprit;
+use super::infer::Seen;
+use crate::world::{Culprit, cpu_index};
 use ft_trace::ids::{Cpu, Pid};
 use ft_trace::tables::GapCause;
 
@@ -30,25 +30,19 @@ const TOLERANCE_NS: i64 = 20_000;
 pub(crate) struct HostTick {
     /// By process and CPU: what another process tells may be false.
     grids: HashMap<Pid, HashMap<Cpu, Grid>>,
-    /// An interrupt was recorded, so the kernel's own have records.
-    interrupts: bool,
 }
 
 impl HostTick {
-    /// An interrupt was recorded.
-    pub(crate) fn interrupt(&mut self) {
-        self.interrupts = true;
-    }
-
     /// A process has ended.
     pub(crate) fn forget(&mut self, pid: Pid) {
         self.grids.remove(&pid);
     }
 
-    /// Names the cause of a gap of which every record is there, if it is the host's tick.
+    /// Names the cause of a gap of which every record is there, if it is the host's tick. Interrupts are recorded, so the
+    /// kernel's own ticks have records.
     pub(crate) fn look(&mut self, gap: Seen, explanation: &mut Explanation) {
         let nothing_recorded = explanation.parts.unexplained_ns == gap.interval.len_ns();
-        if !nothing_recorded || !self.interrupts || !(0..MAX_CPUS).contains(&gap.cpu.0) {
+        if !nothing_recorded || cpu_index(gap.cpu).is_none() {
             return;
         }
         let grid = self.grids.entry(gap.pid).or_default().entry(gap.cpu).or_default();

@@ -17,7 +17,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::grid::Grid;
-use crate::world::Interval;
+use crate::world::{Interval, cpu_index};
 use ft_trace::ids::{Cpu, Pid, Tid};
 use ft_trace::tables::InferredCause;
 
@@ -27,10 +27,6 @@ const INTERRUPT_NS: i64 = 50_000;
 
 /// Times at which pollers of one process were seen, kept per process.
 const SEEN_KEPT: usize = 64;
-
-/// CPU numbers at or above this one come from damaged data (`NR_CPUS` of x86-64 is at most 8192,
-/// arch/x86/Kconfig).
-pub(crate) const MAX_CPUS: i32 = 8192;
 
 /// A gap, as the poller saw it.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +68,7 @@ impl Inference {
 
     /// Names the cause of a gap. Gaps come in the order of their ends.
     pub(crate) fn gap(&mut self, gap: Seen) -> InferredCause {
-        let known = (0..MAX_CPUS).contains(&gap.cpu.0);
+        let known = cpu_index(gap.cpu).is_some();
         let (before, after) = (gap.interval.before(), gap.interval.after());
         let process = self.0.entry(gap.pid).or_default();
         let switched = process.pollers.iter().any(|&(tid, cpu, ts)| {

@@ -49,7 +49,6 @@ impl Analysis for Gaps {
     #[inline]
     fn see(&mut self, change: &Change<'_>, world: &World, rows: &mut Rows) {
         match *change {
-            Change::Interrupt(_) => self.host_tick.interrupt(),
             Change::Polls { thread, cpu } => {
                 self.inference.polls(thread.key.pid, thread.key.tid, cpu, world.now());
             }
@@ -94,6 +93,7 @@ impl Gaps {
         let lost = lost || explanation.as_ref().is_some_and(|e| e.doubtful);
         if let Some(explanation) = &mut explanation
             && !lost
+            && world.interrupts().recorded
         {
             self.host_tick.look(seen, explanation);
         }

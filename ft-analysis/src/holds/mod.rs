@@ -1,12 +1,14 @@
 //! Holds of locks (Feather-Trace, section 3): what happened in each ([`Holds`]), each time that a holder lost the CPU
-//! ([`Preemptions`]), and the order in which locks are acquired ([`Order`]). What is a hold, and how deep it is, the world
+//! ([`Preemptions`]), what would have spared others the waits behind it ([`WhatIfs`]), and the order in which locks are acquired ([`Order`]). What is a hold, and how deep it is, the world
 //! knows (`world/held.rs`).
 
 mod order;
 mod preemptions;
+mod what_if;
 
 pub use order::Order;
 pub use preemptions::{Preemptions, Unfinished};
+pub use what_if::WhatIfs;
 
 use crate::analysis::Analysis;
 use crate::world::{Change, Hold, PerThread, Shares, State, Thread, World};

@@ -154,7 +154,6 @@ impl Analysis for Loads {
                     self.next_run(end, cpu, interval.after(), moment, rows);
                 }
             }
-            Change::Interrupt(irq) if !self.processes.is_empty() => self.cpus.interrupted(irq),
             Change::Switched { cpu, prev } if !self.processes.is_empty() => {
                 let nth = self.cpus.switched(cpu, world.now());
                 if let Some(Some(worker)) = prev.and_then(|prev| self.workers.get(prev)) {
@@ -163,7 +162,7 @@ impl Analysis for Loads {
             }
             Change::Waking { thread, cpu, .. } => {
                 if let Some(Some(worker)) = self.workers.get(thread) {
-                    worker.timers.wakes(cpu, &mut self.cpus, world.now());
+                    worker.timers.wakes(cpu, world);
                 }
             }
             Change::Dispatched { thread, shares, cpu, .. } => {

@@ -414,30 +414,8 @@ fn a_late_worker_had_a_late_timer_interrupt_or_dispatch() {
 }
 
 #[test]
-fn the_innermost_interrupt_of_the_wakers_cpu_has_woken() {
-    let irq = |ts, dur, name: &str| ft_trace::tables::Irq {
-        ts: Nanos(ts),
-        dur,
-        cpu: Cpu(3),
-        kind: ft_trace::tables::IrqKind::Vector,
-        number: 0,
-        name: name.into(),
-        tid: ft_trace::ids::Tid(0),
-        pid: Pid(0),
-    };
-    let mut cpus = cpus::Cpus::default();
-    cpus.interrupted(&irq(10, 50, "softirq"));
-    cpus.interrupted(&irq(20, 10, "timer"));
-    let found = |cpus: &mut cpus::Cpus, cpu, now| {
-        cpus.interrupt(Cpu(cpu), now).map(|(entry, name)| (entry, name.to_string()))
-    };
-    assert_eq!(found(&mut cpus, 3, 25), Some((20, "timer".into())));
-    assert_eq!(found(&mut cpus, 3, 30), Some((10, "softirq".into())));
-    assert_eq!(found(&mut cpus, 3, 60), None);
-    assert_eq!((found(&mut cpus, 2, 25), found(&mut cpus, -1, 25)), (None, None));
-    (0..1000).for_each(|i| cpus.interrupted(&irq(100 + i, 5000, "damaged")));
-    assert_eq!(found(&mut cpus, 3, 1100), Some((1099, "damaged".into())));
-    cpus.switched(Cpu(i32::MAX), 5);
+fn a_cpu_that_cannot_be_has_no_switches() {
+    assert_eq!(cpus::Cpus::default().switched(Cpu(i32::MAX), 5), 0);
 }
 
 /// What happens to a worker next.

@@ -11,9 +11,8 @@
 //! - *Woken by a thread*, as some kernels run timers: no interrupt is named, and until the waking all is the timer.
 //! - *An interrupt that began before it was due*: the timer is not late.
 
-use super::cpus::Cpus;
 use super::{Impossible, Moment, Plan};
-use crate::world::Shares;
+use crate::world::{Shares, World};
 use ft_trace::ids::{Cpu, Name, Nanos};
 use ft_trace::tables::TimerLatency;
 
@@ -41,11 +40,13 @@ impl Timers {
     }
 
     /// It is woken on `cpu`.
-    pub(super) fn wakes(&mut self, cpu: Cpu, cpus: &mut Cpus, now: i64) {
+    pub(super) fn wakes(&mut self, cpu: Cpu, world: &World) {
         // A second waking before it runs wakes nobody.
         let awake = self.woken.as_ref().is_some_and(|woken| woken.ran.is_none());
         if self.asleep && !awake {
-            self.woken = Some(Woken { ts: now, interrupt: cpus.interrupt(cpu, now), ran: None });
+            let (ts, irq) = (world.now(), world.interrupts().innermost(cpu, world.now()));
+            let interrupt = irq.map(|irq| (irq.entry, irq.name.clone()));
+            self.woken = Some(Woken { ts, interrupt, ran: None });
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::world::{Culprit, Stretch};
+use crate::world::Stretch;
 use ft_trace::Mark;
 use ft_trace::ids::{Name, ThreadKey, Tid};
 use ft_trace::tables::Part;
@@ -16,7 +16,7 @@ const SWEEP: usize = 4096;
 
 /// Who or what woke a thread.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Waker {
+pub(crate) enum Waker {
     /// A thread that is observed.
     Thread(ThreadKey),
     /// A timer's interrupt.
@@ -39,26 +39,16 @@ pub(super) struct Wake {
     pub(super) mark: Mark,
 }
 
-/// A piece of a thread's time.
-#[derive(Clone, Debug)]
-pub(super) struct Step {
-    pub(super) from: i64,
-    pub(super) to: i64,
-    pub(super) part: Part,
-    pub(super) culprit: Culprit,
-    pub(super) mark: Mark,
-}
-
 /// What one thread did.
 #[derive(Debug, Default)]
 pub(super) struct Past {
-    steps: VecDeque<Step>,
+    steps: VecDeque<Stretch>,
     wakes: VecDeque<Wake>,
 }
 
 impl Past {
     /// The piece that ends at `t` or goes on there; else, when the last one before it ended.
-    pub(super) fn before(&self, t: i64) -> Result<&Step, i64> {
+    pub(super) fn before(&self, t: i64) -> Result<&Stretch, i64> {
         let after = self.steps.partition_point(|step| step.from < t);
         match after.checked_sub(1).map(|i| &self.steps[i]) {
             Some(step) if step.to >= t => Ok(step),
@@ -134,18 +124,14 @@ impl History {
     pub(super) fn add(&mut self, stretch: &Stretch, needed: i64) {
         self.told += 1;
         let past = self.threads.entry(stretch.thread).or_default();
-        let &Stretch { from, to, part, ref culprit, mark, .. } = stretch;
-        match past.steps.back_mut() {
+        if let Some(last) = past.steps.back_mut()
             // What was told twice, or in another order, comes from damaged data.
-            Some(last) if from < last.to => return,
-            Some(last) if last.to == from && last.part == part && last.culprit == *culprit => {
-                last.to = to;
-                last.mark = mark.max(last.mark);
-                return;
-            }
-            _ => past.steps.push_back(Step { from, to, part, culprit: culprit.clone(), mark }),
+            && (stretch.from < last.to || last.extend(stretch))
+        {
+            return;
         }
-        self.grew(needed, to);
+        past.steps.push_back(stretch.clone());
+        self.grew(needed, stretch.to);
     }
 
     /// A thread is woken.

@@ -3,12 +3,12 @@
 //! **Goal.** One row for each request whose begin and end were both recorded: how long it took, where the time of its thread
 //! went, and what its critical path is made of ([`path`]); of the slowest ones, the path itself.
 //!
-//! **What a request is.** A scope that lies in no other one of its thread; a scope that the user names; and what lies
-//! between two events that the user names ([`RequestKind`]). Scopes have a table of their own, since each of them is a
+//! **What a request is.** A scope that lies in no other one of its thread; a scope that the user names; what lies
+//! between two events that the user names ([`RequestKind`]); and each call of a function that is probed ([`probes`]). Scopes have a table of their own, since each of them is a
 //! thread's own time, with its parts; a request can begin in one thread and end in another.
 //!
-//! **Rule.** Scopes, and events without a key, are a list for each thread: an end takes the newest begin of its name. Of
-//! events with a key, an end takes the newest begin of that key, of its own process if there is one.
+//! **Rule.** Scopes, calls, and events without a key are a list for each thread: an end takes the newest begin of its name,
+//! and of a call that of its place in the stack. Of events with a key, an end takes the newest begin of that key, of its own process if there is one.
 //!
 //! **Situations that give no row** are counted by reason, [`Unpaired`]: those of [`Scopes`](crate::Scopes). When events of a
 //! thread are lost, what that thread was in is forgotten; what has a key may end elsewhere, and stays.
@@ -22,36 +22,36 @@
 mod history;
 mod kinds;
 mod path;
+mod probes;
 #[cfg(test)]
 mod tests;
 mod wakers;
 
 pub(crate) use kinds::{Does, Role};
 pub use kinds::{NoRequest, RequestKind};
+pub(crate) use wakers::{Waker, interrupt_that_wakes};
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap};
 
 use crate::analysis::Analysis;
-use crate::world::{Began, Change, Over, PerThread, Site, Thread, World};
+use crate::scopes::MAX_OPEN;
+use crate::world::{self, Began, Change, Over, PerThread, Site, Thread, World};
 use crate::{Rows, Tally, Unpaired};
 use ft_trace::Mark;
 use ft_trace::event::LeanUserEvent;
-use ft_trace::ids::{Cpu, Name, Nanos, ThreadKey};
+use ft_trace::ids::{Name, Nanos, ThreadKey};
 use ft_trace::tables::{PathKind, PathPiece, Request, SiteKind};
-use history::{History, Wake, Waker};
+use history::{History, Wake};
 use path::Piece;
+use probes::Probed;
 use serde::{Deserialize, Serialize};
-use wakers::Interrupts;
 
 /// Requests of a kind whose path is stored: those that were among so many slowest when they ended.
 pub const SLOWEST: usize = 100;
 
 /// Kinds of requests that are told apart when the slowest are found; further ones are one kind.
 const MAX_REQUEST_KINDS: usize = 4096;
-
-/// Scopes in which one thread can be at a time, as for the table `scopes`.
-const MAX_OPEN: usize = 256;
 
 /// Requests with a key that go on at once; of more, the one that began first is forgotten, and counted.
 const MAX_OPEN_REQUESTS: usize = 1 << 16;
@@ -75,6 +75,9 @@ pub struct RequestCounts {
     pub unpaired: Unpaired,
     /// Of those with a row, the path was not looked for: it would have taken too long.
     pub without_path: u64,
+    /// Calls of probed functions that were left without a return that was recorded; see [`probes`].
+    #[serde(skip_serializing_if = "is_zero")]
+    pub left: u64,
 }
 
 impl RequestCounts {
@@ -87,13 +90,14 @@ impl RequestCounts {
 /// A request that goes on, or a scope within one.
 #[derive(Debug)]
 struct Open {
-    /// Name of the scope, or of the event that begins it.
+    /// Name of the scope, of the event that begins it, or of what is probed.
     name: Name,
-    /// What was asked for; `None`: an outermost scope.
+    /// What was asked for; `None`: an outermost scope, or a call of what is probed.
     asked: Option<usize>,
     /// It is a scope that is no request.
     inner: bool,
     scope: bool,
+    probe: Option<Probed>,
     thread: ThreadKey,
     comm: Name,
     began: Began,
@@ -110,7 +114,6 @@ pub struct Requests {
     open: BTreeSet<(i64, u64)>,
     of_key: BTreeSet<(u64, usize, i64)>,
     begun: u64,
-    interrupts: Interrupts,
     history: History,
     slowest: HashMap<Name, BinaryHeap<Reverse<i64>>>,
     /// Pieces of paths that were looked at.
@@ -132,18 +135,25 @@ impl Analysis for Requests {
                 let needed = self.needed();
                 self.history.add(stretch, needed);
             }
-            Change::Interrupt(irq) if world.context().has_requests() => self.interrupts.began(irq),
-            Change::Waking { thread, cpu, waker, birth, .. } if self.follows() => {
-                self.woken(thread, cpu, waker, birth, world);
+            Change::Waking { thread, wake, cpu, waker, birth } if self.follows() => {
+                let idle = waker.is_some_and(|waker| waker.tid.0 == 0);
+                let (interrupt, delivered) = interrupt_that_wakes(world, cpu, idle);
+                let waker = interrupt.unwrap_or_else(|| thread_that_wakes(wake, waker, world));
+                // Without its record, it may have been an interrupt.
+                let hidden = delivered && matches!(waker, Waker::Outside(..));
+                let mark = Mark::lower_bound_if(!world.interrupts().recorded || hidden);
+                let wake = Wake { ts: world.now(), waker, birth, mark };
+                self.history.woken(thread.key, wake, self.needed());
             }
+            Change::Probed { thread, hit } => self.probed(thread, hit, world, rows),
+            Change::ProbesLost { thread } => self.probes_lost(thread),
             Change::Dropping { thread, why } => self.dropped(thread, why),
             _ => {}
         }
     }
 
     fn end(&mut self, world: &World, _: &mut Rows, tally: &mut Tally) {
-        let left: usize = self.keyed.values().map(Vec::len).sum();
-        self.counts.unpaired.begin_only += left as u64;
+        self.counts.unpaired.begin_only += self.of_key.len() as u64;
         self.counts.asked = world.context().asked().to_vec();
         tally.requests = std::mem::take(&mut self.counts);
     }
@@ -167,9 +177,9 @@ impl Requests {
         match site.kind {
             SiteKind::ScopeBegin => {
                 let within = self.threads.of(thread).iter().any(|open| open.scope);
-                let mut open = self.begins(thread, site, named.map(|role| role.kind), world);
+                let mut open = self.begins(thread, &site.event, named.map(|role| role.kind), world);
                 (open.scope, open.inner) = (true, within && named.is_none());
-                self.push(thread, open);
+                self.push(thread, open, world);
             }
             SiteKind::ScopeEnd => {
                 let open = self.threads.of(thread);
@@ -185,10 +195,10 @@ impl Requests {
             let key = role.key.map(|i| event.arg[i]);
             match role.does {
                 Does::Begins => {
-                    let open = self.begins(thread, site, Some(role.kind), world);
+                    let open = self.begins(thread, &site.event, Some(role.kind), world);
                     match key {
-                        Some(key) => self.push_keyed((role.kind, key), open),
-                        None => self.push(thread, open),
+                        Some(key) => self.push_keyed((role.kind, key), open, world),
+                        None => self.push(thread, open, world),
                     }
                 }
                 Does::Ends => {
@@ -209,16 +219,17 @@ impl Requests {
     fn begins(
         &mut self,
         thread: &Thread,
-        site: &Site,
+        name: &Name,
         asked: Option<usize>,
         world: &World,
     ) -> Open {
         self.begun += 1;
         Open {
-            name: site.event.clone(),
+            name: name.clone(),
             asked,
             inner: false,
             scope: false,
+            probe: None,
             thread: thread.key,
             comm: thread.comm.clone(),
             began: Began::now(thread, world),
@@ -226,9 +237,9 @@ impl Requests {
         }
     }
 
-    /// It goes on, unless it is no request.
-    fn goes_on(&mut self, open: &Open) {
-        if !open.inner {
+    /// It goes on, unless it is no request. Without a kernel stream nobody asks what threads do meanwhile.
+    fn goes_on(&mut self, open: &Open, world: &World) {
+        if !open.inner && world.context().has_kernel() {
             self.open.insert((open.began.ts, open.nth));
         }
     }
@@ -241,8 +252,8 @@ impl Requests {
         }
     }
 
-    fn push(&mut self, thread: &Thread, open: Open) {
-        self.goes_on(&open);
+    fn push(&mut self, thread: &Thread, open: Open, world: &World) {
+        self.goes_on(&open, world);
         let all = self.threads.of(thread);
         let oldest = (all.len() == MAX_OPEN).then(|| all.remove(0));
         all.push(open);
@@ -254,12 +265,12 @@ impl Requests {
 
     fn take(&mut self, thread: &Thread, asked: usize) -> Option<Open> {
         let all = self.threads.of(thread);
-        let is = |open: &Open| !open.scope && open.asked == Some(asked);
+        let is = |open: &Open| open.probe.is_none() && !open.scope && open.asked == Some(asked);
         all.iter().rposition(is).map(|at| all.remove(at))
     }
 
-    fn push_keyed(&mut self, (kind, key): (usize, i64), open: Open) {
-        self.goes_on(&open);
+    fn push_keyed(&mut self, (kind, key): (usize, i64), open: Open, world: &World) {
+        self.goes_on(&open, world);
         self.of_key.insert((open.nth, kind, key));
         self.keyed.entry((kind, key)).or_default().push(open);
         if self.of_key.len() > MAX_OPEN_REQUESTS
@@ -289,31 +300,6 @@ impl Requests {
         found
     }
 
-    fn woken(
-        &mut self,
-        thread: &Thread,
-        cpu: Cpu,
-        waker: Option<(ThreadKey, &Name)>,
-        birth: bool,
-        world: &World,
-    ) {
-        let idle = waker.is_some_and(|(waker, _)| waker.tid.0 == 0);
-        let (interrupt, delivered) = self.interrupts.waker(cpu, world.now(), idle);
-        let waker = interrupt.unwrap_or_else(|| match waker {
-            Some((waker, _)) if world.thread(waker.pid, waker.tid).is_some() => {
-                Waker::Thread(waker)
-            }
-            Some((waker, comm)) => Waker::Outside(comm.clone(), waker.tid),
-            None => Waker::Unknown("a waker that is not known"),
-        });
-        // Without its record, it may have been an interrupt.
-        let hidden = delivered && matches!(waker, Waker::Outside(..));
-        let mark = Mark::lower_bound_if(!self.interrupts.recorded || hidden);
-        let wake = Wake { ts: world.now(), waker, birth, mark };
-        let needed = self.needed();
-        self.history.woken(thread.key, wake, needed);
-    }
-
     /// A request, or a scope within one, is over.
     fn over(
         &mut self,
@@ -325,7 +311,7 @@ impl Requests {
     ) {
         if !open.inner {
             let kind = match open.asked {
-                Some(asked) => world.context().asked()[asked].name().into(),
+                Some(asked) => world.context().request_name(asked).clone(),
                 None => open.name.clone(),
             };
             let (from, to) = (open.began.ts, world.now());
@@ -378,16 +364,32 @@ impl Requests {
         Some(path)
     }
 
-    /// What a thread is in has no end that will be recorded.
+    /// What a thread is in has no end that will be recorded; but the kernel tells of calls of probed functions, whatever of
+    /// the thread's own events is lost.
     fn dropped(&mut self, thread: &Thread, why: Over) {
-        let Some(open) = self.threads.get(thread) else { return };
-        let open = std::mem::take(open);
+        let open = self.remove(thread, |open| why != Over::Loss || open.probe.is_none());
         let n = open.iter().filter(|open| !open.inner).count() as u64;
-        match why {
-            Over::Loss => self.counts.unpaired.open_at_loss += n,
-            Over::Thread | Over::Exec | Over::Trace => self.counts.unpaired.begin_only += n,
-        }
+        self.counts.unpaired.dropped(n, why);
         open.iter().for_each(|open| self.forget(open));
+    }
+
+    /// Takes away those that a thread is in and that `gone` says so of, in their order.
+    fn remove(&mut self, thread: &Thread, gone: impl Fn(&Open) -> bool) -> Vec<Open> {
+        let Some(open) = self.threads.get(thread) else { return Vec::new() };
+        open.extract_if(.., |open| gone(open)).collect()
+    }
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+/// The thread that has the CPU on which another one is woken, if it is known.
+fn thread_that_wakes(wake: &world::Wake, waker: Option<ThreadKey>, world: &World) -> Waker {
+    match waker {
+        Some(waker) if world.thread(waker.pid, waker.tid).is_some() => Waker::Thread(waker),
+        Some(waker) => Waker::Outside(wake.waker_comm.clone(), waker.tid),
+        None => Waker::Unknown("a waker that is not known"),
     }
 }
 
@@ -423,7 +425,8 @@ fn row(
     let (end, ts) = (thread.key, open.began.ts);
     // A number that was given to another thread meanwhile is not the same.
     let stayed = end == open.thread && thread.spent.first() <= ts;
-    let lost = [end, open.thread].iter().any(|&key| world.losses().any_since(key, ts));
+    let lost = [end, open.thread].iter().any(|&key| world.losses().any_since(key, ts))
+        || open.probe.is_some() && world.losses().probes_since(ts);
     let sum = |is: &dyn Fn(&Piece) -> bool| {
         path.map(|path| path.iter().filter(|piece| is(piece)).map(Piece::len_ns).sum())
     };

@@ -22,8 +22,8 @@
 //! - *No record*, *no waking*, *a waker that is not known*, or one that slept itself by its records: unknown.
 //! - *The request's end lies in a sleep* (of an event, by the error of the clock): unknown; who ends it is not recorded yet.
 
-use super::history::{History, Step, Wake, Waker};
-use crate::world::Culprit;
+use super::history::{History, Wake, Waker};
+use crate::world::{Culprit, Stretch};
 use ft_trace::Mark;
 use ft_trace::ids::{Name, ThreadKey};
 use ft_trace::tables::{Part, PathKind};
@@ -65,7 +65,10 @@ pub(super) fn walk(history: &History, thread: ThreadKey, from: i64, to: i64) -> 
     let mut walk = Walk { history, from, t: to, thread, waits: Vec::new(), pieces: Vec::new() };
     while walk.t > from {
         if walk.pieces.len() >= MAX_PIECES {
-            walk.waits.clear();
+            // Whose it is inside of a wait is not known; all of it is of the thread that waits.
+            if let Some(outermost) = walk.waits.drain(..).next() {
+                walk.thread = outermost.thread;
+            }
             walk.unknown(from, "too many pieces", None);
         } else {
             walk.step();
@@ -109,8 +112,9 @@ impl Walk<'_> {
                 return self.follow(floor, "its birth".into(), Mark::Exact, wake);
             }
             Err(before) => {
-                let why = if before < self.history.since { "not kept" } else { "no record" };
-                return self.unknown(before.max(floor), why, None);
+                let from = before.max(floor);
+                let why = if from < self.history.since { "not kept" } else { "no record" };
+                return self.unknown(from, why, None);
             }
         };
         let kind = match step.part {
@@ -216,7 +220,7 @@ impl Piece {
 }
 
 /// Who or what took a piece of a thread's time, where that is somebody.
-fn known(step: &Step) -> Option<Culprit> {
+fn known(step: &Stretch) -> Option<Culprit> {
     match &step.culprit {
         Culprit::Nobody => None,
         Culprit::Cause(..) if step.part != Part::Unexplained => None,

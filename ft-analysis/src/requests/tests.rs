@@ -1,10 +1,14 @@
 //! Requests of drawn timelines, and their paths.
 
+mod probes;
 mod random;
 
 use super::*;
 use crate::timeline::{run, run_asking};
+use crate::world::{Culprit, Stretch};
 use ft_trace::Mark;
+use ft_trace::ids::{Pid, Tid};
+use ft_trace::tables::Part;
 
 /// `a 10+5 running`, with `>` for each wait through which it is there, `by` whom, `of a for lock L`, and the mark.
 fn piece(p: &PathPiece) -> String {
@@ -350,7 +354,10 @@ fn what_has_no_end_is_counted() {
 
 #[test]
 fn without_a_kernel_there_are_lengths_alone() {
-    let (rows, tally) = run(false, "10 open a\n 20 close a");
+    let open = "10 open a\n";
+    assert!(!crate::timeline::feed(false, open).analysis_mut().follows());
+    assert!(crate::timeline::feed(true, open).analysis_mut().follows());
+    let (rows, tally) = run(false, &format!("{open} 20 close a"));
     let request = &rows.requests[0];
     assert_eq!((request.dur, request.parts, request.path_pieces), (10, None, None));
     assert_eq!((rows.critical_path.len(), tally.requests.without_path), (0, 0));
@@ -397,25 +404,70 @@ fn only_the_slowest_have_their_path_in_the_table() {
     assert!(rows.critical_path.iter().all(|p| p.request < SLOWEST as i64));
 }
 
+fn threads() -> (ThreadKey, ThreadKey) {
+    let thread = |tid| ThreadKey { pid: Pid(1), tid: Tid(tid) };
+    (thread(97), thread(98))
+}
+
+/// The nth piece of a thread that has the CPU for 10 ns, loses it for 10 ns, and so on.
+fn running_by_turns(thread: ThreadKey, n: i64) -> Stretch {
+    let part = if n % 2 == 0 { Part::Running } else { Part::Preempted };
+    let (from, to) = (10 * n, 10 * n + 10);
+    Stretch { thread, from, to, part, culprit: Culprit::Nobody, mark: Mark::Exact }
+}
+
 #[test]
 fn what_is_not_kept_is_unknown_and_says_so() {
-    use crate::world::{Culprit, Stretch};
-    use ft_trace::ids::{Pid, Tid};
-    use ft_trace::tables::Part;
-    let thread = ThreadKey { pid: Pid(1), tid: Tid(97) };
+    let (thread, _) = threads();
     let mut history = History::new(8192);
-    for i in 0..20_000 {
-        let part = if i % 2 == 0 { Part::Running } else { Part::Preempted };
-        let (from, to) = (10 * i, 10 * i + 10);
-        let culprit = Culprit::Nobody;
-        history.add(&Stretch { thread, from, to, part, culprit, mark: Mark::Exact }, 0);
-    }
+    (0..20_000).for_each(|i| history.add(&running_by_turns(thread, i), 0));
     let path = path::walk(&history, thread, 0, 200_000);
     assert_eq!(path.iter().map(Piece::len_ns).sum::<i64>(), 200_000);
     let first = &path[0];
     assert_eq!((first.kind, first.mark), (PathKind::Unknown, Mark::LowerBound));
     assert_eq!(first.culprit, Some(Culprit::Cause("not kept", None)));
     assert!((1000..8192).contains(&(path.len() - 1)), "{}", path.len());
+}
+
+#[test]
+fn what_was_never_recorded_is_not_what_is_not_kept() {
+    let (thread, other) = threads();
+    let mut history = History::new(8192);
+    (0..20_000).for_each(|i| history.add(&running_by_turns(thread, i), 0));
+    let path = path::walk(&history, other, 200_000, 200_010);
+    let found: Vec<_> = path.iter().map(|p| (p.kind, p.culprit.clone(), p.len_ns())).collect();
+    let why = Some(Culprit::Cause("no record", None));
+    assert_eq!(found, [(PathKind::Unknown, why, 10)]);
+}
+
+#[test]
+fn what_a_path_has_no_room_for_is_told_of_the_requests_own_thread() {
+    let (sleeper, waker) = threads();
+    let mut history = History::new(1 << 20);
+    let end = 10 * 70_000;
+    (0..70_000).for_each(|i| history.add(&running_by_turns(waker, i), 0));
+    let asleep = running_by_turns(sleeper, 0);
+    history.add(&Stretch { to: end, part: Part::Blocked, ..asleep }, 0);
+    let wake = Wake { ts: end, waker: Waker::Thread(waker), birth: false, mark: Mark::Exact };
+    history.woken(sleeper, wake, 0);
+    let path = path::walk(&history, sleeper, 0, end);
+    assert_eq!(path.iter().map(Piece::len_ns).sum::<i64>(), end);
+    assert_eq!((path[1].thread, path[1].depth), (waker, 1));
+    let first = &path[0];
+    assert_eq!((first.thread, first.depth, &first.wait), (sleeper, 0, &None));
+    assert_eq!(first.culprit, Some(Culprit::Cause("too many pieces", None)));
+}
+
+#[test]
+fn a_request_that_begins_within_a_call_has_all_of_its_time() {
+    // By the error of the clock, which an event has and the kernel's records have not.
+    check(
+        "0 0 .>a S
+         10 futex a wake L 5 done
+         12 open a
+         20 close a",
+        &["a 12+8 running"],
+    );
 }
 
 #[test]
@@ -443,6 +495,10 @@ fn nonsense_tiles_too() {
             mixed.push('\n');
             if i % 7 == 0 {
                 mixed += &format!("{t} {} {thread}\n", ["open", "close"][i / 7 % 2]);
+            }
+            if i % 5 == 0 {
+                let what = ["call-of", "return-of"][i / 5 % 2];
+                mixed += &format!("{t} {what} {thread} f {}\n", 100 + i % 3);
             }
         }
         let (rows, _) = run(true, &mixed);

@@ -2,6 +2,7 @@
 
 use super::{check, run};
 use crate::Mark;
+use crate::timeline::run_by_agent;
 
 #[test]
 fn scheduler_records_are_lost_during_a_hold() {
@@ -94,6 +95,28 @@ fn an_own_event_shows_that_a_thread_runs_unseen() {
         &["M2 100+20 run20 lower bound", "L0 10+120 run40 pre80 lower bound"],
     );
     assert_eq!(tally.ran_unseen, 1, "at 25, the clocks may differ; at 100, they cannot");
+}
+
+#[test]
+fn a_gap_that_ended_unseen_has_who_was_seen_in_it() {
+    // X has the CPU; of the switch back to a, only its own event tells.
+    let trace = "0 0 .>a S\n 10 poll a 0\n 20 0 a>X R\n 100 gap a 0 20 95";
+    let (rows, _) = run_by_agent(trace);
+    let [gap] = &rows.gaps[..] else { panic!("{:?}", rows.gaps) };
+    let preempted = gap.parts.map(|parts| parts.preempted_ns);
+    assert_eq!((preempted, gap.agent_ns), (Some(75), Some(75)), "{gap:?}");
+    assert_eq!((gap.culprit.as_deref(), gap.mark), (Some("X"), Mark::LowerBound));
+}
+
+#[test]
+fn who_comes_on_another_cpu_than_it_waited_for_was_moved_unseen() {
+    check(
+        "0 0 a>X S\n 10 wake X a 0\n 35 1 Y>a S\n 40 1 a>Y S\n 50 wake Y a 1\n 60 1 Y>a S",
+        &[
+            "a 10+25 cpu1 woken by 88 behind X25 migrated lower bound",
+            "a 50+10 cpu1 woken by 89 behind Y10",
+        ],
+    );
 }
 
 #[test]

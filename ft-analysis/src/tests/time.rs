@@ -117,7 +117,7 @@ fn a_blocked_thread_says_what_it_waits_for() {
          20 0 a>. S
          50 wake X a 0
          50 0 .>a S
-         60 contend a mutex 20
+         60 contend a mutex 21
          60 0 a>. D
          80 wake X a 0
          80 0 .>a S

@@ -24,43 +24,19 @@ pub(super) struct Free {
     pub(super) since: Option<i64>,
 }
 
-/// A waiter's own time while its lock was free, by what it did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Did {
-    pub(super) asleep_ns: i64,
-    pub(super) runnable_ns: i64,
-    pub(super) running_ns: i64,
-    pub(super) unknown_ns: i64,
-}
-
-impl Did {
-    fn of(parts: Decomposition) -> Did {
-        Did {
-            asleep_ns: parts.blocked_ns,
-            runnable_ns: parts.preempted_ns + parts.dispatch_ns,
-            running_ns: parts.running_ns + parts.interrupts_ns(),
-            unknown_ns: parts.unexplained_ns,
-        }
-    }
-
-    /// Of time in which the thread did one thing and was perhaps lost from sight, so much.
-    fn of_part(parts: Decomposition, ns: i64) -> Did {
-        let did = Did::of(parts);
-        let longest = did.asleep_ns.max(did.runnable_ns).max(did.running_ns).max(did.unknown_ns);
-        match longest {
-            n if n == did.asleep_ns => Did { asleep_ns: ns, ..Did::default() },
-            n if n == did.runnable_ns => Did { runnable_ns: ns, ..Did::default() },
-            n if n == did.running_ns => Did { running_ns: ns, ..Did::default() },
-            _ => Did { unknown_ns: ns, ..Did::default() },
-        }
-    }
-
-    fn add(&mut self, other: Did) {
-        self.asleep_ns += other.asleep_ns;
-        self.runnable_ns += other.runnable_ns;
-        self.running_ns += other.running_ns;
-        self.unknown_ns += other.unknown_ns;
-    }
+/// Of time in which a thread did one thing and was perhaps lost from sight, so much: as what it did longest.
+fn part_of(time: Decomposition, ns: i64) -> Decomposition {
+    let (asleep, unknown) = (time.blocked_ns, time.unexplained_ns);
+    let runnable = time.preempted_ns + time.dispatch_ns;
+    let running = time.running_ns + time.interrupts_ns();
+    let mut part = Decomposition::default();
+    *match asleep.max(runnable).max(running).max(unknown) {
+        n if n == asleep => &mut part.blocked_ns,
+        n if n == runnable => &mut part.preempted_ns,
+        n if n == running => &mut part.running_ns,
+        _ => &mut part.unexplained_ns,
+    } = ns;
+    part
 }
 
 /// A wake-up of a waiter for the lock that was free.
@@ -79,7 +55,9 @@ pub(super) struct Own {
     at: i64,
     account: Decomposition,
     free_ns: i64,
-    pub(super) did: Did,
+    /// Its time while the lock was free. What is told apart is how long it was asleep, could run (*preempted* or
+    /// *dispatch*), ran (with interrupts), and what is not known.
+    pub(super) did: Decomposition,
     /// Who had the CPU while it could run and the lock was free.
     pub(super) behind: Shares,
     /// The last time, if the lock was free from before it until the waiter ran.
@@ -89,7 +67,7 @@ pub(super) struct Own {
 impl Own {
     /// The wait begins.
     pub(super) fn new(now: i64, account: Decomposition, free: Free) -> Own {
-        let (did, behind) = (Did::default(), Shares::default());
+        let (did, behind) = (Decomposition::default(), Shares::default());
         Own { begun: now, at: now, account, free_ns: free.ns, did, behind, woken: None }
     }
 
@@ -97,7 +75,7 @@ impl Own {
     pub(super) fn look(&mut self, now: i64, account: Decomposition, free: Free) -> (i64, i64) {
         let (all, ns) = (now - self.at, free.ns - self.free_ns);
         let parts = account - self.account;
-        self.did.add(if ns == all { Did::of(parts) } else { Did::of_part(parts, ns) });
+        self.did += if ns == all { parts } else { part_of(parts, ns) };
         (self.at, self.account, self.free_ns) = (now, account, free.ns);
         (all, ns)
     }

@@ -4,16 +4,8 @@ use super::own::Own;
 use super::queues::Verdict;
 use crate::world::{Holder, Over, Thread, Wait, World};
 use ft_trace::Mark;
-use ft_trace::ids::{Name, Nanos, Pid, ThreadKey, Tid};
+use ft_trace::ids::{Nanos, ThreadKey, Tid};
 use ft_trace::tables::{LockWait, UnfinishedWait, WaitEnd};
-
-/// What a thread is called, that may have ended.
-fn comm(world: &World, pid: Pid, tid: Tid) -> Name {
-    match world.thread(pid, tid) {
-        Some(thread) => thread.comm.clone(),
-        None => world.context().comm(ThreadKey { pid, tid }),
-    }
-}
 
 /// The row of a wait that ends now with the lock.
 pub(super) fn row(
@@ -28,6 +20,7 @@ pub(super) fn row(
     let (blame, dur) = (&verdict.blame, world.now() - wait.ts);
     debug_assert_eq!(blame.total_ns(), dur, "the parts sum");
     let place = |held: &Holder| context.place(pid, held.site, held.word);
+    let comm = |held: &Holder| world.comm(ThreadKey { pid, tid: held.tid });
     let name = |held: &Holder| context.lock_name(pid, held.lock, held.site, held.word);
     let did = context.kernel.then_some(own.did);
     let behind = own.behind.longest();
@@ -49,23 +42,23 @@ pub(super) fn row(
         depth_mark: thread.locks.depth_mark(),
         holders: verdict.holders.try_into().unwrap_or(i32::MAX),
         holder_tid: holder.map(|h| h.0.tid.0),
-        holder_comm: holder.map(|h| comm(world, pid, h.0.tid)),
+        holder_comm: holder.map(|h| comm(&h.0)),
         holder_place: holder.map(|h| place(&h.0)),
         holder_ns: holder.map(|h| h.1),
         holder_waits_ns: blame.holder_waits_ns,
         chain: verdict.chain,
         root_tid: root.map(|r| r.0.tid.0),
-        root_comm: root.map(|r| comm(world, pid, r.0.tid)),
+        root_comm: root.map(|r| comm(&r.0)),
         root_lock: root.map(|r| name(&r.0)),
         root_place: root.map(|r| place(&r.0)),
         root_ns: root.map(|r| r.1),
         parts: context.kernel.then_some(blame.parts),
         no_holder_ns: blame.no_holder_ns,
         cycle_ns: blame.cycle_ns,
-        free_asleep_ns: did.map(|did| did.asleep_ns),
-        free_runnable_ns: did.map(|did| did.runnable_ns),
-        free_running_ns: did.map(|did| did.running_ns),
-        free_unknown_ns: did.map(|did| did.unknown_ns),
+        free_asleep_ns: did.map(|did| did.blocked_ns),
+        free_runnable_ns: did.map(|did| did.preempted_ns + did.dispatch_ns),
+        free_running_ns: did.map(|did| did.running_ns + did.interrupts_ns()),
+        free_unknown_ns: did.map(|did| did.unexplained_ns),
         waker_tid: woken.map(|woken| woken.by.0),
         waker_comm: woken.map(|woken| woken.comm.clone()),
         woken_after_ns: woken.map(|woken| woken.after_ns),
@@ -106,7 +99,7 @@ pub(super) fn unfinished(
         place: context.place(pid, wait.site, wait.word),
         ended,
         holder_tid: holder.map(|h| h.tid.0),
-        holder_comm: holder.map(|h| comm(world, pid, h.tid)),
+        holder_comm: holder.map(|h| world.comm(ThreadKey { pid, tid: h.tid })),
         holder_place: holder.map(|h| context.place(pid, h.site, h.word)),
         holder_since: holder.map(|h| h.since),
         holder_gone: holder.is_some_and(|h| h.gone),

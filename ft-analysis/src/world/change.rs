@@ -3,9 +3,8 @@
 use super::history::Past;
 use super::{Hold, Interval, Occupancy, Shares, Site, State, Stretch, Thread, Wait, Wake};
 use crate::agreement::Missed;
-use ft_trace::event::{LeanChain, LeanFutex, LeanSample, LeanUserEvent};
-use ft_trace::ids::{Cpu, Name, ThreadKey};
-use ft_trace::tables::Irq;
+use ft_trace::event::{LeanChain, LeanContention, LeanFutex, LeanProbe, LeanSample, LeanUserEvent};
+use ft_trace::ids::{Cpu, ThreadKey};
 
 /// Why what a thread holds and waits for is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,14 +41,14 @@ pub enum Change<'a> {
         /// The thread, as it was.
         thread: &'a Thread,
     },
-    /// An interrupt was recorded, of whatever thread.
-    Interrupt(&'a Irq),
     /// The call chain of a thread was taken: off the CPU since now, or upon waking another one.
     Chain {
         /// The thread.
         thread: &'a Thread,
         /// The chain.
         chain: &'a LeanChain,
+        /// Whom it has woken, if that one is observed and lives.
+        woken: Option<&'a Thread>,
     },
     /// A thread was sampled.
     Sampled {
@@ -66,8 +65,8 @@ pub enum Change<'a> {
         wake: &'a Wake,
         /// The CPU on which it is woken.
         cpu: Cpu,
-        /// The thread that has that CPU, which an interrupt may have stopped, and its name.
-        waker: Option<(ThreadKey, &'a Name)>,
+        /// The thread that has that CPU, which an interrupt may have stopped.
+        waker: Option<ThreadKey>,
         /// It is new.
         birth: bool,
     },
@@ -85,12 +84,40 @@ pub enum Change<'a> {
         /// The call.
         call: &'a LeanFutex,
     },
+    /// A thread has begun to wait for a lock of the kernel.
+    Contends {
+        /// The thread.
+        thread: &'a Thread,
+        /// The wait.
+        wait: &'a LeanContention,
+        /// No two waits of a trace have the same.
+        id: u64,
+    },
+    /// That wait is over.
+    Contended {
+        /// The thread.
+        thread: &'a Thread,
+        /// Which it was.
+        id: u64,
+    },
     /// A CPU has gone from a thread to another one.
     Switched {
         /// The CPU.
         cpu: Cpu,
         /// Who had it, if that one is observed and lives.
         prev: Option<&'a Thread>,
+    },
+    /// A thread has come to a place that is probed.
+    Probed {
+        /// The thread.
+        thread: &'a Thread,
+        /// Where.
+        hit: &'a LeanProbe,
+    },
+    /// A thread may have come to places that are probed, of which the records are lost.
+    ProbesLost {
+        /// The thread.
+        thread: &'a Thread,
     },
     /// A thread has recorded an event of its own, whose meaning to the world is told after this.
     Own {

@@ -24,6 +24,8 @@ pub struct Site {
     pub(crate) roles: Vec<Role>,
     /// When its process began; of processes with one number it tells the later one.
     pub(crate) started: i64,
+    /// The registration whose numbers of names and places its events carry.
+    source: i32,
     /// Its place is a return address ([`SiteKind`]).
     has_caller: bool,
 }
@@ -47,13 +49,13 @@ pub struct Context {
     comms: HashMap<ThreadKey, Name>,
     /// Of the threads that the kernel named: no program tells their numbers.
     newest: HashMap<Tid, ThreadKey>,
-    /// Requests that were asked for.
+    /// Requests that were asked for, and what they are called.
     asked: Vec<RequestKind>,
-    /// There are sites that begin requests.
-    has_requests: bool,
+    request_names: Vec<Name>,
     sites: Vec<Option<Site>>,
-    lock_names: HashMap<(Pid, i32), Name>,
-    places: HashMap<(Pid, i32), Name>,
+    /// By registration and number, as for places.
+    lock_names: HashMap<(i32, i32), Name>,
+    places: HashMap<(i32, i32), Name>,
     /// By return address, and by address of a lock.
     symbols: HashMap<(Pid, i64), Name>,
     hex_names: RefCell<HashMap<i64, Name>>,
@@ -79,7 +81,7 @@ impl Context {
             comms: HashMap::new(),
             newest: HashMap::new(),
             asked: Vec::new(),
-            has_requests: false,
+            request_names: Vec::new(),
             sites: Vec::new(),
             lock_names: HashMap::new(),
             places: HashMap::new(),
@@ -108,9 +110,10 @@ impl Context {
         sites.iter().for_each(|s| self.add_site(s));
         for n in names {
             match n.kind {
-                NameKind::Name => self.lock_names.insert((n.pid, n.id), n.text.clone()),
+                NameKind::Name => self.lock_names.insert((n.source, n.id), n.text.clone()),
                 NameKind::Place => {
-                    self.places.insert((n.pid, n.id), Arc::from(format!("{}:{}", n.text, n.line)))
+                    let text = format!("{}:{}", n.text, n.line);
+                    self.places.insert((n.source, n.id), Arc::from(text))
                 }
             };
         }
@@ -123,6 +126,7 @@ impl Context {
 
     /// Adds which requests somebody asks for; of a site, what it is to them.
     pub fn with_requests(mut self, asked: Vec<RequestKind>, sites: &[SiteRow]) -> Self {
+        self.request_names = asked.iter().map(|kind| kind.name().into()).collect();
         self.asked = asked;
         sites.iter().for_each(|s| self.add_site(s));
         self
@@ -148,9 +152,9 @@ impl Context {
         let load = LoadEvent::of(&row.event, row.kind);
         let asked = self.asked.iter().enumerate();
         let roles: Vec<Role> = asked.filter_map(|(i, asked)| asked.role(row, i)).collect();
-        self.has_requests |= row.kind == SiteKind::ScopeBegin || !roles.is_empty();
-        let (kind, started) = (row.kind, row.started);
-        self.sites[i] = Some(Site { kind, event, lock_kind, load, roles, started, has_caller });
+        let (kind, started, source) = (row.kind, row.started, row.source);
+        let site = Site { kind, event, lock_kind, load, roles, started, source, has_caller };
+        self.sites[i] = Some(site);
     }
 
     /// The requests that somebody asks for.
@@ -158,9 +162,9 @@ impl Context {
         &self.asked
     }
 
-    /// There are sites that begin requests.
-    pub(crate) fn has_requests(&self) -> bool {
-        self.has_requests
+    /// What those requests are called: the column `kind`.
+    pub(crate) fn request_name(&self, asked: usize) -> &Name {
+        &self.request_names[asked]
     }
 
     /// Scheduler records were recorded: what threads did is known.
@@ -196,20 +200,13 @@ impl Context {
         }
     }
 
-    fn has_caller(&self, site: SiteId) -> bool {
-        self.site(site).is_some_and(|site| site.has_caller)
-    }
-
     /// Name of a lock, from the place of its acquisition at `site`; its address when it has none.
     pub(crate) fn lock_name(&self, pid: Pid, lock: i64, site: SiteId, word: i64) -> Name {
-        if self.has_caller(site) {
-            if let Some(name) = self.symbols.get(&(pid, lock)) {
-                return name.clone();
-            }
-        } else if let Some(name) = self.lock_names.get(&(pid, (word as u64 >> 32) as i32)) {
-            return name.clone();
-        }
-        self.hex_name(lock)
+        let known = self.site(site).and_then(|site| match site.has_caller {
+            true => self.symbols.get(&(pid, lock)),
+            false => self.lock_names.get(&(site.source, (word as u64 >> 32) as i32)),
+        });
+        known.cloned().unwrap_or_else(|| self.hex_name(lock))
     }
 
     /// An address as a name.
@@ -234,11 +231,12 @@ impl Context {
     /// Place of an acquisition at `site`: in the source, or the function that a return address belongs to;
     /// empty when not known.
     pub(crate) fn place(&self, pid: Pid, site: SiteId, word: i64) -> Name {
-        if self.has_caller(site) {
+        let Some(site) = self.site(site) else { return self.empty.clone() };
+        if site.has_caller {
             let symbol = self.symbols.get(&(pid, word));
             return symbol.cloned().unwrap_or_else(|| format!("{word:#x}").into());
         }
-        self.places.get(&(pid, word as i32)).unwrap_or(&self.empty).clone()
+        self.places.get(&(site.source, word as i32)).unwrap_or(&self.empty).clone()
     }
 }
 
@@ -280,20 +278,45 @@ mod tests {
         }
     }
 
-    fn row(id: i32, kind: NameKind, text: &str) -> NameRow {
-        NameRow { pid: Pid(1), id, kind, text: text.into(), line: 42, column: 5 }
+    fn name(source: i32, id: i32, kind: NameKind, text: &str) -> NameRow {
+        NameRow { pid: Pid(1), source, id, kind, text: text.into(), line: 42, column: 5 }
     }
 
+    fn site(source: i32, args: &str) -> SiteRow {
+        SiteRow {
+            site: SiteId(source),
+            pid: Pid(1),
+            event: "lock.mutex_acquire".into(),
+            category: "lock".into(),
+            kind: SiteKind::LockAcquire,
+            file: "".into(),
+            line: 1,
+            args: args.into(),
+            format: "".into(),
+            triggers: 1,
+            source,
+            started: 0,
+        }
+    }
+
+    /// One process: the program that it executed first, and the one after.
     #[test]
     fn numbers_of_a_place_word_are_told_apart() {
-        let names = [row(3, NameKind::Name, "queue"), row(9, NameKind::Place, "src/a.rs")];
-        let context = Context::new(true, 0, &[], &[], &names);
+        let names = [
+            name(0, 3, NameKind::Name, "queue"),
+            name(0, 9, NameKind::Place, "src/a.rs"),
+            name(1, 3, NameKind::Name, "list"),
+        ];
+        let sites = [0, 1].map(|source| site(source, "lock:pointer, place:unsigned"));
+        let context = Context::new(true, 0, &[], &sites, &names);
         let word = ft_user::layout::place_word(9, 3) as i64;
-        let site = SiteId(0);
-        assert_eq!(&*context.lock_name(Pid(1), 0x10, site, word), "queue");
-        assert_eq!(&*context.place(Pid(1), site, word), "src/a.rs:42");
-        assert_eq!(&*context.lock_name(Pid(2), 0x10, site, word), "0x10");
-        assert_eq!(&*context.place(Pid(2), site, word), "");
+        let of = |site| {
+            let name = context.lock_name(Pid(1), 0x10, SiteId(site), word);
+            (name.to_string(), context.place(Pid(1), SiteId(site), word).to_string())
+        };
+        assert_eq!(of(0), ("queue".into(), "src/a.rs:42".into()));
+        assert_eq!(of(1), ("list".into(), "".into()));
+        assert_eq!(of(2), ("0x10".into(), "".into()));
     }
 
     #[test]
@@ -309,21 +332,9 @@ mod tests {
                 object: "/usr/lib/libx.so".into(),
                 offset: 0x1234,
             };
-            let site = SiteRow {
-                site: SiteId(0),
-                pid: Pid(1),
-                event: "lock.mutex_acquire".into(),
-                category: "lock".into(),
-                kind: SiteKind::LockAcquire,
-                file: "".into(),
-                line: 1,
-                args: "lock:pointer, caller:pointer".into(),
-                format: "".into(),
-                triggers: 1,
-                started: 0,
-            };
+            let site = site(0, "lock:pointer, caller:pointer");
             // With the number that the address would be, if it were a place word.
-            let name = row(9, NameKind::Place, "src/a.rs");
+            let name = name(0, 9, NameKind::Place, "src/a.rs");
             let context = Context::new(true, 0, &[], &[site], &[name]).with_symbols(&[symbol]);
             assert_eq!(&*context.place(Pid(1), SiteId(0), 9), expected);
             assert_eq!(&*context.place(Pid(1), SiteId(0), 10), "0xa");

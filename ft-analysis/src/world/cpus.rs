@@ -23,6 +23,7 @@
 //!   ([`Cpus::agent_ns`]), so that their part of any wait is the difference of two readings.
 
 use super::log::Occupancy;
+use super::per_cpu::index;
 use super::spans::{Count, Spans};
 use super::sums::{Keyed, Sum, Sums};
 use ft_trace::ids::{Cpu, Name, Pid, ThreadKey, Tid};
@@ -150,10 +151,6 @@ impl Queue {
     }
 }
 
-/// CPU numbers at or above this one come from damaged data (`NR_CPUS` of x86-64 is at most 8192,
-/// arch/x86/Kconfig).
-const MAX_CPUS: usize = 8192;
-
 /// All CPUs: who has each, and which observed threads wait for it.
 #[derive(Debug, Default)]
 pub(crate) struct Cpus {
@@ -216,7 +213,7 @@ impl Cpus {
     }
 
     fn queue(&mut self, cpu: Cpu) -> Option<&mut Queue> {
-        let i = usize::try_from(cpu.0).ok().filter(|&i| i < MAX_CPUS)?;
+        let i = index(cpu)?;
         if i >= self.queues.len() {
             self.queues.resize_with(i + 1, Queue::default);
         }

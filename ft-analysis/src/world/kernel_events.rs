@@ -8,10 +8,10 @@ use super::threads::Slot;
 use super::wakes::Wake;
 use super::{Change, Over, World};
 use crate::analysis::{Analysis, Audience};
-use ft_trace::event::{LeanChain, LeanContention, LeanFault, LeanSample, LeanSyscall};
+use ft_trace::event::{LeanChain, LeanFault, LeanProbe, LeanSample, LeanSyscall};
 use ft_trace::ids::{Cpu, Pid, ThreadKey, Tid};
 use ft_trace::tables::{
-    ChainKind, Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent, TaskKind,
+    ChainKind, Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent, TaskKind, TaskState,
 };
 
 impl World {
@@ -83,6 +83,10 @@ impl World {
         thread.runs_on = None;
         thread.left = ts;
         thread.runnable = (ts, woken);
+        thread.prio = Some(e.prev_prio);
+        // The tracepoint says that it preempts for `preempt_schedule` alone, which the kernel's own code calls; who was on
+        // the way to user space, and calls `schedule`, is runnable (`__schedule`, kernel/sched/core.c).
+        thread.cut_off = e.prev_state == TaskState::Preempted;
         thread.account.enter(
             match (preempted, woken) {
                 (true, _) => State::Preempted,
@@ -113,6 +117,10 @@ impl World {
             // Nobody comes without having been woken: that is missing, and so is since when it could run.
             thread.unseen = ts;
         }
+        if thread.waits_on.is_some_and(|cpu| cpu != e.cpu) {
+            // It was moved, and since when it waited for this CPU is not recorded.
+            thread.unsure = ts - 1;
+        }
         let shares = thread.leave_queue(&mut self.cpus, ts, &mut self.log);
         if !self.cpus.is_agents(e.next()) {
             self.cpus.share(e.cpu);
@@ -130,7 +138,7 @@ impl World {
         let (thread, wake) = (&self.threads[slot], wake.as_ref());
         let change = Change::Dispatched { thread, after, shares: &shares, wake, cpu: e.cpu };
         to.tell(self, change);
-        self.threads[slot].left_at = None;
+        (self.threads[slot].left_at, self.threads[slot].prio) = (None, Some(e.next_prio));
     }
 
     /// Who wakes: the one that has the waker's CPU; where that is not known, the newest thread with its number.
@@ -174,12 +182,13 @@ impl World {
         let change = Change::Waking {
             thread: &self.threads[slot],
             wake: &wake,
-            waker: waker.map(|waker| (waker, &wake.waker_comm)),
+            waker,
             cpu: e.cpu,
             birth: born,
         };
         to.tell(self, change);
         let thread = &mut self.threads[slot];
+        thread.prio = Some(wake.prio);
         thread.born |= born;
         if born && !self.losses.of_events(woken, ts) {
             // Whatever was lost before was not its own.
@@ -207,8 +216,8 @@ impl World {
         }
     }
 
-    pub(super) fn irq<A: Analysis>(&mut self, e: &Irq, to: &mut Audience<'_, A>) {
-        to.tell(self, Change::Interrupt(e));
+    pub(super) fn irq(&mut self, e: &Irq) {
+        self.interrupts.began(e);
         self.cpus.shown(e.cpu, self.now, e.tid);
         if !self.context.observes(e.pid) {
             return;
@@ -223,31 +232,35 @@ impl World {
     }
 
     /// The thread, if it is observed; what it does now shows that it runs.
-    pub(super) fn runs(&mut self, key: ThreadKey) -> Option<Slot> {
+    pub(super) fn runs<A: Analysis>(
+        &mut self,
+        key: ThreadKey,
+        to: &mut Audience<'_, A>,
+    ) -> Option<Slot> {
         if !self.context.observes(key.pid) {
             return None;
         }
         let slot = self.thread_now(key);
-        self.threads[slot].account.seen_running(self.now);
+        self.shown_by_itself(slot, to);
         Some(slot)
     }
 
-    pub(super) fn syscall(&mut self, e: &LeanSyscall) {
-        if let Some(slot) = self.runs(ThreadKey { pid: e.pid, tid: e.tid }) {
-            self.threads[slot].spent.waits.calls(e.ts.0.saturating_add(e.dur), &e.name);
+    pub(super) fn syscall<A: Analysis>(&mut self, e: &LeanSyscall, to: &mut Audience<'_, A>) {
+        self.calls = true;
+        if let Some(slot) = self.runs(ThreadKey { pid: e.pid, tid: e.tid }, to) {
+            let thread = &mut self.threads[slot];
+            thread.places(self.now).calls(e);
+            thread.spent.waits.calls(e.ts.0.saturating_add(e.dur), &e.name);
         }
     }
 
-    pub(super) fn contention(&mut self, e: &LeanContention) {
-        if let Some(slot) = self.runs(ThreadKey { pid: e.pid, tid: e.tid }) {
-            let end = e.ts.0.saturating_add(e.dur);
-            self.threads[slot].spent.waits.contends(e.ts.0, end, &e.kind);
-        }
-    }
-
-    pub(super) fn fault(&mut self, e: &LeanFault) {
-        if let Some(slot) = self.runs(ThreadKey { pid: e.pid, tid: e.tid }) {
-            self.threads[slot].spent.waits.faults();
+    pub(super) fn fault<A: Analysis>(&mut self, e: &LeanFault, to: &mut Audience<'_, A>) {
+        if let Some(slot) = self.runs(ThreadKey { pid: e.pid, tid: e.tid }, to) {
+            let thread = &mut self.threads[slot];
+            thread.places(self.now).faults(e);
+            if !e.in_kernel {
+                thread.spent.waits.faults();
+            }
         }
     }
 
@@ -269,9 +282,10 @@ impl World {
 
     /// Of a thread that nothing else has told of, nothing is known that could be told.
     pub(super) fn chain<A: Analysis>(&mut self, e: &LeanChain, to: &mut Audience<'_, A>) {
-        match (e.kind, e.woken_pid.zip(e.woken_tid)) {
-            (ChainKind::Wake, Some((pid, tid))) => {
-                let woken = ThreadKey { pid: Pid(pid), tid: Tid(tid) };
+        let woken = e.woken_pid.zip(e.woken_tid).filter(|_| e.kind == ChainKind::Wake);
+        let woken = woken.map(|(pid, tid)| ThreadKey { pid: Pid(pid), tid: Tid(tid) });
+        match (e.kind, woken) {
+            (ChainKind::Wake, Some(woken)) => {
                 if let Some(woken) = self.threads.get_mut(woken) {
                     woken.wakes.add_chain(e.tid, e.stack);
                 }
@@ -288,7 +302,8 @@ impl World {
             }
         }
         if let Some(thread) = self.thread(e.pid, e.tid) {
-            to.tell(self, Change::Chain { thread, chain: e });
+            let woken = woken.and_then(|woken| self.thread(woken.pid, woken.tid));
+            to.tell(self, Change::Chain { thread, chain: e, woken });
         }
     }
 
@@ -296,6 +311,15 @@ impl World {
         if let Some(thread) = self.thread(e.pid, e.tid) {
             to.tell(self, Change::Sampled { thread, sample: e });
         }
+    }
+
+    pub(super) fn probe<A: Analysis>(&mut self, e: &LeanProbe, to: &mut Audience<'_, A>) {
+        let Some(slot) = self.runs(ThreadKey { pid: e.pid, tid: e.tid }, to) else { return };
+        if self.log.on {
+            // What ends with this event is told before it.
+            self.settle(to);
+        }
+        to.tell(self, Change::Probed { thread: &self.threads[slot], hit: e });
     }
 
     pub(super) fn loss<A: Analysis>(&mut self, e: &LossRow, to: &mut Audience<'_, A>) {
@@ -318,6 +342,9 @@ impl World {
             }
             if hides.interrupts() {
                 self.threads[slot].account.lose_interrupts(end);
+            }
+            if hides.probes() {
+                to.tell(self, Change::ProbesLost { thread: &self.threads[slot] });
             }
         }
         for slot in all {

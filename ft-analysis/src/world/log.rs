@@ -35,6 +35,20 @@ pub struct Stretch {
     pub mark: Mark,
 }
 
+impl Stretch {
+    /// Takes in the next piece of its thread if that goes on where this one ends and is the same; the worse mark is that of
+    /// both. Returns whether it does.
+    pub fn extend(&mut self, next: &Stretch) -> bool {
+        let goes_on =
+            self.to == next.from && self.part == next.part && self.culprit == next.culprit;
+        if goes_on {
+            self.to = next.to;
+            self.mark = self.mark.max(next.mark);
+        }
+        goes_on
+    }
+}
+
 /// A thread, observed or not, had a CPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Occupancy {

@@ -26,6 +26,10 @@ pub(crate) enum Hides {
     Process(Pid),
     /// Everything: the agent itself lost it.
     Everything,
+    /// System calls and page faults.
+    Calls,
+    /// Hits of probes.
+    Probes,
     /// Nothing that these analyses use.
     Nothing,
 }
@@ -34,6 +38,11 @@ impl Hides {
     /// Switches may be missing.
     pub(crate) fn scheduling(self) -> bool {
         matches!(self, Hides::Scheduling | Hides::Everything)
+    }
+
+    /// Hits of probes may be missing.
+    pub(crate) fn probes(self) -> bool {
+        matches!(self, Hides::Probes | Hides::Everything)
     }
 
     /// Interrupts may be missing.
@@ -63,6 +72,9 @@ pub(crate) fn hides(loss: &LossRow) -> Hides {
             "sched_switch" | "sched_waking" | "sched_wakeup_new" | "sched_migrate_task" => {
                 Hides::Scheduling
             }
+            "sys_enter" | "sys_exit" | "call_end" | "page_fault_user" | "page_fault_kernel"
+            | "fault_minor" | "fault_major" | "fault_end" => Hides::Calls,
+            "probe_begin" | "probe_end" | "probe_return" => Hides::Probes,
             what if ft_ebpf::program::NAMES.contains(&what) => Hides::Nothing,
             _ => Hides::Scheduling,
         },
@@ -84,6 +96,8 @@ pub(crate) struct Losses {
     rings: HashMap<Pid, i64>,
     scheduling: Option<i64>,
     interrupts: Option<i64>,
+    calls: Option<i64>,
+    probes: Option<i64>,
     everything: Option<i64>,
     /// What a thread not seen yet must know of, when it appears: until when switches may be missing, and interrupts.
     pub(super) dark_until: i64,
@@ -101,6 +115,8 @@ impl Default for Losses {
             rings: HashMap::new(),
             scheduling: None,
             interrupts: None,
+            calls: None,
+            probes: None,
             everything: None,
             dark_until: i64::MIN,
             blind_until: i64::MIN,
@@ -133,6 +149,8 @@ impl Losses {
         let latest = match hides {
             Hides::Scheduling => self.scheduling.get_or_insert(end),
             Hides::Interrupts => self.interrupts.get_or_insert(end),
+            Hides::Calls => self.calls.get_or_insert(end),
+            Hides::Probes => self.probes.get_or_insert(end),
             Hides::Thread(thread) => self.threads.entry(thread).or_insert(end),
             Hides::Process(pid) => self.processes.entry(pid).or_insert(end),
             Hides::Everything => self.everything.get_or_insert(end),
@@ -162,6 +180,16 @@ impl Losses {
     /// Whether a loss of kernel records reaches past `since`.
     pub(crate) fn kernel_since(&self, since: i64) -> bool {
         self.scheduling_since(since) || self.interrupts.is_some_and(|end| end >= since)
+    }
+
+    /// Whether a loss of system calls or page faults reaches past `since`.
+    pub(crate) fn calls_since(&self, since: i64) -> bool {
+        [self.calls, self.everything].into_iter().flatten().any(|end| end >= since)
+    }
+
+    /// Whether a loss of hits of probes reaches past `since`.
+    pub(crate) fn probes_since(&self, since: i64) -> bool {
+        [self.probes, self.everything].into_iter().flatten().any(|end| end >= since)
     }
 
     /// Whether any loss that concerns a thread of the process reaches past `since`.
@@ -205,9 +233,11 @@ mod tests {
             ("kernel", "sched_switch", -1, -1, Hides::Scheduling),
             ("kernel", "what is this", -1, -1, Hides::Scheduling),
             ("kernel", "softirq_exit", -1, -1, Hides::Interrupts),
-            ("kernel", "sys_exit", -1, -1, Hides::Nothing),
+            ("kernel", "sys_exit", -1, -1, Hides::Calls),
             ("kernel-skipped", "sched_switch", -1, -1, Hides::Scheduling),
-            ("kernel-skipped", "sys_exit", -1, -1, Hides::Nothing),
+            ("kernel-skipped", "sys_exit", -1, -1, Hides::Calls),
+            ("kernel", "probe_return", -1, -1, Hides::Probes),
+            ("kernel", "signal_generate", -1, -1, Hides::Nothing),
             ("ring", "", 5, 4, Hides::Thread(thread(4, 5))),
             ("shared-ring", "", -1, 4, Hides::Process(Pid(4))),
             ("directory", "", -1, 4, Hides::Nothing),

@@ -9,9 +9,9 @@ mod change;
 mod context;
 mod cpus;
 mod culprit;
-mod futex_calls;
 mod held;
 mod history;
+mod interrupts;
 mod interval;
 mod kernel_events;
 mod load_event;
@@ -21,6 +21,9 @@ mod log;
 mod losses;
 mod overhead;
 mod parts;
+mod per_cpu;
+mod places;
+mod returns;
 mod ring_waits;
 mod spans;
 mod spent;
@@ -37,12 +40,16 @@ pub use cpus::{Occupant, Share, Shares};
 pub use culprit::Culprit;
 pub use held::{Hold, Incomplete, Wait};
 pub use history::Past;
+pub(crate) use interrupts::Interrupt;
+use interrupts::Interrupts;
 pub use interval::Interval;
 pub(crate) use load_event::{LoadEvent, LoopEvent};
 pub(crate) use locks::{Holder, Process};
 pub use log::{Occupancy, Stretch};
 pub use overhead::{HeldUp, Overhead};
 pub use parts::Began;
+pub(crate) use per_cpu::{PerCpu, index as cpu_index};
+pub(crate) use places::{At, Sum as PlaceSum};
 pub use ring_waits::RingWaits;
 pub(crate) use spans::{Count, Spans};
 pub(crate) use spent::Sum as Spent;
@@ -60,11 +67,11 @@ use ft_trace::Mark;
 use ft_trace::event::Event;
 use ft_trace::ids::{Name, Pid, ThreadKey, Tid};
 use ft_trace::tables::Decomposition;
-use futex_calls::Returns;
 use locks::Locks;
 use log::Log;
 use losses::Losses;
 use overhead::Sums as OverheadSums;
+use returns::Returns;
 use threads::{Slot, Threads};
 
 /// What the tests of analyses make without a world.
@@ -83,15 +90,21 @@ pub struct World {
     cpus: Cpus,
     locks: Locks,
     losses: Losses,
-    /// When calls about futexes return.
+    /// When calls about futexes return, and waits for locks of the kernel end.
     returns: Returns,
     /// What the recording itself did.
     overhead: OverheadSums,
+    /// The interrupts that CPUs are in.
+    interrupts: Interrupts,
     /// When the tracer held up a thread of each process last.
     disturbed: HashMap<Pid, i64>,
     now: i64,
     /// Holds that have begun.
     holds: u64,
+    /// System calls are recorded.
+    calls: bool,
+    /// Waits for locks of the kernel that have begun.
+    kernel_waits: u64,
     /// What the world counts itself.
     tally: Tally,
     /// What is settled, and was not told yet.
@@ -111,9 +124,12 @@ impl World {
             losses: Losses::default(),
             returns: Returns::default(),
             overhead: OverheadSums::default(),
+            interrupts: Interrupts::default(),
             disturbed: HashMap::new(),
             now: i64::MIN,
             holds: 0,
+            calls: false,
+            kernel_waits: 0,
             tally,
             log: Log::new(draws),
         }
@@ -169,6 +185,16 @@ impl World {
         self.cpus.is_agents(thread)
     }
 
+    /// The interrupts that CPUs are in.
+    pub(crate) fn interrupts(&self) -> &Interrupts {
+        &self.interrupts
+    }
+
+    /// System calls are recorded.
+    pub(crate) fn knows_calls(&self) -> bool {
+        self.calls
+    }
+
     /// Who holds each lock and who waits for it.
     pub(crate) fn locks(&self) -> &Locks {
         &self.locks
@@ -206,20 +232,21 @@ impl World {
             self.tally.disordered += 1;
             return;
         }
+        self.log.on = to.analysis.follows();
         self.return_until(ts, to);
         self.now = ts;
-        self.log.on = to.analysis.follows();
         match event {
             Event::Switch(e) => self.switch(e, to),
             Event::Waking(e) => self.waking(e, to),
             Event::Migrate(e) => self.migrate(e),
-            Event::Irq(e) => self.irq(e, to),
-            Event::Syscall(e) => self.syscall(e),
+            Event::Irq(e) => self.irq(e),
+            Event::Syscall(e) => self.syscall(e, to),
             Event::Futex(e) => self.futex(e, to),
-            Event::Contention(e) => self.contention(e),
-            Event::Fault(e) => self.fault(e),
+            Event::Contention(e) => self.contention(e, to),
+            Event::Fault(e) => self.fault(e, to),
             Event::Chain(e) => self.chain(e, to),
             Event::Sample(e) => self.sample(e, to),
+            Event::Probe(e) => self.probe(e, to),
             Event::User(e) => self.user(e, to),
             Event::Task(e) => self.task(e, to),
             Event::Loss(e) => self.loss(e, to),
@@ -312,7 +339,7 @@ impl World {
         if self.is_alone(&self.threads[slot]) {
             self.disturbed.remove(&self.threads[slot].key.pid);
         }
-        self.forget_call(slot);
+        self.forget_returns(slot);
         let thread = self.threads.remove(slot);
         self.losses.ended(thread.key);
         self.locks.leave(thread.process);

@@ -10,6 +10,7 @@ use super::history::{History, Past};
 use super::interval::Interval;
 use super::locks::Process;
 use super::log::{Log, Logged};
+use super::places::{At, Places};
 use super::ring_waits::Disturbed;
 use super::spent::Spent;
 use super::wakes::Wakes;
@@ -135,11 +136,15 @@ pub struct Thread {
     /// CPU that it has.
     pub(super) runs_on: Option<Cpu>,
     /// When it left its CPU last.
-    pub(super) left: i64,
+    pub(crate) left: i64,
     /// Call chain at which it left its CPU, until it has one again.
     pub(crate) left_at: Option<i64>,
     /// Since when it can run and does not, when it is runnable; and it was woken, not preempted.
     pub(crate) runnable: (i64, bool),
+    /// Its newest kernel priority, by its switches and wake-ups; while it waits for a CPU, that with which it began to.
+    pub(crate) prio: Option<i32>,
+    /// It was in the kernel when it left its CPU last, and was made to leave it.
+    pub(crate) cut_off: bool,
     /// When a missing switch of it was noticed last.
     pub(crate) unseen: i64,
     /// When it left the queue of a CPU last of which it was found since that who had it is not sure.
@@ -156,8 +161,12 @@ pub struct Thread {
     pub(super) wakes: Wakes,
     /// The call about a futex in which it is.
     pub(crate) calling: Option<LeanFutex>,
+    /// The waits for locks of the kernel in which it is: when each ends, and its number.
+    pub(super) contends: Vec<(i64, u64)>,
     /// Where its time went so far.
     pub(crate) spent: Spent,
+    /// The same by system call, of a thread that has made one.
+    pub(crate) places: Option<Box<Places>>,
     /// It began in the trace.
     pub(crate) born: bool,
     /// When its process began, by its newest own event.
@@ -184,6 +193,8 @@ impl Thread {
             left: i64::MIN,
             left_at: None,
             runnable: (i64::MIN, false),
+            prio: None,
+            cut_off: false,
             unseen: i64::MIN,
             unsure: i64::MIN,
             moved: Shares::default(),
@@ -193,7 +204,9 @@ impl Thread {
             locks: Held::default(),
             wakes: Wakes::default(),
             calling: None,
+            contends: Vec::new(),
             spent: Spent::new(now),
+            places: None,
             born: false,
             started: None,
             history: None,
@@ -218,15 +231,39 @@ impl Thread {
         self.account.at(t)
     }
 
-    /// What it is doing.
-    pub(crate) fn account_state(&self) -> State {
-        self.account.state()
+    /// What it was doing, as a waking shows that comes now.
+    pub(crate) fn state_when_woken(&self) -> State {
+        match self.account.state() {
+            State::Woken if self.wakes.may_sleep() => State::Blocked,
+            state => state,
+        }
     }
 
     /// Brings the account to `now`.
     pub(super) fn advance(&mut self, now: i64, log: &mut Log) {
         let mut logged = Logged { thread: self.key, spent: &mut self.spent, log };
-        self.account.advance(now, &mut (&mut self.history, &mut logged));
+        self.account.advance(now, &mut (&mut (&mut self.history, &mut self.places), &mut logged));
+    }
+
+    /// In which system call it is, if any, at `t`, which is not before its newest record; `None` where nothing is known.
+    pub(crate) fn place(&self, t: i64) -> Option<&At> {
+        Some(self.places.as_ref()?.at(t))
+    }
+
+    /// System calls that it has begun, as far as they were recorded.
+    pub(crate) fn calls(&self) -> i64 {
+        self.places.as_ref().map_or(0, |places| places.entered())
+    }
+
+    /// Its places, from now on told apart.
+    pub(super) fn places(&mut self, now: i64) -> &mut Places {
+        let account = &self.account;
+        self.places.get_or_insert_with(|| Box::new(Places::new(account.at(now))))
+    }
+
+    /// It has recorded an event itself.
+    pub(crate) fn has_recorded(&self) -> bool {
+        self.started.is_some()
     }
 
     /// It holds a lock, can run, and does not.

@@ -110,8 +110,8 @@ impl World {
         *latest = until.max(*latest);
     }
 
-    /// An event of its own shows that the thread runs.
-    fn shown_by_itself<A: Analysis>(&mut self, slot: Slot, to: &mut Audience<'_, A>) {
+    /// An event of its own, a call, a fault shows that the thread runs.
+    pub(super) fn shown_by_itself<A: Analysis>(&mut self, slot: Slot, to: &mut Audience<'_, A>) {
         let ts = self.now;
         let thread = &self.threads[slot];
         let off_cpu = thread.account.state().is_off_cpu();
@@ -120,7 +120,10 @@ impl World {
             to.tell(self, Change::Unseen { thread });
             let thread = &mut self.threads[slot];
             thread.account.forget();
-            thread.leave_queue(&mut self.cpus, ts, &mut self.log);
+            let shares = thread.leave_queue(&mut self.cpus, ts, &mut self.log);
+            if let Some(history) = &mut thread.history {
+                history.displaced(&shares);
+            }
             thread.wakes.end(&mut self.tally.races);
             thread.unseen = ts;
             self.tally.ran_unseen += 1;

@@ -76,7 +76,7 @@ impl Wakes {
                 races.woken_while_awake += u64::from(self.early.replace(wake).is_some());
                 return false;
             }
-            State::Woken if self.on_the_way => races.slept_after_all += 1,
+            State::Woken if self.may_sleep() => races.slept_after_all += 1,
             State::Preempted | State::Woken => {
                 races.woken_while_awake += 1;
                 return false;
@@ -87,6 +87,11 @@ impl Wakes {
         self.wake = Some(wake);
         self.on_the_way = false;
         true
+    }
+
+    /// Nothing but its switch away says that the thread was woken: one more waking shows that it sleeps.
+    pub(crate) fn may_sleep(&self) -> bool {
+        self.on_the_way
     }
 
     /// The call chain from which `waker` woke the thread just now.

@@ -7,8 +7,10 @@ mod said;
 
 pub(crate) use said::{ran, skipped};
 
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use ft_load::hourglass::{Outcome, play, scenario};
 
@@ -30,10 +32,26 @@ pub(crate) fn played(line: &str) -> Outcome {
 
 /// Runs the command.
 pub(crate) fn command(line: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_ft-load"))
-        .args(words(line))
-        .output()
-        .expect("it can be started")
+    ended(Command::new(env!("CARGO_BIN_EXE_ft-load")).args(words(line)))
+}
+
+/// Longer than anything that is started takes on any machine: what still runs then hangs.
+const HANGS: Duration = Duration::from_secs(120);
+
+/// What a command says, which is little. One that does not end is killed, and fails the test.
+pub(crate) fn ended(command: &mut Command) -> Output {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it can be started");
+    let begun = Instant::now();
+    while child.try_wait().expect("a child").is_none() {
+        if begun.elapsed() > HANGS {
+            child.kill().expect("a child");
+            let said = child.wait_with_output().expect("a child");
+            panic!("{command:?} does not end: {said:?}");
+        }
+        sleep(Duration::from_millis(2));
+    }
+    child.wait_with_output().expect("a child")
 }
 
 /// The sentence of a command that refused, which is all that it said.

@@ -1,5 +1,6 @@
 //! A stored trace in, stored results out.
 
+use std::cell::OnceCell;
 use std::path::PathBuf;
 
 use super::*;
@@ -123,7 +124,8 @@ fn reports_analyse_what_was_not_analysed() {
     let dir = tempfile::tempdir().unwrap();
     let trace = store(dir.path(), TIMELINE);
     let first = ensure(&trace, &mut |_| ControlFlow::Continue(())).unwrap();
-    let source = Source { trace: &trace, tally: &first, asked: Asked::default() };
+    let code = OnceCell::new();
+    let source = Source { trace: &trace, tally: &first, asked: Asked::default(), code: &code };
     let (locks, gaps) = (LocksReport::read(source).unwrap(), GapsReport::read(source).unwrap());
     assert_eq!((locks.holds, gaps.gaps), (3, 1));
 

@@ -247,7 +247,7 @@ impl Comparison {
         let t = Table::of(answers)
             .column("fails if", |(outcome, _)| Word(&outcome.condition))
             .column("that is", |(outcome, _)| Word(outcome.verdict.word()))
-            .column("of", |(_, judged)| judged.map(|j| j.label.clone()).map(Label))
+            .column("of", |(_, judged)| judged.map(|j| j.label.clone()))
             .column("change", |(_, judged)| judged.and_then(|j| j.change).map(Change))
             .column("at least/most", |(_, judged)| judged.and_then(|j| j.bound).map(Change));
         s.table(t.titled(
@@ -267,7 +267,7 @@ impl Comparison {
         alone.sort_by_key(|(label, (subject, n))| (std::cmp::Reverse(*n), *label, subject.clone()));
         let t = Table::of(alone.into_iter().take(SHOWN_OTHERS))
             .column("only in", |(label, _)| Word(label))
-            .column("what", |(_, (subject, _))| Label(subject.to_string()))
+            .column("what", |(_, (subject, _))| subject.to_string())
             .column("intervals", |(_, (subject, n))| {
                 (subject.class != Class::Time).then_some(N(*n))
             });
@@ -302,17 +302,6 @@ fn share(part: f64) -> Share {
     Share((part * 1e9).round() as i64, 1_000_000_000)
 }
 
-/// A label of a row: a word that is owned.
-struct Label(String);
-
-impl Typed for Label {
-    const KIND: crate::document::Kind = crate::document::Kind::Word;
-
-    fn value(self) -> Value {
-        Value::Word(self.0)
-    }
-}
-
 /// A value in the quantity's unit.
 fn value(quantity: Quantity, value: f64) -> Value {
     match quantity.unit() {
@@ -330,7 +319,7 @@ fn rows<'a>(
     let of = |row: &Row, side: usize| row.sides[side].map(|v| value(row.quantity, v));
     Table::of(rows)
         .marks(|row| row.mark)
-        .column("what", |row| Label(row.label()))
+        .column("what", |row| row.label())
         .column("quantity", |row| Word(row.quantity.word()))
         .column("A", |row| of(row, 0))
         .column("B", |row| of(row, 1))

@@ -84,8 +84,9 @@ pub(crate) struct Names {
     /// a program may tell any.
     by_tid: HashMap<Tid, usize>,
     sites: HashMap<SiteId, Site>,
-    locks: HashMap<(Pid, i32), Name>,
-    places: HashMap<(Pid, i32), Name>,
+    /// By registration and number, as for places.
+    locks: HashMap<(i32, i32), Name>,
+    places: HashMap<(i32, i32), Name>,
     /// By address of a lock, and by return address.
     symbols: HashMap<(Pid, i64), Name>,
 }
@@ -115,10 +116,10 @@ impl Names {
         for row in trace.rows::<NameRow>() {
             let row = row?;
             match row.kind {
-                NameKind::Name => names.locks.insert((row.pid, row.id), row.text),
+                NameKind::Name => names.locks.insert((row.source, row.id), row.text),
                 NameKind::Place => names
                     .places
-                    .insert((row.pid, row.id), format!("{}:{}", row.text, row.line).into()),
+                    .insert((row.source, row.id), format!("{}:{}", row.text, row.line).into()),
             };
         }
         // A trace of an earlier version lacks it.
@@ -171,14 +172,14 @@ impl Names {
         self.sites.get(&id)
     }
 
-    /// Names of locks, by process and number.
-    pub(crate) fn locks(&self) -> impl Iterator<Item = (Pid, i32, &Name)> {
-        self.locks.iter().map(|(&(pid, id), name)| (pid, id, name))
+    /// Names of locks, by registration and number.
+    pub(crate) fn locks(&self) -> impl Iterator<Item = (i32, i32, &Name)> {
+        self.locks.iter().map(|(&(source, id), name)| (source, id, name))
     }
 
-    /// Places in the source, by process and number.
-    pub(crate) fn places(&self) -> impl Iterator<Item = (Pid, i32, &Name)> {
-        self.places.iter().map(|(&(pid, id), name)| (pid, id, name))
+    /// Places in the source, by registration and number.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (i32, i32, &Name)> {
+        self.places.iter().map(|(&(source, id), name)| (source, id, name))
     }
 
     /// Locks and places of programs that are traced unmodified, by process and address.
@@ -198,7 +199,8 @@ impl Names {
                 } else {
                     // As `ft_user::layout::place_word` puts them together.
                     let (place, name) = (word as i32, (word as u64 >> 32) as i32);
-                    (self.locks.get(&(event.pid, name)), self.places.get(&(event.pid, place)))
+                    let source = site.row.source;
+                    (self.locks.get(&(source, name)), self.places.get(&(source, place)))
                 };
                 write_lock(event, site, (lock, name), place, out);
             }

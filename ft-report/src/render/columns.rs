@@ -51,14 +51,14 @@ pub fn clean(text: &str) -> String {
 }
 
 /// [`clean`], cut to `width` characters. What is cut shows as `…`, a third of the way in: names differ in their ends,
-/// be it a number, a line or an offset.
+/// be it a number, a line or an offset. Call chains (`inner < outer`) keep their beginning.
 pub fn cut(text: &str, width: usize) -> String {
     let text = clean(text);
     let excess = text.chars().count().saturating_sub(width);
     if excess == 0 {
         return text;
     }
-    let head = width.saturating_sub(1) / 3;
+    let head = width.saturating_sub(1) / if text.contains(" < ") { 1 } else { 3 };
     let tail = text.chars().skip(head + excess + 1);
     text.chars().take(head).chain(['…']).chain(tail).collect()
 }
@@ -177,6 +177,8 @@ mod tests {
         assert_eq!(cut("abcdef", 1), "…");
         assert_eq!(cut("a\x1b[2Jb", 10), "a?[2Jb");
         assert_eq!(cut("src/report/lib.rs:10", 12), "src…ib.rs:10");
+        assert_eq!(cut("wait < lock < main", 12), "wait < lock…");
+        assert_eq!(cut("wait < lock", 1), "…");
     }
 
     #[test]

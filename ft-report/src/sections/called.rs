@@ -1,11 +1,11 @@
 //! The call chains of the few rows that a report shows, each as short as tells it from those of the others.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 use serde::{Serialize, Serializer};
 
 use super::Source;
-use crate::code::{self, Code, Frame};
+use crate::code::{self, Frame};
 use ft_trace::ids::Name;
 use ft_trace::store::Result;
 
@@ -59,11 +59,10 @@ impl Called {
         rows: impl IntoIterator<Item = &'a mut Called>,
     ) -> Result<()> {
         let mut rows: Vec<&mut Called> = rows.into_iter().collect();
-        let stacks: HashSet<i64> = rows.iter().filter_map(|row| row.stack).collect();
-        if stacks.is_empty() {
+        if rows.iter().all(|row| row.stack.is_none()) {
             return Ok(());
         }
-        let code = Code::of(source.trace, &stacks)?;
+        let code = source.code()?;
         rows.iter_mut().for_each(|row| row.look(&code.chain(row.stack)));
         tell_apart(&mut rows);
         Ok(())
@@ -85,7 +84,7 @@ impl Called {
 fn tell_apart(rows: &mut [&mut Called]) {
     let chains: BTreeSet<Vec<Name>> = rows.iter().map(|row| row.functions.clone()).collect();
     let chains: Vec<Vec<Name>> = chains.into_iter().collect();
-    let shown = code::distinguishing(&chains);
+    let shown = code::distinguishing(&chains.iter().map(|c| &c[..]).collect::<Vec<_>>());
     for row in rows {
         let at = chains.binary_search(&row.functions);
         let shown = at.map_or(0, |at| shown[at]).max(row.own);

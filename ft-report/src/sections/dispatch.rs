@@ -9,9 +9,7 @@ use super::{NO_SCHEDULER, Source};
 use crate::document::{
     Data, Histogram, Id, Interval, Kind, N, Ns, Of, Section, Table, Thread, Typed, Word,
 };
-use crate::stats::{
-    Bins, Distribution, EXACT, Groups, Marks, OTHERS, Own, Tail, Thresholds, Top, own,
-};
+use crate::stats::{Bins, Distribution, Groups, Marks, OTHERS, Own, Tail, Thresholds, Top, own};
 use crate::text;
 use ft_analysis::{Mark, Races, Tally};
 use ft_trace::ids::{Name, Pid, Tid};
@@ -294,12 +292,7 @@ impl DispatchReport {
                 Of(r.woken_on_the_way, "wake-up")
             ));
         }
-        if !self.all.tail.percentiles_exact {
-            s.say(text!(
-                "Percentiles of more than {} wake-ups are at most 0.1 % too high.",
-                N(EXACT as u64)
-            ));
-        }
+        Tail::legend(s, "wake-up", std::iter::once(&self.all.tail));
         if self.all.wakeups == 0 {
             s.say("No observed thread was woken: none of them slept.");
         }

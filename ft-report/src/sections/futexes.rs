@@ -1,15 +1,14 @@
 //! Waits at futexes and semaphores: the locks of any program, by what the kernel sees of them.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::Source;
 use super::stacks::{self, Chain, Way, Ways};
+use super::{NO_PARTS, Source};
 use crate::code::Code;
 use crate::document::{Interval, Lock, N, Ns, Section, Share, Table, Text, Thread, Word};
-use crate::stats::{Distribution, Groups, Marks, Own, Tail, Top, own};
+use crate::stats::{Distribution, Groups, Marks, Names, Own, Tail, Top, own};
 use crate::text;
 use ft_analysis::Mark;
 use ft_trace::ids::{Name, Pid};
@@ -18,9 +17,6 @@ use ft_trace::tables::{Decomposition, FutexEnd, FutexKind, FutexWait};
 
 /// Futexes with a line of their own; further ones are in one of others.
 const MAX_FUTEXES: usize = 16_384;
-
-/// Different wakers of one futex that are counted.
-const MAX_WAKERS: usize = 64;
 
 /// Futexes that are shown; the machine values have all.
 const SHOWN: usize = 20;
@@ -170,7 +166,7 @@ struct Sums {
     lengths: Distribution,
     waits: Waits,
     kind: Option<FutexKind>,
-    wakers: HashMap<Name, u64>,
+    wakers: Names,
 }
 
 impl Sums {
@@ -195,10 +191,8 @@ impl Sums {
             FutexEnd::Thread | FutexEnd::Trace => &mut w.unfinished,
         } += 1;
         self.kind.get_or_insert(r.kind);
-        if let Some(waker) = r.waker_comm.as_ref().filter(|_| r.end == FutexEnd::Woken)
-            && (self.wakers.len() < MAX_WAKERS || self.wakers.contains_key(waker))
-        {
-            *self.wakers.entry(waker.clone()).or_default() += 1;
+        if let Some(waker) = r.waker_comm.as_ref().filter(|_| r.end == FutexEnd::Woken) {
+            self.wakers.add(waker.clone());
         }
     }
 
@@ -208,8 +202,7 @@ impl Sums {
 
     fn futex(mut self, (pid, name, own): (Pid, Name, Name)) -> Futex {
         let waits = self.waits();
-        let most = self.wakers.into_iter().max_by_key(|(name, n)| (*n, Reverse(name.clone())));
-        let (waker, by_waker) = most.unzip();
+        let (waker, by_waker) = self.wakers.most().unzip();
         Futex {
             pid: pid.0,
             name: name.to_string(),
@@ -273,11 +266,10 @@ impl FutexesReport {
     /// When a table cannot be read.
     pub fn read(source: Source<'_>) -> Result<FutexesReport> {
         let mut futexes = Futexes::default();
-        let groups = &source.trace.meta().start.kernel_groups;
-        let recorded = groups.iter().any(|group| group == "futex");
+        let recorded = source.recorded("futex");
         if recorded {
-            let code = Code::read(source.trace)?;
-            source.rows(|r: FutexWait| futexes.add(&r, &code))?;
+            let code = source.code()?;
+            source.rows(|r: FutexWait| futexes.add(&r, code))?;
         }
         Ok(futexes.finish(recorded, source.tally.kernel))
     }
@@ -324,11 +316,12 @@ impl FutexesReport {
              who had the lock, unless it is the one who wakes, or the futex has priority inheritance.",
         );
         if !self.kernel {
-            s.say("Without scheduler records neither wakers nor parts are known: record `sched`, too.");
+            s.say(NO_PARTS);
         }
     }
 
     fn futexes(&self, s: &mut Section) {
+        let some = |n: u64| (n > 0).then_some(N(n));
         let t = Table::first(SHOWN, &self.futexes)
             .counted("futexes")
             .marks(|f| Mark::lower_bound_if(f.waits.doubtful > 0))
@@ -342,9 +335,9 @@ impl FutexesReport {
                 t.column("asleep", |f| Share(f.waits.parts.blocked_ns, f.waits.total_ns))
                     .column("dispatch", |f| Share(f.waits.parts.dispatch_ns, f.waits.total_ns))
             })
-            .column("timed out", |f| N(f.waits.timed_out))
-            .column("no sleep", |f| N(f.waits.changed + f.waits.at_once))
-            .column("again", |f| N(f.waits.again))
+            .notes("timed out", |f| some(f.waits.timed_out))
+            .notes("no sleep", |f| some(f.waits.changed + f.waits.at_once))
+            .notes("again", |f| some(f.waits.again))
             .when(self.kernel, |t| {
                 t.column("mostly woken by", |f| f.waker.as_deref().map(Thread::named))
             });

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::Source;
 use crate::document::{Data, Histogram, Id, N, Ns, Of, Section, Share, Table, Thread, Typed, Word};
-use crate::stats::{Bins, Distribution, EXACT, Groups, Marks, OTHERS, Own, Tail, Top, own};
+use crate::stats::{Bins, Distribution, Groups, Marks, OTHERS, Own, Tail, Top, own};
 use crate::text;
 use ft_analysis::{Tally, Unaccounted};
 use ft_trace::ids::{Name, Pid, Tid};
@@ -275,6 +275,11 @@ fn inference(counts: &BTreeMap<(usize, usize), u64>) -> Vec<Inferred> {
 }
 
 impl GapsReport {
+    /// Sum of all gaps, ns.
+    pub(super) fn total_ns(&self) -> i64 {
+        self.pollers.iter().fold(0, |sum, p| sum.saturating_add(p.total_ns))
+    }
+
     /// Of a trace.
     ///
     /// # Errors
@@ -322,12 +327,7 @@ impl GapsReport {
                 "The kernel was not recorded, so causes are inferred from user time stamps alone.",
             );
         }
-        if self.pollers.iter().any(|p| !p.tail.percentiles_exact) {
-            s.say(text!(
-                "Percentiles of more than {} gaps are at most 0.1 % too high.",
-                N(EXACT as u64)
-            ));
-        }
+        Tail::legend(s, "gap", self.pollers.iter().map(|p| &p.tail));
     }
 
     fn pollers(&self, s: &mut Section) {

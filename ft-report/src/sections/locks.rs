@@ -15,8 +15,8 @@ use crate::document::{
     Data, Drawn, Histogram, Kind, Lock, MeanNs, N, Ns, Of, Section, Share, Table, Typed, Word,
 };
 use crate::stats::{
-    Bins, Depths, Distribution, EXACT, Groups, Marks, OverTime, Own, Tail, Thresholds, Top, Window,
-    own, parts,
+    Bins, Depths, Distribution, Groups, Marks, OverTime, Own, Tail, Thresholds, Top, Window, own,
+    parts,
 };
 use crate::text;
 use ft_analysis::{Incomplete, Mark, Tally};
@@ -317,12 +317,7 @@ impl LocksReport {
             ]));
         }
         self.marks.legend(s);
-        if !self.all.tail.percentiles_exact {
-            s.say(text!(
-                "Percentiles of more than {} holds are at most 0.1 % too high.",
-                N(EXACT as u64)
-            ));
-        }
+        Tail::legend(s, "hold", std::iter::once(&self.all.tail));
         if self.holds == 0 {
             s.say(
                 "No hold was recorded. Feather-Trace sees the locks of ft-user (Mutex, RwLock, Condvar) when their \

@@ -4,6 +4,7 @@
 //! entry of the list below. The command line, its help and completions, and JSON follow from the list.
 
 pub mod agreement;
+pub mod breakdown;
 pub mod called;
 pub mod dispatch;
 pub mod futexes;
@@ -12,6 +13,7 @@ pub mod head;
 #[cfg(test)]
 mod hostile_tests;
 pub mod jobs;
+pub mod kernel_locks;
 pub mod locks;
 pub mod npt;
 pub mod order;
@@ -33,19 +35,25 @@ mod tests;
 pub mod time;
 pub mod timers;
 pub mod waits;
+pub mod what_if;
 pub mod workers;
+
+use std::cell::OnceCell;
 
 use ft_analysis::Tally;
 use ft_trace::store::{Result, Row, Trace};
 
+use crate::code::Code;
 use crate::document::{Document, Section};
 use crate::stats::Window;
 use agreement::AgreementReport;
+use breakdown::BreakdownReport;
 use dispatch::DispatchReport;
 use futexes::FutexesReport;
 use gaps::GapsReport;
 use head::Head;
 use jobs::JobsReport;
+use kernel_locks::KernelLocksReport;
 use locks::LocksReport;
 use npt::NptReport;
 use preempted::PreemptedReport;
@@ -61,10 +69,15 @@ use switches::SwitchesReport;
 use time::TimeReport;
 use timers::TimersReport;
 use waits::WaitsReport;
+use what_if::WhatIfReport;
 
 /// What a report says that can say nothing.
 const NO_SCHEDULER: &str =
     "No scheduler records: record with the kernel group `sched` (see `ft-agent doctor`).";
+
+/// What a report of waits says that has only their lengths.
+const NO_PARTS: &str =
+    "Without scheduler records neither wakers nor parts are known: record `sched`, too.";
 
 /// A trace that was analysed: what sections are made of.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +88,8 @@ pub struct Source<'a> {
     pub tally: &'a Tally,
     /// What was asked for beyond the name of a report.
     pub asked: Asked,
+    /// Its call chains by name, read when the first report asks for them.
+    pub code: &'a OnceCell<Code>,
 }
 
 /// What can be asked of reports beyond their name.
@@ -84,7 +99,21 @@ pub struct Asked {
     pub by: Option<profile::By>,
 }
 
-impl Source<'_> {
+impl<'a> Source<'a> {
+    /// Call chains by name.
+    fn code(self) -> Result<&'a Code> {
+        if self.code.get().is_none() {
+            // Nobody else can have set it.
+            let _ = self.code.set(Code::read(self.trace)?);
+        }
+        Ok(self.code.get_or_init(Code::default))
+    }
+
+    /// Whether a kernel group was recorded.
+    fn recorded(self, group: &str) -> bool {
+        self.trace.meta().start.kernel_groups.iter().any(|recorded| recorded == group)
+    }
+
     /// The time that the trace is of.
     fn window(self) -> Window {
         let meta = self.trace.meta();
@@ -98,6 +127,17 @@ impl Source<'_> {
     }
 }
 
+/// When a report is shown that nobody has named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// Whatever was recorded.
+    Always,
+    /// Where this kernel group was recorded, which nobody asks for without a reason.
+    With(&'static str),
+    /// Never.
+    Named,
+}
+
 /// A report.
 #[derive(Debug)]
 pub struct Report {
@@ -107,8 +147,8 @@ pub struct Report {
     pub about: &'static str,
     /// What must have been recorded.
     pub needs: &'static str,
-    /// Is part of a report that names no section.
-    pub standard: bool,
+    /// When it is part of a report that names no section.
+    pub shown: Shown,
     make: fn(Source<'_>) -> Result<Section>,
 }
 
@@ -129,14 +169,11 @@ pub fn all() -> &'static [Report] {
 }
 
 /// The reports of which nobody named one, and those that these kernel groups were recorded for.
-pub fn usual(groups: &[String]) -> impl Iterator<Item = &'static Report> {
-    let recorded = move |group: &str| groups.iter().any(|recorded| recorded == group);
-    let (futex, stack, profile) = (recorded("futex"), recorded("stack"), recorded("profile"));
-    all().iter().filter(move |report| match report.name {
-        "futexes" => futex,
-        "stacks" => stack,
-        "profile" => profile,
-        _ => report.standard,
+pub fn usual(groups: &[String]) -> impl Iterator<Item = &'static Report> + use<'_> {
+    all().iter().filter(|report| match report.shown {
+        Shown::Always => true,
+        Shown::With(group) => groups.iter().any(|recorded| recorded == group),
+        Shown::Named => false,
     })
 }
 
@@ -157,7 +194,7 @@ impl Document {
         reports: impl IntoIterator<Item = &'static Report>,
         asked: Asked,
     ) -> Result<Document> {
-        let source = Source { trace, tally, asked };
+        let source = Source { trace, tally, asked, code: &OnceCell::new() };
         let sections = reports.into_iter().map(|report| report.section(source));
         Document::with(source, sections.collect::<Result<_>>()?)
     }
@@ -168,7 +205,7 @@ impl Document {
     ///
     /// When a table cannot be read.
     pub fn of_request(trace: &Trace, tally: &Tally, number: i64) -> Result<Option<Document>> {
-        let source = Source { trace, tally, asked: Asked::default() };
+        let source = Source { trace, tally, asked: Asked::default(), code: &OnceCell::new() };
         let report = RequestReport::read(source, number)?;
         report.map(|report| Document::with(source, vec![report.section()])).transpose()
     }
@@ -184,12 +221,12 @@ const LOCKS: &str = "lock events: of ft_user::sync, or of pthread locks by --pre
 
 const LOAD: &str = "`ft-load hourglass`, and for causes the kernel groups `sched` and `irq`";
 
-static REPORTS: [Report; 19] = [
+static REPORTS: [Report; 22] = [
     Report {
         name: "summary",
         about: "a few lines about each question",
         needs: "nothing in particular",
-        standard: false,
+        shown: Shown::Named,
         make: |s| {
             let answers = Answers {
                 locks: LocksReport::read(s)?,
@@ -207,126 +244,147 @@ static REPORTS: [Report; 19] = [
         name: "locks",
         about: "who held which lock, how deep and for how long, and what happened meanwhile",
         needs: LOCKS,
-        standard: true,
+        shown: Shown::Always,
         make: |s| Ok(LocksReport::read(s)?.section()),
     },
     Report {
         name: "waits",
         about: "who waited for which lock and who made it wait; lock order and deadlocks",
         needs: LOCKS,
-        standard: true,
+        shown: Shown::Always,
         make: |s| Ok(WaitsReport::read(s)?.section()),
     },
     Report {
         name: "futexes",
         about: "who waited at which futex or semaphore, and who woke it: any lock of any program",
         needs: "the kernel groups `futex` and `sched`",
-        standard: false,
+        shown: Shown::With("futex"),
         make: |s| Ok(FutexesReport::read(s)?.section()),
+    },
+    Report {
+        name: "kernel-locks",
+        about: "who waited for which lock of the kernel, from where, and which holds and requests that delayed",
+        needs: "the kernel groups `lock` and `sched`; for call chains in user space `stack`",
+        shown: Shown::With("lock"),
+        make: |s| Ok(KernelLocksReport::read(s)?.section()),
     },
     Report {
         name: "preempted",
         about: "which holders of locks were preempted, by whom, and whom that delayed",
         needs: "lock events and the kernel group `sched`",
-        standard: true,
+        shown: Shown::Always,
         make: |s| Ok(PreemptedReport::read(s)?.section()),
+    },
+    Report {
+        name: "what-if",
+        about: "what more time, priority or CPUs for holders of locks would have spared those behind them, at most",
+        needs: "lock events and the kernel group `sched`; to leave out holds that made a system call `syscall`",
+        shown: Shown::Always,
+        make: |s| Ok(WhatIfReport::read(s)?.section()),
     },
     Report {
         name: "dispatch",
         about: "how long woken threads waited for a CPU, and behind whom",
         needs: SCHEDULER,
-        standard: true,
+        shown: Shown::Always,
         make: |s| Ok(DispatchReport::read(s)?.section()),
     },
     Report {
         name: "gaps",
         about: "why polling threads did not run",
         needs: "events of ft_user::gap::Poller",
-        standard: true,
+        shown: Shown::Always,
         make: |s| Ok(GapsReport::read(s)?.section()),
     },
     Report {
         name: "agreement",
         about: "how often the causes of gaps that are inferred without the kernel are right",
         needs: "events of ft_user::gap::Poller and the kernel groups `sched` and `irq`",
-        standard: true,
+        shown: Shown::Always,
         make: |s| Ok(AgreementReport::new(s.tally).section()),
     },
     Report {
         name: "time",
         about: "where all the time of each thread went, and who or what took it",
         needs: SCHEDULER,
-        standard: true,
+        shown: Shown::Always,
         make: |s| Ok(TimeReport::read(s)?.section()),
+    },
+    Report {
+        name: "breakdown",
+        about: "all time of each process by its own code, system call, page fault, interrupt; who ended whose waits",
+        needs: "the kernel groups `sched` and `syscall`; for page faults `fault`, for interrupts `irq`",
+        shown: Shown::With("syscall"),
+        make: |s| Ok(BreakdownReport::read(s)?.section()),
     },
     Report {
         name: "scopes",
         about: "where the time of each `scope!` of a program went",
         needs: "scopes of ft_user, and for the parts the kernel group `sched`",
-        standard: true,
+        shown: Shown::Always,
         make: |s| Ok(ScopesReport::read(s)?.section()),
     },
     Report {
         name: "requests",
         about: "how long requests took, what the slowest waited for, and their critical paths",
         needs: "scopes of ft_user, or events that `--request` names; for the paths the kernel groups `sched` and `irq`",
-        standard: false,
+        shown: Shown::Named,
         make: |s| Ok(RequestsReport::read(s)?.section()),
     },
     Report {
         name: "npt",
         about: "how long the passes of `ft-load npt` took, and who or what made peaks",
         needs: "events of `ft-load npt`, and for the causes the kernel groups `sched` and `irq`",
-        standard: false,
+        shown: Shown::Named,
         make: |s| Ok(NptReport::read(s)?.section()),
     },
     Report {
         name: "jobs",
         about: "which deadlines a load met, its responses beside their bound, and where their time went",
         needs: LOAD,
-        standard: false,
+        shown: Shown::Named,
         make: |s| Ok(JobsReport::read(s)?.section()),
     },
     Report {
         name: "runs",
         about: "when a load's workers had the CPU without a gap, and why that ended",
         needs: LOAD,
-        standard: false,
+        shown: Shown::Named,
         make: |s| Ok(RunsReport::read(s)?.section()),
     },
     Report {
         name: "stacks",
         about: "where in the code threads waited, or lost the CPU, and where they were woken",
         needs: "the kernel group `stack`",
-        standard: false,
+        shown: Shown::With("stack"),
         make: |s| Ok(StacksReport::read(s)?.section()),
     },
     Report {
         name: "profile",
-        about: "where in the code threads ran, by function and line, and what they did while they held a lock",
+        about: "where in the code threads ran, by function and line, and while they held which lock",
         needs: "the kernel group `profile`; for locks lock events",
-        standard: false,
+        shown: Shown::With("profile"),
         make: |s| Ok(ProfileReport::read(s)?.section()),
     },
     Report {
         name: "switches",
-        about: "what switches between a load's workers cost, inferred without the kernel and by its records",
+        about: "what switches between a load's workers cost, inferred and by the kernel's records",
         needs: LOAD,
-        standard: false,
+        shown: Shown::Named,
         make: |s| Ok(SwitchesReport::read(s)?.section()),
     },
     Report {
         name: "timers",
         about: "how late a load's sleeping workers ran: the timer, the interrupt, the dispatch",
         needs: LOAD,
-        standard: false,
+        shown: Shown::Named,
         make: |s| Ok(TimersReport::read(s)?.section()),
     },
     Report {
         name: "study",
-        about: "how deep locks are nested and how long they are held, beside the figures of the paper of 2007",
+        about: "how deep locks nest and how long they are held, beside the paper of 2007",
         needs: LOCKS,
-        standard: false,
+        shown: Shown::Named,
         make: |s| Ok(Study::read(s)?.section()),
     },
 ];
@@ -344,7 +402,7 @@ mod registry_tests {
         }
         assert!(find("").is_none());
         assert!(usual(&[]).count() < all().len());
-        let groups = ["stack", "profile", "futex"].map(str::to_owned);
-        assert_eq!(usual(&groups).count(), usual(&[]).count() + 3);
+        let groups = ["stack", "profile", "futex", "lock", "syscall"].map(str::to_owned);
+        assert_eq!(usual(&groups).count(), usual(&[]).count() + 5);
     }
 }

@@ -7,15 +7,12 @@ use serde::Serialize;
 use super::called::Called;
 use super::{NO_SCHEDULER, Source};
 use crate::document::{Id, Interval, Lock, N, Ns, Place, Section, Share, Table, Thread, Word};
-use crate::stats::{Groups, Marks, Own, Thresholds, Top, own};
+use crate::stats::{Groups, Marks, Own, Top, own};
 use crate::text;
 use ft_analysis::{Mark, Tally, Unfinished};
 use ft_trace::ids::{Name, Pid};
 use ft_trace::store::Result;
 use ft_trace::tables::{LockPreemption, PreemptionCause};
-
-/// Grants that are looked at, ns of further running time.
-const GRANTS_NS: [i64; 3] = [10_000, 50_000, 100_000];
 
 /// Locks, and preemptors, with a group of their own; further ones are in one of others.
 const MAX_GROUPS: usize = 16_384;
@@ -44,25 +41,12 @@ pub struct PreemptedReport {
     pub unfinished: Unfinished,
     /// How many are exact, lower bounds, censored.
     pub marks: Marks,
-    /// All holds that were recorded whole, preempted or not.
-    pub holds: u64,
-    /// What a grant of further running time would have done.
-    pub grants: Grants,
     /// Each lock, the longest total first. A time counts for every lock that was held.
     pub locks: Vec<PreemptedLock>,
     /// Who had the CPU longest of each time; the longest total first. A time counts once.
     pub preemptors: Vec<Preemptor>,
     /// The longest.
     pub longest: Vec<LongPreemption>,
-}
-
-/// Holds that would have ended, had the scheduler let the holder run on when it preempted it first.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Grants {
-    /// Holds that were preempted and whose release was recorded.
-    pub preempted_holds: u64,
-    /// (grant in ns, those that ran no longer than that after their first preemption).
-    pub would_have_ended: Vec<(i64, u64)>,
 }
 
 /// Sums of one lock, or of locks of one name.
@@ -87,8 +71,6 @@ pub struct PreemptedLock {
     pub waiters: u64,
     /// By how much, in all, ns.
     pub delayed_ns: i64,
-    /// What a grant would have done for this lock.
-    pub grants: Grants,
 }
 
 /// Sums of one thread that had the CPU instead, by its name.
@@ -135,8 +117,8 @@ pub struct LongPreemption {
     pub holder: String,
     /// Its thread id.
     pub holder_tid: i32,
-    /// `preempted` or `woken`.
-    pub cause: String,
+    /// Why it was off the CPU.
+    pub cause: PreemptionCause,
     /// Who had the CPU longest.
     pub preemptor: Option<String>,
     /// Its thread id.
@@ -170,7 +152,7 @@ impl From<&LockPreemption> for LongPreemption {
             depth: r.depth,
             holder: r.comm.to_string(),
             holder_tid: r.tid.0,
-            cause: r.cause.to_string(),
+            cause: r.cause,
             preemptor: r.preemptor_comm.as_ref().map(ToString::to_string),
             preemptor_tid: r.preemptor_tid,
             preemptor_prio: r.preemptor_prio,
@@ -196,39 +178,11 @@ impl LongPreemption {
     }
 }
 
-#[derive(Debug)]
-struct GrantCounts {
-    holds: u64,
-    within: Thresholds<3>,
-}
-
-impl Default for GrantCounts {
-    fn default() -> Self {
-        GrantCounts { holds: 0, within: Thresholds::new(GRANTS_NS) }
-    }
-}
-
-impl GrantCounts {
-    /// The first preemption of a hold is the one that a grant would have had to put off.
-    fn add(&mut self, r: &LockPreemption) {
-        if let (1, PreemptionCause::Preempted, Some(ran)) = (r.nth, r.cause, r.ran_after_ns) {
-            self.holds += 1;
-            self.within.add(ran);
-        }
-    }
-
-    fn finish(&self) -> Grants {
-        let would_have_ended = self.within.iter().collect();
-        Grants { preempted_holds: self.holds, would_have_ended }
-    }
-}
-
 /// Makes a [`PreemptedReport`] of rows, in memory that does not grow with their number.
 #[derive(Debug, Default)]
 pub struct Preempted {
     report: PreemptedReport,
-    grants: GrantCounts,
-    locks: Groups<MAX_GROUPS, (Pid, Name, Name), (PreemptedLock, GrantCounts)>,
+    locks: Groups<MAX_GROUPS, (Pid, Name, Name), PreemptedLock>,
     preemptors: Groups<MAX_GROUPS, Name, Preemptor>,
     longest: Top<LongPreemption>,
 }
@@ -236,7 +190,6 @@ pub struct Preempted {
 impl Preempted {
     /// Counts a row.
     pub fn add(&mut self, r: &LockPreemption) {
-        self.grants.add(r);
         self.add_lock(r);
         self.add_preemptor(r);
         if !r.innermost {
@@ -252,14 +205,13 @@ impl Preempted {
 
     fn add_lock(&mut self, r: &LockPreemption) {
         let key = (r.pid, r.lock_name.clone(), r.kind.clone());
-        let (lock, grants) = self.locks.entry(key);
+        let lock = self.locks.entry(key);
         lock.times += 1;
         lock.total_ns += r.dur;
         lock.max_ns = lock.max_ns.max(r.dur);
         lock.agent_ns.add(r.agent_ns);
         lock.waiters += u64::try_from(r.waiters).unwrap_or(0);
         lock.delayed_ns += r.delayed_ns;
-        grants.add(r);
     }
 
     fn add_preemptor(&mut self, r: &LockPreemption) {
@@ -286,11 +238,10 @@ impl Preempted {
     /// Finishes the statistics; `tally` says what is not in them.
     pub fn finish(self, tally: &Tally) -> PreemptedReport {
         let locks = self.locks.into_ranked(
-            |((pid, lock, kind), (sums, grants))| PreemptedLock {
+            |((pid, lock, kind), sums)| PreemptedLock {
                 pid: pid.0,
                 lock: lock.to_string(),
                 kind: kind.to_string(),
-                grants: grants.finish(),
                 ..sums
             },
             |l| (Reverse(l.total_ns), l.lock.clone(), l.kind.clone(), l.pid),
@@ -306,8 +257,6 @@ impl Preempted {
             marks,
             kernel: tally.kernel,
             unfinished,
-            holds: tally.holds,
-            grants: self.grants.finish(),
             locks,
             preemptors,
             longest: self.longest.into_sorted(),
@@ -317,6 +266,11 @@ impl Preempted {
 }
 
 impl PreemptedReport {
+    /// What all these times delayed waiters, ns.
+    pub(super) fn delayed_ns(&self) -> i64 {
+        self.preemptors.iter().map(|p| p.delayed_ns).sum()
+    }
+
     /// Of a trace.
     ///
     /// # Errors
@@ -358,7 +312,6 @@ impl PreemptedReport {
         ));
         self.locks(&mut s);
         self.preemptors(&mut s);
-        self.grants(&mut s);
         self.longest(&mut s);
         own::explain(&mut s, "");
         s.with(self)
@@ -394,23 +347,6 @@ impl PreemptedReport {
         s.table(
             t.titled("By the thread that had the CPU longest meanwhile: an interval counts once"),
         );
-    }
-
-    fn grants(&self, s: &mut Section) {
-        let preempted = self.grants.preempted_holds;
-        if preempted == 0 {
-            return;
-        }
-        let whole = self.holds.saturating_sub(preempted);
-        let none = [(0, 0)];
-        let t = Table::of(none.iter().chain(&self.grants.would_have_ended))
-            .column("grant", |(grant, _)| Ns(*grant))
-            .column("preempted holds", |_| N(preempted))
-            .column("of them ended", |(_, ended)| Share::of(*ended, preempted))
-            .column("of all holds ended", |(_, ended)| Share::of(whole + ended, self.holds));
-        s.table(t.titled(
-            "Holds that would have ended without a preemption, had the holder been granted more time at the first",
-        ));
     }
 
     fn longest(&self, s: &mut Section) {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::document::{Id, N, Ns, Share, Text};
 use crate::text;
-use ft_trace::tables::{ClockRow, LossRow};
+use ft_trace::tables::{ClockRow, LossOrigin, LossRow};
 
 /// Losses that are listed one by one.
 const PLACES: usize = 5;
@@ -34,8 +34,8 @@ pub struct Quality {
 /// One loss.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LossPlace {
-    /// `ring`, `shared-ring`, `directory`, `kernel`, `kernel-skipped` or `agent`.
-    pub origin: String,
+    /// Where it happened.
+    pub origin: LossOrigin,
     /// What was lost: a program or a reason.
     pub what: String,
     /// CPU, -1 when it does not apply.
@@ -82,7 +82,7 @@ impl Quality {
             whole_from = whole_from.max(missing_to);
             q.loss_places += 1;
             q.place(LossPlace {
-                origin: row.origin.to_string(),
+                origin: row.origin,
                 what: row.what.to_string(),
                 cpu: row.cpu.0,
                 pid: row.pid.0,
@@ -139,7 +139,6 @@ mod tests {
     use crate::document::IntoText;
     use crate::render::text::sentence;
     use ft_trace::ids::{Cpu, Nanos, Pid, Tid};
-    use ft_trace::tables::LossOrigin;
 
     fn loss(ts: i64, dur: i64, count: i64) -> LossRow {
         LossRow {

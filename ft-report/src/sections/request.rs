@@ -63,7 +63,7 @@ pub struct Step {
     /// Its name.
     pub comm: String,
     /// What it did, or what was done to it.
-    pub kind: String,
+    pub kind: PathKind,
     /// Who or what did that to it.
     pub culprit: Option<String>,
     /// Number of that thread, if it is one.
@@ -88,7 +88,7 @@ impl From<PathPiece> for Step {
             depth: p.depth,
             tid: p.tid.0,
             comm: p.comm.to_string(),
-            kind: p.kind.to_string(),
+            kind: p.kind,
             what: says(p.kind, p.culprit.as_deref(), idle),
             culprit: p.culprit.map(|name| name.to_string()),
             culprit_tid: p.culprit_tid,
@@ -194,7 +194,7 @@ impl RequestReport {
         let of = |is: &dyn Fn(&Step) -> bool| -> i64 {
             self.path.iter().filter(|step| is(step)).map(|step| step.dur_ns).sum()
         };
-        let kinds = PathKind::ALL.iter().map(|kind| (kind.word(), of(&|s| s.kind == kind.word())));
+        let kinds = PathKind::ALL.iter().map(|kind| (kind.word(), of(&|s| s.kind == *kind)));
         let kinds = kinds.filter(|(_, ns)| *ns > 0);
         let sums = Text::join(
             kinds.map(|(kind, ns)| text!("{} {}", Word(kind), Share(ns, self.dur_ns))),

@@ -1,19 +1,27 @@
 //! Requests: how long they took, what the slowest have that the others have not, and what their critical paths are made
 //! of.
 
-use std::cmp::Reverse;
+mod mean;
+mod slowest;
+
+use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
 
 use serde::Serialize;
 
 use super::Source;
-use crate::document::{Interval, MeanNs, N, Ns, Number, Of, Section, Share, Table, Thread, Word};
-use crate::stats::{Distribution, EXACT, Groups, Key, Marks, OTHERS, Own, Tail, Top, own, parts};
+use super::scopes::not_counted;
+use crate::document::{IntoText, MeanNs, N, Ns, Of, Section, Share, Table, Text, Word};
+use crate::stats::{Distribution, Groups, Key, Marks, OTHERS, Tail, Top, own};
 use crate::text;
 use ft_analysis::{Mark, RequestCounts, SLOWEST};
 use ft_trace::ids::Name;
+use ft_trace::spool::frame::Probe;
 use ft_trace::store::Result;
-use ft_trace::tables::{Decomposition, PathKind, PathPiece, Request};
+use ft_trace::tables::{PathKind, PathPiece, Request};
+
+pub use mean::Mean;
+pub use slowest::SlowRequest;
 
 /// Kinds of requests with a line of their own; further ones are in one of others.
 const MAX_KINDS: usize = 1024;
@@ -23,6 +31,9 @@ const MAX_CAUSES: usize = 16_384;
 
 /// Lines that are shown; the machine values have all.
 const SHOWN: usize = 20;
+
+/// Probes that are named where it is said what they cost.
+const NAMED: usize = 3;
 
 /// Slowest requests that are shown.
 const LONGEST: usize = 10;
@@ -34,6 +45,9 @@ pub struct RequestsReport {
     pub kernel: bool,
     /// What was asked for, and what is in no statistic.
     pub counts: RequestCounts,
+    /// What was probed, and what that cost.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<Probe>,
     /// How sure the lengths and parts of the others are.
     pub marks: Marks,
     /// How sure their paths are.
@@ -66,40 +80,13 @@ pub struct RequestsOfKind {
     pub around_median: Option<Mean>,
 }
 
-/// Averages of requests: their lengths, and what their critical paths are made of, which sums to that.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Mean {
-    /// Requests with a path.
-    pub requests: u64,
-    /// Their length, ns.
-    pub dur_ns: f64,
-    /// Threads on the path ran, ns.
-    pub running_ns: f64,
-    /// They were preempted.
-    pub preempted_ns: f64,
-    /// They had been woken, and waited for a CPU.
-    pub dispatch_ns: f64,
-    /// They were interrupted.
-    pub interrupt_ns: f64,
-    /// They slept until a timer woke them.
-    pub timer_ns: f64,
-    /// They slept until another interrupt woke them.
-    pub device_ns: f64,
-    /// They slept until a thread woke them that is not observed.
-    pub outside_ns: f64,
-    /// No record tells.
-    pub unknown_ns: f64,
-    /// Of all these, in other threads, for which the one waited that ended the request.
-    pub elsewhere_ns: f64,
-}
-
 /// Something that critical paths are made of.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cause {
     /// Kind of the requests.
     pub request: String,
     /// What the thread did, or what was done to it.
-    pub kind: String,
+    pub kind: PathKind,
     /// Thread whose time it is.
     pub thread: String,
     /// Who or what did that to it.
@@ -117,55 +104,6 @@ pub struct Cause {
     what: String,
 }
 
-/// One of the slowest requests.
-#[derive(Clone, Debug, Serialize)]
-pub struct SlowRequest {
-    /// Its number, for `--of`.
-    pub request: i64,
-    /// Begin, CLOCK_MONOTONIC ns.
-    pub ts: i64,
-    /// Length, ns.
-    pub dur_ns: i64,
-    /// Name of the scope, or both events.
-    pub kind: String,
-    /// Its key.
-    pub key: Option<i64>,
-    /// Thread that ended it.
-    pub tid: i32,
-    /// Its name.
-    pub comm: String,
-    /// Where the time of its thread went, where it is one.
-    pub parts: Option<Decomposition>,
-    /// What of it threads of the agent had the CPU, ns.
-    #[serde(skip_serializing_if = "Own::is_unknown")]
-    pub agent_ns: Own,
-    /// Of its path, in other threads, ns.
-    pub elsewhere_ns: Option<i64>,
-    /// Of its path, unknown, ns.
-    pub unknown_ns: Option<i64>,
-    /// How sure it is, with its path.
-    pub mark: Mark,
-}
-
-impl From<&Request> for SlowRequest {
-    fn from(r: &Request) -> Self {
-        SlowRequest {
-            request: r.request,
-            ts: r.ts.0,
-            dur_ns: r.dur,
-            kind: r.kind.to_string(),
-            key: r.key,
-            tid: r.end_tid.0,
-            comm: r.end_comm.to_string(),
-            parts: r.parts,
-            agent_ns: Own(r.agent_ns),
-            elsewhere_ns: r.path_elsewhere_ns,
-            unknown_ns: r.path_unknown_ns,
-            mark: r.mark.max(r.path_mark),
-        }
-    }
-}
-
 #[derive(Debug, Default)]
 struct Lengths {
     lengths: Distribution,
@@ -176,54 +114,6 @@ struct Lengths {
     middle: (i64, i64),
     slow_sums: Mean,
     middle_sums: Mean,
-}
-
-impl Mean {
-    fn add(&mut self, r: &Request) {
-        let Some(elsewhere) = r.path_elsewhere_ns else { return };
-        self.requests += 1;
-        self.dur_ns += r.dur as f64;
-        self.elsewhere_ns += elsewhere as f64;
-        for (sum, ns) in [
-            (&mut self.running_ns, r.path_running_ns),
-            (&mut self.preempted_ns, r.path_preempted_ns),
-            (&mut self.dispatch_ns, r.path_dispatch_ns),
-            (&mut self.interrupt_ns, r.path_interrupt_ns),
-            (&mut self.timer_ns, r.path_timer_ns),
-            (&mut self.device_ns, r.path_device_ns),
-            (&mut self.outside_ns, r.path_outside_ns),
-            (&mut self.unknown_ns, r.path_unknown_ns),
-        ] {
-            *sum += ns.unwrap_or(0) as f64;
-        }
-    }
-
-    fn all_mut(&mut self) -> [&mut f64; 10] {
-        [
-            &mut self.dur_ns,
-            &mut self.running_ns,
-            &mut self.preempted_ns,
-            &mut self.dispatch_ns,
-            &mut self.interrupt_ns,
-            &mut self.timer_ns,
-            &mut self.device_ns,
-            &mut self.outside_ns,
-            &mut self.unknown_ns,
-            &mut self.elsewhere_ns,
-        ]
-    }
-
-    /// Averages, of sums.
-    fn finish(mut self) -> Option<Mean> {
-        let n = self.requests as f64;
-        self.all_mut().into_iter().for_each(|sum| *sum /= n);
-        (self.requests > 0).then_some(self)
-    }
-
-    fn minus(mut self, mut other: Mean) -> Mean {
-        self.all_mut().into_iter().zip(other.all_mut()).for_each(|(mine, its)| *mine -= *its);
-        self
-    }
 }
 
 /// What pieces of paths have in common.
@@ -316,7 +206,7 @@ impl RequestsReport {
         let cause = |(same, (total_ns, pieces)): (Same, (i64, u64))| Cause {
             of_ns: paths.get(&same.request).copied().unwrap_or(0),
             request: same.request.to_string(),
-            kind: same.kind.to_string(),
+            kind: same.kind,
             thread: same.comm.to_string(),
             what: says(same.kind, same.culprit.as_deref(), same.idle),
             culprit: same.culprit.map(|name| name.to_string()),
@@ -331,6 +221,7 @@ impl RequestsReport {
         Ok(RequestsReport {
             kernel: source.tally.kernel,
             counts: source.tally.requests.clone(),
+            probes: source.trace.meta().start.probes.clone(),
             marks,
             path_marks,
             kinds,
@@ -350,7 +241,7 @@ impl RequestsReport {
                 self.differences(&mut s);
                 self.causes(&mut s);
             }
-            self.slowest(&mut s);
+            s.table(slowest::table(&self.slowest, self.kinds.len() > 1));
             own::explain(&mut s, "");
             self.marks.legend(&mut s);
         }
@@ -370,29 +261,53 @@ impl RequestsReport {
             s.say(text!(
                 "{} of {} is in part unknown, or goes through what records are missing of",
                 Of(self.path_marks.lower_bounds, "critical path"),
-                N(self.path_marks.exact + self.path_marks.disturbed + self.path_marks.lower_bounds)
+                N(self.path_marks.counted())
             ));
         }
-        let u = &self.counts.unpaired;
-        if u.total() > 0 {
-            s.say(text!("{} not counted", Of(u.total(), "request")).reasons(&[
-                (u.end_only, "with no recorded begin"),
-                (u.begin_only, "open at the end"),
-                (u.open_at_loss, "open when events were lost"),
-                (u.too_many, "more than can go on at once"),
-            ]));
-        }
+        not_counted(s, "request", &self.counts.unpaired, "more than can go on at once");
         if self.counts.without_path > 0 {
             s.say(text!(
                 "{} without a critical path: they overlap so much that all paths would have taken too long",
                 Of(self.counts.without_path, "request")
             ));
         }
-        if self.kinds.iter().any(|n| !n.tail.percentiles_exact) {
+        if self.counts.left > 0 {
             s.say(text!(
-                "Percentiles of more than {} requests are at most 0.1 % too high.",
-                N(EXACT as u64)
+                "{} left without a recorded return, which have no row: left by `longjmp`, or more than 64 calls deep in probed \
+                 functions, where the kernel follows no return",
+                Of(self.counts.left, "call")
             ));
+        }
+        self.costs(s);
+        Tail::legend(s, "request", self.kinds.iter().map(|kind| &kind.tail));
+    }
+
+    /// Says what probes cost the program, those that cost the same together.
+    fn costs(&self, s: &mut Section) {
+        let cost = |probe: &Probe| probe.cost_ns.zip(probe.within_ns);
+        let mut probes: Vec<&Probe> = self.probes.iter().collect();
+        probes.sort_by(|a, b| cost(b).partial_cmp(&cost(a)).unwrap_or(Ordering::Equal));
+        for alike in probes.chunk_by(|a, b| cost(a) == cost(b)) {
+            let names = alike.iter().take(NAMED).map(|probe| Word(&probe.name).into_text());
+            let names = Text::join(names, ", ").unwrap_or_default();
+            let names = match alike.len().saturating_sub(NAMED) {
+                0 => names,
+                more => text!("{} and {} more", names, N(more as u64)),
+            };
+            s.say(match cost(alike[0]) {
+                Some((ns, within)) => text!(
+                    "Each begin and end of {} takes about {} of the program's time, {} of it within its own length, all of it \
+                     within those around it: measured before the recording, by a function of the agent's own that begins \
+                     alike, and subtracted nowhere",
+                    names,
+                    MeanNs(ns),
+                    MeanNs(within)
+                ),
+                None => text!(
+                    "What each begin and end of {} takes of the program's time, which is in these figures, could not be measured",
+                    names
+                ),
+            });
         }
     }
 
@@ -452,7 +367,7 @@ impl RequestsReport {
 
     fn causes(&self, s: &mut Section) {
         let t = Table::first(SHOWN, &self.causes)
-            .counted("things that paths are made of")
+            .counted("causes")
             .when(self.kinds.len() > 1, |t| t.column("request", |c| Word(&c.request)))
             .column("thread", |c| Word(&c.thread))
             .column("what it did", |c| Word(&c.what))
@@ -464,24 +379,6 @@ impl RequestsReport {
             "What the critical paths of the slowest {} of each kind are made of",
             N(SLOWEST as u64)
         )));
-    }
-
-    fn slowest(&self, s: &mut Section) {
-        let t = Table::of(&self.slowest)
-            .marks(|r| r.mark)
-            .column("number", |r| Number(r.request))
-            .when(self.kinds.len() > 1, |t| t.column("request", |r| Word(&r.kind)))
-            .notes("key", |r| r.key.map(Number))
-            .column("ended by", |r| Thread::of(Some(r.tid), Some(&r.comm)))
-            .column("length", |r| Interval { ts: r.ts, dur_ns: r.dur_ns, tid: r.tid, lock: None });
-        let parts = self.slowest.iter().any(|r| r.parts.is_some());
-        let t = t
-            .when(parts, |t| parts::durations(t, |r: &&SlowRequest| r.parts))
-            .column("elsewhere", |r| r.elsewhere_ns.map(Ns));
-        s.table(
-            own::beside(t, |r| (r.agent_ns, r.dur_ns))
-                .titled("The slowest; `report DIR requests --of NUMBER` shows the path of one"),
-        );
     }
 }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Source;
 use crate::document::{Interval, N, Ns, Of, Section, Share, Table, Thread, Word};
-use crate::stats::{Distribution, EXACT, Groups, Marks, Own, Tail, Top, own, parts};
+use crate::stats::{Distribution, Groups, Marks, Own, Tail, Top, own, parts};
 use crate::text;
 use ft_analysis::{Mark, Tally, Unpaired};
 use ft_trace::ids::Name;
@@ -172,6 +172,23 @@ impl Scopes {
     }
 }
 
+/// Says how many have no row, because an end of theirs is not known.
+pub(super) fn not_counted(
+    s: &mut Section,
+    thing: &'static str,
+    unpaired: &Unpaired,
+    too_many: &'static str,
+) {
+    if unpaired.total() > 0 {
+        s.say(text!("{} not counted", Of(unpaired.total(), thing)).reasons(&[
+            (unpaired.end_only, "with no recorded begin"),
+            (unpaired.begin_only, "open at the end"),
+            (unpaired.open_at_loss, "open when events were lost"),
+            (unpaired.too_many, too_many),
+        ]));
+    }
+}
+
 impl ScopesReport {
     /// Of a trace.
     ///
@@ -201,26 +218,13 @@ impl ScopesReport {
     }
 
     fn coverage(&self, s: &mut Section) {
-        let u = &self.unpaired;
         if self.marks.any() {
             s.say(self.marks.line("scope"));
         } else {
             s.say("No scope was recorded from its begin to its end; a program marks one with `ft_user::scope!`.");
         }
-        if u.total() > 0 {
-            s.say(text!("{} not counted", Of(u.total(), "scope")).reasons(&[
-                (u.end_only, "with no recorded begin"),
-                (u.begin_only, "open at the end"),
-                (u.open_at_loss, "open when events were lost"),
-                (u.too_many, "more than one thread can be in"),
-            ]));
-        }
-        if self.names.iter().any(|n| !n.tail.percentiles_exact) {
-            s.say(text!(
-                "Percentiles of more than {} scopes are at most 0.1 % too high.",
-                N(EXACT as u64)
-            ));
-        }
+        not_counted(s, "scope", &self.unpaired, "more than one thread can be in");
+        Tail::legend(s, "scope", self.names.iter().map(|name| &name.tail));
     }
 
     fn lengths(&self, s: &mut Section) {

@@ -1,30 +1,28 @@
 //! Where in the code threads left the CPU, for how long, and where in the code they were woken.
 
+mod quality;
+
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use serde::Serialize;
 
 use super::Source;
-use crate::code::Comms;
-use crate::code::{self, Code, Frame};
-use crate::document::{
-    Builder, Data, Lock, N, Ns, Of, Place, Section, Share, Table, Text, Thread, Word,
-};
-use crate::stats::{Groups, Key, OTHERS};
+use crate::code::{self, Comms, Frame};
+use crate::document::{Builder, Data, Lock, N, Ns, Of, Place, Section, Table, Thread, Word};
+use crate::stats::{Groups, Key, Names, OTHERS};
 use crate::text;
 use ft_trace::ids::{Name, Tid};
 use ft_trace::store::Result;
-use ft_trace::tables::{BinaryRow, CallChain, ChainKind, LockChain, LockChainKind, LossRow};
+use ft_trace::tables::{CallChain, ChainKind, LockChain, LockChainKind};
+
+pub use quality::{Quality, Unframed};
 
 /// Chains with a line of their own; further ones are in one of others.
 const MAX_CHAINS: usize = 16_384;
 
 /// Chains that are shown; the machine values have all.
 const SHOWN: usize = 15;
-
-/// Functions that must have been looked at before a program is said to have no frame pointers.
-const MIN_FUNCTIONS: i32 = 8;
 
 /// The report.
 #[derive(Clone, Debug, Serialize)]
@@ -41,42 +39,6 @@ pub struct StacksReport {
     pub locks: Vec<Chain>,
     /// Chains of holders that lost the CPU, by lock.
     pub holders: Vec<Chain>,
-}
-
-/// How far the chains of a trace can be believed.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Quality {
-    /// Chains.
-    pub chains: u64,
-    /// Of these, longer than what is recorded.
-    pub cut: u64,
-    /// Of these, without an address of user space: of threads of the kernel, or their memory could not be read.
-    pub without_user: u64,
-    /// Of these, with addresses of which the conversion has kept none: there were too many different chains.
-    pub not_kept: u64,
-    /// Records of chains that were lost.
-    pub lost: u64,
-    /// Functions without a name among those of user space that the chains have.
-    pub unnamed: u64,
-    /// Functions of user space that the chains have.
-    pub functions: u64,
-    /// Programs and libraries without frame pointers: a chain can leave out the caller of a function of theirs, or end
-    /// there.
-    pub unframed: Vec<Unframed>,
-    /// Programs and libraries that the chains go through.
-    #[serde(skip)]
-    objects: HashSet<Name>,
-}
-
-/// A program or library without frame pointers.
-#[derive(Clone, Debug, Serialize)]
-pub struct Unframed {
-    /// Program or library.
-    pub object: String,
-    /// Functions that were looked at.
-    pub functions: i32,
-    /// Of these, with one.
-    pub framed: i32,
 }
 
 /// All times of one chain.
@@ -146,7 +108,7 @@ pub(super) struct Sums {
     longest_ns: i64,
     thread: Option<Name>,
     other_threads: u64,
-    wakers: HashMap<Name, u64>,
+    wakers: Names,
 }
 
 impl Sums {
@@ -163,19 +125,9 @@ impl Sums {
     /// The same of a wait, and who ended it.
     pub(super) fn add_woken(&mut self, dur: i64, thread: &Name, waker: Option<Name>) {
         self.add(dur, thread);
-        waker.into_iter().for_each(|waker| self.woken_by(waker));
-    }
-
-    /// Counts a waker.
-    fn woken_by(&mut self, waker: Name) {
-        if self.wakers.len() < MAX_WAKERS || self.wakers.contains_key(&waker) {
-            *self.wakers.entry(waker).or_default() += 1;
-        }
+        waker.into_iter().for_each(|waker| self.wakers.add(waker));
     }
 }
-
-/// Different wakers of one chain that are counted.
-const MAX_WAKERS: usize = 64;
 
 /// Times by chain.
 pub(super) type Ways = Groups<MAX_CHAINS, Way, Sums>;
@@ -193,25 +145,15 @@ pub(super) fn ranked(ways: Ways) -> Vec<Chain> {
         place: way.place.to_string(),
         functions: way.functions.iter().map(ToString::to_string).collect(),
         way: String::new(),
-        waker: most_often(sums.wakers),
+        waker: sums.wakers.most().map(|(name, _)| name.to_string()),
     };
     let mut chains = ways.into_ranked(chain, |c| (Reverse(c.total_ns), c.functions.clone()));
-    // Those that are shown are told from each other.
-    let shown: Vec<Vec<Name>> = chains
-        .iter()
-        .take(SHOWN)
-        .map(|c| c.functions.iter().map(|f| Name::from(f.as_str())).collect())
-        .collect();
-    for (chain, shown) in chains.iter_mut().zip(code::distinguishing(&shown)) {
+    let functions: Vec<&[String]> = chains.iter().map(|c| &c.functions[..]).collect();
+    let told = code::distinguishing_first(&functions, SHOWN);
+    for (chain, shown) in chains.iter_mut().zip(told) {
         chain.way = code::way(&chain.functions, shown);
     }
     chains
-}
-
-/// The waker that was counted most.
-fn most_often(wakers: HashMap<Name, u64>) -> Option<String> {
-    let most = wakers.into_iter().max_by_key(|(name, n)| (*n, Reverse(name.clone())));
-    most.map(|(name, _)| name.to_string())
 }
 
 impl StacksReport {
@@ -221,7 +163,7 @@ impl StacksReport {
     ///
     /// When a table cannot be read.
     pub fn read(source: Source<'_>) -> Result<StacksReport> {
-        let code = Code::read(source.trace)?;
+        let code = source.code()?;
         let names = Comms::read(source.trace)?;
         let mut quality = Quality::default();
         let (mut waits, mut preempted) = (Ways::default(), Ways::default());
@@ -237,11 +179,11 @@ impl StacksReport {
                             && r.ts.0 <= *until
                         {
                             let waker = waker(&chain, &names.of(r.tid));
-                            waits.entry(way.clone()).woken_by(waker);
+                            waits.entry(way.clone()).wakers.add(waker);
                         }
                     }
                     kind => {
-                        quality.add(&chain, r.cut, r.user);
+                        quality.add(&chain, r.cut, r.user, 1);
                         let way = Way::of(&chain, None);
                         let ways = match kind {
                             ChainKind::Preempted => &mut preempted,
@@ -345,83 +287,6 @@ pub(super) fn table(chains: &[Chain], wakes: bool) -> Builder<&Chain> {
     t.when(wakes, |t| t.notes("woken by", |c| c.waker.as_deref().map(Word)))
 }
 
-impl Quality {
-    /// What was lost, and which programs have no frame pointers.
-    pub(super) fn read(&mut self, source: Source<'_>) -> Result<()> {
-        const PROGRAMS: [&str; 3] = ["chain_switch", "chain_waking", "sample"];
-        source.rows(|r: LossRow| {
-            if PROGRAMS.contains(&&*r.what) {
-                self.lost = self.lost.saturating_add(r.count.max(0) as u64);
-            }
-        })?;
-        if source.trace.has::<BinaryRow>() {
-            source.rows(|r: BinaryRow| {
-                let few = i64::from(r.framed) * 2 < i64::from(r.functions);
-                if r.functions >= MIN_FUNCTIONS && few && self.objects.contains(&r.object) {
-                    let (object, functions, framed) = (r.object.to_string(), r.functions, r.framed);
-                    self.unframed.push(Unframed { object, functions, framed });
-                }
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Counts a chain.
-    pub(super) fn add(&mut self, chain: &[&Frame], cut: bool, user: i32) {
-        self.chains += 1;
-        self.cut += u64::from(cut);
-        self.without_user += u64::from(user == 0);
-        self.not_kept += u64::from(user > 0 && chain.is_empty());
-        let user = chain.iter().filter(|frame| !frame.kernel);
-        for frame in user.clone() {
-            if !self.objects.contains(&frame.object) {
-                self.objects.insert(frame.object.clone());
-            }
-        }
-        self.functions += user.clone().count() as u64;
-        self.unnamed += user.filter(|frame| !frame.named).count() as u64;
-    }
-
-    /// What a reader of chains must know.
-    pub(super) fn say(&self, s: &mut Section) {
-        let parts = [
-            (self.lost, "lost"),
-            (self.cut, "longer than the 127 functions that are recorded"),
-            (self.without_user, "without a function of user space"),
-            (self.not_kept, "too many to be kept"),
-        ];
-        let parts = parts.iter().filter(|(n, _)| *n > 0);
-        if let Some(parts) = Text::join(parts.map(|(n, what)| text!("{} {}", N(*n), *what)), ", ") {
-            s.say(text!("Of the chains: {}.", parts));
-        }
-        if self.unnamed > 0 {
-            s.say(text!(
-                "{} of the functions in them have no name: of stripped programs, of processes that had ended before \
-                 they were looked at, and of code that was made while it ran and has no map in /tmp.",
-                Share::of(self.unnamed, self.functions)
-            ));
-        }
-        if !self.unframed.is_empty() {
-            let name = |u: &Unframed| {
-                let file = u.object.rsplit('/').next().unwrap_or_default();
-                text!(
-                    "{} ({} of {} functions)",
-                    Word(file),
-                    N(u.framed as u64),
-                    N(u.functions as u64)
-                )
-            };
-            let most = Text::join(self.unframed.iter().take(5).map(name), ", ").unwrap_or_default();
-            s.say(text!(
-                "Without frame pointers: {}{}. Who called a function of theirs can be missing from a chain, and a chain \
-                 can end there.",
-                most,
-                if self.unframed.len() > 5 { ", …" } else { "" }
-            ));
-        }
-    }
-}
-
 /// What woke a thread, in a word.
 pub(super) fn waker(chain: &[&Frame], comm: &Name) -> Name {
     if code::in_interrupt(chain) {
@@ -431,5 +296,29 @@ pub(super) fn waker(chain: &[&Frame], comm: &Name) -> Name {
     match function {
         Some(function) => format!("{comm}: {}", function.label).into(),
         None => comm.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_chain_says_which_one_it_is() {
+        let mut ways = Ways::default();
+        for n in 0..3 * SHOWN {
+            // Two of each function, which their callers tell apart.
+            let functions = [format!("f{}", n / 2), format!("caller{}", n % 2)];
+            let functions = functions.iter().map(|f| f.as_str().into()).collect();
+            let way = Way { lock: None, kernel: None, place: "".into(), functions };
+            ways.entry(way).add(1_000 - n as i64, &"thread".into());
+        }
+        let ways: Vec<String> = ranked(ways).into_iter().map(|chain| chain.way).collect();
+        assert!(!ways.iter().any(String::is_empty), "{ways:?}");
+        let further = &ways[SHOWN..];
+        let different: HashSet<&String> = further.iter().collect();
+        assert_eq!(different.len(), further.len(), "{further:?}");
     }
 }

@@ -1,5 +1,7 @@
 //! What the hypervisor took from this machine meanwhile, by the kernel's own account.
 
+use std::num::NonZeroU64;
+
 use serde::Serialize;
 
 use crate::document::{N, Ns, Section};
@@ -14,23 +16,30 @@ const STEP_NS: i64 = 10_000_000;
 pub struct Steal {
     /// The CPU says that a hypervisor is there.
     pub hypervisor: bool,
-    /// Stolen from all CPUs together, ns; null when the account was not read at both ends.
+    /// Stolen from all CPUs together that were online at both ends, ns; null when the account was not read there.
     pub stolen_ns: Option<i64>,
-    /// The same of each CPU.
-    pub cpus_ns: Vec<i64>,
+    /// The same of each CPU, by its number.
+    pub cpus_ns: Vec<Option<i64>>,
+    /// CPUs that were online at one end only, if any were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<NonZeroU64>,
 }
 
 impl Steal {
     /// Of a trace.
     pub(super) fn of(meta: &Meta) -> Steal {
         let (start, end) = (&meta.start.steal_ns, meta.end.as_ref().map(|end| &end.steal_ns));
-        let pairs = end.filter(|end| !start.is_empty() && end.len() == start.len());
-        let cpus_ns: Option<Vec<i64>> =
-            pairs.map(|end| std::iter::zip(start, end).map(|(from, to)| to - from).collect());
+        let end = end.map_or(&[][..], Vec::as_slice);
+        let of = |account: &[Option<i64>], cpu| account.get(cpu).copied().flatten();
+        let pairs = (0..start.len().max(end.len())).map(|cpu| (of(start, cpu), of(end, cpu)));
+        let cpus_ns: Vec<Option<i64>> = pairs.clone().map(|(from, to)| Some(to? - from?)).collect();
+        let stolen_ns = cpus_ns.iter().any(Option::is_some).then(|| cpus_ns.iter().flatten().sum());
+        let left_out = pairs.filter(|(from, to)| from.is_some() != to.is_some()).count() as u64;
         Steal {
             hypervisor: meta.start.hypervisor,
-            stolen_ns: cpus_ns.as_ref().map(|cpus| cpus.iter().sum()),
-            cpus_ns: cpus_ns.unwrap_or_default(),
+            stolen_ns,
+            left_out: stolen_ns.and(NonZeroU64::new(left_out)),
+            cpus_ns: if stolen_ns.is_some() { cpus_ns } else { Vec::new() },
         }
     }
 }
@@ -47,11 +56,18 @@ impl Steal {
             Some(ns) => text!(
                 "Steal: {} of {} CPUs, by the kernel's account, which has steps of {}.",
                 Ns(ns),
-                N(self.cpus_ns.len() as u64),
+                N(self.cpus_ns.iter().flatten().count() as u64),
                 Ns(STEP_NS)
             ),
         };
-        s.say(stolen.and(
+        let left_out = match self.left_out {
+            None => text!(""),
+            Some(count) => text!(
+                " CPUs that were online at one end only, and are not counted: {}.",
+                N(count.get())
+            ),
+        };
+        s.say(stolen.and(left_out).and(
             " When it happened is not known: it is part of running time, and of the unexplained time of polling threads. \
              Gaps in step with a host's tick are named by `ft-agent gaps`.",
         ));
@@ -71,21 +87,26 @@ mod tests {
 
     #[test]
     fn steal_is_a_difference_or_not_known() {
-        let check = |start: &[i64], end: Option<&[i64]>, expected: Option<i64>| {
+        let check = |start: &[Option<i64>], end: Option<&[Option<i64>]>, expected: (_, u64)| {
             let meta = Meta {
                 start: Start { hypervisor: true, steal_ns: start.to_vec(), ..Start::default() },
                 end: end.map(|ns| End { steal_ns: ns.to_vec(), ..End::default() }),
                 ..Meta::default()
             };
             let steal = Steal::of(&meta);
-            assert_eq!(steal.stolen_ns, expected);
-            assert_eq!(text(&steal).contains("Steal: unknown"), expected.is_none());
+            let left_out = steal.left_out.map_or(0, NonZeroU64::get);
+            assert_eq!((steal.stolen_ns, left_out), expected);
+            assert_eq!(text(&steal).contains("Steal: unknown"), steal.stolen_ns.is_none());
+            assert_eq!(text(&steal).contains("at one end only"), left_out > 0);
         };
-        check(&[10_000_000, 0], Some(&[30_000_000, 10_000_000]), Some(30_000_000));
-        check(&[5, 6], Some(&[5, 6]), Some(0));
-        check(&[5, 6], Some(&[5]), None);
-        check(&[], Some(&[]), None);
-        check(&[5, 6], None, None);
+        let [a, b, c] = [10_000_000, 30_000_000, 0].map(Some);
+        check(&[a, c], Some(&[b, a]), (b, 0));
+        check(&[a, b], Some(&[a, b]), (c, 0));
+        check(&[a, b], Some(&[a]), (c, 1));
+        check(&[], Some(&[]), (None, 0));
+        // CPU 1 has been offline all the time, 2 has come, 3 has gone.
+        check(&[a, None, None, c], Some(&[b, None, b]), (Some(20_000_000), 2));
+        check(&[a, b], None, (None, 0));
         assert!(text(&Steal::default()).contains("no hypervisor"));
     }
 }

@@ -106,8 +106,6 @@ impl Answers {
     fn values(&self) -> Values {
         let Answers { locks, waits, futexes, preempted, dispatch, gaps, time } = self;
         let at_futexes = |all: &Waits| Intervals::of(all.waits, all.total_ns, all.tail);
-        let mut parts = Decomposition::default();
-        time.culprits.iter().for_each(|c| *parts.part_mut(c.part) += c.spent_ns);
         Values {
             holds: Intervals::of(locks.holds, locks.all.total_ns, locks.all.tail),
             nested_holds: locks.all.nested,
@@ -119,13 +117,13 @@ impl Answers {
             both_orders: waits.order.abba.len() as u64,
             held_up_times: preempted.times,
             held_up_ns: preempted.total_ns,
-            delayed_ns: preempted.preemptors.iter().map(|p| p.delayed_ns).sum(),
+            delayed_ns: preempted.delayed_ns(),
             wake_ups: Intervals::of(dispatch.all.wakeups, dispatch.all.total_ns, dispatch.all.tail),
             later_than: (LATE_NS[0], dispatch.all.later_than[0]),
             gaps: gaps.gaps,
-            gaps_ns: gaps.pollers.iter().fold(0, |sum, p| i64::saturating_add(sum, p.total_ns)),
+            gaps_ns: gaps.total_ns(),
             threads: time.threads.len() as u64,
-            time: time.kernel.then_some(parts),
+            time: time.kernel.then(|| time.parts()),
         }
     }
 
@@ -261,7 +259,7 @@ impl Answers {
     fn held_up(&self, s: &mut Section) {
         let preempted = &self.preempted;
         let Some(first) = preempted.preemptors.first() else { return };
-        let delayed = match preempted.preemptors.iter().map(|p| p.delayed_ns).sum() {
+        let delayed = match preempted.delayed_ns() {
             0 => text!("nobody waited for it"),
             ns => text!("waiters delayed by {}", Ns(ns)),
         };
@@ -334,7 +332,7 @@ impl Answers {
                 "{} of {}, {} in all",
                 Of(gaps.gaps, "gap"),
                 Of(gaps.pollers.len() as u64, "polling thread"),
-                Ns(gaps.pollers.iter().fold(0i64, |sum, p| sum.saturating_add(p.total_ns)))
+                Ns(gaps.total_ns())
             ),
         );
         for c in gaps.culprits.iter().take(NAMED) {
@@ -354,8 +352,7 @@ impl Answers {
         if time.threads.is_empty() {
             return;
         }
-        let mut sums = Decomposition::default();
-        time.culprits.iter().for_each(|c| *sums.part_mut(c.part) += c.spent_ns);
+        let sums = time.parts();
         let total = sums.total_ns();
         let mut own = Own::default();
         time.culprits.iter().for_each(|c| own.add(c.agent_ns.0));

@@ -8,12 +8,14 @@ use super::quality::{LossPlace, Quality};
 use super::steal::Steal;
 use super::time::Times;
 use super::waits::Waits;
+use super::what_if::WhatIfs;
 use super::*;
 use crate::document::IntoText;
 use ft_analysis::Rows;
 use ft_analysis::timeline::{run, run_by_agent};
 use ft_trace::spool::frame::MissingTracepoint;
-use ft_trace::tables::InferredCause;
+use ft_trace::tables::{InferredCause, LossOrigin};
+use serde_json::Value;
 
 /// The reports of these rows.
 fn answers_of(rows: Rows, tally: &Tally) -> Answers {
@@ -29,8 +31,12 @@ fn answers_of(rows: Rows, tally: &Tally) -> Answers {
     rows.lock_preemptions.iter().for_each(|r| preempted.add(r));
     let mut times = Times::default();
     rows.thread_time.iter().for_each(|r| times.add(r));
-    let steal =
-        Steal { hypervisor: true, stolen_ns: Some(30_000_000), cpus_ns: vec![30_000_000, 0] };
+    let steal = Steal {
+        hypervisor: true,
+        stolen_ns: Some(30_000_000),
+        cpus_ns: vec![Some(30_000_000), Some(0)],
+        left_out: None,
+    };
     Answers {
         locks: locks.finish(tally),
         waits: waits.finish(tally),
@@ -44,12 +50,15 @@ fn answers_of(rows: Rows, tally: &Tally) -> Answers {
 
 /// The document of these rows, with this head.
 fn document_of(head: Head, rows: Rows, tally: &Tally) -> Document {
+    let mut what_ifs = WhatIfs::default();
+    rows.what_ifs.iter().for_each(|r| what_ifs.add(r));
     let a = answers_of(rows, tally);
     let agreement = AgreementReport::new(tally).section();
     let sections = [
         a.locks.section(),
         a.waits.section(),
         a.preempted.section(),
+        what_ifs.finish(tally, true).section(),
         a.dispatch.section(),
         a.gaps.section(),
         agreement,
@@ -148,7 +157,7 @@ fn the_reports_of_a_small_trace() {
 #[test]
 fn the_reports_of_a_contended_trace() {
     let document = document(true, CONTENDED);
-    let text = format!("{}{}", document.sections[1], document.sections[2]);
+    let text: String = document.sections[1..4].iter().map(ToString::to_string).collect();
     check("contended", &text, include_str!("golden/contended.txt"));
 }
 
@@ -206,7 +215,7 @@ fn the_summary_of_a_small_trace() {
             coverage: Some(0.972),
             loss_places: 1,
             losses: vec![LossPlace {
-                origin: "kernel".into(),
+                origin: LossOrigin::Kernel,
                 what: "sched_switch".into(),
                 cpu: 1,
                 pid: -1,
@@ -245,8 +254,82 @@ fn json_has_what_the_text_leaves_out() {
     let of = |name: &str| json["sections"][name]["values"].clone();
     assert_eq!(of("waits")["longest"][0]["chain"], 2);
     assert_eq!(of("waits")["unfinished"][1]["cycle"], 97);
-    assert_eq!(of("preempted")["grants"]["would_have_ended"][0], serde_json::json!([10_000, 1]));
+    assert_eq!(of("what-if")["all"]["waiters"], 2);
     assert_eq!(of("preempted")["preemptors"][0]["prio"], 120);
+}
+
+/// Holds that extensions of each length let end, or none does; waiters of real-time priority; and what is in no sum.
+const HELD_UP: &str = "
+    0 0 .>a S
+    0 1 .>b@49 S
+    0 2 .>c S
+    1000 acquire a K
+    2000 wait b K
+    10000 0 a>X R
+    50000 wait c K
+    90000 0 X>a S
+    94000 release a K
+    94100 acquire b K
+    94200 release b K
+    94300 acquire c K
+    94400 release c K
+    100000 acquire a L
+    110000 wait c L
+    120000 0 a>X R
+    150000 0 X>a S
+    190000 release a L
+    190100 acquire c L
+    190200 release c L
+    200000 acquire a K
+    210000 0 a>X R
+    220000 0 X>a S
+    230000 call a write 100
+    240000 release a K
+    300000 read a M
+    310000 0 a>X R
+    320000 0 X>a S
+    330000 release a M
+    400000 acquire a K
+    410000 0 a>X R+
+    420000 0 X>a S
+    430000 release a K
+    500000 acquire a K
+    510000 0 a>X R
+    520000 0 X>a S
+    525000 lose calls 2
+    530000 release a K
+    600000 acquire a K
+    610000 0 a>X R
+    620000 0 X>a S
+";
+
+#[test]
+fn what_ifs_are_sums_over_holds_of_what_bounds_them() {
+    let document = document(true, HELD_UP);
+    check("what-if", &document.sections[3].to_string(), include_str!("golden/what-if.txt"));
+    let json = serde_json::to_value(document).expect("documents serialise");
+    let what_if = &json["sections"]["what-if"]["values"];
+    let all = &what_if["all"];
+    let grants = all["grants"].as_array().expect("grants").iter();
+    let grants: Vec<[i64; 3]> = grants
+        .map(|g| ["grant_ns", "ended", "spared_ns"].map(|name| g[name].as_i64().expect("a number")))
+        .collect();
+    // K was free 4 µs after 10,000 instead of at 94,000: b waits 80 µs less, c all of its 44. L needed 40 µs more.
+    let expected =
+        [[5000, 1, 124_000], [10_000, 2, 124_000], [20_000, 2, 124_000], [50_000, 3, 154_000]];
+    assert_eq!(grants, expected);
+    assert_eq!(all["barred"], serde_json::json!({"slept": 0, "in_kernel": 1, "called": 1}));
+    let marks = &what_if["marks"];
+    assert_eq!((&marks["lower_bounds"], &marks["censored"]), (&1.into(), &1.into()));
+    let sums = |of: &Value| {
+        let names = ["holds", "waiters", "waited_ns", "lost_ns", "prioritized_ns", "own_cpu_ns"];
+        names.map(|name| of[name].as_i64().expect("a number"))
+    };
+    // What locks have sums to what there is.
+    let locks = what_if["locks"].as_array().expect("locks").iter().map(sums);
+    let total = locks.fold([0; 6], |all, of| std::array::from_fn(|i| all[i] + of[i]));
+    assert_eq!((sums(all), sums(all)[0]), (total, 5));
+    assert!(all["inherited_ns"].as_i64() <= all["urgent_ns"].as_i64());
 }
 
 /// What a viewer finds that knows no section: typed columns, rows with marks, figures with their data.

@@ -195,6 +195,13 @@ fn order(c: &TimeCulprit) -> (Part, i64, Option<String>, Option<i32>) {
 }
 
 impl TimeReport {
+    /// Where all the time of all threads went.
+    pub(super) fn parts(&self) -> Decomposition {
+        let mut parts = Decomposition::default();
+        self.culprits.iter().for_each(|c| *parts.part_mut(c.part) += c.spent_ns);
+        parts
+    }
+
     /// Of a trace.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use super::Source;
 use super::called::Called;
 use super::order::{Edges, Order};
 use crate::document::{Id, Lock, MeanNs, N, Ns, Place, Section, Share, Table, Text, Thread, Word};
-use crate::stats::{Bins, Distribution, EXACT, Groups, Marks, OTHERS, Own, Tail, Top, own, parts};
+use crate::stats::{Bins, Distribution, Groups, Marks, OTHERS, Own, Tail, Top, own, parts};
 use crate::text;
 pub use free::{Behind, Free};
 use ft_analysis::{Incomplete, Mark, Tally};
@@ -378,12 +378,7 @@ impl WaitsReport {
             );
         }
         self.marks.legend(s);
-        if !self.all.tail.percentiles_exact {
-            s.say(text!(
-                "Percentiles of more than {} waits are at most 0.1 % too high.",
-                N(EXACT as u64)
-            ));
-        }
+        Tail::legend(s, "wait", std::iter::once(&self.all.tail));
         if !self.decomposed {
             s.say("The kernel was not recorded, so what the holders did meanwhile is unknown.");
         }

@@ -21,6 +21,13 @@ impl Key for Name {
     }
 }
 
+/// Processes that have no room have number 0, which no process has.
+impl Key for Pid {
+    fn others(&self) -> Self {
+        Pid(0)
+    }
+}
+
 impl Key for (Pid, Name, Name) {
     fn others(&self) -> Self {
         (Pid(0), OTHERS.into(), "".into())

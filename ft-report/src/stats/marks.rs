@@ -44,7 +44,7 @@ impl Marks {
 
     /// `4 holds, 1 lower bound among them; 2 more censored and not counted`.
     pub(crate) fn line(&self, thing: &'static str) -> Text {
-        let counted = self.exact + self.disturbed + self.lower_bounds;
+        let counted = self.counted();
         let n = Of(counted, thing);
         let disturbed =
             (self.disturbed > 0).then(|| text!("{} disturbed by the tracer", N(self.disturbed)));
@@ -63,9 +63,14 @@ impl Marks {
         }
     }
 
+    /// How many are in statistics of lengths: all but the censored.
+    pub(crate) fn counted(&self) -> u64 {
+        self.exact + self.disturbed + self.lower_bounds
+    }
+
     /// There is anything to count, or something that could not be.
     pub(crate) fn any(&self) -> bool {
-        self.exact + self.disturbed + self.lower_bounds + self.censored > 0
+        self.counted() + self.censored > 0
     }
 
     /// Says what a star means, where there is one.

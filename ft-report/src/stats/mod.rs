@@ -3,7 +3,9 @@
 mod depths;
 mod distribution;
 mod groups;
+pub(crate) mod likely;
 mod marks;
+mod names;
 mod over_time;
 pub(crate) mod own;
 pub(crate) mod parts;
@@ -14,6 +16,7 @@ pub use depths::Depths;
 pub use distribution::{BIN_NS, Bins, Distribution, EXACT, MAX_BINS, Thresholds};
 pub use groups::{Groups, Key, OTHERS};
 pub use marks::Marks;
+pub use names::Names;
 pub use over_time::{Moment, OverTime, Window};
 pub use own::Own;
 pub use tail::Tail;

@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 
-use super::Distribution;
+use super::{Distribution, EXACT};
+use crate::document::{Of, Section};
+use crate::text;
 
 /// Percentiles of durations, nearest ranks. With too few samples (99.99 % wants 10,000, 99 % wants 100) a percentile would
 /// be the maximum by another name: it is null.
@@ -35,6 +37,20 @@ impl Tail {
             p9999_ns: d.supported_percentile(99.99),
             max_ns: d.max(),
             percentiles_exact: d.exact(),
+        }
+    }
+
+    /// Says how far percentiles of these things can be believed, where they are not exact.
+    pub(crate) fn legend<'a>(
+        s: &mut Section,
+        thing: &'static str,
+        mut tails: impl Iterator<Item = &'a Tail>,
+    ) {
+        if tails.any(|tail| !tail.percentiles_exact) {
+            s.say(text!(
+                "Percentiles of more than {} are at most 0.1 % too high.",
+                Of(EXACT as u64, thing)
+            ));
         }
     }
 }

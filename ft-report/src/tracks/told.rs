@@ -75,16 +75,9 @@ impl Listener {
         self.told.push(Told::Occupied(occupancy.clone()));
     }
 
-    /// A stretch goes on where the one before ended, and is one with it if they are the same; the worse mark is that of
-    /// both.
+    /// A stretch may go on with the one before.
     fn spent(&mut self, stretch: &Stretch) {
-        if let Some(open) = self.open.get_mut(&stretch.thread)
-            && open.to == stretch.from
-            && open.part == stretch.part
-            && open.culprit == stretch.culprit
-        {
-            open.to = stretch.to;
-            open.mark = open.mark.max(stretch.mark);
+        if self.open.get_mut(&stretch.thread).is_some_and(|open| open.extend(stretch)) {
             return;
         }
         let before = self.open.insert(stretch.thread, stretch.clone());

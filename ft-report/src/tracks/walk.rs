@@ -7,6 +7,7 @@ use ft_analysis::{Context, Rows, Run};
 use ft_trace::event::Event;
 use ft_trace::store::{Result, Trace};
 use ft_trace::stream::{self, Merged};
+use ft_trace::tables::SiteRow;
 
 use super::told::{Listener, Told};
 use super::{Item, What};
@@ -47,7 +48,11 @@ impl Tracks {
             Event::Contention(e) => (until(e.dur), What::Contention(e.clone())),
             Event::Loss(e) => (until(e.dur), What::Loss(e.clone())),
             // Those who have only this much of it have its meaning; chains are no track.
-            Event::User(_) | Event::Chain(_) | Event::Sample(_) | Event::Futex(_) => return,
+            Event::User(_)
+            | Event::Chain(_)
+            | Event::Sample(_)
+            | Event::Futex(_)
+            | Event::Probe(_) => return,
         };
         self.add(ts, to, true, what);
     }
@@ -137,11 +142,12 @@ impl Walk {
     pub fn new(trace: &Trace, window: Range<i64>) -> Result<Walk> {
         let before = (window.start > i64::MIN)
             .then(|| stream::events_within(trace, &(i64::MIN..window.start)));
+        let sites: Vec<SiteRow> = trace.rows().collect::<Result<_>>()?;
         Ok(Walk {
             before,
             entries: Some(entries(trace, Streams::Both, window.clone())),
             after: Some(stream::events_within(trace, &(window.end..i64::MAX))),
-            tracks: Tracks::new(analyze::context(trace)?, window),
+            tracks: Tracks::new(analyze::context(trace, &sites)?, window),
             read: 0,
         })
     }

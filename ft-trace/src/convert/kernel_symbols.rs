@@ -5,17 +5,23 @@ use std::fs;
 /// Where the boot that runs is told from others.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// Functions by address.
+/// Where the kernel's image ends, and all else begins that lies above it (`KERNEL_IMAGE_SIZE` above `__START_KERNEL_map`,
+/// arch/x86/include/asm/page_64_types.h).
+const IMAGE_END: u64 = 0xffff_ffff_c000_0000;
+
+/// Functions and variables by address.
 #[derive(Debug, Default)]
-pub(super) struct KernelSymbols {
+pub(crate) struct KernelSymbols {
     functions: Vec<(u64, String)>,
+    /// Variables; many kernels do not name them (`CONFIG_KALLSYMS_ALL`).
+    variables: Vec<(u64, String)>,
     /// Where there is code, by its first address: the address behind its end, and whose it is.
     code: Vec<(u64, u64, String)>,
 }
 
 impl KernelSymbols {
     /// Those of the kernel that runs, if it is this boot; else, or without the right to see addresses, none.
-    pub(super) fn of_boot(boot_id: &str) -> KernelSymbols {
+    pub(crate) fn of_boot(boot_id: &str) -> KernelSymbols {
         let runs = fs::read_to_string(BOOT_ID).unwrap_or_default();
         if boot_id.is_empty() || runs.trim() != boot_id {
             return KernelSymbols::default();
@@ -25,8 +31,8 @@ impl KernelSymbols {
     }
 
     /// `kallsyms`: address, kind, name, perhaps the module in brackets. `modules`: name, size, …, state, address.
-    fn parse(kallsyms: &str, modules: &str) -> KernelSymbols {
-        let mut functions = Vec::new();
+    pub(super) fn parse(kallsyms: &str, modules: &str) -> KernelSymbols {
+        let (mut functions, mut variables) = (Vec::new(), Vec::new());
         let (mut begin, mut end) = (0, 0);
         for line in kallsyms.lines() {
             let mut words = line.split_ascii_whitespace();
@@ -42,10 +48,14 @@ impl KernelSymbols {
                 _ if address != 0 && matches!(kind, "t" | "T" | "w" | "W") => {
                     functions.push((address, name.to_owned()));
                 }
+                _ if matches!(kind, "d" | "D" | "b" | "B" | "r" | "R") => {
+                    variables.push((address, name.to_owned()));
+                }
                 _ => {}
             }
         }
         functions.sort();
+        variables.sort();
         let mut code = vec![(begin, end, "kernel".to_owned())];
         for line in modules.lines() {
             let words: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -55,18 +65,48 @@ impl KernelSymbols {
                 code.push((at, at.saturating_add(size), format!("[{name}]")));
             }
         }
-        KernelSymbols { functions, code }
+        KernelSymbols { functions, variables, code }
     }
 
     /// The function at an address, and whose it is. Code that comes and goes (BPF programs, trampolines) has no name: it
     /// may be another's by now.
     pub(super) fn find(&self, address: u64) -> Option<(String, String)> {
-        let (_, _, object) =
-            self.code.iter().find(|(begin, end, _)| (*begin..*end).contains(&address))?;
-        let behind = self.functions.partition_point(|(at, _)| *at <= address);
-        let (_, name) = self.functions.get(behind.checked_sub(1)?)?;
-        Some((name.clone(), object.clone()))
+        let (_, _, object) = self.object(address)?;
+        Some((self.function(address)?.to_owned(), object.clone()))
     }
+
+    /// The function at an address.
+    pub(crate) fn function(&self, address: u64) -> Option<&str> {
+        self.object(address)?;
+        Some(&nearest(&self.functions, address)?.1)
+    }
+
+    fn object(&self, address: u64) -> Option<&(u64, u64, String)> {
+        self.code.iter().find(|(begin, end, _)| (*begin..*end).contains(&address))
+    }
+
+    /// The static variable at an address, or in which it lies; the address in hexadecimal digits where the kernel does not
+    /// name its variables. `None` of what is no static variable, and without symbols. Of modules only what begins there: what
+    /// lies between their variables is not known.
+    pub(crate) fn variable(&self, address: u64) -> Option<String> {
+        let begin = self.code.first().map(|(begin, ..)| *begin).filter(|begin| *begin != 0)?;
+        let variable = nearest(&self.variables, address);
+        match variable {
+            Some((at, name)) if *at == address => return Some(name.clone()),
+            _ if !(begin..IMAGE_END).contains(&address) => return None,
+            _ => {}
+        }
+        Some(match variable {
+            Some((at, name)) if *at >= begin => format!("{name}+{:#x}", address - at),
+            _ => format!("{address:#x}"),
+        })
+    }
+}
+
+/// The last of them that is not above the address.
+fn nearest(symbols: &[(u64, String)], address: u64) -> Option<&(u64, String)> {
+    let behind = symbols.partition_point(|(at, _)| *at <= address);
+    symbols.get(behind.checked_sub(1)?)
 }
 
 #[cfg(test)]
@@ -94,6 +134,33 @@ ffffffffc0000000 t in_module\t[virtio]
         assert_eq!(find(0xffffffff81000200), None, "behind the kernel");
         assert_eq!(find(0xffffffffc0001000), None, "behind the module");
         assert_eq!(find(0), None);
+    }
+
+    #[test]
+    fn static_variables_are_told_from_what_is_allocated() {
+        let functions = "\
+ffffffff81000000 T _stext
+ffffffff81000200 T _etext
+";
+        let variables = "\
+ffffffff82000000 D uts_sem
+ffffffff82000040 b table
+ffffffffc0800000 d in_module\t[virtio]
+0000000000012345 D runqueues
+";
+        let check = |kallsyms: &str, address, expected: Option<&str>| {
+            let symbols = KernelSymbols::parse(kallsyms, "");
+            assert_eq!(symbols.variable(address).as_deref(), expected, "{address:#x}");
+        };
+        let all = [functions, variables].concat();
+        check(&all, 0xffffffff82000000, Some("uts_sem"));
+        check(&all, 0xffffffff82000050, Some("table+0x10"));
+        check(&all, 0xffffffffc0800000, Some("in_module"));
+        check(&all, 0xffffffffc0800008, None);
+        check(&all, 0xffff888001234560, None);
+        check(&all, 0x20000, None);
+        check(functions, 0xffffffff82000000, Some("0xffffffff82000000"));
+        check("", 0xffffffff82000000, None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use ft_user::directory::{self, Entry};
 use ft_user::layout::ArgType;
 
-use crate::ids::{Name, Pid, SiteId};
+use crate::ids::{Pid, SiteId};
 use crate::spool::frame::{Directory, End, Frame, Loss, Process, Refused, Start, Thread};
 use crate::spool::mapping::Mapping;
 use crate::spool::{Damage, ReadError, Reader, Spool};
@@ -55,6 +55,8 @@ pub(super) struct Site {
 /// One registration of a process.
 struct Source {
     pid: Pid,
+    /// As `sites` and `names` have it.
+    number: i32,
     /// When the process began, as [`Process::start_time`].
     started: i64,
     sites: HashMap<u32, SiteId>,
@@ -111,7 +113,8 @@ impl Registry {
                 Frame::Loss(loss) => self.losses.push(loss),
                 Frame::Process(process) => {
                     if let Some(source) = process.source {
-                        self.sources.entry(source).or_insert_with(|| Source::of(&process));
+                        let new = || Source::of(&process, source);
+                        self.sources.entry(source).or_insert_with(new);
                     }
                     self.processes.push(process);
                 }
@@ -170,9 +173,10 @@ impl Registry {
 }
 
 impl Source {
-    fn of(process: &Process) -> Source {
+    fn of(process: &Process, number: u32) -> Source {
         Source {
             pid: Pid(process.pid),
+            number: number as i32,
             started: i64::try_from(process.start_time).unwrap_or(i64::MAX),
             sites: HashMap::new(),
             triggers: HashSet::new(),
@@ -198,7 +202,11 @@ impl Source {
     }
 
     fn entry(&mut self, entry: Entry<'_>, names: &mut Vec<NameRow>, sites: &mut Vec<Site>) {
-        let pid = self.pid;
+        let (pid, source) = (self.pid, self.number);
+        let named = |id: u32, kind, text: &str, line: u32, column: u32| {
+            let [id, line, column] = [id, line, column].map(|n| n as i32);
+            NameRow { pid, source, id, kind, text: text.into(), line, column }
+        };
         match entry {
             Entry::Meta { key, kind, line, name, file, format, args } => {
                 let id = SiteId(sites.len() as i32);
@@ -223,6 +231,7 @@ impl Source {
                     args: args.iter().map(describe).collect::<Vec<_>>().join(", ").into(),
                     format: format.into(),
                     triggers: 0,
+                    source,
                     started: self.started,
                 };
                 let args: Vec<ArgType> = args.into_iter().map(|(ty, _)| ty).collect();
@@ -237,18 +246,13 @@ impl Source {
                 }
             }
             Entry::Name { id, text } => {
-                names.push(name_row(pid, id, NameKind::Name, text, 0, 0));
+                names.push(named(id, NameKind::Name, text, 0, 0));
             }
             Entry::Place { id, line, column, file } => {
-                names.push(name_row(pid, id, NameKind::Place, file, line, column));
+                names.push(named(id, NameKind::Place, file, line, column));
             }
         }
     }
-}
-
-fn name_row(pid: Pid, id: u32, kind: NameKind, text: &str, line: u32, column: u32) -> NameRow {
-    let [id, line, column] = [id, line, column].map(|n| n as i32);
-    NameRow { pid, id, kind, text: Name::from(text), line, column }
 }
 
 /// The type of the value; of an optional one, if it is there.

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::chains::{Chains, addresses};
 use super::enough;
 use super::kernel::{ForRows, KernelRows};
+use super::kernel_locks::KernelLocks;
 use super::ledger::{Ledger, PartLedger};
 use super::registry::Registry;
 use super::symbols::{self, Seen};
@@ -185,8 +186,10 @@ pub(super) fn decode_from(
     };
 
     let mut kernel = KernelRows::default();
-    let mut decoder = Decoder::new(&registry.start.irq_names);
+    let mut decoder = Decoder::new(&registry.start.irq_names).with_probes(&registry.start.probes);
     decoder.chains = Chains::of_segment(ledger.segment);
+    decoder.whole_chains = registry.start.kernel_groups.iter().any(|group| group == "stack");
+    decoder.kernel_locks = KernelLocks::of_boot(&registry.start.boot_id);
     decoder.realtime_offset_ns = samples.first().map(|sample| sample.realtime_offset_ns);
     let mut user = UserSlots::with_capacity(survey.slot_bytes);
     let mut judge = model.as_ref().map(|model| Judge::new(registry, model));

@@ -19,11 +19,12 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use addr2line::{Loader, demangle_auto};
+use addr2line::Loader;
 use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, ReadCache};
 
 use super::registry::{Registry, Site};
 use crate::build_id;
+use crate::demangle::demangled;
 use crate::ids::{Name, Pid};
 use crate::spool::mapping::Mapping;
 use crate::tables::{FutexCall, SymbolKind, SymbolRow, UserEvent};
@@ -374,16 +375,6 @@ impl Program {
             let name = loader.find_symbol(at).unwrap_or_default();
             Symbol { name: demangled(name), ..Symbol::default() }
         })
-    }
-}
-
-/// A symbol's name as its source has it. Only what a compiler has mangled is read as such: the variable `m`
-/// of a C program would be the type `unsigned long`.
-fn demangled(symbol: &str) -> String {
-    if symbol.starts_with("_Z") || symbol.starts_with("_R") {
-        demangle_auto(symbol.into(), None).into_owned()
-    } else {
-        symbol.to_owned()
     }
 }
 

@@ -18,6 +18,9 @@ pub(super) struct Sighting {
     /// When the name was seen last, ns.
     named: i64,
     name: Option<String>,
+    /// When the priority was seen last, ns.
+    #[serde(default)]
+    ranked: i64,
     prio: Option<i32>,
     observed: bool,
 }
@@ -27,11 +30,13 @@ struct Thread {
     first: Nanos,
     named: Nanos,
     name: Option<Name>,
+    ranked: Nanos,
     prio: Option<i32>,
     observed: bool,
 }
 
-/// Threads by process and id. The newest name and the newest priority count.
+/// Threads by process and id. The newest name and the newest priority count, in whatever order they come: the ring buffers of
+/// CPUs are copied one after the other.
 #[derive(Default)]
 pub(crate) struct Threads(HashMap<(Pid, Tid), Thread>);
 
@@ -45,12 +50,12 @@ impl Threads {
         name: Option<&Name>,
         prio: Option<i32>,
     ) {
-        let new = || Thread { first: ts, named: ts, name: None, prio: None, observed: false };
+        let (first, named, ranked) = (ts, ts, ts);
+        let new = || Thread { first, named, name: None, ranked, prio: None, observed: false };
         let thread = self.0.entry((pid, tid)).or_insert_with(new);
         thread.first = thread.first.min(ts);
-        let newer = ts >= thread.named;
         if let Some(name) = name
-            && (newer || thread.name.is_none())
+            && (ts >= thread.named || thread.name.is_none())
         {
             thread.named = ts;
             // Most sightings repeat the name, and comparing pointers is cheaper than counting references.
@@ -58,8 +63,8 @@ impl Threads {
                 thread.name = Some(name.clone());
             }
         }
-        if prio.is_some() && (newer || thread.prio.is_none()) {
-            thread.prio = prio;
+        if prio.is_some() && (ts >= thread.ranked || thread.prio.is_none()) {
+            (thread.ranked, thread.prio) = (ts, prio);
         }
     }
 
@@ -67,6 +72,12 @@ impl Threads {
     /// without rings is, or a process of an observed cgroup.
     pub(crate) fn woken(&mut self, pid: Pid, tid: Tid, ts: Nanos, prio: i32) {
         self.seen(pid, tid, ts, None, Some(prio));
+        self.observe(pid, tid);
+    }
+
+    /// The thread hit a probe, which is told of those alone that are observed, too.
+    pub(crate) fn probed(&mut self, pid: Pid, tid: Tid, ts: Nanos) {
+        self.seen(pid, tid, ts, None, None);
         self.observe(pid, tid);
     }
 
@@ -87,6 +98,7 @@ impl Threads {
                 first: thread.first.0,
                 named: thread.named.0,
                 name: thread.name.as_deref().map(str::to_owned),
+                ranked: thread.ranked.0,
                 prio: thread.prio,
                 observed: thread.observed,
             })
@@ -99,7 +111,8 @@ impl Threads {
     pub(super) fn add(&mut self, sightings: &[Sighting]) {
         for s in sightings {
             let name = s.name.as_deref().map(Name::from);
-            self.seen(Pid(s.pid), Tid(s.tid), Nanos(s.named), name.as_ref(), s.prio);
+            self.seen(Pid(s.pid), Tid(s.tid), Nanos(s.named), name.as_ref(), None);
+            self.seen(Pid(s.pid), Tid(s.tid), Nanos(s.ranked), None, s.prio);
             self.seen(Pid(s.pid), Tid(s.tid), Nanos(s.first), None, None);
             if s.observed {
                 self.observe(Pid(s.pid), Tid(s.tid));
@@ -155,5 +168,42 @@ impl Threads {
             .collect();
         rows.sort_by_key(|row| (row.ts, row.pid, row.tid));
         rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_name_and_priority_count_in_whatever_order_they_come() {
+        let name = |name: &str| Some(Name::from(name));
+        let sightings = [
+            (30, None, Some(110)),
+            (10, name("first"), Some(120)),
+            (20, name("second"), None),
+            (25, None, Some(98)),
+        ];
+        let mut orders: Vec<Vec<usize>> = vec![vec![]];
+        for n in 0..sightings.len() {
+            let put = |order: &Vec<usize>, at| [&order[..at], &[n], &order[at..]].concat();
+            orders = orders.iter().flat_map(|o| (0..=o.len()).map(move |at| put(o, at))).collect();
+        }
+        assert_eq!(orders.len(), 24);
+        for order in orders {
+            let mut threads = Threads::default();
+            for &at in &order {
+                let (ts, name, prio) = &sightings[at];
+                threads.seen(Pid(1), Tid(1), Nanos(*ts), name.as_ref(), *prio);
+            }
+            // And by way of a ledger.
+            let mut again = Threads::default();
+            again.add(&threads.sightings());
+            for threads in [threads, again] {
+                let found = &threads.sightings()[0];
+                let told = (found.first, found.name.as_deref(), found.prio);
+                assert_eq!(told, (10, Some("second"), Some(110)), "{order:?}");
+            }
+        }
     }
 }

@@ -11,8 +11,8 @@ use serde::Serialize;
 use super::mapping::Mappings;
 pub use crate::convert::{kernel_record_bytes, kernel_record_len};
 pub use content::{
-    ClockSample, Directory, End, IrqName, Loss, MissingTracepoint, Process, Refused, Shared, Slots,
-    Start, Thread,
+    ClockSample, Directory, End, IrqName, Loss, MissingTracepoint, Probe, Process, Refused, Shared,
+    Slots, Start, Thread,
 };
 
 /// First four bytes of every frame.

@@ -56,7 +56,7 @@ fn tables_interleave_by_time_and_ties_by_rank() {
 
     let trace = Trace::open(dir).unwrap();
     let order: Vec<_> = events(&trace).map(|e| e.map(|e| (e.ts().0, e.rank())).unwrap()).collect();
-    let (waking, irq, user) = (2, 11, 12);
+    let (waking, irq, user) = (2, 11, 13);
     assert_eq!(
         order,
         [(1, irq), (1, user), (2, waking), (5, waking), (5, irq), (5, user), (6, irq)]

@@ -115,6 +115,9 @@ table! {
 }
 
 #[cfg(feature = "store")]
+pub(super) use store::is_cut;
+
+#[cfg(feature = "store")]
 mod store {
     //! How its rows are made of records, and what a listing says of them.
 
@@ -130,9 +133,9 @@ mod store {
 
     use super::*;
 
-    /// Whether there may have been more addresses.
-    fn is_cut(r: &abi::Chain) -> bool {
-        r.user as usize == abi::Chain::MAX_USER || r.kernel as usize == abi::Chain::MAX_KERNEL
+    /// Whether there may have been more addresses than so many of user space and of the kernel.
+    pub(crate) fn is_cut(user: i32, kernel: i32) -> bool {
+        user as usize == abi::Chain::MAX_USER || kernel as usize == abi::Chain::MAX_KERNEL
     }
 
     impl KernelTable for CallChain {
@@ -166,7 +169,7 @@ mod store {
                 woken_pid: wakes.then_some(r.woken_tgid as i32),
                 stack: seen.chains.number(r, tail),
                 user: r.user.max(0),
-                cut: is_cut(r),
+                cut: is_cut(r.user, r.kernel),
             }
         }
     }
@@ -192,7 +195,7 @@ mod store {
                 stack: seen.chains.number(r, tail),
                 user: r.user.max(0),
                 in_kernel: r.kernel > 0,
-                cut: is_cut(r),
+                cut: is_cut(r.user, r.kernel),
             }
         }
     }

@@ -27,9 +27,20 @@ words! {
     }
 }
 
+words! {
+    /// What it took to serve a page fault.
+    pub enum FaultKind {
+        /// Nothing had to be read.
+        Minor = "minor",
+        /// Something had to be read, or waited for.
+        Major = "major",
+        _ => Minor
+    }
+}
+
 table! {
     "page_faults",
-    /// `page_faults`: one page fault in user space.
+    /// `page_faults`: one page fault in user space, or of the kernel where it touched a program's memory for a system call.
     pub struct PageFault {
         /// Time of the fault.
         pub ts: Nanos,
@@ -47,6 +58,12 @@ table! {
         pub cause: FaultCause,
         /// Error code of the CPU (arch/x86/include/asm/trap_pf.h).
         pub error: i32 as Number,
+        /// The kernel touched the page, for the system call in which the thread was.
+        pub in_kernel: bool,
+        /// Until it was served; null where no end was seen, as of one that becomes a signal.
+        pub dur: Option<i64> as Ns,
+        /// What that took.
+        pub kind: Option<FaultKind>,
     }
 }
 
@@ -62,13 +79,13 @@ mod store {
 
     use crate::store::Row;
     use crate::tables::listed::{Line, Listed};
-    use crate::tables::record::{Decoder, KernelTable, cpu, nanos, pid, tid};
+    use crate::tables::record::{Decoder, KernelTable, cpu, interval, nanos, pid, tid};
 
     use super::*;
 
     impl KernelTable for PageFault {
         type Record = abi::PageFault;
-        const KINDS: &'static [u16] = &[kind::PAGE_FAULT];
+        const KINDS: &'static [u16] = &[kind::PAGE_FAULT, kind::FAULT_MINOR, kind::FAULT_MAJOR];
 
         #[inline]
         fn row(r: &abi::PageFault, _: &mut Decoder) -> PageFault {
@@ -82,7 +99,30 @@ mod store {
                 access,
                 cause,
                 error: r.error as i32,
+                in_kernel: r.error & abi::PageFault::USER == 0,
+                dur: None,
+                kind: None,
             }
+        }
+
+        /// Of one that was served, its begin follows.
+        fn tail_bytes(r: &abi::PageFault) -> Option<usize> {
+            let served = r.header.kind != kind::PAGE_FAULT;
+            Some(if served {
+                size_of::<abi::ServedFault>() - size_of::<abi::PageFault>()
+            } else {
+                0
+            })
+        }
+
+        #[inline]
+        fn row_with(r: &abi::PageFault, tail: &[u8], seen: &mut Decoder) -> PageFault {
+            let row = PageFault::row(r, seen);
+            let Ok(begin) = tail.try_into().map(u64::from_ne_bytes) else { return row };
+            let (ts, dur) = interval(begin, r.header.ts);
+            let major = r.header.kind == kind::FAULT_MAJOR;
+            let kind = if major { FaultKind::Major } else { FaultKind::Minor };
+            PageFault { ts, dur: Some(dur), kind: Some(kind), ..row }
         }
     }
 
@@ -119,7 +159,13 @@ mod store {
         }
 
         fn say(&self, line: &mut dyn Line) -> fmt::Result {
-            write!(line, "{} {:#x} ({})", self.access, self.address, self.cause)
+            write!(line, "{} {:#x} ({})", self.access, self.address, self.cause)?;
+            if self.in_kernel {
+                line.write_str(" by the kernel")?;
+            }
+            let Some((kind, dur)) = self.kind.zip(self.dur) else { return Ok(()) };
+            write!(line, ", {kind}, ")?;
+            line.duration(dur)
         }
 
         fn fields(&self) -> Map<String, Value> {

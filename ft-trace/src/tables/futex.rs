@@ -132,11 +132,6 @@ mod store {
 
     use super::*;
 
-    /// `FUTEX_PRIVATE_FLAG`, of `futex` and its likes the same (include/uapi/linux/futex.h).
-    const PRIVATE: u32 = 128;
-    /// `FUTEX_CLOCK_REALTIME`.
-    const CLOCK_REALTIME: u32 = 256;
-
     impl KernelTable for FutexCall {
         type Record = Futex;
         const KINDS: &'static [u16] = &[kind::FUTEX];
@@ -153,7 +148,7 @@ mod store {
                 pid: pid(r.tgid),
                 kind,
                 address: r.address as i64,
-                shared: kind.is_semaphore() || r.op & PRIVATE == 0,
+                shared: kind.is_semaphore() || r.op & Futex::OP_PRIVATE == 0,
                 second: (r.second != 0 && !kind.is_semaphore()).then_some(r.second as i64),
                 value: r.value as i32,
                 word: (r.flags & Futex::WORD != 0).then_some(r.word as i32),
@@ -166,20 +161,22 @@ mod store {
 
     /// The operation of `futex`, without what may be set besides.
     fn operation(r: &Futex) -> Option<u32> {
-        (r.call == Futex::FUTEX).then_some(r.op & !(PRIVATE | CLOCK_REALTIME))
+        (r.call == Futex::FUTEX).then_some(r.op & !Futex::OP_FLAGS)
     }
 
     fn what(r: &Futex) -> FutexKind {
         match (r.call, operation(r)) {
-            (_, Some(0 | 9)) | (Futex::WAIT, _) => FutexKind::Wait,
-            (_, Some(1 | 10)) | (Futex::WAKE, _) => FutexKind::Wake,
-            (_, Some(3 | 4)) | (Futex::REQUEUE, _) => FutexKind::Requeue,
-            (_, Some(5)) => FutexKind::WakeOp,
-            (_, Some(6 | 13)) => FutexKind::LockPi,
-            (_, Some(7)) => FutexKind::UnlockPi,
-            (_, Some(8)) => FutexKind::TrylockPi,
-            (_, Some(11)) => FutexKind::WaitRequeuePi,
-            (_, Some(12)) => FutexKind::RequeuePi,
+            (_, Some(Futex::OP_WAIT | Futex::OP_WAIT_BITSET)) | (Futex::WAIT, _) => FutexKind::Wait,
+            (_, Some(Futex::OP_WAKE | Futex::OP_WAKE_BITSET)) | (Futex::WAKE, _) => FutexKind::Wake,
+            (_, Some(Futex::OP_REQUEUE | Futex::OP_CMP_REQUEUE)) | (Futex::REQUEUE, _) => {
+                FutexKind::Requeue
+            }
+            (_, Some(Futex::OP_WAKE_OP)) => FutexKind::WakeOp,
+            (_, Some(Futex::OP_LOCK_PI | Futex::OP_LOCK_PI2)) => FutexKind::LockPi,
+            (_, Some(Futex::OP_UNLOCK_PI)) => FutexKind::UnlockPi,
+            (_, Some(Futex::OP_TRYLOCK_PI)) => FutexKind::TrylockPi,
+            (_, Some(Futex::OP_WAIT_REQUEUE_PI)) => FutexKind::WaitRequeuePi,
+            (_, Some(Futex::OP_CMP_REQUEUE_PI)) => FutexKind::RequeuePi,
             (Futex::WAITV, _) => FutexKind::Waitv,
             (Futex::SEMOP | Futex::SEMTIMEDOP, _) if r.value as i32 > 0 => FutexKind::SemaphorePost,
             (Futex::SEMOP | Futex::SEMTIMEDOP, _) => FutexKind::SemaphoreWait,
@@ -220,11 +217,11 @@ mod store {
         let given = i128::from(r.timeout_s) * 1_000_000_000 + i128::from(r.timeout_ns);
         let realtime = match operation(r) {
             // `FUTEX_LOCK_PI` knows no other clock.
-            Some(op) => op == 6 || r.op & CLOCK_REALTIME != 0,
+            Some(op) => op == Futex::OP_LOCK_PI || r.op & Futex::OP_CLOCK_REALTIME != 0,
             None => r.flags & Futex::REALTIME != 0,
         };
         let from = match (operation(r), r.call) {
-            (Some(0), _) | (_, Futex::SEMTIMEDOP) => 0,
+            (Some(Futex::OP_WAIT), _) | (_, Futex::SEMTIMEDOP) => 0,
             _ if realtime => i128::from(r.entry_ts) + i128::from(realtime_offset_ns?),
             _ => i128::from(r.entry_ts),
         };

@@ -8,7 +8,7 @@ words! {
     pub enum IrqKind {
         /// The handlers of an interrupt line.
         Hard = "hard",
-        /// A softirq.
+        /// A softirq. On a real-time kernel, where a thread can be preempted in one: a stretch of it without a switch.
         Soft = "soft",
         /// An interrupt vector of the CPU's own: timer, reschedule, …
         Vector = "vector",

@@ -1,27 +1,55 @@
 //! Group `lock`: waits for locks of the kernel.
 
 use crate::ids::{Cpu, Name, Nanos, Pid, Tid};
+use crate::words::words;
+
+words! {
+    /// How a wait for a lock of the kernel ended, as far as its record tells.
+    pub enum ContentionEnd {
+        /// With the lock.
+        Acquired = "acquired",
+        /// Without it: a signal or a time-out came first.
+        Failed = "failed",
+        /// It had not, when the recording ended.
+        Unfinished = "unfinished",
+        /// Its begin was not recorded: it, or the recording of its thread, began before; how long it was is not known.
+        EndOnly = "end-only",
+        _ => EndOnly
+    }
+}
 
 table! {
     "contention",
     /// `contention`: one wait of a thread for a lock of the kernel.
     pub struct Contention {
-        /// Begin of the wait.
+        /// Begin of the wait; the end where that is all that is known.
         pub ts: Nanos,
-        /// End minus begin.
+        /// End minus begin; of one that had not ended, until the recording did.
         pub dur: i64 as Ns,
         /// CPU on which the wait ended.
         pub cpu: Cpu,
-        /// Waiter (0: idle).
+        /// Waiter (0: idle). An interrupt waits in the name of the thread that it struck.
         pub tid: Tid,
         /// Its process.
         pub pid: Pid,
         /// Address of the lock.
         pub lock: i64 as Address,
-        /// What the flags say of the lock and the wait: `mutex`, `spinlock`, `rwlock-read`, `rwsem-write`, ….
+        /// The variable of the kernel that it is, or lies in; the address in hexadecimal where the kernel does not name its
+        /// variables (`CONFIG_KALLSYMS_ALL`). Null of a lock that is in allocated memory, or when that is not known.
+        pub name: Option<Name>,
+        /// Function that wanted the lock: the first of the call chain that is no primitive of locking. Null when not known.
+        pub caller: Option<Name>,
+        /// What the flags say of the lock and the wait: `mutex`, `spinlock`, `rwlock-read`, `rwsem-write`, …; `unknown` of an
+        /// end alone.
         pub kind: Name,
         /// `LCB_F_*` flags (include/trace/events/lock.h).
         pub flags: i32 as Number,
+        /// How it ended.
+        pub end: ContentionEnd,
+        /// The call chain, a row or more of `stacks`; null without the group `stack`, and where none could be had.
+        pub stack: Option<i64> as Number,
+        /// It is longer than what is recorded, as in `call_chains`.
+        pub cut: bool,
     }
 }
 
@@ -45,9 +73,33 @@ mod store {
         type Record = abi::Contention;
         const KINDS: &'static [u16] = &[kind::CONTENTION];
 
-        #[inline]
         fn row(r: &abi::Contention, seen: &mut Decoder) -> Contention {
+            Contention::row_with(r, &[], seen)
+        }
+
+        fn tail_bytes(r: &abi::Contention) -> Option<usize> {
+            r.address_bytes()
+        }
+
+        fn row_with(r: &abi::Contention, tail: &[u8], seen: &mut Decoder) -> Contention {
             let (ts, dur) = interval(r.entry_ts, r.header.ts);
+            let has = |flag: u16| r.flags & flag != 0;
+            let end = match () {
+                () if has(abi::Contention::NO_BEGIN) => ContentionEnd::EndOnly,
+                () if has(abi::Contention::UNFINISHED) => ContentionEnd::Unfinished,
+                () if has(abi::Contention::FAILED) => ContentionEnd::Failed,
+                () => ContentionEnd::Acquired,
+            };
+            let flags = u32::from(r.flags & abi::Contention::OF_KERNEL);
+            let kind = if end == ContentionEnd::EndOnly { "unknown" } else { lock_kind(flags) };
+            let chain = abi::Chain {
+                header: r.header,
+                tgid: r.tgid,
+                user: r.user.into(),
+                kernel: r.kernel.into(),
+                ..abi::Chain::default()
+            };
+            let kernel = tail.get(8 * usize::from(r.user)..).unwrap_or_default();
             Contention {
                 ts,
                 dur,
@@ -55,8 +107,16 @@ mod store {
                 tid: tid(r.header.tid),
                 pid: pid(r.tgid),
                 lock: r.lock as i64,
-                kind: seen.fixed(lock_kind(r.flags)),
-                flags: r.flags as i32,
+                name: seen.kernel_locks.variable(r.lock),
+                caller: seen.kernel_locks.caller(kernel),
+                kind: seen.fixed(kind),
+                flags: flags as i32,
+                end,
+                stack: match seen.whole_chains {
+                    true => seen.chains.number(&chain, tail),
+                    false => None,
+                },
+                cut: super::super::chain::is_cut(chain.user, chain.kernel),
             }
         }
     }
@@ -105,7 +165,19 @@ mod store {
         }
 
         fn say(&self, line: &mut dyn Line) -> fmt::Result {
-            write!(line, "{} {:#x} waited ", self.kind, self.lock)?;
+            write!(line, "{} ", self.kind)?;
+            match &self.name {
+                Some(name) => write!(line, "{name}")?,
+                None => write!(line, "{:#x}", self.lock)?,
+            }
+            if let Some(caller) = &self.caller {
+                write!(line, " of {caller}")?;
+            }
+            match self.end {
+                ContentionEnd::EndOnly => return line.write_str(", end of a wait"),
+                ContentionEnd::Acquired => line.write_str(" waited ")?,
+                end => write!(line, " {end} after ")?,
+            }
             line.duration(self.dur)
         }
 

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 
 use ft_ebpf::{COMM_LEN, Record, kind};
 
-use crate::convert::{Chains, Threads};
+use crate::convert::{Chains, KernelLocks, Threads};
 use crate::ids::{Cpu, Name, Nanos, Pid, Tid};
-use crate::spool::frame::IrqName;
+use crate::spool::frame::{IrqName, Probe};
 use crate::store::Row;
 
 /// A table that is made of records of the kernel.
@@ -39,6 +39,12 @@ pub(crate) struct Decoder {
     pub(crate) threads: Threads,
     /// The call chains that records have behind them.
     pub(crate) chains: Chains,
+    /// What locks of the kernel are called.
+    pub(crate) kernel_locks: KernelLocks,
+    /// The group `stack` was recorded: call chains of waits for locks of the kernel are whole.
+    pub(crate) whole_chains: bool,
+    /// What probes are called, by their numbers, and which of them are between marks.
+    pub(crate) probes: Vec<(Name, bool)>,
     /// CLOCK_REALTIME minus CLOCK_MONOTONIC, ns, where it is known.
     pub(crate) realtime_offset_ns: Option<i64>,
     comms: HashMap<[u8; COMM_LEN], Name>,
@@ -51,6 +57,13 @@ impl Decoder {
     pub(crate) fn new(irq_names: &[IrqName]) -> Decoder {
         let lines = irq_names.iter().map(|i| ((kind::HARDIRQ, i.number), i.name.as_str().into()));
         Decoder { numbers: lines.collect(), ..Decoder::default() }
+    }
+
+    /// With the probes that the recording noted.
+    pub(crate) fn with_probes(mut self, probes: &[Probe]) -> Decoder {
+        let name = |probe: &Probe| (probe.name.as_str().into(), probe.marks);
+        self.probes = probes.iter().map(name).collect();
+        self
     }
 
     /// The name of a task, which ends with the first NUL.

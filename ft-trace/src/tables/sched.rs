@@ -183,6 +183,8 @@ mod store {
     /// (include/linux/sched.h; `TASK_STATE_TO_CHAR_STR` in its order R S D T t X Z P I).
     fn state(state: u32) -> TaskState {
         const DEAD: u32 = 0x80;
+        // Where the tracepoint does not pass the state, a waker may have put this in the place of how it slept.
+        const WAKING: u32 = 0x200;
         const NOLOAD: u32 = 0x400;
         const RTLOCK_WAIT: u32 = 0x1000;
         if state & abi::Switch::PREEMPTED != 0 {
@@ -197,6 +199,7 @@ mod store {
             s if s & (0x10 | DEAD) != 0 => TaskState::Dead,
             s if s & 0x20 != 0 => TaskState::Zombie,
             s if s & 0x40 != 0 => TaskState::Parked,
+            s if s & WAKING != 0 => TaskState::Sleeping,
             _ => TaskState::Runnable,
         }
     }
@@ -349,6 +352,7 @@ mod store {
             check(0x20, "Z");
             check(0x40, "P");
             check(0x1000, "D"); // TASK_RTLOCK_WAIT
+            check(0x200, "S"); // TASK_WAKING, before Linux 5.18
         }
     }
 }

@@ -1,16 +1,62 @@
 //! Group `syscall`: system calls.
 
 use crate::ids::{Cpu, Name, Nanos, Pid, Tid};
+use crate::words::words;
+
+words! {
+    /// What of a system call was recorded.
+    pub enum CallSeen {
+        /// That it was entered and that it returned.
+        Whole = "whole",
+        /// That it was entered; it had not returned when its thread or the recording ended.
+        Entry = "entry",
+        /// That it returned: it was under way when the recording began, or it is the one that a new thread begins in.
+        Return = "return",
+        _ => Whole
+    }
+}
+
+words! {
+    /// What a descriptor is of.
+    pub enum FileKind {
+        /// A file.
+        File = "file",
+        /// A directory.
+        Directory = "directory",
+        /// A character device: a terminal, `/dev/null`, …
+        Character = "character device",
+        /// A block device.
+        Block = "block device",
+        /// A pipe, with or without a name.
+        Pipe = "pipe",
+        /// A socket.
+        Socket = "socket",
+        /// A counter of `eventfd`.
+        Eventfd = "eventfd",
+        /// A timer of `timerfd_create`.
+        Timerfd = "timerfd",
+        /// A set of descriptors of `epoll_create`.
+        Epoll = "epoll",
+        /// Signals of `signalfd`.
+        Signalfd = "signalfd",
+        /// Changes of files, of `inotify_init`.
+        Inotify = "inotify",
+        /// Something else.
+        Other = "other",
+        _ => Other
+    }
+}
 
 table! {
     "syscalls",
     /// `syscalls`: one system call.
     pub struct Syscall {
-        /// Entry.
+        /// Entry; or the exit, where only that was recorded.
         pub ts: Nanos,
-        /// Exit minus entry.
+        /// Exit minus entry; 0 where only the exit was recorded, and until its thread or the recording ended where only the
+        /// entry was.
         pub dur: i64 as Ns,
-        /// CPU of the exit.
+        /// CPU of the exit, or of the entry where that is all.
         pub cpu: Cpu,
         /// Caller.
         pub tid: Tid,
@@ -20,8 +66,13 @@ table! {
         pub number: i32 as Number,
         /// Name of that number in the 64-bit ABI; a 32-bit program has other numbers.
         pub name: Name,
-        /// What it returned; -4095..=-1 is the negated `errno`.
+        /// What it returned; -4095..=-1 is the negated `errno`. 0 of one that did not return.
         pub ret: i64 as Number,
+        /// What its first argument is a descriptor of, where the call may wait for that; null for other calls, for a
+        /// descriptor that there is not, and where it is not known.
+        pub file: Option<FileKind>,
+        /// What of it was recorded.
+        pub seen: CallSeen,
     }
 }
 
@@ -50,7 +101,7 @@ mod store {
 
     impl KernelTable for Syscall {
         type Record = abi::Syscall;
-        const KINDS: &'static [u16] = &[kind::SYSCALL];
+        const KINDS: &'static [u16] = &[kind::SYSCALL, kind::SYSCALL_BEGUN, kind::SYSCALL_ENDED];
 
         #[inline]
         fn row(r: &abi::Syscall, seen: &mut Decoder) -> Syscall {
@@ -61,11 +112,37 @@ mod store {
                 cpu: cpu(r.header.cpu),
                 tid: tid(r.header.tid),
                 pid: pid(r.tgid),
-                number: r.number as i32,
-                name: seen.numbered(kind::SYSCALL, r.number, |_, number| syscall(number)),
+                number: i32::from(r.number),
+                name: seen.numbered(kind::SYSCALL, r.number.into(), |_, number| syscall(number)),
                 ret: r.ret,
+                file: file(r.file),
+                seen: match r.header.kind {
+                    kind::SYSCALL_BEGUN => CallSeen::Entry,
+                    kind::SYSCALL_ENDED => CallSeen::Return,
+                    _ => CallSeen::Whole,
+                },
             }
         }
+    }
+
+    /// What a record says that a descriptor is of.
+    fn file(kind: u16) -> Option<FileKind> {
+        use abi::file;
+        Some(match kind {
+            file::NONE => return None,
+            file::REGULAR => FileKind::File,
+            file::DIRECTORY => FileKind::Directory,
+            file::CHARACTER => FileKind::Character,
+            file::BLOCK => FileKind::Block,
+            file::PIPE => FileKind::Pipe,
+            file::SOCKET => FileKind::Socket,
+            file::EVENTFD => FileKind::Eventfd,
+            file::TIMERFD => FileKind::Timerfd,
+            file::EPOLL => FileKind::Epoll,
+            file::SIGNALFD => FileKind::Signalfd,
+            file::INOTIFY => FileKind::Inotify,
+            _ => FileKind::Other,
+        })
     }
 
     /// Name of a system call by its number in the ABI of this machine's 64-bit programs.
@@ -94,13 +171,20 @@ mod store {
         }
 
         fn say(&self, line: &mut dyn Line) -> fmt::Result {
+            if let Some(file) = self.file {
+                write!(line, "({file}) ")?;
+            }
             match self.ret {
+                _ if self.seen == CallSeen::Entry => line.write_str("has not returned")?,
                 ret if ERRORS.contains(&ret) => match Errno::new(-ret as i32).name() {
                     Some(name) => write!(line, "= -{name}")?,
                     None => write!(line, "= {ret}")?,
                 },
                 ret if ret >= ADDRESS => write!(line, "= {ret:#x}")?,
                 ret => write!(line, "= {ret}")?,
+            }
+            if self.seen == CallSeen::Return {
+                return line.write_str(", entry not seen");
             }
             line.write_str(" in ")?;
             line.duration(self.dur)

@@ -161,6 +161,9 @@ table! {
         pub format: Name,
         /// Triggers in the text that refer to it.
         pub triggers: i32 as Count,
+        /// Which registration of the process with the agent: a program that it executes has another one, and so has each copy
+        /// of the tracer in it. Numbers of names and places are one registration's.
+        pub source: i32 as Number,
         /// When the process began: clock ticks since the boot (field 22 of proc_pid_stat(5)); 0 when not known. One that
         /// has the same number and began later is another process.
         pub started: i64 as Number,
@@ -205,7 +208,9 @@ table! {
     pub struct NameRow {
         /// Process.
         pub pid: Pid,
-        /// Number within the process.
+        /// Which registration of the process gave the number: that of the event's row in `sites`.
+        pub source: i32 as Number,
+        /// Number within the registration.
         pub id: i32 as Number,
         /// What the number means.
         pub kind: NameKind,

@@ -1,10 +1,14 @@
 //! What depends on the processor: x86-64, in assembly where the compiler cannot promise what is needed.
 
+#[cfg(all(feature = "dynamic", not(feature = "off")))]
+mod call;
 #[cfg(all(test, not(feature = "off")))]
 mod tests;
 mod text;
 mod tls;
 mod x86_64;
 
+#[cfg(all(feature = "dynamic", not(feature = "off")))]
+pub(crate) use call::*;
 pub(crate) use tls::*;
 pub(crate) use x86_64::*;

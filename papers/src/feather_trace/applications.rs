@@ -13,6 +13,7 @@ use crate::lab::Lab;
 use crate::load::{Load, output};
 use crate::plot::curves::{self, Axes, Curve};
 use crate::quantity::{ns, percent};
+use crate::recorded::Reports;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     id: "feather-trace-3.4",
@@ -210,10 +211,9 @@ impl Drop for Dir {
 }
 
 fn recorded(lab: &Lab, application: &Application, film: &Path, dir: &Path) -> Result<Study> {
-    let agent = lab.tool("ft-agent")?;
     let trace = dir.join("trace");
     let seconds = lab.seconds(application.seconds).max(SHORTEST_S);
-    let mut record = Command::new(&agent);
+    let mut record = Command::new(lab.tool("ft-agent")?);
     // Without the waits for conditions, which release a mutex, they would be part of its critical section.
     record.args([
         "record",
@@ -232,10 +232,9 @@ fn recorded(lab: &Lab, application: &Application, film: &Path, dir: &Path) -> Re
     record.args(application.command).args(application.plays.then_some(film));
     record.env("PATH", path_with_games());
     output(&mut record)?;
-    let mut report = Command::new(&agent);
-    let json = output(report.args(["report", "--json"]).arg(&trace).arg("study"));
+    let reports = Reports::of(lab, &trace, &["study"]);
     fs::remove_dir_all(&trace)?;
-    study(&serde_json::from_str(&json?).context("the report's JSON")?)
+    study(&reports?)
 }
 
 /// Debian has games in a directory of their own.
@@ -243,8 +242,8 @@ fn path_with_games() -> String {
     format!("{}:/usr/games", std::env::var("PATH").unwrap_or_default())
 }
 
-fn study(json: &Value) -> Result<Study> {
-    let values = &json["sections"]["study"]["values"];
+fn study(reports: &Reports) -> Result<Study> {
+    let values = reports.values("study");
     let number = |value: &Value| value.as_u64().unwrap_or(0);
     let shorter = values["shorter"].as_array().context("the study has lengths")?;
     Ok(Study {
@@ -257,7 +256,7 @@ fn study(json: &Value) -> Result<Study> {
             .collect(),
         mean_ns: values["mean_ns"].as_f64().unwrap_or(0.0),
         shorter: shorter.iter().map(|pair| (number(&pair[0]) as f64, number(&pair[1]))).collect(),
-        lost: number(&json["trace"]["lost_user_events"]),
+        lost: reports.lost(),
     })
 }
 
@@ -302,17 +301,17 @@ mod tests {
 
     #[test]
     fn a_study_is_read_and_told() {
-        let json = serde_json::json!({
+        let reports = Reports::from_json(serde_json::json!({
             "trace": { "lost_user_events": 3 },
             "sections": { "study": { "values": {
                 "critical_sections": 10, "depths": [7, 2, 1], "mean_ns": 1500.0, "shorter": [[5000, 9], [10000, 10]],
             } } },
-        });
-        let row = row("VLC", "idle", &study(&json).unwrap());
+        }));
+        let row = row("VLC", "idle", &study(&reports).unwrap());
         assert_eq!(
             row.ours,
             "70.0 % of 10 not nested, deepest 2; 90.0 % below 5 µs, 100.0 % below 10 µs; mean 1.50 µs; 3 events lost"
         );
-        assert!(study(&Value::Null).is_err());
+        assert!(study(&Reports::from_json(Value::Null)).is_err());
     }
 }

@@ -18,7 +18,7 @@ use crate::lab::Lab;
 use crate::load::output;
 use crate::plot::bars::{self, Histogram};
 use crate::quantity::{digits, ns, percent};
-use crate::recorded::Recorded;
+use crate::recorded::{Recorded, leading_json};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     id: "npt-loops",
@@ -124,7 +124,7 @@ fn subject(lab: &Lab, lttng: &Lttng, n: usize) -> Result<(Passes, u64)> {
     let record = |kernel: &str, rate: Option<u64>| recorded(lab, kernel, rate);
     let traced = |reader| lttng.run(reader, lab.cpu(), PRIORITY, SECONDS * 1e9, hz(lab)?);
     match n {
-        0 => Ok((read(&output(npt(lab)?.arg("--json"))?)?.0, 0)),
+        0 => Ok((passes(&leading_json(&output(npt(lab)?.arg("--json"))?)?.0)?, 0)),
         1 => record("none", None),
         2 => record("none", Some(EVENTS_PER_SECOND)),
         3 => record("sched,irq,task", Some(EVENTS_PER_SECOND)),
@@ -188,20 +188,17 @@ fn recorded(lab: &Lab, kernel: &str, rate: Option<u64>) -> Result<(Passes, u64)>
     let text = output(&mut record);
     let _ = fs::remove_dir_all(&trace);
     let text = text?;
-    let (passes, rest) = read(&text)?;
-    Ok((passes, lost(rest)))
+    let (json, rest) = leading_json(&text)?;
+    Ok((passes(&json)?, lost(rest)))
 }
 
-/// What `ft-load npt --json` has printed, and what stands behind it.
-fn read(text: &str) -> Result<(Passes, &str)> {
-    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
-    let json = values.next().context("npt printed nothing")?.context("npt's JSON")?;
+/// What `ft-load npt --json` has printed.
+fn passes(json: &Value) -> Result<Passes> {
     let mut passes = Passes::default();
     for bin in json["histogram"].as_array().context("npt's histogram")? {
         passes.add(bin[0].as_f64().unwrap_or(0.0), bin[1].as_u64().unwrap_or(0));
     }
-    let rest = values.byte_offset();
-    Ok((passes, &text[rest..]))
+    Ok(passes)
 }
 
 /// The number in `…, N events lost`, as a recording ends.
@@ -269,9 +266,9 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_behind_the_json_is_told() {
-        let (passes, rest) = read("{\"histogram\": [[10.0, 3]]}\nrecorded").unwrap();
-        assert_eq!((passes.count(), rest.trim()), (3, "recorded"));
-        assert!(read("").is_err());
+    fn passes_are_those_of_the_histogram() {
+        let json = serde_json::json!({ "histogram": [[10.0, 3], [20.0, 1]] });
+        assert_eq!(passes(&json).unwrap().count(), 4);
+        assert!(passes(&Value::Null).is_err());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ft_ebpf::{Chain, Futex, Header, Task, kind, read};
+use ft_ebpf::{Chain, Contention, Futex, Header, Task, kind, read};
 
 /// What records have told since it was asked last.
 #[derive(Debug, Default)]
@@ -22,6 +22,10 @@ impl Chained {
             kind::CHAIN_OFF_CPU | kind::CHAIN_WAKE | kind::SAMPLE => {
                 let chain = read::<Chain>(record).filter(|chain| chain.user > 0);
                 self.processes.extend(chain.map(|chain| chain.tgid));
+            }
+            kind::CONTENTION => {
+                let wait = read::<Contention>(record).filter(|wait| wait.user > 0);
+                self.processes.extend(wait.map(|wait| wait.tgid));
             }
             kind::FUTEX => self.processes.extend(read::<Futex>(record).map(|call| call.tgid)),
             kind::EXEC => self.executed.extend(read::<Task>(record).map(|task| task.tgid)),

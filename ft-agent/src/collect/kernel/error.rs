@@ -23,8 +23,8 @@ pub enum KernelError {
     UnfitObject(#[source] EbpfError),
     /// The effective set lacks capabilities.
     #[error(
-        "watching the kernel needs {missing}; run with sudo, or once `sudo setcap \
-         cap_bpf,cap_perfmon,cap_sys_ptrace+ep {program}`, or record applications alone with `-k none`"
+        "watching the kernel needs {missing}; run with sudo, or, for processes of your own, once \
+         `sudo setcap cap_bpf,cap_perfmon+ep {program}`, or record applications alone with `-k none`"
     )]
     MissingCapability {
         /// Names of those that are missing.
@@ -32,6 +32,11 @@ pub enum KernelError {
         /// Path of this program.
         program: String,
     },
+    /// More is asked for than a user may see whom the program's file has lent its capabilities.
+    #[error(
+        "{0}, which this program may not for a user who only has its rights; leave it out, or run with sudo"
+    )]
+    Lent(String),
     /// The agent numbers processes otherwise than the kernel's records do.
     #[error(
         "this agent runs in a PID namespace, where processes have other numbers than in the kernel's \
@@ -77,11 +82,43 @@ pub enum KernelError {
          applications alone with `-k none`"
     )]
     NoTracepoint(&'static str),
+    /// This kernel's programs do not learn which probe has called them.
+    #[error("probes need Linux 5.15 or later, and this is {0}; leave out --probe")]
+    NoProbes(String),
+    /// Programs of two kinds that cannot be beside each other.
+    #[error(
+        "--probe and the kernel group `lock` cannot be recorded together; leave one of them out, or record twice"
+    )]
+    ProbesAndLocks,
+    /// A probe could not be attached.
+    #[error(
+        "the kernel refused the probe {name}: {}; check that its file is a program on a local disk, and that nothing else \
+         has probed a place inside of that instruction",
+        chain(source)
+    )]
+    Probe {
+        /// Probe.
+        name: String,
+        /// Why.
+        #[source]
+        source: ProgramError,
+    },
     /// The size of the ring buffer.
     #[error(
         "a kernel buffer of {0} bytes is not possible; give a power of two from 4096 to 1073741824"
     )]
     RingSize(u32),
+    /// There is no memory for a ring buffer.
+    #[error(
+        "the kernel makes no ring buffer of {bytes} bytes for its records: {source}; give a smaller --kernel-buffer, or \
+         record applications alone with `-k none`"
+    )]
+    RingBuffer {
+        /// Size of one.
+        bytes: u32,
+        /// What the system call said.
+        source: io::Error,
+    },
     /// The verifier or a security module refused a program.
     #[error(
         "the kernel refused the program {program} ({reason}){log}; if it is locked down \

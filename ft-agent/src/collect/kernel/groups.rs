@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
+use super::events::Events;
+
 /// Declares [`Group`].
 macro_rules! groups {
     ($($(#[$doc:meta])* $group:ident = $name:literal,)*) => {
@@ -147,6 +149,10 @@ pub(super) enum Hook {
     Tracepoint(&'static str),
     /// An event of perf on each CPU, which strikes as often as the recording says.
     CpuClock,
+    /// Perf's count of page faults for which nothing was read, on each CPU, each time.
+    MinorFault,
+    /// Of the others.
+    MajorFault,
 }
 
 /// A program of the object; its name is that of its tracepoint, where it is the first there.
@@ -159,9 +165,42 @@ pub(super) struct Program {
     pub(super) required: bool,
     /// It keeps the set of observed processes, so it runs with any group unless all are observed.
     pub(super) follows: bool,
+    /// Another program that does the same at an event that perf makes of the tracepoint; see [`Event`].
+    pub(super) event: Option<&'static Event>,
+}
+
+/// An event of perf, which runs its programs with preemption disabled.
+///
+/// Until Linux 6.19 so did the tracepoint; since 7.0 it is guarded by SRCU alone (`__DECLARE_TRACE`,
+/// `__DECLARE_TRACE_SYSCALL` in include/linux/tracepoint.h), and its BPF programs can be preempted, though not moved
+/// (`__bpf_trace_run`, kernel/trace/bpf_trace.c). While one is, the kernel does not run it for who has the CPU
+/// (`bpf_prog_get_recursion_context`), and counts that. Perf's handlers disable preemption by themselves
+/// (`__DECLARE_EVENT_CLASS`, include/trace/perf.h). Most tracepoints lie where the kernel cannot be preempted anyway;
+/// those of system calls, and of a thread's life, do not.
+#[derive(Debug)]
+pub(super) struct Event {
+    /// Program of the object.
+    pub(super) program: &'static str,
+    pub(super) category: &'static str,
+    pub(super) name: &'static str,
+    /// Only on a real-time kernel is its tracepoint one that can be preempted.
+    pub(super) real_time: bool,
 }
 
 impl Program {
+    /// What stands in for it where perf's events are used.
+    pub(super) fn event(&self, events: Events) -> Option<&'static Event> {
+        self.event.filter(|event| match events {
+            Events::Used { real_time } => real_time || !event.real_time,
+            Events::NotNeeded | Events::NoTracefs => false,
+        })
+    }
+
+    /// The program of the object.
+    pub(super) fn in_object(&self, events: Events) -> &'static str {
+        self.event(events).map_or(self.name, |event| event.program)
+    }
+
     /// Its records have addresses of a process, which are to be named.
     pub(super) fn has_addresses(&self) -> bool {
         matches!(self.group, Group::Stack | Group::Profile | Group::Futex)
@@ -169,14 +208,34 @@ impl Program {
 }
 
 const fn program(group: Group, name: &'static str) -> Program {
-    Program { name, group, hook: Hook::Tracepoint(name), required: false, follows: false }
+    let hook = Hook::Tracepoint(name);
+    Program { name, group, hook, required: false, follows: false, event: None }
+}
+
+/// An end of a system call.
+const fn call(program: &'static str, name: &'static str) -> Event {
+    Event { program, category: "raw_syscalls", name, real_time: false }
+}
+
+/// The end of a thread.
+const fn exit(program: &'static str) -> Event {
+    Event { program, category: "sched", name: "sched_process_exit", real_time: false }
+}
+
+/// An end of a softirq.
+const fn softirq(program: &'static str, name: &'static str) -> Event {
+    Event { program, category: "irq", name, real_time: true }
 }
 
 /// All programs, in the order in which they are attached: an exit before its entry, so that an
 /// entry never waits for an exit that nobody saw.
 pub(super) const PROGRAMS: &[Program] = &[
     Program { follows: true, ..program(Group::Task, "sched_process_fork") },
-    Program { follows: true, ..program(Group::Task, "sched_process_exit") },
+    Program {
+        follows: true,
+        event: Some(&const { exit("sched_process_exit_event") }),
+        ..program(Group::Task, "sched_process_exit")
+    },
     program(Group::Task, "sched_process_exec"),
     program(Group::Task, "task_rename"),
     Program { required: true, ..program(Group::Sched, "sched_switch") },
@@ -185,8 +244,14 @@ pub(super) const PROGRAMS: &[Program] = &[
     program(Group::Sched, "sched_migrate_task"),
     program(Group::Irq, "irq_handler_exit"),
     program(Group::Irq, "irq_handler_entry"),
-    program(Group::Irq, "softirq_exit"),
-    program(Group::Irq, "softirq_entry"),
+    Program {
+        event: Some(&const { softirq("softirq_exit_event", "softirq_exit") }),
+        ..program(Group::Irq, "softirq_exit")
+    },
+    Program {
+        event: Some(&const { softirq("softirq_entry_event", "softirq_entry") }),
+        ..program(Group::Irq, "softirq_entry")
+    },
     program(Group::Irq, "local_timer_exit"),
     program(Group::Irq, "local_timer_entry"),
     program(Group::Irq, "reschedule_exit"),
@@ -199,9 +264,28 @@ pub(super) const PROGRAMS: &[Program] = &[
     program(Group::Irq, "irq_work_entry"),
     program(Group::Lock, "contention_end"),
     program(Group::Lock, "contention_begin"),
-    program(Group::Syscall, "sys_exit"),
-    program(Group::Syscall, "sys_enter"),
+    Program {
+        event: Some(&const { call("sys_exit_event", "sys_exit") }),
+        ..program(Group::Syscall, "sys_exit")
+    },
+    Program {
+        event: Some(&const { call("sys_enter_event", "sys_enter") }),
+        ..program(Group::Syscall, "sys_enter")
+    },
+    Program {
+        hook: Hook::Tracepoint("sched_process_exit"),
+        event: Some(&const { exit("call_end_event") }),
+        ..program(Group::Syscall, "call_end")
+    },
+    Program { hook: Hook::MinorFault, ..program(Group::Fault, "fault_minor") },
+    Program { hook: Hook::MajorFault, ..program(Group::Fault, "fault_major") },
     program(Group::Fault, "page_fault_user"),
+    program(Group::Fault, "page_fault_kernel"),
+    Program {
+        hook: Hook::Tracepoint("sched_process_exit"),
+        event: Some(&const { exit("fault_end_event") }),
+        ..program(Group::Fault, "fault_end")
+    },
     program(Group::Signal, "signal_deliver"),
     program(Group::Signal, "signal_generate"),
     Program {
@@ -213,19 +297,26 @@ pub(super) const PROGRAMS: &[Program] = &[
     Program {
         required: true,
         hook: Hook::Tracepoint("sys_exit"),
+        event: Some(&const { call("futex_exit_event", "sys_exit") }),
         ..program(Group::Futex, "futex_exit")
     },
     Program {
         required: true,
         hook: Hook::Tracepoint("sys_enter"),
+        event: Some(&const { call("futex_enter_event", "sys_enter") }),
         ..program(Group::Futex, "futex_enter")
     },
-    Program { hook: Hook::Tracepoint("sched_process_exit"), ..program(Group::Futex, "futex_end") },
+    Program {
+        hook: Hook::Tracepoint("sched_process_exit"),
+        event: Some(&const { exit("futex_end_event") }),
+        ..program(Group::Futex, "futex_end")
+    },
     Program { hook: Hook::CpuClock, ..program(Group::Profile, "sample") },
 ];
 
 #[cfg(test)]
 mod tests {
+    use super::super::probes;
     use super::*;
 
     #[test]
@@ -256,9 +347,29 @@ mod tests {
     }
 
     #[test]
+    fn programs_that_would_be_preempted_have_one_that_is_not() {
+        let preempted = ["sys_enter", "sys_exit", "sched_process_exit"].map(Hook::Tracepoint);
+        let softirqs = ["softirq_entry", "softirq_exit"].map(Hook::Tracepoint);
+        for program in PROGRAMS {
+            let (calls, soft) =
+                (preempted.contains(&program.hook), softirqs.contains(&program.hook));
+            let event = |events| program.event(events).is_some();
+            assert_eq!(event(Events::Used { real_time: false }), calls, "{program:?}");
+            assert_eq!(event(Events::Used { real_time: true }), calls || soft, "{program:?}");
+            assert!(!event(Events::NotNeeded) && !event(Events::NoTracefs));
+            if let Some(event) = program.event {
+                assert_eq!(program.hook, Hook::Tracepoint(event.name));
+                assert_eq!(event.program, format!("{}_event", program.name));
+            }
+        }
+        assert_eq!(PROGRAMS.iter().filter(|program| program.event.is_some()).count(), 10);
+    }
+
+    #[test]
     fn every_program_that_can_lose_something_is_here() {
         for name in ft_ebpf::program::NAMES {
-            assert!(PROGRAMS.iter().any(|program| program.name == name), "{name}");
+            let known = PROGRAMS.iter().map(|program| program.name).chain(probes::PROGRAMS);
+            assert_eq!(known.filter(|known| *known == name).count(), 1, "{name}");
         }
     }
 }

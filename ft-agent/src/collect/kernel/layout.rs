@@ -2,19 +2,22 @@
 
 use super::{KernelError, btf::Btf};
 
+/// Where a member lies that every kernel has.
+fn member(btf: &Btf<'_>, structure: &str, path: &str) -> Result<u32, KernelError> {
+    let offset = btf.member_offset(structure, path);
+    offset.ok_or_else(|| KernelError::UnknownMember(format!("{structure}.{path}")))
+}
+
 /// The globals that come from the kernel's BTF, by name.
 pub(super) fn globals(btf: &Btf<'_>) -> Result<Vec<(&'static str, u32)>, KernelError> {
-    let member = |structure, path| {
-        let offset = btf.member_offset(structure, path);
-        offset.ok_or_else(|| KernelError::UnknownMember(format!("{structure}.{path}")))
-    };
+    let member = |structure, path| member(btf, structure, path);
     let task = |path| member("task_struct", path);
     let comm = task("comm")?;
     if comm % 8 != 0 {
         // The programs read it in two 8-byte loads.
         return Err(KernelError::UnknownMember("task_struct.comm".to_owned()));
     }
-    Ok(vec![
+    let mut globals = vec![
         // Renamed in Linux 5.14.
         ("TASK_STATE", task("__state").or_else(|_| task("state"))?),
         // A kernel for one CPU has no lock there, and one with other locks than queued ones no such member.
@@ -36,6 +39,45 @@ pub(super) fn globals(btf: &Btf<'_>) -> Result<Vec<(&'static str, u32)>, KernelE
         ("REGS_R9", member("pt_regs", "r9")?),
         ("REGS_NUMBER", member("pt_regs", "orig_ax")?),
         ("SWITCH_HAS_STATE", u32::from(switch_has_state(btf)?)),
+    ];
+    globals.extend(descriptor_globals(btf).into_iter().flatten());
+    Ok(globals)
+}
+
+/// The globals by which the kind of a descriptor is found; without one of them, none is.
+fn descriptor_globals(btf: &Btf<'_>) -> Option<[(&'static str, u32); 10]> {
+    let member = |structure, path| btf.member_offset(structure, path);
+    Some([
+        ("TASK_FILES", member("task_struct", "files")?),
+        ("FILES_FDT", member("files_struct", "fdt")?),
+        ("FDTABLE_MAX", member("fdtable", "max_fds")?),
+        ("FDTABLE_FD", member("fdtable", "fd")?),
+        ("FILE_INODE", member("file", "f_inode")?),
+        // It has another name where only some may write it.
+        (
+            "FILE_DENTRY",
+            member("file", "f_path.dentry").or_else(|| member("file", "__f_path.dentry"))?,
+        ),
+        ("INODE_MODE", member("inode", "i_mode")?),
+        ("INODE_SB", member("inode", "i_sb")?),
+        ("SUPER_MAGIC", member("super_block", "s_magic")?),
+        (
+            "DENTRY_NAME",
+            member("dentry", "d_name.name").or_else(|| member("dentry", "__d_name.name"))?,
+        ),
+    ])
+}
+
+/// The globals by which a process is let go that has another user's rights.
+pub(super) fn owner_globals(
+    btf: &Btf<'_>,
+    owner: u32,
+) -> Result<[(&'static str, u32); 4], KernelError> {
+    Ok([
+        ("OWN_ONLY", 1),
+        ("OWNER", owner),
+        ("TASK_CRED", member(btf, "task_struct", "cred")?),
+        ("CRED_EUID", member(btf, "cred", "euid.val")?),
     ])
 }
 
@@ -53,6 +95,23 @@ pub(super) fn cgroup_globals(btf: &Btf<'_>) -> Result<[(&'static str, u32); 6], 
         ("CGROUP_NODE", member("cgroup", "kn")?),
         ("NODE_ID", member("kernfs_node", "id")?),
     ])
+}
+
+/// The release of the kernel that runs.
+pub(crate) fn release() -> String {
+    rustix::system::uname().release().to_string_lossy().into_owned()
+}
+
+/// The first two numbers of a kernel's release.
+pub(crate) fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|n| n.parse().ok());
+    numbers.next().zip(numbers.next())
+}
+
+/// Whether threads run softirqs, and can be preempted in them (`CONFIG_PREEMPT_RT`, which the kernel's version names:
+/// init/Makefile).
+pub(super) fn is_real_time() -> bool {
+    rustix::system::uname().version().to_bytes().windows(10).any(|word| word == b"PREEMPT_RT")
 }
 
 /// Whether `sched_switch` passes the state behind both tasks: `(preempt, prev, next, prev_state)`.

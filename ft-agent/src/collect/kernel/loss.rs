@@ -8,7 +8,7 @@ use std::{
 use aya::maps::{MapData, MapError, PerCpuArray};
 use ft_ebpf::{Loss, program};
 
-use crate::clock::monotonic_ns;
+use crate::{clock::monotonic_ns, cpus};
 
 /// Why a record was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +51,8 @@ pub struct KernelLoss {
 /// Remembers what was reported.
 pub(super) struct LostRecords {
     map: PerCpuArray<MapData, [u64; 3]>,
+    /// Numbers of the CPUs, in the order of the map's values: those that can run, whose numbers may have holes.
+    cpus: Vec<u32>,
     /// By program, then by CPU.
     seen: Vec<Vec<Loss>>,
     /// By program, in the order of attachment.
@@ -63,7 +65,8 @@ pub(super) struct LostRecords {
 impl LostRecords {
     pub(super) fn new(map: PerCpuArray<MapData, [u64; 3]>) -> Self {
         let seen = vec![Vec::new(); program::NAMES.len()];
-        Self { map, seen, misses: Vec::new(), looked_ns: monotonic_ns() as u64, begin_ns: 0 }
+        let (cpus, looked_ns) = (cpus::possible(), monotonic_ns() as u64);
+        Self { map, cpus, seen, misses: Vec::new(), looked_ns, begin_ns: 0 }
     }
 
     /// No loss begins before this time, CLOCK_MONOTONIC ns.
@@ -81,16 +84,8 @@ impl LostRecords {
         let mut found = Vec::new();
         for (index, name) in program::NAMES.iter().enumerate() {
             let values = self.map.get(&(index as u32), 0)?;
-            let seen = &mut self.seen[index];
-            seen.resize(values.len(), Loss::default());
-            for (cpu, value) in values.iter().enumerate() {
-                let [count, first_ts, last_ts] = *value;
-                let new = Loss { count, first_ts, last_ts };
-                if let Some(loss) = difference(seen[cpu], new, self.looked_ns) {
-                    found.push(KernelLoss { program: name, cpu: Some(cpu as u32), ..loss });
-                    seen[cpu] = new;
-                }
-            }
+            let losses = differences(&mut self.seen[index], &values, &self.cpus, self.looked_ns);
+            found.extend(losses.map(|loss| KernelLoss { program: name, ..loss }));
         }
         for (index, (name, fd)) in programs.enumerate() {
             let misses = misses(fd);
@@ -109,6 +104,23 @@ impl LostRecords {
         found.iter_mut().for_each(|loss| loss.not_before(self.begin_ns));
         Ok(found)
     }
+}
+
+/// What came to the counters of a program, in the order of the CPUs, since they were `seen`.
+fn differences(
+    seen: &mut Vec<Loss>,
+    values: &[[u64; 3]],
+    cpus: &[u32],
+    looked_ns: u64,
+) -> impl Iterator<Item = KernelLoss> {
+    seen.resize(values.len(), Loss::default());
+    let pairs = seen.iter_mut().zip(values).enumerate();
+    pairs.filter_map(move |(i, (seen, &[count, first_ts, last_ts]))| {
+        let new = Loss { count, first_ts, last_ts };
+        let loss = difference(*seen, new, looked_ns)?;
+        *seen = new;
+        Some(KernelLoss { cpu: cpus.get(i).copied(), ..loss })
+    })
 }
 
 /// What came to a counter since it was `old`, which was read at `looked_ns` or later.
@@ -160,6 +172,18 @@ mod tests {
         check(loss(3, 10, 20), loss(3, 10, 20), 30, None);
         check(loss(3, 10, 20), loss(4, 10, 50), 30, Some((1, 30, 50)));
         check(loss(3, 10, 35), loss(4, 10, 50), 30, Some((1, 35, 50)));
+    }
+
+    #[test]
+    fn a_loss_is_that_of_its_cpu_where_numbers_have_holes() {
+        let mut seen = Vec::new();
+        let mut look = |values: &[[u64; 3]]| -> Vec<_> {
+            let found = differences(&mut seen, values, &[0, 1, 64, 66], 0);
+            found.map(|loss| (loss.cpu, loss.count)).collect()
+        };
+        assert_eq!(look(&[[0; 3], [0; 3], [2, 5, 6], [0; 3]]), [(Some(64), 2)]);
+        let more = look(&[[1, 7, 7], [0; 3], [2, 5, 6], [4, 7, 9]]);
+        assert_eq!(more, [(Some(0), 1), (Some(66), 4)]);
     }
 
     #[test]

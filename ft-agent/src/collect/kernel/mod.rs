@@ -5,44 +5,53 @@
 //! the caller polls. What they lose is counted where it is lost and told by [`Kernel::losses`]. Dropping a
 //! [`Kernel`] detaches everything.
 //!
-//! The order of records is that of their reservation, which for two CPUs, or for an interrupt within a
-//! program, is not exactly that of their times.
+//! Each CPU, or some neighbours, have a ring buffer ([`ring_buffers`]). The order of records is that of the buffers, and in
+//! each of their reservation, which for an interrupt within a program is not exactly that of their times.
 
 mod btf;
 mod chained;
 mod error;
+mod events;
 mod groups;
 mod layout;
 mod loss;
 mod observed;
+mod on_cpus;
+mod probes;
 mod rights;
+mod ring_buffers;
 mod unreturned;
 
 use aya::{
     Btf as AyaBtf, Ebpf, EbpfError, EbpfLoader, Endianness,
-    maps::{Map, MapData, MapError, RingBuf},
-    programs::{
-        BtfTracePoint, PerfEvent, ProgramError,
-        perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy, SoftwareEvent},
-    },
-    util::online_cpus,
+    maps::{Map, MapError},
+    programs::{BtfTracePoint, PerfEvent, ProgramError, TracePoint},
 };
 use aya_log::EbpfLogger;
 use log::{Log, warn};
+use rustix::process::geteuid;
 
+pub(crate) use self::layout::{release, version};
 use self::{
     btf::Btf,
     groups::{Hook, PROGRAMS, Program},
     loss::LostRecords,
     observed::Observed,
+    on_cpus::OnCpus,
+    ring_buffers::RingBuffers,
 };
 pub use self::{
     chained::Chained,
     error::KernelError,
+    events::Events,
     groups::{Group, Missing, UnknownGroup},
     loss::{KernelLoss, LossCause},
+    probes::ProbeCost,
 };
-use crate::collect::cgroup::Cgroup;
+use crate::{
+    collect::{cgroup::Cgroup, probe::Probe},
+    cpus,
+};
 use ft_ebpf::Chain;
 use ft_trace::spool::frame::kernel_record_len;
 
@@ -64,24 +73,31 @@ pub struct KernelOptions {
     pub system_wide: bool,
     /// Record what concerns the tasks of this cgroup, too.
     pub cgroup: Option<Cgroup>,
-    /// Size of the kernel's buffer: a power of two, at least a page.
+    /// Size of the ring buffers of all CPUs together: a power of two, at least a page.
     pub ring_bytes: u32,
     /// Call chains are recorded of threads that were off the CPU for at least this long, ns.
     pub stack_min_ns: u64,
     /// Samples of a CPU in a second.
     pub sample_hz: u32,
+    /// At most so many ring buffers. More than one for each CPU are of no use; fewer show what they are good for.
+    pub most_ring_buffers: u32,
+    /// What is probed in programs; records have the place of each in this list.
+    pub probes: Vec<Probe>,
 }
 
 impl Default for KernelOptions {
-    /// The default groups, observed processes only, 16 MiB: about 0.1 s of a million records per second.
+    /// The default groups, observed processes only; 16 MiB, about 0.1 s of a million records per second, and 1 MiB for each
+    /// CPU where there are more than 16.
     fn default() -> Self {
         Self {
             groups: Group::DEFAULT.to_vec(),
             system_wide: false,
             cgroup: None,
-            ring_bytes: 16 << 20,
+            ring_bytes: ring_buffers::usual_bytes(),
             stack_min_ns: 100_000,
             sample_hz: 997,
+            most_ring_buffers: u32::MAX,
+            probes: Vec::new(),
         }
     }
 }
@@ -93,21 +109,32 @@ pub struct Drained {
     pub records: u64,
     /// Records left out because their length does not fit their kind: the object is of another version.
     pub malformed: u64,
-    /// It stopped because `max_bytes` were reached; there may be more.
+    /// It stopped because `max_bytes` were reached: the next call goes on there.
     pub more: bool,
+    /// How full the fullest ring buffer was, of [`FULL`](crate::collect::user::FULL); known when a pass over all is over.
+    pub fill: u32,
 }
 
 /// The attached programs.
 pub struct Kernel {
-    ring: RingBuf<MapData>,
+    ring_buffers: RingBuffers,
     observed: Observed,
     losses: LostRecords,
     logger: Option<EbpfLogger<&'static dyn Log>>,
     attached: Vec<&'static Program>,
+    /// Those of them that are attached on each CPU, and on which.
+    on_cpus: Vec<OnCpus>,
+    online: Vec<u32>,
+    /// What each probe costs, where that is known.
+    probe_costs: Vec<Option<ProbeCost>>,
+    /// Whether they run at perf's events, where there is one.
+    events: Events,
     /// Processes whose addresses were recorded, where any are.
     chained: Option<Chained>,
     missing: Vec<Missing>,
     system_wide: bool,
+    /// Processes of others are not observed.
+    own_only: bool,
     ebpf: Ebpf,
 }
 
@@ -131,6 +158,13 @@ impl Kernel {
         }
         rights::check_namespace()?;
         rights::check()?;
+        let own_only = rights::are_lent();
+        if own_only {
+            rights::check_lent(options)?;
+        }
+        if !options.probes.is_empty() {
+            probes::check(&options.groups)?;
+        }
         let data = std::fs::read(VMLINUX_BTF).map_err(KernelError::NoBtf)?;
         let btf = Btf::parse(&data)?;
         let chosen = PROGRAMS.iter().filter(|program| is_chosen(program, options));
@@ -138,24 +172,31 @@ impl Kernel {
         let (attached, missing) = present.map_err(KernelError::NoTracepoint)?;
         let aya_btf = AyaBtf::parse(&data, Endianness::default()).map_err(KernelError::Btf)?;
         let _memlock = rights::Memlock::raise();
-        let mut ebpf = load_object(options, &btf, &aya_btf)?;
+        let mut ebpf = load_object(options, own_only, &btf, &aya_btf)?;
         let observed = Observed::new(ebpf.map("OBSERVED"))
             .map_err(|source| KernelError::Map { map: "OBSERVED", source })?;
-        let ring = take_map(&mut ebpf, "RECORDS")?;
+        let records = ebpf.map_mut("RECORDS").ok_or_else(|| no_map("RECORDS"))?;
+        let ring_buffers =
+            RingBuffers::new(records, options.ring_bytes, options.most_ring_buffers)?;
         let losses = LostRecords::new(take_map(&mut ebpf, "LOSS")?);
         let logger = EbpfLogger::init(&mut ebpf)
             .inspect_err(|error| warn!("messages of the BPF programs will not be shown: {error}"))
             .ok();
 
         let mut kernel = Self {
-            ring,
+            ring_buffers,
             observed,
             losses,
             logger,
             attached: Vec::new(),
+            on_cpus: Vec::new(),
+            online: cpus::online(),
+            probe_costs: Vec::new(),
+            events: Events::here(),
             chained: attached.iter().any(|program| program.has_addresses()).then(Chained::default),
             missing,
             system_wide: options.system_wide,
+            own_only,
             ebpf,
         };
         for program in &attached {
@@ -164,49 +205,79 @@ impl Kernel {
                 .map_err(|error| KernelError::from_load(program.name, error))?;
         }
         kernel.attached = attached;
+        if !options.probes.is_empty() {
+            kernel.load_probes()?;
+            kernel.probe_costs = kernel.measure_probes(&options.probes);
+        }
         // All are verified before the first one runs.
         for program in kernel.attached.clone() {
             kernel
                 .attach_program(program, options)
                 .map_err(|source| KernelError::Program { program: program.name, source })?;
         }
+        kernel.attach_probes(&options.probes)?;
         Ok(kernel)
     }
 
     fn load_program(&mut self, program: &Program, btf: &AyaBtf) -> Result<(), ProgramError> {
-        let loaded = self.ebpf.program_mut(program.name).ok_or(ProgramError::NotLoaded)?;
+        let name = program.in_object(self.events);
+        let loaded = self.ebpf.program_mut(name).ok_or(ProgramError::NotLoaded)?;
+        if program.event(self.events).is_some() {
+            return <&mut TracePoint>::try_from(loaded)?.load();
+        }
         match program.hook {
             Hook::Tracepoint(tracepoint) => {
                 <&mut BtfTracePoint>::try_from(loaded)?.load(tracepoint, btf)
             }
-            Hook::CpuClock => <&mut PerfEvent>::try_from(loaded)?.load(),
+            _ => <&mut PerfEvent>::try_from(loaded)?.load(),
         }
     }
 
     fn attach_program(
         &mut self,
-        program: &Program,
+        program: &'static Program,
         options: &KernelOptions,
     ) -> Result<(), ProgramError> {
-        let loaded = self.ebpf.program_mut(program.name).ok_or(ProgramError::NotLoaded)?;
-        match program.hook {
-            Hook::Tracepoint(_) => <&mut BtfTracePoint>::try_from(loaded)?.attach().map(drop),
-            Hook::CpuClock => {
-                let sample: &mut PerfEvent = loaded.try_into()?;
-                let clock = PerfEventConfig::Software(SoftwareEvent::CpuClock);
-                let period = SamplePolicy::Period(1_000_000_000 / u64::from(options.sample_hz));
-                let cpus = online_cpus().map_err(|(_, error)| ProgramError::IOError(error))?;
-                cpus.into_iter().try_for_each(|cpu| {
-                    let scope = PerfEventScope::AllProcessesOneCpu { cpu };
-                    sample.attach(clock, scope, period, false).map(drop)
-                })
+        let name = program.in_object(self.events);
+        let loaded = self.ebpf.program_mut(name).ok_or(ProgramError::NotLoaded)?;
+        if let Some(event) = program.event(self.events) {
+            let tracepoint: &mut TracePoint = loaded.try_into()?;
+            return tracepoint.attach(event.category, event.name).map(drop);
+        }
+        let Some(mut on_cpus) = OnCpus::of(program, options.sample_hz) else {
+            return <&mut BtfTracePoint>::try_from(loaded)?.attach().map(drop);
+        };
+        on_cpus.follow(&mut self.ebpf, &self.online)?;
+        self.on_cpus.push(on_cpus);
+        Ok(())
+    }
+
+    /// Takes note of CPUs that have come and gone since: samples and the ends of page faults are recorded on those that are
+    /// online. One that goes and comes between two calls has neither from then on.
+    pub fn follow_cpus(&mut self) {
+        if self.on_cpus.is_empty() {
+            return;
+        }
+        let online = cpus::online();
+        if online == self.online {
+            return;
+        }
+        for program in &mut self.on_cpus {
+            if let Err(error) = program.follow(&mut self.ebpf, &online) {
+                warn!("a CPU that has come is not recorded as the others: {error}");
             }
         }
+        self.online = online;
     }
 
     /// Tracepoints of the chosen groups that this kernel does not have.
     pub fn missing(&self) -> &[Missing] {
         &self.missing
+    }
+
+    /// What each probe costs, as measured before anything was recorded; `None` where that could not be.
+    pub fn probe_costs(&self) -> &[Option<ProbeCost>] {
+        &self.probe_costs
     }
 
     /// The recording begins at this time, CLOCK_MONOTONIC ns: no loss begins before it.
@@ -215,9 +286,12 @@ impl Kernel {
     }
 
     /// Records what concerns a process from now on; its future children join by themselves. `pid` is that of
-    /// the initial PID namespace.
+    /// the initial PID namespace. Without effect on a process of another user, where this one has its rights from the
+    /// program's file alone.
     pub fn observe(&mut self, pid: u32) {
-        self.observed.set(pid, true);
+        if !self.own_only || rights::is_own(pid) {
+            self.observed.set(pid, true);
+        }
     }
 
     /// Ends [`Self::observe`]; children that joined stay. Without effect when the process is not observed.
@@ -230,19 +304,23 @@ impl Kernel {
         self.system_wide || self.observed.contains(pid)
     }
 
-    /// Appends the records that have been written since, unparsed, up to `max_bytes` of them.
+    /// Appends the records that have been written since, unparsed, up to `max_bytes` of them: in a pass over all ring
+    /// buffers, that takes from each what was there when its turn came.
     pub fn drain(&mut self, out: &mut Vec<u8>, max_bytes: usize) -> Drained {
         if let Some(logger) = &mut self.logger {
             logger.flush();
         }
         let mut drained = Drained::default();
         let end = out.len().saturating_add(max_bytes);
-        loop {
+        while let Some(buffer) = self.ring_buffers.current() {
             if out.len() + MAX_RECORD_BYTES > end {
                 drained.more = true;
                 return drained;
             }
-            let Some(record) = self.ring.next() else { return drained };
+            let Some(record) = buffer.next() else {
+                self.ring_buffers.advance();
+                continue;
+            };
             if is_well_formed(&record) {
                 if let Some(chained) = &mut self.chained {
                     chained.note(&record);
@@ -253,6 +331,8 @@ impl Kernel {
                 drained.malformed += 1;
             }
         }
+        drained.fill = self.ring_buffers.again();
+        drained
     }
 
     /// The processes of which addresses were recorded since the last call, and those that have executed another program;
@@ -261,11 +341,12 @@ impl Kernel {
         self.chained.as_mut().map(std::mem::take)
     }
 
-    /// Appends the calls about futexes that have not returned, as records of now: for the end of a recording. `false` when
-    /// they cannot be read.
+    /// Appends the system calls that have not returned, faults of which no end was seen, and waits for locks of the kernel
+    /// that have not ended: for the end of a recording. `false` when they cannot be read.
     pub fn unreturned(&self, out: &mut Vec<u8>) -> bool {
-        let records = self.attached.iter().any(|program| program.group == Group::Futex);
-        !records || unreturned::append(self.ebpf.map(unreturned::MAP), out).is_ok()
+        let records = |group| self.attached.iter().any(|program| program.group == group);
+        let kept = unreturned::UNDER_WAY.iter().filter(|kept| records(kept.group));
+        kept.fold(true, |all, kept| all & kept.append(self.ebpf.map(kept.map), out).is_ok())
     }
 
     /// What was lost since the last call, or since the start: records that found no room, and runs of a
@@ -276,34 +357,49 @@ impl Kernel {
     /// [`KernelError::Map`] when the counters cannot be read.
     pub fn losses(&mut self) -> Result<Vec<KernelLoss>, KernelError> {
         let ebpf = &self.ebpf;
-        let programs = self.attached.iter().filter_map(|program| {
-            let fd = ebpf.program(program.name)?.fd().ok()?;
-            Some((program.name, std::os::fd::AsFd::as_fd(fd)))
+        let programs = self.attached.iter().map(|p| (p.name, p.in_object(self.events)));
+        // Those that are not loaded have no descriptor.
+        let programs = programs.chain(probes::PROGRAMS.map(|name| (name, name)));
+        let programs = programs.filter_map(|(name, in_object)| {
+            let fd = ebpf.program(in_object)?.fd().ok()?;
+            Some((name, std::os::fd::AsFd::as_fd(fd)))
         });
         self.losses.look(programs).map_err(|source| KernelError::Map { map: "LOSS", source })
     }
 }
 
 fn is_chosen(program: &Program, options: &KernelOptions) -> bool {
-    let follows = program.follows && !options.system_wide && !options.groups.is_empty();
+    let any = !options.groups.is_empty() || !options.probes.is_empty();
+    let follows = program.follows && !options.system_wide && any;
     follows || options.groups.contains(&program.group)
 }
 
 fn load_object(
     options: &KernelOptions,
+    own_only: bool,
     btf: &Btf<'_>,
     aya_btf: &AyaBtf,
 ) -> Result<Ebpf, KernelError> {
     let mut globals = layout::globals(btf)?;
+    if own_only {
+        globals.extend(layout::owner_globals(btf, geteuid().as_raw())?);
+    }
     if let Some(cgroup) = &options.cgroup {
         globals.extend(layout::cgroup_globals(btf)?);
         globals.push(("CGROUP_LEVEL", cgroup.level));
     }
     globals.push(("SYSTEM_WIDE", u32::from(options.system_wide)));
     globals.push(("LOCKS", u32::from(options.groups.contains(&Group::Lock))));
+    let preempted = layout::is_real_time() && options.groups.contains(&Group::Irq);
+    globals.push(("SOFTIRQS_PREEMPTED", u32::from(preempted)));
+    globals.push(("STACKS", u32::from(options.groups.contains(&Group::Stack))));
     let layout = format!("RECORD_LAYOUT_{}", ft_ebpf::VERSION);
     let mut loader = EbpfLoader::new();
-    loader.btf(Some(aya_btf)).map_max_entries("RECORDS", options.ring_bytes);
+    loader.btf(Some(aya_btf)).map_max_entries("RECORDS", RingBuffers::entries());
+    if !options.groups.contains(&Group::Lock) {
+        // Its entries are large, and made when it is.
+        loader.map_max_entries(unreturned::WAITS, 1);
+    }
     loader.override_global(&layout, &ft_ebpf::VERSION, true);
     let cgroup = options.cgroup.as_ref().map_or(0, |cgroup| cgroup.id);
     loader.override_global("CGROUP_ID", &cgroup, true);
@@ -323,11 +419,12 @@ fn take_map<M>(ebpf: &mut Ebpf, name: &'static str) -> Result<M, KernelError>
 where
     M: TryFrom<Map, Error = MapError>,
 {
-    let error = |source| KernelError::Map { map: name, source };
-    let map = ebpf
-        .take_map(name)
-        .ok_or_else(|| error(MapError::InvalidName { name: name.to_owned() }))?;
-    M::try_from(map).map_err(error)
+    let map = ebpf.take_map(name).ok_or_else(|| no_map(name))?;
+    M::try_from(map).map_err(|source| KernelError::Map { map: name, source })
+}
+
+fn no_map(map: &'static str) -> KernelError {
+    KernelError::Map { map, source: MapError::InvalidName { name: map.to_owned() } }
 }
 
 /// Whether the length of a record is that of its kind, and of the call chain that it says to have.
@@ -389,9 +486,17 @@ mod tests {
         };
         assert_eq!(
             chosen(&[Group::Fault], false),
-            ["sched_process_fork", "sched_process_exit", "page_fault_user"]
+            [
+                "sched_process_fork",
+                "sched_process_exit",
+                "fault_minor",
+                "fault_major",
+                "page_fault_user",
+                "page_fault_kernel",
+                "fault_end",
+            ]
         );
-        assert_eq!(chosen(&[Group::Fault], true), ["page_fault_user"]);
+        assert_eq!(chosen(&[Group::Irq], true)[0], "irq_handler_exit");
         assert!(chosen(&[], false).is_empty());
     }
 }

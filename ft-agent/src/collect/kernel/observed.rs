@@ -5,7 +5,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use aya::maps::{Map, MapError};
-use ft_ebpf::observed::PIDS;
+use ft_ebpf::observed::{OBSERVED, PIDS};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 /// The map, mapped. Both sides write single bytes, so none undoes what the other does.
@@ -40,13 +40,13 @@ impl Observed {
 
     /// Whether the process is in the set.
     pub(super) fn contains(&self, pid: u32) -> bool {
-        self.byte(pid).is_some_and(|byte| byte.load(Relaxed) != 0)
+        self.byte(pid).is_some_and(|byte| byte.load(Relaxed) == OBSERVED)
     }
 
     /// Takes the process in or out. No process has an id beyond the set.
     pub(super) fn set(&self, pid: u32, observed: bool) {
         if let Some(byte) = self.byte(pid) {
-            byte.store(observed.into(), Relaxed);
+            byte.store(if observed { OBSERVED } else { 0 }, Relaxed);
         }
     }
 }

@@ -4,11 +4,11 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use rustix::{
-    process::{Resource, Rlimit, getrlimit, setrlimit},
+    process::{Resource, Rlimit, geteuid, getrlimit, setrlimit},
     thread::{CapabilitySet, capabilities},
 };
 
-use super::KernelError;
+use super::{Group, KernelError, KernelOptions, release, version};
 
 /// Inode of the first PID namespace (`include/linux/proc_ns.h`, `PROC_PID_INIT_INO`).
 const FIRST_NAMESPACE: u64 = 0xEFFF_FFFC;
@@ -50,6 +50,41 @@ fn missing(effective: CapabilitySet) -> Option<String> {
     (!names.is_empty()).then(|| names.join(" and "))
 }
 
+/// Whether the capabilities are lent: the file of the program gives them to a user who has none (AT_SECURE in
+/// getauxval(3)). Such a user sees no more of others than before.
+pub(super) fn are_lent() -> bool {
+    // SAFETY: getauxval has no precondition.
+    let secure = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
+    secure && !geteuid().is_root()
+}
+
+/// Checks that no more is asked for than a user may see who was lent the capabilities.
+pub(super) fn check_lent(options: &KernelOptions) -> Result<(), KernelError> {
+    // Chains of the kernel, and its locks, are addresses that it hides from users (kptr_restrict).
+    let hidden: Vec<&str> = [Group::Lock, Group::Stack, Group::Profile]
+        .into_iter()
+        .filter(|group| options.groups.contains(group))
+        .map(|group| group.name())
+        .collect();
+    let what = match () {
+        () if options.system_wide => "-a records processes of others".to_owned(),
+        () if options.cgroup.is_some() => "--cgroup may record processes of others".to_owned(),
+        () if !options.probes.is_empty() => {
+            "--probe sets breakpoints in the programs of others, too".to_owned()
+        }
+        () if !hidden.is_empty() => {
+            format!("-k {} records addresses of the kernel", hidden.join(","))
+        }
+        () => return Ok(()),
+    };
+    Err(KernelError::Lent(what))
+}
+
+/// Whether a process is this user's own, and would let itself be traced by it: of those that do not, `/proc` is root's.
+pub(super) fn is_own(pid: u32) -> bool {
+    fs::metadata(format!("/proc/{pid}")).is_ok_and(|process| process.uid() == geteuid().as_raw())
+}
+
 /// While it lives, this process may lock any amount of memory: kernels before 5.11 count maps as such.
 /// Commands that are started later get the old limit.
 pub(super) struct Memlock(Option<Rlimit>);
@@ -57,8 +92,7 @@ pub(super) struct Memlock(Option<Rlimit>);
 impl Memlock {
     /// Raises the limit where the kernel is so old that it matters.
     pub(super) fn raise() -> Self {
-        let release = rustix::system::uname().release().to_string_lossy().into_owned();
-        if !counts_maps(&release) {
+        if !counts_maps(&release()) {
             return Self(None);
         }
         let old = getrlimit(Resource::Memlock);
@@ -79,11 +113,7 @@ impl Drop for Memlock {
 
 /// Whether the kernel of this release counts maps against RLIMIT_MEMLOCK.
 fn counts_maps(release: &str) -> bool {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse::<u32>().ok());
-    match (numbers.next().flatten(), numbers.next().flatten()) {
-        (Some(major), Some(minor)) => (major, minor) < (5, 11),
-        _ => false,
-    }
+    version(release).is_some_and(|version| version < (5, 11))
 }
 
 #[cfg(test)]
@@ -98,6 +128,35 @@ mod tests {
         check(CapabilitySet::PERFMON, Some("CAP_BPF"));
         check(CapabilitySet::BPF | CapabilitySet::PERFMON, None);
         check(CapabilitySet::SYS_ADMIN, None);
+    }
+
+    #[test]
+    fn who_was_lent_the_capabilities_sees_no_more_of_others_than_before() {
+        let check = |change: fn(&mut KernelOptions), expected: Option<&str>| {
+            let mut options = KernelOptions::default();
+            change(&mut options);
+            let said = check_lent(&options).err().map(|error| error.to_string());
+            let expected = expected.map(|what| format!("{what}, which this program may not for a user who only has its rights; leave it out, or run with sudo"));
+            assert_eq!(said, expected);
+        };
+        check(|_| (), None);
+        check(|options| options.system_wide = true, Some("-a records processes of others"));
+        let probe = |options: &mut KernelOptions| {
+            let wish =
+                format!("{}:*rights::check_lent", std::env::current_exe().unwrap().display());
+            options.probes = crate::collect::probe::find(&[wish], None, &[]).unwrap();
+        };
+        check(probe, Some("--probe sets breakpoints in the programs of others, too"));
+        check(
+            |options| options.groups.extend([Group::Futex, Group::Stack, Group::Lock]),
+            Some("-k lock,stack records addresses of the kernel"),
+        );
+    }
+
+    #[test]
+    fn a_process_is_its_users_own() {
+        assert!(is_own(std::process::id()));
+        assert!(!is_own(u32::MAX), "there is none");
     }
 
     #[test]

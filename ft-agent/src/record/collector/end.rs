@@ -38,8 +38,7 @@ impl Collector {
         for refused in self.intake.refusals.take_grown() {
             self.writer.push(&Frame::Refused(refused))?;
         }
-        // A round takes several times what the kernel's buffer holds.
-        self.drain_kernel()?;
+        self.empty_kernel()?;
         self.keep_unreturned()?;
         self.tell_kernel_losses()?;
         self.show();

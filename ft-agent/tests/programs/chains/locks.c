@@ -1,24 +1,6 @@
 // A thread holds a lock in a known chain of four functions, while another wants its CPU; a third waits for the lock in a
-// chain of its own. Prints its threads. Build with frame pointers.
-#define _GNU_SOURCE
-#include <pthread.h>
-#include <sched.h>
-#include <stdio.h>
-#include <time.h>
-#include <unistd.h>
-#include <sys/syscall.h>
-
-static volatile int after;
-static void *volatile frame;
-#define WAY(name, last) \
-	static __attribute__((noinline)) void name##_four(void) { \
-		frame = __builtin_frame_address(0); \
-		last; \
-		after++; \
-	} \
-	static __attribute__((noinline)) void name##_three(void) { name##_four(); after++; } \
-	static __attribute__((noinline)) void name##_two(void) { name##_three(); after++; } \
-	static __attribute__((noinline)) void name##_one(void) { name##_two(); after++; }
+// chain of its own. Prints its threads.
+#include "chains.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static volatile int go, held, stop;
@@ -26,18 +8,6 @@ static int holder, waiter;
 
 WAY(hold, while (go && !stop) {})
 WAY(want, pthread_mutex_lock(&lock))
-
-static int tid(void) { return (int)syscall(SYS_gettid); }
-
-static void first_cpu(void) {
-	cpu_set_t set, all;
-	sched_getaffinity(0, sizeof all, &all);
-	int cpu = 0;
-	while (!CPU_ISSET(cpu, &all)) cpu++;
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	sched_setaffinity(0, sizeof set, &set);
-}
 
 static void *hold_it(void *unused) {
 	first_cpu();

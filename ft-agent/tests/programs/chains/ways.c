@@ -1,13 +1,6 @@
 // Known chains of four functions: one sleeps, one waits and one wakes it, two spin on one CPU and take it from each other.
-// Prints its threads. Build with frame pointers.
-#define _GNU_SOURCE
-#include <pthread.h>
-#include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
-#include <sys/syscall.h>
+// Prints its threads.
+#include "chains.h"
 
 // A system call from this very function: the C library's own have no frame, and would hide it.
 static inline __attribute__((always_inline)) long call(long number, long a, long b, long c) {
@@ -17,20 +10,6 @@ static inline __attribute__((always_inline)) long call(long number, long a, long
 			 : "rcx", "r11", "memory");
 	return result;
 }
-
-// Something is left to do after the call, which so is no jump. And the innermost has a frame: a compiler makes none for a
-// function that calls nothing, and a chain then lacks who called it.
-static volatile int after;
-static void *volatile frame;
-#define WAY(name, last) \
-	static __attribute__((noinline)) void name##_four(void) { \
-		frame = __builtin_frame_address(0); \
-		last; \
-		after++; \
-	} \
-	static __attribute__((noinline)) void name##_three(void) { name##_four(); after++; } \
-	static __attribute__((noinline)) void name##_two(void) { name##_three(); after++; } \
-	static __attribute__((noinline)) void name##_one(void) { name##_two(); after++; }
 
 static struct timespec nap = {0, 2000000};
 WAY(sleep, call(SYS_nanosleep, (long)&nap, 0, 0))
@@ -45,7 +24,6 @@ WAY(wake, call(SYS_futex, (long)&word, FUTEX_WAKE_PRIVATE, 1))
 static volatile int stop;
 WAY(spin, while (!stop))
 
-static int tid(void) { return (int)syscall(SYS_gettid); }
 static int waiter, waker, spinners[2];
 static volatile int waiting;
 
@@ -72,10 +50,7 @@ static void *wake_it(void *unused) {
 }
 
 static void *spin(void *id) {
-	cpu_set_t one;
-	CPU_ZERO(&one);
-	CPU_SET(0, &one);
-	pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+	first_cpu();
 	*(int *)id = tid();
 	spin_one();
 	return NULL;

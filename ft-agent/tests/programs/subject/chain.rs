@@ -3,7 +3,7 @@
 //! ```text
 //! stage CPU    victim     FIFO 10  ─holds first────┐            ┌──release first──
 //!              preemptor  FIFO 50   sleep          └─known time─┘ sleep
-//! other CPUs   one        holds second, waits for first
+//! other CPUs   one        holds second, waits for first   FIFO 60
 //!              two        holds third, waits for second
 //!              three      waits for third
 //! ```
@@ -38,8 +38,8 @@ pub(crate) fn run(length_us: u64) -> String {
         holds_all.wait();
         start.load(Ordering::Relaxed)
     };
-    let waiter = |own: Option<&Mutex<u64>>, wanted: &Mutex<u64>| {
-        sched::fifo(5);
+    let waiter = |prio: i32, own: Option<&Mutex<u64>>, wanted: &Mutex<u64>| {
+        sched::fifo(prio);
         ft_user::thread_init();
         let held = own.map(|lock| lock.lock().expect("not poisoned"));
         meet();
@@ -72,9 +72,9 @@ pub(crate) fn run(length_us: u64) -> String {
             sched::sleep_until(to + SETTLE_NS);
             (sched::gettid(), from, to)
         });
-        let one = spawn("one").spawn_scoped(s, || waiter(Some(&second), &first));
-        let two = spawn("two").spawn_scoped(s, || waiter(Some(&third), &second));
-        let three = spawn("three").spawn_scoped(s, || waiter(None, &third));
+        let one = spawn("one").spawn_scoped(s, || waiter(60, Some(&second), &first));
+        let two = spawn("two").spawn_scoped(s, || waiter(5, Some(&third), &second));
+        let three = spawn("three").spawn_scoped(s, || waiter(5, None, &third));
         let [one, two, three] =
             [one, two, three].map(|t| t.expect("spawn").join().expect("a waiter"));
         let victim = victim.expect("spawn").join().expect("victim");

@@ -66,16 +66,20 @@ fn futex(at: &AtomicU32, op: i32, value: u32, timeout: Option<Duration>) -> io::
     if found < 0 { Err(io::Error::last_os_error()) } else { Ok(found) }
 }
 
-/// Waits until a thread sleeps; returns when that is so for sure: a system call is told of a thread that is off the CPU
-/// (`task_current_syscall`, lib/syscall.c), where its state is set before that.
-fn asleep(tid: i32) -> i64 {
-    loop {
-        let call = std::fs::read_to_string(format!("/proc/self/task/{tid}/syscall")).expect("call");
-        if !call.starts_with("running") {
-            return now_ns();
-        }
+/// In which system call a thread sleeps: one is told of a thread that is off the CPU (`task_current_syscall`,
+/// lib/syscall.c), where its state is set before that; `-1` of one that is in none.
+fn call_of(tid: i32) -> Option<libc::c_long> {
+    let call = std::fs::read_to_string(format!("/proc/self/task/{tid}/syscall")).expect("call");
+    let number = call.split_whitespace().next().and_then(|number| number.parse().ok());
+    number.filter(|number| *number >= 0)
+}
+
+/// Waits until a thread sleeps; returns when that is so for sure.
+pub(crate) fn asleep(tid: i32) -> i64 {
+    while call_of(tid).is_none() {
         thread::sleep(Duration::from_micros(200));
     }
+    now_ns()
 }
 
 fn address<T>(of: &T) -> i64 {
@@ -198,23 +202,59 @@ fn semaphore(set: i32) -> Truth {
     pair(move || operate(-1), move |_| operate(1), truth)
 }
 
-fn interrupted() -> Truth {
+/// Has the signal interrupt calls: by a handler that does nothing, without `SA_RESTART`.
+fn handle() {
     extern "C" fn nothing(_: i32) {}
-    // SAFETY: a handler that does nothing, without `SA_RESTART`.
+    // SAFETY: the handler does nothing.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = nothing as *const () as usize;
         assert_eq!(libc::sigaction(libc::SIGUSR1, &action, null_mut()), 0);
     }
-    let wait = || {
-        let found = futex(&NAMED_FUTEX, WAIT, 0, None);
-        assert_eq!(found.expect_err("a signal").raw_os_error(), Some(libc::EINTR));
-    };
+}
+
+fn signal(tid: i32) {
     // SAFETY: the thread of this process lives.
-    let wake = |tid: i32| unsafe {
-        assert_eq!(libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, libc::SIGUSR1), 0);
+    unsafe { assert_eq!(libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, libc::SIGUSR1), 0) };
+}
+
+/// Waits until a signal comes.
+fn wait_for_signal(timeout: Option<Duration>) {
+    let found = futex(&NAMED_FUTEX, WAIT, 0, timeout);
+    assert_eq!(found.expect_err("a signal").raw_os_error(), Some(libc::EINTR));
+}
+
+fn interrupted() -> Truth {
+    handle();
+    let truth = expected("wait", "interrupted", "", address(&NAMED_FUTEX));
+    pair(|| wait_for_signal(None), signal, truth)
+}
+
+/// The kernel would go on with this wait behind a signal that had no handler. The thread sleeps next, by another call,
+/// with which it does go on, when the process was stopped: that is no wait.
+fn interrupted_before_a_sleep() -> Truth {
+    handle();
+    let long = Duration::from_secs(600);
+    let wait = || {
+        wait_for_signal(Some(long));
+        let time = libc::timespec { tv_sec: 600, tv_nsec: 0 };
+        // SAFETY: the time lives longer than the call.
+        assert_eq!(unsafe { libc::syscall(libc::SYS_nanosleep, &time, 0) }, -1);
     };
-    pair(wait, wake, expected("wait", "interrupted", "", address(&NAMED_FUTEX)))
+    let wake = |tid| {
+        signal(tid);
+        while call_of(tid) != Some(libc::SYS_nanosleep) {
+            thread::sleep(Duration::from_micros(200));
+        }
+        while call_of(tid) != Some(libc::SYS_restart_syscall) {
+            let mut shell = std::process::Command::new("sh");
+            shell.args(["-c", "kill -STOP $PPID; sleep 0.01; kill -CONT $PPID; sleep 0.01"]);
+            assert!(shell.status().expect("sh").success());
+        }
+        signal(tid);
+    };
+    let truth = expected("wait", "interrupted", "", address(&NAMED_FUTEX));
+    pair(wait, wake, Truth { timeout_ns: long.as_nanos() as i64, ..truth })
 }
 
 /// One thread holds the standard library's mutex, the other wants it.
@@ -271,6 +311,7 @@ pub(crate) fn run(rounds: u64) -> String {
             inherited(),
             semaphore(set),
             interrupted(),
+            interrupted_before_a_sleep(),
             std_mutex(),
             std_condition(),
             joined(),

@@ -17,14 +17,30 @@ const WRITING: Duration = Duration::from_millis(200);
 /// Prints the thread, the address of the first page and the file descriptor that is none.
 pub(crate) fn run(pages: u64) -> String {
     ft_user::event!("groups.begin");
+    let before = minor_faults();
     let first = touch(pages as usize);
+    let minor = minor_faults() - before;
     for _ in 0..pages {
         // SAFETY: closes nothing.
         assert_eq!(unsafe { libc::close(-1) }, -1);
     }
     ft_user::event!("groups.end");
     write_one_file();
-    format!("{{\"pages\":{pages},\"tid\":{},\"first\":{first}}}", sched::gettid())
+    format!(
+        "{{\"pages\":{pages},\"tid\":{},\"first\":{first},\"minor_faults\":{minor}}}",
+        sched::gettid()
+    )
+}
+
+/// Minor page faults of this thread so far, as the kernel counts them.
+fn minor_faults() -> i64 {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: it is written by the call, and zeroes are one.
+    let usage = unsafe {
+        assert_eq!(libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()), 0);
+        usage.assume_init()
+    };
+    usage.ru_minflt
 }
 
 /// Writes to each of so many fresh pages; returns the address of the first.

@@ -12,11 +12,14 @@ mod family;
 mod futexes;
 mod held;
 mod kernel_groups;
+mod kernel_locks;
+mod namesakes;
 mod nesting;
 mod ping_pong;
 mod preempted;
 mod raced;
 mod relay;
+mod reused;
 mod sched;
 mod spins;
 mod variety;
@@ -42,11 +45,17 @@ fn main() {
         Some("counters") => counters::run(arg(1, 200)),
         Some("ping-pong") => ping_pong::run(arg(1, 1_000)),
         Some("kernel-groups") => kernel_groups::run(arg(1, 100)),
+        Some("kernel-locks") => kernel_locks::run(arg(1, 20)),
+        Some("in-kernel") => kernel_locks::stays(),
         Some("futexes") => futexes::run(arg(1, 10)),
         Some("waits-on") => futexes::stays(),
         Some("family") => family::run(),
         Some("family-last") => family::last(),
         Some("brief") => family::brief(),
+        Some("namesakes") => namesakes::run(&args[1]),
+        Some("namesakes-last") => namesakes::last(),
+        Some("reused") => reused::run(),
+        Some("reused-one") => reused::one(&args[1]),
         Some("nesting") => nesting::run(arg(1, 100)),
         Some("spins") => spins::run(arg(1, 4_000), arg(2, 500)),
         Some("variety") => variety::run(arg(1, 100)),
@@ -55,7 +64,7 @@ fn main() {
         _ => {
             eprintln!(
                 "subject: chain | convoy | preempted | preempted-hold | sleep | signal | migrate | waiters | wakes | raced | relay | ping-pong | nesting | spins | \
-                 kernel-groups | futexes | counters | family | brief | variety | endless FILE"
+                 kernel-groups | kernel-locks | futexes | counters | family | brief | namesakes PLUGIN | reused | variety | endless FILE"
             );
             std::process::exit(2);
         }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use ft_trace::ids::{Name, Pid, SiteId};
+use ft_trace::ids::{Name, SiteId};
 use ft_trace::tables::UserEvent;
 
 use super::kernel::Field;
@@ -47,26 +47,26 @@ impl Class {
     }
 }
 
-/// Numbers with names, of one process.
+/// Numbers with names, of one registration or process.
 type Values = BTreeMap<u64, Name>;
 
 /// The classes so far.
 pub(super) struct Classes<'a> {
     names: &'a Names,
     classes: HashMap<(SiteId, u32), Class>,
-    /// By kind, which is part of the enumeration's name, and process.
-    values: HashMap<(&'static str, Pid), Values>,
-    declared: HashSet<(&'static str, Pid)>,
+    /// By kind, which is part of the enumeration's name, and registration; of symbols, process.
+    values: HashMap<(&'static str, i32), Values>,
+    declared: HashSet<(&'static str, i32)>,
 }
 
 impl<'a> Classes<'a> {
     pub(super) fn new(names: &'a Names) -> Classes<'a> {
         let mut values: HashMap<_, Values> = HashMap::new();
-        let locks = names.locks().map(|(pid, id, name)| ("locks", pid, id as u32 as u64, name));
-        let places = names.places().map(|(pid, id, name)| ("places", pid, id as u32 as u64, name));
-        let symbols = names.symbols().map(|(pid, at, name)| ("symbols", pid, at as u64, name));
-        for (kind, pid, value, name) in locks.chain(places).chain(symbols) {
-            values.entry((kind, pid)).or_default().insert(value, name.clone());
+        let locks = names.locks().map(|(of, id, name)| ("locks", of, id as u32 as u64, name));
+        let places = names.places().map(|(of, id, name)| ("places", of, id as u32 as u64, name));
+        let symbols = names.symbols().map(|(of, at, name)| ("symbols", of.0, at as u64, name));
+        for (kind, of, value, name) in locks.chain(places).chain(symbols) {
+            values.entry((kind, of)).or_default().insert(value, name.clone());
         }
         Classes { names, classes: HashMap::new(), values, declared: HashSet::new() }
     }
@@ -93,14 +93,15 @@ impl<'a> Classes<'a> {
                 ArgKind::Bool => Form::Bool,
                 _ => Form::Word,
             };
-            match (form, site.and_then(Site::by_address), i) {
+            let by_address = site.and_then(|site| Some((site.by_address()?, site.row.source)));
+            match (form, by_address, i) {
                 // As `ft_user::layout::place_word` puts them together.
-                (Form::Word, Some(false), 1) => {
-                    field(&name, self.named("places", "uint32_t", event.pid, metadata));
-                    field("lock_name", self.named("locks", "uint32_t", event.pid, metadata));
+                (Form::Word, Some((false, source)), 1) => {
+                    field(&name, self.named("places", "uint32_t", source, metadata));
+                    field("lock_name", self.named("locks", "uint32_t", source, metadata));
                 }
-                (Form::Word, Some(true), 0 | 1) => {
-                    field(&name, self.named("symbols", "pointer_t", event.pid, metadata));
+                (Form::Word, Some((true, _)), 0 | 1) => {
+                    field(&name, self.named("symbols", "pointer_t", event.pid.0, metadata));
                 }
                 (Form::Word, ..) => field(&name, word(kind).into()),
                 (Form::Bool, ..) => field(&name, bool::TYPE.into()),
@@ -113,11 +114,11 @@ impl<'a> Classes<'a> {
         Class { id: metadata.event(Channel::User, &event.event, fields), args }
     }
 
-    /// The enumeration of a process's names, or, where it has none, their plain type.
-    fn named(&mut self, kind: &'static str, ty: &str, pid: Pid, metadata: &mut Metadata) -> String {
-        let Some(values) = self.values.get(&(kind, pid)) else { return ty.into() };
-        let name = format!("{kind}_{}", pid.0 as u32);
-        if self.declared.insert((kind, pid)) {
+    /// The enumeration of such names, or, where there are none, their plain type.
+    fn named(&mut self, kind: &'static str, ty: &str, of: i32, metadata: &mut Metadata) -> String {
+        let Some(values) = self.values.get(&(kind, of)) else { return ty.into() };
+        let name = format!("{kind}_{}", of as u32);
+        if self.declared.insert((kind, of)) {
             metadata.enumeration(&name, ty, values.iter().map(|(&value, name)| (value, &**name)));
         }
         format!("enum {name}")

@@ -35,6 +35,7 @@ fn site(number: i32, event: &str, kind: &str, args: &str, format: &str) -> SiteR
         args: args.into(),
         format: format.into(),
         triggers: 1,
+        source: 0,
         started: 0,
     }
 }
@@ -52,7 +53,15 @@ pub(super) fn thread(pid: i32, tid: i32, name: &str) -> ThreadRow {
 }
 
 fn name(id: i32, kind: &str, text: &str) -> NameRow {
-    NameRow { pid: Pid(100), id, kind: NameKind::of(kind), text: text.into(), line: 7, column: 1 }
+    NameRow {
+        pid: Pid(100),
+        source: 0,
+        id,
+        kind: NameKind::of(kind),
+        text: text.into(),
+        line: 7,
+        column: 1,
+    }
 }
 
 /// A trace that began at 1 µs and ended at 11 µs.
@@ -259,8 +268,13 @@ fn kernel_tables(dir: &std::path::Path, meta: &mut Meta) {
             tid,
             pid,
             lock: -4096,
+            name: None,
+            caller: Some("vfs_read".into()),
             kind: "rwsem-read".into(),
             flags: 2,
+            end: ContentionEnd::Acquired,
+            stack: None,
+            cut: false,
         }],
     );
     let call = |ts, name: &str, ret| Syscall {
@@ -272,11 +286,27 @@ fn kernel_tables(dir: &std::path::Path, meta: &mut Meta) {
         number: 0,
         name: name.into(),
         ret,
+        file: None,
+        seen: CallSeen::Whole,
     };
     table(
         dir,
         meta,
         [call(5200, "futex", -11), call(5300, "mmap", 0x7f00_0000_0000), call(5400, "write", 64)],
+    );
+    let hit = |ts, kind, stack_pointer| ProbeHit {
+        ts: Nanos(ts),
+        cpu,
+        tid,
+        pid,
+        kind,
+        probe: "app:serve".into(),
+        stack_pointer,
+    };
+    table(
+        dir,
+        meta,
+        [hit(5650, ProbeKind::Begin, Some(0x7ffc_0000_0010)), hit(5700, ProbeKind::End, None)],
     );
     table(
         dir,
@@ -290,6 +320,9 @@ fn kernel_tables(dir: &std::path::Path, meta: &mut Meta) {
             access: Access::Write,
             cause: FaultCause::NotPresent,
             error: 6,
+            in_kernel: false,
+            dur: None,
+            kind: None,
         }],
     );
 }

@@ -32,7 +32,7 @@ pub struct LongGap {
     #[serde(skip_serializing_if = "Own::is_unknown")]
     pub agent_ns: Own,
     /// Inferred cause.
-    pub inferred: String,
+    pub inferred: &'static str,
     /// How sure it is.
     pub mark: Mark,
 }
@@ -56,7 +56,7 @@ impl LongGap {
             culprit_tid: r.culprit_tid,
             parts: r.parts,
             agent_ns: Own(r.agent_ns),
-            inferred: r.inferred.to_string(),
+            inferred: r.inferred.word(),
             mark: r.mark,
         }
     }
@@ -76,6 +76,6 @@ pub(super) fn table(gaps: &[LongGap], kernel: bool) -> Table {
                 .column("irqs", |g| part(g, Decomposition::interrupts_ns))
                 .column("unexpl.", |g| part(g, |p| p.unexplained_ns))
         })
-        .column("inferred", |g| Word(&g.inferred));
+        .column("inferred", |g| Word(g.inferred));
     own::beside(t, |g| (g.agent_ns, g.dur_ns)).titled("The longest gaps")
 }

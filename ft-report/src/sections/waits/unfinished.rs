@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{SHOWN, at};
 use crate::document::{Id, Lock, Ns, Of, Place, Section, Table, Text, Thread, Word};
 use crate::text;
-use ft_trace::tables::UnfinishedWait;
+use ft_trace::tables::{UnfinishedWait, WaitEnd};
 
 /// A wait that never ended.
 #[derive(Clone, Debug, Serialize)]
@@ -24,8 +24,8 @@ pub struct Unended {
     pub lock: String,
     /// Where it was to be acquired.
     pub place: String,
-    /// What ended: `trace`, `thread`, `exec`.
-    pub ended: String,
+    /// What ended.
+    pub ended: WaitEnd,
     /// Who held the lock.
     pub holder: Option<String>,
     /// That thread's id.
@@ -48,7 +48,7 @@ impl From<&UnfinishedWait> for Unended {
             waiter_tid: r.tid.0,
             lock: r.lock_name.to_string(),
             place: r.place.to_string(),
-            ended: r.ended.to_string(),
+            ended: r.ended,
             holder: r.holder_comm.as_ref().map(ToString::to_string),
             holder_tid: r.holder_tid,
             holder_place: r.holder_place.as_ref().map(ToString::to_string),
@@ -105,7 +105,7 @@ pub(super) fn say(waits: &[Unended], s: &mut Section) {
         .column("lock", |u| Lock::named(&u.lock))
         .column("place", |u| Place(&u.place))
         .column("at least", |u| Ns(u.at_least_ns))
-        .column("until end of", |u| Word(&u.ended))
+        .column("until end of", |u| Word(u.ended.word()))
         .column("held by", |u| u.holder())
         .column("ended", |u| Word(if u.holder_gone { "yes" } else { "no" }))
         .column("acquired at", |u| u.holder_place.as_deref().map(Place))

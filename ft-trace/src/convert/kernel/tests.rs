@@ -2,7 +2,7 @@ use ft_ebpf::{self as abi, kind};
 
 use super::*;
 use crate::ids::{Cpu, Pid, Tid};
-use crate::spool::frame::IrqName;
+use crate::spool::frame::{IrqName, Probe};
 
 /// Bytes of a record.
 pub(in crate::convert) fn bytes<T: Copy>(record: &T) -> Vec<u8> {
@@ -12,8 +12,10 @@ pub(in crate::convert) fn bytes<T: Copy>(record: &T) -> Vec<u8> {
 
 fn decode(bytes: &[u8]) -> KernelRows {
     let irqs = [IrqName { number: 4, name: "ttyS0".into() }];
+    let probe = |name: &str, marks| Probe { name: name.into(), marks, ..Probe::default() };
+    let probes = [probe("server:serve", false), probe("server:http:begin,end", true)];
     let mut rows = KernelRows::default();
-    rows.decode(bytes, &mut Decoder::new(&irqs));
+    rows.decode(bytes, &mut Decoder::new(&irqs).with_probes(&probes));
     rows
 }
 
@@ -35,6 +37,7 @@ fn every_kind_becomes_a_row_of_its_table() {
         entry_ts: 990,
         ret: -11,
         number: 202,
+        file: abi::file::PIPE,
         tgid: 40,
     };
     let contention = abi::Contention {
@@ -43,6 +46,7 @@ fn every_kind_becomes_a_row_of_its_table() {
         lock: u64::MAX,
         flags: 1,
         tgid: 40,
+        ..Default::default()
     };
     let fault =
         abi::PageFault { header: header(kind::PAGE_FAULT), address: 4096, error: 7, tgid: 40 };
@@ -55,7 +59,16 @@ fn every_kind_becomes_a_row_of_its_table() {
         tgid: 40,
         ..Default::default()
     };
+    let probe = |kind, number| abi::Probe {
+        header: header(kind),
+        stack_pointer: 0x7fff_0000_0010,
+        number,
+        tgid: 40,
+    };
     let all = [
+        bytes(&probe(kind::PROBE_BEGIN, 0)),
+        bytes(&probe(kind::PROBE_END, 1)),
+        bytes(&probe(kind::PROBE_END, 2)),
         bytes(&futex),
         bytes(&switch),
         bytes(&waking),
@@ -71,6 +84,16 @@ fn every_kind_becomes_a_row_of_its_table() {
     ];
     let rows = decode(&all.concat());
     assert_eq!((&*rows.switches[0].next_comm, rows.switches[0].prev_tid), ("worker", Tid(42)));
+    let hits: Vec<_> =
+        rows.probes.iter().map(|hit| (hit.kind, &*hit.probe, hit.stack_pointer)).collect();
+    assert_eq!(
+        hits,
+        [
+            (ProbeKind::Begin, "server:serve", Some(0x7fff_0000_0010)),
+            (ProbeKind::End, "server:http:begin,end", None),
+            (ProbeKind::End, "unknown", None),
+        ]
+    );
     assert!(rows.wakings[0].is_new);
     assert_eq!(rows.migrations[0].to_cpu, Cpu(3));
     let irqs: Vec<_> = rows.irqs.iter().map(|i| (i.kind.word(), &*i.name, i.ts.0, i.dur)).collect();
@@ -91,6 +114,7 @@ fn every_kind_becomes_a_row_of_its_table() {
     );
     let wait = &rows.contentions[0];
     assert_eq!((wait.ts.0, wait.dur, &*wait.kind, wait.lock), (950, 50, "spinlock", -1));
+    assert_eq!((wait.end.word(), wait.stack, &wait.name), ("acquired", None, &None));
     let futex = &rows.futexes[0];
     let end = (futex.kind.word(), futex.result.word());
     assert_eq!((futex.ts.0, futex.dur, end), (940, 60, ("wait", "timed-out")));
@@ -128,7 +152,48 @@ fn the_newest_name_and_priority_of_a_thread_count() {
     KernelRows::default().decode(&records, &mut decoder);
     let json = serde_json::to_string(&decoder.threads.sightings()).unwrap();
     assert!(
-        json.contains(r#""pid":6,"tid":7,"first":100,"named":200,"name":"new","prio":98"#),
+        json.contains(
+            r#""pid":6,"tid":7,"first":100,"named":200,"name":"new","ranked":200,"prio":98"#
+        ),
         "{json}"
     );
+}
+
+#[test]
+fn waits_for_locks_tell_how_they_ended_and_from_where_they_came() {
+    let record = |flags, chain: &[u64]| {
+        let record = abi::Contention {
+            header: header(kind::CONTENTION),
+            entry_ts: 950,
+            flags,
+            kernel: chain.len() as u8,
+            ..Default::default()
+        };
+        let chain = chain.iter().flat_map(|address| address.to_ne_bytes());
+        bytes(&record).into_iter().chain(chain).collect::<Vec<u8>>()
+    };
+    let records = [
+        record(0, &[0x10, 0x20]),
+        record(abi::Contention::FAILED, &[0x10, 0x20]),
+        record(abi::Contention::UNFINISHED, &[0x10]),
+        record(abi::Contention::NO_BEGIN, &[]),
+    ];
+    let (mut rows, mut decoder) = (KernelRows::default(), Decoder::default());
+    decoder.whole_chains = true;
+    rows.decode(&records.concat(), &mut decoder);
+    let row = |r: &Contention| {
+        (r.end.word(), r.kind.to_string(), r.stack.map(|stack| stack & 0xff), r.cut)
+    };
+    let found: Vec<_> = rows.contentions.iter().map(row).collect();
+    let expected = |end, kind: &str, stack| (end, kind.to_owned(), stack, false);
+    assert_eq!(
+        found,
+        [
+            expected("acquired", "semaphore", Some(0)),
+            expected("failed", "semaphore", Some(0)),
+            expected("unfinished", "semaphore", Some(1)),
+            expected("end-only", "unknown", None),
+        ]
+    );
+    assert_eq!(rows.rejected, 0);
 }

@@ -22,12 +22,12 @@ pub struct Start {
     pub kernel: String,
     /// CPU model.
     pub cpu_model: String,
-    /// CPUs that can come online.
+    /// The highest number that a CPU can have, and one.
     pub cpus: u32,
     /// The CPU says that a hypervisor is there.
     pub hypervisor: bool,
-    /// Stolen from each CPU since boot, ns (/proc/stat); empty when not known.
-    pub steal_ns: Vec<i64>,
+    /// Stolen from each CPU since boot, by its number, ns (/proc/stat); null where it is offline, empty when not known.
+    pub steal_ns: Vec<Option<i64>>,
     /// TSC cycles per second, as measured at the start.
     pub tsc_hz: f64,
     /// Command that is recorded, empty with `-p`.
@@ -64,6 +64,9 @@ pub struct Start {
     /// Samples of a CPU in a second; with the group `profile`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample_hz: Option<u32>,
+    /// Probes of programs, by the numbers that their records have.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<Probe>,
     /// Names of softirqs by number and of interrupt lines (`/proc/interrupts`).
     pub irq_names: Vec<IrqName>,
 }
@@ -75,6 +78,25 @@ pub struct MissingTracepoint {
     pub group: String,
     /// Its name.
     pub tracepoint: String,
+}
+
+/// A probe: calls of a function, or what lies between two marks of a program.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Probe {
+    /// What it is called: `redis-server:processCommand`.
+    pub name: String,
+    /// The file that holds it.
+    pub path: String,
+    /// It is between two marks (USDT), whose stack pointers need not be the same.
+    pub marks: bool,
+    /// What a begin and an end take of a thread's time, ns: the median of some in the agent itself, at the start of the
+    /// recording.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_ns: Option<f64>,
+    /// Of that, what lies between the times of the two, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub within_ns: Option<f64>,
 }
 
 /// Name of an interrupt line.
@@ -251,8 +273,8 @@ pub struct End {
     pub exit_code: Option<i32>,
     /// Bytes written into the spool.
     pub bytes: u64,
-    /// Stolen from each CPU since boot, ns (/proc/stat); empty when not known.
-    pub steal_ns: Vec<i64>,
+    /// Stolen from each CPU since boot, by its number, ns (/proc/stat); null where it is offline, empty when not known.
+    pub steal_ns: Vec<Option<i64>>,
     /// CPU time of all threads of the agent while it recorded, as CLOCK_PROCESS_CPUTIME_ID tells it, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_cpu_ns: Option<i64>,

@@ -61,11 +61,12 @@ fn tables_have_their_documented_columns() {
     );
     check::<Contention>(
         "contention",
-        "ts:i64 dur:i64 cpu:i32 tid:i32 pid:i32 lock:i64 kind:name flags:i32",
+        "ts:i64 dur:i64 cpu:i32 tid:i32 pid:i32 lock:i64 name:name? caller:name? kind:name flags:i32 end:name \
+         stack:i64? cut:bool",
     );
     check::<Syscall>(
         "syscalls",
-        "ts:i64 dur:i64 cpu:i32 tid:i32 pid:i32 number:i32 name:name ret:i64",
+        "ts:i64 dur:i64 cpu:i32 tid:i32 pid:i32 number:i32 name:name ret:i64 file:name? seen:name",
     );
     check::<FutexCall>(
         "futex_calls",
@@ -74,7 +75,12 @@ fn tables_have_their_documented_columns() {
     );
     check::<PageFault>(
         "page_faults",
-        "ts:i64 cpu:i32 tid:i32 pid:i32 address:i64 access:name cause:name error:i32",
+        "ts:i64 cpu:i32 tid:i32 pid:i32 address:i64 access:name cause:name error:i32 in_kernel:bool \
+         dur:i64? kind:name?",
+    );
+    check::<ProbeHit>(
+        "probe_hits",
+        "ts:i64 cpu:i32 tid:i32 pid:i32 kind:name probe:name stack_pointer:i64?",
     );
     check::<ThreadRow>(
         "threads",
@@ -83,13 +89,13 @@ fn tables_have_their_documented_columns() {
     check::<SiteRow>(
         "sites",
         "site:i32 pid:i32 event:name category:name kind:name file:name line:i32 args:name
-         format:name triggers:i32 started:i64",
+         format:name triggers:i32 source:i32 started:i64",
     );
     check::<SymbolRow>(
         "symbols",
         "pid:i32 address:i64 kind:name symbol:name file:name line:i32 object:name offset:i64",
     );
-    check::<NameRow>("names", "pid:i32 id:i32 kind:name text:name line:i32 column:i32");
+    check::<NameRow>("names", "pid:i32 source:i32 id:i32 kind:name text:name line:i32 column:i32");
     check::<ClockRow>(
         "clock",
         "ts:i64 tsc:i64 bracket_ns:i64 residual_ns:i64 bound_ns:i64 realtime_offset_ns:i64

@@ -176,8 +176,9 @@ impl Joins {
     fn write(&self, out: &mut String) {
         if !self.words.is_empty() {
             out.push_str(
-                "\nLEFT JOIN known.lock AS name ON name.pid = e.pid AND name.id = u64(e.arg1) >> 32\n\
-                 LEFT JOIN known.place AS spot ON spot.pid = e.pid AND spot.id = u64(e.arg1) & 4294967295",
+                "\nLEFT JOIN known.site AS s ON s.site = e.site\n\
+                 LEFT JOIN known.lock AS name ON name.source = s.source AND name.id = u64(e.arg1) >> 32\n\
+                 LEFT JOIN known.place AS spot ON spot.source = s.source AND spot.id = u64(e.arg1) & 4294967295",
             );
         }
         if !self.callers.is_empty() {
@@ -212,6 +213,7 @@ mod tests {
             args: args.into(),
             format: "".into(),
             triggers: 1,
+            source: 0,
             started: 0,
         }
     }

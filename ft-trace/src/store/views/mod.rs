@@ -37,13 +37,13 @@ FROM part_rows('threads') WHERE prio IS NOT NULL GROUP BY tid;
 CREATE OR REPLACE TABLE known.process AS
 SELECT pid, max(process) AS process FROM part_rows('threads') GROUP BY pid;
 CREATE OR REPLACE TABLE known.site AS
-SELECT site, event, file || ':' || line AS place FROM part_rows('sites');
+SELECT site, source, event, file || ':' || line AS place FROM part_rows('sites');
 -- A program that gives one number two names must not double its events.
 CREATE OR REPLACE TABLE known.lock AS
-SELECT pid, id::BIGINT & 4294967295 AS id, min(text) AS text
+SELECT source, id::BIGINT & 4294967295 AS id, min(text) AS text
 FROM part_rows('names') WHERE kind = 'name' GROUP BY ALL;
 CREATE OR REPLACE TABLE known.place AS
-SELECT pid, id::BIGINT & 4294967295 AS id, min(text || ':' || line) AS text
+SELECT source, id::BIGINT & 4294967295 AS id, min(text || ':' || line) AS text
 FROM part_rows('names') WHERE kind = 'place' GROUP BY ALL;
 CREATE OR REPLACE TABLE known.variable AS
 SELECT pid, address, min(symbol) AS symbol FROM part_rows('symbols') WHERE kind = 'lock' GROUP BY ALL;

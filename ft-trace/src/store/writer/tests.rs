@@ -6,7 +6,15 @@ use crate::store::{Meta, SCHEMA_VERSION, Trace};
 use crate::tables::{NameKind, NameRow};
 
 fn name(pid: i32, id: i32) -> NameRow {
-    NameRow { pid: Pid(pid), id, kind: NameKind::Name, text: "t".into(), line: 0, column: 0 }
+    NameRow {
+        pid: Pid(pid),
+        source: 0,
+        id,
+        kind: NameKind::Name,
+        text: "t".into(),
+        line: 0,
+        column: 0,
+    }
 }
 
 fn read(dir: &Path) -> Vec<(i32, i32)> {

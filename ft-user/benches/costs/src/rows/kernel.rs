@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use super::added::{Added, perf};
 use crate::bench::Bench;
-use crate::figures::{Figures, Samples};
+use crate::figures::Figures;
 use crate::table::{Row, number};
 
 const TRACEFS: &str = "/sys/kernel/tracing";
@@ -20,66 +21,42 @@ const TRACEFS: &str = "/sys/kernel/tracing";
 const EVENTS: [&str; 4] =
     ["sched_switch", "sched_waking", "sched_wakeup_new", "sched_migrate_task"];
 
+/// Two threads that wake each other.
+const SUBJECT: [&str; 1] = ["ping-pong"];
+
 pub(crate) fn measure(bench: &Bench) -> Result<Vec<Row>> {
-    let mut samples = Samples::default();
-    let tracefs = tracefs();
-    let mut refused = Vec::new();
-    for round in 0..bench.rounds(9) {
-        let mut taken = Vec::new();
-        let before = bench.subject(&["ping-pong"])?.get("switch")?;
-        for (name, groups) in [("sched", "sched"), ("all", "sched,irq,task")] {
-            let ours = bench.record(&["-k", groups], &["ping-pong"])?;
-            taken.push((name, ours.figures.get("switch")?));
-            samples.add("lost", ours.lost as f64);
-        }
-        let mut other = |name, who: &str, figures: Result<Figures>| match figures
-            .and_then(|figures| figures.get("switch"))
-        {
-            Ok(switch) => taken.push((name, switch)),
-            Err(error) if round == 0 => refused.push(format!("{who}: {error:#}")),
-            Err(_) => {}
-        };
-        match &tracefs {
-            Ok(()) => {
-                other("perf", "perf record", perf(bench));
-                other("ftrace", "ftrace", ftrace(bench));
-            }
-            Err(error) => other("", "perf record and ftrace", Err(anyhow::anyhow!("{error:#}"))),
-        }
-        // A switch costs 2 µs at one time and 3 at another: each round is compared with itself.
-        let after = bench.subject(&["ping-pong"])?.get("switch")?;
-        let unwatched = (before + after) / 2.0;
-        samples.add("unwatched", unwatched);
-        samples.add("error", (before - after).abs() / 2.0);
-        taken.into_iter().for_each(|(name, switch)| samples.add(name, switch - unwatched));
-    }
-    let added = |name: &str| samples.median(name);
-    let ours = added("sched").context("the kernel side was not measured")?;
-    let ftrace = added("ftrace");
-    let what = "a switch with its wake-up, our group sched, added; ns";
+    let events = EVENTS.map(|event| format!("sched:{event}"));
+    let events = events.each_ref().map(String::as_str);
+    let tracefs = tracefs().map_err(|error| format!("{error:#}"));
+    let visible = || tracefs.clone().map_err(anyhow::Error::msg);
+    let added = Added::to(
+        "switch",
+        &SUBJECT,
+        bench,
+        9,
+        &[("sched", &["-k", "sched"]), ("all", &["-k", "sched,irq,task"])],
+        &[
+            ("perf record", &|| visible().and_then(|()| perf(bench, &[], &events, &SUBJECT))),
+            ("ftrace", &|| visible().and_then(|()| ftrace(bench))),
+        ],
+    )?;
+    let (ours, ftrace) = (added.must("sched")?, added.by("ftrace"));
     let goal = match ftrace {
         Some(_) => "≤ 0.4 × ftrace for the same events",
         None => "",
     };
     let met = ftrace.is_none_or(|ftrace| ours <= 0.4 * ftrace);
-    let mut remarks = refused;
-    if let Some(lost) = samples.highest("lost").filter(|&lost| lost > 0.0) {
-        remarks.push(format!("**{lost:.0} records of a run were lost**"));
-    }
     Ok(vec![
-        Row::new(what, number(ours))
+        Row::new("a switch with its wake-up, our group sched, added; ns", number(ours))
             .goal(goal, met)
             .beside([
-                ("unwatched", added("unwatched")),
-                ("error", added("error")),
-                ("perf record adds", added("perf")),
+                ("unwatched", added.by("unwatched")),
+                ("error", added.by("error")),
+                ("perf record adds", added.by("perf record")),
                 ("ftrace into a file adds", ftrace),
             ])
-            .remark(&remarks.join("; ")),
-        Row::new(
-            "the same, our groups sched, irq and task",
-            number(added("all").context("not measured")?),
-        ),
+            .remark(&added.remarks()),
+        Row::new("the same, our groups sched, irq and task", number(added.must("all")?)),
     ])
 }
 
@@ -110,20 +87,6 @@ fn tracefs() -> Result<()> {
     Ok(())
 }
 
-/// All CPUs, into a file on tmpfs, 16 MiB for each CPU.
-fn perf(bench: &Bench) -> Result<Figures> {
-    let file = bench.path("perf.data");
-    let mut command = bench.program("perf");
-    command.args(["record", "--quiet", "--all-cpus", "--mmap-pages", "4096", "--output"]);
-    command.arg(&file);
-    for event in EVENTS {
-        command.arg("--event").arg(format!("sched:{event}"));
-    }
-    let figures = Figures::of(command.arg("--").arg(bench.beside("subject")).arg("ping-pong"));
-    let _ = fs::remove_file(&file);
-    figures
-}
-
 /// An instance of ftrace, whose pages a thread here reads every 5 ms, as trace-cmd does.
 fn ftrace(bench: &Bench) -> Result<Figures> {
     let instance = Instance::new()?;
@@ -143,7 +106,7 @@ fn ftrace(bench: &Bench) -> Result<Figures> {
                 std::thread::sleep(Duration::from_millis(5));
             }
         });
-        let figures = bench.subject(&["ping-pong"]);
+        let figures = bench.subject(&SUBJECT);
         over.store(true, Ordering::Relaxed);
         figures
     });

@@ -1,5 +1,6 @@
 //! The rows of the table. Each function measures all subjects of its rows in turns.
 
+mod added;
 mod chains;
 mod collect;
 mod convert;

@@ -1,0 +1,388 @@
+//! Waits for locks of the kernel: which, for how long, from where, and what of the application they delayed.
+
+mod chains;
+mod delayed;
+mod locks;
+mod longest;
+mod waits;
+
+use serde::Serialize;
+
+use super::{NO_PARTS, Source};
+use crate::code::Code;
+use crate::document::{
+    Builder, Interval, Lock, N, Ns, Of, Place, Section, Share, Table, Text, Thread, Word,
+};
+use crate::stats::{Marks, Top, own};
+use crate::text;
+use chains::{Chain, Chains};
+use delayed::{Delayed, Delays};
+use ft_analysis::{Mark, Tally};
+use ft_trace::ids::Name;
+use ft_trace::store::Result;
+use ft_trace::tables::{Decomposition, KernelLockWait, KernelWaitEnd};
+use locks::{KernelLock, Locks};
+use longest::LongWait;
+use waits::{Sums, Waits};
+
+/// Locks, holds, requests and chains with a line of their own; further ones are in one of others.
+const MAX_KERNEL_GROUPS: usize = 16_384;
+
+/// Rows of a table that are shown; the machine values have all.
+const SHOWN: usize = 20;
+
+/// Longest waits that are kept.
+const LONGEST: usize = 10;
+
+/// The report.
+#[derive(Clone, Debug, Serialize)]
+pub struct KernelLocksReport {
+    /// Waits for locks of the kernel were recorded.
+    pub recorded: bool,
+    /// There is a kernel stream; without one there are no parts, and no wakers.
+    pub kernel: bool,
+    /// How sure they are.
+    pub marks: Marks,
+    /// All of them. Those within others are counted, and their time is left out.
+    pub all: Waits,
+    /// Waits that lie within others.
+    pub nested: u64,
+    /// Waits of which only the end was recorded.
+    pub without_begin: u64,
+    /// Waits in the name of threads that are not observed, or of an idle CPU.
+    pub of_others: u64,
+    /// By lock and kind, the most time first.
+    pub locks: Vec<KernelLock>,
+    /// Holds of the application's locks in which threads waited, by lock and place, the most time first.
+    pub holds: Vec<Delayed>,
+    /// Requests in which threads waited, by name, the most time first.
+    pub requests: Vec<Delayed>,
+    /// By call chain, the most time first.
+    pub chains: Vec<Chain>,
+    /// The longest waits.
+    pub longest: Vec<LongWait>,
+}
+
+/// What a lock is called: its variable, or who wanted it; the address where neither is known.
+fn label(r: &KernelLockWait) -> Name {
+    match (&r.name, &r.caller) {
+        (Some(name), _) => name.clone(),
+        (None, Some(caller)) => format!("of {caller}").into(),
+        (None, None) => format!("{:#x}", r.lock).into(),
+    }
+}
+
+/// Makes a [`KernelLocksReport`] of rows, in memory that does not grow with their number.
+#[derive(Debug, Default)]
+struct KernelLocks {
+    all: Sums,
+    nested: u64,
+    locks: Locks,
+    holds: Delays,
+    requests: Delays,
+    chains: Chains,
+    marks: Marks,
+    longest: Top<LongWait>,
+}
+
+impl KernelLocks {
+    /// Counts a wait; `code` has the call chains.
+    fn add(&mut self, r: &KernelLockWait, code: &Code) {
+        self.marks.add(r.mark);
+        self.locks.add(r);
+        if r.stack.is_some() {
+            self.chains.add(r, code);
+        }
+        self.longest.offer(LONGEST, r.dur, || LongWait::from(r));
+        if r.nested {
+            self.nested += 1;
+            return;
+        }
+        self.all.add(r);
+        if let Some(hold) = &r.hold_name {
+            self.holds.add(hold, r.hold_place.as_ref(), r);
+        }
+        if let Some(request) = &r.request {
+            self.requests.add(request, None, r);
+        }
+    }
+
+    /// Finishes the statistics.
+    fn finish(mut self, recorded: bool, tally: &Tally) -> KernelLocksReport {
+        KernelLocksReport {
+            recorded,
+            kernel: tally.kernel,
+            marks: self.marks,
+            all: self.all.waits(),
+            nested: self.nested,
+            without_begin: tally.kernel_waits_without_begin,
+            of_others: tally.kernel_waits_of_others,
+            locks: self.locks.finish(),
+            holds: self.holds.finish(),
+            requests: self.requests.finish(),
+            chains: self.chains.finish(),
+            longest: self.longest.into_sorted(),
+        }
+    }
+}
+
+impl KernelLocksReport {
+    /// Of a trace.
+    ///
+    /// # Errors
+    ///
+    /// When a table cannot be read.
+    pub fn read(source: Source<'_>) -> Result<KernelLocksReport> {
+        let mut locks = KernelLocks::default();
+        let recorded = source.recorded("lock");
+        if recorded {
+            let code = source.code()?;
+            source.rows(|r: KernelLockWait| locks.add(&r, code))?;
+        }
+        Ok(locks.finish(recorded, source.tally))
+    }
+
+    /// What it says.
+    pub fn section(self) -> Section {
+        let mut s = Section::new("kernel-locks", "waits for locks of the kernel");
+        if !self.recorded {
+            s.say("Waits for locks of the kernel were not recorded: record with the kernel group `lock` (`-k default,lock`).");
+        } else if self.all.waits + self.nested > 0 {
+            self.coverage(&mut s);
+            self.locks(&mut s);
+            self.delayed(&mut s);
+            self.chains(&mut s);
+            self.longest(&mut s);
+            own::explain(&mut s, "");
+            self.marks.legend(&mut s);
+        } else {
+            s.say("No observed thread waited for a lock of the kernel, as far as the kernel announces waits.");
+            self.left_out(&mut s);
+        }
+        s.with(self)
+    }
+
+    fn coverage(&self, s: &mut Section) {
+        s.say(self.marks.line("wait"));
+        let all = &self.all;
+        let mut parts = vec![text!("{} in all", Ns(all.total_ns))];
+        if self.kernel && all.total_ns > 0 {
+            let p = &all.parts;
+            for (ns, what) in [
+                (p.running_ns, "spinning"),
+                (p.blocked_ns, "asleep"),
+                (p.dispatch_ns, "woken and waiting for a CPU"),
+                (p.preempted_ns, "preempted"),
+                (p.hardirq_ns + p.softirq_ns + p.vector_ns, "in interrupts"),
+                (p.unexplained_ns, "unexplained"),
+            ] {
+                if ns > 0 {
+                    parts.push(text!("{} {}", Share(ns, all.total_ns), what));
+                }
+            }
+        }
+        s.say(text!("{}.", Text::join(parts, ", ").unwrap_or_default()));
+        let odd = [
+            (all.failed, "given up, for a signal or a time-out"),
+            (all.unfinished, "not over when the thread or the recording was"),
+            (self.nested, "within another wait of the same thread, whose time is counted once"),
+        ];
+        let odd = odd.iter().filter(|(n, _)| *n > 0).map(|(n, how)| text!("{} {}", N(*n), *how));
+        if let Some(odd) = Text::join(odd, "; ") {
+            s.say(text!("{}.", odd));
+        }
+        self.left_out(s);
+        s.say(
+            "The kernel announces no wait of who is the first to wait for a spinlock, nor the spinning for a semaphore of readers \
+             and writers; who holds a lock, it does not tell.",
+        );
+        if !self.kernel {
+            s.say(NO_PARTS);
+        }
+    }
+
+    fn left_out(&self, s: &mut Section) {
+        if self.without_begin > 0 {
+            let n = Of(self.without_begin, "wait");
+            s.say(text!("{} began before the recording and left out.", n));
+        }
+        if self.of_others > 0 {
+            s.say(text!(
+                "{} more of idle CPUs and of threads that are not observed: table `contention`.",
+                N(self.of_others)
+            ));
+        }
+    }
+
+    fn locks(&self, s: &mut Section) {
+        let t = Table::first(SHOWN, &self.locks)
+            .counted("locks")
+            .marks(|l| Mark::lower_bound_if(l.waits.doubtful > 0))
+            .column("lock", |l| Lock::named(l.name.as_deref().unwrap_or("dynamic")))
+            .column("wanted by", |l| {
+                let more = if l.other_callers > 0 { ", …" } else { "" };
+                l.caller.as_ref().map(|caller| format!("{caller}{more}"))
+            })
+            .column("kind", |l| Word(&l.kind))
+            .column("waits", |l| N(l.waits.waits))
+            .column("total", |l| Ns(l.waits.total_ns))
+            .when(self.kernel, |t| {
+                t.column("spinning", |l| Ns(l.waits.parts.running_ns))
+                    .column("asleep", |l| Ns(l.waits.parts.blocked_ns))
+            })
+            .column("p50", |l| Ns(l.waits.tail.p50_ns))
+            .column("max", |l| Interval {
+                ts: l.longest_ts,
+                dur_ns: l.waits.tail.max_ns,
+                tid: l.tid,
+                lock: None,
+            })
+            .column("by", |l| Thread::of(Some(l.tid), Some(&l.thread)));
+        let t = own::beside(t, |l| (l.waits.agent_ns, l.waits.total_ns));
+        s.table(t.titled("By lock, the most time first"));
+    }
+
+    fn delayed(&self, s: &mut Section) {
+        if !self.holds.is_empty() {
+            let t = delayed(&self.holds)
+                .column("holding", |d| Lock::named(&d.name))
+                .notes("acquired at", |d| Some(Place(&d.place)))
+                .column("waits", |d| N(d.waits.waits))
+                .column("delayed by", |d| Ns(d.waits.total_ns))
+                .column("max", |d| Ns(d.waits.tail.max_ns))
+                .column("mostly for", |d| Word(&d.mostly));
+            s.table(t.titled("Holds of the program's locks that were delayed by them"));
+        }
+        if !self.requests.is_empty() {
+            let t = delayed(&self.requests)
+                .column("request", |d| Word(&d.name))
+                .column("waits", |d| N(d.waits.waits))
+                .column("delayed by", |d| Ns(d.waits.total_ns))
+                .column("max", |d| Ns(d.waits.tail.max_ns))
+                .column("mostly for", |d| Word(&d.mostly));
+            s.table(t.titled("Requests that were delayed by them"));
+        }
+    }
+
+    fn chains(&self, s: &mut Section) {
+        if self.chains.is_empty() {
+            return;
+        }
+        let t = Table::first(SHOWN, &self.chains)
+            .counted("call chains")
+            .column("lock", |c| Lock::named(&c.lock))
+            .column("kind", |c| Word(&c.kind))
+            .column("waits", |c| N(c.waits))
+            .column("total", |c| Ns(c.total_ns))
+            .column("from", |c| Word(&c.way));
+        s.table(t.titled("By call chain, the most time first"));
+    }
+
+    fn longest(&self, s: &mut Section) {
+        let part = |l: &&LongWait, of: fn(&Decomposition) -> i64| l.parts.as_ref().map(of).map(Ns);
+        let t = Table::of(&self.longest)
+            .marks(|l| l.mark)
+            .column("lock", |l| Lock::named(&l.lock))
+            .column("kind", |l| Word(&l.kind))
+            .column("thread", |l| Thread::of(Some(l.tid), Some(&l.comm)))
+            .column("length", |l| Interval { ts: l.ts, dur_ns: l.dur_ns, tid: l.tid, lock: None })
+            .notes("ended", |l| (l.end != KernelWaitEnd::Acquired).then(|| Word(l.end.word())))
+            .when(self.kernel, |t| {
+                t.column("spinning", |l| part(l, |p| p.running_ns))
+                    .column("asleep", |l| part(l, |p| p.blocked_ns))
+                    .column("woken by", |l| {
+                        l.waker.as_deref().map(|comm| Thread::of(l.waker_tid, Some(comm)))
+                    })
+                    .column("dispatch", |l| part(l, |p| p.dispatch_ns))
+            })
+            .notes("holding", |l| l.hold.as_deref().map(Lock::named))
+            .notes("in", |l| l.request.as_deref().map(Word));
+        s.table(t.titled("The longest waits"));
+    }
+}
+
+/// A table of what was delayed.
+fn delayed(rows: &[Delayed]) -> Builder<&Delayed> {
+    Table::first(SHOWN, rows).counted("rows").marks(|d| Mark::lower_bound_if(d.waits.doubtful > 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ft_analysis::timeline::run;
+
+    const TIMELINE: &str = "
+        0 0 .>a S
+        0 7 .>b S
+        500 open a
+        600 acquire a A 1
+        1000 contend a mutex 9000 M
+        1500 contend a spinlock 200 Q
+        2000 0 a>X D
+        8000 wake b a 0
+        9000 0 X>a R
+        11000 release a A
+        12000 contend a mutex 500 M failed
+        13000 close a
+        14000 contend a mutex 700 M
+        14001 contend X mutex 700 M
+        15000 contend b rwsem-read 1 R end-only
+        16000 0 a>. S";
+
+    fn report(kernel: bool, timeline: &str) -> KernelLocksReport {
+        let (mut rows, tally) = run(kernel, timeline);
+        let mut locks = KernelLocks::default();
+        for r in &mut rows.kernel_lock_waits {
+            r.caller = (r.lock == i64::from(b'M')).then(|| "vfs_write".into());
+            r.name = (r.lock == i64::from(b'Q')).then(|| "queue".into());
+            locks.add(r, &Code::default());
+        }
+        locks.finish(true, &tally)
+    }
+
+    #[test]
+    fn waits_are_summed_by_lock_and_by_what_they_delayed() {
+        let report = report(true, TIMELINE);
+        let found: Vec<_> = report
+            .locks
+            .iter()
+            .map(|l| (l.name.as_deref(), l.caller.as_deref(), l.waits.waits, l.waits.total_ns))
+            .collect();
+        assert_eq!(found, [(None, Some("vfs_write"), 3, 10_200), (Some("queue"), None, 1, 200)]);
+        for l in &report.locks {
+            assert_eq!(l.waits.parts.total_ns(), l.waits.total_ns);
+        }
+        let all = &report.all;
+        assert_eq!((all.waits, all.total_ns, all.failed), (3, 10_200, 1), "each time once");
+        assert_eq!((report.nested, report.without_begin, report.of_others), (1, 1, 1));
+        let delayed = |rows: &[Delayed]| -> Vec<_> {
+            rows.iter().map(|d| (d.name.clone(), d.waits.waits, d.waits.total_ns)).collect()
+        };
+        assert_eq!(delayed(&report.holds), [("0x41".to_owned(), 1, 9_000)]);
+        assert_eq!(delayed(&report.requests), [("work.outer".to_owned(), 2, 9_500)]);
+        let text = format!("{:200}", report.section());
+        for line in [
+            "4 waits, all exact",
+            "1 given up",
+            "1 within another wait",
+            "dynamic",
+            "vfs_write",
+            "x.rs:1",
+            "mutex of vfs_write",
+            "Requests that were delayed",
+            "The longest waits",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+    }
+
+    #[test]
+    fn without_scheduler_records_there_are_lengths_and_without_the_group_a_remedy() {
+        let alone = format!("{:200}", report(false, TIMELINE).section());
+        assert!(alone.contains("record `sched`") && !alone.contains("asleep"), "{alone}");
+        let none = KernelLocks::default().finish(false, &Tally::default()).section();
+        assert!(format!("{none:160}").contains("-k default,lock"));
+        let empty = format!("{:160}", report(true, "0 0 .>a S").section());
+        assert!(empty.contains("No observed thread waited"), "{empty}");
+    }
+}

@@ -1,0 +1,129 @@
+//! How far the chains of a trace can be believed.
+
+use std::collections::HashSet;
+
+use serde::Serialize;
+
+use crate::code::Frame;
+use crate::document::{N, Section, Share, Text, Word};
+use crate::sections::Source;
+use crate::text;
+use ft_trace::ids::Name;
+use ft_trace::store::Result;
+use ft_trace::tables::{BinaryRow, LossRow};
+
+/// Functions that must have been looked at before a program is said to have no frame pointers.
+const MIN_FUNCTIONS: i32 = 8;
+
+/// How far the chains of a trace can be believed.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Quality {
+    /// Chains.
+    pub chains: u64,
+    /// Of these, longer than what is recorded.
+    pub cut: u64,
+    /// Of these, without an address of user space: of threads of the kernel, or their memory could not be read.
+    pub without_user: u64,
+    /// Of these, with addresses of which the conversion has kept none: there were too many different chains.
+    pub not_kept: u64,
+    /// Records of chains that were lost.
+    pub lost: u64,
+    /// Functions without a name among those of user space that the chains have.
+    pub unnamed: u64,
+    /// Functions of user space that the chains have.
+    pub functions: u64,
+    /// Programs and libraries without frame pointers: a chain can leave out the caller of a function of theirs, or end
+    /// there.
+    pub unframed: Vec<Unframed>,
+    /// Programs and libraries that the chains go through.
+    #[serde(skip)]
+    objects: HashSet<Name>,
+}
+
+/// A program or library without frame pointers.
+#[derive(Clone, Debug, Serialize)]
+pub struct Unframed {
+    /// Program or library.
+    pub object: String,
+    /// Functions that were looked at.
+    pub functions: i32,
+    /// Of these, with one.
+    pub framed: i32,
+}
+
+impl Quality {
+    /// What was lost, and which programs have no frame pointers.
+    pub(in crate::sections) fn read(&mut self, source: Source<'_>) -> Result<()> {
+        const PROGRAMS: [&str; 3] = ["chain_switch", "chain_waking", "sample"];
+        source.rows(|r: LossRow| {
+            if PROGRAMS.contains(&&*r.what) {
+                self.lost = self.lost.saturating_add(r.count.max(0) as u64);
+            }
+        })?;
+        if source.trace.has::<BinaryRow>() {
+            source.rows(|r: BinaryRow| {
+                let few = i64::from(r.framed) * 2 < i64::from(r.functions);
+                if r.functions >= MIN_FUNCTIONS && few && self.objects.contains(&r.object) {
+                    let (object, functions, framed) = (r.object.to_string(), r.functions, r.framed);
+                    self.unframed.push(Unframed { object, functions, framed });
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Counts a chain that so many records have: `user`, its functions of user space as they were recorded.
+    pub(in crate::sections) fn add(&mut self, chain: &[&Frame], cut: bool, user: i32, n: u64) {
+        self.chains += n;
+        self.cut += if cut { n } else { 0 };
+        self.without_user += if user == 0 { n } else { 0 };
+        self.not_kept += if user > 0 && chain.is_empty() { n } else { 0 };
+        let user = chain.iter().filter(|frame| !frame.kernel);
+        for frame in user.clone() {
+            if !self.objects.contains(&frame.object) {
+                self.objects.insert(frame.object.clone());
+            }
+        }
+        self.functions += n * user.clone().count() as u64;
+        self.unnamed += n * user.filter(|frame| !frame.named).count() as u64;
+    }
+
+    /// What a reader of chains must know.
+    pub(in crate::sections) fn say(&self, s: &mut Section) {
+        let parts = [
+            (self.lost, "lost"),
+            (self.cut, "longer than the 127 functions that are recorded"),
+            (self.without_user, "without a function of user space"),
+            (self.not_kept, "too many to be kept"),
+        ];
+        let parts = parts.iter().filter(|(n, _)| *n > 0);
+        if let Some(parts) = Text::join(parts.map(|(n, what)| text!("{} {}", N(*n), *what)), ", ") {
+            s.say(text!("Of the chains: {}.", parts));
+        }
+        if self.unnamed > 0 {
+            s.say(text!(
+                "{} of the functions in them have no name: of stripped programs, of processes that had ended before \
+                 they were looked at, and of code that was made while it ran and has no map in /tmp.",
+                Share::of(self.unnamed, self.functions)
+            ));
+        }
+        if !self.unframed.is_empty() {
+            let name = |u: &Unframed| {
+                let file = u.object.rsplit('/').next().unwrap_or_default();
+                text!(
+                    "{} ({} of {} functions)",
+                    Word(file),
+                    N(u.framed as u64),
+                    N(u.functions as u64)
+                )
+            };
+            let most = Text::join(self.unframed.iter().take(5).map(name), ", ").unwrap_or_default();
+            s.say(text!(
+                "Without frame pointers: {}{}. Who called a function of theirs can be missing from a chain, and a chain \
+                 can end there.",
+                most,
+                if self.unframed.len() > 5 { ", …" } else { "" }
+            ));
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! What would have shortened the waits behind holders that could run and had no CPU: bounds, each with what it assumes.
+//!
+//! What they mean and why they are upper bounds, `ft-analysis/src/holds/what_if.rs` says, which makes them for each hold.
+//! Here they are sums over holds; those in which records are missing are in none.
+
+use std::cmp::Reverse;
+
+use serde::Serialize;
+
+use super::{NO_SCHEDULER, Source};
+use crate::document::{Lock, N, Ns, Of, Section, Share, Table, Text, Word};
+use crate::stats::{Groups, Marks, Own};
+use crate::text;
+use ft_analysis::{Mark, Tally};
+use ft_trace::ids::{Name, Pid};
+use ft_trace::store::Result;
+use ft_trace::tables::{GrantBar, WhatIf};
+
+/// Lengths of time-slice extensions, ns: the least, which is what Linux 7.0 grants unless told otherwise, and the most
+/// (Documentation/userspace-api/rseq.rst), with two between.
+const GRANTS_NS: [i64; 4] = [5_000, 10_000, 20_000, 50_000];
+
+/// Locks with a group of their own; further ones are in one of others.
+const MAX_GROUPS: usize = 16_384;
+
+/// Rows of the table of locks that are shown; the machine values have all.
+const SHOWN: usize = 15;
+
+/// The report.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct WhatIfReport {
+    /// There is a kernel stream; without one nothing is known.
+    pub kernel: bool,
+    /// System calls were recorded: holds that made one have no extension.
+    pub calls: bool,
+    /// How many holds are exact, lower bounds (which are in no sum), censored (whose release is not recorded).
+    pub marks: Marks,
+    /// Of all that are summed.
+    pub all: Sums,
+    /// Each lock, the longest waits behind it first.
+    pub locks: Vec<LockSums>,
+}
+
+/// Sums over holds whose holder could have run and did not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Sums {
+    /// How many.
+    pub holds: u64,
+    /// Of these, for reading: of what would have been spared behind them nothing is known.
+    pub for_reading: u64,
+    /// Time in which the holders could run and did not; of nested holds each counts, ns.
+    pub lost_ns: i64,
+    /// Of this, what threads of the agent had the CPU, ns; missing where it is not known.
+    #[serde(skip_serializing_if = "Own::is_unknown")]
+    pub agent_ns: Own,
+    /// Holds behind which somebody waited until the release.
+    pub waited_for: u64,
+    /// Waiters of all of them. A thread whose wait is behind several holds, one after the other, counts for each.
+    pub waiters: u64,
+    /// How long they had waited then, from when the holder had no CPU for the first time, ns.
+    pub waited_ns: i64,
+    /// What keeps extensions from letting holds end.
+    pub barred: Barred,
+    /// What an extension of each length spares, at most.
+    pub grants: Vec<Granted>,
+    /// Of the waiters, those with a real-time priority higher than the holder's.
+    pub urgent_waiters: u64,
+    /// How long these had waited, counted as `waited_ns`.
+    pub urgent_ns: i64,
+    /// What inherited priority spares of that, at most, ns.
+    pub inherited_ns: i64,
+    /// What a priority above all ordinary threads spares, at most, ns.
+    pub prioritized_ns: i64,
+    /// What a CPU of its own spares, at most, ns.
+    pub own_cpu_ns: i64,
+}
+
+/// Holds that no extension can let end, by the first reason that applies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Barred {
+    /// They slept.
+    pub slept: u64,
+    /// They were in the kernel when they lost the CPU.
+    pub in_kernel: u64,
+    /// They made a system call afterwards.
+    pub called: u64,
+}
+
+/// What extensions of one length do, at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Granted {
+    /// Length, ns.
+    pub grant_ns: i64,
+    /// Holds that end in it.
+    pub ended: u64,
+    /// What is spared behind them, ns.
+    pub spared_ns: i64,
+}
+
+/// Sums of one lock, or of locks of one name.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct LockSums {
+    /// Process.
+    pub pid: i32,
+    /// Name of the lock.
+    pub lock: String,
+    /// Its kind.
+    pub kind: String,
+    /// What they are.
+    #[serde(flatten)]
+    pub sums: Sums,
+}
+
+impl Sums {
+    fn add(&mut self, r: &WhatIf) {
+        let parts = r.parts.unwrap_or_default();
+        let count = |n: Option<i32>| u64::try_from(n.unwrap_or(0)).unwrap_or(0);
+        self.holds += 1;
+        self.for_reading += u64::from(r.waiters.is_none());
+        self.lost_ns += parts.preempted_ns + parts.dispatch_ns;
+        self.agent_ns.add(r.agent_ns);
+        self.waited_for += u64::from(count(r.waiters) > 0);
+        self.waiters += count(r.waiters);
+        self.waited_ns += r.waited_ns.unwrap_or(0);
+        self.grant(r.bar, parts.running_ns, r.run_on_ns.unwrap_or(0));
+        self.urgent_waiters += count(r.urgent);
+        self.urgent_ns += r.urgent_ns.unwrap_or(0);
+        self.inherited_ns += r.inherited_ns.unwrap_or(0);
+        self.prioritized_ns += r.prioritized_ns.unwrap_or(0);
+        self.own_cpu_ns += r.own_cpu_ns.unwrap_or(0);
+    }
+
+    fn grant(&mut self, bar: GrantBar, needed_ns: i64, spared_ns: i64) {
+        if self.grants.is_empty() {
+            let new = |grant_ns| Granted { grant_ns, ..Granted::default() };
+            self.grants = GRANTS_NS.map(new).into();
+        }
+        match bar {
+            GrantBar::Sleep => self.barred.slept += 1,
+            GrantBar::Kernel => self.barred.in_kernel += 1,
+            GrantBar::Call => self.barred.called += 1,
+            GrantBar::Nothing => {
+                for grant in self.grants.iter_mut().filter(|grant| needed_ns <= grant.grant_ns) {
+                    grant.ended += 1;
+                    grant.spared_ns += spared_ns;
+                }
+            }
+        }
+    }
+
+    /// What an extension of this length spares.
+    fn spared_by(&self, grant_ns: i64) -> i64 {
+        let same = self.grants.iter().find(|grant| grant.grant_ns == grant_ns);
+        same.map_or(0, |grant| grant.spared_ns)
+    }
+}
+
+/// Makes a [`WhatIfReport`] of rows, in memory that does not grow with their number.
+#[derive(Debug, Default)]
+pub struct WhatIfs {
+    marks: Marks,
+    all: Sums,
+    locks: Groups<MAX_GROUPS, (Pid, Name, Name), Sums>,
+}
+
+impl WhatIfs {
+    /// Counts a row.
+    pub fn add(&mut self, r: &WhatIf) {
+        self.marks.add(r.mark);
+        // What is missing could be more time without a CPU, or more waits.
+        if r.mark <= Mark::Disturbed {
+            self.all.add(r);
+            self.locks.entry((r.pid, r.lock_name.clone(), r.kind.clone())).add(r);
+        }
+    }
+
+    /// Finishes the sums; `tally` says what is not in them, `calls` whether system calls were recorded.
+    pub fn finish(mut self, tally: &Tally, calls: bool) -> WhatIfReport {
+        self.marks.add_many(Mark::Censored, tally.unreleased_held_up);
+        let locks = self.locks.into_ranked(
+            |((pid, lock, kind), sums)| LockSums {
+                pid: pid.0,
+                lock: lock.to_string(),
+                kind: kind.to_string(),
+                sums,
+            },
+            |l| (Reverse((l.sums.waited_ns, l.sums.holds)), l.lock.clone(), l.kind.clone(), l.pid),
+        );
+        WhatIfReport { kernel: tally.kernel, calls, marks: self.marks, all: self.all, locks }
+    }
+}
+
+impl WhatIfReport {
+    /// Of a trace.
+    ///
+    /// # Errors
+    ///
+    /// When the table cannot be read.
+    pub fn read(source: Source<'_>) -> Result<WhatIfReport> {
+        let mut what_ifs = WhatIfs::default();
+        source.rows(|r: WhatIf| what_ifs.add(&r))?;
+        Ok(what_ifs.finish(source.tally, source.recorded("syscall")))
+    }
+
+    /// What it says.
+    pub fn section(self) -> Section {
+        let mut s = Section::new(
+            "what-if",
+            "what would have shortened the waits behind holders without a CPU, at most",
+        );
+        if !self.kernel {
+            s.say(NO_SCHEDULER);
+            return s.with(self);
+        }
+        self.counted(&mut s);
+        if self.all.holds == 0 {
+            s.say("There is no hold of which that can be told.");
+            return s.with(self);
+        }
+        self.behind(&mut s);
+        self.grants(&mut s);
+        if self.all.waiters > 0 {
+            self.scheduled(&mut s);
+            self.locks(&mut s);
+        }
+        s.with(self)
+    }
+
+    /// How many holds there are, and which are left out.
+    fn counted(&self, s: &mut Section) {
+        if !self.marks.any() {
+            return;
+        }
+        let lost = (self.marks.lower_bounds > 0).then(|| {
+            text!(
+                "; {} more in which records are missing, and not counted, because nothing bounds them from above",
+                N(self.marks.lower_bounds)
+            )
+        });
+        let unreleased = (self.marks.censored > 0)
+            .then(|| text!("; {} more whose release is not recorded", N(self.marks.censored)));
+        let disturbed = (self.marks.disturbed > 0)
+            .then(|| text!(", {} of them disturbed by the tracer", N(self.marks.disturbed)));
+        let parts = [disturbed, lost, unreleased].map(Option::unwrap_or_default);
+        let [disturbed, lost, unreleased] = parts;
+        s.say(text!(
+            "{} in which the holder could have run and did not{}{}{}",
+            Of(self.all.holds, "hold"),
+            disturbed,
+            lost,
+            unreleased
+        ));
+    }
+
+    /// The waits of which something could be spared.
+    fn behind(&self, s: &mut Section) {
+        let all = &self.all;
+        s.say(text!("They had no CPU for {}{}.", Ns(all.lost_ns), all.agent_ns.of_it(all.lost_ns)));
+        if all.for_reading > 0 {
+            s.say(text!(
+                "Behind {} for reading nothing is counted: another reader may keep the lock.",
+                N(all.for_reading)
+            ));
+        }
+        if all.waiters == 0 {
+            s.say(
+                "Nobody waited for them until their release, so no wait could have been shorter.",
+            );
+            return;
+        }
+        s.say(text!(
+            "{} of them had {} when they ended, which had by then waited for {} since the holder was without a CPU for the first \
+             time. (A wait can be behind several holds, one after the other.) Each figure is the most by which these waits \
+             could have been shorter, if all before was as it was, and if the holders slept as long as they did, be it for \
+             another lock: chains of holders are not followed. Figures of different changes cannot be added. What others \
+             gain who queued behind these waiters, and what those lose who had the CPU, one order of events does not bound.",
+            N(all.waited_for),
+            Of(all.waiters, "waiter"),
+            Ns(all.waited_ns)
+        ));
+    }
+
+    fn grants(&self, s: &mut Section) {
+        let all = &self.all;
+        let t = Table::of(&all.grants)
+            .column("extension", |g| Ns(g.grant_ns))
+            .column("holds that end", |g| N(g.ended))
+            .column("of all", |g| Share::of(g.ended, all.holds))
+            .when(all.waiters > 0, |t| {
+                t.column("spared", |g| Ns(g.spared_ns))
+                    .column("of what was waited", |g| Share(g.spared_ns, all.waited_ns))
+            });
+        s.table(t.titled(
+            "At most, with a time-slice extension, as Linux 7.0 grants it to who asks by rseq",
+        ));
+        let barred = all.barred;
+        let without =
+            text!("{} of the holds get none", N(barred.slept + barred.in_kernel + barred.called))
+                .reasons(&[
+                    (barred.slept, "slept"),
+                    (barred.in_kernel, "in the kernel when the CPU was taken"),
+                    (barred.called, "made a system call then"),
+                ]);
+        let calls = if self.calls {
+            Text::default()
+        } else {
+            text!(
+                " System calls were not recorded: holds that made one, which ends an extension, could not be left out unless \
+                 they slept in it (-k default,syscall)."
+            )
+        };
+        s.say(text!(
+            "Extensions: assumes that each hold asks for an extension, that the kernel grants it whenever it may, that the rest of the hold \
+             takes no less time than it did, and that one that is too short for it changes nothing. {}.{}",
+            without,
+            calls
+        ));
+    }
+
+    /// What another priority, or another place, would have done.
+    fn scheduled(&self, s: &mut Section) {
+        let all = &self.all;
+        let spared = |ns: i64, of: i64| text!("at most {} ({})", Ns(ns), Share(ns, of));
+        if all.urgent_waiters == 0 {
+            s.say(
+                "Inherited priority: nothing. Assumes locks that hand on the priority of who waits (PTHREAD_PRIO_INHERIT), as \
+                 Linux does for real-time priorities alone; no waiter had one higher than the holder's.",
+            );
+        } else {
+            s.say(text!(
+                "Inherited priority: {} of the {} that {} of higher real-time priority than the holder had waited. Assumes locks that \
+                 hand on the priority of who waits (PTHREAD_PRIO_INHERIT), as Linux does for real-time priorities alone, and that \
+                 the holder then runs whenever a thread behind that priority had its CPU.",
+                spared(all.inherited_ns, all.urgent_ns),
+                Ns(all.urgent_ns),
+                Of(all.urgent_waiters, "waiter")
+            ));
+        }
+        s.say(text!(
+            "A higher priority: {}. Assumes holders of a priority above all ordinary threads (SCHED_FIFO), which run whenever an \
+             ordinary thread had their CPU, and are as late as they were where a real-time thread had it, or nobody.",
+            spared(all.prioritized_ns, all.waited_ns)
+        ));
+        s.say(text!(
+            "A CPU of its own: {}. Assumes holders that run whenever they could, and sleep and are interrupted as they were.",
+            spared(all.own_cpu_ns, all.waited_ns)
+        ));
+    }
+
+    fn locks(&self, s: &mut Section) {
+        let [least, .., most] = GRANTS_NS;
+        let t = Table::first(SHOWN, self.locks.iter())
+            .column("lock", |l| Lock::named(&l.lock))
+            .column("kind", |l| Word(&l.kind))
+            .column("holds", |l| N(l.sums.holds))
+            .column("waiters", |l| N(l.sums.waiters))
+            .column("waited", |l| Ns(l.sums.waited_ns))
+            .column("5 µs", |l| Ns(l.sums.spared_by(least)))
+            .column("50 µs", |l| Ns(l.sums.spared_by(most)))
+            .when(self.all.urgent_waiters > 0, |t| {
+                t.column("inherited", |l| Ns(l.sums.inherited_ns))
+            })
+            .column("priority", |l| Ns(l.sums.prioritized_ns))
+            .column("own CPU", |l| Ns(l.sums.own_cpu_ns))
+            .counted("locks");
+        s.table(t.titled("At most, by lock: extensions, priorities, a CPU of its own"));
+    }
+}

@@ -1,0 +1,18 @@
+//! What stands in for sites that are made at run time where there are none.
+
+use super::{Description, Event, Switch, Values};
+use crate::layout::Meta;
+
+pub(super) fn switch(_: &Description<'_>) -> Option<Switch> {
+    None
+}
+
+pub(super) fn event(_: &Description<'_>) -> Option<Event> {
+    None
+}
+
+pub(super) fn is_on(_: usize) -> bool {
+    false
+}
+
+pub(super) fn write(_: &'static Meta, _: &Values) {}

@@ -1,0 +1,383 @@
+//! What a guest is to do, and what came of it.
+
+use std::{
+    fmt, fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail};
+
+use super::guest::{busy, shared};
+use crate::workspace::{cargo, root, step, target_dir};
+
+/// What is checked, in the order of [`judge`].
+pub(super) const CHECKS: [&str; 10] = [
+    "doctor",
+    "demo",
+    "hotplug",
+    "groups",
+    "preload",
+    "cgroup",
+    "kernel tests",
+    "truths",
+    "clock",
+    "oracle",
+];
+
+/// With more CPUs than this one is so slow that it does the first three of [`CHECKS`], which the last two then judge.
+const MOST_CPUS: u32 = 8;
+
+/// With more than this, the first two.
+const MOST_CPUS_THAT_GO: u32 = 32;
+
+/// Recordings that come back.
+const TRACES: [&str; 5] = ["demo", "hotplug", "groups", "preload", "cgroup"];
+
+/// Tests of `end_to_end`, recorded in the guest and judged outside: those that hold however late a subject comes, as it
+/// does where one thread of a busy machine is all CPUs.
+const TRUTHS: [&str; 3] = [
+    "nesting::nesting_to_depth_four_gives_exactly_the_known_counts",
+    "kernel_groups::system_calls_faults_and_lock_waits_are_in_their_tables",
+    "futexes::every_wait_at_a_futex_has_its_end_its_waker_and_its_time",
+];
+
+/// Seconds that each check may take on an idle machine.
+const LIMIT: f64 = 100.0;
+
+const JOB: &str = include_str!("job.sh");
+
+/// How a check went, and what of it is worth a few words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Ok(String),
+    Failed(String),
+    Skipped(String),
+}
+
+impl Outcome {
+    /// In a table.
+    pub(super) fn cell(&self) -> String {
+        match self {
+            Outcome::Ok(note) if note.is_empty() => "ok".into(),
+            Outcome::Ok(note) => note.clone(),
+            Outcome::Failed(_) => "**failed**".into(),
+            Outcome::Skipped(reason) => format!("skipped: {reason}"),
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Outcome::Ok(note) if note.is_empty() => f.write_str("ok"),
+            Outcome::Ok(note) => write!(f, "ok: {note}"),
+            Outcome::Failed(why) => write!(f, "FAILED: {why}"),
+            Outcome::Skipped(why) => write!(f, "skipped: {why}"),
+        }
+    }
+}
+
+/// What the guest runs: built here, as the tests are, for there is no compiler's time in an emulated machine.
+pub(super) struct Built {
+    /// Where the agent lies, and beside it the rest.
+    folder: PathBuf,
+    /// Binaries of tests.
+    end_to_end: PathBuf,
+    kernel_programs: PathBuf,
+    /// A program with pthread locks that knows nothing of tracing.
+    locks: PathBuf,
+}
+
+impl Built {
+    /// Builds all.
+    ///
+    /// # Errors
+    ///
+    /// When something does not build.
+    pub(super) fn find() -> Result<Built> {
+        // As the tests themselves do, which have built all of it in a test run.
+        let others: [&[&str]; 3] = [
+            &["ft-preload"],
+            &["ft-user", "--example", "demo"],
+            &["ft-agent", "--example", "subject"],
+        ];
+        for what in others {
+            step(cargo().args(["build", "--quiet", "--package"]).args(what))?;
+        }
+        let folder = target_dir().join("debug");
+        let locks = super::folder().join("locks");
+        fs::create_dir_all(super::folder())?;
+        let source = root().join("ft-agent/tests/programs/locks.c");
+        let mut compile = Command::new("cc");
+        compile.args(["-std=gnu17", "-g", "-O1", "-pthread", "-o"]).arg(&locks).arg(source);
+        step(&mut compile)?;
+        let mut tests = cargo();
+        tests.args(["test", "--workspace", "--no-run", "--message-format", "json"]);
+        tests.args(["--test", "end_to_end", "--test", "kernel_programs"]).current_dir(root());
+        let output =
+            tests.stderr(Stdio::inherit()).output().context("cargo could not be started")?;
+        if !output.status.success() {
+            bail!("the tests do not build");
+        }
+        let messages = String::from_utf8_lossy(&output.stdout);
+        let test = |name| executable(&messages, name).with_context(|| format!("no test {name}"));
+        Ok(Built {
+            folder,
+            end_to_end: test("end_to_end")?,
+            kernel_programs: test("kernel_programs")?,
+            locks,
+        })
+    }
+
+    fn agent(&self) -> PathBuf {
+        self.folder.join("ft-agent")
+    }
+}
+
+/// The binary of a test among cargo's messages.
+fn executable(messages: &str, name: &str) -> Option<PathBuf> {
+    let target = format!("\"name\":\"{name}\"");
+    let of_it = messages.lines().filter(|line| line.contains(&target));
+    of_it
+        .filter_map(|line| line.split("\"executable\":\"").nth(1)?.split('"').next())
+        .next()
+        .map(PathBuf::from)
+}
+
+/// Writes the script of a guest into `out`; returns where it lies.
+///
+/// # Errors
+///
+/// When it cannot be written.
+pub(super) fn write(out: &Path, built: &Built, cpus: u32) -> Result<PathBuf> {
+    let job = out.join("job.sh");
+    let paths = [
+        ("out", out),
+        ("agent", &built.agent()),
+        ("built", &built.folder),
+        ("locks", &built.locks),
+        ("programs", &built.kernel_programs),
+        ("end_to_end", &built.end_to_end),
+    ];
+    let mut text: String =
+        paths.iter().map(|(name, path)| format!("{name}='{}'\n", path.display())).collect();
+    let [short, slow] =
+        [MOST_CPUS, MOST_CPUS_THAT_GO].map(|most| if cpus > most { "yes" } else { "" });
+    let limit = (LIMIT * busy()).ceil() * shared(cpus).ceil();
+    text +=
+        &format!("truths='{}'\nlimit={limit}\nshort={short}\nslow={slow}\n{JOB}", TRUTHS.join(" "));
+    fs::write(&job, text).with_context(|| format!("cannot write {}", job.display()))?;
+    Ok(job)
+}
+
+/// What came of each of [`CHECKS`], by what a guest has left in `out`.
+pub(super) fn judge(out: &Path, built: &Built, python: Option<&Path>, cpus: u32) -> Vec<Outcome> {
+    let results = fs::read_to_string(out.join("results")).unwrap_or_default();
+    let log = |name: &str| fs::read_to_string(out.join(format!("{name}.log"))).unwrap_or_default();
+    let said = |name: &str| said(&results, name, &log(name));
+    let truths = TRUTHS.map(|truth| match said(&format!("truth-{truth}")) {
+        Outcome::Ok(_) => judge_truth(truth, out, built, python),
+        other => other,
+    });
+    let mut outcomes = vec![
+        doctor(&log("doctor")),
+        said("demo"),
+        Outcome::Skipped(String::new()),
+        said("groups"),
+        said("preload"),
+        said("cgroup"),
+        tests(
+            said("programs"),
+            &log("programs"),
+            &fs::read_to_string(out.join("ledger")).unwrap_or_default(),
+        ),
+        all(&truths),
+    ];
+    let traces: Vec<PathBuf> = TRACES
+        .iter()
+        .map(|name| out.join(format!("trace-{name}")))
+        .filter(|trace| trace.join("spool").exists())
+        .collect();
+    outcomes.extend(judge_traces(&traces, built, python));
+    outcomes[2] = match said("hotplug") {
+        Outcome::Ok(_) => judge_hotplug(out, python),
+        other => other,
+    };
+    if cpus > MOST_CPUS {
+        let first = if cpus > MOST_CPUS_THAT_GO { 2 } else { 3 };
+        outcomes[first..8].fill(Outcome::Skipped("too many CPUs".into()));
+    }
+    outcomes
+}
+
+/// Whether a CPU that went and came is recorded while it is there, and only then.
+fn judge_hotplug(out: &Path, python: Option<&Path>) -> Outcome {
+    let Some(python) = python else {
+        return Outcome::Skipped("no Python that reads Parquet".into());
+    };
+    let paths = [out.join("trace-hotplug"), out.join("hotplug.times")];
+    judged(python, "hotplug.py", &paths)
+}
+
+/// What a script says of files: its last line, or all of it when it finds something wrong.
+fn judged(python: &Path, script: &str, paths: &[PathBuf]) -> Outcome {
+    let mut judge = Command::new(python);
+    judge.arg("-B").arg(root().join("ft-agent/tests/python").join(script));
+    match judge.args(paths).output() {
+        Ok(output) => {
+            let text = String::from_utf8_lossy(&output.stdout);
+            let last = text.lines().last().unwrap_or_default().to_owned();
+            let why = || format!("{text}{}", String::from_utf8_lossy(&output.stderr));
+            if output.status.success() { Outcome::Ok(last) } else { Outcome::Failed(why()) }
+        }
+        Err(error) => Outcome::Failed(error.to_string()),
+    }
+}
+
+/// How a check of the guest went.
+fn said(results: &str, name: &str, log: &str) -> Outcome {
+    let line = results.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    let last =
+        || log.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("nothing said");
+    match line.and_then(|line| line.split(' ').next()) {
+        Some("0") => Outcome::Ok(String::new()),
+        // What the agent says of a kernel that is too old.
+        Some(_) if log.contains("; use Linux ") => {
+            let needs = log.rsplit("; use ").next().unwrap_or_default();
+            let needs: Vec<&str> = needs.split_whitespace().take(2).collect();
+            Outcome::Skipped(format!("needs {}", needs.join(" ")))
+        }
+        Some("124" | "137") => Outcome::Failed(format!("no end; {}", last())),
+        Some(_) => {
+            let panic = log.lines().skip_while(|line| !line.contains(" panicked at ")).nth(1);
+            Outcome::Failed(panic.map_or_else(|| last().to_owned(), |line| line.trim().to_owned()))
+        }
+        None => Outcome::Failed("it did not run".into()),
+    }
+}
+
+/// What `ft-agent doctor` found, but that an emulated CPU promises nothing of its counter.
+fn doctor(log: &str) -> Outcome {
+    let wrong = |line: &&str| line.starts_with("FAIL  ") && !line.contains("time stamp counter");
+    match log.lines().find(wrong) {
+        Some(line) => Outcome::Failed(line.to_owned()),
+        None if !log.contains("BPF programs") => Outcome::Failed("nothing said".into()),
+        None => {
+            let lacks =
+                log.lines().find_map(|line| line.split_once(" not whole: ")?.0.split("  ").last());
+            Outcome::Ok(lacks.map_or_else(String::new, |group| format!("no {}", group.trim())))
+        }
+    }
+}
+
+/// The kernel tests, with how many of them ran.
+fn tests(outcome: Outcome, log: &str, ledger: &str) -> Outcome {
+    let Outcome::Ok(_) = outcome else { return outcome };
+    let passed = log.lines().filter(|line| line.ends_with(" ... ok")).count();
+    let skipped = ledger.lines().filter(|line| line.starts_with("skipped ")).count();
+    match passed {
+        0 => Outcome::Failed("no test ran".into()),
+        _ => Outcome::Ok(format!("{} of {passed}", passed.saturating_sub(skipped))),
+    }
+}
+
+/// All truths in one.
+fn all(truths: &[Outcome]) -> Outcome {
+    let failed: Vec<String> = TRUTHS
+        .iter()
+        .zip(truths)
+        .filter_map(|(name, outcome)| match outcome {
+            Outcome::Ok(_) => None,
+            other => Some(format!("{}: {other}", name.split("::").next().unwrap_or(name))),
+        })
+        .collect();
+    match failed[..] {
+        [] => Outcome::Ok(format!("{} of {0}", truths.len())),
+        _ => Outcome::Failed(failed.join("; ")),
+    }
+}
+
+/// Has a test judge what it has recorded in the guest.
+fn judge_truth(truth: &str, out: &Path, built: &Built, python: Option<&Path>) -> Outcome {
+    let mut judge = Command::new(&built.end_to_end);
+    judge.args(["--exact", truth]).env("FT_RECORDED", out.join("truths")).env("FT_BUILT", "1");
+    judge.envs(python.map(|python| ("FT_PYTHON", python)));
+    match judge.output() {
+        Ok(output) if output.status.success() => Outcome::Ok(String::new()),
+        Ok(output) => said(&format!("{truth} 1"), truth, &String::from_utf8_lossy(&output.stdout)),
+        Err(error) => Outcome::Failed(error.to_string()),
+    }
+}
+
+/// Converts the traces here, and has their clocks and tables judged.
+fn judge_traces(traces: &[PathBuf], built: &Built, python: Option<&Path>) -> [Outcome; 2] {
+    let failed = |why: String| [Outcome::Failed(why.clone()), Outcome::Failed(why)];
+    if traces.is_empty() {
+        return failed("no trace came back".into());
+    }
+    for trace in traces {
+        // The second one analyses.
+        for command in ["convert", "report"] {
+            match Command::new(built.agent()).arg(command).arg(trace).output() {
+                Ok(output) if output.status.success() => {}
+                Ok(output) => return failed(String::from_utf8_lossy(&output.stderr).into_owned()),
+                Err(error) => return failed(error.to_string()),
+            }
+        }
+    }
+    let Some(python) = python else {
+        let skipped = || Outcome::Skipped("no Python that reads Parquet".into());
+        return [skipped(), skipped()];
+    };
+    ["clocks.py", "recomputed.py"].map(|script| judged(python, script, traces))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_tells_why_it_failed_and_what_an_old_kernel_lacks() {
+        let results = "doctor 0 2\ndemo 1 3\ncgroup 1 0\npreload 124 100\n";
+        assert_eq!(said(results, "doctor", "all well"), Outcome::Ok(String::new()));
+        assert_eq!(said(results, "demo", "a\nno room\n\n"), Outcome::Failed("no room".into()));
+        let panic = "x\nthread 'y' panicked at z:1:\nleft: 1\nright: 2\n";
+        assert_eq!(said(results, "demo", panic), Outcome::Failed("left: 1".into()));
+        let old = "this kernel has no cgroup.ancestors, which it needs; use Linux 6.1 or newer";
+        assert_eq!(said(results, "cgroup", old), Outcome::Skipped("needs Linux 6.1".into()));
+        assert!(
+            matches!(said(results, "preload", ""), Outcome::Failed(why) if why.contains("no end"))
+        );
+        // A guest that died in between must not look like one that had nothing to say.
+        assert_eq!(said(results, "groups", ""), Outcome::Failed("it did not run".into()));
+    }
+
+    #[test]
+    fn the_doctor_may_miss_a_promise_of_the_counter_and_nothing_else() {
+        let emulated = "ok    BPF programs  fine\nFAIL  time stamp counter  none\n";
+        assert_eq!(doctor(emulated), Outcome::Ok(String::new()));
+        let old =
+            "warn  BPF programs             lock not whole: this kernel has no contention_end\n";
+        assert_eq!(doctor(old), Outcome::Ok("no lock".into()));
+        assert!(matches!(doctor("FAIL  BPF programs  refused\n"), Outcome::Failed(_)));
+        assert!(matches!(doctor(""), Outcome::Failed(_)));
+    }
+
+    #[test]
+    fn tests_that_did_not_run_are_not_counted() {
+        let log = "test a ... ok\ntest b ... ok\n";
+        let ran = Outcome::Ok(String::new());
+        assert_eq!(tests(ran.clone(), log, "ran a\n"), Outcome::Ok("2 of 2".into()));
+        assert_eq!(tests(ran.clone(), log, "skipped b: old\n"), Outcome::Ok("1 of 2".into()));
+        assert!(matches!(tests(ran, "", ""), Outcome::Failed(_)));
+    }
+
+    #[test]
+    fn the_binary_of_a_test_is_found_among_the_messages_of_cargo() {
+        let messages = r#"{"reason":"compiler-artifact","target":{"name":"a"},"executable":null}
+{"reason":"compiler-artifact","target":{"kind":["test"],"name":"b"},"executable":"/t/deps/b-1"}"#;
+        assert_eq!(executable(messages, "b"), Some("/t/deps/b-1".into()));
+        assert_eq!(executable(messages, "a"), None);
+    }
+}

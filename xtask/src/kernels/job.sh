@@ -1,0 +1,63 @@
+# What a guest does; before this, `out`, `agent`, `built`, `locks`, `programs`, `end_to_end`, `truths`, `limit`, `short` and
+# `slow` are set. Each check leaves a line in `results`, and what it printed in a file of its name.
+check() {
+    name=$1
+    shift
+    began=$(cut -d. -f1 /proc/uptime)
+    timeout -k 5 "$limit" "$@" >"$out/$name.log" 2>&1 </dev/null
+    echo "$name $? $(($(cut -d. -f1 /proc/uptime) - began))" >>"$out/results"
+}
+# A recording; it is converted and judged outside, which is quicker.
+recording() {
+    name=$1
+    shift
+    check "$name" "$agent" record --no-convert -o "$out/trace-$name" "$@"
+}
+export FT_KERNEL_TEST_LOG="$out/ledger" FT_BUILT=1 FT_PRELOAD="$built/libft_preload.so"
+subject=$built/examples/subject
+
+check doctor "$agent" doctor
+recording demo -- "$built/examples/demo" --seconds 2
+
+[ -z "$slow" ] || exit 0
+
+# A CPU goes and comes back; where there are enough, one is missing at first, so that the numbers have a hole.
+hole=/sys/devices/system/cpu/cpu3/online
+[ -e "$hole" ] && echo 0 >"$hole"
+recording hotplug -k default,profile -- sh -c '
+    online=/sys/devices/system/cpu/cpu1/online
+    at() { echo "$1 $(cut -d" " -f1 /proc/uptime)"; }
+    spin() { timeout 1 taskset -c "$1" sh -c "while :; do :; done"; }
+    at begins
+    spin 1
+    echo 0 >"$online"
+    at gone
+    spin 0
+    at comes
+    echo 1 >"$online"
+    [ ! -e "$0" ] || echo 1 >"$0"
+    sleep 0.5
+    at back
+    spin 1
+    [ ! -e "$0" ] || spin 3
+    at ends' "$hole"
+cp "$out/hotplug.log" "$out/hotplug.times"
+[ -z "$short" ] || exit 0
+
+recording groups -k all -- "$subject" kernel-groups 100
+recording preload --preload -- "$locks"
+
+group=/sys/fs/cgroup/guest
+mkdir "$group"
+recording cgroup --cgroup "$group" -d 4s &
+recorder=$!
+while [ ! -e "$out/trace-cgroup/spool/segment-000000.ft" ] && kill -0 "$recorder"; do sleep 0.1; done
+sh -c 'echo $$ >"$1/cgroup.procs"; exec "$0" ping-pong 50' "$subject" "$group" >"$out/member.log" 2>&1
+wait "$recorder"
+
+check programs "$programs" --test-threads 1
+# These are recorded here, and judged outside.
+export FT_RECORD="$out/truths"
+for truth in $truths; do
+    check "truth-$truth" "$end_to_end" --exact "$truth"
+done

@@ -1,0 +1,239 @@
+//! `cargo xtask kernels [VERSION…] [--cpus N]`: the agent on other kernels, and with other CPUs, than this machine's.
+//!
+//! Each kernel of [`releases::ALL`] is downloaded from Debian's archive, booted in QEMU without hardware help, on this
+//! machine's own root file system, and records there; what it recorded comes back and is judged here. Emulated times say
+//! nothing about speed: what is judged is whether it works, and whether the figures are right.
+
+mod archive;
+mod guest;
+mod job;
+mod releases;
+
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use anyhow::{Context, Result, bail};
+
+use self::{
+    job::{Built, CHECKS, Outcome},
+    releases::Release,
+};
+use crate::{
+    build_ebpf,
+    packages::{GUESTS, VIRTIOFSD},
+    python, setup,
+    workspace::{is_root, target_dir},
+};
+
+/// Tests the kernels that are named, or all, with two CPUs or as many as `--cpus` says; prints a table of what came of it.
+///
+/// # Errors
+///
+/// When something cannot be had or built, or a check fails.
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let (versions, cpus) = cpus(arguments)?;
+    let releases = releases::named(versions)?;
+    set_up();
+    build_ebpf::run()?;
+    ready().map_err(|reason| anyhow::anyhow!("{reason}"))?;
+    let mut table = Table::default();
+    let built = Built::find()?;
+    let python = python::READERS.ensure()?;
+    for release in releases {
+        table.add(release, test(release, cpus, &built, python.as_deref())?);
+    }
+    println!("{}", table.text());
+    table.passed()
+}
+
+/// The arguments before `--cpus N`, and how many CPUs that are.
+fn cpus(arguments: &[String]) -> Result<(&[String], u32)> {
+    let Some(at) = arguments.iter().position(|argument| argument == "--cpus") else {
+        return Ok((arguments, guest::CPUS));
+    };
+    match &arguments[at + 1..] {
+        [n] if n.parse().is_ok_and(|n| guest::POSSIBLE_CPUS.contains(&n)) => {
+            Ok((&arguments[..at], n.parse()?))
+        }
+        _ => bail!("`--cpus` comes last, with a number from 2 to 255"),
+    }
+}
+
+/// The oldest and the newest kernel, as a part of the whole test run: what it did goes into `ledger`, as of every test
+/// of the kernel side.
+///
+/// # Errors
+///
+/// When a check fails. Without QEMU or network the kernels are skipped, which the ledger says.
+pub(crate) fn in_test_run(ledger: &mut String, python: Option<&Path>) -> Result<()> {
+    set_up();
+    let mut table = Table::default();
+    let mut built = None;
+    for release in releases::ENDS {
+        if let Err(reason) = ready().and_then(|()| kernel(release).map_err(|e| format!("{e:#}"))) {
+            let _ = writeln!(ledger, "skipped Linux {}: {reason}", release.name);
+            continue;
+        }
+        let built = match &built {
+            Some(built) => built,
+            None => built.insert(Built::find()?),
+        };
+        let outcomes = test(release, guest::CPUS, built, python)?;
+        for (check, outcome) in CHECKS.iter().zip(&outcomes) {
+            let _ = match outcome {
+                Outcome::Ok(_) | Outcome::Failed(_) => {
+                    writeln!(ledger, "ran Linux {}: {check}", release.name)
+                }
+                Outcome::Skipped(reason) => {
+                    writeln!(ledger, "skipped Linux {}: {check}: {reason}", release.name)
+                }
+            };
+        }
+        table.add(release, outcomes);
+    }
+    table.text().lines().for_each(|line| {
+        let _ = writeln!(ledger, "measured {line}");
+    });
+    table.passed()
+}
+
+/// Installs what guests need.
+fn set_up() {
+    setup::run(&[GUESTS]);
+    // Part of QEMU in Debian 12, and a package of its own from Debian 13 on.
+    if guest::virtiofsd().is_none() {
+        setup::run(&[VIRTIOFSD]);
+    }
+}
+
+/// Whether guests can be booted here, or why not.
+fn ready() -> Result<(), String> {
+    let missing = GUESTS.missing(Path::new("/"));
+    if let Some(package) = missing.first() {
+        return Err(format!("there is no {}; install it", package.name));
+    }
+    if guest::virtiofsd().is_none() {
+        return Err("there is no virtiofsd; install it".into());
+    }
+    match is_root() {
+        true => Ok(()),
+        false => Err("guests share this machine's files; run as root".into()),
+    }
+}
+
+/// Where everything about guests lies.
+fn folder() -> PathBuf {
+    target_dir().join("kernels")
+}
+
+/// A kernel that is ready to be booted, downloaded now if need be.
+fn kernel(release: &Release) -> Result<guest::Image> {
+    archive::image(release, &folder())
+        .with_context(|| format!("Linux {} cannot be had from Debian's archive", release.name))
+}
+
+/// All checks on one kernel, in the order of [`CHECKS`].
+fn test(
+    release: &Release,
+    cpus: u32,
+    built: &Built,
+    python: Option<&Path>,
+) -> Result<Vec<Outcome>> {
+    let began = Instant::now();
+    let image = kernel(release)?;
+    let out = folder().join("out").join(release.name);
+    if out.exists() {
+        fs::remove_dir_all(&out).with_context(|| format!("cannot remove {}", out.display()))?;
+    }
+    fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
+    let job = job::write(&out, built, cpus)?;
+    let said = guest::boot(&image, &job, &out, cpus)?;
+    let outcomes = job::judge(&out, built, python, cpus);
+    println!("kernels: {said}, {} s with what is judged here", began.elapsed().as_secs());
+    for (check, outcome) in CHECKS.iter().zip(&outcomes) {
+        println!("  {check:16} {outcome}");
+    }
+    Ok(outcomes)
+}
+
+/// What came of all kernels: a row each.
+#[derive(Default)]
+struct Table(Vec<(String, Vec<Outcome>)>);
+
+impl Table {
+    fn add(&mut self, release: &Release, outcomes: Vec<Outcome>) {
+        self.0.push((release.name.to_owned(), outcomes));
+    }
+
+    /// As Markdown.
+    fn text(&self) -> String {
+        let mut text =
+            format!("| Linux | {} |\n|{}", CHECKS.join(" | "), "---|".repeat(CHECKS.len() + 1));
+        for (name, outcomes) in &self.0 {
+            let cells: Vec<String> = outcomes.iter().map(Outcome::cell).collect();
+            let _ = write!(text, "\n| {name} | {} |", cells.join(" | "));
+        }
+        text
+    }
+
+    fn passed(&self) -> Result<()> {
+        let failed: Vec<&str> = self
+            .0
+            .iter()
+            .filter(|(_, outcomes)| outcomes.iter().any(|o| matches!(o, Outcome::Failed(_))))
+            .map(|(name, _)| name.as_str())
+            .collect();
+        if !failed.is_empty() {
+            let out = folder().join("out");
+            bail!(
+                "checks failed on Linux {}; what they said is in {}",
+                failed.join(", "),
+                out.display()
+            );
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_cpus_stands_behind_the_kernels() {
+        let arguments =
+            |line: &str| -> Vec<String> { line.split(' ').map(str::to_owned).collect() };
+        let check = |line, expected: Option<(usize, u32)>| {
+            let line = arguments(line);
+            let found = cpus(&line).ok().map(|(versions, cpus)| (versions.len(), cpus));
+            assert_eq!(found, expected, "{line:?}");
+        };
+        check("5.10 7", Some((2, guest::CPUS)));
+        check("7 --cpus 72", Some((1, 72)));
+        check("--cpus 8", Some((0, 8)));
+        for wrong in ["--cpus", "7 --cpus many", "--cpus 8 7", "--cpus 1", "--cpus 256"] {
+            check(wrong, None);
+        }
+    }
+
+    #[test]
+    fn a_table_has_a_row_for_each_kernel_and_fails_with_its_name() {
+        let mut table = Table::default();
+        let with = |outcome: Outcome| {
+            let mut all = vec![Outcome::Ok(String::new()); CHECKS.len() - 1];
+            all.push(outcome);
+            all
+        };
+        table.add(releases::ENDS[0], with(Outcome::Skipped("no Python".into())));
+        assert!(table.passed().is_ok());
+        assert!(table.text().ends_with("| skipped: no Python |"), "{}", table.text());
+        table.add(releases::ENDS[1], with(Outcome::Failed("3 rows differ".into())));
+        let error = table.passed().unwrap_err().to_string();
+        assert!(error.contains(releases::ENDS[1].name), "{error}");
+        assert!(!error.contains(releases::ENDS[0].name), "{error}");
+    }
+}

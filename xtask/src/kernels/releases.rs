@@ -1,0 +1,73 @@
+//! Which kernels, and where Debian has them.
+
+use anyhow::{Result, bail};
+
+/// A kernel of Debian's archive.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Release {
+    /// What it is called here.
+    pub(super) name: &'static str,
+    /// Suite of the archive in which the package of that name is this kernel.
+    pub(super) suite: &'static str,
+    /// The package that depends on the kernel proper.
+    pub(super) package: &'static str,
+}
+
+/// Kernels for virtual machines are a third as large as the others.
+const CLOUD: &str = "linux-image-cloud-amd64";
+const RT: &str = "linux-image-rt-amd64";
+
+const fn release(name: &'static str, suite: &'static str, package: &'static str) -> Release {
+    Release { name, suite, package }
+}
+
+/// Each of which users may have, the oldest first.
+pub(super) const ALL: [Release; 6] = [
+    release("5.10", "bullseye", CLOUD),
+    release("6.1", "bookworm", CLOUD),
+    release("6.1-rt", "bookworm", RT),
+    release("6.12", "bookworm-backports", CLOUD),
+    release("7", "trixie-backports", CLOUD),
+    release("7-rt", "trixie-backports", RT),
+];
+
+/// The oldest, and the newest with the most that is different.
+pub(super) const ENDS: [&Release; 2] = [&ALL[0], &ALL[4]];
+
+/// Those of these names, or all.
+///
+/// # Errors
+///
+/// A name that is none.
+pub(super) fn named(names: &[String]) -> Result<Vec<&'static Release>> {
+    if names.is_empty() {
+        return Ok(ALL.iter().collect());
+    }
+    names
+        .iter()
+        .map(|name| match ALL.iter().find(|release| release.name == name) {
+            Some(release) => Ok(release),
+            None => {
+                let all = ALL.map(|release| release.name).join(", ");
+                bail!("there is no kernel `{name}`; give some of {all}, or none for all")
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_chosen_by_name() {
+        let chosen = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            named(&names).map(|found| found.iter().map(|r| r.name).collect::<Vec<_>>())
+        };
+        assert_eq!(chosen(&[]).unwrap().len(), ALL.len());
+        assert_eq!(chosen(&["7-rt", "5.10"]).unwrap(), ["7-rt", "5.10"]);
+        let error = chosen(&["6"]).unwrap_err().to_string();
+        assert!(error.contains("5.10, 6.1, 6.1-rt, 6.12, 7, 7-rt"), "{error}");
+    }
+}

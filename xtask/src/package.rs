@@ -1,0 +1,142 @@
+//! `cargo xtask package`: what is published. The crates, each built from its own package, and a Debian package of the
+//! agent.
+
+mod deb;
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{
+    build::{self, Profile},
+    steps::Steps,
+    workspace::{self, cargo, step, target_dir},
+};
+
+/// Members of the workspace that are not published.
+const UNPUBLISHED: [&str; 3] = ["xtask", "ft-papers", "ft-user-capi"];
+
+/// The status with which `packaging/try` says that nothing can be tried here.
+const CANNOT: i32 = 75;
+
+/// Makes and checks all packages, and says where they lie.
+///
+/// # Errors
+///
+/// When one of them cannot be made, or does not do what it should.
+pub(crate) fn run() -> Result<()> {
+    let mut steps = Steps::new(7);
+    build::bpf(&mut steps);
+    steps.next("the crates, each built from its own package", Some(300));
+    crates(true)?;
+    let programs = build::agent(&mut steps, Profile::Release, false)?;
+    steps.next("ft-load", None);
+    step(cargo().args(["build", "--release", "--package", "ft-load"]))?;
+    steps.next("the Debian package", None);
+    let programs = programs.parent().expect("a program is in a directory");
+    let package = deb::build(programs, deb::Compression::Small)?;
+    steps.next("installing, using and removing it", None);
+    println!("{}", tried(&package)?);
+    steps.next("what a publisher has to fill in", None);
+    missing(&workspace::root())?.iter().for_each(|what| println!("missing: {what}"));
+    println!("{}\n{}", target_dir().join("package").display(), package.display());
+    Ok(())
+}
+
+/// Packages every crate that is published; `built`: and builds each from its package, as one who downloads it does.
+fn crates(built: bool) -> Result<()> {
+    let mut package = cargo();
+    package.args(["package", "--workspace", "--allow-dirty", "--quiet"]);
+    package.args(UNPUBLISHED.iter().flat_map(|name| ["--exclude", *name]));
+    if !built {
+        package.arg("--no-verify");
+    }
+    step(&mut package)
+}
+
+/// The part of this that a test run makes: from programs that it has built anyway. Says what came of it.
+///
+/// # Errors
+///
+/// As [`run`].
+pub(crate) fn check() -> Result<String> {
+    crates(false)?;
+    step(cargo().args([
+        "build",
+        "--quiet",
+        "-p",
+        "ft-agent",
+        "-p",
+        "ft-load",
+        "-p",
+        "ft-preload",
+    ]))?;
+    tried(&deb::build(&target_dir().join("debug"), deb::Compression::Fast)?)
+}
+
+/// Installs the package into a copy of this system, uses and removes it.
+fn tried(package: &Path) -> Result<String> {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private"]);
+    command.arg(workspace::root().join("packaging/try")).arg(package);
+    let output = command.output().context("`unshare` could not be started; install util-linux")?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let what = said.lines().collect::<Vec<_>>().join("; ");
+    match output.status.code() {
+        Some(0) => Ok(format!("Debian package: {what}")),
+        Some(CANNOT) => Ok(format!("Debian package: skipped: {what}")),
+        _ => bail!("{said}{}", String::from_utf8_lossy(&output.stderr)),
+    }
+}
+
+/// What only a publisher knows and has not said yet: the empty values below `[workspace.metadata.publisher]`.
+fn missing(root: &Path) -> Result<Vec<String>> {
+    let empty = publisher(root)?.into_iter().filter(|(_, value)| value.is_empty());
+    Ok(empty.map(|(name, _)| format!("{name} in [workspace.metadata.publisher]")).collect())
+}
+
+/// What a publisher says: names and values.
+fn publisher(root: &Path) -> Result<Vec<(String, String)>> {
+    let manifest = read(&root.join("Cargo.toml"))?;
+    let lines = manifest.lines().skip_while(|line| *line != "[workspace.metadata.publisher]");
+    let lines = lines.skip(1).take_while(|line| !line.starts_with('['));
+    let values =
+        lines.filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(" = "));
+    Ok(values.map(|(name, value)| (name.to_owned(), value.trim_matches('"').to_owned())).collect())
+}
+
+fn read(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Where the packaging's own files lie.
+fn files() -> PathBuf {
+    workspace::root().join("packaging")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_publisher_has_not_said_is_named() {
+        let root = std::env::temp_dir().join(format!("xtask-publisher-{}", std::process::id()));
+        std::fs::create_dir_all(&root).unwrap();
+        let manifest = "[workspace]\n[workspace.metadata.publisher]\n# a = \"\"\nrepository = \"\"\n\
+                        maintainer = \"A <a@b.c>\"\n\n[other]\nempty = \"\"\n";
+        std::fs::write(root.join("Cargo.toml"), manifest).unwrap();
+        assert_eq!(missing(&root).unwrap(), ["repository in [workspace.metadata.publisher]"]);
+        assert_eq!(publisher(&root).unwrap()[1].1, "A <a@b.c>");
+        std::fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn this_workspace_has_a_place_for_what_a_publisher_says() {
+        let names: Vec<String> =
+            publisher(&workspace::root()).unwrap().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["repository", "maintainer", "security-contact"]);
+    }
+}

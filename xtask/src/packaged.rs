@@ -1,0 +1,93 @@
+//! The BPF object that is checked in, for machines without a compiler for BPF: made by `cargo xtask bpf --packaged`, and
+//! held to be what the sources beside it make.
+
+#[path = "../../ft-agent/bpf/digest.rs"]
+mod digest;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{
+    build_ebpf::{self, Toolchain},
+    workspace,
+};
+
+/// Where it lies, and beside it what it is made of.
+fn object(root: &Path) -> PathBuf {
+    root.join("ft-agent/bpf/ft-ebpf.o")
+}
+
+/// What the packaged object is made of, a line each.
+fn told(root: &Path) -> PathBuf {
+    object(root).with_extension("txt")
+}
+
+/// Builds the object and puts it into the package; returns where it lies.
+///
+/// # Errors
+///
+/// When it cannot be built or written.
+pub(crate) fn make() -> Result<PathBuf> {
+    let root = workspace::root();
+    let built = build_ebpf::run()?;
+    let object = object(&root);
+    strip(&built, &object)?;
+    let line = |what: &str, value: String| format!("{what} {value}\n");
+    let text = line("sources", sources(&root)?) + &line("made-by", made_by()?);
+    fs::write(told(&root), text).with_context(|| format!("cannot write {}", object.display()))?;
+    Ok(object)
+}
+
+/// Whether the packaged object is what its sources make: byte for byte where the compiler is the one that made it. What was
+/// compared.
+///
+/// # Errors
+///
+/// When it is of other sources, or the same compiler makes another one.
+pub(crate) fn check() -> Result<&'static str> {
+    let root = workspace::root();
+    let told = fs::read_to_string(told(&root)).unwrap_or_default();
+    let says = |what: &str, value: &str| told.lines().any(|line| line == format!("{what} {value}"));
+    const REMEDY: &str = "run `cargo xtask bpf --packaged` and commit what it writes";
+    if !says("sources", &sources(&root)?) {
+        bail!("the packaged BPF object is of other sources; {REMEDY}");
+    }
+    if Toolchain::find().is_err() {
+        return Ok("of these sources; not built again, for want of a compiler");
+    }
+    if !says("made-by", &made_by()?) {
+        return Ok("of these sources; not compared, because another compiler made it");
+    }
+    let again = workspace::target_dir().join("bpf/packaged.o");
+    strip(&build_ebpf::run()?, &again)?;
+    if fs::read(&again)? != fs::read(object(&root))? {
+        bail!("the packaged BPF object is not what its sources make; {REMEDY}");
+    }
+    Ok("what its sources make, byte for byte")
+}
+
+fn sources(root: &Path) -> Result<String> {
+    digest::digest(&root.join("ft-ebpf")).context("the sources of the BPF programs cannot be read")
+}
+
+/// The compiler and the linker.
+fn made_by() -> Result<String> {
+    let linker = workspace::find_in_path("bpf-linker").context("bpf-linker is missing")?;
+    let compiler = workspace::output(&mut Toolchain::find()?.compiler())?;
+    let linker = workspace::output(Command::new(linker).arg("--version"))?;
+    Ok(format!("{}, {}", compiler.trim(), linker.trim()))
+}
+
+/// Without what only a debugger wants, the types of the kernel's structures (BTF) stay.
+fn strip(from: &Path, to: &Path) -> Result<()> {
+    let tool = ["llvm-objcopy", "llvm-objcopy-22"].into_iter().find_map(workspace::find_in_path);
+    let debians =
+        || Some(PathBuf::from("/usr/lib/llvm-22/bin/llvm-objcopy")).filter(|p| p.exists());
+    let tool = tool.or_else(debians).context("llvm-objcopy is missing; install llvm")?;
+    workspace::run(Command::new(tool).arg("--strip-debug").args([from, to]))
+}
