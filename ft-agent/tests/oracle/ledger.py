@@ -76,10 +76,8 @@ class ThreadTime:
             for tid, timeline in threads.timelines.items()
             if tid != 0
         }
-        self.whole = {
-            tid: tid in born and bool(timeline.stretches) and timeline.stretches[-1].end < threads.end
-            for tid, timeline in threads.timelines.items()
-        }
+        # One can end with the last record of the trace.
+        self.whole = {tid: tid in born and timeline.ended for tid, timeline in threads.timelines.items()}
 
     def account(self, tid: int, timeline: Timeline) -> Account:
         """Adds up all stretches of a thread."""

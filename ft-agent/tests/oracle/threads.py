@@ -61,11 +61,12 @@ class Parts(NamedTuple):
 
 
 class Timeline:
-    """One thread."""
+    """One thread, which may have left for good."""
 
-    def __init__(self, stretches: list[Stretch], delays: list[Delay]) -> None:
+    def __init__(self, stretches: list[Stretch], delays: list[Delay], ended: bool) -> None:
         self.stretches = stretches
         self.delays = delays
+        self.ended = ended
         self.starts = [s.start for s in stretches]
 
     def during(self, start: int, end: int) -> Iterator[Stretch]:
@@ -238,12 +239,13 @@ class Walker:
                     self.turn(row.ts, self.now.doing, row.to_cpu, self.now.state)
             else:
                 self.shows_that_it_runs(tid, row, leaves_from(rows, at, tid))
-        if self.now.state not in DEAD:
+        ended = self.now.state in DEAD
+        if not ended:
             # One that still runs by its last record does not, where another left its CPU.
             period = self.cpus.at(self.now.cpu, self.now.start) if self.now.doing == "running" else None
             missing = self.now.start if period and period.doubt else None
             self.turn(max(self.end, self.now.start), "unknown", -1, "", missing)
-        return Timeline(self.stretches, self.delays)
+        return Timeline(self.stretches, self.delays, ended)
 
     def turn(self, ts: int, doing: str, cpu: int, state: str, doubt_from: int | None = None) -> None:
         """Ends the current stretch, doubtful from a moment on, and begins another."""
