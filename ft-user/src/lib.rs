@@ -19,6 +19,7 @@
 //! - [`event!`] is a trigger: one nop while it is off, a write to the thread's own ring while it
 //!   is on. Its arguments are evaluated only then. [`scope!`] records a begin and an end.
 //! - [`sync`] has the locks of `std` that tell who waited, who held, how deep and where, and its barrier and channels.
+//! - [`task`] follows async tasks, on any executor: their polls, who wakes them, how they end.
 //! - [`gap::Poller`] finds the times in which a polling thread did not run.
 //! - [`init`] makes the buffers and meets the agent. [`enable()`] and [`disable()`] switch sites by glob;
 //!   the agent does so too, also while the program runs.
@@ -56,27 +57,12 @@
 //! does not compile with one of them across an `.await`. Where it does compile, on one thread, other tasks run in
 //! between, and the end of one scope would be taken for that of another: keep them within a block without `.await`.
 //!
-//! What a task does in all takes two events that carry its number, and each of its polls can be a scope:
+//! A task itself is followed by [`task`]: where it was polled, for how long, and why it was not.
 //!
 //! ```
-//! use std::{future::{Future, poll_fn}, pin::pin};
-//!
-//! /// Records when the work begins and ends, and on which thread it is polled how long.
-//! async fn traced<F: Future>(task: u64, work: F) -> F::Output {
-//!     ft_user::event!("task.begin", task: u64);
-//!     let mut work = pin!(work);
-//!     let output = poll_fn(|context| {
-//!         let _poll = ft_user::scope!("task.poll", task: u64);
-//!         work.as_mut().poll(context)
-//!     })
-//!     .await;
-//!     ft_user::event!("task.end", task: u64);
-//!     output
-//! }
-//!
 //! // What an executor with several threads asks for.
 //! fn spawn(_: impl Future + Send) {}
-//! spawn(traced(7, async {
+//! spawn(ft_user::task::named("request", async {
 //!     {
 //!         let _parse = ft_user::scope!("request.parse");
 //!         // … nothing waits here …
@@ -85,8 +71,8 @@
 //! }));
 //! ```
 //!
-//! In SQL, a task's time is `max(ts) - min(ts)` of the events of its number. An async lock (`tokio::sync::Mutex`) blocks
-//! no thread, so it is none of [`sync`]; events before and after its `lock().await` show it.
+//! An async lock (`tokio::sync::Mutex`) blocks no thread, so it is none of [`sync`]; events before and after its
+//! `lock().await` show it.
 //!
 //! # Limits
 //!
@@ -184,6 +170,7 @@ pub mod site;
 mod sites;
 mod status;
 pub mod sync;
+pub mod task;
 #[cfg(test)]
 mod test_ring;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]

@@ -63,7 +63,12 @@ impl World {
             | SiteKind::ScopeEnd
             | SiteKind::WaitBegin
             | SiteKind::WaitEnd
-            | SiteKind::RingWait => {}
+            | SiteKind::RingWait
+            | SiteKind::TaskNew
+            | SiteKind::TaskPoll
+            | SiteKind::TaskPolled
+            | SiteKind::TaskWake
+            | SiteKind::TaskDrop => {}
             what => {
                 let kind = kind.clone();
                 self.lock(slot, e, what, kind, to);

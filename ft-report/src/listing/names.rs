@@ -21,6 +21,8 @@ enum Words {
     /// `name at place`: a lock event, which tells its place by numbers of names, or by the address that
     /// the call returns to.
     Lock { by_address: bool },
+    /// `number name at place`: a task, which tells its place by numbers of names.
+    Task,
     /// A gap in a polling loop: how long.
     Gap,
 }
@@ -41,6 +43,7 @@ impl Site {
         let words = match row.kind {
             _ if !row.format.is_empty() => Words::Template,
             SiteKind::PollGap => Words::Gap,
+            kind if kind.has_task() => Words::Task,
             kind if kind.has_lock() => match args.get(1).map(|arg| arg.kind) {
                 Some(ArgKind::Unsigned) => Words::Lock { by_address: false },
                 Some(ArgKind::Pointer) => Words::Lock { by_address: true },
@@ -187,6 +190,12 @@ impl Names {
         self.symbols.iter().map(|(&(pid, address), name)| (pid, address, name))
     }
 
+    /// What `ft_user::layout::place_word` puts together.
+    fn name_and_place(&self, site: &Site, word: i64) -> (Option<&Name>, Option<&Name>) {
+        let (source, place, name) = (site.row.source, word as i32, (word as u64 >> 32) as i32);
+        (self.locks.get(&(source, name)), self.places.get(&(source, place)))
+    }
+
     /// Appends what an application's event says.
     pub(crate) fn write_user(&self, event: &UserEvent, times: Times, out: &mut String) {
         let Some(site) = self.site(event.site) else { return };
@@ -197,12 +206,19 @@ impl Names {
                     let symbol = |address| self.symbols.get(&(event.pid, address));
                     (symbol(lock), symbol(word))
                 } else {
-                    // As `ft_user::layout::place_word` puts them together.
-                    let (place, name) = (word as i32, (word as u64 >> 32) as i32);
-                    let source = site.row.source;
-                    (self.locks.get(&(source, name)), self.places.get(&(source, place)))
+                    self.name_and_place(site, word)
                 };
                 write_lock(event, site, (lock, name), place, out);
+            }
+            (Words::Task, Some(task), Some(word)) => {
+                let (name, place) = self.name_and_place(site, word);
+                // Writing into a `String` does not fail.
+                let _ = write!(out, "{task}");
+                for (before, text) in [(" ", name), (" at ", place)] {
+                    if let Some(text) = text {
+                        let _ = write!(out, "{before}{text}");
+                    }
+                }
             }
             (Words::Gap, Some(before), Some(after)) => {
                 out.push_str(&dur(after.saturating_sub(before)));

@@ -36,6 +36,16 @@ words! {
         PollGap = "poll_gap",
         /// It ends polling.
         PollEnd = "poll_end",
+        /// An async task was made.
+        TaskNew = "task_new",
+        /// The thread begins to poll a task.
+        TaskPoll = "task_poll",
+        /// Such a poll is over.
+        TaskPolled = "task_polled",
+        /// The thread wakes a task.
+        TaskWake = "task_wake",
+        /// A task was dropped before it was ready.
+        TaskDrop = "task_drop",
         _ => Event
     }
 }
@@ -55,6 +65,11 @@ impl SiteKind {
                 | WaitBegin
                 | WaitEnd
         )
+    }
+
+    /// Its events begin with a task and a place.
+    pub fn has_task(self) -> bool {
+        matches!(self, SiteKind::TaskNew | SiteKind::TaskPoll)
     }
 }
 
@@ -78,6 +93,11 @@ impl From<ft_user::layout::SiteKind> for SiteKind {
             Recorded::PollBegin => SiteKind::PollBegin,
             Recorded::PollGap => SiteKind::PollGap,
             Recorded::PollEnd => SiteKind::PollEnd,
+            Recorded::TaskNew => SiteKind::TaskNew,
+            Recorded::TaskPoll => SiteKind::TaskPoll,
+            Recorded::TaskPolled => SiteKind::TaskPolled,
+            Recorded::TaskWake => SiteKind::TaskWake,
+            Recorded::TaskDrop => SiteKind::TaskDrop,
         }
     }
 }

@@ -37,6 +37,16 @@ pub enum SiteKind {
     WaitEnd = 13,
     /// A thread waited for room in its ring, from the time of the event on: (TSC where the wait ended).
     RingWait = 14,
+    /// An async task was made: (task, place).
+    TaskNew = 15,
+    /// A poll of a task begins: (task, place).
+    TaskPoll = 16,
+    /// That poll is over: (task, outcome: 0 pending, 1 ready, 2 a panic).
+    TaskPolled = 17,
+    /// A task is woken: (task).
+    TaskWake = 18,
+    /// A task is dropped before it was ready: (task).
+    TaskDrop = 19,
 }
 
 impl SiteKind {
@@ -59,6 +69,11 @@ impl SiteKind {
             12 => WaitBegin,
             13 => WaitEnd,
             14 => RingWait,
+            15 => TaskNew,
+            16 => TaskPoll,
+            17 => TaskPolled,
+            18 => TaskWake,
+            19 => TaskDrop,
             _ => return None,
         })
     }

@@ -106,7 +106,8 @@ impl Column {
     }
 }
 
-/// The arguments of a site by their names; of an event about a lock, its name too, and not the number that tells it.
+/// The arguments of a site by their names; of an event about a lock or a task, its name too, and not the number that tells
+/// it.
 fn values(site: &SiteRow, joins: &mut Joins) -> Vec<(String, Value)> {
     let args = site.args.split(", ").enumerate();
     let args = args.filter_map(|(i, arg)| Some((i, arg.rsplit_once(':')?)));
@@ -116,6 +117,11 @@ fn values(site: &SiteRow, joins: &mut Joins) -> Vec<(String, Value)> {
         let kind = kind.trim_end_matches('?');
         if site.kind.has_lock() && i == 1 {
             has_caller = Some(kind == "pointer");
+            continue;
+        }
+        if site.kind.has_task() && i == 1 {
+            let (sql, kind) = (joins.word(site.site).into(), "VARCHAR");
+            values.push(("task_name".into(), Value { sql, kind }));
             continue;
         }
         let (sql, kind) = match kind {
@@ -137,7 +143,7 @@ fn values(site: &SiteRow, joins: &mut Joins) -> Vec<(String, Value)> {
     values
 }
 
-/// What the second argument of events about locks refers to.
+/// What the second argument of events about locks and tasks refers to.
 #[derive(Default)]
 struct Joins {
     /// Sites where it is a number of a name and a place (`ft_user::layout::place_word`).
@@ -152,12 +158,18 @@ impl Joins {
             self.callers.push(site);
             "coalesce(lock.symbol, hex_address(e.arg0))"
         } else {
-            self.words.push(site);
+            self.word(site);
             "coalesce(name.text, hex_address(e.arg0))"
         }
     }
 
-    /// Where the event was written: for one about a lock the place of the call.
+    /// The name that the second argument tells; null where there is none.
+    fn word(&mut self, site: SiteId) -> &'static str {
+        self.words.push(site);
+        "name.text"
+    }
+
+    /// Where the event was written: for one about a lock the place of the call, for one about a task that of its making.
     fn place(&self) -> String {
         let mut place = String::from("CASE");
         if !self.words.is_empty() {
@@ -292,6 +304,18 @@ mod tests {
                  WHEN e.site IN (2) THEN coalesce(lock.symbol, hex_address(e.arg0)) END AS \"lock_name\"",
                 "CASE WHEN e.site IN (1) THEN spot.text \
                  WHEN e.site IN (2) THEN coalesce(call.place, hex_address(e.arg1)) ELSE e.place END AS place",
+            ],
+        );
+    }
+
+    #[test]
+    fn events_about_tasks_have_the_tasks_name_and_the_place_where_it_was_made() {
+        check(
+            &[site(1, "t", SiteKind::TaskPoll, "task:unsigned, place:unsigned")],
+            &[
+                r#"u64(e.arg0) AS "task""#,
+                r#"name.text AS "task_name""#,
+                "CASE WHEN e.site IN (1) THEN spot.text ELSE e.place END AS place",
             ],
         );
     }

@@ -1,0 +1,310 @@
+//! Traced tasks tell what happened to them, and are to their executor as they would be untraced.
+
+#![cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::future::{pending, poll_fn, ready};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, Weak};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+
+use common::{Event, Memory, tid};
+use ft_user::Config;
+use ft_user::layout::SiteKind;
+use ft_user::task::{named, traced};
+
+/// Counts what a thread allocates.
+struct Counting;
+
+thread_local! {
+    static ALLOCATED: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: as the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATED.set(ALLOCATED.get() + 1);
+        // SAFETY: as of this function.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: as of this function.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// How often `work` allocates.
+fn allocations(work: impl FnOnce()) -> u64 {
+    let before = ALLOCATED.get();
+    work();
+    ALLOCATED.get() - before
+}
+
+/// All tests look at one memfd, and switch the same sites: one at a time.
+fn alone<T>(test: impl FnOnce() -> T) -> T {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
+    test()
+}
+
+/// What `work` tells.
+fn trace(work: impl FnOnce()) -> (Memory, Vec<Event>) {
+    alone(|| {
+        common::start(Config::default());
+        assert!(ft_user::enable("async.*") > 0);
+        let mut memory = Memory::own();
+        memory.take();
+        work();
+        let events = memory.take();
+        ft_user::disable("async.*");
+        (memory, events)
+    })
+}
+
+/// `new 0`, `poll 0`, `polled 0 pending`, …; tasks are numbered in the order in which they come.
+fn told(events: &[Event]) -> Vec<String> {
+    let mut tasks = Vec::new();
+    let text = |event: &Event| {
+        let task = event.words[0];
+        assert_ne!(task, 0, "{event:?}");
+        if !tasks.contains(&task) {
+            tasks.push(task);
+        }
+        let task = tasks.iter().position(|known| *known == task).unwrap();
+        let (what, kind) = match event.name.strip_prefix("async.").unwrap() {
+            what @ "new" => (what, SiteKind::TaskNew),
+            what @ "poll" => (what, SiteKind::TaskPoll),
+            what @ "polled" => (what, SiteKind::TaskPolled),
+            what @ "wake" => (what, SiteKind::TaskWake),
+            what => (what, SiteKind::TaskDrop),
+        };
+        assert_eq!(event.kind, kind);
+        match what {
+            "polled" => {
+                let outcome = ["pending", "ready", "panic"][event.words[1] as usize];
+                format!("polled {task} {outcome}")
+            }
+            _ => format!("{what} {task}"),
+        }
+    };
+    events.iter().map(text).collect()
+}
+
+/// The waker of an executor, which counts.
+#[derive(Default)]
+struct Wakes(AtomicU32);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+fn poll<F: Future + ?Sized>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(waker))
+}
+
+/// Waits until `done`, and hands its waker out meanwhile.
+async fn until(done: &Cell<bool>, kept: &Mutex<Option<Waker>>) {
+    poll_fn(|context| {
+        *kept.lock().unwrap() = Some(context.waker().clone());
+        if done.get() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+#[test]
+fn a_task_tells_its_polls_who_wakes_it_and_its_name_and_place() {
+    let (done, kept) = (Cell::new(false), Mutex::new(None));
+    let (wakes, mut waking) = (Arc::new(Wakes::default()), 0);
+    let line = line!() + 2;
+    let (memory, events) = trace(|| {
+        let mut task = pin!(named("fetch", until(&done, &kept)));
+        let waker = Waker::from(wakes.clone());
+        assert!(poll(task.as_mut(), &waker).is_pending());
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                waking = tid();
+                let waker = kept.lock().unwrap().take().unwrap();
+                waker.wake_by_ref();
+                waker.wake();
+            });
+        });
+        done.set(true);
+        assert!(poll(task.as_mut(), &waker).is_ready());
+    });
+    let expected =
+        ["new 0", "poll 0", "polled 0 pending", "wake 0", "wake 0", "poll 0", "polled 0 ready"];
+    assert_eq!(told(&events), expected);
+    assert_eq!(wakes.0.load(SeqCst), 2, "the executor is woken as often");
+    for (event, what) in events.iter().zip(expected) {
+        assert_eq!(event.tid, if what == "wake 0" { waking } else { tid() });
+        if what == "new 0" || what == "poll 0" {
+            let (place, name) = (event.words[1] as u32, (event.words[1] >> 32) as u32);
+            assert_eq!(memory.place(place), (file!().to_owned(), line));
+            assert_eq!(memory.name(name), "fetch");
+        }
+    }
+}
+
+#[test]
+fn tasks_within_a_task_have_polls_of_their_own_and_a_wake_reaches_all_of_them() {
+    let (done, kept) = (Cell::new(false), Mutex::new(None));
+    let (_, events) = trace(|| {
+        let mut task = pin!(traced(async { traced(until(&done, &kept)).await }));
+        assert!(poll(task.as_mut(), Waker::noop()).is_pending());
+        kept.lock().unwrap().take().unwrap().wake();
+        done.set(true);
+        assert!(poll(task.as_mut(), Waker::noop()).is_ready());
+    });
+    let expected = [
+        "new 0",
+        "poll 0",
+        "new 1",
+        "poll 1",
+        "polled 1 pending",
+        "polled 0 pending",
+        "wake 1",
+        "wake 0",
+        "poll 0",
+        "poll 1",
+        "polled 1 ready",
+        "polled 0 ready",
+    ];
+    assert_eq!(told(&events), expected);
+}
+
+#[test]
+fn what_is_dropped_before_it_is_ready_tells_so_and_a_panic_ends_its_poll() {
+    let (_, events) = trace(|| {
+        drop(traced(ready(1)));
+        {
+            let mut task = pin!(traced(pending::<()>()));
+            assert!(poll(task.as_mut(), Waker::noop()).is_pending());
+        }
+        let mut task = pin!(traced(poll_fn(|_| -> Poll<()> {
+            std::panic::resume_unwind(Box::new(()));
+        })));
+        // What is polled after its end is another task.
+        for _ in 0..2 {
+            let panic = catch_unwind(AssertUnwindSafe(|| poll(task.as_mut(), Waker::noop())));
+            assert!(panic.is_err());
+        }
+    });
+    let expected = [
+        "new 0",
+        "drop 0",
+        "new 1",
+        "poll 1",
+        "polled 1 pending",
+        "drop 1",
+        "new 2",
+        "poll 2",
+        "polled 2 panic",
+        "poll 3",
+        "polled 3 panic",
+    ];
+    assert_eq!(told(&events), expected);
+}
+
+#[test]
+fn while_it_is_off_the_future_gets_the_executors_own_waker_and_nothing_is_allocated() {
+    alone(|| {
+        let waker = Waker::from(Arc::new(Wakes::default()));
+        let allocated = allocations(|| {
+            let mut task = pin!(traced(poll_fn(|context| {
+                assert!(context.waker().will_wake(&waker));
+                Poll::<()>::Pending
+            })));
+            for _ in 0..10 {
+                assert!(poll(task.as_mut(), &waker).is_pending());
+            }
+        });
+        assert_eq!(allocated, 0);
+    });
+}
+
+#[test]
+fn a_waker_that_somebody_keeps_serves_the_next_poll_too() {
+    let (wakes, others) = (Waker::from(Arc::new(Wakes::default())), Waker::noop());
+    let (kept, same) = (Mutex::new(None::<Waker>), Cell::new(0));
+    let keep = poll_fn(|context| {
+        let mut kept = kept.lock().unwrap();
+        match &*kept {
+            Some(kept) if kept.will_wake(context.waker()) => same.set(same.get() + 1),
+            _ => *kept = Some(context.waker().clone()),
+        }
+        Poll::<()>::Pending
+    });
+    let (_, events) = trace(|| {
+        // Claims the thread's ring.
+        assert!(poll(pin!(traced(pending::<()>())), &wakes).is_pending());
+        let mut task = pin!(traced(keep));
+        let mut polls = |n, waker| {
+            allocations(|| (0..n).for_each(|_| assert!(poll(task.as_mut(), waker).is_pending())))
+        };
+        assert_eq!((polls(5, &wakes), same.get()), (1, 4), "of one allocation");
+        assert_eq!((polls(5, others), same.get()), (1, 8), "the executor has another waker");
+        // Nobody keeps it.
+        let mut task = pin!(traced(pending::<()>()));
+        let each = allocations(|| {
+            (0..5).for_each(|_| assert!(poll(task.as_mut(), &wakes).is_pending()));
+        });
+        assert_eq!(each, 5);
+    });
+    assert!(events.len() > 30);
+}
+
+/// An executor whose tasks own their future, and whose wakers own the task.
+struct Owner(Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>);
+
+impl Wake for Owner {
+    fn wake(self: Arc<Self>) {}
+}
+
+#[test]
+fn a_task_is_dropped_with_the_last_of_its_wakers() {
+    let (_, events) = trace(|| {
+        let owner = Arc::new(Owner(Mutex::new(Some(Box::pin(traced(pending()))))));
+        let waker = Waker::from(owner.clone());
+        let mut future = owner.0.lock().unwrap();
+        assert!(poll(future.as_mut().unwrap().as_mut(), &waker).is_pending());
+        drop(future);
+        let lives: Weak<Owner> = Arc::downgrade(&owner);
+        drop((waker, owner));
+        assert_eq!(lives.strong_count(), 0);
+    });
+    assert_eq!(told(&events), ["new 0", "poll 0", "polled 0 pending", "drop 0"]);
+}
+
+#[test]
+fn one_that_was_begun_while_it_was_off_is_told_of_from_its_next_poll_on() {
+    alone(|| {
+        common::start(Config::default());
+        let mut memory = Memory::own();
+        let (done, kept) = (Cell::new(false), Mutex::new(None));
+        let mut task = pin!(traced(until(&done, &kept)));
+        assert!(poll(task.as_mut(), Waker::noop()).is_pending());
+        memory.take();
+        assert!(ft_user::enable("async.*") > 0);
+        assert!(poll(task.as_mut(), Waker::noop()).is_pending());
+        assert!(ft_user::disable("async.*") > 0);
+        // It ends untold: its drop is none of a task that was not ready.
+        done.set(true);
+        assert!(poll(task.as_mut(), Waker::noop()).is_ready());
+        assert!(ft_user::enable("async.*") > 0);
+        task.set(traced(until(&done, &kept)));
+        ft_user::disable("async.*");
+        assert_eq!(told(&memory.take()), ["poll 0", "polled 0 pending", "new 1"]);
+    });
+}
