@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from itertools import dropwhile, groupby, islice
+from itertools import dropwhile, groupby
 from typing import Callable, Iterator, NamedTuple
 
 from compare import OneOf
@@ -219,6 +219,7 @@ class Walker:
     def timeline(self, tid: int, records: list[tuple]) -> Timeline:
         """Walks them in the order of time."""
         rows = [record[3] for record in records]
+        switches, decisive = following(rows, Switch), following(rows, (Waking, Switch))
         self.stretches: list[Stretch] = []
         self.delays: list[Delay] = []
         self.now = Stretch(rows[0].ts, 0, "unknown", -1, "", False)
@@ -230,7 +231,7 @@ class Walker:
             if isinstance(row, Switch) and row.next_tid == tid:
                 self.comes(row)
             elif isinstance(row, Switch):
-                self.leaves(row, next_is_waking(rows, at))
+                self.leaves(row, isinstance(decisive[at], Waking))
             elif isinstance(row, Waking):
                 self.woken(row)
             elif isinstance(row, Migrate):
@@ -238,7 +239,7 @@ class Walker:
                 if self.now.doing != "running":
                     self.turn(row.ts, self.now.doing, row.to_cpu, self.now.state)
             else:
-                self.shows_that_it_runs(tid, row, leaves_from(rows, at, tid))
+                self.shows_that_it_runs(tid, row, leaves_from(switches[at], tid))
         ended = self.now.state in DEAD
         if not ended:
             # One that still runs by its last record does not, where another left its CPU.
@@ -340,17 +341,15 @@ def seen(records: list[tuple]) -> list[tuple]:
     return list(dropwhile(lambda record: isinstance(record[3], Migrate), sorted(records)))
 
 
-def leaves_from(rows: list, at: int, tid: int) -> int | None:
-    """The CPU that a thread which runs leaves next; `None` where the next switch is to it, or there is none."""
-    switch = next((row for row in islice(rows, at + 1, None) if isinstance(row, Switch)), None)
+def following(rows: list, kinds: type | tuple[type, ...]) -> list:
+    """For each row the next one of these kinds, or `None`."""
+    found, nearest = [], None
+    for row in reversed(rows):
+        found.append(nearest)
+        nearest = row if isinstance(row, kinds) else nearest
+    return found[::-1]
+
+
+def leaves_from(switch: Switch | None, tid: int) -> int | None:
+    """The CPU that a thread which runs leaves with its next switch; `None` where that is to it, or there is none."""
     return switch.cpu if switch and switch.prev_tid == tid else None
-
-
-def next_is_waking(rows: list, at: int) -> bool:
-    """Whether a thread that leaves is woken before it comes again."""
-    for row in islice(rows, at + 1, None):
-        if isinstance(row, Waking):
-            return True
-        if isinstance(row, Switch):
-            return False
-    return False
