@@ -6,6 +6,12 @@ from typing import Iterator, NamedTuple
 
 from tables import Loss, Switch, Trace
 
+# Where a record is missing that the kernel did not have made, for it did not run the program.
+SKIPPED = "kernel-skipped"
+
+# How the programs that record interrupts are called.
+INTERRUPTS = ("irq_", "softirq_", "local_timer_", "reschedule_", "call_function_")
+
 
 class Period(NamedTuple):
     """A time between two neighbouring switches of one CPU."""
@@ -103,8 +109,18 @@ class Cpus:
 
 
 def kernel_losses(trace: Trace) -> list[Loss]:
-    """Losses of kernel records."""
-    return [loss for loss in trace.losses if loss.origin in ("kernel", "agent")]
+    """Losses of kernel records; of programs that did not run, of those that show who has a CPU."""
+    return [
+        loss
+        for loss in trace.losses
+        if loss.origin in ("kernel", "agent")
+        or loss.origin == SKIPPED and loss.what.startswith("sched_")
+    ]
+
+
+def missed_interrupts(trace: Trace) -> list[Loss]:
+    """When interrupts may be missing because a program did not run."""
+    return [loss for loss in trace.losses if loss.origin == SKIPPED and loss.what.startswith(INTERRUPTS)]
 
 
 def touched(losses: list[Loss], start: int, end: int) -> bool:
