@@ -27,7 +27,7 @@ use steps::Steps;
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  run-agent [-- ARGS]   set up, build, and record: the demo, or what ARGS of `ft-agent record` say
+  run-agent [-- ARGS]   build, and record: the demo, or what ARGS of `ft-agent record` say
   test [-- ARGS]        set up, and run everything; ARGS go to `cargo test` (then a part of the tests)
   bench [ROW]…          measure the cost table beside other tracers; a whole run writes it (--quick)
   paper [ID]…           run the papers' experiments again, and write papers/README.md (--list, --scale)

@@ -51,16 +51,14 @@ pub(crate) fn make() -> Result<PathBuf> {
 /// When it is of other sources, or the same compiler makes another one.
 pub(crate) fn check() -> Result<&'static str> {
     let root = workspace::root();
-    let told = fs::read_to_string(told(&root)).unwrap_or_default();
-    let says = |what: &str, value: &str| told.lines().any(|line| line == format!("{what} {value}"));
     const REMEDY: &str = "run `cargo xtask bpf --packaged` and commit what it writes";
-    if !says("sources", &sources(&root)?) {
+    if !says(&root, "sources", &sources(&root)?) {
         bail!("the packaged BPF object is of other sources; {REMEDY}");
     }
     if Toolchain::find().is_err() {
         return Ok("of these sources; not built again, for want of a compiler");
     }
-    if !says("made-by", &made_by()?) {
+    if !says(&root, "made-by", &made_by()?) {
         return Ok("of these sources; not compared, because another compiler made it");
     }
     let again = workspace::target_dir().join("bpf/packaged.o");
@@ -69,6 +67,20 @@ pub(crate) fn check() -> Result<&'static str> {
         bail!("the packaged BPF object is not what its sources make; {REMEDY}");
     }
     Ok("what its sources make, byte for byte")
+}
+
+/// Whether the agent gets the packaged object unless another one is made: nothing here was built or can be, and it is of
+/// these sources.
+pub(crate) fn will_do() -> bool {
+    let root = workspace::root();
+    let built = build_ebpf::object(&root).exists() || Toolchain::find().is_ok();
+    !built && sources(&root).is_ok_and(|sources| says(&root, "sources", &sources))
+}
+
+/// Whether this is what the packaged object is made of.
+fn says(root: &Path, what: &str, value: &str) -> bool {
+    let told = fs::read_to_string(told(root)).unwrap_or_default();
+    told.lines().any(|line| line == format!("{what} {value}"))
 }
 
 fn sources(root: &Path) -> Result<String> {

@@ -1,4 +1,4 @@
-//! `cargo xtask run-agent [-- ARGS of ft-agent record]`: sets up, builds, records.
+//! `cargo xtask run-agent [-- ARGS of ft-agent record]`: sets up what it must, builds, records.
 //!
 //! Where the arguments name nothing to record it is the demo; where they name no directory it goes into
 //! `trace/demo`, replacing the trace of the run before. Its report is a page, too: `report.html` in the trace.
@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{
     build::{self, Profile},
-    setup,
+    packaged, setup,
     steps::Steps,
     workspace::{line, root},
 };
@@ -26,10 +26,19 @@ use crate::{
 ///
 /// When something cannot be built. What the agent itself reports is in the exit code.
 pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
-    let mut steps = Steps::new(4);
-    steps.next("tools for the BPF programs", None);
-    setup::run(&[]);
-    build::bpf(&mut steps);
+    // Who looks for the first time need not wait for a compiler of BPF.
+    let mut steps = if packaged::will_do() {
+        println!(
+            "The BPF programs are those that are checked in, of these sources; `cargo xtask setup` installs what builds them."
+        );
+        Steps::new(2)
+    } else {
+        let mut steps = Steps::new(4);
+        steps.next("tools for the BPF programs", None);
+        setup::run(&[]);
+        build::bpf(&mut steps);
+        steps
+    };
     let is_demo = !has_option(args, SUBJECTS);
     let mut record = Command::new(build::agent(&mut steps, Profile::Quick, is_demo)?);
     record.arg("record");
