@@ -39,6 +39,7 @@ pub use crate::loads::Loads;
 pub use crate::npt::Npt;
 pub use crate::requests::Requests;
 pub use crate::scopes::Scopes;
+pub use crate::tasks::Tasks;
 pub use crate::time::Time;
 pub use crate::waits::Waits;
 pub use crate::wake_pairs::WakePairs;
@@ -83,6 +84,7 @@ analyses! {
         time: Time,
         scopes: Scopes,
         requests: Requests,
+        tasks: Tasks,
         npt: Npt,
         loads: Loads,
         chains: Chains,

@@ -43,8 +43,8 @@
 //!
 //! Memory: per observed thread that lives, at most 256 holds with 32 preemptions each, 16 interrupts, 64 culprits
 //! of each part, and for a polling thread 4096 stretches; per thread that waits for a lock or a CPU, at most 1024 sums; of
-//! each process 65,536 locks, and as many edges between those. Nothing grows with the length of the trace. `LIMITS.md`
-//! lists every bound and what is seen when it bites.
+//! each process 65,536 locks, as many edges between those, and as many async tasks. Nothing grows with the length of the
+//! trace. `LIMITS.md` lists every bound and what is seen when it bites.
 
 mod analysis;
 mod breakdown;
@@ -60,6 +60,7 @@ mod requests;
 mod rows;
 mod scopes;
 mod tally;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -80,6 +81,7 @@ pub use requests::{NoRequest, RequestCounts, RequestKind, SLOWEST};
 pub use rows::Rows;
 pub use scopes::Unpaired;
 pub use tally::{Tally, VERSION};
+pub use tasks::TaskCounts;
 pub use world::{Context, HeldUp, Incomplete, Overhead, Races, RingWaits, World, place_text};
 
 use analysis::Audience;

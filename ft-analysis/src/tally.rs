@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::agreement::Agreement;
 use crate::{
-    Incomplete, LoopCounts, Overhead, Races, RequestCounts, RingWaits, Unaccounted, Unfinished,
-    Unpaired, Worked,
+    Incomplete, LoopCounts, Overhead, Races, RequestCounts, RingWaits, TaskCounts, Unaccounted,
+    Unfinished, Unpaired, Worked,
 };
 
 /// Version of the tables that the analyses write and of this file.
@@ -59,6 +59,9 @@ pub struct Tally {
     /// Requests.
     #[serde(skip_serializing_if = "RequestCounts::is_none")]
     pub requests: RequestCounts,
+    /// Async tasks and their polls.
+    #[serde(skip_serializing_if = "TaskCounts::is_none")]
+    pub tasks: TaskCounts,
     /// Waits at futexes and semaphores with a row.
     #[serde(skip_serializing_if = "is_zero")]
     pub futex_waits: u64,

@@ -23,6 +23,9 @@
 //! 10 acquire a L 3    the same, at place 3 of the source
 //! 10 open a            a begins the scope outer; also enter, the scope inner; and close, leave, their ends
 //! 10 begin a 5        a records http.begin of id 5; also answer, http.end
+//! 10 make a 7 3       a makes task 7, at place 3 of the source
+//! 10 run a 7          a begins to poll task 7; also rouse, a wakes it, and cancel, it is dropped
+//! 10 ran a 7 1        that poll is over, and ready; also 0, pending, and 2, a panic
 //! 10 poll a 0         a begins to poll, on CPU 0
 //! 30 gap a 0 12 28    a reports the gap 12..28
 //! 10 full a 30        a waits until 30 for room in its ring
@@ -48,7 +51,7 @@ use ft_trace::tables::{
 };
 
 /// The sites of a timeline: word, kind, event.
-pub const SITES: [(&str, SiteKind, &str); 25 + WORKERS] = [
+pub const SITES: [(&str, SiteKind, &str); 30 + WORKERS] = [
     ("wait", SiteKind::LockWait, "lock.mutex_wait"),
     ("wait-read", SiteKind::LockWait, "lock.rwlock_read_wait"),
     ("abandon", SiteKind::LockAbandon, "lock.mutex_abandon"),
@@ -70,6 +73,11 @@ pub const SITES: [(&str, SiteKind, &str); 25 + WORKERS] = [
     ("leave", SiteKind::ScopeEnd, "work.inner"),
     ("begin", SiteKind::Event, "http.begin"),
     ("answer", SiteKind::Event, "http.end"),
+    ("make", SiteKind::TaskNew, "async.new"),
+    ("run", SiteKind::TaskPoll, "async.poll"),
+    ("ran", SiteKind::TaskPolled, "async.polled"),
+    ("rouse", SiteKind::TaskWake, "async.wake"),
+    ("cancel", SiteKind::TaskDrop, "async.drop"),
     ("loop", SiteKind::Event, "npt.begin"),
     ("peak", SiteKind::Event, "npt.peak"),
     ("looped", SiteKind::Event, "npt.end"),
@@ -273,6 +281,9 @@ fn parse(line: &str) -> Event {
                 "gap" => (cpu(rest[1]), [number(rest[2]), number(rest[3]), 0]),
                 "end" | "open" | "close" | "enter" | "leave" => (Cpu(0), [0; 3]),
                 "full" | "begin" | "answer" => (Cpu(0), [number(rest[1]), 0, 0]),
+                "make" | "run" | "ran" | "rouse" | "cancel" => {
+                    (Cpu(0), [number(rest[1]), rest.get(2).map_or(0, |text| number(text)), 0])
+                }
                 "loop" | "peak" | "looped" | "bin" => {
                     let arg = |i: usize| rest.get(i).map_or(0, |text| number(text));
                     (Cpu(0), [arg(1), arg(2), arg(3)])

@@ -37,6 +37,7 @@ macro_rules! table {
     (@unit $unit:ident) => { Some($crate::tables::Unit::$unit) };
 }
 
+mod async_tasks;
 mod breakdown;
 mod chain;
 mod contended;
@@ -66,6 +67,7 @@ mod unit;
 mod user;
 mod what_ifs;
 
+pub use async_tasks::{AsyncSwitch, AsyncTask, PollEnd, TaskEnd};
 pub use breakdown::{Breakdown, Place, WakePair, WakerKind};
 pub use chain::{CallChain, ChainKind, LockChain, LockChainKind, Sample};
 pub use contended::{
@@ -157,6 +159,8 @@ macro_rules! result_tables {
             scopes: Scope,
             requests: Request,
             critical_path: PathPiece,
+            async_tasks: AsyncTask,
+            async_switches: AsyncSwitch,
             futex_waits: FutexWait,
             kernel_lock_waits: KernelLockWait,
             breakdown: Breakdown,

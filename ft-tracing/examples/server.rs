@@ -15,6 +15,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use ft_user::task;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::{Request, Response, client, server, service::service_fn};
@@ -61,7 +62,7 @@ async fn listen(listener: TcpListener) -> Result<()> {
         let (stream, _) = listener.accept().await?;
         let connection = server::conn::http2::Builder::new(TokioExecutor::new())
             .serve_connection(TokioIo::new(stream), service_fn(serve));
-        tokio::spawn(connection);
+        tokio::spawn(task::named("connection", connection));
     }
 }
 
@@ -92,10 +93,11 @@ async fn main() -> Result<()> {
     }
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
-    tokio::spawn(listen(listener));
+    tokio::spawn(task::named("listener", listen(listener)));
     let started = std::time::Instant::now();
     let clients: Vec<_> = (0..CLIENTS)
-        .map(|n| tokio::spawn(ask(address, (n..orders).step_by(CLIENTS as usize))))
+        .map(|n| (n..orders).step_by(CLIENTS as usize))
+        .map(|orders| tokio::spawn(task::named("client", ask(address, orders))))
         .collect();
     for client in clients {
         client.await??;

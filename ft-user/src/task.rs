@@ -39,7 +39,7 @@
 //! # Costs
 //!
 //! While `async.poll` is off, a poll is that of the future, a trigger, and a test of a register: its waker is handed on as
-//! it is, and nothing is allocated. While it is on, the waker is wrapped: one allocation of six words for a poll, unless
+//! it is, and nothing is allocated. While it is on, the waker is wrapped: one allocation of five words for a poll, unless
 //! somebody still holds the wrapped waker of the poll before and the executor's is the same
 //! ([`Waker::will_wake`]). The task itself does not keep the waker, which may own the task.
 //!

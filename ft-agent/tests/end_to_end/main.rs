@@ -44,6 +44,7 @@ mod proc_counters;
 mod relay;
 mod signals;
 mod spans;
+mod tasks;
 mod time;
 mod waiters;
 mod waits;

@@ -6,11 +6,12 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use ft_trace::store::Trace;
-use ft_trace::tables::{LossRow, PathPiece, Request, Scope, SiteKind, SiteRow, UserEvent};
+use ft_trace::tables::{LossRow, PathPiece, Request, Scope, SiteKind, SiteRow, TaskEnd, UserEvent};
 use serde_json::Value;
 
 use crate::harness::{self, Stage, assert_success, gate};
 use crate::recomputed::agrees;
+use crate::tasks;
 
 const ORDERS: u64 = 400;
 
@@ -72,6 +73,7 @@ fn each_request_that_a_server_of_hyper_served_is_a_span() {
         let mut request = vec!["report", out, "requests", "--json"];
         request.extend(["--request", "shop.order.open,shop.order.close", "--key", "span"]);
         assert_success(&run(&request));
+        served_by_tasks(&Trace::open(&dir).expect("a whole trace"));
         // What the kernel lost may hide where a thread was in a scope.
         let stretches = losses.is_empty().then_some(polls);
         sums(&Trace::open(&dir).expect("a whole trace"), stretches);
@@ -80,6 +82,21 @@ fn each_request_that_a_server_of_hyper_served_is_a_span() {
             gate::measured(&format!("{what}: {ORDERS} requests, {others} events of h2"));
         }
     }
+}
+
+/// What tokio's runtime was given as tasks, each once.
+fn served_by_tasks(trace: &Trace) {
+    let lives = tasks::lives(trace);
+    let of = |name: &str| lives.get(name).map_or(0, Vec::len);
+    assert_eq!((of("listener"), of("connection"), of("client")), (1, 4, 4), "{lives:?}");
+    let clients = || lives["client"].iter().map(|(task, _)| task);
+    assert!(clients().all(|task| task.end == TaskEnd::Ready), "{lives:?}");
+    // Each order is waited for once at least.
+    let (polls, wakes) = (
+        clients().map(|task| task.polls).sum::<i64>(),
+        clients().map(|task| task.wakes).sum::<i64>(),
+    );
+    assert!(polls >= ORDERS as i64 && wakes >= ORDERS as i64, "{polls} polls, {wakes} wakes");
 }
 
 /// Fields are columns of their types, and each order was told once.

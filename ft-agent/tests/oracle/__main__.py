@@ -23,6 +23,7 @@ import order
 import pairs
 import paths
 import places
+import tasks
 import what_ifs
 from alter import unnoticed
 from chains import Chains
@@ -70,6 +71,7 @@ def main() -> int:
         places.table(trace, threads, inside, ledger),
         pairs.table(trace, threads, paths.Paths(trace, threads, ledger), inside),
         *paths.tables(trace, threads, ledger),
+        *tasks.tables(trace, threads, ledger, chains),
     ]
     chains.judge(tables)
     for table in tables:

@@ -25,7 +25,7 @@ pub struct Site {
     /// When its process began; of processes with one number it tells the later one.
     pub(crate) started: i64,
     /// The registration whose numbers of names and places its events carry.
-    source: i32,
+    pub(crate) source: i32,
     /// Its place is a return address ([`SiteKind`]).
     has_caller: bool,
 }
@@ -207,6 +207,14 @@ impl Context {
             false => self.lock_names.get(&(site.source, (word as u64 >> 32) as i32)),
         });
         known.cloned().unwrap_or_else(|| self.hex_name(lock))
+    }
+
+    /// Name of a task, from its making or a poll at `site`; empty when it has none.
+    pub(crate) fn task_name(&self, site: SiteId, word: i64) -> Name {
+        let source = self.site(site).map(|site| site.source);
+        let known =
+            source.and_then(|source| self.lock_names.get(&(source, (word as u64 >> 32) as i32)));
+        known.unwrap_or(&self.empty).clone()
     }
 
     /// An address as a name.

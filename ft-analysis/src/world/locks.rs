@@ -75,7 +75,7 @@ impl Lock {
 }
 
 /// A process that has locks, or had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Process(usize);
 
 #[derive(Debug)]

@@ -261,6 +261,11 @@ impl Thread {
         self.places.get_or_insert_with(|| Box::new(Places::new(account.at(now))))
     }
 
+    /// It is off the CPU, and waits for something.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.account.state() == State::Blocked
+    }
+
     /// It has recorded an event itself.
     pub(crate) fn has_recorded(&self) -> bool {
         self.started.is_some()

@@ -30,6 +30,7 @@ pub mod steal;
 pub mod study;
 mod summary;
 pub mod switches;
+pub mod tasks;
 #[cfg(test)]
 mod tests;
 pub mod time;
@@ -66,6 +67,7 @@ use stacks::StacksReport;
 use study::Study;
 use summary::Answers;
 use switches::SwitchesReport;
+use tasks::TasksReport;
 use time::TimeReport;
 use timers::TimersReport;
 use waits::WaitsReport;
@@ -221,7 +223,7 @@ const LOCKS: &str = "lock events: of ft_user::sync, or of pthread locks by --pre
 
 const LOAD: &str = "`ft-load hourglass`, and for causes the kernel groups `sched` and `irq`";
 
-static REPORTS: [Report; 22] = [
+static REPORTS: [Report; 23] = [
     Report {
         name: "summary",
         about: "a few lines about each question",
@@ -323,6 +325,13 @@ static REPORTS: [Report; 22] = [
         needs: "scopes of ft_user, and for the parts the kernel group `sched`",
         shown: Shown::Always,
         make: |s| Ok(ScopesReport::read(s)?.section()),
+    },
+    Report {
+        name: "tasks",
+        about: "where the time of async tasks went, the longest polls, and how long woken tasks were queued, behind which",
+        needs: "tasks of ft_user::task, and for the parts the kernel group `sched`",
+        shown: Shown::Named,
+        make: |s| Ok(TasksReport::read(s)?.section()),
     },
     Report {
         name: "requests",

@@ -1,0 +1,144 @@
+//! Async tasks whose lives are known: their polls, wake-ups, a call that blocks in one, and what they were queued behind.
+
+use std::collections::BTreeMap;
+
+use ft_trace::store::Trace;
+use ft_trace::tables::{AsyncSwitch, AsyncTask, PollEnd, TaskEnd};
+use serde_json::Value;
+
+use crate::errors::{self, Errors};
+use crate::harness::{self, Stage, assert_success};
+use crate::holes::Holes;
+use crate::recomputed::agrees;
+
+/// The short form.
+const ROUNDS: usize = 20;
+
+/// Of the rounds of a recording, those that can be judged.
+const LEAST: usize = 10;
+
+/// From a reading of the clock into the kernel and to a waking, or the other way round, where nothing comes between.
+const SYSTEM_CALL_NS: i64 = 100_000;
+
+/// Tasks of each name, in the order of their making, and the polls of each.
+pub(crate) type Lives = BTreeMap<String, Vec<(AsyncTask, Vec<AsyncSwitch>)>>;
+
+/// All tasks of a trace, of which everything sums.
+pub(crate) fn lives(trace: &Trace) -> Lives {
+    let mut polls: BTreeMap<i64, Vec<AsyncSwitch>> = BTreeMap::new();
+    for poll in trace.rows::<AsyncSwitch>() {
+        let poll = poll.expect("a row");
+        assert_eq!(poll.parts.expect("a kernel stream").total_ns(), poll.dur, "{poll:?}");
+        polls.entry(poll.task).or_default().push(poll);
+    }
+    let mut lives = Lives::new();
+    for task in trace.rows::<AsyncTask>() {
+        let task = task.expect("a row");
+        let states = [task.unstarted_ns, task.queued_ns, task.waiting_ns, task.polled_ns];
+        assert_eq!(states.iter().sum::<i64>() + task.unknown_ns, task.dur, "{task:?}");
+        assert_eq!(task.parts.expect("a kernel stream").total_ns(), task.polled_ns, "{task:?}");
+        let polls = polls.remove(&task.task).unwrap_or_default();
+        assert_eq!(polls.len() as i64, task.polls, "{task:?}");
+        assert_eq!(polls.iter().map(|poll| poll.dur).sum::<i64>(), task.polled_ns);
+        lives.entry(task.name.to_string()).or_default().push((task, polls));
+    }
+    assert!(polls.is_empty(), "each poll is one of a task: {polls:?}");
+    lives.values_mut().for_each(|tasks| tasks.sort_by_key(|(task, _)| task.ts));
+    lives
+}
+
+#[test]
+fn each_poll_says_who_woke_its_task_behind_what_it_was_queued_and_what_blocked_it() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let rounds = harness::rounds(ROUNDS);
+    let mut errors = [
+        "a task is queued behind the poll of another one",
+        "a task is queued while its worker has no CPU",
+        "a worker that was woken waits for its CPU",
+        "a call blocks in a poll",
+    ]
+    .map(Errors::of);
+    let scenario = ["tasks".to_owned(), rounds.to_string()];
+    let (_, dir) =
+        stage.record_until(&[], &scenario.each_ref().map(String::as_str), |truth, trace| {
+            judge(truth, trace, &mut errors);
+            errors.iter().all(|errors| errors.count() >= LEAST)
+        });
+    errors.into_iter().for_each(|errors| errors.tell(SYSTEM_CALL_NS, LEAST));
+    let mut report = harness::agent();
+    let output = report.arg("report").arg(&dir).args(["tasks", "--json"]).output();
+    let output = output.expect("the agent starts");
+    assert_success(&output);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let values = &report["sections"]["tasks"]["values"];
+    assert_eq!(values["counts"]["tasks"].as_u64(), Some(6 * rounds as u64), "{report}");
+    assert_eq!(values["behind"][0]["behind"].as_str(), Some("busy"), "{report}");
+    agrees("tasks of an executor with one worker", &dir);
+}
+
+fn judge(truth: &Value, trace: &Trace, errors: &mut [Errors; 4]) {
+    let (bound, holes) = (trace.meta().clock.bound_ns, Holes::of(trace));
+    let (worker, waker) = (errors::tid(truth, "worker"), errors::tid(truth, "waker"));
+    let rounds = errors::rounds::<11>(truth);
+    let lives = lives(trace);
+    for (name, end, polls) in [
+        ("fetch", TaskEnd::Ready, vec![PollEnd::Pending, PollEnd::Ready]),
+        ("inner", TaskEnd::Ready, vec![PollEnd::Pending, PollEnd::Ready]),
+        ("late", TaskEnd::Ready, vec![PollEnd::Pending, PollEnd::Ready]),
+        ("lost", TaskEnd::Dropped, vec![PollEnd::Pending]),
+        ("broken", TaskEnd::Panic, vec![PollEnd::Panic]),
+        ("busy", TaskEnd::Ready, vec![PollEnd::Ready]),
+    ] {
+        let tasks = &lives[name];
+        assert_eq!(tasks.len(), rounds.len(), "{name}");
+        for (task, of) in tasks {
+            assert_eq!((task.end, task.maker_tid), (end, Some(worker)), "{task:?}");
+            assert_eq!(of.iter().map(|poll| poll.end).collect::<Vec<_>>(), polls, "{task:?}");
+            assert!(of.iter().all(|poll| poll.tid.0 == worker), "{of:?}");
+            assert!(task.place.contains("subject/tasks.rs:"), "{task:?}");
+            assert!(of.iter().all(|poll| poll.place == task.place), "{of:?}");
+        }
+    }
+    for (round, [a, b, e, f, g, begun, c, d, sleeps, slept, late]) in rounds.into_iter().enumerate()
+    {
+        let [fetch, inner, of_late, busy] =
+            ["fetch", "inner", "late", "busy"].map(|name| &lives[name][round]);
+        assert_eq!((fetch.0.wakes, inner.0.wakes, of_late.0.wakes, busy.0.wakes), (1, 1, 1, 0));
+        assert_eq!((inner.0.parent, fetch.0.parent), (Some(fetch.0.task), None));
+        // On a machine that was late, somebody was not yet where the plan has him.
+        if !(begun < a && b < c && slept < e) {
+            continue;
+        }
+        let [_, second] = &fetch.1[..] else { panic!("two polls") };
+        let [_, answer] = &of_late.1[..] else { panic!("two polls") };
+        assert_eq!((inner.1[1].depth, inner.1[1].waker_task), (1, None), "{inner:?}");
+        for poll in [second, answer] {
+            assert_eq!((poll.waker_tid, poll.waker_task), (Some(waker), None), "{poll:?}");
+            assert_eq!(poll.waker_comm.as_deref(), Some("ft-waker"), "{poll:?}");
+        }
+        let judged = |poll: &AsyncSwitch| {
+            let from = poll.ts.0 - poll.queued_ns.unwrap_or(0);
+            holes.judged(poll.mark, from, poll.ts.0 + poll.dur - from)
+        };
+        if judged(second) {
+            let queued = second.queued_ns.expect("it was woken");
+            errors[0].check(queued, c - b..=d - a, bound);
+            assert_eq!((second.behind_task, second.behind_polls), (Some(busy.0.task), Some(1)));
+            assert_eq!(second.behind_name.as_deref(), Some("busy"), "{second:?}");
+            errors[0].within(second.behind_ns.expect("it was behind"), &(c - b..=d - a), bound);
+            assert_eq!(second.blocked_for.as_deref(), Some("asleep"), "{second:?}");
+            let blocked = second.parts.expect("a kernel stream").blocked_ns;
+            assert_eq!(second.blocked_for_ns, Some(blocked), "{second:?}");
+            // It blocks behind the first reading, and is woken before the second one.
+            errors[3].within(blocked, &(0..=slept - sleeps), bound);
+            errors[3].check(slept - sleeps - blocked, 0..=slept - sleeps, bound);
+        }
+        if judged(answer) {
+            let queued = answer.queued_ns.expect("it was woken");
+            errors[1].check(queued, g - f..=late - e, bound);
+            let dispatch = answer.queued_dispatch_ns.expect("a kernel stream");
+            errors[2].check(dispatch, g - f..=late - e, bound);
+            assert_eq!((answer.behind_ns, answer.behind_task), (Some(0), None), "{answer:?}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Tasks on an executor with one worker, whose lives are known.
+//!
+//! ```text
+//! waker   FIFO 50                    a wakes fetch b              e wakes late f──keeps the CPU──g
+//! worker  FIFO 10  polls all once, busy──────────────c│d fetch sleeps s─t│ waits for work          h late
+//! ```
+//!
+//! All on one CPU. `lost` is dropped while it waits, and `broken` panics; `fetch` has a task within it.
+
+use std::collections::VecDeque;
+use std::future::{pending, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+
+use ft_user::task;
+use serde_json::json;
+
+use crate::sched::{self, now_ns};
+
+const ROUND_NS: i64 = 6_000_000;
+/// Until when `busy` runs, and when `fetch` is woken meanwhile, since the begin of the round.
+const BUSY_NS: i64 = 1_000_000;
+const WAKES_NS: i64 = 500_000;
+/// Until when `fetch` sleeps in its poll; when `late` is woken, and for how long the waker then keeps the CPU.
+const SLEEPS_NS: i64 = 2_500_000;
+const LATE_NS: i64 = 4_000_000;
+const KEEPS_NS: i64 = 300_000;
+
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// What an executor keeps of a task.
+struct Spawned {
+    future: Mutex<Option<Work>>,
+    queue: Arc<Queue>,
+}
+
+#[derive(Default)]
+struct Queue {
+    woken: Mutex<VecDeque<Arc<Spawned>>>,
+    some: Condvar,
+}
+
+impl Wake for Spawned {
+    fn wake(self: Arc<Self>) {
+        let queue = self.queue.clone();
+        queue.woken.lock().expect("not poisoned").push_back(self);
+        queue.some.notify_one();
+    }
+}
+
+impl Queue {
+    fn spawn(self: &Arc<Self>, future: impl Future<Output = ()> + Send + 'static) -> Arc<Spawned> {
+        let future = Mutex::new(Some(Box::pin(future) as Work));
+        let spawned = Arc::new(Spawned { future, queue: self.clone() });
+        spawned.clone().wake();
+        spawned
+    }
+
+    /// Polls the task that was woken first, as soon as there is one.
+    fn turn(&self) {
+        let woken = self.woken.lock().expect("not poisoned");
+        let mut woken =
+            self.some.wait_while(woken, |woken| woken.is_empty()).expect("not poisoned");
+        let next = woken.pop_front().expect("one");
+        drop(woken);
+        let waker = Waker::from(next.clone());
+        let mut future = next.future.lock().expect("not poisoned");
+        let Some(work) = future.as_mut() else { return };
+        let poll = AssertUnwindSafe(|| work.as_mut().poll(&mut Context::from_waker(&waker)));
+        if !matches!(catch_unwind(poll), Ok(Poll::Pending)) {
+            *future = None;
+        }
+    }
+}
+
+/// Something that happens once, for which a task waits.
+#[derive(Default)]
+struct Once(Mutex<(bool, Option<Waker>)>);
+
+impl Once {
+    async fn happened(&self) {
+        poll_fn(|context| {
+            let (happened, waker) = &mut *self.0.lock().expect("not poisoned");
+            *waker = Some(context.waker().clone());
+            if *happened { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+
+    fn happens(&self) {
+        let (happened, waker) = &mut *self.0.lock().expect("not poisoned");
+        *happened = true;
+        waker.take().expect("a task that waits").wake();
+    }
+}
+
+/// Prints the two threads, and for each round the moments of the figure.
+pub(crate) fn run(rounds: u64) -> String {
+    let start = sched::Start::of(2);
+    let now = Arc::new(Mutex::new([const { None::<Arc<Once>> }; 2]));
+    let (waker, worker) = thread::scope(|scope| {
+        let waker = sched::on_stage(scope, "ft-waker", 50, || {
+            let begin = start.wait();
+            let round = |round: u64| {
+                let at = begin + round as i64 * ROUND_NS;
+                let once = |i: usize| now.lock().expect("not poisoned")[i].take();
+                sched::sleep_until(at + WAKES_NS);
+                let [fetch, late] = [0, 1].map(once);
+                let a = now_ns();
+                fetch.inspect(|once| once.happens());
+                let b = now_ns();
+                sched::sleep_until(at + LATE_NS);
+                let e = now_ns();
+                late.inspect(|once| once.happens());
+                let f = now_ns();
+                sched::spin_until(f + KEEPS_NS);
+                [a, b, e, f, now_ns()]
+            };
+            (sched::gettid(), (0..rounds).map(round).collect::<Vec<_>>())
+        });
+        let worker = sched::on_stage(scope, "ft-worker", 10, || {
+            let begin = start.wait();
+            let round = |round: u64| {
+                let at = begin + round as i64 * ROUND_NS;
+                sched::sleep_until(at);
+                works(at, &now)
+            };
+            (sched::gettid(), (0..rounds).map(round).collect::<Vec<_>>())
+        });
+        (waker.join().expect("the waker"), worker.join().expect("the worker"))
+    });
+    let told: Vec<Vec<i64>> =
+        waker.1.iter().zip(&worker.1).map(|(w, k)| [&w[..], &k[..]].concat()).collect();
+    json!({ "waker": waker.0, "worker": worker.0, "rounds": told }).to_string()
+}
+
+/// A round of the worker: when `busy` began and ended, `fetch` was polled again, slept and had slept, and `late` was polled.
+fn works(at: i64, now: &Mutex<[Option<Arc<Once>>; 2]>) -> [i64; 6] {
+    let queue = Arc::new(Queue::default());
+    let told = Arc::new(Mutex::new([0; 6]));
+    let tell = |told: &Mutex<[i64; 6]>, i: usize| told.lock().expect("not poisoned")[i] = now_ns();
+    let [fetch, late] = [0, 1].map(|_| Arc::new(Once::default()));
+    *now.lock().expect("not poisoned") = [Some(fetch.clone()), Some(late.clone())];
+    let to = told.clone();
+    queue.spawn(task::named("fetch", async move {
+        task::named("inner", fetch.happened()).await;
+        tell(&to, 2);
+        tell(&to, 3);
+        sched::sleep_until(at + SLEEPS_NS);
+        tell(&to, 4);
+    }));
+    let to = told.clone();
+    queue.spawn(task::named("late", async move {
+        late.happened().await;
+        tell(&to, 5);
+    }));
+    let lost = queue.spawn(task::named("lost", pending()));
+    queue.spawn(task::named("broken", async { std::panic::resume_unwind(Box::new(())) }));
+    let to = told.clone();
+    queue.spawn(task::named("busy", async move {
+        tell(&to, 0);
+        sched::spin_until(at + BUSY_NS);
+        tell(&to, 1);
+    }));
+    (0..5).for_each(|_| queue.turn());
+    queue.turn();
+    *lost.future.lock().expect("not poisoned") = None;
+    queue.turn();
+    *told.lock().expect("not poisoned")
+}

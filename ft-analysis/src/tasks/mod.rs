@@ -1,0 +1,283 @@
+//! Async tasks: where the time of their lives went, and of each of their polls.
+//!
+//! **Goal.** One row for each task: how long it was polled and what happened to its thread meanwhile, how long it was woken
+//! and in the queue of its executor, and how long it waited to be woken. One row for each poll: its parts, what it was blocked
+//! for, who woke the task for it, and what the thread that polled did since.
+//!
+//! **Rule.** A task is in one state at a time ([`life`]): unstarted, queued, polled, waiting, or unknown. Its events move it
+//! from one to the next, so the states sum to its life. A poll is an interval of its thread ([`polls`]), so its parts are the
+//! account at its end minus the account at its begin. A wake-up in a poll makes the task queued when that is over.
+//!
+//! **Situations.**
+//! - *A task whose making was not recorded* begins with its first poll that was; a wake-up alone does not make one, since a
+//!   waker may outlive its task.
+//! - *Polls within polls* (tasks within tasks) are both tasks' own. What the thread polled before is told of outermost ones.
+//! - *Events of a thread were lost*: the polls in which it was have no row, and their tasks are in a state that is not known, until
+//!   their next event. So is a task that another thread polls although its poll had no end.
+//! - *A thread, its process or the recording ends in a poll*: poll and task have rows, censored.
+//! - *A number is made a task again*: the earlier task ends there, censored.
+//!
+//! Memory: 65,536 tasks of each process that lives, 256 polls in which a thread is, and 256 in which it was.
+
+mod life;
+mod polls;
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::{Deserialize, Serialize};
+
+use crate::analysis::Analysis;
+use crate::world::{Change, Over, PerThread, Process, Site, State, Thread, World};
+use crate::{Rows, Tally, Unpaired};
+use ft_trace::Mark;
+use ft_trace::event::LeanUserEvent;
+use ft_trace::tables::{PollEnd, SiteKind, TaskEnd};
+use life::{Task, Woken};
+use polls::{Poll, Polls};
+
+/// Tasks of one process that are followed at once.
+const MAX_TASKS: usize = 1 << 16;
+
+/// A task of a process: the registration that numbered it, and the number.
+type Id = (i32, i64);
+
+/// Tasks and polls, with a row and without.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TaskCounts {
+    /// Tasks with a row.
+    pub tasks: u64,
+    /// Tasks without one: the oldest of more than 65,536 of one process.
+    pub too_many: u64,
+    /// Polls with a row.
+    pub polls: u64,
+    /// Polls without one.
+    pub unpaired: Unpaired,
+}
+
+impl TaskCounts {
+    /// No task was seen.
+    pub fn is_none(&self) -> bool {
+        *self == TaskCounts::default()
+    }
+}
+
+/// Makes the tables `async_tasks` and `async_switches`.
+#[derive(Debug, Default)]
+pub struct Tasks {
+    tasks: HashMap<Process, BTreeMap<Id, Task>>,
+    threads: PerThread<Polls>,
+    counts: TaskCounts,
+    /// Polls that have begun.
+    begun: u64,
+}
+
+impl Analysis for Tasks {
+    #[inline]
+    fn see(&mut self, change: &Change<'_>, world: &World, rows: &mut Rows) {
+        match *change {
+            Change::Own { thread, event, site } => match site.kind {
+                SiteKind::TaskNew => self.made(thread, event, site, world, rows),
+                SiteKind::TaskPoll => self.poll(thread, event, site, world),
+                SiteKind::TaskPolled => self.polled(thread, event, site, world, rows),
+                SiteKind::TaskWake => self.woken(thread, event, site, world),
+                SiteKind::TaskDrop => self.dropped(thread, event, site, world, rows),
+                _ => {}
+            },
+            Change::Switched { prev: Some(thread), .. } => {
+                if let Some(polls) = self.threads.get(thread) {
+                    polls.leaves(thread, world);
+                }
+            }
+            Change::Dispatched { thread, after, shares, wake, .. } => {
+                let Some(polls) = self.threads.get(thread) else { return };
+                match after {
+                    State::Preempted => polls.preempted(shares),
+                    _ => polls.returns(thread, wake.map(|wake| wake.ts), world),
+                }
+            }
+            Change::Dropping { thread, why } => self.dropping(thread, why, world, rows),
+            Change::Ended { thread, .. } if world.is_alone(thread) => {
+                self.process_over(thread, world, rows);
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, _: &World, _: &mut Rows, tally: &mut Tally) {
+        tally.tasks = self.counts;
+    }
+}
+
+impl Tasks {
+    fn task(&mut self, thread: &Thread, id: Id) -> Option<&mut Task> {
+        self.tasks.get_mut(&thread.process)?.get_mut(&id)
+    }
+
+    /// A task begins here, as far as is known.
+    fn insert(&mut self, thread: &Thread, id: Id, task: Task) {
+        let tasks = self.tasks.entry(thread.process).or_default();
+        if tasks.len() >= MAX_TASKS && !tasks.contains_key(&id) {
+            tasks.pop_first();
+            self.counts.too_many += 1;
+        }
+        tasks.insert(id, task);
+    }
+
+    /// The task is over.
+    fn over(&mut self, thread: &Thread, id: Id, end: TaskEnd, world: &World, rows: &mut Rows) {
+        let task = self.tasks.get_mut(&thread.process).and_then(|tasks| tasks.remove(&id));
+        if let Some(task) = task {
+            self.counts.tasks += 1;
+            rows.async_tasks.push(task.row(thread.key.pid, id.1, end, world));
+        }
+    }
+
+    fn made(
+        &mut self,
+        thread: &Thread,
+        event: &LeanUserEvent,
+        site: &Site,
+        world: &World,
+        rows: &mut Rows,
+    ) {
+        let id = id(event, site);
+        self.over(thread, id, TaskEnd::Unended, world, rows);
+        let parent = self.threads.of(thread).innermost();
+        let task = Task::made(thread, parent, event, world);
+        self.insert(thread, id, task);
+    }
+
+    fn poll(&mut self, thread: &Thread, event: &LeanUserEvent, site: &Site, world: &World) {
+        let id = id(event, site);
+        if self.task(thread, id).is_none() {
+            self.insert(thread, id, Task::found(event, world));
+        }
+        self.begun += 1;
+        let begun = self.begun;
+        let Some(task) = self.task(thread, id) else { return };
+        let asked = task.begins(begun, world);
+        let (name, place) = (task.name.clone(), task.place.clone());
+        let poll = Poll::new(id, begun, (name, place), asked, thread, world);
+        let Some(oldest) = self.threads.of(thread).begin(poll, world) else { return };
+        self.counts.unpaired.too_many += 1;
+        self.lost(thread, &oldest, world);
+    }
+
+    fn polled(
+        &mut self,
+        thread: &Thread,
+        event: &LeanUserEvent,
+        site: &Site,
+        world: &World,
+        rows: &mut Rows,
+    ) {
+        let id = id(event, site);
+        let end = match event.arg[1] {
+            1 => PollEnd::Ready,
+            2 => PollEnd::Panic,
+            _ => PollEnd::Pending,
+        };
+        match self.threads.of(thread).end(id, world) {
+            Some(poll) => self.poll_over(thread, poll, end, world, rows),
+            None => {
+                self.counts.unpaired.end_only += 1;
+                if let Some(task) = self.task(thread, id) {
+                    task.ends_unseen(world);
+                }
+            }
+        }
+        match end {
+            PollEnd::Ready => self.over(thread, id, TaskEnd::Ready, world, rows),
+            PollEnd::Panic => self.over(thread, id, TaskEnd::Panic, world, rows),
+            PollEnd::Pending | PollEnd::Unended => {}
+        }
+    }
+
+    fn poll_over(
+        &mut self,
+        thread: &Thread,
+        poll: Poll,
+        end: PollEnd,
+        world: &World,
+        rows: &mut Rows,
+    ) {
+        let (id, number) = (poll.id, poll.number);
+        let row = poll.row(thread, end, world);
+        match self.task(thread, id) {
+            // Another thread has polled it meanwhile, so this poll had ended, and nobody knows when.
+            Some(task) if !task.is_in(number) => {
+                self.counts.unpaired.begin_only += 1;
+                return;
+            }
+            Some(task) => task.ends(&row, world),
+            None => {}
+        }
+        self.counts.polls += 1;
+        rows.async_switches.push(row);
+    }
+
+    fn woken(&mut self, thread: &Thread, event: &LeanUserEvent, site: &Site, world: &World) {
+        let by = self.threads.of(thread).innermost();
+        if let Some(task) = self.task(thread, id(event, site)) {
+            let (tid, comm) = (thread.key.tid, thread.comm.clone());
+            task.woken(Woken { ts: world.now(), tid, comm, task: by }, world);
+        }
+    }
+
+    fn dropped(
+        &mut self,
+        thread: &Thread,
+        event: &LeanUserEvent,
+        site: &Site,
+        world: &World,
+        rows: &mut Rows,
+    ) {
+        self.over(thread, id(event, site), TaskEnd::Dropped, world, rows);
+    }
+
+    /// The polls in which a thread is have no end that will be recorded.
+    fn dropping(&mut self, thread: &Thread, why: Over, world: &World, rows: &mut Rows) {
+        let Some(polls) = self.threads.get(thread) else { return };
+        polls.returns(thread, None, world);
+        for poll in polls.take() {
+            match why {
+                Over::Loss => {
+                    self.counts.unpaired.dropped(1, why);
+                    self.lost(thread, &poll, world);
+                }
+                _ => self.poll_over(thread, poll, PollEnd::Unended, world, rows),
+            }
+        }
+        if why == Over::Exec {
+            self.process_over(thread, world, rows);
+        }
+    }
+
+    /// What became of a poll is not known, nor what its task does.
+    fn lost(&mut self, thread: &Thread, poll: &Poll, world: &World) {
+        if let Some(task) = self.task(thread, poll.id).filter(|task| task.is_in(poll.number)) {
+            task.is_lost(world);
+        }
+    }
+
+    /// The memory of a process is gone.
+    fn process_over(&mut self, thread: &Thread, world: &World, rows: &mut Rows) {
+        for (id, task) in self.tasks.remove(&thread.process).unwrap_or_default() {
+            self.counts.tasks += 1;
+            rows.async_tasks.push(task.row(thread.key.pid, id.1, TaskEnd::Unended, world));
+        }
+    }
+}
+
+fn id(event: &LeanUserEvent, site: &Site) -> Id {
+    (site.source, event.arg[0])
+}
+
+/// `censored` of what has no end.
+fn mark(touched: bool, ended: bool) -> Mark {
+    if ended { Mark::lower_bound_if(touched) } else { Mark::Censored }
+}
+
+#[cfg(test)]
+mod tests;

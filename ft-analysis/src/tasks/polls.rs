@@ -1,0 +1,245 @@
+//! The polls of a thread: those in which it is, and what it polled before.
+
+use std::collections::VecDeque;
+
+use super::{Id, life::Asked, mark};
+use crate::world::{Began, Culprit, Shares, Thread, World};
+use ft_trace::ids::{Name, Nanos};
+use ft_trace::tables::{AsyncSwitch, PollEnd};
+
+/// Polls in which one thread can be at a time; more comes from damaged data, or from ends that were never recorded.
+const MAX_POLLS: usize = 256;
+
+/// Outermost polls of a thread that are remembered, to know behind which tasks one was queued.
+const MAX_BEFORE: usize = 256;
+
+/// Of one thread.
+#[derive(Debug, Default)]
+pub(super) struct Polls {
+    open: Vec<Poll>,
+    before: VecDeque<Before>,
+    /// What it is blocked for in a poll, and its account of that then.
+    blocked: Option<(Name, i64)>,
+    /// When it was woken last, and when it then had a CPU.
+    dispatch: Option<(i64, i64)>,
+}
+
+/// An outermost poll that is over.
+#[derive(Debug)]
+struct Before {
+    id: Id,
+    label: Name,
+    from: i64,
+    to: i64,
+}
+
+/// A poll that goes on.
+#[derive(Debug)]
+pub(super) struct Poll {
+    pub(super) id: Id,
+    /// No two polls of a trace have the same.
+    pub(super) number: u64,
+    /// Name of the task, and where it was made.
+    name: Name,
+    place: Name,
+    began: Began,
+    asked: Asked,
+    depth: i32,
+    queued: Option<Queued>,
+    blocked: Option<Blocked>,
+    /// Who ran while the thread was preempted.
+    shares: Shares,
+}
+
+/// What the thread did while the task was queued.
+#[derive(Debug)]
+struct Queued {
+    dispatch_ns: i64,
+    behind: Option<Behind>,
+}
+
+/// What it polled.
+#[derive(Debug, Default)]
+struct Behind {
+    ns: i64,
+    polls: i32,
+    /// The task that it polled longest.
+    most: Option<(Id, Name, i64)>,
+}
+
+/// The longest time for which it was blocked at once.
+#[derive(Debug)]
+struct Blocked {
+    cause: Name,
+    ns: i64,
+    stack: Option<i64>,
+}
+
+impl Poll {
+    /// It begins.
+    pub(super) fn new(
+        id: Id,
+        number: u64,
+        (name, place): (Name, Name),
+        asked: Asked,
+        thread: &Thread,
+        world: &World,
+    ) -> Poll {
+        let (began, shares) = (Began::now(thread, world), Shares::default());
+        Poll {
+            id,
+            number,
+            name,
+            place,
+            began,
+            asked,
+            depth: 0,
+            queued: None,
+            blocked: None,
+            shares,
+        }
+    }
+
+    fn label(&self) -> &Name {
+        if self.name.is_empty() { &self.place } else { &self.name }
+    }
+
+    /// Its row, if it ends now.
+    pub(super) fn row(self, thread: &Thread, end: PollEnd, world: &World) -> AsyncSwitch {
+        let (key, ts) = (thread.key, self.began.ts);
+        let parts = self.began.parts(thread, world);
+        let preempted = parts.is_some_and(|parts| parts.preempted_ns > 0);
+        let preemptor = self.shares.longest().filter(|_| preempted);
+        let most = parts.map_or(0, |parts| parts.blocked_ns);
+        let blocked = self.blocked.filter(|_| most > 0);
+        let (queued, woken) = (self.queued.as_ref(), self.asked.woken.as_ref());
+        let behind = queued.and_then(|queued| queued.behind.as_ref());
+        let longest = behind.and_then(|behind| behind.most.as_ref());
+        let lost = world.losses().process_since(key.pid, self.asked.since)
+            || thread.doubtful_since(ts)
+            || !self.shares.is_exact();
+        AsyncSwitch {
+            ts: Nanos(ts),
+            dur: world.now() - ts,
+            pid: key.pid,
+            tid: key.tid,
+            comm: thread.comm.clone(),
+            task: self.id.1,
+            depth: self.depth,
+            end,
+            parts,
+            // A user's time is right within the clock's bound, so a poll may begin in a wait that had just ended.
+            blocked_for_ns: blocked.as_ref().map(|blocked| blocked.ns.min(most)),
+            blocked_stack: blocked.as_ref().and_then(|blocked| blocked.stack),
+            blocked_for: blocked.map(|blocked| blocked.cause),
+            preemptor_tid: preemptor.map(|s| s.who.thread.tid.0),
+            preemptor_comm: preemptor.map(|s| s.who.comm.clone()),
+            preemptor_ns: preemptor.map(|s| s.ns),
+            agent_ns: self.began.agent_ns(thread, world),
+            queued_ns: woken.map(|woken| ts - woken.ts),
+            waker_tid: woken.map(|woken| woken.tid.0),
+            waker_comm: woken.map(|woken| woken.comm.clone()),
+            waker_task: woken.and_then(|woken| woken.task),
+            queued_dispatch_ns: queued
+                .filter(|_| world.context().has_kernel())
+                .map(|queued| queued.dispatch_ns),
+            behind_ns: behind.map(|behind| behind.ns),
+            behind_polls: behind.map(|behind| behind.polls),
+            behind_task: longest.map(|(id, ..)| id.1),
+            behind_name: longest.map(|(_, label, _)| label.clone()),
+            behind_task_ns: longest.map(|(.., ns)| *ns),
+            mark: mark(lost, end != PollEnd::Unended).max(thread.disturbed.mark(ts)),
+            name: self.name,
+            place: self.place,
+        }
+    }
+}
+
+impl Polls {
+    /// The task in whose poll the thread is, the innermost.
+    pub(super) fn innermost(&self) -> Option<i64> {
+        self.open.last().map(|poll| poll.id.1)
+    }
+
+    /// A poll begins; the oldest, if they are too many.
+    pub(super) fn begin(&mut self, mut poll: Poll, world: &World) -> Option<Poll> {
+        let oldest = (self.open.len() == MAX_POLLS).then(|| self.open.remove(0));
+        poll.depth = self.open.len() as i32;
+        poll.queued = poll.asked.woken.as_ref().map(|woken| self.queued(woken.ts, world.now()));
+        self.open.push(poll);
+        oldest
+    }
+
+    /// What the thread did from `from` until a poll begins now.
+    fn queued(&self, from: i64, now: i64) -> Queued {
+        // After the last poll, or the begin of the one in which it is, the thread can only have waited for work.
+        let idle = self.open.last().map(|poll| poll.began.ts);
+        let idle = idle.or(self.before.back().map(|poll| poll.to)).map_or(from, |at| at.max(from));
+        let dispatch = self.dispatch.filter(|(_, to)| *to <= now);
+        let dispatch_ns = dispatch.map_or(0, |(woken, to)| (to - woken.max(idle)).max(0));
+        let behind = self.open.is_empty().then(|| self.behind(from));
+        Queued { dispatch_ns, behind }
+    }
+
+    fn behind(&self, from: i64) -> Behind {
+        let (mut behind, mut tasks) = (Behind::default(), Vec::<(Id, &Name, i64)>::new());
+        for poll in self.before.iter().rev().take_while(|poll| from < poll.to) {
+            let ns = poll.to - poll.from.max(from);
+            behind.ns += ns;
+            behind.polls += 1;
+            match tasks.iter_mut().find(|(id, ..)| *id == poll.id) {
+                Some((.., sum)) => *sum += ns,
+                None => tasks.push((poll.id, &poll.label, ns)),
+            }
+        }
+        let most = tasks.into_iter().max_by_key(|(.., ns)| *ns);
+        behind.most = most.map(|(id, label, ns)| (id, label.clone(), ns));
+        behind
+    }
+
+    /// The newest poll of a task ends.
+    pub(super) fn end(&mut self, id: Id, world: &World) -> Option<Poll> {
+        let i = self.open.iter().rposition(|poll| poll.id == id)?;
+        let poll = self.open.remove(i);
+        if self.open.is_empty() {
+            if self.before.len() == MAX_BEFORE {
+                self.before.pop_front();
+            }
+            let (from, to) = (poll.began.ts, world.now());
+            self.before.push_back(Before { id, label: poll.label().clone(), from, to });
+        }
+        Some(poll)
+    }
+
+    /// The thread leaves its CPU.
+    pub(super) fn leaves(&mut self, thread: &Thread, world: &World) {
+        if !self.open.is_empty() && thread.is_blocked() {
+            let ((kind, name), _) = thread.spent.waits.cause(world.now());
+            let cause = Culprit::Cause(kind, name.cloned()).name();
+            self.blocked = cause.map(|cause| (cause, thread.account(world.now()).blocked_ns));
+        }
+    }
+
+    /// It was preempted, and has a CPU again.
+    pub(super) fn preempted(&mut self, shares: &Shares) {
+        self.open.iter_mut().for_each(|poll| poll.shares.merge(shares));
+    }
+
+    /// It has slept, and has a CPU again; it was woken at `woken`.
+    pub(super) fn returns(&mut self, thread: &Thread, woken: Option<i64>, world: &World) {
+        let now = world.now();
+        self.dispatch = woken.map(|woken| (woken, now));
+        let Some((cause, before)) = self.blocked.take() else { return };
+        let ns = thread.account(now).blocked_ns - before;
+        for poll in &mut self.open {
+            if ns > poll.blocked.as_ref().map_or(0, |blocked| blocked.ns) {
+                poll.blocked = Some(Blocked { cause: cause.clone(), ns, stack: thread.left_at });
+            }
+        }
+    }
+
+    /// All in which the thread is, the innermost first.
+    pub(super) fn take(&mut self) -> impl Iterator<Item = Poll> + use<> {
+        std::mem::take(&mut self.open).into_iter().rev()
+    }
+}

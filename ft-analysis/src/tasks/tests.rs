@@ -1,0 +1,449 @@
+use super::*;
+use crate::timeline::{EXTREMES, every_payload, run};
+use crate::{Context, Run, timeline};
+use ft_trace::tables::{AsyncSwitch, AsyncTask, Decomposition};
+
+fn marked(mark: Mark) -> String {
+    if mark == Mark::Exact { String::new() } else { format!(" {mark}") }
+}
+
+fn parts(parts: Option<Decomposition>) -> String {
+    let parts = parts.map_or([0; 8], Decomposition::to_array);
+    let names = ["run", "pre", "dis", "blk", "hard", "soft", "vec", "?"];
+    let parts = names.iter().zip(parts).filter(|(_, ns)| *ns != 0);
+    parts.map(|(name, ns)| format!(" {name}{ns}")).collect()
+}
+
+/// `7 10+90 ready new1 queue2 wait3 poll84 (run84) polls2 wakes1`, with the longest of both.
+fn life(r: &AsyncTask) -> String {
+    let sums = [
+        ("new", r.unstarted_ns),
+        ("queue", r.queued_ns),
+        ("wait", r.waiting_ns),
+        ("poll", r.polled_ns),
+        ("?", r.unknown_ns),
+    ];
+    let sums = sums.into_iter().filter(|(_, ns)| *ns != 0);
+    let sums: String = sums.map(|(name, ns)| format!(" {name}{ns}")).collect();
+    let parent = r.parent.map_or(String::new(), |parent| format!(" in {parent}"));
+    format!(
+        "{}{parent} {}+{} {}{sums} ({}) polls{}<={} wakes{}<={}{}",
+        r.task,
+        r.ts,
+        r.dur,
+        r.end,
+        parts(r.parts).trim_start(),
+        r.polls,
+        r.longest_poll_ns,
+        r.wakes,
+        r.longest_queue_ns,
+        marked(r.mark)
+    )
+}
+
+/// `a 7 20+10 ready run10 queue5 by b in 8, dis2, 3 in 2 behind 8 2`.
+fn poll(r: &AsyncSwitch) -> String {
+    let letter = |tid: i32| tid as u8 as char;
+    let depth = if r.depth > 0 { format!("/{}", r.depth) } else { String::new() };
+    let blocked = r.blocked_for.as_ref().zip(r.blocked_for_ns);
+    let blocked = blocked.map_or(String::new(), |(cause, ns)| format!(" for {cause} {ns}"));
+    let stack = r.blocked_stack.map_or(String::new(), |stack| format!(" at {stack}"));
+    let preemptor = r.preemptor_comm.as_ref().zip(r.preemptor_ns);
+    let preemptor = preemptor.map_or(String::new(), |(comm, ns)| format!(" to {comm}{ns}"));
+    let queued = r.queued_ns.zip(r.waker_tid).map_or(String::new(), |(ns, tid)| {
+        let task = r.waker_task.map_or(String::new(), |task| format!(" in {task}"));
+        let dispatch = r.queued_dispatch_ns.filter(|ns| *ns != 0);
+        let dispatch = dispatch.map_or(String::new(), |ns| format!(", dis{ns}"));
+        let behind = r.behind_ns.zip(r.behind_polls).filter(|(ns, _)| *ns != 0);
+        let behind = behind.map_or(String::new(), |(ns, polls)| format!(", {ns} in {polls}"));
+        let most = r.behind_task.zip(r.behind_task_ns);
+        let most = most.map_or(String::new(), |(task, ns)| format!(" behind {task} {ns}"));
+        format!(" queue{ns} by {}{task}{dispatch}{behind}{most}", letter(tid))
+    });
+    format!(
+        "{} {}{depth} {}+{} {}{}{blocked}{stack}{preemptor}{queued}{}",
+        letter(r.tid.0),
+        r.task,
+        r.ts,
+        r.dur,
+        r.end,
+        parts(r.parts),
+        marked(r.mark)
+    )
+}
+
+fn check(timeline: &str, tasks: &[&str], polls: &[&str], unpaired: Unpaired) -> Rows {
+    let (rows, tally) = run(true, timeline);
+    assert_eq!(rows.async_switches.iter().map(poll).collect::<Vec<_>>(), polls, "{timeline}");
+    assert_eq!(rows.async_tasks.iter().map(life).collect::<Vec<_>>(), tasks, "{timeline}");
+    let (tasks, polls) = (rows.async_tasks.len() as u64, rows.async_switches.len() as u64);
+    assert_eq!(tally.tasks, TaskCounts { tasks, polls, unpaired, too_many: 0 });
+    sum(&rows);
+    rows
+}
+
+/// All parts of all rows sum.
+fn sum(rows: &Rows) {
+    for r in &rows.async_switches {
+        assert_eq!(r.parts.expect("a kernel stream").total_ns(), r.dur);
+    }
+    for r in &rows.async_tasks {
+        let states = r.unstarted_ns + r.queued_ns + r.waiting_ns + r.polled_ns + r.unknown_ns;
+        assert_eq!(states, r.dur, "{r:?}");
+        assert_eq!(r.parts.expect("a kernel stream").total_ns(), r.polled_ns, "{r:?}");
+    }
+}
+
+#[test]
+fn a_life_goes_through_all_states_and_a_poll_has_its_threads_parts() {
+    // 7: made─polled(sleeps, is preempted)──waits──woken by b in 8──queued──polled
+    let rows = check(
+        "0 0 .>a S
+         0 1 .>b S
+         10 make a 7 3
+         15 run a 7
+         20 0 a>X S
+         20 chain a wait 4
+         30 wake X a 0
+         32 0 X>a R
+         35 0 a>X R
+         39 0 X>a R
+         40 ran a 7 0
+         50 run b 8
+         60 rouse b 7
+         64 ran b 8 0
+         65 run a 7
+         80 ran a 7 1",
+        &[
+            "7 10+70 ready new5 queue5 wait20 poll40 (run24 pre4 dis2 blk10) polls2<=25 wakes1<=5",
+            "8 50+30 unended wait16 poll14 (run14) polls1<=14 wakes0<=0 censored",
+        ],
+        &[
+            "a 7 15+25 pending run9 pre4 dis2 blk10 for asleep 10 at 4 to X4",
+            "b 8 50+14 pending run14",
+            "a 7 65+15 ready run15 queue5 by b in 8",
+        ],
+        Unpaired::default(),
+    );
+    let task = &rows.async_tasks[0];
+    assert_eq!((&*task.place, &*task.name, task.maker_tid), ("x.rs:3", "", Some(97)));
+    assert_eq!(&*rows.async_switches[0].place, "x.rs:3");
+}
+
+#[test]
+fn who_is_woken_in_its_poll_is_queued_from_its_end_on() {
+    check(
+        "0 0 .>a S
+         0 1 .>b S
+         10 make a 7
+         10 run a 7
+         12 rouse b 7
+         14 rouse a 7
+         20 ran a 7 0
+         30 run a 7
+         40 ran a 7 1",
+        &["7 10+30 ready queue10 poll20 (run20) polls2<=10 wakes2<=10"],
+        &["a 7 10+10 pending run10", "a 7 30+10 ready run10 queue10 by b"],
+        Unpaired::default(),
+    );
+}
+
+#[test]
+fn a_task_is_queued_behind_what_its_thread_polls_and_then_behind_the_threads_own_wait() {
+    // a: ran 7, polls 8, 9 and 8 again, sleeps, is woken, waits for its CPU, polls 7
+    check(
+        "0 0 .>a S
+         0 1 .>b S
+         10 make a 7
+         10 run a 7
+         20 ran a 7 0
+         20 run a 8
+         25 rouse b 7
+         40 ran a 8 0
+         40 run a 9
+         52 ran a 9 0
+         55 run a 8
+         60 ran a 8 0
+         62 0 a>X S
+         70 wake b a 0
+         76 0 X>a S
+         77 run a 7
+         78 ran a 7 1",
+        &[
+            "7 10+68 ready queue52 wait5 poll11 (run11) polls2<=10 wakes1<=52",
+            "8 20+58 unended wait33 poll25 (run25) polls2<=20 wakes0<=0 censored",
+            "9 40+38 unended wait26 poll12 (run12) polls1<=12 wakes0<=0 censored",
+        ],
+        &[
+            "a 7 10+10 pending run10",
+            "a 8 20+20 pending run20",
+            "a 9 40+12 pending run12",
+            "a 8 55+5 pending run5",
+            "a 7 77+1 ready run1 queue52 by b, dis6, 32 in 3 behind 8 20",
+        ],
+        Unpaired::default(),
+    );
+}
+
+#[test]
+fn polls_within_polls_are_both_tasks_own() {
+    let rows = check(
+        "0 0 .>a S
+         10 make a 7
+         10 run a 7
+         12 make a 8
+         14 run a 8
+         16 0 a>X R
+         20 0 X>a S
+         22 ran a 8 0
+         24 rouse a 8
+         24 rouse a 7
+         30 ran a 7 0
+         31 run a 7
+         32 run a 8
+         34 ran a 8 1
+         35 ran a 7 1",
+        &[
+            "8 in 7 12+22 ready new2 queue8 wait2 poll10 (run6 pre4) polls2<=8 wakes1<=8",
+            "7 10+25 ready queue1 poll24 (run20 pre4) polls2<=20 wakes1<=1",
+        ],
+        &[
+            "a 8/1 14+8 pending run4 pre4 to X4",
+            "a 7 10+20 pending run16 pre4 to X4",
+            "a 8/1 32+2 ready run2 queue8 by a in 7",
+            "a 7 31+4 ready run4 queue1 by a in 7",
+        ],
+        Unpaired::default(),
+    );
+    assert_eq!(rows.async_switches[2].behind_ns, None, "it is polled by its parent");
+    assert_eq!(rows.async_switches[3].behind_ns, Some(0));
+}
+
+#[test]
+fn a_panic_ends_a_task_and_so_does_a_drop_of_which_wakers_may_not_know() {
+    check(
+        "0 0 .>a S
+         10 make a 7
+         11 run a 7
+         20 ran a 7 2
+         30 make a 8
+         33 rouse a 8
+         40 cancel a 8
+         50 rouse a 8
+         60 cancel a 9",
+        &[
+            "7 10+10 panic new1 poll9 (run9) polls1<=9 wakes0<=0",
+            "8 30+10 dropped new3 queue7 () polls0<=0 wakes1<=0",
+        ],
+        &["a 7 11+9 panic run9"],
+        Unpaired::default(),
+    );
+}
+
+#[test]
+fn what_goes_on_at_the_end_of_its_process_or_of_the_trace_is_censored() {
+    // Process 1 executes another program, which numbers its tasks anew; b has never had a task.
+    check(
+        "0 0 .>a S
+         0 1 .>b S
+         10 make a 7
+         12 run a 7
+         14 0 a>X S
+         30 exec a
+         40 make' a 7
+         42 run' a 7
+         44 call a read 100
+         45 0 a>X S
+         60 exit b",
+        &[
+            "7 10+20 unended new2 poll18 (run2 blk16) polls1<=18 wakes0<=0 censored",
+            "7 40+20 unended new2 poll18 (run3 blk15) polls1<=18 wakes0<=0 censored",
+        ],
+        &[
+            "a 7 12+18 unended run2 blk16 for asleep 16 censored",
+            "a 7 42+18 unended run3 blk15 for system call read 15 censored",
+        ],
+        Unpaired::default(),
+    );
+}
+
+#[test]
+fn a_loss_of_own_events_forgets_the_poll_and_what_the_task_does() {
+    check(
+        "0 0 .>a S
+         0 1 .>b S
+         10 make a 7
+         12 run a 7
+         20 lose ring 5 a
+         30 rouse b 7
+         34 run a 7
+         40 ran a 7 0
+         50 ran a 8 0
+         60 run a 8
+         61 ran a 8 1
+         62 cancel a 7",
+        &[
+            "8 60+1 ready poll1 (run1) polls1<=1 wakes0<=0 lower bound",
+            "7 10+52 dropped new2 queue4 wait22 poll6 ?18 (run6) polls1<=6 wakes1<=4 lower bound",
+        ],
+        &["a 7 34+6 pending run6 queue4 by b lower bound", "a 8 60+1 ready run1"],
+        Unpaired { end_only: 1, open_at_loss: 1, ..Unpaired::default() },
+    );
+}
+
+#[test]
+fn who_is_polled_by_two_threads_has_lost_the_end_of_the_first_poll() {
+    check(
+        "0 0 .>a S
+         0 1 .>b S
+         10 make a 7
+         10 run a 7
+         20 run b 7
+         26 ran b 7 0
+         30 ran a 7 0
+         32 ran a 7 0
+         40 cancel a 7",
+        &["7 10+30 dropped wait8 poll6 ?16 (run6) polls1<=6 wakes0<=0 lower bound"],
+        &["b 7 20+6 pending run6"],
+        Unpaired { begin_only: 1, end_only: 1, ..Unpaired::default() },
+    );
+}
+
+#[test]
+fn lost_records_of_the_kernel_mark_what_they_touch() {
+    check(
+        "0 0 .>a S
+         10 make a 7
+         12 run a 7
+         14 lose sched 4
+         20 ran a 7 0
+         30 run a 7
+         31 0 a>X R
+         32 0 X>a S
+         33 ran a 7 1",
+        &["7 10+23 ready new2 wait10 poll11 (run4 pre1 ?6) polls2<=8 wakes0<=0 lower bound"],
+        &["a 7 12+8 pending run2 ?6 lower bound", "a 7 30+3 ready run2 pre1 to X1"],
+        Unpaired::default(),
+    );
+}
+
+#[test]
+fn a_number_that_is_made_a_task_again_is_another_one() {
+    check(
+        "0 0 .>a S
+         10 make a 7
+         20 make a 7
+         30 cancel a 7",
+        &[
+            "7 10+10 unended new10 () polls0<=0 wakes0<=0 censored",
+            "7 20+10 dropped new10 () polls0<=0 wakes0<=0",
+        ],
+        &[],
+        Unpaired::default(),
+    );
+}
+
+#[test]
+fn without_a_kernel_there_are_states_alone() {
+    let (rows, _) = run(false, "10 make a 7\n 12 run a 7\n 20 rouse a 7\n 30 ran a 7 1");
+    let [poll] = &rows.async_switches[..] else { panic!("one poll") };
+    assert_eq!((poll.dur, poll.parts, poll.queued_dispatch_ns), (18, None, None));
+    let [task] = &rows.async_tasks[..] else { panic!("one task") };
+    assert_eq!((task.unstarted_ns, task.polled_ns, task.parts), (2, 18, None));
+}
+
+#[test]
+fn polls_within_each_other_are_bounded_and_counted() {
+    let many: String = (0..300).map(|i| format!("{} run a {i}\n", 10 + i)).collect();
+    let (rows, tally) = run(true, &format!("0 0 .>a S\n{many}400 ran a 299 0"));
+    let found: Vec<_> = rows.async_switches.iter().map(|r| (r.task, r.depth)).collect();
+    assert_eq!((found[0], found.len()), ((299, 255), 256));
+    assert_eq!(tally.tasks.unpaired, Unpaired { too_many: 44, ..Unpaired::default() });
+    let lost = rows.async_tasks.iter().filter(|r| r.unknown_ns == r.dur && r.polls == 0);
+    assert_eq!(lost.count(), 44);
+    sum(&rows);
+}
+
+#[test]
+fn tasks_of_a_process_are_bounded_and_counted() {
+    let n = MAX_TASKS as i64 + 10;
+    let many: String = (0..n).map(|i| format!("{} make a {i}\n", 10 + i)).collect();
+    let (rows, tally) = run(true, &format!("0 0 .>a S\n{many}"));
+    assert_eq!((rows.async_tasks.len(), rows.async_tasks[0].task), (MAX_TASKS, 10));
+    assert_eq!((tally.tasks.tasks, tally.tasks.too_many), (MAX_TASKS as u64, 10));
+}
+
+#[test]
+fn of_what_a_thread_polled_before_the_newest_is_kept() {
+    let many: String =
+        (0..300).map(|i| format!("{0} run a 8\n{1} ran a 8 0\n", 20 + 2 * i, 21 + 2 * i)).collect();
+    let timeline =
+        format!("0 0 .>a S\n0 1 .>b S\n9 make a 7\n10 rouse b 7\n{many}900 run a 7\n901 ran a 7 1");
+    let (rows, _) = run(true, &timeline);
+    let last = rows.async_switches.last().expect("a poll");
+    assert_eq!(
+        (last.queued_ns, last.behind_ns, last.behind_polls),
+        (Some(890), Some(256), Some(256))
+    );
+}
+
+#[test]
+fn no_payload_breaks_it() {
+    for first in [0, 1 << 40, i64::MAX - 1_000_000_000] {
+        let sites = timeline::sites();
+        let mut run = Run::<Tasks>::of(Context::new(true, 10, &timeline::threads(), &sites, &[]));
+        every_payload(first, 1).for_each(|event| run.push(&event));
+        let (rows, tally) = run.finish();
+        assert!(rows.async_tasks.len() >= EXTREMES.len(), "its payload says nothing of a task");
+        assert_eq!(tally.tasks.polls, rows.async_switches.len() as u64);
+        sum(&rows);
+    }
+}
+
+/// Events of tasks at random, right and wrong, while their threads run, sleep, are preempted and lose events: what is said
+/// of them sums.
+#[test]
+fn parts_sum_whatever_the_records_say() {
+    for seed in 1..=40u64 {
+        let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut random = |n: u64| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random % n
+        };
+        let (mut t, mut text) = (0, String::new());
+        for _ in 0..400 {
+            t += random(9);
+            let a = ["a", "b", "c"][random(3) as usize];
+            let (task, on) = (random(5), random(2));
+            text += &match random(12) {
+                0 => format!("{t} make {a} {task}\n"),
+                1..=3 => format!("{t} run {a} {task}\n"),
+                4..=6 => format!("{t} ran {a} {task} {}\n", random(4)),
+                7 => format!("{t} rouse {a} {task}\n"),
+                8 => format!("{t} {on} {a}>X {}\n", ["R", "S", "D", "X"][random(4) as usize]),
+                9 => format!("{t} {on} X>{a} R\n"),
+                10 => format!("{t} wake X {a} {on}\n"),
+                _ => match random(8) {
+                    0 => format!("{t} cancel {a} {task}\n"),
+                    1 => format!("{t} lose ring {} {a}\n", random(9)),
+                    2 => format!("{t} lose sched {}\n", random(9)),
+                    3 => format!("{t} exec {a}\n"),
+                    4 => format!("{t} call {a} read {}\n", random(30)),
+                    _ => format!("{t} make' {a} {task}\n"),
+                },
+            };
+        }
+        let (rows, tally) = run(true, &text);
+        assert!(rows.async_tasks.len() > 5 && rows.async_switches.len() > 20);
+        assert_eq!(tally.tasks.tasks, rows.async_tasks.len() as u64);
+        sum(&rows);
+        let polls: i64 = rows.async_tasks.iter().map(|r| r.polls).sum();
+        assert!(polls as usize <= rows.async_switches.len());
+        for r in &rows.async_switches {
+            assert!(r.behind_ns <= r.queued_ns && r.queued_dispatch_ns <= r.queued_ns, "{r:?}");
+            assert!(r.behind_task_ns.unwrap_or(0) <= r.behind_ns.unwrap_or(0), "{r:?}");
+        }
+    }
+}

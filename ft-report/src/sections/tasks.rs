@@ -1,0 +1,301 @@
+//! Async tasks: where the time of their lives went, the longest polls, and how long woken tasks waited for their executor.
+
+mod names;
+mod polls;
+
+use serde::Serialize;
+
+use super::Source;
+use super::called::Called;
+use super::scopes::not_counted;
+use crate::document::{N, Ns, Of, Section, Share, Table, Thread, Word};
+use crate::stats::{Marks, Tail, Top, own, parts};
+use crate::text;
+use ft_analysis::{Mark, Tally, TaskCounts};
+use ft_trace::store::Result;
+use ft_trace::tables::{AsyncSwitch, AsyncTask};
+use names::{Names, TaskName};
+use polls::{Behind, Behinds, BlockedFor, Blocks, LongPoll};
+
+/// Names, and pairs of what was queued and what it was queued behind, with a line of their own; further ones are in one of
+/// others.
+const MAX_TASK_GROUPS: usize = 16_384;
+
+/// Rows of a table that are shown; the machine values have all.
+const SHOWN: usize = 20;
+
+/// Longest polls that are kept.
+const LONGEST: usize = 10;
+
+/// The report.
+#[derive(Clone, Debug, Serialize)]
+pub struct TasksReport {
+    /// There is a kernel stream; without one there are no parts.
+    pub kernel: bool,
+    /// Tasks and polls, with a row and without.
+    pub counts: TaskCounts,
+    /// How sure those with a row are.
+    pub marks: Marks,
+    /// Each name, or place of tasks without one, the most time in polls first.
+    pub names: Vec<TaskName>,
+    /// What was queued behind what, the most time first.
+    pub behind: Vec<Behind>,
+    /// What polls were blocked for, the most time first.
+    pub blocked: Vec<BlockedFor>,
+    /// The longest polls.
+    pub longest: Vec<LongPoll>,
+}
+
+/// Makes a [`TasksReport`] of rows, in memory that does not grow with their number.
+#[derive(Debug, Default)]
+struct Tasks {
+    names: Names,
+    behind: Behinds,
+    blocked: Blocks,
+    marks: Marks,
+    longest: Top<LongPoll>,
+}
+
+impl Tasks {
+    fn task(&mut self, r: &AsyncTask) {
+        self.marks.add(r.mark);
+        self.names.task(r);
+    }
+
+    fn poll(&mut self, r: &AsyncSwitch) {
+        self.names.poll(r);
+        self.behind.add(r);
+        self.blocked.add(r);
+        self.longest.offer(LONGEST, r.dur, || LongPoll::from(r));
+    }
+
+    fn finish(self, tally: &Tally) -> TasksReport {
+        TasksReport {
+            kernel: tally.kernel,
+            counts: tally.tasks,
+            marks: self.marks,
+            names: self.names.finish(),
+            behind: self.behind.finish(),
+            blocked: self.blocked.finish(),
+            longest: self.longest.into_sorted(),
+        }
+    }
+}
+
+impl TasksReport {
+    /// Of a trace.
+    ///
+    /// # Errors
+    ///
+    /// When a table cannot be read.
+    pub fn read(source: Source<'_>) -> Result<TasksReport> {
+        let mut tasks = Tasks::default();
+        source.rows(|r: AsyncTask| tasks.task(&r))?;
+        source.rows(|r: AsyncSwitch| tasks.poll(&r))?;
+        let mut report = tasks.finish(source.tally);
+        Called::name(source, report.longest.iter_mut().map(|poll| &mut poll.called))?;
+        Ok(report)
+    }
+
+    /// What it says.
+    pub fn section(self) -> Section {
+        let mut s = Section::new("tasks", "where the time of async tasks went");
+        self.coverage(&mut s);
+        if !self.names.is_empty() {
+            self.lives(&mut s);
+            self.polls(&mut s);
+            self.queues(&mut s);
+            self.blocked(&mut s);
+            self.longest(&mut s);
+            own::explain(&mut s, "");
+            self.marks.legend(&mut s);
+        }
+        s.with(self)
+    }
+
+    fn coverage(&self, s: &mut Section) {
+        if self.marks.any() {
+            s.say(self.marks.line("task"));
+        } else {
+            s.say("No async task was recorded; a program follows one with `ft_user::task`.");
+        }
+        if self.counts.too_many > 0 {
+            let n = Of(self.counts.too_many, "task");
+            s.say(text!("{} not counted: more than 65,536 of one process at once.", n));
+        }
+        not_counted(s, "poll", &self.counts.unpaired, "more than one thread can be in");
+        Tail::legend(
+            s,
+            "poll",
+            self.names.iter().flat_map(|name| [&name.polls.tail, &name.queued.tail]),
+        );
+    }
+
+    fn lives(&self, s: &mut Section) {
+        let share = |n: &&TaskName, ns: i64| Share(ns, n.lives_ns);
+        let t = Table::first(SHOWN, &self.names)
+            .counted("names")
+            .marks(|n| Mark::lower_bound_if(n.doubtful > 0))
+            .column("task", |n| Word(&n.name))
+            .column("tasks", |n| N(n.tasks))
+            .notes("dropped", |n| (n.dropped > 0).then_some(N(n.dropped)))
+            .notes("panics", |n| (n.panics > 0).then_some(N(n.panics)))
+            .notes("unended", |n| (n.unended > 0).then_some(N(n.unended)))
+            .column("lives", |n| Ns(n.lives_ns))
+            .column("polled", |n| share(n, n.polled_ns))
+            .column("queued", |n| share(n, n.queued_ns))
+            .column("waiting", |n| share(n, n.waiting_ns))
+            .column("unstarted", |n| share(n, n.unstarted_ns))
+            .column("unknown", |n| share(n, n.unknown_ns));
+        s.table(t.titled(
+            "Where their lives went, the most time in polls first (queued: woken and not polled yet; waiting: not woken)",
+        ));
+    }
+
+    fn polls(&self, s: &mut Section) {
+        let t = Table::first(SHOWN, &self.names)
+            .marks(|n| Mark::lower_bound_if(n.polls.doubtful > 0))
+            .column("task", |n| Word(&n.name))
+            .column("polls", |n| N(n.polls.polls))
+            .column("total", |n| Ns(n.polls.total_ns))
+            .column("p50", |n| Ns(n.polls.tail.p50_ns))
+            .column("p99", |n| n.polls.tail.p99_ns.map(Ns))
+            .column("max", |n| Ns(n.polls.tail.max_ns))
+            .when(self.kernel, |t| parts::shares(t, |n| (n.polls.parts, n.polls.total_ns)));
+        let t = own::beside(t, |n| (n.polls.agent_ns, n.polls.total_ns));
+        s.table(t.titled("Their polls, and what their threads did meanwhile; blocked is a call that blocks the executor"));
+    }
+
+    fn queues(&self, s: &mut Section) {
+        let queued = self.names.iter().filter(|n| n.queued.polls > 0);
+        let t = Table::first(SHOWN, queued)
+            .column("task", |n| Word(&n.name))
+            .column("wake-ups", |n| N(n.queued.polls))
+            .column("total", |n| Ns(n.queued.total_ns))
+            .column("p50", |n| Ns(n.queued.tail.p50_ns))
+            .column("p99", |n| n.queued.tail.p99_ns.map(Ns))
+            .column("max", |n| Ns(n.queued.tail.max_ns))
+            .column("behind polls", |n| Share(n.queued.behind_ns, n.queued.total_ns))
+            .when(self.kernel, |t| {
+                t.column("dispatch", |n| Share(n.queued.dispatch_ns, n.queued.total_ns))
+                    .column("its max", |n| Ns(n.queued.longest_dispatch_ns))
+            });
+        s.table(t.titled(
+            "From a wake-up to the poll (behind polls: its thread polled others; dispatch: that thread was woken, and waited for a \
+             CPU)",
+        ));
+        if !self.behind.is_empty() {
+            let t = Table::first(SHOWN, &self.behind)
+                .counted("pairs")
+                .column("task", |b| Word(&b.name))
+                .column("queued behind", |b| Word(&b.behind))
+                .column("times", |b| N(b.times))
+                .column("total", |b| Ns(b.total_ns))
+                .column("max", |b| Ns(b.longest_ns));
+            s.table(
+                t.titled("Behind which tasks, of each wake-up the one that was polled longest"),
+            );
+        }
+    }
+
+    fn blocked(&self, s: &mut Section) {
+        if !self.blocked.is_empty() {
+            let t = Table::first(SHOWN, &self.blocked)
+                .counted("causes")
+                .column("task", |b| Word(&b.name))
+                .column("blocked for", |b| Word(&b.cause))
+                .column("polls", |b| N(b.times))
+                .column("total", |b| Ns(b.total_ns))
+                .column("max", |b| Ns(b.longest_ns));
+            s.table(
+                t.titled("Polls that blocked their thread, by what it was blocked for longest"),
+            );
+        }
+    }
+
+    fn longest(&self, s: &mut Section) {
+        let t = Table::of(&self.longest)
+            .marks(|l| l.mark)
+            .column("task", |l| Word(&l.name))
+            .column("number", |l| l.task.to_string())
+            .column("thread", |l| Thread::of(Some(l.tid), Some(&l.comm)))
+            .column("length", |l| l.interval())
+            .when(self.kernel, |t| {
+                parts::durations(t, |l| l.parts)
+                    .notes("preemptor", |l| {
+                        let preemptor = l.preemptor.as_deref();
+                        preemptor.map(|comm| Thread::of(l.preemptor_tid, Some(comm)))
+                    })
+                    .notes("blocked for", |l| l.blocked_for.as_deref().map(Word))
+                    .notes("from", |l| l.called.way().map(Word))
+            });
+        s.table(own::beside(t, |l| (l.agent_ns, l.dur_ns)).titled("The longest polls"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ft_analysis::timeline::run;
+
+    const TIMELINE: &str = "
+        0 0 .>a S
+        0 1 .>b S
+        1000 make a 7 3
+        1000 make a 8 4
+        1100 run a 7
+        1200 ran a 7 0
+        1200 run a 8
+        1300 rouse b 7
+        2000 0 a>X R
+        2500 0 X>a S
+        3000 ran a 8 1
+        3000 run a 7
+        3100 0 a>X S
+        8100 wake X a 0
+        8200 0 X>a S
+        8300 ran a 7 1
+        9000 ran a 9 0
+        9100 make b 9 3
+        9200 cancel b 9";
+
+    fn report(kernel: bool, timeline: &str) -> TasksReport {
+        let (rows, tally) = run(kernel, timeline);
+        let mut tasks = Tasks::default();
+        rows.async_tasks.iter().for_each(|r| tasks.task(r));
+        rows.async_switches.iter().for_each(|r| tasks.poll(r));
+        tasks.finish(&tally)
+    }
+
+    #[test]
+    fn states_sum_to_lives_and_parts_to_polls() {
+        let report = report(true, TIMELINE);
+        for n in &report.names {
+            let states = n.polled_ns + n.queued_ns + n.waiting_ns + n.unstarted_ns + n.unknown_ns;
+            assert_eq!((states, n.polls.parts.total_ns()), (n.lives_ns, n.polls.total_ns), "{n:?}");
+        }
+        let found: Vec<_> = report.names.iter().map(|n| (&*n.name, n.tasks, n.dropped)).collect();
+        assert_eq!(found, [("x.rs:3", 2, 1), ("x.rs:4", 1, 0)]);
+        let queued = &report.names[0].queued;
+        assert_eq!((queued.polls, queued.total_ns, queued.behind_ns), (1, 1700, 1700));
+        let [behind] = &report.behind[..] else { panic!("{:?}", report.behind) };
+        assert_eq!((&*behind.behind, behind.total_ns), ("x.rs:4", 1700));
+        let [blocked] = &report.blocked[..] else { panic!("{:?}", report.blocked) };
+        assert_eq!((&*blocked.cause, blocked.total_ns, blocked.times), ("asleep", 5000, 1));
+        assert_eq!(report.longest.iter().map(|l| l.dur_ns).collect::<Vec<_>>(), [5300, 1800, 100]);
+    }
+
+    #[test]
+    fn it_says_what_it_knows() {
+        let text = format!("{:150}", report(true, TIMELINE).section());
+        for part in
+            ["3 tasks, all exact", "1 poll not counted", "x.rs:3", "asleep", "queued behind"]
+        {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let alone = format!("{:150}", report(false, TIMELINE).section());
+        assert!(alone.contains("x.rs:3") && !alone.contains("preempted"), "{alone}");
+        let none = format!("{:120}", report(true, "0 0 .>a S").section());
+        assert!(none.contains("No async task was recorded"), "{none}");
+    }
+}
