@@ -31,6 +31,7 @@ pub trait Analysis: Default {
 pub use crate::breakdown::Breakdowns;
 pub use crate::chains::Chains;
 pub use crate::dispatch::Dispatch;
+pub use crate::functions::Functions;
 pub use crate::futexes::Futexes;
 pub use crate::gaps::Gaps;
 pub use crate::holds::{Holds, Order, Preemptions, WhatIfs};
@@ -83,6 +84,7 @@ analyses! {
         gaps: Gaps,
         time: Time,
         scopes: Scopes,
+        functions: Functions,
         requests: Requests,
         tasks: Tasks,
         npt: Npt,

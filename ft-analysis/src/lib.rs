@@ -42,14 +42,15 @@
 //! whose records may be incomplete is marked ([`Mark`]); what gives no row is counted ([`Tally`]).
 //!
 //! Memory: per observed thread that lives, at most 256 holds with 32 preemptions each, 16 interrupts, 64 culprits
-//! of each part, and for a polling thread 4096 stretches; per thread that waits for a lock or a CPU, at most 1024 sums; of
-//! each process 65,536 locks, as many edges between those, and as many async tasks. Nothing grows with the length of the
-//! trace. `LIMITS.md` lists every bound and what is seen when it bites.
+//! of each part, 65,536 calls of 4096 functions, and for a polling thread 4096 stretches; per thread that waits for a lock or a
+//! CPU, at most 1024 sums; of each process 65,536 locks, as many edges between those, and as many async tasks. Nothing grows
+//! with the length of the trace. `LIMITS.md` lists every bound and what is seen when it bites.
 
 mod analysis;
 mod breakdown;
 mod chains;
 mod dispatch;
+mod functions;
 mod futexes;
 mod gaps;
 mod holds;
@@ -73,6 +74,7 @@ pub mod world;
 
 pub use analysis::*;
 pub use ft_trace::Mark;
+pub use functions::FunctionCounts;
 pub use gaps::{Unaccounted, agreement};
 pub use holds::Unfinished;
 pub use loads::{SwitchCell, Untold, Worked};

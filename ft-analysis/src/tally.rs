@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::agreement::Agreement;
 use crate::{
-    Incomplete, LoopCounts, Overhead, Races, RequestCounts, RingWaits, TaskCounts, Unaccounted,
-    Unfinished, Unpaired, Worked,
+    FunctionCounts, Incomplete, LoopCounts, Overhead, Races, RequestCounts, RingWaits, TaskCounts,
+    Unaccounted, Unfinished, Unpaired, Worked,
 };
 
 /// Version of the tables that the analyses write and of this file.
@@ -56,6 +56,9 @@ pub struct Tally {
     pub scopes: u64,
     /// Scopes without one.
     pub unpaired_scopes: Unpaired,
+    /// Calls of functions.
+    #[serde(skip_serializing_if = "FunctionCounts::is_none")]
+    pub functions: FunctionCounts,
     /// Requests.
     #[serde(skip_serializing_if = "RequestCounts::is_none")]
     pub requests: RequestCounts,

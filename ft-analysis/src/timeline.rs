@@ -22,6 +22,9 @@
 //! 10 barrier a B      a waits at barrier B; also receive; and passed, the end of either
 //! 10 acquire a L 3    the same, at place 3 of the source
 //! 10 open a            a begins the scope outer; also enter, the scope inner; and close, leave, their ends
+//! 10 in a F 8 5 3      a begins function F, with a frame at this height, which returns to and was told at these places; also
+//! 10 out a F 8 5       its end; with 1 behind it, one that is told when the frame is gone, whose upper end is this
+//! 10 into a           a begins the function parse, which has a site of its own; also out-of, its end
 //! 10 begin a 5        a records http.begin of id 5; also answer, http.end
 //! 10 make a 7 3       a makes task 7, at place 3 of the source
 //! 10 run a 7          a begins to poll task 7; also rouse, a wakes it, and cancel, it is dropped
@@ -49,9 +52,10 @@ use ft_trace::tables::{
     FutexResult, Irq, IrqKind, LossOrigin, LossRow, NameKind, NameRow, ProbeKind, SchedMigrate,
     SchedSwitch, SchedWaking, SiteKind, SiteRow, TaskEvent, TaskKind, TaskState, ThreadRow,
 };
+use ft_user::layout::Frame;
 
 /// The sites of a timeline: word, kind, event.
-pub const SITES: [(&str, SiteKind, &str); 30 + WORKERS] = [
+pub const SITES: [(&str, SiteKind, &str); 34 + WORKERS] = [
     ("wait", SiteKind::LockWait, "lock.mutex_wait"),
     ("wait-read", SiteKind::LockWait, "lock.rwlock_read_wait"),
     ("abandon", SiteKind::LockAbandon, "lock.mutex_abandon"),
@@ -71,6 +75,10 @@ pub const SITES: [(&str, SiteKind, &str); 30 + WORKERS] = [
     ("close", SiteKind::ScopeEnd, "work.outer"),
     ("enter", SiteKind::ScopeBegin, "work.inner"),
     ("leave", SiteKind::ScopeEnd, "work.inner"),
+    ("in", SiteKind::FunctionEnter, "fn.instrumented"),
+    ("out", SiteKind::FunctionExit, "fn.instrumented"),
+    ("into", SiteKind::FunctionEnter, "fn.parse"),
+    ("out-of", SiteKind::FunctionExit, "fn.parse"),
     ("begin", SiteKind::Event, "http.begin"),
     ("answer", SiteKind::Event, "http.end"),
     ("make", SiteKind::TaskNew, "async.new"),
@@ -279,7 +287,14 @@ fn parse(line: &str) -> Event {
             let (on, arg) = match what {
                 "poll" => (cpu(rest[1]), [0; 3]),
                 "gap" => (cpu(rest[1]), [number(rest[2]), number(rest[3]), 0]),
-                "end" | "open" | "close" | "enter" | "leave" => (Cpu(0), [0; 3]),
+                "in" | "out" => {
+                    let arg = |i: usize| rest.get(i).map_or(0, |text| number(text) as u64);
+                    let frame = Frame::of_begin(arg(2) << 4, arg(3), arg(4)).0 as i64;
+                    (Cpu(0), [i64::from(rest[1].as_bytes()[0]), frame, 0])
+                }
+                "end" | "open" | "close" | "enter" | "leave" | "into" | "out-of" => {
+                    (Cpu(0), [0; 3])
+                }
                 "full" | "begin" | "answer" => (Cpu(0), [number(rest[1]), 0, 0]),
                 "make" | "run" | "ran" | "rouse" | "cancel" => {
                     (Cpu(0), [number(rest[1]), rest.get(2).map_or(0, |text| number(text)), 0])
@@ -319,7 +334,12 @@ pub fn sites() -> Vec<SiteRow> {
         kind: *kind,
         file: "".into(),
         line: 0,
-        args: if event.starts_with("http.") { "id:unsigned" } else { "" }.into(),
+        args: match *event {
+            "fn.instrumented" => "function:pointer, frame:unsigned",
+            http if http.starts_with("http.") => "id:unsigned",
+            _ => "",
+        }
+        .into(),
         format: "".into(),
         triggers: 1,
         source: i32::from(site >= SITES.len() as i32),

@@ -42,6 +42,7 @@ mod breakdown;
 mod chain;
 mod contended;
 mod fault;
+mod functions;
 mod futex;
 mod futex_waits;
 mod irq;
@@ -74,6 +75,7 @@ pub use contended::{
     LockOrder, LockPreemption, LockWait, PreemptionCause, UnfinishedWait, WaitEnd,
 };
 pub use fault::{Access, FaultCause, FaultKind, PageFault};
+pub use functions::Function;
 pub use futex::{FutexCall, FutexKind, FutexResult};
 pub use futex_waits::{FutexEnd, FutexWait};
 pub use irq::{Irq, IrqKind};
@@ -157,6 +159,7 @@ macro_rules! result_tables {
             lock_order: LockOrder,
             lock_chains: LockChain,
             scopes: Scope,
+            functions: Function,
             requests: Request,
             critical_path: PathPiece,
             async_tasks: AsyncTask,

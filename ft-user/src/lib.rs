@@ -137,6 +137,8 @@ mod enable;
 mod error;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod fork;
+#[doc(hidden)]
+pub mod function;
 pub mod gap;
 pub mod glob;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]

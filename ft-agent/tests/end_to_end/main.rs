@@ -23,6 +23,7 @@ mod containers;
 mod cyclictest;
 mod full_disk;
 mod full_ring;
+mod functions;
 mod futexes;
 mod held;
 mod kernel_groups;

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import blame
 import dispatch
+import functions
 import futexes
 import gaps
 import held_up
@@ -60,6 +61,7 @@ def main() -> int:
         order.table(locks),
         dispatch.table(threads),
         gaps.table(trace, threads),
+        functions.table(trace, threads, end),
         futexes.table(trace, threads, locks, chains),
         kernel_locks.table(trace, threads, locks),
         loops.peaks(trace, threads),

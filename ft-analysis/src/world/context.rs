@@ -28,6 +28,8 @@ pub struct Site {
     pub(crate) source: i32,
     /// Its place is a return address ([`SiteKind`]).
     has_caller: bool,
+    /// Its events begin with the address of a function.
+    pub(crate) has_function: bool,
 }
 
 /// Largest site number that is accepted; the table has one row for each place in the source of a program.
@@ -58,6 +60,8 @@ pub struct Context {
     places: HashMap<(i32, i32), Name>,
     /// By return address, and by address of a lock.
     symbols: HashMap<(Pid, i64), Name>,
+    /// Name and place by the address of a function.
+    functions: HashMap<(Pid, i64), (Name, Name)>,
     hex_names: RefCell<HashMap<i64, Name>>,
     empty: Name,
 }
@@ -86,6 +90,7 @@ impl Context {
             lock_names: HashMap::new(),
             places: HashMap::new(),
             symbols: HashMap::new(),
+            functions: HashMap::new(),
             hex_names: RefCell::default(),
             empty,
         };
@@ -132,12 +137,15 @@ impl Context {
         self
     }
 
-    /// Adds what the addresses in lock events are.
+    /// Adds what the addresses in events are.
     pub fn with_symbols(mut self, symbols: &[SymbolRow]) -> Self {
         for s in symbols {
-            let text =
-                if s.kind == SymbolKind::Lock { s.symbol.clone() } else { place_text(s).into() };
-            self.symbols.insert((s.pid, s.address), text);
+            let at = (s.pid, s.address);
+            match s.kind {
+                SymbolKind::Lock => drop(self.symbols.insert(at, s.symbol.clone())),
+                SymbolKind::Call => drop(self.symbols.insert(at, place_text(s).into())),
+                SymbolKind::Function => drop(self.functions.insert(at, function_text(s))),
+            }
         }
         self
     }
@@ -147,13 +155,16 @@ impl Context {
         if i >= self.sites.len() {
             self.sites.resize(i + 1, None);
         }
-        let has_caller = row.args.split(", ").nth(1).is_some_and(|arg| arg.ends_with(":pointer"));
+        let is_pointer =
+            |n| row.args.split(", ").nth(n).is_some_and(|arg| arg.ends_with(":pointer"));
+        let (has_caller, has_function) = (is_pointer(1), is_pointer(0) && row.kind.is_function());
         let (event, lock_kind) = (row.event.clone(), lock_kind(&row.event).into());
         let load = LoadEvent::of(&row.event, row.kind);
         let asked = self.asked.iter().enumerate();
         let roles: Vec<Role> = asked.filter_map(|(i, asked)| asked.role(row, i)).collect();
         let (kind, started, source) = (row.kind, row.started, row.source);
-        let site = Site { kind, event, lock_kind, load, roles, started, source, has_caller };
+        let site =
+            Site { kind, event, lock_kind, load, roles, started, source, has_caller, has_function };
         self.sites[i] = Some(site);
     }
 
@@ -217,6 +228,12 @@ impl Context {
         known.unwrap_or(&self.empty).clone()
     }
 
+    /// Name and place of the function that begins at an address; the address when it has no name.
+    pub(crate) fn function(&self, pid: Pid, address: i64) -> (Name, Name) {
+        let known = self.functions.get(&(pid, address)).cloned();
+        known.unwrap_or_else(|| (self.hex_name(address), self.empty.clone()))
+    }
+
     /// An address as a name.
     fn hex_name(&self, address: i64) -> Name {
         let mut hex_names = self.hex_names.borrow_mut();
@@ -257,6 +274,14 @@ pub fn place_text(row: &SymbolRow) -> String {
         (false, true) => format!("{} ({})", row.symbol, object()),
         (false, false) => format!("{} ({}:{})", row.symbol, last(&row.file), row.line),
     }
+}
+
+/// Name of a function, `libx.so+0x1234` if it has none, and `file:line` if that is known.
+fn function_text(row: &SymbolRow) -> (Name, Name) {
+    let name = if row.symbol.is_empty() { place_text(row).into() } else { row.symbol.clone() };
+    let file = row.file.rsplit('/').next().unwrap_or_default();
+    let place = if file.is_empty() { String::new() } else { format!("{file}:{}", row.line) };
+    (name, place.into())
 }
 
 /// `lock.rwlock_read_acquire` → `rwlock-read`; what a condition gives back is a mutex.

@@ -25,6 +25,11 @@ impl Began {
         Began { ts: now, account: thread.account(now), agent_ns: thread.agent_ns }
     }
 
+    /// Where the time went from this begin to a later one of the same thread; nothing without a kernel stream.
+    pub(crate) fn until(&self, later: &Began) -> Decomposition {
+        later.account - self.account
+    }
+
     /// Where its time went until now; not known without a kernel stream.
     pub(crate) fn parts(&self, thread: &Thread, world: &World) -> Option<Decomposition> {
         world.context().kernel.then(|| thread.account(world.now()) - self.account)

@@ -64,6 +64,8 @@ impl World {
             | SiteKind::WaitBegin
             | SiteKind::WaitEnd
             | SiteKind::RingWait
+            | SiteKind::FunctionEnter
+            | SiteKind::FunctionExit
             | SiteKind::TaskNew
             | SiteKind::TaskPoll
             | SiteKind::TaskPolled

@@ -25,13 +25,15 @@ enum Words {
     Task,
     /// A gap in a polling loop: how long.
     Gap,
+    /// The function that begins at the address in its first argument.
+    Function,
 }
 
 /// A site.
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) row: SiteRow,
-    /// `begin ` or `end ` of a scope, else empty.
+    /// `begin ` or `end ` of a scope, `call ` or `return ` of a function, else empty.
     prefix: &'static str,
     words: Words,
     template: Template,
@@ -44,6 +46,11 @@ impl Site {
             _ if !row.format.is_empty() => Words::Template,
             SiteKind::PollGap => Words::Gap,
             kind if kind.has_task() => Words::Task,
+            kind if kind.is_function()
+                && args.first().is_some_and(|arg| arg.kind == ArgKind::Pointer) =>
+            {
+                Words::Function
+            }
             kind if kind.has_lock() => match args.get(1).map(|arg| arg.kind) {
                 Some(ArgKind::Unsigned) => Words::Lock { by_address: false },
                 Some(ArgKind::Pointer) => Words::Lock { by_address: true },
@@ -54,6 +61,8 @@ impl Site {
         let prefix = match row.kind {
             SiteKind::ScopeBegin => "begin ",
             SiteKind::ScopeEnd => "end ",
+            SiteKind::FunctionEnter => "call ",
+            SiteKind::FunctionExit => "return ",
             _ => "",
         };
         let template = match &*row.format {
@@ -92,6 +101,8 @@ pub(crate) struct Names {
     places: HashMap<(i32, i32), Name>,
     /// By address of a lock, and by return address.
     symbols: HashMap<(Pid, i64), Name>,
+    /// By the address at which they begin.
+    functions: HashMap<(Pid, i64), Name>,
 }
 
 impl Names {
@@ -111,6 +122,7 @@ impl Names {
             locks: HashMap::new(),
             places: HashMap::new(),
             symbols: HashMap::new(),
+            functions: HashMap::new(),
         };
         for row in trace.rows::<SiteRow>() {
             let row = row?;
@@ -129,11 +141,12 @@ impl Names {
         if trace.has::<SymbolRow>() {
             for row in trace.rows::<SymbolRow>() {
                 let row = row?;
-                let text = match row.kind {
-                    SymbolKind::Lock => row.symbol.clone(),
-                    SymbolKind::Call => place_text(&row).into(),
+                let at = (row.pid, row.address);
+                match row.kind {
+                    SymbolKind::Lock => names.symbols.insert(at, row.symbol),
+                    SymbolKind::Call => names.symbols.insert(at, place_text(&row).into()),
+                    SymbolKind::Function => names.functions.insert(at, place_text(&row).into()),
                 };
-                names.symbols.insert((row.pid, row.address), text);
             }
         }
         Ok(names)
@@ -218,6 +231,13 @@ impl Names {
                     if let Some(text) = text {
                         let _ = write!(out, "{before}{text}");
                     }
+                }
+            }
+            (Words::Function, Some(function), _) => {
+                match self.functions.get(&(event.pid, function)) {
+                    Some(name) => out.push_str(name),
+                    // Writing into a `String` does not fail.
+                    None => drop(write!(out, "{function:#x}")),
                 }
             }
             (Words::Gap, Some(before), Some(after)) => {

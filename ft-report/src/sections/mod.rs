@@ -7,6 +7,7 @@ pub mod agreement;
 pub mod breakdown;
 pub mod called;
 pub mod dispatch;
+pub mod functions;
 pub mod futexes;
 pub mod gaps;
 pub mod head;
@@ -50,6 +51,7 @@ use crate::stats::Window;
 use agreement::AgreementReport;
 use breakdown::BreakdownReport;
 use dispatch::DispatchReport;
+use functions::FunctionsReport;
 use futexes::FutexesReport;
 use gaps::GapsReport;
 use head::Head;
@@ -223,7 +225,7 @@ const LOCKS: &str = "lock events: of ft_user::sync, or of pthread locks by --pre
 
 const LOAD: &str = "`ft-load hourglass`, and for causes the kernel groups `sched` and `irq`";
 
-static REPORTS: [Report; 23] = [
+static REPORTS: [Report; 24] = [
     Report {
         name: "summary",
         about: "a few lines about each question",
@@ -332,6 +334,13 @@ static REPORTS: [Report; 23] = [
         needs: "tasks of ft_user::task, and for the parts the kernel group `sched`",
         shown: Shown::Named,
         make: |s| Ok(TasksReport::read(s)?.section()),
+    },
+    Report {
+        name: "functions",
+        about: "how often each function was called, and where its own and its total time went",
+        needs: "a program compiled with `-finstrument-functions`, and for the parts the kernel group `sched`",
+        shown: Shown::Named,
+        make: |s| Ok(FunctionsReport::read(s)?.section()),
     },
     Report {
         name: "requests",

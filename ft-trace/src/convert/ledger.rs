@@ -49,6 +49,9 @@ pub(super) struct Ledger {
     /// Processes and locks of these events.
     #[serde(default)]
     pub(super) locks: Addresses,
+    /// Processes and addresses of functions in events about them.
+    #[serde(default)]
+    pub(super) functions: Addresses,
     /// Processes and addresses of call chains.
     #[serde(default)]
     pub(super) frames: Addresses,

@@ -50,6 +50,8 @@ pub(super) struct Site {
     pub(super) args: Vec<ArgType>,
     /// It is a lock event whose place is a return address (`ft_user::layout::SiteKind`).
     pub(super) has_caller: bool,
+    /// Its events begin with the address of a function.
+    pub(super) has_function: bool,
 }
 
 /// One registration of a process.
@@ -236,7 +238,8 @@ impl Source {
                 };
                 let args: Vec<ArgType> = args.into_iter().map(|(ty, _)| ty).collect();
                 let has_caller = kind.has_lock() && args.get(1) == Some(&ArgType::Pointer);
-                sites.push(Site { row, args, has_caller });
+                let has_function = kind.is_function() && args.first() == Some(&ArgType::Pointer);
+                sites.push(Site { row, args, has_caller, has_function });
             }
             Entry::Site { key, address } => {
                 if let Some(id) = self.sites.get(&key)

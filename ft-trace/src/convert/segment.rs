@@ -117,6 +117,7 @@ pub(super) fn convert(
             output.end(part)?;
         }
         ledger.calls = seen.calls;
+        ledger.functions = seen.functions;
         ledger.locks.extend(seen.locks);
         output.write(&clock_rows(model, &own_samples))?;
         note_clock(model, &own_samples, &mut ledger);

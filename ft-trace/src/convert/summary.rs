@@ -54,7 +54,8 @@ pub(super) fn write(
     whole(trace, registry.names.clone(), &footer, &mut meta)?;
     let calls = ledgers.values().flat_map(|l| &l.calls).copied().collect();
     let locks = ledgers.values().flat_map(|l| &l.locks).copied().collect();
-    whole(trace, symbols::rows(calls, locks, registry), &footer, &mut meta)?;
+    let functions = ledgers.values().flat_map(|l| &l.functions).copied().collect();
+    whole(trace, symbols::rows(calls, locks, functions, registry), &footer, &mut meta)?;
     let addresses = ledgers.values().flat_map(|l| &l.frames).copied().collect();
     let (frames, binaries) = frames::rows(addresses, registry);
     whole(trace, frames, &footer, &mut meta)?;

@@ -1,5 +1,6 @@
 //! Addresses in the events of unmodified programs to functions, source lines and variables.
 //!
+//! An event of a function tells where it begins.
 //! A lock event tells the address behind the call. Its byte before lies in the call, so that one is looked
 //! up: in the mappings of the process, then in the file that was mapped, if it still has the build id
 //! that it had then. Without a line table the symbol table gives the function, and without that the
@@ -53,11 +54,12 @@ const MIN_FUNCTION_BYTES: u64 = 64;
 /// Addresses of one kind, with their processes.
 pub(super) type Addresses = BTreeSet<(i32, i64)>;
 
-/// The return addresses and the locks of the events of a segment.
+/// The return addresses, the locks and the functions of the events of a segment.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) calls: Addresses,
     pub(super) locks: Addresses,
+    pub(super) functions: Addresses,
     /// Process, lock and return address of late: most events repeat them.
     recent: [(i32, i64, i64); 32],
 }
@@ -65,8 +67,17 @@ pub(super) struct Seen {
 impl Seen {
     /// Takes note of an event.
     pub(super) fn note(&mut self, event: &UserEvent, site: &Site) {
-        let (true, [Some(lock), Some(call), ..]) = (site.has_caller, event.arg) else { return };
         let pid = event.pid.0;
+        if let (true, [Some(function), ..]) = (site.has_function, event.arg) {
+            let recent = &mut self.recent[(function >> 4) as usize % 32];
+            if std::mem::replace(recent, (pid, function, function)) != (pid, function, function)
+                && self.functions.len() < MAX_ADDRESSES
+            {
+                self.functions.insert((pid, function));
+            }
+            return;
+        }
+        let (true, [Some(lock), Some(call), ..]) = (site.has_caller, event.arg) else { return };
         let recent = &mut self.recent[(call ^ lock >> 3) as usize % 32];
         if std::mem::replace(recent, (pid, lock, call)) == (pid, lock, call) {
             return;
@@ -91,11 +102,17 @@ pub(super) fn futexes(rows: &[FutexCall]) -> Addresses {
     found
 }
 
-/// Rows of `symbols`: for all return addresses that lie in a mapping, and for all locks in variables.
-pub(super) fn rows(calls: Addresses, locks: Addresses, registry: &Registry) -> Vec<SymbolRow> {
+/// Rows of `symbols`: for all return addresses and functions that lie in a mapping, and for all locks in variables.
+pub(super) fn rows(
+    calls: Addresses,
+    locks: Addresses,
+    functions: Addresses,
+    registry: &Registry,
+) -> Vec<SymbolRow> {
     let mut programs = Programs::default();
     let calls = calls.into_iter().map(|at| (SymbolKind::Call, at));
     let locks = locks.into_iter().map(|at| (SymbolKind::Lock, at));
+    let functions = functions.into_iter().map(|at| (SymbolKind::Function, at));
     let row = |(kind, (pid, address)): (SymbolKind, (i32, i64))| {
         let mappings = registry.mappings.get(&Pid(pid))?;
         let (object, offset, symbol) = match kind {
@@ -106,6 +123,11 @@ pub(super) fn rows(calls: Addresses, locks: Addresses, registry: &Registry) -> V
                 (&mapping.path, at.wrapping_add(1), symbol)
             }
             SymbolKind::Lock => programs.variable(mappings, address as u64)?,
+            SymbolKind::Function => {
+                let mapping = only_mapping(mappings, address as u64)?;
+                let (at, symbol) = programs.call(mapping, address as u64);
+                (&mapping.path, at, symbol)
+            }
         };
         Some(SymbolRow {
             pid: Pid(pid),
@@ -118,7 +140,7 @@ pub(super) fn rows(calls: Addresses, locks: Addresses, registry: &Registry) -> V
             offset: offset as i64,
         })
     };
-    let mut rows: Vec<_> = calls.chain(locks).filter_map(row).collect();
+    let mut rows: Vec<_> = calls.chain(locks).chain(functions).filter_map(row).collect();
     rows.sort_by_key(|row| row.pid);
     rows
 }

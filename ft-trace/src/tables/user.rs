@@ -46,11 +46,20 @@ words! {
         TaskWake = "task_wake",
         /// A task was dropped before it was ready.
         TaskDrop = "task_drop",
+        /// A function begins.
+        FunctionEnter = "function_enter",
+        /// A function ends.
+        FunctionExit = "function_exit",
         _ => Event
     }
 }
 
 impl SiteKind {
+    /// Its events are the begin or the end of a function.
+    pub fn is_function(self) -> bool {
+        matches!(self, SiteKind::FunctionEnter | SiteKind::FunctionExit)
+    }
+
     /// Its events begin with a lock, or something else to wait for, and a place.
     pub fn has_lock(self) -> bool {
         use SiteKind::*;
@@ -98,17 +107,21 @@ impl From<ft_user::layout::SiteKind> for SiteKind {
             Recorded::TaskPolled => SiteKind::TaskPolled,
             Recorded::TaskWake => SiteKind::TaskWake,
             Recorded::TaskDrop => SiteKind::TaskDrop,
+            Recorded::FunctionEnter => SiteKind::FunctionEnter,
+            Recorded::FunctionExit => SiteKind::FunctionExit,
         }
     }
 }
 
 words! {
-    /// What an address in a lock event is.
+    /// What an address in an event is.
     pub enum SymbolKind {
         /// Where a call returns to: `arg1` of the event.
         Call = "call",
         /// A lock: `arg0` of the event.
         Lock = "lock",
+        /// Where a function begins: `arg0` of the event.
+        Function = "function",
         _ => Call
     }
 }
@@ -200,20 +213,20 @@ pub fn arg_name(name: &str) -> String {
 
 table! {
     "symbols",
-    /// `symbols`: what the addresses in lock events are, of programs that are traced unmodified.
+    /// `symbols`: what the addresses in the events of unmodified programs are: of locks, of their callers, of functions.
     pub struct SymbolRow {
         /// Process.
         pub pid: Pid,
-        /// `arg1` of the event, where a call returns to, or `arg0`, the lock.
+        /// `arg1` of an event about a lock, where a call returns to; `arg0`, the lock, or the begin of a function.
         pub address: i64 as Address,
         /// What is at the address.
         pub kind: SymbolKind,
-        /// Function that made the call, or variable that the lock is or lies in, demangled; empty when
+        /// Function that made the call, or begins there, or variable that the lock is or lies in, demangled; empty when
         /// not known.
         pub symbol: Name,
         /// Source file; empty when not known.
         pub file: Name,
-        /// Line of the call; 0 when not known.
+        /// Line of the call, or of the function's begin; 0 when not known.
         pub line: i32 as Number,
         /// Program or library.
         pub object: Name,

@@ -5,6 +5,8 @@
 //! names that other objects can refer to. They only jump, so stack and registers reach the write as the
 //! site has left them. The number in the name is that of the protocol between site and write: a library
 //! that changes it keeps the old names too.
+//!
+//! Programs that are compiled with `-finstrument-functions` find the hooks of the compiler here, too.
 
 use std::ffi::{CStr, c_char, c_int};
 
@@ -96,4 +98,10 @@ export! {
     ft_event_v1_5 => "ft_user_v1_write_5";
     ft_event_v1_6 => "ft_user_v1_write_6";
     ft_event_v1_text => "ft_user_v1_write_text";
+}
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+ft_user::__instrument_functions! {
+    __cyg_profile_func_enter => enter,
+    __cyg_profile_func_exit => exit,
 }

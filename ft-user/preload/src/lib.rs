@@ -32,6 +32,8 @@
 //! | `lock.cond_wait`, `lock.cond_wake` | around a condition wait | lock, caller, condition |
 //! | `lock.semaphore_…` | the same for wait and post | semaphore, caller |
 //!
+//! | `fn.instrumented` | a function begins, or ends, of a program that is compiled with `-finstrument-functions` | function, `ft_user::layout::Frame` |
+//!
 //! A contended acquisition tries once, then tells that it waits, and waits. A failed attempt (`trylock`)
 //! leaves no event. Of a recursive mutex only the outermost acquisition and release are told. A
 //! condition wait is idle time and no contention, so it has events of its own; so has a semaphore, which
@@ -57,6 +59,7 @@
 
 mod condition;
 mod event;
+mod function;
 mod mutex;
 mod real;
 mod rwlock;

@@ -47,6 +47,11 @@ pub enum SiteKind {
     TaskWake = 18,
     /// A task is dropped before it was ready: (task).
     TaskDrop = 19,
+    /// A function begins: nothing, where the site is one function's own, which has the event's name; else (address of the
+    /// function, [`Frame`]).
+    FunctionEnter = 20,
+    /// That function ends: the same.
+    FunctionExit = 21,
 }
 
 impl SiteKind {
@@ -74,8 +79,57 @@ impl SiteKind {
             17 => TaskPolled,
             18 => TaskWake,
             19 => TaskDrop,
+            20 => FunctionEnter,
+            21 => FunctionExit,
             _ => return None,
         })
+    }
+}
+
+/// Where a call of a function has its frame, in one word: what tells calls apart that are left without an end.
+///
+/// Of the address of its lowest 16 bytes the bits 4 to 46, all that differ in user space; then the low 10 bits of where the
+/// function returns to, and the low 11 bits of where its begin was told.
+///
+/// An optimising compiler may tell the end as the last thing of all, by a jump, when the frame is gone: then the address is that
+/// of its highest 16 bytes, at most so far above the lowest as the frame is large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame(pub u64);
+
+impl Frame {
+    /// Of a function that begins, and returns to `caller`: told by a call from before `told` with the stack pointer `stack`.
+    #[inline]
+    pub const fn of_begin(stack: u64, caller: u64, told: u64) -> Frame {
+        Frame(stack >> 4 << 21 | (caller & 0x3ff) << 11 | told & 0x7ff)
+    }
+
+    /// The same of a function that ends. Where it was told by a jump, what was called returns where the function does.
+    #[inline]
+    pub const fn of_end(stack: u64, caller: u64, told: u64) -> Frame {
+        match told == caller {
+            true => Frame::of_begin(stack.wrapping_sub(16), caller, 1),
+            false => Frame::of_begin(stack, caller, 0),
+        }
+    }
+
+    /// Orders frames of one stack: that of whoever calls is higher.
+    pub const fn height(self) -> u64 {
+        self.0 >> 21
+    }
+
+    /// Of where the function returns to.
+    pub const fn caller(self) -> u64 {
+        self.0 >> 11 & 0x3ff
+    }
+
+    /// Of where the begin was told.
+    pub const fn told(self) -> u64 {
+        self.0 & 0x7ff
+    }
+
+    /// Of an end: it was told when the frame was gone.
+    pub const fn is_gone(self) -> bool {
+        self.told() == 1
     }
 }
 

@@ -1,0 +1,140 @@
+//! Functions of C and C++ programs that are compiled with `-finstrument-functions`, and nothing else: their calls and times
+//! against what the programs say of themselves.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ft_trace::Mark;
+use ft_trace::store::Trace;
+use ft_trace::tables::Function;
+
+use crate::harness::{self, Stage, assert_success, gate};
+use crate::recomputed::agrees;
+
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../ft-user/tests/c/");
+
+/// Compiles a program with each of the compilers that are there; says which are not.
+fn compiled(
+    stage: &Stage,
+    source: &str,
+    compilers: &[&str],
+    flags: &[&str],
+) -> Vec<(String, PathBuf)> {
+    let mut programs = Vec::new();
+    for compiler in compilers {
+        if Command::new(compiler).arg("--version").output().is_err() {
+            gate::skipped(&format!("{compiler} is not installed; `cargo xtask setup` gets it"));
+            continue;
+        }
+        let name = format!("{compiler}-{}", flags[0].trim_start_matches('-'));
+        let program = stage.path(&name);
+        let mut command = Command::new(compiler);
+        command.args(["-g", "-Wall", "-finstrument-functions", "-pthread"]).args(flags);
+        command.arg(Path::new(SOURCES).join(source)).arg("-o").arg(&program);
+        assert_success(&command.output().expect("the compiler starts"));
+        programs.push((name, program));
+    }
+    programs
+}
+
+/// Records a program; what it says of its functions, by name, and their rows.
+fn record(
+    stage: &Stage,
+    name: &str,
+    program: &Path,
+) -> (BTreeMap<String, [i64; 2]>, Vec<Function>) {
+    let dir = stage.path(&format!("{name}-trace"));
+    let mut agent = harness::agent();
+    agent.args(["record", "--preload", "-e", "fn.*", "-o"]).arg(&dir).arg("--").arg(program);
+    let output = agent.env("FT_PRELOAD", harness::preload()).output().expect("the agent starts");
+    assert_success(&output);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = |line: &str| {
+        let mut words = line.split(' ');
+        let name = words.next()?.to_owned();
+        let mut number = || words.next().map_or(Some(0), |word| word.parse().ok());
+        Some((name, [number()?, number()?]))
+    };
+    let truth: BTreeMap<_, _> = text.lines().map_while(line).collect();
+    let trace: Trace = harness::open(&dir);
+    let rows: Vec<Function> = trace.rows().map(|row| row.expect("a row")).collect();
+    if agrees(&format!("functions of {name}"), &dir) {
+        gate::measured(&format!("{name}: {} functions, their calls and times", rows.len()));
+    }
+    (truth, rows)
+}
+
+fn row<'a>(rows: &'a [Function], name: &str) -> &'a Function {
+    let of_name: Vec<_> = rows.iter().filter(|row| &*row.function == name).collect();
+    let [row] = of_name[..] else { panic!("{} rows of {name}: {rows:#?}", of_name.len()) };
+    row
+}
+
+#[test]
+fn functions_of_c_have_the_calls_and_the_times_that_they_measured_themselves() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let flags = [["-O0", "-std=gnu11"], ["-O2", "-std=gnu11"]];
+    for flags in flags {
+        for (name, program) in compiled(&stage, "functions.c", &["gcc", "clang"], &flags) {
+            let (truth, rows) = record(&stage, &name, &program);
+            assert_eq!(truth.len(), 6, "{truth:?}");
+            for (function, [calls, ns]) in &truth {
+                let row = row(&rows, function);
+                assert_eq!(row.calls, *calls, "{function} of {name}");
+                assert!(row.place.starts_with("functions.c:"), "{row:?}");
+                // Each call of these measures within itself; of one that is left, the end is not known.
+                if row.left == 0 {
+                    assert!(row.self_ns >= *ns, "{function} of {name}: {} of {ns}", row.self_ns);
+                }
+            }
+            let left = |function: &str| row(&rows, function).left;
+            assert_eq!(["leaf", "branch", "ladder", "catcher"].map(left), [0; 4], "{name}");
+            // Four calls of it within each other, which jump away together.
+            assert_eq!(left("thrower"), truth["thrower"][0], "{name}");
+            assert_eq!(row(&rows, "thrower").mark, Mark::LowerBound);
+            let worker = row(&rows, "worker");
+            assert_eq!(
+                (worker.calls, worker.unfinished, worker.mark),
+                (1, 0, Mark::Exact),
+                "{name}"
+            );
+            // It calls all others.
+            let own: i64 = rows.iter().map(|row| row.self_ns).sum();
+            assert_eq!(own, worker.total_ns, "{name}");
+            // Recursion counts once.
+            let ladder = row(&rows, "ladder");
+            assert_eq!((ladder.total_ns, ladder.mark), (ladder.self_ns, Mark::Exact), "{name}");
+            let sleeper = row(&rows, "sleeper");
+            let blocked = sleeper.self_blocked_ns.expect("a kernel stream");
+            assert!(
+                blocked > 0 && sleeper.self_ns >= truth["sleeper"][0] * 3_000_000,
+                "{sleeper:?}"
+            );
+            // Somebody wanted its CPU all the time.
+            let preempted = worker.total_preempted_ns.expect("a kernel stream");
+            assert!(preempted > 0, "{worker:?}");
+        }
+    }
+}
+
+#[test]
+fn exceptions_leave_functions_which_only_gcc_tells() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let flags = ["-O1", "-std=c++17"];
+    for (name, program) in compiled(&stage, "functions.cc", &["g++", "clang++"], &flags) {
+        let (truth, rows) = record(&stage, &name, &program);
+        // Every second call throws.
+        let thrown = truth["fails"][0] / 2;
+        assert_eq!(truth["after"][0], thrown);
+        let by_name =
+            [("fails", "(int)"), ("passes", "(int)"), ("tries", "(int)"), ("after", "()")];
+        for (function, arguments) in by_name {
+            let row = row(&rows, &format!("shop::{function}{arguments}"));
+            let is_left = name.starts_with("clang") && matches!(function, "fails" | "passes");
+            let expected = (truth[function][0], if is_left { thrown } else { 0 }, 0, 0);
+            let found = (row.calls, row.left, row.unfinished, row.begun_before);
+            assert_eq!(found, expected, "{function} of {name}");
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! How often each function was called, and where the time inside of it went.
+//!
+//! **Goal.** A row for each function and thread: its calls, the time inside of it with what it called (*total*), and
+//! without that (*self*), both divided into running, preempted, blocked, interrupts and unexplained.
+//!
+//! **Rule.** Per thread, the calls in which it is. Each event settles the time since the one before: it was the
+//! innermost call's own. So the self times of a thread sum to the time inside its outermost calls by construction. The
+//! total of a function grows while at least one call of it goes on: recursion counts once.
+//!
+//! **Calls that are left.** A call that `longjmp` leaves, or with clang an exception, has no end. Its [`Frame`] shows that:
+//! - a call lies lower in the stack than whoever made it, so an event of a higher frame shows that the lower ones are left;
+//! - functions that are inlined into each other have one frame, but return to one place, too: at the same height, one that
+//!   returns elsewhere has taken the place of another that was left;
+//! - so has a call of the same function, if it was told by the same instruction: in a loop, say. (A function that is inlined
+//!   into itself tells of its copies by different ones.)
+//!
+//! An end that is told when the frame is gone tells its upper end: of the calls within it the outermost one of the function has
+//! ended. Another end that is not the innermost call's is that of the newest call of its function, and those inside of that are left.
+//! When they were, nobody knows: it was after the last event, so their time ends there, and what lies between is the row
+//! *(unknown)*. What cannot be told apart is a call of another function by the same instruction at the same height, as in a
+//! loop over pointers to functions, from a call that was inlined: it is taken for that.
+//!
+//! **Situations.**
+//! - *An end without a begin* is counted ([`Function::begun_before`]) and changes nothing else.
+//! - *A begin without an end*: the thread, its memory (exec) or the recording ended first; the time until then counts.
+//! - *Events of the thread were lost*: the same, at the begin of the loss; then it is in no call that is known.
+//! - *A tail call* is made when the caller's end has been told: what is called is as deep as the caller was.
+//! - *A signal handler on a stack of its own*, above that of the thread, looks as if what it interrupts had been left; and so
+//!   do fibers that a thread changes between. Both are counted and marked as such.
+//!
+//! Memory: for each thread that lives, 65,536 calls and 4096 functions.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::AddAssign;
+
+use crate::analysis::Analysis;
+use crate::world::{Began, Change, Over, PerThread, Site, Thread, World};
+use crate::{Rows, Tally};
+use ft_trace::Mark;
+use ft_trace::event::LeanUserEvent;
+use ft_trace::ids::{Name, Nanos};
+use ft_trace::tables::{Decomposition, Function, SiteKind};
+use ft_user::layout::Frame;
+use serde::{Deserialize, Serialize};
+
+/// Calls in which one thread is that are kept. A stack of 8 MiB has room for twice as many.
+const MAX_CALLS: usize = 1 << 16;
+
+/// Functions of one thread that are told apart.
+const MAX_FUNCTIONS: usize = 4096;
+
+/// Calls of functions, and those of which not both ends were recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FunctionCounts {
+    /// Begins.
+    pub calls: u64,
+    /// Of those, with neither an end nor anything that shows one.
+    pub unfinished: u64,
+    /// Of those, left without an end.
+    pub left: u64,
+    /// Ends without a begin.
+    pub begun_before: u64,
+    /// Of the calls, the outermost of more than 65,536 in which one thread was: their time ends there.
+    pub too_many: u64,
+}
+
+impl FunctionCounts {
+    fn add(&mut self, other: &FunctionCounts) {
+        self.calls += other.calls;
+        self.unfinished += other.unfinished;
+        self.left += other.left;
+        self.begun_before += other.begun_before;
+        self.too_many += other.too_many;
+    }
+
+    /// There was no event of a function.
+    pub fn is_none(&self) -> bool {
+        *self == FunctionCounts::default()
+    }
+}
+
+/// Which function it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Which {
+    /// The one that begins here.
+    At(i64),
+    /// The one whose site has this name.
+    Named(Name),
+    /// One of those behind the 4096th.
+    Others,
+    /// Nobody knows.
+    Unknown,
+}
+
+/// A length with its parts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Time {
+    ns: i64,
+    parts: Decomposition,
+}
+
+impl Time {
+    fn between(from: &Began, to: &Began) -> Time {
+        Time { ns: to.ts - from.ts, parts: from.until(to) }
+    }
+}
+
+impl AddAssign for Time {
+    fn add_assign(&mut self, other: Time) {
+        self.ns += other.ns;
+        self.parts += other.parts;
+    }
+}
+
+/// What is known of one function in one thread.
+#[derive(Debug)]
+struct Sum {
+    which: Which,
+    first: i64,
+    counts: FunctionCounts,
+    /// Calls of it in which the thread is, and since when it is in at least one.
+    open: usize,
+    since: Began,
+    total: Time,
+    own: Time,
+    /// A call of it was left at a time that nobody knows, or came back into.
+    is_doubtful: bool,
+}
+
+/// A call in which a thread is.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    function: usize,
+    /// Where that is known.
+    frame: Option<Frame>,
+}
+
+impl Call {
+    /// An event of a call with this frame, whose begin it is if the function is told, shows that this one was left.
+    fn is_left(&self, frame: Option<Frame>, begins: Option<usize>) -> bool {
+        let (Some(own), Some(other)) = (self.frame, frame) else { return false };
+        own.height() < other.height()
+            || own.height() == other.height()
+                && (own.caller() != other.caller()
+                    || begins == Some(self.function) && own.told() == other.told())
+    }
+}
+
+/// The calls and the functions of one thread.
+#[derive(Debug, Default)]
+struct Calls {
+    open: VecDeque<Call>,
+    sums: Vec<Sum>,
+    by_function: HashMap<Which, usize>,
+    /// The newest event.
+    last: Began,
+    /// The first one.
+    first: i64,
+    /// Calls were dropped because there were too many.
+    overflowed: bool,
+}
+
+impl Calls {
+    /// The number of a function.
+    fn function(&mut self, which: Which, now: &Began) -> usize {
+        if let Some(&known) = self.by_function.get(&which) {
+            return known;
+        }
+        // Room is left for the two that are no function.
+        let which = match which {
+            Which::At(_) | Which::Named(_) if self.sums.len() >= MAX_FUNCTIONS => {
+                return self.function(Which::Others, now);
+            }
+            which => which,
+        };
+        if self.sums.is_empty() {
+            self.first = now.ts;
+        }
+        let number = self.sums.len();
+        self.by_function.insert(which.clone(), number);
+        self.sums.push(Sum {
+            which,
+            first: now.ts,
+            counts: FunctionCounts::default(),
+            open: 0,
+            since: *now,
+            total: Time::default(),
+            own: Time::default(),
+            is_doubtful: false,
+        });
+        number
+    }
+
+    /// How many of the innermost calls an event shows to have been left.
+    fn left(&self, frame: Option<Frame>, begins: Option<usize>) -> usize {
+        self.open.iter().rev().take_while(|call| call.is_left(frame, begins)).count()
+    }
+
+    /// How many of the innermost calls are as low as this frame, or lower.
+    fn within(&self, frame: Option<Frame>) -> usize {
+        let height = |frame: Option<Frame>| frame.map(Frame::height);
+        let is_within = |call: &&Call| call.frame.is_some() && height(call.frame) <= height(frame);
+        self.open.iter().rev().take_while(is_within).count()
+    }
+
+    /// Settles the time until `now`; the innermost `left` calls have been left in it.
+    fn settle(&mut self, left: usize, now: &Began) {
+        let last = std::mem::replace(&mut self.last, *now);
+        let Some(innermost) = self.open.back().map(|call| call.function) else { return };
+        let spent = Time::between(&last, now);
+        let owner = if left == 0 { innermost } else { self.function(Which::Unknown, &last) };
+        self.sums[owner].own += spent;
+        if left > 0 {
+            self.sums[owner].total += spent;
+        }
+        for _ in 0..left {
+            let call = self.open.pop_back().expect("no more are left than were open");
+            let sum = &mut self.sums[call.function];
+            (sum.counts.left, sum.is_doubtful) = (sum.counts.left + 1, true);
+            self.over(call, &last);
+        }
+        if left > 0
+            && let Some(back_in) = self.open.back()
+        {
+            self.sums[back_in.function].is_doubtful = true;
+        }
+    }
+
+    /// A call is over.
+    fn over(&mut self, call: Call, at: &Began) {
+        let sum = &mut self.sums[call.function];
+        sum.open -= 1;
+        if sum.open == 0 {
+            sum.total += Time::between(&sum.since, at);
+        }
+    }
+
+    fn enter(&mut self, which: Which, frame: Option<Frame>, now: &Began) {
+        let function = self.function(which, now);
+        self.settle(self.left(frame, Some(function)), now);
+        if self.open.len() == MAX_CALLS {
+            let outermost = self.open.pop_front().expect("as many as there can be");
+            self.sums[outermost.function].counts.too_many += 1;
+            self.over(outermost, now);
+            self.overflowed = true;
+        }
+        let sum = &mut self.sums[function];
+        sum.counts.calls += 1;
+        if sum.open == 0 {
+            sum.since = *now;
+        }
+        sum.open += 1;
+        self.open.push_back(Call { function, frame });
+    }
+
+    fn exit(&mut self, which: Which, frame: Option<Frame>, now: &Began) {
+        let function = self.function(which, now);
+        let of_it = |call: &Call| call.function == function;
+        let (left, is_open) = if frame.is_some_and(Frame::is_gone) {
+            let within = self.within(frame);
+            let calls = self.open.range(self.open.len() - within..);
+            let outer = calls.clone().position(of_it);
+            (outer.map_or(within, |outer| within - 1 - outer), outer.is_some())
+        } else {
+            let left = self.left(frame, None);
+            let gone = self.open.iter().rev().take(left).filter(|call| of_it(call)).count();
+            let is_open = self.sums[function].open > gone;
+            // Those inside of the newest call of it.
+            let inner =
+                self.open.iter().rev().skip(left).take_while(|call| is_open && !of_it(call));
+            (left + inner.count(), is_open)
+        };
+        self.settle(left, now);
+        if is_open {
+            let call = self.open.pop_back().expect("it is the innermost now");
+            self.over(call, now);
+        } else {
+            self.sums[function].counts.begun_before += 1;
+        }
+    }
+
+    /// Nothing more is known of the calls in which the thread is.
+    fn drop_open(&mut self, now: &Began) {
+        self.settle(0, now);
+        while let Some(call) = self.open.pop_back() {
+            self.sums[call.function].counts.unfinished += 1;
+            self.over(call, now);
+        }
+    }
+}
+
+/// Makes the table `functions`.
+#[derive(Debug, Default)]
+pub struct Functions {
+    threads: PerThread<Calls>,
+    counts: FunctionCounts,
+}
+
+impl Analysis for Functions {
+    #[inline]
+    fn see(&mut self, change: &Change<'_>, world: &World, rows: &mut Rows) {
+        match *change {
+            Change::Own { thread, event, site } if site.kind.is_function() => {
+                let (which, frame) = called(event, site);
+                let (calls, now) = (self.threads.of(thread), Began::now(thread, world));
+                match site.kind {
+                    SiteKind::FunctionEnter => calls.enter(which, frame, &now),
+                    _ => calls.exit(which, frame, &now),
+                }
+            }
+            Change::Dropping { thread, why } => {
+                let Some(calls) = self.threads.get(thread) else { return };
+                calls.drop_open(&Began::now(thread, world));
+                if why != Over::Loss {
+                    self.ended(thread, world, rows);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, _: &World, _: &mut Rows, tally: &mut Tally) {
+        tally.functions = self.counts;
+    }
+}
+
+impl Functions {
+    /// The rows of a thread of whose program nothing follows.
+    fn ended(&mut self, thread: &Thread, world: &World, rows: &mut Rows) {
+        let calls = std::mem::take(self.threads.of(thread));
+        let (key, first) = (thread.key, calls.first);
+        let lost = world.losses().any_since(key, first) || thread.doubtful_since(first);
+        let all = Mark::lower_bound_if(lost || calls.overflowed);
+        for sum in &calls.sums {
+            self.counts.add(&sum.counts);
+            let mark = all.max(sum.mark()).max(thread.disturbed.mark(sum.first));
+            rows.functions.push(row(thread, sum, mark, world));
+        }
+    }
+}
+
+impl Sum {
+    fn mark(&self) -> Mark {
+        if self.counts.unfinished > 0 || self.counts.begun_before > 0 {
+            Mark::Censored
+        } else {
+            Mark::lower_bound_if(self.is_doubtful)
+        }
+    }
+}
+
+/// Which function an event is about, and its frame.
+fn called(event: &LeanUserEvent, site: &Site) -> (Which, Option<Frame>) {
+    let [function, frame, _] = event.arg;
+    match site.has_function {
+        true => (Which::At(function), Some(Frame(frame as u64))),
+        false => (Which::Named(site.event.clone()), None),
+    }
+}
+
+fn row(thread: &Thread, sum: &Sum, mark: Mark, world: &World) -> Function {
+    let Sum { first, counts, total, own, .. } = sum;
+    let (function, place, address) = match &sum.which {
+        Which::At(address) => {
+            let (name, place) = world.context().function(thread.key.pid, *address);
+            (name, place, Some(*address))
+        }
+        Which::Named(event) => (name_of(event), "".into(), None),
+        Which::Others => ("(others)".into(), "".into(), None),
+        Which::Unknown => ("(unknown)".into(), "".into(), None),
+    };
+    let part = |ns| world.context().kernel.then_some(ns);
+    let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    Function {
+        ts: Nanos(*first),
+        pid: thread.key.pid,
+        tid: thread.key.tid,
+        comm: thread.comm.clone(),
+        function,
+        place,
+        address,
+        calls: count(counts.calls),
+        unfinished: count(counts.unfinished),
+        left: count(counts.left),
+        begun_before: count(counts.begun_before),
+        total_ns: total.ns,
+        total_running_ns: part(total.parts.running_ns),
+        total_preempted_ns: part(total.parts.preempted_ns + total.parts.dispatch_ns),
+        total_blocked_ns: part(total.parts.blocked_ns),
+        total_interrupts_ns: part(total.parts.interrupts_ns()),
+        total_unexplained_ns: part(total.parts.unexplained_ns),
+        self_ns: own.ns,
+        self_running_ns: part(own.parts.running_ns),
+        self_preempted_ns: part(own.parts.preempted_ns + own.parts.dispatch_ns),
+        self_blocked_ns: part(own.parts.blocked_ns),
+        self_interrupts_ns: part(own.parts.interrupts_ns()),
+        self_unexplained_ns: part(own.parts.unexplained_ns),
+        mark,
+    }
+}
+
+/// `fn.parser::next` → `parser::next`.
+fn name_of(event: &Name) -> Name {
+    event.split_once('.').map_or_else(|| event.clone(), |(_, name)| name.into())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,323 @@
+//! How often functions were called, and where the time inside of them went: by self time, and beside it what the paper has.
+
+use std::cmp::Reverse;
+
+use serde::Serialize;
+
+use super::Source;
+use crate::document::{Builder, N, Ns, Number, Of, Place, Section, Share, Table, Word};
+use crate::stats::{Groups, Marks};
+use crate::text;
+use ft_analysis::{FunctionCounts, Mark, Tally};
+use ft_trace::ids::Name;
+use ft_trace::store::Result;
+use ft_trace::tables::Function;
+
+/// Functions with a line of their own; further ones are in one of others.
+const MAX_NAMES: usize = 16_384;
+
+/// Functions that are shown; the machine values have all.
+const SHOWN: usize = 30;
+
+/// The report.
+#[derive(Clone, Debug, Serialize)]
+pub struct FunctionsReport {
+    /// There is a kernel stream; without one there are no parts.
+    pub kernel: bool,
+    /// Calls, and those of which not both ends were recorded.
+    pub counts: FunctionCounts,
+    /// How sure the rows of functions and threads are.
+    pub marks: Marks,
+    /// Self time of all functions, ns: the time inside the outermost calls of all threads.
+    pub self_ns: i64,
+    /// Cycles of the time stamp counter in a second, of which `cycles_per_call` is made.
+    pub tsc_hz: f64,
+    /// Each function, the most self time first.
+    pub functions: Vec<FunctionTime>,
+}
+
+/// A function, in all threads of all processes that have one of its name and place.
+#[derive(Clone, Debug, Serialize)]
+pub struct FunctionTime {
+    /// Its name.
+    pub name: String,
+    /// `file:line`, empty when not known.
+    pub place: String,
+    /// Calls.
+    pub calls: u64,
+    /// Of those, without an end.
+    pub without_end: u64,
+    /// Time inside of it and of what it called.
+    pub total: FunctionParts,
+    /// Time inside of it alone.
+    #[serde(rename = "self")]
+    pub own: FunctionParts,
+    /// `total` by `calls`, in cycles of the time stamp counter: what the paper's `PROF_IN` and `PROF_OUT` tell of a function that
+    /// does not call itself. Missing where no begin was recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cycles_per_call: Option<i64>,
+    /// The worst mark of its rows.
+    pub mark: Mark,
+}
+
+/// A time and its parts, ns; the parts are 0 without a kernel stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FunctionParts {
+    /// All of it.
+    pub ns: i64,
+    /// Running.
+    pub running_ns: i64,
+    /// Able to run and without a CPU, preempted or woken.
+    pub preempted_ns: i64,
+    /// Blocked.
+    pub blocked_ns: i64,
+    /// In interrupts.
+    pub interrupts_ns: i64,
+    /// Covered by no record.
+    pub unexplained_ns: i64,
+}
+
+impl FunctionParts {
+    fn add(&mut self, ns: i64, parts: [Option<i64>; 5]) {
+        let [running, preempted, blocked, interrupts, unexplained] =
+            parts.map(Option::unwrap_or_default);
+        for (sum, part) in [
+            (&mut self.ns, ns),
+            (&mut self.running_ns, running),
+            (&mut self.preempted_ns, preempted),
+            (&mut self.blocked_ns, blocked),
+            (&mut self.interrupts_ns, interrupts),
+            (&mut self.unexplained_ns, unexplained),
+        ] {
+            *sum = sum.saturating_add(part);
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Sums {
+    calls: u64,
+    without_end: u64,
+    total: FunctionParts,
+    own: FunctionParts,
+    mark: Mark,
+}
+
+/// Makes a [`FunctionsReport`] of rows, in memory that does not grow with their number.
+#[derive(Debug, Default)]
+pub struct Functions {
+    functions: Groups<MAX_NAMES, (Name, Name), Sums>,
+    marks: Marks,
+}
+
+impl Functions {
+    /// Counts a row.
+    pub fn add(&mut self, r: &Function) {
+        self.marks.add(r.mark);
+        let count = |n: i64| n.max(0) as u64;
+        let sums = self.functions.entry((r.function.clone(), r.place.clone()));
+        sums.calls += count(r.calls);
+        sums.without_end += count(r.unfinished) + count(r.left);
+        sums.mark = sums.mark.max(r.mark);
+        sums.total.add(
+            r.total_ns,
+            [
+                r.total_running_ns,
+                r.total_preempted_ns,
+                r.total_blocked_ns,
+                r.total_interrupts_ns,
+                r.total_unexplained_ns,
+            ],
+        );
+        sums.own.add(
+            r.self_ns,
+            [
+                r.self_running_ns,
+                r.self_preempted_ns,
+                r.self_blocked_ns,
+                r.self_interrupts_ns,
+                r.self_unexplained_ns,
+            ],
+        );
+    }
+
+    /// Finishes the statistics; `tally` says what is not in them.
+    pub fn finish(self, tally: &Tally, tsc_hz: f64) -> FunctionsReport {
+        let cycles = |ns: i64, calls: u64| (ns as f64 * tsc_hz / 1e9 / calls as f64).round() as i64;
+        let function = |((name, place), s): ((Name, Name), Sums)| FunctionTime {
+            name: name.to_string(),
+            place: place.to_string(),
+            calls: s.calls,
+            without_end: s.without_end,
+            total: s.total,
+            own: s.own,
+            cycles_per_call: (s.calls > 0).then(|| cycles(s.total.ns, s.calls)),
+            mark: s.mark,
+        };
+        let rank = |f: &FunctionTime| (Reverse(f.own.ns), f.name.clone(), f.place.clone());
+        let functions = self.functions.into_ranked(function, rank);
+        FunctionsReport {
+            kernel: tally.kernel,
+            counts: tally.functions,
+            marks: self.marks,
+            self_ns: functions.iter().fold(0, |sum, f| sum.saturating_add(f.own.ns)),
+            tsc_hz,
+            functions,
+        }
+    }
+}
+
+impl FunctionsReport {
+    /// Of a trace.
+    ///
+    /// # Errors
+    ///
+    /// When the table cannot be read.
+    pub fn read(source: Source<'_>) -> Result<FunctionsReport> {
+        let mut functions = Functions::default();
+        source.rows(|r: Function| functions.add(&r))?;
+        Ok(functions.finish(source.tally, source.trace.meta().clock.tsc_hz))
+    }
+
+    /// What it says.
+    pub fn section(self) -> Section {
+        let mut s =
+            Section::new("functions", "how often functions were called, and where their time went");
+        self.coverage(&mut s);
+        if !self.functions.is_empty() {
+            self.own(&mut s);
+            self.total(&mut s);
+            self.marks.legend(&mut s);
+        }
+        s.with(self)
+    }
+
+    fn coverage(&self, s: &mut Section) {
+        if self.functions.is_empty() {
+            s.say(
+                "No function was recorded: compile C or C++ with `-finstrument-functions` and record it with `--preload`, or link \
+                 it with libfeather_trace.",
+            );
+            return;
+        }
+        let counts = &self.counts;
+        s.say(text!("{}, {} inside the outermost", Of(counts.calls, "call"), Ns(self.self_ns)));
+        let unpaired = counts.unfinished + counts.left + counts.begun_before + counts.too_many;
+        if unpaired > 0 {
+            s.say(text!("{} without a begin or an end", Of(unpaired, "call")).reasons(&[
+                (counts.begun_before, "with no recorded begin"),
+                (counts.unfinished, "open at the end, or when events were lost"),
+                (
+                    counts.left,
+                    "left by a jump or an exception: counted up to the last event before",
+                ),
+                (counts.too_many, "more than one thread can be in"),
+            ]));
+        }
+    }
+
+    fn own(&self, s: &mut Section) {
+        let t = Table::first(SHOWN, &self.functions)
+            .counted("functions")
+            .marks(|f| f.mark)
+            .column("function", |f| Word(&f.name))
+            .column("place", |f| (!f.place.is_empty()).then(|| Place(&f.place)))
+            .column("calls", |f| N(f.calls))
+            .column("self", |f| Ns(f.own.ns))
+            .column("of all", |f| Share(f.own.ns, self.self_ns))
+            .when(self.kernel, |t| parts(t, |f| f.own));
+        s.table(t.titled("By self time: inside the function, and in none that it called"));
+    }
+
+    fn total(&self, s: &mut Section) {
+        let t = Table::first(SHOWN, &self.functions)
+            .counted("functions")
+            .marks(|f| f.mark)
+            .column("function", |f| Word(&f.name))
+            .column("total", |f| Ns(f.total.ns))
+            .column("cycles/call", |f| f.cycles_per_call.map(Number))
+            .when(self.kernel, |t| parts(t, |f| f.total));
+        s.table(t.titled("The same functions with what they called; a call within a call of the same function counts once"));
+        s.say(
+            "cycles/call: of the time stamp counter, from PROF_IN to PROF_OUT, as Danjean, Wacrenier and Namyst (2005) have them; \
+             these go on while the thread has no CPU, and what is preempted or blocked stands beside. Each call contains what \
+             recording the calls within it costs.",
+        );
+    }
+}
+
+/// The parts of a time, as shares of it.
+fn parts(
+    t: Builder<&FunctionTime>,
+    of: impl Fn(&FunctionTime) -> FunctionParts + Copy,
+) -> Builder<&FunctionTime> {
+    type Part = (&'static str, fn(&FunctionParts) -> i64);
+    const COLUMNS: [Part; 5] = [
+        ("running", |p| p.running_ns),
+        ("preempted", |p| p.preempted_ns),
+        ("blocked", |p| p.blocked_ns),
+        ("irqs", |p| p.interrupts_ns),
+        ("unexpl.", |p| p.unexplained_ns),
+    ];
+    COLUMNS
+        .into_iter()
+        .fold(t, |t, (title, part)| t.column(title, move |f| Share(part(&of(f)), of(f).ns)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ft_analysis::timeline::run;
+
+    /// The report of a timeline.
+    fn report(kernel: bool, timeline: &str) -> FunctionsReport {
+        let (rows, tally) = run(kernel, timeline);
+        let mut functions = Functions::default();
+        rows.functions.iter().for_each(|r| functions.add(r));
+        functions.finish(&tally, 2e9)
+    }
+
+    const TIMELINE: &str = "
+        0 0 .>a S
+        1000 in a F 90
+        2000 into a
+        3000 0 a>X R
+        4000 0 X>a S
+        5000 out-of a
+        5500 into a
+        6000 out a F 90";
+
+    #[test]
+    fn self_times_sum_to_the_time_inside_the_outermost_calls() {
+        let report = report(true, TIMELINE);
+        let found = report
+            .functions
+            .iter()
+            .map(|f| (&*f.name, f.calls, f.own.ns, f.total.ns, f.cycles_per_call));
+        let expected = [
+            ("parse", 2, 3000, 3000, Some(3000)),
+            ("0x46", 1, 1500, 5000, Some(10_000)),
+            ("(unknown)", 0, 500, 500, None),
+        ];
+        assert_eq!(found.collect::<Vec<_>>(), expected);
+        assert_eq!((report.self_ns, report.counts.left), (5000, 1));
+        let text = format!("{:140}", report.section());
+        for line in [
+            "3 calls, 5.00 µs inside the outermost",
+            "left by a jump",
+            "By self time",
+            "PROF_IN",
+            "0x46",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+    }
+
+    #[test]
+    fn without_a_kernel_there_are_lengths_alone_and_without_functions_a_sentence() {
+        let alone = format!("{:120}", report(false, TIMELINE).section());
+        assert!(alone.contains("By self time") && !alone.contains("preempted  "), "{alone}");
+        let none = format!("{:120}", report(true, "0 0 .>a S").section());
+        assert!(none.contains("No function was recorded"), "{none}");
+    }
+}

@@ -1,0 +1,67 @@
+//! The table of functions.
+
+use crate::Mark;
+use crate::ids::{Name, Nanos, Pid, Tid};
+
+table! {
+    "functions",
+    /// `functions`: the calls of one function in one thread: of programs that are compiled with `-finstrument-functions`, and
+    /// of functions of Rust with `#[ft_user::function]`. The `self_ns` of all rows of a thread sum to the time inside its
+    /// outermost calls, to the nanosecond; so do the `self_…` columns of each part.
+    pub struct Function {
+        /// The first call, or the first end of one that began before.
+        pub ts: Nanos,
+        /// Process.
+        pub pid: Pid,
+        /// Thread.
+        pub tid: Tid,
+        /// Its newest name.
+        pub comm: Name,
+        /// Name of the function, demangled: object and offset, or the address, where nobody knows it. `(others)`: of those
+        /// behind the 4096th of a thread. `(unknown)`: nobody's calls, but the time between the last event of a function
+        /// that was left without an end and the event that shows it, of which nobody knows in which of the functions it was.
+        pub function: Name,
+        /// `file:line` of its begin; empty when not known.
+        pub place: Name,
+        /// Where it begins in the memory of the process; null of a function that has a site of its own.
+        pub address: Option<i64> as Address,
+        /// Calls whose begin was recorded.
+        pub calls: i64 as Count,
+        /// Of those, calls that had not ended when the thread, its memory, the trace, or what was recorded of it without a
+        /// loss ended.
+        pub unfinished: i64 as Count,
+        /// Of those, calls that were left without an end, as `longjmp` and, with clang, an exception leave them: known by an
+        /// event of a function around them. Their time counts up to the last event before.
+        pub left: i64 as Count,
+        /// Ends without a begin: begun before its recording, or in a loss.
+        pub begun_before: i64 as Count,
+        /// Time inside of it, with what it called; of a call within a call of the same function, once.
+        pub total_ns: i64 as Ns,
+        /// Of that, running. Null without a kernel stream, as all parts.
+        pub total_running_ns: Option<i64> as Ns,
+        /// Able to run and without a CPU: the parts *preempted* and *dispatch*.
+        pub total_preempted_ns: Option<i64> as Ns,
+        /// Blocked.
+        pub total_blocked_ns: Option<i64> as Ns,
+        /// In interrupts.
+        pub total_interrupts_ns: Option<i64> as Ns,
+        /// Covered by no record.
+        pub total_unexplained_ns: Option<i64> as Ns,
+        /// Time inside of it and of no function that it called, of those that are recorded.
+        pub self_ns: i64 as Ns,
+        /// Of that, running.
+        pub self_running_ns: Option<i64> as Ns,
+        /// Able to run and without a CPU.
+        pub self_preempted_ns: Option<i64> as Ns,
+        /// Blocked.
+        pub self_blocked_ns: Option<i64> as Ns,
+        /// In interrupts.
+        pub self_interrupts_ns: Option<i64> as Ns,
+        /// Covered by no record.
+        pub self_unexplained_ns: Option<i64> as Ns,
+        /// [`Mark`]: `exact`; `disturbed` when the thread waited for room in its ring; `lower bound` when records were lost
+        /// since the thread's first call, when a call was left without an end, or the thread was in more calls than are kept;
+        /// `censored` when a call began before or ended after what was recorded, and the figures are of what lies inside.
+        pub mark: Mark,
+    }
+}
