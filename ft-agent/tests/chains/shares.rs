@@ -51,13 +51,14 @@ fn shares_of_samples_are_those_of_the_program() {
     let lock = find("locks", None, "lock");
     let n = samples(&lock);
     assert!(is_likely(n, all, held / truth("all")), "lock held: {n} of {all}, {held}");
-    // What it did while it held the lock, of that time; and nothing of what it did without it.
-    for (name, spent) in [("holding", truth("holding")), ("either", truth("either_holding"))] {
-        let row = find("held", Some("lock"), name);
-        let of = row["of"].as_f64().expect("a number");
-        let share = spent / held;
-        assert!(is_likely(samples(&row), of, share), "{name} while held: {row}, {share}");
-    }
+    // What it did while it held the lock; and nothing of what it did without it. Here a sample within an interrupt is the
+    // interrupt's, of which a busy machine has many: what is judged is how the others are divided.
+    let [holding, either] = ["holding", "either"].map(|name| find("held", Some("lock"), name));
+    let of = samples(&holding) + samples(&either);
+    let share = truth("holding") / held;
+    assert!(is_likely(samples(&holding), of, share), "{holding} and {either}, {share}");
+    let whole = holding["of"].as_f64().expect("a number");
+    assert!(of > 0.5 * whole && of <= whole, "{holding} and {either}");
     // Each grouping has every sample once, and says so when it is asked for alone.
     for (table, by) in [
         ("processes", "process"),
