@@ -1,40 +1,41 @@
 //! The registration socket.
 //!
-//! A process connects, sends one [`Hello`] with its memfd, waits for one [`Reply`] and closes. One
-//! thread serves all: it never waits for a single client, and drops one that has said nothing for long
-//! ([`PATIENCE`]). It checks who speaks (the kernel says so) and the form of the message; the memfd is
-//! checked by whoever gets the [`Registration`], and answered with [`Registration::accept`].
+//! A process connects, sends one [`Hello`](ft_user::layout::Hello) with its memfd, waits for one
+//! [`Reply`](ft_user::layout::Reply) and closes. One thread serves all: it never waits for a single client, and drops
+//! one that has said nothing for long ([`PATIENCE`]). It checks who speaks (the kernel says so) and the form of the
+//! message; the memfd is checked by whoever gets the [`Registration`], and answered with [`Registration::accept`].
 //!
 //! Anybody may connect, as often as descriptors allow. So a connection that has not spoken holds a place, of
 //! which each process and each user has a share; who has no more of them loses the oldest. An honest client
 //! speaks at once: it waits for none, and is not the oldest for long. A process that is registered holds a
 //! place, too, until it is not recorded any more.
 
-use std::io::{self, IoSliceMut};
-use std::mem::{MaybeUninit, size_of};
+mod message;
+
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use ft_user::layout::{Hello, MAGIC, MAX_REPLY_BYTES, NO_ANSWER, Reply, VERSION};
+use ft_user::layout::NO_ANSWER;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{Mode, chmod};
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags,
-    SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, recvmsg, send,
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
     socket_with,
 };
 
 use super::arrivals::{Arrival, Intake};
-use super::discover::Identity;
 use super::fair_queue::FairQueue;
 use super::inspect::{Found, Inspected};
 use super::peer::Peer;
 use super::shares::{Place, Shares};
 use crate::threads;
 use ft_trace::spool::frame::Refused;
+use message::hello;
+pub use message::{Registration, Rejection, reply};
 
 /// How long a client may stay silent: it may be preempted before it speaks.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -55,98 +56,6 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// From look to look at the workers while somebody waits for one.
 const TEND: Duration = Duration::from_millis(20);
-
-/// A process that wants to be recorded. Dropped without an answer, it closes the connection: the process
-/// enables nothing.
-#[derive(Debug)]
-pub struct Registration {
-    /// Who it is, by the kernel's account.
-    pub identity: Identity,
-    /// What it passed; not checked yet.
-    pub memfd: OwnedFd,
-    /// It waits for an answer, half a second or more; a forked child does not.
-    pub waits: bool,
-    /// For later looks at it.
-    pub subject: Arc<Inspected>,
-    /// What the first one has found; nothing when that would have taken too long.
-    pub found: Found,
-    /// Its share of what can be recorded.
-    pub place: Place,
-    connection: OwnedFd,
-}
-
-impl Registration {
-    /// Tells the process which sites to enable.
-    ///
-    /// # Errors
-    ///
-    /// When it has gone meanwhile, or the globs take more than [`MAX_REPLY_BYTES`].
-    pub fn accept(&self, globs: &[String]) -> io::Result<()> {
-        let message = reply(globs).ok_or(io::ErrorKind::InvalidInput)?;
-        send(&self.connection, &message, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?;
-        Ok(())
-    }
-}
-
-/// The answer that enables `globs`; `None` when it is longer than [`MAX_REPLY_BYTES`].
-pub fn reply(globs: &[String]) -> Option<Vec<u8>> {
-    let list = globs.join("\n");
-    let mut message = Vec::with_capacity(size_of::<Reply>() + list.len());
-    message.extend_from_slice(&MAGIC.to_ne_bytes());
-    message.extend_from_slice(&VERSION.to_ne_bytes());
-    message.extend_from_slice(&(list.len() as u32).to_ne_bytes());
-    message.extend_from_slice(list.as_bytes());
-    (message.len() <= MAX_REPLY_BYTES).then_some(message)
-}
-
-/// Why a client was sent away.
-#[derive(Debug, thiserror::Error)]
-pub enum Rejection {
-    /// Nothing came in time.
-    #[error("it connected and sent nothing for a long time")]
-    Silent,
-    /// More connections without a message than its process or user has a share of.
-    #[error(
-        "it connected and sent nothing, and so did too many others of its process or user; end whoever \
-         connects without end"
-    )]
-    Crowded,
-    /// More processes than its user has a share of.
-    #[error(
-        "as many processes of its user are recorded as there is room for; raise the limit of descriptors \
-         (`ulimit -n`), or record fewer processes"
-    )]
-    Full,
-    /// Not a [`Hello`] with one descriptor.
-    #[error("it sent something that is no registration")]
-    Rubbish,
-    /// Another version of the layout.
-    #[error("it speaks version {0}, this agent {VERSION}: build both from one release")]
-    Version(u32),
-    /// It lives in a PID namespace that is not below ours.
-    #[error(
-        "it lives in a PID namespace that this one does not see; run the agent outside of both"
-    )]
-    Unidentified,
-    /// The connection broke.
-    #[error("the connection broke: {0}")]
-    Broken(io::Error),
-}
-
-impl Rejection {
-    /// For counting: whatever a client says.
-    fn kind(&self) -> &'static str {
-        match self {
-            Rejection::Silent => "silent",
-            Rejection::Crowded => "crowded",
-            Rejection::Full => "full",
-            Rejection::Rubbish => "rubbish",
-            Rejection::Version(_) => "version",
-            Rejection::Unidentified => "unidentified",
-            Rejection::Broken(_) => "broken",
-        }
-    }
-}
 
 /// Makes a listening socket at `path`, for every user. A socket that nobody listens to any more is
 /// replaced.
@@ -476,42 +385,6 @@ impl Serving {
             count: 1,
         };
         self.intake.refusals.add(reason.kind(), uid, refused);
-    }
-}
-
-/// Descriptor and flags of a well-formed [`Hello`]; `None` at the end of the connection.
-fn hello(connection: &OwnedFd) -> Result<Option<(OwnedFd, u32)>, Rejection> {
-    let mut bytes = [0u8; size_of::<Hello>() + 1];
-    // Room for one descriptor (alignment may leave room for two); the kernel closes the rest, and says so.
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-    let message = recvmsg(connection, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags)
-        .map_err(|e| Rejection::Broken(e.into()))?;
-    if message.bytes == 0 {
-        return Ok(None);
-    }
-    // Every descriptor that came is closed unless it is returned.
-    let mut descriptors: Vec<OwnedFd> = ancillary
-        .drain()
-        .flat_map(|m| match m {
-            RecvAncillaryMessage::ScmRights(fds) => fds.collect(),
-            _ => Vec::new(),
-        })
-        .collect();
-    let whole = message.bytes == size_of::<Hello>()
-        && !message.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC);
-    if !whole || bytes[..8] != MAGIC.to_ne_bytes() {
-        return Err(Rejection::Rubbish);
-    }
-    let field = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
-    let (version, flags) = (field(8), field(12));
-    if version != VERSION {
-        return Err(Rejection::Version(version));
-    }
-    match (descriptors.pop(), descriptors.is_empty()) {
-        (Some(memfd), true) => Ok(Some((memfd, flags))),
-        _ => Err(Rejection::Rubbish),
     }
 }
 

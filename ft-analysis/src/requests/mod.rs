@@ -17,10 +17,11 @@
 //! when one ends: for all, as long as no more pieces are looked at than [`PER_PIECE`] times those that threads' time is
 //! made of; beyond, for the [`SLOWEST`] of each kind, up to twice as many. Others have no path, and are counted.
 //!
-//! Memory: 256 scopes for each thread that lives, [`MAX_OPEN_REQUESTS`] requests with a key, and the history.
+//! Memory: 256 scopes for each thread that lives, [`MAX_OPEN_REQUESTS`](open::MAX_OPEN_REQUESTS) requests with a key, and the history.
 
 mod history;
 mod kinds;
+mod open;
 mod path;
 mod probes;
 #[cfg(test)]
@@ -35,16 +36,15 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap};
 
 use crate::analysis::Analysis;
-use crate::scopes::MAX_OPEN;
-use crate::world::{self, Began, Change, Over, PerThread, Site, Thread, World};
+use crate::world::{self, Change, PerThread, Site, Thread, World};
 use crate::{Rows, Tally, Unpaired};
 use ft_trace::Mark;
 use ft_trace::event::LeanUserEvent;
 use ft_trace::ids::{Name, Nanos, ThreadKey};
 use ft_trace::tables::{PathKind, PathPiece, Request, SiteKind};
 use history::{History, Wake};
+use open::Open;
 use path::Piece;
-use probes::Probed;
 use serde::{Deserialize, Serialize};
 
 /// Requests of a kind whose path is stored: those that were among so many slowest when they ended.
@@ -52,9 +52,6 @@ pub const SLOWEST: usize = 100;
 
 /// Kinds of requests that are told apart when the slowest are found; further ones are one kind.
 const MAX_REQUEST_KINDS: usize = 4096;
-
-/// Requests with a key that go on at once; of more, the one that began first is forgotten, and counted.
-const MAX_OPEN_REQUESTS: usize = 1 << 16;
 
 /// Pieces of paths that are looked at for each piece of a thread's time.
 const PER_PIECE: u64 = 16;
@@ -85,24 +82,6 @@ impl RequestCounts {
     pub fn is_none(&self) -> bool {
         *self == RequestCounts::default()
     }
-}
-
-/// A request that goes on, or a scope within one.
-#[derive(Debug)]
-struct Open {
-    /// Name of the scope, of the event that begins it, or of what is probed.
-    name: Name,
-    /// What was asked for; `None`: an outermost scope, or a call of what is probed.
-    asked: Option<usize>,
-    /// It is a scope that is no request.
-    inner: bool,
-    scope: bool,
-    probe: Option<Probed>,
-    thread: ThreadKey,
-    comm: Name,
-    began: Began,
-    /// Its place among those that go on.
-    nth: u64,
 }
 
 /// Makes the tables `requests` and `critical_path`.
@@ -216,90 +195,6 @@ impl Requests {
         }
     }
 
-    fn begins(
-        &mut self,
-        thread: &Thread,
-        name: &Name,
-        asked: Option<usize>,
-        world: &World,
-    ) -> Open {
-        self.begun += 1;
-        Open {
-            name: name.clone(),
-            asked,
-            inner: false,
-            scope: false,
-            probe: None,
-            thread: thread.key,
-            comm: thread.comm.clone(),
-            began: Began::now(thread, world),
-            nth: self.begun,
-        }
-    }
-
-    /// It goes on, unless it is no request. Without a kernel stream nobody asks what threads do meanwhile.
-    fn goes_on(&mut self, open: &Open, world: &World) {
-        if !open.inner && world.context().has_kernel() {
-            self.open.insert((open.began.ts, open.nth));
-        }
-    }
-
-    /// It goes on no longer.
-    fn forget(&mut self, open: &Open) {
-        self.open.remove(&(open.began.ts, open.nth));
-        if self.open.is_empty() {
-            self.history.clear();
-        }
-    }
-
-    fn push(&mut self, thread: &Thread, open: Open, world: &World) {
-        self.goes_on(&open, world);
-        let all = self.threads.of(thread);
-        let oldest = (all.len() == MAX_OPEN).then(|| all.remove(0));
-        all.push(open);
-        if let Some(oldest) = oldest {
-            self.counts.unpaired.too_many += u64::from(!oldest.inner);
-            self.forget(&oldest);
-        }
-    }
-
-    fn take(&mut self, thread: &Thread, asked: usize) -> Option<Open> {
-        let all = self.threads.of(thread);
-        let is = |open: &Open| open.probe.is_none() && !open.scope && open.asked == Some(asked);
-        all.iter().rposition(is).map(|at| all.remove(at))
-    }
-
-    fn push_keyed(&mut self, (kind, key): (usize, i64), open: Open, world: &World) {
-        self.goes_on(&open, world);
-        self.of_key.insert((open.nth, kind, key));
-        self.keyed.entry((kind, key)).or_default().push(open);
-        if self.of_key.len() > MAX_OPEN_REQUESTS
-            && let Some((nth, kind, key)) = self.of_key.pop_first()
-            && let Some(oldest) = self.remove_keyed((kind, key), |open| open.nth == nth)
-        {
-            self.counts.unpaired.too_many += 1;
-            self.forget(&oldest);
-        }
-    }
-
-    /// The newest one of that key, of the thread's own process if there is one.
-    fn take_keyed(&mut self, key: (usize, i64), thread: &Thread) -> Option<Open> {
-        let own = self.remove_keyed(key, |open| open.thread.pid == thread.key.pid);
-        own.or_else(|| self.remove_keyed(key, |_| true))
-    }
-
-    fn remove_keyed(&mut self, key: (usize, i64), is: impl Fn(&Open) -> bool) -> Option<Open> {
-        let all = self.keyed.get_mut(&key)?;
-        let found = all.iter().rposition(is).map(|at| all.remove(at));
-        if all.is_empty() {
-            self.keyed.remove(&key);
-        }
-        if let Some(open) = &found {
-            self.of_key.remove(&(open.nth, key.0, key.1));
-        }
-        found
-    }
-
     /// A request, or a scope within one, is over.
     fn over(
         &mut self,
@@ -362,21 +257,6 @@ impl Requests {
         let path = path::walk(&self.history, thread, from, to);
         self.walked += path.len() as u64 + 1;
         Some(path)
-    }
-
-    /// What a thread is in has no end that will be recorded; but the kernel tells of calls of probed functions, whatever of
-    /// the thread's own events is lost.
-    fn dropped(&mut self, thread: &Thread, why: Over) {
-        let open = self.remove(thread, |open| why != Over::Loss || open.probe.is_none());
-        let n = open.iter().filter(|open| !open.inner).count() as u64;
-        self.counts.unpaired.dropped(n, why);
-        open.iter().for_each(|open| self.forget(open));
-    }
-
-    /// Takes away those that a thread is in and that `gone` says so of, in their order.
-    fn remove(&mut self, thread: &Thread, gone: impl Fn(&Open) -> bool) -> Vec<Open> {
-        let Some(open) = self.threads.get(thread) else { return Vec::new() };
-        open.extract_if(.., |open| gone(open)).collect()
     }
 }
 

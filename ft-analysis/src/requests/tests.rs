@@ -1,14 +1,13 @@
 //! Requests of drawn timelines, and their paths.
 
+mod bounds;
+mod kinds;
 mod probes;
 mod random;
 
 use super::*;
 use crate::timeline::{run, run_asking};
-use crate::world::{Culprit, Stretch};
 use ft_trace::Mark;
-use ft_trace::ids::{Pid, Tid};
-use ft_trace::tables::Part;
 
 /// `a 10+5 running`, with `>` for each wait through which it is there, `by` whom, `of a for lock L`, and the mark.
 fn piece(p: &PathPiece) -> String {
@@ -280,185 +279,6 @@ fn without_records_of_interrupts_a_waker_may_be_one() {
 }
 
 #[test]
-fn requests_are_the_outermost_scopes_and_those_that_are_named() {
-    let timeline = "0 0 .>a S
-         10 open a
-         20 enter a
-         30 leave a
-         40 close a
-         50 enter a
-         60 leave a";
-    let kinds = |asked: &[RequestKind]| -> Vec<String> {
-        let (rows, tally) = run_asking(asked, timeline);
-        assert_eq!(tally.requests.requests, rows.requests.len() as u64);
-        assert_eq!(tally.requests.asked, asked);
-        rows.requests.iter().map(|r| format!("{} {}+{}", r.kind, r.ts, r.dur)).collect()
-    };
-    assert_eq!(kinds(&[]), ["work.outer 10+30", "work.inner 50+10"]);
-    let named = RequestKind::parse("work.inner", None).expect("a scope");
-    assert_eq!(kinds(&[named]), ["work.inner 20+10", "work.outer 10+30", "work.inner 50+10"]);
-}
-
-#[test]
-fn a_request_that_moves_is_followed_by_its_key() {
-    let by_key = RequestKind::parse("http.begin, http.end", Some("id")).expect("two events");
-    let (rows, tally) = path_of(
-        std::slice::from_ref(&by_key),
-        "0 0 .>a S
-         0 1 .>b S
-         1 irq b soft 1 1
-         5 1 b>. S
-         10 begin a 7
-         12 begin a 8
-         20 wake a b 1 0
-         21 1 .>b S
-         30 answer b 8
-         32 answer b 7
-         33 answer b 7",
-        &[
-            ">a 12+8 running of b for asleep",
-            "b 20+1 dispatch by .",
-            "b 21+9 running",
-            ">a 10+10 running of b for asleep",
-            "b 20+1 dispatch by .",
-            "b 21+11 running",
-        ],
-    );
-    let found: Vec<_> = rows.requests.iter().map(|r| (r.key, r.tid.0, r.end_tid.0)).collect();
-    assert_eq!(found, [(Some(8), 97, 98), (Some(7), 97, 98)]);
-    assert!(rows.requests.iter().all(|r| r.parts.is_none() && r.agent_ns.is_none()));
-    assert_eq!(tally.requests.unpaired, Unpaired { end_only: 1, ..Unpaired::default() });
-    // Without the key, the events of one thread belong together.
-    let alone = RequestKind::parse("http.begin,http.end", None).expect("two events");
-    let (rows, tally) = run_asking(
-        &[alone],
-        "0 0 .>a S\n 10 begin a 1\n 20 begin a 2\n 30 answer a 9\n 40 answer b 9\n 50 answer a 9",
-    );
-    let found: Vec<_> = rows.requests.iter().map(|r| (r.ts.0, r.dur, r.key)).collect();
-    assert_eq!(found, [(20, 10, None), (10, 40, None)]);
-    assert!(rows.requests.iter().all(|r| r.parts.is_some_and(|p| p.total_ns() == r.dur)));
-    assert_eq!(tally.requests.unpaired.end_only, 1);
-}
-
-#[test]
-fn what_has_no_end_is_counted() {
-    let by_key = RequestKind::parse("http.begin,http.end", Some("id")).expect("two events");
-    let (rows, tally) = run_asking(
-        &[by_key],
-        "0 0 .>a S\n 10 open a\n 20 enter a\n 30 lose ring 5 a\n 40 begin a 3\n 50 open a\n 60 exit a",
-    );
-    assert!(rows.requests.is_empty());
-    let expected = Unpaired { begin_only: 2, open_at_loss: 1, ..Unpaired::default() };
-    assert_eq!(tally.requests.unpaired, expected);
-}
-
-#[test]
-fn without_a_kernel_there_are_lengths_alone() {
-    let open = "10 open a\n";
-    assert!(!crate::timeline::feed(false, open).analysis_mut().follows());
-    assert!(crate::timeline::feed(true, open).analysis_mut().follows());
-    let (rows, tally) = run(false, &format!("{open} 20 close a"));
-    let request = &rows.requests[0];
-    assert_eq!((request.dur, request.parts, request.path_pieces), (10, None, None));
-    assert_eq!((rows.critical_path.len(), tally.requests.without_path), (0, 0));
-}
-
-#[test]
-fn what_is_no_request_says_why() {
-    let sites = crate::timeline::sites();
-    let check = |text: &str, key: Option<&str>, expected: &str| {
-        let found = RequestKind::parse(text, key).and_then(|kind| kind.check(&sites));
-        let found = found.map_or_else(|why| why.to_string(), |()| String::new());
-        assert!(found.starts_with(expected) && found.is_empty() == expected.is_empty(), "{found}");
-    };
-    check("http.begin,http.end", Some("id"), "");
-    check("work.inner", None, "");
-    check("", None, "`` names no request: give");
-    check("a,b,c", None, "`a,b,c` names no request");
-    check(
-        "work.inner",
-        Some("id"),
-        "scope `work.inner` ends on the thread that began it: leave out",
-    );
-    check("http.begin", None, "the trace has no `http.begin`: `ft-agent events");
-    check("http.begin,x", None, "the trace has no `x`");
-    check(
-        "http.begin,http.end",
-        Some("x"),
-        "`x` is not among the first three arguments of `http.begin`",
-    );
-}
-
-#[test]
-fn only_the_slowest_have_their_path_in_the_table() {
-    let mut text = "0 0 .>a S\n".to_owned();
-    let n = 3 * SLOWEST as i64;
-    for i in 0..n {
-        // The longest first.
-        let from = 10 + i * 10_000;
-        text += &format!("{from} open a\n{} close a\n", from + 5000 - i);
-    }
-    let (rows, _) = run(true, &text);
-    assert_eq!(rows.requests.len() as i64, n);
-    assert_eq!(rows.critical_path.len(), SLOWEST);
-    assert!(rows.critical_path.iter().all(|p| p.request < SLOWEST as i64));
-}
-
-fn threads() -> (ThreadKey, ThreadKey) {
-    let thread = |tid| ThreadKey { pid: Pid(1), tid: Tid(tid) };
-    (thread(97), thread(98))
-}
-
-/// The nth piece of a thread that has the CPU for 10 ns, loses it for 10 ns, and so on.
-fn running_by_turns(thread: ThreadKey, n: i64) -> Stretch {
-    let part = if n % 2 == 0 { Part::Running } else { Part::Preempted };
-    let (from, to) = (10 * n, 10 * n + 10);
-    Stretch { thread, from, to, part, culprit: Culprit::Nobody, mark: Mark::Exact }
-}
-
-#[test]
-fn what_is_not_kept_is_unknown_and_says_so() {
-    let (thread, _) = threads();
-    let mut history = History::new(8192);
-    (0..20_000).for_each(|i| history.add(&running_by_turns(thread, i), 0));
-    let path = path::walk(&history, thread, 0, 200_000);
-    assert_eq!(path.iter().map(Piece::len_ns).sum::<i64>(), 200_000);
-    let first = &path[0];
-    assert_eq!((first.kind, first.mark), (PathKind::Unknown, Mark::LowerBound));
-    assert_eq!(first.culprit, Some(Culprit::Cause("not kept", None)));
-    assert!((1000..8192).contains(&(path.len() - 1)), "{}", path.len());
-}
-
-#[test]
-fn what_was_never_recorded_is_not_what_is_not_kept() {
-    let (thread, other) = threads();
-    let mut history = History::new(8192);
-    (0..20_000).for_each(|i| history.add(&running_by_turns(thread, i), 0));
-    let path = path::walk(&history, other, 200_000, 200_010);
-    let found: Vec<_> = path.iter().map(|p| (p.kind, p.culprit.clone(), p.len_ns())).collect();
-    let why = Some(Culprit::Cause("no record", None));
-    assert_eq!(found, [(PathKind::Unknown, why, 10)]);
-}
-
-#[test]
-fn what_a_path_has_no_room_for_is_told_of_the_requests_own_thread() {
-    let (sleeper, waker) = threads();
-    let mut history = History::new(1 << 20);
-    let end = 10 * 70_000;
-    (0..70_000).for_each(|i| history.add(&running_by_turns(waker, i), 0));
-    let asleep = running_by_turns(sleeper, 0);
-    history.add(&Stretch { to: end, part: Part::Blocked, ..asleep }, 0);
-    let wake = Wake { ts: end, waker: Waker::Thread(waker), birth: false, mark: Mark::Exact };
-    history.woken(sleeper, wake, 0);
-    let path = path::walk(&history, sleeper, 0, end);
-    assert_eq!(path.iter().map(Piece::len_ns).sum::<i64>(), end);
-    assert_eq!((path[1].thread, path[1].depth), (waker, 1));
-    let first = &path[0];
-    assert_eq!((first.thread, first.depth, &first.wait), (sleeper, 0, &None));
-    assert_eq!(first.culprit, Some(Culprit::Cause("too many pieces", None)));
-}
-
-#[test]
 fn a_request_that_begins_within_a_call_has_all_of_its_time() {
     // By the error of the clock, which an event has and the kernel's records have not.
     check(
@@ -468,19 +288,6 @@ fn a_request_that_begins_within_a_call_has_all_of_its_time() {
          20 close a",
         &["a 12+8 running"],
     );
-}
-
-#[test]
-fn requests_with_a_key_are_bounded_and_counted() {
-    let by_key = RequestKind::parse("http.begin,http.end", Some("id")).expect("two events");
-    let n = MAX_OPEN_REQUESTS as i64 + 5;
-    let text: String = (0..n).map(|i| format!("{} begin a {i}\n", 10 + i)).collect();
-    let ends = format!("{} answer a 0\n{0} answer a {}", 10 + n, n - 1);
-    let (rows, tally) = run_asking(&[by_key], &format!("0 0 .>a S\n{text}{ends}"));
-    assert_eq!(rows.requests.len(), 1);
-    let unpaired = tally.requests.unpaired;
-    assert_eq!((unpaired.too_many, unpaired.end_only), (5, 1));
-    assert_eq!(unpaired.begin_only as usize, MAX_OPEN_REQUESTS - 1);
 }
 
 #[test]

@@ -1,6 +1,16 @@
-//! Names and texts of applications in formats that have no escapes for all of them.
+//! Names and texts of applications, as formats have them.
 
-/// A character without power over a terminal or a reader: for a control character its picture (U+2400 …), so `␀` for NUL,
+use ft_trace::ids::Tid;
+
+/// Name and number of a thread, which tell it from others.
+pub(super) fn thread(tid: Tid, name: &str) -> String {
+    match tid.0 {
+        0 => "idle".into(),
+        _ => format!("{name} {tid}"),
+    }
+}
+
+/// A character without power over a terminal or a reader, in formats that have no escapes for all of them: for a control character its picture (U+2400 …), so `␀` for NUL,
 /// and `␊` for the end of a line.
 pub(super) fn visible(char: char) -> char {
     match char {

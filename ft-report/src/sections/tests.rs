@@ -1,5 +1,8 @@
 //! Whole reports, from timelines: golden texts, widths, JSON.
 
+mod own;
+mod what_if;
+
 use super::dispatch::Dispatch;
 use super::gaps::Gaps;
 use super::locks::Locks;
@@ -12,7 +15,7 @@ use super::what_if::WhatIfs;
 use super::*;
 use crate::document::IntoText;
 use ft_analysis::Rows;
-use ft_analysis::timeline::{run, run_by_agent};
+use ft_analysis::timeline::run;
 use ft_trace::spool::frame::MissingTracepoint;
 use ft_trace::tables::{InferredCause, LossOrigin};
 use serde_json::Value;
@@ -258,80 +261,6 @@ fn json_has_what_the_text_leaves_out() {
     assert_eq!(of("preempted")["preemptors"][0]["prio"], 120);
 }
 
-/// Holds that extensions of each length let end, or none does; waiters of real-time priority; and what is in no sum.
-const HELD_UP: &str = "
-    0 0 .>a S
-    0 1 .>b@49 S
-    0 2 .>c S
-    1000 acquire a K
-    2000 wait b K
-    10000 0 a>X R
-    50000 wait c K
-    90000 0 X>a S
-    94000 release a K
-    94100 acquire b K
-    94200 release b K
-    94300 acquire c K
-    94400 release c K
-    100000 acquire a L
-    110000 wait c L
-    120000 0 a>X R
-    150000 0 X>a S
-    190000 release a L
-    190100 acquire c L
-    190200 release c L
-    200000 acquire a K
-    210000 0 a>X R
-    220000 0 X>a S
-    230000 call a write 100
-    240000 release a K
-    300000 read a M
-    310000 0 a>X R
-    320000 0 X>a S
-    330000 release a M
-    400000 acquire a K
-    410000 0 a>X R+
-    420000 0 X>a S
-    430000 release a K
-    500000 acquire a K
-    510000 0 a>X R
-    520000 0 X>a S
-    525000 lose calls 2
-    530000 release a K
-    600000 acquire a K
-    610000 0 a>X R
-    620000 0 X>a S
-";
-
-#[test]
-fn what_ifs_are_sums_over_holds_of_what_bounds_them() {
-    let document = document(true, HELD_UP);
-    check("what-if", &document.sections[3].to_string(), include_str!("golden/what-if.txt"));
-    let json = serde_json::to_value(document).expect("documents serialise");
-    let what_if = &json["sections"]["what-if"]["values"];
-    let all = &what_if["all"];
-    let grants = all["grants"].as_array().expect("grants").iter();
-    let grants: Vec<[i64; 3]> = grants
-        .map(|g| ["grant_ns", "ended", "spared_ns"].map(|name| g[name].as_i64().expect("a number")))
-        .collect();
-    // K was free 4 µs after 10,000 instead of at 94,000: b waits 80 µs less, c all of its 44. L needed 40 µs more.
-    let expected =
-        [[5000, 1, 124_000], [10_000, 2, 124_000], [20_000, 2, 124_000], [50_000, 3, 154_000]];
-    assert_eq!(grants, expected);
-    assert_eq!(all["barred"], serde_json::json!({"slept": 0, "in_kernel": 1, "called": 1}));
-    let marks = &what_if["marks"];
-    assert_eq!((&marks["lower_bounds"], &marks["censored"]), (&1.into(), &1.into()));
-    let sums = |of: &Value| {
-        let names = ["holds", "waiters", "waited_ns", "lost_ns", "prioritized_ns", "own_cpu_ns"];
-        names.map(|name| of[name].as_i64().expect("a number"))
-    };
-    // What locks have sums to what there is.
-    let locks = what_if["locks"].as_array().expect("locks").iter().map(sums);
-    let total = locks.fold([0; 6], |all, of| std::array::from_fn(|i| all[i] + of[i]));
-    assert_eq!((sums(all), sums(all)[0]), (total, 5));
-    assert!(all["inherited_ns"].as_i64() <= all["urgent_ns"].as_i64());
-}
-
 /// What a viewer finds that knows no section: typed columns, rows with marks, figures with their data.
 #[test]
 fn json_has_what_the_text_shows_with_its_types() {
@@ -412,48 +341,4 @@ fn long_names_and_large_numbers_fit() {
     let text = document_of(Head::default(), rows, &tally).to_string();
     let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > 100).collect();
     assert!(wide.is_empty(), "{} lines, {:#?}", wide.len(), wide.first());
-}
-
-/// A holder and a waiter behind it lose `agent` of 10,000 ns to the agent, and the rest to others.
-fn disturbed(agent: i64) -> Document {
-    let (back, end) = (1_000 + agent, 9_000);
-    let (rows, tally) = run_by_agent(&format!(
-        "0 0 .>a S
-         0 1 .>b S
-         500 acquire a L
-         1000 0 a>X R+
-         1000 wait b L
-         {back} 0 X>q S
-         {end} 0 q>a S
-         10500 release a L
-         10500 acquire b L
-         11000 release b L"
-    ));
-    document_of(Head::default(), rows, &tally)
-}
-
-#[test]
-fn a_figure_says_what_of_it_is_the_recording_itself() {
-    // 90 of 9500 ns of the wait, and of 10,000 of the hold, are less than a hundredth; of the 8000 preempted, more.
-    let little = disturbed(90).sections;
-    let says = |sections: &[Section], name: &str| {
-        let section = sections.iter().find(|section| section.name == name).expect("a section");
-        section.to_string().to_lowercase().contains("recording")
-    };
-    assert!(!says(&little, "locks") && !says(&little, "waits"));
-    assert!(says(&little, "preempted") && says(&little, "time"));
-    let text = text(&disturbed(2_000));
-    for share in [
-        // Of the hold, of the wait, of the time without a CPU.
-        "20.0 %", "21.1 %", "25.0 %",
-    ] {
-        assert!(text.contains(share), "{share}\n{text}");
-    }
-    assert!(text.contains("8.00 µs in all, 25.0 % of it the recording itself"), "{text}");
-}
-
-#[test]
-fn nothing_is_said_of_a_trace_that_does_not_know_who_recorded_it() {
-    let text = text(&document(true, TIMELINE));
-    assert!(!text.to_lowercase().contains("recording"), "{text}");
 }

@@ -18,7 +18,8 @@ use super::kinds::Kinds;
 use super::level::Level;
 use super::names::{Names, cut};
 use super::polling::{Piece, Polling};
-use super::survey::{LockKey, Survey};
+use super::rows::{CPU_LANES, Lane, Rows};
+use super::survey::Survey;
 use super::windows::{Window, Windows};
 use crate::render::number::count;
 use crate::tracks::{Item, What};
@@ -36,89 +37,11 @@ pub(super) const STATES: [&str; 9] = [
     "unexplained",
 ];
 
-/// CPUs with a row.
-pub(super) const MAX_CPUS: usize = 64;
-
 /// Losses that are told apart.
 const MAX_LOSSES: usize = 1000;
 
 /// Lanes for locks held at once, and for scopes in each other.
 pub(super) const MAX_NESTING: i32 = 4;
-
-/// Lanes of a CPU, and of a thread; their order is that of `LANES` in `script/codec.js`.
-const CPU_LANES: usize = 2;
-const THREAD_LANES: usize = 7;
-
-/// Lanes of a thread.
-#[derive(Clone, Copy)]
-enum Lane {
-    State,
-    Holds,
-    Waits,
-    Scopes,
-    Gaps,
-    Events,
-    Wakes,
-}
-
-/// What the rows of the picture are, by number: CPUs, threads (the last is all that have no row), locks.
-#[derive(Debug)]
-pub(super) struct Rows {
-    pub(super) cpus: usize,
-    threads: HashMap<ThreadKey, usize>,
-    locks: HashMap<LockKey, usize>,
-}
-
-impl Rows {
-    pub(super) fn new(cpus: usize, survey: &Survey) -> Rows {
-        let numbered = |(i, key): (usize, ThreadKey)| (key, i);
-        let threads = survey.threads.rows.iter().map(|(key, _)| *key).enumerate().map(numbered);
-        let locks = survey.locks.rows.iter().map(|(key, _)| *key).zip(0..);
-        Rows { cpus: cpus.min(MAX_CPUS), threads: threads.collect(), locks: locks.collect() }
-    }
-
-    /// Threads, with the row of the others.
-    pub(super) fn threads(&self) -> usize {
-        self.threads.len() + 1
-    }
-
-    pub(super) fn locks(&self) -> usize {
-        self.locks.len()
-    }
-
-    /// Number of an observed thread.
-    fn thread(&self, pid: Pid, tid: Tid) -> usize {
-        self.threads.get(&ThreadKey { pid, tid }).copied().unwrap_or(self.threads.len())
-    }
-
-    /// Number of a thread plus 1, or 0 where it has no row.
-    fn reference(&self, pid: Pid, tid: Tid) -> u32 {
-        self.threads.get(&ThreadKey { pid, tid }).map_or(0, |&row| row as u32 + 1)
-    }
-
-    /// Row of the first thread, and of the first lock, in the buckets.
-    fn level_of_thread(&self, thread: usize) -> usize {
-        self.cpus + thread
-    }
-
-    fn level_of_lock(&self, lock: usize) -> usize {
-        self.cpus + self.threads() + lock
-    }
-
-    /// Rows of the buckets.
-    pub(super) fn levels(&self) -> usize {
-        self.cpus + self.threads() + self.locks()
-    }
-
-    fn lane(&self, thread: usize, lane: Lane) -> usize {
-        CPU_LANES * self.cpus + THREAD_LANES * thread + lane as usize
-    }
-
-    /// Lanes of a window.
-    pub(super) fn lanes(&self) -> usize {
-        CPU_LANES * self.cpus + THREAD_LANES * self.threads()
-    }
-}
 
 /// Where records were lost.
 #[derive(Clone, Debug, Serialize)]
@@ -454,22 +377,6 @@ impl<'a> Builder<'a> {
     /// There is anything in the row of the threads that have none of their own.
     pub(super) fn has_others(&self) -> bool {
         self.others
-    }
-
-    /// Rows of the buckets in the order in which they are written.
-    pub(super) fn level_rows(&self, cpus: &[usize], others: bool) -> Vec<usize> {
-        let threads = self.rows.threads() - usize::from(!others);
-        let threads = (0..threads).map(|t| self.rows.level_of_thread(t));
-        let locks = (0..self.rows.locks()).map(|l| self.rows.level_of_lock(l));
-        cpus.iter().copied().chain(threads).chain(locks).collect()
-    }
-
-    /// Lanes of a window in the order in which they are written.
-    pub(super) fn window_lanes(&self, cpus: &[usize], others: bool) -> Vec<usize> {
-        let of_cpus = cpus.iter().flat_map(|cpu| CPU_LANES * cpu..CPU_LANES * (cpu + 1));
-        let threads = self.rows.threads() - usize::from(!others);
-        let of_threads = self.rows.lane(0, Lane::State)..self.rows.lane(threads, Lane::State);
-        of_cpus.chain(of_threads).collect()
     }
 }
 

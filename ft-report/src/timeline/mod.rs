@@ -27,6 +27,7 @@ mod level;
 mod names;
 mod page;
 mod polling;
+mod rows;
 mod survey;
 #[cfg(test)]
 mod tests;
@@ -43,10 +44,11 @@ use serde::Serialize;
 
 use crate::render::number;
 use crate::tracks::{Args, Item, Walk};
-use build::{Builder, Loss, Rows, STATES, Words};
+use build::{Builder, Loss, STATES, Words};
 use kinds::Kind;
 use level::Level;
 use names::cut;
+use rows::Rows;
 use survey::Survey;
 use windows::Windows;
 
@@ -209,8 +211,9 @@ impl Timeline {
             cpus: cpus.clone(),
             losses: built.losses.clone(),
         };
-        let level = built.level.encode(built.level_rows(&cpus, others)).pack();
-        let packed = windows.iter_mut().map(|w| w.encode(built.window_lanes(&cpus, others)).pack());
+        let level = built.level.encode(built.rows.level_rows(&cpus, others)).pack();
+        let packed =
+            windows.iter_mut().map(|w| w.encode(built.rows.window_lanes(&cpus, others)).pack());
         Timeline { head, chunks: std::iter::once(level).chain(packed).collect(), notes }
     }
 
@@ -306,7 +309,7 @@ fn notes(
     if built.other_cpus > 0 {
         notes.push(format!(
             "{} of {} have no row ({} left out).",
-            quantity(frame.cpus.saturating_sub(build::MAX_CPUS) as u64, "CPU"),
+            quantity(frame.cpus.saturating_sub(rows::MAX_CPUS) as u64, "CPU"),
             count(frame.cpus as u64),
             quantity(built.other_cpus, "span")
         ));

@@ -99,11 +99,11 @@ fn buckets_and_spans_of_each_thread_sum_to_its_rows_of_the_table() {
     }
     let mut built = build(BUSY, &survey, tally.last_ns);
     let (mut buckets, mut spans) = (BTreeMap::new(), BTreeMap::new());
-    let lanes = built.window_lanes(&[0, 1], false);
+    let lanes = built.rows.window_lanes(&[0, 1], false);
     let windows = built.take_windows();
     let [window] = &windows[..] else { panic!("{windows:?}") };
     for thread in 0..survey.threads.rows.len() {
-        let row = built.level_rows(&[0, 1], false)[2 + thread];
+        let row = built.rows.level_rows(&[0, 1], false)[2 + thread];
         for state in 0..STATES.len() {
             let ns = built.level.total(row, state) as i64;
             *buckets.entry((thread, word(state))).or_insert(0) += ns;
@@ -121,7 +121,7 @@ fn buckets_and_spans_of_each_thread_sum_to_its_rows_of_the_table() {
 fn waiting_for_a_lock_is_told_from_other_sleep_and_a_lock_has_its_holder_and_its_waiters() {
     let (survey, rows, tally) = survey(BUSY);
     let built = build(BUSY, &survey, tally.last_ns);
-    let levels = built.level_rows(&[0, 1], false);
+    let levels = built.rows.level_rows(&[0, 1], false);
     let b = survey.threads.rows.iter().position(|(key, _)| key.tid.0 == i32::from(b'b'));
     let waiting = built.level.total(levels[2 + b.expect("b has a row")], 4);
     assert_eq!(waiting, 1910 - 400, "from the switch away to the waking");
@@ -217,7 +217,7 @@ fn threads_beyond_the_bound_share_a_row_that_keeps_their_sums() {
         .sum();
     let built = build(BUSY, &survey, tally.last_ns);
     assert!(built.has_others());
-    let others = built.level_rows(&[0, 1], true)[3];
+    let others = built.rows.level_rows(&[0, 1], true)[3];
     let sum: u64 = (0..STATES.len()).map(|state| built.level.total(others, state)).sum();
     assert_eq!(sum as i64, expected);
     let items = items(BUSY).into_iter().map(Ok);

@@ -1,28 +1,31 @@
 //! One segment to one part of each table.
 
+mod output;
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use super::chains::{Chains, addresses};
 use super::enough;
-use super::kernel::{ForRows, KernelRows};
+use super::kernel::KernelRows;
 use super::kernel_locks::KernelLocks;
-use super::ledger::{Ledger, PartLedger};
+use super::ledger::Ledger;
 use super::registry::Registry;
 use super::symbols::{self, Seen};
 use super::threads::Threads;
 use super::untraced::Execution;
 use super::user::{Judge, UserSlots, blank};
-use super::{ConvertError, Result, unnumbered, violations};
+use super::{Result, unnumbered, violations};
 use crate::clock::{ClockError, ClockModel, ClockSample, Finding};
 use crate::ids::{Cpu, Nanos, Pid, ThreadKey, Tid, Tsc};
 use crate::spool::frame::{Frame, Loss};
 use crate::spool::{ReadError, Reader, Spool};
 use crate::store::meta::sum;
-use crate::store::{Footer, PartWriter, Row};
+use crate::store::{Footer, Row};
 use crate::tables::record::Decoder;
 use crate::tables::{ClockRow, LossOrigin, LossRow, SchedSwitch, TaskEvent, TaskKind};
 use crate::warning::Warning;
+use output::Output;
 
 /// Clock samples that a segment leaves to the next: the line before its first own sample needs them.
 const SAMPLES_KEPT: usize = 8;
@@ -366,78 +369,4 @@ fn note_clock(model: &ClockModel, own: &[ClockSample], ledger: &mut Ledger) {
         Finding::RealtimeSet(step_ns) => Warning::ClockSet { step_ns },
         Finding::Suspended(asleep_ns) => Warning::Suspended { asleep_ns },
     }));
-}
-
-/// Writes the parts of one segment.
-struct Output<'a> {
-    trace: &'a Path,
-    number: u32,
-    footer: Footer,
-    /// Newest row of the parts before, by table.
-    newest: BTreeMap<String, i64>,
-    /// Rows that begin earlier are left out.
-    from: i64,
-    tables: BTreeMap<String, PartLedger>,
-}
-
-impl Output<'_> {
-    /// Writes sorted rows, if there are any.
-    fn write<R: Row>(&mut self, rows: &[R]) -> Result<()> {
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let mut part = self.begin()?;
-        rows.iter().try_for_each(|row| part.push(row))?;
-        self.end(part)
-    }
-
-    fn begin<R: Row>(&self) -> Result<Part<R>> {
-        let newest_before = self.newest.get(R::TABLE).copied().unwrap_or(i64::MIN);
-        Ok(Part {
-            writer: PartWriter::create(self.trace, self.number, self.footer.clone())?,
-            newest_before,
-            ledger: PartLedger { newest: newest_before, ..PartLedger::default() },
-        })
-    }
-
-    fn end<R: Row>(&mut self, part: Part<R>) -> Result<()> {
-        let Part { writer, mut ledger, .. } = part;
-        ledger.rows = writer.finish()?;
-        self.tables.insert(R::TABLE.to_owned(), ledger);
-        Ok(())
-    }
-}
-
-impl ForRows for Output<'_> {
-    type Error = ConvertError;
-
-    /// Sorts rows by their key, keeping the order of equals, and writes those of the window.
-    fn rows<R: Row>(&mut self, rows: &mut Vec<R>) -> Result<()> {
-        rows.sort_by_key(R::key);
-        let first = rows.partition_point(|row| row.key() < self.from);
-        self.write(&rows[first..])
-    }
-}
-
-/// A part that is being written.
-struct Part<R: Row> {
-    writer: PartWriter<R>,
-    /// Newest row of the parts before.
-    newest_before: i64,
-    ledger: PartLedger,
-}
-
-impl<R: Row> Part<R> {
-    /// Writes a row, the next in order, and notes whether it comes late.
-    #[inline]
-    fn push(&mut self, row: &R) -> Result<()> {
-        let key = row.key();
-        let late_ns = self.newest_before.saturating_sub(key);
-        if late_ns > 0 {
-            self.ledger.late_rows += 1;
-            self.ledger.late_max_ns = self.ledger.late_max_ns.max(late_ns);
-        }
-        self.ledger.newest = self.ledger.newest.max(key);
-        Ok(self.writer.push(row)?)
-    }
 }

@@ -14,6 +14,7 @@ mod error;
 mod events;
 mod groups;
 mod layout;
+mod load;
 mod loss;
 mod observed;
 mod on_cpus;
@@ -22,24 +23,11 @@ mod rights;
 mod ring_buffers;
 mod unreturned;
 
-use aya::{
-    Btf as AyaBtf, Ebpf, EbpfError, EbpfLoader, Endianness,
-    maps::{Map, MapError},
-    programs::{BtfTracePoint, PerfEvent, ProgramError, TracePoint},
-};
+use aya::Ebpf;
 use aya_log::EbpfLogger;
 use log::{Log, warn};
-use rustix::process::geteuid;
 
 pub(crate) use self::layout::{release, version};
-use self::{
-    btf::Btf,
-    groups::{Hook, PROGRAMS, Program},
-    loss::LostRecords,
-    observed::Observed,
-    on_cpus::OnCpus,
-    ring_buffers::RingBuffers,
-};
 pub use self::{
     chained::Chained,
     error::KernelError,
@@ -48,18 +36,16 @@ pub use self::{
     loss::{KernelLoss, LossCause},
     probes::ProbeCost,
 };
+use self::{
+    groups::Program, loss::LostRecords, observed::Observed, on_cpus::OnCpus,
+    ring_buffers::RingBuffers,
+};
 use crate::{
     collect::{cgroup::Cgroup, probe::Probe},
     cpus,
 };
 use ft_ebpf::Chain;
 use ft_trace::spool::frame::kernel_record_len;
-
-/// The programs; empty when the agent was built without them.
-static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/ft-ebpf.o"));
-
-/// Where the kernel tells its types.
-const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// Longest record; [`Kernel::drain`] takes no more unless there is room for one of these.
 const MAX_RECORD_BYTES: usize = size_of::<Chain>() + 8 * (Chain::MAX_USER + Chain::MAX_KERNEL);
@@ -139,119 +125,6 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Loads and attaches the programs of the chosen groups. From here on switches are recorded; what is
-    /// filtered waits for [`Self::observe`].
-    ///
-    /// Tracepoints that this kernel does not have are left out ([`Self::missing`]), but for `sched_switch` and
-    /// `sched_waking`.
-    ///
-    /// # Errors
-    ///
-    /// A [`KernelError`]; nothing is attached then.
-    pub fn load(options: &KernelOptions) -> Result<Self, KernelError> {
-        if OBJECT.is_empty() {
-            return Err(KernelError::NoObject);
-        }
-        if !options.ring_bytes.is_power_of_two() || !(4096..=1 << 30).contains(&options.ring_bytes)
-        {
-            return Err(KernelError::RingSize(options.ring_bytes));
-        }
-        rights::check_namespace()?;
-        rights::check()?;
-        let own_only = rights::are_lent();
-        if own_only {
-            rights::check_lent(options)?;
-        }
-        if !options.probes.is_empty() {
-            probes::check(&options.groups)?;
-        }
-        let data = std::fs::read(VMLINUX_BTF).map_err(KernelError::NoBtf)?;
-        let btf = Btf::parse(&data)?;
-        let chosen = PROGRAMS.iter().filter(|program| is_chosen(program, options));
-        let present = groups::present(chosen, |name| btf.has_tracepoint(name));
-        let (attached, missing) = present.map_err(KernelError::NoTracepoint)?;
-        let aya_btf = AyaBtf::parse(&data, Endianness::default()).map_err(KernelError::Btf)?;
-        let _memlock = rights::Memlock::raise();
-        let mut ebpf = load_object(options, own_only, &btf, &aya_btf)?;
-        let observed = Observed::new(ebpf.map("OBSERVED"))
-            .map_err(|source| KernelError::Map { map: "OBSERVED", source })?;
-        let records = ebpf.map_mut("RECORDS").ok_or_else(|| no_map("RECORDS"))?;
-        let ring_buffers =
-            RingBuffers::new(records, options.ring_bytes, options.most_ring_buffers)?;
-        let losses = LostRecords::new(take_map(&mut ebpf, "LOSS")?);
-        let logger = EbpfLogger::init(&mut ebpf)
-            .inspect_err(|error| warn!("messages of the BPF programs will not be shown: {error}"))
-            .ok();
-
-        let mut kernel = Self {
-            ring_buffers,
-            observed,
-            losses,
-            logger,
-            attached: Vec::new(),
-            on_cpus: Vec::new(),
-            online: cpus::online(),
-            probe_costs: Vec::new(),
-            events: Events::here(),
-            chained: attached.iter().any(|program| program.has_addresses()).then(Chained::default),
-            missing,
-            system_wide: options.system_wide,
-            own_only,
-            ebpf,
-        };
-        for program in &attached {
-            kernel
-                .load_program(program, &aya_btf)
-                .map_err(|error| KernelError::from_load(program.name, error))?;
-        }
-        kernel.attached = attached;
-        if !options.probes.is_empty() {
-            kernel.load_probes()?;
-            kernel.probe_costs = kernel.measure_probes(&options.probes);
-        }
-        // All are verified before the first one runs.
-        for program in kernel.attached.clone() {
-            kernel
-                .attach_program(program, options)
-                .map_err(|source| KernelError::Program { program: program.name, source })?;
-        }
-        kernel.attach_probes(&options.probes)?;
-        Ok(kernel)
-    }
-
-    fn load_program(&mut self, program: &Program, btf: &AyaBtf) -> Result<(), ProgramError> {
-        let name = program.in_object(self.events);
-        let loaded = self.ebpf.program_mut(name).ok_or(ProgramError::NotLoaded)?;
-        if program.event(self.events).is_some() {
-            return <&mut TracePoint>::try_from(loaded)?.load();
-        }
-        match program.hook {
-            Hook::Tracepoint(tracepoint) => {
-                <&mut BtfTracePoint>::try_from(loaded)?.load(tracepoint, btf)
-            }
-            _ => <&mut PerfEvent>::try_from(loaded)?.load(),
-        }
-    }
-
-    fn attach_program(
-        &mut self,
-        program: &'static Program,
-        options: &KernelOptions,
-    ) -> Result<(), ProgramError> {
-        let name = program.in_object(self.events);
-        let loaded = self.ebpf.program_mut(name).ok_or(ProgramError::NotLoaded)?;
-        if let Some(event) = program.event(self.events) {
-            let tracepoint: &mut TracePoint = loaded.try_into()?;
-            return tracepoint.attach(event.category, event.name).map(drop);
-        }
-        let Some(mut on_cpus) = OnCpus::of(program, options.sample_hz) else {
-            return <&mut BtfTracePoint>::try_from(loaded)?.attach().map(drop);
-        };
-        on_cpus.follow(&mut self.ebpf, &self.online)?;
-        self.on_cpus.push(on_cpus);
-        Ok(())
-    }
-
     /// Takes note of CPUs that have come and gone since: samples and the ends of page faults are recorded on those that are
     /// online. One that goes and comes between two calls has neither from then on.
     pub fn follow_cpus(&mut self) {
@@ -368,65 +241,6 @@ impl Kernel {
     }
 }
 
-fn is_chosen(program: &Program, options: &KernelOptions) -> bool {
-    let any = !options.groups.is_empty() || !options.probes.is_empty();
-    let follows = program.follows && !options.system_wide && any;
-    follows || options.groups.contains(&program.group)
-}
-
-fn load_object(
-    options: &KernelOptions,
-    own_only: bool,
-    btf: &Btf<'_>,
-    aya_btf: &AyaBtf,
-) -> Result<Ebpf, KernelError> {
-    let mut globals = layout::globals(btf)?;
-    if own_only {
-        globals.extend(layout::owner_globals(btf, geteuid().as_raw())?);
-    }
-    if let Some(cgroup) = &options.cgroup {
-        globals.extend(layout::cgroup_globals(btf)?);
-        globals.push(("CGROUP_LEVEL", cgroup.level));
-    }
-    globals.push(("SYSTEM_WIDE", u32::from(options.system_wide)));
-    globals.push(("LOCKS", u32::from(options.groups.contains(&Group::Lock))));
-    let preempted = layout::is_real_time() && options.groups.contains(&Group::Irq);
-    globals.push(("SOFTIRQS_PREEMPTED", u32::from(preempted)));
-    globals.push(("STACKS", u32::from(options.groups.contains(&Group::Stack))));
-    let layout = format!("RECORD_LAYOUT_{}", ft_ebpf::VERSION);
-    let mut loader = EbpfLoader::new();
-    loader.btf(Some(aya_btf)).map_max_entries("RECORDS", RingBuffers::entries());
-    if !options.groups.contains(&Group::Lock) {
-        // Its entries are large, and made when it is.
-        loader.map_max_entries(unreturned::WAITS, 1);
-    }
-    loader.override_global(&layout, &ft_ebpf::VERSION, true);
-    let cgroup = options.cgroup.as_ref().map_or(0, |cgroup| cgroup.id);
-    loader.override_global("CGROUP_ID", &cgroup, true);
-    loader.override_global("CHAIN_MIN_NS", &options.stack_min_ns, true);
-    for (name, value) in &globals {
-        loader.override_global(name, value, true);
-    }
-    loader.load(OBJECT).map_err(|error| match error {
-        // Among others, a global that it should have and does not.
-        error @ EbpfError::ParseError(_) => KernelError::UnfitObject(error),
-        error => KernelError::Object(error),
-    })
-}
-
-/// A map of the object, as its own type.
-fn take_map<M>(ebpf: &mut Ebpf, name: &'static str) -> Result<M, KernelError>
-where
-    M: TryFrom<Map, Error = MapError>,
-{
-    let map = ebpf.take_map(name).ok_or_else(|| no_map(name))?;
-    M::try_from(map).map_err(|source| KernelError::Map { map: name, source })
-}
-
-fn no_map(map: &'static str) -> KernelError {
-    KernelError::Map { map, source: MapError::InvalidName { name: map.to_owned() } }
-}
-
 /// Whether the length of a record is that of its kind, and of the call chain that it says to have.
 fn is_well_formed(record: &[u8]) -> bool {
     kernel_record_len(record) == Some(record.len())
@@ -465,38 +279,5 @@ mod tests {
             let bytes = ft_trace::spool::frame::kernel_record_bytes(kind);
             assert!(bytes.is_none_or(|bytes| bytes <= MAX_RECORD_BYTES), "{kind}");
         }
-    }
-
-    #[test]
-    fn a_buffer_that_is_no_power_of_two_is_refused() {
-        for ring_bytes in [0, 4095, 5000, 1 << 31] {
-            let options = KernelOptions { ring_bytes, ..KernelOptions::default() };
-            let error = Kernel::load(&options).map(drop).unwrap_err();
-            assert!(matches!(error, KernelError::RingSize(_) | KernelError::NoObject), "{error}");
-        }
-    }
-
-    #[test]
-    fn children_are_followed_with_any_group_unless_all_are_observed() {
-        let chosen = |groups: &[Group], system_wide| -> Vec<&str> {
-            let options =
-                KernelOptions { groups: groups.to_vec(), system_wide, ..KernelOptions::default() };
-            let chosen = PROGRAMS.iter().filter(|program| is_chosen(program, &options));
-            chosen.map(|program| program.name).collect()
-        };
-        assert_eq!(
-            chosen(&[Group::Fault], false),
-            [
-                "sched_process_fork",
-                "sched_process_exit",
-                "fault_minor",
-                "fault_major",
-                "page_fault_user",
-                "page_fault_kernel",
-                "fault_end",
-            ]
-        );
-        assert_eq!(chosen(&[Group::Irq], true)[0], "irq_handler_exit");
-        assert!(chosen(&[], false).is_empty());
     }
 }

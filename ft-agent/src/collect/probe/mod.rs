@@ -9,6 +9,7 @@
 mod binary;
 mod elf;
 mod error;
+mod notes;
 
 use std::path::PathBuf;
 

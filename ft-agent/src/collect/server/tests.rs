@@ -1,10 +1,12 @@
 //! The server against clients of every kind.
 
 use std::io::IoSlice;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, recv, sendmsg};
+use ft_user::layout::{MAGIC, MAX_REPLY_BYTES, Reply, VERSION};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, sendmsg};
 
 use super::*;
 

@@ -22,6 +22,7 @@ use ft_analysis::world::Outcome;
 use ft_trace::ids::{Cpu, Name, Pid, Tid};
 use ft_trace::tables::{GapCause, Part, SiteKind, ThreadRow};
 
+use super::text::thread;
 use super::{Job, Result};
 use crate::tracks::{Args, Item, What};
 use profile::{Profile, Track};
@@ -240,12 +241,4 @@ impl Firefox {
 /// Name of the markers of waits; those of holds are called like the lock.
 fn waiting(lock: &str) -> String {
     format!("wait for {lock}")
-}
-
-/// Name and number of a thread, which tell it from others.
-fn thread(tid: Tid, name: &str) -> String {
-    match tid.0 {
-        0 => "idle".into(),
-        _ => format!("{name} {tid}"),
-    }
 }

@@ -1,0 +1,143 @@
+//! What is said at the registration socket: who asks to be recorded and with what, and the answer, or why there is none.
+
+use std::io::{self, IoSliceMut};
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use ft_user::layout::{Hello, MAGIC, MAX_REPLY_BYTES, Reply, VERSION};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags, recvmsg, send,
+};
+
+use crate::collect::discover::Identity;
+use crate::collect::inspect::{Found, Inspected};
+use crate::collect::shares::Place;
+
+/// A process that wants to be recorded. Dropped without an answer, it closes the connection: the process
+/// enables nothing.
+#[derive(Debug)]
+pub struct Registration {
+    /// Who it is, by the kernel's account.
+    pub identity: Identity,
+    /// What it passed; not checked yet.
+    pub memfd: OwnedFd,
+    /// It waits for an answer, half a second or more; a forked child does not.
+    pub waits: bool,
+    /// For later looks at it.
+    pub subject: Arc<Inspected>,
+    /// What the first one has found; nothing when that would have taken too long.
+    pub found: Found,
+    /// Its share of what can be recorded.
+    pub place: Place,
+    pub(super) connection: OwnedFd,
+}
+
+impl Registration {
+    /// Tells the process which sites to enable.
+    ///
+    /// # Errors
+    ///
+    /// When it has gone meanwhile, or the globs take more than [`MAX_REPLY_BYTES`].
+    pub fn accept(&self, globs: &[String]) -> io::Result<()> {
+        let message = reply(globs).ok_or(io::ErrorKind::InvalidInput)?;
+        send(&self.connection, &message, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?;
+        Ok(())
+    }
+}
+
+/// The answer that enables `globs`; `None` when it is longer than [`MAX_REPLY_BYTES`].
+pub fn reply(globs: &[String]) -> Option<Vec<u8>> {
+    let list = globs.join("\n");
+    let mut message = Vec::with_capacity(size_of::<Reply>() + list.len());
+    message.extend_from_slice(&MAGIC.to_ne_bytes());
+    message.extend_from_slice(&VERSION.to_ne_bytes());
+    message.extend_from_slice(&(list.len() as u32).to_ne_bytes());
+    message.extend_from_slice(list.as_bytes());
+    (message.len() <= MAX_REPLY_BYTES).then_some(message)
+}
+
+/// Why a client was sent away.
+#[derive(Debug, thiserror::Error)]
+pub enum Rejection {
+    /// Nothing came in time.
+    #[error("it connected and sent nothing for a long time")]
+    Silent,
+    /// More connections without a message than its process or user has a share of.
+    #[error(
+        "it connected and sent nothing, and so did too many others of its process or user; end whoever \
+         connects without end"
+    )]
+    Crowded,
+    /// More processes than its user has a share of.
+    #[error(
+        "as many processes of its user are recorded as there is room for; raise the limit of descriptors \
+         (`ulimit -n`), or record fewer processes"
+    )]
+    Full,
+    /// Not a [`Hello`] with one descriptor.
+    #[error("it sent something that is no registration")]
+    Rubbish,
+    /// Another version of the layout.
+    #[error("it speaks version {0}, this agent {VERSION}: build both from one release")]
+    Version(u32),
+    /// It lives in a PID namespace that is not below ours.
+    #[error(
+        "it lives in a PID namespace that this one does not see; run the agent outside of both"
+    )]
+    Unidentified,
+    /// The connection broke.
+    #[error("the connection broke: {0}")]
+    Broken(io::Error),
+}
+
+impl Rejection {
+    /// For counting: whatever a client says.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Rejection::Silent => "silent",
+            Rejection::Crowded => "crowded",
+            Rejection::Full => "full",
+            Rejection::Rubbish => "rubbish",
+            Rejection::Version(_) => "version",
+            Rejection::Unidentified => "unidentified",
+            Rejection::Broken(_) => "broken",
+        }
+    }
+}
+
+/// Descriptor and flags of a well-formed [`Hello`]; `None` at the end of the connection.
+pub(super) fn hello(connection: &OwnedFd) -> Result<Option<(OwnedFd, u32)>, Rejection> {
+    let mut bytes = [0u8; size_of::<Hello>() + 1];
+    // Room for one descriptor (alignment may leave room for two); the kernel closes the rest, and says so.
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+    let message = recvmsg(connection, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags)
+        .map_err(|e| Rejection::Broken(e.into()))?;
+    if message.bytes == 0 {
+        return Ok(None);
+    }
+    // Every descriptor that came is closed unless it is returned.
+    let mut descriptors: Vec<OwnedFd> = ancillary
+        .drain()
+        .flat_map(|m| match m {
+            RecvAncillaryMessage::ScmRights(fds) => fds.collect(),
+            _ => Vec::new(),
+        })
+        .collect();
+    let whole = message.bytes == size_of::<Hello>()
+        && !message.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC);
+    if !whole || bytes[..8] != MAGIC.to_ne_bytes() {
+        return Err(Rejection::Rubbish);
+    }
+    let field = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+    let (version, flags) = (field(8), field(12));
+    if version != VERSION {
+        return Err(Rejection::Version(version));
+    }
+    match (descriptors.pop(), descriptors.is_empty()) {
+        (Some(memfd), true) => Ok(Some((memfd, flags))),
+        _ => Err(Rejection::Rubbish),
+    }
+}

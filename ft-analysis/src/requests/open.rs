@@ -1,0 +1,130 @@
+//! Requests that go on: those of a thread, and those of a key, which may end elsewhere.
+
+use ft_trace::ids::{Name, ThreadKey};
+
+use super::Requests;
+use super::probes::Probed;
+use crate::scopes::MAX_OPEN;
+use crate::world::{Began, Over, Thread, World};
+
+/// Requests with a key that go on at once; of more, the one that began first is forgotten, and counted.
+pub(super) const MAX_OPEN_REQUESTS: usize = 1 << 16;
+
+/// A request that goes on, or a scope within one.
+#[derive(Debug)]
+pub(super) struct Open {
+    /// Name of the scope, of the event that begins it, or of what is probed.
+    pub(super) name: Name,
+    /// What was asked for; `None`: an outermost scope, or a call of what is probed.
+    pub(super) asked: Option<usize>,
+    /// It is a scope that is no request.
+    pub(super) inner: bool,
+    pub(super) scope: bool,
+    pub(super) probe: Option<Probed>,
+    pub(super) thread: ThreadKey,
+    pub(super) comm: Name,
+    pub(super) began: Began,
+    /// Its place among those that go on.
+    pub(super) nth: u64,
+}
+
+impl Requests {
+    pub(super) fn begins(
+        &mut self,
+        thread: &Thread,
+        name: &Name,
+        asked: Option<usize>,
+        world: &World,
+    ) -> Open {
+        self.begun += 1;
+        Open {
+            name: name.clone(),
+            asked,
+            inner: false,
+            scope: false,
+            probe: None,
+            thread: thread.key,
+            comm: thread.comm.clone(),
+            began: Began::now(thread, world),
+            nth: self.begun,
+        }
+    }
+
+    /// It goes on, unless it is no request. Without a kernel stream nobody asks what threads do meanwhile.
+    fn goes_on(&mut self, open: &Open, world: &World) {
+        if !open.inner && world.context().has_kernel() {
+            self.open.insert((open.began.ts, open.nth));
+        }
+    }
+
+    /// It goes on no longer.
+    pub(super) fn forget(&mut self, open: &Open) {
+        self.open.remove(&(open.began.ts, open.nth));
+        if self.open.is_empty() {
+            self.history.clear();
+        }
+    }
+
+    pub(super) fn push(&mut self, thread: &Thread, open: Open, world: &World) {
+        self.goes_on(&open, world);
+        let all = self.threads.of(thread);
+        let oldest = (all.len() == MAX_OPEN).then(|| all.remove(0));
+        all.push(open);
+        if let Some(oldest) = oldest {
+            self.counts.unpaired.too_many += u64::from(!oldest.inner);
+            self.forget(&oldest);
+        }
+    }
+
+    pub(super) fn take(&mut self, thread: &Thread, asked: usize) -> Option<Open> {
+        let all = self.threads.of(thread);
+        let is = |open: &Open| open.probe.is_none() && !open.scope && open.asked == Some(asked);
+        all.iter().rposition(is).map(|at| all.remove(at))
+    }
+
+    pub(super) fn push_keyed(&mut self, (kind, key): (usize, i64), open: Open, world: &World) {
+        self.goes_on(&open, world);
+        self.of_key.insert((open.nth, kind, key));
+        self.keyed.entry((kind, key)).or_default().push(open);
+        if self.of_key.len() > MAX_OPEN_REQUESTS
+            && let Some((nth, kind, key)) = self.of_key.pop_first()
+            && let Some(oldest) = self.remove_keyed((kind, key), |open| open.nth == nth)
+        {
+            self.counts.unpaired.too_many += 1;
+            self.forget(&oldest);
+        }
+    }
+
+    /// The newest one of that key, of the thread's own process if there is one.
+    pub(super) fn take_keyed(&mut self, key: (usize, i64), thread: &Thread) -> Option<Open> {
+        let own = self.remove_keyed(key, |open| open.thread.pid == thread.key.pid);
+        own.or_else(|| self.remove_keyed(key, |_| true))
+    }
+
+    fn remove_keyed(&mut self, key: (usize, i64), is: impl Fn(&Open) -> bool) -> Option<Open> {
+        let all = self.keyed.get_mut(&key)?;
+        let found = all.iter().rposition(is).map(|at| all.remove(at));
+        if all.is_empty() {
+            self.keyed.remove(&key);
+        }
+        if let Some(open) = &found {
+            self.of_key.remove(&(open.nth, key.0, key.1));
+        }
+        found
+    }
+
+    /// What a thread is in has no end that will be recorded; but the kernel tells of calls of probed functions, whatever of
+    /// the thread's own events is lost.
+    pub(super) fn dropped(&mut self, thread: &Thread, why: Over) {
+        let open = self.remove(thread, |open| why != Over::Loss || open.probe.is_none());
+        let n = open.iter().filter(|open| !open.inner).count() as u64;
+        self.counts.unpaired.dropped(n, why);
+        open.iter().for_each(|open| self.forget(open));
+    }
+
+    /// Takes away those that a thread is in and that `gone` says so of, in their order.
+    pub(super) fn remove(&mut self, thread: &Thread, gone: impl Fn(&Open) -> bool) -> Vec<Open> {
+        let Some(open) = self.threads.get(thread) else { return Vec::new() };
+        open.extract_if(.., |open| gone(open)).collect()
+    }
+}

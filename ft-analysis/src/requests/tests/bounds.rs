@@ -1,0 +1,89 @@
+//! Of what there is too much: requests, pieces of paths, and what threads did.
+
+use super::*;
+use crate::requests::open::MAX_OPEN_REQUESTS;
+use crate::world::{Culprit, Stretch};
+use ft_trace::ids::{Pid, Tid};
+use ft_trace::tables::Part;
+
+#[test]
+fn only_the_slowest_have_their_path_in_the_table() {
+    let mut text = "0 0 .>a S\n".to_owned();
+    let n = 3 * SLOWEST as i64;
+    for i in 0..n {
+        // The longest first.
+        let from = 10 + i * 10_000;
+        text += &format!("{from} open a\n{} close a\n", from + 5000 - i);
+    }
+    let (rows, _) = run(true, &text);
+    assert_eq!(rows.requests.len() as i64, n);
+    assert_eq!(rows.critical_path.len(), SLOWEST);
+    assert!(rows.critical_path.iter().all(|p| p.request < SLOWEST as i64));
+}
+
+fn threads() -> (ThreadKey, ThreadKey) {
+    let thread = |tid| ThreadKey { pid: Pid(1), tid: Tid(tid) };
+    (thread(97), thread(98))
+}
+
+/// The nth piece of a thread that has the CPU for 10 ns, loses it for 10 ns, and so on.
+fn running_by_turns(thread: ThreadKey, n: i64) -> Stretch {
+    let part = if n % 2 == 0 { Part::Running } else { Part::Preempted };
+    let (from, to) = (10 * n, 10 * n + 10);
+    Stretch { thread, from, to, part, culprit: Culprit::Nobody, mark: Mark::Exact }
+}
+
+#[test]
+fn what_is_not_kept_is_unknown_and_says_so() {
+    let (thread, _) = threads();
+    let mut history = History::new(8192);
+    (0..20_000).for_each(|i| history.add(&running_by_turns(thread, i), 0));
+    let path = path::walk(&history, thread, 0, 200_000);
+    assert_eq!(path.iter().map(Piece::len_ns).sum::<i64>(), 200_000);
+    let first = &path[0];
+    assert_eq!((first.kind, first.mark), (PathKind::Unknown, Mark::LowerBound));
+    assert_eq!(first.culprit, Some(Culprit::Cause("not kept", None)));
+    assert!((1000..8192).contains(&(path.len() - 1)), "{}", path.len());
+}
+
+#[test]
+fn what_was_never_recorded_is_not_what_is_not_kept() {
+    let (thread, other) = threads();
+    let mut history = History::new(8192);
+    (0..20_000).for_each(|i| history.add(&running_by_turns(thread, i), 0));
+    let path = path::walk(&history, other, 200_000, 200_010);
+    let found: Vec<_> = path.iter().map(|p| (p.kind, p.culprit.clone(), p.len_ns())).collect();
+    let why = Some(Culprit::Cause("no record", None));
+    assert_eq!(found, [(PathKind::Unknown, why, 10)]);
+}
+
+#[test]
+fn what_a_path_has_no_room_for_is_told_of_the_requests_own_thread() {
+    let (sleeper, waker) = threads();
+    let mut history = History::new(1 << 20);
+    let end = 10 * 70_000;
+    (0..70_000).for_each(|i| history.add(&running_by_turns(waker, i), 0));
+    let asleep = running_by_turns(sleeper, 0);
+    history.add(&Stretch { to: end, part: Part::Blocked, ..asleep }, 0);
+    let wake = Wake { ts: end, waker: Waker::Thread(waker), birth: false, mark: Mark::Exact };
+    history.woken(sleeper, wake, 0);
+    let path = path::walk(&history, sleeper, 0, end);
+    assert_eq!(path.iter().map(Piece::len_ns).sum::<i64>(), end);
+    assert_eq!((path[1].thread, path[1].depth), (waker, 1));
+    let first = &path[0];
+    assert_eq!((first.thread, first.depth, &first.wait), (sleeper, 0, &None));
+    assert_eq!(first.culprit, Some(Culprit::Cause("too many pieces", None)));
+}
+
+#[test]
+fn requests_with_a_key_are_bounded_and_counted() {
+    let by_key = RequestKind::parse("http.begin,http.end", Some("id")).expect("two events");
+    let n = MAX_OPEN_REQUESTS as i64 + 5;
+    let text: String = (0..n).map(|i| format!("{} begin a {i}\n", 10 + i)).collect();
+    let ends = format!("{} answer a 0\n{0} answer a {}", 10 + n, n - 1);
+    let (rows, tally) = run_asking(&[by_key], &format!("0 0 .>a S\n{text}{ends}"));
+    assert_eq!(rows.requests.len(), 1);
+    let unpaired = tally.requests.unpaired;
+    assert_eq!((unpaired.too_many, unpaired.end_only), (5, 1));
+    assert_eq!(unpaired.begin_only as usize, MAX_OPEN_REQUESTS - 1);
+}
