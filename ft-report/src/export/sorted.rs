@@ -3,6 +3,7 @@
 //! What is known late may belong early: an interval is known at its end and written at its begin, and formats of columns
 //! want all begins before the first end. So pieces are collected, sorted, and kept in a nameless file (in `TMPDIR`, as
 //! sort(1) does), and the sorted runs are merged at the end. Pieces of one number stay in the order in which they came.
+//! Memory is that of one run, while they come and while they are merged, and a piece for each run.
 
 use std::collections::BinaryHeap;
 use std::fs::File;
@@ -12,11 +13,17 @@ use std::os::unix::fs::FileExt;
 /// Bytes that are sorted in memory.
 const RUN_BYTES: usize = 1 << 25;
 
-/// Bytes of each run that are read at a time.
+/// Bytes of one run that are read or written at a time.
 const READ_BYTES: usize = 1 << 16;
 
 /// Bytes before a piece in the file: its number and its length.
 const HEAD_BYTES: usize = 8 + 4;
+
+/// Bytes of each of so many runs that are read at a time: what is read ahead of all together is never more than what was
+/// sorted in memory.
+fn read_bytes(runs: usize) -> usize {
+    (RUN_BYTES / runs.max(1)).clamp(HEAD_BYTES, READ_BYTES)
+}
 
 /// Pieces that come in any order.
 pub(super) struct Sorted {
@@ -76,14 +83,15 @@ impl Sorted {
         mut take: impl FnMut(u64, &[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
         self.end_run()?;
-        let Sorted { file: Some(file), runs, .. } = self else { return Ok(()) };
+        let Sorted { bytes, pieces, file: Some(file), runs, .. } = self else { return Ok(()) };
+        drop((bytes, pieces));
+        let ahead = read_bytes(runs.len());
         let begins = std::iter::once(0).chain(runs.iter().copied());
         let mut open = Vec::new();
         let mut due = BinaryHeap::new();
         for (at, end) in begins.zip(runs.iter().copied()) {
             let slice = Slice { file: &file, at, end };
-            let mut run =
-                Run { rest: BufReader::with_capacity(READ_BYTES, slice), piece: Vec::new() };
+            let mut run = Run { rest: BufReader::with_capacity(ahead, slice), piece: Vec::new() };
             if let Some(number) = run.advance()? {
                 due.push(std::cmp::Reverse((number, open.len())));
             }
@@ -154,6 +162,15 @@ mod tests {
         };
         sorted.each(take).unwrap();
         found
+    }
+
+    #[test]
+    fn of_more_runs_less_is_read_ahead() {
+        for runs in [1, 2, 511, 512, 513, 100_000, 1 << 21] {
+            let ahead = read_bytes(runs);
+            assert!((HEAD_BYTES..=READ_BYTES).contains(&ahead), "{runs}");
+            assert!(ahead * runs <= RUN_BYTES, "{runs}");
+        }
     }
 
     #[test]
