@@ -145,7 +145,7 @@ impl KernelLocks {
             match role.does {
                 Does::Begins => waiter.enters(&name()),
                 Does::Ends => waiter.leaves(&name()),
-                Does::Names => {}
+                Does::Names | Does::Causes | Does::Answers => {}
             }
         }
     }

@@ -79,7 +79,7 @@ pub use gaps::{Unaccounted, agreement};
 pub use holds::Unfinished;
 pub use loads::{SwitchCell, Untold, Worked};
 pub use npt::LoopCounts;
-pub use requests::{NoRequest, RequestCounts, RequestKind, SLOWEST};
+pub use requests::{Cause, NoRequest, Reactions, Recorded, RequestCounts, RequestKind, SLOWEST};
 pub use rows::Rows;
 pub use scopes::Unpaired;
 pub use tally::{Tally, VERSION};

@@ -175,9 +175,11 @@ pub fn run(kernel: bool, timeline: &str) -> (Rows, Tally) {
     feed(kernel, timeline).finish()
 }
 
-/// The same, of a trace of which somebody asks for requests.
+/// The same, of a trace of which somebody asks for requests; its threads a to c are called so.
 pub fn run_asking(asked: &[RequestKind], timeline: &str) -> (Rows, Tally) {
-    let context = Context::new(true, 10, &threads(), &sites(), &names());
+    let named =
+        |name: &str| ThreadRow { tid: parse::tid(name), name: name.into(), ..threads().remove(0) };
+    let context = Context::new(true, 10, &["a", "b", "c"].map(named), &sites(), &names());
     let mut analysis = Run::new(context.with_requests(asked.to_vec(), &sites()));
     events(timeline).for_each(|event| analysis.push(&event));
     analysis.finish()

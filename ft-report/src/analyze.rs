@@ -8,14 +8,14 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use ft_analysis::{Context, RequestKind, Rows, Run, Tally, VERSION};
+use ft_analysis::{Context, Recorded, RequestKind, Rows, Run, Tally, VERSION};
 use ft_trace::dir;
 use ft_trace::event::Event;
 use ft_trace::ids::Pid;
 use ft_trace::result_tables;
 use ft_trace::store::{self, Result, Row, StoreError, TableWriter, Trace};
 use ft_trace::stream;
-use ft_trace::tables::{self, SchedSwitch, SiteRow, SymbolRow};
+use ft_trace::tables::{self, Irq, SchedSwitch, SiteRow, SymbolRow, ThreadRow};
 
 /// Name of the file with the counts of a run.
 pub const ANALYSIS_FILE: &str = "analysis.json";
@@ -157,6 +157,26 @@ pub(crate) fn context(trace: &Trace, sites: &[SiteRow]) -> Result<Context> {
         return Ok(context);
     }
     Ok(context.with_symbols(&all(trace)?))
+}
+
+/// What the kernel's records of a trace name.
+///
+/// # Errors
+///
+/// When a table cannot be read.
+pub fn recorded(trace: &Trace) -> Result<Recorded> {
+    let groups = &trace.meta().start.kernel_groups;
+    let has = |group: &str| groups.iter().any(|recorded| recorded == group);
+    let mut recorded = Recorded::default();
+    if has("irq") {
+        let names = trace.rows::<Irq>().map(|row| row.map(|irq| irq.name));
+        recorded.interrupts = Some(names.collect::<Result<_>>()?);
+    }
+    if has("sched") {
+        let threads = trace.rows::<ThreadRow>().filter(|row| !matches!(row, Ok(t) if !t.observed));
+        recorded.threads = Some(threads.map(|row| row.map(|t| t.name)).collect::<Result<_>>()?);
+    }
+    Ok(recorded)
 }
 
 /// The counts of the trace's last analysis; analyses it when it was not, or by another version, and tells

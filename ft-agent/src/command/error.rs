@@ -67,9 +67,19 @@ pub(crate) enum CommandError {
     Request(ft_analysis::NoRequest),
     /// Not as many keys as requests.
     #[error(
-        "--key is given {0} times for {1} --request; give it once for all of them, or once for each"
+        "--key is given {0} times for {1} of --request and --from; give it once for all of them, or once for each"
     )]
     Keys(usize, usize),
+    /// A reaction with one end.
+    #[error(
+        "a reaction has a cause and an answer; give both, as in `--from 'irq:eth*' --to event:msg.received`"
+    )]
+    HalfReaction,
+    /// A window of nothing.
+    #[error(
+        "the times of --from and --to are those of a page's timeline; add --html FILE, or name a cause and an answer"
+    )]
+    WindowWithoutPage,
     /// One request is shown alone.
     #[error("--of shows one request and nothing else; name no other section than requests")]
     OfRequest,
@@ -168,6 +178,8 @@ impl CommandError {
             | CommandError::UnknownGroup(_)
             | CommandError::Request(_)
             | CommandError::Keys(..)
+            | CommandError::HalfReaction
+            | CommandError::WindowWithoutPage
             | CommandError::OfRequest
             | CommandError::NotTwoSides(_)
             | CommandError::GivenTwice(_) => 2,

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 
-use ft_analysis::{RequestKind, Tally};
+use ft_analysis::{Recorded, RequestKind, Tally};
 use ft_report::analyze;
 use ft_report::document::Document;
 use ft_report::sections::profile::By;
@@ -42,24 +42,68 @@ pub(crate) struct Args {
     /// Write it as one self-contained HTML page; without sections, with all of them.
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     html: Option<PathBuf>,
-    /// Keep every detail of the page's timeline from this time after the start on (1.5s, 200ms).
-    #[arg(long, value_name = "TIME", value_parser = units::offset_ns, requires = "html")]
-    from: Option<i64>,
-    /// Keep every detail of the page's timeline up to this time.
-    #[arg(long, value_name = "TIME", value_parser = units::offset_ns, requires = "html")]
-    to: Option<i64>,
+    /// Take what begins at an interrupt, a timer that wakes a thread, a waking or an event (irq:NAME, timer:THREAD, wake:THREAD,
+    /// event:NAME; * for anything) for a reaction, see reactivity; later reports keep to it. With --html also a time after the
+    /// start (1.5s, 200ms): keep every detail of the page's timeline from there on.
+    #[arg(long, value_name = "CAUSE|TIME", value_parser = End::parse)]
+    from: Option<End>,
+    /// The event (event:NAME) that answers it. With --html also a time: keep every detail of the timeline up to there.
+    #[arg(long, value_name = "EVENT|TIME", value_parser = End::parse)]
+    to: Option<End>,
     /// Take what lies between two events, or a scope wherever it is nested, for requests, too; later reports keep to it.
     #[arg(long, value_name = "BEGIN,END|SCOPE")]
     request: Vec<String>,
-    /// The argument of both events by which the end of a request finds its begin on any thread; one for all --request, or
-    /// one for each.
-    #[arg(long, value_name = "ARGUMENT", requires = "request")]
+    /// The argument of both events by which the end of a request, or an answer, finds its begin on any thread; one for all
+    /// --request and --from, or one for each.
+    #[arg(long, value_name = "ARGUMENT")]
     key: Vec<String>,
     /// Show this request, by its number in the section requests, with its critical path.
     #[arg(long, value_name = "NUMBER", conflicts_with = "html")]
     of: Option<i64>,
     #[command(flatten)]
     asked: AskedArgs,
+}
+
+/// An end of a window, or of reactions.
+#[derive(Clone, Debug)]
+enum End {
+    /// Of the page's timeline, ns after the start.
+    Time(i64),
+    /// A cause or an answer.
+    Named(String),
+}
+
+impl End {
+    /// A name has a colon, and a time has none.
+    fn parse(text: &str) -> std::result::Result<End, String> {
+        if text.contains(':') {
+            return Ok(End::Named(text.to_owned()));
+        }
+        units::offset_ns(text).map(End::Time).map_err(|why| why.to_string())
+    }
+
+    /// Both ends: of a window, and of reactions.
+    ///
+    /// # Errors
+    ///
+    /// When one is of a window and the other of reactions, or a reaction has one alone.
+    fn both(
+        from: Option<End>,
+        to: Option<End>,
+    ) -> Result<(Option<page::Window>, Option<[String; 2]>)> {
+        match (from, to) {
+            (None, None) => Ok((None, None)),
+            (Some(End::Named(from)), Some(End::Named(to))) => Ok((None, Some([from, to]))),
+            (Some(End::Named(_)), _) | (_, Some(End::Named(_))) => Err(CommandError::HalfReaction),
+            (from, to) => {
+                let time = |end: Option<End>| match end {
+                    Some(End::Time(ns)) => Some(ns),
+                    _ => None,
+                };
+                Ok((Some((time(from), time(to))), None))
+            }
+        }
+    }
 }
 
 /// What can be asked of reports beyond their name.
@@ -139,6 +183,8 @@ Examples:
                                       requests from one event to another, on whatever threads
   ft-agent report trace requests --of 17
                                       one of them, with its critical path
+  ft-agent report trace reactivity --from 'irq:eth*' --to event:msg.received
+                                      how long it took from a packet's interrupt to the event
   ft-agent report trace profile --by lock-held
                                       what ran while which lock was held
   ft-agent report trace --html page.html
@@ -217,7 +263,8 @@ impl Args {
     /// When there is no such section.
     pub(crate) fn request(self) -> Result<Request> {
         let Args { trace, sections: names, json, html, from, request, key, of, to, asked } = self;
-        let kinds = kinds(&request, &key)?;
+        let (window, reaction) = End::both(from, to)?;
+        let kinds = kinds(&request, reaction, &key)?;
         let mut reports: Vec<&Report> = Vec::new();
         for name in names {
             let report = sections::find(&name).ok_or(CommandError::UnknownSection(name))?;
@@ -225,7 +272,9 @@ impl Args {
                 reports.push(report);
             }
         }
-        let window = (from.is_some() || to.is_some()).then_some((from, to));
+        if window.is_some() && html.is_none() {
+            return Err(CommandError::WindowWithoutPage);
+        }
         let form = html.map_or(Form::printed(json), |file| Form::Html(file, window));
         let asked = asked.of(&reports)?;
         // What is printed where nothing is named, the trace decides.
@@ -250,16 +299,23 @@ impl ShortArgs {
     }
 }
 
-/// What `--request` and `--key` ask for.
-fn kinds(requests: &[String], keys: &[String]) -> Result<Vec<RequestKind>> {
-    if keys.len() > 1 && keys.len() != requests.len() {
-        return Err(CommandError::Keys(keys.len(), requests.len()));
+/// What `--request`, `--from`, `--to` and `--key` ask for.
+fn kinds(
+    requests: &[String],
+    reaction: Option<[String; 2]>,
+    keys: &[String],
+) -> Result<Vec<RequestKind>> {
+    let asked = requests.len() + usize::from(reaction.is_some());
+    if asked == 0 && !keys.is_empty() || keys.len() > 1 && keys.len() != asked {
+        return Err(CommandError::Keys(keys.len(), asked));
     }
-    let key = |i: usize| keys.get(i).or(keys.first().filter(|_| keys.len() == 1));
-    let kind = |(i, text): (usize, &String)| {
-        RequestKind::parse(text, key(i).map(String::as_str)).map_err(CommandError::Request)
+    let key = |i: usize| {
+        let key = keys.get(i).or(keys.first().filter(|_| keys.len() == 1));
+        key.map(String::as_str)
     };
-    requests.iter().enumerate().map(kind).collect()
+    let requests = requests.iter().enumerate().map(|(i, text)| RequestKind::parse(text, key(i)));
+    let reaction = reaction.map(|[from, to]| RequestKind::reaction(&from, &to, key(asked - 1)));
+    requests.chain(reaction).collect::<std::result::Result<_, _>>().map_err(CommandError::Request)
 }
 
 /// The counts of the trace's analysis, with the requests that are asked for.
@@ -269,7 +325,12 @@ fn analyzed(trace: &Trace, kinds: Vec<RequestKind>) -> Result<Tally> {
         return Ok(analyze::ensure(trace, &mut |progress| watch.look(progress))?);
     }
     let sites: Vec<SiteRow> = trace.rows().collect::<std::result::Result<_, _>>()?;
-    kinds.iter().try_for_each(|kind| kind.check(&sites)).map_err(CommandError::Request)?;
+    let recorded = match kinds.iter().any(RequestKind::needs_kernel) {
+        true => analyze::recorded(trace)?,
+        false => Recorded::default(),
+    };
+    let check = |kind: &RequestKind| kind.check(&sites, &recorded);
+    kinds.iter().try_for_each(check).map_err(CommandError::Request)?;
     Ok(analyze::ensure_asking(trace, &sites, kinds, &mut |progress| watch.look(progress))?)
 }
 

@@ -42,6 +42,7 @@ mod ping_pong;
 mod preempted;
 mod probes;
 mod proc_counters;
+mod reactivity;
 mod relay;
 mod signals;
 mod spans;

@@ -14,13 +14,13 @@ use crate::holes::Holes;
 use crate::recomputed::agrees;
 
 /// The short form.
-const ROUNDS: usize = 20;
+pub(crate) const ROUNDS: usize = 20;
 
 /// Of the requests of a recording, those that can be judged.
-const LEAST: usize = 10;
+pub(crate) const LEAST: usize = 10;
 
 /// From a reading of the clock into the kernel and to a waking, or the other way round, where nothing comes between.
-const SYSTEM_CALL_NS: i64 = 100_000;
+pub(crate) const SYSTEM_CALL_NS: i64 = 100_000;
 
 /// Analyses a trace with requests from one event to the other, which move.
 fn ask(dir: &Path) -> Value {
@@ -32,7 +32,7 @@ fn ask(dir: &Path) -> Value {
 }
 
 /// The path of each request, oldest piece first; each tiles its request.
-fn paths(trace: &Trace) -> Vec<(Request, Vec<PathPiece>)> {
+pub(crate) fn paths(trace: &Trace) -> Vec<(Request, Vec<PathPiece>)> {
     let mut paths: BTreeMap<i64, Vec<PathPiece>> = BTreeMap::new();
     for piece in trace.rows::<PathPiece>() {
         let piece = piece.expect("a row");

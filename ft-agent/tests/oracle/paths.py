@@ -5,6 +5,7 @@ part of the time. (The analysis goes back in time, with a list of waits.)
 """
 
 import json
+import re
 from bisect import bisect_left, bisect_right, insort
 from itertools import groupby, pairwise
 from typing import Iterator, NamedTuple
@@ -26,12 +27,20 @@ class Doubt(Exception):
     """Records are missing on the way."""
 
 
+class Cause(NamedTuple):
+    """What begins a reaction and is no event: when, and whose waking it is, if it is one."""
+
+    ts: int
+    pid: int
+    tid: int
+
+
 class Request(NamedTuple):
     """From its begin to its end."""
 
     kind: str
     key: int | None
-    begin: UserEvent | Probe
+    begin: UserEvent | Probe | Cause
     end: UserEvent | Probe
 
 
@@ -111,12 +120,7 @@ class Paths:
         found = self.interrupt(waking)
         if found and not found[1]:
             irq = found[0]
-            timer = {
-                "vector": irq.name == "local_timer",
-                "soft": irq.name in ("TIMER", "HRTIMER"),
-                "hard": irq.name in ("timer", "rtc0") or irq.name.startswith("hpet"),
-            }
-            yield leaf("timer" if timer[irq.kind] else "device", irq.name, None)
+            yield leaf("timer" if is_timer(irq) else "device", irq.name, None)
             return
         waker = waking.waker_tid
         if waker == 0:
@@ -221,7 +225,10 @@ def found(trace: Trace) -> Iterator[Request]:
     counts = json.loads((trace.directory / "analysis.json").read_text()).get("requests", {})
     asked = counts.get("asked", [])
     named = {kind["begin"] for kind in asked if kind["end"] is None}
-    pairs = [kind for kind in asked if kind["end"] is not None]
+    pairs = [kind for kind in asked if kind["end"] is not None and "cause" not in kind]
+    reactions = [kind for kind in asked if "cause" in kind]
+    # Of each kind of reaction and key, the oldest cause without an answer.
+    waiting: dict[tuple[int, int | None], Cause] = {}
     # Of each thread, what it is in: name, the kind that was asked for, the event; and what has a key.
     inside: dict[int, list[tuple[str, int | None, UserEvent, bool]]] = {}
     keyed: dict[tuple[int, int], list[UserEvent]] = {}
@@ -234,8 +241,14 @@ def found(trace: Trace) -> Iterator[Request]:
 
     rows = [(loss.ts, 0, loss) for loss in trace.losses] + [(task.ts, 1, task) for task in trace.tasks]
     rows += [(call[1].ts, 2, call) for call in calls(trace)]
+    # Of the kernel's at one time, causes come first.
+    rows += [(seen, -1, (number, cause)) for number, kind in enumerate(reactions) for seen, cause in causes(trace, kind)]
     rows += [(event.ts, 3, event) for event in trace.events]
     for _, rank, row in sorted(rows, key=lambda row: row[:2]):
+        if rank == -1:
+            number, cause = row
+            waiting.setdefault((number, None), cause)
+            continue
         if rank == 2:
             yield Request(row[0].probe, None, *row)
             continue
@@ -259,6 +272,16 @@ def found(trace: Trace) -> Iterator[Request]:
                 name, kind, begin, _ = own.pop(at)
                 if kind is None:
                     yield Request(name, None, begin, row)
+        for number, kind in enumerate(reactions):
+            answers = fits(kind["end"], row.event)
+            if not answers and not (kind["cause"] == "event" and fits(kind["begin"], row.event)):
+                continue
+            key = key_of(row, kind["key"])
+            if not answers:
+                waiting.setdefault((number, key), row)
+            elif cause := waiting.pop((number, key), None):
+                name = f"{kind['cause']}:{kind['begin']},event:{kind['end']}"
+                yield Request(name, key, cause, row)
         for number, kind in enumerate(pairs):
             key = key_of(row, kind["key"]) if row.event in (kind["begin"], kind["end"]) else None
             name = f"{kind['begin']},{kind['end']}"
@@ -275,6 +298,48 @@ def found(trace: Trace) -> Iterator[Request]:
                 same = [begin for begin in open_ if begin.pid == row.pid] or open_
                 open_.remove(same[-1])
                 yield Request(name, key, same[-1], row)
+
+
+def fits(glob: str, name: str) -> bool:
+    """Whether a name is meant: `*` for anything, `?` for one character."""
+    words = {"*": ".*", "?": "."}
+    return re.fullmatch("".join(words.get(c) or re.escape(c) for c in glob), name, re.DOTALL) is not None
+
+
+def causes(trace: Trace, kind: dict) -> Iterator[tuple[int, Cause]]:
+    """What may begin a reaction of a kind and is no event, with the time at which it is known."""
+    if kind["cause"] == "irq":
+        for irq in trace.irqs:
+            if fits(kind["begin"], irq.name):
+                yield irq.ts, Cause(irq.ts, 0, 0)
+    if kind["cause"] not in ("timer", "wake"):
+        return
+    threads = {thread.tid: thread for thread in trace.threads}
+    irqs: dict[int, list[Irq]] = {}
+    for irq in trace.irqs:
+        irqs.setdefault(irq.cpu, []).append(irq)
+    for waking in trace.wakings:
+        thread = threads.get(waking.tid)
+        if thread is None or not thread.observed or not fits(kind["begin"], thread.name):
+            continue
+        if kind["cause"] == "wake":
+            yield waking.ts, Cause(waking.ts, thread.pid, thread.tid)
+            continue
+        own = irqs.get(waking.cpu, [])
+        upto = bisect_right(own, waking.ts, key=lambda irq: irq.ts)
+        within = [irq for irq in own[max(0, upto - 64) : upto] if irq.ts + irq.dur > waking.ts]
+        if within and is_timer(within[-1]):
+            yield waking.ts, Cause(within[-1].ts, thread.pid, thread.tid)
+
+
+def is_timer(irq: Irq) -> bool:
+    """Whether it is the interrupt of a clock."""
+    timer = {
+        "vector": irq.name == "local_timer",
+        "soft": irq.name in ("TIMER", "HRTIMER"),
+        "hard": irq.name in ("timer", "rtc0") or irq.name.startswith("hpet"),
+    }
+    return timer[irq.kind]
 
 
 def calls(trace: Trace) -> Iterator[tuple[Probe, Probe]]:
@@ -354,7 +419,8 @@ def tables(trace: Trace, threads: Threads, ledger: ThreadTime) -> list[Table]:
         slow = len(longest) < SLOWEST or dur > longest[-SLOWEST]
         insort(longest, dur)
         path = paths.of(request) if trace.switches else None
-        stayed = tid == request.begin.tid and request.begin.pid == request.end.pid
+        caused = isinstance(request.begin, Cause)
+        stayed = tid == request.begin.tid and request.begin.pid == request.end.pid and not caused
         parts, shares = threads.parts(tid, start, end), threads.occupants(tid, start, end)
         doubtful = parts.doubtful_ns or parts.doubtful_edge or shares.doubtful_ns
         unknown = any(piece.unsure for piece in path or ())
@@ -362,7 +428,8 @@ def tables(trace: Trace, threads: Threads, ledger: ThreadTime) -> list[Table]:
             unjudged.add(number)
         pids = (request.begin.pid, request.end.pid)
         lost = [loss for loss in trace.losses if loss.ts <= end and start <= loss.ts + loss.dur]
-        lost = [loss for loss in lost if loss.origin in ("kernel", "agent") or loss.pid in pids]
+        reacts = ",event:" in request.kind
+        lost = [loss for loss in lost if reacts or loss.origin in ("kernel", "agent") or loss.pid in pids]
         exact = not lost and not waits_for_room
         sure = path is not None and not waits_for_room
         values: dict[str, Wanted] = {
@@ -373,7 +440,7 @@ def tables(trace: Trace, threads: Threads, ledger: ThreadTime) -> list[Table]:
             "key": request.key,
             "pid": request.begin.pid,
             "tid": request.begin.tid,
-            "comm": threads.named(request.begin.tid),
+            "comm": threads.named(request.begin.tid) if request.begin.tid else "",
             "end_pid": request.end.pid,
             "end_tid": tid,
             "end_comm": threads.named(tid),

@@ -3,21 +3,27 @@
 use std::fmt;
 
 use ft_trace::tables::{SiteKind, SiteRow};
+use ft_user::glob;
 use serde::{Deserialize, Serialize};
+
+use super::causes::{Cause, Names, Recorded, matched};
 
 /// Arguments of an event that analyses see.
 const SEEN_ARGS: usize = 3;
 
-/// A kind of request that somebody has asked for, beside the outermost scopes, which always are.
+/// A kind of request, or of reaction, that somebody has asked for, beside the outermost scopes, which always are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestKind {
-    /// Event that begins one; of a scope, its name.
+    /// Event that begins one; of a scope, its name; of a reaction, a glob of whatever its cause is.
     pub begin: String,
-    /// Event that ends one; `None`: it is a scope, which counts wherever it is nested.
+    /// Event that ends one, of a reaction a glob of such; `None`: it is a scope, which counts wherever it is nested.
     pub end: Option<String>,
     /// Argument of both events by which an end finds its begin, on whatever thread; `None`: both are on one thread, and the
-    /// end takes the newest begin.
+    /// end takes the newest begin. Of reactions without one, an answer is to all causes before it, wherever they were.
     pub key: Option<String>,
+    /// It is a reaction to this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
 }
 
 /// Why there can be no such request.
@@ -25,6 +31,28 @@ pub struct RequestKind {
 pub enum NoRequest {
     /// It names nothing, or more than two events.
     Form(String),
+    /// It is no cause of a reaction.
+    Cause(String),
+    /// It is no answer.
+    Answer(String),
+    /// A cause that is no event has no arguments.
+    KeyOfCause(String),
+    /// No interrupt, thread or event of the trace is meant.
+    NothingLike {
+        /// Which of these.
+        what: &'static str,
+        /// Who is meant.
+        glob: String,
+        /// What there is.
+        there: Names,
+    },
+    /// The trace has no such records.
+    NotRecorded {
+        /// The cause.
+        from: String,
+        /// The group of the kernel's records that has them.
+        group: &'static str,
+    },
     /// A scope ends on the thread that began it.
     KeyOfScope(String),
     /// The trace has no such event, or scope.
@@ -55,6 +83,26 @@ impl fmt::Display for NoRequest {
             NoRequest::Form(text) => write!(
                 f,
                 "`{text}` names no request: give the events that begin and end one, as in `http.begin,http.end`, or a scope"
+            ),
+            NoRequest::Cause(text) => write!(
+                f,
+                "`{text}` is no cause: give `irq:NAME`, `timer:THREAD`, `wake:THREAD` or `event:NAME`, as in `--from 'irq:eth*'`"
+            ),
+            NoRequest::Answer(text) => write!(
+                f,
+                "`{text}` is no answer: give the event that answers, as in `--to event:message.received`"
+            ),
+            NoRequest::KeyOfCause(text) => write!(
+                f,
+                "`{text}` has no arguments, and no key: leave out --key, or give `event:NAME`"
+            ),
+            NoRequest::NothingLike { what, glob, there } => write!(
+                f,
+                "no {what} of the trace is called like `{glob}`: name one that is, of {there}"
+            ),
+            NoRequest::NotRecorded { from, group } => write!(
+                f,
+                "the trace cannot tell `{from}`: record with the kernel group `{group}`, as `-k default` does"
             ),
             NoRequest::KeyOfScope(name) => write!(
                 f,
@@ -88,6 +136,7 @@ impl RequestKind {
             begin: names[0].to_owned(),
             end: end.map(str::to_owned),
             key: key.map(str::to_owned),
+            cause: None,
         };
         match names[..] {
             [scope] if !scope.is_empty() => match key {
@@ -101,15 +150,18 @@ impl RequestKind {
 
     /// What the column `kind` says.
     pub fn name(&self) -> String {
+        if let (Some(cause), Some(end)) = (self.cause, &self.end) {
+            return format!("{}:{},event:{end}", cause.word(), self.begin);
+        }
         self.end.as_ref().map_or(self.begin.clone(), |end| format!("{},{end}", self.begin))
     }
 
-    /// Whether a trace with these sites can have such a request.
+    /// Whether a trace with these sites, that has recorded this, can have such a request.
     ///
     /// # Errors
     ///
     /// When it cannot: why.
-    pub fn check(&self, sites: &[SiteRow]) -> Result<(), NoRequest> {
+    pub fn check(&self, sites: &[SiteRow], recorded: &Recorded) -> Result<(), NoRequest> {
         let known = |name: &str, is: fn(SiteKind) -> bool| {
             let found = sites.iter().any(|site| *site.event == *name && is(site.kind));
             if found { Ok(()) } else { Err(NoRequest::NoEvent(name.to_owned())) }
@@ -117,24 +169,42 @@ impl RequestKind {
         let Some(end) = &self.end else {
             return known(&self.begin, |kind| kind == SiteKind::ScopeBegin);
         };
-        known(&self.begin, |_| true)?;
-        known(end, |_| true)?;
-        let own = |site: &&SiteRow| *site.event == *self.begin || *site.event == **end;
+        if let Some(cause) = self.cause {
+            let events = || sites.iter().map(|site| &site.event);
+            self.check_cause(cause, recorded)?;
+            matched(Cause::Event, end, events())?;
+            if cause == Cause::Event {
+                matched(cause, &self.begin, events())?;
+            }
+        } else {
+            known(&self.begin, |_| true)?;
+            known(end, |_| true)?;
+        }
+        let own = |site: &&SiteRow| self.does(&site.event).is_some();
         let Some(key) = &self.key else { return Ok(()) };
         sites.iter().filter(own).try_for_each(|site| argument(site, key).map(|_| ()))
     }
 
+    /// What an event of this name does to such a request, if it is none of a scope.
+    fn does(&self, event: &str) -> Option<Does> {
+        let end = self.end.as_ref()?;
+        match self.cause {
+            Some(_) if glob::matches(end, event) => Some(Does::Answers),
+            Some(Cause::Event) if glob::matches(&self.begin, event) => Some(Does::Causes),
+            Some(_) => None,
+            None if event == self.begin => Some(Does::Begins),
+            None if event == end => Some(Does::Ends),
+            None => None,
+        }
+    }
+
     /// What an event of this site is to such a request.
     pub(crate) fn role(&self, site: &SiteRow, kind: usize) -> Option<Role> {
-        let Some(end) = &self.end else {
+        if self.end.is_none() {
             let named = site.kind == SiteKind::ScopeBegin && *site.event == *self.begin;
             return named.then_some(Role { kind, does: Does::Names, key: None });
-        };
-        let does = match &*site.event {
-            event if event == self.begin => Does::Begins,
-            event if event == end => Does::Ends,
-            _ => return None,
-        };
+        }
+        let does = self.does(&site.event)?;
         let key = self.key.as_ref().map(|key| argument(site, key)).transpose().ok()?;
         Some(Role { kind, does, key })
     }
@@ -159,6 +229,10 @@ pub(crate) enum Does {
     Ends,
     /// It begins a scope that is one.
     Names,
+    /// It causes a reaction.
+    Causes,
+    /// It answers a cause.
+    Answers,
 }
 
 /// Which argument of a site is called `key`.

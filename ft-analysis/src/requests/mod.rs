@@ -4,8 +4,9 @@
 //! went, and what its critical path is made of ([`path`]); of the slowest ones, the path itself.
 //!
 //! **What a request is.** A scope that lies in no other one of its thread; a scope that the user names; what lies
-//! between two events that the user names ([`RequestKind`]); and each call of a function that is probed ([`probes`]). Scopes have a table of their own, since each of them is a
-//! thread's own time, with its parts; a request can begin in one thread and end in another.
+//! between two events that the user names ([`RequestKind`]); each reaction ([`reactions`]); and each call of a function that
+//! is probed ([`probes`]). Scopes have a table of their own, since each of them is a thread's own time, with its parts; a
+//! request can begin in one thread and end in another.
 //!
 //! **Rule.** Scopes, calls, and events without a key are a list for each thread: an end takes the newest begin of its name,
 //! and of a call that of its place in the stack. Of events with a key, an end takes the newest begin of that key, of its own process if there is one.
@@ -19,32 +20,39 @@
 //!
 //! Memory: 256 scopes for each thread that lives, [`MAX_OPEN_REQUESTS`](open::MAX_OPEN_REQUESTS) requests with a key, and the history.
 
+mod causes;
 mod history;
 mod kinds;
 mod open;
 mod path;
 mod probes;
+mod reactions;
+mod row;
 #[cfg(test)]
 mod tests;
 mod wakers;
 
+pub use causes::{Cause, Recorded};
 pub(crate) use kinds::{Does, Role};
 pub use kinds::{NoRequest, RequestKind};
+pub use reactions::Reactions;
 pub(crate) use wakers::{Waker, interrupt_that_wakes};
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 
 use crate::analysis::Analysis;
 use crate::world::{self, Change, PerThread, Site, Thread, World};
 use crate::{Rows, Tally, Unpaired};
 use ft_trace::Mark;
 use ft_trace::event::LeanUserEvent;
-use ft_trace::ids::{Name, Nanos, ThreadKey};
-use ft_trace::tables::{PathKind, PathPiece, Request, SiteKind};
+use ft_trace::ids::{Name, ThreadKey};
+use ft_trace::tables::SiteKind;
 use history::{History, Wake};
 use open::Open;
 use path::Piece;
+use reactions::NO_KEY;
+use row::row;
 use serde::{Deserialize, Serialize};
 
 /// Requests of a kind whose path is stored: those that were among so many slowest when they ended.
@@ -75,6 +83,9 @@ pub struct RequestCounts {
     /// Calls of probed functions that were left without a return that was recorded; see [`probes`].
     #[serde(skip_serializing_if = "is_zero")]
     pub left: u64,
+    /// What became of the causes of each kind of reaction that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reactions: Vec<Reactions>,
 }
 
 impl RequestCounts {
@@ -98,12 +109,16 @@ pub struct Requests {
     /// Pieces of paths that were looked at.
     walked: u64,
     counts: RequestCounts,
+    /// By the kind that was asked for.
+    reactions: BTreeMap<usize, Reactions>,
+    /// Where timers are causes, when the newest interrupt of a clock began: what it wakes will be a cause since then.
+    expiring: Option<i64>,
 }
 
 impl Analysis for Requests {
     #[inline]
     fn follows(&self) -> bool {
-        !self.open.is_empty()
+        !self.open.is_empty() || self.expiring.is_some()
     }
 
     #[inline]
@@ -114,7 +129,11 @@ impl Analysis for Requests {
                 let needed = self.needed();
                 self.history.add(stretch, needed);
             }
-            Change::Waking { thread, wake, cpu, waker, birth } if self.follows() => {
+            Change::Waking { thread, wake, cpu, waker, birth } => {
+                self.woken(thread, cpu, world);
+                if !self.follows() {
+                    return;
+                }
                 let idle = waker.is_some_and(|waker| waker.tid.0 == 0);
                 let (interrupt, delivered) = interrupt_that_wakes(world, cpu, idle);
                 let waker = interrupt.unwrap_or_else(|| thread_that_wakes(wake, waker, world));
@@ -124,6 +143,7 @@ impl Analysis for Requests {
                 let wake = Wake { ts: world.now(), waker, birth, mark };
                 self.history.woken(thread.key, wake, self.needed());
             }
+            Change::Interrupted(irq) => self.interrupted(irq, world),
             Change::Probed { thread, hit } => self.probed(thread, hit, world, rows),
             Change::ProbesLost { thread } => self.probes_lost(thread),
             Change::Dropping { thread, why } => self.dropped(thread, why),
@@ -132,16 +152,19 @@ impl Analysis for Requests {
     }
 
     fn end(&mut self, world: &World, _: &mut Rows, tally: &mut Tally) {
-        self.counts.unpaired.begin_only += self.of_key.len() as u64;
+        let open = self.of_key.iter().filter(|(_, kind, _)| !self.reactions.contains_key(kind));
+        self.counts.unpaired.begin_only += open.count() as u64;
+        self.counts.reactions = self.reactions(world);
         self.counts.asked = world.context().asked().to_vec();
         tally.requests = std::mem::take(&mut self.counts);
     }
 }
 
 impl Requests {
-    /// Since when requests go on.
+    /// Since when requests go on, or will have gone on.
     fn needed(&self) -> i64 {
-        self.open.first().map_or(i64::MAX, |&(since, _)| since)
+        let expiring = self.expiring.unwrap_or(i64::MAX);
+        self.open.first().map_or(expiring, |&(since, _)| since.min(expiring))
     }
 
     fn own(
@@ -190,6 +213,15 @@ impl Requests {
                         None => self.counts.unpaired.end_only += 1,
                     }
                 }
+                Does::Causes => {
+                    let open = self.begins(thread, &site.event, Some(role.kind), world);
+                    self.caused((role.kind, key.unwrap_or(NO_KEY)), open, world);
+                }
+                Does::Answers => {
+                    if let Some(cause) = self.answered((role.kind, key.unwrap_or(NO_KEY))) {
+                        self.over(thread, cause, key, world, rows);
+                    }
+                }
                 Does::Names => {}
             }
         }
@@ -209,7 +241,7 @@ impl Requests {
                 Some(asked) => world.context().request_name(asked).clone(),
                 None => open.name.clone(),
             };
-            let (from, to) = (open.began.ts, world.now());
+            let (from, to) = (open.ts, world.now());
             let slow = self.is_slow(&kind, to - from);
             let path = self.path(thread.key, from, to, slow, world);
             let request = self.counts.requests as i64;
@@ -270,74 +302,5 @@ fn thread_that_wakes(wake: &world::Wake, waker: Option<ThreadKey>, world: &World
         Some(waker) if world.thread(waker.pid, waker.tid).is_some() => Waker::Thread(waker),
         Some(waker) => Waker::Outside(wake.waker_comm.clone(), waker.tid),
         None => Waker::Unknown("a waker that is not known"),
-    }
-}
-
-impl Piece {
-    fn row(self, request: i64, world: &World) -> PathPiece {
-        let dur = self.len_ns();
-        let (wait, waiter) = self.wait.unzip();
-        PathPiece {
-            ts: Nanos(self.from),
-            dur,
-            request,
-            depth: self.depth as i32,
-            pid: self.thread.pid,
-            tid: self.thread.tid,
-            comm: world.comm(self.thread),
-            kind: self.kind,
-            culprit: self.culprit.as_ref().and_then(|culprit| culprit.name()),
-            culprit_tid: self.culprit.as_ref().and_then(|culprit| culprit.tid()).map(|tid| tid.0),
-            wait,
-            waiter_tid: waiter.map(|waiter| waiter.tid.0),
-            mark: self.mark,
-        }
-    }
-}
-
-fn row(
-    thread: &Thread,
-    open: &Open,
-    (request, kind, key): (i64, Name, Option<i64>),
-    path: Option<&[Piece]>,
-    world: &World,
-) -> Request {
-    let (end, ts) = (thread.key, open.began.ts);
-    // A number that was given to another thread meanwhile is not the same.
-    let stayed = end == open.thread && thread.spent.first() <= ts;
-    let lost = [end, open.thread].iter().any(|&key| world.losses().any_since(key, ts))
-        || open.probe.is_some() && world.losses().probes_since(ts);
-    let sum = |is: &dyn Fn(&Piece) -> bool| {
-        path.map(|path| path.iter().filter(|piece| is(piece)).map(Piece::len_ns).sum())
-    };
-    let of = |kind: PathKind| sum(&|piece| piece.kind == kind);
-    let marks = path.into_iter().flatten().map(|piece| piece.mark);
-    let disturbed = thread.disturbed.mark(ts);
-    Request {
-        ts: Nanos(ts),
-        dur: world.now() - ts,
-        request,
-        kind,
-        key,
-        pid: open.thread.pid,
-        tid: open.thread.tid,
-        comm: open.comm.clone(),
-        end_pid: end.pid,
-        end_tid: end.tid,
-        end_comm: thread.comm.clone(),
-        parts: if stayed { open.began.parts(thread, world) } else { None },
-        agent_ns: if stayed { open.began.agent_ns(thread, world) } else { None },
-        path_running_ns: of(PathKind::Running),
-        path_preempted_ns: of(PathKind::Preempted),
-        path_dispatch_ns: of(PathKind::Dispatch),
-        path_interrupt_ns: of(PathKind::Interrupt),
-        path_timer_ns: of(PathKind::Timer),
-        path_device_ns: of(PathKind::Device),
-        path_outside_ns: of(PathKind::Outside),
-        path_unknown_ns: of(PathKind::Unknown),
-        path_elsewhere_ns: sum(&|piece| piece.depth > 0),
-        path_pieces: path.map(|path| path.len() as i32),
-        path_mark: marks.fold(disturbed, Mark::max),
-        mark: Mark::lower_bound_if(lost || thread.doubtful_since(ts)).max(disturbed),
     }
 }

@@ -4,6 +4,7 @@ use ft_trace::ids::{Name, ThreadKey};
 
 use super::Requests;
 use super::probes::Probed;
+use crate::analysis::Analysis;
 use crate::scopes::MAX_OPEN;
 use crate::world::{Began, Over, Thread, World};
 
@@ -21,9 +22,13 @@ pub(super) struct Open {
     pub(super) inner: bool,
     pub(super) scope: bool,
     pub(super) probe: Option<Probed>,
+    /// Who began it, or was woken then; 0: an interrupt, whichever thread that struck.
     pub(super) thread: ThreadKey,
     pub(super) comm: Name,
-    pub(super) began: Began,
+    /// When it began, CLOCK_MONOTONIC ns.
+    pub(super) ts: i64,
+    /// The account of its thread then; `None`: that has not begun it itself.
+    pub(super) began: Option<Began>,
     /// Its place among those that go on.
     pub(super) nth: u64,
 }
@@ -45,7 +50,8 @@ impl Requests {
             probe: None,
             thread: thread.key,
             comm: thread.comm.clone(),
-            began: Began::now(thread, world),
+            ts: world.now(),
+            began: Some(Began::now(thread, world)),
             nth: self.begun,
         }
     }
@@ -53,14 +59,14 @@ impl Requests {
     /// It goes on, unless it is no request. Without a kernel stream nobody asks what threads do meanwhile.
     fn goes_on(&mut self, open: &Open, world: &World) {
         if !open.inner && world.context().has_kernel() {
-            self.open.insert((open.began.ts, open.nth));
+            self.open.insert((open.ts, open.nth));
         }
     }
 
     /// It goes on no longer.
     pub(super) fn forget(&mut self, open: &Open) {
-        self.open.remove(&(open.began.ts, open.nth));
-        if self.open.is_empty() {
+        self.open.remove(&(open.ts, open.nth));
+        if !self.follows() {
             self.history.clear();
         }
     }
@@ -90,7 +96,10 @@ impl Requests {
             && let Some((nth, kind, key)) = self.of_key.pop_first()
             && let Some(oldest) = self.remove_keyed((kind, key), |open| open.nth == nth)
         {
-            self.counts.unpaired.too_many += 1;
+            match self.reactions.get_mut(&kind) {
+                Some(reactions) => reactions.too_many += 1,
+                None => self.counts.unpaired.too_many += 1,
+            }
             self.forget(&oldest);
         }
     }
@@ -101,7 +110,11 @@ impl Requests {
         own.or_else(|| self.remove_keyed(key, |_| true))
     }
 
-    fn remove_keyed(&mut self, key: (usize, i64), is: impl Fn(&Open) -> bool) -> Option<Open> {
+    pub(super) fn remove_keyed(
+        &mut self,
+        key: (usize, i64),
+        is: impl Fn(&Open) -> bool,
+    ) -> Option<Open> {
         let all = self.keyed.get_mut(&key)?;
         let found = all.iter().rposition(is).map(|at| all.remove(at));
         if all.is_empty() {

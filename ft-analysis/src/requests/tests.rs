@@ -4,10 +4,12 @@ mod bounds;
 mod kinds;
 mod probes;
 mod random;
+mod reactions;
 
 use super::*;
 use crate::timeline::{run, run_asking};
 use ft_trace::Mark;
+use ft_trace::tables::{PathKind, PathPiece, Request};
 
 /// `a 10+5 running`, with `>` for each wait through which it is there, `by` whom, `of a for lock L`, and the mark.
 fn piece(p: &PathPiece) -> String {

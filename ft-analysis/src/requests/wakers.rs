@@ -14,7 +14,7 @@
 //! - *The idle task, in no interrupt*: one that is not recorded.
 
 pub(crate) use super::history::Waker;
-use crate::world::{Interrupt, World};
+use crate::world::World;
 use ft_trace::ids::Cpu;
 use ft_trace::tables::IrqKind;
 
@@ -23,7 +23,7 @@ use ft_trace::tables::IrqKind;
 pub(crate) fn interrupt_that_wakes(world: &World, cpu: Cpu, idle: bool) -> (Option<Waker>, bool) {
     let waker = match world.interrupts().innermost(cpu, world.now()) {
         Some(irq) if irq.own => return (None, true),
-        Some(irq) if is_timer(irq) => Some(Waker::Timer(irq.name.clone())),
+        Some(irq) if is_timer(irq.kind, &irq.name) => Some(Waker::Timer(irq.name.clone())),
         Some(irq) => Some(Waker::Device(irq.name.clone())),
         None => idle.then_some(Waker::Unknown("an interrupt without a record")),
     };
@@ -31,10 +31,10 @@ pub(crate) fn interrupt_that_wakes(world: &World, cpu: Cpu, idle: bool) -> (Opti
 }
 
 /// The interrupt is that of a clock, by the names of vectors, of softirqs, and of the lines of x86.
-fn is_timer(irq: &Interrupt) -> bool {
-    match irq.kind {
-        IrqKind::Vector => &*irq.name == "local_timer",
-        IrqKind::Soft => matches!(&*irq.name, "TIMER" | "HRTIMER"),
-        IrqKind::Hard => matches!(&*irq.name, "timer" | "rtc0") || irq.name.starts_with("hpet"),
+pub(super) fn is_timer(kind: IrqKind, name: &str) -> bool {
+    match kind {
+        IrqKind::Vector => name == "local_timer",
+        IrqKind::Soft => matches!(name, "TIMER" | "HRTIMER"),
+        IrqKind::Hard => matches!(name, "timer" | "rtc0") || name.starts_with("hpet"),
     }
 }

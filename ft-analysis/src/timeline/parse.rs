@@ -14,7 +14,7 @@ use ft_user::layout::Frame;
 
 use super::{SITES, WORKERS};
 
-fn tid(name: &str) -> Tid {
+pub(super) fn tid(name: &str) -> Tid {
     match name {
         "." => Tid(0),
         _ => Tid(i32::from(name.as_bytes()[0])),

@@ -5,6 +5,7 @@ use super::{Hold, Interval, Occupancy, Shares, Site, State, Stretch, Thread, Wai
 use crate::agreement::Missed;
 use ft_trace::event::{LeanChain, LeanContention, LeanFutex, LeanProbe, LeanSample, LeanUserEvent};
 use ft_trace::ids::{Cpu, ThreadKey};
+use ft_trace::tables::Irq;
 
 /// Why what a thread holds and waits for is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +71,8 @@ pub enum Change<'a> {
         /// It is new.
         birth: bool,
     },
+    /// An interrupt begins, whichever thread it strikes.
+    Interrupted(&'a Irq),
     /// A thread has begun a call about a futex or a semaphore.
     Called {
         /// The thread.

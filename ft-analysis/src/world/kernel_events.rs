@@ -216,9 +216,10 @@ impl World {
         }
     }
 
-    pub(super) fn irq(&mut self, e: &Irq) {
+    pub(super) fn irq<A: Analysis>(&mut self, e: &Irq, to: &mut Audience<'_, A>) {
         self.interrupts.began(e);
         self.cpus.shown(e.cpu, self.now, e.tid);
+        to.tell(self, Change::Interrupted(e));
         if !self.context.observes(e.pid) {
             return;
         }

@@ -182,6 +182,12 @@ impl Losses {
         self.scheduling_since(since) || self.interrupts.is_some_and(|end| end >= since)
     }
 
+    /// Whether a loss of any thread's own events reaches past `since`.
+    pub(crate) fn events_since(&self, since: i64) -> bool {
+        let all = self.rings.values().chain(self.processes.values()).chain(&self.everything);
+        all.into_iter().any(|&end| end >= since)
+    }
+
     /// Whether a loss of system calls or page faults reaches past `since`.
     pub(crate) fn calls_since(&self, since: i64) -> bool {
         [self.calls, self.everything].into_iter().flatten().any(|end| end >= since)

@@ -40,7 +40,6 @@ pub use cpus::{Occupant, Share, Shares};
 pub use culprit::Culprit;
 pub use held::{Hold, Incomplete, Wait};
 pub use history::Past;
-pub(crate) use interrupts::Interrupt;
 use interrupts::Interrupts;
 pub use interval::Interval;
 pub(crate) use load_event::{LoadEvent, LoopEvent};
@@ -239,7 +238,7 @@ impl World {
             Event::Switch(e) => self.switch(e, to),
             Event::Waking(e) => self.waking(e, to),
             Event::Migrate(e) => self.migrate(e),
-            Event::Irq(e) => self.irq(e),
+            Event::Irq(e) => self.irq(e, to),
             Event::Syscall(e) => self.syscall(e, to),
             Event::Futex(e) => self.futex(e, to),
             Event::Contention(e) => self.contention(e, to),

@@ -21,6 +21,7 @@ pub mod order;
 pub mod preempted;
 pub mod profile;
 pub mod quality;
+pub mod reactivity;
 pub mod recording;
 pub mod request;
 pub mod requests;
@@ -61,6 +62,7 @@ use locks::LocksReport;
 use npt::NptReport;
 use preempted::PreemptedReport;
 use profile::ProfileReport;
+use reactivity::ReactivityReport;
 use request::RequestReport;
 use requests::RequestsReport;
 use runs::RunsReport;
@@ -111,6 +113,11 @@ impl<'a> Source<'a> {
             let _ = self.code.set(Code::read(self.trace)?);
         }
         Ok(self.code.get_or_init(Code::default))
+    }
+
+    /// Whether a kind of request is that of a reaction.
+    fn is_reaction(self, kind: &str) -> bool {
+        self.tally.requests.reactions.iter().any(|reactions| reactions.kind == kind)
     }
 
     /// Whether a kernel group was recorded.
@@ -225,7 +232,7 @@ const LOCKS: &str = "lock events: of ft_user::sync, or of pthread locks by --pre
 
 const LOAD: &str = "`ft-load hourglass`, and for causes the kernel groups `sched` and `irq`";
 
-static REPORTS: [Report; 24] = [
+static REPORTS: [Report; 25] = [
     Report {
         name: "summary",
         about: "a few lines about each question",
@@ -348,6 +355,13 @@ static REPORTS: [Report; 24] = [
         needs: "scopes of ft_user, or events that `--request` names; for the paths the kernel groups `sched` and `irq`",
         shown: Shown::Named,
         make: |s| Ok(RequestsReport::read(s)?.section()),
+    },
+    Report {
+        name: "reactivity",
+        about: "how long it took from interrupts, timers, wakings or events to the events that answer them, and why",
+        needs: "what `--from` and `--to` name; for interrupts, timers and the paths the kernel groups `sched` and `irq`",
+        shown: Shown::Named,
+        make: |s| Ok(ReactivityReport::read(s)?.section()),
     },
     Report {
         name: "npt",

@@ -1,6 +1,6 @@
 //! One request whole: its critical path, piece by piece.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
@@ -28,7 +28,7 @@ pub struct RequestReport {
     pub kind: String,
     /// Its key.
     pub key: Option<i64>,
-    /// Thread that began it.
+    /// Thread that began it; 0: an interrupt did.
     pub tid: i32,
     /// Its name.
     pub comm: String,
@@ -115,21 +115,31 @@ impl RequestReport {
     ///
     /// When a table cannot be read.
     pub fn read(source: Source<'_>, number: i64) -> Result<Option<RequestReport>> {
-        let mut found = None;
-        source.rows(|r: Request| {
-            if r.request == number {
-                found = Some(r);
-            }
-        })?;
-        let Some(r) = found else { return Ok(None) };
-        let mut path: Vec<Step> = Vec::new();
+        Ok(RequestReport::read_those(source, &[number])?.pop())
+    }
+
+    /// Those of these numbers that the trace has, in their order.
+    pub(super) fn read_those(source: Source<'_>, numbers: &[i64]) -> Result<Vec<RequestReport>> {
+        let mut paths: HashMap<i64, Vec<Step>> = HashMap::new();
         source.rows(|p: PathPiece| {
-            if p.request == number {
-                path.push(p.into());
+            if numbers.contains(&p.request) {
+                paths.entry(p.request).or_default().push(p.into());
             }
         })?;
+        let mut found: Vec<RequestReport> = Vec::new();
+        source.rows(|r: Request| {
+            if numbers.contains(&r.request) {
+                let path = paths.remove(&r.request).unwrap_or_default();
+                found.push(RequestReport::of(source, r, path));
+            }
+        })?;
+        found.sort_by_key(|report| numbers.iter().position(|number| *number == report.request));
+        Ok(found)
+    }
+
+    fn of(source: Source<'_>, r: Request, mut path: Vec<Step>) -> RequestReport {
         path.sort_by_key(|step| step.ts);
-        Ok(Some(RequestReport {
+        RequestReport {
             request: r.request,
             ts: r.ts.0,
             dur_ns: r.dur,
@@ -144,13 +154,19 @@ impl RequestReport {
             path_mark: r.path_mark,
             path,
             begin_ns: source.trace.meta().start.start_ns,
-        }))
+        }
     }
 
     /// What it says.
     pub fn section(self) -> Section {
         let mut s = Section::new("request", "one request, with its critical path");
-        self.head(&mut s);
+        self.say(&mut s);
+        s.with(self)
+    }
+
+    /// Says it in a section.
+    pub(super) fn say(&self, s: &mut Section) {
+        self.head(s);
         if self.path.is_empty() {
             s.say(text!(
                 "Its path is not in the trace, which has those of requests that were among the {} slowest of their kind \
@@ -158,21 +174,20 @@ impl RequestReport {
                 N(SLOWEST as u64)
             ));
         } else {
-            self.lines(&mut s);
+            self.lines(s);
             if self.path_mark > Mark::Exact {
                 s.say(
                     "A star (*) marks what is in part unknown: a record is missing of it, or of a wait around it.",
                 );
             }
         }
-        s.with(self)
     }
 
     fn head(&self, s: &mut Section) {
         let interval = Interval { ts: self.ts, dur_ns: self.dur_ns, tid: self.end_tid, lock: None };
         let key = self.key.map_or(Text::default(), |key| text!(" {}", Number(key)));
         let number = |tid: i32| Number(tid.into());
-        let who = match self.tid == self.end_tid {
+        let who = match self.tid == self.end_tid || self.tid == 0 {
             true => text!("{} ({})", Word(&self.end_comm), number(self.end_tid)),
             false => text!(
                 "{} ({}), which began it, and {} ({}), which ended it",

@@ -153,16 +153,27 @@ pub(super) fn says(kind: PathKind, culprit: Option<&str>, idle: bool) -> String 
 }
 
 impl RequestsReport {
-    /// Of a trace.
+    /// Of a trace; without its reactions, which have a report of their own.
     ///
     /// # Errors
     ///
     /// When a table cannot be read.
     pub fn read(source: Source<'_>) -> Result<RequestsReport> {
+        RequestsReport::read_those(source, |kind| !source.is_reaction(kind))
+    }
+
+    /// The same, of these kinds.
+    pub(super) fn read_those(
+        source: Source<'_>,
+        is: impl Fn(&str) -> bool,
+    ) -> Result<RequestsReport> {
         let mut kinds: Groups<MAX_KINDS, Name, Lengths> = Groups::default();
         let (mut marks, mut path_marks) = (Marks::default(), Marks::default());
         let mut slowest: Top<SlowRequest> = Top::default();
         source.rows(|r: Request| {
+            if !is(&r.kind) {
+                return;
+            }
             marks.add(r.mark);
             path_marks.add_many(r.path_mark, u64::from(r.path_pieces.is_some()));
             let kind = kinds.entry(r.kind.clone());
@@ -182,6 +193,9 @@ impl RequestsReport {
             numbers.extend(slowest.into_iter().map(|request| (request, name.clone())));
         }
         source.rows(|r: Request| {
+            if !is(&r.kind) {
+                return;
+            }
             let name = if kinds.contains_key(&r.kind) { r.kind.clone() } else { OTHERS.into() };
             let Some(kind) = kinds.get_mut(&name) else { return };
             if kind.slow.is_some_and(|slow| r.dur > slow) {
@@ -235,17 +249,23 @@ impl RequestsReport {
         let mut s =
             Section::new("requests", "how long requests took, and what the slowest waited for");
         self.coverage(&mut s);
-        if !self.kinds.is_empty() {
-            self.lengths(&mut s);
-            if self.kernel {
-                self.differences(&mut s);
-                self.causes(&mut s);
-            }
-            s.table(slowest::table(&self.slowest, self.kinds.len() > 1));
-            own::explain(&mut s, "");
-            self.marks.legend(&mut s);
-        }
+        self.tables(&mut s);
         s.with(self)
+    }
+
+    /// How long they took, and what for.
+    pub(super) fn tables(&self, s: &mut Section) {
+        if self.kinds.is_empty() {
+            return;
+        }
+        self.lengths(s);
+        if self.kernel {
+            self.differences(s);
+            self.causes(s);
+        }
+        s.table(slowest::table(&self.slowest, self.kinds.len() > 1));
+        own::explain(s, "");
+        self.marks.legend(s);
     }
 
     fn coverage(&self, s: &mut Section) {
@@ -257,20 +277,9 @@ impl RequestsReport {
                  begin and end it (`--request BEGIN,END`, and `--key ARGUMENT` if it moves between threads).",
             );
         }
-        if self.path_marks.any() && self.path_marks.mark > Mark::Exact {
-            s.say(text!(
-                "{} of {} is in part unknown, or goes through what records are missing of",
-                Of(self.path_marks.lower_bounds, "critical path"),
-                N(self.path_marks.counted())
-            ));
-        }
+        self.doubts(s);
         not_counted(s, "request", &self.counts.unpaired, "more than can go on at once");
-        if self.counts.without_path > 0 {
-            s.say(text!(
-                "{} without a critical path: they overlap so much that all paths would have taken too long",
-                Of(self.counts.without_path, "request")
-            ));
-        }
+        self.without_path(s, "request");
         if self.counts.left > 0 {
             s.say(text!(
                 "{} left without a recorded return, which have no row: left by `longjmp`, or more than 64 calls deep in probed \
@@ -280,6 +289,27 @@ impl RequestsReport {
         }
         self.costs(s);
         Tail::legend(s, "request", self.kinds.iter().map(|kind| &kind.tail));
+    }
+
+    /// How many paths are not known to be right.
+    pub(super) fn doubts(&self, s: &mut Section) {
+        if self.path_marks.any() && self.path_marks.mark > Mark::Exact {
+            s.say(text!(
+                "{} of {} is in part unknown, or goes through what records are missing of",
+                Of(self.path_marks.lower_bounds, "critical path"),
+                N(self.path_marks.counted())
+            ));
+        }
+    }
+
+    /// How many of these things have no path.
+    pub(super) fn without_path(&self, s: &mut Section, thing: &'static str) {
+        if self.counts.without_path > 0 {
+            s.say(text!(
+                "{} without a critical path: they overlap so much that all paths would have taken too long",
+                Of(self.counts.without_path, thing)
+            ));
+        }
     }
 
     /// Says what probes cost the program, those that cost the same together.

@@ -31,7 +31,7 @@ words! {
 table! {
     "requests",
     /// `requests`: one piece of work, wherever it was done: a `scope!` within no other one of its thread, or what lies between two
-    /// events that the user has named to the report (`--request`).
+    /// events that the user has named to the report (`--request`), or a reaction from a cause to its answer (`--from`, `--to`).
     pub struct Request {
         /// Begin.
         pub ts: Nanos,
@@ -39,15 +39,15 @@ table! {
         pub dur: i64 as Ns,
         /// Number in this trace, in the order of their ends.
         pub request: i64 as Number,
-        /// Name of the scope; of two events, both with a comma.
+        /// Name of the scope; of two events, both with a comma; of a reaction, what `--from` and `--to` said.
         pub kind: Name,
         /// What tells it from others of its kind: the argument of both events that `--key` names, else null.
         pub key: Option<i64> as Number,
-        /// Process in which it began.
+        /// Process in which it began; 0: an interrupt began it.
         pub pid: Pid,
-        /// Thread that began it.
+        /// Thread that began it, or whose waking did; 0: an interrupt.
         pub tid: Tid,
-        /// Name of that thread.
+        /// Name of that thread; empty: an interrupt.
         pub comm: Name,
         /// Process in which it ended.
         pub end_pid: Pid,
@@ -55,8 +55,8 @@ table! {
         pub end_tid: Tid,
         /// Name of that thread.
         pub end_comm: Name,
-        /// Decomposition of `dur`; null where another thread than the one that began it ended it, and without a kernel
-        /// stream.
+        /// Decomposition of `dur`; null where another thread than the one that began it ended it, where no event of
+        /// a thread began it, and without a kernel stream.
         pub parts: Option<Decomposition>,
         /// Of `preempted_ns` and `dispatch_ns`, the time in which threads of the agent that recorded had the CPU. Null
         /// when that is not known.
@@ -85,7 +85,8 @@ table! {
         /// [`Mark`] of the path: `lower bound` where some of it is unknown, or records are missing on its way.
         pub path_mark: Mark,
         /// [`Mark`] of all but the path: `exact`, `disturbed` when the thread that ended it waited for room in its ring, or
-        /// `lower bound` when records of the threads that began or ended it were lost meanwhile.
+        /// `lower bound` when records of the threads that began or ended it were lost meanwhile, or of a reaction any from
+        /// which a cause or an answer may be missing.
         pub mark: Mark,
     }
 }

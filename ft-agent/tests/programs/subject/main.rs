@@ -18,6 +18,7 @@ mod nesting;
 mod ping_pong;
 mod preempted;
 mod raced;
+mod react;
 mod relay;
 mod reused;
 mod sched;
@@ -41,6 +42,7 @@ fn main() {
         Some("migrate") => held::migrate(arg(1, 50)),
         Some("waiters") => waiters::run(arg(1, 50)),
         Some("raced") => raced::run(arg(1, 1_500)),
+        Some("react") => react::run(arg(1, 50)),
         Some("tasks") => tasks::run(arg(1, 50)),
         Some("relay") => relay::run(arg(1, 50)),
         Some("wakes") => wakes::run(arg(1, 50)),
@@ -65,7 +67,7 @@ fn main() {
         Some("endless") => endless::run(&args[1], arg(2, u64::MAX)),
         _ => {
             eprintln!(
-                "subject: chain | convoy | preempted | preempted-hold | sleep | signal | migrate | waiters | wakes | raced | relay | tasks | ping-pong | nesting | spins | \
+                "subject: chain | convoy | preempted | preempted-hold | sleep | signal | migrate | waiters | wakes | raced | react | relay | tasks | ping-pong | nesting | spins | \
                  kernel-groups | kernel-locks | futexes | counters | family | brief | namesakes PLUGIN | reused | variety | endless FILE"
             );
             std::process::exit(2);

@@ -90,7 +90,8 @@ fn without_a_kernel_there_are_lengths_alone() {
 fn what_is_no_request_says_why() {
     let sites = crate::timeline::sites();
     let check = |text: &str, key: Option<&str>, expected: &str| {
-        let found = RequestKind::parse(text, key).and_then(|kind| kind.check(&sites));
+        let found =
+            RequestKind::parse(text, key).and_then(|kind| kind.check(&sites, &Recorded::default()));
         let found = found.map_or_else(|why| why.to_string(), |()| String::new());
         assert!(found.starts_with(expected) && found.is_empty() == expected.is_empty(), "{found}");
     };

@@ -33,7 +33,7 @@ pub struct Mean {
 
 impl Mean {
     /// Adds a request, if it has a path.
-    pub(super) fn add(&mut self, r: &Request) {
+    pub(in crate::sections) fn add(&mut self, r: &Request) {
         let Some(elsewhere) = r.path_elsewhere_ns else { return };
         self.requests += 1;
         self.dur_ns += r.dur as f64;
@@ -68,7 +68,7 @@ impl Mean {
     }
 
     /// Averages, of sums.
-    pub(super) fn finish(mut self) -> Option<Mean> {
+    pub(in crate::sections) fn finish(mut self) -> Option<Mean> {
         let n = self.requests as f64;
         self.all_mut().into_iter().for_each(|sum| *sum /= n);
         (self.requests > 0).then_some(self)

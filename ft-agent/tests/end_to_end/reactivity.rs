@@ -1,0 +1,126 @@
+//! From a timer through two threads to the event that answers it: whose doing each moment of it was is known, and who held it
+//! up.
+
+use std::path::Path;
+
+use ft_trace::Mark;
+use ft_trace::store::Trace;
+use ft_trace::tables::PathKind;
+use serde_json::Value;
+
+use crate::errors::{self, Errors};
+use crate::harness::{self, Stage, assert_success};
+use crate::holes::Holes;
+use crate::recomputed::agrees;
+use crate::relay::{LEAST, ROUNDS, SYSTEM_CALL_NS, paths};
+
+/// Runs `report DIR reactivity` with these options.
+fn report(dir: &Path, options: &[&str]) -> std::process::Output {
+    let mut report = harness::agent();
+    report.arg("report").arg(dir).arg("reactivity").args(options);
+    report.output().expect("the agent starts")
+}
+
+fn ask(dir: &Path, from: &str) -> Value {
+    let output = report(dir, &["--from", from, "--to", "event:react.*", "--json"]);
+    assert_success(&output);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    report["sections"]["reactivity"]["values"].clone()
+}
+
+#[test]
+fn the_way_from_a_timer_to_its_answer_is_known() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let rounds = harness::rounds(ROUNDS);
+    let mut errors = [
+        "a reaction begins with the timer's interrupt, after its time",
+        "who is behind a higher priority gets its CPU, after that has gone",
+        "it is handed over by a pipe, before its waking",
+    ]
+    .map(Errors::of);
+    let scenario = ["react".to_owned(), rounds.to_string()];
+    let scenario = scenario.each_ref().map(String::as_str);
+    let (_, dir) = stage.record_until(&[], &scenario, |truth, _| {
+        let dir = stage.path("trace");
+        let values = ask(&dir, "timer:ft-sensor");
+        judge(truth, &Trace::open(&dir).expect("a whole trace"), &mut errors);
+        balances(&values);
+        assert_eq!(values["kinds"][0]["kind"], "timer:ft-sensor,event:react.*");
+        assert_eq!(values["kinds"][0]["requests"], values["counts"]["reactions"][0]["answered"]);
+        assert_eq!(values["paths"][0]["end_comm"], "ft-actor", "{values}");
+        let least = errors.iter().map(Errors::count).min().expect("some");
+        least >= LEAST
+    });
+    errors.into_iter().for_each(|errors| errors.tell(SYSTEM_CALL_NS, LEAST));
+    agrees("reactions to a timer", &dir);
+    // The same interrupts by name, also those that have nothing to do with it.
+    let values = ask(&dir, "irq:local_*");
+    balances(&values);
+    assert!(values["counts"]["reactions"][0]["coalesced"].as_u64() > Some(0), "{values}");
+    agrees("reactions to interrupts", &dir);
+    refuses(&dir);
+}
+
+/// Each cause was answered, or not, for one reason.
+fn balances(values: &Value) {
+    let counts = &values["counts"]["reactions"][0];
+    let count = |name: &str| counts[name].as_u64().expect("a number");
+    let all = ["answered", "coalesced", "unanswered", "too_many"].map(count);
+    assert_eq!(count("causes"), all.iter().sum::<u64>(), "{counts}");
+}
+
+fn judge(truth: &Value, trace: &Trace, errors: &mut [Errors; 3]) {
+    let (bound, holes) = (trace.meta().clock.bound_ns, Holes::of(trace));
+    let [hog, sensor, actor] = ["hog", "sensor", "actor"].map(|name| errors::tid(truth, name));
+    let found = paths(trace);
+    for [hogs, hogged, at, awake, writes, written, answers, answered] in errors::rounds(truth) {
+        // On a machine that was late, somebody was not yet where the plan has him.
+        if hogs >= at || awake < hogged {
+            continue;
+        }
+        let ended = answers - bound..=answered + bound;
+        let ended = found.iter().find(|(r, _)| ended.contains(&(r.ts.0 + r.dur)));
+        let (request, path) = ended.expect("each timer is answered");
+        if !holes.judged(request.path_mark.max(request.mark), request.ts.0, request.dur) {
+            continue;
+        }
+        assert_eq!((request.tid.0, request.end_tid.0), (sensor, actor), "{request:?}");
+        assert_eq!((request.path_unknown_ns, request.parts), (Some(0), None));
+        errors[0].check(request.ts.0, at..=hogged, bound);
+        // First the sensor's: the handler of its timer, behind the hog, and its work; then the actor's.
+        let [timer, delay, ..] = &path[..] else { panic!("{path:#?}") };
+        assert_eq!((timer.kind, timer.mark), (PathKind::Timer, Mark::Exact), "{path:#?}");
+        assert_eq!((delay.kind, delay.culprit_tid), (PathKind::Dispatch, Some(hog)), "{path:#?}");
+        assert_eq!(delay.culprit.as_deref(), Some("ft-hog"));
+        errors[1].check(delay.ts.0 + delay.dur, hogged..=awake, bound);
+        let others = path.iter().position(|piece| piece.tid.0 != sensor).expect("the actor's");
+        assert!(path[..others].iter().all(|piece| piece.depth == 1), "{path:#?}");
+        let own = |piece: &ft_trace::tables::PathPiece| (piece.tid.0, piece.depth) == (actor, 0);
+        assert!(path[others..].iter().all(own), "{path:#?}");
+        errors[2].check(path[others].ts.0, writes..=written, bound);
+    }
+}
+
+/// What cannot be asked is one sentence.
+fn refuses(dir: &Path) {
+    for (options, sentence) in [
+        (
+            &["--from", "irq:eth9", "--to", "event:react.*"][..],
+            "no interrupt of the trace is called",
+        ),
+        (&["--from", "timer:nobody", "--to", "event:react.*"], "no thread of the trace is called"),
+        (&["--from", "irq:*", "--to", "event:nothing"], "no event of the trace is called"),
+        (&["--from", "packet:x", "--to", "event:react.*"], "`packet:x` is no cause"),
+        (&["--from", "irq:*", "--to", "irq:*"], "`irq:*` is no answer"),
+        (&["--from", "irq:*"], "a reaction has a cause and an answer"),
+        (&["--from", "1s", "--to", "event:x"], "a reaction has a cause and an answer"),
+        (&["--from", "1s"], "add --html FILE"),
+        (&["--from", "irq:*", "--to", "event:react.*", "--key", "id"], "has no arguments"),
+        (&["--key", "id"], "--key is given 1 times for 0"),
+    ] {
+        let output = report(dir, options);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{options:?}: {said}");
+        assert!(said.contains(sentence) && said.lines().count() == 1, "{options:?}: {said}");
+    }
+}

@@ -1,0 +1,147 @@
+//! Reactions: from an interrupt, a timer, a waking or an event to the event that answers it.
+//!
+//! A reaction is a request that a [`Cause`] begins: it has a row, and a critical path from the begin of the interrupt on.
+//!
+//! **Rule.** By order, an answer is to all causes since the answer before it, on whatever CPU and thread they were; by key, to
+//! those with its own key. The oldest of them counts, since it waited longest, and the others are counted as coalesced with
+//! it. An event that is both is an answer.
+//!
+//! **Situations that give no row** are counted for each kind, [`Reactions`]: a cause that nothing answers, an answer without a
+//! cause. A loss may have hidden causes and answers of any thread, so a reaction that one touches is a `lower bound`.
+//!
+//! What a timer's interrupt is for, no record tells but the waking in it: a timer that wakes nobody is no cause. The handler,
+//! up to the waking, is on the path: the last moments of the sleep that it ends.
+
+use super::causes::Cause;
+use super::wakers::is_timer;
+use super::{Open, Requests};
+use crate::world::{Thread, World};
+use ft_trace::ids::{Cpu, Name, Pid, ThreadKey, Tid};
+use ft_trace::tables::Irq;
+use ft_user::glob;
+use serde::{Deserialize, Serialize};
+
+/// The key of what has none: all of a kind wait for one answer.
+pub(super) const NO_KEY: i64 = 0;
+
+/// What became of the causes of one kind of reaction: each was answered, coalesced, unanswered or forgotten.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Reactions {
+    /// As the column `kind` of `requests` says.
+    pub kind: String,
+    /// Causes.
+    pub causes: u64,
+    /// Of these, the oldest ones that an answer was to: each has a row.
+    pub answered: u64,
+    /// Of these, those that came when an older one was not answered yet.
+    pub coalesced: u64,
+    /// Of these, the recording ended first.
+    pub unanswered: u64,
+    /// Of these, with other keys more were open than are kept.
+    pub too_many: u64,
+    /// Answers without a cause since the one before.
+    pub without_cause: u64,
+}
+
+impl Reactions {
+    fn unanswered(&self) -> u64 {
+        self.causes - self.answered - self.coalesced - self.too_many
+    }
+}
+
+impl Requests {
+    /// An interrupt begins.
+    pub(super) fn interrupted(&mut self, irq: &Irq, world: &World) {
+        let mut asked = world.context().asked().iter();
+        if asked.any(|kind| kind.cause == Some(Cause::Timer)) && is_timer(irq.kind, &irq.name) {
+            self.expiring = Some(irq.ts.0);
+        }
+        self.caused_by(Cause::Irq, &irq.name, world, |nth| Open {
+            name: irq.name.clone(),
+            ..Open::from_outside(irq.ts.0, nth)
+        });
+    }
+
+    /// A thread is woken, on this CPU.
+    pub(super) fn woken(&mut self, thread: &Thread, cpu: Cpu, world: &World) {
+        if !world.context().asked().iter().any(|kind| kind.cause.is_some()) {
+            return;
+        }
+        let name = world.context().comm(thread.key);
+        let open = |ts, nth| Open {
+            name: name.clone(),
+            thread: thread.key,
+            comm: thread.comm.clone(),
+            ..Open::from_outside(ts, nth)
+        };
+        self.caused_by(Cause::Wake, &name, world, |nth| open(world.now(), nth));
+        let irq = world.interrupts().innermost(cpu, world.now());
+        if let Some(irq) = irq.filter(|irq| is_timer(irq.kind, &irq.name)) {
+            self.caused_by(Cause::Timer, &name, world, |nth| open(irq.entry, nth));
+        }
+    }
+
+    /// Something of the kernel's was recorded that may be a cause; `open`: as the nth that has begun.
+    fn caused_by(&mut self, cause: Cause, name: &Name, world: &World, open: impl Fn(u64) -> Open) {
+        for (i, kind) in world.context().asked().iter().enumerate() {
+            if kind.cause == Some(cause) && glob::matches(&kind.begin, name) {
+                self.begun += 1;
+                let open = Open { asked: Some(i), ..open(self.begun) };
+                self.caused((i, NO_KEY), open, world);
+            }
+        }
+    }
+
+    /// A cause; the oldest one that waits for an answer counts.
+    pub(super) fn caused(&mut self, of: (usize, i64), open: Open, world: &World) {
+        let reactions = self.reactions.entry(of.0).or_default();
+        reactions.causes += 1;
+        if self.keyed.contains_key(&of) {
+            reactions.coalesced += 1;
+        } else {
+            self.push_keyed(of, open, world);
+        }
+    }
+
+    /// An answer; the cause that it is to.
+    pub(super) fn answered(&mut self, of: (usize, i64)) -> Option<Open> {
+        let cause = self.remove_keyed(of, |_| true);
+        let reactions = self.reactions.entry(of.0).or_default();
+        match cause {
+            Some(_) => reactions.answered += 1,
+            None => reactions.without_cause += 1,
+        }
+        cause
+    }
+
+    /// The counts of all kinds that were asked for.
+    pub(super) fn reactions(&mut self, world: &World) -> Vec<Reactions> {
+        let asked = world.context().asked().iter().enumerate();
+        let asked = asked.filter(|(_, kind)| kind.cause.is_some());
+        asked
+            .map(|(i, kind)| {
+                let counts = self.reactions.remove(&i).unwrap_or_default();
+                Reactions { kind: kind.name(), unanswered: counts.unanswered(), ..counts }
+            })
+            .collect()
+    }
+}
+
+impl Open {
+    /// A request that no thread begins.
+    fn from_outside(ts: i64, nth: u64) -> Open {
+        Open {
+            name: "".into(),
+            asked: None,
+            inner: false,
+            scope: false,
+            probe: None,
+            thread: ThreadKey { pid: Pid(0), tid: Tid(0) },
+            comm: "".into(),
+            ts,
+            began: None,
+            nth,
+        }
+    }
+}
