@@ -12,7 +12,7 @@ use c::{Link, build, compilers, run};
 use ft_trace::spool::frame::{Frame, Process};
 use ft_trace::spool::{Reader, Spool};
 use ft_trace::store::Trace;
-use ft_trace::tables::{SiteKind, SiteRow, UserEvent};
+use ft_trace::tables::{AsyncSwitch, AsyncTask, PollEnd, SiteKind, SiteRow, TaskEnd, UserEvent};
 
 /// Records the program; returns the trace.
 fn record(program: &Path, out: &Path) -> Trace {
@@ -60,6 +60,33 @@ fn c_example_is_recorded() {
                 sites.iter().filter(|s| &*s.event == "hello.collatz" && s.kind == kind).count()
             });
             assert!(kinds.iter().all(|&count| count > 0), "{kinds:?}");
+        }
+    }
+}
+
+#[test]
+fn fibers_are_tasks_and_their_turns_are_polls() {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/fibers.c");
+    for compiler in compilers(&["gcc", "clang"]) {
+        let name = format!("fibers-{compiler}");
+        let program = build(compiler, &["-std=gnu11", "-O2"], &[source], Link::Static, &name);
+        let dir = tempfile::tempdir().unwrap();
+        let trace = record(&program, &dir.path().join("trace"));
+        let tasks: Vec<AsyncTask> = trace.rows().map(Result::unwrap).collect();
+        let polls: Vec<AsyncSwitch> = trace.rows().map(Result::unwrap).collect();
+        assert_eq!((tasks.len(), polls.len()), (2, 102), "{tasks:?}");
+        for task in &tasks {
+            assert_eq!((task.end, task.polls, task.wakes), (TaskEnd::Ready, 51, 49), "{task:?}");
+            assert!(task.place.contains("fibers.c:"), "{task:?}");
+            let states = [task.unstarted_ns, task.queued_ns, task.waiting_ns, task.polled_ns];
+            assert_eq!((states.iter().sum(), task.unknown_ns), (task.dur, 0), "{task:?}");
+            let mine: Vec<_> = polls.iter().filter(|poll| poll.task == task.task).collect();
+            let (last, before) = mine.split_last().unwrap();
+            assert_eq!(last.end, PollEnd::Ready);
+            assert!(before.iter().all(|poll| poll.end == PollEnd::Pending), "{before:?}");
+            let other = tasks.iter().find(|other| other.task != task.task).unwrap().task;
+            let by_other = mine.iter().filter(|poll| poll.waker_task == Some(other)).count();
+            assert_eq!(by_other, 49, "{mine:?}");
         }
     }
 }

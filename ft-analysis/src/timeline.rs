@@ -28,6 +28,7 @@
 //! 10 begin a 5        a records http.begin of id 5; also answer, http.end
 //! 10 make a 7 3       a makes task 7, at place 3 of the source
 //! 10 run a 7          a begins to poll task 7; also rouse, a wakes it, and cancel, it is dropped
+//! 10 fiber a 7        a runs task 7 from now on, a fiber; 0: none
 //! 10 ran a 7 1        that poll is over, and ready; also 0, pending, and 2, a panic
 //! 10 poll a 0         a begins to poll, on CPU 0
 //! 30 gap a 0 12 28    a reports the gap 12..28
@@ -52,7 +53,7 @@ pub use nonsense::{EXTREMES, every_payload, nonsense};
 use parse::parse;
 
 /// The sites of a timeline: word, kind, event.
-pub const SITES: [(&str, SiteKind, &str); 34 + WORKERS] = [
+pub const SITES: [(&str, SiteKind, &str); 35 + WORKERS] = [
     ("wait", SiteKind::LockWait, "lock.mutex_wait"),
     ("wait-read", SiteKind::LockWait, "lock.rwlock_read_wait"),
     ("abandon", SiteKind::LockAbandon, "lock.mutex_abandon"),
@@ -83,6 +84,7 @@ pub const SITES: [(&str, SiteKind, &str); 34 + WORKERS] = [
     ("ran", SiteKind::TaskPolled, "async.polled"),
     ("rouse", SiteKind::TaskWake, "async.wake"),
     ("cancel", SiteKind::TaskDrop, "async.drop"),
+    ("fiber", SiteKind::TaskSwitch, "async.switch"),
     ("loop", SiteKind::Event, "npt.begin"),
     ("peak", SiteKind::Event, "npt.peak"),
     ("looped", SiteKind::Event, "npt.end"),
@@ -120,6 +122,9 @@ pub fn sites() -> Vec<SiteRow> {
         args: match *event {
             "fn.instrumented" => "function:pointer, frame:unsigned",
             http if http.starts_with("http.") => "id:unsigned",
+            task if task.starts_with("async.") && *kind != SiteKind::TaskSwitch => {
+                "task:unsigned, place:unsigned"
+            }
             _ => "",
         }
         .into(),

@@ -24,6 +24,17 @@
  * FT_BEGIN(name, format, arguments...) and FT_END(name) tell the begin and the end of a piece of work on
  * one thread.
  *
+ * Fibers and coroutines are tasks, each with a number that no other one of the process has at the time, and
+ * that is not 0: its address will do.
+ *
+ *     FT_TASK_NEW(task)      it is made; reports call it by the place of this
+ *     FT_TASK_SWITCH(task)   this thread runs it from here on, and no longer the one before; 0: none
+ *     FT_TASK_WAKE(task)     it can go on, and waits to be run
+ *     FT_TASK_END(task)      it has run to its end, on this thread
+ *     FT_TASK_DROP(task)     it will not run again, and has not come to its end
+ *
+ * Their events are "async.new", "async.switch", "async.wake", "async.polled" and "async.drop": switch them together.
+ *
  * Compile as C99 or C++17 (or later) with gcc or clang, and link with libfeather_trace
  * (`pkg-config --cflags --libs feather_trace`). Executables and libraries that use this header all
  * share the one libfeather_trace.so of the process; an object that links libfeather_trace.a has buffers
@@ -113,6 +124,10 @@ struct ft_meta {
 
 enum { FT_UNSIGNED = 1, FT_SIGNED, FT_FLOAT, FT_BOOL, FT_POINTER, FT_STR = 7, FT_BYTES = 8 };
 enum { FT_KIND_EVENT = 0, FT_KIND_BEGIN = 1, FT_KIND_END = 2 };
+enum {
+    FT_KIND_TASK_NEW = 15, FT_KIND_TASK_POLLED = 17, FT_KIND_TASK_WAKE = 18, FT_KIND_TASK_DROP = 19,
+    FT_KIND_TASK_SWITCH = 22
+};
 
 /* The two words of one argument: number and nothing, or address and length (-1: up to the NUL). */
 typedef long long ft_pair __attribute__((vector_size(16)));
@@ -548,5 +563,12 @@ on:
 #define FT_EVENT(...) FT_SITE_OF(FT_KIND_EVENT, __VA_ARGS__)
 #define FT_BEGIN(...) FT_SITE_OF(FT_KIND_BEGIN, __VA_ARGS__)
 #define FT_END(name) FT_SITE_OF(FT_KIND_END, name, "")
+
+#define FT_TASK_NEW(task) FT_SITE_OF(FT_KIND_TASK_NEW, "async.new", "", task)
+#define FT_TASK_SWITCH(task) FT_SITE_OF(FT_KIND_TASK_SWITCH, "async.switch", "", task)
+#define FT_TASK_WAKE(task) FT_SITE_OF(FT_KIND_TASK_WAKE, "async.wake", "", task)
+/* 1: ready (`SiteKind::TaskPolled` of ft-user/src/layout/site.rs). */
+#define FT_TASK_END(task) FT_SITE_OF(FT_KIND_TASK_POLLED, "async.polled", "", task, 1)
+#define FT_TASK_DROP(task) FT_SITE_OF(FT_KIND_TASK_DROP, "async.drop", "", task)
 
 #endif

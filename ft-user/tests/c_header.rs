@@ -70,6 +70,12 @@ fn check(program: &Path) {
         ("c.text", SiteKind::Event, texts.concat()),
         ("c.scope", SiteKind::ScopeBegin, vec![9]),
         ("c.scope", SiteKind::ScopeEnd, vec![]),
+        ("async.new", SiteKind::TaskNew, vec![7]),
+        ("async.switch", SiteKind::TaskSwitch, vec![7]),
+        ("async.wake", SiteKind::TaskWake, vec![7]),
+        ("async.switch", SiteKind::TaskSwitch, vec![0]),
+        ("async.polled", SiteKind::TaskPolled, vec![7, 1]),
+        ("async.drop", SiteKind::TaskDrop, vec![8]),
         ("c.library", SiteKind::Event, vec![41, 42]),
     ];
     assert_eq!(events.len(), expected.len(), "{events:#?}");

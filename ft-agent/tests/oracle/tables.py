@@ -166,6 +166,8 @@ class Site(NamedTuple):
     event: str
     kind: str
     args: str
+    file: str
+    line: int
 
 
 class Name(NamedTuple):

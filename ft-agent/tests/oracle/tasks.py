@@ -30,6 +30,8 @@ class Said(NamedTuple):
     kind: str
     word: int
     inside: int | None
+    # Where its site is, if it tells no place.
+    site: str | None
 
 
 @dataclass
@@ -41,6 +43,8 @@ class Poll:
     end: int
     how: str
     depth: int
+    # It ends with the thread's next fiber.
+    is_fiber: bool = False
     # The task's name and place, by the event with which it began.
     name: str = ""
     place: str = ""
@@ -85,11 +89,20 @@ class Tasks:
                 continue
             id, mine = (event.pid, site.source, event.arg0), open_in.setdefault(event.tid, [])
             self.leave(mine, event)
-            inside = mine[-1].id[2] if mine else None
-            said = Said(at, event.ts, event.tid, site.kind.removeprefix("task_"), event.arg1, inside)
+            kind = site.kind.removeprefix("task_")
+            here = None if ", " in site.args else f"{site.file}:{site.line}"
+            said = Said(at, event.ts, event.tid, kind, event.arg1 or 0, mine[-1].id[2] if mine else None, here)
+            if kind == "switch":
+                if mine and mine[-1].is_fiber:
+                    left = mine.pop()
+                    left.end, left.how = event.ts, "pending"
+                    self.said[left.id].append(said._replace(kind="polled", word=0))
+                if event.arg0 == 0:
+                    continue
+                said = said._replace(kind="poll")
             self.said.setdefault(id, []).append(said)
             if said.kind == "poll":
-                poll = Poll(id, said, self.last, "unended", len(mine))
+                poll = Poll(id, said, self.last, "unended", len(mine), kind == "switch")
                 mine.append(poll)
                 self.polls.append(poll)
             elif said.kind == "polled":
@@ -141,6 +154,8 @@ class Tasks:
 
     def name(self, id: Id, said: Said) -> tuple[str, str]:
         """Name and place by the number that an event tells."""
+        if said.site is not None:
+            return "", said.site
         name = self.trace.names.get((id[1], said.word >> 32 & 0xFFFFFFFF, "name"))
         place = self.trace.names.get((id[1], said.word & 0xFFFFFFFF, "place"))
         return name.text if name else "", f"{place.text}:{place.line}" if place else ""

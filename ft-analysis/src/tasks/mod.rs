@@ -11,6 +11,7 @@
 //! **Situations.**
 //! - *A task whose making was not recorded* begins with its first poll that was; a wake-up alone does not make one, since a
 //!   waker may outlive its task.
+//! - *Fibers* say only which one a thread runs from now on: such a stretch is a poll, pending where another one follows.
 //! - *Polls within polls* (tasks within tasks) are both tasks' own. What the thread polled before is told of outermost ones.
 //! - *Events of a thread were lost*: the polls in which it was have no row, and their tasks are in a state that is not known, until
 //!   their next event. So is a task that another thread polls although its poll had no end.
@@ -78,7 +79,8 @@ impl Analysis for Tasks {
         match *change {
             Change::Own { thread, event, site } => match site.kind {
                 SiteKind::TaskNew => self.made(thread, event, site, world, rows),
-                SiteKind::TaskPoll => self.poll(thread, event, site, world),
+                SiteKind::TaskPoll => self.poll(thread, event, site, false, world),
+                SiteKind::TaskSwitch => self.switch(thread, event, site, world, rows),
                 SiteKind::TaskPolled => self.polled(thread, event, site, world, rows),
                 SiteKind::TaskWake => self.woken(thread, event, site, world),
                 SiteKind::TaskDrop => self.dropped(thread, event, site, world, rows),
@@ -148,7 +150,32 @@ impl Tasks {
         self.insert(thread, id, task);
     }
 
-    fn poll(&mut self, thread: &Thread, event: &LeanUserEvent, site: &Site, world: &World) {
+    /// A thread runs another fiber, or none.
+    fn switch(
+        &mut self,
+        thread: &Thread,
+        event: &LeanUserEvent,
+        site: &Site,
+        world: &World,
+        rows: &mut Rows,
+    ) {
+        let polls = self.threads.of(thread);
+        if let Some(fiber) = polls.fiber().and_then(|id| polls.end(id, world)) {
+            self.poll_over(thread, fiber, PollEnd::Pending, world, rows);
+        }
+        if event.arg[0] != 0 {
+            self.poll(thread, event, site, true, world);
+        }
+    }
+
+    fn poll(
+        &mut self,
+        thread: &Thread,
+        event: &LeanUserEvent,
+        site: &Site,
+        is_fiber: bool,
+        world: &World,
+    ) {
         let id = id(event, site);
         if self.task(thread, id).is_none() {
             self.insert(thread, id, Task::found(event, world));
@@ -158,7 +185,7 @@ impl Tasks {
         let Some(task) = self.task(thread, id) else { return };
         let asked = task.begins(begun, world);
         let (name, place) = (task.name.clone(), task.place.clone());
-        let poll = Poll::new(id, begun, (name, place), asked, thread, world);
+        let poll = Poll::new(id, begun, is_fiber, (name, place), asked, thread, world);
         let Some(oldest) = self.threads.of(thread).begin(poll, world) else { return };
         self.counts.unpaired.too_many += 1;
         self.lost(thread, &oldest, world);

@@ -39,6 +39,8 @@ pub(super) struct Poll {
     pub(super) id: Id,
     /// No two polls of a trace have the same.
     pub(super) number: u64,
+    /// It ends with the thread's next fiber.
+    is_fiber: bool,
     /// Name of the task, and where it was made.
     name: Name,
     place: Name,
@@ -80,6 +82,7 @@ impl Poll {
     pub(super) fn new(
         id: Id,
         number: u64,
+        is_fiber: bool,
         (name, place): (Name, Name),
         asked: Asked,
         thread: &Thread,
@@ -89,6 +92,7 @@ impl Poll {
         Poll {
             id,
             number,
+            is_fiber,
             name,
             place,
             began,
@@ -156,6 +160,11 @@ impl Poll {
 }
 
 impl Polls {
+    /// The fiber that the thread runs, if its innermost poll is one.
+    pub(super) fn fiber(&self) -> Option<Id> {
+        self.open.last().filter(|poll| poll.is_fiber).map(|poll| poll.id)
+    }
+
     /// The task in whose poll the thread is, the innermost.
     pub(super) fn innermost(&self) -> Option<i64> {
         self.open.last().map(|poll| poll.id.1)

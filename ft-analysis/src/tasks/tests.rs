@@ -220,6 +220,41 @@ fn polls_within_polls_are_both_tasks_own() {
 }
 
 #[test]
+fn fibers_run_until_their_thread_runs_another_one() {
+    let rows = check(
+        "0 0 .>a S
+         10 make a 7 3
+         12 fiber a 7
+         14 rouse a 8
+         15 0 a>X S
+         18 wake X a 0
+         19 0 X>a R
+         20 fiber a 8
+         24 rouse a 7
+         30 fiber a 0
+         33 fiber a 7
+         36 ran a 7 1
+         37 fiber a 0
+         38 fiber a 9
+         40 ran a 9 1",
+        &[
+            "7 10+26 ready new2 queue9 wait4 poll11 (run7 dis1 blk3) polls2<=8 wakes1<=9",
+            "9 38+2 ready poll2 (run2) polls1<=2 wakes0<=0 lower bound",
+            "8 20+20 unended wait10 poll10 (run10) polls1<=10 wakes0<=0 censored",
+        ],
+        &[
+            "a 7 12+8 pending run4 dis1 blk3 for asleep 3",
+            "a 8 20+10 pending run10",
+            "a 7 33+3 ready run3 queue9 by a in 8, 6 in 1 behind 8 6",
+            "a 9 38+2 ready run2",
+        ],
+        Unpaired::default(),
+    );
+    let places: Vec<&str> = rows.async_tasks.iter().map(|task| &*task.place).collect();
+    assert_eq!(places, ["x.rs:3", ":0", ":0"], "what was not made is where it was run first");
+}
+
+#[test]
 fn a_panic_ends_a_task_and_so_does_a_drop_of_which_wakers_may_not_know() {
     check(
         "0 0 .>a S

@@ -200,7 +200,7 @@ pub(super) fn parse(line: &str) -> Event {
                     (Cpu(0), [0; 3])
                 }
                 "full" | "begin" | "answer" => (Cpu(0), [number(rest[1]), 0, 0]),
-                "make" | "run" | "ran" | "rouse" | "cancel" => {
+                "make" | "run" | "ran" | "rouse" | "cancel" | "fiber" => {
                     (Cpu(0), [number(rest[1]), rest.get(2).map_or(0, |text| number(text)), 0])
                 }
                 "loop" | "peak" | "looped" | "bin" => {

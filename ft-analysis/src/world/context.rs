@@ -30,6 +30,8 @@ pub struct Site {
     has_caller: bool,
     /// Its events begin with the address of a function.
     pub(crate) has_function: bool,
+    /// Where it is itself, if its events are of tasks and tell no place.
+    at: Option<Name>,
 }
 
 /// Largest site number that is accepted; the table has one row for each place in the source of a program.
@@ -163,8 +165,20 @@ impl Context {
         let asked = self.asked.iter().enumerate();
         let roles: Vec<Role> = asked.filter_map(|(i, asked)| asked.role(row, i)).collect();
         let (kind, started, source) = (row.kind, row.started, row.source);
-        let site =
-            Site { kind, event, lock_kind, load, roles, started, source, has_caller, has_function };
+        let tells_no_place = row.kind.is_of_task() && !row.args.contains(", ");
+        let at = tells_no_place.then(|| format!("{}:{}", row.file, row.line).into());
+        let site = Site {
+            kind,
+            event,
+            lock_kind,
+            load,
+            roles,
+            started,
+            source,
+            has_caller,
+            has_function,
+            at,
+        };
         self.sites[i] = Some(site);
     }
 
@@ -257,6 +271,9 @@ impl Context {
     /// empty when not known.
     pub(crate) fn place(&self, pid: Pid, site: SiteId, word: i64) -> Name {
         let Some(site) = self.site(site) else { return self.empty.clone() };
+        if let Some(at) = &site.at {
+            return at.clone();
+        }
         if site.has_caller {
             let symbol = self.symbols.get(&(pid, word));
             return symbol.cloned().unwrap_or_else(|| format!("{word:#x}").into());

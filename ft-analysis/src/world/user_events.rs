@@ -70,7 +70,8 @@ impl World {
             | SiteKind::TaskPoll
             | SiteKind::TaskPolled
             | SiteKind::TaskWake
-            | SiteKind::TaskDrop => {}
+            | SiteKind::TaskDrop
+            | SiteKind::TaskSwitch => {}
             what => {
                 let kind = kind.clone();
                 self.lock(slot, e, what, kind, to);

@@ -50,6 +50,8 @@ words! {
         FunctionEnter = "function_enter",
         /// A function ends.
         FunctionExit = "function_exit",
+        /// The thread runs another task, a fiber, or none.
+        TaskSwitch = "task_switch",
         _ => Event
     }
 }
@@ -76,9 +78,15 @@ impl SiteKind {
         )
     }
 
-    /// Its events begin with a task and a place.
+    /// Its events begin with a task and a place. Of fibers of C there is no place but that of the site.
     pub fn has_task(self) -> bool {
         matches!(self, SiteKind::TaskNew | SiteKind::TaskPoll)
+    }
+
+    /// Its events begin with a task.
+    pub fn is_of_task(self) -> bool {
+        use SiteKind::*;
+        matches!(self, TaskNew | TaskPoll | TaskPolled | TaskWake | TaskDrop | TaskSwitch)
     }
 }
 
@@ -109,6 +117,7 @@ impl From<ft_user::layout::SiteKind> for SiteKind {
             Recorded::TaskDrop => SiteKind::TaskDrop,
             Recorded::FunctionEnter => SiteKind::FunctionEnter,
             Recorded::FunctionExit => SiteKind::FunctionExit,
+            Recorded::TaskSwitch => SiteKind::TaskSwitch,
         }
     }
 }

@@ -52,6 +52,8 @@ pub enum SiteKind {
     FunctionEnter = 20,
     /// That function ends: the same.
     FunctionExit = 21,
+    /// A thread leaves the fiber that it ran, pending, and runs another one: (task; 0: none).
+    TaskSwitch = 22,
 }
 
 impl SiteKind {
@@ -81,6 +83,7 @@ impl SiteKind {
             19 => TaskDrop,
             20 => FunctionEnter,
             21 => FunctionExit,
+            22 => TaskSwitch,
             _ => return None,
         })
     }

@@ -22,7 +22,7 @@ int main(void) {
     char buffer[8] = "array";
     const unsigned char raw[3] = { 0, 255, 7 };
     enum color color = GREEN;
-    if (ft_init() != 0 || ft_enable("c.*") == 0 || ft_enable(NULL) != 0) return 1;
+    if (ft_init() != 0 || ft_enable("c.*") == 0 || ft_enable("async.*") == 0 || ft_enable(NULL) != 0) return 1;
     ft_thread_init();
     FT_EVENT("c.none", "");
     for (int i = 0; i < 3; ++i) FT_EVENT("c.one", "{0}", i);
@@ -33,8 +33,15 @@ int main(void) {
     FT_EVENT("other.off", "", ++called);
     FT_BEGIN("c.scope", "", 9);
     FT_END("c.scope");
+    FT_TASK_NEW(7);
+    FT_TASK_SWITCH((void *)7);
+    FT_TASK_WAKE(7ULL);
+    FT_TASK_SWITCH(0);
+    FT_TASK_END(7);
+    FT_TASK_DROP(8);
     library_event(41);
     ft_disable("c.*");
+    ft_disable("async.*");
     FT_EVENT("c.none", "");
     puts(called ? "evaluated" : "ready");
     fflush(stdout);
