@@ -1,6 +1,7 @@
 //! A report as a page in a file.
 
 use std::io::{self, BufWriter, Write};
+use std::ops::Range;
 use std::path::Path;
 
 use ft_analysis::Tally;
@@ -31,9 +32,20 @@ pub(super) fn of_trace(
 ) -> Result<(Document, u64)> {
     let document = Document::of(trace, tally, reports, asked)?;
     let window = window.map(|(from, to)| listing::window(trace, from, to)).transpose()?;
-    let timeline = Timeline::read(trace, tally, window)?.fragment();
-    let bytes = write(&document, &timeline, path)?;
+    let bytes = with_timeline(trace, tally, &document, window, path)?;
     Ok((document, bytes))
+}
+
+/// Writes a page with a timeline, which has every detail in a window (CLOCK_MONOTONIC ns); whole or not at all. Returns its
+/// size in bytes.
+pub(super) fn with_timeline(
+    trace: &Trace,
+    tally: &Tally,
+    document: &Document,
+    window: Option<Range<i64>>,
+    path: &Path,
+) -> Result<u64> {
+    write(document, &Timeline::read(trace, tally, window)?.fragment(), path)
 }
 
 /// Writes a page, whole or not at all; `timeline` is empty where there is none. Returns its size in bytes.

@@ -16,7 +16,7 @@ use ft_report::analyze;
 use ft_report::document::Document;
 use ft_report::sections::profile::By;
 use ft_report::sections::{self, Asked, Report};
-use ft_report::units;
+use ft_report::{listing, units};
 use ft_trace::store::Trace;
 use ft_trace::tables::SiteRow;
 
@@ -58,7 +58,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ARGUMENT")]
     key: Vec<String>,
     /// Show this request, by its number in the section requests, with its critical path.
-    #[arg(long, value_name = "NUMBER", conflicts_with = "html")]
+    #[arg(long, value_name = "NUMBER")]
     of: Option<i64>,
     #[command(flatten)]
     asked: AskedArgs,
@@ -182,7 +182,7 @@ Examples:
   ft-agent report trace requests --request http.begin,http.end --key id
                                       requests from one event to another, on whatever threads
   ft-agent report trace requests --of 17
-                                      one of them, with its critical path
+                                      one of them, with its critical path; with --html, a page of it
   ft-agent report trace reactivity --from 'irq:eth*' --to event:msg.received
                                       how long it took from a packet's interrupt to the event
   ft-agent report trace profile --by lock-held
@@ -277,12 +277,12 @@ impl Args {
         }
         let form = html.map_or(Form::printed(json), |file| Form::Html(file, window));
         let asked = asked.of(&reports)?;
+        if of.is_some() && reports.iter().any(|report| report.name != "requests") {
+            return Err(CommandError::OfRequest);
+        }
         // What is printed where nothing is named, the trace decides.
         if reports.is_empty() && matches!(form, Form::Html(..)) {
             reports.extend(sections::all());
-        }
-        if of.is_some() && reports.iter().any(|report| report.name != "requests") {
-            return Err(CommandError::OfRequest);
         }
         Ok(Request { trace, reports, form, kinds, of, asked })
     }
@@ -341,11 +341,19 @@ pub(crate) fn run(request: Request) -> Result {
     let trace = Trace::open(&request.trace)?;
     let tally = analyzed(&trace, request.kinds)?;
     if let Some(number) = request.of {
-        let document = Document::of_request(&trace, &tally, number)?;
-        print(
-            &document.ok_or(CommandError::NoRequest(number))?,
-            matches!(request.form, Form::Json),
-        )?;
+        let found = Document::of_request(&trace, &tally, number)?;
+        let (document, time) = found.ok_or(CommandError::NoRequest(number))?;
+        match request.form {
+            Form::Html(file, window) => {
+                let window = match window {
+                    Some((from, to)) => listing::window(&trace, from, to)?,
+                    None => time,
+                };
+                let bytes = page::with_timeline(&trace, &tally, &document, Some(window), &file)?;
+                page::say(&file, bytes)?;
+            }
+            form => print(&document, matches!(form, Form::Json))?,
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let mut reports = request.reports;

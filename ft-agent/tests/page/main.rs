@@ -129,14 +129,28 @@ fn the_scripts_are_typed() {
     succeeds(node.args(["node_modules/typescript/bin/tsc", "--project", "."]));
 }
 
+/// The sections of a page, by their names.
+fn sections(page: &Path) -> Vec<String> {
+    let page = fs::read_to_string(page).expect("a page");
+    let name = |tag: &str| tag.split('>').next().expect("a tag").to_owned();
+    page.split("<section id=").skip(1).map(name).collect()
+}
+
+#[test]
+fn a_page_of_one_request_has_its_path_and_its_time() {
+    let (stage, page) = page_of("scenarios");
+    stage.agent(&["report", "trace", "requests", "--of", "0", "--html", "page.html"]);
+    let found = sections(&page);
+    assert!(
+        ["request", "timeline"].iter().all(|name| found.iter().any(|s| s == name)),
+        "{found:?}"
+    );
+    assert!(found.iter().all(|name| name != "locks"), "{found:?}");
+}
+
 #[test]
 fn a_page_is_of_the_sections_that_are_asked_for() {
     let (stage, page) = page_of("preload");
-    let sections = |page: &Path| {
-        let page = fs::read_to_string(page).expect("a page");
-        let name = |tag: &str| tag.split('>').next().expect("a tag").to_owned();
-        page.split("<section id=").skip(1).map(name).collect::<Vec<_>>()
-    };
     let all = sections(&page);
     assert_eq!((&*all[0], all.len() > 9), ("summary", true), "{all:?}");
     stage.agent(&["report", "trace", "waits", "locks", "--html", "page.html"]);

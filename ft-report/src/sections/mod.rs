@@ -42,6 +42,7 @@ pub mod what_if;
 pub mod workers;
 
 use std::cell::OnceCell;
+use std::ops::Range;
 
 use ft_analysis::Tally;
 use ft_trace::store::{Result, Row, Trace};
@@ -210,15 +211,21 @@ impl Document {
         Document::with(source, sections.collect::<Result<_>>()?)
     }
 
-    /// A document about the request of this number; `None` when the trace has none.
+    /// A document about the request of this number, and when that went on (CLOCK_MONOTONIC ns); `None` when the trace has
+    /// none.
     ///
     /// # Errors
     ///
     /// When a table cannot be read.
-    pub fn of_request(trace: &Trace, tally: &Tally, number: i64) -> Result<Option<Document>> {
+    pub fn of_request(
+        trace: &Trace,
+        tally: &Tally,
+        number: i64,
+    ) -> Result<Option<(Document, Range<i64>)>> {
         let source = Source { trace, tally, asked: Asked::default(), code: &OnceCell::new() };
-        let report = RequestReport::read(source, number)?;
-        report.map(|report| Document::with(source, vec![report.section()])).transpose()
+        let Some(report) = RequestReport::read(source, number)? else { return Ok(None) };
+        let time = report.ts..report.ts.saturating_add(report.dur_ns).saturating_add(1);
+        Ok(Some((Document::with(source, vec![report.section()])?, time)))
     }
 
     fn with(source: Source<'_>, sections: Vec<Section>) -> Result<Document> {

@@ -82,6 +82,8 @@ fn cell<W: Write>(out: &mut W, kind: Kind, value: &Value, links: Links) -> fmt::
     out.write_str("<td")?;
     if is_number(kind) {
         out.write_str(" class=n")?;
+    } else if kind == Kind::Thread {
+        out.write_str(" class=t")?;
     }
     let key = sort_key(value);
     match key {
