@@ -76,45 +76,52 @@ impl Queue {
     }
 }
 
-/// Something that happens once, for which a task waits.
+/// Something that happens once, as soon as a task waits for it.
 #[derive(Default)]
-struct Once(Mutex<(bool, Option<Waker>)>);
+struct Once {
+    state: Mutex<(bool, Option<Waker>)>,
+    waited_for: Condvar,
+}
 
 impl Once {
     async fn happened(&self) {
         poll_fn(|context| {
-            let (happened, waker) = &mut *self.0.lock().expect("not poisoned");
+            let (happened, waker) = &mut *self.state.lock().expect("not poisoned");
             *waker = Some(context.waker().clone());
+            self.waited_for.notify_one();
             if *happened { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
     }
 
     fn happens(&self) {
-        let (happened, waker) = &mut *self.0.lock().expect("not poisoned");
+        // On a machine that is late the task was not polled yet.
+        let state = self.state.lock().expect("not poisoned");
+        let none = |(_, waker): &mut (bool, Option<Waker>)| waker.is_none();
+        let mut state = self.waited_for.wait_while(state, none).expect("not poisoned");
+        let (happened, waker) = &mut *state;
         *happened = true;
-        waker.take().expect("a task that waits").wake();
+        waker.take().expect("it waits").wake();
     }
 }
 
 /// Prints the two threads, and for each round the moments of the figure.
 pub(crate) fn run(rounds: u64) -> String {
     let start = sched::Start::of(2);
-    let now = Arc::new(Mutex::new([const { None::<Arc<Once>> }; 2]));
+    let onces: Vec<[Arc<Once>; 2]> = (0..rounds).map(|_| Default::default()).collect();
     let (waker, worker) = thread::scope(|scope| {
         let waker = sched::on_stage(scope, "ft-waker", 50, || {
             let begin = start.wait();
             let round = |round: u64| {
                 let at = begin + round as i64 * ROUND_NS;
-                let once = |i: usize| now.lock().expect("not poisoned")[i].take();
+                let [fetch, late] = &onces[round as usize];
                 sched::sleep_until(at + WAKES_NS);
-                let [fetch, late] = [0, 1].map(once);
                 let a = now_ns();
-                fetch.inspect(|once| once.happens());
+                fetch.happens();
                 let b = now_ns();
                 sched::sleep_until(at + LATE_NS);
                 let e = now_ns();
-                late.inspect(|once| once.happens());
+                late.happens();
                 let f = now_ns();
                 sched::spin_until(f + KEEPS_NS);
                 [a, b, e, f, now_ns()]
@@ -126,7 +133,7 @@ pub(crate) fn run(rounds: u64) -> String {
             let round = |round: u64| {
                 let at = begin + round as i64 * ROUND_NS;
                 sched::sleep_until(at);
-                works(at, &now)
+                works(at, onces[round as usize].clone())
             };
             (sched::gettid(), (0..rounds).map(round).collect::<Vec<_>>())
         });
@@ -138,12 +145,10 @@ pub(crate) fn run(rounds: u64) -> String {
 }
 
 /// A round of the worker: when `busy` began and ended, `fetch` was polled again, slept and had slept, and `late` was polled.
-fn works(at: i64, now: &Mutex<[Option<Arc<Once>>; 2]>) -> [i64; 6] {
+fn works(at: i64, [fetch, late]: [Arc<Once>; 2]) -> [i64; 6] {
     let queue = Arc::new(Queue::default());
     let told = Arc::new(Mutex::new([0; 6]));
     let tell = |told: &Mutex<[i64; 6]>, i: usize| told.lock().expect("not poisoned")[i] = now_ns();
-    let [fetch, late] = [0, 1].map(|_| Arc::new(Once::default()));
-    *now.lock().expect("not poisoned") = [Some(fetch.clone()), Some(late.clone())];
     let to = told.clone();
     queue.spawn(task::named("fetch", async move {
         task::named("inner", fetch.happened()).await;
