@@ -64,6 +64,9 @@ fn is_whole(trace: &Trace) -> bool {
 
 #[test]
 fn each_call_of_a_probed_function_is_a_request_with_its_own_time() {
+    if closes_no_probe() {
+        return;
+    }
     let Some(stage) = Stage::enter_with_kernel() else { return };
     if !harness::has_probes() {
         return gate::skipped("the kernel tells no program which probe has called it (Linux 5.15)");
@@ -174,6 +177,9 @@ fn judge(truth: &Value, trace: &Trace, report: &Value) {
 
 #[test]
 fn as_many_commands_of_redis_are_probed_as_redis_says() {
+    if closes_no_probe() {
+        return;
+    }
     let Some(stage) = Stage::enter_with_kernel() else { return };
     let there = |program: &str| Path::new("/usr/bin").join(program).exists();
     if !["redis-server", "redis-benchmark", "redis-cli"].into_iter().all(there) {
@@ -248,6 +254,9 @@ fn commands(info: &str) -> usize {
 /// The second of two sentences is the remedy; and what would crash a program is refused.
 #[test]
 fn what_cannot_be_probed_is_said_in_a_sentence() {
+    if closes_no_probe() {
+        return;
+    }
     let Some(stage) = Stage::enter_with_kernel() else { return };
     let program = compiled(&stage);
     let path = program.to_str().expect("UTF-8");
@@ -272,4 +281,20 @@ fn what_cannot_be_probed_is_said_in_a_sentence() {
     let mut strip = Command::new("strip");
     assert_success(&strip.arg("-o").args([&stripped, &program]).output().expect("binutils"));
     check(&format!("{}:outer", stripped.display()), &[], "has no symbols");
+}
+
+/// Whether the kernel has not come back from closing a probe, as Linux 6.18 was seen to do: then no other one ends either.
+fn closes_no_probe() -> bool {
+    let threads = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let threads = threads.filter_map(|p| std::fs::read_dir(p.path().join("task")).ok());
+    let hangs = threads.flatten().flatten().any(|thread| {
+        let file = |name| std::fs::read_to_string(thread.path().join(name)).unwrap_or_default();
+        file("comm").starts_with("ft-") && file("wchan").contains("synchronize_srcu")
+    });
+    if hangs {
+        crate::gate::skipped(
+            "the kernel never came back from closing a probe; restart the machine",
+        );
+    }
+    hangs
 }
