@@ -17,8 +17,13 @@
 //! An end that is told when the frame is gone tells its upper end: of the calls within it the outermost one of the function has
 //! ended. Another end that is not the innermost call's is that of the newest call of its function, and those inside of that are left.
 //! When they were, nobody knows: it was after the last event, so their time ends there, and what lies between is the row
-//! *(unknown)*. What cannot be told apart is a call of another function by the same instruction at the same height, as in a
-//! loop over pointers to functions, from a call that was inlined: it is taken for that.
+//! *(unknown)*.
+//!
+//! **What cannot be told apart**, by the frames alone:
+//! - a call of another function by the same instruction at the same height, as in a loop over pointers to functions, from a call
+//!   that was inlined: it is taken for that;
+//! - a call after a jump that needs more of the stack than the call that was left, from one that this made: it is taken for
+//!   that, and the total of what was left goes on until the next event of a function around both.
 //!
 //! **Situations.**
 //! - *An end without a begin* is counted ([`Function::begun_before`]) and changes nothing else.

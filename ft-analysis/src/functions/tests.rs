@@ -111,6 +111,25 @@ fn what_longjmp_leaves_is_found_by_the_frame_of_the_next_event() {
 }
 
 #[test]
+fn what_is_called_after_a_jump_with_a_larger_frame_is_taken_for_a_call_of_what_was_left() {
+    // F jumps back into M between 20 and 30, which calls H: lower in the stack than F was, as if F had called it.
+    check(
+        "0 0 .>a S
+         10 in a M 90
+         20 in a F 80
+         30 in a H 70
+         60 out a H 70
+         70 out a M 90",
+        &[
+            "a M 1x total60 self10 run10 lower bound",
+            "a F 1x total40 self10 run10 left1 lower bound",
+            "a H 1x total30 self30 run30",
+            "a (unknown) 0x total10 self10 run10",
+        ],
+    );
+}
+
+#[test]
 fn one_frame_is_of_several_calls_where_they_are_inlined_and_of_the_newest_where_they_are_not() {
     // Inlined: G into F, and F into itself.
     check(

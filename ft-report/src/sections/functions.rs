@@ -187,7 +187,7 @@ impl FunctionsReport {
         if !self.functions.is_empty() {
             self.own(&mut s);
             self.total(&mut s);
-            self.marks.legend(&mut s);
+            self.legend(&mut s);
         }
         s.with(self)
     }
@@ -243,6 +243,25 @@ impl FunctionsReport {
              these go on while the thread has no CPU, and what is preempted or blocked stands beside. Each call contains what \
              recording the calls within it costs.",
         );
+    }
+}
+
+impl FunctionsReport {
+    /// Says what *(unknown)* and a star mean, where there is one.
+    fn legend(&self, s: &mut Section) {
+        if self.counts.left > 0 {
+            s.say(
+                "(unknown): from the last event before a jump to the event that shows it. A function that is called after a jump and \
+                 needs more of the stack than the one that was left counts as called by that one.",
+            );
+        }
+        self.marks.legend_disturbed(s);
+        if self.marks.lower_bounds + self.marks.censored > 0 {
+            s.say(
+                "A star (*) marks a function of which a call has no begin or no end, or was left or come back into by a jump, or \
+                 that ran when records were lost: its figures are of what was recorded.",
+            );
+        }
     }
 }
 
@@ -305,6 +324,8 @@ mod tests {
         for line in [
             "3 calls, 5.00 µs inside the outermost",
             "left by a jump",
+            "(unknown): from the last event",
+            "A star (*) marks a function",
             "By self time",
             "PROF_IN",
             "0x46",

@@ -73,14 +73,19 @@ impl Marks {
         self.counted() + self.censored > 0
     }
 
-    /// Says what a star means, where there is one.
-    pub(crate) fn legend(&self, section: &mut Section) {
+    /// Says what a star means of what is disturbed, where that is one of its meanings.
+    pub(crate) fn legend_disturbed(&self, section: &mut Section) {
         if self.disturbed > 0 {
             section.say(
                 "A star (*) marks what the tracer disturbed, too: a thread waited in it for room in its ring, and without \
                  --on-full wait it would have been shorter.",
             );
         }
+    }
+
+    /// Says what a star means, where there is one.
+    pub(crate) fn legend(&self, section: &mut Section) {
+        self.legend_disturbed(section);
         if self.lower_bounds > 0 {
             section.say(
                 "A star (*) marks a lower bound: records are missing in it. Its length is right, and each part is at \
