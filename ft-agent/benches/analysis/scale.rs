@@ -102,8 +102,8 @@ pub(crate) fn child(dir: &Path) {
     let tally = analyze(&trace).expect("analysed");
     let analysis = start.elapsed().as_secs_f64();
     let start = Instant::now();
-    let document =
-        Document::of(&trace, &tally, sections::usual(&[]), Asked::default()).expect("reports");
+    let document = Document::of(&trace, &tally, sections::usual(&[], &tally), Asked::default())
+        .expect("reports");
     assert!(document.to_string().contains("LOCKS"));
     let reports = start.elapsed().as_secs_f64();
     let start = Instant::now();

@@ -32,8 +32,8 @@ pub(crate) struct Args {
     /// Directory of the trace.
     #[arg(value_name = "DIR")]
     trace: PathBuf,
-    /// Sections, printed in this order [default: those from locks to scopes; futexes, stacks and profile, too, if
-    /// they were recorded].
+    /// Sections, printed in this order [default: those from locks to functions; futexes, stacks, tasks and others
+    /// only if they were recorded].
     #[arg(value_name = "SECTION", value_parser = SectionName, hide_possible_values = true)]
     sections: Vec<String>,
     /// Print JSON: every lock and thread, bins of 0.1 µs, times in ns.
@@ -358,7 +358,7 @@ pub(crate) fn run(request: Request) -> Result {
     }
     let mut reports = request.reports;
     if reports.is_empty() {
-        reports.extend(sections::usual(&trace.meta().start.kernel_groups));
+        reports.extend(sections::usual(&trace.meta().start.kernel_groups, &tally));
     }
     let document = match request.form {
         Form::Html(file, window) => {

@@ -140,12 +140,14 @@ impl<'a> Source<'a> {
 }
 
 /// When a report is shown that nobody has named.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Shown {
     /// Whatever was recorded.
     Always,
     /// Where this kernel group was recorded, which nobody asks for without a reason.
     With(&'static str),
+    /// Where the program has told of what it is about.
+    Told(fn(&Tally) -> bool),
     /// Never.
     Named,
 }
@@ -180,11 +182,15 @@ pub fn all() -> &'static [Report] {
     &REPORTS
 }
 
-/// The reports of which nobody named one, and those that these kernel groups were recorded for.
-pub fn usual(groups: &[String]) -> impl Iterator<Item = &'static Report> + use<'_> {
-    all().iter().filter(|report| match report.shown {
+/// The reports that are shown where nobody has named one: of a trace with these kernel groups and counts.
+pub fn usual<'a>(
+    groups: &'a [String],
+    tally: &'a Tally,
+) -> impl Iterator<Item = &'static Report> + use<'a> {
+    all().iter().filter(move |report| match report.shown {
         Shown::Always => true,
         Shown::With(group) => groups.iter().any(|recorded| recorded == group),
+        Shown::Told(of) => of(tally),
         Shown::Named => false,
     })
 }
@@ -254,6 +260,8 @@ static REPORTS: [Report; 25] = [
                 dispatch: DispatchReport::read(s)?,
                 gaps: GapsReport::read(s)?,
                 time: TimeReport::read(s)?,
+                tasks: TasksReport::read(s)?,
+                functions: FunctionsReport::read(s)?,
             };
             Ok(answers.section())
         },
@@ -346,14 +354,14 @@ static REPORTS: [Report; 25] = [
         name: "tasks",
         about: "where the time of async tasks went, the longest polls, and how long woken tasks were queued, behind which",
         needs: "tasks of ft_user::task, and for the parts the kernel group `sched`",
-        shown: Shown::Named,
+        shown: Shown::Told(|tally| !tally.tasks.is_none()),
         make: |s| Ok(TasksReport::read(s)?.section()),
     },
     Report {
         name: "functions",
         about: "how often each function was called, and where its own and its total time went",
         needs: "a program compiled with `-finstrument-functions`, and for the parts the kernel group `sched`",
-        shown: Shown::Named,
+        shown: Shown::Told(|tally| !tally.functions.is_none()),
         make: |s| Ok(FunctionsReport::read(s)?.section()),
     },
     Report {
@@ -440,8 +448,13 @@ mod registry_tests {
             assert!(!report.about.ends_with('.') && !report.needs.is_empty(), "{}", report.name);
         }
         assert!(find("").is_none());
-        assert!(usual(&[]).count() < all().len());
+        let mut tally = Tally::default();
+        let plain = usual(&[], &tally).count();
+        assert!(plain < all().len());
         let groups = ["stack", "profile", "futex", "lock", "syscall"].map(str::to_owned);
-        assert_eq!(usual(&groups).count(), usual(&[]).count() + 5);
+        assert_eq!(usual(&groups, &tally).count(), plain + 5);
+        (tally.tasks.tasks, tally.functions.calls) = (1, 1);
+        let names: Vec<_> = usual(&[], &tally).map(|report| report.name).collect();
+        assert!(names.len() == plain + 2 && names.ends_with(&["tasks", "functions"]), "{names:?}");
     }
 }

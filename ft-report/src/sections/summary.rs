@@ -3,10 +3,12 @@
 use serde::Serialize;
 
 use super::dispatch::{DispatchReport, LATE_NS, WorstWake};
+use super::functions::FunctionsReport;
 use super::futexes::{self, FutexesReport, Waits};
 use super::gaps::GapsReport;
 use super::locks::{LocksReport, LongHold};
 use super::preempted::PreemptedReport;
+use super::tasks::{TaskName, TasksReport};
 use super::time::TimeReport;
 use super::waits::{LongWait, WaitsReport, at, free};
 use crate::document::{Lock, N, Ns, Of, Section, Share, Text, Thread, Word};
@@ -26,6 +28,8 @@ pub(super) struct Answers {
     pub(super) dispatch: DispatchReport,
     pub(super) gaps: GapsReport,
     pub(super) time: TimeReport,
+    pub(super) tasks: TasksReport,
+    pub(super) functions: FunctionsReport,
 }
 
 /// The same for programs: sums and extremes. The sections of the questions have everything.
@@ -66,6 +70,12 @@ struct Values {
     threads: u64,
     /// Where it went; null without a kernel stream.
     time: Option<Decomposition>,
+    /// Async tasks, where there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tasks: Option<u64>,
+    /// Calls of functions, where there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calls: Option<u64>,
 }
 
 /// Lengths of intervals; without any of them, all but their number is null.
@@ -100,11 +110,14 @@ impl Answers {
         self.dispatch(&mut s);
         self.gaps(&mut s);
         self.time(&mut s);
+        self.tasks(&mut s);
+        self.functions(&mut s);
         s.with(self.values())
     }
 
     fn values(&self) -> Values {
-        let Answers { locks, waits, futexes, preempted, dispatch, gaps, time } = self;
+        let Answers { locks, waits, futexes, preempted, dispatch, gaps, time, tasks, functions } =
+            self;
         let at_futexes = |all: &Waits| Intervals::of(all.waits, all.total_ns, all.tail);
         Values {
             holds: Intervals::of(locks.holds, locks.all.total_ns, locks.all.tail),
@@ -124,6 +137,8 @@ impl Answers {
             gaps_ns: gaps.total_ns(),
             threads: time.threads.len() as u64,
             time: time.kernel.then(|| time.parts()),
+            tasks: Some(tasks.counts.tasks).filter(|&n| n > 0),
+            calls: Some(functions.counts.calls).filter(|&n| n > 0),
         }
     }
 
@@ -372,6 +387,64 @@ impl Answers {
             Share(sums.interrupts_ns(), total),
             Share(sums.unexplained_ns, total)
         ));
+    }
+
+    /// Nothing where the program has none.
+    fn tasks(&self, s: &mut Section) {
+        let tasks = &self.tasks;
+        let Some(longest) = tasks.longest.first() else { return };
+        let sum =
+            |of: fn(&TaskName) -> i64| tasks.names.iter().map(of).fold(0, i64::saturating_add);
+        let lives = sum(|n| n.lives_ns);
+        s.answer(
+            "tasks",
+            "tasks",
+            text!(
+                "{}, {} in all: polled {}, queued {}, waiting {}; the longest poll {} of '{}'",
+                Of(tasks.counts.tasks, "task"),
+                Ns(lives),
+                Share(sum(|n| n.polled_ns), lives),
+                Share(sum(|n| n.queued_ns), lives),
+                Share(sum(|n| n.waiting_ns), lives),
+                longest.interval(),
+                Word(&longest.name)
+            ),
+        );
+        for b in tasks.behind.iter().take(NAMED) {
+            s.say(text!(
+                "'{}' queued {} behind '{}': {}, at most {}",
+                Word(&b.name),
+                Of(b.times, "time"),
+                Word(&b.behind),
+                Ns(b.total_ns),
+                Ns(b.longest_ns)
+            ));
+        }
+    }
+
+    /// Nothing where the program has none.
+    fn functions(&self, s: &mut Section) {
+        let functions = &self.functions;
+        if functions.functions.is_empty() {
+            return;
+        }
+        s.answer(
+            "functions",
+            "functions",
+            text!(
+                "{}, {} inside the outermost",
+                Of(functions.counts.calls, "call"),
+                Ns(functions.self_ns)
+            ),
+        );
+        for f in functions.functions.iter().take(NAMED) {
+            s.say(text!(
+                "{} of it in '{}' itself, in {}",
+                Share(f.own.ns, functions.self_ns),
+                Word(&f.name),
+                Of(f.calls, "call")
+            ));
+        }
     }
 }
 

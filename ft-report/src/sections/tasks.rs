@@ -3,6 +3,8 @@
 mod names;
 mod polls;
 
+pub use names::TaskName;
+
 use serde::Serialize;
 
 use super::Source;
@@ -14,7 +16,7 @@ use crate::text;
 use ft_analysis::{Mark, Tally, TaskCounts};
 use ft_trace::store::Result;
 use ft_trace::tables::{AsyncSwitch, AsyncTask};
-use names::{Names, TaskName};
+use names::Names;
 use polls::{Behind, Behinds, BlockedFor, Blocks, LongPoll};
 
 /// Names, and pairs of what was queued and what it was queued behind, with a line of their own; further ones are in one of
@@ -48,7 +50,7 @@ pub struct TasksReport {
 
 /// Makes a [`TasksReport`] of rows, in memory that does not grow with their number.
 #[derive(Debug, Default)]
-struct Tasks {
+pub(super) struct Tasks {
     names: Names,
     behind: Behinds,
     blocked: Blocks,
@@ -57,19 +59,19 @@ struct Tasks {
 }
 
 impl Tasks {
-    fn task(&mut self, r: &AsyncTask) {
+    pub(super) fn task(&mut self, r: &AsyncTask) {
         self.marks.add(r.mark);
         self.names.task(r);
     }
 
-    fn poll(&mut self, r: &AsyncSwitch) {
+    pub(super) fn poll(&mut self, r: &AsyncSwitch) {
         self.names.poll(r);
         self.behind.add(r);
         self.blocked.add(r);
         self.longest.offer(LONGEST, r.dur, || LongPoll::from(r));
     }
 
-    fn finish(self, tally: &Tally) -> TasksReport {
+    pub(super) fn finish(self, tally: &Tally) -> TasksReport {
         TasksReport {
             kernel: tally.kernel,
             counts: tally.tasks,
@@ -160,10 +162,18 @@ impl TasksReport {
             .column("total", |n| Ns(n.polls.total_ns))
             .column("p50", |n| Ns(n.polls.tail.p50_ns))
             .column("p99", |n| n.polls.tail.p99_ns.map(Ns))
-            .column("max", |n| Ns(n.polls.tail.max_ns))
-            .when(self.kernel, |t| parts::shares(t, |n| (n.polls.parts, n.polls.total_ns)));
-        let t = own::beside(t, |n| (n.polls.agent_ns, n.polls.total_ns));
-        s.table(t.titled("Their polls, and what their threads did meanwhile; blocked is a call that blocks the executor"));
+            .column("max", |n| Ns(n.polls.tail.max_ns));
+        s.table(t.titled("Their polls"));
+        if self.kernel {
+            let t = Table::first(SHOWN, &self.names)
+                .marks(|n| Mark::lower_bound_if(n.polls.doubtful > 0))
+                .column("task", |n| Word(&n.name));
+            let t = parts::shares(t, |n| (n.polls.parts, n.polls.total_ns));
+            let t = own::beside(t, |n| (n.polls.agent_ns, n.polls.total_ns));
+            s.table(t.titled(
+                "What their threads did meanwhile (blocked: a call blocked the executor's thread)",
+            ));
+        }
     }
 
     fn queues(&self, s: &mut Section) {

@@ -4,11 +4,13 @@ mod own;
 mod what_if;
 
 use super::dispatch::Dispatch;
+use super::functions::Functions;
 use super::gaps::Gaps;
 use super::locks::Locks;
 use super::preempted::Preempted;
 use super::quality::{LossPlace, Quality};
 use super::steal::Steal;
+use super::tasks::Tasks;
 use super::time::Times;
 use super::waits::Waits;
 use super::what_if::WhatIfs;
@@ -34,6 +36,10 @@ fn answers_of(rows: Rows, tally: &Tally) -> Answers {
     rows.lock_preemptions.iter().for_each(|r| preempted.add(r));
     let mut times = Times::default();
     rows.thread_time.iter().for_each(|r| times.add(r));
+    let (mut tasks, mut functions) = (Tasks::default(), Functions::default());
+    rows.async_tasks.iter().for_each(|r| tasks.task(r));
+    rows.async_switches.iter().for_each(|r| tasks.poll(r));
+    rows.functions.iter().for_each(|r| functions.add(r));
     let steal = Steal {
         hypervisor: true,
         stolen_ns: Some(30_000_000),
@@ -48,6 +54,8 @@ fn answers_of(rows: Rows, tally: &Tally) -> Answers {
         dispatch: dispatch.finish(tally),
         gaps: gaps.finish(tally),
         time: times.finish(tally, steal),
+        tasks: tasks.finish(tally),
+        functions: functions.finish(tally, 2e9),
     }
 }
 
@@ -238,6 +246,45 @@ fn the_summary_of_a_small_trace() {
     assert_eq!(json["later_than"], serde_json::json!([1_000_000, 0]));
     let text = Document { begin_ns: 0, head: head.section(), sections }.to_string();
     check("summary", &text, include_str!("golden/summary.txt"));
+}
+
+#[test]
+fn the_summary_tells_of_tasks_and_functions_where_there_are_any() {
+    let summary = |timeline: &str| {
+        let (rows, tally) = run(true, timeline);
+        answers_of(rows, &tally).section()
+    };
+    let none = summary("0 0 .>a S");
+    let text = format!("{none:200}");
+    assert!(!text.contains("tasks") && !text.contains("functions"), "{text}");
+    let json = serde_json::to_value(&none.values).expect("values");
+    assert!(json.get("tasks").is_none() && json.get("calls").is_none(), "{json}");
+    let some = summary(
+        "0 0 .>a S
+         10 make a 7 3
+         20 make a 8 4
+         30 run a 8
+         40 rouse a 7
+         140 ran a 8 1
+         150 run a 7
+         200 ran a 7 1
+         300 in a F 90
+         350 in a G 80
+         380 out a G 80
+         400 out a F 90",
+    );
+    let text = format!("{some:200}");
+    for line in [
+        "2 tasks, 310 ns in all: polled 51.6 %, queued 35.5 %, waiting 0 %; the longest poll 110 ns of 'x.rs:4'",
+        "'x.rs:3' queued 1 time behind 'x.rs:4': 100 ns, at most 100 ns",
+        "2 calls, 100 ns inside the outermost",
+        "70.0 % of it in '0x46' itself, in 1 call",
+        "30.0 % of it in '0x47' itself, in 1 call",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    let json = serde_json::to_value(&some.values).expect("values");
+    assert_eq!((&json["tasks"], &json["calls"]), (&2.into(), &2.into()), "{json}");
 }
 
 #[test]

@@ -48,7 +48,7 @@ pub struct LongPoll {
 
 impl LongPoll {
     /// Where it lies in the trace.
-    pub(super) fn interval(&self) -> Interval {
+    pub(in crate::sections) fn interval(&self) -> Interval {
         Interval { ts: self.ts, dur_ns: self.dur_ns, tid: self.tid, lock: None }
     }
 }
