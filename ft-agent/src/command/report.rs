@@ -79,7 +79,13 @@ impl End {
         if text.contains(':') {
             return Ok(End::Named(text.to_owned()));
         }
-        units::offset_ns(text).map(End::Time).map_err(|why| why.to_string())
+        let is_time = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+        units::offset_ns(text).map(End::Time).map_err(|why| match is_time {
+            true => why,
+            false => format!(
+                "'{text}' has no kind; write one before the name, as in irq:eth0 or event:msg.received, or a time, as 1.5s"
+            ),
+        })
     }
 
     /// Both ends: of a window, and of reactions.

@@ -59,6 +59,11 @@ fn the_way_from_a_timer_to_its_answer_is_known() {
     assert!(values["counts"]["reactions"][0]["coalesced"].as_u64() > Some(0), "{values}");
     agrees("reactions to interrupts", &dir);
     refuses(&dir);
+    // The program has such an event, and does not come by it.
+    let none = report(&dir, &["--from", "timer:ft-sensor", "--to", "event:endless.step"]);
+    assert_success(&none);
+    let none = String::from_utf8_lossy(&none.stdout);
+    assert!(none.contains("No cause was answered") && !none.contains("made of"), "{none}");
 }
 
 /// Each cause was answered, or not, for one reason.
@@ -109,12 +114,13 @@ fn judge(truth: &Value, trace: &Trace, errors: &mut [Errors; 3]) {
 /// What cannot be asked is one sentence.
 fn refuses(dir: &Path) {
     for (options, sentence) in [
+        (&["--from", "irq:eth9", "--to", "event:react.*"][..], "no interrupt of the trace matches"),
+        (&["--from", "timer:nobody", "--to", "event:react.*"], "no thread of the trace matches"),
+        (&["--from", "irq:*", "--to", "event:nothing"], "no event of the trace matches"),
         (
-            &["--from", "irq:eth9", "--to", "event:react.*"][..],
-            "no interrupt of the trace is called",
+            &["--from", "event:react.*", "--to", "event:react.answer"],
+            "`react.*` is an answer by --to, and an answer is no cause",
         ),
-        (&["--from", "timer:nobody", "--to", "event:react.*"], "no thread of the trace is called"),
-        (&["--from", "irq:*", "--to", "event:nothing"], "no event of the trace is called"),
         (&["--from", "packet:x", "--to", "event:react.*"], "`packet:x` is no cause"),
         (&["--from", "irq:*", "--to", "irq:*"], "`irq:*` is no answer"),
         (&["--from", "irq:*"], "a reaction has a cause and an answer"),

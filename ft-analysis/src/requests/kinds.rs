@@ -46,6 +46,8 @@ pub enum NoRequest {
         /// What there is.
         there: Names,
     },
+    /// Each event that is named as a cause is an answer, too, and so no cause.
+    OnlyAnswers(String),
     /// The trace has no such records.
     NotRecorded {
         /// The cause.
@@ -98,7 +100,11 @@ impl fmt::Display for NoRequest {
             ),
             NoRequest::NothingLike { what, glob, there } => write!(
                 f,
-                "no {what} of the trace is called like `{glob}`: name one that is, of {there}"
+                "no {what} of the trace matches `{glob}`: name one that it has, as {there}"
+            ),
+            NoRequest::OnlyAnswers(glob) => write!(
+                f,
+                "each event that matches `{glob}` is an answer by --to, and an answer is no cause: name fewer by --to"
             ),
             NoRequest::NotRecorded { from, group } => write!(
                 f,
@@ -175,6 +181,9 @@ impl RequestKind {
             matched(Cause::Event, end, events())?;
             if cause == Cause::Event {
                 matched(cause, &self.begin, events())?;
+                if !events().any(|event| self.does(event) == Some(Does::Causes)) {
+                    return Err(NoRequest::OnlyAnswers(self.begin.clone()));
+                }
             }
         } else {
             known(&self.begin, |_| true)?;

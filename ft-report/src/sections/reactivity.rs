@@ -78,10 +78,14 @@ impl ReactivityReport {
         }
         if self.requests.marks.any() {
             s.say(self.requests.marks.line("reaction"));
+        } else {
+            s.say("No cause was answered.");
         }
         self.requests.doubts(&mut s);
         self.requests.without_path(&mut s, "reaction");
-        self.averages(&mut s);
+        if !self.averages.is_empty() {
+            self.averages(&mut s);
+        }
         self.requests.tables(&mut s);
         if let Some(slowest) = self.paths.first() {
             slowest.say(&mut s);

@@ -220,12 +220,14 @@ fn what_is_no_reaction_says_why() {
         end,
         None,
         &whole,
-        "no interrupt of the trace is called like `disk`: name one that is, of NET_RX, eth0",
+        "no interrupt of the trace matches `disk`: name one that it has, as NET_RX, eth0",
     );
-    check("wake:x", end, None, &whole, "no thread of the trace is called like `x`");
+    check("wake:x", end, None, &whole, "no thread of the trace matches `x`");
     check("wake:x", end, None, &crowd, "t07 and 12 more");
-    check("event:x", end, None, &whole, "no event of the trace is called like `x`");
-    check("irq:eth0", "event:x", None, &whole, "no event of the trace is called like `x`");
+    check("event:x", end, None, &whole, "no event of the trace matches `x`");
+    check("event:http.end", end, None, &whole, "`http.end` is an answer by --to");
+    check("event:http.*", "event:*", None, &whole, "`http.*` is an answer by --to");
+    check("irq:eth0", "event:x", None, &whole, "no event of the trace matches `x`");
     check(
         "irq:eth0",
         end,
