@@ -114,7 +114,9 @@ pub enum Notice {
 
 fn listed(sites: &[String]) -> String {
     if sites.is_empty() {
-        return "no recorded process declared any: embed ft-user and call ft_user::init()".into();
+        return "no recorded process declared any: embed ft-user and call ft_user::init(), or record pthread locks and \
+                instrumented functions with --preload"
+            .into();
     }
     let more = match sites.len().saturating_sub(LISTED_SITES) {
         0 => String::new(),
