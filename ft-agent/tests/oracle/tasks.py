@@ -75,10 +75,10 @@ class Tasks:
         self.gone = last_moments(trace)
         self.said: dict[Id, list[Said]] = {}
         self.polls: list[Poll] = []
+        # Where the events of a thread were lost, or a fiber was left in a poll, nothing of its process can be judged.
+        self.deaf = {loss.pid for loss in trace.losses if loss.origin not in ("kernel", "kernel-skipped")}
         self.listen()
         self.lives = [life for id in self.said for life in self.split(id)]
-        # Where the events of a thread were lost, nothing of its process can be judged.
-        self.deaf = {loss.pid for loss in trace.losses if loss.origin not in ("kernel", "kernel-skipped")}
 
     def listen(self) -> None:
         """Sorts events by task, and pairs the begins and ends of polls, thread by thread."""
@@ -93,6 +93,11 @@ class Tasks:
             here = None if ", " in site.args else f"{site.file}:{site.line}"
             said = Said(at, event.ts, event.tid, kind, event.arg1 or 0, mine[-1].id[2] if mine else None, here)
             if kind == "switch":
+                fiber = max((i for i, poll in enumerate(mine) if poll.is_fiber), default=len(mine))
+                for within in mine[fiber + 1 :]:
+                    # Whether it goes on with the fiber, and where, is not told.
+                    self.deaf.add(within.id[0])
+                    mine.remove(within)
                 if mine and mine[-1].is_fiber:
                     left = mine.pop()
                     left.end, left.how = event.ts, "pending"

@@ -12,6 +12,7 @@
 //! - *A task whose making was not recorded* begins with its first poll that was; a wake-up alone does not make one, since a
 //!   waker may outlive its task.
 //! - *Fibers* say only which one a thread runs from now on: such a stretch is a poll, pending where another one follows.
+//!   A poll within a fiber that is left goes on when that is back: it has no row, and its task is in a state that is not known.
 //! - *Polls within polls* (tasks within tasks) are both tasks' own. What the thread polled before is told of outermost ones.
 //! - *Events of a thread were lost*: the polls in which it was have no row, and their tasks are in a state that is not known, until
 //!   their next event. So is a task that another thread polls although its poll had no end.
@@ -159,6 +160,10 @@ impl Tasks {
         world: &World,
         rows: &mut Rows,
     ) {
+        while let Some(within) = self.threads.of(thread).pop_within_fiber() {
+            self.counts.unpaired.begin_only += 1;
+            self.lost(thread, &within, world);
+        }
         let polls = self.threads.of(thread);
         if let Some(fiber) = polls.fiber().and_then(|id| polls.end(id, world)) {
             self.poll_over(thread, fiber, PollEnd::Pending, world, rows);

@@ -255,6 +255,27 @@ fn fibers_run_until_their_thread_runs_another_one() {
 }
 
 #[test]
+fn a_fiber_that_is_left_in_a_poll_leaves_nothing_behind() {
+    // Fiber 7 polls task 5, which switches to fiber 8.
+    check(
+        "0 0 .>a S
+         10 fiber a 7
+         12 run a 5
+         20 fiber a 8
+         30 fiber a 7
+         34 ran a 5 1
+         40 fiber a 0",
+        &[
+            "5 12+22 ready ?22 () polls0<=0 wakes0<=0 lower bound",
+            "7 10+30 unended wait10 poll20 (run20) polls2<=10 wakes0<=0 censored",
+            "8 20+20 unended wait10 poll10 (run10) polls1<=10 wakes0<=0 censored",
+        ],
+        &["a 7 10+10 pending run10", "a 8 20+10 pending run10", "a 7 30+10 pending run10"],
+        Unpaired { begin_only: 1, end_only: 1, ..Unpaired::default() },
+    );
+}
+
+#[test]
 fn a_panic_ends_a_task_and_so_does_a_drop_of_which_wakers_may_not_know() {
     check(
         "0 0 .>a S

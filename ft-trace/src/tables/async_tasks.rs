@@ -68,7 +68,8 @@ table! {
         pub waiting_ns: i64 as Ns,
         /// In polls.
         pub polled_ns: i64 as Ns,
-        /// In none of these as far as is known: events of a thread that polled it were lost, until the next one that tells.
+        /// In none of these as far as is known: events of a thread that polled it were lost, or that thread left the fiber in
+        /// which it polled it; until the next event that tells.
         pub unknown_ns: i64 as Ns,
         /// Decomposition of `polled_ns`: *blocked* is in a call that blocks the thread. Null without a kernel stream.
         pub parts: Option<Decomposition>,
@@ -128,7 +129,7 @@ table! {
         /// when that is not known.
         pub agent_ns: Option<i64> as Ns,
         /// Until it began, since the first wake-up after the begin of the poll before; since that poll's end where the wake-up
-        /// came before it. Null of a poll that no wake-up asked for, as a first one.
+        /// came before it. Null of a poll for which no wake-up was recorded, as a first one.
         pub queued_ns: Option<i64> as Ns,
         /// Thread that woke the task.
         pub waker_tid: Option<i32> as Tid,
