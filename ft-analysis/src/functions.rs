@@ -15,7 +15,8 @@
 //!   into itself tells of its copies by different ones.)
 //!
 //! An end that is told when the frame is gone tells its upper end: of the calls within it the outermost one of the function has
-//! ended. Another end that is not the innermost call's is that of the newest call of its function, and those inside of that are left.
+//! ended, and the others are left: those around it before it began, so that some of their time is its own. Another end that is
+//! not the innermost call's is that of the newest call of its function, and those inside of that are left.
 //! When they were, nobody knows: it was after the last event, so their time ends there, and what lies between is the row
 //! *(unknown)*.
 //!
@@ -219,11 +220,16 @@ impl Calls {
         if left > 0 {
             self.sums[owner].total += spent;
         }
+        self.leave(left, &last);
+    }
+
+    /// So many of the innermost calls have been left.
+    fn leave(&mut self, left: usize, at: &Began) {
         for _ in 0..left {
             let call = self.open.pop_back().expect("no more are left than were open");
             let sum = &mut self.sums[call.function];
             (sum.counts.left, sum.is_doubtful) = (sum.counts.left + 1, true);
-            self.over(call, &last);
+            self.over(call, at);
         }
         if left > 0
             && let Some(back_in) = self.open.back()
@@ -262,11 +268,12 @@ impl Calls {
     fn exit(&mut self, which: Which, frame: Option<Frame>, now: &Began) {
         let function = self.function(which, now);
         let of_it = |call: &Call| call.function == function;
-        let (left, is_open) = if frame.is_some_and(Frame::is_gone) {
+        let (left, is_open, around) = if frame.is_some_and(Frame::is_gone) {
             let within = self.within(frame);
-            let calls = self.open.range(self.open.len() - within..);
-            let outer = calls.clone().position(of_it);
-            (outer.map_or(within, |outer| within - 1 - outer), outer.is_some())
+            match self.open.range(self.open.len() - within..).position(of_it) {
+                Some(around) => (within - 1 - around, true, around),
+                None => (within, false, 0),
+            }
         } else {
             let left = self.left(frame, None);
             let gone = self.open.iter().rev().take(left).filter(|call| of_it(call)).count();
@@ -274,12 +281,13 @@ impl Calls {
             // Those inside of the newest call of it.
             let inner =
                 self.open.iter().rev().skip(left).take_while(|call| is_open && !of_it(call));
-            (left + inner.count(), is_open)
+            (left + inner.count(), is_open, 0)
         };
         self.settle(left, now);
         if is_open {
             let call = self.open.pop_back().expect("it is the innermost now");
             self.over(call, now);
+            self.leave(around, now);
         } else {
             self.sums[function].counts.begun_before += 1;
         }

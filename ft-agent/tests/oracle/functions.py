@@ -99,6 +99,11 @@ class Calls:
         if of_it:
             self.settle(ts, len(self.open) - 1 - of_it[0])
             self.open.pop()
+            around = self.open[first:]
+            for other in around:
+                self.counts[other.function]["left"] += 1
+            del self.open[first:]
+            self.doubtful |= {other.function for other in around + self.open[-1:] if around}
         else:
             self.settle(ts, len(self.open) - first)
             self.counts[call.function]["begun_before"] += 1

@@ -200,6 +200,24 @@ fn an_end_that_is_told_when_the_frame_is_gone_is_that_of_the_outermost_call_with
 }
 
 #[test]
+fn an_end_that_is_told_when_the_frame_is_gone_leaves_all_that_was_as_low() {
+    // M calls G, which jumps back into M; that calls F, which has the heights 60 to 89.
+    check(
+        "0 0 .>a S
+         10 in a M 90
+         20 in a G 80 5 7
+         40 in a F 60 6 7
+         50 out a F 89 6 1
+         70 out a M 90",
+        &[
+            "a M 1x total60 self30 run30 lower bound",
+            "a G 1x total30 self20 run20 left1 lower bound",
+            "a F 1x total10 self10 run10",
+        ],
+    );
+}
+
+#[test]
 fn an_end_of_an_outer_call_leaves_those_within() {
     // Functions with sites of their own tell no stack pointer.
     check(
