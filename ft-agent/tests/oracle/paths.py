@@ -42,6 +42,8 @@ class Request(NamedTuple):
     key: int | None
     begin: UserEvent | Probe | Cause
     end: UserEvent | Probe
+    # Since when a loss may have hidden what it would have begun with; none: only since its begin.
+    since: int | None = None
 
 
 class Piece(NamedTuple):
@@ -229,6 +231,8 @@ def found(trace: Trace) -> Iterator[Request]:
     reactions = [kind for kind in asked if "cause" in kind]
     # Of each kind of reaction and key, the oldest cause without an answer.
     waiting: dict[tuple[int, int | None], Cause] = {}
+    # Of each kind of reaction, the newest answer.
+    answered: dict[int, int] = {}
     # Of each thread, what it is in: name, the kind that was asked for, the event; and what has a key.
     inside: dict[int, list[tuple[str, int | None, UserEvent, bool]]] = {}
     keyed: dict[tuple[int, int], list[UserEvent]] = {}
@@ -279,9 +283,13 @@ def found(trace: Trace) -> Iterator[Request]:
             key = key_of(row, kind["key"])
             if not answers:
                 waiting.setdefault((number, key), row)
-            elif cause := waiting.pop((number, key), None):
+                continue
+            # By order, a cause that was lost since the answer before would have counted.
+            since = answered.get(number, 0) if kind["key"] is None else None
+            answered[number] = row.ts
+            if cause := waiting.pop((number, key), None):
                 name = f"{kind['cause']}:{kind['begin']},event:{kind['end']}"
-                yield Request(name, key, cause, row)
+                yield Request(name, key, cause, row, since)
         for number, kind in enumerate(pairs):
             key = key_of(row, kind["key"]) if row.event in (kind["begin"], kind["end"]) else None
             name = f"{kind['begin']},{kind['end']}"
@@ -427,7 +435,8 @@ def tables(trace: Trace, threads: Threads, ledger: ThreadTime) -> list[Table]:
         if path is None and slow:
             unjudged.add(number)
         pids = (request.begin.pid, request.end.pid)
-        lost = [loss for loss in trace.losses if loss.ts <= end and start <= loss.ts + loss.dur]
+        since = start if request.since is None else request.since
+        lost = [loss for loss in trace.losses if loss.ts <= end and since <= loss.ts + loss.dur]
         reacts = ",event:" in request.kind
         lost = [loss for loss in lost if reacts or loss.origin in ("kernel", "agent") or loss.pid in pids]
         exact = not lost and not waits_for_room

@@ -7,6 +7,7 @@ use ft_trace::ids::Name;
 use serde::{Deserialize, Serialize};
 
 use super::kinds::{NoRequest, RequestKind};
+use crate::world::World;
 
 /// Names that an error shows of those that there are.
 const SHOWN: usize = 8;
@@ -43,6 +44,16 @@ impl Cause {
         let (word, glob) = text.split_once(':')?;
         let cause = Cause::ALL.into_iter().find(|cause| cause.word() == word)?;
         (!glob.is_empty()).then_some((cause, glob))
+    }
+
+    /// Whether one that was since then may have no record.
+    pub(super) fn may_be_lost_since(self, since: i64, world: &World) -> bool {
+        let losses = world.losses();
+        match self {
+            Cause::Irq | Cause::Timer => losses.kernel_since(since),
+            Cause::Wake => losses.scheduling_since(since),
+            Cause::Event => losses.events_since(since),
+        }
     }
 
     /// What its glob names.

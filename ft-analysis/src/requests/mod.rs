@@ -39,7 +39,7 @@ pub use reactions::Reactions;
 pub(crate) use wakers::{Waker, interrupt_that_wakes};
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
 
 use crate::analysis::Analysis;
 use crate::world::{self, Change, PerThread, Site, Thread, World};
@@ -99,7 +99,7 @@ impl RequestCounts {
 #[derive(Debug, Default)]
 pub struct Requests {
     threads: PerThread<Vec<Open>>,
-    keyed: HashMap<(usize, i64), Vec<Open>>,
+    keyed: HashMap<(usize, i64), VecDeque<Open>>,
     /// When requests that go on began, and which they are; of those with a key, their place in `keyed`.
     open: BTreeSet<(i64, u64)>,
     of_key: BTreeSet<(u64, usize, i64)>,
@@ -111,6 +111,8 @@ pub struct Requests {
     counts: RequestCounts,
     /// By the kind that was asked for.
     reactions: BTreeMap<usize, Reactions>,
+    /// Of each kind without a key, when its newest answer was.
+    answers: BTreeMap<usize, i64>,
     /// Where timers are causes, when the newest interrupt of a clock began: what it wakes will be a cause since then.
     expiring: Option<i64>,
 }
@@ -218,7 +220,7 @@ impl Requests {
                     self.caused((role.kind, key.unwrap_or(NO_KEY)), open, world);
                 }
                 Does::Answers => {
-                    if let Some(cause) = self.answered((role.kind, key.unwrap_or(NO_KEY))) {
+                    if let Some(cause) = self.answered((role.kind, key), world) {
                         self.over(thread, cause, key, world, rows);
                     }
                 }

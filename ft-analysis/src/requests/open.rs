@@ -27,6 +27,8 @@ pub(super) struct Open {
     pub(super) comm: Name,
     /// When it began, CLOCK_MONOTONIC ns.
     pub(super) ts: i64,
+    /// Since when a cause would have counted in its place, had it been recorded; of what is no reaction, when it began.
+    pub(super) oldest_since: i64,
     /// The account of its thread then; `None`: that has not begun it itself.
     pub(super) began: Option<Began>,
     /// Its place among those that go on.
@@ -51,6 +53,7 @@ impl Requests {
             thread: thread.key,
             comm: thread.comm.clone(),
             ts: world.now(),
+            oldest_since: world.now(),
             began: Some(Began::now(thread, world)),
             nth: self.begun,
         }
@@ -91,10 +94,9 @@ impl Requests {
     pub(super) fn push_keyed(&mut self, (kind, key): (usize, i64), open: Open, world: &World) {
         self.goes_on(&open, world);
         self.of_key.insert((open.nth, kind, key));
-        self.keyed.entry((kind, key)).or_default().push(open);
+        self.keyed.entry((kind, key)).or_default().push_back(open);
         if self.of_key.len() > MAX_OPEN_REQUESTS
-            && let Some((nth, kind, key)) = self.of_key.pop_first()
-            && let Some(oldest) = self.remove_keyed((kind, key), |open| open.nth == nth)
+            && let Some((kind, oldest)) = self.pop_oldest_keyed()
         {
             match self.reactions.get_mut(&kind) {
                 Some(reactions) => reactions.too_many += 1,
@@ -102,6 +104,17 @@ impl Requests {
             }
             self.forget(&oldest);
         }
+    }
+
+    /// Takes away the one that began first; those of one key are in their order.
+    fn pop_oldest_keyed(&mut self) -> Option<(usize, Open)> {
+        let (_, kind, key) = self.of_key.pop_first()?;
+        let all = self.keyed.get_mut(&(kind, key))?;
+        let oldest = all.pop_front()?;
+        if all.is_empty() {
+            self.keyed.remove(&(kind, key));
+        }
+        Some((kind, oldest))
     }
 
     /// The newest one of that key, of the thread's own process if there is one.
@@ -116,7 +129,7 @@ impl Requests {
         is: impl Fn(&Open) -> bool,
     ) -> Option<Open> {
         let all = self.keyed.get_mut(&key)?;
-        let found = all.iter().rposition(is).map(|at| all.remove(at));
+        let found = all.iter().rposition(is).and_then(|at| all.remove(at));
         if all.is_empty() {
             self.keyed.remove(&key);
         }

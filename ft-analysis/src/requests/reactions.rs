@@ -7,7 +7,9 @@
 //! it. An event that is both is an answer.
 //!
 //! **Situations that give no row** are counted for each kind, [`Reactions`]: a cause that nothing answers, an answer without a
-//! cause. A loss may have hidden causes and answers of any thread, so a reaction that one touches is a `lower bound`.
+//! cause. A loss may have hidden causes and answers of any thread, so a reaction that one touches is a `lower bound`. So is,
+//! by order, one of whose cause a loss since the answer before may have hidden an older one. What was before the trace nobody
+//! knows: of each kind the first one can be longer than it says. A key is taken to be that of one cause.
 //!
 //! What a timer's interrupt is for, no record tells but the waking in it: a timer that wakes nobody is no cause. The handler,
 //! up to the waking, is on the path: the last moments of the sleep that it ends.
@@ -105,9 +107,17 @@ impl Requests {
     }
 
     /// An answer; the cause that it is to.
-    pub(super) fn answered(&mut self, of: (usize, i64)) -> Option<Open> {
-        let cause = self.remove_keyed(of, |_| true);
-        let reactions = self.reactions.entry(of.0).or_default();
+    pub(super) fn answered(
+        &mut self,
+        (kind, key): (usize, Option<i64>),
+        world: &World,
+    ) -> Option<Open> {
+        let mut cause = self.remove_keyed((kind, key.unwrap_or(NO_KEY)), |_| true);
+        if key.is_none() {
+            let before = self.answers.insert(kind, world.now()).unwrap_or(0);
+            cause.iter_mut().for_each(|cause| cause.oldest_since = before);
+        }
+        let reactions = self.reactions.entry(kind).or_default();
         match cause {
             Some(_) => reactions.answered += 1,
             None => reactions.without_cause += 1,
@@ -140,6 +150,7 @@ impl Open {
             thread: ThreadKey { pid: Pid(0), tid: Tid(0) },
             comm: "".into(),
             ts,
+            oldest_since: ts,
             began: None,
             nth,
         }

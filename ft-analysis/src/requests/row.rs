@@ -44,10 +44,13 @@ pub(super) fn row(
     let began = open.began.filter(|_| stayed);
     let asked = open.asked.map(|asked| &world.context().asked()[asked]);
     // Of a reaction, causes and answers of any thread may be missing.
-    let anybodys = asked.is_some_and(|kind| kind.cause.is_some());
+    let cause = asked.and_then(|kind| kind.cause);
+    let lost_of_anybody = cause.is_some_and(|cause| {
+        world.losses().events_since(ts) || cause.may_be_lost_since(open.oldest_since, world)
+    });
     let lost = [end, open.thread].iter().any(|&key| world.losses().any_since(key, ts))
         || open.probe.is_some() && world.losses().probes_since(ts)
-        || anybodys && world.losses().events_since(ts);
+        || lost_of_anybody;
     let sum = |is: &dyn Fn(&Piece) -> bool| {
         path.map(|path| path.iter().filter(|piece| is(piece)).map(Piece::len_ns).sum())
     };

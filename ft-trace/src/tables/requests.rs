@@ -86,7 +86,7 @@ table! {
         pub path_mark: Mark,
         /// [`Mark`] of all but the path: `exact`, `disturbed` when the thread that ended it waited for room in its ring, or
         /// `lower bound` when records of the threads that began or ended it were lost meanwhile, or of a reaction any from
-        /// which a cause or an answer may be missing.
+        /// which a cause or an answer may be missing: without a key, of a cause since the answer before.
         pub mark: Mark,
     }
 }

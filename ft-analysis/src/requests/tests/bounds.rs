@@ -87,3 +87,15 @@ fn requests_with_a_key_are_bounded_and_counted() {
     assert_eq!((unpaired.too_many, unpaired.end_only), (5, 1));
     assert_eq!(unpaired.begin_only as usize, MAX_OPEN_REQUESTS - 1);
 }
+
+#[test]
+fn of_too_many_requests_with_one_key_those_that_began_first_are_forgotten() {
+    let by_key = RequestKind::parse("http.begin,http.end", Some("id")).expect("two events");
+    let n = MAX_OPEN_REQUESTS as i64;
+    let begins: String = (0..n + 5).map(|i| format!("{} begin a 7\n", 10 + i)).collect();
+    let ends: String = (0..n + 1).map(|i| format!("{} answer a 7\n", 10 + n + 5 + i)).collect();
+    let (rows, tally) = run_asking(&[by_key], &format!("0 0 .>a S\n{begins}{ends}"));
+    let first = rows.requests.iter().map(|r| r.ts.0).min();
+    assert_eq!((rows.requests.len() as i64, first), (n, Some(15)));
+    assert_eq!((tally.requests.unpaired.too_many, tally.requests.unpaired.end_only), (5, 1));
+}

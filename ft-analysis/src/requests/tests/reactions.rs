@@ -139,6 +139,31 @@ fn a_loss_may_have_hidden_causes_and_answers_of_anybody() {
 }
 
 #[test]
+fn a_cause_that_is_not_the_oldest_because_an_older_one_was_lost_is_a_lower_bound() {
+    let irq = ("irq:eth0", "10 irq a hard 2 0 eth0");
+    let wake = ("wake:b", "10 wake X b 0 0");
+    let event = ("event:http.begin", "10 begin b 7");
+    for ((from, cause), key, before, mark) in [
+        (irq, None, "5 lose irq 2", "lower bound"),
+        (irq, None, "5 lose irq 2\n 8 answer a 7", "exact"),
+        (irq, None, "2 answer a 7\n 5 lose irq 2", "lower bound"),
+        (irq, None, "5 lose ring 2 c", "exact"),
+        (wake, None, "5 lose sched 2", "lower bound"),
+        (wake, None, "5 lose irq 2", "exact"),
+        (event, None, "5 lose ring 2 c", "lower bound"),
+        (event, None, "5 lose irq 2", "exact"),
+        (event, Some("id"), "5 lose ring 2 c", "exact"),
+    ] {
+        let asked = [reaction(from, "event:http.end", key)];
+        let timeline =
+            format!("0 0 .>a S\n 0 1 .>b S\n 1 1 b>. S\n {before}\n {cause}\n 40 answer a 7");
+        let (rows, _) = run_asking(&asked, &timeline);
+        let found = rows.requests.iter().map(|r| (r.ts.0, r.dur, r.mark.to_string()));
+        assert_eq!(found.collect::<Vec<_>>(), [(10, 30, mark.to_owned())], "{timeline}");
+    }
+}
+
+#[test]
 fn without_a_kernel_an_event_still_has_its_answer() {
     let context = crate::Context::new(false, 10, &crate::timeline::threads(), &[], &[]);
     let sites = crate::timeline::sites();
