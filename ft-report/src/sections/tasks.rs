@@ -295,6 +295,21 @@ mod tests {
         assert_eq!(report.longest.iter().map(|l| l.dur_ns).collect::<Vec<_>>(), [5300, 1800, 100]);
     }
 
+    /// Applications nest polls and queue tasks as they like.
+    #[test]
+    fn sums_that_no_number_holds_are_the_most_that_one_holds() {
+        let (rows, tally) = run(true, TIMELINE);
+        let long = rows.async_switches.iter().find(|r| r.behind_ns > Some(0)).expect("one");
+        let mut long = long.clone();
+        (long.behind_ns, long.queued_dispatch_ns) = (Some(i64::MAX), Some(i64::MAX));
+        long.parts.as_mut().expect("a kernel stream").running_ns = i64::MAX;
+        let mut tasks = Tasks::default();
+        (0..2).for_each(|_| tasks.poll(&long));
+        let [name] = &tasks.finish(&tally).names[..] else { panic!("one name") };
+        let found = [name.queued.behind_ns, name.queued.dispatch_ns, name.polls.parts.total_ns()];
+        assert_eq!(found, [i64::MAX; 3]);
+    }
+
     #[test]
     fn it_says_what_it_knows() {
         let text = format!("{:150}", report(true, TIMELINE).section());

@@ -160,7 +160,7 @@ impl Decomposition {
 
     /// Sum of the parts.
     pub fn total_ns(&self) -> i64 {
-        self.to_array().iter().sum()
+        self.to_array().into_iter().fold(0, i64::saturating_add)
     }
 }
 
@@ -174,10 +174,12 @@ impl Sub for Decomposition {
     }
 }
 
+/// Saturates: applications nest what is summed as they like, so that a sum has no bound in the length of a trace.
 impl AddAssign for Decomposition {
     fn add_assign(&mut self, other: Decomposition) {
         let (mine, others) = (self.to_array(), other.to_array());
-        *self = Decomposition::from_array(std::array::from_fn(|i| mine[i] + others[i]));
+        let sum = |i: usize| mine[i].saturating_add(others[i]);
+        *self = Decomposition::from_array(std::array::from_fn(sum));
     }
 }
 

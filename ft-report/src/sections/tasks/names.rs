@@ -137,9 +137,9 @@ impl Names {
         }
         if let Some(ns) = r.queued_ns {
             sums.queued.add(ns);
-            sums.behind_ns += r.behind_ns.unwrap_or(0);
+            sums.behind_ns = sums.behind_ns.saturating_add(r.behind_ns.unwrap_or(0));
             let dispatch = r.queued_dispatch_ns.unwrap_or(0);
-            sums.dispatch_ns += dispatch;
+            sums.dispatch_ns = sums.dispatch_ns.saturating_add(dispatch);
             sums.longest_dispatch_ns = sums.longest_dispatch_ns.max(dispatch);
         }
     }
