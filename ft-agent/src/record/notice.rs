@@ -137,7 +137,7 @@ mod tests {
             assert!(text.starts_with("no site matches 'b.*'; "), "{text}");
             assert!(text.ends_with(expected), "{text}");
         };
-        check(0, "call ft_user::init()");
+        check(0, "instrumented functions with --preload");
         check(2, "there are a.0, a.1");
         check(20, "a.18, a.19");
         check(23, "a.19 and 3 more");
