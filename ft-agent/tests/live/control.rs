@@ -65,7 +65,7 @@ fn what_cannot_be_switched_is_explained() {
         assert!(!success && err.contains(expected), "{args:?}: {err}");
         assert_eq!(err.lines().count(), 1, "{err}");
     };
-    fails(&["enable", "-p", &pid, "live.*", "none.*"], "'none.*'; there are gap.");
+    fails(&["enable", "-p", &pid, "live.*", "none.*"], "'none.*'; there are async.");
     assert_eq!(
         state(&pid, "live.tick"),
         Some((0, 1)),

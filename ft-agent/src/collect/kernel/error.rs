@@ -103,6 +103,9 @@ pub enum KernelError {
         #[source]
         source: ProgramError,
     },
+    /// Probes could not be held.
+    #[error("a thread for probes could not be made: {0}; raise the limit of processes (ulimit -u)")]
+    ProbeThreads(#[source] io::Error),
     /// The size of the ring buffer.
     #[error(
         "a kernel buffer of {0} bytes is not possible; give a power of two from 4096 to 1073741824"

@@ -64,6 +64,10 @@ impl Kernel {
         let aya_btf = AyaBtf::parse(&data, Endianness::default()).map_err(KernelError::Btf)?;
         let _memlock = rights::Memlock::raise();
         let mut ebpf = load_object(options, own_only, &btf, &aya_btf)?;
+        let probe_programs = match options.probes.is_empty() {
+            true => None,
+            false => probes::load(OBJECT, &mut ebpf)?,
+        };
         let observed = Observed::new(ebpf.map("OBSERVED"))
             .map_err(|source| KernelError::Map { map: "OBSERVED", source })?;
         let records = ebpf.map_mut("RECORDS").ok_or_else(|| no_map("RECORDS"))?;
@@ -82,6 +86,8 @@ impl Kernel {
             attached: Vec::new(),
             on_cpus: Vec::new(),
             online: cpus::online(),
+            probe_links: probes::Links::default(),
+            probe_programs,
             probe_costs: Vec::new(),
             events: Events::here(),
             chained: attached.iter().any(|program| program.has_addresses()).then(Chained::default),
@@ -97,7 +103,6 @@ impl Kernel {
         }
         kernel.attached = attached;
         if !options.probes.is_empty() {
-            kernel.load_probes()?;
             kernel.probe_costs = kernel.measure_probes(&options.probes);
         }
         // All are verified before the first one runs.

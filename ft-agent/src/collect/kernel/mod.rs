@@ -8,6 +8,7 @@
 //! Each CPU, or some neighbours, have a ring buffer ([`ring_buffers`]). The order of records is that of the buffers, and in
 //! each of their reservation, which for an interrupt within a program is not exactly that of their times.
 
+mod bpf;
 mod btf;
 mod chained;
 mod error;
@@ -23,6 +24,8 @@ mod rights;
 mod ring_buffers;
 mod unreturned;
 
+use std::os::fd::AsFd;
+
 use aya::Ebpf;
 use aya_log::EbpfLogger;
 use log::{Log, warn};
@@ -37,7 +40,11 @@ pub use self::{
     probes::ProbeCost,
 };
 use self::{
-    groups::Program, loss::LostRecords, observed::Observed, on_cpus::OnCpus,
+    groups::Program,
+    loss::LostRecords,
+    observed::Observed,
+    on_cpus::OnCpus,
+    probes::{Links, Programs},
     ring_buffers::RingBuffers,
 };
 use crate::{
@@ -111,6 +118,10 @@ pub struct Kernel {
     /// Those of them that are attached on each CPU, and on which.
     on_cpus: Vec<OnCpus>,
     online: Vec<u32>,
+    /// Where probes are attached; before the programs, so that it is gone before them.
+    probe_links: Links,
+    /// Their programs, where the kernel has links.
+    probe_programs: Option<Programs>,
     /// What each probe costs, where that is known.
     probe_costs: Vec<Option<ProbeCost>>,
     /// Whether they run at perf's events, where there is one.
@@ -231,12 +242,11 @@ impl Kernel {
     pub fn losses(&mut self) -> Result<Vec<KernelLoss>, KernelError> {
         let ebpf = &self.ebpf;
         let programs = self.attached.iter().map(|p| (p.name, p.in_object(self.events)));
-        // Those that are not loaded have no descriptor.
-        let programs = programs.chain(probes::PROGRAMS.map(|name| (name, name)));
         let programs = programs.filter_map(|(name, in_object)| {
             let fd = ebpf.program(in_object)?.fd().ok()?;
-            Some((name, std::os::fd::AsFd::as_fd(fd)))
+            Some((name, fd.as_fd()))
         });
+        let programs = programs.chain(probes::loaded(ebpf, self.probe_programs.as_ref()));
         self.losses.look(programs).map_err(|source| KernelError::Map { map: "LOSS", source })
     }
 }

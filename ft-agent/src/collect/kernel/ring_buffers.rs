@@ -6,16 +6,12 @@
 //! further. The map `RECORDS` tells each CPU its buffer: which numbers there are does not matter, and a CPU that comes later
 //! shares one with another.
 
-use std::{
-    cmp::Reverse,
-    collections::BTreeMap,
-    io,
-    os::fd::{FromRawFd, OwnedFd},
-};
+use std::{cmp::Reverse, collections::BTreeMap, io, os::fd::OwnedFd};
 
 use aya::maps::{ArrayOfMaps, Map, MapData, RingBuf, ring_buf::RingBufItem};
+use aya_obj::generated::{bpf_cmd, bpf_map_type};
 
-use super::KernelError;
+use super::{KernelError, bpf};
 use crate::{collect::user::FULL, cpus};
 
 /// No buffer is smaller when there are several: 10,000 switches, or 11 ms of a million records a second of one CPU.
@@ -161,39 +157,18 @@ impl Plan {
 
 /// Makes a buffer in the memory of a node, which aya does not ask for.
 fn create(bytes: u32, node: u32) -> io::Result<OwnedFd> {
-    /// The first members that `union bpf_attr` has for `BPF_MAP_CREATE` (include/uapi/linux/bpf.h).
-    #[repr(C)]
-    #[derive(Default)]
-    struct MapCreate {
-        map_type: u32,
-        key_size: u32,
-        value_size: u32,
-        max_entries: u32,
-        map_flags: u32,
-        inner_map_fd: u32,
-        numa_node: u32,
-        map_name: [u8; 16],
-    }
-    const BPF_MAP_CREATE: libc::c_int = 0;
-    const BPF_MAP_TYPE_RINGBUF: u32 = 27;
+    /// include/uapi/linux/bpf.h
     const BPF_F_NUMA_NODE: u32 = 1 << 2;
-    let buffer = MapCreate {
-        map_type: BPF_MAP_TYPE_RINGBUF,
-        max_entries: bytes,
-        map_flags: BPF_F_NUMA_NODE,
-        numa_node: node,
-        map_name: *b"records\0\0\0\0\0\0\0\0\0",
-        ..MapCreate::default()
-    };
-    // SAFETY: the call reads so many bytes of a structure that is initialised.
-    let fd = unsafe {
-        libc::syscall(libc::SYS_bpf, BPF_MAP_CREATE, &raw const buffer, size_of_val(&buffer))
-    };
-    match libc::c_int::try_from(fd) {
-        // SAFETY: it was made just now, and nobody else has it.
-        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
-        _ => Err(io::Error::last_os_error()),
-    }
+    let mut attr = bpf::no_attr();
+    // SAFETY: the members of the union are numbers.
+    let map = unsafe { &mut attr.__bindgen_anon_1 };
+    map.map_type = bpf_map_type::BPF_MAP_TYPE_RINGBUF as u32;
+    map.max_entries = bytes;
+    map.map_flags = BPF_F_NUMA_NODE;
+    map.numa_node = node;
+    map.map_name = bpf::name("records");
+    // SAFETY: it has no address.
+    unsafe { bpf::make(bpf_cmd::BPF_MAP_CREATE, &attr) }
 }
 
 #[cfg(test)]

@@ -16,8 +16,8 @@ use std::path::PathBuf;
 use elf::Elf;
 pub use error::ProbeError;
 
-/// Functions, and pairs of marks, in a recording: each takes two events of perf and as many descriptors, and some ms at the
-/// start and the end.
+/// Functions, and pairs of marks, in a recording: before Linux 6.6, each takes two events of perf and as many descriptors, and
+/// some ms at the start and the end.
 pub const MAX_PROBED: usize = 64;
 
 /// What is probed.

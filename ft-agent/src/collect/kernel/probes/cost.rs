@@ -1,26 +1,14 @@
-//! Probes: their programs, where they are attached, and what one of them costs on this machine.
+//! What a probe costs on this machine.
 
 use std::arch::naked_asm;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use aya::programs::uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeLinkId, UProbeScope};
-use aya::programs::{ProgramError, UProbe};
 use ft_ebpf::{Probe as Record, kind, read};
 
-use super::{Group, Kernel, KernelError, release, version};
+use super::Kernel;
 use crate::collect::maps;
 use crate::collect::probe::{End, Probe};
-
-/// Programs of the object: for a begin, a mark that ends, and a return.
-pub(super) const PROGRAMS: [&str; 3] = [BEGIN, MARK, RETURN];
-
-const BEGIN: &str = "probe_begin";
-const MARK: &str = "probe_end";
-const RETURN: &str = "probe_return";
-
-/// The first kernel that tells a program at which of its places it was called (`bpf_get_attach_cookie`).
-const FIRST_KERNEL: (u32, u32) = (5, 15);
 
 /// Calls between two readings of the clock. Their records fit into the smallest buffer.
 const CALLS: u32 = 20;
@@ -40,65 +28,13 @@ pub struct ProbeCost {
     pub within_ns: f64,
 }
 
-/// Checks that this kernel has what probes need, and that nothing else is recorded that their programs cannot be beside: those
-/// of the group `lock` must know which waits are our own, and where a program is preempted by another of its kind they do not.
-pub(super) fn check(groups: &[Group]) -> Result<(), KernelError> {
-    if groups.contains(&Group::Lock) {
-        return Err(KernelError::ProbesAndLocks);
-    }
-    let release = release();
-    match version(&release).is_none_or(|version| version >= FIRST_KERNEL) {
-        true => Ok(()),
-        false => Err(KernelError::NoProbes(release)),
-    }
-}
-
 impl Kernel {
-    /// Has the kernel verify the programs.
-    pub(super) fn load_probes(&mut self) -> Result<(), KernelError> {
-        PROGRAMS.iter().try_for_each(|&name| {
-            let load = |program: &mut UProbe| program.load();
-            self.uprobe(name).and_then(load).map_err(|error| KernelError::from_load(name, error))
-        })
-    }
-
-    /// Attaches them: an end before its begin, as all programs.
-    pub(super) fn attach_probes(&mut self, probes: &[Probe]) -> Result<(), KernelError> {
-        for (probe, number) in probes.iter().zip(0..) {
-            let everywhere = UProbeScope::AllProcesses;
-            self.attach_probe(probe, number, everywhere)
-                .map_err(|source| KernelError::Probe { name: probe.name.clone(), source })?;
-        }
-        Ok(())
-    }
-
-    fn attach_probe(
-        &mut self,
-        probe: &Probe,
-        number: u64,
-        scope: UProbeScope,
-    ) -> Result<Vec<(&'static str, UProbeLinkId)>, ProgramError> {
-        let (end, ends) = match &probe.end {
-            End::Return => (RETURN, &probe.begins),
-            End::Marks(ends) => (MARK, ends),
-        };
-        let ends = ends.iter().map(|&offset| (end, offset));
-        let begins = probe.begins.iter().map(|&offset| (BEGIN, offset));
-        let attach = |(program, offset)| {
-            let location = UProbeAttachLocation::AbsoluteOffset(offset);
-            let point = UProbeAttachPoint { location, cookie: Some(number) };
-            Ok((program, self.uprobe(program)?.attach(point, &probe.path, scope)?))
-        };
-        ends.chain(begins).map(attach).collect()
-    }
-
-    fn uprobe(&mut self, name: &str) -> Result<&mut UProbe, ProgramError> {
-        self.ebpf.program_mut(name).ok_or(ProgramError::NotLoaded)?.try_into()
-    }
-
     /// What a begin and an end of each of these cost: as much as those of a like function of this process, medians. Nothing else
     /// may be attached yet: what is recorded meanwhile is thrown away.
-    pub(super) fn measure_probes(&mut self, probes: &[Probe]) -> Vec<Option<ProbeCost>> {
+    pub(in crate::collect::kernel) fn measure_probes(
+        &mut self,
+        probes: &[Probe],
+    ) -> Vec<Option<ProbeCost>> {
         let mut known: Vec<(Subject, Option<ProbeCost>)> = Vec::new();
         let of = |probe: &Probe| {
             let subject = Subject::like(probe);
@@ -115,14 +51,12 @@ impl Kernel {
     fn measure(&mut self, subject: Subject) -> Option<ProbeCost> {
         let probe = subject.probe()?;
         let (without, _) = self.time(subject);
-        let links = self.attach_probe(&probe, 0, UProbeScope::CallingProcess).ok()?;
         let own = std::process::id();
+        let attached = self.attach_in(&[probe], Some(own)).ok()?;
         self.observed.set(own, true);
         let (with, mut within) = self.time(subject);
         self.observed.set(own, false);
-        for (program, link) in links {
-            self.uprobe(program).and_then(|program| program.detach(link)).ok()?;
-        }
+        self.detach(attached).ok()?;
         let ns = (with - without).max(0.0);
         Some(ProbeCost { ns, within_ns: median(&mut within).filter(|within| *within <= ns)? })
     }
