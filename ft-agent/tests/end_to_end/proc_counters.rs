@@ -139,7 +139,9 @@ fn without_row(truth: &Value, trace: &Trace) -> usize {
     let cannot = |records: &&[SchedSwitch]| {
         let [before, left, came] = records else { unreachable!("windows of three") };
         let slept = left.prev_tid.0 == tid && !left.prev_state.is_runnable();
-        let after = wakings.partition_point(|&ts| ts < before.ts.0);
+        // A waking of a thread that then came unseen led to that coming.
+        let since = if before.next_tid.0 == tid { before.ts.0 } else { left.ts.0 };
+        let after = wakings.partition_point(|&ts| ts < since);
         let woken = wakings.get(after).is_some_and(|&ts| ts <= came.ts.0);
         marks[&3] < left.ts.0
             && left.ts.0 < marks[&4]

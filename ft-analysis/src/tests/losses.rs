@@ -297,6 +297,20 @@ fn a_thread_that_is_seen_on_another_cpu_has_left_the_first_unseen() {
     assert_eq!((tally.unseen_switches, tally.ran_unseen), (1, 0));
 }
 
+#[test]
+fn who_came_unseen_and_is_woken_on_its_way_to_sleep_waits_from_its_leaving_for_sure() {
+    // cpu 0: X, then a, unseen
+    let tally = check(
+        "0 0 a>X S
+         25 begin a 7
+         28 wake W a 0
+         30 0 a>Y S!
+         50 0 Y>a S",
+        &["a 30+20 cpu0 woken by 87 behind Y20"],
+    );
+    assert_eq!((tally.unseen_switches, tally.ran_unseen), (1, 1));
+}
+
 /// What a loss hid of a thread stays unknown until its next record, be the loss over or not.
 #[test]
 fn a_wait_for_one_of_whom_nothing_is_known_since_a_loss_is_in_doubt() {

@@ -20,7 +20,8 @@ impl World {
         let prev = self.context.observes(e.prev_pid).then(|| self.thread_now(e.prev()));
         if let Some(unseen) = self.cpus.unseen(e.cpu, ts, e.prev()) {
             if let Some(prev) = prev {
-                self.threads[prev].unseen = ts;
+                // Not `ts`: what it does from now on is not in doubt.
+                self.threads[prev].unseen = ts - 1;
             }
             self.unseen_switch(e.cpu, unseen, to);
         }
