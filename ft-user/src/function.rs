@@ -30,28 +30,3 @@ pub extern "C" fn enter(function: *const (), caller: u64, told: u64, stack: u64)
 pub extern "C" fn exit(function: *const (), caller: u64, told: u64, stack: u64) {
     tell!(FunctionExit, function, Frame::of_end(stack, caller, told));
 }
-
-/// Exports the hooks that gcc and clang call: for libraries that stand in front of the C library, whose own do nothing.
-///
-/// Each adds where it was called from, and the stack pointer before that, to its two arguments, and jumps.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __instrument_functions {
-    ($($hook:ident => $tell:ident),* $(,)?) => {$(
-        /// The hook of the compiler.
-        ///
-        /// # Safety
-        ///
-        /// Called by what a compiler makes of a function, with its address and its return address.
-        #[unsafe(no_mangle)]
-        #[unsafe(naked)]
-        pub unsafe extern "C" fn $hook() {
-            ::core::arch::naked_asm!(
-                "mov rdx, [rsp]",
-                "lea rcx, [rsp + 8]",
-                "jmp {tell}",
-                tell = sym $crate::function::$tell,
-            )
-        }
-    )*};
-}

@@ -42,6 +42,19 @@ fn events_of(program: &Path) -> (Vec<Event>, Vec<(String, Args)>) {
     (events, metas)
 }
 
+/// A linker takes nothing from the library that a program has itself.
+#[test]
+fn who_has_hooks_of_its_own_keeps_them() {
+    for compiler in compilers(&["gcc", "clang"]) {
+        for link in [Link::Static, Link::Shared] {
+            let name = format!("own-hooks-{compiler}-{link:?}");
+            let flags = ["-std=gnu11", "-O0", "-finstrument-functions"];
+            let program = build(compiler, &flags, &["tests/c/own_hooks.c"], link, &name);
+            assert_eq!(run(&mut Command::new(program)), "4 begins, 3 ends\n", "{name}");
+        }
+    }
+}
+
 fn named(names: &[(ArgType, &str)]) -> Args {
     names.iter().map(|&(ty, name)| (ty, name.to_owned())).collect()
 }

@@ -6,10 +6,11 @@
 //! site has left them. The number in the name is that of the protocol between site and write: a library
 //! that changes it keeps the old names too.
 //!
-//! Programs that are compiled with `-finstrument-functions` find the hooks of the compiler here, too.
+//! Programs that are compiled with `-finstrument-functions` find the hooks of the compiler here, too (`ft-hooks`).
 
 use std::ffi::{CStr, c_char, c_int};
 
+use ft_hooks as _;
 use ft_user::InitError;
 
 /// Starts tracing; see the header.
@@ -98,10 +99,4 @@ export! {
     ft_event_v1_5 => "ft_user_v1_write_5";
     ft_event_v1_6 => "ft_user_v1_write_6";
     ft_event_v1_text => "ft_user_v1_write_text";
-}
-
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-ft_user::__instrument_functions! {
-    __cyg_profile_func_enter => enter,
-    __cyg_profile_func_exit => exit,
 }

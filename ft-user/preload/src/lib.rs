@@ -59,13 +59,14 @@
 
 mod condition;
 mod event;
-mod function;
 mod mutex;
 mod real;
 mod rwlock;
 mod semaphore;
 mod spin;
 mod stub;
+
+use ft_hooks as _;
 
 /// Runs when the library is loaded, before the program's own constructors.
 #[used]
