@@ -24,7 +24,8 @@
 //! - a call of another function by the same instruction at the same height, as in a loop over pointers to functions, from a call
 //!   that was inlined: it is taken for that;
 //! - a call after a jump that needs more of the stack than the call that was left, from one that this made: it is taken for
-//!   that, and the total of what was left goes on until the next event of a function around both.
+//!   that, and the total of what was left goes on until the next event of a function around both. So the figures of a function
+//!   of which a call was left are no bounds ([`Mark::Censored`]).
 //!
 //! **Situations.**
 //! - *An end without a begin* is counted ([`Function::begun_before`]) and changes nothing else.
@@ -228,7 +229,7 @@ impl Calls {
         for _ in 0..left {
             let call = self.open.pop_back().expect("no more are left than were open");
             let sum = &mut self.sums[call.function];
-            (sum.counts.left, sum.is_doubtful) = (sum.counts.left + 1, true);
+            sum.counts.left += 1;
             self.over(call, at);
         }
         if left > 0
@@ -355,7 +356,8 @@ impl Functions {
 
 impl Sum {
     fn mark(&self) -> Mark {
-        if self.counts.unfinished > 0 || self.counts.begun_before > 0 {
+        let FunctionCounts { unfinished, begun_before, left, .. } = self.counts;
+        if unfinished > 0 || begun_before > 0 || left > 0 {
             Mark::Censored
         } else {
             Mark::lower_bound_if(self.is_doubtful)

@@ -22,7 +22,7 @@ COLUMNS = {
 }
 UNKNOWN = ("(unknown)", None)
 # An end without a begin, a begin without an end.
-EDGES = ("begun_before", "unfinished")
+EDGES = ("begun_before", "unfinished", "left")
 
 
 class Call(NamedTuple):

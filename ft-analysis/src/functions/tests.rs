@@ -101,8 +101,8 @@ fn what_longjmp_leaves_is_found_by_the_frame_of_the_next_event() {
          70 out a M 90",
         &[
             "a M 1x total60 self15 run15 lower bound",
-            "a F 1x total15 self5 run5 left1 lower bound",
-            "a G 1x total10 self5 run5 left1 lower bound",
+            "a F 1x total15 self5 run5 left1 censored",
+            "a G 1x total10 self5 run5 left1 censored",
             "a K 1x total5 self5 run5",
             "a H 1x total10 self10 run10",
             "a (unknown) 0x total20 self20 run20",
@@ -122,7 +122,7 @@ fn what_is_called_after_a_jump_with_a_larger_frame_is_taken_for_a_call_of_what_w
          70 out a M 90",
         &[
             "a M 1x total60 self10 run10 lower bound",
-            "a F 1x total40 self10 run10 left1 lower bound",
+            "a F 1x total40 self10 run10 left1 censored",
             "a H 1x total30 self30 run30",
             "a (unknown) 0x total10 self10 run10",
         ],
@@ -152,7 +152,7 @@ fn one_frame_is_of_several_calls_where_they_are_inlined_and_of_the_newest_where_
          50 out a M 90 5",
         &[
             "a M 1x total40 self10 run10 lower bound",
-            "a F 3x total0 self0 left3 lower bound",
+            "a F 3x total0 self0 left3 censored",
             "a (unknown) 0x total30 self30 run30",
         ],
     );
@@ -170,8 +170,8 @@ fn of_a_recursion_that_is_left_the_end_is_that_of_its_own_call() {
          60 in a F 90
          65 out a F 90",
         &[
-            "a F 3x total45 self15 run15 left1 lower bound",
-            "a G 1x total10 self10 run10 left1 lower bound",
+            "a F 3x total45 self15 run15 left1 censored",
+            "a G 1x total10 self10 run10 left1 censored",
             "a (unknown) 0x total20 self20 run20",
         ],
     );
@@ -193,7 +193,7 @@ fn an_end_that_is_told_when_the_frame_is_gone_is_that_of_the_outermost_call_with
          90 out a M 90",
         &[
             "a M 1x total80 self30 run30",
-            "a F 4x total50 self40 run40 left1 lower bound",
+            "a F 4x total50 self40 run40 left1 censored",
             "a (unknown) 0x total10 self10 run10",
         ],
     );
@@ -211,7 +211,7 @@ fn an_end_that_is_told_when_the_frame_is_gone_leaves_all_that_was_as_low() {
          70 out a M 90",
         &[
             "a M 1x total60 self30 run30 lower bound",
-            "a G 1x total30 self20 run20 left1 lower bound",
+            "a G 1x total30 self20 run20 left1 censored",
             "a F 1x total10 self10 run10",
         ],
     );
@@ -228,7 +228,7 @@ fn an_end_of_an_outer_call_leaves_those_within() {
          40 out-of a",
         &[
             "a parse 1x total20 self10 run10 before1 censored",
-            "a G 1x total0 self0 left1 lower bound",
+            "a G 1x total0 self0 left1 censored",
             "a (unknown) 0x total10 self10 run10",
         ],
     );

@@ -259,7 +259,7 @@ impl FunctionsReport {
         if self.marks.lower_bounds + self.marks.censored > 0 {
             s.say(
                 "A star (*) marks a function of which a call has no begin or no end, or was left or come back into by a jump, or \
-                 that ran when records were lost: its figures are of what was recorded.",
+                 that ran when records were lost: its figures are of what was recorded; those of one that was left may lack time, or have too much.",
             );
         }
     }

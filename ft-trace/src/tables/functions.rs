@@ -60,8 +60,9 @@ table! {
         /// Covered by no record.
         pub self_unexplained_ns: Option<i64> as Ns,
         /// [`Mark`]: `exact`; `disturbed` when the thread waited for room in its ring; `lower bound` when records were lost
-        /// since the thread's first call, when a call was left without an end, or the thread was in more calls than are kept;
-        /// `censored` when a call began before or ended after what was recorded, and the figures are of what lies inside.
+        /// since the thread's first call, when it was come back into by a jump, or the thread was in more calls than are kept;
+        /// `censored` when a call began before or ended after what was recorded, and the figures are of what lies inside; or
+        /// was left without an end, so that they lack what came after its last event, or have what was called after the jump.
         pub mark: Mark,
     }
 }
