@@ -92,7 +92,7 @@ fn functions_of_c_have_the_calls_and_the_times_that_they_measured_themselves() {
             assert_eq!(["leaf", "branch", "ladder", "catcher"].map(left), [0; 4], "{name}");
             // Four calls of it within each other, which jump away together.
             assert_eq!(left("thrower"), truth["thrower"][0], "{name}");
-            assert_eq!(row(&rows, "thrower").mark, Mark::LowerBound);
+            assert_eq!(row(&rows, "thrower").mark, Mark::Censored);
             let worker = row(&rows, "worker");
             assert_eq!(
                 (worker.calls, worker.unfinished, worker.mark),
