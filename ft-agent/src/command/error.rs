@@ -67,9 +67,14 @@ pub(crate) enum CommandError {
     Request(ft_analysis::NoRequest),
     /// Not as many keys as requests.
     #[error(
-        "--key is given {0} times for {1} of --request and --from; give it once for all of them, or once for each"
+        "there are {0} of --key for {1} of --request and --from; give one for all of them, or one for each"
     )]
     Keys(usize, usize),
+    /// A key of nothing.
+    #[error(
+        "--key names an argument of the events of --request, or of --from and --to; give these"
+    )]
+    KeyAlone,
     /// A reaction with one end.
     #[error(
         "a reaction has a cause and an answer; give both, as in `--from 'irq:eth*' --to event:msg.received`"
@@ -178,6 +183,7 @@ impl CommandError {
             | CommandError::UnknownGroup(_)
             | CommandError::Request(_)
             | CommandError::Keys(..)
+            | CommandError::KeyAlone
             | CommandError::HalfReaction
             | CommandError::WindowWithoutPage
             | CommandError::OfRequest

@@ -312,8 +312,10 @@ fn kinds(
     keys: &[String],
 ) -> Result<Vec<RequestKind>> {
     let asked = requests.len() + usize::from(reaction.is_some());
-    if asked == 0 && !keys.is_empty() || keys.len() > 1 && keys.len() != asked {
-        return Err(CommandError::Keys(keys.len(), asked));
+    match keys.len() {
+        1.. if asked == 0 => return Err(CommandError::KeyAlone),
+        2.. if keys.len() != asked => return Err(CommandError::Keys(keys.len(), asked)),
+        _ => {}
     }
     let key = |i: usize| {
         let key = keys.get(i).or(keys.first().filter(|_| keys.len() == 1));

@@ -127,7 +127,7 @@ fn refuses(dir: &Path) {
         (&["--from", "1s", "--to", "event:x"], "a reaction has a cause and an answer"),
         (&["--from", "1s"], "add --html FILE"),
         (&["--from", "irq:*", "--to", "event:react.*", "--key", "id"], "has no arguments"),
-        (&["--key", "id"], "--key is given 1 times for 0"),
+        (&["--key", "id"], "--key names an argument of the events of --request"),
     ] {
         let output = report(dir, options);
         let said = String::from_utf8_lossy(&output.stderr);

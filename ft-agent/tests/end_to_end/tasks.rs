@@ -73,6 +73,10 @@ fn each_poll_says_who_woke_its_task_behind_what_it_was_queued_and_what_blocked_i
     let values = &report["sections"]["tasks"]["values"];
     assert_eq!(values["counts"]["tasks"].as_u64(), Some(6 * rounds as u64), "{report}");
     assert_eq!(values["behind"][0]["behind"].as_str(), Some("busy"), "{report}");
+    let held = &values["held"];
+    let across = (held[0]["name"].as_str(), held[0]["lock"].as_str(), held[0]["times"].as_u64());
+    assert_eq!(across, (Some("late"), Some("across"), Some(rounds as u64)), "{held}");
+    assert_eq!(held.as_array().map(Vec::len), Some(1), "{held}");
     agrees("tasks of an executor with one worker", &dir);
 }
 
@@ -97,6 +101,10 @@ fn judge(truth: &Value, trace: &Trace, errors: &mut [Errors; 4]) {
             assert!(of.iter().all(|poll| poll.tid.0 == worker), "{of:?}");
             assert!(task.place.contains("subject/tasks.rs:"), "{task:?}");
             assert!(of.iter().all(|poll| poll.place == task.place), "{of:?}");
+            let held: Vec<_> =
+                of.iter().map(|poll| (poll.held, poll.held_lock.as_deref())).collect();
+            let waits_with = if name == "late" { (1, Some("across")) } else { (0, None) };
+            assert_eq!(held, [&[waits_with][..], &[(0, None)]].concat()[..of.len()], "{of:?}");
         }
     }
     for (round, [a, b, e, f, g, begun, c, d, sleeps, slept, late]) in rounds.into_iter().enumerate()

@@ -73,7 +73,7 @@ def main() -> int:
         places.table(trace, threads, inside, ledger),
         pairs.table(trace, threads, paths.Paths(trace, threads, ledger), inside),
         *paths.tables(trace, threads, ledger),
-        *tasks.tables(trace, threads, ledger, chains),
+        *tasks.tables(trace, threads, locks, ledger, chains),
     ]
     chains.judge(tables)
     for table in tables:

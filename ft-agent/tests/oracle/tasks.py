@@ -9,6 +9,7 @@ from compare import Anything, Expected, OneOf, Table, Wanted
 from futexes import last_moments
 from holds import EXACT, LOWER_BOUND, agent, decomposition, mark, occupant, sums_to
 from ledger import ThreadTime
+from locks import SEMAPHORE, Locks
 from tables import Trace, UserEvent
 from threads import Parts, Stretch, Threads
 
@@ -45,6 +46,8 @@ class Poll:
     depth: int
     # It ends with the thread's next fiber.
     is_fiber: bool = False
+    # The place of its end among all events; none without one.
+    ended_at: int | None = None
     # The task's name and place, by the event with which it began.
     name: str = ""
     place: str = ""
@@ -69,8 +72,11 @@ class Life:
 class Tasks:
     """All tasks and polls of a trace."""
 
-    def __init__(self, trace: Trace, threads: Threads, ledger: ThreadTime, chains: Chains) -> None:
+    def __init__(
+        self, trace: Trace, threads: Threads, locks: Locks, ledger: ThreadTime, chains: Chains
+    ) -> None:
         self.trace, self.threads, self.ledger, self.chains = trace, threads, ledger, chains
+        self.locks = locks
         self.last = trace.end()
         self.gone = last_moments(trace)
         self.said: dict[Id, list[Said]] = {}
@@ -100,7 +106,7 @@ class Tasks:
                     mine.remove(within)
                 if mine and mine[-1].is_fiber:
                     left = mine.pop()
-                    left.end, left.how = event.ts, "pending"
+                    left.end, left.how, left.ended_at = event.ts, "pending", at
                     self.said[left.id].append(said._replace(kind="polled", word=0))
                 if event.arg0 == 0:
                     continue
@@ -115,7 +121,7 @@ class Tasks:
                 if poll:
                     mine.remove(poll)
                     outcome = event.arg1 if event.arg1 in (1, 2) else 0
-                    poll.end, poll.how = event.ts, OUTCOMES[outcome]
+                    poll.end, poll.how, poll.ended_at = event.ts, OUTCOMES[outcome], at
         for mine in open_in.values():
             self.leave(mine, None)
 
@@ -279,6 +285,7 @@ class Tasks:
             **self.blocked(tid, start, end, parts),
             **occupant("preemptor", preempted, self.threads),
             "agent_ns": agent(self.threads.occupants(tid, start, end), self.threads),
+            **self.held(poll),
             **self.wait(life, poll),
             "mark": how if sure else OneOf((EXACT, LOWER_BOUND)),
         }
@@ -307,6 +314,21 @@ class Tasks:
             return dict.fromkeys(columns)
         ns, why, stack = max(sleeps, key=lambda sleep: sleep[0])
         return {"blocked_for": why, "blocked_for_ns": ns, "blocked_stack": stack}
+
+    def held(self, poll: Poll) -> dict[str, Wanted]:
+        """What its thread acquired in it and had not given back at its end."""
+        at = poll.ended_at
+        ends = [(hold, hold.end or hold.dropped) for hold in self.locks.holds if hold.tid == poll.tid]
+        held = [] if at is None else [
+            hold for hold, end in ends
+            if hold.kind != SEMAPHORE and poll.begin.at < hold.start.order < at and (end is None or end.order >= at)
+        ]
+        first = held[0] if held else None
+        return {
+            "held": len(held),
+            "held_lock": first and self.locks.name(first.lock),
+            "held_place": first and first.place,
+        }
 
     def wait(self, life: Life, poll: Poll) -> dict[str, Wanted]:
         """Who woke the task for it, and what the thread did until then."""
@@ -353,6 +375,8 @@ class Tasks:
         }
 
 
-def tables(trace: Trace, threads: Threads, ledger: ThreadTime, chains: Chains) -> tuple[Table, Table]:
+def tables(
+    trace: Trace, threads: Threads, locks: Locks, ledger: ThreadTime, chains: Chains
+) -> tuple[Table, Table]:
     """What all tasks did."""
-    return Tasks(trace, threads, ledger, chains).tables()
+    return Tasks(trace, threads, locks, ledger, chains).tables()

@@ -45,6 +45,8 @@ pub(super) struct Poll {
     name: Name,
     place: Name,
     began: Began,
+    /// The newest hold of its thread then.
+    held: Option<u64>,
     asked: Asked,
     depth: i32,
     queued: Option<Queued>,
@@ -89,6 +91,7 @@ impl Poll {
         world: &World,
     ) -> Poll {
         let (began, shares) = (Began::now(thread, world), Shares::default());
+        let held = thread.locks.all().iter().map(|hold| hold.id).max();
         Poll {
             id,
             number,
@@ -96,6 +99,7 @@ impl Poll {
             name,
             place,
             began,
+            held,
             asked,
             depth: 0,
             queued: None,
@@ -119,6 +123,9 @@ impl Poll {
         let (queued, woken) = (self.queued.as_ref(), self.asked.woken.as_ref());
         let behind = queued.and_then(|queued| queued.behind.as_ref());
         let longest = behind.and_then(|behind| behind.most.as_ref());
+        let ended = end != PollEnd::Unended;
+        let held = thread.locks.locks().filter(|hold| ended && Some(hold.id) > self.held);
+        let (first, context) = (held.clone().next(), world.context());
         let lost = world.losses().process_since(key.pid, self.asked.since)
             || thread.doubtful_since(ts)
             || !self.shares.is_exact();
@@ -140,19 +147,23 @@ impl Poll {
             preemptor_comm: preemptor.map(|s| s.who.comm.clone()),
             preemptor_ns: preemptor.map(|s| s.ns),
             agent_ns: self.began.agent_ns(thread, world),
+            held: held.count() as i32,
+            held_lock: first
+                .map(|hold| context.lock_name(key.pid, hold.lock, hold.site, hold.word)),
+            held_place: first.map(|hold| context.place(key.pid, hold.site, hold.word)),
             queued_ns: woken.map(|woken| ts - woken.ts),
             waker_tid: woken.map(|woken| woken.tid.0),
             waker_comm: woken.map(|woken| woken.comm.clone()),
             waker_task: woken.and_then(|woken| woken.task),
             queued_dispatch_ns: queued
-                .filter(|_| world.context().has_kernel())
+                .filter(|_| context.has_kernel())
                 .map(|queued| queued.dispatch_ns),
             behind_ns: behind.map(|behind| behind.ns),
             behind_polls: behind.map(|behind| behind.polls),
             behind_task: longest.map(|(id, ..)| id.1),
             behind_name: longest.map(|(_, label, _)| label.clone()),
             behind_task_ns: longest.map(|(.., ns)| *ns),
-            mark: mark(lost, end != PollEnd::Unended).max(thread.disturbed.mark(ts)),
+            mark: mark(lost, ended).max(thread.disturbed.mark(ts)),
             name: self.name,
             place: self.place,
         }

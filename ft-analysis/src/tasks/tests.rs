@@ -60,8 +60,10 @@ fn poll(r: &AsyncSwitch) -> String {
         let most = most.map_or(String::new(), |(task, ns)| format!(" behind {task} {ns}"));
         format!(" queue{ns} by {}{task}{dispatch}{behind}{most}", letter(tid))
     });
+    let held = r.held_lock.as_ref().zip(r.held_place.as_ref());
+    let held = held.map_or(String::new(), |(lock, at)| format!(" holds{} {lock} of {at}", r.held));
     format!(
-        "{} {}{depth} {}+{} {}{}{blocked}{stack}{preemptor}{queued}{}",
+        "{} {}{depth} {}+{} {}{}{blocked}{stack}{preemptor}{held}{queued}{}",
         letter(r.tid.0),
         r.task,
         r.ts,
@@ -252,6 +254,28 @@ fn fibers_run_until_their_thread_runs_another_one() {
     );
     let places: Vec<&str> = rows.async_tasks.iter().map(|task| &*task.place).collect();
     assert_eq!(places, ["x.rs:3", ":0", ":0"], "what was not made is where it was run first");
+}
+
+#[test]
+fn locks_that_are_held_when_a_poll_ends_are_those_that_it_acquired() {
+    check(
+        "0 0 .>a S
+         10 acquire a L 3
+         10 run a 7
+         12 acquire a M 4
+         14 acquire a N 5
+         16 release a M
+         18 acquire a O 6
+         20 ran a 7 0
+         30 run a 7
+         32 release a N
+         34 release a L
+         36 release a O
+         40 ran a 7 1",
+        &["7 10+30 ready wait10 poll20 (run20) polls2<=10 wakes0<=0 lower bound"],
+        &["a 7 10+10 pending run10 holds2 0x4e of x.rs:5", "a 7 30+10 ready run10"],
+        Unpaired::default(),
+    );
 }
 
 #[test]

@@ -17,7 +17,7 @@ use ft_analysis::{Mark, Tally, TaskCounts};
 use ft_trace::store::Result;
 use ft_trace::tables::{AsyncSwitch, AsyncTask};
 use names::Names;
-use polls::{Behind, Behinds, BlockedFor, Blocks, LongPoll};
+use polls::{Behind, Behinds, BlockedFor, Blocks, HeldAcross, Helds, LongPoll};
 
 /// Names, and pairs of what was queued and what it was queued behind, with a line of their own; further ones are in one of
 /// others.
@@ -44,6 +44,8 @@ pub struct TasksReport {
     pub behind: Vec<Behind>,
     /// What polls were blocked for, the most time first.
     pub blocked: Vec<BlockedFor>,
+    /// Locks that were held when a poll ended, the most polls first.
+    pub held: Vec<HeldAcross>,
     /// The longest polls.
     pub longest: Vec<LongPoll>,
 }
@@ -54,6 +56,7 @@ pub(super) struct Tasks {
     names: Names,
     behind: Behinds,
     blocked: Blocks,
+    held: Helds,
     marks: Marks,
     longest: Top<LongPoll>,
 }
@@ -68,6 +71,7 @@ impl Tasks {
         self.names.poll(r);
         self.behind.add(r);
         self.blocked.add(r);
+        self.held.add(r);
         self.longest.offer(LONGEST, r.dur, || LongPoll::from(r));
     }
 
@@ -79,6 +83,7 @@ impl Tasks {
             names: self.names.finish(),
             behind: self.behind.finish(),
             blocked: self.blocked.finish(),
+            held: self.held.finish(),
             longest: self.longest.into_sorted(),
         }
     }
@@ -108,6 +113,7 @@ impl TasksReport {
             self.polls(&mut s);
             self.queues(&mut s);
             self.blocked(&mut s);
+            self.held(&mut s);
             self.longest(&mut s);
             own::explain(&mut s, "");
             self.marks.legend(&mut s);
@@ -220,6 +226,20 @@ impl TasksReport {
             s.table(
                 t.titled("Polls that blocked their thread, by what it was blocked for longest"),
             );
+        }
+    }
+
+    fn held(&self, s: &mut Section) {
+        if !self.held.is_empty() {
+            let t = Table::first(SHOWN, &self.held)
+                .counted("locks")
+                .column("task", |h| Word(&h.name))
+                .column("lock", |h| Word(&h.lock))
+                .column("acquired", |h| Word(&h.place))
+                .column("polls", |h| N(h.times));
+            s.table(t.titled(
+                "Locks that were held when a poll ended: nobody else gets them until the task goes on",
+            ));
         }
     }
 

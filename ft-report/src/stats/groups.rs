@@ -28,6 +28,12 @@ impl Key for Pid {
     }
 }
 
+impl Key for (Name, Name, Name) {
+    fn others(&self) -> Self {
+        (OTHERS.into(), "".into(), "".into())
+    }
+}
+
 impl Key for (Pid, Name, Name) {
     fn others(&self) -> Self {
         (Pid(0), OTHERS.into(), "".into())

@@ -128,6 +128,13 @@ table! {
         /// Of `preempted_ns` and `dispatch_ns`, the time in which threads of the agent that recorded had the CPU. Null
         /// when that is not known.
         pub agent_ns: Option<i64> as Ns,
+        /// Locks that its thread acquired in it and still held at its end: nobody else gets them until the task goes on, and
+        /// whoever wants one in another task of this thread never does. 0 without an end.
+        pub held: i32 as Count,
+        /// Name of the first of them, as in `critical_sections`; null when there is none.
+        pub held_lock: Option<Name>,
+        /// Where it was acquired.
+        pub held_place: Option<Name>,
         /// Until it began, since the first wake-up after the begin of the poll before; since that poll's end where the wake-up
         /// came before it. Null of a poll for which no wake-up was recorded, as a first one.
         pub queued_ns: Option<i64> as Ns,

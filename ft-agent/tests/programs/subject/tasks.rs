@@ -5,7 +5,8 @@
 //! worker  FIFO 10  polls all once, busy──────────────c│d fetch sleeps s─t│ waits for work          h late
 //! ```
 //!
-//! All on one CPU. `lost` is dropped while it waits, and `broken` panics; `fetch` has a task within it.
+//! All on one CPU. `lost` is dropped while it waits, and `broken` panics; `fetch` has a task within it, and `late` holds a lock
+//! while it waits.
 
 use std::collections::VecDeque;
 use std::future::{pending, poll_fn};
@@ -15,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 
-use ft_user::task;
+use ft_user::{sync, task};
 use serde_json::json;
 
 use crate::sched::{self, now_ns};
@@ -28,6 +29,15 @@ const WAKES_NS: i64 = 500_000;
 const SLEEPS_NS: i64 = 2_500_000;
 const LATE_NS: i64 = 4_000_000;
 const KEEPS_NS: i64 = 300_000;
+
+/// What `late` holds.
+static ACROSS: sync::Mutex<()> = sync::Mutex::named("across", ());
+
+/// What a thread must give back that has it.
+struct OfOneThread<T>(T);
+
+// SAFETY: the worker alone polls tasks, and drops them.
+unsafe impl<T> Send for OfOneThread<T> {}
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -159,7 +169,9 @@ fn works(at: i64, [fetch, late]: [Arc<Once>; 2]) -> [i64; 6] {
     }));
     let to = told.clone();
     queue.spawn(task::named("late", async move {
+        let held = OfOneThread(ACROSS.lock().expect("not poisoned"));
         late.happened().await;
+        drop(held);
         tell(&to, 5);
     }));
     let lost = queue.spawn(task::named("lost", pending()));

@@ -1,4 +1,4 @@
-//! The longest polls, what polls were blocked for, and what tasks were queued behind.
+//! The longest polls, what polls were blocked for or ended with, and what tasks were queued behind.
 
 use std::cmp::Reverse;
 
@@ -88,6 +88,19 @@ pub struct BlockedFor {
     pub longest_ns: i64,
 }
 
+/// Polls of tasks of one name that ended while their thread held a lock which it had acquired in them.
+#[derive(Clone, Debug, Serialize)]
+pub struct HeldAcross {
+    /// Name of the tasks, or where they were made.
+    pub name: String,
+    /// Name of the lock, the first where there were several.
+    pub lock: String,
+    /// Where it was acquired.
+    pub place: String,
+    /// Polls.
+    pub times: u64,
+}
+
 /// Tasks of one name that were queued behind those of another.
 #[derive(Clone, Debug, Serialize)]
 pub struct Behind {
@@ -137,6 +150,30 @@ impl Blocks {
             longest_ns: sum.longest_ns,
         };
         self.0.into_ranked(row, |b| (Reverse(b.total_ns), b.name.clone(), b.cause.clone()))
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Helds(Groups<MAX_TASK_GROUPS, (Name, Name, Name), u64>);
+
+impl Helds {
+    pub(super) fn add(&mut self, r: &AsyncSwitch) {
+        if let (Some(lock), Some(place)) = (&r.held_lock, &r.held_place) {
+            let group = (label(&r.name, &r.place), lock.clone(), place.clone());
+            *self.0.entry(group) += 1;
+        }
+    }
+
+    pub(super) fn finish(self) -> Vec<HeldAcross> {
+        let row = |((name, lock, place), times): ((Name, Name, Name), u64)| HeldAcross {
+            name: name.to_string(),
+            lock: lock.to_string(),
+            place: place.to_string(),
+            times,
+        };
+        self.0.into_ranked(row, |h| {
+            (Reverse(h.times), h.name.clone(), h.lock.clone(), h.place.clone())
+        })
     }
 }
 
