@@ -2,6 +2,7 @@
 
 mod names;
 mod polls;
+mod workers;
 
 pub use names::TaskName;
 
@@ -18,6 +19,7 @@ use ft_trace::store::Result;
 use ft_trace::tables::{AsyncSwitch, AsyncTask};
 use names::Names;
 use polls::{Behind, Behinds, BlockedFor, Blocks, HeldAcross, Helds, LongPoll};
+use workers::{Worker, Workers};
 
 /// Names, and pairs of what was queued and what it was queued behind, with a line of their own; further ones are in one of
 /// others.
@@ -44,6 +46,8 @@ pub struct TasksReport {
     pub behind: Vec<Behind>,
     /// What polls were blocked for, the most time first.
     pub blocked: Vec<BlockedFor>,
+    /// The threads that polled, the longest without a CPU first.
+    pub workers: Vec<Worker>,
     /// Locks that were held when a poll ended, the most polls first.
     pub held: Vec<HeldAcross>,
     /// The longest polls.
@@ -57,6 +61,7 @@ pub(super) struct Tasks {
     behind: Behinds,
     blocked: Blocks,
     held: Helds,
+    workers: Workers,
     marks: Marks,
     longest: Top<LongPoll>,
 }
@@ -72,6 +77,7 @@ impl Tasks {
         self.behind.add(r);
         self.blocked.add(r);
         self.held.add(r);
+        self.workers.add(r);
         self.longest.offer(LONGEST, r.dur, || LongPoll::from(r));
     }
 
@@ -83,6 +89,7 @@ impl Tasks {
             names: self.names.finish(),
             behind: self.behind.finish(),
             blocked: self.blocked.finish(),
+            workers: self.workers.finish(),
             held: self.held.finish(),
             longest: self.longest.into_sorted(),
         }
@@ -114,6 +121,7 @@ impl TasksReport {
             self.queues(&mut s);
             self.blocked(&mut s);
             self.held(&mut s);
+            self.workers(&mut s);
             self.longest(&mut s);
             own::explain(&mut s, "");
             self.marks.legend(&mut s);
@@ -229,6 +237,28 @@ impl TasksReport {
         }
     }
 
+    fn workers(&self, s: &mut Section) {
+        let t = Table::first(SHOWN, &self.workers)
+            .counted("threads")
+            .marks(|w| Mark::lower_bound_if(w.doubtful > 0))
+            .column("thread", |w| Thread::of(Some(w.tid), Some(&w.comm)))
+            .column("polls", |w| N(w.polls))
+            .column("polled", |w| Ns(w.polled_ns));
+        if !self.kernel {
+            s.table(t.titled("Threads that polled"));
+            return;
+        }
+        let t = t
+            .column("blocked", |w| Ns(w.parts.blocked_ns))
+            .column("preempted", |w| Ns(w.parts.preempted_ns.saturating_add(w.parts.dispatch_ns)))
+            .column("dispatch", |w| Ns(w.dispatch_ns))
+            .column("its max", |w| Ns(w.longest_dispatch_ns));
+        s.table(t.titled(
+            "Threads that polled, the longest without a CPU first (blocked, preempted: in polls; dispatch: woken and without a CPU, \
+             while a task was queued)",
+        ));
+    }
+
     fn held(&self, s: &mut Section) {
         if !self.held.is_empty() {
             let t = Table::first(SHOWN, &self.held)
@@ -264,83 +294,4 @@ impl TasksReport {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use ft_analysis::timeline::run;
-
-    const TIMELINE: &str = "
-        0 0 .>a S
-        0 1 .>b S
-        1000 make a 7 3
-        1000 make a 8 4
-        1100 run a 7
-        1200 ran a 7 0
-        1200 run a 8
-        1300 rouse b 7
-        2000 0 a>X R
-        2500 0 X>a S
-        3000 ran a 8 1
-        3000 run a 7
-        3100 0 a>X S
-        8100 wake X a 0
-        8200 0 X>a S
-        8300 ran a 7 1
-        9000 ran a 9 0
-        9100 make b 9 3
-        9200 cancel b 9";
-
-    fn report(kernel: bool, timeline: &str) -> TasksReport {
-        let (rows, tally) = run(kernel, timeline);
-        let mut tasks = Tasks::default();
-        rows.async_tasks.iter().for_each(|r| tasks.task(r));
-        rows.async_switches.iter().for_each(|r| tasks.poll(r));
-        tasks.finish(&tally)
-    }
-
-    #[test]
-    fn states_sum_to_lives_and_parts_to_polls() {
-        let report = report(true, TIMELINE);
-        for n in &report.names {
-            let states = n.polled_ns + n.queued_ns + n.waiting_ns + n.unstarted_ns + n.unknown_ns;
-            assert_eq!((states, n.polls.parts.total_ns()), (n.lives_ns, n.polls.total_ns), "{n:?}");
-        }
-        let found: Vec<_> = report.names.iter().map(|n| (&*n.name, n.tasks, n.dropped)).collect();
-        assert_eq!(found, [("x.rs:3", 2, 1), ("x.rs:4", 1, 0)]);
-        let queued = &report.names[0].queued;
-        assert_eq!((queued.polls, queued.total_ns, queued.behind_ns), (1, 1700, 1700));
-        let [behind] = &report.behind[..] else { panic!("{:?}", report.behind) };
-        assert_eq!((&*behind.behind, behind.total_ns), ("x.rs:4", 1700));
-        let [blocked] = &report.blocked[..] else { panic!("{:?}", report.blocked) };
-        assert_eq!((&*blocked.cause, blocked.total_ns, blocked.times), ("asleep", 5000, 1));
-        assert_eq!(report.longest.iter().map(|l| l.dur_ns).collect::<Vec<_>>(), [5300, 1800, 100]);
-    }
-
-    /// Applications nest polls and queue tasks as they like.
-    #[test]
-    fn sums_that_no_number_holds_are_the_most_that_one_holds() {
-        let (rows, tally) = run(true, TIMELINE);
-        let long = rows.async_switches.iter().find(|r| r.behind_ns > Some(0)).expect("one");
-        let mut long = long.clone();
-        (long.behind_ns, long.queued_dispatch_ns) = (Some(i64::MAX), Some(i64::MAX));
-        long.parts.as_mut().expect("a kernel stream").running_ns = i64::MAX;
-        let mut tasks = Tasks::default();
-        (0..2).for_each(|_| tasks.poll(&long));
-        let [name] = &tasks.finish(&tally).names[..] else { panic!("one name") };
-        let found = [name.queued.behind_ns, name.queued.dispatch_ns, name.polls.parts.total_ns()];
-        assert_eq!(found, [i64::MAX; 3]);
-    }
-
-    #[test]
-    fn it_says_what_it_knows() {
-        let text = format!("{:150}", report(true, TIMELINE).section());
-        for part in
-            ["3 tasks, all exact", "1 poll not counted", "x.rs:3", "asleep", "queued behind"]
-        {
-            assert!(text.contains(part), "{part}: {text}");
-        }
-        let alone = format!("{:150}", report(false, TIMELINE).section());
-        assert!(alone.contains("x.rs:3") && !alone.contains("preempted"), "{alone}");
-        let none = format!("{:120}", report(true, "0 0 .>a S").section());
-        assert!(none.contains("No async task was recorded"), "{none}");
-    }
-}
+mod tests;

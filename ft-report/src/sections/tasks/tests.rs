@@ -1,0 +1,108 @@
+use super::*;
+use ft_analysis::timeline::run;
+
+const TIMELINE: &str = "
+    0 0 .>a S
+    0 1 .>b S
+    1000 make a 7 3
+    1000 make a 8 4
+    1100 run a 7
+    1200 ran a 7 0
+    1200 run a 8
+    1300 rouse b 7
+    2000 0 a>X R
+    2500 0 X>a S
+    3000 ran a 8 1
+    3000 run a 7
+    3100 0 a>X S
+    8100 wake X a 0
+    8200 0 X>a S
+    8300 ran a 7 1
+    9000 ran a 9 0
+    9100 make b 9 3
+    9200 cancel b 9";
+
+fn report(kernel: bool, timeline: &str) -> TasksReport {
+    let (rows, tally) = run(kernel, timeline);
+    let mut tasks = Tasks::default();
+    rows.async_tasks.iter().for_each(|r| tasks.task(r));
+    rows.async_switches.iter().for_each(|r| tasks.poll(r));
+    tasks.finish(&tally)
+}
+
+#[test]
+fn states_sum_to_lives_and_parts_to_polls() {
+    let report = report(true, TIMELINE);
+    for n in &report.names {
+        let states = n.polled_ns + n.queued_ns + n.waiting_ns + n.unstarted_ns + n.unknown_ns;
+        assert_eq!((states, n.polls.parts.total_ns()), (n.lives_ns, n.polls.total_ns), "{n:?}");
+    }
+    let found: Vec<_> = report.names.iter().map(|n| (&*n.name, n.tasks, n.dropped)).collect();
+    assert_eq!(found, [("x.rs:3", 2, 1), ("x.rs:4", 1, 0)]);
+    let queued = &report.names[0].queued;
+    assert_eq!((queued.polls, queued.total_ns, queued.behind_ns), (1, 1700, 1700));
+    let [behind] = &report.behind[..] else { panic!("{:?}", report.behind) };
+    assert_eq!((&*behind.behind, behind.total_ns), ("x.rs:4", 1700));
+    let [blocked] = &report.blocked[..] else { panic!("{:?}", report.blocked) };
+    assert_eq!((&*blocked.cause, blocked.total_ns, blocked.times), ("asleep", 5000, 1));
+    assert_eq!(report.longest.iter().map(|l| l.dur_ns).collect::<Vec<_>>(), [5300, 1800, 100]);
+}
+
+#[test]
+fn a_worker_that_had_work_and_no_cpu_was_starved() {
+    // a is woken for task 7 at 200, and b, woken for task 8 at 300, polls it at once.
+    let timeline = "
+        0 0 .>a S
+        0 1 .>b S
+        10 make a 7 3
+        20 run a 7
+        30 ran a 7 0
+        40 0 a>X S
+        50 make b 8 4
+        60 run b 8
+        70 ran b 8 0
+        100 rouse b 7
+        110 wake b a 0
+        200 rouse b 8
+        210 run b 8
+        230 ran b 8 1
+        400 0 X>a S
+        410 run a 7
+        420 0 a>X R
+        450 0 X>a S
+        460 ran a 7 1";
+    let report = report(true, timeline);
+    let found: Vec<_> = report.workers.iter().map(|w| (&*w.comm, w.polls, w.polled_ns)).collect();
+    assert_eq!(found, [("a", 2, 60), ("b", 2, 30)]);
+    let starved = report.workers.iter().map(|w| [w.starved_ns(), w.dispatch_ns]);
+    assert_eq!(starved.collect::<Vec<_>>(), [[320, 290], [0, 0]]);
+    let text = format!("{:150}", report.section());
+    assert!(text.contains("Threads that polled, the longest without a CPU first"), "{text}");
+}
+
+/// Applications nest polls and queue tasks as they like.
+#[test]
+fn sums_that_no_number_holds_are_the_most_that_one_holds() {
+    let (rows, tally) = run(true, TIMELINE);
+    let long = rows.async_switches.iter().find(|r| r.behind_ns > Some(0)).expect("one");
+    let mut long = long.clone();
+    (long.behind_ns, long.queued_dispatch_ns) = (Some(i64::MAX), Some(i64::MAX));
+    long.parts.as_mut().expect("a kernel stream").running_ns = i64::MAX;
+    let mut tasks = Tasks::default();
+    (0..2).for_each(|_| tasks.poll(&long));
+    let [name] = &tasks.finish(&tally).names[..] else { panic!("one name") };
+    let found = [name.queued.behind_ns, name.queued.dispatch_ns, name.polls.parts.total_ns()];
+    assert_eq!(found, [i64::MAX; 3]);
+}
+
+#[test]
+fn it_says_what_it_knows() {
+    let text = format!("{:150}", report(true, TIMELINE).section());
+    for part in ["3 tasks, all exact", "1 poll not counted", "x.rs:3", "asleep", "queued behind"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let alone = format!("{:150}", report(false, TIMELINE).section());
+    assert!(alone.contains("x.rs:3") && !alone.contains("preempted"), "{alone}");
+    let none = format!("{:120}", report(true, "0 0 .>a S").section());
+    assert!(none.contains("No async task was recorded"), "{none}");
+}
