@@ -48,9 +48,11 @@ fn judge(truth: &Value, trace: &Trace, errors: &mut All) {
     for [length, locks, from, to, inside_from, inside_to, lost] in errors::rounds(truth) {
         let held: Vec<CriticalSection> = holds.by_ref().take(locks as usize).collect();
         assert_eq!(held.len() as i64, locks, "a hold for each acquisition");
-        // A machine that is itself preempted can be late; and on some, switches are missing.
+        // A machine that is itself preempted can be late, so that the preemption is not between two readings of which the
+        // victim knows; and on some, switches are missing.
         let whole = |hold: &CriticalSection| missing.judged(hold.mark, hold.ts.0, hold.dur);
-        if !(held.iter().all(whole) && inside_from < from && to < inside_to) {
+        let is_known = inside_from < from && to < inside_to && to - from <= lost;
+        if !(held.iter().all(whole) && is_known) {
             continue;
         }
         let what = format!("preempted for {} µs, locks held: {locks}", length / 1000);
