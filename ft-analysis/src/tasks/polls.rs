@@ -91,7 +91,7 @@ impl Poll {
         world: &World,
     ) -> Poll {
         let (began, shares) = (Began::now(thread, world), Shares::default());
-        let held = thread.locks.all().iter().map(|hold| hold.id).max();
+        let held = thread.locks.last().map(|hold| hold.id);
         Poll {
             id,
             number,

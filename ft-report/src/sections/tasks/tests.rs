@@ -50,7 +50,7 @@ fn states_sum_to_lives_and_parts_to_polls() {
 
 #[test]
 fn a_worker_that_had_work_and_no_cpu_was_starved() {
-    // a is woken for task 7 at 200, and b, woken for task 8 at 300, polls it at once.
+    // a is woken for task 7 at 110 and has a CPU at 400; b, on a CPU, polls task 8 at once.
     let timeline = "
         0 0 .>a S
         0 1 .>b S

@@ -41,8 +41,8 @@ impl Worker {
     }
 }
 
-#[derive(Debug)]
-pub(super) struct Sums {
+#[derive(Debug, Default)]
+struct Sums {
     comm: Name,
     polls: u64,
     doubtful: u64,
@@ -60,15 +60,7 @@ impl Workers {
         if r.depth > 0 {
             return;
         }
-        let sums = self.0.entry_or((r.pid, r.tid), || Sums {
-            comm: r.comm.clone(),
-            polls: 0,
-            doubtful: 0,
-            polled_ns: 0,
-            parts: Decomposition::default(),
-            dispatch_ns: 0,
-            longest_dispatch_ns: 0,
-        });
+        let sums = self.0.entry((r.pid, r.tid));
         if sums.comm != r.comm {
             sums.comm = r.comm.clone();
         }

@@ -25,8 +25,8 @@ use aya_obj::generated::{BPF_F_UPROBE_MULTI_RETURN, bpf_attach_type, bpf_cmd, bp
 use aya_obj::{Object, VerifierLog};
 
 use super::super::{bpf, release, version};
-use super::{BEGIN, MARK, PROGRAMS, RETURN};
-use crate::collect::probe::{End, Probe};
+use super::{PROGRAMS, RETURN, offsets};
+use crate::collect::probe::Probe;
 use crate::threads;
 
 /// The first kernel that has such links.
@@ -83,7 +83,7 @@ impl Programs {
         process: Option<u32>,
     ) -> Result<Vec<OwnedFd>, (&'p Probe, io::Error)> {
         let mut links = Vec::new();
-        for name in [RETURN, MARK, BEGIN] {
+        for name in PROGRAMS {
             let mut files: BTreeMap<&Path, Vec<Place<'p>>> = BTreeMap::new();
             for (probe, cookie) in probes.iter().zip(0..) {
                 let places =
@@ -138,14 +138,6 @@ struct Place<'p> {
     probe: &'p Probe,
     offset: u64,
     cookie: u64,
-}
-
-fn offsets<'p>(probe: &'p Probe, program: &str) -> &'p [u64] {
-    match (&probe.end, program) {
-        (_, BEGIN) | (End::Return, RETURN) => &probe.begins,
-        (End::Marks(ends), MARK) => ends,
-        _ => &[],
-    }
 }
 
 fn unfit(
@@ -206,12 +198,10 @@ fn load(object: &Object, name: &str) -> Result<OwnedFd, ProgramError> {
 
 /// Links that go together, when this does or the process ends.
 #[derive(Default)]
-pub(in crate::collect::kernel) struct Links(Vec<Holder>);
-
-struct Holder {
-    /// Hanging up ends it.
-    hold: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+pub(in crate::collect::kernel) struct Links {
+    /// Hanging up ends their threads.
+    hold: Vec<Sender<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Links {
@@ -221,20 +211,12 @@ impl Links {
     ///
     /// When there are no threads for that; the links are gone then.
     pub(super) fn hold(links: Vec<OwnedFd>) -> io::Result<Links> {
-        let holders = links.into_iter().map(Holder::of);
-        holders.collect::<io::Result<_>>().map(Links)
+        let mut held = Links::default();
+        links.into_iter().try_for_each(|link| held.add(link))?;
+        Ok(held)
     }
-}
 
-impl Drop for Links {
-    fn drop(&mut self) {
-        self.0.iter_mut().for_each(|holder| drop(holder.hold.take()));
-        self.0.iter_mut().filter_map(|holder| holder.thread.take()).for_each(threads::finish);
-    }
-}
-
-impl Holder {
-    fn of(link: OwnedFd) -> io::Result<Holder> {
+    fn add(&mut self, link: OwnedFd) -> io::Result<()> {
         let (hold, held) = channel();
         let (tell, told) = channel();
         let fd = link.as_raw_fd();
@@ -242,7 +224,17 @@ impl Holder {
         let thread = threads::spawn("ft-unprobe", move || keep(fd, &tell, &held))?;
         let kept = told.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
         drop(link);
-        kept.map(|()| Holder { hold: Some(hold), thread: Some(thread) })
+        kept?;
+        self.hold.push(hold);
+        self.threads.push(thread);
+        Ok(())
+    }
+}
+
+impl Drop for Links {
+    fn drop(&mut self) {
+        self.hold.clear();
+        self.threads.drain(..).for_each(threads::finish);
     }
 }
 

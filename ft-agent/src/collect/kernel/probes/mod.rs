@@ -14,8 +14,8 @@ use crate::collect::probe::{End, Probe};
 pub use cost::ProbeCost;
 pub(super) use links::{Links, Programs};
 
-/// Programs of the object: for a begin, a mark that ends, and a return.
-pub(super) const PROGRAMS: [&str; 3] = [BEGIN, MARK, RETURN];
+/// Programs of the object, in the order in which they are attached: for a return, a mark that ends, and a begin.
+pub(super) const PROGRAMS: [&str; 3] = [RETURN, MARK, BEGIN];
 
 const BEGIN: &str = "probe_begin";
 const MARK: &str = "probe_end";
@@ -63,6 +63,15 @@ pub(super) fn loaded<'k>(
 
 fn uprobe<'e>(ebpf: &'e mut Ebpf, name: &str) -> Result<&'e mut UProbe, ProgramError> {
     ebpf.program_mut(name).ok_or(ProgramError::NotLoaded)?.try_into()
+}
+
+/// Where in its file a probe calls a program.
+fn offsets<'p>(probe: &'p Probe, program: &str) -> &'p [u64] {
+    match (&probe.end, program) {
+        (_, BEGIN) | (End::Return, RETURN) => &probe.begins,
+        (End::Marks(ends), MARK) => ends,
+        _ => &[],
+    }
 }
 
 /// What is attached.
@@ -116,18 +125,15 @@ impl Kernel {
         cookie: u64,
         scope: UProbeScope,
     ) -> Result<Vec<(&'static str, UProbeLinkId)>, ProgramError> {
-        let (end, ends) = match &probe.end {
-            End::Return => (RETURN, &probe.begins),
-            End::Marks(ends) => (MARK, ends),
-        };
-        let ends = ends.iter().map(|&offset| (end, offset));
-        let begins = probe.begins.iter().map(|&offset| (BEGIN, offset));
+        let places = PROGRAMS.into_iter().flat_map(|program| {
+            offsets(probe, program).iter().map(move |&offset| (program, offset))
+        });
         let attach = |(program, offset)| {
             let location = UProbeAttachLocation::AbsoluteOffset(offset);
             let point = UProbeAttachPoint { location, cookie: Some(cookie) };
             Ok((program, uprobe(&mut self.ebpf, program)?.attach(point, &probe.path, scope)?))
         };
-        ends.chain(begins).map(attach).collect()
+        places.map(attach).collect()
     }
 
     fn detach(&mut self, attached: Attached) -> Result<(), ProgramError> {
