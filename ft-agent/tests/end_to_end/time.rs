@@ -31,7 +31,7 @@ fn known_running_sleeping_and_preemption_are_in_the_ledger() {
     let scenario = ["preempted-hold", LENGTH_US, ROUNDS];
     let (truth, dir) = stage.record_until(&options, &scenario, |truth, trace| {
         let holes = Holes::of(trace);
-        let as_planned = |r: &[i64; 7]| r[4] < r[2] && r[3] < r[5];
+        let as_planned = |r: &[i64; 8]| r[4] < r[2] && r[3] < r[5];
         rows(truth, trace).iter().all(|row| holes.judged(row.mark, row.ts.0, row.wall_ns))
             && errors::rounds(truth).iter().all(as_planned)
     });
@@ -41,7 +41,7 @@ fn known_running_sleeping_and_preemption_are_in_the_ledger() {
     assert_eq!(rows.iter().map(|r| r.spent_ns).sum::<i64>(), wall);
 
     let sum = |pairs: &[(i64, i64)]| pairs.iter().map(|(from, to)| to - from).sum::<i64>();
-    let rounds = errors::rounds::<7>(&truth);
+    let rounds = errors::rounds::<8>(&truth);
     let pairs =
         |at: usize| -> Vec<(i64, i64)> { rounds.iter().map(|r| (r[at], r[at + 1])).collect() };
     let (taken, inside) = (pairs(2), pairs(4));

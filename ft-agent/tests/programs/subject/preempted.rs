@@ -68,7 +68,7 @@ pub(crate) fn hold(length_us: u64, repeats: u64) -> String {
 }
 
 /// Prints for each round: length and locks; when the preemptor had the CPU; when the victim was inside; how
-/// long the victim was off the CPU at most. And for how long the preemptor had the CPU besides.
+/// long the victim was off the CPU at most; for how long the preemptor ran. And for how long it ran besides.
 fn run(rounds: Vec<Round>) -> String {
     // Measures the counter now, not in the first round.
     ft_user::gap::tsc_hz();
@@ -98,8 +98,8 @@ fn run(rounds: Vec<Round>) -> String {
         let (victim, inside) = victim.join().expect("victim");
         let (preemptor, taken, outside) = preemptor.join().expect("preemptor");
         let rows =
-            rounds.iter().zip(taken.iter().zip(&inside)).map(|(r, ((from, to, _), inside))| {
-                [r.length_ns, r.locks as i64, *from, *to, inside[0], inside[1], inside[2]]
+            rounds.iter().zip(taken.iter().zip(&inside)).map(|(r, ((from, to, ran), inside))| {
+                [r.length_ns, r.locks as i64, *from, *to, inside[0], inside[1], inside[2], *ran]
             });
         let rows: Vec<_> = rows.collect();
         json!({ "victim": victim, "preemptor": preemptor, "outside": outside, "rounds": rows })
