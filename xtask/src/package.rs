@@ -134,6 +134,23 @@ mod tests {
     }
 
     #[test]
+    fn each_crate_that_is_published_has_the_licences() {
+        let root = workspace::root();
+        let manifest = read(&root.join("Cargo.toml")).unwrap();
+        let members = manifest.lines().find_map(|line| line.strip_prefix("members = ")).unwrap();
+        let members = members.split('"').skip(1).step_by(2);
+        let unpublished = ["xtask", "papers", "ft-user/capi"];
+        let published: Vec<_> = members.filter(|member| !unpublished.contains(member)).collect();
+        assert!(published.len() > 8, "{published:?}");
+        for file in ["LICENSE-APACHE", "LICENSE-MIT"] {
+            let text = read(&root.join(file)).unwrap();
+            assert!(
+                published.iter().all(|member| read(&root.join(member).join(file)).unwrap() == text)
+            );
+        }
+    }
+
+    #[test]
     fn this_workspace_has_a_place_for_what_a_publisher_says() {
         let names: Vec<String> =
             publisher(&workspace::root()).unwrap().into_iter().map(|(name, _)| name).collect();
