@@ -92,8 +92,8 @@ impl FunctionCounts {
 enum Which {
     /// The one that begins here.
     At(i64),
-    /// The one whose site has this name.
-    Named(Name),
+    /// The one whose sites have this name; it is where they are.
+    Named(Name, Name),
     /// One of those behind the 4096th.
     Others,
     /// Nobody knows.
@@ -176,7 +176,7 @@ impl Calls {
         }
         // Room is left for the two that are no function.
         let which = match which {
-            Which::At(_) | Which::Named(_) if self.sums.len() >= MAX_FUNCTIONS => {
+            Which::At(_) | Which::Named(..) if self.sums.len() >= MAX_FUNCTIONS => {
                 return self.function(Which::Others, now);
             }
             which => which,
@@ -370,7 +370,7 @@ fn called(event: &LeanUserEvent, site: &Site) -> (Which, Option<Frame>) {
     let [function, frame, _] = event.arg;
     match site.has_function {
         true => (Which::At(function), Some(Frame(frame as u64))),
-        false => (Which::Named(site.event.clone()), None),
+        false => (Which::Named(site.event.clone(), site.at.clone().unwrap_or_default()), None),
     }
 }
 
@@ -381,7 +381,7 @@ fn row(thread: &Thread, sum: &Sum, mark: Mark, world: &World) -> Function {
             let (name, place) = world.context().function(thread.key.pid, *address);
             (name, place, Some(*address))
         }
-        Which::Named(event) => (name_of(event), "".into(), None),
+        Which::Named(event, place) => (name_of(event), place.clone(), None),
         Which::Others => ("(others)".into(), "".into(), None),
         Which::Unknown => ("(unknown)".into(), "".into(), None),
     };

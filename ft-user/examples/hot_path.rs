@@ -118,6 +118,12 @@ fn one_scope(a: u64, b: u64) -> u64 {
     a * b
 }
 
+#[unsafe(no_mangle)]
+#[ft_user::function]
+fn one_function(a: u64, b: u64) -> u64 {
+    a * b
+}
+
 fn main() {
     let order = Order { id: 1, shard: 2, price: 3.0, from: 4, to: 5, urgent: true };
     black_box(no_argument(1));
@@ -128,6 +134,7 @@ fn main() {
     black_box(six_in_a_generic_loop(&[1, 2], 3));
     black_box(two_sites(1, &mut 2));
     black_box(one_scope(1, 2));
+    black_box(one_function(1, 2));
     black_box(text_parameters(1, "path", b"body"));
     black_box(optional_parameters(1, Some(2), None, Some("path")));
     black_box(text_in_a_loop(&["a", "b"]));

@@ -7,7 +7,7 @@
 #[macro_export]
 macro_rules! __event {
     (
-        kind = $kind:ident, $name:literal
+        kind = $kind:ident, $name:expr
         $(, $arg:ident : $ty:ty $(= $value:expr)?)* $(; $format:literal)?
     ) => {{
         const _: $crate::layout::SiteKind = $crate::layout::SiteKind::$kind;

@@ -1,9 +1,63 @@
-//! Functions of programs that are compiled with `-finstrument-functions`: what the hooks of the compiler write.
+//! Functions: those that have the attribute [`function`](macro@function), and those of programs that are compiled with
+//! `-finstrument-functions`, for which the hooks of the compiler write.
 //!
-//! There is one pair of sites for all functions, with the address as an argument, and not a pair for each. So the first call
-//! of a function needs no table, no lock and no name, which a signal handler could not have; any number of functions fits;
-//! and what an address means is found out later, by whoever reads the trace. What it costs is the choice: all of them are on
-//! or none (the compiler's own options leave functions out).
+//! Of the latter there is one pair of sites for all functions, with the address as an argument, and not a pair for each. So the
+//! first call of a function needs no table, no lock and no name, which a signal handler could not have; any number of functions
+//! fits; and what an address means is found out later, by whoever reads the trace. What it costs is the choice: all of them are
+//! on or none (the compiler's own options leave functions out).
+//!
+//! Who writes an attribute chooses, so each of these functions has sites and a name of its own.
+
+/// Records each call of a function, for the table `functions`: how often it was called, its own time and that with all that it
+/// calls, both divided by what the thread did.
+///
+/// The event is `fn.` and the path of the function, `fn.parser::next`; switch it by `-e 'fn.parser::*'`. A method has the path
+/// of its module; give another name where that does not tell it apart: `#[ft_user::function("Parser::next")]` is
+/// `fn.Parser::next`. Functions of one name are switched together; reports tell them apart by their places.
+///
+/// While it is off, a call costs two nops. A call ends when the function's variables have been dropped, in a panic too. It is
+/// no call in tail position any more, and its end is not told if its frame is left by `longjmp`.
+///
+/// An `async fn` does not compile with it (see [`task`](crate::task)), nor does a `const fn`. The program names this crate
+/// `ft_user`.
+///
+/// # Examples
+///
+/// ```
+/// struct Parser(Vec<u8>);
+///
+/// impl Parser {
+///     #[ft_user::function("Parser::next")]
+///     fn next(&mut self) -> Option<u8> {
+///         self.0.pop()
+///     }
+/// }
+///
+/// #[ft_user::function]
+/// fn sum(parser: &mut Parser) -> u64 {
+///     std::iter::from_fn(|| parser.next()).map(u64::from).sum()
+/// }
+/// # assert_eq!(sum(&mut Parser(vec![1, 2])), 3);
+/// ```
+///
+/// ```compile_fail
+/// #[ft_user::function]
+/// async fn serve() {}
+/// ```
+/// ```compile_fail
+/// #[ft_user::function]
+/// const fn size() -> usize { 8 }
+/// ```
+/// ```compile_fail
+/// #[ft_user::function(Parser)]
+/// fn next() {}
+/// ```
+/// ```compile_fail
+/// #[ft_user::function]
+/// struct Parser {}
+/// ```
+#[doc(inline)]
+pub use ft_macros::function;
 
 use crate::layout::Frame;
 
@@ -29,4 +83,27 @@ pub extern "C" fn enter(function: *const (), caller: u64, told: u64, stack: u64)
 #[doc(hidden)]
 pub extern "C" fn exit(function: *const (), caller: u64, told: u64, stack: u64) {
     tell!(FunctionExit, function, Frame::of_end(stack, caller, told));
+}
+
+/// Tells that the function begins in which this stands, and that it ends when what this returns is dropped.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __function {
+    ($name:literal) => {
+        $crate::__function!(in concat!("fn.", $name))
+    };
+    (path $name:literal) => {
+        $crate::__function!(in concat!("fn.", module_path!(), "::", $name))
+    };
+    (in $name:expr) => {{
+        struct Call(::core::marker::PhantomData<*const ()>);
+        impl ::core::ops::Drop for Call {
+            #[inline(always)]
+            fn drop(&mut self) {
+                $crate::__event!(kind = FunctionExit, $name);
+            }
+        }
+        $crate::__event!(kind = FunctionEnter, $name);
+        Call(::core::marker::PhantomData)
+    }};
 }

@@ -19,6 +19,7 @@
 //! - [`event!`] is a trigger: one nop while it is off, a write to the thread's own ring while it
 //!   is on. Its arguments are evaluated only then. [`scope!`] records a begin and an end.
 //! - [`sync`] has the locks of `std` that tell who waited, who held, how deep and where, and its barrier and channels.
+//! - [`#[function]`](macro@function) records each call of a function: how often, and where its time went.
 //! - [`task`] follows async tasks, on any executor: their polls, who wakes them, how they end.
 //! - [`gap::Poller`] finds the times in which a polling thread did not run.
 //! - [`init`] makes the buffers and meets the agent. [`enable()`] and [`disable()`] switch sites by glob;
@@ -191,6 +192,7 @@ pub use config::Config;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub use enable::{__loaded, disable, enable};
 pub use error::InitError;
+pub use function::function;
 pub use layout::{ArgType, Mode};
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 pub use portable::{__loaded, disable, enable, init, init_with, thread_init};

@@ -90,7 +90,7 @@ macro_rules! event {
 #[macro_export]
 macro_rules! __event {
     (
-        kind = $kind:ident, $name:literal
+        kind = $kind:ident, $name:expr
         $(, $arg:ident : $ty:ty $(= $value:expr)?)* $(; $format:literal)?
     ) => {{
         static __FT_ARGS: [$crate::layout::Arg; $crate::site::count(&[$(stringify!($arg)),*])] = [

@@ -109,6 +109,7 @@ fn check_all(opt_level: &str) {
     check(&assembly, "six_in_a_generic_loop", 1, 1);
     check(&assembly, "two_sites", 2, 2);
     check(&assembly, "one_scope", 2, 0);
+    check(&assembly, "one_function", 2, 0);
     check(&assembly, "text_parameters", 1, 0);
     check(&assembly, "text_in_a_loop", 1, 1);
     check(&assembly, "optional_parameters", 1, 0);

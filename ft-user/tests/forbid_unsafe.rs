@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ft_user::{event, scope};
 
+#[ft_user::function("forbidding.work")]
 fn work(id: u64, name: &String) {
     let _scope = scope!("forbidding.work", id: u64, name: &String);
     event!("forbidding.done", id: u64, took: Duration = Duration::from_millis(3), first: char = 'a');
@@ -16,5 +17,6 @@ fn work(id: u64, name: &String) {
 #[test]
 fn events_need_no_unsafe_code_of_ours() {
     assert_eq!(ft_user::enable("forbidding.*"), 4);
+    assert_eq!(ft_user::enable("fn.forbidding.work"), 2);
     work(7, &String::from("seven"));
 }

@@ -1,5 +1,5 @@
-//! Functions of C and C++ programs that are compiled with `-finstrument-functions`, and nothing else: their calls and times
-//! against what the programs say of themselves.
+//! Functions of C and C++ programs that are compiled with `-finstrument-functions`, and nothing else, and of Rust with the
+//! attribute `function`: their calls and times against what the programs say of themselves.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,9 @@ use ft_trace::Mark;
 use ft_trace::store::Trace;
 use ft_trace::tables::Function;
 
+use crate::errors;
 use crate::harness::{self, Stage, assert_success, gate};
+use crate::holes::Holes;
 use crate::recomputed::agrees;
 
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../ft-user/tests/c/");
@@ -136,5 +138,53 @@ fn exceptions_leave_functions_which_only_gcc_tells() {
             let found = (row.calls, row.left, row.unfinished, row.begun_before);
             assert_eq!(found, expected, "{function} of {name}");
         }
+    }
+}
+
+/// From a reading of the clock into the kernel.
+const SYSTEM_CALL_NS: i64 = 100_000;
+
+#[test]
+fn functions_of_rust_with_the_attribute_have_the_calls_and_the_times_that_they_measured() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let rounds = harness::rounds(20).to_string();
+    let (truth, dir) = stage.record(&["-e", "fn.*"], &["functions", &rounds]);
+    let trace = harness::open(&dir);
+    let (bound, missing) = (trace.meta().clock.bound_ns, Holes::of(&trace));
+    let rows: Vec<Function> = trace.rows().map(|row| row.expect("a row")).collect();
+    let measured = truth["functions"].as_object().expect("the functions");
+    assert_eq!((rows.len(), measured.len()), (6, 6), "{rows:#?}");
+    for (function, numbers) in measured {
+        let numbers: Vec<i64> = serde_json::from_value(numbers.clone()).expect("integers");
+        let [calls, inside, around, asleep] = numbers[..] else { panic!("{numbers:?}") };
+        // A name that was given, or the path.
+        let row = match function.split_once("::") {
+            Some(_) => row(&rows, function),
+            None => row(&rows, &format!("subject::functions::{function}")),
+        };
+        assert_eq!((row.calls, row.tid.0), (calls, errors::tid(&truth, "tid")), "{row:?}");
+        assert!(row.place.contains("subject/functions.rs:"), "{row:?}");
+        let margin = calls * bound;
+        let bounds = inside - margin..=around + margin;
+        assert!(bounds.contains(&row.total_ns), "{row:?}: not {bounds:?}");
+        // What is missing anywhere may touch a function that is called everywhere.
+        if missing.judged(row.mark, row.ts.0, i64::MAX - row.ts.0) {
+            let blocked = row.self_blocked_ns.expect("a kernel stream");
+            assert!(blocked >= asleep - calls * SYSTEM_CALL_NS, "{row:?}: asleep {asleep}");
+            assert!(asleep > 0 || blocked < row.self_ns / 2, "{row:?}");
+        }
+    }
+    // One calls all others.
+    let of = |function: &str| row(&rows, function);
+    let own: i64 = rows.iter().map(|row| row.self_ns).sum();
+    assert_eq!(own, of("subject::functions::round").total_ns);
+    // Recursion counts once.
+    let climbs = of("Steps::climbs");
+    assert_eq!(climbs.total_ns, climbs.self_ns);
+    if agrees("functions with the attribute", &dir) {
+        gate::measured(&format!(
+            "{} calls of functions with the attribute",
+            of("Steps::climbs").calls
+        ));
     }
 }

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from typing import NamedTuple
 
 from compare import Expected, OneOf, Table, Within
-from tables import Trace, UserEvent
+from tables import Site, Trace, UserEvent
 from threads import Threads
 
 KINDS = ("function_enter", "function_exit")
@@ -20,7 +20,7 @@ COLUMNS = {
     "interrupts": ["hardirq", "softirq", "vector"],
     "unexplained": ["unexplained"],
 }
-UNKNOWN = ("(unknown)", None)
+UNKNOWN = ("(unknown)", None, "")
 # An end without a begin, a begin without an end.
 EDGES = ("begun_before", "unfinished", "left")
 
@@ -116,19 +116,19 @@ class Calls:
         self.open = []
 
 
-def call_of(event: UserEvent, args: str) -> Call:
-    """Which function an event is about, and where it has its frame."""
-    if not args.startswith("function:pointer"):
-        return Call((event.event.split(".", 1)[1], None), None)
+def call_of(event: UserEvent, site: Site) -> Call:
+    """Which function an event is about, by name, address and place, and where it has its frame."""
+    if not site.args.startswith("function:pointer"):
+        return Call((event.event.split(".", 1)[1], None, f"{site.file}:{site.line}"), None)
     word = event.arg1 & (1 << 64) - 1
-    return Call(("", event.arg0), (word >> 21, word >> 11 & 0x3FF, word & 0x7FF))
+    return Call(("", event.arg0, ""), (word >> 21, word >> 11 & 0x3FF, word & 0x7FF))
 
 
 def name_of(trace: Trace, pid: int, function: tuple) -> tuple[str, str]:
     """Name and place of a function."""
-    name, address = function
+    name, address, place = function
     if address is None:
-        return name, ""
+        return name, place
     symbol = trace.symbols.get((pid, address, "function"))
     if not symbol:
         return f"{address & (1 << 64) - 1:#x}", ""
@@ -141,7 +141,7 @@ def table(trace: Trace, threads: Threads, end: int) -> Table:
     """The rows of all threads."""
     all_calls: defaultdict[int, Calls] = defaultdict(Calls)
     pids: dict[int, int] = {}
-    kinds = {n: (site.kind, site.args) for n, site in trace.sites.items() if site.kind in KINDS}
+    kinds = {n: site for n, site in trace.sites.items() if site.kind in KINDS}
     what = [(e.ts, 2, e.tid, e) for e in trace.events if e.site in kinds]
     # A thread ends, replaces its memory, or has lost events.
     what += [(t.ts, 1, t.tid, None) for t in trace.tasks if t.kind in ("exit", "exec")]
@@ -149,8 +149,8 @@ def table(trace: Trace, threads: Threads, end: int) -> Table:
     for ts, _, tid, event in sorted(what, key=lambda w: w[:2]):
         if event:
             pids[tid] = event.pid
-            kind, args = kinds[event.site]
-            all_calls[tid].event(ts, call_of(event, args), kind == "function_enter")
+            site = kinds[event.site]
+            all_calls[tid].event(ts, call_of(event, site), site.kind == "function_enter")
         elif tid in all_calls:
             all_calls[tid].end(ts)
     kernel = bool(trace.switches)

@@ -30,8 +30,8 @@ pub struct Site {
     has_caller: bool,
     /// Its events begin with the address of a function.
     pub(crate) has_function: bool,
-    /// Where it is itself, if its events are of tasks and tell no place.
-    at: Option<Name>,
+    /// Where it is itself, if its events are of tasks or of functions and tell no place.
+    pub(crate) at: Option<Name>,
 }
 
 /// Largest site number that is accepted; the table has one row for each place in the source of a program.
@@ -165,7 +165,8 @@ impl Context {
         let asked = self.asked.iter().enumerate();
         let roles: Vec<Role> = asked.filter_map(|(i, asked)| asked.role(row, i)).collect();
         let (kind, started, source) = (row.kind, row.started, row.source);
-        let tells_no_place = row.kind.is_of_task() && !row.args.contains(", ");
+        let tells_no_place = row.kind.is_of_task() && !row.args.contains(", ")
+            || row.kind.is_function() && !has_function;
         let at = tells_no_place.then(|| format!("{}:{}", row.file, row.line).into());
         let site = Site {
             kind,

@@ -9,6 +9,7 @@ mod convoy;
 mod counters;
 mod endless;
 mod family;
+mod functions;
 mod futexes;
 mod held;
 mod kernel_groups;
@@ -51,6 +52,7 @@ fn main() {
         Some("kernel-groups") => kernel_groups::run(arg(1, 100)),
         Some("kernel-locks") => kernel_locks::run(arg(1, 20)),
         Some("in-kernel") => kernel_locks::stays(),
+        Some("functions") => functions::run(arg(1, 50)),
         Some("futexes") => futexes::run(arg(1, 10)),
         Some("waits-on") => futexes::stays(),
         Some("family") => family::run(),
@@ -68,7 +70,7 @@ fn main() {
         _ => {
             eprintln!(
                 "subject: chain | convoy | preempted | preempted-hold | sleep | signal | migrate | waiters | wakes | raced | react | relay | tasks | ping-pong | nesting | spins | \
-                 kernel-groups | kernel-locks | futexes | counters | family | brief | namesakes PLUGIN | reused | variety | endless FILE"
+                 kernel-groups | kernel-locks | functions | futexes | counters | family | brief | namesakes PLUGIN | reused | variety | endless FILE"
             );
             std::process::exit(2);
         }
