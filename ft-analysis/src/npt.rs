@@ -257,7 +257,7 @@ impl<'a> Excess<'a> {
     fn of(past: &'a Past, own_ns: i64, waited_for_room: bool, world: &'a World) -> Excess<'a> {
         let parts = &past.parts;
         let own_ns = own_ns.min(parts.running_ns);
-        let off_cpu_ns = parts.preempted_ns + parts.dispatch_ns;
+        let off_cpu_ns = parts.runnable_ns();
         // What others had of a wait that the pass has only a part of may be more than that part.
         let agent_ns = world.agent_share(&past.shares).unwrap_or(0).clamp(0, off_cpu_ns);
         let full_ring_ns = if waited_for_room { parts.blocked_ns } else { 0 };

@@ -55,7 +55,7 @@ pub(crate) fn is_explained(recorded_ns: i64, unexplained_ns: i64) -> bool {
 
 fn largest(parts: &Decomposition, dur: i64) -> (GapCause, Part) {
     let recorded = [
-        (GapCause::SwitchedOut, Part::Preempted, parts.preempted_ns + parts.dispatch_ns),
+        (GapCause::SwitchedOut, Part::Preempted, parts.runnable_ns()),
         (GapCause::Blocked, Part::Blocked, parts.blocked_ns),
         (GapCause::Hardirq, Part::Hardirq, parts.hardirq_ns),
         (GapCause::Softirq, Part::Softirq, parts.softirq_ns),

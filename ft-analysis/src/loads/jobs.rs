@@ -199,7 +199,7 @@ impl Jobs {
         let thread = moment.thread;
         let culprit = response.culprit().filter(|_| kernel);
         // Of a wait that began before the release it is not known who of several had the CPU when.
-        let waited = response.parts.preempted_ns + response.parts.dispatch_ns;
+        let waited = response.parts.runnable_ns();
         let known = response.shares.is_exact() && response.shares.of(|_| true) <= waited;
         let known = known && !response.hidden && !thread.doubtful_since(release);
         let mark = moment.mark(release, kernel && !known);

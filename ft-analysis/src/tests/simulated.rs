@@ -216,7 +216,7 @@ fn what_is_told_fits_what_happened() {
         let mut lost: HashMap<(i32, i64), i64> = HashMap::new();
         for r in &rows.critical_sections {
             let parts = r.parts.expect("parts");
-            *lost.entry((r.tid.0, r.lock)).or_default() += parts.preempted_ns + parts.dispatch_ns;
+            *lost.entry((r.tid.0, r.lock)).or_default() += parts.runnable_ns();
         }
         lost.retain(|_, ns| *ns > 0);
         assert_eq!(sums(&rows), lost, "seed {seed}");

@@ -251,7 +251,7 @@ proptest! {
             let parts = r.parts.expect("parts");
             prop_assert_eq!(parts.total_ns(), r.dur);
             let all = r.waited_ns.expect("exclusive");
-            let lost = parts.preempted_ns + parts.dispatch_ns;
+            let lost = parts.runnable_ns();
             let waiters = i64::from(r.waiters.expect("exclusive"));
             let spared = [r.prioritized_ns, r.own_cpu_ns, r.run_on_ns];
             let [prioritized, own, run_on] = spared.map(|ns| ns.expect("exclusive"));
@@ -264,7 +264,7 @@ proptest! {
         prop_assert!(left.values().all(|ns| *ns >= 0), "{:?}", left);
         // They are the holds that have lost the CPU by the other table.
         let lost = |r: &Option<crate::tests::Decomposition>| {
-            r.is_some_and(|parts| parts.preempted_ns + parts.dispatch_ns > 0)
+            r.is_some_and(|parts| parts.runnable_ns() > 0)
         };
         let held_up = rows.critical_sections.iter().filter(|r| lost(&r.parts)).count();
         prop_assert_eq!(held_up, rows.what_ifs.len());

@@ -27,7 +27,7 @@ pub(super) struct Free {
 /// Of time in which a thread did one thing and was perhaps lost from sight, so much: as what it did longest.
 fn part_of(time: Decomposition, ns: i64) -> Decomposition {
     let (asleep, unknown) = (time.blocked_ns, time.unexplained_ns);
-    let runnable = time.preempted_ns + time.dispatch_ns;
+    let runnable = time.runnable_ns();
     let running = time.running_ns + time.interrupts_ns();
     let mut part = Decomposition::default();
     *match asleep.max(runnable).max(running).max(unknown) {

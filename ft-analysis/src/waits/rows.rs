@@ -56,7 +56,7 @@ pub(super) fn row(
         no_holder_ns: blame.no_holder_ns,
         cycle_ns: blame.cycle_ns,
         free_asleep_ns: did.map(|did| did.blocked_ns),
-        free_runnable_ns: did.map(|did| did.preempted_ns + did.dispatch_ns),
+        free_runnable_ns: did.map(|did| did.runnable_ns()),
         free_running_ns: did.map(|did| did.running_ns + did.interrupts_ns()),
         free_unknown_ns: did.map(|did| did.unexplained_ns),
         waker_tid: woken.map(|woken| woken.by.0),

@@ -169,7 +169,7 @@ impl BreakdownReport {
             .column("on CPU", |c| Ns(c.parts.running_ns))
             .column("per call", mean)
             .column("blocked", |c| Ns(c.parts.blocked_ns))
-            .column("no CPU", |c| Ns(c.parts.preempted_ns + c.parts.dispatch_ns))
+            .column("no CPU", |c| Ns(c.parts.runnable_ns()))
             .when(self.faults, |t| {
                 t.column("faults", |c| N(c.faults)).column("in them", |c| Ns(c.faults_ns))
             });
@@ -188,7 +188,7 @@ impl BreakdownReport {
                 Ns(f.parts.running_ns / i64::try_from(f.faults.max(1)).unwrap_or(i64::MAX))
             })
             .column("blocked", |f| Ns(f.parts.blocked_ns))
-            .column("no CPU", |f| Ns(f.parts.preempted_ns + f.parts.dispatch_ns));
+            .column("no CPU", |f| Ns(f.parts.runnable_ns()));
         s.table(t.titled("Page faults that were served"));
     }
 

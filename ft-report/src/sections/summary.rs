@@ -379,7 +379,7 @@ impl Answers {
             Share(sums.running_ns, total),
             Share(sums.preempted_ns, total),
             Share(sums.dispatch_ns, total),
-            match own.beside(sums.preempted_ns + sums.dispatch_ns) {
+            match own.beside(sums.runnable_ns()) {
                 Some(share) => text!(" ({} of these two the recording itself)", share),
                 None => Text::default(),
             },

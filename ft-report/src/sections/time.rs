@@ -281,7 +281,7 @@ impl TimeReport {
         let t = parts::durations(t, |b| Some(b.sums()));
         let t = own::beside(t, |b| {
             let sums = b.sums();
-            (b.agent_ns, sums.preempted_ns + sums.dispatch_ns)
+            (b.agent_ns, sums.runnable_ns())
         });
         s.table(t.titled("Where the time went (dispatch: woken and waiting for a CPU)"));
     }

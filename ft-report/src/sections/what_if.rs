@@ -117,7 +117,7 @@ impl Sums {
         let count = |n: Option<i32>| u64::try_from(n.unwrap_or(0)).unwrap_or(0);
         self.holds += 1;
         self.for_reading += u64::from(r.waiters.is_none());
-        self.lost_ns += parts.preempted_ns + parts.dispatch_ns;
+        self.lost_ns += parts.runnable_ns();
         self.agent_ns.add(r.agent_ns);
         self.waited_for += u64::from(count(r.waiters) > 0);
         self.waiters += count(r.waiters);

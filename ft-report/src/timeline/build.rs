@@ -260,7 +260,7 @@ impl<'a> Builder<'a> {
             let whole = Decomposition { running_ns: to - from, ..Decomposition::default() };
             // Of a hold that is cut its parts are not known of the rest.
             let p = h.parts.filter(|p| p.total_ns() == to - from).unwrap_or(whole);
-            let off = p.preempted_ns + p.dispatch_ns;
+            let off = p.runnable_ns();
             self.level.spread(level, 1, from, to, off);
             self.level.spread(level, 2, from, to, p.blocked_ns);
             self.level.spread(level, 0, from, to, to - from - off - p.blocked_ns);

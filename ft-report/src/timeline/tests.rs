@@ -130,7 +130,7 @@ fn waiting_for_a_lock_is_told_from_other_sleep_and_a_lock_has_its_holder_and_its
     let sums = |of: fn(&ft_trace::tables::Decomposition) -> i64| -> u64 {
         rows.critical_sections.iter().map(|r| of(&r.parts.expect("a kernel stream")) as u64).sum()
     };
-    let off = sums(|p| p.preempted_ns + p.dispatch_ns);
+    let off = sums(|p| p.runnable_ns());
     assert_eq!(held[1..], [off, sums(|p| p.blocked_ns)]);
     let all: i64 = rows.critical_sections.iter().map(|r| r.dur).sum();
     assert_eq!(held.iter().sum::<u64>() as i64, all);

@@ -153,6 +153,11 @@ impl Decomposition {
         }
     }
 
+    /// Time without a CPU that was wanted: preempted, or woken and not yet there.
+    pub fn runnable_ns(&self) -> i64 {
+        self.preempted_ns + self.dispatch_ns
+    }
+
     /// Time in any interrupt.
     pub fn interrupts_ns(&self) -> i64 {
         self.hardirq_ns + self.softirq_ns + self.vector_ns

@@ -92,7 +92,7 @@ impl ProcessBreakdown {
             *count += r.count.unsigned_abs();
         }
         self.interrupts_ns += parts.interrupts_ns();
-        self.runnable_ns += parts.preempted_ns + parts.dispatch_ns;
+        self.runnable_ns += parts.runnable_ns();
         self.unexplained_ns += parts.unexplained_ns;
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn table(gaps: &[LongGap], kernel: bool) -> Table {
         .when(kernel, |t| {
             t.column("cause", |g| Word(g.cause))
                 .column("who or what", |g| g.culprit.as_deref().map(Word))
-                .column("off CPU", |g| part(g, |p| p.preempted_ns + p.dispatch_ns + p.blocked_ns))
+                .column("off CPU", |g| part(g, |p| p.runnable_ns() + p.blocked_ns))
                 .column("irqs", |g| part(g, Decomposition::interrupts_ns))
                 .column("unexpl.", |g| part(g, |p| p.unexplained_ns))
         })
