@@ -25,6 +25,10 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "PID")]
     pid: Vec<i32>,
 
+    /// Only in polls of these async tasks, and what tells of them: a number, or a glob over names; may be given more than once.
+    #[arg(long, value_name = "NUMBER|GLOB")]
+    task: Vec<String>,
+
     /// Only what happened on this CPU; may be given more than once.
     #[arg(short, long, value_name = "CPU")]
     cpu: Vec<i32>,
@@ -66,7 +70,7 @@ pub(crate) struct Args {
     list_events: bool,
 
     /// Print how long each thread was really on the CPU, by the kernel's account.
-    #[arg(long, conflicts_with_all = ["event", "kernel", "absolute", "utc"])]
+    #[arg(long, conflicts_with_all = ["event", "task", "kernel", "absolute", "utc"])]
     active_time: bool,
 }
 
@@ -79,6 +83,7 @@ Examples:
   ft-agent events trace -e 'order.*' -t 'trader*' --from 1.5s --to 1.6s
                                               some of it
   ft-agent events trace -k -t 4711            one thread, and what the kernel did with it
+  ft-agent events trace -k --task 'request*'  what happened in the polls of some async tasks
   ft-agent events trace --list-events         which events there are
   ft-agent events trace --active-time         who had the CPU for how long
   ft-agent events trace --json | jq .args     for other programs";
@@ -91,6 +96,7 @@ pub(crate) fn run(args: Args) -> Result {
     let selection = Selection {
         threads: args.thread,
         pids: args.pid,
+        tasks: args.task,
         cpus: args.cpu,
         events: args.event,
         from: args.from,

@@ -1,6 +1,7 @@
 //! Async tasks whose lives are known: their polls, wake-ups, a call that blocks in one, and what they were queued behind.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use ft_trace::store::Trace;
 use ft_trace::tables::{AsyncSwitch, AsyncTask, PollEnd, TaskEnd};
@@ -47,6 +48,45 @@ pub(crate) fn lives(trace: &Trace) -> Lives {
     lives
 }
 
+/// `events --task NAME` has each event of a thread in a poll of a task of that name, and each that tells of one, and no other.
+fn listed_by_task(dir: &Path) {
+    let list = |options: &[&str]| -> Vec<Value> {
+        let mut agent = harness::agent();
+        let output = agent.arg("events").arg(dir).args(["--json"]).args(options).output();
+        let output = output.expect("the agent starts");
+        assert_success(&output);
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    };
+    let lives = lives(&harness::open(dir));
+    let all = list(&[]);
+    let mut of_kernel = 0;
+    for (name, of_name) in &lives {
+        let is_listed = |event: &&Value| {
+            let number = |key: &str| event[key].as_i64().expect("an integer");
+            let (ts, tid) = (number("ts"), number("tid"));
+            let is_within = |poll: &AsyncSwitch| {
+                i64::from(poll.tid.0) == tid && (poll.ts.0..=poll.ts.0 + poll.dur).contains(&ts)
+            };
+            let is_told = |task: i64| {
+                event["event"].as_str().is_some_and(|event| event.starts_with("async."))
+                    && event["args"]["task"].as_i64() == Some(task)
+            };
+            of_name.iter().any(|(task, polls)| is_told(task.task) || polls.iter().any(is_within))
+        };
+        let expected: Vec<&Value> = all.iter().filter(is_listed).collect();
+        let found = list(&["--task", name]);
+        assert!(!found.is_empty(), "{name}");
+        assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{name}");
+        // With the kernel's: the same, and more.
+        let with_kernel = list(&["--task", name, "-k"]);
+        let own: Vec<_> = with_kernel.iter().filter(|event| all.contains(event)).collect();
+        assert_eq!(own, expected, "{name}");
+        of_kernel += with_kernel.len() - own.len();
+    }
+    assert!(of_kernel > 0, "polls that block, or have no CPU");
+}
+
 #[test]
 fn each_poll_says_who_woke_its_task_behind_what_it_was_queued_and_what_blocked_it() {
     let Some(stage) = Stage::enter_with_kernel() else { return };
@@ -77,6 +117,7 @@ fn each_poll_says_who_woke_its_task_behind_what_it_was_queued_and_what_blocked_i
     let across = (held[0]["name"].as_str(), held[0]["lock"].as_str(), held[0]["times"].as_u64());
     assert_eq!(across, (Some("late"), Some("across"), Some(rounds as u64)), "{held}");
     assert_eq!(held.as_array().map(Vec::len), Some(1), "{held}");
+    listed_by_task(&dir);
     agrees("tasks of an executor with one worker", &dir);
 }
 

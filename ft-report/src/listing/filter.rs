@@ -10,11 +10,13 @@ use ft_user::glob;
 
 use super::entry::{Entry, of_kernel};
 use super::names::Names;
+use super::tasks::Tasks;
 use super::{ListingError, Result};
 use crate::render::number::dur;
 use ft_trace::event::LeanUserEvent;
 use ft_trace::ids::{Cpu, Pid, SiteId, Tid};
 use ft_trace::store::Trace;
+use ft_trace::stream::Timed;
 
 /// What is asked for. Each list that is not empty must be met, by any of its items.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +25,9 @@ pub struct Selection {
     pub threads: Vec<String>,
     /// Processes.
     pub pids: Vec<i32>,
+    /// Numbers of async tasks, or globs over their names, and over the places of those without one: what threads did in
+    /// their polls, and what tells of them.
+    pub tasks: Vec<String>,
     /// CPUs.
     pub cpus: Vec<i32>,
     /// Globs over names of events.
@@ -40,6 +45,7 @@ pub struct Selection {
 pub(super) struct Filter {
     threads: Option<Threads>,
     pids: Option<BTreeSet<Pid>>,
+    tasks: Option<Tasks>,
     cpus: Option<BTreeSet<Cpu>>,
     events: Option<Globs>,
     window: Range<i64>,
@@ -94,6 +100,7 @@ impl Filter {
         Ok(Filter {
             threads: some(&selection.threads, || threads(names, &selection.threads))?,
             pids: some(&selection.pids, || pids(names, &selection.pids))?,
+            tasks: some(&selection.tasks, || Tasks::new(trace, names, &selection.tasks))?,
             cpus: some(&selection.cpus, || Ok(cpus.collect()))?,
             events: some(&selection.events, || globs(names, selection))?,
             window,
@@ -108,24 +115,30 @@ impl Filter {
     /// Whether an event is listed; it is one of [`Filter::window`].
     pub(super) fn selects(&self, entry: &Entry) -> bool {
         if let Entry::User(e) = entry {
+            let first = e.arg[0].unwrap_or(0);
             return self.selects_cpu(e.cpu)
                 && self.selects_site(e.site)
-                && self.selects_thread(e.pid, e.tid);
+                && self.selects_thread(e.pid, e.tid)
+                && self.selects_task_of((e.pid, e.tid, e.ts.0), e.site, first);
         }
         if let Entry::Loss(e) = entry {
             // -1: it may concern any.
             return (e.cpu.0 < 0 || self.selects_cpu(e.cpu))
                 && (e.tid.0 < 0 || self.selects_tid(Some(e.pid).filter(|pid| pid.0 >= 0), e.tid))
-                && (e.pid.0 < 0 || self.selects_pid(e.pid));
+                && (e.pid.0 < 0 || self.selects_pid(e.pid))
+                && (e.tid.0 < 0 || self.has_polled(e.tid));
         }
+        let ts = entry.ts().0;
+        let selects = |pid, tid| self.selects_thread(pid, tid) && self.is_in_a_poll(tid, ts);
         let (pid, tid) = entry.subject();
         let selects_subject = match pid {
-            Some(pid) => self.selects_thread(pid, tid),
+            Some(pid) => selects(pid, tid),
             // The process of a waker is not recorded.
-            None => self.pids.is_none() && self.selects_tid(None, tid),
+            None => {
+                self.pids.is_none() && self.selects_tid(None, tid) && self.is_in_a_poll(tid, ts)
+            }
         };
-        let selects_object =
-            || entry.object().is_some_and(|(pid, tid)| self.selects_thread(pid, tid));
+        let selects_object = || entry.object().is_some_and(|(pid, tid)| selects(pid, tid));
         self.selects_cpu(entry.cpu())
             && (selects_subject || selects_object())
             && self.selects_event(&entry.name())
@@ -133,7 +146,10 @@ impl Filter {
 
     /// [`Filter::selects`] of a row without names.
     pub(super) fn selects_lean(&self, e: &LeanUserEvent) -> bool {
-        self.selects_cpu(e.cpu) && self.selects_site(e.site) && self.selects_thread(e.pid, e.tid)
+        self.selects_cpu(e.cpu)
+            && self.selects_site(e.site)
+            && self.selects_thread(e.pid, e.tid)
+            && self.selects_task_of((e.pid, e.tid, e.ts.0), e.site, e.arg[0])
     }
 
     /// Whether the events of a CPU are listed.
@@ -149,6 +165,20 @@ impl Filter {
     /// Whether events of this name are listed.
     pub(super) fn selects_event(&self, name: &str) -> bool {
         self.events.as_ref().is_none_or(|globs| globs.matches(name))
+    }
+
+    /// Whether an event lies within a poll of a task that is asked for, or tells of one.
+    fn selects_task_of(&self, (pid, tid, ts): (Pid, Tid, i64), site: SiteId, first: i64) -> bool {
+        let tells = |tasks: &Tasks| tasks.are_told(pid, site, first);
+        self.is_in_a_poll(tid, ts) || self.tasks.as_ref().is_some_and(tells)
+    }
+
+    fn is_in_a_poll(&self, tid: Tid, ts: i64) -> bool {
+        self.tasks.as_ref().is_none_or(|tasks| tasks.polls(tid, ts))
+    }
+
+    fn has_polled(&self, tid: Tid) -> bool {
+        self.tasks.as_ref().is_none_or(|tasks| tasks.has_thread(tid))
     }
 
     fn selects_site(&self, site: SiteId) -> bool {

@@ -12,6 +12,7 @@ mod filter;
 pub(crate) mod format;
 mod line;
 pub(crate) mod names;
+mod tasks;
 #[cfg(test)]
 mod tests;
 pub(crate) mod time;
@@ -43,6 +44,12 @@ pub enum ListingError {
         "no thread of this trace matches '{0}'; give the id of a thread or a glob over names, as 'worker*'"
     )]
     NoThread(String),
+    /// `--task` names none.
+    #[error(
+        "no task of this trace matches '{0}'; give its number or a glob over names, as \
+         `ft-agent report TRACE tasks` has them"
+    )]
+    NoTask(String),
     /// `--pid` names none.
     #[error("process {0} is not in this trace; its table `threads` lists those that are")]
     NoProcess(i32),

@@ -113,6 +113,7 @@ fn a_selection_of_nothing_is_explained() {
     let none = Selection::default;
     check(Selection { threads: vec!["7".into()], ..none() }, "no thread of this trace matches '7'");
     check(Selection { threads: vec!["x*".into()], ..none() }, "matches 'x*'; give the id");
+    check(Selection { tasks: vec!["7".into()], ..none() }, "no task of this trace matches '7'");
     check(Selection { pids: vec![100, 7], ..none() }, "process 7 is not in this trace");
     check(
         Selection { events: vec!["x.*".into()], ..none() },

@@ -158,6 +158,7 @@ fn user_tables(
             .into_iter()
             .chain(threads.iter().cloned()),
     );
+    table::<AsyncTask>(dir, meta, []);
     table(dir, meta, [name(1, "name", "accounts"), name(2, "place", "src/a.rs")]);
     let symbol = |address, kind: &str, symbol: &str| SymbolRow {
         pid: Pid(100),
