@@ -178,6 +178,7 @@ pub(crate) const PEERS: Group = Group {
         package("lttng-tools", "usr/bin/lttng-sessiond", "the benchmarks compare with it"),
         package("linux-perf", "usr/bin/perf", "the benchmarks compare with it"),
         package("libbpf-tools", "usr/sbin/offcputime", "the benchmarks compare with it"),
+        package("uftrace", "usr/bin/uftrace", "the benchmarks compare with it"),
     ],
     without: "the benchmarks leave out what is missing",
 };

@@ -6,6 +6,7 @@ mod collect;
 mod convert;
 mod event_loop;
 mod events;
+mod functions;
 mod kernel;
 mod locks;
 mod off;
@@ -22,7 +23,7 @@ use crate::table::Row;
 type Measure = fn(&Bench) -> Result<Vec<Row>>;
 
 /// All rows, by the name under which each can be asked for alone.
-pub(crate) const ALL: [(&str, Measure); 19] = [
+pub(crate) const ALL: [(&str, Measure); 20] = [
     ("off", off::measure),
     ("on", events::on),
     ("cold", events::cold),
@@ -31,6 +32,7 @@ pub(crate) const ALL: [(&str, Measure); 19] = [
     ("npt", event_loop::measure),
     ("pthread", locks::pthread),
     ("rust-locks", locks::rust),
+    ("functions", functions::measure),
     ("rate", rate::measure),
     ("collect", collect::measure),
     ("convert", convert::measure),
