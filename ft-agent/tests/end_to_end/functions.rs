@@ -171,7 +171,9 @@ fn functions_of_rust_with_the_attribute_have_the_calls_and_the_times_that_they_m
         if missing.judged(row.mark, row.ts.0, i64::MAX - row.ts.0) {
             let blocked = row.self_blocked_ns.expect("a kernel stream");
             assert!(blocked >= asleep - calls * SYSTEM_CALL_NS, "{row:?}: asleep {asleep}");
-            assert!(asleep > 0 || blocked < row.self_ns / 2, "{row:?}");
+            // One that works for milliseconds does not sleep for half of them; a fault can block one that does next to nothing.
+            let works = asleep == 0 && row.self_ns > 1_000_000;
+            assert!(!works || blocked < row.self_ns / 2, "{row:?}");
         }
     }
     // One calls all others.
