@@ -1,11 +1,12 @@
 //! From a timer through two threads to the event that answers it: whose doing each moment of it was is known, and who held it
 //! up.
 
+use std::ops::Range;
 use std::path::Path;
 
 use ft_trace::Mark;
 use ft_trace::store::Trace;
-use ft_trace::tables::PathKind;
+use ft_trace::tables::{PathKind, SchedSwitch};
 use serde_json::Value;
 
 use crate::errors::{self, Errors};
@@ -78,9 +79,18 @@ fn judge(truth: &Value, trace: &Trace, errors: &mut [Errors; 3]) {
     let (bound, holes) = (trace.meta().clock.bound_ns, Holes::of(trace));
     let [hog, sensor, actor] = ["hog", "sensor", "actor"].map(|name| errors::tid(truth, name));
     let found = paths(trace);
-    for [hogs, hogged, at, awake, writes, written, answers, answered] in errors::rounds(truth) {
-        // On a machine that was late, somebody was not yet where the plan has him.
-        if hogs >= at || awake < hogged {
+    let asleep = asleep(trace, sensor);
+    let rounds: Vec<[i64; 8]> = errors::rounds(truth);
+    for (i, &round) in rounds.iter().enumerate() {
+        let [hogs, hogged, at, awake, writes, written, answers, answered] = round;
+        // On a machine that was late, somebody was not yet where the plan has him: the sensor did not sleep any more.
+        if hogs >= at || awake < hogged || !asleep.iter().any(|time| time.contains(&at)) {
+            continue;
+        }
+        // Or two rounds were under way at once, of which one answer is for both.
+        let [_, _, next_at, ..] = rounds.get(i + 1).copied().unwrap_or([i64::MAX; 8]);
+        let last_answered = i.checked_sub(1).map_or(i64::MIN, |last| rounds[last][7]);
+        if last_answered >= at || next_at <= answered {
             continue;
         }
         // Where the hog came unseen, nobody is known to be in the way; where the waking is hidden, there is no cause.
@@ -109,6 +119,21 @@ fn judge(truth: &Value, trace: &Trace, errors: &mut [Errors; 3]) {
         assert!(path[others..].iter().all(own), "{path:#?}");
         errors[2].check(path[others].ts.0, writes..=written, bound);
     }
+}
+
+/// The times in which a thread slept, by the switches.
+fn asleep(trace: &Trace, tid: i32) -> Vec<Range<i64>> {
+    let (mut times, mut since) = (Vec::new(), None);
+    for switch in trace.rows::<SchedSwitch>() {
+        let switch = switch.expect("a row");
+        if switch.prev_tid.0 == tid && !switch.prev_state.is_runnable() {
+            since = Some(switch.ts.0);
+        }
+        if switch.next_tid.0 == tid {
+            times.extend(since.take().map(|since| since..switch.ts.0));
+        }
+    }
+    times
 }
 
 /// What cannot be asked is one sentence.
