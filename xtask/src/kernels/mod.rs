@@ -181,19 +181,17 @@ impl Table {
     }
 
     fn passed(&self) -> Result<()> {
-        let failed: Vec<&str> = self
-            .0
-            .iter()
-            .filter(|(_, outcomes)| outcomes.iter().any(|o| matches!(o, Outcome::Failed(_))))
-            .map(|(name, _)| name.as_str())
-            .collect();
+        let mut failed = String::new();
+        for (name, outcomes) in &self.0 {
+            for (check, outcome) in CHECKS.iter().zip(outcomes) {
+                if let Outcome::Failed(why) = outcome {
+                    let _ = write!(failed, "\n  {check} on Linux {name}: {why}");
+                }
+            }
+        }
         if !failed.is_empty() {
             let out = folder().join("out");
-            bail!(
-                "checks failed on Linux {}; what they said is in {}",
-                failed.join(", "),
-                out.display()
-            );
+            bail!("checks failed; all that they said is in {}{failed}", out.display());
         }
         Ok(())
     }
@@ -233,7 +231,8 @@ mod tests {
         assert!(table.text().ends_with("| skipped: no Python |"), "{}", table.text());
         table.add(releases::ENDS[1], with(Outcome::Failed("3 rows differ".into())));
         let error = table.passed().unwrap_err().to_string();
-        assert!(error.contains(releases::ENDS[1].name), "{error}");
-        assert!(!error.contains(releases::ENDS[0].name), "{error}");
+        let why = format!("{} on Linux {}: 3 rows differ", CHECKS[9], releases::ENDS[1].name);
+        assert!(error.contains(&why), "{error}");
+        assert!(!error.contains(&format!("Linux {}:", releases::ENDS[0].name)), "{error}");
     }
 }
