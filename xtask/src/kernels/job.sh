@@ -21,25 +21,29 @@ recording demo -- "$built/examples/demo" --seconds 2
 
 [ -z "$slow" ] || exit 0
 
-# A CPU goes and comes back; where there are enough, one is missing at first, so that the numbers have a hole.
+# A CPU goes and comes back, slowly and then at once; where there are enough, one is missing at first, so that the numbers
+# have a hole. The work is counted and not timed, for a busy machine does little of it in a second.
 hole=/sys/devices/system/cpu/cpu3/online
 [ -e "$hole" ] && echo 0 >"$hole"
-recording hotplug -k default,profile -- sh -c '
+recording hotplug -k default,profile -- sh -ec '
     online=/sys/devices/system/cpu/cpu1/online
     at() { echo "$1 $(cut -d" " -f1 /proc/uptime)"; }
-    spin() { timeout 1 taskset -c "$1" sh -c "while :; do :; done"; }
+    work() { taskset -c "$1" sh -c "i=0; while [ \$i -lt 20000 ]; do i=\$((i+1)); done"; }
     at begins
-    spin 1
-    echo 0 >"$online"
-    at gone
-    spin 0
-    at comes
-    echo 1 >"$online"
-    [ ! -e "$0" ] || echo 1 >"$0"
-    sleep 0.5
-    at back
-    spin 1
-    [ ! -e "$0" ] || spin 3
+    work 1
+    for gone in 0.5 0.1 0 0; do
+        echo 0 >"$online"
+        at gone
+        sleep "$gone"
+        at comes
+        echo 1 >"$online"
+        [ ! -e "$0" ] || echo 1 >"$0"
+        sleep 0.5
+        at back
+        work 1
+        at goes
+    done
+    [ ! -e "$0" ] || work 3
     at ends' "$hole"
 cp "$out/hotplug.log" "$out/hotplug.times"
 [ -z "$short" ] || exit 0

@@ -13,6 +13,7 @@ use super::{
     Chained, Events, Group, Kernel, KernelError, KernelOptions,
     btf::Btf,
     groups::{self, Hook, PROGRAMS, Program},
+    hotplug::{Gone, Hotplug},
     layout,
     loss::LostRecords,
     observed::Observed,
@@ -85,7 +86,9 @@ impl Kernel {
             logger,
             attached: Vec::new(),
             on_cpus: Vec::new(),
-            online: cpus::online(),
+            hotplug: Hotplug::listen(),
+            followed: cpus::online(),
+            refusals: 0,
             probe_links: probes::Links::default(),
             probe_programs,
             probe_costs: Vec::new(),
@@ -143,7 +146,7 @@ impl Kernel {
         let Some(mut on_cpus) = OnCpus::of(program, options.sample_hz) else {
             return <&mut BtfTracePoint>::try_from(loaded)?.attach().map(drop);
         };
-        on_cpus.follow(&mut self.ebpf, &self.online)?;
+        on_cpus.follow(&mut self.ebpf, &self.followed, &Gone::default())?;
         self.on_cpus.push(on_cpus);
         Ok(())
     }

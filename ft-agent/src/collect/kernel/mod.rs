@@ -14,6 +14,7 @@ mod chained;
 mod error;
 mod events;
 mod groups;
+mod hotplug;
 mod layout;
 mod load;
 mod loss;
@@ -41,6 +42,7 @@ pub use self::{
 };
 use self::{
     groups::Program,
+    hotplug::Hotplug,
     loss::LostRecords,
     observed::Observed,
     on_cpus::OnCpus,
@@ -56,6 +58,9 @@ use ft_trace::spool::frame::kernel_record_len;
 
 /// Longest record; [`Kernel::drain`] takes no more unless there is room for one of these.
 const MAX_RECORD_BYTES: usize = size_of::<Chain>() + 8 * (Chain::MAX_USER + Chain::MAX_KERNEL);
+
+/// A CPU that comes takes events within so many calls of [`Kernel::follow_cpus`].
+const REFUSALS: u32 = 10;
 
 /// What to watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,7 +122,11 @@ pub struct Kernel {
     attached: Vec<&'static Program>,
     /// Those of them that are attached on each CPU, and on which.
     on_cpus: Vec<OnCpus>,
-    online: Vec<u32>,
+    hotplug: Hotplug,
+    /// The CPUs on which all of them are.
+    followed: Vec<u32>,
+    /// Calls of [`Kernel::follow_cpus`] in a row in which one could not be attached.
+    refusals: u32,
     /// Where probes are attached; before the programs, so that it is gone before them.
     probe_links: Links,
     /// Their programs, where the kernel has links.
@@ -137,21 +146,32 @@ pub struct Kernel {
 
 impl Kernel {
     /// Takes note of CPUs that have come and gone since: samples and the ends of page faults are recorded on those that are
-    /// online. One that goes and comes between two calls has neither from then on.
+    /// online. Between a CPU's coming and this call it has neither. Where the kernel does not tell of CPUs that go, one
+    /// that goes and comes between two calls has neither from then on.
     pub fn follow_cpus(&mut self) {
         if self.on_cpus.is_empty() {
             return;
         }
+        // First who went, then who is there: one that goes in between is told of the next time.
+        let gone = self.hotplug.gone();
         let online = cpus::online();
-        if online == self.online {
+        if gone.is_nobody() && online == self.followed {
             return;
         }
+        let mut refused = None;
         for program in &mut self.on_cpus {
-            if let Err(error) = program.follow(&mut self.ebpf, &online) {
-                warn!("a CPU that has come is not recorded as the others: {error}");
-            }
+            refused = program.follow(&mut self.ebpf, &online, &gone).err().or(refused);
         }
-        self.online = online;
+        let Some(error) = refused else {
+            (self.followed, self.refusals) = (online, 0);
+            return;
+        };
+        // Once more the next time, whatever it is.
+        self.followed.clear();
+        self.refusals += 1;
+        if self.refusals == REFUSALS {
+            warn!("a CPU that has come is not recorded as the others: {error}");
+        }
     }
 
     /// Tracepoints of the chosen groups that this kernel does not have.

@@ -13,6 +13,7 @@ use aya::{
 };
 
 use super::groups::{Hook, Program};
+use super::hotplug::Gone;
 
 /// One of them, and where it is attached.
 pub(super) struct OnCpus {
@@ -35,23 +36,38 @@ impl OnCpus {
     }
 
     /// Attaches it on each CPU that is online and where it is not yet, and detaches it where there is none any more: the
-    /// event of a CPU that goes offline does not come back with it (`perf_event_exit_cpu_context`, kernel/events/core.c).
-    pub(super) fn follow(&mut self, ebpf: &mut Ebpf, online: &[u32]) -> Result<(), ProgramError> {
+    /// event of a CPU that goes offline does not come back with it (`perf_event_exit_cpu_context`, kernel/events/core.c),
+    /// even if it has come back since it was `gone`.
+    ///
+    /// # Errors
+    ///
+    /// That of one CPU where it could not be attached; it is on all others. One that is coming is online before it takes
+    /// events: a later call finds it ready.
+    pub(super) fn follow(
+        &mut self,
+        ebpf: &mut Ebpf,
+        online: &[u32],
+        gone: &Gone,
+    ) -> Result<(), ProgramError> {
         let loaded = ebpf.program_mut(self.program.name).ok_or(ProgramError::NotLoaded)?;
         let loaded: &mut PerfEvent = loaded.try_into()?;
-        let gone: Vec<u32> =
-            self.links.keys().copied().filter(|cpu| !online.contains(cpu)).collect();
-        for link in gone.iter().filter_map(|cpu| self.links.remove(cpu)) {
-            loaded.detach(link)?;
+        let stays = |cpu: &u32| online.contains(cpu) && !gone.has(*cpu);
+        let leave: Vec<u32> = self.links.keys().copied().filter(|cpu| !stays(cpu)).collect();
+        let mut refused = Ok(());
+        for link in leave.iter().filter_map(|cpu| self.links.remove(cpu)) {
+            refused = refused.and(loaded.detach(link));
         }
         for &cpu in online {
             if !self.links.contains_key(&cpu) {
                 let event = PerfEventConfig::Software(self.event);
                 let scope = PerfEventScope::AllProcessesOneCpu { cpu };
                 let policy = SamplePolicy::Period(self.period);
-                self.links.insert(cpu, loaded.attach(event, scope, policy, false)?);
+                match loaded.attach(event, scope, policy, false) {
+                    Ok(link) => drop(self.links.insert(cpu, link)),
+                    Err(error) => refused = Err(error),
+                }
             }
         }
-        Ok(())
+        refused
     }
 }
