@@ -22,7 +22,8 @@ pub enum Align {
     Right,
 }
 
-/// A table. Formatted with a width (`{:100}`), it cuts its texts to fit; without, it is as wide as its contents.
+/// A table. Without a width it is as wide as its contents. Formatted with one (`{:100}`) that is too short for it, it names
+/// the columns that are 0 in each row below itself instead, and then cuts its texts to fit.
 #[derive(Debug)]
 pub struct Table {
     columns: Vec<(String, Align)>,
@@ -97,28 +98,44 @@ pub fn paragraph(f: &mut fmt::Formatter<'_>, first: &str, text: &str) -> fmt::Re
 }
 
 impl Table {
-    /// Widths of the columns, so that a line fits `most` columns if that is possible.
-    fn widths(&self, most: Option<usize>) -> Vec<usize> {
+    /// Characters of the longest cell of each column, its title among them.
+    fn longest(&self) -> Vec<usize> {
         let longest = |i: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(i));
             cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
         };
-        let titles = || self.columns.iter().map(|(title, _)| title.chars().count());
-        let mut widths: Vec<usize> = titles().enumerate().map(|(i, t)| t.max(longest(i))).collect();
-        let least: Vec<usize> = titles().map(|title| title.max(NARROWEST)).collect();
+        let titles = self.columns.iter().map(|(title, _)| title.chars().count());
+        titles.enumerate().map(|(i, title)| title.max(longest(i))).collect()
+    }
+
+    /// The table without its columns of numbers that are 0 in each row, and the titles of these.
+    fn without_zeros(&self) -> (Table, Vec<&str>) {
+        let zero = |i: usize| self.rows.iter().all(|row| matches!(&*row[i], "0" | "0 %"));
+        let numbers = |i: usize| self.columns[i].1 == Align::Right && !self.rows.is_empty();
+        let (zeros, others): (Vec<usize>, Vec<usize>) =
+            (0..self.columns.len()).partition(|&i| numbers(i) && zero(i));
+        let of = |row: &Vec<String>| others.iter().map(|&i| row[i].clone()).collect();
+        let columns = others.iter().map(|&i| self.columns[i].clone()).collect();
+        let table = Table { columns, rows: self.rows.iter().map(of).collect() };
+        (table, zeros.iter().map(|&i| &*self.columns[i].0).collect())
+    }
+
+    /// Widths of the columns, so that a line fits `most` columns if that is possible.
+    fn widths(&self, most: Option<usize>) -> Vec<usize> {
+        let mut widths = self.longest();
+        let titles = self.columns.iter().map(|(title, _)| title.chars().count());
+        let least: Vec<usize> = titles.map(|title| title.max(NARROWEST)).collect();
         // A column without a title is a picture.
         let gives = |i: usize| self.columns[i].1 == Align::Left && !self.columns[i].0.is_empty();
-        while most.is_some_and(|most| widths.iter().map(|w| w + 2).sum::<usize>() > most) {
+        while most.is_some_and(|most| line(&widths) > most) {
             let can = (0..widths.len()).filter(|&i| gives(i) && widths[i] > least[i]);
             let Some(widest) = can.max_by_key(|&i| widths[i]) else { break };
             widths[widest] -= 1;
         }
         widths
     }
-}
 
-impl fmt::Display for Table {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let titles: Vec<String> = self.columns.iter().map(|c| c.0.clone()).collect();
         let lines = std::iter::once(&titles).chain(&self.rows);
         let widths = self.widths(f.width());
@@ -137,6 +154,25 @@ impl fmt::Display for Table {
             writeln!(f, "{}", text.trim_end())?;
         }
         Ok(())
+    }
+}
+
+/// Columns of a line whose cells are so wide.
+fn line(widths: &[usize]) -> usize {
+    widths.iter().map(|w| w + 2).sum()
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if f.width().is_none_or(|most| line(&self.longest()) <= most) {
+            return self.write(f);
+        }
+        let (table, zeros) = self.without_zeros();
+        table.write(f)?;
+        match &zeros[..] {
+            [] => Ok(()),
+            zeros => paragraph(f, "  ", &format!("0 in each row: {}", zeros.join(", "))),
+        }
     }
 }
 
@@ -168,6 +204,26 @@ mod tests {
         assert!(table.to_string().contains(place));
         // Numbers and titles are not cut, whatever the width.
         assert!(format!("{table:5}").contains("1.23 ms"));
+    }
+
+    #[test]
+    fn columns_of_zeros_give_way_to_texts_where_the_line_is_short() {
+        let mut table = Table::new(&["<thread", "wait", "blocked", "irqs", "<"]);
+        let mut row = |cells: [&str; 5]| table.row(cells.map(str::to_owned));
+        row(["pool-1-thread-12", "1 ms", "0", "0 %", "0"]);
+        row(["main", "0", "0", "0 %", "0"]);
+        let short = [
+            "  thread            wait",
+            "  pool-1-thread-12  1 ms  0",
+            "  main                 0  0",
+            "  0 in each row: blocked, irqs",
+        ];
+        assert_eq!(format!("{table:30}").lines().collect::<Vec<_>>(), short);
+        assert!(format!("{table:80}").contains("blocked  irqs\n"), "a wide line has room for them");
+        // One that is not 0 stays, and a table without rows has all of its titles.
+        table.row(["x", "1 ms", "2", "0 %", "-"].map(str::to_owned));
+        assert!(format!("{table:30}").ends_with("0 in each row: irqs\n"), "{table:30}");
+        assert_eq!(format!("{:5}", Table::new(&["<thread", "wait"])), "  thread  wait\n");
     }
 
     #[test]
