@@ -11,7 +11,7 @@ use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recvf
 const OF_THE_KERNEL: u32 = 1;
 
 /// Longest message: `UEVENT_BUFFER_SIZE` (include/linux/kobject.h), and what is before it.
-const MOST_BYTES: usize = 4096;
+const MAX_MESSAGE_BYTES: usize = 4096;
 
 /// A socket on which the kernel tells of devices that come and go (netlink(7)); none where it may not be opened.
 pub(super) struct Hotplug(Option<OwnedFd>);
@@ -44,7 +44,7 @@ impl Hotplug {
     pub(super) fn gone(&self) -> Gone {
         let mut gone = Gone::default();
         let Some(socket) = &self.0 else { return gone };
-        let mut message = [0; MOST_BYTES];
+        let mut message = [0; MAX_MESSAGE_BYTES];
         loop {
             match recvfrom(socket, &mut message[..], RecvFlags::empty()) {
                 Ok((read, _, from)) => {
