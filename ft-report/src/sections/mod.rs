@@ -289,7 +289,7 @@ static REPORTS: [Report; 25] = [
     },
     Report {
         name: "kernel-locks",
-        about: "who waited for which lock of the kernel, from where, and which holds and requests that delayed",
+        about: "who waited for which lock of the kernel, and which holds and requests that delayed",
         needs: "the kernel groups `lock` and `sched`; for call chains in user space `stack`",
         shown: Shown::With("lock"),
         make: |s| Ok(KernelLocksReport::read(s)?.section()),
@@ -303,7 +303,7 @@ static REPORTS: [Report; 25] = [
     },
     Report {
         name: "what-if",
-        about: "what more time, priority or CPUs for holders of locks would have spared those behind them, at most",
+        about: "what more time, priority or CPUs for holders would have spared who waited, at most",
         needs: "lock events and the kernel group `sched`; to leave out holds that made a system call `syscall`",
         shown: Shown::Always,
         make: |s| Ok(WhatIfReport::read(s)?.section()),
@@ -338,7 +338,7 @@ static REPORTS: [Report; 25] = [
     },
     Report {
         name: "breakdown",
-        about: "all time of each process by its own code, system call, page fault, interrupt; who ended whose waits",
+        about: "each process by code, system call, page fault and interrupt; who ended whose waits",
         needs: "the kernel groups `sched` and `syscall`; for page faults `fault`, for interrupts `irq`",
         shown: Shown::With("syscall"),
         make: |s| Ok(BreakdownReport::read(s)?.section()),
@@ -352,7 +352,7 @@ static REPORTS: [Report; 25] = [
     },
     Report {
         name: "tasks",
-        about: "where the time of async tasks went, the longest polls, and how long woken tasks were queued, behind which",
+        about: "where the time of async tasks went, the longest polls, behind what they queued",
         needs: "tasks of ft_user::task, and for the parts the kernel group `sched`",
         shown: Shown::Told(|tally| !tally.tasks.is_none()),
         make: |s| Ok(TasksReport::read(s)?.section()),
@@ -373,7 +373,7 @@ static REPORTS: [Report; 25] = [
     },
     Report {
         name: "reactivity",
-        about: "how long it took from interrupts, timers, wakings or events to the events that answer them, and why",
+        about: "how long it took from an interrupt, timer, waking or event to its answer, and why",
         needs: "what `--from` and `--to` name; for interrupts, timers and the paths the kernel groups `sched` and `irq`",
         shown: Shown::Named,
         make: |s| Ok(ReactivityReport::read(s)?.section()),
@@ -387,7 +387,7 @@ static REPORTS: [Report; 25] = [
     },
     Report {
         name: "jobs",
-        about: "which deadlines a load met, its responses beside their bound, and where their time went",
+        about: "which deadlines a load met, its responses and their bound, where their time went",
         needs: LOAD,
         shown: Shown::Named,
         make: |s| Ok(JobsReport::read(s)?.section()),

@@ -389,3 +389,12 @@ fn long_names_and_large_numbers_fit() {
     let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > 100).collect();
     assert!(wide.is_empty(), "{} lines, {:#?}", wide.len(), wide.first());
 }
+
+#[test]
+fn what_a_section_is_about_has_one_line_of_the_help() {
+    let width = all().iter().map(|section| section.name.len()).max().expect("sections");
+    for section in all() {
+        let line = 2 + width + 2 + section.about.chars().count();
+        assert!(line <= 100, "{}: {line} columns", section.name);
+    }
+}
