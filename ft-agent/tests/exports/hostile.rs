@@ -172,11 +172,13 @@ pub(crate) fn write(dir: &Path) {
     meta.write(dir).unwrap();
 }
 
-/// What the application tells: for each name a site of it, whose arguments have it, too; a lock and a scope.
+/// What the application tells: for each name a site of it, whose arguments have it, too; a lock, a scope, and a task that is
+/// woken and polled.
 fn user(dir: &Path, meta: &mut Meta) {
     let hostile = || (0i32..).zip(NAMES);
     let kinds =
         [SiteKind::LockAcquire, SiteKind::LockRelease, SiteKind::ScopeBegin, SiteKind::ScopeEnd];
+    let tasks = [SiteKind::TaskNew, SiteKind::TaskWake, SiteKind::TaskPoll, SiteKind::TaskPolled];
     let mut sites = Vec::new();
     let mut events = Vec::new();
     let event = |ts: Nanos, i: i32, site: &SiteRow| UserEvent {
@@ -244,6 +246,24 @@ fn user(dir: &Path, meta: &mut Meta) {
                 e.arg[0] = Some(-0x1000 + i64::from(i));
                 e.arg[1] = Some(i64::from(2 * i + 1) << 32 | i64::from(2 * i + 2));
             }
+            events.push(e);
+            sites.push(site);
+        }
+        for (n, kind) in (5..).zip(tasks) {
+            let site = SiteRow {
+                site: SiteId(10 * i + n),
+                kind,
+                args: "task:unsigned, place:unsigned".into(),
+                format: "".into(),
+                ..site.clone()
+            };
+            let mut e = event(at(begin + [7500, 8000, 8500, 9000][n as usize - 5]), i, &site);
+            e.arg[0] = Some(i64::from(i) + 1);
+            e.arg[1] = Some(match kind {
+                // It is ready.
+                SiteKind::TaskPolled => 1,
+                _ => i64::from(2 * i + 1) << 32 | i64::from(2 * i + 2),
+            });
             events.push(e);
             sites.push(site);
         }

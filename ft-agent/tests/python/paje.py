@@ -17,7 +17,7 @@ FROM, TO, WHOLE = window(sys.argv[3:])
 NUMBER = r"(-?\d+\.\d{9})"
 LINES = [
     # Names hold commas, so a line is told by its numbers.
-    re.compile(rf"(State), (.*), (running|interrupt|state|scope|gap|holder), {NUMBER}, {NUMBER}, {NUMBER}, {NUMBER}, (.*), (.*), (exact|disturbed|lower bound|censored)"),
+    re.compile(rf"(State), (.*), (running|interrupt|state|task|scope|gap|holder), {NUMBER}, {NUMBER}, {NUMBER}, {NUMBER}, (.*), (.*), (exact|disturbed|lower bound|censored)"),
     re.compile(rf"(Variable), (.*), (holders|waiters), {NUMBER}, {NUMBER}, {NUMBER}, {NUMBER}"),
     re.compile(rf"(Event), (.*), (event|loss), {NUMBER}, (.*)"),
     re.compile(rf"(Link), machine, (wake-up|wake-up from idle), {NUMBER}, {NUMBER}, {NUMBER}, (exact|disturbed|lower bound|censored), (.*), (.*), (\d+)"),
@@ -135,6 +135,19 @@ def main():
     # A culprit may have a comma.
     drawn = [(c, a, b, v.partition(",")[0], m) for c, a, b, v, _, m in states["gap"]]
     counts["gaps"] = compare("gaps", drawn, gaps, [d for d in drawn if d[1] == FROM or d[2] == TO])
+
+    # Async tasks, each with all of its polls that lie in the window, and its time in the queue before each of them.
+    name = lambda e: f"{shown(e['name'] or e['place'])} {e['task']}"
+    polls = rows("async_switches")
+    polled = [(name(e), e["ts"], e["ts"] + e["dur"], "polled", label(e), e["mark"]) for e in polls if inside(e)]
+    since = lambda e: max(e["ts"] - e["queued_ns"], FROM, BEGIN)
+    queued = [(name(e), since(e), e["ts"], "queued", shown(e["waker_comm"] or "-"), e["mark"]) for e in polls if e["queued_ns"] and FROM <= e["ts"] < TO]
+    drawn = states["task"]
+    edges = [d for d in drawn if d[3] == "polled" and (d[1] == FROM or d[2] == TO or d[5] == "censored")]
+    ended = {(d[0], d[1]) for d in drawn if d[3] == "polled"}
+    # That of a poll behind the window's end is not told.
+    queued = [q for q in queued if (q[0], q[2]) in ended]
+    counts["states of tasks"] = compare("tasks", drawn, polled + queued, edges)
 
     # Wake-ups.
     wakes = [(e["ts"], e["ts"] + e["dur"], label(e), e["mark"]) for e in rows("dispatch_latency") if inside(e)]

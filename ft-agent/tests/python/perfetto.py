@@ -78,12 +78,13 @@ def compare(what, expected, found, more=()):
 
 counted = []
 THREAD = "LEFT JOIN thread_track tt ON s.track_id = tt.id LEFT JOIN thread t USING (utid)"
-(errors, holds, waits, unmet, scopes, gaps, dispatches, flows, events, losses, syscalls, sched, states, interrupts, vectors, begins) = ask(
+(errors, holds, waits, unmet, scopes, polls, gaps, dispatches, flows, events, losses, syscalls, sched, states, interrupts, vectors, begins) = ask(
     "SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss') AND value != 0",
     slices("hold", "lock", "address", "depth", "place", "mark"),
     slices("wait", "lock", "address", "holder", "mark"),
     slices("unmet wait", "lock", "address"),
     slices("scope", "lock_wait_ns"),
+    slices("poll", "task", "queued_ns"),
     slices("gap", "culprit"),
     f"SELECT s.ts, t.tid, extract_arg(s.arg_set_id, 'debug.waited_ns') FROM slice s {THREAD} WHERE s.category = 'wake-up'",
     """SELECT o.ts, ot.tid, i.ts, it.tid FROM flow f
@@ -143,6 +144,12 @@ else:
     # One that goes on at the window's end has not got its lock.
     intervals("waits", [(ts, dur, clean(n)) for ts, dur, n in table("lock_waits", "ts, dur, lock_name")], waits + unmet, lambda row: (row[4],))
 intervals("scopes", [(ts, dur, clean(e)) for ts, dur, e in table("scopes", "ts, dur, event")], scopes, lambda row: (row[2],))
+intervals(
+    "polls",
+    [(ts, dur, clean(n or p), task, queued or None) for ts, dur, n, p, task, queued in table("async_switches", "ts, dur, name, place, task, queued_ns")],
+    polls,
+    lambda row: (row[2], row[4], row[5]),
+)
 intervals("losses", [(ts, dur, clean(f"{o}: {w}"), n) for ts, dur, o, w, n in table("loss", "ts, dur, origin, what, count")], losses, lambda row: (row[2], row[4]))
 intervals("system calls", [(ts, dur, clean(n)) for ts, dur, n in table("syscalls", "ts, dur, name")], syscalls, lambda row: (row[2],))
 

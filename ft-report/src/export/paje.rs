@@ -1,18 +1,19 @@
 //! Pajé (*Pajé trace file*, version 1.2.5, Schnorr 2014), as the multilevel paper's `sigmund` writes for its viewer.
 //!
-//! The machine contains CPUs and processes, a process its threads and locks. Times are seconds from the begin of the
+//! The machine contains CPUs and processes, a process its threads, its async tasks and its locks. Times are seconds from the begin of the
 //! recording (of its first event, where that is older), or of the part of it that is written.
 //!
 //! | container | has |
 //! |---|---|
 //! | CPU | state `running`: who has it; state `interrupt` |
 //! | thread | state `state`: running, preempted, … , with its culprit; states `scope` and `gap`; event `event`; link `wake-up` from its waker |
+//! | async task | state `task`: polled (by which thread), or queued before that (woken by which); else it waits |
 //! | lock | state `holder` of a lock that one thread holds at a time; variables `holders` and `waiters` |
 //! | machine | event `loss` |
 //!
 //! What goes on at the end of the window ends there. A name cannot hold a quotation mark in this format: it becomes `'`.
 //!
-//! Memory: a name for each thread and lock, and what [`Sorted`] holds, since all has to come in the order of time.
+//! Memory: a name for each thread, task and lock, and what [`Sorted`] holds, since all has to come in the order of time.
 
 mod format;
 
@@ -23,7 +24,7 @@ use std::io::{self, Write};
 use ft_trace::Mark;
 use ft_trace::ids::{Cpu, Name, Pid, Tid};
 use ft_trace::store::Trace;
-use ft_trace::tables::{DispatchLatency, GapCause, SiteKind, ThreadRow};
+use ft_trace::tables::{AsyncSwitch, DispatchLatency, GapCause, SiteKind, ThreadRow};
 
 use super::sorted::Sorted;
 use super::text::thread;
@@ -51,6 +52,8 @@ enum Row {
     Cpu(Cpu),
     Process(Pid),
     Thread(Pid, Tid),
+    /// By its number.
+    Task(Pid, i64),
     /// By its address.
     Lock(Pid, i64),
 }
@@ -62,6 +65,7 @@ impl Row {
             Row::Cpu(_) => "C",
             Row::Process(_) => "P",
             Row::Thread(..) => "T",
+            Row::Task(..) => "A",
             Row::Lock(..) => "L",
         }
     }
@@ -71,7 +75,7 @@ impl Row {
         match self {
             Row::Machine => None,
             Row::Cpu(_) | Row::Process(_) => Some(Row::Machine),
-            Row::Thread(pid, _) | Row::Lock(pid, _) => Some(Row::Process(pid)),
+            Row::Thread(pid, _) | Row::Task(pid, _) | Row::Lock(pid, _) => Some(Row::Process(pid)),
         }
     }
 }
@@ -84,6 +88,7 @@ impl fmt::Display for Row {
             Row::Cpu(cpu) => write!(f, "c{cpu}"),
             Row::Process(pid) => write!(f, "p{pid}"),
             Row::Thread(pid, tid) => write!(f, "t{pid}_{tid}"),
+            Row::Task(pid, task) => write!(f, "a{pid}_{task}"),
             Row::Lock(pid, lock) => write!(f, "l{pid}_{lock:x}"),
         }
     }
@@ -151,6 +156,7 @@ impl Paje {
             What::Scope(s) => {
                 self.state(item, "scope", Row::Thread(s.pid, s.tid), &s.event, "", s.mark)
             }
+            What::Poll(p) => self.poll(item, p),
             What::Gap(g) => {
                 let cause = g.cause.map_or("", GapCause::word);
                 let culprit = g.culprit.as_deref().unwrap_or_default();
@@ -203,6 +209,7 @@ impl Paje {
                     format!("{} {pid}", self.processes.get(&pid).map_or("", |name| name))
                 }
                 Row::Thread(pid, tid) => thread(tid, self.args.thread(Some(pid), tid)),
+                Row::Task(_, task) => task.to_string(),
                 Row::Lock(_, address) => format!("{address:#x}"),
             };
             self.insert(row, name);
@@ -226,6 +233,23 @@ impl Paje {
         row
     }
 
+    /// A poll of a task, and how long that was queued before it.
+    fn poll(&mut self, item: &Item, poll: &AsyncSwitch) -> io::Result<()> {
+        let row = Row::Task(poll.pid, poll.task);
+        if !self.rows.contains_key(&row) {
+            let name = if poll.name.is_empty() { &poll.place } else { &poll.name };
+            self.insert(row, format!("{name} {}", poll.task));
+        }
+        if item.begun && poll.queued_ns > Some(0) {
+            let since = poll.ts.0.saturating_sub(poll.queued_ns.unwrap_or(0)).max(self.begin);
+            let queued = Item { from: since, to: item.from, ..item.clone() };
+            let by = poll.waker_comm.as_deref().unwrap_or_default();
+            self.state(&queued, "task", row, "queued", by, poll.mark)?;
+        }
+        let by = thread(poll.tid, self.args.thread(Some(poll.pid), poll.tid));
+        self.state(item, "task", row, "polled", &by, poll.mark)
+    }
+
     fn state(
         &mut self,
         item: &Item,
@@ -237,7 +261,7 @@ impl Paje {
     ) -> io::Result<()> {
         let row = self.row(row);
         let values = self.values.entry(ty).or_default();
-        if ty != "state" && !values.contains(value) {
+        if !matches!(ty, "state" | "task") && !values.contains(value) {
             values.insert(value.to_owned());
         }
         self.line(item.from, Kind::PushState, &[ty, &row, value, cause, mark.word()])?;

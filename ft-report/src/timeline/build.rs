@@ -146,7 +146,8 @@ impl<'a> Builder<'a> {
             What::Contention(e) => self.happened(e.pid, e.tid, from, "contention", &e.kind, ""),
             What::Fault(e) => self.happened(e.pid, e.tid, from, "page_fault", "", ""),
             What::Migrate(e) => self.happened(e.pid, e.tid, from, "migrate", "", ""),
-            What::Waking(_) => {}
+            // A task has no row of its own, and its thread those of its time.
+            What::Waking(_) | What::Poll(_) => {}
             What::Loss(e) => self.loss(e, from, to),
         }
     }

@@ -51,6 +51,7 @@ fn text(item: &Item) -> Option<String> {
         }
         What::Dispatch(d) => format!("{} woken by {}", letter(d.tid), letter(d.waker_tid)),
         What::Scope(s) => format!("{} in {}", letter(s.tid), s.event),
+        What::Poll(p) => format!("{} polls {}", letter(p.tid), p.task),
         What::Gap(g) => format!("{} gap", letter(g.tid)),
         What::Loss(_) => "loss".into(),
         _ => return None,
@@ -239,4 +240,19 @@ fn states_sum_to_the_time_of_each_thread_and_rows_are_those_of_the_tables() {
         assert_eq!(n(|w| matches!(w, What::Gap(_))), rows.gaps.len());
         assert_eq!(n(|w| matches!(w, What::Scope(_))), rows.scopes.len());
     }
+}
+
+#[test]
+fn a_task_is_polled_by_a_thread_until_it_is_over_or_the_trace_is() {
+    let timeline = "0 0 .>a S
+         5 make a 7
+         10 run a 7
+         20 ran a 7 0
+         25 rouse b 7
+         30 run a 7
+         40 0 a>X R";
+    let items = tracks(true, 15..35, timeline);
+    let polls = items.iter().filter(|item| matches!(item.what, What::Poll(_))).filter_map(text);
+    let expected = ["<15..20 a polls 7", "30..35> a polls 7 censored"];
+    assert_eq!(polls.collect::<Vec<_>>(), expected);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ft_analysis::unended::{self, Unmet};
 use ft_analysis::world::{Change, Occupancy, Stretch, World};
-use ft_analysis::{Analysis, Dispatch, Gaps, Holds, Rows, Scopes, Tally, Waits};
+use ft_analysis::{Analysis, Dispatch, Gaps, Holds, Rows, Scopes, Tally, Tasks, Waits};
 use ft_trace::ids::ThreadKey;
 use ft_trace::tables::{CriticalSection, Scope};
 
@@ -26,6 +26,7 @@ pub(super) struct Listener {
     dispatch: Dispatch,
     gaps: Gaps,
     scopes: Scopes,
+    tasks: Tasks,
     /// Of each thread, the stretch that may go on.
     open: BTreeMap<ThreadKey, Stretch>,
     /// What was not taken yet.
@@ -57,6 +58,7 @@ impl Analysis for Listener {
         self.dispatch.see(change, world, rows);
         self.gaps.see(change, world, rows);
         self.scopes.see(change, world, rows);
+        self.tasks.see(change, world, rows);
     }
 
     fn end(&mut self, world: &World, rows: &mut Rows, tally: &mut Tally) {
@@ -65,6 +67,7 @@ impl Analysis for Listener {
         self.dispatch.end(world, rows, tally);
         self.gaps.end(world, rows, tally);
         self.scopes.end(world, rows, tally);
+        self.tasks.end(world, rows, tally);
     }
 }
 

@@ -7,7 +7,7 @@ use ft_analysis::{Context, Rows, Run};
 use ft_trace::event::Event;
 use ft_trace::store::{Result, Trace};
 use ft_trace::stream::{self, Merged};
-use ft_trace::tables::SiteRow;
+use ft_trace::tables::{PollEnd, SiteRow};
 
 use super::told::{Listener, Told};
 use super::{Item, What};
@@ -102,8 +102,15 @@ impl Tracks {
         if self.run.pending() == 0 {
             return;
         }
-        let Rows { critical_sections, lock_waits, dispatch_latency, scopes, gaps, .. } =
-            self.run.take_rows();
+        let Rows {
+            critical_sections,
+            lock_waits,
+            dispatch_latency,
+            scopes,
+            async_switches,
+            gaps,
+            ..
+        } = self.run.take_rows();
         for hold in critical_sections {
             self.add(hold.ts.0, hold.ts.0 + hold.dur, true, What::Hold(hold));
         }
@@ -115,6 +122,10 @@ impl Tracks {
         }
         for scope in scopes {
             self.add(scope.ts.0, scope.ts.0 + scope.dur, true, What::Scope(scope));
+        }
+        for poll in async_switches {
+            let over = poll.end != PollEnd::Unended;
+            self.add(poll.ts.0, poll.ts.0 + poll.dur, over, What::Poll(poll));
         }
         for gap in gaps {
             self.add(gap.ts.0, gap.ts.0 + gap.dur, true, What::Gap(gap));

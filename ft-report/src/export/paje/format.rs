@@ -52,12 +52,14 @@ pub(super) const TYPES: &[(Kind, &[&str])] = &[
     (Kind::DefineContainerType, &["C", "M", "CPU"]),
     (Kind::DefineContainerType, &["P", "M", "process"]),
     (Kind::DefineContainerType, &["T", "P", "thread"]),
+    (Kind::DefineContainerType, &["A", "P", "async task"]),
     (Kind::DefineContainerType, &["L", "P", "lock"]),
     (Kind::DefineStateType, &["running", "C", "running"]),
     (Kind::DefineStateType, &["interrupt", "C", "interrupt"]),
     (Kind::DefineStateType, &["state", "T", "state"]),
     (Kind::DefineStateType, &["scope", "T", "scope"]),
     (Kind::DefineStateType, &["gap", "T", "gap"]),
+    (Kind::DefineStateType, &["task", "A", "task"]),
     (Kind::DefineStateType, &["holder", "L", "holder"]),
     (Kind::DefineEventType, &["event", "T", "event"]),
     (Kind::DefineEventType, &["loss", "M", "loss"]),
@@ -72,6 +74,8 @@ pub(super) const TYPES: &[(Kind, &[&str])] = &[
     (Kind::DefineEntityValue, &["hardirq", "state", "hardirq", "0.6 0.3 0.7"]),
     (Kind::DefineEntityValue, &["softirq", "state", "softirq", "0.7 0.5 0.8"]),
     (Kind::DefineEntityValue, &["vector", "state", "vector", "0.8 0.7 0.9"]),
+    (Kind::DefineEntityValue, &["polled", "task", "polled", "0.3 0.7 0.3"]),
+    (Kind::DefineEntityValue, &["queued", "task", "queued", "1.0 0.6 0.1"]),
     (Kind::DefineEntityValue, &["unexplained", "state", "unexplained", "0.2 0.2 0.2"]),
 ];
 

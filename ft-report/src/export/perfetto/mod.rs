@@ -3,7 +3,7 @@
 //!
 //! Switches, wakings, interrupts of lines and softirqs are written as events of ftrace, from which the trace processor makes CPUs
 //! and the states of all threads. What it cannot know of stands in tracks beside them: why a thread does not run, locks
-//! with their holders and waiters, wake-ups with a flow from the waker to the switch, scopes, events, gaps and losses. Times are
+//! with their holders and waiters, wake-ups with a flow from the waker to the switch, scopes, polls, events, gaps and losses. Times are
 //! CLOCK_MONOTONIC, and so those of the tables. What is a row of a table has the columns that explain it as arguments, and its mark, unless
 //! it is exact.
 //!
@@ -158,6 +158,11 @@ impl Writer<'_> {
                 let notes = self.scope(s);
                 let row = Row::Scopes(ThreadKey { pid: s.pid, tid: s.tid });
                 self.slice(item, row, "", "scope", &s.event, notes)
+            }
+            What::Poll(p) => {
+                let row = Row::Polls(ThreadKey { pid: p.pid, tid: p.tid });
+                let name = if p.name.is_empty() { &p.place } else { &p.name };
+                self.slice(item, row, "", "poll", name, notes::poll(p))
             }
             What::Gap(g) => {
                 let row = Row::Gaps(ThreadKey { pid: g.pid, tid: g.tid });

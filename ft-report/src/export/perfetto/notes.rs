@@ -9,7 +9,8 @@ use ft_analysis::unended::Unmet;
 use ft_analysis::world::Stretch;
 use ft_trace::ids::{Name, Tid};
 use ft_trace::tables::{
-    CriticalSection, Decomposition, DispatchLatency, Gap, LockWait, LossRow, Scope, UserEvent,
+    AsyncSwitch, CriticalSection, Decomposition, DispatchLatency, Gap, LockWait, LossRow, Scope,
+    UserEvent,
 };
 
 impl Notes {
@@ -80,6 +81,18 @@ pub(super) fn dispatch(d: &DispatchLatency) -> Notes {
 pub(super) fn scope(s: &Scope, mut notes: Notes) -> Notes {
     notes.parts(s.parts).some("lock_wait_ns", s.lock_wait_ns);
     notes.thread("preemptor", s.preemptor_comm.as_ref(), s.preemptor_tid).mark(s.mark);
+    notes
+}
+
+pub(super) fn poll(p: &AsyncSwitch) -> Notes {
+    let mut notes = Notes::default();
+    notes.int("task", p.task).text("ended", p.end.word()).parts(p.parts);
+    notes.text("blocked_for", p.blocked_for.as_deref().unwrap_or(""));
+    notes.some("queued_ns", p.queued_ns.unwrap_or(0));
+    notes.thread("waker", p.waker_comm.as_ref(), p.waker_tid);
+    notes.text("behind", p.behind_name.as_deref().unwrap_or(""));
+    notes.text("held", p.held_lock.as_deref().unwrap_or(""));
+    notes.thread("preemptor", p.preemptor_comm.as_ref(), p.preemptor_tid).mark(p.mark);
     notes
 }
 

@@ -34,6 +34,8 @@ pub(super) enum Row {
     /// What it does, and why, while it does not run.
     Why(ThreadKey),
     Scopes(ThreadKey),
+    /// Async tasks that it polls.
+    Polls(ThreadKey),
     Gaps(ThreadKey),
     Syscalls(ThreadKey),
     KernelLocks(ThreadKey),
@@ -53,6 +55,7 @@ impl Row {
             | Row::FurtherWaiters(pid) => Some(Row::Locks(pid)),
             Row::Why(key)
             | Row::Scopes(key)
+            | Row::Polls(key)
             | Row::Gaps(key)
             | Row::Syscalls(key)
             | Row::KernelLocks(key) => Some(Row::Thread(key)),
@@ -70,6 +73,7 @@ impl Row {
             Row::FurtherWaiters(_) => "further locks: waiters".into(),
             Row::Why(_) => "why it does not run".into(),
             Row::Scopes(_) => "scopes".into(),
+            Row::Polls(_) => "polls of tasks".into(),
             Row::Gaps(_) => "gaps".into(),
             Row::Syscalls(_) => "system calls".into(),
             Row::KernelLocks(_) => "waits for kernel locks".into(),
