@@ -46,6 +46,8 @@ unsafe extern "C" fn in_parent() {
 unsafe extern "C" fn in_child() {
     // SAFETY: as in the parent.
     let held = unsafe { LOCK.after_fork() };
+    #[cfg(feature = "slice")]
+    crate::sync::slice::after_fork();
     // SAFETY: a forked child has one thread, and it is here.
     if let Some(config) = unsafe { process::forget() } {
         // A child that gets no memfd goes on untraced, as a process without one does.

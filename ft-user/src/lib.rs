@@ -96,6 +96,7 @@
 //! - `lock_api` adds wrappers for the locks of `parking_lot` 0.13 and others that are built on `lock_api` 0.5;
 //!   `lock_api_0_4` those for `parking_lot` 0.12 and `lock_api` 0.4.
 //! - `dynamic` adds sites that are made at run time (`dynamic`), on which the crate `ft-tracing` rests.
+//! - `slice` has who holds a [`sync::Mutex`] ask for time-slice extensions, see [`sync`].
 //! - `downgrade` adds `sync::RwLockWriteGuard::downgrade`, for which Rust 1.92 is needed; all else does with 1.88.
 //!
 //! # Environment

@@ -29,7 +29,7 @@ pub enum Claim {
 /// The calling thread is the only writer, and the ring stays mapped until [`clear`].
 pub unsafe fn set(ring: &'static RingControl) {
     // SAFETY: the caller vouches for the ring; a control page is followed by its slots.
-    unsafe { arch::tls_set_ring(ring, arch::rseq()) };
+    unsafe { arch::tls_set_ring(ring, arch::rseq(arch::RSEQ_CPU_END)) };
 }
 
 /// Takes the ring from the calling thread: when it ends, and in the child after a fork.

@@ -33,7 +33,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 
     step(cargo().args(["fmt", "--all", "--check"]))?;
     step(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
-    for feature in ["off", "lock_api", "lock_api_0_4"] {
+    for feature in ["off", "lock_api", "lock_api_0_4", "slice"] {
         step(
             cargo()
                 .args(["clippy", "--package", "ft-user", "--all-targets", "--features", feature])
@@ -71,6 +71,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         let lock_api = ["test", "--package", "ft-user", "--features", "lock_api,lock_api_0_4"];
         step(cargo().args(lock_api).args(["--test", "lock_api*"]))?;
         step(cargo().args(lock_api).args(["--doc", "lock_api"]))?;
+        let slice = ["test", "--package", "ft-user", "--features", "slice"];
+        step(cargo().args(slice).args(["--lib", "slice"]))?;
+        step(cargo().args(slice).args(["--test", "slice", "--test", "locks"]))?;
         println!("{}", package::check()?);
     }
     if args.is_empty() && counted.ran + counted.skipped.len() == 0 {

@@ -241,7 +241,7 @@ fn cpu_of_the_event_is_one_of_this_machine() {
     let cpu = commit::cpu(word) as u64;
     // SAFETY: no argument is a pointer.
     let known = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) } as u64;
-    assert_eq!(super::rseq().is_some(), cpu != commit::CPU_UNKNOWN);
+    assert_eq!(super::rseq(super::RSEQ_CPU_END).is_some(), cpu != commit::CPU_UNKNOWN);
     assert!(cpu < known || cpu == commit::CPU_UNKNOWN, "CPU {cpu} of {known}");
 }
 

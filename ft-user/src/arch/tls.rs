@@ -34,6 +34,9 @@ const TLS_NO_CPU: usize = 16;
 /// Offset of the state of claiming a ring, see [`crate::thread::Claim`].
 const TLS_CLAIM: usize = 24;
 
+/// Where `cpu_id` of `struct rseq` (linux/rseq.h) ends: cpu_id_start at 0, cpu_id at 4.
+pub(crate) const RSEQ_CPU_END: u32 = 8;
+
 /// Distance from the thread pointer to the thread-local block.
 #[inline(always)]
 fn tls_offset() -> usize {
@@ -60,8 +63,7 @@ fn tls_offset() -> usize {
 /// another pointer is set, and has no other writer.
 pub(crate) unsafe fn tls_set_ring(ring: *const RingControl, rseq: Option<isize>) {
     let base = tls_offset();
-    // struct rseq (linux/rseq.h): cpu_id_start at 0, cpu_id at 4.
-    let cpu = rseq.map_or(base + TLS_NO_CPU, |rseq| rseq as usize + 4);
+    let cpu = rseq.map_or(base + TLS_NO_CPU, |rseq| rseq as usize + RSEQ_CPU_END as usize - 4);
     // SAFETY: the block is the thread's own. The pointer is stored last, for a signal handler.
     unsafe {
         asm!(
@@ -125,9 +127,9 @@ pub(crate) fn tls_set_claim(claim: usize) {
     }
 }
 
-/// Distance from the thread pointer to the thread's `struct rseq`, if the C library has registered it:
+/// Distance from the thread pointer to the thread's `struct rseq`, if the C library has registered it with its first `bytes`:
 /// glibc from 2.35 on exports it as `__rseq_offset`, with `__rseq_size` zero when it has not.
-pub(crate) fn rseq() -> Option<isize> {
+pub(crate) fn rseq(bytes: u32) -> Option<isize> {
     let (offset, size): (*const isize, *const u32);
     // SAFETY: loads two addresses that the linker filled in, null where the symbol does not exist.
     unsafe {
@@ -142,7 +144,7 @@ pub(crate) fn rseq() -> Option<isize> {
         );
     }
     // SAFETY: not null, so they are glibc's variables, constant after start-up.
-    unsafe { (!offset.is_null() && !size.is_null() && *size > 0).then(|| *offset) }
+    unsafe { (!offset.is_null() && !size.is_null() && *size >= bytes).then(|| *offset) }
 }
 
 /// Number of the CPU as the write finds it, `CPU_UNKNOWN` before [`tls_set_ring`] and without rseq.
@@ -166,4 +168,65 @@ pub(crate) fn tls_cpu() -> u64 {
         );
     }
     cpu & commit::CPU_UNKNOWN
+}
+
+/// The thread's `slice_ctrl` of `struct rseq` (include/uapi/linux/rseq.h, Linux 7.0), if the C library has registered so much.
+#[cfg(feature = "slice")]
+pub(crate) fn rseq_slice_control() -> *const u8 {
+    const OFFSET: usize = 28;
+    const BYTES: usize = 4;
+    let Some(rseq) = rseq((OFFSET + BYTES) as u32) else { return core::ptr::null() };
+    let thread: *const u8;
+    // SAFETY: the first word of a thread's control block is its own address (x86-64 psABI, "thread-local storage").
+    unsafe {
+        asm!("mov {}, qword ptr fs:[0]", out(reg) thread, options(nostack, preserves_flags, pure, readonly));
+    }
+    thread.wrapping_offset(rseq).wrapping_add(OFFSET)
+}
+
+// A word of its own, so that nobody else's block is larger; see the block above.
+#[cfg(feature = "slice")]
+global_asm!(
+    r#"
+    .pushsection .tbss.ft_user_v1_slice,"awT",@nobits
+    .p2align 3
+    .hidden ft_user_v1_tls_slice
+    .globl ft_user_v1_tls_slice
+    .type ft_user_v1_tls_slice,@object
+    .size ft_user_v1_tls_slice,8
+ft_user_v1_tls_slice:
+    .zero 8
+    .popsection
+"#
+);
+
+/// What the thread remembers of time-slice extensions, 0 on a new thread.
+#[cfg(feature = "slice")]
+pub(crate) fn tls_slice() -> u64 {
+    let word;
+    // SAFETY: reads a word of the thread's own.
+    unsafe {
+        asm!(
+            "mov {word}, qword ptr [rip + ft_user_v1_tls_slice@GOTTPOFF]",
+            "mov {word}, qword ptr fs:[{word}]",
+            word = out(reg) word,
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    word
+}
+
+/// Stores that.
+#[cfg(feature = "slice")]
+pub(crate) fn tls_set_slice(word: u64) {
+    // SAFETY: writes a word of the thread's own that only `tls_slice` reads.
+    unsafe {
+        asm!(
+            "mov {at}, qword ptr [rip + ft_user_v1_tls_slice@GOTTPOFF]",
+            "mov qword ptr fs:[{at}], {word}",
+            at = out(reg) _,
+            word = in(reg) word,
+            options(nostack, preserves_flags),
+        );
+    }
 }

@@ -17,7 +17,7 @@ pub enum SiteKind {
     LockWait = 3,
     /// A lock was acquired: (lock address, place).
     LockAcquire = 4,
-    /// A lock is about to be released: (lock address, place).
+    /// A lock is about to be released: (lock address, place; with the feature `slice`, of a mutex: [`Slice`]).
     LockRelease = 5,
     /// A condition wait is about to release its lock: (lock address, place, condition address).
     CondWait = 6,
@@ -87,6 +87,20 @@ impl SiteKind {
             _ => return None,
         })
     }
+}
+
+/// What came of the time-slice extension that a thread asked for when it took a lock, as of the lock's release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Slice {
+    /// It could not ask: the kernel has no extensions, or the C library registers no `struct rseq` that is large enough.
+    Impossible = 1,
+    /// It has asked, and the kernel had no reason to grant one.
+    Pending = 2,
+    /// It was granted one, which goes on.
+    Granted = 3,
+    /// Nothing is left of request and grant: it has lost the CPU, or one that was granted ended with a system call.
+    Over = 4,
 }
 
 /// Where a call of a function has its frame, in one word: what tells calls apart that are left without an end.

@@ -30,6 +30,28 @@
 //! of its acquisition. A hold is measured as in the Feather-Trace paper (section 3): from behind the
 //! acquisition to just before the release, without the cost of either.
 //!
+//! # Time-slice extensions
+//!
+//! With the feature `slice`, whoever takes a [`Mutex`] asks the kernel for a little more time, should its CPU be wanted for
+//! another thread meanwhile, and gives the CPU up when it has released the mutex: the time-slice extensions of restartable
+//! sequences (Documentation/userspace-api/rseq.rst), 5 to 50 µs, from Linux 7.0 on where it is built with
+//! `CONFIG_RSEQ_SLICE_EXTENSION`. Of nested holds the outermost asks; whose guard is leaked asks no more. The event
+//! `lock.mutex_release` then has a third argument, `slice`, which says what came of it by then:
+//!
+//! | `slice` | |
+//! |---|---|
+//! | 1 | the thread cannot ask |
+//! | 2 | it has asked, and the kernel had no reason to grant anything |
+//! | 3 | it was granted an extension, which goes on |
+//! | 4 | it was off the CPU all the same, or what was granted ended with a system call |
+//!
+//! A thread enables this at its first mutex by one system call, and remembers when it was refused. glibc must have registered
+//! 32 bytes of `struct rseq` (`__rseq_size`); later kernels want some more, which glibc registers from 2.41 on. Other code of
+//! a thread that uses extensions, be it a second copy of this crate in the process, may end its request.
+//!
+//! *Not shown*: that a kernel grants any. None at hand is built with it, Debian's 7.3 neither; so this is tested with a
+//! simulated one.
+//!
 //! # Costs
 //!
 //! While they are off, an uncontended lock and unlock are those of `std` and two triggers: 1.1 to 1.2 times
@@ -47,6 +69,11 @@ pub mod mpsc;
 mod mutex;
 pub(crate) mod place;
 mod rwlock;
+#[cfg(all(feature = "slice", target_arch = "x86_64", target_os = "linux"))]
+pub(crate) mod slice;
+#[cfg(not(all(feature = "slice", target_arch = "x86_64", target_os = "linux")))]
+#[path = "no_slice.rs"]
+mod slice;
 
 pub use std::sync::{BarrierWaitResult, LockResult, PoisonError, TryLockError, TryLockResult};
 

@@ -6,6 +6,7 @@ use std::panic::Location;
 use std::sync::{LockResult, TryLockError, TryLockResult};
 
 use super::place::{Place, tell};
+use super::slice::Extension;
 use super::{map_try_lock, parts, result};
 
 /// [`std::sync::Mutex`], traced. See the [module](crate::sync) for its events.
@@ -124,7 +125,7 @@ impl<T: ?Sized> Mutex<T> {
         inner: std::sync::MutexGuard<'a, T>,
         at: Place,
     ) -> MutexGuard<'a, T> {
-        MutexGuard { hold: Hold { lock: self, at }, inner }
+        MutexGuard { hold: Hold { lock: self, at }, inner, extension: Extension::ask() }
     }
 }
 
@@ -149,9 +150,10 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
 /// Holds a [`Mutex`] until it is dropped.
 #[must_use = "the mutex is released when the guard is dropped"]
 pub struct MutexGuard<'a, T: ?Sized> {
-    // Fields are dropped in their order: first the event, then the release.
+    // Fields are dropped in their order: first the event, then the release, then the CPU is given back.
     hold: Hold<'a, T>,
     inner: std::sync::MutexGuard<'a, T>,
+    extension: Extension,
 }
 
 /// Tells the release when it is dropped.
@@ -163,7 +165,10 @@ struct Hold<'a, T: ?Sized> {
 impl<T: ?Sized> Drop for Hold<'_, T> {
     #[inline]
     fn drop(&mut self) {
+        #[cfg(not(all(feature = "slice", target_arch = "x86_64", target_os = "linux")))]
         tell!(LockRelease, "lock.mutex_release", self.lock, self.at);
+        #[cfg(all(feature = "slice", target_arch = "x86_64", target_os = "linux"))]
+        tell!(LockRelease, "lock.mutex_release", self.lock, self.at, slice: u64 = super::slice::outcome() as u64);
     }
 }
 
@@ -172,6 +177,7 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
     pub(super) fn into_parts(self) -> (&'a Mutex<T>, std::sync::MutexGuard<'a, T>) {
         let lock = self.hold.lock;
         std::mem::forget(self.hold);
+        self.extension.end_in_call();
         (lock, self.inner)
     }
 }

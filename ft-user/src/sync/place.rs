@@ -18,12 +18,13 @@ pub(crate) fn word(at: impl Into<Option<Place>>, name: Option<&'static str>) -> 
 
 /// Writes one of the lock events.
 macro_rules! tell {
-    ($kind:ident, $name:literal, $lock:expr, $at:expr) => {
+    ($kind:ident, $name:literal, $lock:expr, $at:expr $(, $more:ident: $type:ty = $value:expr)?) => {
         $crate::__event!(
             kind = $kind,
             $name,
             lock: *const () = $lock.address(),
             place: u64 = $crate::sync::place::word($at, $lock.name)
+            $(, $more: $type = $value)?
         )
     };
 }
