@@ -21,6 +21,7 @@
 //! 10 wait a L         a waits for lock L; also acquire, read (shared), release, park, unpark, abandon
 //! 10 barrier a B      a waits at barrier B; also receive; and passed, the end of either
 //! 10 acquire a L 3    the same, at place 3 of the source
+//! 10 release a L 0 2  the same, and what came of a time-slice extension (`ft_user::layout::Slice`)
 //! 10 open a            a begins the scope outer; also enter, the scope inner; and close, leave, their ends
 //! 10 in a F 8 5 3      a begins function F, with a frame at this height, which returns to and was told at these places; also
 //! 10 out a F 8 5       its end; with 1 behind it, one that is told when the frame is gone, whose upper end is this
@@ -48,7 +49,9 @@ use crate::{Context, RequestKind, Rows, Run, Tally};
 use ft_trace::Mark;
 use ft_trace::event::Event;
 use ft_trace::ids::{Nanos, Pid, SiteId, Tid};
-use ft_trace::tables::{CriticalSection, NameKind, NameRow, SiteKind, SiteRow, ThreadRow};
+use ft_trace::tables::{
+    CriticalSection, NameKind, NameRow, SiteKind, SiteRow, SliceOutcome, ThreadRow,
+};
 pub use nonsense::{EXTREMES, every_payload, nonsense};
 use parse::parse;
 
@@ -214,6 +217,7 @@ pub fn hold(dur: i64) -> CriticalSection {
         depth_mark: Mark::Exact,
         wait_ns: 0,
         condition: false,
+        slice: SliceOutcome::None,
         parts: None,
         preemptor_tid: None,
         preemptor_comm: None,

@@ -92,7 +92,8 @@ pub use probe::{ProbeHit, ProbeKind};
 pub use reference::{ClockRow, LossOrigin, LossRow, ThreadRow};
 pub use requests::{PathKind, PathPiece, Request};
 pub use results::{
-    CriticalSection, Decomposition, DispatchLatency, Gap, GapCause, InferredCause, Part, ThreadTime,
+    CriticalSection, Decomposition, DispatchLatency, Gap, GapCause, InferredCause, Part,
+    SliceOutcome, ThreadTime,
 };
 pub use sched::{SchedMigrate, SchedSwitch, SchedWaking, TaskState};
 pub use scopes::Scope;

@@ -31,6 +31,7 @@ def table(locks: Locks, threads: Threads) -> Table:
             "depth_mark": depth_mark(locks, hold.tid, start),
             "wait_ns": hold.wait_ns,
             "condition": hold.condition,
+            "slice": hold.slice,
             **decomposition(parts),
             **occupant("preemptor", shares, threads),
             "agent_ns": agent(threads.occupants(hold.tid, start, end), threads),

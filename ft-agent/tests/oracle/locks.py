@@ -45,6 +45,8 @@ class Hold:
     end: At | None = None
     # From when on nobody knows of it: its process executed another program, events were lost, or it was acquired again.
     dropped: At | None = None
+    # What its release tells of a time-slice extension.
+    slice: str = "none"
 
 
 @dataclass(eq=False)
@@ -234,6 +236,7 @@ class Locks:
         if mine:
             mine[-1].end = at
             mine[-1].condition |= condition
+            mine[-1].slice = "none" if condition else EXTENSIONS.get(event.arg2, "none")
             held.remove(mine[-1])
             self.steps.append(Step(at, None, mine[-1], False))
 
@@ -251,6 +254,9 @@ def kind_of(event: UserEvent) -> str:
     """`lock.rwlock_read_wait` is of the kind `rwlock-read`."""
     return event.event.removeprefix("lock.").rsplit("_", 1)[0].replace("_", "-")
 
+
+# By the third argument of a release.
+EXTENSIONS = {1: "impossible", 2: "pending", 3: "granted", 4: "over"}
 
 HANDLERS = {
     "lock_wait": Locks.waits_for,

@@ -95,6 +95,7 @@ pub(crate) fn row(thread: &Thread, hold: &Hold, shares: &Shares, world: &World) 
         depth_mark: hold.depth_mark,
         wait_ns: hold.wait_ns,
         condition: hold.condition,
+        slice: hold.slice,
         parts,
         preemptor_tid: preemptor.map(|s| s.who.thread.tid.0),
         preemptor_comm: preemptor.map(|s| s.who.comm.clone()),

@@ -212,8 +212,8 @@ pub(super) fn parse(line: &str) -> Event {
                     std::array::from_fn(|i| rest.get(i + 1).map_or(0, |text| number(text))),
                 ),
                 _ => {
-                    let place = rest.get(2).map_or(0, |text| number(text));
-                    (Cpu(0), [i64::from(rest[1].as_bytes()[0]), place, 0])
+                    let arg = |i: usize| rest.get(i).map_or(0, |text| number(text));
+                    (Cpu(0), [i64::from(rest[1].as_bytes()[0]), arg(2), arg(3)])
                 }
             };
             Event::User(LeanUserEvent {

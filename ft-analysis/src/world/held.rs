@@ -28,6 +28,7 @@
 use super::parts::Began;
 use ft_trace::Mark;
 use ft_trace::ids::{Name, SiteId};
+use ft_trace::tables::SliceOutcome;
 use serde::{Deserialize, Serialize};
 
 /// Holds and waits that were recorded in part, by reason. They are in no statistic.
@@ -84,6 +85,8 @@ pub struct Hold {
     pub(crate) depth_mark: Mark,
     pub(crate) wait_ns: i64,
     pub(crate) condition: bool,
+    /// What its release tells of a time-slice extension.
+    pub(crate) slice: SliceOutcome,
 }
 
 impl Hold {
@@ -228,6 +231,7 @@ impl Held {
             depth_mark: self.depth_mark(),
             wait_ns,
             condition,
+            slice: SliceOutcome::None,
         });
         over
     }

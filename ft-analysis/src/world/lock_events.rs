@@ -1,6 +1,6 @@
 //! What the events of locks do to the world: waits, holds and their ends.
 
-use super::held::{Acquisition, Ended, SEMAPHORE, Wait};
+use super::held::{Acquisition, Ended, Hold, SEMAPHORE, Wait};
 use super::locks::Holder;
 use super::parts::Began;
 use super::threads::Slot;
@@ -8,7 +8,7 @@ use super::{Change, Outcome, Over, World};
 use crate::analysis::{Analysis, Audience};
 use ft_trace::event::LeanUserEvent;
 use ft_trace::ids::Name;
-use ft_trace::tables::SiteKind;
+use ft_trace::tables::{SiteKind, SliceOutcome};
 
 impl World {
     /// An event of a lock; the account of its thread is advanced to now.
@@ -50,7 +50,10 @@ impl World {
                 let in_order = thread.locks.newest() == Some(lock);
                 let hold = match what {
                     SiteKind::CondWait => thread.locks.park(lock, bad),
-                    _ => thread.locks.release(lock, bad),
+                    _ => thread.locks.release(lock, bad).map(|hold| {
+                        // The third argument of a condition wait is its condition.
+                        Hold { slice: SliceOutcome::told(e.arg[2]), ..hold }
+                    }),
                 };
                 self.locks.released(thread.process, lock, thread.key.tid);
                 let (thread, hold) = (&self.threads[slot], hold.as_ref());

@@ -188,6 +188,36 @@ impl AddAssign for Decomposition {
     }
 }
 
+words! {
+    /// What came of the time-slice extension that a holder asked for (feature `slice` of `ft-user`), as of its release.
+    pub enum SliceOutcome {
+        /// It did not ask, or does not tell.
+        None = "none",
+        /// It could not ask.
+        Impossible = "impossible",
+        /// It had asked, and the kernel had no reason to grant one.
+        Pending = "pending",
+        /// It was granted one, and released the lock within it.
+        Granted = "granted",
+        /// It was off the CPU all the same, or made a system call in one that was granted.
+        Over = "over",
+        _ => None
+    }
+}
+
+impl SliceOutcome {
+    /// What the event of a release tells by a number, `ft_user::layout::Slice`; applications tell whatever they like.
+    pub fn told(number: i64) -> SliceOutcome {
+        match number {
+            1 => SliceOutcome::Impossible,
+            2 => SliceOutcome::Pending,
+            3 => SliceOutcome::Granted,
+            4 => SliceOutcome::Over,
+            _ => SliceOutcome::None,
+        }
+    }
+}
+
 table! {
     "critical_sections",
     /// `critical_sections`: one hold of one lock.
@@ -219,6 +249,9 @@ table! {
         pub wait_ns: i64 as Ns,
         /// It began or ended with a condition wait.
         pub condition: bool,
+        /// What came of a time-slice extension; `none` where it ended with a condition wait. Of nested holds the outermost
+        /// asks for all.
+        pub slice: SliceOutcome,
         /// Decomposition of `dur`; null without a kernel stream.
         pub parts: Option<Decomposition>,
         /// Who ran most in `preempted_ns`; null when it is 0.

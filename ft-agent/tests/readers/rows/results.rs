@@ -18,6 +18,7 @@ pub(super) fn tables(dir: &Path, meta: &mut Meta, count: i32) {
         depth_mark: Mark::Exact,
         wait_ns: 0,
         condition: false,
+        slice: SliceOutcome::None,
         parts: parts(i),
         preemptor_tid: some(i),
         preemptor_comm: some(i).map(|_| "burner".into()),

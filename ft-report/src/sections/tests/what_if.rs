@@ -75,3 +75,34 @@ fn what_ifs_are_sums_over_holds_of_what_bounds_them() {
     assert_eq!((sums(all), sums(all)[0]), (total, 5));
     assert!(all["inherited_ns"].as_i64() <= all["urgent_ns"].as_i64());
 }
+
+#[test]
+fn extensions_that_were_asked_for_are_told_beside_what_they_could_do() {
+    let document = document(
+        true,
+        "0 0 .>a S
+         10 acquire a K
+         20 release a K 0 2
+         30 acquire a K
+         40 release a K 0 3
+         50 acquire a K
+         55 0 a>X R
+         60 0 X>a S
+         70 release a K 0 4
+         80 acquire a K
+         90 release a K 0 1
+         100 acquire a K
+         110 release a K
+         120 acquire a K
+         130 release a K 0 5
+         140 acquire a K
+         150 park a K 0 3
+    ",
+    );
+    let text = document.sections[3].to_string();
+    let said = "Of 4 holds whose holders ask for time-slice extensions, 1 needed none; 1 released the lock within one";
+    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{text}");
+    let json = serde_json::to_value(document).expect("documents serialise");
+    let asked = serde_json::json!({"impossible": 1, "pending": 1, "granted": 1, "over": 1});
+    assert_eq!(json["sections"]["what-if"]["values"]["asked"], asked);
+}
