@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use ft_trace::Mark;
 use ft_trace::store::Trace;
-use ft_trace::tables::{AsyncSwitch, AsyncTask, PollEnd, TaskEnd};
+use ft_trace::tables::{AsyncSwitch, AsyncTask, PathPiece, PollEnd, Request, TaskEnd};
 use serde_json::Value;
 
 use crate::errors::{self, Errors};
@@ -92,6 +93,8 @@ fn each_poll_says_who_woke_its_task_behind_what_it_was_queued_and_what_blocked_i
     let Some(stage) = Stage::enter_with_kernel() else { return };
     let rounds = harness::rounds(ROUNDS);
     let mut errors = [
+        "a request's task is queued behind the poll of another one",
+        "a request's task waits for its waker",
         "a task is queued behind the poll of another one",
         "a task is queued while its worker has no CPU",
         "a worker that was woken waits for its CPU",
@@ -121,11 +124,15 @@ fn each_poll_says_who_woke_its_task_behind_what_it_was_queued_and_what_blocked_i
     agrees("tasks of an executor with one worker", &dir);
 }
 
-fn judge(truth: &Value, trace: &Trace, errors: &mut [Errors; 4]) {
+fn judge(truth: &Value, trace: &Trace, errors: &mut [Errors; 6]) {
     let (bound, holes) = (trace.meta().clock.bound_ns, Holes::of(trace));
     let (worker, waker) = (errors::tid(truth, "worker"), errors::tid(truth, "waker"));
     let rounds = errors::rounds::<11>(truth);
     let lives = lives(trace);
+    let mut requests: Vec<Request> = trace.rows().map(|row| row.expect("a row")).collect();
+    requests.retain(|request| &*request.kind == "tasks.fetch");
+    let path: Vec<PathPiece> = trace.rows().map(|row| row.expect("a row")).collect();
+    assert_eq!(requests.len(), rounds.len());
     for (name, end, polls) in [
         ("fetch", TaskEnd::Ready, vec![PollEnd::Pending, PollEnd::Ready]),
         ("inner", TaskEnd::Ready, vec![PollEnd::Pending, PollEnd::Ready]),
@@ -165,28 +172,39 @@ fn judge(truth: &Value, trace: &Trace, errors: &mut [Errors; 4]) {
             assert_eq!((poll.waker_tid, poll.waker_task), (Some(waker), None), "{poll:?}");
             assert_eq!(poll.waker_comm.as_deref(), Some("ft-waker"), "{poll:?}");
         }
+        let request = &requests[round];
+        let of_request = |what: &str| -> i64 {
+            let own = path.iter().filter(|p| p.request == request.request);
+            own.filter(|p| p.wait.as_deref() == Some(what)).map(|p| p.dur).sum()
+        };
+        if request.path_mark == Mark::Exact {
+            errors[0].check(of_request("task fetch queued behind busy"), c - b..=d - a, bound);
+            let own = path.iter().filter(|p| p.request == request.request && p.tid.0 == waker);
+            let waits: i64 = own.map(|p| p.dur).sum();
+            errors[1].check(waits, a - begun..=b - request.ts.0, bound);
+        }
         let judged = |poll: &AsyncSwitch| {
             let from = poll.ts.0 - poll.queued_ns.unwrap_or(0);
             holes.judged(poll.mark, from, poll.ts.0 + poll.dur - from)
         };
         if judged(second) {
             let queued = second.queued_ns.expect("it was woken");
-            errors[0].check(queued, c - b..=d - a, bound);
+            errors[2].check(queued, c - b..=d - a, bound);
             assert_eq!((second.behind_task, second.behind_polls), (Some(busy.0.task), Some(1)));
             assert_eq!(second.behind_name.as_deref(), Some("busy"), "{second:?}");
-            errors[0].within(second.behind_ns.expect("it was behind"), &(c - b..=d - a), bound);
+            errors[2].within(second.behind_ns.expect("it was behind"), &(c - b..=d - a), bound);
             assert_eq!(second.blocked_for.as_deref(), Some("asleep"), "{second:?}");
             let blocked = second.parts.expect("a kernel stream").blocked_ns;
             assert_eq!(second.blocked_for_ns, Some(blocked), "{second:?}");
             // It blocks behind the first reading, and is woken before the second one.
-            errors[3].within(blocked, &(0..=slept - sleeps), bound);
-            errors[3].check(slept - sleeps - blocked, 0..=slept - sleeps, bound);
+            errors[5].within(blocked, &(0..=slept - sleeps), bound);
+            errors[5].check(slept - sleeps - blocked, 0..=slept - sleeps, bound);
         }
         if judged(answer) {
             let queued = answer.queued_ns.expect("it was woken");
-            errors[1].check(queued, g - f..=late - e, bound);
+            errors[3].check(queued, g - f..=late - e, bound);
             let dispatch = answer.queued_dispatch_ns.expect("a kernel stream");
-            errors[2].check(dispatch, g - f..=late - e, bound);
+            errors[4].check(dispatch, g - f..=late - e, bound);
             assert_eq!((answer.behind_ns, answer.behind_task), (Some(0), None), "{answer:?}");
         }
     }

@@ -51,6 +51,8 @@ def main() -> int:
     ledger = ThreadTime(trace, threads, locks)
     inside = places.of_threads(trace, threads)
     chains = Chains(trace)
+    async_tasks = tasks.Tasks(trace, threads, locks, ledger, chains)
+    critical = paths.Paths(trace, threads, ledger, async_tasks)
     faults = 0
     tables = [
         holds.table(locks, threads),
@@ -71,9 +73,9 @@ def main() -> int:
         loads.timers(trace, threads),
         ledger,
         places.table(trace, threads, inside, ledger),
-        pairs.table(trace, threads, paths.Paths(trace, threads, ledger), inside),
-        *paths.tables(trace, threads, ledger),
-        *tasks.tables(trace, threads, locks, ledger, chains),
+        pairs.table(trace, threads, critical, inside),
+        *paths.tables(trace, threads, critical),
+        *async_tasks.tables(),
     ]
     chains.judge(tables)
     for table in tables:

@@ -1,7 +1,8 @@
 """`requests` and `critical_path` as they should be.
 
 From the top down: the path of a thread in a time is what it did then; where it slept, the path of whoever woke it in that
-part of the time. (The analysis goes back in time, with a list of waits.)
+part of the time. The path of a task is that of the threads that polled it; before it was woken, of whoever woke it; and then
+until its poll, of the thread that polls it. (The analysis goes back in time, with a list of waits.)
 """
 
 import json
@@ -14,6 +15,7 @@ from compare import Anything, Expected, OneOf, Table, Wanted
 from holds import EXACT, LOWER_BOUND, agent, decomposition
 from ledger import ThreadTime
 from tables import Irq, Probe, Trace, UserEvent, Waking
+from tasks import Life, Poll, Said, Tasks
 from threads import IRQ_PARTS, PARTS, UNSEEN, WAITS, Stretch, Threads
 
 # Requests of a kind whose path is stored: those that were among so many slowest when they ended.
@@ -73,8 +75,9 @@ NOBODY = ((None, None),)
 class Paths:
     """Who woke whom, and what is on a path because of that."""
 
-    def __init__(self, trace: Trace, threads: Threads, ledger: ThreadTime) -> None:
-        self.threads, self.ledger = threads, ledger
+    def __init__(self, trace: Trace, threads: Threads, ledger: ThreadTime, tasks: Tasks) -> None:
+        self.threads, self.ledger, self.tasks = threads, ledger, tasks
+        self.place = {id(event): at for at, event in enumerate(trace.events)}
         self.wakings: dict[tuple[int, int], Waking] = {}
         for waking in trace.wakings:
             self.wakings.setdefault((waking.tid, waking.ts), waking)
@@ -208,11 +211,98 @@ class Paths:
             *_, (what, _) = self.ledger.reasons(tid, whole, before)
             yield from self.asleep(tid, cut, whole, what, depth)
 
+    def inside(self, tid: int, at: int | None) -> Poll | None:
+        """The innermost poll in which a thread is at a place among all events."""
+        polls = [
+            poll for poll in self.tasks.polls
+            if at is not None and poll.tid == tid and poll.begin.at < at and (poll.ended_at is None or poll.ended_at > at)
+        ]
+        return polls[-1] if polls else None
+
+    def followed(self, request: Request) -> Poll | None:
+        """The poll in which a request of a task ends."""
+        begin, end = (self.inside(event.tid, self.place.get(id(event))) for event in (request.begin, request.end))
+        return begin and end
+
+    def life(self, poll: Poll) -> Life:
+        """The task that is polled."""
+        return next(life for life in self.tasks.lives if any(poll is own for own in life.polls))
+
+    def label(self, poll: Poll) -> str:
+        """The name of the task, or where it was made."""
+        life = self.life(poll)
+        name, place = self.tasks.name(life.id, life.said[0])
+        return name or place
+
+    def task_path(self, last: Poll, start: int, end: int, depth: int, around: tuple) -> Iterator[Piece]:
+        """What a task did until its poll `last`, and what was done for it."""
+        life = self.life(last)
+        before: Poll | None = None
+        at = start
+        for poll in life.polls:
+            if poll.end > start:
+                upto = min(poll.begin.ts, end)
+                if upto > at:
+                    yield from self.unpolled(life, before, poll, (at, upto), depth)
+                at = max(at, upto)
+                if min(poll.end, end) > at:
+                    yield from self.path(poll.tid, at, min(poll.end, end), depth, *around)
+                    at = min(poll.end, end)
+            before = poll
+            if poll is last:
+                break
+        if at < end:
+            raise Doubt
+
+    def unpolled(self, life: Life, before: Poll | None, poll: Poll, when: tuple, depth: int) -> Iterator[Piece]:
+        """What was done for a task before a poll."""
+        start, end = when
+        name = self.label(poll)
+        task = f"task {name}" if name else "task"
+        _, woken = self.tasks.queued(life, poll)
+        made = life.said[0] if before is None and life.said[0].kind == "new" else None
+        if made and made.ts > start:
+            upto = min(made.ts, end)
+            yield from self.by(made, start, upto, depth, ("its birth", poll.tid))
+            start = upto
+        if woken is None and not made:
+            culprit = (("no waking", None),)
+            yield Piece(start, end, depth, poll.tid, "unknown", culprit, f"{task} pending", poll.tid)
+            return
+        if woken and woken.ts > start:
+            upto = min(woken.ts, end)
+            yield from self.by(woken, start, upto, depth, (f"{task} pending", poll.tid))
+            start = upto
+        state = "queued" if woken else "unstarted"
+        others = [
+            p for p in self.tasks.polls
+            if p.tid == poll.tid and p.depth == 0 and p.ended_at is not None and p.ended_at < poll.begin.at
+        ]
+        edges = {edge for p in others for edge in (p.begin.ts, p.end) if start < edge < end}
+        for since, upto in pairwise(sorted({start, end} | edges)):
+            behind = next((f" behind {self.label(p)}" for p in others if p.begin.ts <= since and upto <= p.end), "")
+            yield from self.path(poll.tid, since, upto, depth + 1, f"{task} {state}{behind}", poll.tid)
+
+    def by(self, said: Said, start: int, end: int, depth: int, around: tuple) -> Iterator[Piece]:
+        """The path of who made or woke a task."""
+        poll = self.inside(said.tid, said.at)
+        if end <= start:
+            return
+        if poll:
+            yield from self.task_path(poll, start, end, depth + 1, around)
+        else:
+            yield from self.path(said.tid, start, end, depth + 1, *around)
+
     def of(self, request: Request) -> list[Piece] | None:
         """The path of a request, with neighbours that are the same as one; `None` where something is missing."""
         pieces: list[Piece] = []
+        poll = self.followed(request)
+        if poll and request.end.pid in self.tasks.deaf:
+            return None
+        start, end = request.begin.ts, request.end.ts
+        path = self.task_path(poll, start, end, 0, (None, None)) if poll else self.path(request.end.tid, start, end)
         try:
-            for piece in self.path(request.end.tid, request.begin.ts, request.end.ts):
+            for piece in path:
                 if pieces and piece[2:] == pieces[-1][2:] and piece.kind not in WAITS:
                     pieces[-1] = pieces[-1]._replace(end=piece.end)
                 else:
@@ -414,9 +504,8 @@ class Tiled(Table):
         return table, same
 
 
-def tables(trace: Trace, threads: Threads, ledger: ThreadTime) -> list[Table]:
+def tables(trace: Trace, threads: Threads, paths: Paths) -> list[Table]:
     """Both tables."""
-    paths = Paths(trace, threads, ledger)
     waits_for_room = any(site.kind == "ring_wait" for site in trace.sites.values())
     slowest: dict[str, list[int]] = {}
     requests, pieces, unjudged = [], [], set()
@@ -440,7 +529,7 @@ def tables(trace: Trace, threads: Threads, ledger: ThreadTime) -> list[Table]:
         reacts = ",event:" in request.kind
         lost = [loss for loss in lost if reacts or loss.origin in ("kernel", "agent") or loss.pid in pids]
         exact = not lost and not waits_for_room
-        sure = path is not None and not waits_for_room
+        sure = path is not None and not waits_for_room and not (lost and paths.followed(request))
         values: dict[str, Wanted] = {
             "request": number,
             "ts": start,

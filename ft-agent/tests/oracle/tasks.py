@@ -373,10 +373,3 @@ class Tasks:
             "behind_name": OneOf(tuple(p.name or p.place for p in longest)) if longest else None,
             "behind_task_ns": most,
         }
-
-
-def tables(
-    trace: Trace, threads: Threads, locks: Locks, ledger: ThreadTime, chains: Chains
-) -> tuple[Table, Table]:
-    """What all tasks did."""
-    return Tasks(trace, threads, locks, ledger, chains).tables()

@@ -18,7 +18,8 @@
 //! when one ends: for all, as long as no more pieces are looked at than [`PER_PIECE`] times those that threads' time is
 //! made of; beyond, for the [`SLOWEST`] of each kind, up to twice as many. Others have no path, and are counted.
 //!
-//! Memory: 256 scopes for each thread that lives, [`MAX_OPEN_REQUESTS`](open::MAX_OPEN_REQUESTS) requests with a key, and the history.
+//! Memory: 256 scopes for each thread that lives, [`MAX_OPEN_REQUESTS`](open::MAX_OPEN_REQUESTS) requests with a key,
+//! the history, and of tasks what [`tasks`] keeps.
 
 mod causes;
 mod history;
@@ -28,6 +29,7 @@ mod path;
 mod probes;
 mod reactions;
 mod row;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod wakers;
@@ -42,7 +44,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
 
 use crate::analysis::Analysis;
-use crate::world::{self, Change, PerThread, Site, Thread, World};
+use crate::world::{self, Change, Over, PerThread, Site, Thread, World};
 use crate::{Rows, Tally, Unpaired};
 use ft_trace::Mark;
 use ft_trace::event::LeanUserEvent;
@@ -50,10 +52,11 @@ use ft_trace::ids::{Name, ThreadKey};
 use ft_trace::tables::SiteKind;
 use history::{History, Wake};
 use open::Open;
-use path::Piece;
+use path::{Past, Piece};
 use reactions::NO_KEY;
 use row::row;
 use serde::{Deserialize, Serialize};
+use tasks::Tasks;
 
 /// Requests of a kind whose path is stored: those that were among so many slowest when they ended.
 pub const SLOWEST: usize = 100;
@@ -105,6 +108,7 @@ pub struct Requests {
     of_key: BTreeSet<(u64, usize, i64)>,
     begun: u64,
     history: History,
+    tasks: Tasks,
     slowest: HashMap<Name, BinaryHeap<Reverse<i64>>>,
     /// Pieces of paths that were looked at.
     walked: u64,
@@ -126,7 +130,10 @@ impl Analysis for Requests {
     #[inline]
     fn see(&mut self, change: &Change<'_>, world: &World, rows: &mut Rows) {
         match *change {
-            Change::Own { thread, event, site } => self.own(thread, event, site, world, rows),
+            Change::Own { thread, event, site } => {
+                self.tasks.own(thread, event, site, self.needed(), world);
+                self.own(thread, event, site, world, rows);
+            }
             Change::Spent(stretch) if self.follows() => {
                 let needed = self.needed();
                 self.history.add(stretch, needed);
@@ -148,7 +155,16 @@ impl Analysis for Requests {
             Change::Interrupted(irq) => self.interrupted(irq, world),
             Change::Probed { thread, hit } => self.probed(thread, hit, world, rows),
             Change::ProbesLost { thread } => self.probes_lost(thread),
-            Change::Dropping { thread, why } => self.dropped(thread, why),
+            Change::Dropping { thread, why } => {
+                self.tasks.dropped(thread, self.needed(), world.now());
+                if why == Over::Exec {
+                    self.tasks.process_over(thread.process, self.needed(), world.now());
+                }
+                self.dropped(thread, why);
+            }
+            Change::Ended { thread, .. } if world.is_alone(thread) => {
+                self.tasks.process_over(thread.process, self.needed(), world.now());
+            }
             _ => {}
         }
     }
@@ -245,7 +261,7 @@ impl Requests {
             };
             let (from, to) = (open.ts, world.now());
             let slow = self.is_slow(&kind, to - from);
-            let path = self.path(thread.key, from, to, slow, world);
+            let path = self.path(thread, &open, slow, world);
             let request = self.counts.requests as i64;
             self.counts.requests += 1;
             rows.requests.push(row(thread, &open, (request, kind, key), path.as_deref(), world));
@@ -274,9 +290,8 @@ impl Requests {
 
     fn path(
         &mut self,
-        thread: ThreadKey,
-        from: i64,
-        to: i64,
+        thread: &Thread,
+        open: &Open,
         slow: bool,
         world: &World,
     ) -> Option<Vec<Piece>> {
@@ -288,7 +303,12 @@ impl Requests {
             self.counts.without_path += 1;
             return None;
         }
-        let path = path::walk(&self.history, thread, from, to);
+        // What begins outside of tasks is the threads' own.
+        let task = self.tasks.innermost(thread).filter(|_| open.in_task);
+        let lost = world.losses().process_since(thread.key.pid, open.ts);
+        let mark = Mark::lower_bound_if(lost);
+        let past = Past { history: &self.history, tasks: &self.tasks, of_tasks: mark };
+        let path = path::walk(past, thread.key, task, open.ts, world.now());
         self.walked += path.len() as u64 + 1;
         Some(path)
     }

@@ -22,6 +22,8 @@ pub(super) struct Open {
     pub(super) inner: bool,
     pub(super) scope: bool,
     pub(super) probe: Option<Probed>,
+    /// It began in the poll of a task.
+    pub(super) in_task: bool,
     /// Who began it, or was woken then; 0: an interrupt, whichever thread that struck.
     pub(super) thread: ThreadKey,
     pub(super) comm: Name,
@@ -50,6 +52,7 @@ impl Requests {
             inner: false,
             scope: false,
             probe: None,
+            in_task: self.tasks.innermost(thread).is_some(),
             thread: thread.key,
             comm: thread.comm.clone(),
             ts: world.now(),

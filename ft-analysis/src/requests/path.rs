@@ -16,6 +16,10 @@
 //! looked at.
 //!
 //! **Situations.**
+//! - *A request that begins and ends in polls of tasks* is the task's: the walk goes from poll to poll, through what the threads
+//!   did that polled it. While it was pending, on in who woke it: the task that this thread polled then, else the thread. While it
+//!   was queued, on in the thread that polls it next. A task that was not woken may have been polled for any reason: unknown. A
+//!   wake-up of a thread leads to a thread, whatever that polls.
 //! - *Woken by an interrupt*: the whole sleep is the timer's, or the device's.
 //! - *Woken by a thread that is not observed*: of that one only its wake-ups of others are known. The whole sleep is its own.
 //! - *A waker that was born within the wait*: before that, the thread that made it.
@@ -23,6 +27,7 @@
 //! - *The request's end lies in a sleep* (of an event, by the error of the clock): unknown; who ends it is not recorded yet.
 
 use super::history::{History, Wake, Waker};
+use super::tasks::{TaskKey, Tasks};
 use crate::world::{Culprit, Stretch};
 use ft_trace::Mark;
 use ft_trace::ids::{Name, ThreadKey};
@@ -49,20 +54,40 @@ pub(super) struct Piece {
     pub(super) mark: Mark,
 }
 
+/// What the walk goes through.
+#[derive(Clone, Copy)]
+pub(super) struct Past<'a> {
+    pub(super) history: &'a History,
+    pub(super) tasks: &'a Tasks,
+    /// Of what is told because of tasks: `lower bound` where some of their events may be missing.
+    pub(super) of_tasks: Mark,
+}
+
 /// A wait into which the walk has gone.
 #[derive(Debug)]
 struct Wait {
-    /// Who waits.
+    /// Who waits; of a task, the thread that polls it next.
     thread: ThreadKey,
+    /// The task whose request, or whose waking, the walk followed there; else the thread itself.
+    task: Option<TaskKey>,
+    /// The thread sleeps, so it wakes nobody meanwhile; of a task that waits, the thread may do anything.
+    sleeps: bool,
     /// Since when, or since the begin of the wait around it.
     since: i64,
     what: Name,
     mark: Mark,
 }
 
-/// The path that ends in `thread` at `to` and goes back to `from`; the oldest piece first.
-pub(super) fn walk(history: &History, thread: ThreadKey, from: i64, to: i64) -> Vec<Piece> {
-    let mut walk = Walk { history, from, t: to, thread, waits: Vec::new(), pieces: Vec::new() };
+/// The path that ends in `thread`, in the poll of `task` if that is followed, at `to` and goes back to `from`; the oldest
+/// piece first.
+pub(super) fn walk(
+    past: Past<'_>,
+    thread: ThreadKey,
+    task: Option<TaskKey>,
+    from: i64,
+    to: i64,
+) -> Vec<Piece> {
+    let mut walk = Walk { past, from, t: to, thread, task, waits: Vec::new(), pieces: Vec::new() };
     while walk.t > from {
         if walk.pieces.len() >= MAX_PIECES {
             // Whose it is inside of a wait is not known; all of it is of the thread that waits.
@@ -79,12 +104,14 @@ pub(super) fn walk(history: &History, thread: ThreadKey, from: i64, to: i64) -> 
 }
 
 struct Walk<'a> {
-    history: &'a History,
+    past: Past<'a>,
     from: i64,
     /// All behind is told.
     t: i64,
     /// Where it is.
     thread: ThreadKey,
+    /// The task that is followed from poll to poll; `None`: the thread is, whatever it polls.
+    task: Option<TaskKey>,
     waits: Vec<Wait>,
     pieces: Vec<Piece>,
 }
@@ -100,10 +127,17 @@ impl Walk<'_> {
         if self.t <= floor
             && let Some(wait) = self.waits.pop()
         {
-            self.thread = wait.thread;
+            (self.thread, self.task) = (wait.thread, wait.task);
             return;
         }
-        let past = self.history.of(self.thread);
+        let floor = match self.task {
+            None => floor,
+            Some(task) => match self.polled(task, floor) {
+                Some(begin) => begin.max(floor),
+                None => return,
+            },
+        };
+        let past = self.past.history.of(self.thread);
         let step = past.map_or(Err(i64::MIN), |past| past.before(self.t));
         let wake = past.and_then(|past| past.wake(self.t));
         let step = match step {
@@ -113,7 +147,7 @@ impl Walk<'_> {
             }
             Err(before) => {
                 let from = before.max(floor);
-                let why = if from < self.history.since { "not kept" } else { "no record" };
+                let why = if from < self.past.history.since { "not kept" } else { "no record" };
                 return self.unknown(from, why, None);
             }
         };
@@ -152,13 +186,9 @@ impl Walk<'_> {
                 return self.tell(since, PathKind::Outside, Some(who), Some(what), mark);
             }
             Some(Waker::Thread(waker)) if self.waits.len() < MAX_DEPTH => {
-                let sleeps = *waker == self.thread || self.waits.iter().any(|w| w.thread == *waker);
-                if !sleeps {
-                    let mark = self.waits.last().map_or(mark, |around| around.mark.max(mark));
-                    let wait = Wait { thread: self.thread, since, what, mark };
-                    self.waits.push(wait);
-                    self.thread = *waker;
-                    return;
+                let asleep = |wait: &Wait| wait.sleeps && wait.thread == *waker;
+                if *waker != self.thread && !self.waits.iter().any(asleep) {
+                    return self.enter((since, what), true, mark, (*waker, None));
                 }
                 "woken by one that sleeps"
             }
@@ -167,6 +197,71 @@ impl Walk<'_> {
             None => "no waking",
         };
         self.unknown(since, why, Some(what));
+    }
+
+    /// Goes on in a thread, or a task that it polls, for which is waited since then until now.
+    fn enter(
+        &mut self,
+        (since, what): (i64, Name),
+        sleeps: bool,
+        mark: Mark,
+        (thread, task): (ThreadKey, Option<TaskKey>),
+    ) {
+        let mark = self.waits.last().map_or(mark, |around| around.mark.max(mark));
+        let wait = Wait { thread: self.thread, task: self.task, sleeps, since, what, mark };
+        self.waits.push(wait);
+        (self.thread, self.task) = (thread, task);
+    }
+
+    /// Since when the task is polled, if it is; otherwise goes on in who let it wait.
+    fn polled(&mut self, task: TaskKey, floor: i64) -> Option<i64> {
+        let tasks = self.past.tasks;
+        if self.t <= tasks.since {
+            self.unknown(floor, "not kept", None);
+            return None;
+        }
+        let floor = floor.max(tasks.since);
+        let Some(life) = tasks.of(task) else {
+            self.unknown(floor, "no record", None);
+            return None;
+        };
+        let (before, next) = life.around(self.t);
+        if let Some(poll) = before.filter(|poll| self.t <= poll.to) {
+            self.thread = poll.thread;
+            return Some(poll.from);
+        }
+        self.thread = next.map_or(self.thread, |poll| poll.thread);
+        // Before its first poll it waits since it was made.
+        let made = life.made.as_ref().filter(|_| before.is_none());
+        let since = before.map(|poll| poll.to).or(made.map(|made| made.ts));
+        let since = since.filter(|since| *since < self.t).map_or(floor, |since| since.max(floor));
+        let label = if life.label.is_empty() { "" } else { &format!(" {}", life.label) };
+        let (wait, by) = match (made, next.and_then(|poll| poll.woken.as_ref())) {
+            (Some(made), _) if made.ts >= self.t => {
+                ((since, "its birth".into()), (made.thread, made.task))
+            }
+            (_, Some(woken)) if woken.ts >= self.t => {
+                ((since, format!("task{label} pending").into()), (woken.thread, woken.task))
+            }
+            (None, None) => {
+                let what = format!("task{label} pending").into();
+                self.unknown(since, "no waking", Some(what));
+                return None;
+            }
+            (_, woken) => {
+                // Who polls it next, and what that did until then.
+                let (from, behind) = tasks.behind(self.thread, self.t);
+                let from = woken.map_or(from, |woken| from.max(woken.ts)).max(since);
+                let behind = behind.map_or(String::new(), |other| format!(" behind {other}"));
+                let state = if woken.is_some() { "queued" } else { "unstarted" };
+                ((from, format!("task{label} {state}{behind}").into()), (self.thread, None))
+            }
+        };
+        match self.waits.len() < MAX_DEPTH {
+            true => self.enter(wait, false, self.past.of_tasks, by),
+            false => self.unknown(wait.0, "too many waits", Some(wait.1)),
+        }
+        None
     }
 
     fn unknown(&mut self, from: i64, why: &'static str, wait: Option<Name>) {

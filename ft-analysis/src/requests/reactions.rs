@@ -147,6 +147,7 @@ impl Open {
             inner: false,
             scope: false,
             probe: None,
+            in_task: false,
             thread: ThreadKey { pid: Pid(0), tid: Tid(0) },
             comm: "".into(),
             ts,

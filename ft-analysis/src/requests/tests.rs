@@ -5,6 +5,7 @@ mod kinds;
 mod probes;
 mod random;
 mod reactions;
+mod tasks;
 
 use super::*;
 use crate::timeline::{run, run_asking};

@@ -78,7 +78,7 @@ table! {
         pub path_outside_ns: Option<i64> as Ns,
         /// No record tells.
         pub path_unknown_ns: Option<i64> as Ns,
-        /// Of all these, what others did for which the thread waited that ended it.
+        /// Of all these, what others did for which the thread, or the task, waited that ended it.
         pub path_elsewhere_ns: Option<i64> as Ns,
         /// Pieces of the path. Those of the slowest are in `critical_path`.
         pub path_pieces: Option<i32> as Count,
@@ -102,7 +102,7 @@ table! {
         pub dur: i64 as Ns,
         /// `request` in `requests`.
         pub request: i64 as Number,
-        /// Waits through which it is on the path; 0: of the thread that ended the request.
+        /// Waits through which it is on the path; 0: of the thread that ended the request, or of those that polled its task.
         pub depth: i32 as Count,
         /// Process of the thread whose time it is.
         pub pid: Pid,
@@ -117,9 +117,12 @@ table! {
         pub culprit: Option<Name>,
         /// Number of that thread, if it is one; 0: idle.
         pub culprit_tid: Option<i32> as Tid,
-        /// What was waited for in the innermost wait that this is part of, by the words of `thread_time`; null outside.
+        /// What was waited for in the innermost wait that this is part of, by the words of `thread_time`; of a task that was not
+        /// polled, whether it was *pending* (until somebody woke it), *queued* or *unstarted* (until its thread polled it), and
+        /// *behind* which other task. Null outside.
         pub wait: Option<Name>,
-        /// Who waits in it: this thread where it sleeps, else the one for which it is on the path.
+        /// Who waits in it: this thread where it sleeps, else the one for which it is on the path; of a task, the one that polls it
+        /// next.
         pub waiter_tid: Option<i32> as Tid,
         /// [`Mark`]: `lower bound` where that is unknown, or records are missing of a wait that this is part of.
         pub mark: Mark,

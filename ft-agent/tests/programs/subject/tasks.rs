@@ -5,7 +5,7 @@
 //! worker  FIFO 10  polls all once, busy──────────────c│d fetch sleeps s─t│ waits for work          h late
 //! ```
 //!
-//! All on one CPU. `lost` is dropped while it waits, and `broken` panics; `fetch` has a task within it, and `late` holds a lock
+//! All on one CPU. The whole of `fetch` is a request. `lost` is dropped while it waits, and `broken` panics; `fetch` has a task within it, and `late` holds a lock
 //! while it waits.
 
 use std::collections::VecDeque;
@@ -162,6 +162,7 @@ fn works(at: i64, [fetch, late]: [Arc<Once>; 2]) -> [i64; 6] {
     let tell = |told: &Mutex<[i64; 6]>, i: usize| told.lock().expect("not poisoned")[i] = now_ns();
     let to = told.clone();
     queue.spawn(task::named("fetch", async move {
+        let _request = OfOneThread(ft_user::scope!("tasks.fetch"));
         task::named("inner", fetch.happened()).await;
         tell(&to, 2);
         tell(&to, 3);

@@ -26,6 +26,11 @@ fn threads() -> (ThreadKey, ThreadKey) {
     (thread(97), thread(98))
 }
 
+fn walk(history: &History, thread: ThreadKey, from: i64, to: i64) -> Vec<Piece> {
+    let past = Past { history, tasks: &Tasks::default(), of_tasks: Mark::Exact };
+    path::walk(past, thread, None, from, to)
+}
+
 /// The nth piece of a thread that has the CPU for 10 ns, loses it for 10 ns, and so on.
 fn running_by_turns(thread: ThreadKey, n: i64) -> Stretch {
     let part = if n % 2 == 0 { Part::Running } else { Part::Preempted };
@@ -38,7 +43,7 @@ fn what_is_not_kept_is_unknown_and_says_so() {
     let (thread, _) = threads();
     let mut history = History::new(8192);
     (0..20_000).for_each(|i| history.add(&running_by_turns(thread, i), 0));
-    let path = path::walk(&history, thread, 0, 200_000);
+    let path = walk(&history, thread, 0, 200_000);
     assert_eq!(path.iter().map(Piece::len_ns).sum::<i64>(), 200_000);
     let first = &path[0];
     assert_eq!((first.kind, first.mark), (PathKind::Unknown, Mark::LowerBound));
@@ -51,7 +56,7 @@ fn what_was_never_recorded_is_not_what_is_not_kept() {
     let (thread, other) = threads();
     let mut history = History::new(8192);
     (0..20_000).for_each(|i| history.add(&running_by_turns(thread, i), 0));
-    let path = path::walk(&history, other, 200_000, 200_010);
+    let path = walk(&history, other, 200_000, 200_010);
     let found: Vec<_> = path.iter().map(|p| (p.kind, p.culprit.clone(), p.len_ns())).collect();
     let why = Some(Culprit::Cause("no record", None));
     assert_eq!(found, [(PathKind::Unknown, why, 10)]);
@@ -67,7 +72,7 @@ fn what_a_path_has_no_room_for_is_told_of_the_requests_own_thread() {
     history.add(&Stretch { to: end, part: Part::Blocked, ..asleep }, 0);
     let wake = Wake { ts: end, waker: Waker::Thread(waker), birth: false, mark: Mark::Exact };
     history.woken(sleeper, wake, 0);
-    let path = path::walk(&history, sleeper, 0, end);
+    let path = walk(&history, sleeper, 0, end);
     assert_eq!(path.iter().map(Piece::len_ns).sum::<i64>(), end);
     assert_eq!((path[1].thread, path[1].depth), (waker, 1));
     let first = &path[0];
