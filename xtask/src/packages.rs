@@ -179,6 +179,7 @@ pub(crate) const PEERS: Group = Group {
         package("linux-perf", "usr/bin/perf", "the benchmarks compare with it"),
         package("libbpf-tools", "usr/sbin/offcputime", "the benchmarks compare with it"),
         package("uftrace", "usr/bin/uftrace", "the benchmarks compare with it"),
+        package("bpftrace", "usr/bin/bpftrace", "the benchmarks compare with it"),
     ],
     without: "the benchmarks leave out what is missing",
 };

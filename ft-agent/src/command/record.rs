@@ -77,7 +77,8 @@ pub(crate) struct Args {
     /// Each call of a function of a program that is not changed is a request: `redis-server:processCommand`, with a path, a
     /// program on the PATH or a library (`libssl.so.3:SSL_read`), and a function by its name or a glob; or what lies between two
     /// marks of it, `FILE:usdt:PROVIDER:BEGIN,END`. May be given more than once. Every process that runs the file pays for it,
-    /// half a microsecond to some for each call; those that are observed are recorded.
+    /// half a microsecond to some for each call, and 16 in some virtual machines; the report `requests` says what it is here. Those
+    /// that are observed are recorded.
     #[arg(long, value_name = "FILE:FUNCTION")]
     probe: Vec<String>,
 

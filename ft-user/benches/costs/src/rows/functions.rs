@@ -59,7 +59,7 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Row>> {
 }
 
 /// The program of `c/functions.c`, compiled with these flags.
-fn compiled(bench: &Bench, name: &str, flags: &[&str]) -> Result<PathBuf> {
+pub(super) fn compiled(bench: &Bench, name: &str, flags: &[&str]) -> Result<PathBuf> {
     let program = bench.path(name);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("c/functions.c");
     let mut cc = Command::new("cc");

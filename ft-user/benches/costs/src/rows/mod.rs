@@ -10,6 +10,7 @@ mod functions;
 mod kernel;
 mod locks;
 mod off;
+mod probes;
 mod programs;
 mod rate;
 mod startup;
@@ -23,7 +24,7 @@ use crate::table::Row;
 type Measure = fn(&Bench) -> Result<Vec<Row>>;
 
 /// All rows, by the name under which each can be asked for alone.
-pub(crate) const ALL: [(&str, Measure); 20] = [
+pub(crate) const ALL: [(&str, Measure); 21] = [
     ("off", off::measure),
     ("on", events::on),
     ("cold", events::cold),
@@ -40,6 +41,7 @@ pub(crate) const ALL: [(&str, Measure); 20] = [
     ("kernel", kernel::measure),
     ("stack", chains::switches),
     ("profile", chains::samples),
+    ("probes", probes::measure),
     ("redis", programs::redis),
     ("memcached", programs::memcached),
     ("pgbench", programs::pgbench),
