@@ -76,7 +76,7 @@ pub use analysis::*;
 pub use ft_trace::Mark;
 pub use functions::FunctionCounts;
 pub use gaps::{Unaccounted, agreement};
-pub use holds::Unfinished;
+pub use holds::{Extensions, Unfinished};
 pub use loads::{SwitchCell, Untold, Worked};
 pub use npt::LoopCounts;
 pub use requests::{Cause, NoRequest, Reactions, Recorded, RequestCounts, RequestKind, SLOWEST};

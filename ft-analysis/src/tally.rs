@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::agreement::Agreement;
 use crate::{
-    FunctionCounts, Incomplete, LoopCounts, Overhead, Races, RequestCounts, RingWaits, TaskCounts,
-    Unaccounted, Unfinished, Unpaired, Worked,
+    Extensions, FunctionCounts, Incomplete, LoopCounts, Overhead, Races, RequestCounts, RingWaits,
+    TaskCounts, Unaccounted, Unfinished, Unpaired, Worked,
 };
 
 /// Version of the tables that the analyses write and of this file.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 /// Counts of one run of the analyses; `DIR/analysis.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -31,6 +31,9 @@ pub struct Tally {
     pub incomplete: Incomplete,
     /// Holds released in another order than the reverse of their acquisition.
     pub out_of_order_releases: u64,
+    /// What came of the time-slice extensions that holders asked for, of the holds with a row.
+    #[serde(skip_serializing_if = "Extensions::is_none")]
+    pub extensions: Extensions,
     /// Waits for locks with a row.
     pub waits: u64,
     /// Times that a holder of locks could have run and did not, and then ran again.

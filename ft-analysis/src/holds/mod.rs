@@ -2,10 +2,12 @@
 //! ([`Preemptions`]), what would have spared others the waits behind it ([`WhatIfs`]), and the order in which locks are acquired ([`Order`]). What is a hold, and how deep it is, the world
 //! knows (`world/held.rs`).
 
+mod extensions;
 mod order;
 mod preemptions;
 mod what_if;
 
+pub use extensions::Extensions;
 pub use order::Order;
 pub use preemptions::{Preemptions, Unfinished};
 pub use what_if::WhatIfs;
@@ -24,6 +26,7 @@ pub struct Holds {
     displaced: PerThread<Vec<(u64, Shares)>>,
     rows: u64,
     out_of_order: u64,
+    extensions: Extensions,
 }
 
 impl Analysis for Holds {
@@ -36,6 +39,7 @@ impl Analysis for Holds {
             Change::Released { thread, hold: Some(hold), in_order, .. } => {
                 self.rows += 1;
                 self.out_of_order += u64::from(!in_order);
+                self.extensions.add(hold.slice);
                 let shares = self.over(thread, hold);
                 rows.critical_sections.push(row(thread, hold, &shares, world));
             }
@@ -47,6 +51,7 @@ impl Analysis for Holds {
     fn end(&mut self, _: &World, _: &mut Rows, tally: &mut Tally) {
         tally.holds = self.rows;
         tally.out_of_order_releases = self.out_of_order;
+        tally.extensions = self.extensions;
     }
 }
 

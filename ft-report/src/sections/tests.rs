@@ -63,7 +63,6 @@ fn answers_of(rows: Rows, tally: &Tally) -> Answers {
 fn document_of(head: Head, rows: Rows, tally: &Tally) -> Document {
     let mut what_ifs = WhatIfs::default();
     rows.what_ifs.iter().for_each(|r| what_ifs.add(r));
-    rows.critical_sections.iter().for_each(|r| what_ifs.hold(r));
     let a = answers_of(rows, tally);
     let agreement = AgreementReport::new(tally).section();
     let sections = [

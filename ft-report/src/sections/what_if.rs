@@ -11,10 +11,10 @@ use super::{NO_SCHEDULER, Source};
 use crate::document::{Lock, N, Ns, Of, Section, Share, Table, Text, Word};
 use crate::stats::{Groups, Marks, Own};
 use crate::text;
-use ft_analysis::{Mark, Tally};
+use ft_analysis::{Extensions, Mark, Tally};
 use ft_trace::ids::{Name, Pid};
 use ft_trace::store::Result;
-use ft_trace::tables::{CriticalSection, GrantBar, SliceOutcome, WhatIf};
+use ft_trace::tables::{GrantBar, WhatIf};
 
 /// Lengths of time-slice extensions, ns: the least, which is what Linux 7.0 grants unless told otherwise, and the most
 /// (Documentation/userspace-api/rseq.rst), with two between.
@@ -36,8 +36,8 @@ pub struct WhatIfReport {
     /// How many holds are exact, lower bounds (which are in no sum), censored (whose release is not recorded).
     pub marks: Marks,
     /// Of all holds, be they in the sums or not: what came of extensions that were asked for in earnest.
-    #[serde(skip_serializing_if = "Asked::is_none")]
-    pub asked: Asked,
+    #[serde(skip_serializing_if = "Extensions::is_none")]
+    pub asked: Extensions,
     /// Of all that are summed.
     pub all: Sums,
     /// Each lock, the longest waits behind it first.
@@ -87,35 +87,6 @@ pub struct Barred {
     pub in_kernel: u64,
     /// They made a system call afterwards.
     pub called: u64,
-}
-
-/// Holds whose releases tell of a time-slice extension (feature `slice` of `ft-user`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Asked {
-    /// The holder could not ask.
-    pub impossible: u64,
-    /// It had asked, and needed none.
-    pub pending: u64,
-    /// It released the lock within an extension.
-    pub granted: u64,
-    /// It was off the CPU all the same, or made a system call in an extension.
-    pub over: u64,
-}
-
-impl Asked {
-    fn is_none(&self) -> bool {
-        *self == Asked::default()
-    }
-
-    fn add(&mut self, outcome: SliceOutcome) {
-        match outcome {
-            SliceOutcome::None => {}
-            SliceOutcome::Impossible => self.impossible += 1,
-            SliceOutcome::Pending => self.pending += 1,
-            SliceOutcome::Granted => self.granted += 1,
-            SliceOutcome::Over => self.over += 1,
-        }
-    }
 }
 
 /// What extensions of one length do, at most.
@@ -191,7 +162,6 @@ impl Sums {
 #[derive(Debug, Default)]
 pub struct WhatIfs {
     marks: Marks,
-    asked: Asked,
     all: Sums,
     locks: Groups<MAX_GROUPS, (Pid, Name, Name), Sums>,
 }
@@ -207,11 +177,6 @@ impl WhatIfs {
         }
     }
 
-    /// Counts what came of an extension.
-    pub fn hold(&mut self, r: &CriticalSection) {
-        self.asked.add(r.slice);
-    }
-
     /// Finishes the sums; `tally` says what is not in them, `calls` whether system calls were recorded.
     pub fn finish(mut self, tally: &Tally, calls: bool) -> WhatIfReport {
         self.marks.add_many(Mark::Censored, tally.unreleased_held_up);
@@ -224,8 +189,14 @@ impl WhatIfs {
             },
             |l| (Reverse((l.sums.waited_ns, l.sums.holds)), l.lock.clone(), l.kind.clone(), l.pid),
         );
-        let WhatIfs { marks, asked, all, .. } = self;
-        WhatIfReport { kernel: tally.kernel, calls, marks, asked, all, locks }
+        WhatIfReport {
+            kernel: tally.kernel,
+            calls,
+            marks: self.marks,
+            asked: tally.extensions,
+            all: self.all,
+            locks,
+        }
     }
 }
 
@@ -238,7 +209,6 @@ impl WhatIfReport {
     pub fn read(source: Source<'_>) -> Result<WhatIfReport> {
         let mut what_ifs = WhatIfs::default();
         source.rows(|r: WhatIf| what_ifs.add(&r))?;
-        source.rows(|r: CriticalSection| what_ifs.hold(&r))?;
         Ok(what_ifs.finish(source.tally, source.recorded("syscall")))
     }
 
@@ -295,7 +265,7 @@ impl WhatIfReport {
 
     /// What came of extensions in earnest.
     fn asked(&self, s: &mut Section) {
-        let Asked { impossible, pending, granted, over } = self.asked;
+        let Extensions { impossible, pending, granted, over } = self.asked;
         if self.asked.is_none() {
             return;
         }

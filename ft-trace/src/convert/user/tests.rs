@@ -4,7 +4,8 @@ use crate::convert::segment::decode;
 use crate::convert::synthetic::{self, Ring, meta, sample, tsc};
 use crate::spool::Spool;
 use crate::spool::frame::Frame;
-use ft_user::layout::{ABSENT, ArgType, SiteKind, TEXT_CUT};
+use crate::tables::SliceOutcome;
+use ft_user::layout::{ABSENT, ArgType, SiteKind, Slice, TEXT_CUT};
 
 const PLAIN: u32 = 0x1000;
 const RICH: u32 = 0x1008;
@@ -258,4 +259,14 @@ fn the_slots_of_a_segment_are_allocated_at_once() {
     let user = decode(&path, &[], &bench.registry, &mut Ledger::default()).unwrap().user;
     assert_eq!(user.len(), 3 * 33);
     assert_eq!(user.words.capacity(), user.words.len());
+}
+
+#[test]
+fn what_came_of_an_extension_has_the_number_that_programs_tell() {
+    let told = |slice: Slice| SliceOutcome::told(slice as i64);
+    assert_eq!(told(Slice::Impossible), SliceOutcome::Impossible);
+    assert_eq!(told(Slice::Pending), SliceOutcome::Pending);
+    assert_eq!(told(Slice::Granted), SliceOutcome::Granted);
+    assert_eq!(told(Slice::Over), SliceOutcome::Over);
+    assert_eq!([0, 5, -1, i64::MIN].map(SliceOutcome::told), [SliceOutcome::None; 4]);
 }
