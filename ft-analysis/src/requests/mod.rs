@@ -131,7 +131,9 @@ impl Analysis for Requests {
     fn see(&mut self, change: &Change<'_>, world: &World, rows: &mut Rows) {
         match *change {
             Change::Own { thread, event, site } => {
-                self.tasks.own(thread, event, site, self.needed(), world);
+                if site.kind.is_of_task() {
+                    self.tasks.own(thread, event, site, self.needed(), world);
+                }
                 self.own(thread, event, site, world, rows);
             }
             Change::Spent(stretch) if self.follows() => {
