@@ -52,7 +52,7 @@ use ft_trace::ids::{Nanos, Pid, SiteId, Tid};
 use ft_trace::tables::{
     CriticalSection, NameKind, NameRow, SiteKind, SiteRow, SliceOutcome, ThreadRow,
 };
-pub use nonsense::{EXTREMES, every_payload, nonsense};
+pub use nonsense::{EXTREMES, every_payload, nonsense, random};
 use parse::parse;
 
 /// The sites of a timeline: word, kind, event.

@@ -485,13 +485,7 @@ fn no_payload_breaks_it() {
 #[test]
 fn parts_sum_whatever_the_records_say() {
     for seed in 1..=40u64 {
-        let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut random = |n: u64| {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            random % n
-        };
+        let mut random = timeline::random(seed);
         let (mut t, mut text) = (0, String::new());
         for _ in 0..400 {
             t += random(9);

@@ -5,15 +5,20 @@ use ft_trace::ids::{Cpu, Nanos, Pid, SiteId, Tid};
 
 use super::SITES;
 
-/// Random events, most of them nonsense together.
-pub fn nonsense(seed: u64) -> String {
+/// Numbers below the one that is given, at random; the same for the same seed, which is not 0 (xorshift, Marsaglia 2003).
+pub fn random(seed: u64) -> impl FnMut(u64) -> u64 {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mut random = |n: u64| {
+    move |n| {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
         state % n
-    };
+    }
+}
+
+/// Random events, most of them nonsense together.
+pub fn nonsense(seed: u64) -> String {
+    let mut random = random(seed);
     let mut text = String::new();
     let mut t = 0;
     for _ in 0..400 {

@@ -220,13 +220,8 @@ proptest! {
 
 #[test]
 fn such_schedules_have_waits_within_waits() {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut random = |n: u64| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state % n) as u8
-    };
+    let mut random = crate::timeline::random(1);
+    let mut random = |n| random(n) as u8;
     let (mut deep, mut leaves) = (0, 0);
     for _ in 0..200 {
         let steps: Vec<_> = (0..250).map(|_| (random(9), random(256), random(12))).collect();

@@ -172,13 +172,7 @@ fn tasks_that_are_not_followed_are_unknown() {
 fn polls_at_random_tile_too() {
     let mut pieces = 0;
     for seed in 1..=60u64 {
-        let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut random = |n: u64| {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            random % n
-        };
+        let mut random = crate::timeline::random(seed);
         let (mut t, mut text) = (0, "0 irq . soft 0\n".to_owned());
         for _ in 0..500 {
             t += random(9);

@@ -85,13 +85,7 @@ fn a_share_that_a_later_record_bears_out_is_not_in_doubt() {
 /// Random switches, waits and moves on two CPUs against a plain recomputation.
 #[test]
 fn shares_are_what_happened_however_many_took_part() {
-    let mut random = 0x9e37_79b9_7f4a_7c15u64;
-    let mut random = |n: u64| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        random % n
-    };
+    let mut random = crate::timeline::random(1);
     let mut cpus = Cpus::default();
     // On each CPU, who has it from when on; of each waiter, on which CPU it stands since when, and what it has.
     let mut had: [Vec<(i64, i32)>; 2] = [vec![(0, 0)], vec![(0, 0)]];
