@@ -224,24 +224,25 @@ impl Paje {
         }
     }
 
-    /// A lock, whose name a row tells.
-    fn lock(&mut self, pid: Pid, address: i64, name: &str) -> Row {
-        let row = Row::Lock(pid, address);
+    /// A container, whose name a row tells.
+    fn named(&mut self, row: Row, name: impl FnOnce() -> String) -> Row {
         if !self.rows.contains_key(&row) {
-            self.insert(row, format!("{name} {address:#x}"));
+            self.insert(row, name());
         }
         row
     }
 
+    /// A lock, whose name a row tells.
+    fn lock(&mut self, pid: Pid, address: i64, name: &str) -> Row {
+        self.named(Row::Lock(pid, address), || format!("{name} {address:#x}"))
+    }
+
     /// A poll of a task, and how long that was queued before it.
     fn poll(&mut self, item: &Item, poll: &AsyncSwitch) -> io::Result<()> {
-        let row = Row::Task(poll.pid, poll.task);
-        if !self.rows.contains_key(&row) {
-            let name = if poll.name.is_empty() { &poll.place } else { &poll.name };
-            self.insert(row, format!("{name} {}", poll.task));
-        }
-        if item.begun && poll.queued_ns > Some(0) {
-            let since = poll.ts.0.saturating_sub(poll.queued_ns.unwrap_or(0)).max(self.begin);
+        let name = || format!("{} {}", poll.label(), poll.task);
+        let row = self.named(Row::Task(poll.pid, poll.task), name);
+        if let Some(queued_ns) = poll.queued_ns.filter(|ns| item.begun && *ns > 0) {
+            let since = item.from.saturating_sub(queued_ns).max(self.begin);
             let queued = Item { from: since, to: item.from, ..item.clone() };
             let by = poll.waker_comm.as_deref().unwrap_or_default();
             self.state(&queued, "task", row, "queued", by, poll.mark)?;

@@ -35,11 +35,10 @@ impl Tasks {
         let mut is_found = vec![false; wanted.len()];
         for task in trace.rows::<AsyncTask>() {
             let task = task?;
-            let name = if task.name.is_empty() { &task.place } else { &task.name };
             for (wanted, is_found) in wanted.iter().zip(&mut is_found) {
                 let is_it = match wanted.parse::<i64>() {
                     Ok(number) => number == task.task,
-                    Err(_) => glob::matches(wanted, name),
+                    Err(_) => glob::matches(wanted, task.label()),
                 };
                 if is_it {
                     *is_found = true;

@@ -163,3 +163,21 @@ table! {
         pub mark: Mark,
     }
 }
+
+impl AsyncTask {
+    /// Its name, or where it was made; empty where neither is known.
+    pub fn label(&self) -> &Name {
+        label(&self.name, &self.place)
+    }
+}
+
+impl AsyncSwitch {
+    /// The task's name, or where it was made; empty where neither is known.
+    pub fn label(&self) -> &Name {
+        label(&self.name, &self.place)
+    }
+}
+
+fn label<'a>(name: &'a Name, place: &'a Name) -> &'a Name {
+    if name.is_empty() { place } else { name }
+}

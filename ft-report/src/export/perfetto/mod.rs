@@ -161,8 +161,7 @@ impl Writer<'_> {
             }
             What::Poll(p) => {
                 let row = Row::Polls(ThreadKey { pid: p.pid, tid: p.tid });
-                let name = if p.name.is_empty() { &p.place } else { &p.name };
-                self.slice(item, row, "", "poll", name, notes::poll(p))
+                self.slice(item, row, "", "poll", p.label(), notes::poll(p))
             }
             What::Gap(g) => {
                 let row = Row::Gaps(ThreadKey { pid: g.pid, tid: g.tid });

@@ -11,9 +11,8 @@ use ft_trace::ids::Name;
 use ft_trace::tables::{AsyncSwitch, AsyncTask, Decomposition, TaskEnd};
 
 /// What a task is called: its name, or where it was made; `?` where neither is known.
-pub(super) fn label(name: &Name, place: &Name) -> Name {
-    let known = [name, place].into_iter().find(|text| !text.is_empty());
-    known.cloned().unwrap_or_else(|| "?".into())
+pub(super) fn label(known: &Name) -> Name {
+    if known.is_empty() { "?".into() } else { known.clone() }
 }
 
 /// All tasks of one name.
@@ -111,7 +110,7 @@ pub(super) struct Names(Groups<MAX_TASK_GROUPS, Name, Sums>);
 
 impl Names {
     pub(super) fn task(&mut self, r: &AsyncTask) {
-        let sums = self.0.entry(label(&r.name, &r.place));
+        let sums = self.0.entry(label(r.label()));
         sums.tasks += 1;
         match r.end {
             TaskEnd::Ready => {}
@@ -128,7 +127,7 @@ impl Names {
     }
 
     pub(super) fn poll(&mut self, r: &AsyncSwitch) {
-        let sums = self.0.entry(label(&r.name, &r.place));
+        let sums = self.0.entry(label(r.label()));
         sums.lengths.add(r.dur);
         sums.doubtful_polls += u64::from(r.mark != Mark::Exact);
         sums.agent_ns.add(r.agent_ns);

@@ -58,7 +58,7 @@ impl From<&AsyncSwitch> for LongPoll {
         LongPoll {
             ts: r.ts.0,
             dur_ns: r.dur,
-            name: label(&r.name, &r.place).to_string(),
+            name: label(r.label()).to_string(),
             task: r.task,
             tid: r.tid.0,
             comm: r.comm.to_string(),
@@ -137,7 +137,7 @@ pub(super) struct Blocks(Groups<MAX_TASK_GROUPS, (Name, Name), Sum>);
 impl Blocks {
     pub(super) fn add(&mut self, r: &AsyncSwitch) {
         if let (Some(cause), Some(ns)) = (&r.blocked_for, r.blocked_for_ns) {
-            self.0.entry((label(&r.name, &r.place), cause.clone())).add(ns);
+            self.0.entry((label(r.label()), cause.clone())).add(ns);
         }
     }
 
@@ -159,7 +159,7 @@ pub(super) struct Helds(Groups<MAX_TASK_GROUPS, (Name, Name, Name), u64>);
 impl Helds {
     pub(super) fn add(&mut self, r: &AsyncSwitch) {
         if let (Some(lock), Some(place)) = (&r.held_lock, &r.held_place) {
-            let group = (label(&r.name, &r.place), lock.clone(), place.clone());
+            let group = (label(r.label()), lock.clone(), place.clone());
             *self.0.entry(group) += 1;
         }
     }
@@ -183,8 +183,8 @@ pub(super) struct Behinds(Groups<MAX_TASK_GROUPS, (Name, Name), Sum>);
 impl Behinds {
     pub(super) fn add(&mut self, r: &AsyncSwitch) {
         if let (Some(behind), Some(ns)) = (&r.behind_name, r.behind_task_ns) {
-            let behind = label(behind, behind);
-            self.0.entry((label(&r.name, &r.place), behind)).add(ns);
+            let behind = label(behind);
+            self.0.entry((label(r.label()), behind)).add(ns);
         }
     }
 
