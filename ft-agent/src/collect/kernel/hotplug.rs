@@ -13,7 +13,9 @@ const OF_THE_KERNEL: u32 = 1;
 /// Longest message: `UEVENT_BUFFER_SIZE` (include/linux/kobject.h), and what is before it.
 const MAX_MESSAGE_BYTES: usize = 4096;
 
-/// A socket on which the kernel tells of devices that come and go (netlink(7)); none where it may not be opened.
+/// A socket on which the kernel tells of devices that come and go (netlink(7)); none where nobody has to know, and where it may
+/// not be opened.
+#[derive(Default)]
 pub(super) struct Hotplug(Option<OwnedFd>);
 
 /// CPUs that went offline.
@@ -98,7 +100,7 @@ mod tests {
 
     #[test]
     fn nobody_goes_where_nobody_is_told_of() {
-        assert!(Hotplug(None).gone().is_nobody());
+        assert!(Hotplug::default().gone().is_nobody());
         assert!(!Gone { any: true, ..Gone::default() }.is_nobody());
         assert!(Gone { any: true, ..Gone::default() }.has(5));
         assert!(!Gone { cpus: vec![3], any: false }.has(5));

@@ -86,7 +86,7 @@ impl Kernel {
             logger,
             attached: Vec::new(),
             on_cpus: Vec::new(),
-            hotplug: Hotplug::listen(),
+            hotplug: Hotplug::default(),
             followed: cpus::online(),
             refusals: 0,
             probe_links: probes::Links::default(),
@@ -146,6 +146,9 @@ impl Kernel {
         let Some(mut on_cpus) = OnCpus::of(program, options.sample_hz) else {
             return <&mut BtfTracePoint>::try_from(loaded)?.attach().map(drop);
         };
+        if self.on_cpus.is_empty() {
+            self.hotplug = Hotplug::listen();
+        }
         on_cpus.follow(&mut self.ebpf, &self.followed, &Gone::default())?;
         self.on_cpus.push(on_cpus);
         Ok(())
