@@ -25,7 +25,8 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Row>> {
         samples.add("plain", call(bench, bench.program(&plain))?);
         samples.add("hooks", call(bench, bench.program(&hooks))?);
         samples.add("off", call(bench, preloaded(bench, &hooks))?);
-        samples.add("on", ours(bench, &hooks)?);
+        samples
+            .add("on", recorded(bench, &["-k", "none", "-e", "fn.*", "--preload"], &hooks, &[])?);
         samples.add("-pg", call(bench, bench.program(&counts))?);
         samples.add("nops", call(bench, bench.program(&nops))?);
         let peers = [("uftrace", &counts, &[][..]), ("uftrace -P", &nops, &["-P", "."])];
@@ -79,10 +80,16 @@ fn preloaded(bench: &Bench, program: &Path) -> Command {
     command
 }
 
-fn ours(bench: &Bench, program: &Path) -> Result<f64> {
+/// What a call takes while we record the program with these options, without loss.
+pub(super) fn recorded(
+    bench: &Bench,
+    options: &[&str],
+    program: &Path,
+    arguments: &[&str],
+) -> Result<f64> {
     let dir = bench.path("trace");
-    let mut command = bench.recorder(&dir, &["-k", "none", "-e", "fn.*", "--preload"]);
-    let told = Figures::of(command.arg(program));
+    let mut command = bench.recorder(&dir, options);
+    let told = Figures::of(command.arg(program).args(arguments));
     let _ = fs::remove_dir_all(&dir);
     let told = told?;
     let lost = losses(&told)?;

@@ -1,12 +1,11 @@
 //! What a call costs whose begin and end are probed, beside bpftrace, which counts them.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Result, ensure};
 
-use super::functions::compiled;
-use crate::bench::{Bench, losses};
+use super::functions::{compiled, recorded};
+use crate::bench::Bench;
 use crate::figures::{Figures, Samples};
 use crate::table::{Row, number};
 
@@ -23,7 +22,8 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Row>> {
     for round in 0..bench.rounds(7) {
         let mut alone = bench.program(&program);
         samples.add("alone", Figures::of(alone.arg(CALLS.to_string()))?.get("call")?);
-        samples.add("ours", ours(bench, &program)?);
+        let options = ["-k", "none", "--probe", &format!("{}:leaf", program.display())];
+        samples.add("ours", recorded(bench, &options, &program, &[&CALLS.to_string()])?);
         match bpftrace(bench, &program) {
             Ok(call) => samples.add("bpftrace", call),
             Err(error) if round == 0 => remarks = format!("bpftrace: {error:#}"),
@@ -35,18 +35,6 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Row>> {
     let what = "a call of a function with a probe at its begin and its end, added; ns";
     let row = Row::new(what, number(samples.must("ours")? - alone));
     Ok(vec![row.beside([("bpftrace, which counts", added("bpftrace"))]).remark(&remarks)])
-}
-
-fn ours(bench: &Bench, program: &Path) -> Result<f64> {
-    let dir = bench.path("trace");
-    let probe = format!("{}:leaf", program.display());
-    let mut command = bench.recorder(&dir, &["-k", "none", "--probe", &probe]);
-    let told = Figures::of(command.arg(program).arg(CALLS.to_string()));
-    let _ = fs::remove_dir_all(&dir);
-    let told = told?;
-    let lost = losses(&told)?;
-    ensure!(lost == 0, "{lost} events were lost");
-    told.get("call")
 }
 
 fn bpftrace(bench: &Bench, program: &Path) -> Result<f64> {
