@@ -344,11 +344,14 @@ impl Functions {
     fn ended(&mut self, thread: &Thread, world: &World, rows: &mut Rows) {
         let calls = std::mem::take(self.threads.of(thread));
         let (key, first) = (thread.key, calls.first);
-        let lost = world.losses().any_since(key, first) || thread.doubtful_since(first);
-        let all = Mark::lower_bound_if(lost || calls.overflowed);
+        // Calls may be among the events that were lost before a function's first known one; no time of it is.
+        let calls_lost = world.losses().of_events(key, first) || calls.overflowed;
         for sum in &calls.sums {
             self.counts.add(&sum.counts);
-            let mark = all.max(sum.mark()).max(thread.disturbed.mark(sum.first));
+            let time_lost =
+                world.losses().kernel_since(sum.first) || thread.doubtful_since(sum.first);
+            let lost = Mark::lower_bound_if(calls_lost || time_lost);
+            let mark = lost.max(sum.mark()).max(thread.disturbed.mark(sum.first));
             rows.functions.push(row(thread, sum, mark, world));
         }
     }

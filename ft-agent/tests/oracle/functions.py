@@ -158,9 +158,7 @@ def table(trace: Trace, threads: Threads, end: int) -> Table:
     for tid, calls in all_calls.items():
         calls.end(end)
         start = min(calls.first.values())
-        lost = any(loss.ts + loss.dur >= start and loss.tid in (-1, tid) for loss in trace.losses)
-        whole = threads.parts(tid, start, end)
-        missing = kernel and (whole.doubtful_ns > 0 or whole.doubtful_edge)
+        losses = [loss for loss in trace.losses if loss.tid in (-1, tid)]
         own: defaultdict[tuple, Counter] = defaultdict(Counter)
         total: defaultdict[tuple, Counter] = defaultdict(Counter)
         doubtful: Counter[tuple] = Counter()
@@ -174,6 +172,11 @@ def table(trace: Trace, threads: Threads, end: int) -> Table:
                 doubtful[function] += parts.doubtful_ns if parts else 0
         for function, first in calls.first.items():
             counts, loose = calls.counts[function], doubtful[function]
+            # Lost events may hide calls of it before the first known one; what the kernel hid then is not in its time.
+            since = [first if loss.origin.startswith("kernel") else start for loss in losses]
+            lost = any(loss.ts + loss.dur >= ts for loss, ts in zip(losses, since))
+            whole = threads.parts(tid, first, end)
+            missing = kernel and (whole.doubtful_ns > 0 or whole.doubtful_edge)
             name, place = name_of(trace, pids[tid], function)
             values: dict = {
                 "tid": tid,

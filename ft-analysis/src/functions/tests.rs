@@ -283,6 +283,46 @@ fn a_loss_of_the_kernels_records_marks_what_it_touches() {
 }
 
 #[test]
+fn what_the_kernel_hid_before_a_functions_first_call_does_not_touch_it() {
+    // A switch to a is missing: it left at 40, where another thread had come.
+    let hidden = "30 0 a>X R
+         40 0 a>X R
+         50 0 X>a R";
+    for missing in [hidden, "30 lose sched 10\n 45 0 a>X R\n 50 0 X>a R"] {
+        let (rows, _) = run(
+            true,
+            &format!(
+                "0 0 .>a S
+                 10 in a F 80
+                 20 in a G 70
+                 25 out a G 70
+                 {missing}
+                 60 in a H 70
+                 70 out a H 70
+                 80 out a F 80"
+            ),
+        );
+        let marks: Vec<_> = rows.functions.iter().map(|r| (text(r), r.mark)).collect();
+        let marks: Vec<_> = marks.iter().map(|(text, mark)| (&text[2..3], mark.word())).collect();
+        let expected = [("F", "lower bound"), ("G", "lower bound"), ("H", "exact")];
+        assert_eq!(marks, expected, "{missing}");
+    }
+}
+
+#[test]
+fn calls_may_be_among_events_that_were_lost_before_the_first_known_one() {
+    check(
+        "0 0 .>a S
+         10 in a F 80
+         20 out a F 80
+         30 lose ring 10 a
+         50 in a G 80
+         60 out a G 80",
+        &["a F 1x total10 self10 run10 lower bound", "a G 1x total10 self10 run10 lower bound"],
+    );
+}
+
+#[test]
 fn a_wait_for_room_in_the_ring_marks_the_function() {
     check(
         "0 0 .>a S
