@@ -1,5 +1,5 @@
-//! Random schedules of a small machine: each nanosecond of each path is that of a truth that looks at every nanosecond by
-//! itself.
+//! Random schedules of a small machine, with tasks that its threads poll: each nanosecond of each path is that of a truth that
+//! looks at every nanosecond by itself.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -11,6 +11,7 @@ use proptest::prelude::*;
 
 const THREADS: [&str; 5] = ["a", "b", "c", "d", "e"];
 const CPUS: usize = 3;
+const TASKS: usize = 4;
 
 /// Who ends a sleep.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,6 +25,22 @@ enum By {
 enum Does {
     Is(PathKind),
     Sleeps(By),
+}
+
+/// Who is waited for.
+#[derive(Clone, Copy, Debug)]
+enum Who {
+    Thread(usize),
+    Task(usize),
+}
+
+/// A poll of a task: the first wake-up since the one before began, and when it was.
+#[derive(Clone, Copy, Debug)]
+struct Poll {
+    woken: Option<(i64, Who)>,
+    from: i64,
+    to: i64,
+    thread: usize,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -41,9 +58,13 @@ struct Machine {
     doing: [PathKind; 5],
     /// What each thread did: since when, and what.
     truth: [Vec<(i64, Does)>; 5],
-    in_scope: [Option<i64>; 5],
-    /// Thread, begin, end.
-    scopes: Vec<(usize, i64, i64)>,
+    /// The task that each thread polls.
+    polls: [Option<usize>; 5],
+    polled: [Vec<Poll>; TASKS],
+    woken: [Option<(i64, Who)>; TASKS],
+    in_scope: [Option<(i64, Option<usize>)>; 5],
+    /// Whose it is, begin, end.
+    scopes: Vec<(Who, i64, i64)>,
     text: String,
 }
 
@@ -56,6 +77,9 @@ impl Machine {
             since: [0; 5],
             doing: [PathKind::Dispatch; 5],
             truth: Default::default(),
+            polls: [None; 5],
+            polled: Default::default(),
+            woken: [None; TASKS],
             in_scope: [None; 5],
             scopes: Vec::new(),
             text: "0 irq . soft 0\n".to_owned(),
@@ -63,6 +87,9 @@ impl Machine {
         for (thread, name) in THREADS.iter().enumerate() {
             machine.say(1, &format!("wake X {name} 0"));
             machine.since[thread] = machine.now;
+        }
+        for task in 0..TASKS {
+            machine.say(1, &format!("make m {task}"));
         }
         machine
     }
@@ -136,17 +163,45 @@ impl Machine {
 
     fn scope(&mut self, cpu: usize, dt: i64) {
         let Some(thread) = self.cpus[cpu] else { return };
-        let name = THREADS[thread];
+        let (name, task) = (THREADS[thread], self.polls[thread]);
         match self.in_scope[thread].take() {
             None => {
                 self.say(dt, &format!("open {name}"));
-                self.in_scope[thread] = Some(self.now);
+                self.in_scope[thread] = Some((self.now, task));
             }
-            Some(since) => {
+            Some((since, began_in)) => {
                 self.say(dt, &format!("close {name}"));
-                self.scopes.push((thread, since, self.now));
+                // The walk begins at the end.
+                let of_task = task.filter(|_| began_in.is_some()).map(Who::Task);
+                self.scopes.push((of_task.unwrap_or(Who::Thread(thread)), since, self.now));
             }
         }
+    }
+
+    /// Polls a task that nobody else polls, or ends the poll.
+    fn poll(&mut self, cpu: usize, pick: usize, dt: i64) {
+        let Some(thread) = self.cpus[cpu] else { return };
+        let name = THREADS[thread];
+        if let Some(task) = self.polls[thread].take() {
+            self.say(dt, &format!("ran {name} {task} 0"));
+            self.polled[task].last_mut().expect("it is polled").to = self.now;
+            return;
+        }
+        let mut all = (pick..pick + TASKS).map(|i| i % TASKS);
+        let Some(task) = all.find(|&i| !self.polls.contains(&Some(i))) else { return };
+        self.say(dt, &format!("run {name} {task}"));
+        let woken = self.woken[task].take();
+        self.polled[task].push(Poll { woken, from: self.now, to: i64::MAX, thread });
+        self.polls[thread] = Some(task);
+    }
+
+    /// Wakes a task.
+    fn rouse(&mut self, cpu: usize, pick: usize, dt: i64) {
+        let Some(thread) = self.cpus[cpu] else { return };
+        let task = pick % TASKS;
+        self.say(dt, &format!("rouse {} {task}", THREADS[thread]));
+        let by = self.polls[thread].map_or(Who::Thread(thread), Who::Task);
+        self.woken[task].get_or_insert((self.now, by));
     }
 
     fn run(mut self, steps: &[(u8, u8, u8)]) -> Machine {
@@ -162,7 +217,9 @@ impl Machine {
                     }
                 }
                 6 => self.interrupt(cpu, pick, dt),
-                _ => self.scope(cpu, dt),
+                7 | 8 => self.scope(cpu, dt),
+                9..=11 => self.poll(cpu, pick, dt),
+                _ => self.rouse(cpu, pick, dt),
             }
         }
         for thread in 0..5 {
@@ -171,19 +228,37 @@ impl Machine {
         self
     }
 
-    /// Whose doing the nanosecond from `t` on is.
-    fn blame(&self, thread: usize, t: i64) -> (usize, PathKind) {
+    /// Whose doing the nanosecond from `t` on is, for who waits for `who`.
+    fn blame(&self, who: Who, t: i64) -> (usize, PathKind) {
+        let thread = match who {
+            Who::Thread(thread) => thread,
+            Who::Task(task) => match self.next(task, t) {
+                // Polled.
+                (Poll { from, thread, .. }, _) if from <= t => thread,
+                (Poll { woken: None, thread, .. }, true) => return (thread, PathKind::Unknown),
+                (Poll { woken: Some((at, by)), .. }, _) if t < at => return self.blame(by, t),
+                // Queued, or made and not polled yet.
+                (Poll { thread, .. }, _) => thread,
+            },
+        };
         let after = self.truth[thread].partition_point(|(since, _)| *since <= t);
         match self.truth[thread][after - 1].1 {
             Does::Is(kind) => (thread, kind),
             Does::Sleeps(By::Leaf(kind)) => (thread, kind),
-            Does::Sleeps(By::Thread(waker)) => self.blame(waker, t),
+            Does::Sleeps(By::Thread(waker)) => self.blame(Who::Thread(waker), t),
         }
+    }
+
+    /// The poll of a task that goes on at `t`, or the next one, and whether there was one before that.
+    fn next(&self, task: usize, t: i64) -> (Poll, bool) {
+        let over = self.polled[task].partition_point(|poll| poll.to <= t);
+        (self.polled[task][over], over > 0)
     }
 }
 
-/// Judges all paths of a schedule; the pieces in waits within waits, and leaves of each kind that there were.
-fn judge(steps: &[(u8, u8, u8)]) -> Result<(usize, usize), TestCaseError> {
+/// Judges all paths of a schedule; how many pieces there were in waits within waits, in waits for timers and devices, and in
+/// waits of tasks.
+fn judge(steps: &[(u8, u8, u8)]) -> Result<[usize; 3], TestCaseError> {
     let machine = Machine::new().run(steps);
     let (rows, tally) = run(true, &machine.text);
     prop_assert_eq!((tally.ran_unseen, tally.unseen_switches), (0, 0));
@@ -191,20 +266,23 @@ fn judge(steps: &[(u8, u8, u8)]) -> Result<(usize, usize), TestCaseError> {
     prop_assert_eq!(rows.requests.len(), machine.scopes.len());
     let mut paths: HashMap<i64, Vec<&PathPiece>> = HashMap::new();
     rows.critical_path.iter().for_each(|p| paths.entry(p.request).or_default().push(p));
-    for (&(thread, from, to), request) in machine.scopes.iter().zip(&rows.requests) {
+    for (&(who, from, to), request) in machine.scopes.iter().zip(&rows.requests) {
         prop_assert_eq!((request.ts.0, request.dur), (from, to - from));
         for p in paths.get(&request.request).into_iter().flatten() {
             for t in p.ts.0..p.ts.0 + p.dur {
-                let (whose, kind) = machine.blame(thread, t);
+                let (whose, kind) = machine.blame(who, t);
                 let expected = (i32::from(THREADS[whose].as_bytes()[0]), kind);
                 let found = (p.tid.0, p.kind);
                 prop_assert_eq!(found, expected, "at {} of {}\n{}", t, piece(p), &machine.text);
             }
         }
     }
-    let deep = rows.critical_path.iter().filter(|p| p.depth > 1).count();
-    let asleep = |p: &&PathPiece| matches!(p.kind, PathKind::Timer | PathKind::Device);
-    Ok((deep, rows.critical_path.iter().filter(asleep).count()))
+    let count = |of: fn(&PathPiece) -> bool| rows.critical_path.iter().filter(|p| of(p)).count();
+    Ok([
+        count(|p| p.depth > 1),
+        count(|p| matches!(p.kind, PathKind::Timer | PathKind::Device)),
+        count(|p| p.wait.as_ref().is_some_and(|what| what.starts_with("task"))),
+    ])
 }
 
 proptest! {
@@ -212,21 +290,21 @@ proptest! {
 
     #[test]
     fn each_nanosecond_is_that_of_the_truth(
-        steps in prop::collection::vec((0u8..9, any::<u8>(), 0u8..12), 20..250),
+        steps in prop::collection::vec((0u8..14, any::<u8>(), 0u8..12), 20..250),
     ) {
         judge(&steps)?;
     }
 }
 
 #[test]
-fn such_schedules_have_waits_within_waits() {
+fn such_schedules_have_waits_within_waits_and_tasks_that_wait() {
     let mut random = crate::timeline::random(1);
     let mut random = |n| random(n) as u8;
-    let (mut deep, mut leaves) = (0, 0);
-    for _ in 0..200 {
-        let steps: Vec<_> = (0..250).map(|_| (random(9), random(256), random(12))).collect();
-        let (nested, asleep) = judge(&steps).expect("it is the truth");
-        (deep, leaves) = (deep + nested, leaves + asleep);
+    let mut found = [0; 3];
+    for _ in 0..300 {
+        let steps: Vec<_> = (0..250).map(|_| (random(14), random(256), random(12))).collect();
+        let more = judge(&steps).expect("it is the truth");
+        (0..3).for_each(|i| found[i] += more[i]);
     }
-    assert!(deep > 200 && leaves > 500, "{deep} {leaves}");
+    assert!(found.iter().all(|&n| n > 200), "{found:?}");
 }
