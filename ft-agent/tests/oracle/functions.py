@@ -173,8 +173,10 @@ def table(trace: Trace, threads: Threads, end: int) -> Table:
         for function, first in calls.first.items():
             counts, loose = calls.counts[function], doubtful[function]
             # Lost events may hide calls of it before the first known one; what the kernel hid then is not in its time.
-            since = [first if loss.origin.startswith("kernel") else start for loss in losses]
-            lost = any(loss.ts + loss.dur >= ts for loss, ts in zip(losses, since))
+            lost = any(
+                loss.ts + loss.dur >= (first if loss.origin.startswith("kernel") else start)
+                for loss in losses
+            )
             whole = threads.parts(tid, first, end)
             missing = kernel and (whole.doubtful_ns > 0 or whole.doubtful_edge)
             name, place = name_of(trace, pids[tid], function)

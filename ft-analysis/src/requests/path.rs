@@ -17,9 +17,9 @@
 //!
 //! **Situations.**
 //! - *A request that begins and ends in polls of tasks* is that of the task in whose poll it ends: the walk goes from poll to
-//!   poll, through what the threads did that polled it. While it was pending, on in who woke it: the task that this thread polled then, else the thread. While it
-//!   was queued, on in the thread that polls it next. A task that was not woken may have been polled for any reason: unknown. A
-//!   wake-up of a thread leads to a thread, whatever that polls.
+//!   poll, through what the threads did that polled it. While it was pending, on in who woke it: the task that this thread
+//!   polled then, else the thread. While it was queued, on in the thread that polls it next. A task that was not woken may have
+//!   been polled for any reason: unknown. A wake-up of a thread leads to a thread, whatever that polls.
 //! - *Woken by an interrupt*: the whole sleep is the timer's, or the device's.
 //! - *Woken by a thread that is not observed*: of that one only its wake-ups of others are known. The whole sleep is its own.
 //! - *A waker that was born within the wait*: before that, the thread that made it.
