@@ -1,6 +1,7 @@
 //! The machines together: a timeline in, rows out.
 
 mod bounds;
+mod executed;
 mod gaps;
 mod hostile;
 mod isolation;

@@ -39,7 +39,8 @@
 //! 10 bin a 5 6 9      9 of its passes took 5 cycles
 //! 10 worker a 0 4 1   a is a worker of a load; also the other events of one, [`LoadEvent`](crate::world), with numbers
 //! 10 exit a           a ends; also exec
-//! 10 acquire' a L     any event of a's own with ' is one of a later process with the number of its own
+//! 10 acquire' a L     any event of a's own with ' is one of a later process with the number of its own; with * one of
+//!                      the program that its process executes
 //! ```
 
 mod nonsense;
@@ -112,7 +113,8 @@ pub const SITES: [(&str, SiteKind, &str); 35 + WORKERS] = [
 /// Of these, those of workers of loads, the last ones.
 const WORKERS: usize = 15;
 
-/// The table `sites`: the words above, of process 1, and of another one that has its number later.
+/// The table `sites`: the words above, of process 1, of another one that has its number later, and of a program that the
+/// first one executes.
 pub fn sites() -> Vec<SiteRow> {
     let row = |((_, kind, event), site): (&(&str, SiteKind, &str), i32)| SiteRow {
         site: SiteId(site),
@@ -133,10 +135,11 @@ pub fn sites() -> Vec<SiteRow> {
         .into(),
         format: "".into(),
         triggers: 1,
-        source: i32::from(site >= SITES.len() as i32),
-        started: i64::from(site >= SITES.len() as i32),
+        source: site / SITES.len() as i32,
+        started: i64::from(site / SITES.len() as i32 == 1),
+        program: i32::from(site / SITES.len() as i32 == 2),
     };
-    SITES.iter().chain(&SITES).zip(0..).map(row).collect()
+    SITES.iter().chain(&SITES).chain(&SITES).zip(0..).map(row).collect()
 }
 
 /// The table `threads`: process 1 is observed.

@@ -17,7 +17,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use super::numbers::Numbers;
 
 /// What `/proc` shows for a descriptor of the memfd.
-const MEMFD_LINK: &str = "/memfd:feather-trace (deleted)";
+pub(super) const MEMFD_LINK: &str = "/memfd:feather-trace (deleted)";
 
 /// Longest text that is taken from `/proc`, bytes.
 const MAX_TEXT: usize = 4096;

@@ -47,6 +47,8 @@ pub struct Found {
     pub mappings: Option<Mappings>,
     /// Threads, when it was asked for them.
     pub threads: Vec<Thread>,
+    /// Inodes of the memfds of tracers that are mapped, when it was asked for them and all mappings could be read.
+    pub tracers: Option<Vec<u64>>,
     /// All sites, if the objects have changed.
     pub sites: Vec<Site>,
     /// Memfds of a process that was attached to, if its objects have changed: those that are recorded, and others.
@@ -103,9 +105,7 @@ impl Inspected {
     /// Whether the process has executed another program since, by its mappings.
     fn has_left(&self, maps: &str) -> bool {
         let memfd = self.memfd.load(Relaxed);
-        // The end of a very long list is not there.
-        let whole = (maps.len() as u64) < maps::MAX_MAPS_BYTES && !maps.is_empty();
-        memfd != 0 && whole && !maps.lines().any(|line| inode(line) == Some(memfd))
+        memfd != 0 && tracers(maps).is_some_and(|mut mapped| !mapped.any(|inode| inode == memfd))
     }
 
     /// Its user.
@@ -123,7 +123,7 @@ impl Inspected {
         self.busy.store(false, Release);
     }
 
-    /// Mappings and threads.
+    /// Mappings, threads, and memfds of tracers.
     pub fn introduce(&self, files: &BuildIds) -> Found {
         let text = maps::read(self.pid).unwrap_or_default();
         let mappings = self.mappings(&mut self.known(), &text, files);
@@ -132,7 +132,13 @@ impl Inspected {
             let name = discover::comm(self.pid, tid)?;
             Some(Thread { tid, pid: self.pid, name, ts: monotonic_ns() })
         };
-        Found { mappings, threads: threads.filter_map(thread).collect(), ..Found::default() }
+        let threads = threads.filter_map(thread).collect();
+        Found {
+            mappings,
+            threads,
+            tracers: tracers(&text).map(Iterator::collect),
+            ..Found::default()
+        }
     }
 
     /// Its mappings, if they have changed, and if they are the process's whose number it was before they were read.
@@ -242,9 +248,14 @@ impl Inspected {
     }
 }
 
-/// Fifth field of a line of `/proc/PID/maps` (proc_pid_maps(5)).
-fn inode(line: &str) -> Option<u64> {
-    line.split_ascii_whitespace().nth(4)?.parse().ok()
+/// The inodes of all memfds of tracers that these mappings show; `None` where they are none, or not all.
+fn tracers(maps: &str) -> Option<impl Iterator<Item = u64>> {
+    // The end of a very long list is not there.
+    let is_whole = (maps.len() as u64) < maps::MAX_MAPS_BYTES && !maps.is_empty();
+    // Fifth field of a line of `/proc/PID/maps` (proc_pid_maps(5)).
+    let inode = |line: &str| line.split_ascii_whitespace().nth(4)?.parse().ok();
+    let lines = maps.lines().filter(|line| line.ends_with(discover::MEMFD_LINK));
+    is_whole.then(|| lines.filter_map(inode))
 }
 
 /// User, path, device and inode as the kernel prints them.
@@ -324,6 +335,8 @@ mod tests {
                     8f00-8f10 r-xp 00001000 08:01 78 /usr/bin/a b\n";
         assert!(mapped(maps, Some(77)) && mapped(maps, None) && !mapped(maps, Some(7)));
         assert!(mapped("", Some(7)), "the process is gone, or may not be looked at");
+        let found = |maps| tracers(maps).map(Iterator::collect::<Vec<_>>);
+        assert_eq!((found(maps), found("")), (Some(vec![77]), None));
         subject.holds(Some(u64::MAX));
         assert!(subject.look(&BuildIds::default()).left);
     }

@@ -214,20 +214,19 @@ impl Source {
         self.memory.has_faulted()
     }
 
-    /// The frame that introduces it.
-    pub fn introduce(&self, ts: i64, waited: bool) -> Frame<'static> {
+    /// What introduces it, but for how and when it came.
+    pub fn introduce(&self) -> Process {
         let geometry = self.memory.geometry();
-        Frame::Process(Process {
+        Process {
             source: Some(self.number),
             pid: self.identity.pid,
             start_time: self.identity.start_time,
             comm: self.identity.comm.clone(),
             exe: self.identity.exe.clone(),
-            waited,
             ring_slots: geometry.ring_slots,
             overwrite: geometry.mode == Mode::Overwrite,
-            ts,
-        })
+            ..Process::default()
+        }
     }
 
     /// Says how long its threads wait for room in a full ring. Another agent may have left its own word.

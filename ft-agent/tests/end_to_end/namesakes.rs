@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use ft_trace::Mark;
 use ft_trace::store::Trace;
 use ft_trace::tables::{CriticalSection, NameKind, NameRow, ThreadTime};
 
@@ -13,6 +14,9 @@ use crate::recomputed::agrees;
 const HOLDERS: [(&str, &str); 3] =
     [("first", "namesakes.rs"), ("plugin", "plugin.rs"), ("last", "namesakes.rs")];
 
+/// What is held when the last one is executed.
+const KEPT: (&str, &str) = ("kept", "namesakes.rs");
+
 /// Records them with these groups of the kernel's records, and checks what the trace says of them.
 fn recorded(stage: &Stage, groups: &str) -> PathBuf {
     let plugin = harness::plugin().to_str().expect("a path in UTF-8");
@@ -20,12 +24,14 @@ fn recorded(stage: &Stage, groups: &str) -> PathBuf {
     let locks = truth["locks"].as_u64().expect("a number");
     let of = |(holder, file)| (0..locks).map(move |i| (format!("{holder} {i}"), file));
     let expected: Vec<(String, &str)> = HOLDERS.into_iter().flat_map(of).collect();
+    let mut acquired = expected.clone();
+    acquired.insert(2 * locks as usize, (KEPT.0.into(), KEPT.1));
 
     let trace = Trace::open(&dir).expect("a whole trace");
     let rows = trace.rows::<NameRow>().map(|row| row.expect("a row"));
     let names: Vec<NameRow> = rows.filter(|row| row.kind == NameKind::Name).collect();
     let numbers: BTreeSet<_> = names.iter().map(|row| (row.pid, row.id)).collect();
-    assert_eq!(names.len(), expected.len());
+    assert_eq!(names.len(), acquired.len());
     assert!(numbers.len() < names.len(), "nothing was to be told apart");
 
     let holds: Vec<CriticalSection> = trace.rows().map(|row| row.expect("a row")).collect();
@@ -34,6 +40,8 @@ fn recorded(stage: &Stage, groups: &str) -> PathBuf {
         let place = hold.place.contains(&format!("/{file}:"));
         assert!(*hold.lock_name == **name && place, "{name} of {file}: {hold:?}");
         assert_eq!(Some(i64::from(hold.pid.0)), truth["pid"].as_i64());
+        // What an earlier program holds ends with it.
+        assert_eq!((hold.depth, hold.depth_mark), (0, Mark::Exact), "{hold:?}");
     }
 
     let mut agent = harness::agent();
@@ -41,8 +49,8 @@ fn recorded(stage: &Stage, groups: &str) -> PathBuf {
     harness::assert_success(&output);
     let text = String::from_utf8_lossy(&output.stdout);
     let listed: Vec<_> = text.lines().filter(|line| line.contains("_acquire")).collect();
-    assert_eq!(listed.len(), expected.len(), "{text}");
-    for (line, (name, file)) in listed.iter().zip(&expected) {
+    assert_eq!(listed.len(), acquired.len(), "{text}");
+    for (line, (name, file)) in listed.iter().zip(&acquired) {
         assert!(line.contains(&format!(" {name} at ")) && line.contains(file), "{name}: {line}");
     }
     dir

@@ -255,6 +255,7 @@ pub(crate) fn trace(dir: &Path, count: i32) {
         triggers: 1,
         source: 0,
         started: 0,
+        program: 0,
     });
     table(dir, &mut meta, count, |i| SymbolRow {
         pid,

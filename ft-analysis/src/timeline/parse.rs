@@ -183,9 +183,10 @@ pub(super) fn parse(line: &str) -> Event {
             parent_pid: None,
         }),
         _ => {
-            let (what, of_another) = match what.strip_suffix('\'') {
-                Some(what) => (what, SITES.len()),
-                None => (what, 0),
+            let (what, of_another) = match what.split_at(what.len() - 1) {
+                (what, "'") => (what, SITES.len()),
+                (what, "*") => (what, 2 * SITES.len()),
+                _ => (what, 0),
             };
             let site = SITES.iter().position(|s| s.0 == what).expect("a known word");
             let (on, arg) = match what {

@@ -22,8 +22,8 @@ pub struct Site {
     pub(crate) load: Option<LoadEvent>,
     /// What it is to the requests that were asked for.
     pub(crate) roles: Vec<Role>,
-    /// When its process began; of processes with one number it tells the later one.
-    pub(crate) started: i64,
+    /// Whose events it makes.
+    pub(crate) program: Program,
     /// The registration whose numbers of names and places its events carry.
     pub(crate) source: i32,
     /// Its place is a return address ([`SiteKind`]).
@@ -32,6 +32,15 @@ pub struct Site {
     pub(crate) has_function: bool,
     /// Where it is itself, if its events are of tasks or of functions and tell no place.
     pub(crate) at: Option<Name>,
+}
+
+/// A program of a process, as [`SiteRow`] tells it: of those with one number of a process the greater came later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Program {
+    /// When its process began.
+    pub(crate) started: i64,
+    /// How many the process had executed before.
+    pub(crate) number: i32,
 }
 
 /// Largest site number that is accepted; the table has one row for each place in the source of a program.
@@ -164,7 +173,8 @@ impl Context {
         let load = LoadEvent::of(&row.event, row.kind);
         let asked = self.asked.iter().enumerate();
         let roles: Vec<Role> = asked.filter_map(|(i, asked)| asked.role(row, i)).collect();
-        let (kind, started, source) = (row.kind, row.started, row.source);
+        let (kind, source) = (row.kind, row.source);
+        let program = Program { started: row.started, number: row.program };
         let tells_no_place = row.kind.is_of_task() && !row.args.contains(", ")
             || row.kind.is_function() && !has_function;
         let at = tells_no_place.then(|| format!("{}:{}", row.file, row.line).into());
@@ -174,7 +184,7 @@ impl Context {
             lock_kind,
             load,
             roles,
-            started,
+            program,
             source,
             has_caller,
             has_function,
@@ -347,6 +357,7 @@ mod tests {
             triggers: 1,
             source,
             started: 0,
+            program: 0,
         }
     }
 

@@ -276,6 +276,7 @@ impl World {
                 self.threads[slot].comm = e.comm.clone();
                 // The memory that held its locks is gone.
                 self.drop_locks(slot, Over::Exec, to);
+                self.locks.executes(self.threads[slot].process);
             }
             TaskKind::Rename => self.threads[slot].comm = e.comm.clone(),
             TaskKind::Fork => {}

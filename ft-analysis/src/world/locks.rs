@@ -12,6 +12,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use super::context::Program;
 use super::sums::Keyed;
 use ft_trace::ids::{Pid, SiteId, Tid};
 
@@ -82,8 +83,8 @@ pub(crate) struct Process(usize);
 struct OfProcess {
     /// Threads of it that are known.
     threads: usize,
-    /// When it began, by the newest of its events.
-    started: Option<i64>,
+    /// What it runs, by the newest of its events; not known after an exec.
+    program: Option<Program>,
     locks: HashMap<i64, Lock>,
     /// Size at which locks that nobody uses are dropped.
     limit: usize,
@@ -105,7 +106,7 @@ impl Locks {
         let process = *self.by_pid.entry(pid).or_insert(next);
         if process == next {
             let locks = HashMap::new();
-            self.processes.push(OfProcess { threads: 0, started: None, locks, limit: MAX_LOCKS });
+            self.processes.push(OfProcess { threads: 0, program: None, locks, limit: MAX_LOCKS });
         }
         self.processes[process.0].threads += 1;
         process
@@ -138,12 +139,17 @@ impl Locks {
         }
     }
 
-    /// An event of a process that began at `started`; whether its number belonged to an earlier one before.
-    pub(crate) fn begins(&mut self, process: Process, started: i64) -> bool {
-        let before = &mut self.processes[process.0].started;
-        let is_another = before.is_some_and(|before| before < started);
-        *before = (*before).max(Some(started));
+    /// An event of this program; whether an earlier one had the process's number until now.
+    pub(crate) fn begins(&mut self, process: Process, program: Program) -> bool {
+        let newest = &mut self.processes[process.0].program;
+        let is_another = newest.is_some_and(|before| before < program);
+        *newest = (*newest).max(Some(program));
         is_another
+    }
+
+    /// The kernel has told that the process executes another program: the next event is the first of that.
+    pub(crate) fn executes(&mut self, process: Process) {
+        self.processes[process.0].program = None;
     }
 
     /// All that is known of a process's locks is over.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ops::{Index, IndexMut};
 
 use super::account::{Account, State};
+use super::context::Program;
 use super::cpus::{Cpus, Shares};
 use super::held::Held;
 use super::history::{History, Past};
@@ -169,8 +170,8 @@ pub struct Thread {
     pub(crate) places: Option<Box<Places>>,
     /// It began in the trace.
     pub(crate) born: bool,
-    /// When its process began, by its newest own event.
-    pub(super) started: Option<i64>,
+    /// What it runs, by its newest own event.
+    pub(super) program: Option<Program>,
     /// Kept for polling threads, and for workers of loads.
     pub(super) history: Option<Box<History>>,
     /// It has polled.
@@ -208,7 +209,7 @@ impl Thread {
             spent: Spent::new(now),
             places: None,
             born: false,
-            started: None,
+            program: None,
             history: None,
             polled: false,
             disturbed: Disturbed::default(),
@@ -268,7 +269,7 @@ impl Thread {
 
     /// It has recorded an event itself.
     pub(crate) fn has_recorded(&self) -> bool {
-        self.started.is_some()
+        self.program.is_some()
     }
 
     /// It holds a lock, can run, and does not.

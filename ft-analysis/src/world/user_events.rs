@@ -1,5 +1,7 @@
 //! What an application's own events do to the world: they show that it runs, polls, and takes locks.
 
+use super::change::Over;
+use super::context::Program;
 use super::held::SEMAPHORE;
 use super::interval::Interval;
 use super::load_event::LoadEvent;
@@ -21,9 +23,11 @@ impl World {
                 self.appear(e.thread())
             }
         };
-        let started = self.context.site(e.site).map(|site| site.started);
-        let slot = match started {
-            Some(at) if started > self.threads[slot].started => self.of_process(slot, at, to),
+        let program = self.context.site(e.site).map(|site| site.program);
+        let slot = match program {
+            Some(program) if Some(program) > self.threads[slot].program => {
+                self.of_program(slot, program, to)
+            }
             _ => slot,
         };
         self.threads[slot].advance(self.now, &mut self.log);
@@ -83,28 +87,35 @@ impl World {
         }
     }
 
-    /// The thread belongs to a process that began at `started`, and to none before: whatever earlier processes of this
-    /// number held and waited for is over, whether their end was recorded or not.
-    fn of_process<A: Analysis>(
+    /// The thread runs this program, and no earlier one of its process's number: whatever those held and waited for is
+    /// over, whether their end was recorded or not. Where the process is another one, so are its threads.
+    fn of_program<A: Analysis>(
         &mut self,
         slot: Slot,
-        started: i64,
+        program: Program,
         to: &mut Audience<'_, A>,
     ) -> Slot {
-        let Thread { key, process, started: before, .. } = self.threads[slot];
-        if self.locks.begins(process, started) {
-            for slot in self.threads.slots() {
-                let thread = &self.threads[slot];
-                if thread.process == process && thread.started.is_some_and(|then| then < started) {
-                    self.remove(slot, false, to);
+        let Thread { key, process, program: before, .. } = self.threads[slot];
+        let is_first = self.locks.begins(process, program);
+        if is_first {
+            for other in self.threads.slots() {
+                let thread = &self.threads[other];
+                let is_earlier = thread.program.is_some_and(|then| then < program);
+                if other != slot && thread.process == process && is_earlier {
+                    self.remove(other, false, to);
                 }
             }
+        }
+        match before {
+            Some(before) if before.started != program.started => self.remove(slot, false, to),
+            Some(_) if is_first => self.drop_locks(slot, Over::Exec, to),
+            Some(_) | None => {}
+        }
+        if is_first {
             self.locks.forget(process);
-        } else if before.is_some() {
-            self.remove(slot, false, to);
         }
         let slot = self.threads.find(key).unwrap_or_else(|| self.appear(key));
-        self.threads[slot].started = Some(started);
+        self.threads[slot].program = Some(program);
         slot
     }
 

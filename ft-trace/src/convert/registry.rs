@@ -40,6 +40,8 @@ pub(super) struct Registry {
     pub(super) malformed: u64,
     sites: Vec<Site>,
     sources: HashMap<u32, Source>,
+    /// The newest program of each process that has registered, by number and begin.
+    programs: HashMap<(i32, u64), i32>,
 }
 
 /// A site, as events refer to it.
@@ -61,6 +63,8 @@ struct Source {
     number: i32,
     /// When the process began, as [`Process::start_time`].
     started: i64,
+    /// As [`SiteRow::program`].
+    program: i32,
     sites: HashMap<u32, SiteId>,
     /// Addresses of triggers: the agent may have told one that the process tells later.
     triggers: HashSet<u64>,
@@ -85,6 +89,7 @@ impl Registry {
             malformed: 0,
             sites: Vec::new(),
             sources: HashMap::new(),
+            programs: HashMap::new(),
         };
         registry.update()?;
         Ok(registry)
@@ -114,9 +119,11 @@ impl Registry {
                 }
                 Frame::Loss(loss) => self.losses.push(loss),
                 Frame::Process(process) => {
-                    if let Some(source) = process.source {
-                        let new = || Source::of(&process, source);
-                        self.sources.entry(source).or_insert_with(new);
+                    if let Some(source) = process.source
+                        && !self.sources.contains_key(&source)
+                    {
+                        let program = self.program_of(&process);
+                        self.sources.insert(source, Source::of(&process, source, program));
                     }
                     self.processes.push(process);
                 }
@@ -148,6 +155,13 @@ impl Registry {
         self.reader.damage()
     }
 
+    /// Which of its process's programs has this new registration.
+    fn program_of(&mut self, process: &Process) -> i32 {
+        let next = i32::from(process.executed);
+        let newest = self.programs.entry((process.pid, process.start_time));
+        *newest.and_modify(|program| *program = program.saturating_add(next)).or_insert(0)
+    }
+
     /// Process of a registration.
     pub(super) fn pid(&self, source: u32) -> Option<Pid> {
         Some(self.sources.get(&source)?.pid)
@@ -175,11 +189,12 @@ impl Registry {
 }
 
 impl Source {
-    fn of(process: &Process, number: u32) -> Source {
+    fn of(process: &Process, number: u32, program: i32) -> Source {
         Source {
             pid: Pid(process.pid),
             number: number as i32,
             started: i64::try_from(process.start_time).unwrap_or(i64::MAX),
+            program,
             sites: HashMap::new(),
             triggers: HashSet::new(),
             rest: Vec::new(),
@@ -235,6 +250,7 @@ impl Source {
                     triggers: 0,
                     source,
                     started: self.started,
+                    program: self.program,
                 };
                 let args: Vec<ArgType> = args.into_iter().map(|(ty, _)| ty).collect();
                 let has_caller = kind.has_lock() && args.get(1) == Some(&ArgType::Pointer);

@@ -4,7 +4,7 @@ use std::fs;
 use super::*;
 use crate::convert::kernel::test_bytes as bytes;
 use crate::ids::Tid;
-use crate::spool::frame::{Frame, Loss};
+use crate::spool::frame::{Directory, Frame, Loss, Process};
 use crate::store::Trace;
 use crate::tables::*;
 use crate::warning::Warning;
@@ -359,4 +359,26 @@ fn losses_of_the_fastest_loop_are_believed() {
     file(&Spool::of(dir.path()).segment(0), &[clock(1), slots(&ring, 101, &bytes), clock(3)]);
     let meta = convert(dir.path(), |_, _| ()).unwrap();
     assert_eq!((meta.lost["ring"], meta.rejected), (170_000, 0));
+}
+
+/// A process of tick 4242 executes two programs, the first of which has two copies of the tracer; another process has its
+/// number later.
+#[test]
+fn programs_of_a_process_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    registry(dir.path(), &directory(), false);
+    let entries = directory();
+    let registered = [(4242, false), (4242, true), (4242, false), (4242, true), (5000, true)];
+    let frames = registered.iter().zip(1..).flat_map(|(&(start_time, executed), number)| {
+        let source = Some(number);
+        let process = Process { source, pid: 100, start_time, executed, ..Process::default() };
+        [Frame::Process(process), Frame::Directory(Directory { source: number, bytes: &entries })]
+    });
+    let mut bytes = fs::read(Spool::of(dir.path()).registry()).unwrap();
+    frames.for_each(|frame| frame.encode(&mut bytes));
+    fs::write(Spool::of(dir.path()).registry(), bytes).unwrap();
+    let registry = Registry::open(&Spool::of(dir.path())).unwrap();
+    let programs = registry.sites().iter().map(|site| (site.row.started, site.row.program));
+    let expected = [(4242, 0), (4242, 0), (4242, 1), (4242, 1), (4242, 2), (5000, 0)];
+    assert_eq!(programs.collect::<Vec<_>>(), expected);
 }

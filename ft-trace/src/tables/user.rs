@@ -209,6 +209,9 @@ table! {
         /// When the process began: clock ticks since the boot (field 22 of proc_pid_stat(5)); 0 when not known. One that
         /// has the same number and began later is another process.
         pub started: i64 as Number,
+        /// How many programs the process had executed before the one of this registration, as far as the recording has seen
+        /// them. What an earlier one held and waited for ended with it.
+        pub program: i32 as Count,
     }
 }
 

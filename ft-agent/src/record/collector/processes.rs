@@ -33,6 +33,8 @@ struct Arrived {
     ts: i64,
     /// It waited for an answer.
     waited: bool,
+    /// As [`Process::executed`].
+    executed: bool,
 }
 
 impl Collector {
@@ -55,8 +57,12 @@ impl Collector {
         // Nothing is collected yet, so it can be waited for.
         let found = subject.introduce(&self.intake.files);
         self.introduce(found)?;
-        let source =
-            self.add(identity, memory, Since::Now, Arrived { ts: monotonic_ns(), waited: false })?;
+        let source = self.add(
+            identity,
+            memory,
+            Since::Now,
+            Arrived { ts: monotonic_ns(), waited: false, executed: false },
+        )?;
         let mut recorded = Recorded::new(source, subject, Vec::new()).unaware();
         // The directory, which tells where the triggers are.
         self.drain_source(&mut recorded.source)?;
@@ -118,6 +124,7 @@ impl Collector {
         if !identity.has_ended() {
             self.observe(pid);
         }
+        let executed = self.has_executed(&registration);
         // A process that loads no more and ends at once may be gone after the answer.
         self.introduce(std::mem::take(&mut registration.found))?;
         // Answered, it may execute another program before the next line.
@@ -128,7 +135,8 @@ impl Collector {
         self.finished.unanswered += u64::from(gave_up);
         let Registration { identity, subject, place, waits, .. } = registration;
         subject.holds(memory.inode());
-        let source = self.add(identity, memory, Since::Start, Arrived { ts, waited: waits })?;
+        let source =
+            self.add(identity, memory, Since::Start, Arrived { ts, waited: waits, executed })?;
         let mut recorded = Recorded::new(source, subject, vec![place, addresses]);
         if gave_up && !recorded.source.identity().has_ended() {
             recorded = recorded.unaware();
@@ -152,7 +160,7 @@ impl Collector {
         self.make_room(pid)?;
         let subject = Arc::new(Inspected::attached(pid, uid));
         subject.holds(memory.inode());
-        let arrived = Arrived { ts: monotonic_ns(), waited: false };
+        let arrived = Arrived { ts: monotonic_ns(), waited: false, executed: false };
         let source = self.add(identity, memory, Since::Start, arrived)?;
         let mut recorded = Recorded::new(source, subject, vec![addresses]).unaware();
         // The directory, which tells where the triggers are.
@@ -223,8 +231,20 @@ impl Collector {
         let source = Source::new(self.next_source, identity, memory, since, self.seen.clone());
         source.wait_when_full(self.full_wait);
         self.next_source += 1;
-        self.writer.push(&source.introduce(arrived.ts, arrived.waited))?;
+        let Arrived { ts, waited, executed } = arrived;
+        let process = Process { ts, waited, executed, ..source.introduce() };
+        self.writer.push(&Frame::Process(process))?;
         Ok(source)
+    }
+
+    /// Whether nothing of what the process has registered before is mapped in it any more.
+    fn has_executed(&self, Registration { identity, found, .. }: &Registration) -> bool {
+        let is_same =
+            |other: &Identity| (other.pid, other.start_time) == (identity.pid, identity.start_time);
+        let earlier = self.sources.iter().map(|recorded| &recorded.source);
+        let mut inodes = earlier.filter(|s| is_same(s.identity())).filter_map(Source::inode);
+        let mapped = found.tracers.as_ref();
+        mapped.is_some_and(|mapped| !inodes.any(|inode| mapped.contains(&inode)))
     }
 
     /// Tells the mappings and threads that were found of a process.

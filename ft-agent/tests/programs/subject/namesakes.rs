@@ -20,7 +20,7 @@ fn hold(whose: &str) {
     }
 }
 
-/// The first two; becomes [`last`]. `plugin`: `ft-user/examples/plugin.rs`, built.
+/// The first two; becomes [`last`], and still holds a lock. `plugin`: `ft-user/examples/plugin.rs`, built.
 pub(crate) fn run(plugin: &str) -> ! {
     hold("first");
     let plugin = CString::new(plugin).expect("a path has no NUL");
@@ -36,6 +36,8 @@ pub(crate) fn run(plugin: &str) -> ! {
         std::mem::transmute::<*mut c_void, extern "C" fn()>(symbol(c"plugin_start"))();
         std::mem::transmute::<*mut c_void, extern "C" fn(u64)>(symbol(c"plugin_hold"))(LOCKS);
     }
+    let kept = Box::leak(Box::new(Mutex::named("kept", ())));
+    std::mem::forget(kept.lock());
     let error = Command::new("/proc/self/exe").arg("namesakes-last").exec();
     panic!("exec: {error}");
 }

@@ -37,6 +37,7 @@ fn site(number: i32, event: &str, kind: &str, args: &str, format: &str) -> SiteR
         triggers: 1,
         source: 0,
         started: 0,
+        program: 0,
     }
 }
 

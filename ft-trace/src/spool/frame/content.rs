@@ -144,6 +144,9 @@ pub struct Process {
     pub exe: String,
     /// It has registered as a program that was executed, and waited for the answer; a forked child does not.
     pub waited: bool,
+    /// No memory with which the process has registered before is mapped in it any more: it has executed another
+    /// program since, or has not registered before. False where its mappings could not be read.
+    pub executed: bool,
     /// Slots per ring.
     pub ring_slots: u32,
     /// Flight-recorder mode.

@@ -227,6 +227,7 @@ mod tests {
             triggers: 1,
             source: 0,
             started: 0,
+            program: 0,
         }
     }
 
