@@ -89,7 +89,7 @@ pub use loads::{
 pub use lock::{Contention, ContentionEnd};
 pub use npt::{LoopBin, LoopPeak, PeakCause};
 pub use probe::{ProbeHit, ProbeKind};
-pub use reference::{ClockRow, LossOrigin, LossRow, ThreadRow};
+pub use reference::{ClockRow, HostClockRow, HostClockState, LossOrigin, LossRow, ThreadRow};
 pub use requests::{PathKind, PathPiece, Request};
 pub use results::{
     CriticalSection, Decomposition, DispatchLatency, Gap, GapCause, InferredCause, Part,

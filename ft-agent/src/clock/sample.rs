@@ -52,6 +52,7 @@ pub fn sample() -> ClockSample {
         // Linux keeps the CPU number in the low 12 bits of IA32_TSC_AUX (arch/x86/include/asm/segment.h).
         cpu: aux & 0xfff,
         step_tsc: step(),
+        host: None,
     }
 }
 

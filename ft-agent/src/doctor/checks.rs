@@ -10,7 +10,8 @@ use rustix::process::{Resource, getrlimit};
 use super::Check;
 use crate::clock::{self, Agreement};
 use crate::collect::kernel::{self, Events, Group, Kernel, KernelError, Missing};
-use ft_trace::clock::{ClockError, is_doubtful};
+use ft_trace::clock::{ClockError, host_row, is_doubtful};
+use ft_trace::tables::{HostClockRow, HostClockState};
 
 /// Clock samples of which the widest counts.
 const SAMPLES: usize = 20;
@@ -34,6 +35,7 @@ pub(super) fn all() -> Vec<Check> {
         tsc_flags(&cpuinfo),
         clock_source(&clock::source()),
         synchronised(clock::probe(PROBE_PATIENCE)),
+        time_of_day(host_row(&clock::sample_with_host()), &clock::ptp_clocks()),
         bracket((0..SAMPLES).map(|_| clock::sample().bracket_tsc).max().unwrap_or(0)),
         rseq(registered_rseq_bytes()),
         virtualisation(&cpuinfo, &read("/proc/stat")),
@@ -159,6 +161,38 @@ fn synchronised(found: Result<Agreement, ClockError>) -> Check {
             let (found, remedy) = text.split_once("; ").unwrap_or((&text, "use another machine"));
             Check::fail(NAME, found, remedy)
         }
+    }
+}
+
+/// How far CLOCK_REALTIME can be off, by which traces of several hosts are compared.
+fn time_of_day(row: Option<HostClockRow>, ptp_clocks: &[String]) -> Check {
+    const NAME: &str = "time of day";
+    const BOUNDED: &str = "run chronyd or ntpd, which tell the kernel how far it can be off, where traces of several \
+                           hosts are to be compared";
+    let ptp = match ptp_clocks {
+        [] => String::new(),
+        clocks => format!("; clocks for PTP, which are not read: {}", clocks.join(", ")),
+    };
+    let warn = |found: &str, remedy| Check::warn(NAME, format!("{found}{ptp}"), remedy);
+    match row.map(|row| (row.state, row.bound_ns)) {
+        Some((HostClockState::Synchronised, Some(bound_ns))) => {
+            let bound = ft_report::units::short_ns(bound_ns as f64);
+            Check::ok(
+                NAME,
+                format!("synchronised, right within {bound} by the kernel's account{ptp}"),
+            )
+        }
+        Some((HostClockState::Synchronised | HostClockState::Unbounded, _)) => warn(
+            "synchronised, but the kernel was told an error of 0: how far it can be off is not known",
+            BOUNDED,
+        ),
+        Some((HostClockState::Unsynchronised, _)) => {
+            warn("not synchronised: how far it is off is not known", BOUNDED)
+        }
+        Some((HostClockState::Unknown, _)) | None => warn(
+            "the kernel does not say whether it is synchronised",
+            "let the seccomp filter of this container or service allow adjtimex and clock_adjtime",
+        ),
     }
 }
 

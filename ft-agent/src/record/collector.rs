@@ -33,13 +33,16 @@ use crate::collect::shares::Places;
 use crate::collect::user::{FULL, Seen, Source};
 use crate::collect::work::{Budgets, Work};
 use crate::threads;
-use ft_trace::spool::frame::Frame;
+use ft_trace::spool::frame::{ClockSample, Frame};
 use ft_trace::spool::{WriteError, Writer};
 use recorded::Recorded;
 
 /// From clock sample to clock sample. The first distance; each is twice the one before up to the last,
 /// so that a recording of a tenth of a second has enough samples for a narrow bound.
 const CLOCK: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(100));
+
+/// From question to question how well the kernel knows the time of day, which it changes its mind about once a second.
+const HOST_CLOCK: Duration = Duration::from_secs(1);
 
 /// How long one round may be busy with arrivals: nothing else is collected meanwhile.
 const ARRIVALS: Duration = Duration::from_millis(2);
@@ -123,6 +126,7 @@ pub(super) struct Collector {
     ended: Ended,
     next_clock: Instant,
     clock_distance: Duration,
+    next_host_clock: Instant,
     kernel_buffer: Vec<u8>,
     /// CPU time of the agent before it.
     cpu_before_ns: i64,
@@ -161,6 +165,7 @@ impl Collector {
             ended: Ended::default(),
             next_clock: Instant::now() + CLOCK.0,
             clock_distance: CLOCK.0,
+            next_host_clock: Instant::now() + HOST_CLOCK,
             kernel_buffer: Vec::new(),
             cpu_before_ns: host::cpu_ns(),
         }
@@ -239,7 +244,8 @@ impl Collector {
         if Instant::now() >= self.next_clock {
             self.clock_distance = CLOCK.1.min(self.clock_distance * 2);
             self.next_clock = Instant::now() + self.clock_distance;
-            self.writer.push(&Frame::Clock(clock::sample()))?;
+            let sample = self.sample();
+            self.writer.push(&Frame::Clock(sample))?;
             self.tell_kernel_losses()?;
             self.kernel.iter_mut().for_each(Kernel::follow_cpus);
             self.intake.workers.tend();
@@ -262,6 +268,15 @@ impl Collector {
         Ok(fill)
     }
 
+    /// A clock sample, with the time of day when that is due.
+    fn sample(&mut self) -> ClockSample {
+        if Instant::now() < self.next_host_clock {
+            return clock::sample();
+        }
+        self.next_host_clock = Instant::now() + HOST_CLOCK;
+        clock::sample_with_host()
+    }
+
     fn close_segment(&mut self) -> Result<(), WriteError> {
         let snapshot = self.snapshot.take();
         if snapshot.is_some() {
@@ -271,7 +286,8 @@ impl Collector {
                 source.snapshot(monotonic_ns(), &mut Work::last(), sink)?;
             }
         }
-        let segment = self.writer.rotate(clock::sample())?;
+        // Each segment can be the only one of a snapshot.
+        let segment = self.writer.rotate(clock::sample_with_host())?;
         self.ended.deleted_below(self.segments.oldest.load(Relaxed));
         if self.ended.any_unneeded() && self.writer.is_registry_large() {
             let sources = self.sources.iter().map(|recorded| recorded.source.identity().pid);

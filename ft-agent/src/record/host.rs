@@ -16,7 +16,7 @@ pub(super) fn start(start: Start) -> (Start, ClockSample) {
     let first = clock::sample();
     let event_cost_ns = cost::event_ns();
     std::thread::sleep(FREQUENCY_TIME);
-    let second = clock::sample();
+    let second = clock::sample_with_host();
     let cycles = second.tsc.wrapping_sub(first.tsc) as f64;
     let uname = rustix::system::uname();
     let cpuinfo = read("/proc/cpuinfo");
@@ -36,6 +36,7 @@ pub(super) fn start(start: Start) -> (Start, ClockSample) {
         start_ns: second.mono_ns,
         irq_names: irq_names(&read("/proc/interrupts")),
         clock_source: clock::source(),
+        ptp_clocks: clock::ptp_clocks(),
         agent_pid: i32::try_from(std::process::id()).ok(),
         event_cost_ns,
         ..start

@@ -286,6 +286,16 @@ pub(crate) fn trace(dir: &Path, count: i32) {
         boottime_offset_ns: 0,
         cpu,
     });
+    table(dir, &mut meta, count, |i| HostClockRow {
+        ts: time(i),
+        state: HostClockState::Synchronised,
+        bound_ns: some(i).map(|_| 316_000),
+        estimate_ns: some(i).map(|_| 20_000),
+        correction_ns: some(i).map(|_| -4000),
+        frequency_ppm: some(i).map(|_| -3.5),
+        tai_s: some(i),
+        status: some(i),
+    });
     table(dir, &mut meta, count, |i| LossRow {
         ts: time(i),
         dur: 10,

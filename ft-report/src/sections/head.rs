@@ -10,7 +10,8 @@ use crate::stats::Window;
 use crate::text;
 use ft_analysis::{RingWaits, Tally};
 use ft_trace::spool::frame::MissingTracepoint;
-use ft_trace::store::{Result, Trace};
+use ft_trace::store::{HostClockMeta, Result, Trace};
+use ft_trace::tables::HostClockState;
 
 /// Facts of a trace and of its quality.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -37,6 +38,9 @@ pub struct Head {
     pub clock_checked: u64,
     /// Of these, outside their thread's running time by more than the bound.
     pub clock_violations: u64,
+    /// How far the time of day of the host can be off; missing where the kernel was not asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_of_day: Option<HostClockMeta>,
     /// User events that were lost.
     pub lost_user_events: u64,
     /// Kernel records that were lost.
@@ -75,6 +79,7 @@ impl Head {
             clock_bound_ns: meta.clock.bound_ns,
             clock_checked: meta.clock.checked,
             clock_violations: meta.clock.violations,
+            time_of_day: meta.clock.host,
             lost_user_events: tally.lost_user_events,
             lost_kernel_records: tally.lost_kernel_records,
             missing_switches: tally.unseen_switches + tally.ran_unseen,
@@ -137,6 +142,27 @@ fn warnings(trace: &Trace, tally: &Tally) -> Vec<Text> {
     warnings
 }
 
+/// How far CLOCK_REALTIME can be off.
+fn time_of_day(host: &HostClockMeta) -> Text {
+    match (host.state, host.bound_ns) {
+        (HostClockState::Synchronised, Some(bound_ns)) => {
+            text!(
+                "the host's clock is synchronised, right within {} by the kernel's account",
+                Ns(bound_ns)
+            )
+        }
+        (HostClockState::Synchronised | HostClockState::Unbounded, _) => text!(
+            "the host's clock is synchronised; how far it can be off is not known, for the kernel was told an error of 0"
+        ),
+        (HostClockState::Unsynchronised, _) => {
+            text!("the host's clock is not synchronised: how far it is off is not known")
+        }
+        (HostClockState::Unknown, _) => {
+            text!("how far the host's clock can be off is not known: the kernel did not say")
+        }
+    }
+}
+
 impl Head {
     /// What it says.
     pub fn section(self) -> Section {
@@ -162,6 +188,7 @@ impl Head {
         let groups = Text::join(groups, ", ").unwrap_or_else(|| text!("not recorded"));
         s.item("kernel", text!("{} ({}, {})", groups, Word(&self.host), Word(&self.kernel)));
         s.item("clock", self.clock());
+        self.time_of_day.iter().for_each(|host| s.item("UTC", time_of_day(host)));
         s.item("loss", self.loss());
         self.quality.losses.iter().for_each(|place| s.say(place.text()));
         self.recording.iter().for_each(|recording| recording.say(&mut s));
@@ -215,5 +242,39 @@ impl Head {
             (0, None) => loss,
             _ => loss.and(", but switches are missing (see the warning)"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::text::sentence;
+
+    #[test]
+    fn a_time_of_day_without_a_bound_has_no_figure() {
+        let check = |state, bound_ns, expected: &str| {
+            let host = HostClockMeta { state, bound_ns, tai_s: None, samples: 2 };
+            assert_eq!(&*sentence(&time_of_day(&host)), expected);
+        };
+        check(
+            HostClockState::Synchronised,
+            Some(316_000),
+            "the host's clock is synchronised, right within 316 µs by the kernel's account",
+        );
+        check(
+            HostClockState::Unbounded,
+            None,
+            "the host's clock is synchronised; how far it can be off is not known, for the kernel was told an error of 0",
+        );
+        check(
+            HostClockState::Unsynchronised,
+            None,
+            "the host's clock is not synchronised: how far it is off is not known",
+        );
+        check(
+            HostClockState::Unknown,
+            None,
+            "how far the host's clock can be off is not known: the kernel did not say",
+        );
     }
 }

@@ -213,6 +213,7 @@ fn the_summary_of_a_small_trace() {
         clock_bound_ns: 41,
         clock_checked: 9,
         clock_violations: 0,
+        time_of_day: None,
         lost_user_events: 0,
         lost_kernel_records: 3,
         missing_switches: 0,

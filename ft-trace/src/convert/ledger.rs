@@ -16,7 +16,7 @@ use crate::clock::ClockSample;
 use crate::dir::{self, Dir};
 use crate::spool::Spool;
 use crate::store::error::io_error;
-use crate::store::{Result, StoreError, file};
+use crate::store::{HostClockMeta, Result, StoreError, file};
 use crate::warning::Warning;
 
 /// What became of one segment.
@@ -42,6 +42,9 @@ pub(super) struct Ledger {
     pub(super) samples: Vec<ClockSample>,
     pub(super) first_sample: Option<ClockSample>,
     pub(super) sample_count: u64,
+    /// What the kernel said of its time of day.
+    #[serde(default)]
+    pub(super) host_clock: Option<HostClockMeta>,
     pub(super) threads: Vec<Sighting>,
     /// Processes and return addresses of lock events that have one.
     #[serde(default)]

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::chains::{Chains, addresses};
 use super::enough;
-use super::kernel::KernelRows;
+use super::kernel::{ForRows, KernelRows};
 use super::kernel_locks::KernelLocks;
 use super::ledger::Ledger;
 use super::registry::Registry;
@@ -16,12 +16,12 @@ use super::threads::Threads;
 use super::untraced::Execution;
 use super::user::{Judge, UserSlots, blank};
 use super::{Result, unnumbered, violations};
-use crate::clock::{ClockError, ClockModel, ClockSample, Finding};
+use crate::clock::{ClockError, ClockModel, ClockSample, Finding, host_row};
 use crate::ids::{Cpu, Nanos, Pid, ThreadKey, Tid, Tsc};
 use crate::spool::frame::{Frame, Loss};
 use crate::spool::{ReadError, Reader, Spool};
 use crate::store::meta::sum;
-use crate::store::{Footer, Row};
+use crate::store::{Footer, HostClockMeta, Row};
 use crate::tables::record::Decoder;
 use crate::tables::{ClockRow, LossOrigin, LossRow, SchedSwitch, TaskEvent, TaskKind};
 use crate::warning::Warning;
@@ -92,6 +92,9 @@ pub(super) fn convert(
     output.write(&stacks)?;
     losses.sort_by_key(LossRow::key);
     output.write(&losses)?;
+    let mut host_rows: Vec<_> = own_samples.iter().filter_map(host_row).collect();
+    ledger.host_clock = host_rows.iter().fold(None, |all, row| Some(HostClockMeta::with(all, row)));
+    output.rows(&mut host_rows)?;
 
     if let Some(model) = &model {
         let lost: Vec<_> = losses

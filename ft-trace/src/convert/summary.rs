@@ -14,7 +14,8 @@ use crate::ids::{Nanos, Pid, Tid};
 use crate::spool::Spool;
 use crate::spool::frame::Thread;
 use crate::store::{
-    ClockMeta, Footer, Meta, PartWriter, Row, SCHEMA_VERSION, TableMeta, TableWriter, views,
+    ClockMeta, Footer, HostClockMeta, Meta, PartWriter, Row, SCHEMA_VERSION, TableMeta,
+    TableWriter, views,
 };
 use crate::tables::*;
 use crate::warning::Warning;
@@ -67,6 +68,7 @@ pub(super) fn write(
     }
     present_events(trace, &footer, &mut meta)?;
     present::<ClockRow>(trace, &footer, &mut meta)?;
+    present::<HostClockRow>(trace, &footer, &mut meta)?;
     present::<StackRow>(trace, &footer, &mut meta)?;
 
     meta.warnings.extend(Warning::of_start(&meta.start));
@@ -118,6 +120,7 @@ fn clock(ledgers: &BTreeMap<u32, Ledger>, start_tsc_hz: f64) -> ClockMeta {
         samples: sum(|l| l.sample_count),
         realtime_offset_ns: first.map_or(0, |s| s.realtime_offset_ns),
         boottime_offset_ns: first.map_or(0, |s| s.boottime_offset_ns),
+        host: ledgers.values().filter_map(|l| l.host_clock).reduce(HostClockMeta::and),
         checked: sum(|l| l.checked),
         violations: sum(|l| l.violations),
         worst_violation_ns: max(|l| l.worst_violation_ns),

@@ -4,8 +4,8 @@ use std::fs;
 use super::*;
 use crate::convert::kernel::test_bytes as bytes;
 use crate::ids::Tid;
-use crate::spool::frame::{Directory, Frame, Loss, Process};
-use crate::store::Trace;
+use crate::spool::frame::{ClockSample, Directory, Frame, HostClock, Loss, Process};
+use crate::store::{HostClockMeta, Trace};
 use crate::tables::*;
 use crate::warning::Warning;
 use ft_user::layout::{ArgType, SiteKind};
@@ -129,6 +129,48 @@ fn a_recording_becomes_a_trace() {
     assert_eq!(trace.rows::<Irq>().count(), 0, "a table without rows opens");
 
     assert_eq!(convert(dir.path(), |_, _| panic!("nothing is left")).unwrap(), meta);
+}
+
+/// Two segments of a host whose clock is as the kernel says it at 1, 2 (the end of one and the begin of the other) and 3 ms.
+fn host_clocks(says: [Option<HostClock>; 3]) -> (Vec<HostClockRow>, Option<HostClockMeta>) {
+    let dir = tempfile::tempdir().unwrap();
+    registry(dir.path(), &directory(), true);
+    let spool = Spool::of(dir.path());
+    let at = |ms: u64, host| Frame::Clock(ClockSample { host, ..sample(ms * 1_000_000) });
+    let [first, second, third] = says;
+    file(&spool.segment(0), &[at(1, first), Frame::Clock(sample(1_500_000)), at(2, second)]);
+    file(&spool.segment(1), &[at(2, second), Frame::Clock(sample(2_500_000)), at(3, third)]);
+    let meta = convert(dir.path(), |_, _| {}).unwrap();
+    let trace = Trace::open(dir.path()).unwrap();
+    assert_eq!(Meta::read(dir.path()).unwrap().unwrap().clock, meta.clock);
+    (trace.rows().map(|row| row.unwrap()).collect(), meta.clock.host)
+}
+
+#[test]
+fn the_time_of_day_is_as_good_as_its_worst_sample() {
+    let good = |max_error_us| {
+        let estimated_error_us = 20;
+        Some(HostClock { max_error_us, estimated_error_us, tai_s: 37, ..HostClock::default() })
+    };
+    let (rows, meta) = host_clocks([good(312), good(812), good(111)]);
+    let of = |rows: &[HostClockRow]| rows.iter().map(|r| (r.ts.0, r.bound_ns)).collect::<Vec<_>>();
+    let expected =
+        [(1_000_000, Some(312_000)), (2_000_000, Some(812_000)), (3_000_000, Some(111_000))];
+    assert_eq!(of(&rows), expected, "no sample twice");
+    let (state, bound_ns, tai_s) = (HostClockState::Synchronised, Some(812_000), Some(37));
+    assert_eq!(meta, Some(HostClockMeta { state, bound_ns, tai_s, samples: 3 }));
+
+    // It is lost meanwhile: what it was before says nothing of the whole.
+    let lost = Some(HostClock { result: 5, status: 0x40, ..HostClock::default() });
+    let (rows, meta) = host_clocks([good(312), good(812), lost]);
+    assert_eq!(of(&rows)[2], (3_000_000, None));
+    let (state, bound_ns, tai_s) = (HostClockState::Unsynchronised, None, None);
+    assert_eq!(meta, Some(HostClockMeta { state, bound_ns, tai_s, samples: 3 }));
+    let refused = Some(HostClock { result: -1, ..HostClock::default() });
+    assert_eq!(host_clocks([refused, good(1), lost]).1.unwrap().state, HostClockState::Unknown);
+
+    // Of a recording that did not ask.
+    assert_eq!(host_clocks([None; 3]), (Vec::new(), None));
 }
 
 #[test]

@@ -11,8 +11,8 @@ use serde::Serialize;
 use super::mapping::Mappings;
 pub use crate::convert::{kernel_record_bytes, kernel_record_len};
 pub use content::{
-    ClockSample, Directory, End, IrqName, Loss, MissingTracepoint, Probe, Process, Refused, Shared,
-    Slots, Start, Thread,
+    ClockSample, Directory, End, HostClock, IrqName, Loss, MissingTracepoint, Probe, Process,
+    Refused, Shared, Slots, Start, Thread,
 };
 
 /// First four bytes of every frame.
@@ -140,6 +140,15 @@ impl<'a> Frame<'a> {
                 out.extend_from_slice(&c.boottime_offset_ns.to_le_bytes());
                 out.extend_from_slice(&c.cpu.to_le_bytes());
                 out.extend_from_slice(&c.step_tsc.to_le_bytes());
+                if let Some(host) = &c.host {
+                    for word in [host.result, host.status, host.tai_s, 0] {
+                        out.extend_from_slice(&word.to_le_bytes());
+                    }
+                    let errors = [host.max_error_us, host.estimated_error_us];
+                    for word in [host.offset, host.frequency].into_iter().chain(errors) {
+                        out.extend_from_slice(&word.to_le_bytes());
+                    }
+                }
                 code::CLOCK
             }
             Frame::Process(v) => {
@@ -233,7 +242,7 @@ impl<'a> Frame<'a> {
     fn payload(kind: u16, p: &'a [u8]) -> Option<Frame<'a>> {
         Some(match kind {
             code::START => Frame::Start(serde_json::from_slice(p).ok()?),
-            code::CLOCK if p.len() == 48 => Frame::Clock(ClockSample {
+            code::CLOCK if p.len() == 48 || p.len() == 96 => Frame::Clock(ClockSample {
                 tsc: u64_at(p, 0),
                 mono_ns: u64_at(p, 8) as i64,
                 bracket_tsc: u64_at(p, 16),
@@ -241,6 +250,15 @@ impl<'a> Frame<'a> {
                 boottime_offset_ns: u64_at(p, 32) as i64,
                 cpu: u32_at(p, 40),
                 step_tsc: u32_at(p, 44),
+                host: p.get(48..).filter(|host| !host.is_empty()).map(|host| HostClock {
+                    result: u32_at(host, 0) as i32,
+                    status: u32_at(host, 4) as i32,
+                    tai_s: u32_at(host, 8) as i32,
+                    offset: u64_at(host, 16) as i64,
+                    frequency: u64_at(host, 24) as i64,
+                    max_error_us: u64_at(host, 32) as i64,
+                    estimated_error_us: u64_at(host, 40) as i64,
+                }),
             }),
             code::PROCESS => Frame::Process(serde_json::from_slice(p).ok()?),
             code::DIRECTORY if p.len() >= 8 => {

@@ -9,8 +9,19 @@ use super::{Damage, Limits, Reader, Spool, Writer};
 
 const NEVER: Limits = Limits { bytes: u64::MAX, age: Duration::MAX };
 
+/// The even ones have asked the kernel for its time of day.
 fn clock(n: u64) -> ClockSample {
-    ClockSample { tsc: n, mono_ns: n as i64, ..ClockSample::default() }
+    let host = HostClock {
+        result: -1,
+        status: 0x2001,
+        tai_s: 37,
+        offset: -(n as i64),
+        frequency: i64::MIN,
+        max_error_us: i64::MAX,
+        estimated_error_us: 20,
+    };
+    let host = n.is_multiple_of(2).then_some(host);
+    ClockSample { tsc: n, mono_ns: n as i64, host, ..ClockSample::default() }
 }
 
 fn slots(bytes: &[u8]) -> Frame<'_> {

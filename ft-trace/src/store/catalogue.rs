@@ -144,6 +144,7 @@ pub fn tables() -> Vec<Table> {
     let mut tables = of_events();
     tables.extend([
         Table::of::<ClockRow>(Origin::Trace),
+        Table::of::<HostClockRow>(Origin::Trace),
         Table::of::<ThreadRow>(Origin::Trace),
         Table::of::<SiteRow>(Origin::Trace),
         Table::of::<NameRow>(Origin::Trace),

@@ -11,6 +11,7 @@ use super::part::Footer;
 use super::schema::SCHEMA_VERSION;
 use crate::dir;
 use crate::spool::frame::{End, Start};
+use crate::tables::{HostClockRow, HostClockState};
 use crate::warning::Warning;
 
 /// Name of the file.
@@ -56,12 +57,51 @@ pub struct ClockMeta {
     pub realtime_offset_ns: i64,
     /// CLOCK_BOOTTIME minus CLOCK_MONOTONIC at the first sample, ns.
     pub boottime_offset_ns: i64,
+    /// How far the time of day of the host can be off; missing where the kernel was not asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostClockMeta>,
     /// User events that were compared with the kernel's account of their thread.
     pub checked: u64,
     /// Of these, how many lie outside the running intervals of their thread by more than the bound.
     pub violations: u64,
     /// Largest distance of such an event from the nearest running interval, ns.
     pub worst_violation_ns: i64,
+}
+
+/// What the kernel said of its time of day, CLOCK_REALTIME, in the whole trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostClockMeta {
+    /// The worst state of all samples, in the order of their declaration.
+    pub state: HostClockState,
+    /// Largest bound of all samples, ns; null unless each of them has one.
+    pub bound_ns: Option<i64>,
+    /// TAI minus UTC at the last sample, s; null where nobody has told the kernel.
+    pub tai_s: Option<i32>,
+    /// Samples.
+    pub samples: u64,
+}
+
+impl HostClockMeta {
+    /// Of a sample, with those before it.
+    pub(crate) fn with(before: Option<HostClockMeta>, row: &HostClockRow) -> HostClockMeta {
+        let one = HostClockMeta {
+            state: row.state,
+            bound_ns: row.bound_ns,
+            tai_s: row.tai_s,
+            samples: 1,
+        };
+        before.map_or(one, |before| before.and(one))
+    }
+
+    /// Both, of which `later` is the later one.
+    pub(crate) fn and(self, later: HostClockMeta) -> HostClockMeta {
+        HostClockMeta {
+            state: self.state.max(later.state),
+            bound_ns: self.bound_ns.zip(later.bound_ns).map(|(a, b)| a.max(b)),
+            tai_s: later.tai_s,
+            samples: self.samples.saturating_add(later.samples),
+        }
+    }
 }
 
 /// One table.

@@ -25,7 +25,7 @@ mod word_column;
 mod writer;
 
 pub use error::{Result, StoreError};
-pub use meta::{ClockMeta, META_FILE, Meta, TableMeta};
+pub use meta::{ClockMeta, HostClockMeta, META_FILE, Meta, TableMeta};
 pub use part::{Footer, PartWriter, part_path};
 pub use reader::{Rows, Trace};
 pub use schema::{Row, SCHEMA_VERSION};

@@ -1,5 +1,7 @@
 //! Tables that every other refers to: who ran, how right the clock is, what is missing.
 
+use serde::{Deserialize, Deserializer};
+
 use crate::ids::{Cpu, Name, Nanos, Pid, Tid};
 use crate::words::words;
 
@@ -19,6 +21,28 @@ words! {
         /// The agent.
         Agent = "agent",
         _ => Agent
+    }
+}
+
+words! {
+    /// How far the kernel knows the time of day of its host.
+    pub enum HostClockState {
+        /// It is synchronised, and whoever does that has told the kernel how far off it can be.
+        Synchronised = "synchronised",
+        /// It is synchronised, and whoever does that has told the kernel an error of 0, as `systemd-timesyncd` and
+        /// `phc2sys` do: nothing is known of the distance from their source.
+        Unbounded = "unbounded",
+        /// It is not synchronised, or not any more.
+        Unsynchronised = "unsynchronised",
+        /// The kernel did not say: the call was refused.
+        Unknown = "unknown",
+        _ => Unknown
+    }
+}
+
+impl<'de> Deserialize<'de> for HostClockState {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(HostClockState::of(&String::deserialize(deserializer)?))
     }
 }
 
@@ -70,6 +94,31 @@ table! {
         pub boottime_offset_ns: i64 as Ns,
         /// CPU of the sample.
         pub cpu: Cpu,
+    }
+}
+
+table! {
+    "host_clock",
+    /// `host_clock`: what the kernel says of its time of day, CLOCK_REALTIME (adjtimex(2)); each row is of a sample of
+    /// `clock` with the same `ts`, at the start, every second, and at the end.
+    pub struct HostClockRow {
+        /// CLOCK_MONOTONIC of the sample.
+        pub ts: Nanos,
+        /// How far the kernel knows the time of day.
+        pub state: HostClockState,
+        /// How far CLOCK_REALTIME can be off by the kernel's own account: its maximum error, to which it adds 500 µs each
+        /// second until it is told another, and the correction that is still to be made. Null unless `synchronised`.
+        pub bound_ns: Option<i64> as Ns,
+        /// The error that whoever synchronises it estimates. Null unless `synchronised`.
+        pub estimate_ns: Option<i64> as Ns,
+        /// Correction that the kernel is still making, little by little; null where it did not say.
+        pub correction_ns: Option<i64> as Ns,
+        /// Correction of the clock's rate, parts per million; null where the kernel did not say.
+        pub frequency_ppm: Option<f64> as Number,
+        /// TAI minus UTC, s; null where nobody has told the kernel.
+        pub tai_s: Option<i32> as Number,
+        /// Flags of the kernel (`STA_…` of adjtimex(2)); null where it did not say.
+        pub status: Option<i32> as Number,
     }
 }
 

@@ -1,5 +1,6 @@
 use super::super::Status;
 use super::*;
+use ft_trace::spool::frame::{ClockSample, HostClock};
 
 fn check(c: Check, status: Status) {
     assert_eq!(c.status, status, "{c:?}");
@@ -73,6 +74,32 @@ fn clocks() {
     check(rseq(None), Status::Warn);
     check(bracket(80), Status::Ok);
     check(bracket(5000), Status::Warn);
+}
+
+#[test]
+fn the_time_of_day_has_a_bound_or_none() {
+    let told = |result, max_error_us, estimated_error_us| {
+        let host = HostClock { result, max_error_us, estimated_error_us, ..HostClock::default() };
+        host_row(&ClockSample { host: Some(host), ..ClockSample::default() })
+    };
+    let synchronised = time_of_day(told(0, 312, 20), &["ptp0 KVM virtual PTP".into()]);
+    assert_eq!(
+        synchronised.found,
+        "synchronised, right within 312 µs by the kernel's account; clocks for PTP, which are not read: \
+         ptp0 KVM virtual PTP"
+    );
+    check(synchronised, Status::Ok);
+    for (row, expected) in [
+        (told(0, 32_000, 0), "an error of 0: how far it can be off is not known"),
+        (told(5, 16_000_000, 16_000_000), "not synchronised: how far it is off is not known"),
+        (told(-1, 0, 0), "does not say"),
+        (None, "does not say"),
+    ] {
+        let check_of = time_of_day(row, &[]);
+        assert!(check_of.found.contains(expected), "{}", check_of.found);
+        assert!(!check_of.found.contains("16"), "no figure that is none: {}", check_of.found);
+        check(check_of, Status::Warn);
+    }
 }
 
 #[test]

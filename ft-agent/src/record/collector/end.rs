@@ -42,7 +42,7 @@ impl Collector {
         self.keep_unreturned()?;
         self.tell_kernel_losses()?;
         self.show();
-        let clock = clock::sample();
+        let clock = clock::sample_with_host();
         let snapshot =
             Some(Wish { reason: format!("the recording ended ({reason})"), is_awaited: true });
         let steal_ns = host::steal_ns();

@@ -69,6 +69,10 @@ pub struct Start {
     pub probes: Vec<Probe>,
     /// Names of softirqs by number and of interrupt lines (`/proc/interrupts`).
     pub irq_names: Vec<IrqName>,
+    /// Clocks that can be synchronised by PTP, as `/sys/class/ptp` names them: `ptp0 KVM virtual PTP`. What they show is
+    /// not read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ptp_clocks: Vec<String>,
 }
 
 /// A tracepoint that the kernel does not have.
@@ -125,6 +129,28 @@ pub struct ClockSample {
     pub cpu: u32,
     /// Smallest increment of the TSC that was seen, in TSC cycles: nothing finer can be told apart.
     pub step_tsc: u32,
+    /// What the kernel said of its time of day, with samples that asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostClock>,
+}
+
+/// What the kernel says of its time of day, as it says it (adjtimex(2)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostClock {
+    /// What the call returned: a state from `TIME_OK` (0) to `TIME_ERROR` (5), or minus the error.
+    pub result: i32,
+    /// Flags `STA_…`.
+    pub status: i32,
+    /// TAI minus UTC, s; 0 where nobody has told the kernel.
+    pub tai_s: i32,
+    /// Correction that is still to be made, µs, or ns with the flag `STA_NANO`.
+    pub offset: i64,
+    /// Correction of the rate, in parts per million times 2^16.
+    pub frequency: i64,
+    /// Maximum error, µs.
+    pub max_error_us: i64,
+    /// Estimated error, µs.
+    pub estimated_error_us: i64,
 }
 
 /// A process, as the kernel tells it.

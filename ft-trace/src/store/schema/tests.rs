@@ -101,6 +101,11 @@ fn tables_have_their_documented_columns() {
         "ts:i64 tsc:i64 bracket_ns:i64 residual_ns:i64 bound_ns:i64 realtime_offset_ns:i64
          boottime_offset_ns:i64 cpu:i32",
     );
+    check::<HostClockRow>(
+        "host_clock",
+        "ts:i64 state:name bound_ns:i64? estimate_ns:i64? correction_ns:i64? frequency_ppm:f64?
+         tai_s:i32? status:i32?",
+    );
     check::<LossRow>(
         "loss",
         "ts:i64 dur:i64 origin:name what:name cpu:i32 pid:i32 tid:i32 count:i64",
