@@ -270,7 +270,7 @@ impl Tasks {
 
     /// The polls in which a thread is have no end that will be recorded.
     fn dropping(&mut self, thread: &Thread, why: Over, world: &World, rows: &mut Rows) {
-        let Some(polls) = self.threads.get(thread) else { return };
+        let polls = self.threads.of(thread);
         polls.returns(thread, None, world);
         for poll in polls.take() {
             match why {

@@ -348,6 +348,24 @@ fn what_goes_on_at_the_end_of_its_process_or_of_the_trace_is_censored() {
 }
 
 #[test]
+fn tasks_end_with_the_memory_of_their_process_whoever_replaces_that() {
+    // b has never told of a task.
+    check(
+        "0 0 .>a S
+         0 1 .>b S
+         10 make a 7
+         12 run a 7
+         20 ran a 7 0
+         25 acquire b L
+         30 exec b
+         40 acquire b L",
+        &["7 10+20 unended new2 wait10 poll8 (run8) polls1<=8 wakes0<=0 censored"],
+        &["a 7 12+8 pending run8"],
+        Unpaired::default(),
+    );
+}
+
+#[test]
 fn a_loss_of_own_events_forgets_the_poll_and_what_the_task_does() {
     check(
         "0 0 .>a S
