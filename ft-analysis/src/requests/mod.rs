@@ -44,7 +44,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
 
 use crate::analysis::Analysis;
-use crate::world::{self, Change, Over, PerThread, Site, Thread, World};
+use crate::world::{self, Change, Left, Over, PerThread, Site, Thread, World};
 use crate::{Rows, Tally, Unpaired};
 use ft_trace::Mark;
 use ft_trace::event::LeanUserEvent;
@@ -56,7 +56,7 @@ use path::{Past, Piece};
 use reactions::NO_KEY;
 use row::row;
 use serde::{Deserialize, Serialize};
-use tasks::Tasks;
+use tasks::{Tasks, innermost};
 
 /// Requests of a kind whose path is stored: those that were among so many slowest when they ended.
 pub const SLOWEST: usize = 100;
@@ -135,6 +135,20 @@ impl Analysis for Requests {
                     self.tasks.own(thread, event, site, self.needed(), world);
                 }
                 self.own(thread, event, site, world, rows);
+            }
+            Change::TaskPoll { thread, event, poll } => {
+                self.tasks.begins(thread, event, poll, self.needed(), world);
+            }
+            Change::TaskPolled { thread, event, task, poll, how } => {
+                let needed = self.needed();
+                // When one of too many ended is not known.
+                if let Some(poll) = poll.filter(|_| how != Left::TooMany) {
+                    let outermost = thread.polls.is_empty();
+                    self.tasks.ends(thread, poll, outermost, needed, world.now());
+                }
+                if how == Left::Ended && event.arg[1] != 0 {
+                    self.tasks.over((thread.process, task), needed, world.now());
+                }
             }
             Change::Spent(stretch) if self.follows() => {
                 let needed = self.needed();
@@ -306,7 +320,7 @@ impl Requests {
             return None;
         }
         // What begins outside of tasks is the threads' own.
-        let task = self.tasks.innermost(thread).filter(|_| open.in_task);
+        let task = innermost(thread).filter(|_| open.in_task);
         let lost = world.losses().process_since(thread.key.pid, open.ts);
         let mark = Mark::lower_bound_if(lost);
         let past = Past { history: &self.history, tasks: &self.tasks, of_tasks: mark };

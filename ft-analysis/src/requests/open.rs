@@ -52,7 +52,7 @@ impl Requests {
             inner: false,
             scope: false,
             probe: None,
-            in_task: self.tasks.innermost(thread).is_some(),
+            in_task: thread.polls.innermost().is_some(),
             thread: thread.key,
             comm: thread.comm.clone(),
             ts: world.now(),

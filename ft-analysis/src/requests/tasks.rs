@@ -10,8 +10,7 @@ use ft_trace::event::LeanUserEvent;
 use ft_trace::ids::{Name, ThreadKey};
 use ft_trace::tables::SiteKind;
 
-use crate::scopes::MAX_OPEN;
-use crate::world::{PerThread, Process, Site, Thread, World};
+use crate::world::{Poll, Process, Site, TaskId, Thread, World};
 
 /// Tasks that are followed at once; a path that leads to another one ends in a piece that is unknown.
 pub(super) const MAX_FOLLOWED: usize = 1 << 16;
@@ -22,8 +21,8 @@ const MAX_TURNS: usize = 1 << 18;
 /// How often at least what no request needs is forgotten, in polls and tasks.
 const SWEEP: usize = 4096;
 
-/// A task: its process, the registration that numbered it, and its number.
-pub(super) type TaskKey = (Process, i32, i64);
+/// A task of any process.
+pub(super) type TaskKey = (Process, TaskId);
 
 /// Who made or woke a task: when, on which thread, and in the poll of which task.
 #[derive(Clone, Copy, Debug)]
@@ -61,8 +60,6 @@ pub(super) struct Life {
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     lives: HashMap<TaskKey, Life>,
-    /// The polls in which threads are, and whether each ends with the next fiber.
-    inside: PerThread<Vec<(TaskKey, bool)>>,
     /// Of each thread, the tasks that it polled and when, while requests go on.
     polled: HashMap<ThreadKey, VecDeque<(i64, i64, Name)>>,
     /// How much there is, at most, and how much there may be before it is swept.
@@ -97,12 +94,7 @@ impl Tasks {
         }
     }
 
-    /// The task in whose poll the thread is, the innermost.
-    pub(super) fn innermost(&mut self, thread: &Thread) -> Option<TaskKey> {
-        self.inside.of(thread).last().map(|(task, _)| *task)
-    }
-
-    /// A thread tells something of a task; `needed`: since when requests go on.
+    /// A thread tells something of a task, beside polls; `needed`: since when requests go on.
     pub(super) fn own(
         &mut self,
         thread: &Thread,
@@ -111,36 +103,19 @@ impl Tasks {
         needed: i64,
         world: &World,
     ) {
-        let task = (thread.process, site.source, event.arg[0]);
+        let task = (thread.process, (site.source, event.arg[0]));
         let now = world.now();
         match site.kind {
             SiteKind::TaskNew => {
-                let made = Some(self.by(thread, now));
+                let made = Some(by(thread, now));
                 self.lives.remove(&task);
                 if let Some(life) = self.life(task, event, world) {
                     life.made = made;
                     self.grew(needed, now);
                 }
             }
-            SiteKind::TaskPoll => self.begins(thread, task, false, event, needed, world),
-            SiteKind::TaskPolled => {
-                self.ends(thread, task, needed, now);
-                if event.arg[1] != 0 {
-                    self.over(task, needed, now);
-                }
-            }
-            SiteKind::TaskSwitch => {
-                let inside = self.inside.of(thread);
-                if let Some(at) = inside.iter().rposition(|(_, is_fiber)| *is_fiber) {
-                    let left: Vec<_> = inside[at..].iter().map(|(task, _)| *task).collect();
-                    left.into_iter().rev().for_each(|task| self.ends(thread, task, needed, now));
-                }
-                if event.arg[0] != 0 {
-                    self.begins(thread, task, true, event, needed, world);
-                }
-            }
             SiteKind::TaskWake => {
-                let by = self.by(thread, now);
+                let by = by(thread, now);
                 if let Some(life) = self.lives.get_mut(&task) {
                     life.woken.get_or_insert(by);
                 }
@@ -152,14 +127,15 @@ impl Tasks {
 
     /// The polls in which a thread was are over, as far as is known.
     pub(super) fn dropped(&mut self, thread: &Thread, needed: i64, now: i64) {
-        let Some(inside) = self.inside.get(thread) else { return };
-        let all = inside.clone();
-        all.into_iter().rev().for_each(|(task, _)| self.ends(thread, task, needed, now));
+        let mut polls = thread.polls.inwards_out().peekable();
+        while let Some(poll) = polls.next() {
+            self.ends(thread, poll, polls.peek().is_none(), needed, now);
+        }
     }
 
     /// The memory of a process is gone.
     pub(super) fn process_over(&mut self, process: Process, needed: i64, now: i64) {
-        let own = self.lives.keys().filter(|(of, ..)| *of == process);
+        let own = self.lives.keys().filter(|(of, _)| *of == process);
         let own: Vec<TaskKey> = own.copied().collect();
         own.into_iter().for_each(|task| self.over(task, needed, now));
     }
@@ -181,10 +157,6 @@ impl Tasks {
         self.kept = turns + self.polled.values().map(VecDeque::len).sum::<usize>();
     }
 
-    fn by(&mut self, thread: &Thread, ts: i64) -> By {
-        By { ts, thread: thread.key, task: self.innermost(thread) }
-    }
-
     fn life(&mut self, task: TaskKey, event: &LeanUserEvent, world: &World) -> Option<&mut Life> {
         if self.lives.len() >= MAX_FOLLOWED && !self.lives.contains_key(&task) {
             return None;
@@ -198,21 +170,16 @@ impl Tasks {
         }))
     }
 
-    fn begins(
+    /// A poll begins.
+    pub(super) fn begins(
         &mut self,
         thread: &Thread,
-        task: TaskKey,
-        is_fiber: bool,
         event: &LeanUserEvent,
+        poll: &Poll,
         needed: i64,
         world: &World,
     ) {
-        let inside = self.inside.of(thread);
-        if inside.len() == MAX_OPEN {
-            inside.remove(0);
-        }
-        inside.push((task, is_fiber));
-        let (from, thread) = (world.now(), thread.key);
+        let (from, task, thread) = (world.now(), (thread.process, poll.task), thread.key);
         let Some(life) = self.life(task, event, world) else { return };
         let woken = life.woken.take();
         if let Some(last) = life.turns.back_mut() {
@@ -227,12 +194,16 @@ impl Tasks {
         self.grew(needed, from);
     }
 
-    fn ends(&mut self, thread: &Thread, task: TaskKey, needed: i64, now: i64) {
-        let inside = self.inside.of(thread);
-        let Some(at) = inside.iter().rposition(|(inner, _)| *inner == task) else { return };
-        inside.remove(at);
-        let outermost = inside.is_empty();
-        let Some(life) = self.lives.get_mut(&task) else { return };
+    /// A poll is over, which was the outermost of its thread or not.
+    pub(super) fn ends(
+        &mut self,
+        thread: &Thread,
+        poll: &Poll,
+        outermost: bool,
+        needed: i64,
+        now: i64,
+    ) {
+        let Some(life) = self.lives.get_mut(&(thread.process, poll.task)) else { return };
         let goes_on = |turn: &&mut Turn| turn.thread == thread.key && turn.to == i64::MAX;
         let Some(turn) = life.turns.back_mut().filter(goes_on) else { return };
         turn.to = now;
@@ -243,7 +214,8 @@ impl Tasks {
         }
     }
 
-    fn over(&mut self, task: TaskKey, needed: i64, now: i64) {
+    /// A task is over.
+    pub(super) fn over(&mut self, task: TaskKey, needed: i64, now: i64) {
         if needed == i64::MAX {
             self.lives.remove(&task);
         } else if let Some(life) = self.lives.get_mut(&task) {
@@ -263,4 +235,13 @@ impl Tasks {
         }
         self.until = (2 * self.kept).max(SWEEP);
     }
+}
+
+/// The task in whose poll the thread is, the innermost.
+pub(super) fn innermost(thread: &Thread) -> Option<TaskKey> {
+    thread.polls.innermost().map(|poll| (thread.process, poll.task))
+}
+
+fn by(thread: &Thread, ts: i64) -> By {
+    By { ts, thread: thread.key, task: innermost(thread) }
 }

@@ -29,7 +29,9 @@ use std::collections::{BTreeMap, HashMap};
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::Analysis;
-use crate::world::{Change, Over, PerThread, Process, Site, State, Thread, World};
+use crate::world::{
+    self, Change, Left, Over, PerThread, Process, Site, State, TaskId, Thread, World,
+};
 use crate::{Rows, Tally, Unpaired};
 use ft_trace::Mark;
 use ft_trace::event::LeanUserEvent;
@@ -39,9 +41,6 @@ use polls::{Poll, Polls};
 
 /// Tasks of one process that are followed at once.
 const MAX_TASKS: usize = 1 << 16;
-
-/// A task of a process: the registration that numbered it, and the number.
-type Id = (i32, i64);
 
 /// Tasks and polls, with a row and without.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,11 +66,9 @@ impl TaskCounts {
 /// Makes the tables `async_tasks` and `async_switches`.
 #[derive(Debug, Default)]
 pub struct Tasks {
-    tasks: HashMap<Process, BTreeMap<Id, Task>>,
+    tasks: HashMap<Process, BTreeMap<TaskId, Task>>,
     threads: PerThread<Polls>,
     counts: TaskCounts,
-    /// Polls that have begun.
-    begun: u64,
 }
 
 impl Analysis for Tasks {
@@ -80,13 +77,31 @@ impl Analysis for Tasks {
         match *change {
             Change::Own { thread, event, site } => match site.kind {
                 SiteKind::TaskNew => self.made(thread, event, site, world, rows),
-                SiteKind::TaskPoll => self.poll(thread, event, site, false, world),
-                SiteKind::TaskSwitch => self.switch(thread, event, site, world, rows),
-                SiteKind::TaskPolled => self.polled(thread, event, site, world, rows),
                 SiteKind::TaskWake => self.woken(thread, event, site, world),
                 SiteKind::TaskDrop => self.dropped(thread, event, site, world, rows),
                 _ => {}
             },
+            Change::TaskPoll { thread, event, poll } => self.poll(thread, event, poll, world),
+            Change::TaskPolled { thread, event, task, poll, how } => {
+                let poll = poll.and_then(|poll| self.threads.of(thread).end(poll, world));
+                match (how, poll) {
+                    (Left::Ended, poll) => {
+                        self.polled(thread, (task, poll), event.arg[1], world, rows);
+                    }
+                    (Left::Switched, Some(poll)) => {
+                        self.poll_over(thread, poll, PollEnd::Pending, world, rows);
+                    }
+                    (Left::Within, Some(poll)) => {
+                        self.counts.unpaired.begin_only += 1;
+                        self.lost(thread, &poll, world);
+                    }
+                    (Left::TooMany, Some(poll)) => {
+                        self.counts.unpaired.too_many += 1;
+                        self.lost(thread, &poll, world);
+                    }
+                    (_, None) => {}
+                }
+            }
             Change::Switched { prev: Some(thread), .. } => {
                 if let Some(polls) = self.threads.get(thread) {
                     polls.leaves(thread, world);
@@ -113,12 +128,12 @@ impl Analysis for Tasks {
 }
 
 impl Tasks {
-    fn task(&mut self, thread: &Thread, id: Id) -> Option<&mut Task> {
+    fn task(&mut self, thread: &Thread, id: TaskId) -> Option<&mut Task> {
         self.tasks.get_mut(&thread.process)?.get_mut(&id)
     }
 
     /// A task begins here, as far as is known.
-    fn insert(&mut self, thread: &Thread, id: Id, task: Task) {
+    fn insert(&mut self, thread: &Thread, id: TaskId, task: Task) {
         let tasks = self.tasks.entry(thread.process).or_default();
         if tasks.len() >= MAX_TASKS && !tasks.contains_key(&id) {
             tasks.pop_first();
@@ -128,7 +143,7 @@ impl Tasks {
     }
 
     /// The task is over.
-    fn over(&mut self, thread: &Thread, id: Id, end: TaskEnd, world: &World, rows: &mut Rows) {
+    fn over(&mut self, thread: &Thread, id: TaskId, end: TaskEnd, world: &World, rows: &mut Rows) {
         let task = self.tasks.get_mut(&thread.process).and_then(|tasks| tasks.remove(&id));
         if let Some(task) = task {
             self.counts.tasks += 1;
@@ -146,71 +161,38 @@ impl Tasks {
     ) {
         let id = id(event, site);
         self.over(thread, id, TaskEnd::Unended, world, rows);
-        let parent = self.threads.of(thread).innermost();
+        let parent = innermost(thread);
         let task = Task::made(thread, parent, event, world);
         self.insert(thread, id, task);
     }
 
-    /// A thread runs another fiber, or none.
-    fn switch(
-        &mut self,
-        thread: &Thread,
-        event: &LeanUserEvent,
-        site: &Site,
-        world: &World,
-        rows: &mut Rows,
-    ) {
-        while let Some(within) = self.threads.of(thread).pop_within_fiber() {
-            self.counts.unpaired.begin_only += 1;
-            self.lost(thread, &within, world);
-        }
-        let polls = self.threads.of(thread);
-        if let Some(fiber) = polls.fiber().and_then(|id| polls.end(id, world)) {
-            self.poll_over(thread, fiber, PollEnd::Pending, world, rows);
-        }
-        if event.arg[0] != 0 {
-            self.poll(thread, event, site, true, world);
-        }
-    }
-
-    fn poll(
-        &mut self,
-        thread: &Thread,
-        event: &LeanUserEvent,
-        site: &Site,
-        is_fiber: bool,
-        world: &World,
-    ) {
-        let id = id(event, site);
+    fn poll(&mut self, thread: &Thread, event: &LeanUserEvent, poll: &world::Poll, world: &World) {
+        let id = poll.task;
         if self.task(thread, id).is_none() {
             self.insert(thread, id, Task::found(event, world));
         }
-        self.begun += 1;
-        let begun = self.begun;
         let Some(task) = self.task(thread, id) else { return };
-        let asked = task.begins(begun, world);
+        let asked = task.begins(poll.number, world);
         let (name, place) = (task.name.clone(), task.place.clone());
-        let poll = Poll::new(id, begun, is_fiber, (name, place), asked, thread, world);
-        let Some(oldest) = self.threads.of(thread).begin(poll, world) else { return };
-        self.counts.unpaired.too_many += 1;
-        self.lost(thread, &oldest, world);
+        let poll = Poll::new(poll, (name, place), asked, thread, world);
+        self.threads.of(thread).begin(poll, world);
     }
 
+    /// A poll has ended with `result`, as its event says.
     fn polled(
         &mut self,
         thread: &Thread,
-        event: &LeanUserEvent,
-        site: &Site,
+        (id, poll): (TaskId, Option<Poll>),
+        result: i64,
         world: &World,
         rows: &mut Rows,
     ) {
-        let id = id(event, site);
-        let end = match event.arg[1] {
+        let end = match result {
             1 => PollEnd::Ready,
             2 => PollEnd::Panic,
             _ => PollEnd::Pending,
         };
-        match self.threads.of(thread).end(id, world) {
+        match poll {
             Some(poll) => self.poll_over(thread, poll, end, world, rows),
             None => {
                 self.counts.unpaired.end_only += 1;
@@ -234,7 +216,7 @@ impl Tasks {
         world: &World,
         rows: &mut Rows,
     ) {
-        let (id, number) = (poll.id, poll.number);
+        let world::Poll { task: id, number, .. } = poll.poll;
         let row = poll.row(thread, end, world);
         match self.task(thread, id) {
             // Another thread has polled it meanwhile, so this poll had ended, and nobody knows when.
@@ -250,7 +232,7 @@ impl Tasks {
     }
 
     fn woken(&mut self, thread: &Thread, event: &LeanUserEvent, site: &Site, world: &World) {
-        let by = self.threads.of(thread).innermost();
+        let by = innermost(thread);
         if let Some(task) = self.task(thread, id(event, site)) {
             let (tid, comm) = (thread.key.tid, thread.comm.clone());
             task.woken(Woken { ts: world.now(), tid, comm, task: by }, world);
@@ -288,7 +270,8 @@ impl Tasks {
 
     /// What became of a poll is not known, nor what its task does.
     fn lost(&mut self, thread: &Thread, poll: &Poll, world: &World) {
-        if let Some(task) = self.task(thread, poll.id).filter(|task| task.is_in(poll.number)) {
+        let poll = poll.poll;
+        if let Some(task) = self.task(thread, poll.task).filter(|task| task.is_in(poll.number)) {
             task.is_lost(world);
         }
     }
@@ -302,7 +285,12 @@ impl Tasks {
     }
 }
 
-fn id(event: &LeanUserEvent, site: &Site) -> Id {
+/// The task in whose poll the thread is.
+fn innermost(thread: &Thread) -> Option<i64> {
+    thread.polls.innermost().map(|poll| poll.task.1)
+}
+
+fn id(event: &LeanUserEvent, site: &Site) -> TaskId {
     (site.source, event.arg[0])
 }
 

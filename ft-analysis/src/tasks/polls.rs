@@ -1,14 +1,11 @@
-//! The polls of a thread: those in which it is, and what it polled before.
+//! The polls of a thread: what happens in those in which it is, and what it polled before.
 
 use std::collections::VecDeque;
 
-use super::{Id, life::Asked, mark};
-use crate::world::{Began, Culprit, Shares, Thread, World};
+use super::{life::Asked, mark};
+use crate::world::{self, Began, Culprit, Shares, TaskId, Thread, World};
 use ft_trace::ids::{Name, Nanos};
 use ft_trace::tables::{AsyncSwitch, PollEnd};
-
-/// Polls in which one thread can be at a time; more comes from damaged data, or from ends that were never recorded.
-const MAX_POLLS: usize = 256;
 
 /// Outermost polls of a thread that are remembered, to know behind which tasks one was queued.
 const MAX_BEFORE: usize = 256;
@@ -27,7 +24,7 @@ pub(super) struct Polls {
 /// An outermost poll that is over.
 #[derive(Debug)]
 struct Before {
-    id: Id,
+    id: TaskId,
     label: Name,
     from: i64,
     to: i64,
@@ -36,11 +33,7 @@ struct Before {
 /// A poll that goes on.
 #[derive(Debug)]
 pub(super) struct Poll {
-    pub(super) id: Id,
-    /// No two polls of a trace have the same.
-    pub(super) number: u64,
-    /// It ends with the thread's next fiber.
-    is_fiber: bool,
+    pub(super) poll: world::Poll,
     /// Name of the task, and where it was made.
     name: Name,
     place: Name,
@@ -68,7 +61,7 @@ struct Behind {
     ns: i64,
     polls: i32,
     /// The task that it polled longest.
-    most: Option<(Id, Name, i64)>,
+    most: Option<(TaskId, Name, i64)>,
 }
 
 /// The longest time for which it was blocked at once.
@@ -82,9 +75,7 @@ struct Blocked {
 impl Poll {
     /// It begins.
     pub(super) fn new(
-        id: Id,
-        number: u64,
-        is_fiber: bool,
+        poll: &world::Poll,
         (name, place): (Name, Name),
         asked: Asked,
         thread: &Thread,
@@ -93,9 +84,7 @@ impl Poll {
         let (began, shares) = (Began::now(thread, world), Shares::default());
         let held = thread.locks.last().map(|hold| hold.id);
         Poll {
-            id,
-            number,
-            is_fiber,
+            poll: *poll,
             name,
             place,
             began,
@@ -135,7 +124,7 @@ impl Poll {
             pid: key.pid,
             tid: key.tid,
             comm: thread.comm.clone(),
-            task: self.id.1,
+            task: self.poll.task.1,
             depth: self.depth,
             end,
             parts,
@@ -171,29 +160,11 @@ impl Poll {
 }
 
 impl Polls {
-    /// The fiber that the thread runs, if it runs one.
-    pub(super) fn fiber(&self) -> Option<Id> {
-        self.open.iter().rfind(|poll| poll.is_fiber).map(|poll| poll.id)
-    }
-
-    /// Takes away the innermost poll, if the fiber that the thread runs is in it.
-    pub(super) fn pop_within_fiber(&mut self) -> Option<Poll> {
-        self.fiber()?;
-        self.open.pop_if(|poll| !poll.is_fiber)
-    }
-
-    /// The task in whose poll the thread is, the innermost.
-    pub(super) fn innermost(&self) -> Option<i64> {
-        self.open.last().map(|poll| poll.id.1)
-    }
-
-    /// A poll begins; the oldest, if they are too many.
-    pub(super) fn begin(&mut self, mut poll: Poll, world: &World) -> Option<Poll> {
-        let oldest = (self.open.len() == MAX_POLLS).then(|| self.open.remove(0));
+    /// A poll begins.
+    pub(super) fn begin(&mut self, mut poll: Poll, world: &World) {
         poll.depth = self.open.len() as i32;
         poll.queued = poll.asked.woken.as_ref().map(|woken| self.queued(woken.ts, world.now()));
         self.open.push(poll);
-        oldest
     }
 
     /// What the thread did from `from` until a poll begins now.
@@ -208,7 +179,7 @@ impl Polls {
     }
 
     fn behind(&self, from: i64) -> Behind {
-        let (mut behind, mut tasks) = (Behind::default(), Vec::<(Id, &Name, i64)>::new());
+        let (mut behind, mut tasks) = (Behind::default(), Vec::<(TaskId, &Name, i64)>::new());
         for poll in self.before.iter().rev().take_while(|poll| from < poll.to) {
             let ns = poll.to - poll.from.max(from);
             behind.ns += ns;
@@ -227,16 +198,17 @@ impl Polls {
         behind
     }
 
-    /// The newest poll of a task ends.
-    pub(super) fn end(&mut self, id: Id, world: &World) -> Option<Poll> {
-        let i = self.open.iter().rposition(|poll| poll.id == id)?;
+    /// A poll is over.
+    pub(super) fn end(&mut self, poll: &world::Poll, world: &World) -> Option<Poll> {
+        let i = self.open.iter().rposition(|open| open.poll.number == poll.number)?;
         let poll = self.open.remove(i);
         if self.open.is_empty() {
             if self.before.len() == MAX_BEFORE {
                 self.before.pop_front();
             }
             let (from, to) = (poll.began.ts, world.now());
-            self.before.push_back(Before { id, label: poll.label().clone(), from, to });
+            let (id, label) = (poll.poll.task, poll.label().clone());
+            self.before.push_back(Before { id, label, from, to });
         }
         Some(poll)
     }

@@ -1,13 +1,15 @@
 //! What happened to the world, in the small steps that analyses are interested in.
 
 use super::history::Past;
-use super::{Hold, Interval, Occupancy, Shares, Site, State, Stretch, Thread, Wait, Wake};
+use super::{
+    Hold, Interval, Left, Occupancy, Poll, Shares, Site, State, Stretch, TaskId, Thread, Wait, Wake,
+};
 use crate::agreement::Missed;
 use ft_trace::event::{LeanChain, LeanContention, LeanFutex, LeanProbe, LeanSample, LeanUserEvent};
 use ft_trace::ids::{Cpu, ThreadKey};
 use ft_trace::tables::Irq;
 
-/// Why what a thread holds and waits for is over.
+/// Why what a thread holds, waits for and polls is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
     /// The thread has ended.
@@ -122,7 +124,30 @@ pub enum Change<'a> {
         /// The thread.
         thread: &'a Thread,
     },
-    /// A thread has recorded an event of its own, whose meaning to the world is told after this.
+    /// A thread has begun to poll a task. What an event means for polls is told before the event, so that this lies in the
+    /// poll that it begins, and not in the one that it ends.
+    TaskPoll {
+        /// The thread; it is in the poll.
+        thread: &'a Thread,
+        /// The event that begins it.
+        event: &'a LeanUserEvent,
+        /// The poll.
+        poll: &'a Poll,
+    },
+    /// A thread polls a task no longer.
+    TaskPolled {
+        /// The thread; it is not in the poll.
+        thread: &'a Thread,
+        /// The event that says so.
+        event: &'a LeanUserEvent,
+        /// The task.
+        task: TaskId,
+        /// The poll; `None` when its begin was not recorded.
+        poll: Option<&'a Poll>,
+        /// What has become of it.
+        how: Left,
+    },
+    /// A thread has recorded an event of its own, whose meaning to the world is told after this, unless it is of polls.
     Own {
         /// The thread.
         thread: &'a Thread,
@@ -170,7 +195,7 @@ pub enum Change<'a> {
         /// The hold.
         hold: &'a Hold,
     },
-    /// All that a thread holds and waits for is about to be over, or not known any more.
+    /// All that a thread holds, waits for and polls is about to be over, or not known any more.
     Dropping {
         /// The thread, as it was.
         thread: &'a Thread,
@@ -207,7 +232,7 @@ pub enum Change<'a> {
     Spent(&'a Stretch),
     /// A thread, observed or not, has left its CPU; what it did until then was told before. Only [`Analysis::DRAWS`](crate::Analysis::DRAWS) is told.
     Occupied(&'a Occupancy),
-    /// A thread has ended, or the trace has. It holds and waits for nothing.
+    /// A thread has ended, or the trace has. It holds, waits for and polls nothing.
     Ended {
         /// The thread.
         thread: &'a Thread,

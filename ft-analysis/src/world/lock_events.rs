@@ -137,7 +137,7 @@ impl World {
         }
     }
 
-    /// What a thread holds and waits for is over, or not known any more.
+    /// What a thread holds, waits for and polls is over, or not known any more.
     pub(super) fn drop_locks<A: Analysis>(
         &mut self,
         slot: Slot,
@@ -149,6 +149,7 @@ impl World {
             to.tell(self, Change::Dropping { thread: &self.threads[slot], why });
         }
         let thread = &mut self.threads[slot];
+        thread.polls.clear();
         let bad = &mut self.tally.incomplete;
         let wait = thread.locks.waiting().cloned();
         let holds = match why {

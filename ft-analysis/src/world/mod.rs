@@ -23,6 +23,7 @@ mod overhead;
 mod parts;
 mod per_cpu;
 mod places;
+mod polls;
 mod returns;
 mod ring_waits;
 mod spans;
@@ -49,6 +50,7 @@ pub use overhead::{HeldUp, Overhead};
 pub use parts::Began;
 pub(crate) use per_cpu::{PerCpu, index as cpu_index};
 pub(crate) use places::{At, Sum as PlaceSum};
+pub use polls::{Left, Poll, TaskId};
 pub use ring_waits::RingWaits;
 pub(crate) use spans::{Count, Spans};
 pub(crate) use spent::Sum as Spent;
@@ -100,6 +102,8 @@ pub struct World {
     now: i64,
     /// Holds that have begun.
     holds: u64,
+    /// Polls of tasks that have begun.
+    polls: u64,
     /// System calls are recorded.
     calls: bool,
     /// Waits for locks of the kernel that have begun.
@@ -127,6 +131,7 @@ impl World {
             disturbed: HashMap::new(),
             now: i64::MIN,
             holds: 0,
+            polls: 0,
             calls: false,
             kernel_waits: 0,
             tally,

@@ -12,6 +12,7 @@ use super::interval::Interval;
 use super::locks::Process;
 use super::log::{Log, Logged};
 use super::places::{At, Places};
+use super::polls::Polls;
 use super::ring_waits::Disturbed;
 use super::spent::Spent;
 use super::wakes::Wakes;
@@ -159,6 +160,8 @@ pub struct Thread {
     /// What that CPU's count of the agent's time was when it came.
     agent_then: i64,
     pub(crate) locks: Held,
+    /// The polls of tasks in which it is.
+    pub(crate) polls: Polls,
     pub(super) wakes: Wakes,
     /// The call about a futex in which it is.
     pub(crate) calling: Option<LeanFutex>,
@@ -203,6 +206,7 @@ impl Thread {
             agent_ns: 0,
             agent_then: 0,
             locks: Held::default(),
+            polls: Polls::default(),
             wakes: Wakes::default(),
             calling: None,
             contends: Vec::new(),

@@ -38,7 +38,7 @@ impl World {
             // What ends with this event is told before it.
             self.settle(to);
         }
-        let Some(site) = self.context.site(e.site) else {
+        let Some(mut site) = self.context.site(e.site) else {
             self.threads[slot].spent.waits.own_event(None);
             self.tally.unknown_sites += 1;
             return;
@@ -49,6 +49,10 @@ impl World {
         let thread = &mut self.threads[slot];
         thread.spent.waits.own_event(None);
         thread.disturbed.own_event(self.now);
+        if site.kind.is_of_task() {
+            self.task_event(slot, e, (site.kind, site.source), to);
+            site = self.context.site(e.site).expect("it was there");
+        }
         let (what, kind, load) = (site.kind, &site.lock_kind, site.load);
         let begins = begins(what, kind);
         to.tell(self, Change::Own { thread: &self.threads[slot], event: e, site });
