@@ -9,7 +9,7 @@ use crate::figures::{Figures, Samples};
 use crate::table::{Row, number};
 
 /// Runs a subject whose events cost what an acquisition and a release cost at the best; adds `event`.
-fn add_event(bench: &Bench, samples: &mut Samples) -> Result<()> {
+pub(super) fn add_event(bench: &Bench, samples: &mut Samples) -> Result<()> {
     let on = bench.record(&["-k", "none", "-e", "costs.*"], &["on"])?;
     samples.add("event", on.figures.get("two")?);
     Ok(())

@@ -14,6 +14,7 @@ mod probes;
 mod programs;
 mod rate;
 mod startup;
+mod tasks;
 
 use anyhow::Result;
 
@@ -24,7 +25,7 @@ use crate::table::Row;
 type Measure = fn(&Bench) -> Result<Vec<Row>>;
 
 /// All rows, by the name under which each can be asked for alone.
-pub(crate) const ALL: [(&str, Measure); 21] = [
+pub(crate) const ALL: [(&str, Measure); 22] = [
     ("off", off::measure),
     ("on", events::on),
     ("cold", events::cold),
@@ -33,6 +34,7 @@ pub(crate) const ALL: [(&str, Measure); 21] = [
     ("npt", event_loop::measure),
     ("pthread", locks::pthread),
     ("rust-locks", locks::rust),
+    ("tasks", tasks::measure),
     ("functions", functions::measure),
     ("rate", rate::measure),
     ("collect", collect::measure),

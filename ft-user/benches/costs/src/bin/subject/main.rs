@@ -6,6 +6,7 @@ mod off;
 mod on;
 mod ping_pong;
 mod shared;
+mod tasks;
 
 use ft_costs::{cold, event_loop, produce};
 use ft_user::event;
@@ -13,8 +14,8 @@ use ft_user::event;
 fn usage() -> ! {
     eprintln!(
         "usage: subject off | on | two | cold | loop none|on | rate THREADS RATE SECONDS | shared
-               | pthread off|on | locks off|on | ping-pong
-               | deep switch|spin"
+               | pthread off|on | locks off|on | tasks off|on
+               | ping-pong | deep switch|spin"
     );
     std::process::exit(2)
 }
@@ -67,6 +68,10 @@ fn main() {
         ["locks", state] => {
             start();
             locks::rust(state == "on");
+        }
+        ["tasks", state] => {
+            start();
+            tasks::measure(state == "on");
         }
         ["ping-pong"] => ping_pong::measure(),
         ["deep", "switch"] => deep::switch(),
