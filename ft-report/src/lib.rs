@@ -25,6 +25,7 @@
 //! ```
 
 pub mod analyze;
+pub mod calendar;
 pub mod code;
 pub mod compare;
 pub mod document;

@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use ft_agent::collect::kernel::Group;
-use ft_agent::record::{self, Behind, Notice, Options, Outcome, Reader, RecordError, Segments};
+use ft_agent::record::{
+    self, Behind, Notice, Options, Outcome, Reader, RecordError, Segments, StartAt,
+};
 use ft_agent::status_line::{self, StatusLine};
 use ft_analysis::Tally;
 use ft_report::document::Document;
@@ -33,6 +35,12 @@ pub(crate) struct Args {
     /// Stop after this time (500ms, 10s, 2m, 1h).
     #[arg(short, long, value_name = "TIME", value_parser = units::duration)]
     duration: Option<Duration>,
+
+    /// Begin at this time by the clock of this host, so that the windows of several hosts coincide: 2026-11-21T10:45:00Z
+    /// (RFC 3339, in UTC or with an offset), +10s, or next=1m, the next full minute (of a time since 1970, in UTC) that is
+    /// at least 5 s away. The command is started then, and -d counts from then on.
+    #[arg(long, value_name = "TIME", value_parser = StartAt::parse)]
+    start_at: Option<StartAt>,
 
     #[arg(short, long, value_name = "GROUPS", default_value = "sched,irq,task", help = kernel_help())]
     kernel: String,
@@ -148,6 +156,8 @@ Examples:
   ft-agent record --preload -- memcached      the locks of a program that knows nothing of tracing
   ft-agent record --flight-recorder 10s --when 'hold > 1ms' -- ./server
                                               the last ten seconds, each time a lock is held too long
+  ft-agent record -d 10s --start-at 2026-11-21T10:45:00Z -p 4711
+                                              the same ten seconds on each host that is told so
   sudo ft-agent record -a -d 5s               every thread of the system";
 
 /// How long a thread whose ring is full waits for room.
@@ -220,6 +230,7 @@ pub(crate) fn run(args: Args) -> Result {
     let usual = Options::default();
     let options = Options {
         kernel: Group::parse_list(&args.kernel)?,
+        start_at: args.start_at,
         duration: args.duration,
         events: args.event,
         pids: args.pid,

@@ -60,6 +60,11 @@ pub enum RecordError {
     /// The globs do not fit into the answer to a process.
     #[error("the globs take more than 4 KiB together; give fewer or shorter ones with -e")]
     TooManyGlobs,
+    /// A signal came before the time of `--start-at`.
+    #[error(
+        "the recording was called off before its time, so nothing was recorded; start it again"
+    )]
+    CalledOff,
     /// `--preload` without a command.
     #[error("--preload works on a command that is started; give one after --")]
     NothingToPreload,

@@ -3,21 +3,18 @@
 use std::fs;
 use std::time::Duration;
 
-use super::cost;
+use super::{StartAt, cost};
 use crate::{clock, cpus};
-use ft_trace::spool::frame::{ClockSample, IrqName, Start};
+use ft_trace::spool::frame::{self, ClockSample, IrqName, Start};
 
 /// Time over which the frequency of the TSC is measured at the start. The model that conversions use
 /// comes from all samples of the recording; this is a first figure for reports.
 const FREQUENCY_TIME: Duration = Duration::from_millis(20);
 
-/// The facts, and the clock sample with which the recording begins.
-pub(super) fn start(start: Start) -> (Start, ClockSample) {
+/// The facts that are known before, and a clock sample for [`begin`].
+pub(super) fn facts(start: Start) -> (Start, ClockSample) {
     let first = clock::sample();
     let event_cost_ns = cost::event_ns();
-    std::thread::sleep(FREQUENCY_TIME);
-    let second = clock::sample_with_host();
-    let cycles = second.tsc.wrapping_sub(first.tsc) as f64;
     let uname = rustix::system::uname();
     let cpuinfo = read("/proc/cpuinfo");
     let facts = Start {
@@ -30,10 +27,7 @@ pub(super) fn start(start: Start) -> (Start, ClockSample) {
         cpu_model: cpu_model(&cpuinfo),
         hypervisor: clock::has_flag(&cpuinfo, "hypervisor"),
         tsc_lacks: clock::unannounced(&cpuinfo).into_iter().map(str::to_owned).collect(),
-        steal_ns: steal_ns(),
         cpus: cpus::possible().last().map_or(1, |highest| highest + 1),
-        tsc_hz: cycles * 1e9 / (second.mono_ns - first.mono_ns) as f64,
-        start_ns: second.mono_ns,
         irq_names: irq_names(&read("/proc/interrupts")),
         clock_source: clock::source(),
         ptp_clocks: clock::ptp_clocks(),
@@ -41,7 +35,31 @@ pub(super) fn start(start: Start) -> (Start, ClockSample) {
         event_cost_ns,
         ..start
     };
-    (facts, second)
+    (facts, first)
+}
+
+/// The recording begins: all facts, and its first clock sample, at least 20 ms after the one that came with them.
+pub(super) fn begin(
+    facts: Start,
+    first: ClockSample,
+    start_at: Option<&StartAt>,
+) -> (Start, ClockSample) {
+    let since = Duration::from_nanos((clock::monotonic_ns() - first.mono_ns).unsigned_abs());
+    std::thread::sleep(FREQUENCY_TIME.saturating_sub(since));
+    let second = clock::sample_with_host();
+    let cycles = second.tsc.wrapping_sub(first.tsc) as f64;
+    let start = Start {
+        steal_ns: steal_ns(),
+        tsc_hz: cycles * 1e9 / (second.mono_ns - first.mono_ns) as f64,
+        start_ns: second.mono_ns,
+        start_at: start_at.map(|start_at| frame::StartAt {
+            asked: start_at.asked.clone(),
+            asked_ns: start_at.at_ns,
+            began_ns: second.mono_ns + second.realtime_offset_ns,
+        }),
+        ..facts
+    };
+    (start, second)
 }
 
 /// CPU time of all threads of this process so far, ns.

@@ -23,16 +23,20 @@ mod options;
 mod output;
 mod pace;
 mod preload;
+mod prepare;
 mod progress;
 mod reader;
 mod session;
 mod sockets;
+mod start_at;
+mod wait;
 
 pub use behind::Behind;
 pub use error::RecordError;
 pub use notice::Notice;
 pub use options::Options;
 pub use reader::Reader;
+pub use start_at::StartAt;
 
 use std::io;
 use std::os::fd::AsFd;
@@ -40,12 +44,12 @@ use std::process::ExitStatus;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use child::{Child, Gated};
 use collector::{Attached, Collector, Wanted};
 use happening::{Happening, Happenings};
-use output::Output;
+use prepare::Prepared;
 use progress::Counters;
 use session::Session;
 
@@ -58,10 +62,12 @@ use crate::collect::kernel::{self, Group, Kernel, ProbeCost};
 use crate::collect::probe::{self, Probe};
 use crate::collect::server::Server;
 use crate::threads;
-use ft_trace::reach;
 use ft_trace::spool::frame::{self, MissingTracepoint, Start};
 use ft_trace::spool::{Segment, Writer};
 use ft_trace::warning::Warning;
+
+/// What begins later than asked for is told, ns.
+const LATE_NS: i64 = 100_000_000;
 
 /// How long the comparison of the CPUs' clocks may delay a recording.
 const PROBE_PATIENCE: Duration = Duration::from_millis(100);
@@ -148,29 +154,13 @@ pub fn record(
     options.check()?;
     discover::check_proc()?;
     clock::probe(PROBE_PATIENCE)?;
-    // First what fails most: nothing is left behind then.
-    let attached = options.pids.iter().map(|&pid| attach(pid)).collect::<Result<Vec<_>, _>>()?;
-    let attached = attached.into_iter().flatten();
-    let cgroup = options.cgroup.as_deref().map(Cgroup::open).transpose()?;
-    let command = options.command.first().map(String::as_str);
-    let probes = probe::find(&options.probes, command, &options.pids)?;
-    let mut kernel = load_kernel(options, cgroup.clone(), &probes)?;
-    let output = Output::prepare(&options.output)?;
-    let mut sockets = sockets::open(options, output.dir())?;
-    let mut environment = sockets.environment(options);
-    let pauses = options.reader.pauses()?;
-    environment.extend(pauses.environment());
-    if let (true, Some(command)) = (options.preload, options.command.first()) {
-        environment.push(("LD_PRELOAD", preload::variable(std::env::var_os("LD_PRELOAD"))?));
-        let asan = preload::asan_options(std::env::var_os("ASAN_OPTIONS"));
-        environment.push(("ASAN_OPTIONS", asan));
-        if let Some(reason) = reach::why_not(command) {
-            report(&Notice::NotPreloaded { command: command.clone(), reason });
-        }
-    }
+    let happenings = options.start_at.as_ref().map(|at| put_off(at, options)).transpose()?;
+    let prepared = Prepared::new(options, report)?;
+    let Prepared { attached, cgroup, probes, mut kernel, output, pauses, mut environment } =
+        prepared;
 
     let has = |group| options.kernel.contains(&group);
-    let (start, clock) = host::start(Start {
+    let (facts, first) = host::facts(Start {
         stack_min_ns: has(Group::Stack)
             .then(|| options.stack_min.as_nanos().try_into().unwrap_or(i64::MAX)),
         sample_hz: has(Group::Profile).then_some(options.sample_hz),
@@ -183,6 +173,17 @@ pub fn record(
         probes: kernel.as_ref().map(|kernel| noted(&probes, kernel)).unwrap_or_default(),
         ..Start::default()
     });
+    let happenings = match happenings {
+        Some(happenings) => happenings,
+        None => Happenings::new(options.snapshots)?,
+    };
+    if let Some(start_at) = &options.start_at {
+        wait::until(start_at, Duration::ZERO, options, &happenings, kernel.as_mut())?;
+    }
+    let mut sockets = sockets::open(options, output.dir())?;
+    environment.extend(sockets.environment(options));
+    let (start, clock) = host::begin(facts, first, options.start_at.as_ref());
+    let from = start.start_at.as_ref().and_then(|at| late(at, report));
     Warning::of_start(&start).into_iter().for_each(|w| report(&Notice::Quality(w)));
     for probe in probes.into_iter().filter(|probe| probe.unwinds) {
         report(&Notice::Unwinds { probe: probe.name });
@@ -190,7 +191,6 @@ pub fn record(
     if let Some(kernel) = &mut kernel {
         kernel.begin(start.start_ns.unsigned_abs());
     }
-    let happenings = Happenings::new(options.snapshots)?;
     let writer = Writer::create(output.spool(), options.segment, start, clock)?;
     let child = match options.command.as_slice() {
         [] => None,
@@ -240,7 +240,28 @@ pub fn record(
     intake.wake(thread.thread().clone());
     let server = Server::spawn(sockets.take_listeners(), intake)
         .map_err(RecordError::system("start the registration server"))?;
-    Session { options, commands, thread, server, counters, happenings, report }.run(child)
+    Session { options, from, commands, thread, server, counters, happenings, report }.run(child)
+}
+
+/// Waits until a moment before the time at which the recording is to begin. What would fail then is told now.
+fn put_off(start_at: &StartAt, options: &Options) -> Result<Happenings, RecordError> {
+    let happenings = Happenings::new(options.snapshots)?;
+    if start_at.left() > 2 * wait::READY {
+        let prepared = Prepared::new(options, &mut |_| ())?;
+        drop(sockets::open(options, prepared.output.dir())?);
+        drop(prepared);
+        wait::until(start_at, wait::READY, options, &happenings, None)?;
+    }
+    Ok(happenings)
+}
+
+/// When it was to begin, as the duration counts; told if that is not now.
+fn late(at: &frame::StartAt, report: &mut dyn FnMut(&Notice)) -> Option<Instant> {
+    let late_ns = at.began_ns.saturating_sub(at.asked_ns);
+    if late_ns > LATE_NS {
+        report(&Notice::Late { late_ns });
+    }
+    Instant::now().checked_sub(Duration::from_nanos(u64::try_from(late_ns).unwrap_or(0)))
 }
 
 /// Starts the command, observed from before its first instruction. Where it registers is listened to

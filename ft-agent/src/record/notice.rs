@@ -5,6 +5,7 @@ use ft_user::patch::PatchError;
 
 use crate::collect::attach::Refusal;
 use crate::collect::kernel::KernelError;
+use ft_report::units::short_ns;
 use ft_trace::reach::Unreachable;
 use ft_trace::spool::frame::Refused;
 use ft_trace::warning::Warning;
@@ -34,6 +35,16 @@ pub enum Notice {
     NotEmbedded {
         /// Process.
         pid: i32,
+    },
+    /// It begins later than `--start-at` said.
+    #[error(
+        "the recording began {} later than was asked for, for it was not ready by then; name a time further ahead, or \
+         give this machine less to do",
+        short_ns(*.late_ns as f64)
+    )]
+    Late {
+        /// By how much.
+        late_ns: i64,
     },
     /// The preload library does not reach the command.
     #[error("--preload does not reach {command}: {reason}")]

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use ft_user::layout::{MAX_RING_SLOTS, MIN_RING_SLOTS, Slot};
 
-use super::RecordError;
 use super::reader::{DISTANCES, Reader};
+use super::{RecordError, StartAt};
 use crate::collect::kernel::{Group, KernelOptions};
 use crate::collect::server;
 use ft_trace::spool::Limits;
@@ -17,6 +17,8 @@ use ft_trace::spool::Limits;
 pub struct Options {
     /// Directory of the trace.
     pub output: PathBuf,
+    /// Begin at this time; `None`: at once.
+    pub start_at: Option<StartAt>,
     /// Stop after this time.
     pub duration: Option<Duration>,
     /// Kernel groups; empty for no kernel stream.
@@ -62,6 +64,7 @@ impl Default for Options {
         let kernel = KernelOptions::default();
         Options {
             output: "trace".into(),
+            start_at: None,
             duration: None,
             kernel: kernel.groups,
             events: vec!["*".into()],

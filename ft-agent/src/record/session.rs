@@ -36,6 +36,8 @@ const TICK: Duration = Duration::from_millis(500);
 /// A recording that runs.
 pub(super) struct Session<'a> {
     pub(super) options: &'a Options,
+    /// From when on the duration counts; `None`: from now on.
+    pub(super) from: Option<Instant>,
     pub(super) commands: Sender<Instruction>,
     pub(super) thread: JoinHandle<Result<Collected, WriteError>>,
     pub(super) server: Server,
@@ -97,7 +99,8 @@ impl Session<'_> {
 
     /// Waits for the end of the recording.
     fn watch(&mut self, child: Option<&Child>, status: &mut Option<ExitStatus>) -> EndCause {
-        let end = self.options.duration.and_then(|duration| Instant::now().checked_add(duration));
+        let from = self.from.unwrap_or_else(Instant::now);
+        let end = self.options.duration.and_then(|duration| from.checked_add(duration));
         let mut tick = Instant::now();
         let mut line = (self.options.progress && io::stderr().is_terminal()).then(Line::new);
         let pids = self.options.pids.iter().filter_map(|&pid| Identity::of(pid).ok());

@@ -9,7 +9,7 @@ use crate::document::{IntoText, N, Ns, Of, Section, Text, Word};
 use crate::stats::Window;
 use crate::text;
 use ft_analysis::{RingWaits, Tally};
-use ft_trace::spool::frame::MissingTracepoint;
+use ft_trace::spool::frame::{MissingTracepoint, StartAt};
 use ft_trace::store::{HostClockMeta, Result, Trace};
 use ft_trace::tables::HostClockState;
 
@@ -41,6 +41,9 @@ pub struct Head {
     /// How far the time of day of the host can be off; missing where the kernel was not asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_of_day: Option<HostClockMeta>,
+    /// When it was to begin, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_at: Option<StartAt>,
     /// User events that were lost.
     pub lost_user_events: u64,
     /// Kernel records that were lost.
@@ -80,6 +83,7 @@ impl Head {
             clock_checked: meta.clock.checked,
             clock_violations: meta.clock.violations,
             time_of_day: meta.clock.host,
+            start_at: meta.start.start_at.clone().filter(|_| meta.start.window_from_ns.is_none()),
             lost_user_events: tally.lost_user_events,
             lost_kernel_records: tally.lost_kernel_records,
             missing_switches: tally.unseen_switches + tally.ran_unseen,
@@ -163,6 +167,12 @@ fn time_of_day(host: &HostClockMeta) -> Text {
     }
 }
 
+/// When it began, beside when it was to.
+fn began(at: &StartAt) -> Text {
+    let after = at.began_ns.saturating_sub(at.asked_ns);
+    text!("{} after the time that was asked for, {}", Ns(after), Word(&at.asked))
+}
+
 impl Head {
     /// What it says.
     pub fn section(self) -> Section {
@@ -189,6 +199,7 @@ impl Head {
         s.item("kernel", text!("{} ({}, {})", groups, Word(&self.host), Word(&self.kernel)));
         s.item("clock", self.clock());
         self.time_of_day.iter().for_each(|host| s.item("UTC", time_of_day(host)));
+        self.start_at.iter().for_each(|at| s.item("began", began(at)));
         s.item("loss", self.loss());
         self.quality.losses.iter().for_each(|place| s.say(place.text()));
         self.recording.iter().for_each(|recording| recording.say(&mut s));

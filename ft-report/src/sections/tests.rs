@@ -214,6 +214,7 @@ fn the_summary_of_a_small_trace() {
         clock_checked: 9,
         clock_violations: 0,
         time_of_day: None,
+        start_at: None,
         lost_user_events: 0,
         lost_kernel_records: 3,
         missing_switches: 0,

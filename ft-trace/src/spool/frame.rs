@@ -12,7 +12,7 @@ use super::mapping::Mappings;
 pub use crate::convert::{kernel_record_bytes, kernel_record_len};
 pub use content::{
     ClockSample, Directory, End, HostClock, IrqName, Loss, MissingTracepoint, Probe, Process,
-    Refused, Shared, Slots, Start, Thread,
+    Refused, Shared, Slots, Start, StartAt, Thread,
 };
 
 /// First four bytes of every frame.

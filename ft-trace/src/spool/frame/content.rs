@@ -67,12 +67,26 @@ pub struct Start {
     /// Probes of programs, by the numbers that their records have.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<Probe>,
+    /// The time at which it was to begin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_at: Option<StartAt>,
     /// Names of softirqs by number and of interrupt lines (`/proc/interrupts`).
     pub irq_names: Vec<IrqName>,
     /// Clocks that can be synchronised by PTP, as `/sys/class/ptp` names them: `ptp0 KVM virtual PTP`. What they show is
     /// not read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ptp_clocks: Vec<String>,
+}
+
+/// When a recording was to begin, and when it did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartAt {
+    /// The time as it was asked for.
+    pub asked: String,
+    /// That time, CLOCK_REALTIME ns.
+    pub asked_ns: i64,
+    /// The start of the recording, CLOCK_REALTIME ns: a moment later, or much where the machine was not ready.
+    pub began_ns: i64,
 }
 
 /// A tracepoint that the kernel does not have.

@@ -1,0 +1,53 @@
+//! What a recording needs before it begins, and what can fail of it.
+
+use super::output::Output;
+use super::reader::Pauses;
+use super::{Attached, Notice, Options, RecordError, attach, load_kernel, preload};
+use crate::collect::cgroup::Cgroup;
+use crate::collect::kernel::Kernel;
+use crate::collect::probe::{self, Probe};
+use ft_trace::reach;
+
+/// All of it. Dropped, nothing of it is left behind.
+pub(super) struct Prepared {
+    pub(super) attached: Vec<Attached>,
+    pub(super) cgroup: Option<Cgroup>,
+    pub(super) probes: Vec<Probe>,
+    pub(super) kernel: Option<Kernel>,
+    pub(super) output: Output,
+    pub(super) pauses: Pauses,
+    /// Of the command, but for the sockets.
+    pub(super) environment: Vec<(&'static str, String)>,
+}
+
+impl Prepared {
+    /// Does it, first what fails most.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that cannot be had.
+    pub(super) fn new(
+        options: &Options,
+        report: &mut dyn FnMut(&Notice),
+    ) -> Result<Prepared, RecordError> {
+        let attached =
+            options.pids.iter().map(|&pid| attach(pid)).collect::<Result<Vec<_>, _>>()?;
+        let attached = attached.into_iter().flatten().collect();
+        let cgroup = options.cgroup.as_deref().map(Cgroup::open).transpose()?;
+        let command = options.command.first().map(String::as_str);
+        let probes = probe::find(&options.probes, command, &options.pids)?;
+        let kernel = load_kernel(options, cgroup.clone(), &probes)?;
+        let output = Output::prepare(&options.output)?;
+        let pauses = options.reader.pauses()?;
+        let mut environment: Vec<_> = pauses.environment().into_iter().collect();
+        if let (true, Some(command)) = (options.preload, options.command.first()) {
+            environment.push(("LD_PRELOAD", preload::variable(std::env::var_os("LD_PRELOAD"))?));
+            let asan = preload::asan_options(std::env::var_os("ASAN_OPTIONS"));
+            environment.push(("ASAN_OPTIONS", asan));
+            if let Some(reason) = reach::why_not(command) {
+                report(&Notice::NotPreloaded { command: command.clone(), reason });
+            }
+        }
+        Ok(Prepared { attached, cgroup, probes, kernel, output, pauses, environment })
+    }
+}
