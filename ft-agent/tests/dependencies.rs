@@ -51,5 +51,10 @@ fn the_layer_brings_little() {
     let others =
         ["ft-user", "tracing-subscriber", "tokio", "hyper", "tracing-log", "regex", "ft-trace"];
     assert_eq!(depends_on("ft-tracing", others), [true, true, false, false, false, false, false]);
-    assert_eq!(depends_on("ft-agent", ["ft-tracing", "tracing-subscriber"]), [false; 2]);
+    assert_eq!(
+        depends_on("ft-agent", ["ft-tracing", "tracing-subscriber", "ft-tokio"]),
+        [false; 3]
+    );
+    let others = ["ft-user", "tokio", "mio", "tracing", "ft-trace"];
+    assert_eq!(depends_on("ft-tokio", others), [true, true, false, false, false]);
 }

@@ -52,6 +52,7 @@ fn every_bound_is_listed() {
         "ft-user",
         "ft-user/preload",
         "ft-tracing",
+        "ft-tokio",
         "ft-ebpf",
         "ft-trace",
         "ft-analysis",

@@ -20,8 +20,9 @@ mod site;
 mod socket;
 
 pub use site::{
-    ABSENT, Arg, ArgType, Frame, Meta, NOTE_OWNER, NOTE_TYPE, OPTIONAL, SiteKind, SiteRecord,
-    Slice, Str, TEXT_CUT, TRIGGER_BYTES, TRIGGER_OFF, TRIGGER_ON, TRIGGER_STATE, place_word,
+    ABSENT, Arg, ArgType, Frame, HOOKED_TASKS, Meta, NOTE_OWNER, NOTE_TYPE, OPTIONAL, SiteKind,
+    SiteRecord, Slice, Str, TEXT_CUT, TRIGGER_BYTES, TRIGGER_OFF, TRIGGER_ON, TRIGGER_STATE,
+    place_word,
 };
 pub use socket::{DEFAULT_SOCKET, Hello, MAX_REPLY_BYTES, NO_ANSWER, Reply};
 

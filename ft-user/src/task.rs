@@ -49,6 +49,11 @@
 //!   why its executor chose another.
 //! - An executor that takes wakers apart, as embassy's does, finds one that is not its own while `async.poll` is on.
 //! - A wake through a waker that was made while `async.poll` was off is not told.
+//!
+//! An executor with hooks, as tokio's are where it is built for unstable ones, tells of all tasks, wrapped or not, but of less:
+//! [`hooks`].
+
+pub mod hooks;
 
 use std::fmt;
 use std::panic::Location;

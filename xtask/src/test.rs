@@ -12,7 +12,7 @@ use crate::{
     build_ebpf::{self, Toolchain},
     kernels, node, package, packaged, python, setup,
     steps::Steps,
-    workspace::{cargo, in_path, step, target_dir},
+    workspace::{cargo, in_path, root, step, target_dir},
 };
 
 /// Runs all checks; `args` go to `cargo test`.
@@ -74,6 +74,14 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         let slice = ["test", "--package", "ft-user", "--features", "slice"];
         step(cargo().args(slice).args(["--lib", "slice"]))?;
         step(cargo().args(slice).args(["--test", "slice", "--test", "locks"]))?;
+        // Tokio's hooks of tasks, for which all that uses tokio must be built.
+        for command in [&["clippy", "--all-targets", "--", "-D", "warnings"][..], &["test"]] {
+            let hooks = "--cfg tokio_unstable";
+            let mut tokio = cargo();
+            tokio.env("RUSTFLAGS", hooks).env("RUSTDOCFLAGS", hooks);
+            tokio.env("CARGO_TARGET_DIR", target_dir().join("tokio"));
+            step(tokio.current_dir(root().join("ft-tokio")).args(command))?;
+        }
         println!("{}", package::check()?);
     }
     if args.is_empty() && counted.ran + counted.skipped.len() == 0 {

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use ft_trace::Mark;
 use ft_trace::store::Trace;
 use ft_trace::tables::{AsyncSwitch, AsyncTask, PathPiece, PollEnd, Request, TaskEnd};
+use ft_user::layout::HOOKED_TASKS;
 use serde_json::Value;
 
 use crate::errors::{self, Errors};
@@ -21,7 +23,7 @@ const LEAST: usize = 10;
 /// From a reading of the clock into the kernel and to a waking, or the other way round, where nothing comes between.
 const SYSTEM_CALL_NS: i64 = 100_000;
 
-/// Tasks of each name, in the order of their making, and the polls of each.
+/// Tasks of each name, or place without one, in the order of their making, and the polls of each.
 pub(crate) type Lives = BTreeMap<String, Vec<(AsyncTask, Vec<AsyncSwitch>)>>;
 
 /// All tasks of a trace, of which everything sums.
@@ -41,7 +43,7 @@ pub(crate) fn lives(trace: &Trace) -> Lives {
         let polls = polls.remove(&task.task).unwrap_or_default();
         assert_eq!(polls.len() as i64, task.polls, "{task:?}");
         assert_eq!(polls.iter().map(|poll| poll.dur).sum::<i64>(), task.polled_ns);
-        lives.entry(task.name.to_string()).or_default().push((task, polls));
+        lives.entry(task.label().to_string()).or_default().push((task, polls));
     }
     assert!(polls.is_empty(), "each poll is one of a task: {polls:?}");
     lives.values_mut().for_each(|tasks| tasks.sort_by_key(|(task, _)| task.ts));
@@ -98,6 +100,8 @@ fn each_poll_says_who_woke_its_task_behind_what_it_was_queued_and_what_blocked_i
         "a task is queued while its worker has no CPU",
         "a worker that was woken waits for its CPU",
         "a call blocks in a poll",
+        "a request's task waits for what another one does",
+        "a task is queued behind the one that woke it",
     ]
     .map(Errors::of);
     let scenario = ["tasks".to_owned(), rounds.to_string()];
@@ -113,7 +117,7 @@ fn each_poll_says_who_woke_its_task_behind_what_it_was_queued_and_what_blocked_i
     assert_success(&output);
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let values = &report["sections"]["tasks"]["values"];
-    assert_eq!(values["counts"]["tasks"].as_u64(), Some(6 * rounds as u64), "{report}");
+    assert_eq!(values["counts"]["tasks"].as_u64(), Some(9 * rounds as u64), "{report}");
     assert_eq!(values["behind"][0]["behind"].as_str(), Some("busy"), "{report}");
     let held = &values["held"];
     let across = (held[0]["name"].as_str(), held[0]["lock"].as_str(), held[0]["times"].as_u64());
@@ -123,15 +127,18 @@ fn each_poll_says_who_woke_its_task_behind_what_it_was_queued_and_what_blocked_i
     agrees("tasks of an executor with one worker", &dir);
 }
 
-fn judge(truth: &Value, trace: &Trace, errors: &mut [Errors; 6]) {
+fn judge(truth: &Value, trace: &Trace, errors: &mut [Errors; 8]) {
     let (bound, holes) = (trace.meta().clock.bound_ns, Holes::of(trace));
     let (worker, waker) = (errors::tid(truth, "worker"), errors::tid(truth, "waker"));
-    let rounds = errors::rounds::<11>(truth);
+    let rounds = errors::rounds::<17>(truth);
     let lives = lives(trace);
-    let mut requests: Vec<Request> = trace.rows().map(|row| row.expect("a row")).collect();
-    requests.retain(|request| &*request.kind == "tasks.fetch");
+    let requests: Vec<Request> = trace.rows().map(|row| row.expect("a row")).collect();
+    let of_kind = |kind: &str| -> Vec<&Request> {
+        requests.iter().filter(|request| &*request.kind == kind).collect()
+    };
+    let (asked, requests) = (of_kind("tasks.ask"), of_kind("tasks.fetch"));
     let path: Vec<PathPiece> = trace.rows().map(|row| row.expect("a row")).collect();
-    assert_eq!(requests.len(), rounds.len());
+    assert_eq!((requests.len(), asked.len()), (rounds.len(), rounds.len()));
     for (name, end, polls) in [
         ("fetch", TaskEnd::Ready, vec![PollEnd::Pending, PollEnd::Ready]),
         ("inner", TaskEnd::Ready, vec![PollEnd::Pending, PollEnd::Ready]),
@@ -139,6 +146,8 @@ fn judge(truth: &Value, trace: &Trace, errors: &mut [Errors; 6]) {
         ("lost", TaskEnd::Dropped, vec![PollEnd::Pending]),
         ("broken", TaskEnd::Panic, vec![PollEnd::Panic]),
         ("busy", TaskEnd::Ready, vec![PollEnd::Ready]),
+        ("ask", TaskEnd::Ready, vec![PollEnd::Pending, PollEnd::Ready]),
+        ("answer", TaskEnd::Ready, vec![PollEnd::Ready]),
     ] {
         let tasks = &lives[name];
         assert_eq!(tasks.len(), rounds.len(), "{name}");
@@ -154,8 +163,38 @@ fn judge(truth: &Value, trace: &Trace, errors: &mut [Errors; 6]) {
             assert_eq!(held, [&[waits_with][..], &[(0, None)]].concat()[..of.len()], "{of:?}");
         }
     }
-    for (round, [a, b, e, f, g, begun, c, d, sleeps, slept, late]) in rounds.into_iter().enumerate()
+    let hooked = lives.values().flatten().filter(|(task, _)| task.task >= HOOKED_TASKS as i64);
+    let hooked: Vec<_> = hooked.collect();
+    assert_eq!(hooked.len(), rounds.len());
+    for (task, polls) in hooked {
+        let ends: Vec<_> = polls.iter().map(|poll| poll.end).collect();
+        assert_eq!(
+            (task.end, &ends[..]),
+            (TaskEnd::Ready, &[PollEnd::Pending, PollEnd::Ready][..])
+        );
+        // Nobody knows who woke it, and when.
+        assert_eq!((task.mark, task.unstarted_ns, task.waiting_ns), (Mark::LowerBound, 0, 0));
+        assert!(polls.iter().all(|poll| poll.queued_ns.is_none()), "{polls:?}");
+    }
+    for (round, [a, b, e, f, g, begun, c, d, sleeps, slept, late, o, p, q, r, u, s]) in
+        rounds.into_iter().enumerate()
     {
+        let [ask, answer] = ["ask", "answer"].map(|name| &lives[name][round]);
+        let request = asked[round];
+        if holes.judged(request.path_mark.max(request.mark), request.ts.0, request.dur) {
+            let own = path.iter().filter(|p| p.request == request.request);
+            let pending = own.filter(|p| p.wait.as_deref() == Some("task ask pending"));
+            let pending: Vec<_> = pending.collect();
+            assert!(pending.iter().all(|piece| piece.tid.0 == worker), "{pending:?}");
+            errors[6].check(pending.iter().map(|p| p.dur).sum(), q - p..=r - o, bound);
+        }
+        let again = &ask.1[1];
+        assert_eq!((ask.0.wakes, again.waker_tid), (1, Some(worker)), "{again:?}");
+        assert_eq!((again.waker_task, again.behind_task), (Some(answer.0.task), again.waker_task));
+        if holes.judged(again.mark, o, s - o) {
+            errors[7].check(again.queued_ns.expect("it was woken"), u - r..=s - q, bound);
+            errors[7].within(again.behind_ns.expect("it was behind"), &(u - r..=s - q), bound);
+        }
         let [fetch, inner, of_late, busy] =
             ["fetch", "inner", "late", "busy"].map(|name| &lives[name][round]);
         assert_eq!((fetch.0.wakes, inner.0.wakes, of_late.0.wakes, busy.0.wakes), (1, 1, 1, 0));
@@ -171,7 +210,7 @@ fn judge(truth: &Value, trace: &Trace, errors: &mut [Errors; 6]) {
             assert_eq!((poll.waker_tid, poll.waker_task), (Some(waker), None), "{poll:?}");
             assert_eq!(poll.waker_comm.as_deref(), Some("ft-waker"), "{poll:?}");
         }
-        let request = &requests[round];
+        let request = requests[round];
         let of_request = |what: &str| -> i64 {
             let own = path.iter().filter(|p| p.request == request.request);
             own.filter(|p| p.wait.as_deref() == Some(what)).map(|p| p.dur).sum()

@@ -17,6 +17,8 @@ OUTCOMES = ("pending", "ready", "panic")
 # Polls of a thread that are remembered.
 REMEMBERED = 256
 CENSORED = "censored"
+# Tasks from this number on are told of by hooks, which tell of no wake-up.
+HOOKED = 10**15
 
 # A process, a registration of it, a number.
 Id = tuple[int, int, int]
@@ -67,6 +69,11 @@ class Life:
     end: int
     how: str
     polls: list[Poll] = field(default_factory=list)
+
+    @property
+    def is_hooked(self) -> bool:
+        """Nobody tells of its wake-ups."""
+        return self.id[2] >= HOOKED
 
 
 class Tasks:
@@ -224,7 +231,7 @@ class Tasks:
         """The worst of its polls' marks, and of what is not known of its begin and its end."""
         if life.how == "unended":
             return CENSORED
-        if not made or LOWER_BOUND in marks:
+        if not made or LOWER_BOUND in marks or life.is_hooked:
             return LOWER_BOUND
         sure = all(one == EXACT for one in marks) and not self.trace.losses
         return EXACT if sure else OneOf((EXACT, LOWER_BOUND))
@@ -239,7 +246,7 @@ class Tasks:
         for poll in life.polls:
             if poll.how == "unended" and poll.end < life.end:
                 ns["polled"] -= life.end - poll.end
-                ns["waiting"] += life.end - poll.end
+                ns["unknown" if life.is_hooked else "waiting"] += life.end - poll.end
         return ns
 
     def state(self, life: Life, at: int) -> str:
@@ -248,11 +255,11 @@ class Tasks:
         begun = [poll for poll in life.polls if poll.begin.at <= at]
         if not begun:
             woken = any(said.kind == "wake" for said in until)
-            return "queued" if woken else "unstarted"
+            return "queued" if woken else "unknown" if life.is_hooked else "unstarted"
         if sum(said.kind == "polled" for said in until) < len(begun):
             return "polled"
         since = [said.kind for said in until if said.at > begun[-1].begin.at]
-        return "queued" if "wake" in since else "waiting"
+        return "queued" if "wake" in since else "unknown" if life.is_hooked else "waiting"
 
     def queued(self, life: Life, poll: Poll) -> tuple[int | None, Said | None]:
         """Since when a task was queued that is polled now, and the event by which it was woken."""

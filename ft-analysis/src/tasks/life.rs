@@ -6,6 +6,7 @@ use ft_trace::Mark;
 use ft_trace::event::LeanUserEvent;
 use ft_trace::ids::{Name, Nanos, Pid, Tid};
 use ft_trace::tables::{AsyncSwitch, AsyncTask, Decomposition, TaskEnd};
+use ft_user::layout::HOOKED_TASKS;
 
 /// What a task is in.
 #[derive(Clone, Debug)]
@@ -60,6 +61,8 @@ pub(super) struct Task {
     waiting_ns: i64,
     polled_ns: i64,
     unknown_ns: i64,
+    /// Nobody tells of its wake-ups.
+    is_hooked: bool,
     parts: Decomposition,
     polls: i64,
     wakes: i64,
@@ -70,14 +73,15 @@ pub(super) struct Task {
 
 impl Task {
     fn new(event: &LeanUserEvent, world: &World) -> Task {
-        let (context, [_, word, _], now) = (world.context(), event.arg, world.now());
+        let (context, [task, word, _], now) = (world.context(), event.arg, world.now());
+        let is_hooked = u64::try_from(task).is_ok_and(|task| task >= HOOKED_TASKS);
         Task {
             ts: now,
             maker: None,
             parent: None,
             name: context.task_name(event.site, word),
             place: context.place(event.pid, event.site, word),
-            state: State::Unstarted,
+            state: if is_hooked { State::Unknown } else { State::Unstarted },
             since: now,
             unpolled: now,
             unstarted_ns: 0,
@@ -85,12 +89,13 @@ impl Task {
             waiting_ns: 0,
             polled_ns: 0,
             unknown_ns: 0,
+            is_hooked,
             parts: Decomposition::default(),
             polls: 0,
             wakes: 0,
             longest_poll_ns: 0,
             longest_queue_ns: 0,
-            mark: Mark::Exact,
+            mark: Mark::lower_bound_if(is_hooked),
         }
     }
 
@@ -166,7 +171,8 @@ impl Task {
 
     fn pends(&mut self, world: &World) {
         let now = world.now();
-        if let State::Polled(_, woken) = self.enter(State::Waiting, world)
+        let unpolled = if self.is_hooked { State::Unknown } else { State::Waiting };
+        if let State::Polled(_, woken) = self.enter(unpolled, world)
             && let Some(woken) = woken
         {
             self.state = State::Queued(Woken { ts: now, ..woken });

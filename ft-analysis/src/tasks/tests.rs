@@ -300,6 +300,31 @@ fn a_fiber_that_is_left_in_a_poll_leaves_nothing_behind() {
 }
 
 #[test]
+fn between_polls_that_hooks_tell_of_nobody_knows_what_a_task_is_in() {
+    check(
+        "0 0 .>a S
+         10 make a 1000000000000007
+         12 run a 1000000000000007
+         20 ran a 1000000000000007 0
+         30 run a 1000000000000007
+         35 ran a 1000000000000007 1
+         40 make a 999999999999999
+         45 run a 999999999999999
+         50 ran a 999999999999999 1",
+        &[
+            "1000000000000007 10+25 ready poll13 ?12 (run13) polls2<=8 wakes0<=0 lower bound",
+            "999999999999999 40+10 ready new5 poll5 (run5) polls1<=5 wakes0<=0",
+        ],
+        &[
+            "a 1000000000000007 12+8 pending run8",
+            "a 1000000000000007 30+5 ready run5",
+            "a 999999999999999 45+5 ready run5",
+        ],
+        Unpaired::default(),
+    );
+}
+
+#[test]
 fn a_panic_ends_a_task_and_so_does_a_drop_of_which_wakers_may_not_know() {
     check(
         "0 0 .>a S

@@ -150,6 +150,10 @@ impl Frame {
     }
 }
 
+/// Tasks of this number and above are told of by the hooks of their executor, which tell of no wake-up. So many others no
+/// program makes, and a double has room for both.
+pub const HOOKED_TASKS: u64 = 1_000_000_000_000_000;
+
 /// A place in one word: the place of the call and the lock's name, both numbers of directory entries
 /// (0: unknown).
 #[inline]

@@ -5,18 +5,27 @@
 //! worker  FIFO 10  polls all once, busy──────────────c│d fetch sleeps s─t│ waits for work          h late
 //! ```
 //!
-//! All on one CPU. The whole of `fetch` is a request. `lost` is dropped while it waits, and `broken` panics; `fetch` has a task within it, and `late` holds a lock
+//! Before that, `ask` waits for `answer`, which wakes it in its only poll and goes on for a while:
+//!
+//! ```text
+//! worker  o ask pending  p answer ───── q wakes ask r ─── u  s ask
+//! ```
+//!
+//! and a task comes and goes that hooks of its executor tell of.
+//!
+//! All on one CPU. The whole of `fetch` is a request, and so is that of `ask`. `lost` is dropped while it waits, and `broken` panics; `fetch` has a task within it, and `late` holds a lock
 //! while it waits.
 
 use std::collections::VecDeque;
 use std::future::{pending, poll_fn};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 
-use ft_user::{sync, task};
+use ft_user::sync;
+use ft_user::task::{self, hooks};
 use serde_json::json;
 
 use crate::sched::{self, now_ns};
@@ -30,6 +39,9 @@ const SLEEPS_NS: i64 = 2_500_000;
 const LEAST_SLEEP_NS: i64 = 500_000;
 const LATE_NS: i64 = 4_000_000;
 const KEEPS_NS: i64 = 300_000;
+
+/// For how long `answer` runs, before it wakes `ask` and then.
+const ANSWERS_NS: i64 = 60_000;
 
 /// What `late` holds.
 static ACROSS: sync::Mutex<()> = sync::Mutex::named("across", ());
@@ -116,7 +128,7 @@ impl Once {
     }
 }
 
-/// Prints the two threads, and for each round the moments of the figure.
+/// Prints the two threads, and for each round the moments of the figures.
 pub(crate) fn run(rounds: u64) -> String {
     let start = sched::Start::of(2);
     let onces: Vec<[Arc<Once>; 2]> = (0..rounds).map(|_| Default::default()).collect();
@@ -144,15 +156,52 @@ pub(crate) fn run(rounds: u64) -> String {
             let round = |round: u64| {
                 let at = begin + round as i64 * ROUND_NS;
                 sched::sleep_until(at);
-                works(at, onces[round as usize].clone())
+                let asked = asks(round + 1);
+                (asked, works(at, onces[round as usize].clone()))
             };
             (sched::gettid(), (0..rounds).map(round).collect::<Vec<_>>())
         });
         (waker.join().expect("the waker"), worker.join().expect("the worker"))
     });
-    let told: Vec<Vec<i64>> =
-        waker.1.iter().zip(&worker.1).map(|(w, k)| [&w[..], &k[..]].concat()).collect();
+    let told = waker.1.iter().zip(&worker.1);
+    let told = told.map(|(w, (asked, k))| [&w[..], k, asked].concat());
+    let told: Vec<Vec<i64>> = told.collect();
     json!({ "waker": waker.0, "worker": worker.0, "rounds": told }).to_string()
+}
+
+/// When `ask` began to wait, `answer` began, was about to wake it, had woken it and ended, and `ask` went on. Then the hooks
+/// tell of the task of this number.
+fn asks(hooked: u64) -> [i64; 6] {
+    let queue = Arc::new(Queue::default());
+    let told = Arc::new(Mutex::new([0; 6]));
+    let tell = |told: &Mutex<[i64; 6]>, i: usize| told.lock().expect("not poisoned")[i] = now_ns();
+    let answered = Arc::new(Once::default());
+    let (to, waits) = (told.clone(), answered.clone());
+    queue.spawn(task::named("ask", async move {
+        let _request = OfOneThread(ft_user::scope!("tasks.ask"));
+        tell(&to, 0);
+        waits.happened().await;
+        tell(&to, 5);
+    }));
+    let to = told.clone();
+    queue.spawn(task::named("answer", async move {
+        tell(&to, 1);
+        sched::spin_until(now_ns() + ANSWERS_NS);
+        tell(&to, 2);
+        answered.happens();
+        tell(&to, 3);
+        sched::spin_until(now_ns() + ANSWERS_NS);
+        tell(&to, 4);
+    }));
+    (0..3).for_each(|_| queue.turn());
+    let at = Location::caller();
+    hooks::made(hooked, at);
+    hooks::polls(hooked, at);
+    hooks::polled();
+    hooks::polls(hooked, at);
+    hooks::over(hooked);
+    hooks::polled();
+    *told.lock().expect("not poisoned")
 }
 
 /// A round of the worker: when `busy` began and ended, `fetch` was polled again, slept and had slept, and `late` was polled.
