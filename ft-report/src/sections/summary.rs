@@ -395,17 +395,19 @@ impl Answers {
         let Some(longest) = tasks.longest.first() else { return };
         let sum =
             |of: fn(&TaskName) -> i64| tasks.names.iter().map(of).fold(0, i64::saturating_add);
-        let lives = sum(|n| n.lives_ns);
+        let (lives, unknown) = (sum(|n| n.lives_ns), sum(|n| n.unknown_ns));
+        let unknown = (unknown > 0).then(|| text!(", unknown {}", Share(unknown, lives)));
         s.answer(
             "tasks",
             "tasks",
             text!(
-                "{}, {} in all: polled {}, queued {}, waiting {}; the longest poll {} of '{}'",
+                "{}, {} in all: polled {}, queued {}, waiting {}{}; the longest poll {} of '{}'",
                 Of(tasks.counts.tasks, "task"),
                 Ns(lives),
                 Share(sum(|n| n.polled_ns), lives),
                 Share(sum(|n| n.queued_ns), lives),
                 Share(sum(|n| n.waiting_ns), lives),
+                unknown.unwrap_or_default(),
                 longest.interval(),
                 Word(&longest.name)
             ),

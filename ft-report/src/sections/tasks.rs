@@ -17,6 +17,7 @@ use crate::text;
 use ft_analysis::{Mark, Tally, TaskCounts};
 use ft_trace::store::Result;
 use ft_trace::tables::{AsyncSwitch, AsyncTask};
+use ft_user::layout::HOOKED_TASKS;
 use names::Names;
 use polls::{Behind, Behinds, BlockedFor, Blocks, HeldAcross, Helds, LongPoll};
 use workers::{Worker, Workers};
@@ -40,6 +41,8 @@ pub struct TasksReport {
     pub counts: TaskCounts,
     /// How sure those with a row are.
     pub marks: Marks,
+    /// Tasks that hooks of their executor tell of, and not of their wake-ups.
+    pub hooked: u64,
     /// Each name, or place of tasks without one, the most time in polls first.
     pub names: Vec<TaskName>,
     /// What was queued behind what, the most time first.
@@ -63,12 +66,14 @@ pub(super) struct Tasks {
     held: Helds,
     workers: Workers,
     marks: Marks,
+    hooked: u64,
     longest: Top<LongPoll>,
 }
 
 impl Tasks {
     pub(super) fn task(&mut self, r: &AsyncTask) {
         self.marks.add(r.mark);
+        self.hooked += u64::from(r.task >= HOOKED_TASKS as i64);
         self.names.task(r);
     }
 
@@ -86,6 +91,7 @@ impl Tasks {
             kernel: tally.kernel,
             counts: tally.tasks,
             marks: self.marks,
+            hooked: self.hooked,
             names: self.names.finish(),
             behind: self.behind.finish(),
             blocked: self.blocked.finish(),
@@ -134,6 +140,12 @@ impl TasksReport {
             s.say(self.marks.line("task"));
         } else {
             s.say("No async task was recorded; a program follows one with `ft_user::task`.");
+        }
+        if self.hooked > 0 {
+            s.say(text!(
+                "Of {}, hooks of the executor told, and of no wake-up: outside of polls what these are in is unknown.",
+                Of(self.hooked, "task")
+            ));
         }
         if self.counts.too_many > 0 {
             let n = Of(self.counts.too_many, "task");

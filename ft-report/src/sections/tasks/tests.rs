@@ -80,6 +80,15 @@ fn a_worker_that_had_work_and_no_cpu_was_starved() {
     assert!(text.contains("Threads that polled, the longest without a CPU first"), "{text}");
 }
 
+#[test]
+fn of_tasks_that_hooks_tell_of_it_says_what_is_not_known() {
+    let hooked = TIMELINE.replace(" 8", " 1000000000000008");
+    let report = report(true, &hooked);
+    assert_eq!((report.hooked, report.names[1].unknown_ns), (1, 200));
+    let text = format!("{:150}", report.section());
+    assert!(text.contains("Of 1 task, hooks of the executor told, and of no wake-up"), "{text}");
+}
+
 /// Applications nest polls and queue tasks as they like.
 #[test]
 fn sums_that_no_number_holds_are_the_most_that_one_holds() {
@@ -104,5 +113,5 @@ fn it_says_what_it_knows() {
     let alone = format!("{:150}", report(false, TIMELINE).section());
     assert!(alone.contains("x.rs:3") && !alone.contains("preempted"), "{alone}");
     let none = format!("{:120}", report(true, "0 0 .>a S").section());
-    assert!(none.contains("No async task was recorded"), "{none}");
+    assert!(none.contains("No async task was recorded") && !none.contains("hooks"), "{none}");
 }
