@@ -180,15 +180,15 @@ fn a_call_has_a_critical_path() {
 fn a_call_of_a_program_that_was_executed_outlasts_its_first_event() {
     check(
         "0 0 .>a S
-         10 open a
+         10 acquire a L
          15 call-of a g 80
          20 exec a
          30 call-of a f 100
-         40 open* a
-         45 close* a
+         40 acquire* a L
+         45 release* a L
          50 return-of a f 100",
         &["f 30+20"],
-        1,
-        Unpaired::default(),
+        0,
+        Unpaired { begin_only: 1, ..Unpaired::default() },
     );
 }
