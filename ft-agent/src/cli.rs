@@ -10,8 +10,8 @@ use ft_report::sections::{self, Report};
 
 use crate::command::report::ShortArgs;
 use crate::command::{
-    compare, completions, convert, doctor, events, export, live, manual, record, report, snapshot,
-    study, tables,
+    catalogue, compare, completions, convert, doctor, events, export, live, manual, record, report,
+    snapshot, study, tables,
 };
 
 /// Records applications and the kernel on one clock, and says why something was slow.
@@ -56,6 +56,7 @@ pub(crate) enum Command {
     Study(study::Args),
     Events(events::Args),
     Export(export::Args),
+    Catalogue(catalogue::Args),
     Tables(tables::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
@@ -65,7 +66,7 @@ pub(crate) enum Command {
 /// The help's groups of subcommands.
 pub(crate) const GROUPS: [(&str, &[&str]); 4] = [
     ("Record", &["record", "top", "snapshot", "sites", "enable", "disable"]),
-    ("Look", &["report", "compare", "events", "export", "tables", "study"]),
+    ("Look", &["report", "compare", "events", "export", "catalogue", "tables", "study"]),
     ("Convert and analyse", &["convert", "analyze"]),
     ("Check and set up the machine", &["doctor", "completions", "manual"]),
 ];

@@ -34,6 +34,8 @@ fn nothing_points_back_up() {
     assert_eq!(depends_on("ft-trace", upper), [false; 6]);
     let others = ["ft-trace", "ft-agent", "aya", "tokio", "clap"];
     assert_eq!(depends_on("ft-report", others), [true, false, false, false, false]);
+    let others = ["ft-trace", "ft-analysis", "ft-report", "ft-agent", "tokio"];
+    assert_eq!(depends_on("ft-catalogue", others), [true, false, false, false, false]);
 }
 
 /// A load disturbs what it measures with what it links; and whoever records pays for no load.

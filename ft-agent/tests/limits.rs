@@ -57,6 +57,7 @@ fn every_bound_is_listed() {
         "ft-trace",
         "ft-analysis",
         "ft-report",
+        "ft-catalogue",
         "ft-load",
         "ft-agent",
     ] {

@@ -25,7 +25,6 @@
 //! ```
 
 pub mod analyze;
-pub mod calendar;
 pub mod code;
 pub mod compare;
 pub mod document;

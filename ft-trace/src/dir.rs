@@ -195,6 +195,25 @@ impl Dir {
         Ok(rustix::fs::fsync(&*self.fd)?)
     }
 
+    /// Moves `name`, which is synced, into `other`, durably, as `to`. A file there of that name is replaced.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says: also when a directory of that name is there that is not empty. `name` is then still there.
+    pub fn move_to(&self, name: &str, other: &Dir, to: &str) -> io::Result<()> {
+        rustix::fs::renameat(&*self.fd, single(name)?, &*other.fd, single(to)?)?;
+        Ok(rustix::fs::fsync(&*other.fd)?)
+    }
+
+    /// What was made, moved and removed in it is durable.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says.
+    pub fn sync(&self) -> io::Result<()> {
+        Ok(rustix::fs::fsync(&*self.fd)?)
+    }
+
     /// Gives the file `name` a second name in `other`.
     ///
     /// # Errors

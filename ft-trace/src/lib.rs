@@ -68,6 +68,8 @@ pub mod build_id;
 #[cfg(feature = "store")]
 pub mod bytes;
 #[cfg(feature = "store")]
+pub mod calendar;
+#[cfg(feature = "store")]
 pub mod clock;
 #[cfg(feature = "store")]
 pub mod convert;

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use ft_trace::convert;
 use serde::Serialize;
 
+use super::to::ToArgs;
 use super::{Result, output};
 
 /// Finishes a recording whose agent was killed, or whose conversion failed: spool to Parquet.
@@ -23,11 +24,15 @@ pub(crate) struct Args {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    to: ToArgs,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  ft-agent convert trace              after `ft-agent record --no-convert`, or after a crash";
+  ft-agent convert trace              after `ft-agent record --no-convert`, or after a crash
+  ft-agent convert trace --to /srv/traces --label build=1.4
+                                      a trace of before, into a catalogue";
 
 #[derive(Serialize)]
 struct Converted {
@@ -44,6 +49,7 @@ impl fmt::Display for Converted {
 }
 
 pub(crate) fn run(args: Args) -> Result {
+    let to = args.to.open()?;
     let mut segments = 0;
     let meta = convert::convert(&args.trace, |_, _| segments += 1)?;
     let warnings: Vec<String> = meta.warnings.iter().map(ToString::to_string).collect();
@@ -51,6 +57,7 @@ pub(crate) fn run(args: Args) -> Result {
         // What is converted stays so when nobody reads this.
         let _ = writeln!(io::stderr(), "ft-agent: warning: {warning}");
     }
+    to.map(|to| to.put(&args.trace)).transpose()?;
     output::print(args.json, &Converted { trace: args.trace, segments, warnings })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -8,6 +8,7 @@ use ft_agent::flight::{FlightError, SnapshotError};
 use ft_agent::live::LiveError;
 use ft_agent::record::RecordError;
 use ft_agent::signals;
+use ft_catalogue::CatalogueError;
 use ft_report::listing::ListingError;
 use ft_report::sections;
 use ft_trace::convert::ConvertError;
@@ -35,6 +36,17 @@ pub(crate) enum CommandError {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// A catalogue cannot be read or written.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// A trace is whole, and not in the catalogue.
+    #[error("{source}; the trace is whole in {0}: after that, run `ft-agent convert {0} --to URL`", .trace.display())]
+    NotBrought {
+        /// The trace.
+        trace: PathBuf,
+        /// Why.
+        source: CatalogueError,
     },
     /// A trace cannot be read, or its results cannot be stored.
     #[error(transparent)]

@@ -2,6 +2,7 @@
 //!
 //! `run` returns the exit status, or a [`CommandError`].
 
+pub(crate) mod catalogue;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod convert;
@@ -19,6 +20,7 @@ pub(crate) mod report;
 pub(crate) mod snapshot;
 pub(crate) mod study;
 pub(crate) mod tables;
+mod to;
 #[cfg(feature = "top")]
 pub(crate) mod top;
 mod watch;
@@ -47,6 +49,7 @@ pub(crate) fn run(command: Command) -> Result {
         Command::Study(args) => study::run(args),
         Command::Events(args) => events::run(args),
         Command::Export(args) => export::run(args),
+        Command::Catalogue(args) => catalogue::run(args),
         Command::Tables(args) => tables::run(args),
         #[cfg(feature = "top")]
         Command::Top(args) => top::run(*args),

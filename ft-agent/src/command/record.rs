@@ -21,6 +21,7 @@ use ft_trace::store::Trace;
 use serde::Serialize;
 
 use super::error::CommandError;
+use super::to::ToArgs;
 use super::watch::Watch;
 use super::{Result, flight, output, page, report};
 
@@ -116,7 +117,7 @@ pub(crate) struct Args {
 
     /// Leave the recording unconverted: `ft-agent convert DIR` makes the tables, `ft-agent report DIR`
     /// the report. For rates at which the conversion would take a CPU that the program needs.
-    #[arg(long, conflicts_with = "flight_recorder")]
+    #[arg(long, conflicts_with_all = ["flight_recorder", "to"])]
     no_convert: bool,
 
     /// Also write the report as one self-contained HTML page.
@@ -130,6 +131,9 @@ pub(crate) struct Args {
     /// Command to run and record, after `--`.
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
+
+    #[command(flatten)]
+    to: ToArgs,
 
     #[command(flatten)]
     flight: flight::FlightArgs,
@@ -225,6 +229,7 @@ pub(crate) fn run(args: Args) -> Result {
     if let Some(file) = html.as_ref().filter(|file| !file.starts_with(&args.output)) {
         page::check(file)?;
     }
+    let to = args.to.open()?;
     let flight = args.flight.options();
     let segment = Limits { bytes: args.segment_size, age: args.segment_time };
     let usual = Options::default();
@@ -256,6 +261,7 @@ pub(crate) fn run(args: Args) -> Result {
         None => converted(&options)?,
     };
     recording.show(args.json, html.as_deref())?;
+    to.map(|to| to.put(&recording.trace)).transpose()?;
     Ok(exit_code(&recording.outcome))
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use ft_agent::flight::Recorder;
 use serde::Serialize;
 
+use super::to::ToArgs;
 use super::{Result, output};
 
 /// How long the conversion may take.
@@ -28,6 +29,8 @@ pub(crate) struct Args {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    to: ToArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -47,11 +50,13 @@ impl fmt::Display for Snapshot {
 }
 
 pub(crate) fn run(args: Args) -> Result {
+    let to = args.to.open()?;
     let recorder = match args.pid {
         Some(pid) => Recorder::of_process(pid)?,
         None => Recorder::of_directory(&args.recorder)?,
     };
     let trace = recorder.snapshot(PATIENCE)?;
+    to.map(|to| to.put(&trace)).transpose()?;
     output::print(args.json, &Snapshot { trace })?;
     Ok(ExitCode::SUCCESS)
 }

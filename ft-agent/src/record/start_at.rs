@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use ft_report::{calendar, units};
+use ft_report::units;
+use ft_trace::calendar;
 use rustix::time::ClockId;
 
 use crate::clock::now_ns;

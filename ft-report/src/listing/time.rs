@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::calendar::write_utc;
+use ft_trace::calendar::write_utc;
 use ft_trace::store::Meta;
 
 /// From which zero times are counted.

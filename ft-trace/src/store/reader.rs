@@ -119,6 +119,12 @@ impl Trace {
     }
 }
 
+/// The rows of one file that belongs to no trace. What is wrong with it comes as an item.
+pub fn rows_of<R: Row>(path: &Path) -> Rows<R> {
+    let part = Part { first: i64::MIN, number: 0, path: path.to_owned() };
+    Rows { waiting: [part].into(), keys: i64::MIN..i64::MAX, ..Rows::default() }
+}
+
 /// A part that is not open yet.
 struct Part {
     /// Smallest key of its row groups that are read, from the statistics of the footer.

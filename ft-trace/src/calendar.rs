@@ -37,7 +37,11 @@ fn day(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// Appends `2026-11-21 10:45:00.123456789`, from nanoseconds since 1970.
-pub(crate) fn write_utc(ns: i64, out: &mut String) -> fmt::Result {
+///
+/// # Errors
+///
+/// None: the text grows.
+pub fn write_utc(ns: i64, out: &mut String) -> fmt::Result {
     let (seconds, fraction) = (ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000));
     let (year, month, day) = date(seconds.div_euclid(DAY));
     let second = seconds.rem_euclid(DAY);

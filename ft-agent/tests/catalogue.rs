@@ -1,0 +1,175 @@
+//! `--to` and `ft-agent catalogue`: traces in a catalogue. Everything here runs without rights: `-k none`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+#[path = "common/said.rs"]
+mod said;
+
+struct Stage {
+    folder: tempfile::TempDir,
+}
+
+impl Stage {
+    fn new() -> Stage {
+        Stage { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.folder.path()).stdin(Stdio::null());
+        command
+    }
+
+    fn agent(&self, args: &[&str]) -> Output {
+        self.command(env!("CARGO_BIN_EXE_ft-agent")).args(args).output().unwrap()
+    }
+
+    /// What it prints; it must succeed.
+    fn says(&self, args: &[&str]) -> String {
+        let output = self.agent(args);
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Why it fails.
+    fn fails(&self, args: &[&str]) -> String {
+        let output = self.agent(args);
+        assert!(!output.status.success(), "{args:?}: {output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    /// The traces of the catalogue `fleet`.
+    fn traces(&self, more: &[&str]) -> Vec<serde_json::Value> {
+        let args = [&["catalogue", "fleet", "--json"], more].concat();
+        let answer: serde_json::Value = serde_json::from_str(&self.says(&args)).unwrap();
+        assert_eq!(answer["wrong"].as_array().unwrap().len(), 0, "{answer}");
+        answer["traces"].as_array().unwrap().clone()
+    }
+}
+
+/// All files beneath a directory, and what they hold.
+fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut dirs = vec![dir.to_owned()];
+    while let Some(at) = dirs.pop() {
+        for entry in fs::read_dir(&at).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                dirs.push(path);
+            } else {
+                let name = path.strip_prefix(dir).unwrap().to_owned();
+                found.insert(name, fs::read(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_recording_is_brought_listed_and_removed() {
+    let stage = Stage::new();
+    let record = ["record", "-k", "none", "-o", "first", "--to", "fleet", "--label", "build=1.4"];
+    stage.says(&[&record[..], &["--label", "ring=canary", "--", "true"]].concat());
+    stage.says(&["record", "-k", "none", "-o", "second", "--", "true"]);
+    stage.says(&["convert", "second", "--to", "fleet"]);
+
+    let traces = stage.traces(&[]);
+    let [first, second] = &traces[..] else { panic!("{traces:?}") };
+    assert_eq!(first["labels"], serde_json::json!({"build": "1.4", "ring": "canary"}));
+    assert_eq!((&first["program"], &second["command"]), (&"true".into(), &"true".into()));
+    assert_eq!((&first["complete"], &second["labels"]), (&true.into(), &serde_json::json!({})));
+    let stored = stage.path("fleet").join(first["path"].as_str().unwrap());
+    assert_eq!(files(&stored), files(&stage.path("first")));
+    stage.says(&["report", stored.to_str().unwrap(), "time"]);
+
+    // A trace that is there already.
+    let again = stage.agent(&["convert", "first", "--to", "fleet"]);
+    assert!(String::from_utf8_lossy(&again.stderr).contains("was there already: fleet/host="));
+    assert_eq!(stage.traces(&[]), traces);
+    let host = traces[0]["host"].as_str().unwrap();
+    assert_eq!(stage.traces(&["--host", host]).len(), 2);
+    assert_eq!(stage.traces(&["--host", "no.such.host"]).len(), 0);
+
+    // Nothing goes before it was said what would.
+    assert_eq!(stage.traces(&["--older-than", "1h"]).len(), 0);
+    let would = stage.says(&["catalogue", "fleet", "--older-than", "1us"]);
+    assert!(would.contains("2 traces, ") && would.ends_with("would be removed by --delete\n"));
+    assert_eq!(stage.traces(&[]).len(), 2);
+    let removed = stage.says(&["catalogue", "fleet", "--older-than", "1us", "--delete"]);
+    assert!(removed.ends_with("removed\n"), "{removed}");
+    assert_eq!(stage.traces(&[]).len(), 0);
+    assert_eq!(files(&stage.path("fleet")).len(), 0);
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_anything_is_recorded() {
+    let stage = Stage::new();
+    let record = |more: &[&str]| {
+        let why = stage.fails(&[&["record", "-k", "none"], more, &["--", "true"]].concat());
+        assert!(!stage.path("trace").exists(), "{why}");
+        why
+    };
+    assert!(record(&["--to", "s3://bucket/fleet"]).contains("name a directory, as a path"));
+    assert!(record(&["--to", "/proc/fleet"]).contains("check the free space and the permissions"));
+    assert!(record(&["--label", "build=1"]).contains("--to <URL>"));
+    assert!(record(&["--to", "fleet", "--label", "build"]).contains("for example build=1.4.2"));
+    assert!(record(&["--to", "fleet", "--no-convert"]).contains("cannot be used with"));
+    assert!(stage.fails(&["catalogue", "nowhere"]).contains("nowhere holds no traces; "));
+    assert!(stage.fails(&["catalogue", "fleet", "--delete"]).contains("--older-than <TIME>"));
+}
+
+/// Kills the agent at each call with which it changes the catalogue, one after the other; what is there is always whole
+/// traces, and the next one goes on.
+#[test]
+fn whoever_is_killed_leaves_a_whole_trace_or_none() {
+    const CALLS: &str =
+        "mkdir,mkdirat,openat,write,copy_file_range,fsync,renameat,renameat2,unlinkat";
+    let stage = Stage::new();
+    stage.says(&["record", "-k", "none", "-o", "trace", "--", "true"]);
+    let trace = files(&stage.path("trace"));
+    let killing = |to: &str, calls: &str, nth: usize| {
+        let mut strace = stage.command("strace");
+        strace.args(["-f", "-o", "/dev/null", "-e", &format!("trace={calls}")]);
+        strace.args(["-e", &format!("inject={calls}:signal=KILL:when={nth}")]);
+        strace.args([env!("CARGO_BIN_EXE_ft-agent"), "convert", "trace", "--to", to]);
+        strace.output().ok()
+    };
+    if killing("elsewhere", "renameat", 1).is_none_or(|output| output.status.success()) {
+        return said::skipped("strace is not installed, or cannot trace here (Debian: strace)");
+    }
+    said::ran();
+    let mut killed = 0;
+    // All calls of one that is not killed; so many steps that a run takes some seconds.
+    for nth in (1..).step_by(7) {
+        let output = killing("fleet", CALLS, nth).expect("as before");
+        let rows = match stage.path("fleet/traces").is_dir() {
+            true => stage.traces(&[]),
+            false => Vec::new(),
+        };
+        assert!(rows.len() <= 1, "{rows:?}");
+        for row in &rows {
+            let stored = stage.path("fleet").join(row["path"].as_str().unwrap());
+            assert_eq!(files(&stored), trace, "at call {nth}");
+        }
+        if output.status.success() {
+            assert_eq!(rows.len(), 1, "it has come to its end");
+            break;
+        }
+        killed += 1;
+        if rows.len() == 1 {
+            // It does nothing more where the trace is there.
+            stage.says(&["catalogue", "fleet", "--older-than", "1us", "--delete"]);
+        }
+    }
+    assert!(killed > 5, "{killed}");
+    stage.says(&["convert", "trace", "--to", "fleet"]);
+    let rows = stage.traces(&[]);
+    assert_eq!(files(&stage.path("fleet").join(rows[0]["path"].as_str().unwrap())), trace);
+}

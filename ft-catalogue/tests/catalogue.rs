@@ -1,0 +1,307 @@
+//! Traces brought, listed and removed, by several at once, and after each way in which bringing one can end.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use ft_catalogue::{Catalogue, CatalogueError, Labels, list};
+use ft_trace::ids::{Cpu, Nanos, Pid, Tid};
+use ft_trace::spool::frame::End;
+use ft_trace::store::{
+    Footer, HostClockMeta, Meta, Row, SCHEMA_VERSION, TableMeta, TableWriter, Trace,
+};
+use ft_trace::tables::{BinaryRow, HostClockState, SchedMigrate};
+
+/// 2026-11-21T10:45:00Z.
+const AT: i64 = 1_795_257_900_000_000_000;
+
+fn table<R: Row>(dir: &Path, meta: &mut Meta, rows: Vec<R>) {
+    let mut writer = TableWriter::create(dir, Footer::default()).unwrap();
+    let count = rows.len() as u64;
+    rows.into_iter().for_each(|row| writer.push(row).unwrap());
+    writer.finish().unwrap();
+    let parts = 1;
+    meta.tables.insert(R::TABLE.into(), TableMeta { rows: count, parts, ..TableMeta::default() });
+}
+
+/// A trace of a host, that began so many seconds after [`AT`].
+fn trace(dir: &Path, host: &str, second: i64) {
+    fs::create_dir_all(dir).unwrap();
+    let mut meta = Meta { schema_version: SCHEMA_VERSION, complete: true, ..Meta::default() };
+    meta.start.host = host.into();
+    meta.start.boot_id = format!("boot of {host}");
+    meta.start.kernel = "6.18.0".into();
+    meta.start.cpus = 4;
+    meta.start.command = vec!["/usr/bin/server".into(), "--fast".into()];
+    meta.start.start_ns = second * 1_000_000_000;
+    meta.start.event_cost_ns = Some(12.5);
+    let agent_cpu_ns = Some(7_000_000);
+    meta.end = Some(End { ts: (second + 10) * 1_000_000_000, agent_cpu_ns, ..End::default() });
+    meta.clock.realtime_offset_ns = AT;
+    let (state, bound_ns) = (HostClockState::Synchronised, Some(316_000));
+    meta.clock.host = Some(HostClockMeta { state, bound_ns, tai_s: None, samples: 11 });
+    meta.lost.insert("ring".into(), 3);
+    let moved = |n| SchedMigrate {
+        ts: Nanos(n),
+        cpu: Cpu(0),
+        tid: Tid(7),
+        pid: Pid(6),
+        from_cpu: Cpu(0),
+        to_cpu: Cpu(1),
+    };
+    table(dir, &mut meta, (0..5).map(moved).collect());
+    let binary = |object: &str, build_id: &str| BinaryRow {
+        functions: 1,
+        framed: 1,
+        object: object.into(),
+        build_id: build_id.into(),
+    };
+    table(
+        dir,
+        &mut meta,
+        vec![binary("/usr/bin/server", "c0ffee"), binary("/lib/libc.so.6", "11bc")],
+    );
+    fs::write(dir.join("views.sql"), "-- views").unwrap();
+    meta.write(dir).unwrap();
+}
+
+struct Stage {
+    folder: tempfile::TempDir,
+}
+
+impl Stage {
+    fn new() -> Stage {
+        Stage { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.folder.path().join("fleet")
+    }
+
+    fn url(&self) -> String {
+        format!("file://{}", self.root().display())
+    }
+
+    fn catalogue(&self) -> Catalogue {
+        Catalogue::open(&self.url()).unwrap()
+    }
+
+    fn trace(&self, host: &str, second: i64) -> PathBuf {
+        let dir = self.folder.path().join(format!("{host}-{second}"));
+        trace(&dir, host, second);
+        dir
+    }
+}
+
+/// All files beneath a directory, and what they hold.
+fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut dirs = vec![dir.to_owned()];
+    while let Some(at) = dirs.pop() {
+        for entry in fs::read_dir(&at).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => dirs.push(path),
+                false => {
+                    found.insert(
+                        path.strip_prefix(dir).unwrap().to_owned(),
+                        fs::read(path).unwrap(),
+                    );
+                }
+            }
+        }
+    }
+    found
+}
+
+fn labels() -> Labels {
+    [("build".to_owned(), "1.4".to_owned())].into()
+}
+
+#[test]
+fn a_trace_is_brought_whole_and_once() {
+    let stage = Stage::new();
+    let (catalogue, dir) = (stage.catalogue(), stage.trace("web-1", 5));
+    assert_eq!(list(&stage.url()).unwrap().entries.len(), 0);
+    let put = catalogue.put(&dir, &labels()).unwrap();
+    assert!(put.is_new);
+    let path = put.key.path();
+    assert!(path.starts_with("host=web-1/date=2026-11-21/trace=20261121T104505Z-"), "{path}");
+    assert_eq!(files(&stage.root().join(&path)), files(&dir));
+    assert_eq!(Trace::open(&stage.root().join(&path)).unwrap().rows::<SchedMigrate>().count(), 5);
+
+    let [entry] = &list(&stage.url()).unwrap().entries[..] else { panic!("one trace") };
+    assert_eq!((entry.start_ns, entry.duration_ns), (AT + 5_000_000_000, Some(10_000_000_000)));
+    assert_eq!((&*entry.host, &*entry.boot_id, entry.cpus), ("web-1", "boot of web-1", 4));
+    assert_eq!((&*entry.program, &*entry.build_id), ("server", "c0ffee"));
+    assert_eq!((&*entry.command, entry.labels()), ("/usr/bin/server --fast", labels()));
+    assert_eq!((entry.clock, entry.clock_bound_ns), (HostClockState::Synchronised, Some(316_000)));
+    assert_eq!((entry.events, entry.lost), (5, 3));
+    assert_eq!((entry.agent_cpu_ns, entry.event_cost_ns), (Some(7_000_000), Some(12.5)));
+    let bytes: usize = files(&dir).values().map(Vec::len).sum();
+    assert_eq!((entry.bytes, &*entry.path), (bytes as i64, &*path));
+    assert_eq!(entry.schema_version, SCHEMA_VERSION as i32);
+
+    let before = files(&stage.root());
+    let again = catalogue.put(&dir, &Labels::new()).unwrap();
+    assert_eq!((again.is_new, again.key), (false, put.key));
+    assert_eq!(files(&stage.root()), before);
+}
+
+#[test]
+fn whoever_comes_after_one_that_was_killed_goes_on() {
+    let stage = Stage::new();
+    let (catalogue, dir) = (stage.catalogue(), stage.trace("web-1", 5));
+    let put = catalogue.put(&dir, &labels()).unwrap();
+    let whole = files(&stage.root());
+    let (place, row) = (stage.root().join(put.key.path()), stage.root().join("traces"));
+    let row = row.join(format!("{}.parquet", put.key.trace));
+
+    // Killed before the row, and before the directory has its name.
+    fs::remove_file(&row).unwrap();
+    assert_eq!(list(&stage.url()).unwrap().entries.len(), 0, "it does not exist without its row");
+    assert!(catalogue.put(&dir, &labels()).unwrap().is_new);
+    assert_eq!(files(&stage.root()), whole);
+    fs::remove_file(&row).unwrap();
+    fs::rename(&place, place.with_file_name(".incoming-half")).unwrap();
+    fs::remove_file(place.with_file_name(".incoming-half").join("meta.json")).unwrap();
+    assert!(catalogue.put(&dir, &labels()).unwrap().is_new);
+    let left = files(&stage.root());
+    assert!(whole.iter().all(|(path, bytes)| left.get(path) == Some(bytes)));
+    // What is left of it goes when it is old enough.
+    assert_eq!(catalogue.sweep().unwrap(), 0);
+    let old = fs::File::open(place.with_file_name(".incoming-half")).unwrap();
+    old.set_modified(std::time::UNIX_EPOCH).unwrap();
+    assert_eq!(catalogue.sweep().unwrap(), 1);
+    assert_eq!(files(&stage.root()), whole);
+}
+
+#[test]
+fn several_at_once_do_no_harm() {
+    let stage = Stage::new();
+    let same = stage.trace("web-1", 5);
+    let others: Vec<PathBuf> = (0..4).map(|n| stage.trace("web-2", n)).collect();
+    let barrier = std::sync::Barrier::new(8);
+    let new: usize = std::thread::scope(|scope| {
+        let brings = |dir: &PathBuf| {
+            let catalogue = stage.catalogue();
+            barrier.wait();
+            usize::from(catalogue.put(dir, &labels()).unwrap().is_new)
+        };
+        let dirs = others.iter().chain([&same; 4]);
+        let threads: Vec<_> = dirs.map(|dir| scope.spawn(move || brings(dir))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert!((5..=8).contains(&new), "{new}");
+    let listing = list(&stage.url()).unwrap();
+    assert_eq!((listing.entries.len(), listing.wrong.len()), (5, 0));
+    for entry in &listing.entries {
+        let stored = stage.root().join(&*entry.path);
+        assert_eq!(Trace::open(&stored).unwrap().rows::<SchedMigrate>().count(), 5);
+    }
+    let left = files(&stage.root());
+    assert!(left.keys().all(|path| !path.to_string_lossy().contains(".incoming-")), "{left:?}");
+}
+
+#[test]
+fn a_trace_goes_and_comes_again() {
+    let stage = Stage::new();
+    let catalogue = stage.catalogue();
+    let dirs = [stage.trace("web-1", 5), stage.trace("web-1", 6)];
+    dirs.iter().for_each(|dir| drop(catalogue.put(dir, &labels()).unwrap()));
+    let whole = files(&stage.root());
+    let entry = list(&stage.url()).unwrap().entries.remove(0);
+    catalogue.remove(&entry).unwrap();
+    let [left] = &list(&stage.url()).unwrap().entries[..] else { panic!("the other one") };
+    assert_ne!(left.trace, entry.trace);
+    assert!(!stage.root().join(&*entry.path).exists());
+    assert_eq!(files(&stage.root()).len(), whole.len() / 2);
+    catalogue.remove(&entry).unwrap();
+    assert!(catalogue.put(&dirs[0], &labels()).unwrap().is_new);
+    assert_eq!(files(&stage.root()), whole);
+}
+
+/// Everything but the one good row is left out, with the reason; nothing outside is touched.
+#[test]
+fn a_catalogue_of_somebody_else_can_hold_anything() {
+    let stage = Stage::new();
+    let catalogue = stage.catalogue();
+    let good = catalogue.put(&stage.trace("web-1", 5), &labels()).unwrap();
+    let rows = stage.root().join("traces");
+    let row = rows.join(format!("{}.parquet", good.key.trace));
+    fs::write(rows.join("garbage.parquet"), "PAR1 and nothing else PAR1").unwrap();
+    fs::write(rows.join("empty.parquet"), "").unwrap();
+    fs::write(rows.join("large.parquet"), vec![0; (1 << 20) + 1]).unwrap();
+    fs::create_dir(rows.join("directory.parquet")).unwrap();
+    symlink("/dev/zero", rows.join("endless.parquet")).unwrap();
+    // A row under another name than its own, and a table with other columns.
+    fs::copy(&row, rows.join("20261121T104505Z-0000000000000000.parquet")).unwrap();
+    let moves = stage.root().join(good.key.path()).join("sched_migrate/part-00000.parquet");
+    fs::copy(moves, rows.join("moves.parquet")).unwrap();
+    fs::write(rows.join("no-row.txt"), "").unwrap();
+
+    let listing = list(&stage.url()).unwrap();
+    assert_eq!(listing.entries.len(), 1);
+    let wrong: Vec<String> = listing
+        .wrong
+        .iter()
+        .map(|(path, _)| path.file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    assert_eq!(
+        wrong,
+        [
+            "20261121T104505Z-0000000000000000",
+            "directory",
+            "empty",
+            "endless",
+            "garbage",
+            "large",
+            "moves"
+        ]
+    );
+    assert!(listing.wrong.iter().all(|(_, why)| !why.is_empty()));
+
+    // A row that leads elsewhere names no trace, and removing it removes nothing.
+    let outside = stage.folder.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    let mut entry = listing.entries[0].clone();
+    for path in [
+        "../outside",
+        "host=../date=x/trace=y",
+        "host=a/date=2026-11-21/trace=../../outside",
+        "/etc",
+    ] {
+        entry.path = path.into();
+        assert_eq!(entry.key(), None, "{path}");
+        catalogue.remove(&entry).unwrap();
+    }
+    entry.labels = "[1, 2".into();
+    assert_eq!(entry.labels(), Labels::new());
+    assert!(outside.is_dir() && row.exists());
+}
+
+#[test]
+fn nothing_is_brought_where_others_can_write() {
+    let stage = Stage::new();
+    fs::create_dir(stage.root()).unwrap();
+    fs::set_permissions(stage.root(), fs::Permissions::from_mode(0o777)).unwrap();
+    let error = Catalogue::open(&stage.url()).unwrap_err();
+    assert!(matches!(error, CatalogueError::Refused(_)), "{error}");
+    assert!(error.to_string().ends_with("name a directory that only this user can write to"));
+    let error = list(&stage.url()).unwrap_err();
+    assert!(matches!(error, CatalogueError::NoCatalogue(_)), "{error}");
+}
+
+#[test]
+fn what_is_no_trace_is_not_brought() {
+    let stage = Stage::new();
+    let catalogue = stage.catalogue();
+    let empty = stage.folder.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    catalogue.put(&empty, &labels()).unwrap_err();
+    let unfinished = stage.trace("web-1", 5);
+    fs::create_dir(unfinished.join("spool")).unwrap();
+    catalogue.put(&unfinished, &labels()).unwrap_err();
+    assert!(files(&stage.root()).is_empty());
+}
