@@ -222,6 +222,7 @@ pub fn hold(dur: i64) -> CriticalSection {
         condition: false,
         slice: SliceOutcome::None,
         parts: None,
+        counts: None,
         preemptor_tid: None,
         preemptor_comm: None,
         preemptor_ns: None,

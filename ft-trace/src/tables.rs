@@ -92,7 +92,7 @@ pub use probe::{ProbeHit, ProbeKind};
 pub use reference::{ClockRow, HostClockRow, HostClockState, LossOrigin, LossRow, ThreadRow};
 pub use requests::{PathKind, PathPiece, Request};
 pub use results::{
-    CriticalSection, Decomposition, DispatchLatency, Gap, GapCause, InferredCause, Part,
+    Counts, CriticalSection, Decomposition, DispatchLatency, Gap, GapCause, InferredCause, Part,
     SliceOutcome, ThreadTime,
 };
 pub use sched::{SchedMigrate, SchedSwitch, SchedWaking, TaskState};

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ft_trace::store::Trace;
 use ft_trace::tables::{
-    CriticalSection, Decomposition, DispatchLatency, Irq, IrqKind, SchedSwitch, SchedWaking,
-    UserEvent,
+    Counts, CriticalSection, Decomposition, DispatchLatency, Irq, IrqKind, SchedSwitch,
+    SchedWaking, UserEvent,
 };
 use serde_json::Value;
 
 use crate::harness::{self, Stage, gate};
+use crate::recomputed::agrees;
 
 /// The kernel takes its times where the scheduler begins to look for the next thread, and where a woken thread
 /// is put into a queue. Our records are made at the switch that follows, and at the waking before. Per time
@@ -45,7 +46,7 @@ fn growth(truth: &Value, file: &str) -> Vec<i64> {
 #[test]
 fn switches_and_times_of_a_thread_are_those_of_proc() {
     let Some(stage) = Stage::enter_with_kernel() else { return };
-    let (truth, dir) = stage.record(&[], &["counters", "200"]);
+    let (truth, dir) = stage.record(&["-k", "default,fault"], &["counters", "200"]);
     let trace = harness::open(&dir);
     let tid = truth["tid"].as_i64().expect("tid") as i32;
     let marks = marks(&trace);
@@ -79,6 +80,26 @@ fn switches_and_times_of_a_thread_are_those_of_proc() {
     assert_eq!(got + came_unseen, schedstat[2], "times on a CPU in schedstat");
     assert!(status[0] >= 200 && status[1] > 0, "the subject was not disturbed as planned");
 
+    // A thread that came unseen may have left unseen, too.
+    let [around, between] = ["outer", "inner"].map(|lock| counts(&trace, lock));
+    for (least, most, kernel) in
+        [(between.sleeps, around.sleeps, status[0]), (between.switches, around.switches, status[1])]
+    {
+        assert!((least..=most).contains(&kernel), "{kernel}, reported {least} to {most}");
+    }
+    assert_eq!((between.moves, around.moves), (0, 0), "it is bound to one CPU");
+    let [touched, faults] = [0, 1].map(|i| truth["faults"][i].as_i64().expect("a number"));
+    let [least, most] = [between, around].map(|counts| counts.faults.expect("they are recorded"));
+    assert!(
+        touched <= least[0] && least[0] <= faults && faults <= most[0],
+        "{faults}: {least:?} to {most:?}"
+    );
+    gate::measured(&format!(
+        "page faults of a hold: {} reported, {touched} pages touched, {faults} by getrusage around it",
+        least[0]
+    ));
+    agrees("counts of holds", &dir);
+
     let (outer, inner) = (hold(&trace, "outer"), hold(&trace, "inner"));
     let runnable = |d: &Decomposition| d.preempted_ns + d.dispatch_ns;
     let on_cpu = |d: &Decomposition| d.total_ns() - runnable(d) - d.blocked_ns;
@@ -108,11 +129,20 @@ fn stolen(trace: &Trace) -> i64 {
     grew.filter(|&ns| ns > 0).map(|ns| ns + STEAL_STEP_NS).sum()
 }
 
-/// The parts of the hold of a lock that is taken once.
-fn hold(trace: &Trace, lock: &str) -> Decomposition {
+/// The hold of a lock that is taken once.
+fn held(trace: &Trace, lock: &str) -> CriticalSection {
     let mut holds = trace.rows::<CriticalSection>().map(|row| row.expect("a row"));
-    let hold = holds.find(|hold| &*hold.lock_name == lock).expect("the hold");
-    hold.parts.expect("parts")
+    holds.find(|hold| &*hold.lock_name == lock).expect("the hold")
+}
+
+/// Its parts.
+fn hold(trace: &Trace, lock: &str) -> Decomposition {
+    held(trace, lock).parts.expect("parts")
+}
+
+/// What is counted in it.
+fn counts(trace: &Trace, lock: &str) -> Counts {
+    held(trace, lock).counts.expect("a kernel stream")
 }
 
 /// Recordings in which the thread may be woken on its way to sleep. Measured: in 1 to 25 of 1,500 rounds, the more the busier the

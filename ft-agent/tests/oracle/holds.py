@@ -33,6 +33,7 @@ def table(locks: Locks, threads: Threads) -> Table:
             "condition": hold.condition,
             "slice": hold.slice,
             **decomposition(parts),
+            **threads.counts.between(hold.tid, start, end),
             **occupant("preemptor", shares, threads),
             "agent_ns": agent(threads.occupants(hold.tid, start, end), threads),
             "mark": mark(parts, shares, threads.occupants(hold.tid, start, end)),

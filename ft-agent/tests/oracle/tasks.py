@@ -289,6 +289,7 @@ class Tasks:
             "depth": poll.depth,
             "end": poll.how,
             **decomposition(parts),
+            **self.threads.counts.between(tid, start, end),
             **self.blocked(tid, start, end, parts),
             **occupant("preemptor", preempted, self.threads),
             "agent_ns": agent(self.threads.occupants(tid, start, end), self.threads),

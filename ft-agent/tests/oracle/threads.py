@@ -6,6 +6,7 @@ from itertools import dropwhile, groupby
 from typing import Callable, Iterator, NamedTuple
 
 from compare import OneOf
+from counts import Counts
 from cpus import Cpus, Shares, kernel_losses, touched
 from tables import Irq, Migrate, Switch, Trace, Waking
 
@@ -97,6 +98,7 @@ class Threads:
         self.irq_starts = {cpu: [irq.ts for irq in irqs] for cpu, irqs in self.irqs.items()}
         self.longest_irq = max((irq.dur for irq in trace.irqs), default=0)
         self.timelines = self.walk()
+        self.counts = Counts(trace)
 
     def walk(self) -> dict[int, Timeline]:
         """Sorts the records by thread; of equal time: waking, move, switch, whatever shows it running."""

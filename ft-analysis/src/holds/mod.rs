@@ -102,6 +102,7 @@ pub(crate) fn row(thread: &Thread, hold: &Hold, shares: &Shares, world: &World) 
         condition: hold.condition,
         slice: hold.slice,
         parts,
+        counts: hold.began.counts(thread, world),
         preemptor_tid: preemptor.map(|s| s.who.thread.tid.0),
         preemptor_comm: preemptor.map(|s| s.who.comm.clone()),
         preemptor_ns: preemptor.map(|s| s.ns),

@@ -82,6 +82,7 @@ impl World {
         let being_woken = e.prev_woken && !preempted;
         let woken = thread.wakes.left(ts, being_woken, &mut self.tally.races);
         thread.runs_on = None;
+        thread.counted.leaves(e.cpu, preempted);
         thread.left = ts;
         thread.runnable = (ts, woken);
         thread.prio = Some(e.prev_prio);
@@ -132,6 +133,7 @@ impl World {
         thread.account.enter(State::Running, ts);
         thread.spent.waits.returns();
         thread.runs_on = Some(e.cpu);
+        thread.counted.comes(e.cpu);
         if let Some(history) = &mut thread.history {
             history.displaced(&shares);
         }
@@ -257,8 +259,10 @@ impl World {
     }
 
     pub(super) fn fault<A: Analysis>(&mut self, e: &LeanFault, to: &mut Audience<'_, A>) {
+        self.faults = true;
         if let Some(slot) = self.runs(ThreadKey { pid: e.pid, tid: e.tid }, to) {
             let thread = &mut self.threads[slot];
+            thread.counted.faults(e.kind);
             thread.places(self.now).faults(e);
             if !e.in_kernel {
                 thread.spent.waits.faults();

@@ -7,6 +7,7 @@ mod account;
 mod blocked;
 mod change;
 mod context;
+mod counted;
 mod cpus;
 mod culprit;
 mod held;
@@ -106,6 +107,8 @@ pub struct World {
     polls: u64,
     /// System calls are recorded.
     calls: bool,
+    /// Page faults are recorded.
+    faults: bool,
     /// Waits for locks of the kernel that have begun.
     kernel_waits: u64,
     /// What the world counts itself.
@@ -133,6 +136,7 @@ impl World {
             holds: 0,
             polls: 0,
             calls: false,
+            faults: false,
             kernel_waits: 0,
             tally,
             log: Log::new(draws),

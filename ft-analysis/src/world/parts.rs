@@ -1,7 +1,8 @@
 //! Where the time of an interval of a thread went: its account at the end minus its account at the begin.
 
+use super::counted::Counted;
 use super::{Thread, World};
-use ft_trace::tables::Decomposition;
+use ft_trace::tables::{Counts, Decomposition};
 
 /// An interval of a thread that goes on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -12,6 +13,8 @@ pub struct Began {
     pub(super) account: Decomposition,
     /// Of its waits for a CPU until then, what the agent had it.
     pub(super) agent_ns: i64,
+    /// What had happened to it then.
+    pub(super) counted: Counted,
 }
 
 impl Began {
@@ -22,7 +25,8 @@ impl Began {
 
     /// It begins at `now`.
     pub(super) fn at(now: i64, thread: &Thread) -> Began {
-        Began { ts: now, account: thread.account(now), agent_ns: thread.agent_ns }
+        let (agent_ns, counted) = (thread.agent_ns, thread.counted);
+        Began { ts: now, account: thread.account(now), agent_ns, counted }
     }
 
     /// Where the time went from this begin to a later one of the same thread; nothing without a kernel stream.
@@ -33,6 +37,12 @@ impl Began {
     /// Where its time went until now; not known without a kernel stream.
     pub(crate) fn parts(&self, thread: &Thread, world: &World) -> Option<Decomposition> {
         world.context().kernel.then(|| thread.account(world.now()) - self.account)
+    }
+
+    /// How often something happened to the thread until now; not known without a kernel stream.
+    pub(crate) fn counts(&self, thread: &Thread, world: &World) -> Option<Counts> {
+        let knows_faults = world.faults && !world.losses.calls_since(self.ts);
+        world.context.kernel.then(|| thread.counted.since(&self.counted, knows_faults))
     }
 
     /// Of *preempted* and *dispatch* until now, what the agent had the CPU, if it is known who that is. The thread had a

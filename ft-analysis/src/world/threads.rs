@@ -5,6 +5,7 @@ use std::ops::{Index, IndexMut};
 
 use super::account::{Account, State};
 use super::context::Program;
+use super::counted::Counted;
 use super::cpus::{Cpus, Shares};
 use super::held::Held;
 use super::history::{History, Past};
@@ -160,6 +161,8 @@ pub struct Thread {
     /// What that CPU's count of the agent's time was when it came.
     agent_then: i64,
     pub(crate) locks: Held,
+    /// How often something happened to it.
+    pub(super) counted: Counted,
     /// The polls of tasks in which it is.
     pub(crate) polls: Polls,
     pub(super) wakes: Wakes,
@@ -206,6 +209,7 @@ impl Thread {
             agent_ns: 0,
             agent_then: 0,
             locks: Held::default(),
+            counted: Counted::default(),
             polls: Polls::default(),
             wakes: Wakes::default(),
             calling: None,

@@ -299,6 +299,7 @@ impl TasksReport {
                         preemptor.map(|comm| Thread::of(l.preemptor_tid, Some(comm)))
                     })
                     .notes("blocked for", |l| l.blocked_for.as_deref().map(Word))
+                    .notes("faults", |l| l.faults.filter(|n| *n > 0).map(N))
                     .notes("from", |l| l.called.way().map(Word))
             });
         s.table(own::beside(t, |l| (l.agent_ns, l.dur_ns)).titled("The longest polls"));

@@ -27,7 +27,7 @@ use serde_json::{Map, Value};
 use super::about::About;
 use super::name_column::{NameBuilder, NamePool, NameReader, name_type};
 use crate::ids::{Cpu, Name, Nanos, Pid, SiteId, Tid};
-use crate::tables::{Decomposition, Part, Unit};
+use crate::tables::{Counts, Decomposition, Part, Unit};
 use crate::words::Word;
 
 /// Arrays of one batch, taken from the left as fields bind theirs.
@@ -319,6 +319,43 @@ impl Column for [i64; 3] {
     }
     fn show(&self, name: &str, unit: Option<Unit>, out: &mut Map<String, Value>) {
         self.map(Some).show(name, unit, out);
+    }
+}
+
+impl Column for Option<Counts> {
+    type Builder = [Sparse<Int64Type>; 5];
+    type Reader = Vec<PrimitiveArray<Int64Type>>;
+
+    fn describe(_: &str, out: &mut Vec<Field>) {
+        for (name, meaning) in Counts::COLUMNS {
+            let from = out.len();
+            Option::<i64>::describe(name, out);
+            About { unit: Some(Unit::Count), meaning }.add_to(&mut out[from..]);
+        }
+    }
+    fn push(&self, builder: &mut Self::Builder) {
+        let counts = self.map_or([None; 5], Counts::to_array);
+        for (builder, count) in builder.iter_mut().zip(counts) {
+            builder.push(count);
+        }
+    }
+    fn finish(builder: &mut Self::Builder, rows: usize, out: &mut Vec<ArrayRef>) {
+        for builder in builder {
+            out.push(builder.finish(rows));
+        }
+    }
+    fn bind(arrays: &mut Arrays<'_>, names: &mut NamePool) -> Option<Self::Reader> {
+        Counts::COLUMNS.iter().map(|_| Option::<i64>::bind(arrays, names)).collect()
+    }
+    fn get(reader: &Self::Reader, row: usize) -> Self {
+        let count = |i: usize| Option::<i64>::get(&reader[i], row);
+        Counts::from_array(std::array::from_fn(count))
+    }
+    fn show(&self, _: &str, _: Option<Unit>, out: &mut Map<String, Value>) {
+        let counts = self.map_or([None; 5], Counts::to_array);
+        for ((name, _), count) in Counts::COLUMNS.into_iter().zip(counts) {
+            out.insert(name.to_owned(), Value::from(count));
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The tables of async tasks (`ft_user::task`) and of their polls.
 
-use super::results::Decomposition;
+use super::results::{Counts, Decomposition};
 use crate::Mark;
 use crate::ids::{Name, Nanos, Pid, Tid};
 use crate::words::words;
@@ -115,6 +115,8 @@ table! {
         pub end: PollEnd,
         /// Decomposition of `dur`; null without a kernel stream. What inner polls took is part of it.
         pub parts: Option<Decomposition>,
+        /// How often something happened to the thread meanwhile.
+        pub counts: Option<Counts>,
         /// What it was blocked for longest at once, by the words of `thread_time`; null when it was not blocked.
         pub blocked_for: Option<Name>,
         /// For how long.

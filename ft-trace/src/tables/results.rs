@@ -170,6 +170,50 @@ impl Decomposition {
 }
 
 /// Where the time between two moments went, from all that went before each.
+/// How often something happened to a thread in an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// It left its CPU to wait for something.
+    pub sleeps: i64,
+    /// It left its CPU although it could run.
+    pub switches: i64,
+    /// It came to another CPU than the one that it had.
+    pub moves: i64,
+    /// Page faults, and of these major ones; not known where the kernel group `fault` is not recorded.
+    pub faults: Option<[i64; 2]>,
+}
+
+impl Counts {
+    /// The columns, and what they mean.
+    pub const COLUMNS: [(&str, &str); 5] = [
+        (
+            "sleeps",
+            "Times that the thread left its CPU to wait for something. Null without a kernel stream, as the next two.",
+        ),
+        ("switches", "Times that it left its CPU although it could run."),
+        ("moves", "Times that it came to another CPU than the one that it had."),
+        (
+            "faults",
+            "Page faults, of its own and in system calls. Null until the trace has a first one of any thread (kernel group `fault`), and where records of some were lost meanwhile.",
+        ),
+        ("major_faults", "Of these, major ones."),
+    ];
+
+    /// The columns' values.
+    pub fn to_array(self) -> [Option<i64>; 5] {
+        let [faults, major] = self.faults.map_or([None; 2], |faults| faults.map(Some));
+        [Some(self.sleeps), Some(self.switches), Some(self.moves), faults, major]
+    }
+
+    /// Inverse of [`Counts::to_array`], where there are any.
+    pub fn from_array(
+        [sleeps, switches, moves, faults, major]: [Option<i64>; 5],
+    ) -> Option<Counts> {
+        let faults = faults.zip(major).map(|(faults, major)| [faults, major]);
+        Some(Counts { sleeps: sleeps?, switches: switches?, moves: moves?, faults })
+    }
+}
+
 impl Sub for Decomposition {
     type Output = Decomposition;
 
@@ -254,6 +298,8 @@ table! {
         pub slice: SliceOutcome,
         /// Decomposition of `dur`; null without a kernel stream.
         pub parts: Option<Decomposition>,
+        /// How often something happened to the thread meanwhile.
+        pub counts: Option<Counts>,
         /// Who ran most in `preempted_ns`; null when it is 0.
         pub preemptor_tid: Option<i32> as Tid,
         /// Name of that thread.

@@ -1,6 +1,6 @@
 //! The table of scopes.
 
-use super::results::Decomposition;
+use super::results::{Counts, Decomposition};
 use crate::Mark;
 use crate::ids::{Name, Nanos, Pid, SiteId, Tid};
 
@@ -29,6 +29,8 @@ table! {
         pub depth_mark: Mark,
         /// Decomposition of `dur`; null without a kernel stream. What inner scopes took is part of it.
         pub parts: Option<Decomposition>,
+        /// How often something happened to the thread meanwhile.
+        pub counts: Option<Counts>,
         /// Waiting for locks meanwhile, by the program's own account, whatever the parts say of that time. A wait whose
         /// end was not recorded is not in it.
         pub lock_wait_ns: i64 as Ns,

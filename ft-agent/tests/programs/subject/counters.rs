@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 
 use crate::sched::{self, now_ns};
 
+/// Pages that are touched for the first time while `inner` is held.
+const TOUCHED: usize = 300;
+
 fn mark(place: u64) {
     ft_user::event!("counters.mark", place: u64);
 }
@@ -43,8 +46,31 @@ impl Own {
         }
     }
 
+    /// Page faults of the calling thread so far, minor and major ones.
+    fn faults() -> i64 {
+        let usage = sched::usage();
+        usage.ru_minflt + usage.ru_majflt
+    }
+
     pub(crate) fn json(&self) -> Value {
         json!({ "status": self.status, "schedstat": self.schedstat })
+    }
+}
+
+/// Touches memory that was never touched, page by page, and each page twice.
+fn touch(pages: usize) {
+    let bytes = pages * 4096;
+    // SAFETY: new memory, of pages that nobody makes one of, which is given back.
+    unsafe {
+        let (access, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let memory = libc::mmap(std::ptr::null_mut(), bytes, access, flags, -1, 0);
+        assert_ne!(memory, libc::MAP_FAILED);
+        libc::madvise(memory, bytes, libc::MADV_NOHUGEPAGE);
+        for _ in 0..2 {
+            (0..bytes).step_by(4096).for_each(|at| memory.cast::<u8>().add(at).write_volatile(1));
+        }
+        libc::munmap(memory, bytes);
     }
 }
 
@@ -90,7 +116,9 @@ pub(crate) fn run(rounds: u64) -> String {
             let first = machine(1);
             let around = outer.lock().expect("not poisoned");
             let before = Own::read(3);
+            let faults = Own::faults();
             let between = inner.lock().expect("not poisoned");
+            touch(TOUCHED);
             active.store(true, Relaxed);
             for _ in 0..rounds {
                 sched::sleep_until(now_ns() + 200_000);
@@ -99,12 +127,14 @@ pub(crate) fn run(rounds: u64) -> String {
             active.store(false, Relaxed);
             sched::sleep_until(now_ns() + 2_000_000);
             drop(between);
+            let faults = Own::faults() - faults;
             let after = Own::read(4);
             drop(around);
             let last = machine(5);
             json!({
                 "tid": sched::gettid(),
                 "own": [before.json(), after.json()],
+                "faults": [TOUCHED as i64, faults],
                 "machine": [first, last],
             })
         });

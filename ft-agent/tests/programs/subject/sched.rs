@@ -124,11 +124,16 @@ pub(crate) fn gettid() -> i32 {
 
 /// Voluntary and involuntary context switches of the calling thread so far.
 pub(crate) fn switches() -> (u64, u64) {
+    let usage = usage();
+    (usage.ru_nvcsw as u64, usage.ru_nivcsw as u64)
+}
+
+/// What the kernel counts of the calling thread.
+pub(crate) fn usage() -> libc::rusage {
     // SAFETY: `usage` is plain data, valid when zeroed and valid for writing.
-    let usage = unsafe {
+    unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
         usage
-    };
-    (usage.ru_nvcsw as u64, usage.ru_nivcsw as u64)
+    }
 }

@@ -36,6 +36,9 @@ pub struct LongPoll {
     pub preemptor_tid: Option<i32>,
     /// What it was blocked for longest.
     pub blocked_for: Option<String>,
+    /// Page faults in it; missing where they are not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub faults: Option<u64>,
     /// Where in the code that was.
     #[serde(skip_serializing_if = "Called::is_unknown")]
     pub called: Called,
@@ -66,6 +69,7 @@ impl From<&AsyncSwitch> for LongPoll {
             preemptor: r.preemptor_comm.as_ref().map(ToString::to_string),
             preemptor_tid: r.preemptor_tid,
             blocked_for: r.blocked_for.as_ref().map(ToString::to_string),
+            faults: r.counts.and_then(|counts| counts.faults).map(|[all, _]| all as u64),
             called: Called::of(r.blocked_stack),
             agent_ns: Own(r.agent_ns),
             mark: r.mark,

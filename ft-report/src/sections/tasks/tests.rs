@@ -89,6 +89,17 @@ fn of_tasks_that_hooks_tell_of_it_says_what_is_not_known() {
     assert!(text.contains("Of 1 task, hooks of the executor told, and of no wake-up"), "{text}");
 }
 
+#[test]
+fn page_faults_stand_beside_the_longest_polls_where_there_were_any() {
+    let faulting =
+        format!("{TIMELINE}\n 9300 run a 7\n 9301 fault a\n 9302 fault a\n 9900 ran a 7 1");
+    let report = report(true, &faulting);
+    let found: Vec<_> = report.longest.iter().map(|l| (l.dur_ns, l.faults)).collect();
+    assert_eq!(found, [(5300, None), (1800, None), (600, Some(2)), (100, None)]);
+    let text = format!("{:150}", report.section());
+    assert!(text.contains("faults"), "{text}");
+}
+
 /// Applications nest polls and queue tasks as they like.
 #[test]
 fn sums_that_no_number_holds_are_the_most_that_one_holds() {
