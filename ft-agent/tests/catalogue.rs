@@ -89,6 +89,11 @@ fn a_recording_is_brought_listed_and_removed() {
     assert_eq!(files(&stored), files(&stage.path("first")));
     stage.says(&["report", stored.to_str().unwrap(), "time"]);
 
+    let columns: serde_json::Value =
+        serde_json::from_str(&stage.says(&["tables", "traces", "--json"])).unwrap();
+    assert_eq!(columns["columns"][0]["name"], "start_ns");
+    assert!(!stage.says(&["tables"]).contains("traces  "), "no trace has it");
+
     // A trace that is there already.
     let again = stage.agent(&["convert", "first", "--to", "fleet"]);
     assert!(String::from_utf8_lossy(&again.stderr).contains("was there already: fleet/host="));

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use ft_trace::ids::Name;
+use ft_trace::store::catalogue::{Origin, Table};
 use ft_trace::store::{Meta, Trace};
 use ft_trace::tables::{BinaryRow, HostClockState, Unit};
 use serde_json::Value;
@@ -80,6 +81,11 @@ entry! {
 }
 
 impl Entry {
+    /// What a row is, and what its columns mean.
+    pub fn table() -> Table {
+        Table::of::<Entry>(Origin::Catalogue)
+    }
+
     /// Of a whole trace.
     pub(crate) fn of(key: &Key, trace: &Trace, labels: &Labels) -> Result<Entry> {
         let meta = trace.meta();

@@ -94,6 +94,17 @@ impl Stage {
     }
 }
 
+#[test]
+fn every_column_has_a_meaning_and_every_number_a_unit() {
+    let table = ft_catalogue::Entry::table();
+    assert_eq!((table.name, &*table.about), ("traces", "One trace of a catalogue."));
+    for column in &table.columns {
+        assert!(!column.meaning.is_empty(), "{column:?}");
+        let is_number = matches!(column.kind, "int32" | "int64" | "double");
+        assert_eq!(column.unit.is_some(), is_number, "{column:?}");
+    }
+}
+
 /// All files beneath a directory, and what they hold.
 fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use ft_catalogue::Entry;
 use ft_trace::store::catalogue::{self, Table};
 
 use super::error::CommandError;
@@ -24,11 +25,14 @@ const EXAMPLES: &str = "\
 Examples:
   ft-agent tables                     all tables, one a line
   ft-agent tables lock_waits          the columns of one: type, unit and meaning
+  ft-agent tables traces              that of a catalogue (`ft-agent catalogue`)
   ft-agent tables --json | jq -r '.[].name'";
 
 pub(crate) fn run(args: Args) -> Result {
     let mut tables = catalogue::tables();
     if let Some(name) = args.name {
+        // No trace has that one, so it is not among those that are listed.
+        tables.push(Entry::table());
         tables.retain(|table| table.name == name);
         let [table] = &tables[..] else { return Err(CommandError::UnknownTable(name)) };
         if args.json {

@@ -19,6 +19,8 @@ pub enum Origin {
     Trace,
     /// The analyses.
     Analyses,
+    /// Whoever has brought traces to a catalogue; no trace has such a table.
+    Catalogue,
 }
 
 /// A table.
@@ -75,7 +77,8 @@ impl Column {
 }
 
 impl Table {
-    fn of<R: Row>(origin: Origin) -> Table {
+    /// Of the rows that are declared so.
+    pub fn of<R: Row>(origin: Origin) -> Table {
         let about = about::plain(R::ABOUT);
         let prefix = format!("`{}`: ", R::TABLE);
         Table {
@@ -139,7 +142,7 @@ macro_rules! of_results {
 crate::event_tables!(of_events);
 crate::result_tables!(of_results);
 
-/// All tables: of events, of the whole trace, of the analyses.
+/// All tables of a trace: of events, of the whole trace, of the analyses.
 pub fn tables() -> Vec<Table> {
     let mut tables = of_events();
     tables.extend([
