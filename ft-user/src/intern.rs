@@ -92,6 +92,13 @@ pub(crate) fn intern_place(place: &'static Location<'static>) -> u32 {
     }
 }
 
+/// Whether this is the number of the place.
+#[inline]
+pub(crate) fn is_place(number: u32, place: &'static Location<'static>) -> bool {
+    let key = PLACES.keys.get((number as usize).wrapping_sub(1));
+    key.is_some_and(|key| key.load(Relaxed) == core::ptr::from_ref(place) as u64)
+}
+
 /// Number of a name. Two copies of one text may have two numbers.
 #[inline]
 pub(crate) fn intern_name(name: &'static str) -> u32 {

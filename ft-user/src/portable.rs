@@ -49,6 +49,11 @@ pub(crate) fn intern_place(_: &'static core::panic::Location<'static>) -> u32 {
 }
 
 /// As [`intern_place`].
+pub(crate) fn is_place(_: u32, _: &'static core::panic::Location<'static>) -> bool {
+    true
+}
+
+/// As [`intern_place`].
 pub(crate) fn intern_name(_: &'static str) -> u32 {
     0
 }

@@ -5,7 +5,7 @@ use std::panic::Location;
 use std::sync::{LockResult, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::place::{self, Place};
+use super::place::Place;
 use super::{MutexGuard, parts, result};
 use crate::__event;
 
@@ -139,12 +139,12 @@ impl Condvar {
         let condition: *const Condvar = self;
         __event!(
             kind = CondWait, "lock.cond_wait",
-            lock: *const () = mutex.address(), place: u64 = place::word(at, mutex.name), condition: *const Condvar
+            lock: *const () = mutex.address(), place: u64 = mutex.word(at), condition: *const Condvar
         );
         let (waited, told) = wait(inner);
         __event!(
             kind = CondWake, "lock.cond_wake",
-            lock: *const () = mutex.address(), place: u64 = place::word(at, mutex.name), condition: *const Condvar
+            lock: *const () = mutex.address(), place: u64 = mutex.word(at), condition: *const Condvar
         );
         let (inner, poisoned) = parts(waited);
         (result(mutex.guard(inner, at), poisoned), told)

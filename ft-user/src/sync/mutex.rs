@@ -5,25 +5,26 @@ use std::ops::{Deref, DerefMut};
 use std::panic::Location;
 use std::sync::{LockResult, TryLockError, TryLockResult};
 
-use super::place::{Place, tell};
+use super::place::{LastWord, Place, tell};
 use super::slice::Extension;
 use super::{map_try_lock, parts, result};
 
 /// [`std::sync::Mutex`], traced. See the [module](crate::sync) for its events.
 pub struct Mutex<T: ?Sized> {
-    pub(super) name: Option<&'static str>,
+    name: Option<&'static str>,
+    last_word: LastWord,
     inner: std::sync::Mutex<T>,
 }
 
 impl<T> Mutex<T> {
     /// A mutex without a name; reports tell its address and the places that lock it.
     pub const fn new(value: T) -> Self {
-        Mutex { name: None, inner: std::sync::Mutex::new(value) }
+        Mutex { name: None, last_word: LastWord::new(), inner: std::sync::Mutex::new(value) }
     }
 
     /// A mutex with a name for reports. Several may share one name.
     pub const fn named(name: &'static str, value: T) -> Self {
-        Mutex { name: Some(name), inner: std::sync::Mutex::new(value) }
+        Mutex { name: Some(name), last_word: LastWord::new(), inner: std::sync::Mutex::new(value) }
     }
 
     /// The value.
@@ -95,6 +96,11 @@ impl<T: ?Sized> Mutex<T> {
         core::ptr::from_ref(self).cast()
     }
 
+    /// The second argument of the events of who holds it.
+    pub(super) fn word(&self, at: Place) -> u64 {
+        self.last_word.get(at, self.name)
+    }
+
     /// The mutex is taken, or poisoned: acquires it, and tells whether it is poisoned.
     #[cold]
     #[inline(never)]
@@ -114,7 +120,7 @@ impl<T: ?Sized> Mutex<T> {
 
     #[inline(always)]
     fn acquired<'a>(&'a self, inner: std::sync::MutexGuard<'a, T>, at: Place) -> MutexGuard<'a, T> {
-        tell!(LockAcquire, "lock.mutex_acquire", self, at);
+        tell!(LockAcquire, "lock.mutex_acquire", self, word = self.word(at));
         self.guard(inner, at)
     }
 
@@ -166,9 +172,9 @@ impl<T: ?Sized> Drop for Hold<'_, T> {
     #[inline]
     fn drop(&mut self) {
         #[cfg(not(all(feature = "slice", target_arch = "x86_64", target_os = "linux")))]
-        tell!(LockRelease, "lock.mutex_release", self.lock, self.at);
+        tell!(LockRelease, "lock.mutex_release", self.lock, word = self.lock.word(self.at));
         #[cfg(all(feature = "slice", target_arch = "x86_64", target_os = "linux"))]
-        tell!(LockRelease, "lock.mutex_release", self.lock, self.at, slice: u64 = super::slice::outcome() as u64);
+        tell!(LockRelease, "lock.mutex_release", self.lock, word = self.lock.word(self.at), slice: u64 = super::slice::outcome() as u64);
     }
 }
 
