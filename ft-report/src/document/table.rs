@@ -95,10 +95,15 @@ impl<T> Builder<T> {
 
     /// A column, by what an item has in it.
     #[must_use]
-    pub fn column<V: Typed>(mut self, title: &str, of: impl Fn(&T) -> V) -> Self {
-        self.table.columns.push(Column { title: title.to_owned(), kind: V::KIND });
+    pub fn column<V: Typed>(self, title: &str, of: impl Fn(&T) -> V) -> Self {
+        self.cells(title, V::KIND, &|item| of(item).value())
+    }
+
+    /// The same. There are hundreds of columns: what is common to all of a table's is compiled once.
+    fn cells(mut self, title: &str, kind: Kind, of: &dyn Fn(&T) -> Value) -> Self {
+        self.table.columns.push(Column { title: title.to_owned(), kind });
         for (row, item) in self.table.rows.iter_mut().zip(&self.items) {
-            row.cells.push(of(item).value());
+            row.cells.push(of(item));
         }
         self
     }

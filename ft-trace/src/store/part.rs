@@ -8,7 +8,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -81,18 +80,10 @@ fn part_name(part: u32) -> String {
 /// Writes one part. Rows must come sorted by their key. Dropped without [`PartWriter::finish`], it
 /// leaves only a `.tmp`.
 pub struct PartWriter<R: Row> {
-    /// Of the table.
-    dir: Dir,
-    name: String,
-    tmp: String,
-    schema: SchemaRef,
-    footer: Footer,
+    file: PartFile,
     builder: R::Builder,
     /// Rows in `builder`.
     batch_rows: usize,
-    rows: u64,
-    writer: Option<ArrowWriter<File>>,
-    _row: PhantomData<R>,
 }
 
 impl<R: Row> PartWriter<R> {
@@ -109,24 +100,8 @@ impl<R: Row> PartWriter<R> {
 
     /// Begins a part in this directory.
     pub(crate) fn create_in(dir: Dir, part: u32, footer: Footer) -> PartWriter<R> {
-        let name = part_name(part);
-        PartWriter {
-            dir,
-            tmp: file::temporary(&name),
-            name,
-            schema: Arc::new(for_pandas(R::schema())),
-            footer,
-            builder: R::builder(),
-            batch_rows: 0,
-            rows: 0,
-            writer: None,
-            _row: PhantomData,
-        }
-    }
-
-    /// Where it is written, for messages.
-    fn tmp_path(&self) -> PathBuf {
-        self.dir.path().join(&self.tmp)
+        let file = PartFile::new(dir, part, R::schema(), footer);
+        PartWriter { file, builder: R::builder(), batch_rows: 0 }
     }
 
     /// Appends a row.
@@ -148,19 +123,41 @@ impl<R: Row> PartWriter<R> {
     /// When it cannot be written; a part of that name from before is then still there.
     pub fn finish(mut self) -> Result<u64> {
         self.flush()?;
-        let tmp = self.tmp_path();
-        let Some(writer) = self.writer else { return Ok(0) };
-        let file = writer
-            .into_inner()
-            .map_err(|source| StoreError::Write { path: tmp.clone(), source })?;
-        file.sync_all().map_err(io_error("sync", &tmp))?;
-        self.dir.publish(&self.tmp, &self.name).map_err(io_error("rename", &tmp))?;
-        Ok(self.rows)
+        self.file.finish()
     }
 
     fn flush(&mut self) -> Result<()> {
         let rows = std::mem::take(&mut self.batch_rows);
-        let arrays = R::finish(&mut self.builder, rows);
+        self.file.write(R::finish(&mut self.builder, rows), rows)
+    }
+}
+
+/// The file of a part, whatever its rows are.
+struct PartFile {
+    /// Of the table.
+    dir: Dir,
+    name: String,
+    tmp: String,
+    schema: SchemaRef,
+    footer: Footer,
+    rows: u64,
+    writer: Option<ArrowWriter<File>>,
+}
+
+impl PartFile {
+    fn new(dir: Dir, part: u32, schema: Schema, footer: Footer) -> PartFile {
+        let name = part_name(part);
+        let (tmp, schema) = (file::temporary(&name), Arc::new(for_pandas(schema)));
+        PartFile { dir, name, tmp, schema, footer, rows: 0, writer: None }
+    }
+
+    /// Where it is written, for messages.
+    fn tmp_path(&self) -> PathBuf {
+        self.dir.path().join(&self.tmp)
+    }
+
+    /// Appends so many rows.
+    fn write(&mut self, arrays: Vec<ArrayRef>, rows: usize) -> Result<()> {
         let tmp = self.tmp_path();
         let error = |source| StoreError::Write { path: tmp.clone(), source };
         let writer = match &mut self.writer {
@@ -176,6 +173,17 @@ impl<R: Row> PartWriter<R> {
         let batch = RecordBatch::try_new(self.schema.clone(), arrays)
             .expect("builders make what their schema says");
         writer.write(&batch).map_err(error)
+    }
+
+    fn finish(self) -> Result<u64> {
+        let tmp = self.tmp_path();
+        let Some(writer) = self.writer else { return Ok(0) };
+        let file = writer
+            .into_inner()
+            .map_err(|source| StoreError::Write { path: tmp.clone(), source })?;
+        file.sync_all().map_err(io_error("sync", &tmp))?;
+        self.dir.publish(&self.tmp, &self.name).map_err(io_error("rename", &tmp))?;
+        Ok(self.rows)
     }
 }
 

@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use arrow_array::RecordBatch;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::file::metadata::RowGroupMetaData;
@@ -17,7 +18,7 @@ use parquet::file::statistics::Statistics;
 use super::error::{Result, StoreError, io_error};
 use super::meta::Meta;
 use super::name_column::NamePool;
-use super::schema::Row;
+use super::schema::{Field, Row};
 use crate::dir;
 
 /// Rows decoded at a time.
@@ -70,7 +71,7 @@ impl Trace {
     /// The rows of a table whose first column lies in `keys`, in its order. Parts and row groups that the
     /// statistics rule out are not read.
     pub fn rows_within<R: Row>(&self, keys: Range<i64>) -> Rows<R> {
-        match self.parts::<R>(&keys) {
+        match self.parts(R::TABLE, &keys) {
             Ok(waiting) => Rows { waiting, keys, ..Rows::default() },
             Err(error) => Rows { failed: Some(error), ..Rows::default() },
         }
@@ -83,7 +84,7 @@ impl Trace {
     /// As of [`Trace::rows`], for what is wrong with the table.
     pub fn keys<R: Row>(&self) -> Result<Option<(i64, i64)>> {
         let mut keys: Option<(i64, i64)> = None;
-        for part in self.parts::<R>(&(i64::MIN..i64::MAX))? {
+        for part in self.parts(R::TABLE, &(i64::MIN..i64::MAX))? {
             let builder = open(&part.path)?;
             for (min, max) in builder.metadata().row_groups().iter().filter_map(key_range) {
                 keys =
@@ -93,9 +94,11 @@ impl Trace {
         Ok(keys)
     }
 
-    fn parts<R: Row>(&self, keys: &Range<i64>) -> Result<VecDeque<Part>> {
-        let dir = self.dir.join(R::TABLE);
-        let missing = || StoreError::NoTable { trace: self.dir.clone(), table: R::TABLE };
+    /// The parts of a table that may hold one of `keys`, by their first key. (By the table's name, as all here that does
+    /// not touch rows: the compiler makes it once, and not for each of some eighty tables.)
+    fn parts(&self, table: &'static str, keys: &Range<i64>) -> Result<VecDeque<Part>> {
+        let dir = self.dir.join(table);
+        let missing = || StoreError::NoTable { trace: self.dir.clone(), table };
         let mut paths = Vec::new();
         for entry in fs::read_dir(&dir).map_err(|_| missing())? {
             let path = entry.map_err(io_error("read", &dir))?.path();
@@ -165,6 +168,29 @@ fn open(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>> {
     ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| damaged(path)(e.to_string()))
 }
 
+/// These columns of a part, of the row groups that may hold one of `keys`.
+fn batches(path: &Path, columns: &[Field], keys: &Range<i64>) -> Result<ParquetRecordBatchReader> {
+    let builder = open(path)?;
+    let groups = builder.metadata().row_groups().iter().enumerate().filter_map(|(i, group)| {
+        let (min, max) = key_range(group)?;
+        (min < keys.end && keys.start <= max).then_some(i)
+    });
+    let groups = groups.collect();
+    let names = columns.iter().map(|c| c.name().as_str());
+    let mask = ProjectionMask::columns(builder.parquet_schema(), names);
+    builder
+        .with_projection(mask)
+        .with_row_groups(groups)
+        .with_batch_size(BATCH_ROWS)
+        .build()
+        .map_err(|e| damaged(path)(e.to_string()))
+}
+
+/// The next batch of a part; `None` at its end.
+fn next_batch(reader: &mut ParquetRecordBatchReader, path: &Path) -> Result<Option<RecordBatch>> {
+    reader.next().transpose().map_err(|e| damaged(path)(e.to_string()))
+}
+
 /// An open part.
 struct Cursor<R: Row> {
     number: usize,
@@ -180,32 +206,17 @@ struct Cursor<R: Row> {
 impl<R: Row> Cursor<R> {
     fn open(part: Part, keys: &Range<i64>) -> Result<Cursor<R>> {
         let Part { number, path, .. } = part;
-        let builder = open(&path)?;
-        let groups = builder.metadata().row_groups().iter().enumerate().filter_map(|(i, group)| {
-            let (min, max) = key_range(group)?;
-            (min < keys.end && keys.start <= max).then_some(i)
-        });
-        let groups = groups.collect();
-        let columns: Vec<_> = R::columns();
-        let names = columns.iter().map(|c| c.name().as_str());
-        let mask = ProjectionMask::columns(builder.parquet_schema(), names);
-        let reader = builder
-            .with_projection(mask)
-            .with_row_groups(groups)
-            .with_batch_size(BATCH_ROWS)
-            .build()
-            .map_err(|e| damaged(&path)(e.to_string()))?;
+        let reader = batches(&path, &R::columns(), keys)?;
         Ok(Cursor { number, path, reader, batch: None, rows: 0, row: 0, head: None })
     }
 
     /// Puts the next row into `head`; none at the end.
     fn advance(&mut self, names: &mut NamePool) -> Result<()> {
         while self.row == self.rows {
-            let Some(batch) = self.reader.next() else {
+            let Some(batch) = next_batch(&mut self.reader, &self.path)? else {
                 self.head = None;
                 return Ok(());
             };
-            let batch = batch.map_err(|e| damaged(&self.path)(e.to_string()))?;
             // The columns of a projection come in the order of the file, which is that of the table.
             let bound = R::bind(&mut batch.columns().iter(), names);
             let other =

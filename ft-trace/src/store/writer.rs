@@ -36,11 +36,7 @@ impl<R: Row> TableWriter<R> {
     ///
     /// An I/O error, [`StoreError::Refused`](super::StoreError::Refused) when others can write to the trace.
     pub fn create(trace: &Path, footer: Footer) -> Result<TableWriter<R>> {
-        let tmp = file::temporary(R::TABLE);
-        let trace = file::open(trace)?;
-        file::remove(&trace, &tmp)?;
-        file::remove(&trace, &old::<R>())?;
-        let aside = trace.make_dir(&tmp).map_err(io_error("create", &trace.path().join(&tmp)))?;
+        let (trace, aside) = begin(trace, R::TABLE)?;
         Ok(TableWriter {
             trace,
             aside,
@@ -79,14 +75,7 @@ impl<R: Row> TableWriter<R> {
     /// When it cannot be written.
     pub fn finish(mut self) -> Result<u64> {
         self.seal()?;
-        let (trace, old) = (&self.trace, old::<R>());
-        let table = trace.path().join(R::TABLE);
-        let fail = || io_error("rename", &table);
-        match trace.publish(R::TABLE, &old) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(fail()(e)),
-            _ => trace.publish(&file::temporary(R::TABLE), R::TABLE).map_err(fail())?,
-        }
-        file::remove(trace, &old)?;
+        replace(&self.trace, R::TABLE)?;
         Ok(self.written)
     }
 
@@ -112,9 +101,31 @@ impl<R: Row> Drop for TableWriter<R> {
     }
 }
 
+/// The trace directory, and a new one for the parts.
+fn begin(trace: &Path, table: &str) -> Result<(Dir, Dir)> {
+    let tmp = file::temporary(table);
+    let trace = file::open(trace)?;
+    file::remove(&trace, &tmp)?;
+    file::remove(&trace, &old(table))?;
+    let aside = trace.make_dir(&tmp).map_err(io_error("create", &trace.path().join(&tmp)))?;
+    Ok((trace, aside))
+}
+
+/// Puts the parts in the place of the table of before.
+fn replace(trace: &Dir, table: &str) -> Result<()> {
+    let old = old(table);
+    let path = trace.path().join(table);
+    let fail = || io_error("rename", &path);
+    match trace.publish(table, &old) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(fail()(e)),
+        _ => trace.publish(&file::temporary(table), table).map_err(fail())?,
+    }
+    file::remove(trace, &old)
+}
+
 /// Where the table of before goes.
-fn old<R: Row>() -> String {
-    file::temporary(&format!("{}.old", R::TABLE))
+fn old(table: &str) -> String {
+    file::temporary(&format!("{table}.old"))
 }
 
 #[cfg(test)]
