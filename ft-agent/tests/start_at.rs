@@ -1,6 +1,7 @@
 //! `record --start-at`: a recording that waits for its time. Everything here runs without rights: `-k none`.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -92,8 +93,17 @@ fn a_recording_that_waits_can_be_called_off() {
     for far in ["+9s", "+1h"] {
         let mut record = record(dir.path(), far);
         record.args(["--", "touch", "ran"]).stderr(Stdio::piped()).stdout(Stdio::null());
-        let waiting = record.spawn().unwrap();
+        // SAFETY: only a system call. Who runs the tests in the background may have had the signal ignored, which the
+        // agent respects.
+        unsafe {
+            record.pre_exec(|| {
+                libc::signal(libc::SIGINT, libc::SIG_DFL);
+                Ok(())
+            });
+        }
+        let mut waiting = record.spawn().unwrap();
         while caught(waiting.id()) >> (libc::SIGINT - 1) & 1 == 0 {
+            assert_eq!(waiting.try_wait().unwrap(), None, "{far}");
             std::thread::yield_now();
         }
         signal::send(waiting.id(), libc::SIGINT);
