@@ -11,6 +11,7 @@ use ft_trace::tables::{
 use serde_json::Value;
 
 use crate::harness::{self, Stage, gate};
+use crate::recomputed::agrees;
 
 /// The kernel takes its times where the scheduler begins to look for the next thread, and where a woken thread
 /// is put into a queue. Our records are made at the switch that follows, and at the waking before. Per time
@@ -97,6 +98,7 @@ fn switches_and_times_of_a_thread_are_those_of_proc() {
         "page faults of a hold: {} reported, {touched} pages touched, {faults} by getrusage around it",
         least[0]
     ));
+    agrees("counts of holds", &dir);
 
     let (outer, inner) = (hold(&trace, "outer"), hold(&trace, "inner"));
     let runnable = |d: &Decomposition| d.preempted_ns + d.dispatch_ns;

@@ -17,7 +17,7 @@ STATES = {"D": "uninterruptible", "T": "stopped", "t": "stopped", "P": "stopped"
 # What a wait within the kernel is called.
 LOCK = "kernel lock"
 
-# A page fault among the records of a thread.
+# A page fault without a recorded end among the records of a thread.
 FAULT = 1
 
 # A culprit: a thread's number, or what else it was.
@@ -69,8 +69,11 @@ class ThreadTime:
         for event in trace.events:
             self.records[event.tid].append((event.ts, 0))
         for fault in trace.faults:
-            if not fault.in_kernel:
+            if not fault.in_kernel and fault.dur is None:
                 self.records[fault.tid].append((fault.ts, FAULT))
+            elif not fault.in_kernel:
+                self.records[fault.tid].append((fault.ts, 0))
+                self.stays[fault.tid].append((fault.ts, fault.ts + fault.dur, "page fault"))
         for rows in self.records.values():
             rows.sort()
         self.accounts = {
@@ -84,7 +87,9 @@ class ThreadTime:
     def account(self, tid: int, timeline: Timeline) -> Account:
         """Adds up all stretches of a thread."""
         account = Account()
-        for before, stretch in zip([None, *timeline.stretches], timeline.stretches):
+        # What the thread did before it was blocked.
+        before = None
+        for stretch in timeline.stretches:
             ns = stretch.end - stretch.start
             account.doubtful_ns += ns if stretch.doubt else 0
             if stretch.doing in WAITS:
@@ -105,6 +110,7 @@ class ThreadTime:
                     account.ns["blocked"][why] += spent
             else:
                 account.ns["unexplained"]["no record"] += ns
+            before = before if stretch.doing == "blocked" else stretch
         return account
 
     def missed_ns(self, stretch: Stretch) -> int:
@@ -146,7 +152,8 @@ class ThreadTime:
             yield max(inside)[2] if inside else self.state(tid, stretch, before), end - start
 
     def state(self, tid: int, stretch: Stretch, before: Stretch | None) -> str:
-        """The state in which it left the CPU, or the page that it had touched as the last thing that it did there."""
+        """The state in which it left the CPU, or the page that it had touched as the last thing that it did there, if nobody knows
+        for how long."""
         if stretch.state == "D" and before and before.doing == "running":
             at = bisect_right(self.records[tid], (stretch.start, 2)) - 1
             if at >= 0 and before.start <= self.records[tid][at][0] and self.records[tid][at][1] == FAULT:

@@ -6,12 +6,12 @@
 //!    condition, a barrier, a channel's value or its room.
 //! 2. *kernel lock*: it is inside a recorded wait for a lock of the kernel; of waits within each other, the inner one.
 //! 3. *system call*: it is inside a recorded system call.
-//! 4. *page fault*: it left the CPU uninterruptibly (state `D`), and after it got the CPU a page fault was the
-//!    last that was recorded of it. A system call that was not recorded and follows the fault looks the same:
-//!    with the group `syscall` it does not.
+//! 4. *page fault*: it is inside a recorded page fault. Of one whose end was not recorded: it left the CPU
+//!    uninterruptibly (state `D`), and after it got the CPU that fault was the last that was recorded of it. A system
+//!    call that was not recorded and follows such a fault looks the same: with the group `syscall` it does not.
 //! 5. The state in which it left: *asleep* (`S`), *uninterruptible* (`D`), *stopped*.
 //!
-//! Rows of kernel locks and system calls come at their begin and tell their length, so a wait is split at
+//! Rows of kernel locks, system calls and page faults come at their begin and tell their length, so a wait is split at
 //! their ends exactly. One that had not ended when the recording did has no row.
 
 use ft_trace::ids::Name;
@@ -31,6 +31,15 @@ struct Stay {
     name: Name,
 }
 
+/// The newest page fault.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    /// It is served until then.
+    Until(i64),
+    /// Its end was not recorded.
+    Endless,
+}
+
 /// The cause of a wait for room in the thread's own ring.
 pub(crate) const FULL_RING: &str = "full ring";
 
@@ -43,7 +52,7 @@ pub(crate) struct Waits {
     /// Those that enclose each other: a semaphore's queue has a lock of its own, and an interrupt waits on top of it.
     contention: Vec<Stay>,
     syscall: Option<Stay>,
-    fault: bool,
+    fault: Option<Fault>,
     state: Option<TaskState>,
 }
 
@@ -51,7 +60,7 @@ impl Waits {
     /// An own event of the thread; `begins` is the kind and name of a wait that it begins with.
     pub(crate) fn own_event(&mut self, begins: Option<(&'static str, Name)>) {
         self.own = begins;
-        self.fault = false;
+        self.fault = None;
     }
 
     /// The wait that the newest event of the thread itself is the begin of: its kind, and the name of what it is for.
@@ -76,12 +85,12 @@ impl Waits {
     /// It is in a system call until `end`.
     pub(crate) fn calls(&mut self, end: i64, name: &Name) {
         self.syscall = Some(Stay { end, name: name.clone() });
-        self.fault = false;
+        self.fault = None;
     }
 
-    /// It has touched a page that is not there.
-    pub(crate) fn faults(&mut self) {
-        self.fault = true;
+    /// It has touched a page that is not there; until when that is served, if it was recorded.
+    pub(crate) fn faults(&mut self, end: Option<i64>) {
+        self.fault = Some(end.map_or(Fault::Endless, Fault::Until));
     }
 
     /// It leaves the CPU in `state` (of `sched_switch`).
@@ -91,7 +100,7 @@ impl Waits {
 
     /// It gets a CPU.
     pub(crate) fn returns(&mut self) {
-        self.fault = false;
+        self.fault = self.fault.filter(|fault| *fault != Fault::Endless);
     }
 
     /// What it waits for at `t`, and until when that is known to last.
@@ -108,8 +117,13 @@ impl Waits {
         if let Some(stay) = self.syscall.as_ref().filter(|s| t < s.end) {
             return (("system call", Some(&stay.name)), stay.end);
         }
+        if let Some(Fault::Until(end)) = self.fault
+            && t < end
+        {
+            return (("page fault", None), end);
+        }
         let word = match self.state {
-            Some(TaskState::Uninterruptible) if self.fault => "page fault",
+            Some(TaskState::Uninterruptible) if self.fault == Some(Fault::Endless) => "page fault",
             Some(TaskState::Uninterruptible) => "uninterruptible",
             Some(TaskState::Stopped | TaskState::Traced) => "stopped",
             _ => "asleep",
@@ -177,10 +191,26 @@ mod tests {
     }
 
     #[test]
-    fn a_page_fault_counts_only_where_nothing_else_can_be() {
+    fn a_page_fault_counts_until_it_is_served() {
+        let mut waits = Waits::default();
+        waits.faults(Some(50));
+        waits.leaves(TaskState::Uninterruptible);
+        assert_eq!(cause(&waits, 10), ("page fault".into(), 50));
+        assert_eq!(cause(&waits, 50), ("uninterruptible".into(), i64::MAX));
+        // It can wait twice in one.
+        waits.returns();
+        waits.leaves(TaskState::Sleeping);
+        assert_eq!(cause(&waits, 20), ("page fault".into(), 50));
+        assert_eq!(cause(&waits, 60), ("asleep".into(), i64::MAX));
+        waits.contends(30, 40, &"rwsem-read".into());
+        assert_eq!(cause(&waits, 30), ("kernel lock rwsem-read".into(), 40));
+    }
+
+    #[test]
+    fn a_page_fault_without_an_end_counts_only_where_nothing_else_can_be() {
         let check = |state: &str, expected: &str, then: fn(&mut Waits)| {
             let mut waits = Waits::default();
-            waits.faults();
+            waits.faults(None);
             then(&mut waits);
             waits.leaves(TaskState::of(state));
             assert_eq!(cause(&waits, 10).0, expected);

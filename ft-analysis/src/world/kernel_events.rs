@@ -265,7 +265,7 @@ impl World {
             thread.counted.faults(e.kind);
             thread.places(self.now).faults(e);
             if !e.in_kernel {
-                thread.spent.waits.faults();
+                thread.spent.waits.faults(e.dur.map(|dur| e.ts.0.saturating_add(dur.max(0))));
             }
         }
     }
