@@ -204,6 +204,15 @@ mod tests {
     }
 
     #[test]
+    fn a_line_has_room_for_some_functions_of_a_chain() {
+        let functions = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
+        assert_eq!(way(&functions, 2), "a < b < …");
+        assert_eq!(way(&functions, usize::MAX), "a < b < c < d < e < f < g < h < …");
+        assert_eq!(way(&functions[..8], usize::MAX), "a < b < c < d < e < f < g < h");
+        assert_eq!(way(&functions[..1], 0), "a");
+    }
+
+    #[test]
     fn the_way_into_the_kernel_has_a_name() {
         let check = |labels: &[&str], expected: Option<&str>| {
             let frames: Vec<_> = labels.iter().map(|label| frame(label, true)).collect();

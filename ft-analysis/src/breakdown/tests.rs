@@ -256,6 +256,29 @@ fn a_waking_that_shows_a_sleep_is_a_pair() {
 }
 
 #[test]
+fn pairs_that_do_not_fit_share_a_row() {
+    const PAIRS: i64 = 16_500;
+    let mut timeline = String::from("0 0 .>a S\n0 1 .>b S\n");
+    for n in 0..PAIRS {
+        let at = 10 + 20 * n;
+        // Of each thread no more calls than it tells apart, but all pairs of them.
+        let (woken, waker) = (n / 130, n % 130);
+        timeline += &format!("{at} call a d{woken} 14\n{} 0 a>. S\n", at + 1);
+        timeline += &format!("{} call b c{waker} 3\n{} wake b a 0 1\n", at + 5, at + 7);
+        timeline += &format!("{} 0 .>a S\n", at + 10);
+    }
+    let (rows, _) = run(true, &timeline);
+    assert_eq!(rows.wake_pairs.len(), 16_384);
+    let others: Vec<_> = rows.wake_pairs.iter().filter(|r| &*r.waker_name == "(others)").collect();
+    let [others] = others[..] else { panic!("{others:?}") };
+    assert_eq!((others.waker, others.waker_pid), (ft_trace::tables::WakerKind::Unknown, None));
+    assert_eq!(others.count, PAIRS - 16_383);
+    // What is summed of them is what each had: 6 ns off the CPU, 3 until it was back.
+    assert_eq!((others.blocked_ns, others.dispatch_ns), (6 * others.count, 3 * others.count));
+    assert_eq!(rows.wake_pairs.iter().map(|r| r.count).sum::<i64>(), PAIRS);
+}
+
+#[test]
 fn what_is_not_known_of_a_pair_is_left_open() {
     // X is not observed; where a was blocked when the recording began is not known.
     check_pairs(

@@ -23,6 +23,21 @@ fn the_listing_of_a_small_trace() {
     check("listing", &text, include_str!("golden/listing.txt"));
 }
 
+/// A name stands whole, however long; the other lines are not moved for it beyond a bound.
+#[test]
+fn a_long_name_moves_its_own_line_alone() {
+    let long = "n".repeat(200);
+    let event = format!("order.{}", "e".repeat(200));
+    let threads = [sample::thread(100, 103, &long)];
+    let events = [UserEvent { tid: ft_trace::ids::Tid(103), ..user(9000, 98, &event) }];
+    let text =
+        Sample::with(&threads, &events).list(&Selection::default(), Form::default()).unwrap();
+    let line = text.lines().find(|line| line.contains(&event)).expect("its line");
+    assert!(line.contains(&long), "{text}");
+    let others = text.lines().filter(|line| !line.contains(&event));
+    assert!(others.clone().count() > 5 && others.clone().all(|line| line.len() < 200), "{text}");
+}
+
 #[test]
 fn the_listing_as_json() {
     let form = Form { json: true, ..Form::default() };

@@ -147,6 +147,30 @@ fn draw(timeline: &str, spans: u64) -> Timeline {
 }
 
 #[test]
+fn holds_within_each_other_have_some_lanes_and_locks_show_them_all() {
+    let mut timeline = String::from("0 0 .>a S\n");
+    let locks = ["L", "M", "N", "O", "P", "Q"];
+    for (n, lock) in locks.iter().enumerate() {
+        timeline += &format!("{} acquire a {lock}\n", 100 + 10 * n);
+    }
+    for (n, lock) in locks.iter().rev().enumerate() {
+        timeline += &format!("{} release a {lock}\n", 1000 + 10 * n);
+    }
+    timeline += "2000 0 a>. S";
+    let (survey, rows, tally) = survey(&timeline);
+    assert_eq!(rows.critical_sections.iter().map(|r| r.depth).max(), Some(5));
+    let built = build(&timeline, &survey, tally.last_ns);
+    assert_eq!(built.nesting.iter().map(|(holds, _)| *holds).max(), Some(4));
+    let held: i64 = rows.critical_sections.iter().map(|r| r.dur).sum();
+    let levels = built.rows.level_rows(&[0, 1], false);
+    let of_locks = &levels[2 + survey.threads.rows.len()..];
+    assert_eq!(of_locks.len(), locks.len());
+    let shown: u64 =
+        of_locks.iter().flat_map(|lock| (0..3).map(|state| built.level.total(*lock, state))).sum();
+    assert_eq!(shown as i64, held);
+}
+
+#[test]
 fn a_page_says_what_is_in_it_and_what_is_not() {
     let whole = draw(BUSY, 100);
     // Half open, with the last event, at 6300, in it.

@@ -164,6 +164,22 @@ mod tests {
     }
 
     #[test]
+    fn chains_and_addresses_that_do_not_fit_have_no_number() {
+        let mut chains = Chains::of_segment(0);
+        let mut number = |n: usize| {
+            let addresses = [3 * n as u64 + 10, 3 * n as u64 + 11, 3 * n as u64 + 12];
+            chains.number(&record(kind::SAMPLE, 7, 3, 0), &bytes(&addresses))
+        };
+        let numbers: Vec<_> = (0..MAX_CHAINS).map(&mut number).collect();
+        assert!(numbers.iter().all(Option::is_some));
+        assert_eq!(number(MAX_CHAINS), None, "one too many");
+        assert_eq!(number(3), numbers[3], "one that is known");
+        let rows = chains.rows();
+        assert_eq!(rows.len(), 3 * MAX_CHAINS);
+        assert_eq!(addresses(&rows).len(), MAX_ADDRESSES);
+    }
+
+    #[test]
     fn what_a_record_says_is_bounded() {
         let bad = |user, kernel| record(kind::SAMPLE, 1, user, kernel).address_bytes();
         assert_eq!(bad(3, -14), Some(24));

@@ -187,6 +187,11 @@ fn load_object(
         // Its entries are large, and made when it is.
         loader.map_max_entries(unreturned::WAITS, 1);
     }
+    if let Some(most) = options.most_under_way {
+        for table in unreturned::TABLES {
+            loader.map_max_entries(table, most);
+        }
+    }
     loader.override_global(&layout, &ft_ebpf::VERSION, true);
     let cgroup = options.cgroup.as_ref().map_or(0, |cgroup| cgroup.id);
     loader.override_global("CGROUP_ID", &cgroup, true);

@@ -79,6 +79,9 @@ pub struct KernelOptions {
     pub sample_hz: u32,
     /// At most so many ring buffers. More than one for each CPU are of no use; fewer show what they are good for.
     pub most_ring_buffers: u32,
+    /// Entries of each table of what is under way: system calls, futexes, page faults, waits for locks of the kernel, threads
+    /// off the CPU. `None`: as many as the programs declare; fewer show what becomes of the others.
+    pub most_under_way: Option<u32>,
     /// What is probed in programs; records have the place of each in this list.
     pub probes: Vec<Probe>,
 }
@@ -95,6 +98,7 @@ impl Default for KernelOptions {
             stack_min_ns: 100_000,
             sample_hz: 997,
             most_ring_buffers: u32::MAX,
+            most_under_way: None,
             probes: Vec::new(),
         }
     }

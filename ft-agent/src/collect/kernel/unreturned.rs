@@ -11,6 +11,11 @@ use crate::clock::monotonic_ns;
 /// The map that has waits for locks of the kernel, by lock and waiter.
 pub(super) const WAITS: &str = "WAITS";
 
+/// All tables of what is under way, by lock and waiter or by thread: the last two are of threads off the CPU, whose chain waits
+/// for their return, and of softirqs that can be preempted.
+pub(super) const TABLES: [&str; 6] =
+    ["FUTEX_CALLS", WAITS, "CALLS", "FAULTS", "PLACES", "SOFTIRQS"];
+
 /// A wait with room for its chain, as the programs keep it.
 const WAIT_BYTES: usize =
     size_of::<Contention>() + size_of::<u64>() * (Chain::MAX_USER + Chain::MAX_KERNEL);

@@ -31,6 +31,30 @@ fn walk(history: &History, thread: ThreadKey, from: i64, to: i64) -> Vec<Piece> 
     path::walk(past, thread, None, from, to)
 }
 
+/// Each sleeps until the next one wakes it, more of them than are followed.
+#[test]
+fn of_waits_for_each_other_the_innermost_is_not_looked_into() {
+    let thread = |n: i64| ThreadKey { pid: Pid(1), tid: Tid(n as i32) };
+    let mut history = History::new(1 << 20);
+    let (threads, end) = (300, 1000);
+    for n in 0..threads {
+        // Woken by the next one, it runs for 1 ns, and wakes the one before.
+        let woken = end - n;
+        let asleep = running_by_turns(thread(n), 0);
+        history.add(&Stretch { from: 0, to: woken, part: Part::Blocked, ..asleep.clone() }, 0);
+        history.add(&Stretch { from: woken, to: woken + 1, ..asleep }, 0);
+        let waker = Waker::Thread(thread(n + 1));
+        history.woken(thread(n), Wake { ts: woken, waker, birth: false, mark: Mark::Exact }, 0);
+    }
+    let path = walk(&history, thread(0), 0, end);
+    assert_eq!(path.iter().map(Piece::len_ns).sum::<i64>(), end);
+    let innermost = &path[0];
+    assert_eq!((innermost.depth, innermost.len_ns()), (256, end - 256));
+    assert_eq!((innermost.kind, innermost.mark), (PathKind::Unknown, Mark::LowerBound));
+    assert_eq!(innermost.culprit, Some(Culprit::Cause("too many waits", None)));
+    assert!(path[1..].iter().all(|piece| piece.kind == PathKind::Running), "{path:?}");
+}
+
 /// The nth piece of a thread that has the CPU for 10 ns, loses it for 10 ns, and so on.
 fn running_by_turns(thread: ThreadKey, n: i64) -> Stretch {
     let part = if n % 2 == 0 { Part::Running } else { Part::Preempted };
@@ -103,4 +127,31 @@ fn of_too_many_requests_with_one_key_those_that_began_first_are_forgotten() {
     let first = rows.requests.iter().map(|r| r.ts.0).min();
     assert_eq!((rows.requests.len() as i64, first), (n, Some(15)));
     assert_eq!((tally.requests.unpaired.too_many, tally.requests.unpaired.end_only), (5, 1));
+}
+
+/// Requests within each other, around many pieces of their thread's time: to walk through all of these for each would cost
+/// the product of both.
+#[test]
+fn of_requests_whose_paths_would_cost_too_much_the_last_have_none() {
+    const REQUESTS: i64 = 256;
+    const TURNS: i64 = 8000;
+    let mut text = "0 0 .>a S\n".to_owned();
+    (0..REQUESTS).for_each(|n| text += &format!("{} begin a {n}\n", 1 + n));
+    for n in 0..TURNS {
+        let at = 1000 + 20 * n;
+        text += &format!("{at} 0 a>X R\n{} 0 X>a S\n", at + 10);
+    }
+    // Each that ends is longer than all before.
+    let end = 1000 + 20 * TURNS;
+    (0..REQUESTS).for_each(|n| text += &format!("{} answer a {}\n", end + n, REQUESTS - 1 - n));
+    let by_key = RequestKind::parse("http.begin,http.end", Some("id")).expect("two events");
+    let (rows, tally) = run_asking(&[by_key], &text);
+    tiles(&rows);
+    assert_eq!(rows.requests.len() as i64, REQUESTS);
+    let without = rows.requests.iter().filter(|r| r.path_running_ns.is_none()).count() as u64;
+    // Those before were looked at in 16,000 pieces each, within twice the bound and the one that exceeds it.
+    let pieces = 2 * TURNS as u64;
+    let most = 2 * (FREE_PIECES + PER_PIECE * (pieces + 2)) / pieces + 2;
+    assert!(without > 0 && REQUESTS as u64 - without <= most, "{without} of {REQUESTS}, {most}");
+    assert_eq!(tally.requests.without_path, without);
 }
