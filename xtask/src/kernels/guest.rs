@@ -42,15 +42,22 @@ const INIT: &str = include_str!("init.sh");
 pub(super) struct Image {
     kernel: PathBuf,
     initramfs: PathBuf,
+    /// The scripts that made it.
+    scripts: PathBuf,
 }
 
 impl Image {
     pub(super) fn of(folder: &Path) -> Image {
-        Image { kernel: folder.join("vmlinuz"), initramfs: folder.join("initramfs.gz") }
+        let file = |name| folder.join(name);
+        let (kernel, initramfs) = (file("vmlinuz"), file("initramfs.gz"));
+        Image { kernel, initramfs, scripts: file("scripts.sh") }
     }
 
+    /// It is there, and was made by the scripts of now.
     pub(super) fn exists(&self) -> bool {
-        self.kernel.exists() && self.initramfs.exists()
+        let made_by = fs::read_to_string(&self.scripts);
+        let is_new = made_by.is_ok_and(|scripts| scripts == [INITRAMFS, INIT].concat());
+        self.kernel.exists() && self.initramfs.exists() && is_new
     }
 }
 
@@ -75,7 +82,9 @@ pub(super) fn make_image(root: &Path, image: &Image) -> Result<()> {
     fs::write(&init, INIT)?;
     let mut make = Command::new("sh");
     make.args(["-c", INITRAMFS, "initramfs.sh"]).arg(root).arg(&init).arg(&image.initramfs);
-    workspace::run(&mut make)
+    workspace::run(&mut make)?;
+    fs::write(&image.scripts, [INITRAMFS, INIT].concat())
+        .with_context(|| format!("cannot write {}", image.scripts.display()))
 }
 
 /// Boots a kernel, which runs the script `job`; what is written into `out`, where `job` lies, comes back. Returns
