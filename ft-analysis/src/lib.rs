@@ -53,6 +53,7 @@ mod dispatch;
 mod functions;
 mod futexes;
 mod gaps;
+mod histograms;
 mod holds;
 mod kernel_locks;
 mod loads;
@@ -76,6 +77,7 @@ pub use analysis::*;
 pub use ft_trace::Mark;
 pub use functions::FunctionCounts;
 pub use gaps::{Unaccounted, agreement};
+pub use histograms::Histograms;
 pub use holds::{Extensions, Unfinished};
 pub use loads::{SwitchCell, Untold, Worked};
 pub use npt::LoopCounts;
@@ -131,6 +133,11 @@ impl<A: Analysis> Run<A> {
     /// Hands over the rows that were finished since the last call.
     pub fn take_rows(&mut self) -> Rows {
         std::mem::take(&mut self.rows)
+    }
+
+    /// What is known now.
+    pub fn world(&self) -> &World {
+        &self.world
     }
 
     /// Rows that wait to be taken.

@@ -8,7 +8,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use ft_analysis::{Context, Recorded, RequestKind, Rows, Run, Tally, VERSION};
+use ft_analysis::{Context, Histograms, Recorded, RequestKind, Rows, Run, Tally, VERSION};
 use ft_trace::dir;
 use ft_trace::event::Event;
 use ft_trace::ids::Pid;
@@ -106,19 +106,25 @@ fn analyze_asking(
 ) -> Result<Tally> {
     let mut run = Run::new(context(trace, sites)?.with_requests(asked, sites));
     let mut writers = Writers::create(trace)?;
+    let mut histograms = Histograms::default();
     let mut progress = Progress { events: 0, of: stream::count(trace) };
     for event in stream::events(trace) {
         let event: Event = event?;
         run.push(&event);
         if run.pending() >= BATCH_ROWS {
-            writers.push(run.take_rows())?;
+            let rows = run.take_rows();
+            histograms.add(&rows, run.world());
+            writers.push(rows)?;
         }
         progress.events += 1;
         if progress.events.is_multiple_of(WATCH_EVENTS) {
             go_on(trace, watch(progress))?;
         }
     }
-    let (rows, tally) = run.finish();
+    let tally = run.end(i64::MIN);
+    let mut rows = run.take_rows();
+    histograms.add(&rows, run.world());
+    rows.histograms = histograms.into_rows();
     writers.push(rows)?;
     writers.seal()?;
     go_on(trace, watch(progress))?;

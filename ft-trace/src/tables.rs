@@ -45,6 +45,7 @@ mod fault;
 mod functions;
 mod futex;
 mod futex_waits;
+mod histograms;
 mod irq;
 mod kernel_lock_waits;
 #[cfg(feature = "store")]
@@ -78,6 +79,7 @@ pub use fault::{Access, FaultCause, FaultKind, PageFault};
 pub use functions::Function;
 pub use futex::{FutexCall, FutexKind, FutexResult};
 pub use futex_waits::{FutexEnd, FutexWait};
+pub use histograms::{Bucket, Quantity};
 pub use irq::{Irq, IrqKind};
 pub use kernel_lock_waits::{KernelLockWait, KernelWaitEnd};
 #[cfg(feature = "store")]
@@ -176,6 +178,7 @@ macro_rules! result_tables {
             jobs: LoadJob,
             timer_latency: TimerLatency,
             switches: LoadSwitch,
+            histograms: Bucket,
         }
     };
 }

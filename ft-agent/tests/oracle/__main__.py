@@ -16,6 +16,7 @@ import functions
 import futexes
 import gaps
 import held_up
+import histograms
 import holds
 import kernel_locks
 import loads
@@ -76,6 +77,7 @@ def main() -> int:
         pairs.table(trace, threads, critical, inside),
         *paths.tables(trace, threads, critical),
         *async_tasks.tables(),
+        histograms.table(directory),
     ]
     chains.judge(tables)
     for table in tables:

@@ -99,6 +99,13 @@ fn what_is_stored_is_what_the_machines_say() {
 
     let (mut expected, tally) = run(true, TIMELINE);
     assert_eq!(found, tally);
+    // Made of the rows of the others.
+    expected.histograms = rows(&trace);
+    let of = |quantity| -> i64 {
+        expected.histograms.iter().filter(|r| r.quantity == quantity).map(|r| r.count).sum()
+    };
+    use tables::Quantity::{Dispatch, Gap, Hold, Wait};
+    assert_eq!([Hold, Wait, Dispatch, Gap].map(of), [3, 1, 1, 1]);
     assert_eq!((tally.holds, tally.dispatches, tally.gaps, tally.disordered), (3, 1, 1, 0));
     macro_rules! check {
         ($($table:ident: $row:ident,)*) => {

@@ -169,7 +169,6 @@ impl Decomposition {
     }
 }
 
-/// Where the time between two moments went, from all that went before each.
 /// How often something happened to a thread in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
@@ -214,6 +213,7 @@ impl Counts {
     }
 }
 
+/// Where the time between two moments went, from all that went before each.
 impl Sub for Decomposition {
     type Output = Decomposition;
 

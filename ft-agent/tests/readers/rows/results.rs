@@ -45,6 +45,21 @@ pub(super) fn tables(dir: &Path, meta: &mut Meta, count: i32) {
         agent_ns: some(i).map(i64::from),
         mark: Mark::LowerBound,
     });
+    table(dir, meta, count, |i| Bucket {
+        ts: time(i),
+        pid,
+        tid: Tid(101),
+        quantity: Quantity::Hold,
+        name: "accounts".into(),
+        place: "src/main.rs:7".into(),
+        comm: "worker".into(),
+        from_ns: 96,
+        to_ns: 97,
+        count: 1 + i64::from(i),
+        sum_ns: 97,
+        max_ns: 97,
+        mark: Mark::Exact,
+    });
     table(dir, meta, count, |i| Gap {
         ts: time(i),
         dur: 100,
