@@ -47,10 +47,9 @@ fn state(host: &HostClock) -> HostClockState {
     let is_synchronised = host.result != TIME_ERROR
         && host.status & STA_UNSYNC == 0
         && (0..PHASE_LIMIT_US).contains(&host.max_error_us);
-    // An error of 0 has grown by whole steps since. With one of another origin that is so once in 500 times: who knows a
-    // bound has estimated an error, too, and who does not leaves that at 0, or at what it was when the kernel began.
-    let is_from_zero = host.max_error_us % DRIFT_US == 0
-        && (host.estimated_error_us == 0 || host.estimated_error_us >= PHASE_LIMIT_US);
+    // An error of 0 has grown by whole steps since. With one of another origin that is so once in 500 times, and then the
+    // bound is not known either: what the kernel says of the estimate may be of another daemon, which ran before.
+    let is_from_zero = host.max_error_us % DRIFT_US == 0;
     match host.result {
         ..0 => HostClockState::Unknown,
         _ if !is_synchronised => HostClockState::Unsynchronised,
@@ -137,8 +136,9 @@ mod tests {
         assert_eq!(told(0, 0), Unbounded);
         assert_eq!(told(32_000, 0), Unbounded);
         assert_eq!(told(500, 16_000_000), Unbounded);
-        // One that knows its error, and has it at a multiple of 500 µs just now.
-        assert_eq!(told(1500, 20), Synchronised);
+        // phc2sys after chronyd, whose estimate is still there; or chronyd itself, at a multiple of 500 µs just now.
+        assert_eq!(told(1500, 20), Unbounded);
+        assert_eq!(told(1501, 20), Synchronised);
         assert_eq!(told(1501, 0), Synchronised);
     }
 
