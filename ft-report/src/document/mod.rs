@@ -5,6 +5,8 @@
 //! nothing that makes a section, turns a number into characters.
 
 mod figure;
+#[cfg(test)]
+mod keys;
 mod table;
 mod text;
 mod value;
@@ -91,6 +93,8 @@ impl Section {
     /// With these machine values.
     #[must_use]
     pub fn with(self, values: impl erased_serde::Serialize + 'static) -> Section {
+        #[cfg(test)]
+        assert_eq!(keys::fault(&values), None, "{}", self.name);
         Section { values: Box::new(values), ..self }
     }
 

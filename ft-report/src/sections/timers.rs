@@ -54,7 +54,7 @@ pub struct WorkerTimer {
     /// Sums of timer, interrupt, dispatch and return, ns.
     pub parts_ns: [i64; 4],
     /// The longest of each, ns.
-    pub max_ns: [i64; 4],
+    pub parts_max_ns: [i64; 4],
 }
 
 /// A sleep that ended late.
@@ -91,7 +91,7 @@ struct Sums {
     lengths: Distribution,
     divided_ns: i64,
     parts_ns: [i64; 4],
-    max_ns: [i64; 4],
+    parts_max_ns: [i64; 4],
 }
 
 /// Makes a [`TimersReport`] of rows, in memory that does not grow with their number.
@@ -116,7 +116,7 @@ impl Timers {
             sums.divided_ns = sums.divided_ns.saturating_add(r.dur);
             for (i, ns) in parts.into_iter().enumerate() {
                 sums.parts_ns[i] = sums.parts_ns[i].saturating_add(ns);
-                sums.max_ns[i] = sums.max_ns[i].max(ns);
+                sums.parts_max_ns[i] = sums.parts_max_ns[i].max(ns);
             }
         }
         self.longest.offer(LONGEST, r.dur, || LateTimer {
@@ -141,7 +141,7 @@ impl Timers {
             tail: Tail::of(&mut sums.lengths),
             divided_ns: sums.divided_ns,
             parts_ns: sums.parts_ns,
-            max_ns: sums.max_ns,
+            parts_max_ns: sums.parts_max_ns,
         };
         TimersReport {
             kernel: tally.kernel,
@@ -203,7 +203,7 @@ impl TimersReport {
             let t = (0..4).fold(t, share);
             let most = |t, i: usize| {
                 let title = format!("max {}", PARTS[i]);
-                Builder::column(t, &title, move |w: &&WorkerTimer| Ns(w.max_ns[i]))
+                Builder::column(t, &title, move |w: &&WorkerTimer| Ns(w.parts_max_ns[i]))
             };
             s.table((0..4).fold(t, most).titled(
                 "Where that went: late timer, interrupt until the waking, dispatch, return to the program",
@@ -255,7 +255,7 @@ mod tests {
         );
         let [w] = &report.workers[..] else { panic!("{:?}", report.workers) };
         assert_eq!((w.worker.worker, w.timer, w.sleeps, w.divided_ns), (2, "HR", 1, 50));
-        assert_eq!(w.parts_ns, [10, 0, 30, 10]);
+        assert_eq!((w.parts_ns, w.parts_max_ns), ([10, 0, 30, 10], [10, 0, 30, 10]));
         let text = format!("{:120}", report.section());
         for line in ["1 sleep, exact", "`record -a`", "60.0 %", "The latest", "max dispatch"] {
             assert!(text.contains(line), "{line}: {text}");
