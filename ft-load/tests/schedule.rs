@@ -295,4 +295,19 @@ fn what_is_printed_adds_up() {
         let finished = jobs.filter(|job| !job["finish_ns"].is_null()).count();
         assert_eq!(json["threads"][n]["hit"], finished);
     }
+    assert_eq!(json["samples"], serde_json::json!([]));
+
+    let output = command("hourglass -n 1 -d 20ms --json -w LAT 2ms -i HR");
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let ns = |sample: &serde_json::Value, key: &str| sample[key].as_i64().unwrap();
+    let samples = json["samples"].as_array().unwrap();
+    let late: Vec<i64> = samples.iter().map(|s| ns(s, "woke_ns") - ns(s, "due_ns")).collect();
+    let lateness = &json["threads"][0]["lateness"];
+    assert_eq!(lateness["count"].as_u64().unwrap_or(0), late.len() as u64);
+    assert_eq!(lateness["max_ns"].as_i64(), late.iter().max().copied());
+    // Each is due a period after the thread ran, the first one after its begin.
+    assert!(samples.first().is_none_or(|first| ns(first, "due_ns") >= 2 * MS), "{json}");
+    for pair in samples.windows(2) {
+        assert_eq!(ns(&pair[1], "due_ns"), ns(&pair[0], "woke_ns") + 2 * MS);
+    }
 }

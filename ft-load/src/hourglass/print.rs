@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::infer::{Cause, Gap, gaps, lengths};
 use super::outcome::{Outcome, Thread};
+use super::worker::Sample;
 use crate::stats::{FINE, Summary, Typical, histogram};
 use crate::time::{Ms, Time};
 
@@ -198,6 +199,14 @@ struct JsonJob {
     due_ns: i64,
 }
 
+/// A sleep of a latency test: times in nanoseconds after the begin of the run.
+#[derive(Serialize)]
+struct JsonSample {
+    thread: u32,
+    due_ns: i64,
+    woke_ns: i64,
+}
+
 #[derive(Serialize)]
 struct Json {
     zero_ns: u64,
@@ -210,6 +219,8 @@ struct Json {
     runs: Option<Vec<JsonRun>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     jobs: Option<Vec<JsonJob>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    samples: Option<Vec<JsonSample>>,
 }
 
 /// The same as JSON.
@@ -254,6 +265,16 @@ pub(super) fn json(outcome: &Outcome, view: View) -> String {
         };
         thread.jobs.iter().map(job).collect::<Vec<_>>()
     };
+    let samples = |(n, thread): (usize, &Thread)| {
+        let after = |ns: u64| ns as i64 - outcome.zero_ns as i64;
+        let sample = |sample: &Sample| JsonSample {
+            thread: n as u32,
+            due_ns: after(sample.due_ns),
+            woke_ns: after(sample.woke_ns),
+        };
+        thread.samples.iter().map(sample).collect::<Vec<_>>()
+    };
+    let threads = || outcome.threads.iter().enumerate();
     crate::json(&Json {
         zero_ns: outcome.zero_ns,
         clock_hz: outcome.clock.hz(),
@@ -262,6 +283,7 @@ pub(super) fn json(outcome: &Outcome, view: View) -> String {
         threads: outcome.threads.iter().map(thread).collect(),
         gaps: CAUSES.iter().filter_map(of_cause).collect(),
         runs: (!view.summary).then(|| outcome.runs.iter().map(run).collect()),
-        jobs: (!view.summary).then(|| outcome.threads.iter().enumerate().flat_map(jobs).collect()),
+        jobs: (!view.summary).then(|| threads().flat_map(jobs).collect()),
+        samples: (!view.summary).then(|| threads().flat_map(samples).collect()),
     })
 }
