@@ -5,7 +5,7 @@
 //! cargo bench -p ft-agent --bench analysis -- scale         traces of 1 and 10 million events on disk
 //! cargo bench -p ft-agent --bench analysis -- scale 100     … and of so many millions
 //! cargo bench -p ft-agent --bench analysis -- scale 100 DIR … whose pages are kept in a directory, to be looked at
-//! cargo bench -p ft-agent --bench analysis -- exports 10    their exports, of 1 million events and of so many
+//! cargo bench -p ft-agent --bench analysis -- exports 100   their exports, of 1 and 10 million events and of so many
 //! ```
 //!
 //! `scale` writes below `TMPDIR`. What is made up repeats itself, so its files are far smaller than those of a
@@ -38,7 +38,7 @@ fn main() {
             Err(_) => usage(),
         },
         ["exports", largest] => match largest.parse() {
-            Ok(largest) => exports::table(&[1, largest]),
+            Ok(largest) => exports::table(&[1, 10, largest]),
             Err(_) => usage(),
         },
         [scale::CHILD, dir] => scale::child(dir.as_ref()),
