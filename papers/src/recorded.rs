@@ -72,8 +72,22 @@ impl Recorded {
     ///
     /// As [`Recorded::new`].
     pub(crate) fn hourglass(lab: &Lab, paper_seconds: f64, line: &str) -> Result<Recorded> {
-        let ms = (lab.seconds(paper_seconds) * 1e3).round();
-        Recorded::new(lab, &format!("hourglass -d {ms}ms {line}"), &["jobs"])
+        Recorded::hourglass_for(lab, lab.seconds(paper_seconds), line, &["jobs"])
+    }
+
+    /// Records a line of Hourglass for that many seconds; then the reports of these names.
+    ///
+    /// # Errors
+    ///
+    /// As [`Recorded::new`].
+    pub(crate) fn hourglass_for(
+        lab: &Lab,
+        seconds: f64,
+        line: &str,
+        reports: &[&str],
+    ) -> Result<Recorded> {
+        let ms = (seconds * 1e3).round();
+        Recorded::new(lab, &format!("hourglass -d {ms}ms {line}"), reports)
     }
 
     /// Records `ft-load` with these words and `--json`, with the kernel's switches and interrupts; then the reports of these names.
@@ -122,26 +136,41 @@ impl Recorded {
         told.collect::<Vec<_>>().join("; ")
     }
 
-    /// Where the responses of jobs went that were too late, of all threads together.
-    pub(crate) fn late(&self) -> String {
+    /// The runs of all threads, by thread: from when to when, ms after the begin of the run.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = (usize, (f64, f64))> {
+        let runs = self.said["runs"].as_array().into_iter().flatten();
+        runs.map(|run| {
+            let ms = |key: &str| run[key].as_f64().unwrap_or(0.0) / 1e6;
+            (run["thread"].as_u64().unwrap_or(0) as usize, (ms("start_ns"), ms("end_ns")))
+        })
+    }
+
+    /// What a recording says, of this run; and what is missing of it.
+    pub(crate) fn says(&self, what: &str) -> String {
         let lost = match self.reports.lost() {
             0 => String::new(),
             lost => format!(", of which {lost} events are missing"),
         };
-        format!("a recording of this run{lost}: {}", late(self.report("jobs")))
+        format!("a recording of this run{lost}: {what}")
+    }
+
+    /// Where the responses of jobs went that were too late, of all threads together.
+    pub(crate) fn late(&self) -> String {
+        self.says(&late(self.report("jobs")))
     }
 }
 
 /// Where time went, ns, in the words of this page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Parts([i64; 4]);
+pub(crate) struct Parts([i64; 5]);
 
 /// What they are called, and which of a report's parts are in them.
-const PARTS: [(&str, &[&str]); 4] = [
+const PARTS: [(&str, &[&str]); 5] = [
     ("running", &["running_ns"]),
     ("able to run, but not running", &["preempted_ns", "dispatch_ns"]),
     ("in interrupts", &["hardirq_ns", "softirq_ns", "vector_ns"]),
     ("on the CPU without running its code or a record", &["unexplained_ns"]),
+    ("asleep, its timer late", &["blocked_ns"]),
 ];
 
 impl Parts {
@@ -206,18 +235,27 @@ mod tests {
 
     #[test]
     fn late_jobs_are_told_by_parts_that_sum_and_by_who_took_most() {
-        let worker = |total: i64, backlog: i64, running: i64, preempted: i64, irq: i64| {
+        let worker = |total: i64,
+                      backlog: i64,
+                      running: i64,
+                      preempted: i64,
+                      irq: i64,
+                      blocked: i64| {
             json!({ "late": { "total_ns": total, "backlog_ns": backlog, "parts": {
-                "running_ns": running, "preempted_ns": preempted, "dispatch_ns": 0, "vector_ns": irq,
+                "running_ns": running, "preempted_ns": preempted, "dispatch_ns": 0, "vector_ns": irq, "blocked_ns": blocked,
             } } })
         };
         let jobs = json!({
-            "workers": [worker(100, 20, 60, 20, 0), worker(20, 0, 10, 5, 5)],
+            "workers": [worker(100, 20, 50, 20, 0, 10), worker(20, 0, 10, 5, 5, 0)],
             "culprits": [{ "culprit": "X", "late": 1 }, { "culprit": "swapper/1", "late": 7 }, { "culprit": "Y", "late": 0 }],
         });
         let text = late(&jobs);
-        assert!(text.contains("took 100 ns") && text.contains("70.0 % running"), "{text}");
+        assert!(text.contains("took 100 ns") && text.contains("60.0 % running"), "{text}");
         assert!(text.contains("25.0 % able") && text.contains(" 5.0 % in interrupts"), "{text}");
+        assert!(text.contains("10.0 % asleep, its timer late;"), "{text}");
+        let (told, _) = text.rsplit_once(" %").unwrap();
+        let shares = told.split(" %").filter_map(|s| s.rsplit(' ').next()?.parse::<f64>().ok());
+        assert_eq!(shares.sum::<f64>(), 100.0, "{text}");
         assert!(text.ends_with("how many: `swapper/1` 7, `X` 1"), "{text}");
         assert_eq!(late(&json!({ "workers": [] })), "no job that finished was late");
     }

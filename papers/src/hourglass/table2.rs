@@ -5,21 +5,20 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use ft_load::hourglass::Outcome;
 use serde_json::Value;
 
 use crate::csv::Csv;
 use crate::experiment::{Experiment, Finding, Row};
 use crate::lab::Lab;
-use crate::plot::lanes::{self, Panel};
+use crate::plot::lanes::{self, Lane, Panel};
 use crate::quantity::{digits, ns, percent};
-use crate::trace::lanes as lanes_of;
+use crate::recorded::{Parts, Recorded};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     id: "hourglass-table2",
     title: "Hourglass, Table 2 and Figure 6: deadlines beside network reception",
     full_minutes: 1.1,
-    programs: &["iperf3", "unshare", "ip"],
+    programs: &["ft-agent", "ft-load", "iperf3", "unshare", "ip"],
     run,
 };
 
@@ -31,35 +30,38 @@ const LEAD_S: f64 = 1.0;
 fn run(lab: &Lab) -> Result<Finding> {
     let line = format!("-n 1 --cpu {} -t 0 -p RTHIGH -w PERIODIC 4ms 5ms -i HR", lab.cpu());
     let seconds = lab.seconds(PAPER_SECONDS);
-    let alone = lab.hourglass(PAPER_SECONDS, &line)?;
+    let alone = Recorded::hourglass(lab, PAPER_SECONDS, &line)?;
     let network = Network::start(lab, seconds)?;
     sleep(Duration::from_secs_f64(seconds + LEAD_S));
     let idle_rate = network.finish(seconds)?;
     let network = Network::start(lab, seconds)?;
     sleep(Duration::from_secs_f64(LEAD_S));
-    let beside = lab.hourglass(PAPER_SECONDS, &line)?;
+    let beside = Recorded::hourglass(lab, PAPER_SECONDS, &line)?;
     let busy_rate = network.finish(seconds)?;
 
     let half = seconds * 500.0;
-    let panel = |title: &str, outcome: &Outcome| Panel {
+    let panel = |title: &str, run: &Recorded| Panel {
         title: title.into(),
-        lanes: lanes_of(outcome, |_| "4 ms in 5 ms".into()),
+        lanes: vec![Lane {
+            name: "4 ms in 5 ms".into(),
+            runs: run.runs().map(|(_, interval)| interval).collect(),
+        }],
         window: half.floor()..half.floor() + 25.0,
     };
     let svg =
         lanes::draw(&[panel("alone, 25 ms", &alone), panel("beside reception, 25 ms", &beside)])?;
     let mut csv = Csv::new(["scenario", "job", "release_ns", "start_ns", "finish_ns", "due_ns"]);
-    for (name, outcome) in [("alone", &alone), ("reception", &beside)] {
-        for job in &outcome.threads[0].jobs {
-            let finish = job.finish_ns.map_or(String::new(), |ns| ns.to_string());
-            csv.row([&name, &job.number, &job.release_ns, &job.start_ns, &finish, &job.due_ns]);
+    for (name, run) in [("alone", &alone), ("reception", &beside)] {
+        for [_, job, release, start, finish, due] in run.jobs() {
+            csv.row([&name, &job, &release, &start, &finish, &due]);
         }
     }
     Ok(Finding {
         how: format!(
             "`ft-load hourglass -d 20s {line}`, and `iperf3` over loopback in a network namespace of its own, whose reception \
              (`rps_cpus`) is done by the thread's CPU, with the receiving program; CPU {} sends, in place of another machine. \
-             Timer `HR` stands for `RTC`.",
+             The thread is recorded by `ft-agent record -k sched,irq`. Timer `HR` \
+             stands for `RTC`.",
             lab.other_cpu()
         ),
         figures: vec![lab.figure(EXPERIMENT.id, &svg)?],
@@ -118,22 +120,11 @@ fn mask(cpu: usize) -> String {
     format!("{:x}{}", 1u32 << (cpu % 32), ",00000000".repeat(cpu / 32))
 }
 
-fn rows(alone: &Outcome, beside: &Outcome, idle_rate: f64, busy_rate: f64) -> Vec<Row> {
-    let missed = |outcome: &Outcome| {
-        let deadlines = outcome.threads[0].deadlines.unwrap_or_default();
-        let all = (deadlines.hit + deadlines.missed).max(1);
-        format!("{} of {all}: {}", deadlines.missed, percent(deadlines.missed as f64 / all as f64))
-    };
-    let gaps = |outcome: &Outcome| {
-        // From a job's start to its finish, beyond the amount.
-        let over = outcome.threads[0]
-            .jobs
-            .iter()
-            .filter_map(|job| Some((job.finish_ns? - job.start_ns - 4_000_000).max(0) as u64));
-        let mut over: Vec<u64> = over.collect();
-        over.sort_unstable();
-        let at = |p| crate::stats::percentile(&over, p).map_or("–".into(), |v| ns(v as f64));
-        format!("median {}, longest {}", at(50.0), at(100.0))
+fn rows(alone: &Recorded, beside: &Recorded, idle_rate: f64, busy_rate: f64) -> Vec<Row> {
+    let missed = |run: &Recorded| {
+        let count = |key: &str| run.thread(0)[key].as_u64().unwrap_or(0);
+        let (missed, all) = (count("missed"), (count("hit") + count("missed")).max(1));
+        format!("{missed} of {all}: {}", percent(missed as f64 / all as f64))
     };
     let rate = |bits: f64| format!("{} Gbit/s", digits(bits / 1e9));
     vec![
@@ -141,7 +132,7 @@ fn rows(alone: &Outcome, beside: &Outcome, idle_rate: f64, busy_rate: f64) -> Ve
             "control 1, the thread alone: missed",
             "0.0 %",
             missed(alone),
-            "1 ms of 5 is left for all else; a recording shows the host of the virtual machine in what is missed, and nothing of Linux",
+            format!("1 ms of 5 is left for all else; {}", alone.late()),
         ),
         Row::new(
             "control 2, reception alone",
@@ -153,8 +144,10 @@ fn rows(alone: &Outcome, beside: &Outcome, idle_rate: f64, busy_rate: f64) -> Ve
             "both: missed",
             "plain 33.0 %, RML 0.4 %, TimeSys 0.0 %",
             missed(beside),
-            "soft interrupts go before a real-time thread as in plain 2.4; but, it seems, the sender waits for the receiving program, \
-             which has what the thread leaves, and so there is little to receive meanwhile",
+            format!(
+                "soft interrupts go before a real-time thread as in plain 2.4; {}",
+                beside.late()
+            ),
         ),
         Row::new(
             "both: received",
@@ -162,14 +155,41 @@ fn rows(alone: &Outcome, beside: &Outcome, idle_rate: f64, busy_rate: f64) -> Ve
             rate(busy_rate),
             "the receiving program has a fifth of its CPU",
         ),
-        Row::new("4 ms take longer by: alone", "–", gaps(alone), "clock interrupts and the host"),
-        Row::new(
-            "the same beside reception",
-            "–",
-            gaps(beside),
-            "interrupts for reception besides",
-        ),
+        Row::new("4 ms take longer by: alone", "–", longer(alone), beyond(alone)),
+        Row::new("the same beside reception", "–", longer(beside), beyond(beside)),
     ]
+}
+
+/// What a job of the thread needs, ns.
+const AMOUNT_NS: i64 = 4_000_000;
+
+/// How much longer than their amount jobs took from start to finish.
+fn longer(run: &Recorded) -> String {
+    let took = run.jobs().filter_map(|[_, _, _, start, finish, _]| {
+        Some((finish.parse::<i64>().ok()? - start.parse::<i64>().ok()? - AMOUNT_NS).max(0) as u64)
+    });
+    let mut over: Vec<u64> = took.collect();
+    over.sort_unstable();
+    let at = |p| crate::stats::percentile(&over, p).map_or("–".into(), |v| ns(v as f64));
+    format!("median {}, longest {}", at(50.0), at(100.0))
+}
+
+/// What all jobs had beyond their own work, by the recording, per job; and who took most of how many of them.
+fn beyond(run: &Recorded) -> String {
+    let jobs = run.report("jobs");
+    let worker = &jobs["workers"][0];
+    let count = worker["jobs"].as_f64().unwrap_or(0.0).max(1.0);
+    let Some(parts) = Parts::of(&worker["parts"]) else {
+        return run.says("it tells no parts");
+    };
+    let culprits = jobs["culprits"].as_array().into_iter().flatten().take(3);
+    let named =
+        culprits.map(|c| format!("`{}` {}", c["culprit"].as_str().unwrap_or("?"), c["jobs"]));
+    run.says(&format!(
+        "a job had on average {}; what took most beyond that of how many: {}",
+        parts.told(|sum| ns(sum / count)),
+        named.collect::<Vec<_>>().join(", ")
+    ))
 }
 
 #[cfg(test)]
