@@ -129,7 +129,12 @@ enum Way {
 
 impl Way {
     fn find() -> Way {
-        match (in_path("apt-get"), is_root(), in_path("sudo")) {
+        Way::of(in_path("apt-get"), is_root(), in_path("sudo"))
+    }
+
+    /// Debian, and what is made of it, have `apt-get`; Fedora, Arch and others have not, whatever else they have.
+    fn of(apt: bool, root: bool, sudo: bool) -> Way {
+        match (apt, root, sudo) {
             (false, _, _) => Way::NotDebian,
             (true, true, _) => Way::Root,
             (true, false, true) => Way::Sudo,
@@ -246,6 +251,28 @@ mod tests {
         assert_eq!(Way::ByHand.prefix(), None);
         assert!(!said(Way::Root).contains("apt-get"));
         assert!(said(Way::Sudo).contains("sudo"));
+    }
+
+    #[test]
+    fn what_is_run_with_whose_rights_depends_on_what_the_system_has() {
+        // A root needs no sudo, be there one or not; and no right helps where there is no apt.
+        let with_apt = [(true, false), (true, true), (false, true), (false, false)];
+        let ways = with_apt.map(|(root, sudo)| Way::of(true, root, sudo));
+        assert_eq!(ways, [Way::Root, Way::Root, Way::Sudo, Way::ByHand]);
+        for (root, sudo) in with_apt {
+            assert_eq!(Way::of(false, root, sudo), Way::NotDebian, "root {root}, sudo {sudo}");
+        }
+        let prefixes = ways.map(Way::prefix);
+        let nothing: &[&str] = &[];
+        assert_eq!(prefixes, [Some(nothing), Some(nothing), Some(&["sudo"][..]), None]);
+    }
+
+    #[test]
+    fn another_distribution_is_told_what_it_needs_and_no_command_that_it_lacks() {
+        let text = said(Way::NotDebian);
+        assert_eq!(Way::NotDebian.prefix(), None, "nothing is run");
+        assert!(text.contains("not a Debian system"), "{text}");
+        assert!(!text.contains("apt-get") && !text.contains("sudo"), "{text}");
     }
 
     #[test]
