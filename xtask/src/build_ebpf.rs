@@ -1,7 +1,7 @@
 //! Builds the BPF object, `target/bpf/ft-ebpf.o`, which the agent embeds.
 //!
 //! The pinned toolchain has no `core` for BPF. Debian packages one prebuilt, for its own compiler; failing
-//! that, a nightly of rustup builds it from `rust-src`. Either way the object is made by `bpf-linker`.
+//! that, a nightly of rustup, one of a date, too, builds it from `rust-src`. Either way the object is made by `bpf-linker`.
 
 use std::{
     fs, io,
@@ -24,12 +24,12 @@ const RUSTFLAGS: [&str; 4] =
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 
 /// What compiles for BPF.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Toolchain {
     /// Debian's compiler with its prebuilt `core`.
     Debian,
-    /// A nightly compiler, which builds `core`.
-    Nightly,
+    /// A nightly compiler of rustup by its whole name, which builds `core`.
+    Nightly(String),
 }
 
 impl Toolchain {
@@ -45,15 +45,17 @@ impl Toolchain {
         let core = Path::new("/usr/lib/rustlib").join(TARGET);
         if Path::new(DEBIAN_RUSTC).exists() && core.exists() {
             Ok(Self::Debian)
-        } else if in_path("rustup") && nightly_sources().is_some() {
-            Ok(Self::Nightly)
+        } else if let Some(nightly) = rustup_home().and_then(|home| nightly(&home))
+            && in_path("rustup")
+        {
+            Ok(Self::Nightly(nightly))
         } else {
             bail!("no Rust compiler with `core` for {TARGET}; run `cargo xtask setup`");
         }
     }
 
     /// The command that builds the programs.
-    fn command(self) -> Command {
+    fn command(&self) -> Command {
         match self {
             Self::Debian => {
                 let mut command = cargo();
@@ -62,9 +64,9 @@ impl Toolchain {
                 command.arg("build").env("RUSTC", DEBIAN_RUSTC).env("RUSTC_BOOTSTRAP", "1");
                 command
             }
-            Self::Nightly => {
+            Self::Nightly(name) => {
                 let mut command = Command::new("rustup");
-                command.args(["run", "nightly", "cargo", "build", "-Zbuild-std=core"]);
+                command.args(["run", name, "cargo", "build", "-Zbuild-std=core"]);
                 command.env_remove("RUSTC");
                 command
             }
@@ -74,27 +76,36 @@ impl Toolchain {
 
 impl Toolchain {
     /// The command that prints the compiler's version.
-    pub(crate) fn compiler(self) -> Command {
-        let (program, args): (_, &[&str]) = match self {
-            Self::Debian => (DEBIAN_RUSTC, &["--version"]),
-            Self::Nightly => ("rustup", &["run", "nightly", "rustc", "--version"]),
+    pub(crate) fn compiler(&self) -> Command {
+        let mut command = match self {
+            Self::Debian => Command::new(DEBIAN_RUSTC),
+            Self::Nightly(name) => {
+                let mut command = Command::new("rustup");
+                command.args(["run", name, "rustc"]);
+                command
+            }
         };
-        let mut command = Command::new(program);
-        command.args(args).env_remove("RUSTUP_TOOLCHAIN");
+        command.arg("--version").env_remove("RUSTUP_TOOLCHAIN");
         command
     }
 }
 
-/// Sources of `core` in rustup's nightly toolchain.
-fn nightly_sources() -> Option<PathBuf> {
+/// Where rustup keeps its toolchains.
+fn rustup_home() -> Option<PathBuf> {
     let home = |name| std::env::var_os(name).map(PathBuf::from);
-    let rustup = home("RUSTUP_HOME").or_else(|| Some(home("HOME")?.join(".rustup")))?;
-    fs::read_dir(rustup.join("toolchains"))
-        .ok()?
-        .flatten()
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with("nightly-x86_64"))
-        .map(|entry| entry.path().join("lib/rustlib/src/rust/library/core"))
-        .find(|core| core.exists())
+    home("RUSTUP_HOME").or_else(|| Some(home("HOME")?.join(".rustup")))
+}
+
+/// The nightly of a home of rustup that has the sources of `core`: that without a date, else the latest one.
+fn nightly(rustup: &Path) -> Option<String> {
+    let folders = fs::read_dir(rustup.join("toolchains")).ok()?.flatten();
+    let with_sources =
+        folders.filter(|folder| folder.path().join("lib/rustlib/src/rust/library/core").exists());
+    with_sources
+        .filter_map(|folder| folder.file_name().into_string().ok())
+        .filter(|name| name.starts_with("nightly-") && name.contains("-x86_64-"))
+        // `nightly-x86_64-…` is behind all of `nightly-2026-11-24-x86_64-…`.
+        .max()
 }
 
 /// Where the object lies.
@@ -202,6 +213,32 @@ mod tests {
             assert_eq!(fs::read(&object).unwrap(), bytes);
         }
         fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn a_nightly_may_have_a_date_and_needs_the_sources_of_core() {
+        let home = std::env::temp_dir().join(format!("xtask-rustup-{}", std::process::id()));
+        assert_eq!(nightly(&home), None, "no rustup");
+        let add = |name: &str, below: &str| {
+            fs::create_dir_all(home.join("toolchains").join(name).join(below)).unwrap();
+        };
+        let sources = "lib/rustlib/src/rust/library/core";
+        add("stable-x86_64-unknown-linux-gnu", sources);
+        add("nightly-x86_64-unknown-linux-gnu", "lib/rustlib");
+        add("nightly-2026-11-24-aarch64-unknown-linux-gnu", sources);
+        assert_eq!(
+            nightly(&home),
+            None,
+            "one is no nightly, one has no sources, one runs elsewhere"
+        );
+        let dated = |date| format!("nightly-{date}-x86_64-unknown-linux-gnu");
+        for date in ["2025-12-31", "2026-02-01"] {
+            add(&dated(date), sources);
+        }
+        assert_eq!(nightly(&home), Some(dated("2026-02-01")));
+        add("nightly-x86_64-unknown-linux-gnu", sources);
+        assert_eq!(nightly(&home).as_deref(), Some("nightly-x86_64-unknown-linux-gnu"));
+        fs::remove_dir_all(home).unwrap();
     }
 
     #[test]
