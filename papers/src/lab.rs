@@ -90,7 +90,7 @@ impl Lab {
         let mut dirs = std::env::split_paths(&path).chain([PathBuf::from("/usr/games")]);
         match dirs.find(|dir| dir.join(name).is_file()) {
             Some(dir) => Ok(dir.join(name)),
-            None => bail!("`{name}` is not installed; run `cargo xtask setup`"),
+            None => bail!("`{name}` is not installed; `cargo xtask paper` installs it"),
         }
     }
 

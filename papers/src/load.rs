@@ -76,7 +76,7 @@ fn ends_with_us(command: &mut Command) {
 
 fn not_started(command: &Command) -> String {
     let program = command.get_program().to_string_lossy();
-    format!("`{program}` cannot be started; install it with `cargo xtask setup`")
+    format!("`{program}` cannot be started; `cargo xtask paper` installs it")
 }
 
 #[cfg(test)]
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn what_is_not_there_names_the_remedy() {
         let error = Load::start(&mut Command::new("no-such-program")).unwrap_err().to_string();
-        assert!(error.contains("cargo xtask setup"), "{error}");
+        assert!(error.contains("cargo xtask paper"), "{error}");
         let error = output(Command::new("sh").args(["-c", "echo why >&2; exit 3"])).unwrap_err();
         assert!(error.to_string().ends_with("why"), "{error}");
     }

@@ -24,7 +24,7 @@ use crate::{
 
 /// For the tests, beside the kernel side.
 pub(crate) const TESTS: &[Group] =
-    &[READERS, SPARK, BROWSER, RECORDED, JUDGES, LOADS, COMPILERS, PACKAGERS];
+    &[READERS, SPARK, BROWSER, RECORDED, JUDGES, LOADS, PLAYERS, COMPILERS, PACKAGERS];
 
 /// For what is published, beside the kernel side.
 pub(crate) const PACKAGING: &[Group] = &[PACKAGERS];
