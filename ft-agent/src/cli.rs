@@ -10,8 +10,8 @@ use ft_report::sections::{self, Report};
 
 use crate::command::report::ShortArgs;
 use crate::command::{
-    catalogue, compare, completions, convert, doctor, events, export, live, manual, record, report,
-    snapshot, study, tables,
+    analyze, catalogue, compare, completions, convert, doctor, events, export, live, manual,
+    record, report, snapshot, study, tables,
 };
 
 /// Records applications and the kernel on one clock, and says why something was slow.
@@ -50,7 +50,7 @@ pub(crate) enum Command {
     /// Switches sites of a running process off.
     Disable(live::SwitchArgs),
     Convert(convert::Args),
-    Analyze(report::AnalyzeArgs),
+    Analyze(analyze::Args),
     Report(report::Args),
     Compare(compare::Args),
     Study(study::Args),

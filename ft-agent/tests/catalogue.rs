@@ -121,7 +121,7 @@ fn what_cannot_be_is_refused_before_anything_is_recorded() {
         assert!(!stage.path("trace").exists(), "{why}");
         why
     };
-    assert!(record(&["--to", "s3://bucket/fleet"]).contains("name a directory, as a path"));
+    assert!(record(&["--to", "gopher://bucket/fleet"]).contains("name a directory, as a path"));
     assert!(record(&["--to", "/proc/fleet"]).contains("check the free space and the permissions"));
     assert!(record(&["--label", "build=1"]).contains("--to <URL>"));
     assert!(record(&["--to", "fleet", "--label", "build"]).contains("for example build=1.4.2"));

@@ -4,9 +4,15 @@ use std::process::Command;
 
 /// Whether the first words of the lines of `cargo tree` hold each of these packages, without dev-dependencies.
 fn depends_on<const N: usize>(package: &str, others: [&str; N]) -> [bool; N] {
+    depends_with(package, &[], others)
+}
+
+/// The same, with these arguments of cargo.
+fn depends_with<const N: usize>(package: &str, more: &[&str], others: [&str; N]) -> [bool; N] {
     let cargo = std::env::var_os("CARGO").expect("cargo runs the tests");
     let tree = Command::new(cargo)
         .args(["tree", "--offline", "--package", package, "--edges", "normal", "--prefix", "none"])
+        .args(more)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
@@ -36,6 +42,14 @@ fn nothing_points_back_up() {
     assert_eq!(depends_on("ft-report", others), [true, false, false, false, false]);
     let others = ["ft-trace", "ft-analysis", "ft-report", "ft-agent", "tokio"];
     assert_eq!(depends_on("ft-catalogue", others), [true, false, false, false, false]);
+}
+
+/// An object store takes a hundred crates and an asynchronous runtime; the first look at this project does without.
+#[test]
+fn only_the_feature_for_object_stores_brings_their_clients() {
+    let others = ["object_store", "tokio", "reqwest"];
+    assert_eq!(depends_on("ft-agent", others), [true; 3]);
+    assert_eq!(depends_with("ft-agent", &["--no-default-features"], others), [false; 3]);
 }
 
 /// A load disturbs what it measures with what it links; and whoever records pays for no load.

@@ -72,7 +72,7 @@ entry! {
     agent_cpu_ns: Option<i64> as Ns,
     /// What an event cost a program, as measured at the start, ns.
     event_cost_ns: Option<f64> as Ns,
-    /// Size of its files, bytes.
+    /// Size of its files when it was brought, bytes.
     bytes: i64 as Count,
     /// Version of its tables.
     schema_version: i32 as Number,
@@ -127,11 +127,7 @@ impl Entry {
 
     /// Where the trace lies, if its row says what it must: a catalogue of somebody else can say anything.
     pub fn key(&self) -> Option<Key> {
-        let mut parts = self.path.split('/');
-        let mut part = |prefix| Some(parts.next()?.strip_prefix(prefix)?.to_owned());
-        let key = Key { host: part("host=")?, date: part("date=")?, trace: part("trace=")? };
-        let is_it = parts.next().is_none() && *key.trace == *self.trace && key.is_plain();
-        is_it.then_some(key)
+        Key::of_path(&self.path).filter(|key| *key.trace == *self.trace)
     }
 
     /// The labels; none where they are not what they should be.

@@ -60,6 +60,14 @@ impl Key {
         self.directories().join("/")
     }
 
+    /// Of such a path, if it is one.
+    pub fn of_path(path: &str) -> Option<Key> {
+        let mut parts = path.split('/');
+        let mut part = |prefix| Some(parts.next()?.strip_prefix(prefix)?.to_owned());
+        let key = Key { host: part("host=")?, date: part("date=")?, trace: part("trace=")? };
+        (parts.next().is_none() && key.is_plain()).then_some(key)
+    }
+
     /// The name of its row.
     pub(crate) fn row(&self) -> String {
         format!("{}.parquet", self.trace)
@@ -99,8 +107,15 @@ fn escaped(host: &str) -> String {
 
 /// FNV-1a, 64 bits: it must be the same in each version of the agent.
 fn fnv(bytes: &[u8]) -> u64 {
+    fnv_on(FNV_START, bytes)
+}
+
+pub(crate) const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// The hash of what came before, and of these bytes.
+pub(crate) fn fnv_on(hash: u64, bytes: &[u8]) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+    bytes.iter().fold(hash, step)
 }
 
 #[cfg(test)]

@@ -6,22 +6,30 @@
 //! ```
 //!
 //! A trace exists when its row does, which is written last; what lies there without one is not a trace yet. Everything
-//! appears under its name whole, by a rename. So a writer can be killed at any instruction, and the next one that brings the same
-//! trace goes on; two that bring it at once do no harm; and bringing it again changes nothing. It goes in the other order: its
-//! row first.
+//! appears under its name whole: in a directory by a rename, of a trace's directory, too; in an object store by one request for each
+//! object. So a writer can be killed at any instruction, and the next one that brings the same trace goes on; two that bring it at
+//! once do no harm; and bringing it again changes nothing. It goes in the other order: its row first.
 //!
-//! [`Catalogue`] puts traces there and removes them, in a directory that nobody else can write to; [`list()`] reads the rows
-//! of one that anybody may have written. What a trace is called follows from the trace ([`Key`]): the same recording has the
-//! same name, wherever it is brought from. This crate knows nothing of how traces are recorded, or of what they mean.
+//! [`Catalogue`] puts traces there and removes them, in a directory that nobody else can write to, or with the feature `s3` in an
+//! object store; [`list()`] reads the rows of one that anybody may have written. What a trace is called follows from the trace
+//! ([`Key`]): the same recording has the same name, wherever it is brought from. A [`Task`] is a trace there whose results somebody
+//! computes. This crate knows nothing of how traces are recorded, or of what they mean.
+//!
+//! What a place must be able to do is one trait (`place.rs`), so that there is one way for all: `directory.rs` and `objects/`.
 
+mod directory;
 mod entry;
 mod error;
 mod key;
 mod label;
 mod list;
+#[cfg(feature = "s3")]
+mod objects;
 mod place;
 mod put;
 mod remove;
+mod scratch;
+mod task;
 
 pub use entry::Entry;
 pub use error::CatalogueError;
@@ -29,6 +37,7 @@ pub use key::Key;
 pub use label::{Label, Labels};
 pub use list::{Listing, list};
 pub use put::{Catalogue, Put};
+pub use task::{Copy, Task, trace_of};
 
 /// What this crate returns.
 pub type Result<T> = std::result::Result<T, CatalogueError>;

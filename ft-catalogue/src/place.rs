@@ -1,11 +1,75 @@
-//! What names a catalogue.
+//! Where a catalogue can lie, and what must be possible there.
 
-use std::path::PathBuf;
+use std::fmt::Debug;
+use std::path::{Path, PathBuf};
 
-use crate::{CatalogueError, Result};
+use ft_trace::dir::Dir;
+
+use crate::directory::Directory;
+use crate::{CatalogueError, Key, Result};
+
+/// Bytes of a row's file; ours have some 11,000.
+pub(crate) const MAX_ROW_BYTES: u64 = 1 << 20;
+
+/// What is shown the file of each row, or why it cannot be read.
+pub(crate) type Look<'a> = &'a mut dyn FnMut(&str, std::result::Result<&Path, String>);
+
+/// A file of a trace, on this machine.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    /// `meta.json`, or a table and a part of it: `sched_switch/part-00000.parquet`.
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+}
+
+/// A place for traces: files under names, each there whole or not at all. Names are those of [`Key`] and [`is_name`], or ours.
+pub(crate) trait Place: Debug {
+    /// Traces can be brought here, as far as that can be known before one is.
+    fn prepare(&self) -> Result<()>;
+
+    /// Shows each row by the name of its file, at most so many; tells whether there are more.
+    fn rows(&self, most: usize, look: Look<'_>) -> Result<bool>;
+
+    fn has_row(&self, key: &Key) -> Result<bool>;
+
+    /// Brings all files of a trace. Those that are there are not brought again. Where the trace lies, if on this machine.
+    fn bring(&self, key: &Key, files: &[Source]) -> Result<Option<Dir>>;
+
+    /// Brings the row of a trace whose files are these; one that is there stays.
+    fn publish(&self, key: &Key, row: &Path, files: &[Source]) -> Result<()>;
+
+    /// Removes a trace, its row first.
+    fn remove(&self, key: &Key) -> Result<()>;
+
+    /// Removes what was begun a day ago and not finished; how many there were.
+    fn sweep(&self) -> Result<u64>;
+
+    /// The names of a trace's files that [`is_name`] lets through, in their order.
+    fn names(&self, key: &Key) -> Result<Vec<String>>;
+
+    /// Copies a file of a trace to this path, where none is.
+    fn fetch(&self, key: &Key, name: &str, to: &Path) -> Result<()>;
+
+    /// Puts a file into a trace, in place of one that is there.
+    fn put_within(&self, key: &Key, file: &Source) -> Result<()>;
+
+    /// Removes a file of a trace, if it is there.
+    fn remove_within(&self, key: &Key, name: &str) -> Result<()>;
+}
+
+/// The place that a URL names. Nothing is looked at yet.
+pub(crate) fn open(url: &str) -> Result<Box<dyn Place>> {
+    match url.split_once("://") {
+        #[cfg(feature = "s3")]
+        Some(("s3", rest)) => Ok(Box::new(crate::objects::Objects::open(url, rest)?)),
+        #[cfg(not(feature = "s3"))]
+        Some(("s3", _)) => Err(CatalogueError::NoObjectStores(url.to_owned())),
+        _ => Ok(Box::new(Directory::new(directory(url)?))),
+    }
+}
 
 /// The directory that a path or a `file:` URL means.
-pub(crate) fn directory(url: &str) -> Result<PathBuf> {
+fn directory(url: &str) -> Result<PathBuf> {
     let wrong = || CatalogueError::Place(url.to_owned());
     match url.split_once("://") {
         None if url.is_empty() => Err(wrong()),
@@ -18,6 +82,25 @@ pub(crate) fn directory(url: &str) -> Result<PathBuf> {
     }
 }
 
+/// Whether a trace has files of this name: in a catalogue of somebody else there may be any.
+pub(crate) fn is_name(name: &str) -> bool {
+    let is_plain = |text: &str| {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        (1..=64).contains(&text.len()) && text.chars().all(plain)
+    };
+    let is_part = |text: &str| {
+        let number = text.strip_prefix("part-").and_then(|text| text.strip_suffix(".parquet"));
+        number.is_some_and(|n| (5..=10).contains(&n.len()) && n.bytes().all(|b| b.is_ascii_digit()))
+    };
+    match name.split_once('/') {
+        Some((table, part)) => is_plain(table) && is_part(part),
+        None => FILES.contains(&name),
+    }
+}
+
+/// The files of a trace beside its tables.
+pub(crate) const FILES: [&str; 3] = [ft_trace::store::META_FILE, "analysis.json", "views.sql"];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -29,9 +112,29 @@ mod tests {
         {
             assert_eq!(directory(url).unwrap(), PathBuf::from(path));
         }
-        for url in ["", "s3://bucket/fleet", "file://host/srv", "file://", "file:///a%20b"] {
-            let error = directory(url).unwrap_err().to_string();
-            assert!(error.ends_with("name a directory, as a path or as file:///PATH"), "{error}");
+        for url in ["", "gopher://bucket/fleet", "file://host/srv", "file://", "file:///a%20b"] {
+            let error = open(url).unwrap_err().to_string();
+            assert!(error.ends_with("or s3://BUCKET/PREFIX"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_trace_has_files_of_certain_names() {
+        for name in ["meta.json", "irq/part-00000.parquet", "user_events/part-1234567.parquet"] {
+            assert!(is_name(name), "{name}");
+        }
+        for name in [
+            "",
+            "spool",
+            "..",
+            "../part-00000.parquet",
+            "irq/part-0.parquet",
+            "irq/part-00000.parquet/x",
+            "irq/part-000.1.parquet",
+            "/part-00000.parquet",
+            "Irq/part-00000.parquet",
+        ] {
+            assert!(!is_name(name), "{name}");
         }
     }
 }

@@ -3,19 +3,18 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use ft_trace::dir::{self, Dir};
-use ft_trace::store::{META_FILE, PartWriter, Trace};
+use ft_trace::store::{PartWriter, Trace, part_path};
 
 use crate::error::io_error;
-use crate::{Entry, INCOMING, Key, Labels, Result, TRACES, place};
+use crate::place::{self, FILES, Place, Source};
+use crate::scratch::Scratch;
+use crate::{Entry, Key, Labels, Result, TRACES};
 
-/// A catalogue in a directory that nobody else can write to.
+/// A catalogue: in a directory that nobody else can write to, or in an object store.
 #[derive(Debug)]
 pub struct Catalogue {
-    pub(crate) root: Dir,
-    pub(crate) traces: Dir,
+    pub(crate) place: Box<dyn Place>,
 }
 
 /// What has become of a trace that was brought.
@@ -28,16 +27,16 @@ pub struct Put {
 }
 
 impl Catalogue {
-    /// Opens a catalogue, made if it does not exist.
+    /// Opens a catalogue, a directory made if it does not exist.
     ///
     /// # Errors
     ///
-    /// When the URL names no directory, or one in which others can make names.
+    /// When the URL names no place, or a directory in which others can make names; [`crate::CatalogueError::Away`] when
+    /// its store cannot be reached.
     pub fn open(url: &str) -> Result<Catalogue> {
-        let path = place::directory(url)?;
-        let (root, _) = Dir::create(&path).map_err(io_error("write", &path))?;
-        let traces = root.ensure_dir(TRACES).map_err(io_error("write", &path.join(TRACES)))?;
-        Ok(Catalogue { root, traces })
+        let place = place::open(url)?;
+        place.prepare()?;
+        Ok(Catalogue { place })
     }
 
     /// Brings a finished trace: whole, or not at all. One that is there stays as it is.
@@ -48,106 +47,47 @@ impl Catalogue {
     pub fn put(&self, trace: &Path, labels: &Labels) -> Result<Put> {
         let trace = Trace::open(trace)?;
         let key = Key::of(trace.meta());
-        if self.has(&key) {
+        if self.place.has_row(&key)? {
             return Ok(Put { key, is_new: false });
         }
-        let [host, date, name] = key.directories();
-        let day = made(&made(&self.root, &host)?, &date)?;
-        let place = day.path().join(&name);
-        if !is_there(&day, &name) {
-            let incoming = Incoming::new(&day)?;
-            copy(trace.dir(), &incoming.dir)?;
-            incoming.publish(&day, &name).map_err(io_error("write", &place))?;
-        }
+        let files = sources(trace.dir())?;
         // Of what lies there, which another may have brought: it is a whole trace of the same name.
-        let stored = day.dir(&name).map_err(io_error("read", &place))?;
-        let stored = Trace::open(&stored.anchored())?;
-        let entry = Entry::of(&key, &stored, labels)?;
-        self.publish(&key, &entry)?;
+        let stored = self.place.bring(&key, &files)?;
+        let opened = stored.as_ref().map(|dir| Trace::open(&dir.anchored())).transpose()?;
+        let entry = Entry::of(&key, opened.as_ref().unwrap_or(&trace), labels)?;
+        let scratch = Scratch::new()?;
+        let row = write_row(&entry, scratch.path())?;
+        // The trace exists from here on.
+        self.place.publish(&key, &row, &files)?;
         Ok(Put { key, is_new: true })
     }
-
-    /// Whether the trace exists.
-    fn has(&self, key: &Key) -> bool {
-        is_there(&self.traces, &key.row())
-    }
-
-    /// The trace exists from here on.
-    fn publish(&self, key: &Key, entry: &Entry) -> Result<()> {
-        let incoming = Incoming::new(&self.traces)?;
-        let mut part = PartWriter::create(&incoming.dir.anchored(), 0, Default::default())?;
-        part.push(entry)?;
-        part.finish()?;
-        let made = incoming.dir.dir(TRACES).map_err(io_error("read", incoming.dir.path()))?;
-        let path = self.traces.path().join(key.row());
-        made.move_to("part-00000.parquet", &self.traces, &key.row())
-            .map_err(io_error("write", &path))
-    }
 }
 
-/// A directory within another, made if it does not exist, durably.
-fn made(dir: &Dir, name: &str) -> Result<Dir> {
-    let inner = dir.ensure_dir(name).and_then(|inner| dir.sync().map(|()| inner));
-    inner.map_err(io_error("write", &dir.path().join(name)))
+/// Writes the file of a row.
+fn write_row(entry: &Entry, dir: &Path) -> Result<PathBuf> {
+    let mut part = PartWriter::create(dir, 0, Default::default())?;
+    part.push(entry)?;
+    part.finish()?;
+    Ok(part_path(dir, TRACES, 0))
 }
 
-/// Anything has this name.
-pub(crate) fn is_there(dir: &Dir, name: &str) -> bool {
-    fs::symlink_metadata(dir.anchored().join(name)).is_ok()
-}
-
-/// A directory that is being filled. Dropped, it goes away with what is left in it.
-struct Incoming {
-    dir: Dir,
-    within: Dir,
-    name: String,
-}
-
-impl Incoming {
-    fn new(within: &Dir) -> Result<Incoming> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        // Agents of other hosts, and of containers, may have our number.
-        let host = rustix::system::uname().nodename().to_string_lossy().replace('/', "-");
-        let (pid, next) = (std::process::id(), NEXT.fetch_add(1, Relaxed));
-        let now = std::time::UNIX_EPOCH.elapsed().map_or(0, |now| now.as_nanos());
-        let name = format!("{INCOMING}{host:.64}-{pid}-{now}-{next}");
-        let dir = within.make_dir(&name).map_err(io_error("write", &within.path().join(&name)))?;
-        Ok(Incoming { dir, within: within.clone(), name })
-    }
-
-    /// It is complete: it appears under its name, unless another with this name did before.
-    fn publish(&self, within: &Dir, name: &str) -> io::Result<()> {
-        match within.move_to(&self.name, within, name) {
-            Err(_) if is_there(within, name) => Ok(()),
-            done => done,
-        }
-    }
-}
-
-impl Drop for Incoming {
-    fn drop(&mut self) {
-        // It has gone under its name, or nobody will miss it.
-        let _ = self.within.remove(&self.name);
-    }
-}
-
-/// Copies a trace, durably: its tables, and the files beside them. What is not whole has other names.
-fn copy(from: &Path, to: &Dir) -> Result<()> {
-    for path in listed(from)? {
+/// The files of a trace: its tables, and those beside them. What is not whole has other names.
+pub(crate) fn sources(trace: &Path) -> Result<Vec<Source>> {
+    let mut files = Vec::new();
+    for path in listed(trace)? {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
         if fs::symlink_metadata(&path).map_err(io_error("read", &path))?.is_dir() {
-            let mut parts = listed(&path)?;
-            parts.retain(|part| part.extension().is_some_and(|e| e == "parquet"));
-            if !parts.is_empty() {
-                let table = to.make_dir(name).map_err(io_error("write", to.path()))?;
-                parts.iter().try_for_each(|part| copy_file(part, &table))?;
-                table.sync().map_err(io_error("write", table.path()))?;
+            for part in listed(&path)? {
+                let part_name = part.file_name().and_then(|name| name.to_str());
+                if let Some(part_name) = part_name.filter(|name| name.ends_with(".parquet")) {
+                    files.push(Source { name: format!("{name}/{part_name}"), path: part });
+                }
             }
-        } else if [META_FILE, "analysis.json", "views.sql"].contains(&name) {
-            copy_file(&path, to)?;
+        } else if FILES.contains(&name) {
+            files.push(Source { name: name.to_owned(), path });
         }
     }
-    to.sync().map_err(io_error("write", to.path()))
+    Ok(files)
 }
 
 fn listed(dir: &Path) -> Result<Vec<PathBuf>> {
@@ -156,14 +96,4 @@ fn listed(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut paths = paths.collect::<io::Result<Vec<_>>>().map_err(io_error("read", dir))?;
     paths.sort_unstable();
     Ok(paths)
-}
-
-fn copy_file(from: &Path, to: &Dir) -> Result<()> {
-    let Some(name) = from.file_name().and_then(|name| name.to_str()) else { return Ok(()) };
-    let mut source = dir::open_regular(from).map_err(io_error("read", from))?;
-    let target = to.path().join(name);
-    let mut file = to.create_file(name).map_err(io_error("write", &target))?;
-    io::copy(&mut source, &mut file)
-        .and_then(|_| file.sync_all())
-        .map_err(io_error("write", &target))
 }

@@ -257,7 +257,7 @@ fn a_catalogue_of_somebody_else_can_hold_anything() {
     let wrong: Vec<String> = listing
         .wrong
         .iter()
-        .map(|(path, _)| path.file_stem().unwrap().to_string_lossy().into_owned())
+        .map(|(path, _)| Path::new(path).file_stem().unwrap().to_string_lossy().into_owned())
         .collect();
     assert_eq!(
         wrong,

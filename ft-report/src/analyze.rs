@@ -53,6 +53,9 @@ macro_rules! writers {
             }
         }
 
+        /// The names of the tables of the analyses.
+        pub const RESULT_TABLES: &[&str] = &[$(<tables::$row as Row>::TABLE),*];
+
         /// Whether the trace has all tables of the analyses.
         fn has_tables(trace: &Trace) -> bool {
             $(trace.has::<tables::$row>())&&*
@@ -230,8 +233,13 @@ pub fn tally(dir: &Path) -> Result<Option<Tally>> {
             text.map_err(|source| StoreError::Io { action: "read", path: path.clone(), source })?
         }
     };
-    let tally: Option<Tally> = serde_json::from_slice(&text).ok();
-    Ok(tally.filter(|t| t.version == VERSION))
+    Ok(tally_of(&text))
+}
+
+/// The counts in the text of such a file; `None` where another version wrote it, or it is damaged.
+pub fn tally_of(text: &[u8]) -> Option<Tally> {
+    let tally: Option<Tally> = serde_json::from_slice(text).ok();
+    tally.filter(|t| t.version == VERSION)
 }
 
 #[cfg(test)]

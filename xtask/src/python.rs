@@ -31,6 +31,13 @@ pub(crate) const SPARK: Environment = Environment {
     requirements: "ft-agent/tests/spark/requirements.txt",
 };
 
+/// An object store of Amazon's protocol, for catalogues of traces.
+pub(crate) const STORE: Environment = Environment {
+    what: "an object store (moto)",
+    directory: "venv-store",
+    requirements: "ft-agent/tests/store/requirements.txt",
+};
+
 impl Environment {
     /// Makes the environment when it is missing or its requirements have changed; returns its
     /// interpreter, or `None` with a message when it cannot be had (no network, no `venv`).

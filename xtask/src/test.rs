@@ -104,7 +104,12 @@ pub(crate) fn truths(tests: &[String]) -> Result<()> {
     let mut test = cargo();
     test.env("FT_ROUNDS", rounds).args(["test", "--package", "ft-agent"]);
     test.args(["--test", "end_to_end", "--test", "chains", "--"]).args(tests);
-    let tools = Tools { python: python::READERS.ensure()?, spark: None, node: node::ensure()? };
+    let tools = Tools {
+        python: python::READERS.ensure()?,
+        spark: None,
+        store: None,
+        node: node::ensure()?,
+    };
     let tests = ledger.test(&tools, &mut test);
     println!("{}", Counted::from_ledger(&ledger.reported).summary());
     tests
@@ -114,6 +119,7 @@ pub(crate) fn truths(tests: &[String]) -> Result<()> {
 struct Tools {
     python: Option<PathBuf>,
     spark: Option<PathBuf>,
+    store: Option<PathBuf>,
     node: Option<PathBuf>,
 }
 
@@ -123,6 +129,7 @@ impl Tools {
             python: python::READERS.ensure()?,
             // Without Java there is no use for it.
             spark: if in_path("java") { python::SPARK.ensure()? } else { None },
+            store: python::STORE.ensure()?,
             node: node::ensure()?,
         })
     }
@@ -145,8 +152,8 @@ impl Ledger {
     /// Runs tests that tell it.
     fn test(&mut self, tools: &Tools, test: &mut Command) -> Result<()> {
         test.env("FT_KERNEL_TEST_LOG", &self.file);
-        let Tools { python, spark, node } = tools;
-        for (name, tool) in [("FT_PYTHON", python), ("FT_SPARK", spark), ("FT_NODE", node)] {
+        let Tools { python, spark, store, node } = tools;
+        for (name, tool) in [("FT_PYTHON", python), ("FT_SPARK", spark), ("FT_STORE", store), ("FT_NODE", node)] {
             if let Some(tool) = tool {
                 test.env(name, tool);
             }

@@ -16,7 +16,7 @@ use super::{Result, output};
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Directory of the catalogue, as a path or file:///PATH.
+    /// The catalogue: a directory, as a path or file:///PATH, or an object store, s3://BUCKET/PREFIX.
     #[arg(value_name = "URL")]
     url: String,
     /// Only traces of this host.
@@ -41,6 +41,8 @@ Examples:
   ft-agent catalogue /srv/traces --older-than 720h
                                       what --delete would remove
   ft-agent catalogue /srv/traces --older-than 720h --delete
+  ft-agent catalogue s3://fleet/traces --json
+                                      one in an object store; AWS_ACCESS_KEY_ID and the like are in the environment
   duckdb -c \"SELECT host, program, clock_bound_ns FROM '/srv/traces/traces/*.parquet'\"";
 
 /// What is printed.
@@ -156,7 +158,7 @@ pub(crate) fn run(args: Args) -> Result {
     let wrong: Vec<String> = listing
         .wrong
         .iter()
-        .map(|(path, why)| format!("{}: {why}", path.display()).escape_debug().to_string())
+        .map(|(path, why)| format!("{path}: {why}").escape_debug().to_string())
         .collect();
     for wrong in &wrong {
         let _ = writeln!(io::stderr(), "ft-agent: warning: no row of a trace, left out: {wrong}");

@@ -41,12 +41,30 @@ pub(crate) enum CommandError {
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
     /// A trace is whole, and not in the catalogue.
-    #[error("{source}; the trace is whole in {0}: after that, run `ft-agent convert {0} --to URL`", .trace.display())]
+    #[error("{source}; the trace is whole in {0}: after that, run `{again}`", .trace.display())]
     NotBrought {
         /// The trace.
         trace: PathBuf,
+        /// The command that brings it.
+        again: String,
         /// Why.
         source: CatalogueError,
+    },
+    /// `--only` of a trace that is in no catalogue.
+    #[error(
+        "--only is for traces of a catalogue; leave it out, and all tables of results are made"
+    )]
+    OnlyOfCatalogue,
+    /// There is no such table of results.
+    #[error("'{0}' is no table of results; they are {tables}", tables = ft_report::analyze::RESULT_TABLES.join(", "))]
+    NoResult(String),
+    /// Of several traces, some could not be dealt with; why was said.
+    #[error("{failed} of {of} traces failed, as said above; give those again when that is mended")]
+    Some {
+        /// How many.
+        failed: usize,
+        /// Of how many.
+        of: usize,
     },
     /// A trace cannot be read, or its results cannot be stored.
     #[error(transparent)]
@@ -196,6 +214,8 @@ impl CommandError {
             | CommandError::Request(_)
             | CommandError::Keys(..)
             | CommandError::KeyAlone
+            | CommandError::OnlyOfCatalogue
+            | CommandError::NoResult(_)
             | CommandError::HalfReaction
             | CommandError::WindowWithoutPage
             | CommandError::OfRequest

@@ -2,6 +2,7 @@
 //!
 //! `run` returns the exit status, or a [`CommandError`].
 
+pub(crate) mod analyze;
 pub(crate) mod catalogue;
 pub(crate) mod compare;
 pub(crate) mod completions;
@@ -43,7 +44,7 @@ pub(crate) fn run(command: Command) -> Result {
         Command::Enable(args) => live::switch(args, true),
         Command::Disable(args) => live::switch(args, false),
         Command::Convert(args) => convert::run(args),
-        Command::Analyze(args) => report::analyze(args),
+        Command::Analyze(args) => analyze::run(args),
         Command::Report(args) => report::run(args.request()?),
         Command::Compare(args) => compare::run(args),
         Command::Study(args) => study::run(args),

@@ -229,7 +229,7 @@ pub(crate) fn run(args: Args) -> Result {
     if let Some(file) = html.as_ref().filter(|file| !file.starts_with(&args.output)) {
         page::check(file)?;
     }
-    let to = args.to.open()?;
+    let to = args.to.open_later()?;
     let flight = args.flight.options();
     let segment = Limits { bytes: args.segment_size, age: args.segment_time };
     let usual = Options::default();

@@ -1,10 +1,9 @@
-//! `ft-agent report`, its short forms (`ft-agent SECTION`), and `analyze`.
+//! `ft-agent report`, and its short forms (`ft-agent SECTION`).
 //!
 //! A report is made of sections ([`sections::all`]); every section is reached the same way, so that a new one needs
 //! neither a subcommand nor a flag. One call opens the trace once, however many sections are asked for.
 
 use std::ffi::OsStr;
-use std::fmt;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -152,24 +151,6 @@ pub(crate) struct ShortArgs {
     #[command(flatten)]
     asked: AskedArgs,
 }
-
-/// Recomputes all results of a trace.
-#[derive(Debug, clap::Args)]
-#[command(after_help = ANALYZE_EXAMPLES)]
-pub(crate) struct AnalyzeArgs {
-    /// Directory of the trace.
-    #[arg(value_name = "DIR")]
-    trace: PathBuf,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
-}
-
-const ANALYZE_EXAMPLES: &str = "\
-`record` and `report` analyse by themselves what has not been analysed by this version.
-
-Examples:
-  ft-agent analyze trace              its tables of results, for other programs that read them";
 
 fn after_help() -> String {
     let reports = sections::all().iter();
@@ -393,40 +374,4 @@ pub(super) fn print(document: &Document, json: bool) -> Result<()> {
         true => output::print_json(document),
         false => Ok(write!(io::stdout().lock(), "{document:0$}", columns())?),
     }
-}
-
-#[derive(serde::Serialize)]
-struct Analyzed {
-    trace: PathBuf,
-    events: u64,
-    critical_sections: u64,
-    wake_ups: u64,
-    gaps: u64,
-}
-
-impl fmt::Display for Analyzed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Analyzed { trace, events, critical_sections, wake_ups, gaps } = self;
-        let trace = trace.display();
-        writeln!(
-            f,
-            "{trace}: {events} events; {critical_sections} critical sections, {wake_ups} wake-ups, {gaps} gaps"
-        )
-    }
-}
-
-pub(crate) fn analyze(args: AnalyzeArgs) -> Result {
-    let trace = Trace::open(&args.trace)?;
-    let mut watch = Watch::begin("analysis");
-    let tally = analyze::analyze_watched(&trace, &mut |progress| watch.look(progress))?;
-    drop(watch);
-    let analyzed = Analyzed {
-        trace: args.trace,
-        events: tally.events,
-        critical_sections: tally.holds,
-        wake_ups: tally.dispatches,
-        gaps: tally.gaps,
-    };
-    output::print(args.json, &analyzed)?;
-    Ok(ExitCode::SUCCESS)
 }

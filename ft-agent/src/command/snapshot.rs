@@ -50,7 +50,7 @@ impl fmt::Display for Snapshot {
 }
 
 pub(crate) fn run(args: Args) -> Result {
-    let to = args.to.open()?;
+    let to = args.to.open_later()?;
     let recorder = match args.pid {
         Some(pid) => Recorder::of_process(pid)?,
         None => Recorder::of_directory(&args.recorder)?,

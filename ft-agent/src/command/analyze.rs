@@ -1,0 +1,205 @@
+//! `ft-agent analyze`: of a trace here, anew; of traces of a catalogue, those that are not analysed yet.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use ft_catalogue::{Key, Task, list, trace_of};
+use ft_report::analyze::{self, RESULT_TABLES};
+use ft_trace::store::{META_FILE, StoreError, Trace};
+use serde::Serialize;
+
+use super::error::CommandError;
+use super::watch::Watch;
+use super::{Result, output};
+
+/// Recomputes all results of a trace, or those that traces of a catalogue lack.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Directory of a trace; or a catalogue, or one trace of it, as `ft-agent catalogue` names them: a directory or
+    /// s3://BUCKET/PREFIX[/host=…/date=…/trace=…].
+    #[arg(value_name = "DIR|URL")]
+    trace: String,
+    /// Of a catalogue: these tables of results alone (`ft-agent tables` lists them).
+    #[arg(long, value_name = "TABLE", num_args = 1.., value_delimiter = ',')]
+    only: Vec<String>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+`record` and `report` analyse by themselves what has not been analysed by this version. A trace of a catalogue is copied to
+TMPDIR without its results, analysed there, and its results are stored beside it; so many bytes must be free there.
+
+Examples:
+  ft-agent analyze trace              its tables of results, for other programs that read them
+  ft-agent analyze s3://fleet/traces  those of every trace that lacks them; one that fails does not keep the others
+  ft-agent analyze s3://fleet/traces/host=a/date=2026-11-21/trace=20261121T104500Z-c7c061a6b51c7ba7 --only critical_sections
+                                      one trace, as a task of a larger program, and one table";
+
+#[derive(Serialize)]
+struct Analyzed {
+    trace: PathBuf,
+    events: u64,
+    critical_sections: u64,
+    wake_ups: u64,
+    gaps: u64,
+}
+
+impl fmt::Display for Analyzed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Analyzed { trace, events, critical_sections, wake_ups, gaps } = self;
+        let trace = trace.display();
+        writeln!(
+            f,
+            "{trace}: {events} events; {critical_sections} critical sections, {wake_ups} wake-ups, {gaps} gaps"
+        )
+    }
+}
+
+/// What has become of the traces of a catalogue.
+#[derive(Serialize)]
+struct Tasks {
+    url: String,
+    traces: Vec<Done>,
+}
+
+#[derive(Serialize)]
+struct Done {
+    path: String,
+    outcome: &'static str,
+    /// Of one that was analysed now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    events: Option<u64>,
+    /// Of one that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+}
+
+impl fmt::Display for Tasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Done { path, outcome, events, why } in &self.traces {
+            write!(f, "{}: {outcome}", path.escape_debug())?;
+            if let Some(events) = events {
+                write!(f, ", {events} events")?;
+            }
+            match why {
+                Some(why) => writeln!(f, ": {why}")?,
+                None => writeln!(f)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+const ANALYSED: &str = "analysed";
+const SKIPPED: &str = "was analysed already";
+const FAILED: &str = "failed";
+
+pub(crate) fn run(args: Args) -> Result {
+    if let Some((url, key)) = trace_of(&args.trace) {
+        let only = only(&args.only)?;
+        let done = vec![done(&url, Some(key), String::new(), &only)?];
+        return told(url, done, args.json);
+    }
+    let path = Path::new(&args.trace);
+    // What is no trace may be a catalogue; what is neither is told as the former.
+    let is_catalogue = args.trace.contains("://")
+        || (!path.join(META_FILE).exists() && path.join("traces").is_dir());
+    if is_catalogue {
+        let only = only(&args.only)?;
+        let listing = list(&args.trace)?;
+        let mut all = Vec::new();
+        for entry in &listing.entries {
+            all.push(done(&args.trace, entry.key(), entry.path.to_string(), &only)?);
+        }
+        let wrong = listing.wrong.into_iter();
+        all.extend(wrong.map(|(path, why)| Done {
+            path,
+            outcome: FAILED,
+            events: None,
+            why: Some(why),
+        }));
+        return told(args.trace, all, args.json);
+    }
+    if !args.only.is_empty() {
+        return Err(CommandError::OnlyOfCatalogue);
+    }
+    here(path, args.json)
+}
+
+/// A trace that belongs to nobody else.
+fn here(path: &Path, json: bool) -> Result {
+    let trace = Trace::open(path)?;
+    let mut watch = Watch::begin("analysis");
+    let tally = analyze::analyze_watched(&trace, &mut |progress| watch.look(progress))?;
+    drop(watch);
+    let analyzed = Analyzed {
+        trace: path.to_owned(),
+        events: tally.events,
+        critical_sections: tally.holds,
+        wake_ups: tally.dispatches,
+        gaps: tally.gaps,
+    };
+    output::print(json, &analyzed)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The tables that are asked for, by their names here.
+fn only(names: &[String]) -> Result<Vec<&'static str>> {
+    if names.is_empty() {
+        return Ok(RESULT_TABLES.to_vec());
+    }
+    let known = |name: &String| {
+        let found = RESULT_TABLES.iter().find(|table| *table == name);
+        found.copied().ok_or_else(|| CommandError::NoResult(name.clone()))
+    };
+    names.iter().map(known).collect()
+}
+
+/// Does one task. Only what its user asks for ends all of them.
+fn done(url: &str, key: Option<Key>, path: String, only: &[&'static str]) -> Result<Done> {
+    let Some(key) = key else {
+        let why = Some("its row names no place".into());
+        return Ok(Done { path, outcome: FAILED, events: None, why });
+    };
+    let path = key.path();
+    match task(url, &key, only) {
+        Ok(Some(events)) => Ok(Done { path, outcome: ANALYSED, events: Some(events), why: None }),
+        Ok(None) => Ok(Done { path, outcome: SKIPPED, events: None, why: None }),
+        Err(error @ CommandError::Store(StoreError::Interrupted(_))) => Err(error),
+        Err(error) => {
+            let why = Some(error.to_string().escape_debug().to_string());
+            Ok(Done { path, outcome: FAILED, events: None, why })
+        }
+    }
+}
+
+/// Analyses a trace if it lacks these tables; its events.
+fn task(url: &str, key: &Key, only: &[&'static str]) -> Result<Option<u64>> {
+    let task = Task::of(url, key)?;
+    // Of this version, whatever tables there are.
+    let is_current = task.marker(&[])?.is_some_and(|marker| analyze::tally_of(&marker).is_some());
+    if is_current && task.marker(only)?.is_some() {
+        return Ok(None);
+    }
+    let copy = task.fetch(RESULT_TABLES)?;
+    let trace = Trace::open(copy.dir())?;
+    let mut watch = Watch::begin("analysis");
+    let tally = analyze::analyze_watched(&trace, &mut |progress| watch.look(progress))?;
+    drop(watch);
+    task.store(&copy, only, RESULT_TABLES, is_current)?;
+    Ok(Some(tally.events))
+}
+
+fn told(url: String, traces: Vec<Done>, json: bool) -> Result {
+    let failed = traces.iter().filter(|done| done.outcome == FAILED).count();
+    let of = traces.len();
+    output::print(json, &Tasks { url, traces })?;
+    match failed {
+        0 => Ok(ExitCode::SUCCESS),
+        _ => Err(CommandError::Some { failed, of }),
+    }
+}

@@ -1,0 +1,128 @@
+//! What can go wrong between an agent and its store: a proxy that reads each request whole, and then does as it is told.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Fate {
+    /// It is handed on.
+    Pass,
+    /// The store never sees it; the connection ends.
+    CutBefore,
+    /// The store does it; the connection ends in the middle of the answer.
+    CutWithin,
+    /// The store never sees it; the answer is a 500.
+    Fail,
+    /// The store does it; the answer is a 500.
+    FailAfter,
+    /// It is handed on a moment later, its answer in small pieces.
+    Slow,
+}
+
+pub(crate) struct Proxy {
+    pub(crate) address: SocketAddr,
+}
+
+/// A request or an answer.
+struct Message {
+    head: Vec<u8>,
+    body: Vec<u8>,
+}
+
+impl Proxy {
+    /// Starts one before a server; `fate` is asked with the number of each request, from 1 on, and its first line.
+    pub(crate) fn start(
+        server: SocketAddr,
+        fate: impl Fn(usize, &str) -> Fate + Send + Sync + 'static,
+    ) -> Proxy {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("it has one");
+        let (count, fate) = (Arc::new(AtomicUsize::new(0)), Arc::new(fate));
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let (count, fate) = (count.clone(), fate.clone());
+                // A connection that ends is what is tested.
+                std::thread::spawn(move || drop(serve(&client, server, &count, &*fate)));
+            }
+        });
+        Proxy { address }
+    }
+}
+
+fn serve(
+    client: &TcpStream,
+    server: SocketAddr,
+    count: &AtomicUsize,
+    fate: &dyn Fn(usize, &str) -> Fate,
+) -> io::Result<()> {
+    let mut reader = BufReader::new(client);
+    loop {
+        let Some(request) = message(&mut reader, false)? else { return Ok(()) };
+        let line = String::from_utf8_lossy(&request.head);
+        let line = line.lines().next().unwrap_or_default().to_owned();
+        let fate = fate(count.fetch_add(1, SeqCst) + 1, &line);
+        let mut client = client;
+        if fate == Fate::CutBefore {
+            return client.shutdown(std::net::Shutdown::Both);
+        }
+        let failed = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n";
+        if fate == Fate::Fail {
+            client.write_all(failed)?;
+            continue;
+        }
+        if fate == Fate::Slow {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let mut upstream = TcpStream::connect(server)?;
+        upstream.write_all(&request.head)?;
+        upstream.write_all(&request.body)?;
+        let no_body = line.starts_with("HEAD ");
+        let answer = message(&mut BufReader::new(&upstream), no_body)?;
+        let Some(answer) = answer else { return Ok(()) };
+        match fate {
+            Fate::CutWithin => {
+                let bytes = [&answer.head[..], &answer.body].concat();
+                client.write_all(&bytes[..bytes.len() / 2])?;
+                return client.shutdown(std::net::Shutdown::Both);
+            }
+            Fate::FailAfter => client.write_all(failed)?,
+            Fate::Slow => {
+                client.write_all(&answer.head)?;
+                for piece in answer.body.chunks(answer.body.len() / 4 + 1) {
+                    std::thread::sleep(Duration::from_millis(5));
+                    client.write_all(piece)?;
+                }
+            }
+            _ => client.write_all(&[answer.head, answer.body].concat())?,
+        }
+    }
+}
+
+/// Reads a message; its length is that of its head, or it ends with the connection.
+fn message(from: &mut impl BufRead, no_body: bool) -> io::Result<Option<Message>> {
+    let (mut head, mut length, mut line) = (Vec::new(), 0, Vec::new());
+    loop {
+        line.clear();
+        if from.read_until(b'\n', &mut line)? == 0 {
+            return Ok(None);
+        }
+        let text = String::from_utf8_lossy(&line).to_ascii_lowercase();
+        if let Some(value) = text.strip_prefix("content-length:") {
+            length = value.trim().parse().map_err(io::Error::other)?;
+        }
+        assert!(!text.starts_with("transfer-encoding:"), "the length is known: {text}");
+        if !text.starts_with("connection:") {
+            head.extend_from_slice(&line);
+        }
+        if line == b"\r\n" {
+            break;
+        }
+    }
+    let mut body = vec![0; if no_body { 0 } else { length }];
+    from.read_exact(&mut body)?;
+    Ok(Some(Message { head, body }))
+}

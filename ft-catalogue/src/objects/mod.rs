@@ -1,0 +1,464 @@
+//! A catalogue in an object store of Amazon's interface.
+//!
+//! A file is an object of the same name. It appears whole, by one request; a trace has no such request, so its files come one
+//! by one, and only its row makes it one. Whoever brings a trace looks which of its files are there, by size and by a digest of
+//! their contents, and sends the others.
+//!
+//! Who removes a trace says so first, by an object in `removing/`, which the store lets only one make; then goes the row, then the
+//! files, then that object. Whoever has just put a row looks for that object, takes the row back if it is there, and looks after its
+//! files if it is not: had the removal ended before, they are missing, and are sent again. So a row without its trace takes three
+//! things in one instant: a removal of the same trace, and a writer that is killed between its row and its next request.
+//!
+//! The crate's clients need a runtime. It has one thread, the calling one, and runs only while a method here waits; it looks up
+//! names of hosts on a second one.
+
+mod retries;
+mod transfer;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use ft_trace::dir::Dir;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use object_store::aws::{AmazonS3, AmazonS3Builder};
+use object_store::path::Path as Name;
+use object_store::{
+    BackoffConfig, ClientOptions, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, RetryConfig,
+};
+use tokio::runtime::{Builder, Runtime};
+
+use self::retries::Retries;
+use crate::directory::{ABANDONED, too_large};
+use crate::place::{Look, MAX_ROW_BYTES, Place, Source, is_name};
+use crate::scratch::Scratch;
+use crate::{CatalogueError, Key, Result, TRACES};
+
+/// Where removals are announced: one object a trace, with the trace's path, and who removes it.
+const REMOVING: &str = "removing";
+
+/// How long one request is tried in all.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long the store may take to accept a connection, and to answer one request with its contents.
+const CONNECT: Duration = Duration::from_secs(5);
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// Files on their way at once.
+const AT_ONCE: usize = 4;
+
+/// Rows read at once.
+const ROWS_AT_ONCE: usize = 16;
+
+/// How often it is looked whether all files are there, before somebody else is said to change them.
+const ROUNDS: usize = 4;
+
+/// Objects below one name that are looked at.
+const MAX_OBJECTS: usize = (1 << 20) + 1;
+
+/// A bucket, or what begins with a prefix in it.
+#[derive(Debug)]
+pub(crate) struct Objects {
+    url: String,
+    prefix: String,
+    store: AmazonS3,
+    runtime: Runtime,
+}
+
+impl Objects {
+    /// What `BUCKET/PREFIX` of a URL names; the rest is in the environment.
+    pub(crate) fn open(url: &str, rest: &str) -> Result<Objects> {
+        let wrong = || CatalogueError::Place(url.to_owned());
+        let rest = rest.trim_end_matches('/');
+        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        let plain = |text: &str| {
+            !text.is_empty()
+                && !matches!(text, "." | "..")
+                && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-=%".contains(c))
+        };
+        if !plain(bucket) || !(prefix.is_empty() || prefix.split('/').all(plain)) {
+            return Err(wrong());
+        }
+        let backoff = BackoffConfig {
+            init_backoff: retries::FIRST_PAUSE,
+            max_backoff: retries::LONGEST_PAUSE,
+            base: 2.0,
+        };
+        let retry = RetryConfig { backoff, max_retries: retries::RETRIES, retry_timeout: PATIENCE };
+        let environment = AmazonS3Builder::from_env();
+        let allow_http =
+            environment.get_config_value(&"aws_allow_http".parse().map_err(|_| wrong())?);
+        let client = ClientOptions::new()
+            .with_allow_http(allow_http.is_some_and(|value| value == "true"))
+            .with_connect_timeout(CONNECT)
+            .with_timeout(ANSWER);
+        let builder = environment.with_bucket_name(bucket).with_retry(retry);
+        let store = builder.with_client_options(client).build();
+        let store = store.map_err(|error| failed("open", url, &error))?;
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| away(url, &error))?;
+        Ok(Objects { url: url.trim_end_matches('/').into(), prefix: prefix.into(), store, runtime })
+    }
+
+    /// The object of a name in the catalogue.
+    fn name(&self, name: &str) -> Result<Name> {
+        let path = format!("{}/{name}", self.prefix);
+        Name::parse(path.trim_start_matches('/'))
+            .map_err(|_| CatalogueError::Place(format!("{}/{name}", self.url)))
+    }
+
+    fn row(&self, key: &Key) -> Result<Name> {
+        self.name(&format!("{TRACES}/{}", key.row()))
+    }
+
+    fn removing(&self, key: &Key) -> Result<Name> {
+        self.name(&format!("{REMOVING}/{}", key.trace))
+    }
+
+    fn file(&self, key: &Key, name: &str) -> Result<Name> {
+        self.name(&format!("{}/{name}", key.path()))
+    }
+
+    /// What went wrong, where the store was asked to do this.
+    fn failed(
+        &self,
+        action: &'static str,
+        name: &Name,
+    ) -> impl FnOnce(object_store::Error) -> CatalogueError {
+        let name = format!("{}/{name}", self.url.split_once("://").map_or("", |_| "s3:/"));
+        let url = self.url.clone();
+        move |error| match error {
+            object_store::Error::Generic { .. } if !retries::is_refused(&error) => {
+                away(&url, &error)
+            }
+            error => failed(action, &name, &error),
+        }
+    }
+
+    async fn exists(&self, name: &Name) -> Result<bool> {
+        match self.store.head(name).await {
+            Ok(_) => Ok(true),
+            Err(object_store::Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(self.failed("read", name)(error)),
+        }
+    }
+
+    /// The objects below a name, by the rest of theirs.
+    async fn below(&self, name: &Name) -> Result<BTreeMap<String, ObjectMeta>> {
+        let mut found = BTreeMap::new();
+        self.each(name, |object| {
+            if found.len() == MAX_OBJECTS {
+                let why = format!("there are more than {MAX_OBJECTS} objects");
+                return Err(failed("list", name.as_ref(), &why));
+            }
+            let rest = object.location.as_ref().strip_prefix(name.as_ref());
+            if let Some(rest) = rest.and_then(|rest| rest.strip_prefix('/')) {
+                found.insert(rest.to_owned(), object);
+            }
+            Ok(())
+        })
+        .await?;
+        Ok(found)
+    }
+
+    /// Shows the objects below a name, some of them twice where the list had to begin anew.
+    async fn each(&self, name: &Name, mut see: impl FnMut(ObjectMeta) -> Result<()>) -> Result<()> {
+        let mut retries = Retries::default();
+        'anew: loop {
+            let mut objects = self.store.list(Some(name));
+            while let Some(object) = objects.next().await {
+                match object {
+                    Ok(object) => see(object)?,
+                    Err(error) if retries.again(&error).await => continue 'anew,
+                    Err(error) => return Err(self.failed("list", name)(error)),
+                }
+            }
+            return Ok(());
+        }
+    }
+
+    async fn delete(&self, name: &Name) -> Result<()> {
+        match self.store.delete(name).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(self.failed("remove", name)(error)),
+        }
+    }
+
+    async fn delete_below(&self, name: &Name) -> Result<()> {
+        let found = self.below(name).await?;
+        stream::iter(found.into_values())
+            .map(|object| async move { self.delete(&object.location).await })
+            .buffer_unordered(AT_ONCE)
+            .try_collect()
+            .await
+    }
+
+    /// Sends what is missing until all is there, and nothing else in these tables.
+    async fn settle(&self, key: &Key, files: &[Source]) -> Result<()> {
+        let root = self.name(&key.path())?;
+        let mut is_first = true;
+        for _ in 0..ROUNDS {
+            let there = &self.below(&root).await?;
+            let missing: Vec<&Source> = stream::iter(files)
+                .map(|file| async move {
+                    let is_there = match there.get(&file.name) {
+                        // What this call has sent is known by its size.
+                        Some(object) if object.size != transfer::size(&file.path)? => false,
+                        Some(object) if is_first => self.has(&object.location, &file.path).await?,
+                        Some(_) => true,
+                        None => false,
+                    };
+                    Ok::<_, CatalogueError>((!is_there).then_some(file))
+                })
+                .buffered(AT_ONCE)
+                .try_filter_map(|file| async move { Ok(file) })
+                .try_collect()
+                .await?;
+            // Parts of tables that an earlier version brought, and did not finish.
+            let is_ours = |name: &str| files.iter().any(|file| file.name == name);
+            let table = |name: &str| name.split_once('/').map(|(table, _)| table.to_owned());
+            let ours: std::collections::BTreeSet<_> =
+                files.iter().filter_map(|file| table(&file.name)).collect();
+            let others: Vec<&ObjectMeta> = there
+                .iter()
+                .filter(|(name, _)| !is_ours(name))
+                .filter(|(name, _)| table(name).is_some_and(|table| ours.contains(&table)))
+                .map(|(_, object)| object)
+                .collect();
+            if missing.is_empty() && others.is_empty() {
+                return Ok(());
+            }
+            for object in others {
+                self.delete(&object.location).await?;
+            }
+            stream::iter(missing)
+                .map(
+                    |file| async move { self.send(&self.file(key, &file.name)?, &file.path).await },
+                )
+                .buffer_unordered(AT_ONCE)
+                .try_collect::<()>()
+                .await?;
+            is_first = false;
+        }
+        Err(CatalogueError::Unsettled(format!("{}/{}", self.url, key.path())))
+    }
+
+    async fn remove_announced(&self, key: &Key) -> Result<()> {
+        let row = self.row(key)?;
+        self.delete(&row).await?;
+        self.delete_below(&self.name(&key.path())?).await?;
+        // Of a writer that was killed before it could take it back.
+        self.delete(&row).await?;
+        self.delete(&self.removing(key)?).await
+    }
+
+    /// Traces without a row, all of whose objects are old, and removals that nobody has finished.
+    async fn abandoned(&self) -> Result<Vec<Key>> {
+        let rows = self.below(&self.name(TRACES)?).await?;
+        let mut keys: BTreeMap<Key, bool> = BTreeMap::new();
+        let root = self.name("")?;
+        self.each(&root, |object| {
+            let path = object.location.as_ref().strip_prefix(&self.prefix).unwrap_or_default();
+            let path: Vec<&str> = path.trim_start_matches('/').split('/').take(3).collect();
+            if let Some(key) = Key::of_path(&path.join("/"))
+                && !rows.contains_key(&key.row())
+            {
+                *keys.entry(key).or_insert(true) &= is_old(&object);
+            }
+            Ok(())
+        })
+        .await?;
+        let mut keys: Vec<Key> =
+            keys.into_iter().filter_map(|(key, old)| old.then_some(key)).collect();
+        for object in self.below(&self.name(REMOVING)?).await?.into_values() {
+            let name = &object.location;
+            if is_old(&object)
+                && let Some(said) = self.announcement(name).await?
+            {
+                let path = std::str::from_utf8(&said).ok().and_then(|said| said.lines().next());
+                let key = path.and_then(Key::of_path);
+                keys.extend(key.filter(|key| name.filename() == Some(&key.trace)));
+            }
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        Ok(keys)
+    }
+
+    /// Says that a trace is being removed; false where another has said so.
+    async fn announce(&self, key: &Key) -> Result<bool> {
+        let name = self.removing(key)?;
+        let now = std::time::UNIX_EPOCH.elapsed().map_or(0, |now| now.as_nanos());
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let text = format!("{}\n{host} {} {now}\n", key.path(), std::process::id());
+        match self.store.put_opts(&name, text.clone().into(), PutMode::Create.into()).await {
+            Ok(_) => Ok(true),
+            // By another, or by a request of ours whose answer was lost.
+            Err(object_store::Error::AlreadyExists { .. }) => {
+                Ok(self.announcement(&name).await?.is_some_and(|said| said == text.as_bytes()))
+            }
+            Err(error) => Err(self.failed("write", &name)(error)),
+        }
+    }
+
+    /// What such an object holds, if it is still there.
+    async fn announcement(&self, name: &Name) -> Result<Option<Vec<u8>>> {
+        let mut retries = Retries::default();
+        loop {
+            let found = match self.store.get(name).await {
+                Ok(found) if found.meta.size > MAX_ROW_BYTES => return Ok(None),
+                Ok(found) => found.bytes().await,
+                Err(error) => Err(error),
+            };
+            match found {
+                Ok(bytes) => return Ok(Some(bytes.to_vec())),
+                Err(object_store::Error::NotFound { .. }) => return Ok(None),
+                Err(error) if retries.again(&error).await => {}
+                Err(error) => return Err(self.failed("read", name)(error)),
+            }
+        }
+    }
+}
+
+impl Place for Objects {
+    fn prepare(&self) -> Result<()> {
+        self.runtime.block_on(async {
+            let name = self.name(TRACES)?;
+            match self.store.list(Some(&name)).next().await {
+                None | Some(Ok(_)) => Ok(()),
+                Some(Err(error)) => Err(self.failed("list", &name)(error)),
+            }
+        })
+    }
+
+    fn rows(&self, most: usize, look: Look<'_>) -> Result<bool> {
+        let scratch = Scratch::new()?;
+        self.runtime.block_on(async {
+            let root = self.name(TRACES)?;
+            let rows = self.below(&root).await?;
+            if rows.is_empty() {
+                return Err(CatalogueError::NoCatalogue(self.url.clone()));
+            }
+            let is_row = |name: &str| name.ends_with(".parquet") && !name.contains('/');
+            let count = rows.keys().filter(|name| is_row(name)).count();
+            let wanted = rows.iter().filter(|(name, _)| is_row(name)).take(most);
+            let mut found = stream::iter(wanted.enumerate())
+                .map(|(n, (name, object))| {
+                    let path = scratch.path().join(n.to_string());
+                    async move {
+                        if object.size > MAX_ROW_BYTES {
+                            return Ok((name, Err(too_large(object.size))));
+                        }
+                        match self.receive(&object.location, &path, MAX_ROW_BYTES).await {
+                            Ok(()) => Ok((name, Ok(path))),
+                            Err(error @ CatalogueError::Away { .. }) => Err(error),
+                            Err(error) => Ok((name, Err(error.to_string()))),
+                        }
+                    }
+                })
+                .buffered(ROWS_AT_ONCE);
+            while let Some(row) = found.next().await {
+                let (name, row) = row?;
+                look(name, row.as_deref().map_err(Clone::clone));
+                if let Ok(path) = row {
+                    let _ = std::fs::remove_file(path);
+                }
+            }
+            Ok(count > most)
+        })
+    }
+
+    fn has_row(&self, key: &Key) -> Result<bool> {
+        self.runtime.block_on(async { self.exists(&self.row(key)?).await })
+    }
+
+    fn bring(&self, key: &Key, files: &[Source]) -> Result<Option<Dir>> {
+        self.runtime.block_on(async {
+            if self.exists(&self.removing(key)?).await? {
+                return Err(CatalogueError::BeingRemoved(format!("{}/{}", self.url, key.path())));
+            }
+            self.settle(key, files).await.map(|()| None)
+        })
+    }
+
+    fn publish(&self, key: &Key, row: &Path, files: &[Source]) -> Result<()> {
+        let bytes =
+            ft_trace::dir::read_regular(row).map_err(crate::error::io_error("read", row))?;
+        self.runtime.block_on(async {
+            let name = self.row(key)?;
+            match self.store.put_opts(&name, bytes.into(), PutMode::Create.into()).await {
+                // By another, or by a request of ours whose answer was lost.
+                Ok(_) | Err(object_store::Error::AlreadyExists { .. }) => {}
+                Err(error) => return Err(self.failed("write", &name)(error)),
+            }
+            if self.exists(&self.removing(key)?).await? {
+                self.delete(&name).await?;
+                return Err(CatalogueError::BeingRemoved(format!("{}/{}", self.url, key.path())));
+            }
+            self.settle(key, files).await
+        })
+    }
+
+    fn remove(&self, key: &Key) -> Result<()> {
+        self.runtime.block_on(async {
+            match self.announce(key).await? {
+                true => self.remove_announced(key).await,
+                // Another does it.
+                false => Ok(()),
+            }
+        })
+    }
+
+    fn sweep(&self) -> Result<u64> {
+        self.runtime.block_on(async {
+            let keys = self.abandoned().await?;
+            for key in &keys {
+                // What was announced a day ago, nobody removes any more.
+                self.announce(key).await?;
+                self.remove_announced(key).await?;
+            }
+            Ok(keys.len() as u64)
+        })
+    }
+
+    fn names(&self, key: &Key) -> Result<Vec<String>> {
+        let found = self.runtime.block_on(async { self.below(&self.name(&key.path())?).await })?;
+        Ok(found.into_keys().filter(|name| is_name(name)).collect())
+    }
+
+    fn fetch(&self, key: &Key, name: &str, to: &Path) -> Result<()> {
+        self.runtime.block_on(async { self.receive(&self.file(key, name)?, to, u64::MAX).await })
+    }
+
+    fn put_within(&self, key: &Key, file: &Source) -> Result<()> {
+        self.runtime.block_on(async { self.send(&self.file(key, &file.name)?, &file.path).await })
+    }
+
+    fn remove_within(&self, key: &Key, name: &str) -> Result<()> {
+        self.runtime.block_on(async { self.delete(&self.file(key, name)?).await })
+    }
+}
+
+/// What the store tells of an object's age, against our clock.
+fn is_old(object: &ObjectMeta) -> bool {
+    let modified = std::time::SystemTime::from(object.last_modified);
+    modified.elapsed().is_ok_and(|age| age > ABANDONED)
+}
+
+fn failed(action: &'static str, name: &str, error: &dyn std::fmt::Display) -> CatalogueError {
+    CatalogueError::Object { action, name: name.to_owned(), why: words(error) }
+}
+
+fn away(url: &str, error: &dyn std::fmt::Display) -> CatalogueError {
+    CatalogueError::Away { url: url.to_owned(), why: words(error) }
+}
+
+/// What a store says may be long, and anything.
+fn words(error: &dyn std::fmt::Display) -> String {
+    let text = error.to_string();
+    let mut words: String = text.escape_debug().take(300).collect();
+    if words.len() < text.len() {
+        words.push('…');
+    }
+    words
+}

@@ -1,0 +1,159 @@
+//! Files to objects and back, in bounded memory.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::Path;
+
+use futures_util::StreamExt;
+use object_store::path::Path as Name;
+use object_store::{
+    Attribute, Attributes, GetOptions, GetResult, MultipartUpload, ObjectStore, ObjectStoreExt,
+    PutMultipartOptions, PutOptions,
+};
+
+use super::Objects;
+use super::retries::{Retries, Short};
+use crate::error::io_error;
+use crate::{Result, key};
+
+/// What goes in one request, and what is in memory of each file on its way; S3 takes 5 MiB to 5 GiB, and 10,000 of them.
+const PIECE_BYTES: usize = 8 << 20;
+
+/// Digest of an object's contents, beside it: sizes alone do not tell files apart.
+const CONTENT: &str = "ft-content";
+
+pub(super) fn size(path: &Path) -> Result<u64> {
+    fs::metadata(path).map(|metadata| metadata.len()).map_err(io_error("read", path))
+}
+
+impl Objects {
+    /// Whether the object is there, and holds what the file does.
+    pub(super) async fn has(&self, name: &Name, path: &Path) -> Result<bool> {
+        let options = GetOptions { head: true, ..GetOptions::default() };
+        let found = match self.store.get_opts(name, options).await {
+            Ok(found) => found,
+            Err(object_store::Error::NotFound { .. }) => return Ok(false),
+            Err(error) => return Err(self.failed("read", name)(error)),
+        };
+        let digest = found.attributes.get(&Attribute::Metadata(CONTENT.into()));
+        let is_it = found.meta.size == size(path)?;
+        Ok(is_it && digest.map(|digest| &**digest) == Some(&*content(path)?))
+    }
+
+    /// Sends a file: the object is then this one, or what it was.
+    pub(super) async fn send(&self, name: &Name, path: &Path) -> Result<()> {
+        let mut retries = Retries::default();
+        loop {
+            match self.send_once(name, path).await? {
+                Ok(()) => return Ok(()),
+                Err(error) if retries.again(&error).await => {}
+                Err(error) => return Err(self.failed("write", name)(error)),
+            }
+            // It may be there, and only the answer was lost.
+            if self.has(name, path).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The store's errors are inside of ours.
+    async fn send_once(&self, name: &Name, path: &Path) -> Result<object_store::Result<()>> {
+        let mut file = File::open(path).map_err(io_error("read", path))?;
+        let content = (Attribute::Metadata(CONTENT.into()), content(path)?);
+        let attributes = Attributes::from_iter([content]);
+        let first = piece(&mut file, path)?;
+        if first.len() < PIECE_BYTES {
+            let options = PutOptions { attributes, ..PutOptions::default() };
+            return Ok(self.store.put_opts(name, first.into(), options).await.map(drop));
+        }
+        let options = PutMultipartOptions { attributes, ..PutMultipartOptions::default() };
+        let mut upload = match self.store.put_multipart_opts(name, options).await {
+            Ok(upload) => upload,
+            Err(error) => return Ok(Err(error)),
+        };
+        let sent = pieces(&mut *upload, first, &mut file, path).await;
+        if !matches!(sent, Ok(Ok(()))) {
+            // The store keeps pieces, and has them paid for, until it is told that they are not wanted.
+            let _ = upload.abort().await;
+        }
+        sent
+    }
+
+    /// Fetches an object of at most so many bytes into a new file.
+    pub(super) async fn receive(&self, name: &Name, to: &Path, most: u64) -> Result<()> {
+        let mut retries = Retries::default();
+        loop {
+            let found = self.store.get(name).await.map_err(self.failed("read", name))?;
+            let mut file = File::create(to).map_err(io_error("write", to))?;
+            match save(found, &mut file, most).await {
+                Ok(written) => return written.map_err(io_error("write", to)),
+                Err(error) if retries.again(&error).await => {}
+                Err(error) => return Err(self.failed("read", name)(error)),
+            }
+        }
+    }
+}
+
+/// The rest of a file after its first piece, piece by piece. The store's errors are inside of ours.
+async fn pieces(
+    upload: &mut dyn MultipartUpload,
+    first: Vec<u8>,
+    file: &mut File,
+    path: &Path,
+) -> Result<object_store::Result<()>> {
+    let mut next = first;
+    while !next.is_empty() {
+        if let Err(error) = upload.put_part(next.into()).await {
+            return Ok(Err(error));
+        }
+        next = piece(file, path)?;
+    }
+    Ok(upload.complete().await.map(drop))
+}
+
+/// The next piece of a file; a shorter one is the last.
+fn piece(file: &mut File, path: &Path) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = file.take(PIECE_BYTES as u64).read_to_end(&mut bytes);
+    read.map(|_| bytes).map_err(io_error("read", path))
+}
+
+/// Writes what comes; the errors of the file are inside of the store's.
+async fn save(
+    found: GetResult,
+    file: &mut File,
+    most: u64,
+) -> object_store::Result<std::io::Result<()>> {
+    let (expected, mut received) = (found.meta.size, 0);
+    let mut stream = found.into_stream();
+    while let Some(bytes) = stream.next().await {
+        let bytes = bytes?;
+        received += bytes.len() as u64;
+        if received > most {
+            return Ok(Err(std::io::Error::other("the store sends more than it said")));
+        }
+        if let Err(error) = file.write_all(&bytes) {
+            return Ok(Err(error));
+        }
+    }
+    match received == expected {
+        true => Ok(Ok(())),
+        false => Err(object_store::Error::Generic {
+            store: "S3",
+            source: Short { received, expected }.into(),
+        }),
+    }
+}
+
+/// Digest of a file: it tells apart what two versions of an agent wrote, not what somebody forged.
+fn content(path: &Path) -> Result<String> {
+    let mut file = File::open(path).map_err(io_error("read", path))?;
+    let mut digest = key::FNV_START;
+    let mut bytes = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut bytes).map_err(io_error("read", path))? {
+            0 => return Ok(format!("{digest:016x}")),
+            n => digest = key::fnv_on(digest, &bytes[..n]),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! A trace of a catalogue as a task: fetched, worked on where it is nobody else's, and its results brought back.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use ft_trace::store::META_FILE;
+
+use crate::error::io_error;
+use crate::place::{self, Place, Source};
+use crate::put::sources;
+use crate::scratch::Scratch;
+use crate::{CatalogueError, Key, Result};
+
+/// The file that says of what version a trace's results are; it goes before they do, and comes last.
+const MARKER: &str = "analysis.json";
+
+/// A trace of a catalogue, for whoever computes its results.
+#[derive(Debug)]
+pub struct Task {
+    place: Box<dyn Place>,
+    key: Key,
+}
+
+/// A copy of a trace's recorded tables. Dropped, it goes away.
+#[derive(Debug)]
+pub struct Copy {
+    scratch: Scratch,
+}
+
+impl Copy {
+    /// Its directory.
+    pub fn dir(&self) -> &Path {
+        self.scratch.path()
+    }
+}
+
+/// Divides the URL of a trace in a catalogue into that of the catalogue and the trace's key; `None` of any other.
+pub fn trace_of(url: &str) -> Option<(String, Key)> {
+    let url = url.trim_end_matches('/');
+    let (start, _) = url.match_indices("host=").find(|(at, _)| {
+        let is_name = *at == 0 || url[..*at].ends_with('/');
+        is_name && Key::of_path(&url[*at..]).is_some()
+    })?;
+    let catalogue = match &url[..start] {
+        "" => ".",
+        "/" => "/",
+        before => &before[..start - 1],
+    };
+    Some((catalogue.to_owned(), Key::of_path(&url[start..])?))
+}
+
+impl Task {
+    /// Of a trace, by the URL of its catalogue.
+    ///
+    /// # Errors
+    ///
+    /// When the URL names no place.
+    pub fn of(url: &str, key: &Key) -> Result<Task> {
+        Ok(Task { place: place::open(url)?, key: key.clone() })
+    }
+
+    /// Its name.
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// What its results say of themselves, as they were stored; `None` where it has none, or not all these tables of them.
+    ///
+    /// # Errors
+    ///
+    /// When the catalogue cannot be read.
+    pub fn marker(&self, tables: &[&str]) -> Result<Option<Vec<u8>>> {
+        let names = self.place.names(&self.key)?;
+        if !names.iter().any(|name| name == MARKER) {
+            return Ok(None);
+        }
+        let there: BTreeSet<&str> = names.iter().filter_map(|name| table(name)).collect();
+        if !tables.iter().all(|table| there.contains(table)) {
+            return Ok(None);
+        }
+        let scratch = Scratch::new()?;
+        let path = scratch.path().join(MARKER);
+        self.place.fetch(&self.key, MARKER, &path)?;
+        Ok(Some(ft_trace::dir::read_regular(&path).map_err(io_error("read", &path))?))
+    }
+
+    /// Copies the trace without these tables, which are those of results, to a directory for temporary files.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read, or there is no room.
+    pub fn fetch(&self, results: &[&str]) -> Result<Copy> {
+        if !self.place.has_row(&self.key)? {
+            return Err(CatalogueError::NoTrace(self.key.path()));
+        }
+        let scratch = Scratch::new()?;
+        for name in self.place.names(&self.key)? {
+            let to = scratch.path().join(&name);
+            match table(&name) {
+                Some(table) if results.contains(&table) => continue,
+                Some(table) => {
+                    let dir = scratch.path().join(table);
+                    fs::create_dir_all(&dir).map_err(io_error("make", &dir))?;
+                }
+                None if name == META_FILE => {}
+                None => continue,
+            }
+            self.place.fetch(&self.key, &name, &to)?;
+        }
+        Ok(Copy { scratch })
+    }
+
+    /// Stores these tables of a copy's results. The others of `results` go, unless `keep`, when they are of the same version.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be written. The trace then counts as not analysed, and storing them again goes on.
+    pub fn store(&self, copy: &Copy, tables: &[&str], results: &[&str], keep: bool) -> Result<()> {
+        let files = sources(copy.dir())?;
+        let is_brought = |file: &&Source| table(&file.name).is_some_and(|t| tables.contains(&t));
+        self.place.remove_within(&self.key, MARKER)?;
+        for name in self.place.names(&self.key)? {
+            let is_stale = table(&name).is_some_and(|table| match keep {
+                true => tables.contains(&table),
+                false => results.contains(&table),
+            });
+            if is_stale && !files.iter().filter(is_brought).any(|file| file.name == name) {
+                self.place.remove_within(&self.key, &name)?;
+            }
+        }
+        for file in files.iter().filter(is_brought) {
+            self.place.put_within(&self.key, file)?;
+        }
+        let marker = files.iter().find(|file| file.name == MARKER);
+        marker.map_or(Ok(()), |marker| self.place.put_within(&self.key, marker))
+    }
+}
+
+/// The table of a file's name.
+fn table(name: &str) -> Option<&str> {
+    name.split_once('/').map(|(table, _)| table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_of_a_catalogue_is_known_by_its_url() {
+        let path = "host=a%2Fb/date=2026-11-21/trace=20261121T104500Z-c7c061a6b51c7ba7";
+        for (url, catalogue) in [
+            ("s3://fleet/x", "s3://fleet/x"),
+            ("/srv/host=x", "/srv/host=x"),
+            ("/", "/"),
+            ("", "."),
+        ] {
+            let joined = match url {
+                "" | "/" => format!("{url}{path}/"),
+                url => format!("{url}/{path}"),
+            };
+            let (found, key) = trace_of(&joined).unwrap();
+            assert_eq!((&*found, &*key.path()), (catalogue, path));
+        }
+        for url in ["s3://fleet", "trace", "host=a", &format!("x{path}"), &format!("{path}/irq")] {
+            assert_eq!(trace_of(url), None, "{url}");
+        }
+    }
+}
