@@ -120,6 +120,10 @@ impl Place for Directory {
         incoming.dir.move_to("row", traces, &key.row()).map_err(io_error("write", &path))
     }
 
+    fn local(&self, key: &Key) -> Option<PathBuf> {
+        Some(self.path.join(key.path()))
+    }
+
     fn remove(&self, key: &Key) -> Result<()> {
         let Held { root, traces } = self.held()?;
         let row = traces.path().join(key.row());

@@ -38,6 +38,9 @@ pub(crate) trait Place: Debug {
     /// Brings the row of a trace whose files are these; one that is there stays.
     fn publish(&self, key: &Key, row: &Path, files: &[Source]) -> Result<()>;
 
+    /// Where a trace lies, if on this machine.
+    fn local(&self, key: &Key) -> Option<PathBuf>;
+
     /// Removes a trace, its row first.
     fn remove(&self, key: &Key) -> Result<()>;
 

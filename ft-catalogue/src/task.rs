@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ft_trace::store::META_FILE;
 
@@ -63,6 +63,11 @@ impl Task {
     /// Its name.
     pub fn key(&self) -> &Key {
         &self.key
+    }
+
+    /// Its directory, where the catalogue is on this machine.
+    pub fn local(&self) -> Option<PathBuf> {
+        self.place.local(&self.key)
     }
 
     /// What its results say of themselves, as they were stored; `None` where it has none, or not all these tables of them.

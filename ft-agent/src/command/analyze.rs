@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use ft_catalogue::{Key, Task, list, trace_of};
 use ft_report::analyze::{self, RESULT_TABLES};
-use ft_trace::store::{META_FILE, StoreError, Trace};
+use ft_trace::store::{META_FILE, StoreError, Trace, views};
+use ft_trace::tables::SiteRow;
 use serde::Serialize;
 
 use super::error::CommandError;
@@ -183,6 +184,7 @@ fn task(url: &str, key: &Key, only: &[&'static str]) -> Result<Option<u64>> {
     // Of this version, whatever tables there are.
     let is_current = task.marker(&[])?.is_some_and(|marker| analyze::tally_of(&marker).is_some());
     if is_current && task.marker(only)?.is_some() {
+        task.local().map_or(Ok(()), |dir| write_views(&dir))?;
         return Ok(None);
     }
     let copy = task.fetch(RESULT_TABLES)?;
@@ -191,7 +193,15 @@ fn task(url: &str, key: &Key, only: &[&'static str]) -> Result<Option<u64>> {
     let tally = analyze::analyze_watched(&trace, &mut |progress| watch.look(progress))?;
     drop(watch);
     task.store(&copy, only, RESULT_TABLES, is_current)?;
+    task.local().map_or(Ok(()), |dir| write_views(&dir))?;
     Ok(Some(tally.events))
+}
+
+/// Writes the script for DuckDB anew: it names the tables that are there, and who brought the trace may have written any.
+fn write_views(dir: &Path) -> Result<()> {
+    let trace = Trace::open(dir)?;
+    let sites: Vec<SiteRow> = trace.rows().collect::<std::result::Result<_, _>>()?;
+    Ok(views::write(dir, trace.meta(), &sites)?)
 }
 
 fn told(url: String, traces: Vec<Done>, json: bool) -> Result {

@@ -44,6 +44,14 @@ fn a_directory_and_a_store_get_the_same_bytes_each_time() {
 
     let said = stage.says(&["analyze", URL]);
     assert_eq!(said.matches(": was analysed already").count(), 2, "{said}");
+
+    // The script for DuckDB is ours, also where nothing was to be analysed.
+    let script = stage.path("fleet").join(&traces[0]).join("views.sql");
+    let ours = std::fs::read_to_string(&script).unwrap();
+    assert!(ours.contains("critical_sections"));
+    std::fs::write(&script, "COPY (SELECT 1) TO 'anywhere'").unwrap();
+    stage.says(&["analyze", "fleet"]);
+    assert_eq!(std::fs::read_to_string(&script).unwrap(), ours);
     for (path, before) in traces.iter().zip(&of_store) {
         let marker = format!("/fleet/of/traces/{path}/analysis.json");
         assert!(server.asks("DELETE", &marker).starts_with("HTTP/1.1 204"));

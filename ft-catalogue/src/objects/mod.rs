@@ -16,7 +16,7 @@ mod retries;
 mod transfer;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ft_trace::dir::Dir;
@@ -397,6 +397,10 @@ impl Place for Objects {
             }
             self.settle(key, files).await
         })
+    }
+
+    fn local(&self, _: &Key) -> Option<PathBuf> {
+        None
     }
 
     fn remove(&self, key: &Key) -> Result<()> {
