@@ -153,7 +153,9 @@ impl Ledger {
     fn test(&mut self, tools: &Tools, test: &mut Command) -> Result<()> {
         test.env("FT_KERNEL_TEST_LOG", &self.file);
         let Tools { python, spark, store, node } = tools;
-        for (name, tool) in [("FT_PYTHON", python), ("FT_SPARK", spark), ("FT_STORE", store), ("FT_NODE", node)] {
+        for (name, tool) in
+            [("FT_PYTHON", python), ("FT_SPARK", spark), ("FT_STORE", store), ("FT_NODE", node)]
+        {
             if let Some(tool) = tool {
                 test.env(name, tool);
             }
