@@ -76,7 +76,8 @@ pub(crate) fn follow_rules(segment: &Segment, name: &str, trigger: usize, held: 
 fn apply(segment: &Segment, held: &Held<'_>, asked: Option<(&str, bool)>) -> (usize, Count) {
     let mut text = None;
     let mut done = 0;
-    let count = sites::for_each(&segment.directory(), held, |site, new| {
+    #[cfg_attr(not(feature = "sleds"), allow(unused_mut, reason = "there are no others"))]
+    let mut count = sites::for_each(&segment.directory(), held, |site, new| {
         let name = site.meta.name();
         let asked = asked.filter(|(glob, _)| glob::matches(glob, name)).map(|(_, on)| on);
         let ruled = || if new { RULES.wanted(name, held) } else { None };
@@ -87,6 +88,13 @@ fn apply(segment: &Segment, held: &Held<'_>, asked: Option<(&str, bool)>) -> (us
             done += asked.is_some() as usize;
         }
     });
+    #[cfg(all(feature = "sleds", not(feature = "off")))]
+    {
+        let sleds = crate::sled::apply(asked, |name| RULES.wanted(name, held), held);
+        done += sleds.done;
+        count.all += sleds.all;
+        count.enabled += sleds.enabled;
+    }
     segment.header().sites_enabled.store(count.enabled as u32, Relaxed);
     (done, count)
 }

@@ -59,30 +59,33 @@
 #[doc(inline)]
 pub use ft_macros::function;
 
-use crate::layout::Frame;
+use crate::layout::{Arg, Frame, Meta, SiteKind};
+use crate::site;
 
-/// The event that switches both: by `fn.*`, say.
-macro_rules! tell {
-    ($kind:ident, $function:ident, $frame:expr) => {
-        $crate::__event!(
-            kind = $kind,
-            "fn.instrumented",
-            function: *const () = $function,
-            frame: u64 = $frame.0
-        )
-    };
+static ARGS: [Arg; 2] = [site::arg::<*const ()>("function"), site::arg::<u64>("frame")];
+
+/// The event that switches the hooks of the compiler: by `fn.*`, say.
+const fn instrumented(kind: SiteKind) -> Meta {
+    site::meta(kind, "fn.instrumented", (file!(), line!()), "", &ARGS)
 }
+
+/// The begin of a function that is told by its address, by the hooks and by sleds.
+pub(crate) static ENTER: Meta = instrumented(SiteKind::FunctionEnter);
+/// Its end.
+pub(crate) static EXIT: Meta = instrumented(SiteKind::FunctionExit);
 
 /// A function begins that returns to `caller`; this was called with the stack pointer `stack`, and returns to `told`.
 #[doc(hidden)]
 pub extern "C" fn enter(function: *const (), caller: u64, told: u64, stack: u64) {
-    tell!(FunctionEnter, function, Frame::of_begin(stack, caller, told));
+    let frame = Frame::of_begin(stack, caller, told);
+    crate::__site!(ENTER, function: *const () = function, frame: u64 = frame.0);
 }
 
 /// It ends.
 #[doc(hidden)]
 pub extern "C" fn exit(function: *const (), caller: u64, told: u64, stack: u64) {
-    tell!(FunctionExit, function, Frame::of_end(stack, caller, told));
+    let frame = Frame::of_end(stack, caller, told);
+    crate::__site!(EXIT, function: *const () = function, frame: u64 = frame.0);
 }
 
 /// Tells that the function begins in which this stands, and that it ends when what this returns is dropped.

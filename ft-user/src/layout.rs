@@ -17,6 +17,7 @@
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
 mod site;
+mod sled;
 mod socket;
 
 pub use site::{
@@ -24,6 +25,14 @@ pub use site::{
     SiteRecord, Slice, Str, TEXT_CUT, TRIGGER_BYTES, TRIGGER_OFF, TRIGGER_ON, TRIGGER_STATE,
     place_word,
 };
+#[cfg(all(
+    feature = "sleds",
+    target_arch = "x86_64",
+    target_os = "linux",
+    not(feature = "off")
+))]
+pub(crate) use sled::{DATA_OF_JUMP, DATA_OF_RETURN};
+pub use sled::{SLED_BYTES, SLEDS_NOTE, Sled, SledEntry, SledKind, SledState, SledTable};
 pub use socket::{DEFAULT_SOCKET, Hello, MAX_REPLY_BYTES, NO_ANSWER, Reply};
 
 /// Name given to `memfd_create`; `/proc/PID/fd/N` then reads `/memfd:feather-trace (deleted)`.

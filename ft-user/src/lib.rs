@@ -172,6 +172,8 @@ mod shm;
 pub mod site;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod sites;
+#[cfg(all(feature = "sleds", target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+mod sled;
 mod status;
 pub mod sync;
 pub mod task;

@@ -1,4 +1,5 @@
-//! The only place that writes program text: one byte of a site, on or off.
+//! The only place that writes program text: one byte of a site, on or off; and what stands behind the jump or the return of a
+//! sled, once, where no thread is.
 //!
 //! [`Text`] means "may modify the text of this process". It refuses whatever is not a trigger. It writes
 //! through `/proc/PID/mem`, for which the kernel gives the process a private copy of the page, so that no
@@ -11,13 +12,20 @@
 //! fetches meanwhile sees the old form or the new one, and each is complete. When a `Text` of the own
 //! process goes away after a change, it makes every core that runs the process serialise
 //! (`membarrier(2)`, `MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE`), so that all have the new form.
+//!
+//! # Why nine bytes are safe where nobody is
+//!
+//! A bare sled ([`Sled`]) begins with a jump over its nop, or with a return, and nothing else leads into the nop. So while it is
+//! bare no processor executes these bytes, however many of them are half written. The `Text` that has written them goes away,
+//! and each core has serialised, before another one can switch the sled on: a core that then falls through finds the call, whole.
+//! gcc's patchable function entries have no such jump: their nops are executed, and a thread can be between any two of them.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use crate::layout::{PAGE, TRIGGER_OFF, TRIGGER_ON, TRIGGER_STATE};
+use crate::layout::{PAGE, SLED_BYTES, Sled, SledState, TRIGGER_OFF, TRIGGER_ON, TRIGGER_STATE};
 
 // linux/membarrier.h
 const SYNC_CORE: libc::c_long = 1 << 5;
@@ -46,6 +54,11 @@ pub enum PatchError {
         /// The first four bytes there.
         found: [u8; 4],
     },
+    /// A sled calls nothing yet.
+    Unprepared {
+        /// The address.
+        address: u64,
+    },
     /// The byte could not be written.
     Write {
         /// The address.
@@ -72,6 +85,11 @@ impl fmt::Display for PatchError {
                 "the bytes at {address:#x} are {found:02x?}, which is no trigger, so the site is left \
                  alone; detach the debugger or tool that changed it"
             ),
+            PatchError::Unprepared { address } => write!(
+                f,
+                "the nops of clang at {address:#x} call nothing yet; let the process look for its sites (ft_enable), and allow \
+                 it executable memory (mprotect) within 2 GiB of the program"
+            ),
             PatchError::Write { address, source } => write!(
                 f,
                 "cannot write the trigger at {address:#x}: {source}; allow /proc/PID/mem or mprotect \
@@ -89,6 +107,9 @@ impl std::error::Error for PatchError {
         }
     }
 }
+
+/// Bytes of text that are read at once.
+const WINDOW_BYTES: usize = 64 << 10;
 
 /// The right to switch the sites of one process. Dropping it makes the changes visible everywhere.
 #[derive(Debug)]
@@ -135,13 +156,76 @@ impl Text {
             return Ok(false);
         }
         let wanted = if on { TRIGGER_ON } else { TRIGGER_OFF };
-        let (byte, at) = (wanted.to_le_bytes()[TRIGGER_STATE as usize], address + TRIGGER_STATE);
-        match self.memory.write_all_at(&[byte], at) {
-            Err(_) if self.own => write_unprotected(at, byte)?,
-            written => written.map_err(|source| PatchError::Write { address, source })?,
+        let byte = wanted.to_le_bytes()[TRIGGER_STATE as usize];
+        self.write(address + TRIGGER_STATE, &[byte])?;
+        Ok(true)
+    }
+
+    /// Switches a sled that has been prepared; returns whether it was in the other state before.
+    ///
+    /// # Errors
+    ///
+    /// See [`PatchError`]. Nothing is changed then.
+    pub fn set_sled(&mut self, sled: Sled, on: bool) -> Result<bool, PatchError> {
+        match self.sled(sled)? {
+            SledState::Bare => return Err(PatchError::Unprepared { address: sled.address }),
+            state if (state == SledState::On) == on => return Ok(false),
+            _ => {}
+        }
+        let (at, byte) = sled.switch(on);
+        self.write(sled.address + at, &[byte])?;
+        Ok(true)
+    }
+
+    /// Has bare sleds, which come by their addresses, call a stub each when they are switched on; returns how many were bare.
+    /// They are off afterwards, as they were. Drop this before one is switched.
+    ///
+    /// What cannot be prepared is left as it is: what something else has changed, what is too far from its stub, or cannot be
+    /// written. Who switches it is told.
+    pub fn prepare(&mut self, sleds: impl Iterator<Item = (Sled, u64)>) -> usize {
+        let (mut at, mut window) = (0, Vec::new());
+        let bare = sleds.filter(|&(sled, stub)| {
+            // To read them one by one costs as much as to write them.
+            let known = sled.address.wrapping_sub(at) as usize;
+            if window.get(known..).is_none_or(|rest| rest.len() < SLED_BYTES as usize) {
+                window.resize(WINDOW_BYTES, 0);
+                let read = self.memory.read_at(&mut window, sled.address).unwrap_or_default();
+                window.truncate(read);
+                at = sled.address;
+            }
+            let known = sled.address.wrapping_sub(at) as usize;
+            let found = window.get(known..).and_then(|rest| rest.first_chunk());
+            let skipped = sled.skipped();
+            found.is_some_and(|found| sled.state(*found) == Some(SledState::Bare))
+                && sled.off(stub).is_some_and(|off| {
+                    self.write(sled.address + skipped.start as u64, &off[skipped]).is_ok()
+                })
+        });
+        bare.count()
+    }
+
+    /// The state of a sled.
+    ///
+    /// # Errors
+    ///
+    /// It is not mapped, or something else has changed it.
+    fn sled(&self, sled: Sled) -> Result<SledState, PatchError> {
+        let (mut found, address) = ([0; SLED_BYTES as usize], sled.address);
+        if self.memory.read_exact_at(&mut found, address).is_err() {
+            return Err(PatchError::NotText { address });
+        }
+        let [a, b, c, d, ..] = found;
+        let not = || PatchError::NotATrigger { address, found: [a, b, c, d] };
+        sled.state(found).ok_or_else(not)
+    }
+
+    fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), PatchError> {
+        match self.memory.write_all_at(bytes, at) {
+            Err(_) if self.own => write_unprotected(at, bytes)?,
+            written => written.map_err(|source| PatchError::Write { address: at, source })?,
         }
         self.changed = true;
-        Ok(true)
+        Ok(())
     }
 }
 
@@ -175,26 +259,29 @@ fn membarrier(command: libc::c_long) {
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
 }
 
-/// Writes one byte of the own text after `mprotect`, for kernels that refuse a forced write to
+/// Writes to the own text after `mprotect`, one byte after the other, for kernels that refuse a forced write to
 /// `/proc/self/mem` (`proc_mem.force_override`, from 6.12 on).
-fn write_unprotected(address: u64, byte: u8) -> Result<(), PatchError> {
+fn write_unprotected(address: u64, bytes: &[u8]) -> Result<(), PatchError> {
     let maps = std::fs::read_to_string("/proc/self/maps")
         .map_err(|source| PatchError::Open { path: "/proc/self/maps".to_owned(), source })?;
     let before = protection(&maps, address)
         .filter(|before| before & libc::PROT_EXEC != 0)
         .ok_or(PatchError::NotText { address })?;
-    let page = (address & !(PAGE - 1)) as *mut libc::c_void;
+    let page = address & !(PAGE - 1);
+    let length = (address + bytes.len() as u64).next_multiple_of(PAGE) - page;
     let protect = |protection| {
-        // SAFETY: the page is mapped; other threads lose no right to it.
-        match unsafe { libc::mprotect(page, PAGE as usize, protection) } {
+        // SAFETY: the pages are mapped, or it fails; other threads lose no right to them.
+        match unsafe { libc::mprotect(page as *mut libc::c_void, length as usize, protection) } {
             0 => Ok(()),
             _ => Err(PatchError::Write { address, source: io::Error::last_os_error() }),
         }
     };
     protect(before | libc::PROT_WRITE)?;
-    // SAFETY: the page is writable now; the text at the address is only executed, never read as data
-    // by Rust code. A volatile store of one byte is one instruction.
-    unsafe { (address as *mut u8).write_volatile(byte) };
+    for (at, &byte) in (address..).zip(bytes) {
+        // SAFETY: the pages are writable now; the text at the address is only executed, never read as data
+        // by Rust code. A volatile store of one byte is one instruction.
+        unsafe { (at as *mut u8).write_volatile(byte) };
+    }
     protect(before)
 }
 
@@ -276,13 +363,13 @@ mod tests {
         let before = protection(&maps(), at);
         let [on, off] =
             [TRIGGER_ON, TRIGGER_OFF].map(|form| form.to_le_bytes()[TRIGGER_STATE as usize]);
-        write_unprotected(at + TRIGGER_STATE, on).unwrap();
+        write_unprotected(at + TRIGGER_STATE, &[on]).unwrap();
         assert_eq!(found(at), TRIGGER_ON.to_le_bytes());
-        write_unprotected(at + TRIGGER_STATE, off).unwrap();
+        write_unprotected(at + TRIGGER_STATE, &[off]).unwrap();
         assert_eq!(before, protection(&maps(), at));
         assert_eq!(before, Some(libc::PROT_READ | libc::PROT_EXEC));
         let data = &0u8 as *const u8 as u64;
-        assert!(matches!(write_unprotected(data, 0), Err(PatchError::NotText { .. })));
+        assert!(matches!(write_unprotected(data, &[0]), Err(PatchError::NotText { .. })));
     }
 
     #[test]

@@ -67,11 +67,17 @@ pub fn init_with(config: Config) -> Result<Status, InitError> {
         Some(segment) => (segment, None),
         None => start(config, &held).map(|(segment, count)| (segment, Some(count)))?,
     };
+    #[cfg_attr(not(feature = "sleds"), allow(unused_mut, reason = "there are no others to count"))]
+    let mut count = first;
+    // Before anybody is told of this process: who looks from outside finds those that are prepared.
+    #[cfg(all(feature = "sleds", not(feature = "off")))]
+    if crate::sled::find(&held) {
+        count = None;
+    }
     // The agent may take its time; others need not wait for it.
     drop(held);
 
     let mut agent = Agent::Absent;
-    let mut count = first;
     if first.is_some() {
         let mut enable = |glob: &str| {
             enable::set(glob, true);

@@ -98,37 +98,48 @@ unsafe extern "C" fn visit(
 /// The sections of [`SiteRecord`]s that the notes in `notes`, mapped at `base`, speak of, also for
 /// another process: any bytes are taken, and where a section lies is for the caller to check. Empty ones
 /// are left out.
-pub fn sections_of(mut notes: &[u8], base: usize) -> Vec<Range<usize>> {
+pub fn sections_of(notes: &[u8], base: usize) -> Vec<Range<usize>> {
+    let bounds = ours(notes, base, NOTE_TYPE).filter_map(|(desc, at)| {
+        let start = at.wrapping_add_signed(word(desc, 0)? as isize);
+        let stop = at.wrapping_add(4).wrapping_add_signed(word(desc, 4)? as isize);
+        Some(start..stop)
+    });
+    let is_sound = |section: &Range<usize>| {
+        section.start < section.end && section.start.is_multiple_of(align_of::<SiteRecord>())
+    };
+    bounds.filter(is_sound).collect()
+}
+
+/// The places of the [`SledTable`](layout::SledTable)s that they speak of, in the same way.
+pub fn sled_tables_of(notes: &[u8], base: usize) -> Vec<usize> {
+    let place = |(desc, at): (&[u8], usize)| Some(at.wrapping_add_signed(word(desc, 0)? as isize));
+    ours(notes, base, layout::SLEDS_NOTE).filter_map(place).collect()
+}
+
+fn word(desc: &[u8], at: usize) -> Option<i32> {
+    desc.get(at..)?.first_chunk().copied().map(i32::from_ne_bytes)
+}
+
+/// The descriptors of our notes of a kind, and where they are mapped.
+fn ours(mut notes: &[u8], base: usize, wanted: u32) -> impl Iterator<Item = (&[u8], usize)> {
     let end = base.wrapping_add(notes.len());
-    let mut sections = Vec::new();
     // A note: length of owner, length of descriptor, type, owner, descriptor; both padded to four
     // bytes (elf(5)).
-    while let Some((&[a, b, c, d, e, f, g, h, i, j, k, l], rest)) = notes.split_first_chunk() {
+    let next = move || {
+        let (&[a, b, c, d, e, f, g, h, i, j, k, l], rest) = notes.split_first_chunk()?;
         let owner_len = u32::from_ne_bytes([a, b, c, d]) as usize;
         let desc_len = u32::from_ne_bytes([e, f, g, h]) as usize;
         let kind = u32::from_ne_bytes([i, j, k, l]);
         let owner_end = owner_len.next_multiple_of(4);
-        let Some(owner) = rest.get(..owner_len) else { break };
-        let Some(desc) = rest.get(owner_end..).and_then(|rest| rest.get(..desc_len)) else { break };
+        let owner = rest.get(..owner_len)?;
+        let desc = rest.get(owner_end..)?.get(..desc_len)?;
         let desc_at = end.wrapping_sub(rest.len()).wrapping_add(owner_end);
-        if owner == NOTE_OWNER
-            && kind == NOTE_TYPE
-            && let Some((&start, stop)) = desc.split_first_chunk::<4>()
-            && let Some((&stop, _)) = stop.split_first_chunk::<4>()
-        {
-            let start = desc_at.wrapping_add_signed(i32::from_ne_bytes(start) as isize);
-            let stop =
-                desc_at.wrapping_add(4).wrapping_add_signed(i32::from_ne_bytes(stop) as isize);
-            if start < stop && start.is_multiple_of(align_of::<SiteRecord>()) {
-                sections.push(start..stop);
-            }
-        }
-        match rest.get(owner_end + desc_len.next_multiple_of(4)..) {
-            Some(rest) => notes = rest,
-            None => break,
-        }
-    }
-    sections
+        notes = rest.get(owner_end + desc_len.next_multiple_of(4)..).unwrap_or_default();
+        Some((owner, kind, desc, desc_at))
+    };
+    core::iter::from_fn(next)
+        .filter(move |&(owner, kind, ..)| owner == NOTE_OWNER && kind == wanted)
+        .map(|(_, _, desc, at)| (desc, at))
 }
 
 impl Meta {
@@ -237,7 +248,7 @@ mod tests {
         note
     }
 
-    fn ours() -> Vec<u8> {
+    fn of_sites() -> Vec<u8> {
         note(NOTE_OWNER, NOTE_TYPE, &[0x100, 0x11c])
     }
 
@@ -247,12 +258,27 @@ mod tests {
         let section = |at: usize| BASE + at + 28 + 0x100..BASE + at + 32 + 0x11c;
         let other = note(b"GNU\0", 3, &[1, 2, 3]);
         let odd = note(b"Go\0", 4, &[7]);
-        assert_eq!(sections_of(&ours(), BASE), [section(0)]);
-        assert_eq!(sections_of(&[other.clone(), odd, ours()].concat(), BASE), [section(28 + 20)]);
+        assert_eq!(sections_of(&of_sites(), BASE), [section(0)]);
         assert_eq!(
-            sections_of(&[ours(), other, ours()].concat(), BASE),
+            sections_of(&[other.clone(), odd, of_sites()].concat(), BASE),
+            [section(28 + 20)]
+        );
+        assert_eq!(
+            sections_of(&[of_sites(), other, of_sites()].concat(), BASE),
             [section(0), section(36 + 28)]
         );
+    }
+
+    #[test]
+    fn the_note_of_sleds_is_no_note_of_sites() {
+        let of_sleds = note(NOTE_OWNER, layout::SLEDS_NOTE, &[0x100]);
+        let both = [of_sites(), of_sleds.clone()].concat();
+        assert_eq!(sled_tables_of(&both, BASE), [BASE + 36 + 28 + 0x100]);
+        assert_eq!(sections_of(&both, BASE).len(), 1);
+        assert_eq!(sled_tables_of(&of_sites(), BASE), []);
+        for keep in 0..of_sleds.len() {
+            assert_eq!(sled_tables_of(&of_sleds[..keep], BASE), [], "cut after {keep} bytes");
+        }
     }
 
     #[test]
@@ -272,7 +298,7 @@ mod tests {
 
     #[test]
     fn damaged_notes_are_survived() {
-        let whole = ours();
+        let whole = of_sites();
         for keep in 0..whole.len() {
             assert_eq!(sections_of(&whole[..keep], BASE), [], "cut after {keep} bytes");
         }

@@ -72,6 +72,7 @@ mod tests {
             file: "x.rs".into(),
             format: "{n}".into(),
             args: vec![(ArgType::Unsigned, "n".into())],
+            sled: None,
         };
         let sites = [site(100, 0x7000, "a.b"), site(108, 0x7000, "a.b"), site(116, 0x8000, "c.d")];
         let bytes = entries(&sites.iter().collect::<Vec<_>>());

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::ops::Range;
 
 use ft_trace::spool::mapping::Mapping;
 
@@ -43,6 +44,17 @@ pub fn parse(text: &str) -> impl Iterator<Item = (Mapping, String)> {
         Some((Mapping { start: start?, end: end?, offset: offset?, path, build_id }, file))
     });
     mappings.take(MAX_MAPPINGS)
+}
+
+/// The executable ranges in text of the form of `/proc/PID/maps` (proc_pid_maps(5)).
+pub fn executable(maps: &str) -> Vec<Range<u64>> {
+    let range = |line: &str| {
+        let (range, rest) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        let number = |text| u64::from_str_radix(text, 16).ok();
+        (rest.as_bytes().get(2) == Some(&b'x')).then_some(number(start)?..number(end)?)
+    };
+    maps.lines().filter_map(range).collect()
 }
 
 #[cfg(test)]

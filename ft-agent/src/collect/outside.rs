@@ -8,9 +8,12 @@
 //! Rule: every address comes from the process, so every one is hostile. Nothing is dereferenced, only
 //! read through `/proc/PID/mem`, where a wrong address is an error; lengths are bounded before a buffer
 //! is made, and so are the numbers of objects, sections and records; a trigger must lie in the executable
-//! part of the object that declares it, and its metadata in the object. What does not hold is left out. The process
+//! part of the object that declares it, and its metadata in the object; a sled ([`sleds`]), which another object declares, in
+//! what is executable at all. What does not hold is left out. The process
 //! goes on meanwhile, so an object that is just being unloaded may be found in part: whoever writes to a trigger checks
 //! its byte again.
+
+mod sleds;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -21,7 +24,7 @@ use std::os::unix::fs::FileExt;
 use ft_trace::bytes::{u16_at, u32_at, u64_at};
 use ft_user::directory::MAX_STRING_BYTES;
 use ft_user::layout::{
-    Arg, ArgType, MAX_ARGS, Meta, PAGE, SiteKind, SiteRecord, TRIGGER_BYTES, commit,
+    Arg, ArgType, MAX_ARGS, Meta, PAGE, SiteKind, SiteRecord, Sled, TRIGGER_BYTES, commit,
 };
 use ft_user::site;
 
@@ -71,6 +74,8 @@ pub struct Site {
     pub format: String,
     /// Types and names of the arguments.
     pub args: Vec<(ArgType, String)>,
+    /// It is a sled, and no trigger.
+    pub sled: Option<Sled>,
 }
 
 impl Site {
@@ -110,9 +115,11 @@ type Read<'a> = dyn Fn(u64, &mut [u8]) -> bool + 'a;
 pub fn scan(maps: &str, read: &Read<'_>) -> Vec<Site> {
     let (mut sites, mut left) =
         (Vec::new(), Left { records: MAX_SITES, text_bytes: MAX_TEXT_BYTES });
+    let text = maps::executable(maps);
     for start in maps.lines().filter_map(object_start).take(MAX_OBJECTS) {
         if let Some(object) = Object::at(start, read) {
             object.sites(read, &mut left, &mut sites);
+            object.sleds(&text, read, &mut left, &mut sites);
         }
     }
     sites.sort_by_key(|site| site.address);
@@ -206,18 +213,23 @@ impl Object {
         }
     }
 
+    /// The segments of notes of this object: address and bytes.
+    fn notes(&self, read: &Read<'_>) -> Vec<(u64, Vec<u8>)> {
+        let mut left = MAX_NOTES_BYTES;
+        let notes = self.notes.iter().filter_map(|note| {
+            let bytes = note.end - note.start;
+            left = left.checked_sub(bytes)?;
+            let mut notes = vec![0; bytes as usize];
+            read(note.start, &mut notes).then_some((note.start, notes))
+        });
+        notes.collect()
+    }
+
     /// The sections of sites that the notes of this object tell, each once, inside of the object.
     fn sections(&self, read: &Read<'_>) -> Vec<Range<u64>> {
-        let (mut sections, mut left) = (Vec::new(), MAX_NOTES_BYTES);
-        for note in &self.notes {
-            let bytes = note.end - note.start;
-            let Some(rest) = left.checked_sub(bytes) else { continue };
-            left = rest;
-            let mut notes = vec![0; bytes as usize];
-            if !read(note.start, &mut notes) {
-                continue;
-            }
-            for section in site::sections_of(&notes, note.start as usize) {
+        let mut sections = Vec::new();
+        for (note, notes) in self.notes(read) {
+            for section in site::sections_of(&notes, note as usize) {
                 if sections.len() == MAX_SECTIONS {
                     return sections;
                 }
@@ -298,6 +310,7 @@ fn describe(meta: u64, read: &Read<'_>) -> Option<Site> {
         file: text(24)?,
         format: text(40)?,
         args: args.chunks_exact(size_of::<Arg>()).map(arg).collect::<Option<_>>()?,
+        sled: None,
     })
 }
 

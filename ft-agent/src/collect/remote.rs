@@ -12,24 +12,61 @@
 use std::ops::Range;
 
 use ft_user::glob;
-use ft_user::layout::TRIGGER_BYTES;
+use ft_user::layout::{SLED_BYTES, Sled, TRIGGER_BYTES};
 use ft_user::patch::{PatchError, Text};
 
+use super::maps::executable;
 use super::{maps, outside};
+
+/// What one byte switches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The trigger at an address.
+    Trigger(u64),
+    /// A sled.
+    Sled(Sled),
+}
+
+impl Place {
+    /// All its bytes lie in one of the ranges.
+    fn is_in(self, text: &[Range<u64>]) -> bool {
+        let (at, bytes) = match self {
+            Place::Trigger(address) => (address, TRIGGER_BYTES),
+            Place::Sled(sled) => (sled.address, SLED_BYTES),
+        };
+        let end = at.checked_add(bytes);
+        end.is_some_and(|end| text.iter().any(|range| range.start <= at && end <= range.end))
+    }
+
+    fn address(self) -> u64 {
+        match self {
+            Place::Trigger(address) => address,
+            Place::Sled(sled) => sled.address,
+        }
+    }
+
+    /// Switches it, unless something else stands there.
+    fn set(self, text: &mut Text, on: bool) -> Result<bool, PatchError> {
+        match self {
+            Place::Trigger(address) => text.set(address, on),
+            Place::Sled(sled) => text.set_sled(sled, on),
+        }
+    }
+}
 
 /// Sites that were switched on from outside; switched off when this is dropped.
 #[derive(Debug)]
 pub struct Remote {
     pid: i32,
     text: Text,
-    enabled: Vec<u64>,
+    enabled: Vec<Place>,
 }
 
 /// What became of the sites that matched.
 #[derive(Debug, Default)]
 pub struct Patched {
-    /// Addresses of the triggers that were switched.
-    pub switched: Vec<u64>,
+    /// The triggers and sleds that were switched.
+    pub switched: Vec<Place>,
     /// Triggers that were so already.
     pub already: usize,
     /// Triggers that were left alone, the first reason of each kind.
@@ -52,36 +89,39 @@ impl Remote {
     }
 
     /// Switches on every trigger whose name matches one of the globs, until this is dropped.
-    pub fn enable(&mut self, triggers: &[(String, u64)], globs: &[String]) -> Patched {
+    pub fn enable(&mut self, triggers: &[(String, Place)], globs: &[String]) -> Patched {
         let outcome = self.switch(triggers, globs, true);
         self.enabled.extend_from_slice(&outcome.switched);
         outcome
     }
 
     /// The same for those that are found from outside now. What a directory declares may be a program that
-    /// the process has left behind, and a byte that looks like a trigger stands anywhere.
+    /// the process has left behind, and a byte that looks like a trigger stands anywhere. Sleds, which no directory declares, are
+    /// all that are found.
     pub fn enable_found(&mut self, triggers: &[(String, u64)], globs: &[String]) -> Patched {
         let found = outside::sites(self.pid).unwrap_or_default();
         let is_found = |address| found.binary_search_by_key(&address, |site| site.address).is_ok();
-        let triggers: Vec<_> =
-            triggers.iter().filter(|&&(_, address)| is_found(address)).cloned().collect();
-        self.enable(&triggers, globs)
+        let declared = triggers.iter().filter(|&&(_, address)| is_found(address));
+        let declared = declared.map(|(name, address)| (name.clone(), Place::Trigger(*address)));
+        let sled = |site: &outside::Site| Some((site.name.clone(), Place::Sled(site.sled?)));
+        let places: Vec<_> = declared.chain(found.iter().filter_map(sled)).collect();
+        self.enable(&places, globs)
     }
 
     /// Switches every trigger whose name matches one of the globs, for good.
-    pub fn switch(&mut self, triggers: &[(String, u64)], globs: &[String], on: bool) -> Patched {
+    pub fn switch(&mut self, triggers: &[(String, Place)], globs: &[String], on: bool) -> Patched {
         let mut outcome = Patched::default();
         let executable = executable(&maps::read(self.pid).unwrap_or_default());
         let matching =
             triggers.iter().filter(|(name, _)| globs.iter().any(|g| glob::matches(g, name)));
-        for &(_, address) in matching {
-            let set = if is_text(&executable, address) {
-                self.text.set(address, on)
+        for &(_, place) in matching {
+            let set = if place.is_in(&executable) {
+                place.set(&mut self.text, on)
             } else {
-                Err(PatchError::NotText { address })
+                Err(PatchError::NotText { address: place.address() })
             };
             match set {
-                Ok(true) => outcome.switched.push(address),
+                Ok(true) => outcome.switched.push(place),
                 Ok(false) => outcome.already += 1,
                 Err(e) => {
                     let kind = std::mem::discriminant(&e);
@@ -101,12 +141,11 @@ impl Remote {
             return 0;
         }
         let executable = executable(&maps::read(self.pid).unwrap_or_default());
-        let addresses = std::mem::take(&mut self.enabled);
-        let off = |address: &u64| {
-            is_text(&executable, *address) && self.text.set(*address, false).is_ok()
-        };
-        let total = addresses.len();
-        total - addresses.iter().copied().filter(off).count()
+        let places = std::mem::take(&mut self.enabled);
+        let off =
+            |place: &Place| place.is_in(&executable) && place.set(&mut self.text, false).is_ok();
+        let total = places.len();
+        total - places.iter().copied().filter(off).count()
     }
 }
 
@@ -121,24 +160,6 @@ impl Drop for Remote {
     fn drop(&mut self) {
         self.disable();
     }
-}
-
-/// Executable ranges in the form of `/proc/PID/maps` (proc_pid_maps(5)).
-fn executable(maps: &str) -> Vec<Range<u64>> {
-    let range = |line: &str| {
-        let (range, rest) = line.split_once(' ')?;
-        let (start, end) = range.split_once('-')?;
-        let number = |text| u64::from_str_radix(text, 16).ok();
-        (rest.as_bytes().get(2) == Some(&b'x')).then_some(number(start)?..number(end)?)
-    };
-    maps.lines().filter_map(range).collect()
-}
-
-/// A trigger at `address` lies in one of the ranges.
-fn is_text(executable: &[Range<u64>], address: u64) -> bool {
-    address
-        .checked_add(TRIGGER_BYTES)
-        .is_some_and(|end| executable.iter().any(|r| r.start <= address && end <= r.end))
 }
 
 #[cfg(test)]
@@ -160,7 +181,10 @@ mod tests {
     fn a_trigger_lies_in_text_with_all_its_bytes() {
         let text = executable("1000-3000 r-xp 0 0:0 0 /bin/x");
         let at = [0xfff, 0x1000, 0x2ff8, 0x2ff9, 0x3000, u64::MAX];
-        assert_eq!(at.map(|at| is_text(&text, at)), [false, true, true, false, false, false]);
+        assert_eq!(
+            at.map(|at| Place::Trigger(at).is_in(&text)),
+            [false, true, true, false, false, false]
+        );
     }
 
     #[test]
@@ -168,7 +192,9 @@ mod tests {
         static DATA: [u32; 2] = [TRIGGER_OFF; 2];
         let at = DATA.as_ptr() as u64;
         let mut remote = Remote::open(std::process::id() as i32).unwrap();
-        let triggers = [("a.b".to_owned(), at), ("a.c".to_owned(), 8), ("z".to_owned(), at)];
+        let place = Place::Trigger;
+        let triggers =
+            [("a.b", at), ("a.c", 8), ("z", at)].map(|(name, at)| (name.to_owned(), place(at)));
         let outcome = remote.enable(&triggers, &["a.*".to_owned()]);
         assert_eq!((outcome.switched.len(), outcome.already, outcome.refused.len()), (0, 0, 1));
         assert_eq!(DATA[0], TRIGGER_OFF);
@@ -190,6 +216,8 @@ mod tests {
         let (triggers, globs) = ([("a.b".to_owned(), at)], ["*".to_owned()]);
         let mut remote = Remote::open(std::process::id() as i32).unwrap();
         assert!(remote.enable_found(&triggers, &globs).switched.is_empty());
-        assert_eq!(remote.enable(&triggers, &globs).switched, [at], "it does look like one");
+        let place = Place::Trigger(at);
+        let triggers = [("a.b".to_owned(), place)];
+        assert_eq!(remote.enable(&triggers, &globs).switched, [place], "it does look like one");
     }
 }

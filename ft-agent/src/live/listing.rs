@@ -30,11 +30,12 @@ pub struct Event {
     pub kind: &'static str,
     /// Triggers that are on.
     pub on: usize,
-    /// Triggers. A function that was inlined or instantiated several times has one in each copy.
+    /// Triggers. A function that was inlined or instantiated several times has one in each copy; of a function in which clang has
+    /// left sleds, all of these.
     pub triggers: usize,
-    /// Source file.
+    /// Source file; empty for sleds.
     pub file: String,
-    /// Source line.
+    /// Source line; 0 for sleds.
     pub line: u32,
 }
 
@@ -68,13 +69,11 @@ impl fmt::Display for Listing {
                 all if all == e.triggers => "on".to_owned(),
                 some => format!("{some} on"),
             };
-            table.row([
-                cut(&e.event, 40),
-                e.kind.to_owned(),
-                state,
-                e.triggers.to_string(),
-                cut(&format!("{}:{}", e.file, e.line), 40),
-            ]);
+            let place = match &*e.file {
+                "" => String::new(),
+                file => cut(&format!("{file}:{}", e.line), 40),
+            };
+            table.row([cut(&e.event, 40), e.kind.to_owned(), state, e.triggers.to_string(), place]);
         }
         write!(f, "{table}")
     }
@@ -110,6 +109,7 @@ pub(super) mod tests {
             file: file.into(),
             format: String::new(),
             args: Vec::new(),
+            sled: None,
         }
     }
 

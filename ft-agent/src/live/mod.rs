@@ -13,12 +13,13 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use ft_user::glob;
+use ft_user::layout::{SLED_BYTES, SledState};
 use ft_user::patch;
 use ft_user::patch::PatchError;
 
 use crate::collect::discover::{self, ForeignProc, Identity};
 use crate::collect::outside::{self, Site};
-use crate::collect::remote::Remote;
+use crate::collect::remote::{Place, Remote};
 pub use listing::{Event, Listing};
 
 /// Why sites of a process cannot be listed or switched. Each sentence ends in the remedy.
@@ -118,11 +119,18 @@ impl Process {
         let pid = self.identity.pid;
         let memory = File::open(format!("/proc/{pid}/mem"))
             .map_err(|source| LiveError::Forbidden { pid, source })?;
-        let is_on = |site: &Site| {
-            let mut found = [0; 4];
-            // An object that was unloaded meanwhile has no site that is on.
-            memory.read_exact_at(&mut found, site.address).is_ok()
-                && patch::state(found) == Some(true)
+        // An object that was unloaded meanwhile has no site that is on.
+        let is_on = |site: &Site| match site.sled {
+            None => {
+                let mut found = [0; 4];
+                memory.read_exact_at(&mut found, site.address).is_ok()
+                    && patch::state(found) == Some(true)
+            }
+            Some(sled) => {
+                let mut found = [0; SLED_BYTES as usize];
+                memory.read_exact_at(&mut found, site.address).is_ok()
+                    && sled.state(found) == Some(SledState::On)
+            }
         };
         let listing = Listing::new(pid, self.sites.iter().map(|site| (site, is_on(site))));
         // Its number may belong to another process now.
@@ -149,8 +157,9 @@ impl Process {
         if self.identity.has_ended() {
             return Err(LiveError::NoSuchProcess(pid));
         }
-        let triggers: Vec<_> = self.sites.iter().map(|s| (s.name.clone(), s.address)).collect();
-        let outcome = remote.switch(&triggers, globs, on);
+        let place = |s: &Site| s.sled.map_or(Place::Trigger(s.address), Place::Sled);
+        let places: Vec<_> = self.sites.iter().map(|s| (s.name.clone(), place(s))).collect();
+        let outcome = remote.switch(&places, globs, on);
         Ok(Switched {
             triggers: outcome.switched.len(),
             already: outcome.already,

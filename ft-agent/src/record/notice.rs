@@ -89,7 +89,7 @@ pub enum Notice {
     #[error(transparent)]
     Quality(Warning),
     /// A glob matched nothing.
-    #[error("no site matches '{glob}'; {}", listed(.sites))]
+    #[error("no site matches '{glob}'; {}{}", listed(.sites), unknown(.glob))]
     NoMatch {
         /// Glob.
         glob: String,
@@ -136,9 +136,25 @@ fn listed(sites: &[String]) -> String {
     format!("there are {}{more}", sites[..sites.len().min(LISTED_SITES)].join(", "))
 }
 
+/// The functions in which clang has left sleds are switched by their process, and looked for by the agent once a second.
+fn unknown(glob: &str) -> &'static str {
+    match glob.starts_with("fn.") {
+        true => {
+            ", and functions with the sleds of clang where a process ran for less than a second (see the report `functions`)"
+        }
+        false => "",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_glob_of_functions_may_have_matched() {
+        let text = Notice::NoMatch { glob: "fn.b*".into(), sites: vec!["a.1".into()] }.to_string();
+        assert!(text.contains("there are a.1, and functions"), "{text}");
+    }
 
     #[test]
     fn a_glob_without_a_match_lists_the_sites() {

@@ -1,5 +1,5 @@
-//! Functions of C and C++ programs that are compiled with `-finstrument-functions`, and nothing else, and of Rust with the
-//! attribute `function`: their calls and times against what the programs say of themselves.
+//! Functions of C and C++ programs that are compiled with `-finstrument-functions`, or with sleds, and nothing else, and of Rust
+//! with the attribute `function`: their calls and times against what the programs say of themselves.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,22 @@ use crate::recomputed::agrees;
 
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../ft-user/tests/c/");
 
+const HOOKS: &[&str] = &["-finstrument-functions"];
+
+/// Of each function, however small.
+const SLEDS: &[&str] = &[
+    "-fxray-instrument",
+    "-fxray-instruction-threshold=1",
+    "-fnoxray-link-deps",
+    "-DPLAIN=__attribute__((xray_never_instrument))",
+];
+
 /// Compiles a program with each of the compilers that are there; says which are not.
 fn compiled(
     stage: &Stage,
     source: &str,
     compilers: &[&str],
+    way: &[&str],
     flags: &[&str],
 ) -> Vec<(String, PathBuf)> {
     let mut programs = Vec::new();
@@ -29,10 +40,10 @@ fn compiled(
             gate::skipped(&format!("{compiler} is not installed; `cargo xtask setup` gets it"));
             continue;
         }
-        let name = format!("{compiler}-{}", flags[0].trim_start_matches('-'));
+        let name = format!("{compiler}{}{}", way[0], flags[0]);
         let program = stage.path(&name);
         let mut command = Command::new(compiler);
-        command.args(["-g", "-Wall", "-finstrument-functions", "-pthread"]).args(flags);
+        command.args(["-g", "-Wall", "-pthread"]).args(way).args(flags);
         command.arg(Path::new(SOURCES).join(source)).arg("-o").arg(&program);
         assert_success(&command.output().expect("the compiler starts"));
         programs.push((name, program));
@@ -45,10 +56,12 @@ fn record(
     stage: &Stage,
     name: &str,
     program: &Path,
+    globs: &[&str],
 ) -> (BTreeMap<String, [i64; 2]>, Vec<Function>, Holes) {
     let dir = stage.path(&format!("{name}-trace"));
     let mut agent = harness::agent();
-    agent.args(["record", "--preload", "-e", "fn.*", "-o"]).arg(&dir).arg("--").arg(program);
+    agent.args(["record", "--preload", "-o"]).arg(&dir);
+    agent.args(globs.iter().flat_map(|glob| ["-e", glob])).arg("--").arg(program);
     let output = agent.env("FT_PRELOAD", harness::preload()).output().expect("the agent starts");
     assert_success(&output);
     let text = String::from_utf8_lossy(&output.stdout);
@@ -76,10 +89,20 @@ fn row<'a>(rows: &'a [Function], name: &str) -> &'a Function {
 #[test]
 fn functions_of_c_have_the_calls_and_the_times_that_they_measured_themselves() {
     let Some(stage) = Stage::enter_with_kernel() else { return };
+    calls_and_times(&stage, &["gcc", "clang"], HOOKS);
+}
+
+#[test]
+fn functions_with_sleds_have_the_calls_and_the_times_that_they_measured_themselves() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    calls_and_times(&stage, &["clang"], SLEDS);
+}
+
+fn calls_and_times(stage: &Stage, compilers: &[&str], way: &[&str]) {
     let flags = [["-O0", "-std=gnu11"], ["-O2", "-std=gnu11"]];
     for flags in flags {
-        for (name, program) in compiled(&stage, "functions.c", &["gcc", "clang"], &flags) {
-            let (truth, rows, missing) = record(&stage, &name, &program);
+        for (name, program) in compiled(stage, "functions.c", compilers, way, &flags) {
+            let (truth, rows, missing) = record(stage, &name, &program, &["fn.*"]);
             assert_eq!(truth.len(), 6, "{truth:?}");
             for (function, [calls, ns]) in &truth {
                 let row = row(&rows, function);
@@ -123,8 +146,8 @@ fn functions_of_c_have_the_calls_and_the_times_that_they_measured_themselves() {
 fn exceptions_leave_functions_which_only_gcc_tells() {
     let Some(stage) = Stage::enter_with_kernel() else { return };
     let flags = ["-O1", "-std=c++17"];
-    for (name, program) in compiled(&stage, "functions.cc", &["g++", "clang++"], &flags) {
-        let (truth, rows, _) = record(&stage, &name, &program);
+    for (name, program) in compiled(&stage, "functions.cc", &["g++", "clang++"], HOOKS, &flags) {
+        let (truth, rows, _) = record(&stage, &name, &program, &["fn.*"]);
         // Every second call throws.
         let thrown = truth["fails"][0] / 2;
         assert_eq!(truth["after"][0], thrown);
@@ -137,6 +160,32 @@ fn exceptions_leave_functions_which_only_gcc_tells() {
             let found = (row.calls, row.left, row.unfinished, row.begun_before);
             assert_eq!(found, expected, "{function} of {name}");
         }
+    }
+}
+
+#[test]
+fn single_functions_with_sleds_are_chosen_by_their_names() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let flags = ["-O2", "-std=gnu11"];
+    for (name, program) in compiled(&stage, "functions.c", &["clang"], SLEDS, &flags) {
+        let (truth, rows, _) = record(&stage, &name, &program, &["fn.le?f", "fn.bran*"]);
+        let found: BTreeMap<&str, i64> =
+            rows.iter().map(|row| (&*row.function, row.calls)).collect();
+        let expected = ["branch", "leaf"].map(|function| (function, truth[function][0]));
+        assert_eq!(found, BTreeMap::from(expected), "{name}");
+    }
+    // Mangled, as the linker has them; an exception leaves two of them without an end.
+    let flags = ["-O1", "-std=c++17"];
+    for (name, program) in compiled(&stage, "functions.cc", &["clang++"], SLEDS, &flags) {
+        let (truth, rows, _) =
+            record(&stage, &name, &program, &["fn._ZN4shop5failsEi", "fn.*tries*"]);
+        let found: BTreeMap<&str, (i64, i64)> =
+            rows.iter().map(|row| (&*row.function, (row.calls, row.left))).collect();
+        let [fails, tries] = ["fails", "tries"].map(|function| truth[function][0]);
+        let expected = [("shop::fails(int)", (fails, fails / 2)), ("shop::tries(int)", (tries, 0))];
+        let expected = expected.into_iter().filter(|(_, counts)| counts.0 > 0);
+        let known = found.iter().filter(|(name, _)| **name != "(unknown)").map(|(n, c)| (*n, *c));
+        assert_eq!(known.collect::<BTreeMap<_, _>>(), expected.collect(), "{name}");
     }
 }
 

@@ -9,14 +9,14 @@ use crate::program::{Program, agent};
 use crate::{events, ticks};
 
 /// Runs the agent; its output and its error output.
-fn run(args: &[&str]) -> (bool, String, String) {
+pub(crate) fn run(args: &[&str]) -> (bool, String, String) {
     let output = agent().args(args).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.success(), text(output.stdout), text(output.stderr))
 }
 
 /// State of the site with this name: how many of its triggers are on, and how many there are.
-fn state(pid: &str, name: &str) -> Option<(u64, u64)> {
+pub(crate) fn state(pid: &str, name: &str) -> Option<(u64, u64)> {
     let (success, out, err) = run(&["sites", "-p", pid, "--json"]);
     assert!(success, "{err}");
     let listing: Value = serde_json::from_str(&out).unwrap();

@@ -2,9 +2,13 @@
 
 mod control;
 mod flight;
+#[path = "../common/gate.rs"]
+#[allow(dead_code, reason = "needs no kernel")]
+mod gate;
 mod program;
 #[path = "../common/signal.rs"]
 mod signal;
+mod sleds;
 mod top;
 
 use std::fs::{self, Permissions};

@@ -133,7 +133,8 @@ impl Program {
         Program::ready(command)
     }
 
-    fn ready(mut command: Command) -> Program {
+    /// Another program, which says that it is ready.
+    pub(crate) fn ready(mut command: Command) -> Program {
         command.env(ROLE, "1").stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let stdin = child.stdin.take().unwrap();

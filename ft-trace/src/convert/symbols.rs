@@ -29,6 +29,7 @@ use crate::demangle::demangled;
 use crate::ids::{Name, Pid};
 use crate::spool::mapping::Mapping;
 use crate::tables::{FutexCall, SymbolKind, SymbolRow, UserEvent};
+use ft_user::layout::SLED_BYTES;
 
 /// Places, and locks, that are told apart in one segment.
 const MAX_ADDRESSES: usize = 1 << 16;
@@ -125,7 +126,15 @@ pub(super) fn rows(
             SymbolKind::Lock => programs.variable(mappings, address as u64)?,
             SymbolKind::Function => {
                 let mapping = only_mapping(mappings, address as u64)?;
-                let (at, symbol) = programs.call(mapping, address as u64);
+                let (at, mut symbol) = programs.call(mapping, address as u64);
+                // A sled at the begin is of no line (clang 14): what follows it is.
+                if symbol.line == 0 {
+                    let behind = (address as u64).wrapping_add(SLED_BYTES);
+                    let (_, behind) = programs.call(mapping, behind);
+                    if behind.name == symbol.name {
+                        symbol = behind;
+                    }
+                }
                 (&mapping.path, at, symbol)
             }
         };

@@ -6,7 +6,8 @@
 //! site has left them. The number in the name is that of the protocol between site and write: a library
 //! that changes it keeps the old names too.
 //!
-//! Programs that are compiled with `-finstrument-functions` find the hooks of the compiler here, too (`ft-hooks`).
+//! Programs that are compiled with `-finstrument-functions` find the hooks of the compiler here, too (`ft-hooks`), and the sleds
+//! of clang (`-fxray-instrument`) what they call.
 
 use std::ffi::{CStr, c_char, c_int};
 

@@ -1,6 +1,6 @@
 /*
  * Functions with a known call tree and known self times, of which each measures its own, by the clock of the trace:
- * compiled with -finstrument-functions. Prints what is true: function, calls, and self time, ns, at least.
+ * compiled with -finstrument-functions, or with -fxray-instrument and -DPLAIN=... for what stays as it is. Prints what is true: function, calls, and self time, ns, at least.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <time.h>
 
+#ifndef PLAIN
 #define PLAIN __attribute__((no_instrument_function))
+#endif
 
 static PLAIN int64_t now(void) {
     struct timespec t;

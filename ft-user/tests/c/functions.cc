@@ -4,7 +4,9 @@
 #include <cstdio>
 #include <stdexcept>
 
+#ifndef PLAIN
 #define PLAIN __attribute__((no_instrument_function))
+#endif
 
 namespace {
 long calls_of_fails, calls_of_passes, calls_of_tries, calls_of_after;

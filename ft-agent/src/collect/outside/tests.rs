@@ -91,6 +91,7 @@ fn site(n: u64) -> Site {
         file: "x.rs".into(),
         format: "{n}".into(),
         args: vec![(ArgType::Unsigned, "n".into())],
+        sled: None,
     }
 }
 

@@ -37,7 +37,8 @@ impl Source {
         let mut owners = HashMap::new();
         let new: Vec<_> = found
             .iter()
-            .filter(|site| !self.sites.contains_key(&site.key()))
+            // What sleds tell is declared with the hooks of `-finstrument-functions`.
+            .filter(|site| site.sled.is_none() && !self.sites.contains_key(&site.key()))
             .filter(|site| *owners.entry(site.key()).or_insert(site.meta) == site.meta)
             .collect();
         for site in &new {

@@ -2,11 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use super::processes::MAX_SITE_NAMES;
 use super::{Collector, Recorded};
 use crate::collect::inspect::{Found, Inspected};
 use crate::record::notice::Notice;
 use ft_trace::spool::WriteError;
 use ft_trace::spool::frame::Frame;
+use ft_user::glob;
 
 /// From look to look at a process: how long the sites of a new library stay off.
 pub(super) const LOOKS: Duration = Duration::from_secs(1);
@@ -87,6 +89,13 @@ impl Collector {
         let writer = &mut self.writer;
         if recorded.source.declare(&found.sites, &mut |frame: &Frame<'_>| writer.push(frame))? {
             recorded.enable_soon();
+        }
+        // No directory has these, of which there can be very many.
+        let is_wanted = |name: &String| self.globs.iter().any(|glob| glob::matches(glob, name));
+        for site in found.sites.iter().filter(|site| site.sled.is_some()) {
+            if is_wanted(&site.name) && self.finished.sites.len() < MAX_SITE_NAMES {
+                self.finished.sites.insert(site.name.clone());
+            }
         }
         Ok(())
     }

@@ -25,7 +25,7 @@ use ft_trace::spool::frame::{Frame, Process, Refused, Thread};
 const MAX_OF_PROCESS: usize = 64;
 
 /// Names of sites that are remembered, to say at the end which are there.
-const MAX_SITE_NAMES: usize = 1 << 16;
+pub(super) const MAX_SITE_NAMES: usize = 1 << 16;
 
 /// How a process came to be recorded.
 struct Arrived {

@@ -7,7 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifndef QUIET
 #define QUIET __attribute__((no_instrument_function))
+#endif
 #define MOST_CALLS 50000
 #define BATCHES 21
 

@@ -1,4 +1,4 @@
-//! What the call of a function costs that a compiler has instrumented, beside uftrace.
+//! What the call of a function costs that a compiler has instrumented, or left sleds in, beside uftrace.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,14 @@ use crate::table::{Row, number};
 
 const HOOKS: &str = "-finstrument-functions";
 
+/// Of each function, however small; without XRay's own runtime.
+const SLEDS: [&str; 4] = [
+    "-fxray-instrument",
+    "-fxray-instruction-threshold=1",
+    "-fnoxray-link-deps",
+    "-DQUIET=__attribute__((xray_never_instrument))",
+];
+
 pub(crate) fn measure(bench: &Bench) -> Result<Vec<Row>> {
     let plain = compiled(bench, "plain", &[])?;
     let hooks = compiled(bench, "hooks", &[HOOKS])?;
@@ -19,6 +27,8 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Row>> {
     // Nops at the begin, which uftrace replaces.
     let nops =
         compiled(bench, "nops", &["-pg", "-mfentry", "-mnop-mcount", "-fno-pie", "-no-pie"])?;
+    let clang = compiled_by("clang", bench, "clang", &[])?;
+    let sleds = compiled_by("clang", bench, "sleds", &SLEDS)?;
     let mut samples = Samples::default();
     let mut remarks = Vec::new();
     for round in 0..bench.rounds(7) {
@@ -27,6 +37,13 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Row>> {
         samples.add("off", call(bench, preloaded(bench, &hooks))?);
         samples
             .add("on", recorded(bench, &["-k", "none", "-e", "fn.*", "--preload"], &hooks, &[])?);
+        samples.add("clang", call(bench, bench.program(&clang))?);
+        samples.add("sleds", call(bench, bench.program(&sleds))?);
+        samples.add("sleds off", call(bench, preloaded(bench, &sleds))?);
+        samples.add(
+            "sleds on",
+            recorded(bench, &["-k", "none", "-e", "fn.leaf", "--preload"], &sleds, &[])?,
+        );
         samples.add("-pg", call(bench, bench.program(&counts))?);
         samples.add("nops", call(bench, bench.program(&nops))?);
         let peers = [("uftrace", &counts, &[][..]), ("uftrace -P", &nops, &["-P", "."])];
@@ -41,6 +58,8 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Row>> {
     let plain = samples.must("plain")?;
     let added = |name: &str| samples.median(name).map(|call| call - plain);
     let must = |name: &str| samples.must(name).map(|call| call - plain);
+    let by_clang = samples.must("clang")?;
+    let sleds = |name: &str| samples.must(name).map(|call| call - by_clang);
     let off =
         "a call of a function of C with `-finstrument-functions`, preload library, off, added; ns";
     Ok(vec![
@@ -56,14 +75,31 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Row>> {
                 ("uftrace record -P", added("uftrace -P")),
             ])
             .remark(&remarks.join("; ")),
+        Row::new(
+            "a call of a function of C with the sleds of clang, preload library, off, added; ns",
+            number(sleds("sleds off")?),
+        )
+        .beside([
+            ("without the library", Some(sleds("sleds")?)),
+            ("nops that uftrace can patch", added("nops")),
+            ("the call itself", Some(by_clang)),
+        ]),
+        Row::new("the same, on", number(sleds("sleds on")?)).beside([
+            ("uftrace record", added("uftrace")),
+            ("uftrace record -P", added("uftrace -P")),
+        ]),
     ])
 }
 
 /// The program of `c/functions.c`, compiled with these flags.
 pub(super) fn compiled(bench: &Bench, name: &str, flags: &[&str]) -> Result<PathBuf> {
+    compiled_by("cc", bench, name, flags)
+}
+
+fn compiled_by(compiler: &str, bench: &Bench, name: &str, flags: &[&str]) -> Result<PathBuf> {
     let program = bench.path(name);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("c/functions.c");
-    let mut cc = Command::new("cc");
+    let mut cc = Command::new(compiler);
     let status = cc.arg("-O2").args(flags).arg(source).arg("-o").arg(&program).status()?;
     ensure!(status.success(), "c/functions.c does not compile with {flags:?}");
     Ok(program)

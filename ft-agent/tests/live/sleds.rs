@@ -1,0 +1,117 @@
+//! Functions of a C program that knows nothing of us, in which clang has left sleds: switched from outside while it runs.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use ft_trace::store::Trace;
+use ft_trace::tables::Function;
+
+use crate::control::{run, state};
+use crate::gate;
+use crate::program::{Program, agent};
+
+/// The preload library, built as this test was.
+fn library() -> PathBuf {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--offline", "--package", "ft-preload"]);
+    assert!(cargo.status().expect("cargo starts").success());
+    let test = std::env::current_exe().expect("this test");
+    test.ancestors().nth(2).expect("its folders").join("libft_preload.so")
+}
+
+/// `programs/sleds.c`, where there is a compiler for it.
+fn compiled(folder: &Path, flags: &[&str]) -> Option<PathBuf> {
+    if Command::new("clang").arg("--version").output().is_err() {
+        gate::skipped("clang is not installed; `cargo xtask setup` gets it");
+        return None;
+    }
+    let program = folder.join("sleds");
+    let mut clang = Command::new("clang");
+    clang.args(["-O1", "-g", "-fxray-instrument", "-fxray-instruction-threshold=1"]);
+    clang.arg("-fnoxray-link-deps").args(flags).arg("-o").arg(&program);
+    clang.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/sleds.c"));
+    assert!(clang.status().expect("clang starts").success());
+    Some(program)
+}
+
+fn start(program: &Path) -> Program {
+    let mut command = Command::new(program);
+    command.env("LD_PRELOAD", library()).env("FT_SOCKET", "/dev/null/none");
+    Program::ready(command)
+}
+
+/// Calls of each function.
+fn calls(trace: &Path) -> BTreeMap<String, (i64, i64)> {
+    let rows =
+        Trace::open(trace).expect("a trace").rows::<Function>().map(|row| row.expect("a row"));
+    rows.map(|row| (row.function.to_string(), (row.calls, row.left + row.begun_before))).collect()
+}
+
+#[test]
+fn functions_are_switched_from_outside_while_the_program_runs() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let Some(program) = compiled(dir.path(), &[]) else { return };
+    let mut program = start(&program);
+    let pid = program.pid();
+    for function in ["fn.parse_word", "fn.parse_line", "fn.skip_blank"] {
+        assert_eq!(state(&pid, function), Some((0, 2)), "{function}");
+    }
+    program.ask("call 10", "called");
+    let out = dir.path().join("trace");
+    let recording = agent()
+        .args(["record", "-k", "none", "-e", "fn.parse_l*", "-p", &pid, "-o"])
+        .arg(&out)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the agent starts");
+    while state(&pid, "fn.parse_line") != Some((2, 2)) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    program.ask("call 100", "called");
+    let (success, told, _) = run(&["enable", "-p", &pid, "fn.parse_w*", "fn.parse_l*"]);
+    assert!(success && told == "2 triggers switched on, 2 already on\n", "{told}");
+    program.ask("call 1000", "called");
+    let (success, told, _) = run(&["disable", "-p", &pid, "fn.parse_word"]);
+    assert!(success && told.starts_with("2 triggers switched off"), "{told}");
+    program.ask("call 10000", "called");
+    crate::signal::send(recording.id(), libc::SIGTERM);
+    let output = recording.wait_with_output().expect("it ends");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !errors.contains("no site matches"), "{errors}");
+    let expected = [("parse_line", 11_100), ("parse_word", 2000)];
+    let expected = expected.map(|(function, calls)| (function.to_owned(), (calls, 0)));
+    assert_eq!(calls(&out), BTreeMap::from(expected));
+    // A recording leaves on what was on before it, and no more.
+    for function in ["fn.parse_word", "fn.parse_line", "fn.skip_blank"] {
+        assert_eq!(state(&pid, function), Some((0, 2)), "{function}");
+    }
+    let (success, _, errors) = run(&["enable", "-p", &pid, "fn.parse_tree"]);
+    assert!(!success && errors.contains("no site of process"), "{errors}");
+    assert!(program.end().success());
+}
+
+/// Switches from outside beside those of the program itself are in `ft-user/tests/sleds.rs`; here a thread is in the functions
+/// all the time.
+#[test]
+fn functions_are_switched_a_hundred_times_while_they_are_called() {
+    let dir = tempfile::tempdir().expect("a folder");
+    for flags in [&["-fno-pie", "-no-pie"][..], &["-fPIE", "-pie", "-Wl,-z,noseparate-code"]] {
+        let Some(program) = compiled(dir.path(), flags) else { return };
+        let mut program = start(&program);
+        let pid = program.pid();
+        program.say("call 300000000");
+        for _ in 0..50 {
+            for verb in ["enable", "disable"] {
+                let (success, told, errors) =
+                    run(&[verb, "-p", &pid, "fn.parse_*", "fn.skip_blank"]);
+                assert!(success && told.starts_with("6 triggers switched "), "{told}{errors}");
+            }
+        }
+        assert!(program.child.try_wait().expect("its state").is_none(), "it lives");
+        program.child.kill().expect("it runs");
+        program.child.wait().expect("it has ended");
+    }
+}

@@ -1,0 +1,350 @@
+//! Functions of C and C++ in which clang has left sleds (`-fxray-instrument`): found, prepared, and switched one by one.
+//!
+//! Each sled is a site of its own ([`crate::layout::Sled`] has its bytes). What it tells is what the hooks of
+//! `-finstrument-functions` tell: the function's address and the frame, of the event `fn.instrumented`. Its name for globs is
+//! `fn.` and the function's symbol, `fn.sqlite3_step`, of C++ the mangled one, `fn._ZN4shop5failsEi`.
+//!
+//! # When
+//!
+//! The sleds of all loaded objects are prepared when tracing starts, for only then, and not from outside, can there be code for
+//! them to call; those of objects that are loaded later, when this process next looks for sites. Who looks from outside finds
+//! them by a table ([`crate::layout::SledTable`]).
+//!
+//! # Limits
+//!
+//! No sleds are found of an object whose file cannot be opened, or is another one by now. A function without a symbol is
+//! `fn.unnamed`. What XRay's own runtime has patched is left alone; link with `-fnoxray-link-deps`, which leaves it out. The
+//! names and entries of an object that is unloaded are kept.
+
+mod file;
+mod near;
+mod stub;
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, OsStr, c_void};
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::critical::Held;
+use crate::glob;
+use crate::layout::{Sled, SledEntry, SledKind};
+use crate::patch::Text;
+use file::Contents;
+use near::Near;
+
+/// Bytes of an entry of `xray_instr_map` (LLVM, compiler-rt/include/xray/xray_records.h and lib/xray/xray_interface_internal.h).
+const ENTRY_BYTES: usize = 32;
+
+/// The version since which its addresses are relative to themselves: that of LLVM 11 (2020).
+const RELATIVE: u8 = 2;
+
+/// What is known of the sleds of this process.
+static STATE: Mutex<State> = Mutex::new(State {
+    changes: None,
+    objects: Vec::new(),
+    near: Near::new(),
+    entries: Vec::new(),
+});
+
+struct State {
+    /// How many objects had been loaded and unloaded at the last look.
+    changes: Option<(u64, u64)>,
+    objects: Vec<Object>,
+    near: Near,
+    /// What [`stub::publish`] has told.
+    entries: Vec<SledEntry>,
+}
+
+/// An object, as the dynamic linker tells it.
+struct Loaded {
+    path: PathBuf,
+    /// What its addresses are relative to.
+    base: u64,
+    headers: Vec<libc::Elf64_Phdr>,
+}
+
+/// What is known of one; of most, that there are no sleds.
+struct Object {
+    path: PathBuf,
+    base: u64,
+    functions: Vec<Function>,
+    is_loaded: bool,
+    /// Nobody has switched its sleds yet.
+    is_new: bool,
+}
+
+struct Function {
+    /// Of its event.
+    name: Box<str>,
+    /// Its begins first.
+    sleds: Vec<Sled>,
+}
+
+/// Numbers of sleds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Switched {
+    pub(crate) all: usize,
+    pub(crate) enabled: usize,
+    /// Of those that were asked for, how many are now as they should be.
+    pub(crate) done: usize,
+}
+
+/// Finds and prepares the sleds of objects that were loaded since the last look, and tells those who look from outside; whether
+/// there are any.
+pub(crate) fn find(_held: &Held<'_>) -> bool {
+    let mut state = state();
+    state.find();
+    !state.entries.is_empty()
+}
+
+/// Switches the sleds that are `asked` for, and new ones as `wanted` says.
+pub(crate) fn apply(
+    asked: Option<(&str, bool)>,
+    wanted: impl Fn(&str) -> Option<bool>,
+    _held: &Held<'_>,
+) -> Switched {
+    let mut state = state();
+    state.find();
+    let (mut switched, mut text) = (Switched::default(), None);
+    for object in state.objects.iter_mut().filter(|object| object.is_loaded) {
+        let is_new = std::mem::take(&mut object.is_new);
+        for function in &object.functions {
+            let asked = asked.filter(|(glob, _)| glob::matches(glob, &function.name));
+            let ruled = || if is_new { wanted(&function.name) } else { None };
+            if let Some(on) = asked.map(|(_, on)| on).or_else(ruled)
+                && let Ok(text) = text.get_or_insert_with(Text::own)
+            {
+                let done = function.switch(text, on);
+                switched.done += if asked.is_some() { done } else { 0 };
+            }
+            switched.all += function.sleds.len();
+            switched.enabled += function.sleds.iter().filter(|sled| is_on(**sled)).count();
+        }
+    }
+    switched
+}
+
+/// Never contended: whoever comes here holds the process lock, also across a fork.
+fn state() -> MutexGuard<'static, State> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Function {
+    /// Switches its sleds, and returns how many are as they should be. Ends go on first and off last, so that a call that begins
+    /// meanwhile has both of its ends told, or its end alone.
+    fn switch(&self, text: &mut Text, on: bool) -> usize {
+        let mut switch = |sled: &&Sled| text.set_sled(**sled, on).is_ok();
+        match on {
+            true => self.sleds.iter().rev().filter(&mut switch).count(),
+            false => self.sleds.iter().filter(&mut switch).count(),
+        }
+    }
+}
+
+impl State {
+    fn find(&mut self) {
+        let (loaded, changes) = loaded();
+        if self.changes == Some(changes) {
+            return;
+        }
+        self.changes = Some(changes);
+        for object in &mut self.objects {
+            object.is_loaded = false;
+        }
+        let before = self.entries.len();
+        for loaded in &loaded {
+            let same = |o: &Object| o.base == loaded.base && o.path == loaded.path;
+            let known = self.objects.iter().position(same);
+            let number = known.unwrap_or_else(|| {
+                let functions = functions(loaded);
+                self.objects.push(Object {
+                    path: loaded.path.clone(),
+                    base: loaded.base,
+                    functions,
+                    is_loaded: false,
+                    is_new: false,
+                });
+                self.objects.len() - 1
+            });
+            let object = &mut self.objects[number];
+            object.is_loaded = true;
+            // One that has come back is as its file is.
+            object.is_new |= object.prepare(loaded, &mut self.near);
+            if known.is_none() {
+                self.entries.extend(object.functions.iter().flat_map(Function::entries));
+            }
+        }
+        if self.entries.len() > before {
+            stub::publish(&self.entries);
+        }
+    }
+}
+
+impl Function {
+    fn entries(&self) -> impl Iterator<Item = SledEntry> {
+        self.sleds.iter().map(|sled| SledEntry {
+            address: sled.address,
+            function: sled.function,
+            name: self.name.as_ptr() as u64,
+            name_bytes: self.name.len() as u32,
+            kind: sled.kind as u32,
+        })
+    }
+}
+
+impl Object {
+    /// Prepares its sleds; whether any was bare. What cannot be prepared stays so, and whoever switches it is told.
+    fn prepare(&self, loaded: &Loaded, near: &mut Near) -> bool {
+        if self.functions.is_empty() {
+            return false;
+        }
+        let Some(stubs) = near.stubs(&loaded.extent()) else { return false };
+        let Ok(mut text) = Text::own() else { return false };
+        let sleds = self.functions.iter().flat_map(|function| &function.sleds);
+        let mut sleds: Vec<_> = sleds.map(|&sled| (sled, stubs[sled.kind as usize])).collect();
+        sleds.sort_by_key(|(sled, _)| sled.address);
+        text.prepare(sleds.into_iter()) > 0
+    }
+}
+
+impl Loaded {
+    /// Where it is mapped.
+    fn extent(&self) -> Range<u64> {
+        let parts = || self.parts(0);
+        let start = parts().map(|part| part.start).min().unwrap_or_default();
+        start..parts().map(|part| part.end).max().unwrap_or_default()
+    }
+
+    /// Its parts that are mapped with these rights.
+    fn parts(&self, flags: u32) -> impl Iterator<Item = Range<u64>> {
+        let of = move |header: &&libc::Elf64_Phdr| {
+            header.p_type == libc::PT_LOAD && header.p_flags & flags == flags
+        };
+        self.headers.iter().filter(of).map(|header| {
+            let start = self.base.wrapping_add(header.p_vaddr);
+            start..start.saturating_add(header.p_memsz)
+        })
+    }
+
+    fn has(&self, flags: u32, at: u64, bytes: u64) -> bool {
+        let end = at.saturating_add(bytes);
+        self.parts(flags).any(|part| part.start <= at && end <= part.end)
+    }
+}
+
+/// All loaded objects, and how many have come and gone.
+fn loaded() -> (Vec<Loaded>, (u64, u64)) {
+    let mut found = (Vec::new(), (0, 0));
+    // SAFETY: `visit` gets the pair that it expects, which outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
+    found
+}
+
+unsafe extern "C" fn visit(
+    info: *mut libc::dl_phdr_info,
+    _size: libc::size_t,
+    found: *mut c_void,
+) -> libc::c_int {
+    // SAFETY: `dl_iterate_phdr` passes a valid object, and `loaded` its pair.
+    let (info, (objects, changes)) =
+        unsafe { (&*info, &mut *found.cast::<(Vec<Loaded>, (u64, u64))>()) };
+    // SAFETY: the headers are as many as the object says, and the name, if there is one, ends with a NUL.
+    let (headers, name) = unsafe {
+        let headers = core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into());
+        let name = (!info.dlpi_name.is_null()).then(|| CStr::from_ptr(info.dlpi_name).to_bytes());
+        (headers, name.unwrap_or_default())
+    };
+    // The program itself comes first, and has no name.
+    let path = if name.is_empty() { b"/proc/self/exe" } else { name };
+    *changes = (info.dlpi_adds, info.dlpi_subs);
+    objects.push(Loaded {
+        path: OsStr::from_bytes(path).into(),
+        base: info.dlpi_addr,
+        headers: headers.to_vec(),
+    });
+    0
+}
+
+/// The functions of an object that have sleds.
+fn functions(object: &Loaded) -> Vec<Function> {
+    let Some(contents) =
+        File::open(&object.path).ok().and_then(|file| Contents::of(&file, &object.headers))
+    else {
+        return Vec::new();
+    };
+    let at = object.base.wrapping_add(contents.map.start);
+    let bytes = contents.map.end - contents.map.start;
+    if !object.has(libc::PF_R, at, bytes) {
+        return Vec::new();
+    }
+    // SAFETY: a part of a loaded object that can be read; its linker has relocated it before anybody could run.
+    let map = unsafe { core::slice::from_raw_parts(at as *const u8, bytes as usize) };
+    let is_text = |sled: &Sled| {
+        object.has(libc::PF_X, sled.address, crate::layout::SLED_BYTES)
+            && object.has(libc::PF_X, sled.function, 1)
+    };
+    let mut functions: BTreeMap<u64, Vec<Sled>> = BTreeMap::new();
+    for sled in sleds_of(map, at).filter(is_text) {
+        functions.entry(sled.function).or_default().push(sled);
+    }
+    let named = functions.into_iter().map(|(function, mut sleds)| {
+        sleds.sort_by_key(|sled| sled.kind as u8);
+        let symbol = contents.symbols.name(function.wrapping_sub(object.base));
+        Function { name: format!("fn.{}", symbol.unwrap_or("unnamed")).into(), sleds }
+    });
+    named.collect()
+}
+
+/// The sleds that a section `xray_instr_map` tells, mapped at `base`; those of other versions and kinds are left out.
+fn sleds_of(map: &[u8], base: u64) -> impl Iterator<Item = Sled> {
+    let sled = move |(number, entry): (usize, &[u8])| {
+        let at = base.wrapping_add((number * ENTRY_BYTES) as u64);
+        let word = |offset: usize| Some(u64::from_ne_bytes(*entry[offset..].first_chunk()?));
+        let kind = SledKind::from_u8(entry[16])?;
+        (entry[18] >= RELATIVE).then_some(())?;
+        let address = at.wrapping_add(word(0)?);
+        Some(Sled { address, function: at.wrapping_add(8).wrapping_add(word(8)?), kind })
+    };
+    map.chunks_exact(ENTRY_BYTES).enumerate().filter_map(sled)
+}
+
+fn is_on(sled: Sled) -> bool {
+    let (at, on) = sled.switch(true);
+    // SAFETY: the sled is in the text of a loaded object. It may be switched meanwhile, which a volatile read sees before or
+    // after.
+    unsafe { ((sled.address + at) as *const u8).read_volatile() == on }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(address: i64, function: i64, kind: u8, version: u8) -> Vec<u8> {
+        let mut entry = [address.to_ne_bytes(), function.to_ne_bytes()].concat();
+        entry.extend([kind, 0, version]);
+        entry.resize(ENTRY_BYTES, 0);
+        entry
+    }
+
+    #[test]
+    fn addresses_are_relative_to_their_own_fields() {
+        let map = [entry(-0x100, -0x108, 0, 2), entry(-0x110, -0x128, 1, 2)].concat();
+        let sleds: Vec<_> = sleds_of(&map, 0x10000).collect();
+        let expected = [(0xff00, SledKind::Begin), (0xff10, SledKind::Return)];
+        let sled = |(address, kind)| Sled { address, function: 0xff00, kind };
+        assert_eq!(sleds, expected.map(sled));
+    }
+
+    #[test]
+    fn other_kinds_and_versions_are_left_out() {
+        let map =
+            [entry(0, 0, 4, 2), entry(0, 0, 5, 2), entry(0, 0, 0, 1), entry(0, 0, 3, 2)].concat();
+        let kinds: Vec<_> = sleds_of(&map[..map.len() - 1], 0).map(|sled| sled.kind).collect();
+        assert_eq!(kinds, [], "the last one is cut");
+        let kinds: Vec<_> = sleds_of(&map, 0).map(|sled| sled.kind).collect();
+        assert_eq!(kinds, [SledKind::Begin]);
+    }
+}

@@ -1,0 +1,260 @@
+//! Functions in which clang has left sleds, switched one by one while they run.
+#![cfg(not(feature = "off"))]
+
+#[path = "common/c.rs"]
+mod c;
+mod common;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+use c::{Link, build, compilers};
+use common::{Event, Memory};
+use ft_user::layout::{Frame, SLED_BYTES, SiteKind, Sled, SledKind, SledState};
+
+const SLEDS: [&str; 4] =
+    ["-std=gnu11", "-fxray-instrument", "-fxray-instruction-threshold=1", "-fnoxray-link-deps"];
+
+/// The program in several forms: near the library, which is in it, and far from it; where the linker wants it, and anywhere.
+fn programs() -> &'static [PathBuf] {
+    static PROGRAMS: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    PROGRAMS.get_or_init(built)
+}
+
+fn built() -> Vec<PathBuf> {
+    let mut programs = Vec::new();
+    for compiler in compilers(&["clang"]) {
+        for (name, link, flags) in [
+            ("sleds-shared", Link::Shared, &["-O2", "-fPIE", "-pie"][..]),
+            ("sleds-plain", Link::Shared, &["-O0", "-fno-pie", "-no-pie"]),
+            ("sleds-static", Link::Static, &["-O2"]),
+        ] {
+            let flags = [&SLEDS[..], flags, &["-Wno-unused-command-line-argument"]].concat();
+            programs.push(build(compiler, &flags, &["tests/c/sleds.c"], link, name));
+        }
+    }
+    programs
+}
+
+struct Running {
+    child: Child,
+    output: BufReader<std::process::ChildStdout>,
+}
+
+fn run(program: &Path, arguments: &[&str]) -> Running {
+    let mut child = Command::new(program)
+        .args(arguments)
+        .env("FT_SOCKET", "/dev/null/none")
+        .env_remove("FT_ENABLE")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let output = BufReader::new(child.stdout.take().expect("a pipe"));
+    Running { child, output }
+}
+
+impl Running {
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("text");
+        line.trim_end().to_owned()
+    }
+
+    fn end(mut self) {
+        drop(self.child.stdin.take());
+        let status = self.child.wait().expect("it ends");
+        assert!(status.success(), "{status}");
+    }
+}
+
+/// Begins and ends of functions by their addresses; each end is that of the newest begin, in the same frame.
+fn calls(events: &[Event]) -> Vec<(SiteKind, u64)> {
+    let mut open = Vec::new();
+    for event in events {
+        assert_eq!(event.name, "fn.instrumented");
+        let (function, frame) = (event.words[0], Frame(event.words[1]));
+        let call = (function, frame.height(), frame.caller());
+        match event.kind {
+            SiteKind::FunctionEnter => open.push(call),
+            _ => assert_eq!(open.pop(), Some(call), "{event:?}"),
+        }
+    }
+    assert_eq!(open, []);
+    events.iter().map(|event| (event.kind, event.words[0])).collect()
+}
+
+#[test]
+fn single_functions_tell_their_calls_and_keep_all_registers() {
+    for program in programs() {
+        let mut running = run(program, &[]);
+        let line = running.line();
+        let words: Vec<&str> = line.split(' ').collect();
+        let [leaf, tail, branch, one, all, off] = words[..] else { panic!("{line:?}") };
+        let address = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap();
+        let [leaf, tail, branch] = [leaf, tail, branch].map(address);
+        let [one, all, off] = [one, all, off].map(|number| number.parse::<usize>().unwrap());
+        // A begin and an end each; the others have as many, and so has the pair of the hooks.
+        assert_eq!((one, all), (2, off), "{line}");
+        assert!(all >= 2 * 8 + 2, "{line}");
+        let calls = calls(&Memory::of(running.child.id()).take());
+        let (begin, end) = (SiteKind::FunctionEnter, SiteKind::FunctionExit);
+        let of_leaf = [(begin, leaf), (end, leaf)];
+        // A tail call begins when its caller has ended.
+        let is_tail = !program.ends_with("sleds-plain");
+        let of_tail = match is_tail {
+            true => [(begin, tail), (end, tail), (begin, leaf), (end, leaf)],
+            false => [(begin, tail), (begin, leaf), (end, leaf), (end, tail)],
+        };
+        let of_branch = [&[(begin, branch)][..], &of_leaf, &of_tail, &[(end, branch)]].concat();
+        let expected = [&of_leaf[..], &of_leaf, &of_branch].concat();
+        assert_eq!(calls[..expected.len()], expected, "{}", program.display());
+        // Those of what followed while all were on.
+        assert!(calls.len() >= expected.len() + 2 * 4, "{}", program.display());
+        running.end();
+    }
+}
+
+#[test]
+fn sleds_flip_under_a_storm_of_calls() {
+    for program in programs() {
+        let mut running = run(program, &["4"]);
+        assert_eq!(running.line(), "running");
+        assert_eq!(running.line(), "fine", "{}", program.display());
+        running.end();
+    }
+}
+
+/// What the program has in memory, of the parts of its file that are text: offset in the file, and bytes.
+fn text(pid: u32, program: &Path) -> Vec<(usize, Vec<u8>)> {
+    let memory = fs::File::open(format!("/proc/{pid}/mem")).expect("its memory");
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("its maps");
+    let part = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let is_text =
+            fields.get(5).is_some_and(|path| Path::new(path) == program) && fields[1] == "r-xp";
+        let number = |text| u64::from_str_radix(text, 16).expect("a number");
+        is_text.then(|| {
+            let (start, end) = fields[0].split_once('-').expect("a range");
+            let (start, end) = (number(start), number(end));
+            let mut bytes = vec![0; (end - start) as usize];
+            memory.read_exact_at(&mut bytes, start).expect("text");
+            (number(fields[2]) as usize, bytes)
+        })
+    };
+    assert!(!maps.lines().any(|line| line.contains(" rwx")), "{maps}");
+    maps.lines().filter_map(part).collect()
+}
+
+#[test]
+fn nothing_but_what_is_skipped_is_written_and_the_death_of_a_program_loses_nothing_told() {
+    for program in programs() {
+        let mut running = run(program, &["1", "wait"]);
+        assert_eq!(running.line(), "running");
+        let file = fs::read(program).expect("the program");
+        let (mut prepared, pid) = (0, running.child.id());
+        for (offset, bytes) in text(pid, program) {
+            let mut at = 0;
+            while at < bytes.len() {
+                let bare = |at: usize| file.get(offset + at).copied().unwrap_or_default();
+                if bytes[at] == bare(at) {
+                    at += 1;
+                    continue;
+                }
+                // The first byte that differs is behind a jump over nine bytes, or a return.
+                let (start, kind) = match (bare(at.wrapping_sub(2)), bare(at.wrapping_sub(1))) {
+                    (0xeb, 9) => (at - 2, SledKind::Begin),
+                    (_, 0xc3) => (at - 1, SledKind::Return),
+                    other => panic!("{other:x?} before {at:#x} of {}", program.display()),
+                };
+                let all: [u8; SLED_BYTES as usize] = bytes[start..start + 11].try_into().unwrap();
+                let before: [u8; SLED_BYTES as usize] =
+                    file[offset + start..offset + start + 11].try_into().unwrap();
+                // Its data say which function's it is.
+                let data = if kind == SledKind::Return { start + 7 } else { start + 2 };
+                let returns = start + if kind == SledKind::Return { 6 } else { 11 };
+                let distance = i32::from_le_bytes(bytes[data..data + 4].try_into().unwrap());
+                let function = (returns as u64).wrapping_add_signed(distance.into());
+                let sled = Sled { address: start as u64, function, kind };
+                assert_eq!(sled.state(before), Some(SledState::Bare), "{before:x?}");
+                assert_eq!(sled.state(all), Some(SledState::Off), "{all:x?}");
+                prepared += 1;
+                at = start + 11;
+            }
+        }
+        assert!(prepared >= 2 * 8, "{prepared} of {}", program.display());
+        // On, and killed among its calls: what was committed lies in the memfd.
+        drop(running.child.stdin.take());
+        let mut memory = Memory::of(pid);
+        let mut events = Vec::new();
+        while events.len() < 1000 {
+            events.extend(memory.take());
+        }
+        running.child.kill().expect("it runs, or has ended");
+        running.child.wait().expect("it has ended");
+        let rest = memory.take();
+        let both = events.iter().chain(&rest);
+        assert!(both.into_iter().all(|event| event.name == "fn.instrumented"));
+    }
+}
+
+/// What a disassembler makes of the forms.
+#[test]
+fn the_forms_are_these_instructions() {
+    if Command::new("objdump").arg("--version").output().is_err() {
+        println!("SKIPPED: objdump is not installed; `cargo xtask setup` gets it");
+        return;
+    }
+    for (kind, off, on) in [
+        (SledKind::Begin, &["jmp 0x40100b"][..], &["jmp 0x401006", "call 0x402000"][..]),
+        (SledKind::Jump, &["jmp 0x40100b"], &["jmp 0x401006", "call 0x402000"]),
+        (SledKind::Return, &["ret"], &["nop", "call 0x402000", "ret"]),
+    ] {
+        let sled = Sled { address: 0x40_1000, function: 0x40_1000, kind };
+        let mut bytes = sled.off(0x40_2000).expect("it is near");
+        assert_eq!(executed(&bytes), off, "{kind:?}");
+        let (at, byte) = sled.switch(true);
+        bytes[at as usize] = byte;
+        assert_eq!(executed(&bytes), on, "{kind:?}");
+    }
+}
+
+/// The instructions of a sled at 0x401000 that are executed: jumps are followed, and calls return.
+fn executed(bytes: &[u8]) -> Vec<String> {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sled.bin");
+    let mut at = 0;
+    let mut found = Vec::new();
+    while at < bytes.len() {
+        fs::write(&path, bytes).expect("a file");
+        let output = Command::new("objdump")
+            .args(["-D", "-b", "binary", "-m", "i386:x86-64", "-M", "intel", "--no-show-raw-insn"])
+            .args(["--adjust-vma=0x401000", &format!("--start-address={:#x}", 0x40_1000 + at)])
+            .arg(&path)
+            .output()
+            .expect("objdump starts");
+        let text = String::from_utf8(output.stdout).expect("text");
+        let lines = text.lines().filter_map(|line| line.split_once(":\t"));
+        let mut lines = lines.filter(|(address, _)| address.trim().starts_with("401"));
+        let (_, instruction) = lines.next().expect("an instruction");
+        let words: Vec<&str> = instruction.split_whitespace().collect();
+        found.push(words.join(" "));
+        at = match words[..] {
+            ["ret", ..] => break,
+            ["jmp", to] => {
+                let to = u64::from_str_radix(to.trim_start_matches("0x"), 16).expect("a place");
+                (to - 0x40_1000) as usize
+            }
+            _ => match lines.next() {
+                Some((next, _)) => {
+                    usize::from_str_radix(next.trim(), 16).expect("a place") - 0x40_1000
+                }
+                None => break,
+            },
+        };
+    }
+    found
+}
