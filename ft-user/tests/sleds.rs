@@ -192,7 +192,9 @@ fn nothing_but_what_is_skipped_is_written_and_the_death_of_a_program_loses_nothi
         let mut memory = Memory::of(pid);
         let mut events = Vec::new();
         while events.len() < 1000 {
+            let is_over = running.child.try_wait().expect("its state").is_some();
             events.extend(memory.take());
+            assert!(!is_over || events.len() >= 1000, "{} events", events.len());
         }
         running.child.kill().expect("it runs, or has ended");
         running.child.wait().expect("it has ended");

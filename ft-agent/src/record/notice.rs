@@ -136,11 +136,11 @@ fn listed(sites: &[String]) -> String {
     format!("there are {}{more}", sites[..sites.len().min(LISTED_SITES)].join(", "))
 }
 
-/// The functions in which clang has left sleds are switched by their process, and looked for by the agent once a second.
+/// The functions in which clang has left sleds are switched by their process, and looked for by the agent soon after that began.
 fn unknown(glob: &str) -> &'static str {
     match glob.starts_with("fn.") {
         true => {
-            ", and functions with the sleds of clang where a process ran for less than a second (see the report `functions`)"
+            ", and the functions with sleds of processes that were soon over (see the report `functions`)"
         }
         false => "",
     }

@@ -143,6 +143,9 @@ impl Collector {
             // The directory, which tells where the triggers are.
             self.drain_source(&mut recorded.source)?;
             recorded.enable_soon();
+        } else if self.globs.iter().any(|glob| glob.starts_with("fn.")) {
+            // Which of its functions have sleds shows from outside alone.
+            recorded.next_look = Instant::now();
         }
         self.sources.push(recorded);
         Ok(())
