@@ -56,9 +56,9 @@ pub(crate) const SPARK: Group = Group {
     packages: &[package(
         "default-jre-headless",
         "usr/bin/java",
-        "Spark opens the traces in a test",
+        "Spark opens the traces, and has them analysed, in tests",
     )],
-    without: "the test that opens a trace in Spark is skipped",
+    without: "the tests that use Spark are skipped",
 };
 
 /// What the page of a report is looked at with.

@@ -38,6 +38,13 @@ pub(crate) const STORE: Environment = Environment {
     requirements: "ft-agent/tests/store/requirements.txt",
 };
 
+/// Sail has Spark's interface, by a client of another version.
+pub(crate) const SAIL: Environment = Environment {
+    what: "Sail (600 MB)",
+    directory: "venv-sail",
+    requirements: "ft-agent/tests/sail/requirements.txt",
+};
+
 impl Environment {
     /// Makes the environment when it is missing or its requirements have changed; returns its
     /// interpreter, or `None` with a message when it cannot be had (no network, no `venv`).

@@ -104,12 +104,8 @@ pub(crate) fn truths(tests: &[String]) -> Result<()> {
     let mut test = cargo();
     test.env("FT_ROUNDS", rounds).args(["test", "--package", "ft-agent"]);
     test.args(["--test", "end_to_end", "--test", "chains", "--"]).args(tests);
-    let tools = Tools {
-        python: python::READERS.ensure()?,
-        spark: None,
-        store: None,
-        node: node::ensure()?,
-    };
+    let python = python::READERS.ensure()?;
+    let tools = Tools { python, spark: None, sail: None, store: None, node: node::ensure()? };
     let tests = ledger.test(&tools, &mut test);
     println!("{}", Counted::from_ledger(&ledger.reported).summary());
     tests
@@ -120,6 +116,7 @@ struct Tools {
     python: Option<PathBuf>,
     spark: Option<PathBuf>,
     store: Option<PathBuf>,
+    sail: Option<PathBuf>,
     node: Option<PathBuf>,
 }
 
@@ -130,6 +127,7 @@ impl Tools {
             // Without Java there is no use for it.
             spark: if in_path("java") { python::SPARK.ensure()? } else { None },
             store: python::STORE.ensure()?,
+            sail: python::SAIL.ensure()?,
             node: node::ensure()?,
         })
     }
@@ -152,10 +150,15 @@ impl Ledger {
     /// Runs tests that tell it.
     fn test(&mut self, tools: &Tools, test: &mut Command) -> Result<()> {
         test.env("FT_KERNEL_TEST_LOG", &self.file);
-        let Tools { python, spark, store, node } = tools;
-        for (name, tool) in
-            [("FT_PYTHON", python), ("FT_SPARK", spark), ("FT_STORE", store), ("FT_NODE", node)]
-        {
+        let Tools { python, spark, sail, store, node } = tools;
+        let named = [
+            ("FT_PYTHON", python),
+            ("FT_SPARK", spark),
+            ("FT_SAIL", sail),
+            ("FT_MOTO", store),
+            ("FT_NODE", node),
+        ];
+        for (name, tool) in named {
             if let Some(tool) = tool {
                 test.env(name, tool);
             }

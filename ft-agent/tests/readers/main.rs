@@ -3,6 +3,7 @@
 //! Needs Python with the packages of `tests/python/requirements.txt`, named by `FT_PYTHON`
 //! (`cargo xtask test` sets it up); skipped without.
 
+mod executors;
 #[path = "../common/gate.rs"]
 #[allow(dead_code, reason = "needs no kernel")]
 mod gate;

@@ -27,8 +27,8 @@ sys.stdin.read()
 impl Server {
     /// Starts it with a bucket `fleet`; none, with the reason, without a Python that has moto.
     pub(crate) fn start() -> Option<Server> {
-        let Some(python) = std::env::var_os("FT_STORE") else {
-            crate::said::skipped("FT_STORE is not set; run `cargo xtask test`");
+        let Some(python) = std::env::var_os("FT_MOTO") else {
+            crate::said::skipped("FT_MOTO is not set; run `cargo xtask test`");
             return None;
         };
         let mut process = Command::new(python)

@@ -1,0 +1,130 @@
+"""Has the traces of a catalogue analysed by an engine, and compares every file with what one process made.
+
+usage: executors.py spark|sail AGENT CATALOGUE SERIAL
+
+CATALOGUE is not analysed yet; SERIAL holds the same traces, analysed by the agent itself. `spark` has two executors in
+processes of their own. The executor that first takes up a trace is killed in the middle of it: the program that they get
+starts the agent, and for that trace, once, waits until it is killed.
+"""
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "python/src"))
+
+# Not the whole package, whose readers need more than an engine has.
+import importlib.util
+
+spec = importlib.util.spec_from_file_location("fleet_by_spark", Path(sys.path[0]) / "feather_trace/spark.py")
+driver = importlib.util.module_from_spec(spec)
+sys.modules["fleet_by_spark"] = driver
+spec.loader.exec_module(driver)
+
+WAITING = """#!/bin/sh
+case "$*" in
+*"{path}"*)
+    echo >>"{here}/taken-up"
+    if mkdir "{here}/taken" 2>/dev/null; then echo $$ >"{here}/pid.new"; mv "{here}/pid.new" "{here}/pid"; sleep 600; fi
+    ;;
+esac
+exec "{agent}" "$@"
+"""
+
+
+def files(root):
+    """All files but scripts that name their place."""
+    found = (path for path in Path(root).rglob("*") if path.is_file() and path.name != "views.sql")
+    return {str(path.relative_to(root)): path.read_bytes() for path in found}
+
+
+def differences(one, other):
+    one, other = files(one), files(other)
+    return sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
+
+
+def executor_of(pid):
+    """The executor among the ancestors of a process."""
+    while pid > 1:
+        if b"CoarseGrainedExecutorBackend" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            return pid
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    raise LookupError("the agent is no child of an executor")
+
+
+def kill_the_executor(here, killed):
+    while not (here / "pid").exists():
+        time.sleep(0.05)
+    executor = executor_of(int((here / "pid").read_text()))
+    os.kill(executor, signal.SIGKILL)
+    killed.append(executor)
+
+
+def spark_session():
+    # It asks the name server for its own name otherwise, and listens where others can reach it.
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    import pyspark
+    from pyspark.sql import SparkSession
+
+    os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
+    builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.executor.memory", "512m").config("spark.log.level", "ERROR")
+    return builder.getOrCreate()
+
+
+def sail_session():
+    from pysail.spark import SparkConnectServer
+    from pyspark.sql import SparkSession
+
+    # It ends with this object, so the object is kept.
+    global server
+    server = SparkConnectServer()
+    server.start()
+    _, port = server.listening_address
+    return SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate()
+
+
+def outcomes(done):
+    return {outcome: int(count) for outcome, count in done["outcome"].value_counts().sort_index().items()}
+
+
+def main():
+    engine, agent, catalogue, serial = sys.argv[1:]
+    here = Path(tempfile.mkdtemp(dir=Path(catalogue).parent))
+    fresh = str(here / "fresh")
+    shutil.copytree(catalogue, fresh)
+    spark = {"spark": spark_session, "sail": sail_session}[engine]()
+
+    done = driver.analyze(spark, catalogue, agent=agent)
+    print(engine, "first", outcomes(done))
+    print(*done["why"].dropna())
+    print(engine, "differences", differences(catalogue, serial))
+    again = driver.analyze(spark, catalogue, agent=agent)
+    print(engine, "again", outcomes(again))
+
+    if engine == "spark":
+        path = done[done["outcome"] == "analysed"]["path"].iloc[7]
+        program = here / "ft-agent-that-waits"
+        program.write_text(WAITING.format(path=path, here=here, agent=agent))
+        program.chmod(0o755)
+        killed = []
+        killer = threading.Thread(target=kill_the_executor, args=(here, killed), daemon=True)
+        killer.start()
+        done = driver.analyze(spark, fresh, agent=str(program))
+        killer.join(timeout=60)
+        taken = len((here / "taken-up").read_text())
+        # A task can be lost between its results' being stored and its own: then they are found there.
+        failed = int((done["outcome"] == "failed").sum())
+        print(engine, "killed", len(killed), "taken", taken, "done", len(done) - failed, "failed", failed)
+        print(engine, "differences", differences(fresh, serial))
+    spark.stop()
+
+
+main()
