@@ -10,7 +10,7 @@ use ft_report::sections::{self, Report};
 
 use crate::command::report::ShortArgs;
 use crate::command::{
-    analyze, catalogue, compare, completions, convert, doctor, events, export, live, manual,
+    analyze, catalogue, compare, completions, convert, doctor, events, export, fleet, live, manual,
     record, report, snapshot, study, tables,
 };
 
@@ -57,6 +57,7 @@ pub(crate) enum Command {
     Events(events::Args),
     Export(export::Args),
     Catalogue(catalogue::Args),
+    Fleet(fleet::Args),
     Tables(tables::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
@@ -66,7 +67,7 @@ pub(crate) enum Command {
 /// The help's groups of subcommands.
 pub(crate) const GROUPS: [(&str, &[&str]); 4] = [
     ("Record", &["record", "top", "snapshot", "sites", "enable", "disable"]),
-    ("Look", &["report", "compare", "events", "export", "catalogue", "tables", "study"]),
+    ("Look", &["report", "compare", "events", "export", "catalogue", "fleet", "tables", "study"]),
     ("Convert and analyse", &["convert", "analyze"]),
     ("Check and set up the machine", &["doctor", "completions", "manual"]),
 ];

@@ -36,6 +36,7 @@ pub use error::CatalogueError;
 pub use key::Key;
 pub use label::{Label, Labels};
 pub use list::{Listing, list};
+pub use place::directory;
 pub use put::{Catalogue, Put};
 pub use task::{Copy, Task, trace_of};
 

@@ -29,6 +29,7 @@ pub mod code;
 pub mod compare;
 pub mod document;
 pub mod export;
+pub mod fleet;
 pub mod listing;
 pub mod render;
 pub mod sections;

@@ -11,6 +11,7 @@ pub(crate) mod doctor;
 mod error;
 pub(crate) mod events;
 pub(crate) mod export;
+pub(crate) mod fleet;
 mod flight;
 pub(crate) mod live;
 pub(crate) mod manual;
@@ -51,6 +52,7 @@ pub(crate) fn run(command: Command) -> Result {
         Command::Events(args) => events::run(args),
         Command::Export(args) => export::run(args),
         Command::Catalogue(args) => catalogue::run(args),
+        Command::Fleet(args) => fleet::run(args),
         Command::Tables(args) => tables::run(args),
         #[cfg(feature = "top")]
         Command::Top(args) => top::run(*args),

@@ -34,12 +34,13 @@ impl Marks {
         if n > 0 {
             self.mark = self.mark.max(mark);
         }
-        *match mark {
+        let count = match mark {
             Mark::Exact => &mut self.exact,
             Mark::Disturbed => &mut self.disturbed,
             Mark::LowerBound => &mut self.lower_bounds,
             Mark::Censored => &mut self.censored,
-        } += n;
+        };
+        *count = count.saturating_add(n);
     }
 
     /// `4 holds, 1 lower bound among them; 2 more censored and not counted`.
@@ -65,12 +66,12 @@ impl Marks {
 
     /// How many are in statistics of lengths: all but the censored.
     pub(crate) fn counted(&self) -> u64 {
-        self.exact + self.disturbed + self.lower_bounds
+        self.exact.saturating_add(self.disturbed).saturating_add(self.lower_bounds)
     }
 
     /// There is anything to count, or something that could not be.
     pub(crate) fn any(&self) -> bool {
-        self.counted() + self.censored > 0
+        self.counted() > 0 || self.censored > 0
     }
 
     /// Says what a star means of what is disturbed, where that is one of its meanings.

@@ -1,0 +1,372 @@
+//! What a fleet says.
+
+use std::collections::BTreeMap;
+
+use ft_analysis::Mark;
+use serde::Serialize;
+
+use super::effects::{self, Effect, holm};
+use super::histogram::{ERROR, Histogram};
+use super::outliers::{Outlier, outliers};
+use super::{Fleet, Known, Subject};
+use crate::document::{Change, Document, N, Ns, Number, Of, Place, Section, Share, Table, Word};
+use crate::stats::Marks;
+use crate::text;
+
+/// Rows that text shows.
+const SHOWN: usize = 20;
+
+/// Rows that JSON has.
+const MOST_VALUES: usize = 10_000;
+
+/// Traces that are named of those that could not be read.
+const SHOWN_NOT_READ: usize = 3;
+
+/// Traces of a subject without which nothing is tested.
+const LEAST_TRACES: usize = 3;
+
+/// What is called a difference has at most this chance of being none, over all that is asked.
+const ALPHA: f64 = 0.05;
+
+/// Lengths of many intervals.
+#[derive(Clone, Debug, Serialize)]
+struct Lengths {
+    #[serde(flatten)]
+    marks: Marks,
+    p50_ns: Option<i64>,
+    p99_ns: Option<i64>,
+    p999_ns: Option<i64>,
+    max_ns: i64,
+    sum_ns: i64,
+}
+
+impl Lengths {
+    fn of(histogram: &Histogram) -> Lengths {
+        Lengths {
+            marks: histogram.marks,
+            p50_ns: histogram.percentile(500),
+            p99_ns: histogram.percentile(990),
+            p999_ns: histogram.percentile(999),
+            max_ns: histogram.max_ns(),
+            sum_ns: i64::try_from(histogram.sum_ns).unwrap_or(i64::MAX),
+        }
+    }
+
+    fn count(&self) -> u64 {
+        self.marks.counted()
+    }
+
+    fn exact(&self) -> Share {
+        Share::of(self.marks.exact, self.count().saturating_add(self.marks.censored))
+    }
+}
+
+/// A line of a table over all traces.
+#[derive(Clone, Debug, Serialize)]
+struct Line {
+    name: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    place: String,
+    hosts: usize,
+    #[serde(flatten)]
+    lengths: Lengths,
+    /// The trace with the longest, and the row of that in its table.
+    worst_trace: Option<String>,
+    worst_ts: Option<i64>,
+    worst_tid: Option<i32>,
+}
+
+/// A host that differs.
+#[derive(Clone, Debug, Serialize)]
+struct Differs {
+    host: String,
+    name: String,
+    place: String,
+    change: f64,
+    p: f64,
+    /// The worst mark of the subject's intervals, on all hosts.
+    mark: Mark,
+}
+
+/// B against A.
+#[derive(Clone, Debug, Serialize)]
+struct Compared {
+    name: String,
+    place: String,
+    what: &'static str,
+    hosts: usize,
+    change: f64,
+    interval: [f64; 2],
+    between_hosts: f64,
+    p: f64,
+    differs: bool,
+    /// The worst mark of the subject's intervals, on all hosts.
+    mark: Mark,
+}
+
+/// What stands in the head.
+#[derive(Serialize)]
+struct HeadValues {
+    traces: usize,
+    hosts: usize,
+    lost: u64,
+    quantity: &'static str,
+    percentile_error: f64,
+    others: u64,
+    #[serde(flatten)]
+    lengths: Lengths,
+    not_read: Vec<(String, String)>,
+}
+
+impl Fleet {
+    /// What it says.
+    pub fn document(&self) -> Document {
+        let mut sections = vec![self.worst(), self.differing()];
+        sections.extend(self.question.by.as_ref().map(|by| self.grouped(by.title())));
+        sections.extend(self.question.sides.is_some().then(|| self.compared()));
+        Document { begin_ns: 0, head: self.head(), sections }
+    }
+
+    fn head(&self) -> Section {
+        let mut s = Section::new("fleet", "");
+        let lost = self.members.iter().map(|member| member.lost).fold(0, u64::saturating_add);
+        let lengths = Lengths::of(&self.all);
+        let quantity = self.question.quantity.word();
+        s.item(
+            "traces",
+            text!(
+                "{} of {}",
+                Of(self.members.len() as u64, "trace"),
+                Of(self.hosts.len() as u64, "host")
+            ),
+        );
+        s.item("of", text!("{}; {} exact", lengths.marks.line(quantity), lengths.exact()));
+        s.item("lost", text!("{} and records, in all traces", Of(lost, "event")));
+        s.item(
+            "error",
+            "percentiles come from added histograms: at most 1/32 (3.1 %) too high, never too low. Counts, sums and the longest are those of the rows.",
+        );
+        if !self.not_read.is_empty() {
+            let (n, names) = (self.not_read.len(), self.not_read.iter().take(SHOWN_NOT_READ));
+            let names = names.map(|(path, why)| text!("{}: {}", Word(path), Word(why)));
+            let names = crate::document::Text::join(names, "; ").unwrap_or_default();
+            s.warn(text!("{} not in these figures ({}).", Of(n as u64, "trace"), names));
+        }
+        if self.others > 0 {
+            s.warn(text!(
+                "{} told without a name, for there was no room in their traces' histograms.",
+                Of(self.others, "interval")
+            ));
+        }
+        if self.cells_left_out > 0 {
+            let n = Of(self.cells_left_out, "subject");
+            s.warn(text!("{} of single traces are in no comparison: there are too many; ask of fewer traces.", n));
+        }
+        s.with(HeadValues {
+            traces: self.members.len(),
+            hosts: self.hosts.len(),
+            lost,
+            quantity,
+            percentile_error: ERROR,
+            others: self.others,
+            lengths,
+            not_read: self.not_read.clone(),
+        })
+    }
+
+    fn line(&self, name: &str, place: &str, known: &Known) -> Line {
+        let worst = known.worst;
+        Line {
+            name: name.to_owned(),
+            place: place.to_owned(),
+            hosts: known.hosts.len(),
+            lengths: Lengths::of(&known.lengths),
+            worst_trace: worst.map(|worst| self.members[worst.member].path.clone()),
+            worst_ts: worst.map(|worst| worst.ts),
+            worst_tid: worst.map(|worst| worst.tid),
+        }
+    }
+
+    /// Those over all hosts with the most time.
+    fn worst(&self) -> Section {
+        let lines = self.subjects.iter();
+        let mut lines: Vec<Line> =
+            lines.map(|((name, place), known)| self.line(name, place, known)).collect();
+        lines.sort_by(|a, b| {
+            let time = b.lengths.sum_ns.cmp(&a.lengths.sum_ns);
+            time.then_with(|| (&a.name, &a.place).cmp(&(&b.name, &b.place)))
+        });
+        let mut s = Section::new("worst", "where the time of all hosts went, most first");
+        s.table(table(&lines, "name", "subjects"));
+        s.say("The longest of each is in the trace beside it, in the row of that ts and tid.");
+        lines.truncate(MOST_VALUES);
+        s.with(lines)
+    }
+
+    fn grouped(&self, title: &str) -> Section {
+        let lines = self.by.iter();
+        let lines: Vec<Line> = lines.map(|(value, known)| self.line(value, "", known)).collect();
+        let mut s = Section::new("by", "the same intervals, by what was asked");
+        s.table(table(&lines, title, "groups"));
+        s.with(lines)
+    }
+
+    /// How far the lengths of a subject can be believed.
+    fn mark(&self, subject: &Subject) -> Mark {
+        self.subjects.get(subject).map_or(Mark::Exact, |known| known.lengths.marks.mark)
+    }
+
+    /// Values of each subject that enough traces have, a logarithm for each trace.
+    fn values(&self, of: impl Fn(&super::Cell) -> Option<f64>) -> BTreeMap<&Subject, Vec<f64>> {
+        let mut rows: BTreeMap<&Subject, Vec<f64>> = BTreeMap::new();
+        for ((subject, member), cell) in &self.cells {
+            let Some(value) = of(cell).filter(|value| *value > 0.0) else { continue };
+            let row = rows.entry(subject).or_insert_with(|| vec![f64::NAN; self.members.len()]);
+            row[*member] = value.ln();
+        }
+        rows.retain(|_, row| row.iter().filter(|value| !value.is_nan()).count() >= LEAST_TRACES);
+        rows
+    }
+
+    fn differing(&self) -> Section {
+        let rows = self.values(|cell| Some(cell.mean_ns));
+        let (subjects, rows): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+        let found = outliers(&rows, &self.host_of, ALPHA);
+        let lines: Vec<Differs> = found
+            .iter()
+            .take(MOST_VALUES)
+            .map(|Outlier { subject, host, by, p }| Differs {
+                host: self.hosts[*host].clone(),
+                name: subjects[*subject].0.to_string(),
+                place: subjects[*subject].1.to_string(),
+                change: by.exp() - 1.0,
+                p: *p,
+                mark: self.mark(subjects[*subject]),
+            })
+            .collect();
+        let mut s = Section::new("hosts", "hosts that differ from all others by more than chance");
+        let tested = text!(
+            "{} on {}",
+            Of(rows.len() as u64, "subject"),
+            Of(self.hosts.len() as u64, "host")
+        );
+        match lines.is_empty() {
+            true => s.say(text!("None of {}.", tested)),
+            false => s.table(
+                Table::first(SHOWN, &lines)
+                    .counted("differences")
+                    .marks(|l| l.mark)
+                    .column("host", |l| Word(&l.host))
+                    .column("name", |l| Word(&l.name))
+                    .column("place", |l| Place(&l.place))
+                    .column("mean", |l| Change(l.change))
+                    .column("p", |l| probability(l.p))
+                    .titled(text!("of {}", tested)),
+            ),
+        }
+        s.say(
+            "Geometric means of traces, a host against all others; traces are dealt out to hosts anew 2,000 times, and p counts how often any host then differs as much in any subject: 5 % of fleets without a difference show one here.",
+        );
+        s.with(lines)
+    }
+
+    fn compared(&self) -> Section {
+        let Some(sides) = &self.question.sides else { return Section::new("compared", "") };
+        let side_of: Vec<Option<usize>> =
+            self.members.iter().map(|member| sides.side(member)).collect();
+        let means = self.values(|cell| Some(cell.mean_ns));
+        let tails = self.values(|cell| cell.p99_ns.map(|ns| ns as f64));
+        let mut found: Vec<(&Subject, &'static str, Effect)> = Vec::new();
+        for (what, rows) in [("mean", means), ("p99", tails)] {
+            for (subject, row) in rows {
+                let mut hosts = vec![effects::Host::default(); self.hosts.len()];
+                for (member, value) in row.iter().enumerate().filter(|(_, value)| !value.is_nan()) {
+                    if let Some(side) = side_of[member] {
+                        hosts[self.host_of[member]].sides[side].push(*value);
+                    }
+                }
+                found.extend(effects::effect(&hosts).map(|effect| (subject, what, effect)));
+            }
+        }
+        let p = holm(&found.iter().map(|(_, _, effect)| effect.p).collect::<Vec<_>>());
+        let mut lines: Vec<Compared> = found
+            .iter()
+            .zip(p)
+            .map(|((subject, what, effect), p)| Compared {
+                name: subject.0.to_string(),
+                place: subject.1.to_string(),
+                what,
+                hosts: effect.hosts,
+                change: effect.by.exp() - 1.0,
+                interval: effect.interval.map(|end| end.exp() - 1.0),
+                between_hosts: effect.between_hosts,
+                p,
+                differs: p <= ALPHA,
+                mark: self.mark(subject),
+            })
+            .collect();
+        lines.sort_by(|a, b| {
+            a.p.total_cmp(&b.p)
+                .then_with(|| (&a.name, &a.place, a.what).cmp(&(&b.name, &b.place, b.what)))
+        });
+        let mut s = Section::new("compared", "B against A, each host its own control");
+        let [a, b] =
+            [0, 1].map(|side| side_of.iter().filter(|of| **of == Some(side)).count() as u64);
+        let word = |i: usize| Word(&sides.values[i]);
+        s.say(text!(
+            "A is {} {} ({}), B is {} ({}).",
+            Word(&sides.label),
+            word(0),
+            Of(a, "trace"),
+            word(1),
+            Of(b, "trace")
+        ));
+        match lines.is_empty() {
+            true => s.say("No two hosts have traces of both sides: nothing can be compared; record both on each host."),
+            false => s.table(
+                Table::first(SHOWN, &lines)
+                    .counted("comparisons")
+                    .marks(|l| l.mark)
+                    .column("name", |l| Word(&l.name))
+                    .column("place", |l| Place(&l.place))
+                    .column("of", |l| Word(l.what))
+                    .column("hosts", |l| N(l.hosts as u64))
+                    .column("change", |l| Change(l.change))
+                    .column("from", |l| Change(l.interval[0]))
+                    .column("to", |l| Change(l.interval[1]))
+                    .column("p", |l| probability(l.p))
+                    .column("", |l| Word(if l.differs { "differs" } else { "may be chance" }))
+                    .titled("B minus A"),
+            ),
+        }
+        s.say(
+            "Logarithms of each trace's mean and 99th percentile; random effects per host (variance between hosts: DerSimonian and Laird; 95 % interval of each row: Hartung and Knapp). p is adjusted for all rows (Holm).",
+        );
+        s.with(lines)
+    }
+}
+
+/// A probability as a word: there is no kind of value for it.
+fn probability(p: f64) -> String {
+    if p < 0.0001 { "<0.0001".into() } else { format!("{p:.4}") }
+}
+
+fn table(lines: &[Line], title: &str, what: &'static str) -> Table {
+    Table::first(SHOWN, lines)
+        .counted(what)
+        .marks(|l| l.lengths.marks.mark)
+        .column(title, |l| Word(&l.name))
+        .notes("place", |l| (!l.place.is_empty()).then_some(Place(&l.place)))
+        .column("hosts", |l| N(l.hosts as u64))
+        .column("n", |l| N(l.lengths.count()))
+        .column("exact", |l| l.lengths.exact())
+        .column("sum", |l| Ns(l.lengths.sum_ns))
+        .column("p50", |l| l.lengths.p50_ns.map(Ns))
+        .column("p99", |l| l.lengths.p99_ns.map(Ns))
+        .column("p99.9", |l| l.lengths.p999_ns.map(Ns))
+        .column("max", |l| Ns(l.lengths.max_ns))
+        .column("trace of max", |l| l.worst_trace.clone())
+        .column("ts", |l| l.worst_ts.map(Number))
+        .column("tid", |l| l.worst_tid.map(|tid| Number(tid.into())))
+        .titled("")
+}
