@@ -198,7 +198,7 @@ impl Fleet {
         });
         let mut s = Section::new("worst", "where the time of all hosts went, most first");
         s.table(table(&lines, "name", "subjects"));
-        s.say("The longest of each is in the trace beside it, in the row of that ts and tid.");
+        s.table(longest(&lines, "name", "subjects"));
         lines.truncate(MOST_VALUES);
         s.with(lines)
     }
@@ -208,6 +208,7 @@ impl Fleet {
         let lines: Vec<Line> = lines.map(|(value, known)| self.line(value, "", known)).collect();
         let mut s = Section::new("by", "the same intervals, by what was asked");
         s.table(table(&lines, title, "groups"));
+        s.table(longest(&lines, title, "groups"));
         s.with(lines)
     }
 
@@ -365,8 +366,18 @@ fn table(lines: &[Line], title: &str, what: &'static str) -> Table {
         .column("p99", |l| l.lengths.p99_ns.map(Ns))
         .column("p99.9", |l| l.lengths.p999_ns.map(Ns))
         .column("max", |l| Ns(l.lengths.max_ns))
-        .column("trace of max", |l| l.worst_trace.clone())
+        .titled("")
+}
+
+/// Where the longest of each is.
+fn longest(lines: &[Line], title: &str, what: &'static str) -> Table {
+    Table::first(SHOWN, lines)
+        .counted(what)
+        .marks(|l| l.lengths.marks.mark)
+        .column(title, |l| Word(&l.name))
+        .column("max", |l| Ns(l.lengths.max_ns))
         .column("ts", |l| l.worst_ts.map(Number))
         .column("tid", |l| l.worst_tid.map(|tid| Number(tid.into())))
-        .titled("")
+        .column("in the trace", |l| l.worst_trace.clone())
+        .titled("The longest of each: a row of the quantity's own table, of that ts and tid")
 }
