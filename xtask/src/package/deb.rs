@@ -57,7 +57,7 @@ pub(crate) fn build(programs: &Path, compression: Compression) -> Result<PathBuf
         tree.add(to, &files().join(from), mode)?;
     }
     let root = workspace::root();
-    for document in ["README.md", "CHANGELOG.md", "SECURITY.md"] {
+    for document in ["README.md", "docs/guide.md", "CHANGELOG.md", "SECURITY.md"] {
         tree.add(&format!("usr/share/doc/feather-trace/{document}"), &root.join(document), 0o644)?;
     }
     let licence = read(&root.join("LICENSE-MIT"))?;
