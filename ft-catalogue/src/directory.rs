@@ -117,7 +117,15 @@ impl Place for Directory {
         let incoming = Incoming::new(traces)?;
         copy_file(row, &incoming.dir, "row")?;
         let path = traces.path().join(key.row());
-        incoming.dir.move_to("row", traces, &key.row()).map_err(io_error("write", &path))
+        incoming.dir.move_to("row", traces, &key.row()).map_err(io_error("write", &path))?;
+        // Whoever removes it may have found no row, and have taken the files since.
+        match is_there(&self.held()?.root, &key.path()) {
+            true => Ok(()),
+            false => {
+                traces.remove(&key.row()).map_err(io_error("remove", &path))?;
+                Err(CatalogueError::BeingRemoved(key.path()))
+            }
+        }
     }
 
     fn local(&self, key: &Key) -> Option<PathBuf> {
@@ -138,7 +146,15 @@ impl Place for Directory {
         // In one step: whoever brings it again now must not find half of it.
         let aside = format!("{INCOMING}gone-{}", key.trace);
         day.remove(&aside).map_err(io_error("remove", &place))?;
-        day.move_to(&name, &day, &aside).map_err(io_error("remove", &place))?;
+        match day.move_to(&name, &day, &aside) {
+            // Another has removed it meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            moved => moved.map_err(io_error("remove", &place))?,
+        }
+        // Whoever found the files before they went may have written a row since.
+        if !is_there(&day, &name) {
+            traces.remove(&key.row()).map_err(io_error("remove", &row))?;
+        }
         day.remove(&aside).map_err(io_error("remove", &place))
     }
 

@@ -47,6 +47,11 @@ pub enum CatalogueError {
         /// What the store said.
         why: String,
     },
+    /// Another trace lies under its name.
+    #[error(
+        "another trace lies in {0}; remove that directory, which `ft-agent catalogue` does not list, and bring it again"
+    )]
+    Taken(String),
     /// Another removes the trace.
     #[error("{0} is being removed; bring it again when `ft-agent catalogue` with --delete is done")]
     BeingRemoved(String),

@@ -3,7 +3,7 @@
 use ft_trace::calendar;
 use ft_trace::store::Meta;
 
-/// Characters of a host's name that are taken; Linux has 64.
+/// Bytes of a host's name that are taken; Linux has 64.
 const MAX_HOST_BYTES: usize = 64;
 
 /// Where a trace lies: it follows from the trace, so that the same one is never there twice.

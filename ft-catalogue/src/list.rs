@@ -2,12 +2,15 @@
 
 use std::path::Path;
 
-use ft_trace::store::rows_of;
+use ft_trace::store::{rows_of, sizes_of};
 
 use crate::{Entry, Result, TRACES, place};
 
 /// Rows that are read.
 const MAX_TRACES: usize = 1 << 20;
+
+/// Bytes of a row when it is unpacked, as its file's footer says; ours have some 5,000.
+const MAX_UNPACKED_BYTES: u64 = 1 << 20;
 
 /// The traces of a catalogue.
 #[derive(Debug, Default)]
@@ -40,11 +43,13 @@ pub fn list(url: &str) -> Result<Listing> {
 
 /// The one row of a file, if it is of the trace of that name.
 fn read(name: &str, path: &Path) -> std::result::Result<Entry, String> {
+    // A small file can be a large table.
+    let (rows, bytes) = sizes_of(path).map_err(|error| error.to_string())?;
+    if rows != 1 || bytes > MAX_UNPACKED_BYTES {
+        return Err(format!("it has {rows} rows of {bytes} bytes, and not one of a trace"));
+    }
     let mut rows = rows_of::<Entry>(path);
     let entry = rows.next().ok_or("it has no row")?.map_err(|error| error.to_string())?;
-    if rows.next().is_some() {
-        return Err("it has several rows".into());
-    }
     match entry.key() {
         Some(key) if name == key.row() => Ok(entry),
         _ => Err("its row is of another trace".into()),

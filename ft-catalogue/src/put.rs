@@ -9,7 +9,7 @@ use ft_trace::store::{PartWriter, Trace, part_path};
 use crate::error::io_error;
 use crate::place::{self, FILES, Place, Source};
 use crate::scratch::Scratch;
-use crate::{Entry, Key, Labels, Result, TRACES};
+use crate::{CatalogueError, Entry, Key, Labels, Result, TRACES};
 
 /// A catalogue: in a directory that nobody else can write to, or in an object store.
 #[derive(Debug)]
@@ -51,9 +51,12 @@ impl Catalogue {
             return Ok(Put { key, is_new: false });
         }
         let files = sources(trace.dir())?;
-        // Of what lies there, which another may have brought: it is a whole trace of the same name.
+        // Of what lies there, which another may have brought.
         let stored = self.place.bring(&key, &files)?;
         let opened = stored.as_ref().map(|dir| Trace::open(&dir.anchored())).transpose()?;
+        if opened.as_ref().is_some_and(|there| Key::of(there.meta()) != key) {
+            return Err(CatalogueError::Taken(key.path()));
+        }
         let entry = Entry::of(&key, opened.as_ref().unwrap_or(&trace), labels)?;
         let scratch = Scratch::new()?;
         let row = write_row(&entry, scratch.path())?;

@@ -9,7 +9,7 @@ use ft_catalogue::{Catalogue, CatalogueError, Labels, list};
 use ft_trace::ids::{Cpu, Nanos, Pid, Tid};
 use ft_trace::spool::frame::End;
 use ft_trace::store::{
-    Footer, HostClockMeta, Meta, Row, SCHEMA_VERSION, TableMeta, TableWriter, Trace,
+    Footer, HostClockMeta, Meta, PartWriter, Row, SCHEMA_VERSION, TableMeta, TableWriter, Trace,
 };
 use ft_trace::tables::{BinaryRow, HostClockState, SchedMigrate};
 
@@ -231,6 +231,45 @@ fn a_trace_goes_and_comes_again() {
     catalogue.remove(&entry).unwrap();
     assert!(catalogue.put(&dirs[0], &labels()).unwrap().is_new);
     assert_eq!(files(&stage.root()), whole);
+}
+
+/// A file of a few kilobytes can hold any number of equal rows: it is refused by its footer.
+#[test]
+fn a_file_of_many_rows_is_refused_before_they_are_read() {
+    let stage = Stage::new();
+    let good = stage.catalogue().put(&stage.trace("web-1", 5), &labels()).unwrap();
+    let entry = list(&stage.url()).unwrap().entries.remove(0);
+    let made = tempfile::tempdir().unwrap();
+    let mut part = PartWriter::create(made.path(), 0, Footer::default()).unwrap();
+    (0..50_000).for_each(|_| part.push(&entry).unwrap());
+    part.finish().unwrap();
+    let row = stage.root().join("traces").join(format!("{}.parquet", good.key.trace));
+    fs::copy(ft_trace::store::part_path(made.path(), "traces", 0), &row).unwrap();
+    assert!(fs::metadata(&row).unwrap().len() < 1 << 20);
+    let listing = list(&stage.url()).unwrap();
+    assert!(listing.entries.is_empty());
+    let [(_, why)] = &listing.wrong[..] else { panic!("{:?}", listing.wrong) };
+    assert!(why.starts_with("it has 50000 rows of "), "{why}");
+}
+
+#[test]
+fn what_lies_under_a_traces_name_is_looked_at() {
+    let stage = Stage::new();
+    let catalogue = stage.catalogue();
+    let (one, other) = (stage.trace("web-1", 5), stage.trace("web-1", 6));
+    let (one, other) = (
+        catalogue.put(&one, &labels()).unwrap(),
+        (other.clone(), catalogue.put(&other, &labels()).unwrap()),
+    );
+    // The second has lost its row, and has the files of the first.
+    let [of_one, of_other] = [&one.key, &other.1.key].map(|key| stage.root().join(key.path()));
+    fs::remove_file(stage.root().join("traces").join(format!("{}.parquet", other.1.key.trace)))
+        .unwrap();
+    fs::remove_dir_all(&of_other).unwrap();
+    fs::rename(&of_one, &of_other).unwrap();
+    let error = catalogue.put(&other.0, &labels()).unwrap_err().to_string();
+    assert!(error.starts_with("another trace lies in host=web-1/"), "{error}");
+    assert_eq!(list(&stage.url()).unwrap().entries.len(), 1);
 }
 
 /// Everything but the one good row is left out, with the reason; nothing outside is touched.

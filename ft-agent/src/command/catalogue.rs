@@ -25,7 +25,7 @@ pub(crate) struct Args {
     /// Only traces that began longer ago than this (12h, 720h).
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     older_than: Option<Duration>,
-    /// Remove the traces that are listed, which without this are only listed; and what was begun a day ago and not finished.
+    /// Remove the traces that are listed, which without this are only listed, and what was left unfinished for more than a day.
     #[arg(long, requires = "older_than")]
     delete: bool,
     /// Print JSON.

@@ -127,7 +127,7 @@ impl Tasks {
 
     /// The polls in which a thread was are over, as far as is known.
     pub(super) fn dropped(&mut self, thread: &Thread, needed: i64, now: i64) {
-        let mut polls = thread.polls.inwards_out().peekable();
+        let mut polls = thread.polls.innermost_first().peekable();
         while let Some(poll) = polls.next() {
             self.ends(thread, poll, polls.peek().is_none(), needed, now);
         }

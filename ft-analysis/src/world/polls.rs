@@ -47,7 +47,7 @@ impl Polls {
     }
 
     /// All of them, the innermost first.
-    pub(crate) fn inwards_out(&self) -> impl Iterator<Item = &Poll> {
+    pub(crate) fn innermost_first(&self) -> impl Iterator<Item = &Poll> {
         self.0.iter().rev()
     }
 

@@ -27,6 +27,6 @@ mod writer;
 pub use error::{Result, StoreError};
 pub use meta::{ClockMeta, HostClockMeta, META_FILE, Meta, TableMeta};
 pub use part::{Footer, PartWriter, part_path};
-pub use reader::{Rows, Trace, rows_of};
+pub use reader::{Rows, Trace, rows_of, sizes_of};
 pub use schema::{Row, SCHEMA_VERSION};
 pub use writer::TableWriter;

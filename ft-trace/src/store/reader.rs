@@ -128,6 +128,22 @@ pub fn rows_of<R: Row>(path: &Path) -> Rows<R> {
     Rows { waiting: [part].into(), keys: i64::MIN..i64::MAX, ..Rows::default() }
 }
 
+/// How many rows a file has, and the bytes of their columns when they are unpacked: by its footer, before any of them is.
+///
+/// # Errors
+///
+/// When it cannot be read, or its footer is damaged.
+pub fn sizes_of(path: &Path) -> Result<(u64, u64)> {
+    let builder = open(path)?;
+    let mut sizes = (0u64, 0u64);
+    for group in builder.metadata().row_groups() {
+        let number = |n: i64| u64::try_from(n).unwrap_or(u64::MAX);
+        sizes.0 = sizes.0.saturating_add(number(group.num_rows()));
+        sizes.1 = sizes.1.saturating_add(number(group.total_byte_size()));
+    }
+    Ok(sizes)
+}
+
 /// A part that is not open yet.
 struct Part {
     /// Smallest key of its row groups that are read, from the statistics of the footer.
