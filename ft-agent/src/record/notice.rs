@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn a_glob_of_functions_may_have_matched() {
         let text = Notice::NoMatch { glob: "fn.b*".into(), sites: vec!["a.1".into()] }.to_string();
-        assert!(text.contains("there are a.1, and functions"), "{text}");
+        assert!(text.contains("there are a.1, and the functions with sleds"), "{text}");
     }
 
     #[test]

@@ -31,6 +31,9 @@ use crate::spool::mapping::Mapping;
 use crate::tables::{FutexCall, SymbolKind, SymbolRow, UserEvent};
 use ft_user::layout::SLED_BYTES;
 
+/// How far from a function's begin its first line is looked for.
+const BEGIN_BYTES: u64 = 64;
+
 /// Places, and locks, that are told apart in one segment.
 const MAX_ADDRESSES: usize = 1 << 16;
 
@@ -127,13 +130,13 @@ pub(super) fn rows(
             SymbolKind::Function => {
                 let mapping = only_mapping(mappings, address as u64)?;
                 let (at, mut symbol) = programs.call(mapping, address as u64);
-                // A sled at the begin is of no line (clang 14): what follows it is.
+                // A sled at the begin, and what saves registers behind it, can be of no line (clang 14).
                 if symbol.line == 0 {
-                    let behind = (address as u64).wrapping_add(SLED_BYTES);
-                    let (_, behind) = programs.call(mapping, behind);
-                    if behind.name == symbol.name {
-                        symbol = behind;
-                    }
+                    let behind =
+                        (SLED_BYTES..BEGIN_BYTES).map(|n| (address as u64).wrapping_add(n));
+                    let mut behind = behind.map(|at| programs.call(mapping, at).1);
+                    let is_its = |s: &Symbol| s.name == symbol.name && s.line != 0;
+                    symbol = behind.find(is_its).unwrap_or(symbol);
                 }
                 (&mapping.path, at, symbol)
             }
