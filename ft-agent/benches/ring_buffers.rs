@@ -1,13 +1,19 @@
 //! What one lock for the records of all CPUs costs: every CPU names its thread anew as fast as it can, each of which is a
 //! record, into one ring buffer, and into one for each CPU. The program that writes it looks at nothing else that CPUs share.
 //!
-//! `cargo bench -p ft-agent --bench ring_buffers [-- ROUNDS]`, as root, on a machine that does nothing else. Nobody reads the buffers
-//! meanwhile; they are large enough for all. The ways take turns; a figure is the median of the rounds, of CPU time.
+//! Beside it what one thread takes to collect them: to take the records out, and to write them to a spool, too.
+//!
+//! `cargo bench -p ft-agent --bench ring_buffers [-- ROUNDS]`, as root, on a machine that does nothing else; the spool is written
+//! below `TMPDIR`. Nobody reads the buffers meanwhile; they are large enough for all. The ways take turns; a figure is the median
+//! of the rounds, of a call the CPU time, of a record the time that passes.
 
+use std::path::Path;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use ft_agent::collect::kernel::{Group, Kernel, KernelOptions};
+use ft_trace::spool::frame::{ClockSample, Frame, Start};
+use ft_trace::spool::{Limits, Spool, Writer};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -21,6 +27,8 @@ enum Recorded {
     Not,
     One,
     Each,
+    /// As `Each`, and what is taken out goes to a spool.
+    Written,
 }
 
 /// What a round has shown, ns.
@@ -36,13 +44,13 @@ fn main() {
     let allowed = sched_getaffinity(None).expect("the CPUs of this process");
     let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect();
     println!(
-        "| busy CPUs | not recorded | one buffer | a buffer for each CPU | taken out of one | of one for each |"
+        "| busy CPUs | not recorded | one buffer | a buffer for each CPU | taken out of one | of one for each | and written |"
     );
-    println!("|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|");
     let mut busy = 1;
     loop {
-        let ways = [Recorded::Not, Recorded::One, Recorded::Each];
-        let rounds: Vec<[Round; 3]> =
+        let ways = [Recorded::Not, Recorded::One, Recorded::Each, Recorded::Written];
+        let rounds: Vec<[Round; 4]> =
             (0..rounds).map(|_| ways.map(|way| round(&cpus[..busy], way))).collect();
         let median = |way: usize, value: fn(&Round) -> f64| {
             let mut values: Vec<f64> = rounds.iter().map(|round| value(&round[way])).collect();
@@ -50,10 +58,10 @@ fn main() {
             values[values.len() / 2]
         };
         let of = |way| (median(way, |round| round.call), median(way, |round| round.drain));
-        let [without, one, each] = [0, 1, 2].map(of);
+        let [without, one, each, written] = [0, 1, 2, 3].map(of);
         println!(
-            "| {busy} | {:.0} ns | {:.0} ns | {:.0} ns | {:.1} ns | {:.1} ns |",
-            without.0, one.0, each.0, one.1, each.1
+            "| {busy} | {:.0} ns | {:.0} ns | {:.0} ns | {:.1} ns | {:.1} ns | {:.1} ns |",
+            without.0, one.0, each.0, one.1, each.1, written.1
         );
         if busy == cpus.len() {
             return;
@@ -74,8 +82,10 @@ fn round(cpus: &[usize], recorded: Recorded) -> Round {
     let mut kernel = match recorded {
         Recorded::Not => None,
         Recorded::One => Some(load(1)),
-        Recorded::Each => Some(load(u32::MAX)),
+        Recorded::Each | Recorded::Written => Some(load(u32::MAX)),
     };
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut spool = matches!(recorded, Recorded::Written).then(|| writer(folder.path()));
     kernel.iter_mut().for_each(|kernel| kernel.observe(std::process::id()));
     let barrier = &Barrier::new(cpus.len());
     let told: Vec<(u64, Duration)> = std::thread::scope(|scope| {
@@ -85,22 +95,38 @@ fn round(cpus: &[usize], recorded: Recorded) -> Round {
     });
     let calls: u64 = told.iter().map(|(calls, _)| calls).sum();
     let call = told.iter().map(|(calls, time)| time.as_nanos() as f64 / *calls as f64).sum::<f64>();
-    let (mut bytes, mut records, began) = (Vec::with_capacity(1 << 20), 0, Instant::now());
+    let (mut bytes, mut records) = (Vec::with_capacity(1 << 20), 0);
+    let (began, mut took) = (Instant::now(), Duration::ZERO);
     if let Some(kernel) = &mut kernel {
         kernel.unobserve(std::process::id());
         loop {
             bytes.clear();
             let drained = kernel.drain(&mut bytes, 1 << 20);
             records += drained.records;
+            if let Some(spool) = &mut spool {
+                spool.push(&Frame::Kernel(&bytes)).expect("room on the disk");
+            }
             if !drained.more {
                 break;
             }
         }
+        if let Some(spool) = &mut spool {
+            spool.flush().expect("room on the disk");
+        }
+        took = began.elapsed();
         let lost: u64 = kernel.losses().expect("the counters").iter().map(|loss| loss.count).sum();
         assert!(lost == 0 && records >= calls, "{records} records of {calls} calls, {lost} lost");
     }
-    let drain = began.elapsed().as_nanos() as f64 / records.max(1) as f64;
+    let drain = took.as_nanos() as f64 / records.max(1) as f64;
     Round { call: call / cpus.len() as f64, drain }
+}
+
+/// A spool in a folder, of one segment.
+fn writer(folder: &Path) -> Writer {
+    let spool = Spool::create(folder).expect("an empty folder");
+    let limits = Limits { bytes: u64::MAX, age: Duration::MAX };
+    Writer::create(spool, limits, Start::default(), ClockSample::default())
+        .expect("room on the disk")
 }
 
 /// Calls on one CPU: how many, in which time.
