@@ -81,7 +81,12 @@ fn system_calls_are_those_that_strace_counts() {
         let call = r.call.as_ref().expect("what is counted is a call");
         *found.entry(call.to_string()).or_default() += r.count - r.unfinished;
     }
-    // The agent's child looks for the program in each directory of PATH before strace would begin to count.
+    // Before strace would begin to count, the agent's child reads from a pipe, where the recording was there first, that it may
+    // go on, and looks for the program in each directory of PATH; dd itself has no pipe.
+    let gate =
+        rows.iter().filter(|r| r.call.as_deref() == Some("read") && r.file == Some(FileKind::Pipe));
+    *found.entry("read".to_owned()).or_default() -=
+        gate.map(|r| r.count - r.unfinished).sum::<i64>();
     assert!(found.remove("execve") >= expected.remove("execve"));
     assert_eq!(found, expected);
     let of = |call: &str, file| {
