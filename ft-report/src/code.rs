@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use ft_trace::ids::{Name, Pid, Tid};
 use ft_trace::store::{Result, Trace};
-use ft_trace::tables::{FrameRow, KERNEL_PID, StackRow, ThreadRow};
+use ft_trace::tables::{FrameRow, KERNEL_PID, StackRow, ThreadRow, UNSEEN};
 
 /// A function in a call chain.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -15,7 +15,7 @@ pub struct Frame {
     pub label: Name,
     /// Source place, `file:line`; empty when not known.
     pub place: Name,
-    /// Program or library; empty when not known.
+    /// Program or library, as [`FrameRow::object`]; empty when not known.
     pub object: Name,
     /// It is the kernel's.
     pub kernel: bool,
@@ -68,7 +68,10 @@ impl Code {
     fn add(&mut self, row: &FrameRow) {
         let kernel = row.pid == KERNEL_PID;
         let named = !row.function.is_empty();
-        let file = row.object.rsplit('/').next().unwrap_or_default();
+        let file = match &*row.object {
+            UNSEEN => "",
+            object => object.rsplit('/').next().unwrap_or_default(),
+        };
         let label = match (named, file.is_empty()) {
             (true, _) => row.function.clone(),
             (false, false) => format!("{file}+{:#x}", row.offset).into(),

@@ -1,4 +1,4 @@
-//! Build ids of the files that a process has mapped.
+//! What the files that a process has mapped say of themselves: their build ids, and which addresses are theirs.
 //!
 //! Rule: which file that is was said by a program, and so was all that the file holds. It is looked at before
 //! it is opened for reading: nothing but a regular file is (a pipe would keep us waiting, a device may do
@@ -12,7 +12,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags, open, openat, openat2, statx,
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags, open, openat, openat2,
+    readlink, statx,
 };
 
 use crate::bytes::{u16_at, u32_at, u64_at};
@@ -30,25 +31,55 @@ const MAX_ID_BYTES: usize = 64;
 // elf(5), the 64-bit forms.
 const ELF_HEADER_BYTES: usize = 64;
 const PROGRAM_HEADER_BYTES: usize = 56;
+const PT_LOAD: u32 = 1;
 const PT_NOTE: u32 = 4;
 const NT_GNU_BUILD_ID: u32 = 3;
 
-/// The build id of what a process has mapped, in hexadecimal digits.
-pub fn of_mapping(pid: i32, mapping: &Mapping) -> Option<String> {
-    let Mapping { start, end, path, .. } = mapping;
-    // The file itself, whatever has its name now; with CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN.
-    let mapped = open(
-        format!("/proc/{pid}/map_files/{start:x}-{end:x}"),
-        OFlags::PATH | OFlags::CLOEXEC,
-        Mode::empty(),
-    );
-    let place = mapped.or_else(|_| {
-        let root =
-            open(format!("/proc/{pid}/root"), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        openat2(root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), inside)
-    });
-    of_opened(&open_regular(&File::from(place.ok()?))?)
+/// A file that a process has mapped, whatever has its name now. It is not opened for reading yet.
+#[derive(Debug)]
+pub struct Mapped(File);
+
+/// What tells a file from all others, and from what it was before: device, inode, and when it was changed last, ns.
+pub type FileKey = (u32, u32, u64, i128);
+
+impl Mapped {
+    /// `None` where it cannot be had: of a file that is gone, without CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN, unless
+    /// it is the program that the process executes.
+    pub fn of(pid: i32, mapping: &Mapping) -> Option<Mapped> {
+        let Mapping { start, end, path, is_gone, .. } = mapping;
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let mapped = format!("/proc/{pid}/map_files/{start:x}-{end:x}");
+        let place = open(mapped, flags, Mode::empty()).or_else(|error| {
+            if *is_gone {
+                let program = format!("/proc/{pid}/exe");
+                let named = readlink(&program, Vec::new())?;
+                let is_it = named.to_bytes().strip_suffix(b" (deleted)") == Some(path.as_bytes());
+                return if is_it { open(program, flags, Mode::empty()) } else { Err(error) };
+            }
+            let root = open(format!("/proc/{pid}/root"), flags, Mode::empty())?;
+            let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+            openat2(root, path, flags, Mode::empty(), inside)
+        });
+        Some(Mapped(File::from(place.ok()?)))
+    }
+
+    /// By what is known of it already: its file system is not asked.
+    pub fn key(&self) -> Option<FileKey> {
+        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+        let s = statx(&self.0, "", flags, StatxFlags::INO | StatxFlags::CTIME).ok()?;
+        let changed = i128::from(s.stx_ctime.tv_sec) * 1_000_000_000;
+        let changed = changed + i128::from(s.stx_ctime.tv_nsec);
+        Some((s.stx_dev_major, s.stx_dev_minor, s.stx_ino, changed))
+    }
+
+    /// Build id, and the address that the file gives to the first byte of the mapping; empty and `None` where the file
+    /// says neither, or cannot be read.
+    pub fn read(&self, mapping: &Mapping) -> (String, Option<u64>) {
+        let Some(file) = open_regular(&self.0) else { return Default::default() };
+        let headers = program_headers(&file).unwrap_or_default();
+        let id = of_headers(&file, &headers).unwrap_or_default();
+        (id, address(&headers, mapping))
+    }
 }
 
 /// Opens a regular file for reading; `None` when `path` is something else, or cannot be opened at once.
@@ -72,11 +103,26 @@ fn open_regular(place: &File) -> Option<File> {
 
 /// The build id in the notes of a 64-bit ELF file, in hexadecimal digits.
 pub fn of_opened(file: &File) -> Option<String> {
-    let at = |offset: u64, bytes: usize| {
-        let mut buffer = vec![0; bytes];
-        file.read_exact_at(&mut buffer, offset).ok().map(|()| buffer)
-    };
-    let header = at(0, ELF_HEADER_BYTES)?;
+    of_headers(file, &program_headers(file)?)
+}
+
+/// A program header, as far as it is needed here.
+struct ProgramHeader {
+    kind: u32,
+    offset: u64,
+    address: u64,
+    bytes: u64,
+    align: u64,
+}
+
+fn read_at(file: &File, offset: u64, bytes: usize) -> Option<Vec<u8>> {
+    let mut buffer = vec![0; bytes];
+    file.read_exact_at(&mut buffer, offset).ok().map(|()| buffer)
+}
+
+/// The first program headers of a 64-bit ELF file.
+fn program_headers(file: &File) -> Option<Vec<ProgramHeader>> {
+    let header = read_at(file, 0, ELF_HEADER_BYTES)?;
     // Magic, 64-bit, little-endian.
     if !header.starts_with(b"\x7fELF\x02\x01")
         || usize::from(u16_at(&header, 54)?) != PROGRAM_HEADER_BYTES
@@ -84,22 +130,45 @@ pub fn of_opened(file: &File) -> Option<String> {
         return None;
     }
     let (table, count) = (u64_at(&header, 32)?, u64::from(u16_at(&header, 56)?));
-    let mut left = MAX_NOTES_BYTES;
-    for number in 0..count.min(MAX_HEADERS) {
+    let header = |number| {
         let offset = table.checked_add(number * PROGRAM_HEADER_BYTES as u64)?;
-        let header = at(offset, PROGRAM_HEADER_BYTES)?;
-        if u32_at(&header, 0)? != PT_NOTE {
-            continue;
-        }
-        let (offset, bytes) = (u64_at(&header, 8)?, u64_at(&header, 32)?);
-        let Some(rest) = left.checked_sub(bytes) else { continue };
+        let header = read_at(file, offset, PROGRAM_HEADER_BYTES)?;
+        Some(ProgramHeader {
+            kind: u32_at(&header, 0)?,
+            offset: u64_at(&header, 8)?,
+            address: u64_at(&header, 16)?,
+            bytes: u64_at(&header, 32)?,
+            align: u64_at(&header, 48)?,
+        })
+    };
+    Some((0..count.min(MAX_HEADERS)).map_while(header).collect())
+}
+
+fn of_headers(file: &File, headers: &[ProgramHeader]) -> Option<String> {
+    let mut left = MAX_NOTES_BYTES;
+    for header in headers.iter().filter(|header| header.kind == PT_NOTE) {
+        let Some(rest) = left.checked_sub(header.bytes) else { continue };
         left = rest;
-        let align = if u64_at(&header, 48)? == 8 { 8 } else { 4 };
-        if let Some(id) = at(offset, bytes as usize).and_then(|notes| build_id(&notes, align)) {
+        let align = if header.align == 8 { 8 } else { 4 };
+        let notes = read_at(file, header.offset, header.bytes as usize);
+        if let Some(id) = notes.and_then(|notes| build_id(&notes, align)) {
             return Some(id);
         }
     }
     None
+}
+
+/// The address of the first byte of a mapping by its segment. A mapping begins with a page, a segment need not, so the
+/// end of another one may stand in it too: the one that fills it most counts.
+fn address(headers: &[ProgramHeader], mapping: &Mapping) -> Option<u64> {
+    let end = mapping.offset.saturating_add(mapping.end.saturating_sub(mapping.start));
+    let common = |header: &&ProgramHeader| {
+        let last = end.min(header.offset.saturating_add(header.bytes));
+        last.saturating_sub(header.offset.max(mapping.offset))
+    };
+    let segments = headers.iter().filter(|header| header.kind == PT_LOAD);
+    let segment = segments.max_by_key(common).filter(|segment| common(segment) > 0)?;
+    Some(mapping.offset.wrapping_sub(segment.offset).wrapping_add(segment.address))
 }
 
 /// The build id among notes whose fields are aligned to `align` bytes.
@@ -168,6 +237,27 @@ mod tests {
         let expected: Option<String> =
             expected.map(|id| id.iter().map(|byte| format!("{byte:02x}")).collect());
         assert_eq!(of_file(&own), expected);
+    }
+
+    #[test]
+    fn an_address_is_that_of_the_segment_that_fills_the_mapping() {
+        let load = |offset, bytes, address| ProgramHeader {
+            kind: PT_LOAD,
+            offset,
+            address,
+            bytes,
+            align: 0x1000,
+        };
+        // As lld lays them out: the page at 0x1000 has the end of the one and the begin of the other.
+        let headers = [load(0, 0x1200, 0x20_0000), load(0x1200, 0x3000, 0x20_2200)];
+        let of = |offset, bytes| {
+            let mapping = Mapping { start: 0, end: bytes, offset, ..Mapping::default() };
+            address(&headers, &mapping)
+        };
+        assert_eq!(of(0, 0x2000), Some(0x20_0000));
+        assert_eq!(of(0x1000, 0x4000), Some(0x20_2000));
+        assert_eq!(of(0x3000, 0x1000), Some(0x20_4000));
+        assert_eq!((of(0x8000, 0x1000), of(u64::MAX, u64::MAX)), (None, None));
     }
 
     #[test]

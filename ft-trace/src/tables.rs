@@ -100,7 +100,7 @@ pub use results::{
 pub use sched::{SchedMigrate, SchedSwitch, SchedWaking, TaskState};
 pub use scopes::Scope;
 pub use signal::{Signal, SignalKind, SignalResult};
-pub use stack::{BinaryRow, FrameRow, KERNEL_PID, StackRow};
+pub use stack::{BinaryRow, FrameRow, KERNEL_PID, StackRow, UNSEEN};
 pub use syscall::{CallSeen, FileKind, Syscall};
 pub use task::{TaskEvent, TaskKind};
 pub use unit::Unit;

@@ -27,7 +27,7 @@ fuzz_target!(|input: Input<'_>| {
     let (lines, damages) = input;
     ft_user::event!("fuzz.site", n: u64 = 1, name: &str = "it"; "{n} of {name}");
     let lines = String::from_utf8_lossy(lines);
-    for (mapping, _) in maps::parse(&lines) {
+    for mapping in maps::parse(&lines) {
         assert!(mapping.path.starts_with('/'));
     }
     let (memory, own) = program();

@@ -30,7 +30,7 @@ use crate::clock::monotonic_ns;
 use super::outside::{self, Site};
 use super::remote::Remote;
 use super::{discover, maps};
-use ft_trace::build_id;
+use ft_trace::build_id::{FileKey, Mapped};
 use ft_trace::spool::frame::Thread;
 use ft_trace::spool::mapping::{Mapping, Mappings};
 
@@ -77,7 +77,7 @@ pub struct Inspected {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// As they were told last, without build ids.
+    /// As they were told last, without what their files say.
     mappings: Vec<Mapping>,
     /// Where the starts of files were mapped.
     objects: Vec<u64>,
@@ -230,15 +230,13 @@ impl Inspected {
     }
 
     fn mappings(&self, known: &mut Known, text: &str, files: &BuildIds) -> Option<Mappings> {
-        let (mappings, places): (Vec<_>, Vec<_>) = maps::parse(text).unzip();
+        let mappings: Vec<_> = maps::parse(text).collect();
         if mappings.is_empty() || mappings == known.mappings {
             return None;
         }
         known.mappings.clone_from(&mappings);
         let mut told = mappings;
-        for (mapping, place) in told.iter_mut().zip(places) {
-            mapping.build_id = files.of(self, mapping, place);
-        }
+        told.iter_mut().for_each(|mapping| files.tell(self.pid, mapping));
         let user = Some(self.user);
         Some(Mappings { pid: self.pid, ts: monotonic_ns(), user, mappings: told })
     }
@@ -258,30 +256,32 @@ fn tracers(maps: &str) -> Option<impl Iterator<Item = u64>> {
     is_whole.then(|| lines.filter_map(inode))
 }
 
-/// User, path, device and inode as the kernel prints them.
-type FileKey = (u32, String, String);
+/// Build id, and address of the byte at an offset, by file and offset.
+type OfFiles = HashMap<(FileKey, u64), (String, Option<u64>)>;
 
-/// Build ids that were read, for all processes.
+/// What files said that were read, for all processes.
 #[derive(Debug, Default)]
-pub struct BuildIds(Mutex<HashMap<FileKey, String>>);
+pub struct BuildIds(Mutex<OfFiles>);
 
 impl BuildIds {
-    /// Empty when the file has none, or it cannot be read.
-    fn of(&self, subject: &Inspected, mapping: &Mapping, place: String) -> String {
-        let key = (subject.user, mapping.path.clone(), place);
-        if let Some(known) = self.known().get(&key) {
-            return known.clone();
-        }
-        let id = build_id::of_mapping(subject.pid, mapping).unwrap_or_default();
-        let mut known = self.known();
-        if known.len() >= MAX_FILES {
-            known.clear();
-        }
-        known.insert(key, id.clone());
-        id
+    /// Tells the mapping what its file says; nothing when that cannot be read.
+    fn tell(&self, pid: i32, mapping: &mut Mapping) {
+        let Some(file) = Mapped::of(pid, mapping) else { return };
+        let key = file.key().map(|key| (key, mapping.offset));
+        let known = key.and_then(|key| self.known().get(&key).cloned());
+        let said = known.unwrap_or_else(|| {
+            let said = file.read(mapping);
+            let mut known = self.known();
+            if known.len() >= MAX_FILES {
+                known.clear();
+            }
+            known.extend(key.map(|key| (key, said.clone())));
+            said
+        });
+        (mapping.build_id, mapping.address) = said;
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<FileKey, String>> {
+    fn known(&self) -> MutexGuard<'_, OfFiles> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -289,6 +289,8 @@ impl BuildIds {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+
+    use ft_trace::build_id;
 
     use super::*;
 
@@ -339,6 +341,45 @@ mod tests {
         assert_eq!((found(maps), found("")), (Some(vec![77]), None));
         subject.holds(Some(u64::MAX));
         assert!(subject.look(&BuildIds::default()).left);
+    }
+
+    /// With the kernel's own way to what is mapped, and without, as for who may not use it.
+    #[test]
+    fn a_program_whose_file_is_gone_or_replaced_keeps_its_build_id() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("program");
+        let build_id = |path: &Path| {
+            build_id::of_opened(&build_id::regular(path)?).filter(|id| !id.is_empty())
+        };
+        for is_replaced in [false, true] {
+            std::fs::copy("/bin/sleep", &path).unwrap();
+            let expected = build_id(&path).expect("distributions give one");
+            let mut program = std::process::Command::new(&path).arg("1000").spawn().unwrap();
+            // Who has executed it may go on before all of it is mapped.
+            let is_there = || {
+                let maps = maps::read(program.id() as i32).unwrap();
+                maps::parse(&maps).any(|m| Path::new(&m.path) == path)
+            };
+            while !is_there() {
+                std::thread::yield_now();
+            }
+            std::fs::remove_file(&path).unwrap();
+            if is_replaced {
+                std::fs::copy("/bin/cat", &path).unwrap();
+                assert_ne!(build_id(&path).as_ref(), Some(&expected));
+            }
+            let pid = program.id() as i32;
+            let found = Inspected::new(pid, 0).locate(&BuildIds::default());
+            let of_it = |m: &Mapping| Path::new(&m.path) == path && m.is_gone;
+            let mapping = found.and_then(|found| found.mappings.into_iter().find(of_it));
+            let elsewhere = mapping.clone().map(|m| Mapping { start: 1, end: 2, ..m });
+            let elsewhere = elsewhere.and_then(|m| Some(Mapped::of(pid, &m)?.read(&m).0));
+            program.kill().unwrap();
+            program.wait().unwrap();
+            let mapping = mapping.expect("its text");
+            assert_eq!((&mapping.build_id, elsewhere.as_ref()), (&expected, Some(&expected)));
+            assert!(mapping.address.is_some() && mapping.has_file());
+        }
     }
 
     #[test]

@@ -25,23 +25,34 @@ pub fn read(pid: i32) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Executable mappings of files, and which file it is. Lines that are not as in proc_pid_maps(5) are left
-/// out, and so are files that are gone.
-pub fn parse(text: &str) -> impl Iterator<Item = (Mapping, String)> {
+/// What the kernel puts behind the path of a file that nobody can open by it any more (proc_pid_maps(5)).
+const DELETED: &str = " (deleted)";
+
+/// Executable mappings of files. Lines that are not as in proc_pid_maps(5) are left out.
+pub fn parse(text: &str) -> impl Iterator<Item = Mapping> {
     let mappings = text.lines().filter_map(|line| {
         // The path is the rest of the line: it may have spaces.
         let mut fields = line.splitn(6, ' ');
         let (start, end) = fields.next()?.split_once('-')?;
         let (rights, offset) = (fields.next()?, fields.next()?);
-        let file = format!("{} {}", fields.next()?, fields.next()?);
-        let path = fields.next()?.trim_start();
-        if !rights.contains('x') || !path.starts_with('/') || path.ends_with(" (deleted)") {
+        let path = fields.nth(2)?.trim_start();
+        if !rights.contains('x') || !path.starts_with('/') {
             return None;
         }
+        let (path, is_gone) = match path.strip_suffix(DELETED) {
+            Some(path) => (path, true),
+            None => (path, false),
+        };
         let [start, end, offset] =
             [start, end, offset].map(|number| u64::from_str_radix(number, 16).ok());
-        let (path, build_id) = (path.to_owned(), String::new());
-        Some((Mapping { start: start?, end: end?, offset: offset?, path, build_id }, file))
+        Some(Mapping {
+            start: start?,
+            end: end?,
+            offset: offset?,
+            path: path.to_owned(),
+            is_gone,
+            ..Mapping::default()
+        })
     });
     mappings.take(MAX_MAPPINGS)
 }
@@ -78,11 +89,12 @@ nonsense
             end: start + 0x10,
             offset,
             path: path.into(),
-            build_id: String::new(),
+            ..Mapping::default()
         };
-        assert_eq!(found[0], (mapping(0x55f0, 0x1000, "/usr/bin/x"), "08:01 17".into()));
-        assert_eq!(found[1], (mapping(0x7f00, 0x2000, "/opt/a b/lib c.so"), "08:01 18".into()));
-        assert_eq!(found.len(), 2);
+        assert_eq!(found[0], mapping(0x55f0, 0x1000, "/usr/bin/x"));
+        assert_eq!(found[1], mapping(0x7f00, 0x2000, "/opt/a b/lib c.so"));
+        assert_eq!(found[2], Mapping { is_gone: true, ..mapping(0x7f10, 0, "/tmp/gone") });
+        assert_eq!(found.len(), 3);
     }
 
     /// Names that a process gives to its files.
@@ -91,7 +103,7 @@ nonsense
         let line = |name: &str| format!("1-2 r-xp 00000000 08:01 17 {name}\n");
         for name in ["/SYSV", "[stack:", "[stack:x]", "[", "/SYSV\u{fffd}1234567", "/a\\012b"] {
             let text = line(name) + &line("/x");
-            let paths: Vec<String> = parse(&text).map(|(mapping, _)| mapping.path).collect();
+            let paths: Vec<String> = parse(&text).map(|mapping| mapping.path).collect();
             assert_eq!(paths.last().map(String::as_str), Some("/x"), "{name}");
             assert_eq!(paths.len() == 2, name.starts_with('/'), "{name}");
         }

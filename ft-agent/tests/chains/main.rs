@@ -1,7 +1,9 @@
 //! Call chains and profiles of programs whose truth is known, on the running kernel.
 
+mod gone;
 mod jits;
 mod locks;
+mod peer;
 mod shares;
 mod stage;
 mod ways;

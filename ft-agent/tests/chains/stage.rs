@@ -29,18 +29,21 @@ impl Stage {
 
     /// Compiles a program and records it; what it says of itself.
     pub(crate) fn record(&self, program: &str, options: &[&str]) -> Value {
+        let binary = self.compile(program);
+        let mut agent = self.agent("record");
+        agent.args(options).arg("-o").arg(self.trace()).arg("--").arg(&binary);
+        truth(&succeed(&mut agent))
+    }
+
+    /// Compiles a program with frame pointers and a build id; its path.
+    pub(crate) fn compile(&self, program: &str) -> PathBuf {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/chains");
         let binary = self.0.path().join(program);
         let mut cc = Command::new("cc");
-        cc.args(["-O1", "-g", "-pthread", "-fno-omit-frame-pointer"]);
+        cc.args(["-O1", "-g", "-pthread", "-fno-omit-frame-pointer", "-Wl,--build-id"]);
         cc.args(["-fno-optimize-sibling-calls", "-o"]);
         succeed(cc.arg(&binary).arg(sources.join(program).with_extension("c")));
-        let mut agent = self.agent("record");
-        agent.args(options).arg("-o").arg(self.trace()).arg("--").arg(&binary);
-        let output = succeed(&mut agent);
-        let text = String::from_utf8_lossy(&output.stdout);
-        let line = text.lines().find(|line| line.starts_with('{')).expect("the program's truth");
-        serde_json::from_str(line).expect("JSON")
+        binary
     }
 
     /// Leaves the trace where `FT_KEEP` says, for who wants to look at it.
@@ -66,9 +69,20 @@ impl Stage {
     }
 }
 
+/// What a program says of itself in a line of JSON.
+pub(crate) fn truth(output: &Output) -> Value {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().find(|line| line.starts_with('{')).expect("the program's truth");
+    serde_json::from_str(line).expect("JSON")
+}
+
 /// Runs a command; fails with everything that it printed.
 pub(crate) fn succeed(command: &mut Command) -> Output {
-    let output = command.output().expect("it starts");
+    succeeded(command.output().expect("it starts"), command)
+}
+
+/// The same of one that was started before.
+pub(crate) fn succeeded(output: Output, command: &Command) -> Output {
     let [out, error] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
     assert!(output.status.success(), "{command:?}: {}\n{out}\n{error}", output.status);
     output

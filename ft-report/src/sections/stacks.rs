@@ -16,7 +16,7 @@ use ft_trace::ids::{Name, Tid};
 use ft_trace::store::Result;
 use ft_trace::tables::{CallChain, ChainKind, LockChain, LockChainKind};
 
-pub use quality::{Quality, Unframed};
+pub use quality::{Nameless, Quality, Unframed};
 
 /// Chains with a line of their own; further ones are in one of others.
 const MAX_CHAINS: usize = 16_384;

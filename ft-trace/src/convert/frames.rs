@@ -2,7 +2,8 @@
 //!
 //! In user space: in the mapping of the process, in the file that was mapped, if it still has the build id that it had
 //! then; failing that, in the map that a just-in-time compiler has left ([`perf_map`](super::perf_map)). Where the file is
-//! gone, its build id and the address in it remain, to be looked up elsewhere.
+//! gone, its build id and the address in it remain, to be looked up elsewhere. Of a process that had ended before anybody
+//! could look at it nothing remains but the addresses, which its rows say.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,7 +13,7 @@ use super::registry::Registry;
 use super::symbols::{Addresses, Programs, Symbol, only_mapping};
 use crate::ids::{Name, Pid};
 use crate::spool::mapping::Mapping;
-use crate::tables::{BinaryRow, FrameRow, KERNEL_PID};
+use crate::tables::{BinaryRow, FrameRow, KERNEL_PID, UNSEEN};
 
 /// Rows of `frames` and of `binaries`.
 pub(super) fn rows(addresses: Addresses, registry: &Registry) -> (Vec<FrameRow>, Vec<BinaryRow>) {
@@ -89,8 +90,10 @@ impl Find<'_> {
                 None => Found { object: "kernel".into(), offset: address, ..Found::default() },
             };
         }
-        let mappings = self.registry.mappings.get(&pid).map_or(&[][..], Vec::as_slice);
-        if let Some(mapping) = only_mapping(mappings, address) {
+        let mappings = self.registry.mappings.get(&pid).map(Vec::as_slice);
+        let mapping = only_mapping(mappings.unwrap_or_default(), address);
+        // Memory of a compiler can have the name of a file that is gone, too.
+        if let Some(mapping) = mapping.filter(|mapping| mapping.has_file()) {
             return self.in_file(mapping, address);
         }
         let user = self.registry.users.get(&pid).copied();
@@ -102,14 +105,24 @@ impl Find<'_> {
                 offset: address,
                 ..Found::default()
             },
-            None => Found { offset: address, ..Found::default() },
+            None => match mapping {
+                Some(mapping) => self.in_file(mapping, address),
+                None => {
+                    let object = if mappings.is_none() { UNSEEN } else { "" };
+                    Found { object: object.into(), offset: address, ..Found::default() }
+                }
+            },
         }
     }
 
     fn in_file(&mut self, mapping: &Mapping, address: u64) -> Found {
         let offset = address - mapping.start + mapping.offset;
         let program = self.programs.get(mapping);
-        let at = program.and_then(|program| program.address(offset)).unwrap_or(offset);
+        let at = match program {
+            Some(program) => program.address(offset),
+            None => mapping.own_address(address),
+        };
+        let at = at.unwrap_or(offset);
         let key = (mapping.path.clone(), mapping.build_id.clone());
         let looked_at = || program.map_or((0, 0), |program| program.framed());
         self.binaries.entry(key).or_insert_with(looked_at);

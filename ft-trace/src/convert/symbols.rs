@@ -166,6 +166,9 @@ pub(super) struct Programs {
 impl Programs {
     /// The file of a mapping, if it is still there.
     pub(super) fn get(&mut self, mapping: &Mapping) -> Option<&Program> {
+        if !mapping.has_file() {
+            return None;
+        }
         let key = (mapping.path.clone(), mapping.build_id.clone());
         let open = || Program::open(&mapping.path, &mapping.build_id);
         self.by_file.entry(key).or_insert_with(open).as_ref()
@@ -179,7 +182,7 @@ impl Programs {
                 let at = program.address(offset).unwrap_or(offset);
                 (at, program.function(at))
             }
-            None => (offset, Symbol::default()),
+            None => (mapping.own_address(address).unwrap_or(offset), Symbol::default()),
         }
     }
 

@@ -27,8 +27,27 @@ pub struct Mapping {
     pub end: u64,
     /// Where in the file `start` lies.
     pub offset: u64,
-    /// The file, as the process sees it.
+    /// The file, as the process sees it, or saw it before it was deleted.
     pub path: String,
     /// Build id of the file in hexadecimal digits; empty when it has none or could not be read.
     pub build_id: String,
+    /// Address that the file itself gives to the byte at `start`; `None` where its headers could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<u64>,
+    /// The file was deleted or replaced before this was read: another one can have its path.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_gone: bool,
+}
+
+impl Mapping {
+    /// Whether a file of the same path can be known to be this one, or not: only where nothing has taken its place, or
+    /// by its build id.
+    pub fn has_file(&self) -> bool {
+        !self.is_gone || !self.build_id.is_empty()
+    }
+
+    /// What the file calls an address of the process, as it said when this was read.
+    pub fn own_address(&self, address: u64) -> Option<u64> {
+        Some(self.address?.wrapping_add(address.wrapping_sub(self.start)))
+    }
 }

@@ -5,6 +5,9 @@ use crate::ids::{Name, Pid};
 /// The process of an address of the kernel, which is the same in all.
 pub const KERNEL_PID: Pid = Pid(-1);
 
+/// Stands for the program or library at an address of a process whose mappings nobody could read.
+pub const UNSEEN: &str = "unseen";
+
 table! {
     "stacks",
     /// `stacks`: the call chains that other tables have numbers of, an address a row.
@@ -36,11 +39,13 @@ table! {
         pub file: Name,
         /// Line; 0 when not known.
         pub line: i32 as Number,
-        /// Program or library, `kernel`, a module of it in brackets, `JIT`; empty when not known.
+        /// Program or library, `kernel`, a module of it in brackets, `JIT`; `unseen`: what the process had mapped was not
+        /// read before it ended; empty when not known.
         pub object: Name,
         /// Build id of the program or library in hexadecimal digits; empty when it has none.
         pub build_id: Name,
-        /// The address in the object's own address space, as `objdump` shows it.
+        /// The address in the object's own address space, as `objdump` shows it; where its headers could not be read, in
+        /// the file; the address itself where there is no file.
         pub offset: i64 as Address,
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn find(name: &str, command: Option<&str>, pids: &[i32]) -> Option<Pa
 /// A file that a process has mapped, as it sees files.
 fn mapped(pid: i32, is: impl Fn(&Path) -> bool) -> Option<PathBuf> {
     let text = maps::read(pid).ok()?;
-    let (mapping, _) = maps::parse(&text).find(|(mapping, _)| is(Path::new(&mapping.path)))?;
+    let mapping = maps::parse(&text).find(|m| !m.is_gone && is(Path::new(&m.path)))?;
     is_file(format!("/proc/{pid}/root{}", mapping.path).into())
 }
 

@@ -10,7 +10,7 @@ use crate::sections::Source;
 use crate::text;
 use ft_trace::ids::Name;
 use ft_trace::store::Result;
-use ft_trace::tables::{BinaryRow, LossRow};
+use ft_trace::tables::{BinaryRow, LossRow, UNSEEN};
 
 /// Functions that must have been looked at before a program is said to have no frame pointers.
 const MIN_FUNCTIONS: i32 = 8;
@@ -26,6 +26,8 @@ pub struct Quality {
     pub without_user: u64,
     /// Of these, with addresses of which the conversion has kept none: there were too many different chains.
     pub not_kept: u64,
+    /// Of these, of processes that had ended before anybody could look at what they had mapped.
+    pub unseen: u64,
     /// Records of chains that were lost.
     pub lost: u64,
     /// Functions without a name among those of user space that the chains have.
@@ -35,6 +37,8 @@ pub struct Quality {
     /// Programs and libraries without frame pointers: a chain can leave out the caller of a function of theirs, or end
     /// there.
     pub unframed: Vec<Unframed>,
+    /// Programs and libraries of which no function is known: they are gone or stripped.
+    pub nameless: Vec<Nameless>,
     /// Programs and libraries that the chains go through.
     #[serde(skip)]
     objects: HashSet<Name>,
@@ -51,6 +55,15 @@ pub struct Unframed {
     pub framed: i32,
 }
 
+/// A program or library of which no function is known.
+#[derive(Clone, Debug, Serialize)]
+pub struct Nameless {
+    /// Program or library.
+    pub object: String,
+    /// By which a copy of it can be known; empty when it has none.
+    pub build_id: String,
+}
+
 impl Quality {
     /// What was lost, and which programs have no frame pointers.
     pub(in crate::sections) fn read(&mut self, source: Source<'_>) -> Result<()> {
@@ -62,6 +75,10 @@ impl Quality {
         })?;
         if source.trace.has::<BinaryRow>() {
             source.rows(|r: BinaryRow| {
+                if r.functions == 0 && self.objects.contains(&r.object) {
+                    let (object, build_id) = (r.object.to_string(), r.build_id.to_string());
+                    self.nameless.push(Nameless { object, build_id });
+                }
                 let few = i64::from(r.framed) * 2 < i64::from(r.functions);
                 if r.functions >= MIN_FUNCTIONS && few && self.objects.contains(&r.object) {
                     let (object, functions, framed) = (r.object.to_string(), r.functions, r.framed);
@@ -79,6 +96,7 @@ impl Quality {
         self.without_user += if user == 0 { n } else { 0 };
         self.not_kept += if user > 0 && chain.is_empty() { n } else { 0 };
         let user = chain.iter().filter(|frame| !frame.kernel);
+        self.unseen += if user.clone().any(|frame| &*frame.object == UNSEEN) { n } else { 0 };
         for frame in user.clone() {
             if !self.objects.contains(&frame.object) {
                 self.objects.insert(frame.object.clone());
@@ -95,6 +113,10 @@ impl Quality {
             (self.cut, "longer than the 127 functions that are recorded"),
             (self.without_user, "without a function of user space"),
             (self.not_kept, "too many to be kept"),
+            (
+                self.unseen,
+                "of processes that had ended before they could be looked at, of which only addresses are known",
+            ),
         ];
         let parts = parts.iter().filter(|(n, _)| *n > 0);
         if let Some(parts) = Text::join(parts.map(|(n, what)| text!("{} {}", N(*n), *what)), ", ") {
@@ -102,9 +124,24 @@ impl Quality {
         }
         if self.unnamed > 0 {
             s.say(text!(
-                "{} of the functions in them have no name: of stripped programs, of processes that had ended before \
-                 they were looked at, and of code that was made while it ran and has no map in /tmp.",
+                "{} of the functions in them have no name: of programs that are stripped or gone, of processes that \
+                 had ended, and of code that was made while it ran and has no map in /tmp.",
                 Share::of(self.unnamed, self.functions)
+            ));
+        }
+        let name = |n: &Nameless| {
+            let file = n.object.rsplit('/').next().unwrap_or_default();
+            match &*n.build_id {
+                "" => text!("{} (no build id)", Word(file)),
+                id => text!("{} (build id {})", Word(file), Word(id)),
+            }
+        };
+        if let Some(most) = Text::join(self.nameless.iter().take(5).map(name), ", ") {
+            s.say(text!(
+                "Gone, or without names of functions: {}{}. A copy with that build id and the addresses in `frames` gives \
+                 the names.",
+                most,
+                if self.nameless.len() > 5 { ", …" } else { "" }
             ));
         }
         if !self.unframed.is_empty() {

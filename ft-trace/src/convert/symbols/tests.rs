@@ -1,8 +1,7 @@
 use super::*;
 
 fn mapping(start: u64, offset: u64, path: &str) -> Mapping {
-    let (path, build_id) = (path.to_owned(), String::new());
-    Mapping { start, end: start + 0x100, offset, path, build_id }
+    Mapping { start, end: start + 0x100, offset, path: path.to_owned(), ..Mapping::default() }
 }
 
 /// The files that this process has mapped (proc_pid_maps(5)).
@@ -18,9 +17,10 @@ fn own_mappings() -> Vec<Mapping> {
             end: number(end)?,
             offset: number(offset)?,
             path: path.to_owned(),
-            build_id: String::new(),
+            ..Mapping::default()
         };
-        mapping.build_id = build_id::of_mapping(std::process::id() as i32, &mapping)?;
+        let file = build_id::Mapped::of(std::process::id() as i32, &mapping)?;
+        (mapping.build_id, mapping.address) = file.read(&mapping);
         Some(mapping)
     });
     mappings.collect()
@@ -91,6 +91,18 @@ fn another_file_is_not_asked() {
     let own = std::env::current_exe().unwrap();
     assert!(Program::open(own.to_str().unwrap(), "of another build").is_none());
     assert!(Program::open("/nonexistent", "").is_none());
+}
+
+/// One that has taken the place of a file without a build id would be taken for it.
+#[test]
+fn what_has_the_path_of_a_file_that_is_gone_is_not_asked_without_a_build_id() {
+    let own = std::env::current_exe().unwrap();
+    let there = mapping(0x1000, 0, own.to_str().unwrap());
+    let gone = Mapping { is_gone: true, ..there.clone() };
+    assert!(there.has_file() && !gone.has_file());
+    assert!(Mapping { build_id: "ab".into(), ..gone.clone() }.has_file());
+    let mut programs = Programs::default();
+    assert!(programs.get(&gone).is_none());
 }
 
 #[test]

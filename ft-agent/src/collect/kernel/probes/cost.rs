@@ -169,7 +169,7 @@ impl Subject {
 fn place(address: u64) -> Option<(PathBuf, u64)> {
     let text = maps::read(i32::try_from(std::process::id()).ok()?).ok()?;
     let holds = |start: u64, end: u64| (start..end).contains(&address);
-    let (mapping, _) = maps::parse(&text).find(|(m, _)| holds(m.start, m.end))?;
+    let mapping = maps::parse(&text).find(|m| holds(m.start, m.end))?;
     let offset = address - mapping.start + mapping.offset;
     Some((Path::new(&mapping.path).to_owned(), offset))
 }
