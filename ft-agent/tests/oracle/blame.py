@@ -8,6 +8,7 @@ from compare import Expected, OneOf, Table, Wanted
 from cpus import Shares, touched
 from holds import LOWER_BOUND, agent, at_most, depth_mark, mark, sums_to
 from locks import Hold, Lock, Locks, Wait
+from spared import Spared
 from tables import Trace
 from threads import PARTS, Parts, Threads
 
@@ -129,6 +130,7 @@ def table(locks: Locks, threads: Threads) -> Table:
     for hold in locks.holds:
         holds[hold.lock].append(hold)
     acquired = {w.end.order: w for w in locks.waits if w.acquired and w.end}
+    spared = Spared(locks, threads)
     for wait in locks.waits:
         if not wait.acquired or wait.end is None:
             continue
@@ -157,6 +159,7 @@ def table(locks: Locks, threads: Threads) -> Table:
             "no_holder_ns": blame.no_holder_ns,
             "cycle_ns": blame.cycle_ns,
             **own.columns(wait, holds[wait.lock], acquired, threads),
+            "own_cpu_ns": spared.column(wait),
             "agent_ns": agent(blame.occupants, threads),
             "mark": LOWER_BOUND if events_lost(locks.trace, wait) else mark(blame.parts),
         }

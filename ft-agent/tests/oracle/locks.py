@@ -96,6 +96,8 @@ class Locks:
         self.waiting: dict[int, Wait] = {}
         # Waits for semaphores: nobody holds one, so they are in no table of waits.
         self.semaphores: list[Wait] = []
+        # Releases of what was acquired before the recording, or in a loss.
+        self.strays: list[tuple[At, Lock]] = []
         self.gone = {t.tid: t.ts for t in trace.tasks if t.kind == "exit"}
         # What interrupts all that is known; of equal times what the kernel says comes before events, and losses first.
         breaks = [(loss.ts, 0, loss) for loss in trace.losses]
@@ -239,6 +241,8 @@ class Locks:
             mine[-1].slice = "none" if condition else EXTENSIONS.get(event.arg2, "none")
             held.remove(mine[-1])
             self.steps.append(Step(at, None, mine[-1], False))
+        else:
+            self.strays.append((at, (event.pid, event.arg0)))
 
 
 def concerns(what: Task | Loss, tid: int, lock: Lock) -> bool:

@@ -21,8 +21,12 @@
 //! Since `t0 <= e`, and holds of a lock that excludes others do not overlap, no wait is spared more than it lasted,
 //! nor are the sums over all holds more than the sum of all waits.
 //!
-//! **What it does not bound.** What the next in the queue gain when those before them come and go earlier; what a holder
-//! gains that itself waits for a lock, and those behind it: what it slept counts as needed, and chains are not followed; who
+//! **Chains of holders.** What a holder slept counts as needed here, be it for another lock. What its holder gains with a CPU of
+//! its own, and hands on to those behind it, each wait has in `lock_waits.own_cpu_ns`, however long the chain
+//! (`waits/spared.rs`). The other changes have no such figure: an extension is for one hold; and whom a priority would make
+//! wait in turn, these bounds do not say.
+//!
+//! **What it does not bound.** What the next in the queue gain when those before them come and go earlier; who
 //! loses the time that the holder is given; and whether threads that come earlier then wait for something else. From the first change
 //! on the order of events is another, and the record has only one. So these are bounds of these waits, and promise nothing of
 //! a program's throughput. Two assumptions remain: that the rest of a hold takes no less than it took (after a

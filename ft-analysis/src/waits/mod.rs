@@ -10,19 +10,22 @@ mod own;
 mod queue;
 mod queues;
 mod rows;
+mod spared;
 
 use crate::analysis::Analysis;
-use crate::world::{Change, Outcome, Over, PerThread, Shares, Thread, Wait, Wake, World};
+use crate::world::{Change, Hold, Outcome, Over, PerThread, Shares, Thread, Wait, Wake, World};
 use crate::{Rows, Tally};
 use ft_trace::ids::ThreadKey;
 use own::Own;
 use queues::{Here, Queues, Start};
+use spared::{Gains, Spared};
 
 /// Makes the tables `lock_waits` and `unfinished_waits`.
 #[derive(Debug, Default)]
 pub struct Waits {
     queues: Queues,
     waiters: PerThread<Option<Box<Waiter>>>,
+    gains: Gains,
     /// Who waited for the lock that it is about to have.
     comes: Option<ThreadKey>,
     rows: u64,
@@ -34,6 +37,7 @@ struct Waiter {
     /// Where the account of the lock stood when the wait began.
     start: Start,
     own: Own,
+    spared: Spared,
 }
 
 impl Analysis for Waits {
@@ -47,11 +51,15 @@ impl Analysis for Waits {
                 }
                 self.queues.acquired(hold.lock, &here);
             }
-            Change::Released { thread, lock, .. } => {
+            Change::Released { thread, lock, hold, .. } => {
                 self.queues.changed(lock, &Here::of(thread, world));
+                let earliest = hold.and_then(|hold| self.gains.earliest(thread, hold, world));
+                self.free(thread, lock, hold, earliest, world);
             }
             Change::HoldLost { thread, hold } if !hold.is_semaphore() => {
                 self.queues.changed(hold.lock, &Here::of(thread, world));
+                self.gains.forget(thread, hold);
+                self.free(thread, hold.lock, Some(hold), None, world);
             }
             Change::Queued { thread } => self.queued(thread, world),
             Change::Switched { prev: Some(thread), .. } | Change::Waking { thread, .. } => {
@@ -61,6 +69,10 @@ impl Analysis for Waits {
                 self.look(thread, world, Some((shares, wake)));
             }
             Change::WaitOver { thread, wait, end } => {
+                if let Some(Some(waiter)) = self.waiters.get(thread) {
+                    let known = waiter.spared.filter(|_| end != Outcome::Unknown);
+                    self.gains.add(thread, wait, known);
+                }
                 if end == Outcome::Acquired {
                     self.waited(thread, wait, world, rows);
                 }
@@ -86,7 +98,32 @@ impl Waits {
         let start = self.queues.join(wait.lock, thread, &here);
         let free = self.queues.free(wait.lock, &here);
         let own = Own::new(world.now(), thread.account(world.now()), free);
-        *self.waiters.of(thread) = Some(Box::new(Waiter { start, own }));
+        let spared = Some(0);
+        *self.waiters.of(thread) = Some(Box::new(Waiter { start, own, spared }));
+    }
+
+    /// A hold of a lock is over, which could have ended at `earliest` if that is known: those that wait are spared the rest,
+    /// unless others still have the lock.
+    fn free(
+        &mut self,
+        thread: &Thread,
+        lock: i64,
+        hold: Option<&Hold>,
+        earliest: Option<i64>,
+        world: &World,
+    ) {
+        let is_shared = hold.is_none_or(|hold| hold.kind.ends_with("-read"));
+        if is_shared && world.locks().holders(thread.process, lock).0 > 0 {
+            return;
+        }
+        for &(tid, from) in world.locks().queue(thread.process, lock) {
+            if let Some(waiter) = world.thread(thread.key.pid, tid)
+                && let Some(Some(waiter)) = self.waiters.get(waiter)
+            {
+                let more = earliest.map(|earliest| world.now() - earliest.max(from));
+                waiter.spared = waiter.spared.zip(more).map(|(ns, more)| ns + more.max(0));
+            }
+        }
     }
 
     /// A thread that may wait begins to do something else; it has a CPU, after others had it.
@@ -104,7 +141,7 @@ impl Waits {
     /// The row of a wait that has ended with the lock.
     fn waited(&mut self, thread: &Thread, wait: &Wait, world: &World, rows: &mut Rows) {
         let Some(waiter) = self.waiters.of(thread).take() else { return };
-        let Waiter { start, mut own } = *waiter;
+        let Waiter { start, mut own, spared } = *waiter;
         let here = Here::of(thread, world);
         let Some(verdict) = self.queues.judge(wait.lock, thread.key.tid, &start, &here) else {
             return;
@@ -118,7 +155,7 @@ impl Waits {
         let hidden = world.context().kernel && verdict.blame.parts.unexplained_ns > 0;
         let touched = unseen || hidden || world.losses().process_since(thread.key.pid, wait.ts);
         self.rows += 1;
-        rows.lock_waits.push(rows::row(thread, wait, &verdict, &own, touched, world));
+        rows.lock_waits.push(rows::row(thread, wait, &verdict, &own, spared, touched, world));
     }
 
     /// A thread is in the queue of a lock no longer.

@@ -2,6 +2,7 @@
 
 use super::own::Own;
 use super::queues::Verdict;
+use super::spared::Spared;
 use crate::world::{Holder, Over, Thread, Wait, World};
 use ft_trace::Mark;
 use ft_trace::ids::{Nanos, ThreadKey, Tid};
@@ -13,6 +14,7 @@ pub(super) fn row(
     wait: &Wait,
     verdict: &Verdict,
     own: &Own,
+    spared: Spared,
     touched: bool,
     world: &World,
 ) -> LockWait {
@@ -66,6 +68,7 @@ pub(super) fn row(
         behind_comm: behind.map(|sum| sum.who.comm.clone()),
         behind_ns: behind.map(|sum| sum.ns),
         overtaken: verdict.overtaken.try_into().unwrap_or(i32::MAX),
+        own_cpu_ns: spared.filter(|_| context.kernel).map(|ns| ns.min(dur)),
         stack: wait.asleep.map(|(_, stack)| stack),
         agent_ns: world.agent_part(blame.agent_ns, &blame.parts),
         mark: Mark::lower_bound_if(touched).max(world.disturbed_since(pid, wait.ts)),

@@ -63,6 +63,7 @@ fn answers_of(rows: Rows, tally: &Tally) -> Answers {
 fn document_of(head: Head, rows: Rows, tally: &Tally) -> Document {
     let mut what_ifs = WhatIfs::default();
     rows.what_ifs.iter().for_each(|r| what_ifs.add(r));
+    rows.lock_waits.iter().for_each(|r| what_ifs.add_wait(r));
     let a = answers_of(rows, tally);
     let agreement = AgreementReport::new(tally).section();
     let sections = [

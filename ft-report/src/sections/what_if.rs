@@ -14,7 +14,7 @@ use crate::text;
 use ft_analysis::{Extensions, Mark, Tally};
 use ft_trace::ids::{Name, Pid};
 use ft_trace::store::Result;
-use ft_trace::tables::{GrantBar, WhatIf};
+use ft_trace::tables::{GrantBar, LockWait, WhatIf};
 
 /// Lengths of time-slice extensions, ns: the least, which is what Linux 7.0 grants unless told otherwise, and the most
 /// (Documentation/userspace-api/rseq.rst), with two between.
@@ -40,8 +40,39 @@ pub struct WhatIfReport {
     pub asked: Extensions,
     /// Of all that are summed.
     pub all: Sums,
+    /// Of waits, through all holders of their chains.
+    pub chains: ChainSums,
     /// Each lock, the longest waits behind it first.
     pub locks: Vec<LockSums>,
+}
+
+/// Waits for locks, and what all holders of their chains having a CPU of their own spares of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ChainSums {
+    /// Waits of which it is known.
+    pub waits: u64,
+    /// Of these, with more than one holder in a row.
+    pub chained: u64,
+    /// How long they lasted, ns.
+    pub waited_ns: i64,
+    /// What is spared of that, at most, ns.
+    pub own_cpu_ns: i64,
+    /// Waits of which it is not known: records are missing.
+    pub unknown: u64,
+}
+
+impl ChainSums {
+    fn add(&mut self, r: &LockWait) {
+        match r.own_cpu_ns.filter(|_| r.mark <= Mark::Disturbed) {
+            Some(ns) => {
+                self.waits += 1;
+                self.chained += u64::from(r.chain > 1);
+                self.waited_ns += r.dur;
+                self.own_cpu_ns += ns;
+            }
+            None => self.unknown += 1,
+        }
+    }
 }
 
 /// Sums over holds whose holder could have run and did not.
@@ -163,6 +194,7 @@ impl Sums {
 pub struct WhatIfs {
     marks: Marks,
     all: Sums,
+    chains: ChainSums,
     locks: Groups<MAX_GROUPS, (Pid, Name, Name), Sums>,
 }
 
@@ -175,6 +207,11 @@ impl WhatIfs {
             self.all.add(r);
             self.locks.entry((r.pid, r.lock_name.clone(), r.kind.clone())).add(r);
         }
+    }
+
+    /// Counts a wait.
+    pub fn add_wait(&mut self, r: &LockWait) {
+        self.chains.add(r);
     }
 
     /// Finishes the sums; `tally` says what is not in them, `calls` whether system calls were recorded.
@@ -195,6 +232,7 @@ impl WhatIfs {
             marks: self.marks,
             asked: tally.extensions,
             all: self.all,
+            chains: self.chains,
             locks,
         }
     }
@@ -209,6 +247,7 @@ impl WhatIfReport {
     pub fn read(source: Source<'_>) -> Result<WhatIfReport> {
         let mut what_ifs = WhatIfs::default();
         source.rows(|r: WhatIf| what_ifs.add(&r))?;
+        source.rows(|r: LockWait| what_ifs.add_wait(&r))?;
         Ok(what_ifs.finish(source.tally, source.recorded("syscall")))
     }
 
@@ -234,7 +273,29 @@ impl WhatIfReport {
             self.scheduled(&mut s);
             self.locks(&mut s);
         }
+        self.chains(&mut s);
         s.with(self)
+    }
+
+    /// What is spared where holders wait for other locks themselves.
+    fn chains(&self, s: &mut Section) {
+        let chains = &self.chains;
+        if chains.waits == 0 {
+            return;
+        }
+        let unknown = (chains.unknown > 0)
+            .then(|| text!("; {} more in which records are missing", N(chains.unknown)));
+        s.say(text!(
+            "A CPU of its own for each holder, and for those it waited for itself: at most {} ({}) of {} in {} for locks, {} of them \
+             with several holders in a row{}. Assumes, beside the above, that a holder that has another lock earlier is done by \
+             as much earlier.",
+            Ns(chains.own_cpu_ns),
+            Share(chains.own_cpu_ns, chains.waited_ns),
+            Ns(chains.waited_ns),
+            Of(chains.waits, "wait"),
+            N(chains.chained),
+            unknown.unwrap_or_default()
+        ));
     }
 
     /// How many holds there are, and which are left out.
@@ -298,8 +359,7 @@ impl WhatIfReport {
         s.say(text!(
             "{} of them had {} when they ended, which had by then waited for {} since the holder was without a CPU for the first \
              time. (A wait can be behind several holds, one after the other.) Each figure is the most by which these waits \
-             could have been shorter, if all before was as it was, and if the holders slept as long as they did, be it for \
-             another lock: chains of holders are not followed. Figures of different changes cannot be added. What others \
+             could have been shorter, if all before was as it was, and if the holders slept as long as they did. Figures of different changes cannot be added. What others \
              gain who queued behind these waiters, and what those lose who had the CPU, one order of events does not bound.",
             N(all.waited_for),
             Of(all.waiters, "waiter"),

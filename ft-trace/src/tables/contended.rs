@@ -116,6 +116,9 @@ table! {
         pub behind_ns: Option<i64> as Ns,
         /// How often others took the lock first that began to wait later, or did not wait at all.
         pub overtaken: i32 as Count,
+        /// At most so much shorter if its holders, whoever these waited for in turn, and so on, had a CPU whenever they could
+        /// run. Null when that is not known: without a kernel stream, or when records of one of these holds are missing.
+        pub own_cpu_ns: Option<i64> as Ns,
         /// Call chain at which it slept longest, in `stacks`; null without one: it never slept as long as `--stack-min`,
         /// or the group `stack` was not recorded.
         pub stack: Option<i64> as Number,

@@ -45,6 +45,7 @@ pub(super) fn tables(dir: &Path, meta: &mut Meta, count: i32) {
         behind_comm: name(i),
         behind_ns: some(i).map(i64::from),
         overtaken: i,
+        own_cpu_ns: some(i).map(i64::from),
         stack: some(i).map(i64::from),
         agent_ns: some(i).map(i64::from),
         mark: Mark::Exact,
