@@ -9,6 +9,7 @@ mod convoy;
 mod counters;
 mod endless;
 mod family;
+mod freed;
 mod functions;
 mod futexes;
 mod held;
@@ -41,6 +42,7 @@ fn main() {
         Some("sleep") => held::sleep(arg(1, 50)),
         Some("signal") => held::signal(arg(1, 50)),
         Some("migrate") => held::migrate(arg(1, 50)),
+        Some("freed") => freed::run(arg(1, 12)),
         Some("waiters") => waiters::run(arg(1, 50)),
         Some("raced") => raced::run(arg(1, 1_500)),
         Some("react") => react::run(arg(1, 50)),
@@ -69,7 +71,7 @@ fn main() {
         Some("endless") => endless::run(&args[1], arg(2, u64::MAX)),
         _ => {
             eprintln!(
-                "subject: chain | convoy | preempted | preempted-hold | sleep | signal | migrate | waiters | wakes | raced | react | relay | tasks | ping-pong | nesting | spins | \
+                "subject: chain | convoy | preempted | preempted-hold | sleep | signal | migrate | freed | waiters | wakes | raced | react | relay | tasks | ping-pong | nesting | spins | \
                  kernel-groups | kernel-locks | functions | futexes | counters | family | brief | namesakes PLUGIN | reused | variety | endless FILE"
             );
             std::process::exit(2);
