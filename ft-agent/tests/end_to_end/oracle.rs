@@ -102,8 +102,9 @@ fn all_tables_of_a_program_that_knows_nothing_of_tracing_are_recomputed() {
     compiler.args(["-std=gnu17", "-g", "-O1", "-pthread", "-o"]).arg(&program);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/locks.c");
     assert_success(&compiler.arg(source).output().expect("a C compiler, cc"));
-    let (dir, output) =
-        record(&stage, "preload", &["--preload"], &[program.to_str().expect("UTF-8")]);
+    // With its call chains and samples, and the locks of each.
+    let options = ["--preload", "-k", "default,stack,profile", "--stack-min", "1us"];
+    let (dir, output) = record(&stage, "preload", &options, &[program.to_str().expect("UTF-8")]);
     assert_success(&output);
     let holds = harness::open(&dir).rows::<CriticalSection>().map(|row| row.expect("a row"));
     let mut kinds: Vec<String> = holds.map(|hold| hold.kind.to_string()).collect();

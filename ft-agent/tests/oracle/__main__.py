@@ -19,6 +19,7 @@ import held_up
 import histograms
 import holds
 import kernel_locks
+import lock_chains
 import loads
 import loops
 import order
@@ -62,6 +63,7 @@ def main() -> int:
         held_up.table(locks, threads),
         what_ifs.table(trace, locks, threads),
         order.table(locks),
+        lock_chains.table(trace, locks, threads),
         dispatch.table(threads),
         gaps.table(trace, threads),
         functions.table(trace, threads, end),

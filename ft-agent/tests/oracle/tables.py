@@ -90,6 +90,12 @@ class Chain(NamedTuple):
     stack: int | None
 
 
+class Sample(NamedTuple):
+    ts: int
+    tid: int
+    stack: int | None
+
+
 class Contention(NamedTuple):
     ts: int
     dur: int
@@ -206,6 +212,7 @@ class Trace:
     syscalls: list[Syscall]
     futexes: list[Futex]
     chains: list[Chain]
+    samples: list[Sample]
     contention: list[Contention]
     faults: list[Fault]
     probes: list[Probe]
@@ -238,6 +245,7 @@ class Trace:
             syscalls=rows("syscalls", Syscall),
             futexes=rows("futex_calls", Futex),
             chains=rows("call_chains", Chain),
+            samples=rows("samples", Sample),
             contention=rows("contention", Contention),
             faults=rows("page_faults", Fault),
             probes=rows("probe_hits", Probe),
@@ -255,5 +263,5 @@ class Trace:
         """When the last recorded thing happened."""
         lists = (self.switches, self.wakings, self.migrations, self.irqs, self.tasks, self.syscalls)
         lists += (self.futexes, self.chains, self.contention, self.faults, self.probes, self.events)
-        lists += (self.losses,)
+        lists += (self.samples, self.losses)
         return max((rows[-1].ts for rows in lists if rows), default=0)
