@@ -1,11 +1,16 @@
 //! Waits at futexes and semaphores: each that the subject has made is in the table, with its end, its waker and its time.
 
+use std::path::Path;
+use std::process::Command;
+
+use ft_report::code::Code;
 use ft_trace::Mark;
 use ft_trace::store::Trace;
 use ft_trace::tables::{FutexEnd, FutexKind, FutexWait};
 use serde_json::Value;
 
-use crate::harness::{self, Stage, gate};
+use crate::errors;
+use crate::harness::{self, Stage, assert_success, gate};
 use crate::holes::Holes;
 use crate::recomputed::agrees;
 
@@ -152,4 +157,57 @@ fn a_wait_that_goes_on_when_the_recording_ends_is_told() {
     let row = rows.iter().find(goes_on);
     let row = row.unwrap_or_else(|| panic!("no wait goes on: {rows:?}"));
     assert_eq!((row.mark, row.waker_tid), (Mark::Censored, None), "{row:?}");
+}
+
+/// Go's locks and channels call nobody's library: its runtime's threads wait at futexes.
+#[test]
+fn each_wait_of_a_thread_of_go_is_seen() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    if Command::new("go").arg("version").output().is_err() {
+        return gate::skipped("go is not installed (Debian: golang-go)");
+    }
+    let program = stage.path("handover");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/handover.go");
+    let mut go = Command::new("go");
+    go.args(["build", "-o"]).arg(&program).arg(source);
+    // Nothing of whoever runs the test, and nothing of the network.
+    go.env("GOCACHE", stage.path("go")).env("GO111MODULE", "off").env("GOFLAGS", "");
+    assert_success(&go.output().expect("go starts"));
+    let rounds = harness::rounds(ROUNDS);
+    let mut record = harness::agent();
+    record.args(["record", "-k", "default,futex,stack", "--stack-min", "1us", "-o"]);
+    record.arg(stage.path("go-trace")).arg("--").arg(&program).arg(rounds.to_string());
+    let output = record.output().expect("the agent starts");
+    assert_success(&output);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().find(|line| line.starts_with('{')).expect("the program's truth");
+    let truth: Value = serde_json::from_str(line).expect("JSON");
+
+    let trace = harness::open(&stage.path("go-trace"));
+    let code = Code::read(&trace).expect("tables");
+    let first = errors::tid(&truth, "first");
+    let waits: Vec<FutexWait> = trace.rows().map(|row| row.expect("a row")).collect();
+    let (mut seen, mut named) = (0, 0);
+    for [given, back] in errors::rounds(&truth) {
+        let inside = |w: &&FutexWait| {
+            w.tid.0 == first
+                && given <= w.ts.0
+                && w.ts.0 + w.dur <= back
+                && w.end == FutexEnd::Woken
+        };
+        let Some(wait) = waits.iter().rfind(inside) else { continue };
+        seen += 1;
+        // Whichever thread of the runtime finds that it can go on.
+        assert_eq!(wait.waker_pid.map(i64::from), truth["pid"].as_i64(), "{wait:?}");
+        let chain = code.chain(wait.stack);
+        let has = |name: &str| chain.iter().any(|frame| &*frame.label == name);
+        named +=
+            usize::from(has("runtime.futex") && has("runtime.stoplockedm") && has("main.main"));
+    }
+    // The token can be back before a thread has got to its wait, but hardly ever, since it is away for a millisecond.
+    assert!(2 * seen >= rounds && 2 * named >= seen, "{seen} waits, {named} with their names");
+    agrees("Go", &stage.path("go-trace"));
+    gate::measured(&format!(
+        "{seen} of {rounds} waits of a thread of Go, {named} with its runtime's names"
+    ));
 }
