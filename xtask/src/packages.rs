@@ -75,14 +75,14 @@ pub(crate) const BROWSER: Group = Group {
     without: "the tests of the report's page, and of exports to Perfetto, are skipped",
 };
 
-/// Programs that are recorded under the preload library. Debian starts the two servers as services; the
-/// tests start their own.
+/// Programs that are recorded by tests. Debian starts the servers as services; the tests start their own.
 pub(crate) const RECORDED: Group = Group {
     packages: &[
         package("default-jdk-headless", "usr/bin/javac", "a program of Java is recorded by a test"),
         package("make", "usr/bin/make", "recorded by a test"),
         package("memcached", "usr/bin/memcached", "recorded by a test"),
         package("pigz", "usr/bin/pigz", "recorded by a test"),
+        package("postgresql", "usr/lib/postgresql", "recorded by a test"),
         package("redis-server", "usr/bin/redis-server", "recorded by a test"),
         package("sqlite3", "usr/bin/sqlite3", "recorded by a test"),
         package("xz-utils", "usr/bin/xz", "recorded by a test"),

@@ -40,6 +40,7 @@ mod oracle;
 mod overhead;
 mod perf_sched;
 mod ping_pong;
+mod postgres;
 mod preempted;
 mod probes;
 mod proc_counters;

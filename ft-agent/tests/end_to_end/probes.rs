@@ -17,10 +17,10 @@ use crate::recomputed::agrees;
 const ROUNDS: usize = 50;
 
 /// Recordings, at most, until one has lost no record.
-const RECORDINGS: usize = 8;
+pub(crate) const RECORDINGS: usize = 8;
 
 /// Ends with the test, however that ends.
-struct Ended(Child);
+pub(crate) struct Ended(pub(crate) Child);
 
 impl Drop for Ended {
     fn drop(&mut self) {
@@ -53,7 +53,7 @@ fn report(dir: &Path) -> Value {
     report["sections"]["requests"]["values"].clone()
 }
 
-fn requests(trace: &Trace) -> BTreeMap<String, Vec<Request>> {
+pub(crate) fn requests(trace: &Trace) -> BTreeMap<String, Vec<Request>> {
     let mut found: BTreeMap<String, Vec<Request>> = BTreeMap::new();
     for request in trace.rows::<Request>() {
         let request = request.expect("a row");
@@ -63,7 +63,7 @@ fn requests(trace: &Trace) -> BTreeMap<String, Vec<Request>> {
 }
 
 /// No record of the kernel was lost.
-fn is_whole(trace: &Trace) -> bool {
+pub(crate) fn is_whole(trace: &Trace) -> bool {
     !trace.meta().lost.keys().any(|origin| origin.starts_with("kernel"))
 }
 
