@@ -1,5 +1,6 @@
 /* Work at the end of a known chain of calls that keep frame pointers, as programs in Rust do not by default. */
 
+#include <linux/bpf.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -40,6 +41,15 @@ static uint64_t spin(const struct work *w) {
     return x;
 }
 
+/* Has the kernel run the BPF program `in`. */
+static uint64_t run(const struct work *w) {
+    uint64_t done = 0;
+    union bpf_attr attr = {.test = {.prog_fd = w->in}};
+    while (done < w->passes && syscall(SYS_bpf, BPF_PROG_TEST_RUN, &attr, sizeof attr) == 0)
+        done++;
+    return done;
+}
+
 static __attribute__((noinline)) uint64_t deep(int depth, step *last, const struct work *w) {
     uint64_t told = depth == 0 ? last(w) : deep(depth - 1, last, w);
     /* It is no jump. */
@@ -60,4 +70,9 @@ uint64_t ft_costs_echo(int depth, int in, int out) {
 uint64_t ft_costs_spin(int depth, uint64_t passes) {
     const struct work w = {-1, -1, passes};
     return deep(depth, spin, &w);
+}
+
+uint64_t ft_costs_run(int depth, int program, uint64_t passes) {
+    const struct work w = {program, -1, passes};
+    return deep(depth, run, &w);
 }

@@ -84,6 +84,21 @@ pub(crate) fn samples(bench: &Bench) -> Result<Vec<Row>> {
     Ok(vec![row])
 }
 
+/// What the kernel takes to tell a chain whole, as our programs have it do, and to tell its number.
+pub(crate) fn helpers(bench: &Bench) -> Result<Vec<Row>> {
+    let mut samples = Samples::default();
+    for _ in 0..bench.rounds(5) {
+        samples.add_all("", &bench.subject(&["helpers"])?);
+    }
+    let what = "a chain of 16 functions and what called them, whole into a ring buffer (`bpf_get_stack`); ns";
+    Ok(vec![Row::new(what, number(samples.must("chain")?)).beside([
+        ("its number (`bpf_get_stackid`)", samples.median("number")),
+        ("a record of 8 bytes alone", samples.median("neither")),
+        ("a program that does nothing", samples.median("nothing")),
+        ("bytes of a record with the chain, beside 16 with its number,", samples.median("bytes")),
+    ])])
+}
+
 /// libbpf-tools' `offcputime`, of all threads of user space, from a microsecond on, which is its own default.
 fn offcputime(bench: &Bench, subject: &[&str]) -> Result<Figures> {
     let told = fs::File::create(bench.path("offcputime")).context("no file")?;

@@ -25,7 +25,7 @@ use crate::table::Row;
 type Measure = fn(&Bench) -> Result<Vec<Row>>;
 
 /// All rows, by the name under which each can be asked for alone.
-pub(crate) const ALL: [(&str, Measure); 22] = [
+pub(crate) const ALL: [(&str, Measure); 23] = [
     ("off", off::measure),
     ("on", events::on),
     ("cold", events::cold),
@@ -43,6 +43,7 @@ pub(crate) const ALL: [(&str, Measure); 22] = [
     ("kernel", kernel::measure),
     ("stack", chains::switches),
     ("profile", chains::samples),
+    ("stack-helpers", chains::helpers),
     ("probes", probes::measure),
     ("redis", programs::redis),
     ("memcached", programs::memcached),

@@ -1,6 +1,7 @@
 //! The subjects but those of LTTng: what is measured, each in a process of its own. See [`usage`].
 
 mod deep;
+mod helpers;
 mod locks;
 mod off;
 mod on;
@@ -15,7 +16,7 @@ fn usage() -> ! {
     eprintln!(
         "usage: subject off | on | two | cold | loop none|on | rate THREADS RATE SECONDS | shared
                | pthread off|on | locks off|on | tasks off|on
-               | ping-pong | deep switch|spin"
+               | ping-pong | deep switch|spin | helpers"
     );
     std::process::exit(2)
 }
@@ -76,6 +77,7 @@ fn main() {
         ["ping-pong"] => ping_pong::measure(),
         ["deep", "switch"] => deep::switch(),
         ["deep", "spin"] => deep::spin(),
+        ["helpers"] => helpers::measure(),
         _ => usage(),
     }
 }
