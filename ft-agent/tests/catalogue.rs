@@ -135,7 +135,7 @@ fn what_cannot_be_is_refused_before_anything_is_recorded() {
 #[test]
 fn whoever_is_killed_leaves_a_whole_trace_or_none() {
     const CALLS: &str =
-        "mkdir,mkdirat,openat,write,copy_file_range,fsync,renameat,renameat2,unlinkat";
+        "mkdir,mkdirat,openat,write,copy_file_range,fsync,linkat,renameat,renameat2,unlinkat";
     let stage = Stage::new();
     stage.says(&["record", "-k", "none", "-o", "trace", "--", "true"]);
     let trace = files(&stage.path("trace"));

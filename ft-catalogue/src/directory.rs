@@ -85,7 +85,7 @@ impl Place for Directory {
         paths.sort_unstable();
         for path in paths {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let size = dir::open_regular(&path).and_then(|file| file.metadata());
+            let size = dir::open_no_link(&path).and_then(|file| file.metadata());
             match size.map(|metadata| metadata.len()) {
                 Ok(bytes) if bytes > MAX_ROW_BYTES => look(&name, Err(too_large(bytes))),
                 Ok(_) => look(&name, Ok(&path)),
@@ -112,15 +112,20 @@ impl Place for Directory {
         day.dir(&name).map(Some).map_err(io_error("read", &place))
     }
 
-    fn publish(&self, key: &Key, row: &Path, _: &[Source]) -> Result<()> {
+    /// By a link, which replaces nothing: of two that bring it at once, the labels of one are in the row, and the other is told.
+    fn publish(&self, key: &Key, row: &Path, _: &[Source]) -> Result<bool> {
         let traces = &self.held()?.traces;
         let incoming = Incoming::new(traces)?;
-        copy_file(row, &incoming.dir, "row")?;
+        copy_file(row, &incoming.dir, &key.row())?;
         let path = traces.path().join(key.row());
-        incoming.dir.move_to("row", traces, &key.row()).map_err(io_error("write", &path))?;
+        let is_new = match incoming.dir.link(&key.row(), traces) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+            linked => linked.map(|()| true).map_err(io_error("write", &path))?,
+        };
+        traces.sync().map_err(io_error("write", &path))?;
         // Whoever removes it may have found no row, and have taken the files since.
         match is_there(&self.held()?.root, &key.path()) {
-            true => Ok(()),
+            true => Ok(is_new),
             false => {
                 traces.remove(&key.row()).map_err(io_error("remove", &path))?;
                 Err(CatalogueError::BeingRemoved(key.path()))
@@ -203,7 +208,7 @@ impl Place for Directory {
 
     fn fetch(&self, key: &Key, name: &str, to: &Path) -> Result<()> {
         let from = self.path.join(key.path()).join(name);
-        let mut source = dir::open_regular(&from).map_err(io_error("read", &from))?;
+        let mut source = dir::open_no_link(&from).map_err(io_error("read", &from))?;
         let copied = fs::File::create_new(to).and_then(|mut file| io::copy(&mut source, &mut file));
         copied.map(drop).map_err(io_error("write", to))
     }
@@ -313,7 +318,7 @@ fn copy(files: &[Source], to: &Dir) -> Result<()> {
 }
 
 fn copy_file(from: &Path, to: &Dir, name: &str) -> Result<()> {
-    let mut source = dir::open_regular(from).map_err(io_error("read", from))?;
+    let mut source = dir::open_no_link(from).map_err(io_error("read", from))?;
     let target = to.path().join(name);
     let mut file = to.create_file(name).map_err(io_error("write", &target))?;
     io::copy(&mut source, &mut file)

@@ -35,8 +35,8 @@ pub(crate) trait Place: Debug {
     /// Brings all files of a trace. Those that are there are not brought again. Where the trace lies, if on this machine.
     fn bring(&self, key: &Key, files: &[Source]) -> Result<Option<Dir>>;
 
-    /// Brings the row of a trace whose files are these; one that is there stays.
-    fn publish(&self, key: &Key, row: &Path, files: &[Source]) -> Result<()>;
+    /// Brings the row of a trace whose files are these; one that is there stays. Whether it is the one that is there now.
+    fn publish(&self, key: &Key, row: &Path, files: &[Source]) -> Result<bool>;
 
     /// Where a trace lies, if on this machine.
     fn local(&self, key: &Key) -> Option<PathBuf>;

@@ -61,8 +61,8 @@ impl Catalogue {
         let scratch = Scratch::new()?;
         let row = write_row(&entry, scratch.path())?;
         // The trace exists from here on.
-        self.place.publish(&key, &row, &files)?;
-        Ok(Put { key, is_new: true })
+        let is_new = self.place.publish(&key, &row, &files)?;
+        Ok(Put { key, is_new })
     }
 }
 

@@ -1,11 +1,11 @@
 //! Traces brought, listed and removed, by several at once, and after each way in which bringing one can end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use ft_catalogue::{Catalogue, CatalogueError, Labels, list};
+use ft_catalogue::{Catalogue, CatalogueError, Labels, Task, list};
 use ft_trace::ids::{Cpu, Nanos, Pid, Tid};
 use ft_trace::spool::frame::End;
 use ft_trace::store::{
@@ -194,19 +194,24 @@ fn several_at_once_do_no_harm() {
     let same = stage.trace("web-1", 5);
     let others: Vec<PathBuf> = (0..4).map(|n| stage.trace("web-2", n)).collect();
     let barrier = std::sync::Barrier::new(8);
-    let new: usize = std::thread::scope(|scope| {
-        let brings = |dir: &PathBuf| {
+    let new: BTreeSet<String> = std::thread::scope(|scope| {
+        let brings = |nth: usize, dir: &PathBuf| {
             let catalogue = stage.catalogue();
+            let labels = Labels::from([("nth".to_owned(), nth.to_string())]);
             barrier.wait();
-            usize::from(catalogue.put(dir, &labels()).unwrap().is_new)
+            (nth, catalogue.put(dir, &labels).unwrap().is_new)
         };
-        let dirs = others.iter().chain([&same; 4]);
-        let threads: Vec<_> = dirs.map(|dir| scope.spawn(move || brings(dir))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        let dirs = others.iter().chain([&same; 4]).enumerate();
+        let threads: Vec<_> = dirs.map(|(n, dir)| scope.spawn(move || brings(n, dir))).collect();
+        let done = threads.into_iter().map(|thread| thread.join().unwrap());
+        done.filter(|(_, is_new)| *is_new).map(|(nth, _)| nth.to_string()).collect()
     });
-    assert!((5..=8).contains(&new), "{new}");
     let listing = list(&stage.url()).unwrap();
     assert_eq!((listing.entries.len(), listing.wrong.len()), (5, 0));
+    // Who is told that the trace is new has its labels there.
+    let there: BTreeSet<String> =
+        listing.entries.iter().map(|entry| entry.labels()["nth"].clone()).collect();
+    assert_eq!((new.len(), new), (5, there));
     for entry in &listing.entries {
         let stored = stage.root().join(&*entry.path);
         assert_eq!(Trace::open(&stored).unwrap().rows::<SchedMigrate>().count(), 5);
@@ -270,6 +275,36 @@ fn what_lies_under_a_traces_name_is_looked_at() {
     let error = catalogue.put(&other.0, &labels()).unwrap_err().to_string();
     assert!(error.starts_with("another trace lies in host=web-1/"), "{error}");
     assert_eq!(list(&stage.url()).unwrap().entries.len(), 1);
+}
+
+/// They can name what the owner of the trace may not read, and whoever brings it may.
+#[test]
+fn links_are_not_followed() {
+    let stage = Stage::new();
+    let dir = stage.trace("web-1", 5);
+    let secret = stage.trace("web-2", 6);
+    let part = "sched_migrate/part-00000.parquet";
+    fs::rename(dir.join(part), dir.join("aside")).unwrap();
+    symlink(secret.join(part), dir.join(part)).unwrap();
+    let catalogue = stage.catalogue();
+    let error = catalogue.put(&dir, &labels()).unwrap_err().to_string();
+    assert!(error.contains(part), "{error}");
+    assert!(
+        !stage.root().join("host=web-1").exists() || list(&stage.url()).unwrap().entries.is_empty()
+    );
+
+    fs::rename(dir.join("aside"), dir.join(part)).unwrap();
+    symlink(secret.join("binaries"), dir.join("irq")).unwrap();
+    let put = catalogue.put(&dir, &labels()).unwrap();
+    let stored = stage.root().join(put.key.path());
+    assert!(!stored.join("irq").exists(), "a table that lies elsewhere is none of the trace");
+    // In the catalogue of somebody else.
+    fs::remove_file(stored.join(part)).unwrap();
+    symlink(secret.join(part), stored.join(part)).unwrap();
+    symlink(secret.join("binaries"), stored.join("irq")).unwrap();
+    let task = Task::of(&stage.url(), &put.key).unwrap();
+    let error = task.fetch(&[]).unwrap_err().to_string();
+    assert!(error.contains(part), "{error}");
 }
 
 /// Everything but the one good row is left out, with the reason; nothing outside is touched.

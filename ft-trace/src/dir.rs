@@ -285,7 +285,16 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     regular(CWD, path, OFlags::empty())
 }
 
-/// Reads such a file.
+/// Opens such a file that is no link itself: in a directory of somebody else a link can name what they may not read.
+///
+/// # Errors
+///
+/// As [`open_regular`], and when it is a link.
+pub fn open_no_link(path: &Path) -> io::Result<File> {
+    regular(CWD, path, OFlags::NOFOLLOW)
+}
+
+/// Reads such a file, which may be reached by a link.
 ///
 /// # Errors
 ///

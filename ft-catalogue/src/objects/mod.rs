@@ -273,7 +273,7 @@ impl Objects {
         for object in self.below(&self.name(REMOVING)?).await?.into_values() {
             let name = &object.location;
             if is_old(&object)
-                && let Some(said) = self.announcement(name).await?
+                && let Some(said) = self.small(name).await?
             {
                 let path = std::str::from_utf8(&said).ok().and_then(|said| said.lines().next());
                 let key = path.and_then(Key::of_path);
@@ -295,14 +295,14 @@ impl Objects {
             Ok(_) => Ok(true),
             // By another, or by a request of ours whose answer was lost.
             Err(object_store::Error::AlreadyExists { .. }) => {
-                Ok(self.announcement(&name).await?.is_some_and(|said| said == text.as_bytes()))
+                Ok(self.small(&name).await?.is_some_and(|said| said == text.as_bytes()))
             }
             Err(error) => Err(self.failed("write", &name)(error)),
         }
     }
 
-    /// What such an object holds, if it is still there.
-    async fn announcement(&self, name: &Name) -> Result<Option<Vec<u8>>> {
+    /// What an announcement or a row holds, if it is still there.
+    async fn small(&self, name: &Name) -> Result<Option<Vec<u8>>> {
         let mut retries = Retries::default();
         loop {
             let found = match self.store.get(name).await {
@@ -324,9 +324,13 @@ impl Place for Objects {
     fn prepare(&self) -> Result<()> {
         self.runtime.block_on(async {
             let name = self.name(TRACES)?;
-            match self.store.list(Some(&name)).next().await {
-                None | Some(Ok(_)) => Ok(()),
-                Some(Err(error)) => Err(self.failed("list", &name)(error)),
+            let mut retries = Retries::default();
+            loop {
+                match self.store.list(Some(&name)).next().await {
+                    None | Some(Ok(_)) => return Ok(()),
+                    Some(Err(error)) if retries.again(&error).await => {}
+                    Some(Err(error)) => return Err(self.failed("list", &name)(error)),
+                }
             }
         })
     }
@@ -381,21 +385,25 @@ impl Place for Objects {
         })
     }
 
-    fn publish(&self, key: &Key, row: &Path, files: &[Source]) -> Result<()> {
+    fn publish(&self, key: &Key, row: &Path, files: &[Source]) -> Result<bool> {
         let bytes =
             ft_trace::dir::read_regular(row).map_err(crate::error::io_error("read", row))?;
         self.runtime.block_on(async {
             let name = self.row(key)?;
-            match self.store.put_opts(&name, bytes.into(), PutMode::Create.into()).await {
+            let put = self.store.put_opts(&name, bytes.clone().into(), PutMode::Create.into());
+            let is_new = match put.await {
+                Ok(_) => true,
                 // By another, or by a request of ours whose answer was lost.
-                Ok(_) | Err(object_store::Error::AlreadyExists { .. }) => {}
+                Err(object_store::Error::AlreadyExists { .. }) => {
+                    self.small(&name).await?.is_some_and(|there| there == bytes)
+                }
                 Err(error) => return Err(self.failed("write", &name)(error)),
-            }
+            };
             if self.exists(&self.removing(key)?).await? {
                 self.delete(&name).await?;
                 return Err(CatalogueError::BeingRemoved(format!("{}/{}", self.url, key.path())));
             }
-            self.settle(key, files).await
+            self.settle(key, files).await.map(|()| is_new)
         })
     }
 

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::Path;
 
+use ft_trace::dir::open_no_link;
 use futures_util::StreamExt;
 use object_store::path::Path as Name;
 use object_store::{
@@ -58,7 +59,7 @@ impl Objects {
 
     /// The store's errors are inside of ours.
     async fn send_once(&self, name: &Name, path: &Path) -> Result<object_store::Result<()>> {
-        let mut file = File::open(path).map_err(io_error("read", path))?;
+        let mut file = open_no_link(path).map_err(io_error("read", path))?;
         let content = (Attribute::Metadata(CONTENT.into()), content(path)?);
         let attributes = Attributes::from_iter([content]);
         let first = piece(&mut file, path)?;
@@ -147,7 +148,7 @@ async fn save(
 
 /// Digest of a file: it tells apart what two versions of an agent wrote, not what somebody forged.
 fn content(path: &Path) -> Result<String> {
-    let mut file = File::open(path).map_err(io_error("read", path))?;
+    let mut file = open_no_link(path).map_err(io_error("read", path))?;
     let mut digest = key::FNV_START;
     let mut bytes = vec![0; 1 << 16];
     loop {
