@@ -90,7 +90,8 @@ impl Task {
         Ok(Some(ft_trace::dir::read_regular(&path).map_err(io_error("read", &path))?))
     }
 
-    /// Copies the trace without these tables, which are those of results, to a directory for temporary files.
+    /// Copies the trace without these tables, which are those of results, to a directory for temporary files; but what the results
+    /// say of themselves is copied, for it has what was asked for.
     ///
     /// # Errors
     ///
@@ -108,7 +109,7 @@ impl Task {
                     let dir = scratch.path().join(table);
                     fs::create_dir_all(&dir).map_err(io_error("make", &dir))?;
                 }
-                None if name == META_FILE => {}
+                None if name == META_FILE || name == MARKER => {}
                 None => continue,
             }
             self.place.fetch(&self.key, &name, &to)?;

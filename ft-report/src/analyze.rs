@@ -96,8 +96,22 @@ pub fn analyze(trace: &Trace) -> Result<Tally> {
 ///
 /// As [`analyze`], and [`StoreError::Interrupted`] when `watch` says so.
 pub fn analyze_watched(trace: &Trace, watch: Watch<'_>) -> Result<Tally> {
-    let asked = tally(trace.dir())?.map(|tally| tally.requests.asked).unwrap_or_default();
-    analyze_asking(trace, &all(trace)?, asked, watch)
+    let sites: Vec<SiteRow> = all(trace)?;
+    let asked = asked_before(trace, &sites)?;
+    analyze_asking(trace, &sites, asked, watch)
+}
+
+/// The requests that the last analysis was asked for, by whatever version, as far as the trace can have them.
+fn asked_before(trace: &Trace, sites: &[SiteRow]) -> Result<Vec<RequestKind>> {
+    let text = text(trace.dir())?.unwrap_or_default();
+    let tally: Tally = serde_json::from_slice(&text).unwrap_or_default();
+    let mut asked = tally.requests.asked;
+    let recorded = match asked.iter().any(RequestKind::needs_kernel) {
+        true => recorded(trace)?,
+        false => Recorded::default(),
+    };
+    asked.retain(|kind| kind.check(sites, &recorded).is_ok());
+    Ok(asked)
 }
 
 /// The same, with these requests beside the outermost scopes; otherwise those count that were asked for last.
@@ -226,14 +240,16 @@ pub fn ensure_asking(
 ///
 /// When the file is there and cannot be read.
 pub fn tally(dir: &Path) -> Result<Option<Tally>> {
+    Ok(text(dir)?.and_then(|text| tally_of(&text)))
+}
+
+/// The file of the last run, if there was one.
+fn text(dir: &Path) -> Result<Option<Vec<u8>>> {
     let path = dir.join(ANALYSIS_FILE);
-    let text = match dir::read_regular(&path) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        text => {
-            text.map_err(|source| StoreError::Io { action: "read", path: path.clone(), source })?
-        }
-    };
-    Ok(tally_of(&text))
+    match dir::read_regular(&path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        text => text.map(Some).map_err(|source| StoreError::Io { action: "read", path, source }),
+    }
 }
 
 /// The counts in the text of such a file; `None` where another version wrote it, or it is damaged.

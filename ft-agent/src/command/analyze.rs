@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use ft_analysis::Tally;
 use ft_catalogue::{Key, Task, list, trace_of};
 use ft_report::analyze::{self, RESULT_TABLES};
 use ft_trace::store::{META_FILE, StoreError, Trace, views};
@@ -133,10 +134,7 @@ pub(crate) fn run(args: Args) -> Result {
 
 /// A trace that belongs to nobody else.
 fn here(path: &Path, json: bool) -> Result {
-    let trace = Trace::open(path)?;
-    let mut watch = Watch::begin("analysis");
-    let tally = analyze::analyze_watched(&trace, &mut |progress| watch.look(progress))?;
-    drop(watch);
+    let tally = analysed(path)?;
     let analyzed = Analyzed {
         trace: path.to_owned(),
         events: tally.events,
@@ -188,13 +186,24 @@ fn task(url: &str, key: &Key, only: &[&'static str]) -> Result<Option<u64>> {
         return Ok(None);
     }
     let copy = task.fetch(RESULT_TABLES)?;
-    let trace = Trace::open(copy.dir())?;
-    let mut watch = Watch::begin("analysis");
-    let tally = analyze::analyze_watched(&trace, &mut |progress| watch.look(progress))?;
-    drop(watch);
+    let tally = analysed(copy.dir()).map_err(|error| of_trace(error, copy.dir(), url, key))?;
     task.store(&copy, only, RESULT_TABLES, is_current)?;
     task.local().map_or(Ok(()), |dir| write_views(&dir))?;
     Ok(Some(tally.events))
+}
+
+fn analysed(dir: &Path) -> Result<Tally> {
+    let mut watch = Watch::begin("analysis");
+    Ok(analyze::analyze_watched(&Trace::open(dir)?, &mut |progress| watch.look(progress))?)
+}
+
+/// Names the trace where the error names its copy, of which nothing will be left.
+fn of_trace(error: CommandError, copy: &Path, url: &str, key: &Key) -> CommandError {
+    if let CommandError::Store(StoreError::Interrupted(_)) = error {
+        return error;
+    }
+    let trace = format!("{}/{}", url.trim_end_matches('/'), key.path());
+    CommandError::OfCopy(error.to_string().replace(&*copy.to_string_lossy(), &trace))
 }
 
 /// Writes the script for DuckDB anew: it names the tables that are there, and who brought the trace may have written any.

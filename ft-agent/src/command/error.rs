@@ -55,6 +55,9 @@ pub(crate) enum CommandError {
         "--only is for traces of a catalogue; leave it out, and all tables of results are made"
     )]
     OnlyOfCatalogue,
+    /// A trace of a catalogue cannot be analysed; said of the trace, and not of the copy that was worked on.
+    #[error("{0}")]
+    OfCopy(String),
     /// There is no such table of results.
     #[error("'{0}' is no table of results; they are {tables}", tables = ft_report::analyze::RESULT_TABLES.join(", "))]
     NoResult(String),

@@ -161,6 +161,25 @@ fn a_damaged_part_is_named_and_replaces_nothing() {
     assert!(dir.path().join(META_FILE).exists());
 }
 
+#[test]
+fn requests_that_were_asked_for_stay_also_when_another_version_was_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = store(dir.path(), TIMELINE);
+    let sites: Vec<SiteRow> = all(&trace).unwrap();
+    let kind = RequestKind::parse("http.begin,http.end", None).unwrap();
+    kind.check(&sites, &Recorded::default()).unwrap();
+    let mut asked =
+        analyze_asking(&trace, &sites, vec![kind], &mut |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!(analyze(&trace).unwrap().requests.asked, asked.requests.asked);
+    // By an earlier version, which was asked for something else that is nowhere in the trace, too.
+    let known = asked.requests.asked.clone();
+    asked.version -= 1;
+    asked.requests.asked.push(RequestKind::parse("no.such", None).unwrap());
+    let dir = store::file::open(trace.dir()).unwrap();
+    store::file::write_json(&dir, ANALYSIS_FILE, &asked).unwrap();
+    assert_eq!(analyze(&trace).unwrap().requests.asked, known);
+}
+
 /// Every path of a trace, and what the files hold.
 fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
