@@ -1,7 +1,7 @@
 //! Histograms that can be added: how often what was how long, for traces of many hosts, whose percentiles cannot be.
 //!
 //! **Rule.** Each row of holds, waits, wake-ups, gaps, scopes and requests counts once, in the bucket of its length, with those of
-//! the same name, place, thread name and mark. Bounds of buckets are the same in every trace, and whole nanoseconds: a
+//! the same name, place, thread name, neighbour and mark. Bounds of buckets are the same in every trace, and whole nanoseconds: a
 //! length below 64 ns is a bucket of its own, and each power of two beyond is divided into 32. So a percentile that is
 //! read off the upper bound of its bucket is at most 1/32 too high, and never too low, however many histograms were added.
 //!
@@ -18,7 +18,7 @@ use ft_trace::tables::{Bucket, Quantity};
 /// Buckets of all groups together; beyond that, half of them become those of others.
 const MAX_BUCKETS: usize = 1 << 18;
 
-/// The name of a group of others, which has no place and no thread.
+/// The name of a group of others, which has no place, no thread and no neighbour.
 const OTHERS: &str = "(others)";
 
 /// A power of two is divided into as many buckets as 2 to the power of this.
@@ -31,6 +31,7 @@ struct Group {
     name: Name,
     place: Name,
     comm: Name,
+    neighbour: Name,
     mark: Mark,
 }
 
@@ -69,37 +70,46 @@ impl Histograms {
     /// Counts rows that are finished, each once.
     pub fn add(&mut self, rows: &Rows, world: &World) {
         let empty = Name::default();
-        let named = |quantity, name: &Name, place: &Name, comm: &Name, mark| Group {
+        let named = |quantity, name: &Name, place: &Name, comm: &Name, neighbour, mark| Group {
             quantity,
             name: name.clone(),
             place: place.clone(),
             comm: comm.clone(),
+            neighbour,
             mark,
         };
         for r in &rows.critical_sections {
             let comm = world.context().comm(ThreadKey { pid: r.pid, tid: r.tid });
-            let group = named(Quantity::Hold, &r.lock_name, &r.place, &comm, r.mark);
+            let behind = neighbour(r.preemptor_tid, r.preemptor_comm.as_ref());
+            let group = named(Quantity::Hold, &r.lock_name, &r.place, &comm, behind, r.mark);
             self.count(group, r.dur, r.ts, (r.pid, r.tid));
         }
         for r in &rows.lock_waits {
-            let group = named(Quantity::Wait, &r.lock_name, &r.place, &r.comm, r.mark);
+            let group =
+                named(Quantity::Wait, &r.lock_name, &r.place, &r.comm, empty.clone(), r.mark);
             self.count(group, r.dur, r.ts, (r.pid, r.tid));
         }
         for r in &rows.dispatch_latency {
-            let group = named(Quantity::Dispatch, &empty, &empty, &r.comm, r.mark);
+            let behind = neighbour(r.running_tid, r.running_comm.as_ref());
+            let group = named(Quantity::Dispatch, &empty, &empty, &r.comm, behind, r.mark);
             self.count(group, r.dur, r.ts, (r.pid, r.tid));
         }
         for r in &rows.gaps {
             let cause = r.cause.map_or_else(Name::default, |cause| cause.word().into());
-            let group = named(Quantity::Gap, &cause, &empty, &r.comm, r.mark);
+            // Without a thread it is an interrupt, or the tick of a host.
+            let thread = r.culprit.as_ref().filter(|_| r.culprit_tid.is_some());
+            let behind = neighbour(r.culprit_tid, thread);
+            let group = named(Quantity::Gap, &cause, &empty, &r.comm, behind, r.mark);
             self.count(group, r.dur, r.ts, (r.pid, r.tid));
         }
         for r in &rows.scopes {
-            let group = named(Quantity::Scope, &r.event, &empty, &r.comm, r.mark);
+            let behind = neighbour(r.preemptor_tid, r.preemptor_comm.as_ref());
+            let group = named(Quantity::Scope, &r.event, &empty, &r.comm, behind, r.mark);
             self.count(group, r.dur, r.ts, (r.pid, r.tid));
         }
         for r in &rows.requests {
-            let group = named(Quantity::Request, &r.kind, &empty, &r.end_comm, r.mark);
+            let group =
+                named(Quantity::Request, &r.kind, &empty, &r.end_comm, empty.clone(), r.mark);
             self.count(group, r.dur, r.ts, (r.end_pid, r.end_tid));
         }
     }
@@ -119,6 +129,7 @@ impl Histograms {
                     name: group.name.clone(),
                     place: group.place.clone(),
                     comm: group.comm.clone(),
+                    neighbour: group.neighbour.clone(),
                     from_ns,
                     to_ns,
                     count: cell.count,
@@ -177,8 +188,9 @@ impl Histograms {
 impl Group {
     /// Where it counts when it has no room of its own.
     fn others(&self) -> Group {
-        let (place, comm) = (Name::default(), Name::default());
-        Group { quantity: self.quantity, name: OTHERS.into(), place, comm, mark: self.mark }
+        let [place, comm, neighbour] = [Name::default(), Name::default(), Name::default()];
+        let (quantity, mark) = (self.quantity, self.mark);
+        Group { quantity, name: OTHERS.into(), place, comm, neighbour, mark }
     }
 }
 
@@ -189,6 +201,14 @@ impl Cell {
         if other.max_ns > self.max_ns {
             (self.max_ns, self.ts, self.thread) = (other.max_ns, other.ts, other.thread);
         }
+    }
+}
+
+/// The name under which a thread that had the CPU is counted; the idle threads of all CPUs have one.
+fn neighbour(tid: Option<i32>, comm: Option<&Name>) -> Name {
+    match (tid, comm) {
+        (Some(0), _) => "swapper".into(),
+        (_, comm) => comm.cloned().unwrap_or_default(),
     }
 }
 
@@ -268,6 +288,22 @@ mod tests {
         for name in kept {
             assert_eq!(of(&some, &name), of(&all, &name), "{name}");
         }
+    }
+
+    #[test]
+    fn idle_cpus_are_one_neighbour_and_holds_stand_apart_by_theirs() {
+        assert_eq!(&*neighbour(Some(0), Some(&"swapper/12".into())), "swapper");
+        assert_eq!(&*neighbour(None, None), "");
+        let world = feed(true, "0 0 .>a S");
+        let mut beside = hold(100);
+        (beside.preemptor_tid, beside.preemptor_comm) = (Some(9), Some("rustc".into()));
+        let rows =
+            Rows { critical_sections: vec![hold(100), beside, hold(101)], ..Rows::default() };
+        let mut histograms = Histograms::default();
+        histograms.add(&rows, world.world());
+        let found = histograms.into_rows();
+        let found: Vec<_> = found.iter().map(|r| (&*r.neighbour, r.count, r.sum_ns)).collect();
+        assert_eq!(found, [("", 2, 201), ("rustc", 1, 100)]);
     }
 
     #[test]

@@ -18,13 +18,14 @@ PERCENTILES = (10, 50, 90, 99, 99.9, 100)
 
 # Each quantity's rows, as the table `histograms` names them.
 ROWS = {
-    "hold": "SELECT 'hold' AS quantity, lock_name AS name, place, dur, mark FROM critical_sections",
-    "wait": "SELECT 'wait', lock_name, place, dur, mark FROM lock_waits",
-    "dispatch": "SELECT 'dispatch', '', '', dur, mark FROM dispatch_latency",
-    "gap": "SELECT 'gap', coalesce(cause, ''), '', dur, mark FROM gaps",
-    "scope": "SELECT 'scope', event, '', dur, mark FROM scopes",
-    "request": "SELECT 'request', kind, '', dur, mark FROM requests",
+    "hold": "SELECT 'hold' AS quantity, lock_name AS name, place, preemptor_tid AS beside, preemptor_comm AS neighbour, dur, mark FROM critical_sections",
+    "wait": "SELECT 'wait', lock_name, place, NULL, '', dur, mark FROM lock_waits",
+    "dispatch": "SELECT 'dispatch', '', '', running_tid, running_comm, dur, mark FROM dispatch_latency",
+    "gap": "SELECT 'gap', coalesce(cause, ''), '', culprit_tid, CASE WHEN culprit_tid IS NOT NULL THEN culprit END, dur, mark FROM gaps",
+    "scope": "SELECT 'scope', event, '', preemptor_tid, preemptor_comm, dur, mark FROM scopes",
+    "request": "SELECT 'request', kind, '', NULL, '', dur, mark FROM requests",
 }
+NAMED = "SELECT * REPLACE (CASE WHEN beside = 0 THEN 'swapper' ELSE coalesce(neighbour, '') END AS neighbour)"
 TABLES = ("histograms", "critical_sections", "lock_waits", "dispatch_latency", "gaps", "scopes", "requests")
 
 
@@ -44,7 +45,7 @@ def check(db: duckdb.DuckDBPyConnection, by: tuple[str, ...], where: str) -> int
     of_rows = db.sql(
         f"""SELECT {columns}, count(*) AS count, sum(dur)::DOUBLE AS total, max(dur) AS max_ns,
                    count(*) FILTER (mark = 'exact') / count(*) AS exact, {exact}
-            FROM ({" UNION ALL ".join(ROWS.values())}) WHERE {where} GROUP BY {columns}"""
+            FROM ({NAMED} FROM ({" UNION ALL ".join(ROWS.values())})) WHERE {where} GROUP BY {columns}"""
     ).df()
     merged = db.sql(ft.percentile_sql("histograms", by, PERCENTILES, where)).df()
     both = of_rows.merge(merged, on=list(by), suffixes=("", "_merged"))
@@ -69,6 +70,7 @@ def test_histograms_of_several_traces_are_added(converted: Callable[[str], Path]
     traces = [converted(name) for name in ("scenarios", "killed", "system")]
     both = opened(*traces)
     assert check(both, ("quantity",), "mark <> 'censored'") >= 4
+    assert check(both, ("quantity", "neighbour"), "TRUE") > 10
     alone = sum(opened(trace).sql("SELECT sum(count) FROM histograms").fetchall()[0][0] for trace in traces)
     assert both.sql("SELECT sum(count) FROM histograms").fetchall()[0][0] == alone > 10_000
 

@@ -55,6 +55,11 @@ pub(crate) enum CommandError {
         "--only is for traces of a catalogue; leave it out, and all tables of results are made"
     )]
     OnlyOfCatalogue,
+    /// Of these intervals nobody wrote who had the CPU.
+    #[error(
+        "a {0} names no thread that had the CPU meanwhile; ask of hold, dispatch, gap or scope by neighbour"
+    )]
+    NoNeighbour(&'static str),
     /// A trace of a catalogue cannot be analysed; said of the trace, and not of the copy that was worked on.
     #[error("{0}")]
     OfCopy(String),
@@ -219,6 +224,7 @@ impl CommandError {
             | CommandError::KeyAlone
             | CommandError::OnlyOfCatalogue
             | CommandError::NoResult(_)
+            | CommandError::NoNeighbour(_)
             | CommandError::HalfReaction
             | CommandError::WindowWithoutPage
             | CommandError::OfRequest

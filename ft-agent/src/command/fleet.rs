@@ -1,13 +1,21 @@
 //! `ft-agent fleet`.
 
+use std::ffi::OsStr;
+use std::fs;
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ft_catalogue::{Entry, list};
-use ft_report::fleet::{By, Fleet, Member, Question, Sides};
+use ft_report::analyze;
+use ft_report::document::Document;
+use ft_report::fleet::{By, Fleet, Longest, Member, Question, Sides};
+use ft_report::sections::{self, Asked};
+use ft_trace::store::Trace;
 use ft_trace::tables::Quantity;
 
+use super::error::CommandError;
 use super::{Result, page, report};
 
 /// Says where the time of many hosts goes, which hosts differ, and whether a build is slower.
@@ -20,7 +28,7 @@ pub(crate) struct Args {
     /// What is looked at: hold, wait, dispatch, gap, scope or request.
     #[arg(long, value_name = "QUANTITY", default_value = "hold", value_parser = quantity)]
     of: Quantity,
-    /// Group it by host, kernel, hour, thread or a label.
+    /// Group it by host, kernel, hour, thread, neighbour (who had the CPU instead, of hold, dispatch, gap and scope) or a label.
     #[arg(long, value_name = "WHAT")]
     by: Option<By>,
     /// Compare the traces with two values of a label, B against A: build=1.4,1.5.
@@ -32,6 +40,10 @@ pub(crate) struct Args {
     /// Write a page for a browser into this file, instead of text.
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     html: Option<PathBuf>,
+    /// Write pages of so many traces, too, those with the longest intervals, beside that file in FILE.traces/: the fleet's page links to
+    /// the intervals in them.
+    #[arg(long, value_name = "N", requires = "html", default_value_t = 0)]
+    pages: usize,
 }
 
 const EXAMPLES: &str = "\
@@ -43,8 +55,12 @@ Examples:
                                       waits for locks by the hour at which the trace began
   ft-agent fleet /srv/traces --of dispatch --by kernel
                                       wake-ups by release of the kernel
+  ft-agent fleet /srv/traces --by neighbour
+                                      holds by who preempted the holder longest
   ft-agent fleet /srv/traces --compare build=1.4,1.5
-                                      is the new build slower, and how sure is that";
+                                      is the new build slower, and how sure is that
+  ft-agent fleet /srv/traces --html fleet.html --pages 5
+                                      as a page, with links into five traces";
 
 fn quantity(text: &str) -> std::result::Result<Quantity, String> {
     let known = Quantity::ALL.iter().copied().find(|quantity| quantity.word() == text);
@@ -52,6 +68,10 @@ fn quantity(text: &str) -> std::result::Result<Quantity, String> {
 }
 
 pub(crate) fn run(args: Args) -> Result {
+    let has_neighbour = !matches!(args.of, Quantity::Wait | Quantity::Request);
+    if args.by == Some(By::Neighbour) && !has_neighbour {
+        return Err(CommandError::NoNeighbour(args.of.word()));
+    }
     let listing = list(&args.url)?;
     for (path, why) in &listing.wrong {
         let wrong = format!("{path}: {why}").escape_debug().to_string();
@@ -68,12 +88,56 @@ pub(crate) fn run(args: Args) -> Result {
     for entry in &listing.entries {
         fleet.add(member(entry), &root.join(&*entry.path));
     }
-    let document = fleet.document();
     match args.html {
-        Some(file) => page::say(&file, page::write(&document, "", &file)?)?,
-        None => report::print(&document, args.json)?,
+        Some(file) => {
+            page::check(&file)?;
+            write_pages(&mut fleet, args.pages, &root, &file)?;
+            page::say(&file, page::write(&fleet.document(), "", &file)?)?;
+        }
+        None => report::print(&fleet.document(), args.json)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// On either side of an interval, what a page has every detail of, ns.
+const AROUND_NS: i64 = 1_000_000;
+
+/// Pages of the traces with the longest intervals, as their own reports.
+fn write_pages(fleet: &mut Fleet, most: usize, root: &Path, file: &Path) -> Result<()> {
+    let longest = fleet.longest(most);
+    if longest.is_empty() {
+        return Ok(());
+    }
+    let mut folder = file.file_name().unwrap_or_default().to_owned();
+    folder.push(".traces");
+    let beside = file.with_file_name(&folder);
+    let made = fs::create_dir_all(&beside);
+    made.map_err(|source| CommandError::File { path: beside.clone(), source })?;
+    for Longest { trace: path, ts, dur_ns } in longest {
+        let trace = Trace::open(&root.join(&path))?;
+        // Of this version, or the trace would be in no figure.
+        let Some(tally) = analyze::tally(trace.dir())? else { continue };
+        let reports = sections::usual(&trace.meta().start.kernel_groups, &tally);
+        let document = Document::of(&trace, &tally, reports, Asked::default())?;
+        let to = ts.saturating_add(dur_ns).saturating_add(AROUND_NS);
+        let window = ts.saturating_sub(AROUND_NS)..to;
+        // The trace's own name, the last of its path.
+        let name = format!("{}.html", path.rsplit("trace=").next().unwrap_or_default());
+        page::with_timeline(&trace, &tally, &document, Some(window), &beside.join(&name))?;
+        let href = format!("{}/{name}", encoded(&folder));
+        fleet.link(&path, href, document.begin_ns);
+    }
+    Ok(())
+}
+
+/// A file's name as a part of a URL.
+fn encoded(name: &OsStr) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    let each = name.as_bytes().iter().map(|&byte| match plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    });
+    each.collect()
 }
 
 fn member(entry: &Entry) -> Member {

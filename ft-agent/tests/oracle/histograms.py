@@ -6,14 +6,15 @@ from pathlib import Path
 from compare import Expected, OneOf, Table
 from tables import results
 
-# Quantity, table, and its columns of name, place and thread: of holds that is looked up, and of wake-ups there is no name.
+# Quantity, table, and its columns of name, place and thread: of holds that is looked up, and of wake-ups there is no name. Then what
+# the columns of the neighbour begin with, who had the CPU instead of the thread.
 SOURCES = (
-    ("hold", "critical_sections", "lock_name", "place", None),
-    ("wait", "lock_waits", "lock_name", "place", "comm"),
-    ("dispatch", "dispatch_latency", None, None, "comm"),
-    ("gap", "gaps", "cause", None, "comm"),
-    ("scope", "scopes", "event", None, "comm"),
-    ("request", "requests", "kind", None, "end_comm"),
+    ("hold", "critical_sections", "lock_name", "place", None, "preemptor"),
+    ("wait", "lock_waits", "lock_name", "place", "comm", None),
+    ("dispatch", "dispatch_latency", None, None, "comm", "running"),
+    ("gap", "gaps", "cause", None, "comm", "culprit"),
+    ("scope", "scopes", "event", None, "comm", "preemptor"),
+    ("request", "requests", "kind", None, "end_comm", None),
 )
 
 
@@ -24,20 +25,28 @@ def bounds(ns: int) -> tuple[int, int]:
     return least, least + width - 1
 
 
+def neighbour(row: dict, prefix: str | None) -> str:
+    """Who had the CPU; interrupts, which have no thread, had it for themselves."""
+    if prefix is None or row[prefix + "_tid"] is None:
+        return ""
+    name = "culprit" if prefix == "culprit" else prefix + "_comm"
+    return "swapper" if row[prefix + "_tid"] == 0 else row[name]
+
+
 def table(directory: Path) -> Table:
-    """A row for each length that there was, of each quantity, name, place, thread and mark."""
+    """A row for each length that there was, of each quantity, name, place, thread, neighbour and mark."""
     names = {(row["pid"], row["tid"]): row["name"] for row in results(directory, "threads")}
     groups: defaultdict[tuple, list[dict]] = defaultdict(list)
-    for quantity, source, name, place, comm in SOURCES:
+    for quantity, source, name, place, comm, beside in SOURCES:
         end = "end_" if quantity == "request" else ""
         for row in results(directory, source):
             thread = (row[end + "pid"], row[end + "tid"])
             called = row[comm] if comm else names.get(thread, "")
             what = (row[name] or "" if name else "", row[place] if place else "")
-            key = (quantity, *what, called, row["mark"], *bounds(row["dur"]))
+            key = (quantity, *what, called, neighbour(row, beside), row["mark"], *bounds(row["dur"]))
             groups[key].append({"ts": row["ts"], "thread": thread, "ns": row["dur"]})
     expected = []
-    for (quantity, name, place, comm, mark, least, greatest), rows in groups.items():
+    for (quantity, name, place, comm, behind, mark, least, greatest), rows in groups.items():
         most = max(row["ns"] for row in rows)
         longest = [row for row in rows if row["ns"] == most]
         expected.append(
@@ -50,6 +59,7 @@ def table(directory: Path) -> Table:
                     "name": name,
                     "place": place,
                     "comm": comm,
+                    "neighbour": behind,
                     "from_ns": least,
                     "to_ns": greatest,
                     "count": len(rows),
@@ -59,4 +69,4 @@ def table(directory: Path) -> Table:
                 }
             )
         )
-    return Table("histograms", ("quantity", "name", "place", "comm", "mark", "from_ns"), expected)
+    return Table("histograms", ("quantity", "name", "place", "comm", "neighbour", "mark", "from_ns"), expected)

@@ -20,7 +20,7 @@ pub use figure::{Data, Figure, Histogram};
 pub use table::{Builder, Column, MOST_ROWS, Row, Table};
 pub use text::{Drawn, IntoText, Piece, Text};
 pub use value::{
-    Change, ExactNs, Id, Interval, Kind, Lock, MeanNs, N, Ns, Number, Of, Place, Rate, Share,
+    Change, ExactNs, Id, Interval, Kind, Link, Lock, MeanNs, N, Ns, Number, Of, Place, Rate, Share,
     Thread, Typed, Value, Word,
 };
 

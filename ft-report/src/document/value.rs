@@ -43,6 +43,8 @@ pub enum Value {
     Missing,
     /// [`Kind::Word`].
     Word(String),
+    /// [`Kind::Word`] of which there is a page.
+    Link(Link),
     /// [`Kind::Thread`].
     Thread(Thread),
     /// [`Kind::Lock`].
@@ -161,6 +163,15 @@ pub struct Number(pub i64);
 #[derive(Clone, Copy, Debug)]
 pub struct Word<'a>(pub &'a str);
 
+/// What has a page of its own, perhaps: a link in a page, and a word everywhere else.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Link {
+    /// What it is called.
+    pub word: String,
+    /// Where that is, as seen from the page, in what a URL may hold; empty where there is none.
+    pub href: String,
+}
+
 /// A source place, `file:line`; empty when it is not known.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a>(pub &'a str);
@@ -233,6 +244,7 @@ typed! {
     Number: Number, self => Value::Number(self.0);
     Word<'_>: Word, self => Value::Word(self.0.to_owned());
     String: Word, self => Value::Word(self);
+    Link: Word, self => Value::Link(self);
     Place<'_>: Place, self => match self.0 {
         "" => Value::Missing,
         place => Value::Place(place.to_owned()),

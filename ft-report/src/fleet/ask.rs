@@ -6,6 +6,7 @@ use ft_trace::calendar;
 use ft_trace::tables::Bucket;
 
 use super::Member;
+use crate::stats::OTHERS;
 
 /// By what intervals are grouped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub enum By {
     Hour,
     /// Name of the thread.
     Thread,
+    /// Who had the CPU longest while the thread could have run.
+    Neighbour,
     /// A label.
     Label(String),
 }
@@ -33,7 +36,10 @@ impl By {
                 let _ = calendar::write_utc(member.start_ns, &mut utc);
                 format!("{}:00", utc.get(11..13).unwrap_or("?"))
             }
+            By::Thread | By::Neighbour if *row.name == *OTHERS => OTHERS.to_owned(),
             By::Thread => row.comm.to_string(),
+            By::Neighbour if row.neighbour.is_empty() => "(nobody, or not known)".to_owned(),
+            By::Neighbour => row.neighbour.to_string(),
             By::Label(name) => member.labels.get(name).map_or("(none)", |value| value).to_owned(),
         }
     }
@@ -45,6 +51,7 @@ impl By {
             By::Kernel => "kernel",
             By::Hour => "hour (UTC)",
             By::Thread => "thread",
+            By::Neighbour => "neighbour",
             By::Label(name) => name,
         }
     }
@@ -59,7 +66,11 @@ impl FromStr for By {
             "kernel" => By::Kernel,
             "hour" => By::Hour,
             "thread" => By::Thread,
-            "" => return Err("it is empty; name host, kernel, hour, thread or a label".into()),
+            "neighbour" => By::Neighbour,
+            "" => {
+                let why = "it is empty; name host, kernel, hour, thread, neighbour or a label";
+                return Err(why.into());
+            }
             label => By::Label(label.into()),
         })
     }

@@ -8,6 +8,7 @@
 mod ask;
 pub mod effects;
 pub mod histogram;
+mod line;
 pub mod outliers;
 mod section;
 pub mod student;
@@ -25,6 +26,9 @@ use crate::stats::OTHERS;
 use histogram::{Histogram, is_sound};
 
 pub use ask::{By, Sides};
+
+/// What locks without a name are called: they are told apart by the place where they are taken.
+const UNNAMED: &str = "(unnamed)";
 
 /// Subjects of a fleet that are told apart.
 const MAX_SUBJECTS: usize = 4096;
@@ -87,6 +91,26 @@ struct Worst {
     dur_ns: i64,
 }
 
+/// The longest interval of a subject.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Longest {
+    /// The trace, from the root of the catalogue on.
+    pub trace: String,
+    /// Begin, CLOCK_MONOTONIC ns of its host.
+    pub ts: i64,
+    /// Length, ns.
+    pub dur_ns: i64,
+}
+
+/// The page of a trace, for links to it.
+#[derive(Clone, Debug)]
+struct Page {
+    /// Where it is, as seen from the fleet's page.
+    href: String,
+    /// What its timeline calls 0, CLOCK_MONOTONIC ns.
+    begin_ns: i64,
+}
+
 /// Of one subject in one trace.
 #[derive(Clone, Copy, Debug)]
 struct Cell {
@@ -113,6 +137,8 @@ pub struct Fleet {
     others: u64,
     /// Traces that are in no figure, and why.
     not_read: Vec<(String, String)>,
+    /// Pages of traces, by their paths.
+    pages: HashMap<String, Page>,
 }
 
 impl Fleet {
@@ -130,7 +156,26 @@ impl Fleet {
             cells_left_out: 0,
             others: 0,
             not_read: Vec::new(),
+            pages: HashMap::new(),
         }
+    }
+
+    /// The longest intervals of the subjects with the most time, so many of them, each in another trace.
+    pub fn longest(&self, most: usize) -> Vec<Longest> {
+        let mut found: Vec<Longest> = Vec::new();
+        for line in self.lines() {
+            let Some((trace, ts)) = line.worst_trace.zip(line.worst_ts) else { continue };
+            if found.len() < most && found.iter().all(|longest| longest.trace != trace) {
+                found.push(Longest { trace, ts, dur_ns: line.lengths.max_ns });
+            }
+        }
+        found
+    }
+
+    /// Remembers a trace's page, so that what is in that trace links to its timeline: where it is, as seen from the page of the
+    /// fleet, and what it calls 0.
+    pub fn link(&mut self, trace: &str, href: String, begin_ns: i64) {
+        self.pages.insert(trace.to_owned(), Page { href, begin_ns });
     }
 
     /// Adds a trace, which lies in `dir`. One that cannot be read is told of, and does not end the others.
@@ -179,11 +224,16 @@ impl Fleet {
         self.host_of.push(host);
     }
 
+    fn is_of_locks(&self) -> bool {
+        matches!(self.question.quantity, Quantity::Hold | Quantity::Wait)
+    }
+
     /// What a row is about, or the others.
     fn subject(&self, row: &Bucket) -> Subject {
         let subject = match &*row.name {
             // Wake-ups are threads'.
             "" => (row.comm.clone(), "".into()),
+            name if self.is_of_locks() && is_address(name) => (UNNAMED.into(), row.place.clone()),
             _ => (row.name.clone(), row.place.clone()),
         };
         let is_known = self.subjects.len() < MAX_SUBJECTS || self.subjects.contains_key(&subject);
@@ -201,6 +251,12 @@ impl Known {
             self.worst = Some(Worst { member, ts, tid, dur_ns: row.max_ns });
         }
     }
+}
+
+/// Whether a lock has no name: its address stands for it, which is another one in each process.
+fn is_address(name: &str) -> bool {
+    let digits = name.strip_prefix("0x").unwrap_or_default();
+    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 /// The rows of a trace that are about a quantity, all of which are sound; otherwise why none counts.

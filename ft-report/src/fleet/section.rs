@@ -6,15 +6,12 @@ use ft_analysis::Mark;
 use serde::Serialize;
 
 use super::effects::{self, Effect, holm};
-use super::histogram::{ERROR, Histogram};
+use super::histogram::ERROR;
+use super::line::{Lengths, Line, SHOWN, table};
 use super::outliers::{Outlier, outliers};
 use super::{Fleet, Known, Subject};
-use crate::document::{Change, Document, N, Ns, Number, Of, Place, Section, Share, Table, Word};
-use crate::stats::Marks;
+use crate::document::{Change, Document, Link, N, Ns, Number, Of, Place, Section, Table, Word};
 use crate::text;
-
-/// Rows that text shows.
-const SHOWN: usize = 20;
 
 /// Rows that JSON has.
 const MOST_VALUES: usize = 10_000;
@@ -22,59 +19,15 @@ const MOST_VALUES: usize = 10_000;
 /// Traces that are named of those that could not be read.
 const SHOWN_NOT_READ: usize = 3;
 
+/// Values that are dealt out to hosts at once: each subject has one for each trace, and is summed for each host. That often 2,000 is
+/// what the test costs.
+const MOST_DEALT: usize = 1 << 19;
+
 /// Traces of a subject without which nothing is tested.
 const LEAST_TRACES: usize = 3;
 
 /// What is called a difference has at most this chance of being none, over all that is asked.
 const ALPHA: f64 = 0.05;
-
-/// Lengths of many intervals.
-#[derive(Clone, Debug, Serialize)]
-struct Lengths {
-    #[serde(flatten)]
-    marks: Marks,
-    p50_ns: Option<i64>,
-    p99_ns: Option<i64>,
-    p999_ns: Option<i64>,
-    max_ns: i64,
-    sum_ns: i64,
-}
-
-impl Lengths {
-    fn of(histogram: &Histogram) -> Lengths {
-        Lengths {
-            marks: histogram.marks,
-            p50_ns: histogram.percentile(500),
-            p99_ns: histogram.percentile(990),
-            p999_ns: histogram.percentile(999),
-            max_ns: histogram.max_ns(),
-            sum_ns: i64::try_from(histogram.sum_ns).unwrap_or(i64::MAX),
-        }
-    }
-
-    fn count(&self) -> u64 {
-        self.marks.counted()
-    }
-
-    fn exact(&self) -> Share {
-        Share::of(self.marks.exact, self.count().saturating_add(self.marks.censored))
-    }
-}
-
-/// A line of a table over all traces.
-#[derive(Clone, Debug, Serialize)]
-struct Line {
-    name: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    place: String,
-    hosts: usize,
-    #[serde(flatten)]
-    lengths: Lengths,
-    /// The trace with the longest, and the row of that in its table.
-    worst_trace: Option<String>,
-    worst_ts: Option<i64>,
-    worst_tid: Option<i32>,
-}
 
 /// A host that differs.
 #[derive(Clone, Debug, Serialize)]
@@ -121,7 +74,7 @@ struct HeadValues {
 impl Fleet {
     /// What it says.
     pub fn document(&self) -> Document {
-        let mut sections = vec![self.worst(), self.differing()];
+        let mut sections = vec![self.worst(), self.differing(MOST_DEALT)];
         sections.extend(self.question.by.as_ref().map(|by| self.grouped(by.title())));
         sections.extend(self.question.sides.is_some().then(|| self.compared()));
         Document { begin_ns: 0, head: self.head(), sections }
@@ -187,8 +140,8 @@ impl Fleet {
         }
     }
 
-    /// Those over all hosts with the most time.
-    fn worst(&self) -> Section {
+    /// A line of each subject, those with the most time first.
+    pub(super) fn lines(&self) -> Vec<Line> {
         let lines = self.subjects.iter();
         let mut lines: Vec<Line> =
             lines.map(|((name, place), known)| self.line(name, place, known)).collect();
@@ -196,9 +149,15 @@ impl Fleet {
             let time = b.lengths.sum_ns.cmp(&a.lengths.sum_ns);
             time.then_with(|| (&a.name, &a.place).cmp(&(&b.name, &b.place)))
         });
+        lines
+    }
+
+    /// Those over all hosts with the most time.
+    fn worst(&self) -> Section {
+        let mut lines = self.lines();
         let mut s = Section::new("worst", "where the time of all hosts went, most first");
         s.table(table(&lines, "name", "subjects"));
-        s.table(longest(&lines, "name", "subjects"));
+        s.table(self.longest_of(&lines, "name", "subjects"));
         lines.truncate(MOST_VALUES);
         s.with(lines)
     }
@@ -208,8 +167,33 @@ impl Fleet {
         let lines: Vec<Line> = lines.map(|(value, known)| self.line(value, "", known)).collect();
         let mut s = Section::new("by", "the same intervals, by what was asked");
         s.table(table(&lines, title, "groups"));
-        s.table(longest(&lines, title, "groups"));
+        s.table(self.longest_of(&lines, title, "groups"));
         s.with(lines)
+    }
+
+    /// Where the longest of each is, with a link to it where its trace has a page.
+    fn longest_of(&self, lines: &[Line], title: &str, what: &'static str) -> Table {
+        Table::first(SHOWN, lines)
+            .counted(what)
+            .marks(|l| l.lengths.marks.mark)
+            .column(title, |l| Word(&l.name))
+            .column("max", |l| Ns(l.lengths.max_ns))
+            .column("ts", |l| l.worst_ts.map(Number))
+            .column("tid", |l| l.worst_tid.map(|tid| Number(tid.into())))
+            .column("in the trace", |l| self.place(l))
+            .titled("The longest of each: a row of the quantity's own table, of that ts and tid")
+    }
+
+    /// The trace with the longest, and where its timeline shows that.
+    fn place(&self, line: &Line) -> Option<Link> {
+        let word = line.worst_trace.clone()?;
+        let at = line.worst_ts.zip(line.worst_tid);
+        let href = self.pages.get(&word).zip(at).map(|(page, (ts, tid))| {
+            let from = ts.saturating_sub(page.begin_ns);
+            let to = from.saturating_add(line.lengths.max_ns);
+            format!("{}#at={from}-{to}&tid={tid}", page.href)
+        });
+        Some(Link { word, href: href.unwrap_or_default() })
     }
 
     /// How far the lengths of a subject can be believed.
@@ -229,8 +213,14 @@ impl Fleet {
         rows
     }
 
-    fn differing(&self) -> Section {
+    /// Of so many values as are dealt out: those of the subjects with the most time.
+    pub(super) fn differing(&self, most: usize) -> Section {
         let rows = self.values(|cell| Some(cell.mean_ns));
+        let mut rows: Vec<(&Subject, Vec<f64>)> = rows.into_iter().collect();
+        let time = |subject: &Subject| self.subjects.get(subject).map(|of| of.lengths.sum_ns);
+        rows.sort_by_key(|(subject, _)| std::cmp::Reverse(time(subject)));
+        let all = rows.len();
+        rows.truncate(most / (self.members.len() + self.hosts.len()).max(1));
         let (subjects, rows): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
         let found = outliers(&rows, &self.host_of, ALPHA);
         let lines: Vec<Differs> = found
@@ -264,6 +254,13 @@ impl Fleet {
                     .column("p", |l| probability(l.p))
                     .titled(text!("of {}", tested)),
             ),
+        }
+        if rows.len() < all {
+            let left = Of((all - rows.len()) as u64, "subject");
+            s.warn(text!(
+                "{} with less time than these not tested: there are too many values to deal out; ask of fewer traces.",
+                left
+            ));
         }
         s.say(
             "Geometric means of traces, a host against all others; traces are dealt out to hosts anew 2,000 times, and p counts how often any host then differs as much in any subject: 5 % of fleets without a difference show one here.",
@@ -350,34 +347,4 @@ impl Fleet {
 /// A probability as a word: there is no kind of value for it.
 fn probability(p: f64) -> String {
     if p < 0.0001 { "<0.0001".into() } else { format!("{p:.4}") }
-}
-
-fn table(lines: &[Line], title: &str, what: &'static str) -> Table {
-    Table::first(SHOWN, lines)
-        .counted(what)
-        .marks(|l| l.lengths.marks.mark)
-        .column(title, |l| Word(&l.name))
-        .notes("place", |l| (!l.place.is_empty()).then_some(Place(&l.place)))
-        .column("hosts", |l| N(l.hosts as u64))
-        .column("n", |l| N(l.lengths.count()))
-        .column("exact", |l| l.lengths.exact())
-        .column("sum", |l| Ns(l.lengths.sum_ns))
-        .column("p50", |l| l.lengths.p50_ns.map(Ns))
-        .column("p99", |l| l.lengths.p99_ns.map(Ns))
-        .column("p99.9", |l| l.lengths.p999_ns.map(Ns))
-        .column("max", |l| Ns(l.lengths.max_ns))
-        .titled("")
-}
-
-/// Where the longest of each is.
-fn longest(lines: &[Line], title: &str, what: &'static str) -> Table {
-    Table::first(SHOWN, lines)
-        .counted(what)
-        .marks(|l| l.lengths.marks.mark)
-        .column(title, |l| Word(&l.name))
-        .column("max", |l| Ns(l.lengths.max_ns))
-        .column("ts", |l| l.worst_ts.map(Number))
-        .column("tid", |l| l.worst_tid.map(|tid| Number(tid.into())))
-        .column("in the trace", |l| l.worst_trace.clone())
-        .titled("The longest of each: a row of the quantity's own table, of that ts and tid")
 }

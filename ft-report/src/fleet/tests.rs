@@ -1,6 +1,7 @@
 use super::effects::{Host, effect, holm};
 use super::outliers::outliers;
 use super::*;
+use crate::document::{Document, Section};
 use ft_trace::ids::{Nanos, Pid, Tid};
 
 /// About normal: the sum of twelve.
@@ -18,6 +19,7 @@ fn row(name: &str, dur: i64, mark: Mark) -> Bucket {
         name: name.into(),
         place: "a.rs:1".into(),
         comm: "worker".into(),
+        neighbour: "rustc".into(),
         mark,
         from_ns,
         to_ns,
@@ -104,6 +106,16 @@ fn rows_that_no_analysis_writes_do_not_count() {
     (0..4).for_each(|_| h.add(&many));
     assert_eq!(h.count(), u64::MAX, "it saturates");
     assert!(h.percentile(500).is_some());
+}
+
+#[test]
+fn locks_without_a_name_are_known_by_their_place() {
+    let question = Question { quantity: Quantity::Hold, by: None, sides: None };
+    let mut fleet = Fleet::new(question);
+    fleet.count(member("a", "1", 0), &[row("0x7f12a0", 5, Mark::Exact), row("0x", 7, Mark::Exact)]);
+    fleet.count(member("b", "1", 1), &[row("0x55aa40", 6, Mark::Exact)]);
+    let of = |name: &str| fleet.subjects[&(name.into(), "a.rs:1".into())].lengths.count();
+    assert_eq!((fleet.subjects.len(), of("(unnamed)"), of("0x")), (2, 2, 1));
 }
 
 #[test]
@@ -230,6 +242,33 @@ fn the_host_that_differs_is_found() {
     assert!(first.by > 6.0 && first.p < 0.01, "{first:?}");
     assert_eq!(outliers(&rows, &[0; 40], 0.05), [], "one host differs from nobody");
     assert_eq!(outliers(&[vec![1.0; 40]], &host_of, 0.05), [], "all the same");
+}
+
+#[test]
+fn of_too_many_subjects_those_with_the_most_time_are_tested_and_the_others_told() {
+    let question = Question { quantity: Quantity::Hold, by: None, sides: None };
+    let mut fleet = Fleet::new(question);
+    for n in 0..20 {
+        let host = ["a", "b", "c", "d"][n as usize % 4];
+        // On one host, the lock with the least time is slow.
+        let slow = if host == "c" { 40 } else { 10 };
+        let rows = [("least", slow), ("more", 1_000 + n % 3), ("most", 9_000 + n % 3)];
+        let rows = rows.map(|(name, dur)| row(name, dur + n / 10, Mark::Exact));
+        fleet.count(member(host, "1", n), &rows);
+    }
+    let said = |most: usize| {
+        let section = fleet.differing(most);
+        let head = Section::new("fleet", "");
+        let document = Document { begin_ns: 0, head, sections: vec![section] };
+        let json = serde_json::to_value(&document).expect("JSON");
+        (json["sections"]["hosts"]["values"][0]["name"].clone(), document.to_string())
+    };
+    let (name, text) = said(3 * 24);
+    assert_eq!(name, "least", "{text}");
+    assert!(!text.contains("not tested"), "{text}");
+    let (name, text) = said(3 * 24 - 1);
+    assert_ne!(name, "least", "{text}");
+    assert!(text.contains("1 subject with less time than these not tested"), "{text}");
 }
 
 #[test]

@@ -31,7 +31,7 @@ use serde::ser::{Serialize, SerializeMap, SerializeStruct, Serializer};
 
 use super::text::sentence;
 use crate::document::{
-    Block, Column, Data, Document, Figure, Kind, Row, Section, Table, Text, Value,
+    Block, Column, Data, Document, Figure, Kind, Link, Row, Section, Table, Text, Value,
 };
 use crate::stats::Tail;
 
@@ -126,7 +126,9 @@ impl Serialize for Value {
         };
         match self {
             Value::Missing => serializer.serialize_none(),
-            Value::Word(word) | Value::Place(word) => serializer.serialize_str(word),
+            Value::Word(word) | Value::Link(Link { word, .. }) | Value::Place(word) => {
+                serializer.serialize_str(word)
+            }
             Value::Thread(thread) if thread.idle => serializer.serialize_str("(idle)"),
             Value::Thread(thread) => name(serializer, &thread.name),
             Value::Lock(lock) => name(serializer, &lock.name),

@@ -9,8 +9,8 @@ use super::number::{
     change, count, log_bar, ns, per_second, percent, quantity, share, short_count,
 };
 use crate::document::{
-    Block, Column, Data, Document, Figure, Interval, Kind, Lock, Piece, Row, Section, Table, Text,
-    Value,
+    Block, Column, Data, Document, Figure, Interval, Kind, Link, Lock, Piece, Row, Section, Table,
+    Text, Value,
 };
 
 /// Columns of the labels in the margin.
@@ -100,7 +100,7 @@ pub(super) fn phrase(value: &Value) -> String {
 pub(super) fn cell(value: &Value) -> String {
     match value {
         Value::Missing => "-".into(),
-        Value::Word(word) => clean(word),
+        Value::Word(word) | Value::Link(Link { word, .. }) => clean(word),
         Value::Place(place) => clean(place.rsplit('/').next().unwrap_or(place)),
         Value::Thread(thread) if thread.idle => "(idle)".into(),
         Value::Thread(thread) if thread.name.is_empty() => "unknown".into(),

@@ -26,7 +26,7 @@ words! {
 table! {
     "histograms",
     /// `histograms`: how many intervals of one kind were about as long, so that rows of many traces can be added: of each lock, place,
-    /// thread name and mark a row for each length that there was. Lengths below 64 ns are told apart; of longer ones each
+    /// thread name, neighbour and mark a row for each length that there was. Lengths below 64 ns are told apart; of longer ones each
     /// power of two is divided into 32 buckets, so that the bounds of one are at most 1/32 (3.1 %) apart.
     pub struct Bucket {
         /// Begin of the longest of them, which is a row of the quantity's own table.
@@ -44,6 +44,11 @@ table! {
         pub place: Name,
         /// Name of the thread, of holds its newest one; of a request, of the thread that ended it.
         pub comm: Name,
+        /// Who had the CPU longest while the thread could have run: of holds and scopes `preemptor_comm`, of wake-ups `running_comm`, of
+        /// gaps the culprit where it is a thread. `swapper`: nobody, the CPU was idle. Empty: the thread did not wait for a CPU, or
+        /// behind whom is not known, as of lock waits and requests. The lengths are those of the whole intervals, of which the neighbour may
+        /// have had little.
+        pub neighbour: Name,
         /// The least length that is counted here.
         pub from_ns: i64 as Ns,
         /// The greatest one.

@@ -53,6 +53,7 @@ pub(super) fn tables(dir: &Path, meta: &mut Meta, count: i32) {
         name: "accounts".into(),
         place: "src/main.rs:7".into(),
         comm: "worker".into(),
+        neighbour: "rustc".into(),
         from_ns: 96,
         to_ns: 97,
         count: 1 + i64::from(i),

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use ft_analysis::Mark;
 
 use super::escape::{Escaped, Name};
-use crate::document::{Interval, Kind, Piece, Text, Value};
+use crate::document::{Interval, Kind, Link, Piece, Text, Value};
 use crate::render::columns::cut;
 use crate::render::text;
 
@@ -49,7 +49,10 @@ impl Links {
             }
             Value::Mark(mark) => mark_word(out, *mark),
             Value::Place(whole) => titled(out, shown, whole),
-            Value::Word(_) | Value::Thread(_) | Value::Lock(_) => {
+            Value::Link(Link { href, .. }) if !href.is_empty() => {
+                write!(out, "<a href=\"{}\">{}</a>", Escaped(href), Name(shown))
+            }
+            Value::Word(_) | Value::Link(_) | Value::Thread(_) | Value::Lock(_) => {
                 match shown.chars().count() > NAME {
                     true => titled(out, &cut(shown, NAME), shown),
                     false => write!(out, "{}", Name(shown)),
@@ -134,9 +137,12 @@ pub(super) fn sort_key(value: &Value) -> Option<f64> {
         Value::Share(_, ..=0) => None,
         Value::Share(part, whole) => Some(*part as f64 / *whole as f64),
         Value::Mark(mark) => Some(f64::from(*mark as u8)),
-        Value::Missing | Value::Word(_) | Value::Thread(_) | Value::Lock(_) | Value::Place(_) => {
-            None
-        }
+        Value::Missing
+        | Value::Word(_)
+        | Value::Link(_)
+        | Value::Thread(_)
+        | Value::Lock(_)
+        | Value::Place(_) => None,
     }
 }
 
