@@ -1,44 +1,10 @@
 //! Engines that have many traces analysed, one a task, find what one process finds (`tests/spark/executors.py`).
 
-use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use crate::gate;
-
-const RECORDINGS: [&str; 4] = ["killed", "preload", "scenarios", "system"];
-
-fn agent(args: &[&str], folder: &Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ft-agent"));
-    command.args(args).current_dir(folder).output().unwrap()
-}
-
-/// A catalogue of sixteen traces, one of them damaged: each stored recording, from four hosts.
-fn sixteen(folder: &Path) {
-    for recording in RECORDINGS {
-        let spools = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stored/spools");
-        let spool = folder.join(recording).join("spool");
-        fs::create_dir_all(&spool).unwrap();
-        for entry in fs::read_dir(spools.join(recording)).unwrap() {
-            let packed = entry.unwrap().path();
-            let bytes = zstd::decode_all(&fs::read(&packed).unwrap()[..]).unwrap();
-            fs::write(spool.join(packed.file_stem().unwrap()), bytes).unwrap();
-        }
-        assert!(agent(&["convert", recording], folder).status.success());
-        let meta = folder.join(recording).join("meta.json");
-        let recorded = fs::read_to_string(&meta).unwrap();
-        let (before, rest) = recorded.split_once("\"host\": \"").unwrap();
-        let (_, after) = rest.split_once('"').unwrap();
-        for host in 0..4 {
-            fs::write(&meta, format!("{before}\"host\": \"h{host}\"{after}")).unwrap();
-            let brought = agent(&["convert", recording, "--to", "fleet"], folder);
-            assert!(brought.status.success(), "{brought:?}");
-        }
-    }
-    let date = fs::read_dir(folder.join("fleet/host=h2")).unwrap().next().unwrap().unwrap();
-    let damaged = fs::read_dir(date.path()).unwrap().next().unwrap().unwrap();
-    fs::remove_file(damaged.path().join("meta.json")).unwrap();
-}
+use crate::recordings::{self, agent};
 
 /// What the engine has done, a line for each time.
 fn analysed_by(engine: &str, python: &str) -> Option<Vec<String>> {
@@ -47,7 +13,7 @@ fn analysed_by(engine: &str, python: &str) -> Option<Vec<String>> {
         return None;
     };
     let folder = tempfile::tempdir().unwrap();
-    sixteen(folder.path());
+    recordings::bring(folder.path());
     assert!(
         Command::new("cp")
             .args(["-r", "fleet", "serial"])

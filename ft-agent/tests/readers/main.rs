@@ -4,6 +4,7 @@
 //! (`cargo xtask test` sets it up); skipped without.
 
 mod executors;
+mod fleet;
 #[path = "../common/gate.rs"]
 #[allow(dead_code, reason = "needs no kernel")]
 mod gate;
@@ -12,6 +13,7 @@ mod gate;
 mod oracle;
 #[path = "../common/pytest.rs"]
 mod package;
+mod recordings;
 mod rows;
 
 use std::path::Path;
