@@ -4,6 +4,7 @@
 //! - [`npt`] runs a loop that nothing should interrupt, and takes the time of each pass.
 //! - [`events`] writes events at a given rate.
 //! - [`capacity`] finds the highest rate at which a recording of them loses nothing.
+//! - [`tasks`] runs async tasks on an executor of its own.
 //! - [`response`] computes how long the jobs of a set of tasks can take at worst, before anything runs.
 //!
 //! The command `ft-load` is this library and nothing else: a function per subcommand takes the words behind its name and
@@ -21,6 +22,7 @@ mod memory;
 pub mod npt;
 pub mod response;
 pub mod stats;
+pub mod tasks;
 pub mod time;
 
 pub use clock::{Clock, Reading};

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use ft_load::{Error, Output, capacity, events, hourglass, npt, response};
+use ft_load::{Error, Output, capacity, events, hourglass, npt, response, tasks};
 
 const HELP: &str = "\
 Loads whose truth is known, to evaluate a kernel, a scheduler's settings or a machine
@@ -14,6 +14,7 @@ Usage: ft-load COMMAND [OPTIONS]
   npt        a loop that nothing should interrupt, and how long each pass took
   events     threads that write events at a given rate
   capacity   the highest rate of events at which a recording loses nothing
+  tasks      async tasks on an executor whose queues are known, and what their events cost
   response   how long the jobs of a set of tasks take at worst, by analysis
 
 `ft-load COMMAND --help` says what a command takes.
@@ -22,6 +23,7 @@ Examples:
   ft-load hourglass -n 2 -d 1s -a -p RTLOW -w PERIODIC 3ms 8ms --summary
   ft-load npt --rt 90 --cpu 1
   ft-load capacity --threads 1 --ring-size 1M,8M
+  ft-load tasks turns --workers 4 --queues own
   ft-load response --task 3ms,8ms 17ms,33ms
 
 Exit status: 0; 1 where the machine refuses; 2 where the command line has an error.";
@@ -57,6 +59,7 @@ fn run(words: &[String]) -> Result<Output, Error> {
         Some(("npt", rest)) => npt::run(rest),
         Some(("events", rest)) => events::run(rest),
         Some(("capacity", rest)) => capacity::run(rest),
+        Some(("tasks", rest)) => tasks::run(rest),
         Some(("response", rest)) => response::run(rest),
         None | Some(("help" | "-h" | "--help", _)) => {
             Ok(Output { text: format!("{HELP}\n"), notes: Vec::new() })

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 
 use crate::lab::Lab;
-use crate::{feather_trace, hourglass, npt, peers};
+use crate::{feather_trace, hourglass, multilevel, npt, peers};
 
 /// An experiment of a paper.
 #[derive(Debug)]
@@ -71,6 +71,10 @@ pub const EXPERIMENTS: &[Experiment] = &[
     npt::loops::EXPERIMENT,
     npt::table4::EXPERIMENT,
     feather_trace::applications::EXPERIMENT,
+    multilevel::fig2::EXPERIMENT,
+    multilevel::fig3::EXPERIMENT,
+    multilevel::table1::EXPERIMENT,
+    multilevel::table2::EXPERIMENT,
     peers::cyclictest::EXPERIMENT,
     peers::deadline::EXPERIMENT,
 ];

@@ -15,6 +15,7 @@ mod feather_trace;
 mod hourglass;
 mod lab;
 mod load;
+mod multilevel;
 mod npt;
 pub mod page;
 mod peers;

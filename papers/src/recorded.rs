@@ -47,6 +47,11 @@ impl Reports {
         &self.0["sections"][name]["values"]
     }
 
+    /// Events and records of the kernel that the trace has.
+    pub(crate) fn events(&self) -> u64 {
+        self.0["trace"]["events"].as_u64().unwrap_or(0)
+    }
+
     /// Events and records of the kernel that they do not know of.
     pub(crate) fn lost(&self) -> u64 {
         let lost = ["lost_user_events", "lost_kernel_records"];

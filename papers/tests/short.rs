@@ -101,6 +101,10 @@ experiments! {
     npt_loops_untraced_and_traced "npt-loops" |_, _| {};
     npt_table_4 "npt-table4" |_, _| {};
     feather_trace_applications "feather-trace-3.4" depths_are_all_critical_sections;
+    multilevel_figure_2 "multilevel-fig2" turns_are_those_of_the_program;
+    multilevel_figure_3 "multilevel-fig3" messages_take_as_long_as_the_program_says;
+    multilevel_table_1 "multilevel-table1" |_, _| {};
+    multilevel_table_2 "multilevel-table2" |_, _| {};
     beside_cyclictest "cyclictest" |_, _| {};
     beside_rt_app "rt-app" |_, _| {};
 }
@@ -136,6 +140,39 @@ fn counts_are_those_of_the_values(dir: &Path, finding: &Finding) {
             |ms: u64| of().filter(|s| s[1].parse::<u64>().unwrap() > ms * 1_000_000).count();
         let told = [1, 5, 10, 50].map(|ms| later(ms).to_string()).join(", ");
         assert_eq!(row.ours, format!("{told} of {}", of().count()));
+    }
+}
+
+/// What is recorded of where tasks ran is what the executor itself has counted.
+fn turns_are_those_of_the_program(dir: &Path, finding: &Finding) {
+    let names = ["executor", "turns", "moves", "recorded_turns", "recorded_moves"];
+    for [executor, turns, moves, recorded_turns, recorded_moves] in
+        columns(dir, "multilevel-fig2-turns.csv", names)
+    {
+        let is_whole = finding.rows.iter().all(|row| !row.ours.contains("missing"));
+        let same = (&turns, &moves) == (&recorded_turns, &recorded_moves);
+        assert!(
+            same || !is_whole,
+            "{executor}: {turns}, {moves}: {recorded_turns}, {recorded_moves}"
+        );
+    }
+}
+
+/// From its event to that of its answer a message is on its way a little shorter than between the program's readings of the
+/// clock around both.
+fn messages_take_as_long_as_the_program_says(dir: &Path, _: &Finding) {
+    let names = ["executor", "listener", "recorded_ns", "own_ns"];
+    let messages = columns(dir, "multilevel-fig3.csv", names);
+    for listener in ["asks", "woken"] {
+        for executor in ["shared", "own"] {
+            let is_own = |m: &&[String; 4]| m[0] == executor && m[1] == listener;
+            assert!(messages.iter().filter(is_own).count() > 0, "{executor}, {listener}");
+        }
+    }
+    for message in messages {
+        let [recorded, own] = [2, 3].map(|n| message[n].parse::<i64>().unwrap());
+        // Both clocks agree to microseconds.
+        assert!(recorded > 0 && recorded <= own + 100_000, "{message:?}");
     }
 }
 
