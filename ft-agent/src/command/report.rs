@@ -41,8 +41,8 @@ pub(crate) struct Args {
     /// Write it as one self-contained HTML page; without sections, with all of them.
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     html: Option<PathBuf>,
-    /// Take what begins at an interrupt, a timer that wakes a thread, a waking or an event (irq:NAME, timer:THREAD, wake:THREAD,
-    /// event:NAME; * for anything) for a reaction, see reactivity; later reports keep to it. With --html also a time after the
+    /// Take what begins at an interrupt, a timer or a packet that wakes a thread, a waking or an event (irq:NAME, timer:THREAD,
+    /// packet:THREAD, wake:THREAD, event:NAME; * for anything) for a reaction, see reactivity; later reports keep to it. With --html also a time after the
     /// start (1.5s, 200ms): keep every detail of the page's timeline from there on.
     #[arg(long, value_name = "CAUSE|TIME", value_parser = End::parse)]
     from: Option<End>,

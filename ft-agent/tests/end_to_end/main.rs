@@ -21,6 +21,7 @@ mod breakdown;
 mod capacity;
 mod containers;
 mod cyclictest;
+mod devices;
 mod freed;
 mod full_disk;
 mod full_ring;

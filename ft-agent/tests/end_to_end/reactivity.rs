@@ -1,5 +1,5 @@
-//! From a timer through two threads to the event that answers it: whose doing each moment of it was is known, and who held it
-//! up.
+//! From a timer through two threads to the event that answers it, and from a packet: whose doing each moment of it was is known,
+//! and who held it up.
 
 use std::ops::Range;
 use std::path::Path;
@@ -22,8 +22,9 @@ fn report(dir: &Path, options: &[&str]) -> std::process::Output {
     report.output().expect("the agent starts")
 }
 
-fn ask(dir: &Path, from: &str) -> Value {
-    let output = report(dir, &["--from", from, "--to", "event:react.*", "--json"]);
+/// The machine values of reactions from one to the other.
+pub(crate) fn ask(dir: &Path, from: &str, to: &str) -> Value {
+    let output = report(dir, &["--from", from, "--to", to, "--json"]);
     assert_success(&output);
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     report["sections"]["reactivity"]["values"].clone()
@@ -43,7 +44,7 @@ fn the_way_from_a_timer_to_its_answer_is_known() {
     let scenario = scenario.each_ref().map(String::as_str);
     let (_, dir) = stage.record_until(&[], &scenario, |truth, _| {
         let dir = stage.path("trace");
-        let values = ask(&dir, "timer:ft-sensor");
+        let values = ask(&dir, "timer:ft-sensor", "event:react.*");
         judge(truth, &Trace::open(&dir).expect("a whole trace"), &mut errors);
         balances(&values);
         assert_eq!(values["kinds"][0]["kind"], "timer:ft-sensor,event:react.*");
@@ -55,7 +56,7 @@ fn the_way_from_a_timer_to_its_answer_is_known() {
     errors.into_iter().for_each(|errors| errors.tell(SYSTEM_CALL_NS, LEAST));
     agrees("reactions to a timer", &dir);
     // The same interrupts by name, also those that have nothing to do with it.
-    let values = ask(&dir, "irq:local_*");
+    let values = ask(&dir, "irq:local_*", "event:react.*");
     balances(&values);
     assert!(values["counts"]["reactions"][0]["coalesced"].as_u64() > Some(0), "{values}");
     agrees("reactions to interrupts", &dir);
@@ -68,7 +69,7 @@ fn the_way_from_a_timer_to_its_answer_is_known() {
 }
 
 /// Each cause was answered, or not, for one reason.
-fn balances(values: &Value) {
+pub(crate) fn balances(values: &Value) {
     let counts = &values["counts"]["reactions"][0];
     let count = |name: &str| counts[name].as_u64().expect("a number");
     let all = ["answered", "coalesced", "unanswered", "too_many"].map(count);
@@ -121,6 +122,63 @@ fn judge(truth: &Value, trace: &Trace, errors: &mut [Errors; 3]) {
     }
 }
 
+#[test]
+fn the_way_from_a_packet_to_its_answer_is_known() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let rounds = harness::rounds(ROUNDS);
+    let mut errors = [
+        "a packet is brought by the softirq that who sends it runs",
+        "who was woken by it gets its CPU, after the sender has gone",
+        "it is answered",
+    ]
+    .map(Errors::of);
+    let scenario = ["packets".to_owned(), rounds.to_string()];
+    let scenario = scenario.each_ref().map(String::as_str);
+    let (_, dir) = stage.record_until(&[], &scenario, |truth, _| {
+        let dir = stage.path("trace");
+        let values = ask(&dir, "packet:ft-near", "event:packets.*");
+        judge_packets(truth, &Trace::open(&dir).expect("a whole trace"), &mut errors);
+        balances(&values);
+        errors.iter().map(Errors::count).min().expect("some") >= LEAST
+    });
+    errors.into_iter().for_each(|errors| errors.tell(SYSTEM_CALL_NS, LEAST));
+    agrees("reactions to a packet", &dir);
+}
+
+fn judge_packets(truth: &Value, trace: &Trace, errors: &mut [Errors; 3]) {
+    let (bound, holes) = (trace.meta().clock.bound_ns, Holes::of(trace));
+    let [far, near] = ["far", "near"].map(|name| errors::tid(truth, name));
+    let found = paths(trace);
+    let asleep = asleep(trace, near);
+    let rounds: Vec<[i64; 6]> = errors::rounds(truth);
+    for (i, &[sends, sent, kept, awake, answers, answered]) in rounds.iter().enumerate() {
+        // On a machine that was late, who receives was still busy with the packet before, or the next one came meanwhile.
+        let next = rounds.get(i + 1).map_or(i64::MAX, |next| next[0]);
+        if awake < kept || next <= answered || !asleep.iter().any(|time| time.contains(&sends)) {
+            continue;
+        }
+        // A packet whose waking is hidden is no cause, and of a softirq that is, it is not known.
+        if holes.touch(sends, answered) {
+            continue;
+        }
+        let ended = answers - bound..=answered + bound;
+        let ended = found.iter().find(|(r, _)| ended.contains(&(r.ts.0 + r.dur)));
+        let (request, path) = ended.expect("each packet is answered");
+        if !holes.judged(request.path_mark.max(request.mark), request.ts.0, request.dur) {
+            continue;
+        }
+        assert_eq!((request.tid.0, request.end_tid.0), (near, near), "{request:?}");
+        assert_eq!(request.path_unknown_ns, Some(0), "{path:#?}");
+        errors[0].check(request.ts.0, sends..=sent, bound);
+        let delay = path.iter().find(|piece| piece.kind == PathKind::Dispatch);
+        let delay = delay.unwrap_or_else(|| panic!("it was held up: {path:#?}"));
+        assert_eq!((delay.tid.0, delay.culprit_tid), (near, Some(far)), "{path:#?}");
+        assert_eq!(delay.culprit.as_deref(), Some("ft-far"));
+        errors[1].check(delay.ts.0 + delay.dur, kept..=awake, bound);
+        errors[2].check(request.ts.0 + request.dur, answers..=answered, bound);
+    }
+}
+
 /// The times in which a thread slept, by the switches.
 fn asleep(trace: &Trace, tid: i32) -> Vec<Range<i64>> {
     let (mut times, mut since) = (Vec::new(), None);
@@ -146,7 +204,7 @@ fn refuses(dir: &Path) {
             &["--from", "event:react.*", "--to", "event:react.answer"],
             "`react.*` is an answer by --to, and an answer is no cause",
         ),
-        (&["--from", "packet:x", "--to", "event:react.*"], "`packet:x` is no cause"),
+        (&["--from", "frame:x", "--to", "event:react.*"], "`frame:x` is no cause"),
         (&["--from", "irq:*", "--to", "irq:*"], "`irq:*` is no answer"),
         (&["--from", "irq:*"], "a reaction has a cause and an answer"),
         (&["--from", "1s", "--to", "event:x"], "a reaction has a cause and an answer"),

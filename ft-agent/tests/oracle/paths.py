@@ -410,7 +410,7 @@ def causes(trace: Trace, kind: dict) -> Iterator[tuple[int, Cause]]:
         for irq in trace.irqs:
             if fits(kind["begin"], irq.name):
                 yield irq.ts, Cause(irq.ts, 0, 0)
-    if kind["cause"] not in ("timer", "wake"):
+    if kind["cause"] not in ("timer", "packet", "wake"):
         return
     threads = {thread.tid: thread for thread in trace.threads}
     irqs: dict[int, list[Irq]] = {}
@@ -426,7 +426,8 @@ def causes(trace: Trace, kind: dict) -> Iterator[tuple[int, Cause]]:
         own = irqs.get(waking.cpu, [])
         upto = bisect_right(own, waking.ts, key=lambda irq: irq.ts)
         within = [irq for irq in own[max(0, upto - 64) : upto] if irq.ts + irq.dur > waking.ts]
-        if within and is_timer(within[-1]):
+        is_cause = is_timer if kind["cause"] == "timer" else brings_packets
+        if within and is_cause(within[-1]):
             yield waking.ts, Cause(within[-1].ts, thread.pid, thread.tid)
 
 
@@ -438,6 +439,11 @@ def is_timer(irq: Irq) -> bool:
         "hard": irq.name in ("timer", "rtc0") or irq.name.startswith("hpet"),
     }
     return timer[irq.kind]
+
+
+def brings_packets(irq: Irq) -> bool:
+    """Whether it is the softirq that hands packets to sockets."""
+    return (irq.kind, irq.name) == ("soft", "NET_RX")
 
 
 def calls(trace: Trace) -> Iterator[tuple[Probe, Probe]]:

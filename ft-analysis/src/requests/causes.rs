@@ -20,6 +20,8 @@ pub enum Cause {
     Irq,
     /// The interrupt of a clock begins in which a thread of this name is woken.
     Timer,
+    /// The softirq begins that brings packets, and in which a thread of this name is woken.
+    Packet,
     /// A thread of this name is woken, by whomever.
     Wake,
     /// An event of this name.
@@ -27,13 +29,14 @@ pub enum Cause {
 }
 
 impl Cause {
-    const ALL: [Cause; 4] = [Cause::Irq, Cause::Timer, Cause::Wake, Cause::Event];
+    const ALL: [Cause; 5] = [Cause::Irq, Cause::Timer, Cause::Packet, Cause::Wake, Cause::Event];
 
     /// Its word.
     pub(super) fn word(self) -> &'static str {
         match self {
             Cause::Irq => "irq",
             Cause::Timer => "timer",
+            Cause::Packet => "packet",
             Cause::Wake => "wake",
             Cause::Event => "event",
         }
@@ -50,7 +53,7 @@ impl Cause {
     pub(super) fn may_be_lost_since(self, since: i64, world: &World) -> bool {
         let losses = world.losses();
         match self {
-            Cause::Irq | Cause::Timer => losses.kernel_since(since),
+            Cause::Irq | Cause::Timer | Cause::Packet => losses.kernel_since(since),
             Cause::Wake => losses.scheduling_since(since),
             Cause::Event => losses.events_since(since),
         }
@@ -60,7 +63,7 @@ impl Cause {
     fn whose(self) -> &'static str {
         match self {
             Cause::Irq => "interrupt",
-            Cause::Timer | Cause::Wake => "thread",
+            Cause::Timer | Cause::Packet | Cause::Wake => "thread",
             Cause::Event => "event",
         }
     }
@@ -93,7 +96,7 @@ impl fmt::Display for Names {
 }
 
 impl RequestKind {
-    /// A reaction, from `irq:NAME`, `timer:THREAD`, `wake:THREAD` or `event:NAME` to `event:NAME`; names are globs.
+    /// A reaction, from `irq:NAME`, `timer:THREAD`, `packet:THREAD`, `wake:THREAD` or `event:NAME` to `event:NAME`; names are globs.
     ///
     /// # Errors
     ///
@@ -123,8 +126,8 @@ impl RequestKind {
     pub(super) fn check_cause(&self, cause: Cause, recorded: &Recorded) -> Result<(), NoRequest> {
         let (group, there) = match cause {
             Cause::Irq => ("irq", &recorded.interrupts),
-            Cause::Timer if recorded.interrupts.is_none() => ("irq", &None),
-            Cause::Timer | Cause::Wake => ("sched", &recorded.threads),
+            Cause::Timer | Cause::Packet if recorded.interrupts.is_none() => ("irq", &None),
+            Cause::Timer | Cause::Packet | Cause::Wake => ("sched", &recorded.threads),
             Cause::Event => return Ok(()),
         };
         let from = || format!("{}:{}", cause.word(), self.begin);

@@ -88,7 +88,7 @@ impl fmt::Display for NoRequest {
             ),
             NoRequest::Cause(text) => write!(
                 f,
-                "`{text}` is no cause: give `irq:NAME`, `timer:THREAD`, `wake:THREAD` or `event:NAME`, as in `--from 'irq:eth*'`"
+                "`{text}` is no cause: give `irq:NAME`, `timer:THREAD`, `packet:THREAD`, `wake:THREAD` or `event:NAME`, as in `--from 'irq:eth*'`"
             ),
             NoRequest::Answer(text) => write!(
                 f,

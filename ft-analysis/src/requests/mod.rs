@@ -117,14 +117,14 @@ pub struct Requests {
     reactions: BTreeMap<usize, Reactions>,
     /// Of each kind without a key, when its newest answer was.
     answers: BTreeMap<usize, i64>,
-    /// Where timers are causes, when the newest interrupt of a clock began: what it wakes will be a cause since then.
-    expiring: Option<i64>,
+    /// When the newest interrupt began of which a waking would make a cause: it will be one since then.
+    waking: Option<i64>,
 }
 
 impl Analysis for Requests {
     #[inline]
     fn follows(&self) -> bool {
-        !self.open.is_empty() || self.expiring.is_some()
+        !self.open.is_empty() || self.waking.is_some()
     }
 
     #[inline]
@@ -197,8 +197,8 @@ impl Analysis for Requests {
 impl Requests {
     /// Since when requests go on, or will have gone on.
     fn needed(&self) -> i64 {
-        let expiring = self.expiring.unwrap_or(i64::MAX);
-        self.open.first().map_or(expiring, |&(since, _)| since.min(expiring))
+        let waking = self.waking.unwrap_or(i64::MAX);
+        self.open.first().map_or(waking, |&(since, _)| since.min(waking))
     }
 
     fn own(

@@ -1,4 +1,4 @@
-//! Reactions: from an interrupt, a timer, a waking or an event to the event that answers it.
+//! Reactions: from an interrupt, a timer, a packet, a waking or an event to the event that answers it.
 //!
 //! A reaction is a request that a [`Cause`] begins: it has a row, and a critical path from the begin of the interrupt on.
 //!
@@ -11,15 +11,16 @@
 //! by order, one of whose cause a loss since the answer before may have hidden an older one. What was before the trace nobody
 //! knows: of each kind the first one can be longer than it says. A key is taken to be that of one cause.
 //!
-//! What a timer's interrupt is for, no record tells but the waking in it: a timer that wakes nobody is no cause. The handler,
-//! up to the waking, is on the path: the last moments of the sleep that it ends.
+//! What a timer's interrupt or the softirq `NET_RX` is for, no record tells but the waking in it: a timer or a packet that wakes
+//! nobody is no cause, nor is a packet for a thread that is still busy with the one before. The handler, up to the waking, is on
+//! the path: the last moments of the sleep that it ends.
 
 use super::causes::Cause;
 use super::wakers::is_timer;
 use super::{Open, Requests};
 use crate::world::{Thread, World};
 use ft_trace::ids::{Cpu, Name, Pid, ThreadKey, Tid};
-use ft_trace::tables::Irq;
+use ft_trace::tables::{Irq, IrqKind};
 use ft_user::glob;
 use serde::{Deserialize, Serialize};
 
@@ -55,9 +56,9 @@ impl Reactions {
 impl Requests {
     /// An interrupt begins.
     pub(super) fn interrupted(&mut self, irq: &Irq, world: &World) {
-        let mut asked = world.context().asked().iter();
-        if asked.any(|kind| kind.cause == Some(Cause::Timer)) && is_timer(irq.kind, &irq.name) {
-            self.expiring = Some(irq.ts.0);
+        let wakes = by_waking(irq.kind, &irq.name);
+        if wakes.is_some() && world.context().asked().iter().any(|kind| kind.cause == wakes) {
+            self.waking = Some(irq.ts.0);
         }
         self.caused_by(Cause::Irq, &irq.name, world, |nth| Open {
             name: irq.name.clone(),
@@ -78,9 +79,9 @@ impl Requests {
             ..Open::from_outside(ts, nth)
         };
         self.caused_by(Cause::Wake, &name, world, |nth| open(world.now(), nth));
-        let irq = world.interrupts().innermost(cpu, world.now());
-        if let Some(irq) = irq.filter(|irq| is_timer(irq.kind, &irq.name)) {
-            self.caused_by(Cause::Timer, &name, world, |nth| open(irq.entry, nth));
+        let Some(irq) = world.interrupts().innermost(cpu, world.now()) else { return };
+        if let Some(cause) = by_waking(irq.kind, &irq.name) {
+            self.caused_by(cause, &name, world, |nth| open(irq.entry, nth));
         }
     }
 
@@ -135,6 +136,16 @@ impl Requests {
                 Reactions { kind: kind.name(), unanswered: counts.unanswered(), ..counts }
             })
             .collect()
+    }
+}
+
+/// What an interrupt is in which a thread is woken, where that is a cause.
+fn by_waking(kind: IrqKind, name: &str) -> Option<Cause> {
+    match kind {
+        _ if is_timer(kind, name) => Some(Cause::Timer),
+        // In which the kernel hands packets to sockets (`net_rx_action`, net/core/dev.c).
+        IrqKind::Soft if name == "NET_RX" => Some(Cause::Packet),
+        _ => None,
     }
 }
 

@@ -67,7 +67,7 @@ impl ReactivityReport {
         let mut s = Section::new("reactivity", about);
         if self.requests.counts.reactions.is_empty() {
             s.say(
-                "No reaction was asked for: name its cause (`--from irq:NAME`, `timer:THREAD`, `wake:THREAD` or `event:NAME`) and \
+                "No reaction was asked for: name its cause (`--from irq:NAME`, `timer:THREAD`, `packet:THREAD`, `wake:THREAD` or `event:NAME`) and \
                  its answer (`--to event:NAME`).",
             );
             return s.with(self);

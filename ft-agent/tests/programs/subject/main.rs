@@ -7,6 +7,7 @@
 mod chain;
 mod convoy;
 mod counters;
+mod disk;
 mod endless;
 mod family;
 mod freed;
@@ -17,6 +18,7 @@ mod kernel_groups;
 mod kernel_locks;
 mod namesakes;
 mod nesting;
+mod packets;
 mod ping_pong;
 mod preempted;
 mod raced;
@@ -46,6 +48,8 @@ fn main() {
         Some("waiters") => waiters::run(arg(1, 50)),
         Some("raced") => raced::run(arg(1, 1_500)),
         Some("react") => react::run(arg(1, 50)),
+        Some("disk") => disk::run(arg(1, 50)),
+        Some("packets") => packets::run(arg(1, 50)),
         Some("tasks") => tasks::run(arg(1, 50)),
         Some("relay") => relay::run(arg(1, 50)),
         Some("wakes") => wakes::run(arg(1, 50)),
@@ -71,7 +75,7 @@ fn main() {
         Some("endless") => endless::run(&args[1], arg(2, u64::MAX)),
         _ => {
             eprintln!(
-                "subject: chain | convoy | preempted | preempted-hold | sleep | signal | migrate | freed | waiters | wakes | raced | react | relay | tasks | ping-pong | nesting | spins | \
+                "subject: chain | convoy | preempted | preempted-hold | sleep | signal | migrate | freed | waiters | wakes | raced | react | packets | disk | relay | tasks | ping-pong | nesting | spins | \
                  kernel-groups | kernel-locks | functions | futexes | counters | family | brief | namesakes PLUGIN | reused | variety | endless FILE"
             );
             std::process::exit(2);

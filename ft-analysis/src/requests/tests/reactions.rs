@@ -66,6 +66,30 @@ fn from_a_timer_through_two_threads_to_the_answer() {
     tiles(&rows);
 }
 
+/// As the timer, a packet that a device brings; and one that X sends to a thread of its own machine, in a system call.
+#[test]
+fn from_a_packet_to_the_answer() {
+    let asked = [reaction("packet:a", "event:http.end", None)];
+    let packet = CHAIN.replace("40 irq X vector 6 0 local_timer", "40 irq X soft 6 0 NET_RX");
+    for (before, first) in [
+        ("38 irq X hard 2 0 eth0\n", ">a 40+4 device by NET_RX of a for asleep"),
+        ("", ">a 40+4 outside by X of a for asleep lower bound"),
+    ] {
+        let timeline = packet.replace("40 irq", &format!("{before}     40 irq"));
+        let path = [first, ">a 44+46 dispatch by X of b for asleep"];
+        let path = [
+            &path[..],
+            &[">a 90+5 running of b for asleep", "b 95+2 dispatch by .", "b 97+23 running"],
+        ];
+        let (rows, tally) = path_of(&asked, &timeline, &path.concat());
+        assert_eq!(reactions(&rows), ["packet:a,event:http.end 40+80 97>98"]);
+        assert_eq!(counts(&tally), [[1, 1, 0, 0, 0, 0]]);
+    }
+    // A clock's interrupt brings none, and a packet for nobody is none.
+    let (_, tally) = run_asking(&asked, CHAIN);
+    assert_eq!(counts(&tally), [[0, 0, 0, 0, 0, 1]]);
+}
+
 #[test]
 fn of_several_causes_the_oldest_is_answered() {
     let asked = [reaction("irq:eth?", "event:http.end", None)];
@@ -186,9 +210,9 @@ fn keys_are_bounded_and_counted() {
 
 #[test]
 fn nonsense_tiles_and_balances() {
-    let asked = ["irq:*-name", "timer:*", "wake:a", "event:http.begin"];
+    let asked = ["irq:*-name", "timer:*", "packet:*", "wake:a", "event:http.begin"];
     let asked = asked.map(|from| reaction(from, "event:http.end", None));
-    let mut caused = [0; 4];
+    let mut caused = [0; 5];
     for seed in 1..=200 {
         let mut mixed = String::new();
         for (i, line) in crate::timeline::nonsense(seed).lines().enumerate() {
@@ -198,6 +222,8 @@ fn nonsense_tiles_and_balances() {
             match i % 9 {
                 0 => mixed += &format!("{t} irq {thread} vector 60 {} local_timer\n", i / 9 % 2),
                 1 => mixed += &format!("{t} wake . {thread} 0 {}\n", i / 9 % 2),
+                2 => mixed += &format!("{t} irq {thread} soft 60 {} NET_RX\n", i / 9 % 2),
+                3 => mixed += &format!("{t} wake . {thread} 0 {}\n", i / 9 % 2),
                 4 => mixed += &format!("{t} begin {thread} 1\n"),
                 7 => mixed += &format!("{t} answer {thread} 1\n"),
                 _ => {}
@@ -235,7 +261,8 @@ fn what_is_no_reaction_says_why() {
     check("wake:*", "event:*", None, &whole, "");
     check("event:http.*", end, Some("id"), &nothing, "");
     check("eth0", end, None, &whole, "`eth0` is no cause: give `irq:NAME`");
-    check("packet:eth0", end, None, &whole, "`packet:eth0` is no cause");
+    check("packet:ft-?", end, None, &whole, "");
+    check("frame:eth0", end, None, &whole, "`frame:eth0` is no cause");
     check("irq:", end, None, &whole, "`irq:` is no cause");
     check("irq:eth0", "http.end", None, &whole, "`http.end` is no answer: give");
     check("irq:eth0", "irq:eth0", None, &whole, "`irq:eth0` is no answer");
