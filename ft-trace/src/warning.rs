@@ -10,6 +10,7 @@ use ft_user::layout::{MAX_RING_SLOTS, Slot};
 use serde::{Deserialize, Serialize};
 
 use crate::clock;
+use crate::number;
 use crate::spool::frame::{MissingTracepoint, Refused, Start};
 
 /// One warning.
@@ -24,8 +25,9 @@ pub enum Warning {
     NotEnded,
     /// A file of the spool is cut short or damaged.
     #[error(
-        "{file} is damaged at byte {offset} ({reason}): {bytes} bytes behind it were left out; \
-         if the agent was not killed, check the disk"
+        "{file} is damaged at byte {offset} ({reason}): {} bytes behind it were left out; \
+         if the agent was not killed, check the disk",
+        number::count(*bytes)
     )]
     SpoolDamaged {
         /// File, relative to the trace.
@@ -47,7 +49,7 @@ pub enum Warning {
         file: String,
     },
     /// Something was lost.
-    #[error("{count} events were lost ({origin}): {}", loss_remedy(origin, *ring_bytes))]
+    #[error("{} events were lost ({origin}): {}", number::count(*count), loss_remedy(origin, *ring_bytes))]
     Loss {
         /// `ring`, `shared-ring`, `directory`, `kernel`, `kernel-skipped` or `agent`.
         origin: String,
@@ -74,8 +76,8 @@ pub enum Warning {
     },
     /// The preload library was not loaded into programs of the run.
     #[error(
-        "--preload did not reach {runs} of {of} runs of programs, whose locks are not in the trace: {}",
-        untraced(programs)
+        "--preload did not reach {} of {} runs of programs, whose locks are not in the trace: {}",
+        number::count(*runs), number::count(*of), untraced(programs)
     )]
     Untraced {
         /// How many runs.
@@ -107,7 +109,7 @@ pub enum Warning {
         lacks: Vec<String>,
     },
     /// The clock samples make no clock.
-    #[error("{slots} slots of {file} could not be placed in time and were left out: {reason}")]
+    #[error("{} slots of {file} could not be placed in time and were left out: {reason}", number::count(*slots))]
     NoTsc {
         /// File, relative to the trace.
         file: String,
@@ -118,8 +120,9 @@ pub enum Warning {
     },
     /// Slots or kernel records were not valid.
     #[error(
-        "{count} slots or records were not valid and were left out: a process wrote over its rings, \
-         or was built with another version of ft-user; rebuild it with this version"
+        "{} slots or records were not valid and were left out: a process wrote over its rings, \
+         or was built with another version of ft-user; rebuild it with this version",
+        number::count(*count)
     )]
     Rejected {
         /// How many.
@@ -130,9 +133,10 @@ pub enum Warning {
     Refused(Refused),
     /// Threads whose number is not known.
     #[error(
-        "{threads} threads ended before the agent could ask for their number: they stand under minus the \
+        "{} threads ended before the agent could ask for their number: they stand under minus the \
          number that they had in their PID namespace, and the kernel's records of them, if there are any, \
-         under another; record the kernel, too, or let threads of a container live for some milliseconds"
+         under another; record the kernel, too, or let threads of a container live for some milliseconds",
+        number::count(*threads)
     )]
     Unnumbered {
         /// How many.
@@ -140,8 +144,9 @@ pub enum Warning {
     },
     /// Times were taken from beyond the clock samples.
     #[error(
-        "{events} events lie up to {distance_ns} ns outside the clock samples: their times are \
-         extrapolated, with an error of up to {bound_ns} ns; they were recorded before the agent came"
+        "{} events lie up to {} outside the clock samples: their times are \
+         extrapolated, with an error of up to {}; they were recorded before the agent came",
+        number::count(*events), number::dur(*distance_ns), number::dur(*bound_ns)
     )]
     Extrapolated {
         /// How many.
@@ -153,8 +158,9 @@ pub enum Warning {
     },
     /// The wall clock was set during the recording.
     #[error(
-        "CLOCK_REALTIME was set by {step_ns} ns during the recording: convert ts with the offsets of \
-         the table `clock`, not with the one of meta.json"
+        "CLOCK_REALTIME was set by {} during the recording: convert ts with the offsets of \
+         the table `clock`, not with the one of meta.json",
+        number::dur(*step_ns)
     )]
     ClockSet {
         /// How far.
@@ -162,8 +168,9 @@ pub enum Warning {
     },
     /// The machine was suspended during the recording.
     #[error(
-        "the machine was suspended for {asleep_ns} ns during the recording: CLOCK_MONOTONIC stood \
-         still meanwhile; intervals across it are too short"
+        "the machine was suspended for {} during the recording: CLOCK_MONOTONIC stood \
+         still meanwhile; intervals across it are too short",
+        number::dur(*asleep_ns)
     )]
     Suspended {
         /// How long.
@@ -171,7 +178,8 @@ pub enum Warning {
     },
     /// Clock samples that were left out.
     #[error(
-        "{count} clock samples were interrupted and left out; on a busy machine this is normal"
+        "{} clock samples were interrupted and left out; on a busy machine this is normal",
+        number::count(*count)
     )]
     WideSamples {
         /// How many.
@@ -179,9 +187,10 @@ pub enum Warning {
     },
     /// Events of threads that were not running.
     #[error(
-        "{count} of {checked} events lie up to {worst_ns} ns outside the time in which the kernel says \
-         that their thread ran, beyond the clock bound of {bound_ns} ns: do not trust intervals \
-         shorter than that"
+        "{} of {} events lie up to {} outside the time in which the kernel says \
+         that their thread ran, beyond the clock bound of {}: do not trust intervals \
+         shorter than that",
+        number::count(*count), number::count(*checked), number::dur(*worst_ns), number::dur(*bound_ns)
     )]
     ClockViolations {
         /// How many.
@@ -211,7 +220,8 @@ const NAMED_PROGRAMS: usize = 5;
 
 fn untraced(programs: &[UntracedProgram]) -> String {
     let one = |p: &UntracedProgram| {
-        let times = if p.runs == 1 { String::new() } else { format!(", {} times", p.runs) };
+        let times =
+            if p.runs == 1 { String::new() } else { format!(", {} times", number::count(p.runs)) };
         let reason = p.reason.as_deref().unwrap_or(
             "it may clear LD_PRELOAD, or have ended before it was loaded; start it without `env -i`",
         );
@@ -220,7 +230,7 @@ fn untraced(programs: &[UntracedProgram]) -> String {
     let named: Vec<String> = programs.iter().take(NAMED_PROGRAMS).map(one).collect();
     let more = match programs.len().saturating_sub(NAMED_PROGRAMS) {
         0 => String::new(),
-        more => format!(" and {more} more"),
+        more => format!(" and {} more", number::count(more as u64)),
     };
     format!("{}{more}", named.join("; "))
 }
@@ -306,6 +316,18 @@ mod tests {
         assert!(said(16 << 20).contains("FT_RING_SLOTS=524288"));
         assert!(said(LARGEST_RING).contains("--ring-size 128M"));
         assert!(said(u64::MAX).contains("no ring is large enough"));
+    }
+
+    #[test]
+    fn counts_and_durations_are_those_of_reports() {
+        let loss = Warning::Loss { origin: "ring".into(), count: 139_439, ring_bytes: None };
+        assert!(loss.to_string().starts_with("139,439 events were lost (ring): "), "{loss}");
+        let (count, checked, worst_ns, bound_ns) = (1_234, 2_611_159, 45_600, 149);
+        let early = Warning::ClockViolations { count, checked, worst_ns, bound_ns }.to_string();
+        assert!(early.starts_with("1,234 of 2,611,159 events lie up to 45.6 µs "), "{early}");
+        assert!(early.contains("beyond the clock bound of 149 ns"), "{early}");
+        let set = Warning::ClockSet { step_ns: -1_234_567 }.to_string();
+        assert!(set.contains("was set by -1.23 ms during"), "{set}");
     }
 
     /// More room does not help a program that the kernel did not run.

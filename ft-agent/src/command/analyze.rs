@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use ft_analysis::Tally;
 use ft_catalogue::{Key, Task, list, trace_of};
 use ft_report::analyze::{self, RESULT_TABLES};
+use ft_trace::number::count;
 use ft_trace::store::{META_FILE, StoreError, Trace, views};
 use ft_trace::tables::SiteRow;
 use serde::Serialize;
@@ -85,7 +86,7 @@ impl fmt::Display for Tasks {
         for Done { path, outcome, events, why } in &self.traces {
             write!(f, "{}: {outcome}", path.escape_debug())?;
             if let Some(events) = events {
-                write!(f, ", {events} events")?;
+                write!(f, ", {} events", count(*events))?;
             }
             match why {
                 Some(why) => writeln!(f, ": {why}")?,

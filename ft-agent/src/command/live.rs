@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use ft_agent::live::Process;
+use ft_trace::number::count;
 use serde::Serialize;
 
 use super::{Result, output};
@@ -66,7 +67,12 @@ impl fmt::Display for Answer {
         let Answer { switched, already, .. } = self;
         let state = if self.on { "on" } else { "off" };
         let plural = if *switched == 1 { "" } else { "s" };
-        writeln!(f, "{switched} trigger{plural} switched {state}, {already} already {state}")
+        writeln!(
+            f,
+            "{} trigger{plural} switched {state}, {} already {state}",
+            count(*switched as u64),
+            count(*already as u64)
+        )
     }
 }
 

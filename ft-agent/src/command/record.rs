@@ -16,6 +16,7 @@ use ft_report::document::Document;
 use ft_report::sections::{self, Asked};
 use ft_report::{analyze, units};
 use ft_trace::convert;
+use ft_trace::number::count;
 use ft_trace::spool::Limits;
 use ft_trace::store::Trace;
 use serde::Serialize;
@@ -336,7 +337,7 @@ impl Recording {
             return summarise(trace, html);
         }
         let (bytes, dir) = (units::short_bytes(outcome.bytes), trace.display());
-        writeln!(io::stdout(), "recorded  {bytes}, {} events lost", outcome.lost)?;
+        writeln!(io::stdout(), "recorded  {bytes}, {} events lost", count(outcome.lost))?;
         writeln!(io::stdout(), "spool     {dir}; `ft-agent convert {dir}` makes the tables")?;
         Ok(())
     }

@@ -6,6 +6,7 @@ use ft_user::patch::PatchError;
 use crate::collect::attach::Refusal;
 use crate::collect::kernel::KernelError;
 use ft_report::units::short_ns;
+use ft_trace::number;
 use ft_trace::reach::Unreachable;
 use ft_trace::spool::frame::Refused;
 use ft_trace::warning::Warning;
@@ -72,8 +73,9 @@ pub enum Notice {
     },
     /// Programs did not wait for the answer.
     #[error(
-        "{programs} programs went on before the agent had answered them, or ended: what they did until their sites \
-         were switched on is missing; give the agent more CPU, or start fewer programs at a time"
+        "{} programs went on before the agent had answered them, or ended: what they did until their sites \
+         were switched on is missing; give the agent more CPU, or start fewer programs at a time",
+        number::count(*programs)
     )]
     Unanswered {
         /// How many.
@@ -104,8 +106,9 @@ pub enum Notice {
     },
     /// Nobody has read them for long.
     #[error(
-        "{count} more warnings came while nothing could be printed; those that concern the trace are in \
-         `ft-agent report`"
+        "{} more warnings came while nothing could be printed; those that concern the trace are in \
+         `ft-agent report`",
+        number::count(*count)
     )]
     LeftOut {
         /// How many.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::status_line::StatusLine;
 use ft_report::units;
+use ft_trace::number::count;
 
 /// Counters of a running recording. The collection thread writes them, whoever likes reads them; they
 /// are a display, so each is only as new as it is.
@@ -83,9 +84,9 @@ fn text(counters: &Counters, rate: f64, age: Duration) -> String {
         age.as_secs_f64(),
         units::short(rate),
         units::short_bytes(get(&counters.bytes)),
-        counters.lost(),
-        get(&counters.threads),
-        get(&counters.processes),
+        count(counters.lost()),
+        count(get(&counters.threads)),
+        count(get(&counters.processes)),
     )
 }
 

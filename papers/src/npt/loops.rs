@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn losses_are_read() {
-        assert_eq!(lost("\nrecorded  16.0 MiB, 21586860 events lost\nspool x"), 21_586_860);
+        assert_eq!(lost("\nrecorded  16.0 MiB, 21,586,860 events lost\nspool x"), 21_586_860);
         assert_eq!(lost("recorded  16.0 MiB\n"), 0);
     }
 

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::number::count;
+
 /// Facts of the machine and of the recording.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -290,7 +292,7 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.count {
             1 => write!(f, "a process ")?,
-            n => write!(f, "{n} registrations ")?,
+            n => write!(f, "{} registrations ", count(n))?,
         }
         match self.uid {
             u32::MAX => write!(f, "of several users ")?,

@@ -177,7 +177,7 @@ impl Bench {
 pub(crate) fn losses(figures: &Figures) -> Result<u64> {
     let lost = figures.text.lines().find_map(|line| {
         let (_, lost) = line.strip_prefix("recorded ")?.split_once(", ")?;
-        lost.split_once(" events lost")?.0.parse().ok()
+        lost.split_once(" events lost")?.0.replace(',', "").parse().ok()
     });
     lost.context("the agent does not tell its losses")
 }
