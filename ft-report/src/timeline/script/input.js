@@ -12,8 +12,9 @@ import { around, duration, moment, pan } from "./view.js";
 /** @param {Timeline} timeline */
 export function controls(timeline) {
   const { head } = timeline;
-  timeline.part("legend").replaceChildren(...head.states.map((state, i) =>
-    h("span", {}, h("b", { class: "tl-dot", style: `background:${timeline.theme.states[i]}` }), NAMES[state] ?? state)));
+  timeline.part("legend").replaceChildren(...[...head.states.map((state) => NAMES[state] ?? state), "a CPU's: recorded threads", "a CPU's: others"].map((name) =>
+    h("span", {}, h("b", { class: "tl-dot" }), name)));
+  controlsAgain(timeline);
   const select = /** @type {HTMLSelectElement} */ (timeline.part("incidents"));
   select.replaceChildren(h("option", { value: "-1" }, `${head.incidents.length} places worth a look …`), ...head.incidents.map((incident, i) => h("option", { value: i }, incident.says)));
   select.addEventListener("change", () => timeline.visit(Number(select.value)));
@@ -69,9 +70,10 @@ export function listen(timeline) {
   timeline.stage.addEventListener("mouseleave", () => { timeline.part("tip").hidden = timeline.part("cross").hidden = true; });
 }
 
-/** @param {Timeline} timeline */
-function controlsAgain(timeline) {
-  timeline.part("legend").querySelectorAll("b").forEach((dot, i) => (dot.style.background = timeline.theme.states[i]));
+/** Colours of the legend: of the states, and of the rows of CPUs. @param {Timeline} timeline */
+function controlsAgain({ part, theme }) {
+  const colors = [...theme.states, theme.accent, theme.other];
+  part("legend").querySelectorAll("b").forEach((dot, i) => (dot.style.background = colors[i]));
 }
 
 /** @param {Timeline} timeline @param {WheelEvent} e @param {boolean} [always] */

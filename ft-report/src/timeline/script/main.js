@@ -105,8 +105,10 @@ export class Timeline {
     this.asked = true;
     requestAnimationFrame(() => {
       this.asked = false;
+      // What was said while something was missing is said again when it has come.
+      const was = this.stale;
       paint(this);
-      if (this.stale) said(this);
+      if (was || this.stale) said(this);
     });
   }
 

@@ -206,17 +206,17 @@ export class Model {
   }
 
   /**
-   * How often each kind of event is in an interval; nothing where not all of its spans are there.
+   * How often each kind of event is in an interval; nothing where not all of its spans are there, or not yet.
    * @param {number} from @param {number} to
    */
   count(from, to) {
     if (!this.head.windows.some((w) => w.from <= from && to <= w.to)) return undefined;
+    const [window] = this.windowsIn(from, to);
+    if (!window) return undefined;
     const counts = this.head.events.map(() => 0);
-    for (const window of this.windowsIn(from, to)) {
-      for (const { events } of window.threads) {
-        const [first, last] = touching(events, from, to);
-        for (let i = first; i < last; i++) counts[events.a[i]]++;
-      }
+    for (const { events } of window.threads) {
+      const [first, last] = touching(events, from, to);
+      for (let i = first; i < last; i++) counts[events.a[i]]++;
     }
     return counts;
   }

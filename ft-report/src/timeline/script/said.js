@@ -3,7 +3,7 @@
 
 import { threadName } from "./layout.js";
 import { decomposition, facts, h, lockUse } from "./panel.js";
-import { around, duration, link, moment } from "./view.js";
+import { around, duration, grouped, link, moment } from "./view.js";
 
 /** @typedef {import("./main.js").Timeline} Timeline */
 /** @typedef {import("./panel.js").Pick} Pick */
@@ -13,7 +13,6 @@ const NEAR = 8;
 
 /** @param {Timeline} timeline */
 export function said(timeline) {
-  timeline.stale = false;
   const { model, head, theme } = timeline;
   const chosen = timeline.part("chosen"), measure = timeline.part("measure");
   const found = timeline.picked;
@@ -73,7 +72,7 @@ export function kinds(timeline) {
     h("td", {}, h("input", { type: "checkbox", "aria-label": `show ${name}`, ...(!timeline.hidden.has(kind) && { checked: true }), change: () => timeline.toggle(timeline.hidden, kind) })),
     h("td", {}, h("button", { type: "button", class: "tl-kind", "aria-pressed": String(timeline.markedKinds.has(kind)), title: "mark each of them by a line", click: () => timeline.toggle(timeline.markedKinds, kind) },
       h("b", { class: "tl-dot", style: `background:${timeline.theme.hue(kind + 11)}` }), name)),
-    h("td", { class: "n" }, counts ? String(counts[kind]) : "–"), h("td", { class: "n" }, String(count)),
+    h("td", { class: "n" }, counts ? grouped(counts[kind]) : "–"), h("td", { class: "n" }, grouped(count)),
     h("td", {}, h("button", { type: "button", title: "previous", click: () => timeline.nextEvent(kind, true) }, "◂"), h("button", { type: "button", title: "next", click: () => timeline.nextEvent(kind, false) }, "▸"))));
   timeline.part("kinds").replaceChildren(...rows);
 }

@@ -59,6 +59,14 @@ export function duration(ns) {
 }
 
 /**
+ * How many, as the tables write it.
+ * @param {number} n
+ */
+export function grouped(n) {
+  return String(n).replace(/\B(?=(\d{3})+$)/g, ",");
+}
+
+/**
  * A length of time to the nanosecond, in groups of three digits.
  * @param {number} ns
  */

@@ -87,7 +87,7 @@ fn one(
     chart
         .configure_secondary_axes()
         .axis_style(INK)
-        .label_style(plot::label())
+        .label_style(plot::tick())
         .y_labels(5)
         .y_label_formatter(&|share| format!("{:.0} %", 100.0 * share))
         .draw()?;

@@ -69,7 +69,7 @@ where
     DB: DrawingBackend,
 {
     let mut mesh = chart.configure_mesh();
-    mesh.axis_style(INK).bold_line_style(GRID).light_line_style(TRANSPARENT).label_style(label());
+    mesh.axis_style(INK).bold_line_style(GRID).light_line_style(TRANSPARENT).label_style(tick());
     mesh
 }
 
@@ -94,7 +94,12 @@ impl<E: std::error::Error + Send + Sync> From<DrawingAreaErrorKind<E>> for Faile
     }
 }
 
-/// Text of an axis.
+/// Text at an axis; a drawing has it a fifth smaller.
+pub(super) fn tick() -> TextStyle<'static> {
+    ("sans-serif", 14).into_font().color(&INK)
+}
+
+/// Text where there is less room.
 pub(super) fn label() -> TextStyle<'static> {
     ("sans-serif", 12).into_font().color(&INK)
 }
