@@ -99,6 +99,8 @@ pub(crate) const JUDGES: Group = Group {
         package("pajeng", "usr/bin/pj_dump", "a test reads exported traces with it"),
         package("rt-tests", "usr/bin/cyclictest", "a test compares latencies with it"),
         package("strace", "usr/bin/strace", "a test compares counts of system calls with it"),
+        package("vite", "usr/bin/vite", "a test has it draw exported traces"),
+        package("xvfb", "usr/bin/xvfb-run", "a display for it"),
     ],
     without: "the tests that compare with these programs are skipped",
 };

@@ -13,3 +13,4 @@ mod perfetto;
 #[path = "../stored/stage.rs"]
 #[allow(dead_code, reason = "unpacks only")]
 mod stage;
+mod vite;
