@@ -39,8 +39,9 @@ pub(crate) fn stress() -> Result<()> {
     )
 }
 
-/// How often `ft-agent compare` calls different what is not, and how often it finds a slowdown of 5, 20 and 50 %: 40
-/// recordings of one program (`FT_COMPARE_RECORDINGS`) in turns with 20 of each slower version, and pairs of sets of them,
+/// How often `ft-agent compare` calls different what is not, and how often it finds a slowdown of 5, 20 and 50 %, and by
+/// how many recordings a side in 95 % of pairs: 40 recordings of one program (`FT_COMPARE_RECORDINGS`) in turns with as many of each
+/// slower version, and pairs of sets of them,
 /// with these kernel groups (`FT_COMPARE_KERNEL`, none). In `FT_COMPARE_TRACES` the recordings are kept, and used again.
 ///
 /// # Errors

@@ -247,7 +247,6 @@ fn scipy_finds_the_same_differences_of_made_up_rows() {
         };
         let rows: Vec<Row> = (0..rows).map(&mut row).collect();
         let chance = Chance::of(&rows, a, sides);
-        assert!(chance.all, "{a} and {b}");
         let rows: Vec<Value> = rows
             .iter()
             .map(|row| {
@@ -258,7 +257,7 @@ fn scipy_finds_the_same_differences_of_made_up_rows() {
                 })
             })
             .collect();
-        let (both, labelings) = (sides == Sides::Both, chance.labelings());
+        let (both, labelings) = (sides == Sides::Both, chance.all.then_some(chance.labelings()));
         json!({"a": a, "both": both, "rows": rows, "labelings": labelings, "critical": chance.critical()})
     };
     let cases = json!([
@@ -268,6 +267,9 @@ fn scipy_finds_the_same_differences_of_made_up_rows() {
         case(5, 3, 15, Sides::Larger),
         case(1, 19, 10, Sides::Both),
         case(6, 5, 10, Sides::Both),
+        // A fifth is left out at the ends of one side, and of both, which have too many labelings for a look at all.
+        case(8, 4, 5, Sides::Both),
+        case(12, 9, 20, Sides::Both),
     ]);
     python_agrees("rows", &cases);
 }

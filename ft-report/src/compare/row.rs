@@ -44,8 +44,8 @@ pub struct Row {
     pub subject: Subject,
     /// Which quantity.
     pub quantity: Quantity,
-    /// Mean over the units of A and of B that have a value, in the quantity's unit: geometric on a logarithmic scale. None
-    /// of nothing.
+    /// Mean over the units of A and of B that have a value, in the quantity's unit, without a fifth at each end where there are
+    /// enough of them ([`permute::TRIMMED_FROM`]): geometric on a logarithmic scale. None of nothing.
     pub sides: [Option<f64>; 2],
     /// B is larger than A by this part of A; infinite when A is 0.
     pub change: Option<f64>,
@@ -231,14 +231,12 @@ impl Values {
         }
     }
 
-    /// Mean over the units of a side that have a value.
+    /// Trimmed mean over the units of a side that have a value.
     pub(super) fn mean(&self, side: usize) -> Option<f64> {
-        let values = || self.sides[side].iter().copied().filter(|value| !value.is_nan());
-        let n = values().count() as f64;
+        let values = self.sides[side].iter().copied().filter(|value| !value.is_nan());
         match self.is_logarithmic() {
-            _ if n == 0.0 => None,
-            true => Some((values().map(f64::ln).sum::<f64>() / n).exp()),
-            false => Some(values().sum::<f64>() / n),
+            true => permute::mean(values.map(f64::ln).collect()).map(f64::exp),
+            false => permute::mean(values.collect()),
         }
     }
 

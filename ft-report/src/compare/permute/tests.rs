@@ -78,6 +78,46 @@ fn a_row_that_differs_is_found_among_many_that_do_not() {
     }
 }
 
+/// As a busy machine makes recordings: nearly all alike, and one in eight up to a third longer.
+fn disturbed(rng: &mut Rng) -> f64 {
+    let noise = 2e-3 * (rng.f64() - 0.5);
+    if rng.f64() < 0.125 { noise + 0.3 * rng.f64() } else { noise }
+}
+
+#[test]
+fn a_twentieth_is_found_beside_recordings_that_were_disturbed() {
+    // The seed decides: 60 pairs, each with nine rows in which nothing differs.
+    let mut rng = Rng::with_seed(3);
+    let mut found = |k: usize, by: f64| {
+        let mut pair = || {
+            let mut rows = alike(&mut rng, 9, 2 * k);
+            let b = |unit: usize| if unit >= k { by } else { 0.0 };
+            let values = (0..2 * k).map(|unit| disturbed(&mut rng) + b(unit)).collect();
+            rows.push(Row { values, resolution: 1e-3 });
+            let critical = Chance::of(&rows, k, Sides::Both).critical();
+            difference(&rows[9], k).t().abs() > critical
+        };
+        (0..60).filter(|_| pair()).count()
+    };
+    // Differences of the means of all values find it in fewer than half.
+    let twentieth = found(12, 0.05);
+    assert!(twentieth >= 45, "{twentieth} of 60");
+    // A row in ten, of which any is named in one of 20.
+    let nothing = found(12, 0.0);
+    assert!(nothing <= 3, "{nothing} of 60");
+}
+
+#[test]
+fn a_fifth_at_each_end_is_left_out_of_eight_and_more() {
+    let value = |values: &[f64]| mean(values.to_vec());
+    assert_eq!(value(&[]), None);
+    assert_eq!(value(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 91.0]), Some(16.0));
+    assert_eq!(value(&[900.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, -90.0]), Some(3.5));
+    // Ten: 2 and 2. Squares of 3, 3, 3, 4, …, 8, 8, 8 from 5.5, by h (h − 1).
+    let of = Trimmed::of(&[0.0, 1.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 50.0, 60.0]);
+    assert_eq!((of.n, of.mean, of.squares), (6.0, 5.5, 42.5));
+}
+
 #[test]
 fn one_side_is_asked_for_and_the_other_is_not_found() {
     let row = |b: f64| Row { values: vec![1.0, 1.1, 1.05, b, b + 0.1, b + 0.04], resolution: 0.0 };
