@@ -12,7 +12,7 @@ import { around, duration, moment, pan } from "./view.js";
 /** @param {Timeline} timeline */
 export function controls(timeline) {
   const { head } = timeline;
-  timeline.part("legend").replaceChildren(...[...head.states.map((state) => NAMES[state] ?? state), "a CPU's: recorded threads", "a CPU's: others"].map((name) =>
+  timeline.part("legend").replaceChildren(...[...head.states.map((state) => NAMES[state] ?? state), "CPUs: recorded threads", "CPUs: others"].map((name) =>
     h("span", {}, h("b", { class: "tl-dot" }), name)));
   controlsAgain(timeline);
   const select = /** @type {HTMLSelectElement} */ (timeline.part("incidents"));
