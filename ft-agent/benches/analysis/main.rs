@@ -3,15 +3,18 @@
 //! ```text
 //! cargo bench -p ft-agent --bench analysis                  the analyses alone, in memory
 //! cargo bench -p ft-agent --bench analysis -- scale         traces of 1 and 10 million events on disk
-//! cargo bench -p ft-agent --bench analysis -- scale 100     … and of so many millions
+//! cargo bench -p ft-agent --bench analysis -- scale 1       the first of them alone, for a trial
+//! cargo bench -p ft-agent --bench analysis -- scale 100     all of these, and one of so many millions
 //! cargo bench -p ft-agent --bench analysis -- scale 100 DIR … whose pages are kept in a directory, to be looked at
 //! cargo bench -p ft-agent --bench analysis -- exports 100   their exports, of 1 and 10 million events and of so many
 //! ```
 //!
-//! `scale` writes below `TMPDIR`. What is made up repeats itself, so its files are far smaller than those of a
-//! recording; the rows that are decoded and analysed are as many.
+//! `scale` writes below `TMPDIR`, and opens each page in Chromium, where `cargo xtask test` has set up what that needs. What is
+//! made up repeats itself, so its files are far smaller than those of a recording; the rows that are decoded and analysed
+//! are as many.
 
 mod exports;
+mod opening;
 mod scale;
 mod trace;
 
@@ -29,18 +32,9 @@ fn main() {
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => in_memory(),
         ["scale"] => scale::table(&[1, 10], None),
-        ["scale", largest] => match largest.parse() {
-            Ok(largest) => scale::table(&[1, 10, largest], None),
-            Err(_) => usage(),
-        },
-        ["scale", largest, pages] => match largest.parse() {
-            Ok(largest) => scale::table(&[1, 10, largest], Some(pages.as_ref())),
-            Err(_) => usage(),
-        },
-        ["exports", largest] => match largest.parse() {
-            Ok(largest) => exports::table(&[1, 10, largest]),
-            Err(_) => usage(),
-        },
+        ["scale", largest] => scale::table(&lengths(largest), None),
+        ["scale", largest, pages] => scale::table(&lengths(largest), Some(pages.as_ref())),
+        ["exports", largest] => exports::table(&lengths(largest)),
         [scale::CHILD, dir] => scale::child(dir.as_ref()),
         [scale::COMPARING, dir] => scale::compare(dir.as_ref()),
         [exports::CHILD, format, dir, out] => exports::child(format, dir.as_ref(), out.as_ref()),
@@ -48,7 +42,13 @@ fn main() {
     }
 }
 
-fn usage() {
+/// 1 and 10 million events, as far as that is shorter, and so many.
+fn lengths(largest: &str) -> Vec<u64> {
+    let largest = largest.parse().unwrap_or_else(|_| usage());
+    [1, 10].into_iter().filter(|shorter| *shorter < largest).chain([largest]).collect()
+}
+
+fn usage() -> ! {
     eprintln!("analysis: [scale [MILLIONS [PAGES]] | exports MILLIONS]");
     std::process::exit(2);
 }

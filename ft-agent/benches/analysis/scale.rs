@@ -13,7 +13,7 @@ use ft_report::sections::{self, Asked};
 use ft_report::timeline::Timeline;
 use ft_trace::store::Trace;
 
-use crate::trace;
+use crate::{opening, trace};
 
 /// Argument of the process that analyses one trace, so that its peak memory is its own.
 pub(crate) const CHILD: &str = "analyze-one";
@@ -36,7 +36,7 @@ const PAGE: &str = "page.html";
 /// Prints a line for each length, in millions of events; keeps the pages in a directory.
 pub(crate) fn table(millions: &[u64], pages: Option<&Path>) {
     println!(
-        "{:>12} {:>10} {:>11} {:>15} {:>13} {:>10} {:>10} {:>13} {:>11} {:>13}",
+        "{:>12} {:>10} {:>11} {:>15} {:>13} {:>10} {:>10} {:>20} {:>13} {:>11} {:>13}",
         "events",
         "trace",
         "analysis",
@@ -44,6 +44,7 @@ pub(crate) fn table(millions: &[u64], pages: Option<&Path>) {
         "all reports",
         "page",
         "its size",
+        "ready, zoom, click",
         "peak memory",
         "compare",
         "peak memory"
@@ -56,6 +57,10 @@ pub(crate) fn table(millions: &[u64], pages: Option<&Path>) {
         let [events, holds, analysis, reports, page, peak] = figures(CHILD, dir.path());
         let file = dir.path().join(PAGE);
         let megabytes = file.metadata().expect("a page").len() as f64 / 1e6;
+        let opened = opening::seconds(&file);
+        let shown = opened.map_or("-".into(), |[ready, zoomed, clicked]| {
+            format!("{ready:.2} {zoomed:.2} {clicked:.2} s")
+        });
         if let Some(pages) = pages {
             fs::copy(&file, pages.join(format!("{million}.html"))).expect("the page is kept");
         }
@@ -64,12 +69,14 @@ pub(crate) fn table(millions: &[u64], pages: Option<&Path>) {
         assert_eq!(holds as u64, trace::holds_of(rounds));
         println!(
             "{events:>12} {:>7.1} MB {analysis:>9.1} s {:>13.2} s {reports:>11.1} s \
-             {page:>8.1} s {megabytes:>7.1} MB {peak:>9.0} MiB {compare:>9.1} s {compare_peak:>9.0} MiB",
+             {page:>8.1} s {megabytes:>7.1} MB {shown:>20} {peak:>9.0} MiB {compare:>9.1} s {compare_peak:>9.0} MiB",
             bytes as f64 / 1e6,
             analysis / events * 1e6,
         );
         assert!(peak.max(compare_peak) < LIMIT_MIB, "more than {LIMIT_MIB} MiB");
         assert!(megabytes < PAGE_LIMIT_MB, "a page of more than {PAGE_LIMIT_MB} MB");
+        let answered = opened.is_none_or(|seconds| seconds[2] < opening::LIMIT_S);
+        assert!(answered, "no answer within {} s of opening", opening::LIMIT_S);
     }
 }
 
