@@ -21,7 +21,7 @@ use crate::clock::monotonic_ns;
 pub(super) enum Listener {
     /// It asks the kernel, and lets others run if there is none: the paper's, because a call that blocks would stop a worker.
     Asks,
-    /// A thread blocks for it, and wakes the task, which comes before all others: what the paper refers to as adequate.
+    /// A thread blocks for it, and wakes the task, which comes before all others: what the paper misses in thread libraries.
     Woken,
 }
 

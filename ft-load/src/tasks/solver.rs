@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::executor::{self, Executor, Queues, locked};
 use crate::Error;
-use crate::clock::monotonic_ns;
+use crate::clock::{monotonic_ns, process_ns};
 
 /// Rows and columns of a block.
 const SIDE: usize = 32;
@@ -22,6 +22,8 @@ type Block = Box<[[f64; SIDE]; SIDE]>;
 pub(super) struct Solved {
     /// The decomposition, ns.
     pub(super) elapsed_ns: u64,
+    /// The CPU time of all threads meanwhile, ns.
+    pub(super) cpu_ns: u64,
     pub(super) tasks: u64,
     /// Blocks that are not zero, before and after.
     pub(super) blocks: [usize; 2],
@@ -45,13 +47,13 @@ pub(super) fn run(workers: usize, queues: Queues, side: usize) -> Result<Solved,
     let x: Vec<f64> = (0..side * SIDE).map(|n| 1.0 + (n % 7) as f64).collect();
     let (wanted, before) = (matrix.times(&x, |_, _| true), matrix.count());
     let of = matrix.clone();
-    let (elapsed_ns, tasks) = executor::run(workers, queues, move |executor| async move {
-        let begin = monotonic_ns();
+    let (elapsed_ns, cpu_ns, tasks) = executor::run(workers, queues, move |executor| async move {
+        let (begin, cpu) = (monotonic_ns(), process_ns());
         let mut tasks = 0;
         for k in 0..of.side {
             tasks += step(&executor, &of, k).await;
         }
-        (monotonic_ns() - begin, tasks)
+        (monotonic_ns() - begin, process_ns() - cpu, tasks)
     })?;
     let y = matrix.times(&x, |row, column| row <= column);
     let mut found = matrix.times(&y, |row, column| row > column);
@@ -60,7 +62,7 @@ pub(super) fn run(workers: usize, queues: Queues, side: usize) -> Result<Solved,
         |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, |a: f64, b| a.max(b.abs()));
     let off = largest(&mut found.iter().zip(&wanted).map(|(found, wanted)| found - wanted));
     let residual = off / largest(&mut wanted.iter().copied());
-    Ok(Solved { elapsed_ns, tasks, blocks: [before, matrix.count()], residual })
+    Ok(Solved { elapsed_ns, cpu_ns, tasks, blocks: [before, matrix.count()], residual })
 }
 
 /// A step of the decomposition: the block on the diagonal, its row and its column, and all that both change. How many tasks.

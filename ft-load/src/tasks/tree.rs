@@ -6,13 +6,15 @@ use serde::Serialize;
 
 use super::executor::{self, Executor, Queues};
 use crate::Error;
-use crate::clock::monotonic_ns;
+use crate::clock::{monotonic_ns, process_ns};
 
 /// What it came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Tree {
     /// From before the first task to after the last, ns.
     pub(super) elapsed_ns: u64,
+    /// The CPU time of all threads meanwhile, ns.
+    pub(super) cpu_ns: u64,
     pub(super) tasks: u64,
     /// Leaves, as the tasks have counted them.
     pub(super) sum: u64,
@@ -25,10 +27,10 @@ pub(super) struct Tree {
 /// When a worker cannot be started.
 pub(super) fn run(workers: usize, queues: Queues, height: u32) -> Result<Tree, Error> {
     executor::run(workers, queues, move |executor| async move {
-        let begin = monotonic_ns();
+        let (begin, cpu) = (monotonic_ns(), process_ns());
         let sum = executor.spawn("node", node(executor.clone(), height)).await;
-        let elapsed_ns = monotonic_ns() - begin;
-        Tree { elapsed_ns, tasks: (2 << height) - 1, sum }
+        let (elapsed_ns, cpu_ns) = (monotonic_ns() - begin, process_ns() - cpu);
+        Tree { elapsed_ns, cpu_ns, tasks: (2 << height) - 1, sum }
     })
 }
 

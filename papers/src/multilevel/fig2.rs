@@ -76,8 +76,8 @@ fn run(lab: &Lab) -> Result<Finding> {
     }
     Ok(Finding {
         how: format!(
-            "`ft-load tasks {load} --queues …` recorded by `ft-agent record -k sched -e 'async.*'`, then what `ft-agent events -k --task \
-             {TASK}` lists: the first queue gives a task to whoever is free, those of the workers give it to who polled it last. \
+            "`ft-load tasks {load} --queues …` recorded by `ft-agent record -k sched -e 'async.*'`, of which `ft-agent events -k --task {TASK}` \
+             lists what the paper's figure has. One queue gives a task to whoever is free, those of the workers to who polled it last. \
              Drawing: where {TASK} was polled."
         ),
         figures: vec![lab.figure(EXPERIMENT.id, &lanes::draw(&panels)?)?],
@@ -145,6 +145,7 @@ fn of_executor(name: &str, shown: &Shown) -> [Row; 3] {
     let own = tasks.get(TASK).unwrap_or(&none);
     let sum = |of: &dyn Fn(&[&Poll]) -> usize| tasks.values().map(|polls| of(polls)).sum::<usize>();
     let pairs = sum(&|polls| polls.len().saturating_sub(1)).max(1) as f64;
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let missing = match shown.missing {
         0 => String::new(),
         missing => format!("; {missing} events are missing"),
@@ -161,7 +162,7 @@ fn of_executor(name: &str, shown: &Shown) -> [Row; 3] {
             "2 of 2 turns shown: LWPs 7137 and 7136; CPUs 1, 0, 2",
             format!("{}, {} in {} turns{missing}", moves(own), cpu_moves(own), own.len()),
             format!(
-                "{why}; CPUs change, too, where the kernel moves a worker: it has two for four of them"
+                "{why}; CPUs change, too, where the kernel moves a worker: it has {cpus} for {WORKERS} of them"
             ),
         ),
         Row::new(

@@ -39,7 +39,7 @@ const LISTENERS: [(&str, &str, &str, &str); 2] = [
         "woken",
         "is woken before all others",
         "–",
-        "a thread blocks in the kernel and wakes it, as the paper's [BDN02] proposes: the next worker that ends a turn has it",
+        "support such as the paper misses in thread libraries: a thread blocks in the kernel and wakes it, and the next worker that ends a turn has it",
     ),
 ];
 
@@ -170,7 +170,7 @@ fn super_trace(
             "-e",
             "tasks.*",
             "-e",
-            "irq*",
+            "irq.hard",
             "-e",
             "sched.switch",
             "-e",
@@ -248,8 +248,8 @@ fn parts(average: &Value) -> String {
     }
     let names = [
         ("running", "running_ns"),
-        ("able to run, but not running", "dispatch_ns"),
-        ("preempted", "preempted_ns"),
+        ("woken, without a CPU", "dispatch_ns"),
+        ("preempted by other threads of the machine", "preempted_ns"),
         ("waiting for a timer", "timer_ns"),
         ("unknown", "unknown_ns"),
     ];

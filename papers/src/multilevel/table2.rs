@@ -1,9 +1,9 @@
 //! Table 2: what recording costs two programs, one that does little but tasks and one that computes, on one to four workers.
 
+use std::cmp::Ordering;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
 
 use super::recording::Recording;
 use crate::csv::Csv;
@@ -74,16 +74,32 @@ const RING: [&str; 4] = ["--no-convert", "--ring-size", "64M", "--kernel-buffer=
 /// What all runs of one level have shown.
 #[derive(Default)]
 struct Shown {
-    elapsed_ns: Vec<f64>,
+    runs: Vec<Run>,
+    /// Events of the last one.
     events: u64,
+}
+
+/// A run.
+struct Run {
+    elapsed_ns: f64,
+    /// CPU time of the program's threads.
+    cpu_ns: f64,
     bytes: u64,
     lost: u64,
 }
 
 fn run(lab: &Lab) -> Result<Finding> {
     let trials = lab.trials(TRIALS);
-    let mut csv =
-        Csv::new(["program", "workers", "level", "trial", "elapsed_ns", "spool_bytes", "lost"]);
+    let mut csv = Csv::new([
+        "program",
+        "workers",
+        "level",
+        "trial",
+        "elapsed_ns",
+        "cpu_ns",
+        "spool_bytes",
+        "lost",
+    ]);
     let mut rows = Vec::new();
     for program in &PROGRAMS {
         for workers in lab.cases(&WORKERS) {
@@ -92,17 +108,19 @@ fn run(lab: &Lab) -> Result<Finding> {
             let mut shown: [Shown; 3] = Default::default();
             for trial in 0..trials {
                 for ((level, options), shown) in LEVELS.iter().zip(&mut shown) {
-                    let elapsed_ns = once(lab, options, &load, trial + 1 == trials, shown)?;
+                    let run = once(lab, options, &load, trial + 1 == trials, &mut shown.events)?;
+                    let Run { elapsed_ns, cpu_ns, bytes, lost } = &run;
                     csv.row([
                         &program.name,
                         workers,
                         level,
                         &trial,
-                        &elapsed_ns,
-                        &shown.bytes,
-                        &shown.lost,
+                        elapsed_ns,
+                        cpu_ns,
+                        bytes,
+                        lost,
                     ]);
-                    shown.elapsed_ns.push(elapsed_ns);
+                    shown.runs.push(run);
                 }
             }
             rows.extend(LEVELS.iter().enumerate().map(|(n, (level, _))| {
@@ -119,8 +137,9 @@ fn run(lab: &Lab) -> Result<Finding> {
     Ok(Finding {
         how: format!(
             "`ft-load tasks {}` and `{}`, alone, under `ft-agent record -k sched -e 'async.*'`, and under `-k sched,syscall -e 'async.*' -e 'fn.*'`, by turns, \
-             {trials} times each. Times are those of the tasks alone, means with 95 % confidence; sizes are those of the spool, as it is \
-             written, into memory; events are counted once, and are those of the kernel, too. The paper does not say on how many LWPs its programs ran: its figures stand \
+             {trials} times each. Times are those of the tasks alone, means with 95 % confidence: what other programs of the machine take is in how long it took, not in the CPU \
+             time of the program's threads. Sizes are those of the spool, as it is \
+             written, into memory; events are counted once, and are those of the kernel, too; the flow is by how long it took. The paper does not say on how many LWPs its programs ran: its figures stand \
              beside one worker.",
             PROGRAMS[0].words, PROGRAMS[1].words
         ),
@@ -130,60 +149,65 @@ fn run(lab: &Lab) -> Result<Finding> {
     })
 }
 
-/// A run: how long it took, ns. The last one of a level counts its events.
-fn once(lab: &Lab, options: &[&str], load: &str, is_last: bool, shown: &mut Shown) -> Result<f64> {
-    let said: Value = if options.is_empty() {
+/// Runs it once. The last run of a level counts its events.
+fn once(lab: &Lab, options: &[&str], load: &str, is_last: bool, events: &mut u64) -> Result<Run> {
+    let (said, (bytes, lost)) = if options.is_empty() {
         let mut alone = Command::new(lab.tool("ft-load")?);
-        leading_json(&output(alone.arg("tasks").args(load.split(' ')))?)?.0
+        let alone = output(alone.arg("tasks").args(load.split(' ')))?;
+        (leading_json(&alone)?.0, (0, 0))
     } else {
         let recording = Recording::of(lab, &[&RING, options].concat(), load)?;
-        let (bytes, lost) = recording.size();
-        shown.bytes = bytes;
-        shown.lost = lost;
         if is_last {
             recording.convert(lab)?;
-            shown.events = recording.reports(lab, &["tasks"])?.events();
+            *events = recording.reports(lab, &["tasks"])?.events();
         }
-        recording.said.clone()
+        (recording.said.clone(), recording.size())
     };
     if let Some(residual) = said["residual"].as_f64() {
         ensure!(residual < 1e-9, "the decomposition is wrong by {residual}");
     }
-    said["elapsed_ns"].as_f64().context("the load tells its time")
+    let ns = |name: &str| said[name].as_f64().context("the load tells its times");
+    Ok(Run { elapsed_ns: ns("elapsed_ns")?, cpu_ns: ns("cpu_ns")?, bytes, lost })
 }
 
 fn told(shown: &Shown, alone: &Shown) -> String {
-    let Interval { mean, half } = Interval::of(&shown.elapsed_ns);
-    let time = format!("{} ± {}", ns(mean), ns(half));
-    if shown.bytes == 0 {
-        return time;
+    let of = |shown: &Shown, time: fn(&Run) -> f64| {
+        Interval::of(&shown.runs.iter().map(time).collect::<Vec<f64>>())
+    };
+    let (cpu, elapsed) = (of(shown, |run| run.cpu_ns), of(shown, |run| run.elapsed_ns));
+    let time = format!("CPU time {} ± {}", ns(cpu.mean), ns(cpu.half));
+    let took = format!("took {} ± {}", ns(elapsed.mean), ns(elapsed.half));
+    let bytes = shown.runs.last().map_or(0, |run| run.bytes);
+    if bytes == 0 {
+        return format!("{time}; {took}");
     }
-    let more = mean / Interval::of(&alone.elapsed_ns).mean - 1.0;
-    let megabytes = shown.bytes as f64 / 1e6;
-    let lost = match shown.lost {
+    let more = cpu.mean / of(alone, |run| run.cpu_ns).mean - 1.0;
+    let megabytes = bytes as f64 / 1e6;
+    let lost = match shown.runs.iter().map(|run| run.lost).sum::<u64>() {
         0 => String::new(),
         lost => format!(", and {lost} lost"),
     };
     format!(
-        "{time} ({}{}); {} events ({} MB){lost}, {} MB/s",
+        "{time} ({}{}); {took}; {} events ({} MB){lost}, {} MB/s",
         if more < 0.0 { "−" } else { "+" },
         percent(more.abs()),
         shown.events,
         digits(megabytes),
-        digits(megabytes / (mean / 1e9))
+        digits(megabytes / (elapsed.mean / 1e9))
     )
 }
 
 fn why(program: &Program, level: usize, workers: usize) -> String {
-    let cpus = match workers {
-        1 => "the agent, which reads meanwhile, has a CPU of its own",
-        2 => "workers and agent share two CPUs",
-        _ => "there are more workers than CPUs",
+    let has = std::thread::available_parallelism().map_or(1, usize::from);
+    let cpus = match workers.cmp(&has) {
+        Ordering::Less => "the agent, which reads meanwhile, has a CPU besides",
+        Ordering::Equal => "the agent, which reads meanwhile, shares their CPUs",
+        Ordering::Greater => "there are more workers than CPUs",
     };
     match level {
         0 => program.why.to_owned(),
         1 => format!(
-            "a task makes five events at least, and its number and place are in them; {cpus}"
+            "a task makes three events at least, begin and end of each poll among them; {cpus}"
         ),
         _ => format!("functions of the executor and of the program, and system calls; {cpus}"),
     }
