@@ -1,7 +1,8 @@
 //! How often each function was called, and where the time inside of it went.
 //!
 //! **Goal.** A row for each function and thread: its calls, the time inside of it with what it called (*total*), and
-//! without that (*self*), both divided into running, preempted, blocked, interrupts and unexplained.
+//! without that (*self*), both divided into running, preempted, blocked, interrupts and unexplained; and how often something
+//! happened to the thread in the latter.
 //!
 //! **Rule.** Per thread, the calls in which it is. Each event settles the time since the one before: it was the
 //! innermost call's own. So the self times of a thread sum to the time inside its outermost calls by construction. The
@@ -46,7 +47,7 @@ use crate::{Rows, Tally};
 use ft_trace::Mark;
 use ft_trace::event::LeanUserEvent;
 use ft_trace::ids::{Name, Nanos};
-use ft_trace::tables::{Decomposition, Function, SiteKind};
+use ft_trace::tables::{Counts, Decomposition, Function, SiteKind};
 use ft_user::layout::Frame;
 use serde::{Deserialize, Serialize};
 
@@ -131,6 +132,8 @@ struct Sum {
     since: Began,
     total: Time,
     own: Time,
+    /// What happened in `own`.
+    happened: Counts,
     /// A call of it was left at a time that nobody knows, or came back into.
     is_doubtful: bool,
 }
@@ -194,6 +197,7 @@ impl Calls {
             since: *now,
             total: Time::default(),
             own: Time::default(),
+            happened: Counts { faults: Some([0; 2]), ..Counts::default() },
             is_doubtful: false,
         });
         number
@@ -218,6 +222,7 @@ impl Calls {
         let spent = Time::between(&last, now);
         let owner = if left == 0 { innermost } else { self.function(Which::Unknown, &last) };
         self.sums[owner].own += spent;
+        self.sums[owner].happened += last.counts_until(now);
         if left > 0 {
             self.sums[owner].total += spent;
         }
@@ -389,6 +394,9 @@ fn row(thread: &Thread, sum: &Sum, mark: Mark, world: &World) -> Function {
         Which::Unknown => ("(unknown)".into(), "".into(), None),
     };
     let part = |ns| world.context().kernel.then_some(ns);
+    // Until the first one nobody knows whether they are recorded.
+    let faults = sum.happened.faults.filter(|_| world.knows_faults_since(*first));
+    let counts_of = world.context().kernel.then_some(Counts { faults, ..sum.happened });
     let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     Function {
         ts: Nanos(*first),
@@ -414,6 +422,7 @@ fn row(thread: &Thread, sum: &Sum, mark: Mark, world: &World) -> Function {
         self_blocked_ns: part(own.parts.blocked_ns),
         self_interrupts_ns: part(own.parts.interrupts_ns()),
         self_unexplained_ns: part(own.parts.unexplained_ns),
+        counts: counts_of,
         mark,
     }
 }

@@ -45,3 +45,24 @@ class Counts:
         if self.lossy or self.first_fault == end:
             return counts | dict.fromkeys(faults, Anything())
         return counts
+
+    def within(self, tid: int, times: list[tuple[int, int]], kernel: bool) -> dict[str, Wanted]:
+        """Those of several intervals together."""
+        if not kernel:
+            return dict.fromkeys(self.times)
+
+        def count(name: str) -> Wanted:
+            seen = self.times[name][tid]
+            inner = [bisect_left(seen, until) - bisect_right(seen, start) for start, until in times]
+            outer = [bisect_right(seen, until) - bisect_left(seen, start) for start, until in times]
+            least, most = sum(max(n, 0) for n in inner), sum(outer)
+            return least if least == most else Within(least, most)
+
+        counts = {name: count(name) for name in self.times}
+        faults = ("faults", "major_faults")
+        if self.first_fault is None:
+            return counts | dict.fromkeys(faults)
+        # Whether they are recorded shows the first one, which the thread may have ended before.
+        if self.lossy or any(self.first_fault >= start for start, _ in times) or not times:
+            return counts | dict.fromkeys(faults, Anything())
+        return counts

@@ -162,7 +162,9 @@ def table(trace: Trace, threads: Threads, end: int) -> Table:
         own: defaultdict[tuple, Counter] = defaultdict(Counter)
         total: defaultdict[tuple, Counter] = defaultdict(Counter)
         doubtful: Counter[tuple] = Counter()
+        happened: defaultdict[tuple, list[tuple[int, int]]] = defaultdict(list)
         for begin, until, owner, inside in calls.times:
+            happened[owner].append((begin, until))
             parts = threads.parts(tid, begin, until) if kernel else None
             for sums, functions in ((own, {owner}), (total, inside)):
                 for function in functions:
@@ -189,6 +191,7 @@ def table(trace: Trace, threads: Threads, end: int) -> Table:
                 "comm": OneOf(tuple(threads.comms[tid])),
                 "place": place,
                 **{what: counts[what] for what in ("calls", "unfinished", "left", "begun_before")},
+                **threads.counts.within(tid, happened[function], kernel),
             }
             for what, sums in (("total", total), ("self", own)):
                 values[f"{what}_ns"] = sums[function]["all"]

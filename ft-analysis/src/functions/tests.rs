@@ -49,6 +49,39 @@ fn check(timeline: &str, expected: &[&str]) {
     }
 }
 
+/// Each thing that happens to the thread is that of the innermost function.
+#[test]
+fn what_happens_is_the_innermost_functions_own() {
+    // F [==|bbb|w=G[=|XXX|=f=]==f=]
+    let timeline = "0 0 .>a S
+         10 in a F 90
+         20 0 a>X S
+         30 wake X a 0
+         40 0 X>a S
+         50 in a G 80
+         60 0 a>X R
+         70 0 X>. S
+         75 1 .>a S
+         80 fault a 2 minor
+         90 out a G 80
+         95 fault a 2 major
+         100 out a F 90";
+    let (rows, _) = run(true, timeline);
+    let of = |address: u8| {
+        let is_it = |r: &&Function| r.address == Some(i64::from(address));
+        rows.functions.iter().find(is_it).and_then(|r| r.counts).map(Counts::to_array)
+    };
+    assert_eq!(of(b'F'), Some([Some(1), Some(0), Some(0), Some(1), Some(1)]));
+    assert_eq!(of(b'G'), Some([Some(0), Some(1), Some(1), Some(1), Some(0)]));
+    // Whether page faults are recorded, the first one shows; without a kernel stream nothing is known.
+    let none: Vec<&str> = timeline.lines().filter(|line| !line.contains("fault")).collect();
+    let (rows, _) = run(true, &none.join("\n"));
+    let counts = rows.functions.iter().map(|r| r.counts.and_then(|counts| counts.faults));
+    assert!(counts.clone().count() == 2 && counts.flatten().count() == 0);
+    let (rows, _) = run(false, "10 in a F 90\n 100 out a F 90");
+    assert!(rows.functions.len() == 1 && rows.functions[0].counts.is_none());
+}
+
 #[test]
 fn self_time_is_what_no_called_function_took() {
     // F [==G[=|XXX|=G]=G[=|bbb|w|=s=]=]

@@ -198,6 +198,11 @@ impl World {
         &self.interrupts
     }
 
+    /// Page faults are recorded, and none since then is known to be lost.
+    pub(crate) fn knows_faults_since(&self, since: i64) -> bool {
+        self.faults && !self.losses.calls_since(since)
+    }
+
     /// System calls are recorded.
     pub(crate) fn knows_calls(&self) -> bool {
         self.calls

@@ -34,6 +34,11 @@ impl Began {
         later.account - self.account
     }
 
+    /// How often something happened from this begin to a later one of the same thread; page faults as far as they are recorded.
+    pub(crate) fn counts_until(&self, later: &Began) -> Counts {
+        later.counted.since(&self.counted, true)
+    }
+
     /// Where its time went until now; not known without a kernel stream.
     pub(crate) fn parts(&self, thread: &Thread, world: &World) -> Option<Decomposition> {
         world.context().kernel.then(|| thread.account(world.now()) - self.account)
@@ -41,7 +46,7 @@ impl Began {
 
     /// How often something happened to the thread until now; not known without a kernel stream.
     pub(crate) fn counts(&self, thread: &Thread, world: &World) -> Option<Counts> {
-        let knows_faults = world.faults && !world.losses.calls_since(self.ts);
+        let knows_faults = world.knows_faults_since(self.ts);
         world.context.kernel.then(|| thread.counted.since(&self.counted, knows_faults))
     }
 

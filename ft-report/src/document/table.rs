@@ -114,6 +114,11 @@ impl<T> Builder<T> {
         if they { columns(self) } else { self }
     }
 
+    /// Whether any item is so.
+    pub fn any(&self, is_so: impl Fn(&T) -> bool) -> bool {
+        self.items.iter().any(is_so)
+    }
+
     /// A column that is there if any item has something in it.
     #[must_use]
     pub fn notes<V: Typed>(self, title: &str, of: impl Fn(&T) -> Option<V>) -> Self {

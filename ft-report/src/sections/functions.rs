@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Source;
 use crate::document::{Builder, N, Ns, Number, Of, Place, Section, Share, Table, Word};
-use crate::stats::{Groups, Marks};
+use crate::stats::{Groups, Happened, Marks, happened};
 use crate::text;
 use ft_analysis::{FunctionCounts, Mark, Tally};
 use ft_trace::ids::Name;
@@ -52,6 +52,8 @@ pub struct FunctionTime {
     /// Time inside of it alone.
     #[serde(rename = "self")]
     pub own: FunctionParts,
+    /// What happened to its threads inside of it alone.
+    pub happened: Happened,
     /// `total` by `calls`, in cycles of the time stamp counter: what the paper's `PROF_IN` and `PROF_OUT` tell of a function that
     /// does not call itself. Missing where no begin was recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,6 +102,7 @@ struct Sums {
     without_end: u64,
     total: FunctionParts,
     own: FunctionParts,
+    happened: Happened,
     mark: Mark,
 }
 
@@ -119,6 +122,7 @@ impl Functions {
         sums.calls += count(r.calls);
         sums.without_end += count(r.unfinished) + count(r.left);
         sums.mark = sums.mark.max(r.mark);
+        sums.happened.add(r.counts);
         sums.total.add(
             r.total_ns,
             [
@@ -151,6 +155,7 @@ impl Functions {
             without_end: s.without_end,
             total: s.total,
             own: s.own,
+            happened: s.happened,
             cycles_per_call: (s.calls > 0).then(|| cycles(s.total.ns, s.calls)),
             mark: s.mark,
         };
@@ -187,6 +192,14 @@ impl FunctionsReport {
         if !self.functions.is_empty() {
             self.own(&mut s);
             self.total(&mut s);
+            let t = Table::first(SHOWN, &self.functions).column("function", |f| Word(&f.name));
+            let t = t.column("calls", |f| N(f.calls));
+            happened::table(
+                &mut s,
+                t,
+                "How often what happened, inside the function and in none that it called",
+                |f| f.happened,
+            );
             self.legend(&mut s);
         }
         s.with(self)

@@ -14,7 +14,7 @@ use super::Source;
 use crate::document::{
     Data, Drawn, Histogram, Kind, Lock, MeanNs, N, Ns, Of, Section, Share, Table, Typed, Word,
 };
-use crate::stats::{Groups, Marks, Tail, Top, Window, own, parts};
+use crate::stats::{Groups, Marks, Tail, Top, Window, happened, own, parts};
 use crate::text;
 use ft_analysis::{Incomplete, Mark, Tally};
 use ft_trace::ids::{Name, Pid};
@@ -212,6 +212,12 @@ impl LocksReport {
         s.table(t.titled(
             "Where the held time went (dispatch: woken and waiting for a CPU; n preempted: holds)",
         ));
+        let t = Table::first(SHOWN, &self.locks)
+            .total(self.total())
+            .column("lock", |g| g.name())
+            .column("kind", |g| Word(&g.kind))
+            .column("holds", |g| N(g.holds));
+        happened::table(s, t, "How often what happened to the holders", |g| g.happened);
     }
 
     fn figures(&self, s: &mut Section) {

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Source;
 use crate::document::{Interval, N, Ns, Of, Section, Share, Table, Thread, Word};
-use crate::stats::{Distribution, Groups, Marks, Own, Tail, Top, own, parts};
+use crate::stats::{Distribution, Groups, Happened, Marks, Own, Tail, Top, happened, own, parts};
 use crate::text;
 use ft_analysis::{Mark, Tally, Unpaired};
 use ft_trace::ids::Name;
@@ -58,6 +58,8 @@ pub struct ScopeName {
     /// Of `total_ns`, what threads of the agent had the CPU, ns; missing where it is not known.
     #[serde(skip_serializing_if = "Own::is_unknown")]
     pub agent_ns: Own,
+    /// What happened to their threads meanwhile; what did in inner scopes is in it.
+    pub happened: Happened,
 }
 
 /// One of the longest scopes.
@@ -124,6 +126,7 @@ struct Sums {
     parts: Decomposition,
     lock_wait_ns: i64,
     agent_ns: Own,
+    happened: Happened,
 }
 
 /// Makes a [`ScopesReport`] of rows, in memory that does not grow with their number.
@@ -144,6 +147,7 @@ impl Scopes {
         sums.lower_bounds += u64::from(r.mark != Mark::Exact);
         sums.lock_wait_ns = sums.lock_wait_ns.saturating_add(r.lock_wait_ns);
         sums.agent_ns.add(r.agent_ns);
+        sums.happened.add(r.counts);
         if let Some(parts) = r.parts {
             sums.parts += parts;
         }
@@ -161,6 +165,7 @@ impl Scopes {
             parts: s.parts,
             lock_wait_ns: s.lock_wait_ns,
             agent_ns: s.agent_ns,
+            happened: s.happened,
         };
         ScopesReport {
             kernel: tally.kernel,
@@ -210,6 +215,9 @@ impl ScopesReport {
             if self.kernel {
                 self.parts(&mut s);
             }
+            let t = Table::first(SHOWN, &self.names).column("scope", |n| Word(&n.name));
+            let t = t.column("scopes", |n| N(n.scopes));
+            happened::table(&mut s, t, "How often what happened in them", |n| n.happened);
             self.longest(&mut s);
             own::explain(&mut s, "");
             self.marks.legend(&mut s);

@@ -12,7 +12,7 @@ use super::Source;
 use super::called::Called;
 use super::scopes::not_counted;
 use crate::document::{N, Ns, Of, Section, Share, Table, Thread, Word};
-use crate::stats::{Marks, Tail, Top, own, parts};
+use crate::stats::{Marks, Tail, Top, happened, own, parts};
 use crate::text;
 use ft_analysis::{Mark, Tally, TaskCounts};
 use ft_trace::store::Result;
@@ -190,6 +190,9 @@ impl TasksReport {
             .column("p99", |n| n.polls.tail.p99_ns.map(Ns))
             .column("max", |n| Ns(n.polls.tail.max_ns));
         s.table(t.titled("Their polls"));
+        let t = Table::first(SHOWN, &self.names).column("task", |n| Word(&n.name));
+        let t = t.column("polls", |n| N(n.polls.polls));
+        happened::table(s, t, "How often what happened in them", |n| n.polls.happened);
         if self.kernel {
             let t = Table::first(SHOWN, &self.names)
                 .marks(|n| Mark::lower_bound_if(n.polls.doubtful > 0))

@@ -3,6 +3,7 @@
 mod depths;
 mod distribution;
 mod groups;
+pub(crate) mod happened;
 pub(crate) mod likely;
 mod marks;
 mod names;
@@ -15,6 +16,7 @@ mod top;
 pub use depths::Depths;
 pub use distribution::{BIN_NS, Bins, Distribution, EXACT, MAX_BINS, Thresholds};
 pub use groups::{Groups, Key, OTHERS};
+pub use happened::Happened;
 pub use marks::Marks;
 pub use names::Names;
 pub use over_time::{Moment, OverTime, Window};

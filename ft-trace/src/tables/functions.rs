@@ -1,5 +1,6 @@
 //! The table of functions.
 
+use super::results::Counts;
 use crate::Mark;
 use crate::ids::{Name, Nanos, Pid, Tid};
 
@@ -59,6 +60,8 @@ table! {
         pub self_interrupts_ns: Option<i64> as Ns,
         /// Covered by no record.
         pub self_unexplained_ns: Option<i64> as Ns,
+        /// What happened in `self_ns`: to the thread, and in no function that this one called.
+        pub counts: Option<Counts>,
         /// [`Mark`]: `exact`; `disturbed` when the thread waited for room in its ring; `lower bound` when records were lost
         /// since the thread's first call, when it was come back into by a jump, or the thread was in more calls than are kept;
         /// `censored` when a call began before or ended after what was recorded, and the figures are of what lies inside; or

@@ -213,6 +213,18 @@ impl Counts {
     }
 }
 
+/// Saturates, as that of a [`Decomposition`]; page faults are known where those of both are.
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        self.sleeps = self.sleeps.saturating_add(other.sleeps);
+        self.switches = self.switches.saturating_add(other.switches);
+        self.moves = self.moves.saturating_add(other.moves);
+        let sum =
+            |(a, b): ([i64; 2], [i64; 2])| [a[0].saturating_add(b[0]), a[1].saturating_add(b[1])];
+        self.faults = self.faults.zip(other.faults).map(sum);
+    }
+}
+
 /// Where the time between two moments went, from all that went before each.
 impl Sub for Decomposition {
     type Output = Decomposition;

@@ -119,6 +119,7 @@ pub(super) fn tables(dir: &Path, meta: &mut Meta, count: i32) {
         self_blocked_ns: some(i).map(|_| 0),
         self_interrupts_ns: some(i).map(|_| 0),
         self_unexplained_ns: some(i).map(|_| 0),
+        counts: counts(i),
         mark: Mark::Censored,
     });
     table(dir, meta, count, |i| Request {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde::Serialize;
 
-use crate::stats::{Bins, Depths, Distribution, OverTime, Own, Tail, Thresholds, Window};
+use crate::stats::{Bins, Depths, Distribution, Happened, OverTime, Own, Tail, Thresholds, Window};
 use ft_analysis::Mark;
 use ft_trace::ids::Pid;
 use ft_trace::tables::{CriticalSection, Decomposition};
@@ -71,6 +71,8 @@ pub struct Group {
     /// Of `total_ns`, what threads of the agent had the CPU, ns; missing where it is not known.
     #[serde(skip_serializing_if = "Own::is_unknown")]
     pub agent_ns: Own,
+    /// What happened to the holders meanwhile.
+    pub happened: Happened,
     /// Holds that were preempted at least once.
     pub preempted_holds: u64,
     /// Holds of each nesting depth, from 0.
@@ -98,6 +100,7 @@ pub(super) struct Counts {
     preempted: u64,
     parts: Decomposition,
     own: Own,
+    happened: Happened,
     cumulative: Thresholds<16>,
     bins: Bins,
     pub(super) depths: Depths,
@@ -117,6 +120,7 @@ impl Default for Counts {
             preempted: 0,
             parts: Decomposition::default(),
             own: Own::default(),
+            happened: Happened::default(),
             cumulative: Thresholds::new(EDGES_NS),
             bins: Bins::default(),
             depths: Depths::default(),
@@ -144,6 +148,7 @@ impl Counts {
             self.preempted += u64::from(parts.preempted_ns > 0);
         }
         self.own.add(r.agent_ns);
+        self.happened.add(r.counts);
         self.cumulative.add(r.dur);
         self.bins.add(r.dur);
         self.depths.add(r.depth, r.depth_mark);
@@ -169,6 +174,7 @@ impl Counts {
             wait_max_ns: self.waits.max(),
             parts: self.parts,
             agent_ns: self.own,
+            happened: self.happened,
             preempted_holds: self.preempted,
             cumulative: self.cumulative.iter().collect(),
             histogram_100ns: self.bins.iter().collect(),

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use serde::Serialize;
 
 use super::MAX_TASK_GROUPS;
-use crate::stats::{Distribution, Groups, Own, Tail};
+use crate::stats::{Distribution, Groups, Happened, Own, Tail};
 use ft_analysis::Mark;
 use ft_trace::ids::Name;
 use ft_trace::tables::{AsyncSwitch, AsyncTask, Decomposition, TaskEnd};
@@ -65,6 +65,8 @@ pub struct PollSums {
     /// Of `total_ns`, what threads of the agent had the CPU, ns; missing where it is not known.
     #[serde(skip_serializing_if = "Own::is_unknown")]
     pub agent_ns: Own,
+    /// What happened to the threads that polled meanwhile; what did in inner polls is in it.
+    pub happened: Happened,
 }
 
 /// Times from a wake-up to the poll.
@@ -99,6 +101,7 @@ struct Sums {
     doubtful_polls: u64,
     parts: Decomposition,
     agent_ns: Own,
+    happened: Happened,
     queued: Distribution,
     behind_ns: i64,
     dispatch_ns: i64,
@@ -131,6 +134,7 @@ impl Names {
         sums.lengths.add(r.dur);
         sums.doubtful_polls += u64::from(r.mark != Mark::Exact);
         sums.agent_ns.add(r.agent_ns);
+        sums.happened.add(r.counts);
         if let Some(parts) = r.parts {
             sums.parts += parts;
         }
@@ -166,6 +170,7 @@ impl Names {
                     tail: Tail::of(&mut s.lengths),
                     parts: s.parts,
                     agent_ns: s.agent_ns,
+                    happened: s.happened,
                 },
                 queued: Queued {
                     polls: s.queued.count(),
