@@ -57,7 +57,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     )?;
 
     let mut ledger = Ledger::new()?;
-    let tests = ledger.test(&tools, cargo().args(["test", "--workspace"]).args(args));
+    // Whoever waits for the whole run wants to see all that fails in it, and not the first alone.
+    let whole = ["test", "--workspace", "--no-fail-fast"];
+    let tests = ledger.test(&tools, cargo().args(whole).args(args));
     // Where the tests passed on this kernel, those on others are worth their time.
     let others = match args.is_empty() && tests.is_ok() {
         true => kernels::in_test_run(&mut ledger.reported, tools.python.as_deref()),

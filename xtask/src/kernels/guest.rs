@@ -5,6 +5,7 @@ use std::{
     ops::RangeInclusive,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
     thread,
     time::{Duration, Instant},
 };
@@ -30,9 +31,10 @@ const MEMORY: u32 = 3 << 10;
 /// So many CPUs are of two nodes.
 const NODE_CPUS: u32 = 8;
 
-/// How long a guest may take to come up on an idle machine, all its checks, and how often it is started.
-const UP: Duration = Duration::from_secs(40);
-const DONE: Duration = Duration::from_secs(300);
+/// How long a guest may take to come up on an idle machine beside another one, all its checks, and how often it is
+/// started.
+const UP: Duration = Duration::from_secs(60);
+const DONE: Duration = Duration::from_secs(450);
 const STARTS: u32 = 3;
 
 const INITRAMFS: &str = include_str!("initramfs.sh");
@@ -222,8 +224,11 @@ impl Drop for Running {
 /// A folder of a short name, as sockets need one, that is removed with this.
 struct Folder(PathBuf);
 
+/// Makes a folder that no other guest of this process has, as two run at the same time.
 fn tempfolder() -> Result<Folder> {
-    let path = std::env::temp_dir().join(format!("ft-guest-{}", std::process::id()));
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let number = MADE.fetch_add(1, Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("ft-guest-{}-{number}", std::process::id()));
     fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
     Ok(Folder(path))
 }
@@ -231,5 +236,18 @@ fn tempfolder() -> Result<Folder> {
 impl Drop for Folder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guests_at_the_same_time_have_folders_of_their_own() {
+        let (one, other) = (tempfolder().unwrap(), tempfolder().unwrap());
+        fs::write(other.0.join("host"), "").unwrap();
+        drop(one);
+        assert!(other.0.join("host").exists());
     }
 }

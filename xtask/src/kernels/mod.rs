@@ -12,7 +12,9 @@ mod releases;
 use std::{
     fmt::Write as _,
     fs,
+    panic::resume_unwind,
     path::{Path, PathBuf},
+    thread,
     time::Instant,
 };
 
@@ -71,18 +73,18 @@ fn cpus(arguments: &[String]) -> Result<(&[String], u32)> {
 /// When a check fails. Without QEMU or network the kernels are skipped, which the ledger says.
 pub(crate) fn in_test_run(ledger: &mut String, python: Option<&Path>) -> Result<()> {
     set_up();
-    let mut table = Table::default();
-    let mut built = None;
+    let mut here = Vec::new();
     for release in releases::ENDS {
-        if let Err(reason) = ready().and_then(|()| kernel(release).map_err(|e| format!("{e:#}"))) {
-            let _ = writeln!(ledger, "skipped Linux {}: {reason}", release.name);
-            continue;
+        match ready().and_then(|()| kernel(release).map_err(|e| format!("{e:#}"))) {
+            Ok(_) => here.push(release),
+            Err(reason) => {
+                let _ = writeln!(ledger, "skipped Linux {}: {reason}", release.name);
+            }
         }
-        let built = match &built {
-            Some(built) => built,
-            None => built.insert(Built::find()?),
-        };
-        let outcomes = test(release, guest::CPUS, built, python)?;
+    }
+    let tested = test_at_once(&here, python)?;
+    let mut table = Table::default();
+    for (release, outcomes) in here.into_iter().zip(tested) {
         for (check, outcome) in CHECKS.iter().zip(&outcomes) {
             let _ = match outcome {
                 Outcome::Ok(_) | Outcome::Failed(_) => {
@@ -99,6 +101,26 @@ pub(crate) fn in_test_run(ledger: &mut String, python: Option<&Path>) -> Result<
         let _ = writeln!(ledger, "measured {line}");
     });
     table.passed()
+}
+
+/// All checks on each of these kernels at the same time: one CPU emulates a guest, however many it has itself.
+fn test_at_once(releases: &[&Release], python: Option<&Path>) -> Result<Vec<Vec<Outcome>>> {
+    if releases.is_empty() {
+        return Ok(Vec::new());
+    }
+    let built = Built::find()?;
+    thread::scope(|scope| {
+        let guest = |release| {
+            let built = &built;
+            scope.spawn(move || test(release, guest::CPUS, built, python))
+        };
+        let guests: Vec<_> = releases.iter().copied().map(guest).collect();
+        let joined = guests.into_iter().map(|guest| match guest.join() {
+            Ok(tested) => tested,
+            Err(panic) => resume_unwind(panic),
+        });
+        joined.collect()
+    })
 }
 
 /// Installs what guests need.
