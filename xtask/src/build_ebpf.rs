@@ -20,7 +20,7 @@ const TARGET: &str = "bpfel-unknown-none";
 const RUSTFLAGS: [&str; 4] =
     ["-Clinker=bpf-linker", "-Cdebuginfo=2", "-Clink-arg=--btf", "-Ctarget-cpu=v3"];
 
-/// Compiler of Debian's package `rustc-web`.
+/// Compiler of Debian's package `rustc-web`, or `rustc`.
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 
 /// What compiles for BPF.
@@ -42,8 +42,7 @@ impl Toolchain {
         if find_in_path("bpf-linker").is_none() {
             bail!("bpf-linker is missing; run `cargo xtask setup`");
         }
-        let core = Path::new("/usr/lib/rustlib").join(TARGET);
-        if Path::new(DEBIAN_RUSTC).exists() && core.exists() {
+        if debians(Path::new("/")) {
             Ok(Self::Debian)
         } else if let Some(nightly) = rustup_home().and_then(|home| nightly(&home))
             && in_path("rustup")
@@ -88,6 +87,13 @@ impl Toolchain {
         command.arg("--version").env_remove("RUSTUP_TOOLCHAIN");
         command
     }
+}
+
+/// Whether Debian's compiler and `core` for BPF are below `root`. Debian's package of rustup has a link of that name instead.
+fn debians(root: &Path) -> bool {
+    let compiler = root.join(DEBIAN_RUSTC.trim_start_matches('/'));
+    let is_own = fs::symlink_metadata(compiler).is_ok_and(|file| file.is_file());
+    is_own && root.join("usr/lib/rustlib").join(TARGET).exists()
 }
 
 /// Where rustup keeps its toolchains.
@@ -212,6 +218,22 @@ mod tests {
             replace(&object, bytes).unwrap();
             assert_eq!(fs::read(&object).unwrap(), bytes);
         }
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn a_link_to_rustup_is_no_compiler_of_debian() {
+        let root = std::env::temp_dir().join(format!("xtask-debians-{}", std::process::id()));
+        let bin = root.join("usr/bin");
+        fs::create_dir_all(&bin).unwrap();
+        std::os::unix::fs::symlink("rustup", bin.join("rustc")).unwrap();
+        fs::write(bin.join("rustup"), "").unwrap();
+        fs::create_dir_all(root.join("usr/lib/rustlib").join(TARGET)).unwrap();
+        assert!(!debians(&root));
+        fs::remove_file(bin.join("rustc")).unwrap();
+        assert!(!debians(&root));
+        fs::write(bin.join("rustc"), "").unwrap();
+        assert!(debians(&root));
         fs::remove_dir_all(root).unwrap();
     }
 

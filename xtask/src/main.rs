@@ -1,5 +1,6 @@
 //! `cargo xtask …`: what a contributor runs. Each subcommand is a file; this one only picks it.
 
+mod apt;
 mod bench;
 mod build;
 mod build_ebpf;
@@ -11,6 +12,7 @@ mod packages;
 mod paper;
 mod proofs;
 mod python;
+mod roots;
 mod run_agent;
 mod setup;
 mod steps;
@@ -32,6 +34,8 @@ cargo xtask COMMAND
   bench [ROW]…          measure the cost table beside other tracers; a whole run writes it (--quick)
   paper [ID]…           run the papers' experiments again, and write papers/README.md (--list, --scale)
   kernels [VERSION]…    download, boot and test other kernels, in QEMU (5.10 6.1 6.1-rt 6.12 7 7-rt; --cpus N)
+  roots [NAME]…         do what a newcomer does, in other releases of Debian and Ubuntu, by debootstrap, as root (bullseye
+                        bookworm trixie sid jammy noble resolute)
   truths [TEST]…        what the subjects know of themselves against the tables, in 50 rounds (FT_ROUNDS)
   stress                run the stress tests at full length, some minutes (FT_STRESS)
   sanitize              run the tests of shared memory under AddressSanitizer and valgrind
@@ -39,7 +43,7 @@ cargo xtask COMMAND
   miri                  run the tests of the rings under Miri, where it is installed
   fuzz [TARGET]…        run the fuzz targets, ten minutes each (FT_FUZZ_SECONDS)
   package               package the crates and, for Debian, the agent, and try that (--quick: of a debug build)
-  setup                 install what building and testing need, and say so first
+  setup                 install what building and testing need, and say so first (--dry-run: only say it)
   build                 set up, then build the BPF object and the agent
   bpf                   set up, then build the BPF object alone: what a kernel test that is run by hand needs (--packaged: and
                         the one that is checked in, for machines without a compiler for BPF)
@@ -67,6 +71,7 @@ fn run(args: &[String]) -> Result<ExitCode> {
         "bench" => bench::run(rest)?,
         "paper" => paper::run(rest)?,
         "kernels" => kernels::run(rest)?,
+        "roots" => roots::run(rest)?,
         "truths" => test::truths(rest)?,
         "stress" => {
             no_arguments(command, rest)?;
@@ -94,8 +99,12 @@ fn run(args: &[String]) -> Result<ExitCode> {
             }
         }
         "setup" => {
-            no_arguments(command, rest)?;
-            setup::run(&[setup::TESTS, setup::BENCHMARKS].concat());
+            let all = [setup::TESTS, setup::BENCHMARKS].concat();
+            match rest {
+                [] => setup::run(&all),
+                [only] if only == "--dry-run" => setup::say(&all),
+                _ => bail!("`setup` takes --dry-run or nothing"),
+            }
         }
         "build" => {
             no_arguments(command, rest)?;

@@ -10,6 +10,8 @@ use std::path::Path;
 #[derive(Clone, Copy)]
 pub(crate) struct Package {
     pub(crate) name: &'static str,
+    /// What it is called where there is none of that name.
+    elsewhere: Option<&'static str>,
     /// Below the root directory; `*` stands for the rest of one name.
     file: &'static str,
     pub(crate) what_for: &'static str,
@@ -19,25 +21,43 @@ pub(crate) struct Package {
 #[derive(Clone, Copy)]
 pub(crate) struct Group {
     packages: &'static [Package],
+    /// None of them is of use without the others.
+    pub(crate) together: bool,
     /// What happens when one of them is missing.
     pub(crate) without: &'static str,
 }
 
 const fn package(name: &'static str, file: &'static str, what_for: &'static str) -> Package {
-    Package { name, file, what_for }
+    Package { name, elsewhere: None, file, what_for }
 }
 
-/// What the kernel side is built with (all in the archives of Debian 12).
+impl Package {
+    const fn or(self, elsewhere: &'static str) -> Package {
+        Package { elsewhere: Some(elsewhere), ..self }
+    }
+
+    /// All names that it has.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        [Some(self.name), self.elsewhere].into_iter().flatten()
+    }
+}
+
+/// What the kernel side is built with: in the archives of Debian 11 to 13, with their security updates, and, by the other
+/// names, of sid.
+/// `/usr/bin/rustc` can be rustup's, too, which has no `core` for BPF.
 pub(crate) const KERNEL_SIDE: Group = Group {
     packages: &[
-        package("rustc-web", "usr/bin/rustc", "a compiler with a BPF target"),
+        package("rustc-web", "usr/share/rustc/architecture.mk", "a compiler with a BPF target")
+            .or("rustc"),
         package(
             "libstd-rust-web-dev-bpf",
             "usr/lib/rustlib/bpfel-unknown-none",
             "`core` for BPF, prebuilt",
-        ),
+        )
+        .or("libstd-rust-dev-bpf"),
         package("llvm-22-dev", "usr/lib/llvm-22/bin/llvm-config", "bpf-linker is built with it"),
     ],
+    together: true,
     without: "the kernel side is not built, and the agent gets the one that is packaged; another way is rustup's nightly with rust-src, and bpf-linker on the PATH",
 };
 
@@ -48,6 +68,7 @@ pub(crate) const READERS: Group = Group {
         "usr/lib/python3*/ensurepip",
         "DuckDB, Polars and pyarrow open the traces in a test",
     )],
+    together: false,
     without: "the tests that open a trace in Python are skipped",
 };
 
@@ -58,6 +79,7 @@ pub(crate) const SPARK: Group = Group {
         "usr/bin/java",
         "Spark opens the traces, and has them analysed, in tests",
     )],
+    together: false,
     without: "the tests that use Spark are skipped",
 };
 
@@ -72,6 +94,7 @@ pub(crate) const BROWSER: Group = Group {
         ),
         package("npm", "usr/bin/npm", "gets what it drives the browser by, and TypeScript"),
     ],
+    together: true,
     without: "the tests of the report's page, and of exports to Perfetto, are skipped",
 };
 
@@ -88,6 +111,7 @@ pub(crate) const RECORDED: Group = Group {
         package("xz-utils", "usr/bin/xz", "recorded by a test"),
         package("zstd", "usr/bin/zstd", "recorded by a test"),
     ],
+    together: false,
     without: "the tests that record these programs are skipped",
 };
 
@@ -102,6 +126,7 @@ pub(crate) const JUDGES: Group = Group {
         package("vite", "usr/bin/vite", "a test has it draw exported traces"),
         package("xvfb", "usr/bin/xvfb-run", "a display for it"),
     ],
+    together: false,
     without: "the tests that compare with these programs are skipped",
 };
 
@@ -113,6 +138,7 @@ pub(crate) const LOADS: Group = Group {
         package("iproute2", "bin/ip", "a network of their own"),
         package("rt-app", "usr/bin/rt-app", "an experiment compares missed deadlines with it"),
     ],
+    together: false,
     without: "the experiments that run these programs fail, and their tests are skipped",
 };
 
@@ -125,12 +151,14 @@ pub(crate) const GUESTS: Group = Group {
         package("kmod", "sbin/depmod", "finds the modules that it needs"),
         package("xz-utils", "usr/bin/xz", "unpacks them"),
     ],
+    together: true,
     without: "the tests on other kernels are skipped",
 };
 
 /// How a guest sees this machine's files: part of QEMU in Debian 12, and from Debian 13 on a package of its own.
 pub(crate) const VIRTIOFSD: Group = Group {
     packages: &[package("virtiofsd", "usr/libexec/virtiofsd", "shares files with other kernels")],
+    together: false,
     without: "the tests on other kernels are skipped",
 };
 
@@ -148,6 +176,7 @@ pub(crate) const PLAYERS: Group = Group {
         package("ffmpeg", "usr/bin/ffmpeg", "makes the film that they play"),
         package("xvfb", "usr/bin/xvfb-run", "a display for them"),
     ],
+    together: false,
     without: "the experiment that records them fails, and its test is skipped",
 };
 
@@ -158,6 +187,7 @@ pub(crate) const COMPILERS: Group = Group {
         package("clang", "usr/bin/clang", "the tests build C programs with it, too"),
         package("pkg-config", "usr/bin/pkg-config", "the tests link with its help"),
     ],
+    together: false,
     without: "the tests of the C header try fewer compilers",
 };
 
@@ -167,6 +197,7 @@ pub(crate) const PACKAGERS: Group = Group {
         package("dpkg-dev", "usr/bin/dpkg-shlibdeps", "says what a package depends on"),
         package("libcap2-bin", "usr/sbin/setcap", "gives capabilities to members of its group"),
     ],
+    together: false,
     without: "no Debian package is made or tried",
 };
 
@@ -183,6 +214,7 @@ pub(crate) const PEERS: Group = Group {
         package("uftrace", "usr/bin/uftrace", "the benchmarks compare with it"),
         package("bpftrace", "usr/bin/bpftrace", "the benchmarks compare with it"),
     ],
+    together: false,
     without: "the benchmarks leave out what is missing",
 };
 
@@ -195,6 +227,7 @@ pub(crate) const PROGRAMS: Group = Group {
         package("postgresql", "usr/lib/postgresql", "recorded by a benchmark"),
         package("redis-server", "usr/bin/redis-server", "recorded by a benchmark"),
     ],
+    together: false,
     without: "the benchmarks leave out the programs that are missing",
 };
 

@@ -4,22 +4,18 @@
 //! Nothing here is needed to build the agent: what cannot be installed is a warning that says what will
 //! be left out, and the rest goes on.
 
-use std::{
-    collections::HashSet,
-    fmt::Write,
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::{collections::HashSet, fmt::Write, path::Path};
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 
 use crate::{
+    apt::{self, Apt, installation},
     build_ebpf::Toolchain,
     packages::{
         BROWSER, COMPILERS, Group, JUDGES, KERNEL_SIDE, LOADS, PACKAGERS, PEERS, PLAYERS, PROGRAMS,
         Package, READERS, RECORDED, SPARK,
     },
-    workspace::{cargo, find_in_path, in_path, is_root, line, run as run_command},
+    workspace::{cargo, find_in_path, in_path, is_root, run as run_command},
 };
 
 /// For the tests, beside the kernel side.
@@ -38,9 +34,6 @@ pub(crate) const BENCHMARKS: &[Group] = &[PEERS, PROGRAMS];
 /// The version of bpf-linker that is known to link what [`KERNEL_SIDE`] makes.
 const BPF_LINKER: &str = "0.13.0";
 
-/// Flags of `apt-get` for an installation, its own and those that one would type.
-const INSTALL: [&str; 3] = ["install", "-y", "--no-install-recommends"];
-
 /// What of a group is missing.
 type Gap<'g> = (&'g Group, Vec<&'static Package>);
 
@@ -52,12 +45,22 @@ pub(crate) fn run(more: &[Group]) {
     let kernel_side = Toolchain::find().is_err().then_some(KERNEL_SIDE);
     let gaps = gaps(kernel_side.iter().chain(more), root);
     if !gaps.is_empty() {
-        install(&gaps);
+        install(&gaps, false);
     }
     if kernel_side.is_some_and(|group| group.missing(root).is_empty())
         && let Err(error) = install_bpf_linker()
     {
         eprintln!("warning: {error:#}; without it {}", KERNEL_SIDE.without);
+    }
+}
+
+/// Says what [`run`] would install, and what cannot be had here.
+pub(crate) fn say(more: &[Group]) {
+    let kernel_side = Toolchain::find().is_err().then_some(KERNEL_SIDE);
+    let gaps = gaps(kernel_side.iter().chain(more), Path::new("/"));
+    match gaps.is_empty() {
+        true => println!("setup: nothing is missing"),
+        false => install(&gaps, true),
     }
 }
 
@@ -72,33 +75,86 @@ fn gaps<'g>(groups: impl IntoIterator<Item = &'g Group>, root: &Path) -> Vec<Gap
     groups.into_iter().map(gap).filter(|(_, missing)| !missing.is_empty()).collect()
 }
 
-fn install(gaps: &[Gap<'_>]) {
+fn install(gaps: &[Gap<'_>], only_say: bool) {
     let way = Way::find();
-    println!("{}", way.announcement(gaps));
-    let Some(sudo) = way.prefix() else {
-        for (group, _) in gaps {
-            eprintln!("warning: without them {}", group.without);
+    let apt = way.prefix().map(Apt::with);
+    let mut knows = false;
+    if let Some(apt) = apt {
+        println!("{}", way.question());
+        // Without a network this fails, and what apt has in its cache may still do.
+        match apt.update() {
+            Ok(()) => knows = true,
+            Err(error) => eprintln!("warning: {error:#}"),
         }
-        return;
-    };
-    let apt = |args: &[&str]| {
-        let words =
-            [sudo, &["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"], args].concat();
-        let mut command = Command::new(words[0]);
-        command.args(&words[1..]);
-        quietly(&mut command)
-    };
-    // Without a network this fails, and what apt has in its cache may still do.
-    if let Err(error) = apt(&["update"]) {
-        eprintln!("warning: {error:#}");
     }
-    for (group, missing) in gaps {
-        if let Err(error) = apt(&[&INSTALL[..], &names(missing)].concat()) {
+    let offered = if way == Way::NotDebian { None } else { apt::offered(&all_names(gaps)) };
+    // An apt that knows none of them has not been told yet what there is.
+    let offered = offered.filter(|offered| knows || !offered.is_empty());
+    let plans: Vec<_> = gaps.iter().map(|gap| Plan::of(gap, offered.as_ref())).collect();
+    for text in plans.iter().filter_map(Plan::lacks) {
+        eprintln!("warning: {text}");
+    }
+    if plans.iter().all(|plan| plan.install.is_empty()) {
+        return;
+    }
+    println!("{}", way.announcement(&plans));
+    if only_say {
+        println!("setup: nothing was installed");
+        return;
+    }
+    for Plan { group, install, .. } in plans.iter().filter(|plan| !plan.install.is_empty()) {
+        let Some(apt) = apt else {
+            eprintln!("warning: without them {}", group.without);
+            continue;
+        };
+        if let Err(error) = apt.install(&names(install)) {
             eprintln!(
                 "warning: {error:#}; check the network and repeat; without it {}",
                 group.without
             );
         }
+    }
+}
+
+fn all_names(gaps: &[Gap<'_>]) -> Vec<&'static str> {
+    let missing = gaps.iter().flat_map(|(_, missing)| missing);
+    missing.flat_map(|package| package.names()).collect()
+}
+
+/// What becomes of a gap on this release of the distribution.
+struct Plan<'g> {
+    group: &'g Group,
+    /// What is installed, by the name that it has here.
+    install: Vec<(&'static str, &'static Package)>,
+    /// What there is not.
+    lacking: Vec<&'static str>,
+}
+
+impl Plan<'_> {
+    /// Of what is not known, by the names that Debian 12 has.
+    fn of<'g>((group, missing): &Gap<'g>, offered: Option<&HashSet<String>>) -> Plan<'g> {
+        let mut plan = Plan { group, install: Vec::new(), lacking: Vec::new() };
+        for package in missing {
+            let is_there = |name: &&str| offered.is_none_or(|offered| offered.contains(*name));
+            match package.names().find(is_there) {
+                Some(name) => plan.install.push((name, package)),
+                None => plan.lacking.push(package.name),
+            }
+        }
+        if group.together && !plan.lacking.is_empty() {
+            plan.install.clear();
+        }
+        plan
+    }
+
+    /// What is said of packages that this release does not have.
+    fn lacks(&self) -> Option<String> {
+        let Plan { group, lacking, .. } = self;
+        let them = if lacking.len() == 1 { "it" } else { "them" };
+        let without = group.without;
+        (!lacking.is_empty()).then(|| {
+            format!("this release has no package {}; without {them} {without}", lacking.join(", "))
+        })
     }
 }
 
@@ -151,8 +207,15 @@ impl Way {
         }
     }
 
-    /// What is said before anything is done.
-    fn announcement(self, gaps: &[Gap<'_>]) -> String {
+    /// What is said before apt is asked.
+    fn question(self) -> String {
+        let sudo =
+            if self == Way::Sudo { ", with sudo, which may ask for your password" } else { "" };
+        format!("setup: programs are missing; asking apt what there is of them{sudo}")
+    }
+
+    /// What is said before anything is installed.
+    fn announcement(self, plans: &[Plan<'_>]) -> String {
         let mut text = String::from(match self {
             Way::Root | Way::Sudo => {
                 "setup: installing these Debian packages, which may take minutes:"
@@ -162,61 +225,38 @@ impl Way {
                 "setup: this is not a Debian system; install what it has for these packages:"
             }
         });
-        let missing: Vec<&Package> =
-            gaps.iter().flat_map(|(_, missing)| missing).copied().collect();
-        for Package { name, what_for, .. } in &missing {
-            write!(text, "\n  {name:24} {what_for}").expect("a string takes all");
+        let all: Vec<_> = plans.iter().flat_map(|plan| &plan.install).copied().collect();
+        for (name, package) in &all {
+            write!(text, "\n  {name:24} {}", package.what_for).expect("a string takes all");
         }
-        let words = [&INSTALL[..], &names(&missing)].concat().join(" ");
-        match self {
-            Way::Root | Way::NotDebian => {}
-            Way::Sudo => text += "\nsetup: with sudo, which may ask for your password",
-            Way::ByHand => {
-                write!(
-                    text,
-                    "\nsetup: that needs root, and there is no sudo; run as root:\n  apt-get update && apt-get {words}"
-                )
-                .expect("a string takes all");
-            }
+        if self == Way::ByHand {
+            let words = installation(&names(&all)).join(" ");
+            write!(
+                text,
+                "\nsetup: that needs root, and there is no sudo; run as root:\n  apt-get update && apt-get {words}"
+            )
+            .expect("a string takes all");
         }
         text
     }
 }
 
-fn names<'p>(packages: &[&'p Package]) -> Vec<&'p str> {
-    packages.iter().map(|package| package.name).collect()
-}
-
-/// Runs a command that says nothing unless it fails: then the error has its last words.
-fn quietly(command: &mut Command) -> Result<()> {
-    let line = line(command);
-    let output = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .and_then(std::process::Child::wait_with_output)
-        .with_context(|| format!("`{line}` could not be started"))?;
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    // `apt-get update` succeeds without a network, and warns.
-    let complaint =
-        stderr.lines().rfind(|line| line.starts_with("E:") || line.starts_with("W: Failed"));
-    match (output.status.success(), complaint) {
-        (true, None) => Ok(()),
-        (_, Some(complaint)) => bail!("`{line}` failed: {complaint}"),
-        (false, None) => bail!("`{line}` failed ({}): {}", output.status, stderr.trim()),
-    }
+fn names<'p>(packages: &[(&'p str, &Package)]) -> Vec<&'p str> {
+    packages.iter().map(|(name, _)| *name).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// A plan for a system that has nothing of a group; of all names, unless some are given.
+    fn plan(group: &'static Group, offered: Option<&[&str]>) -> Plan<'static> {
+        let offered = offered.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+        Plan::of(&(group, group.missing(Path::new("/nowhere"))), offered.as_ref())
+    }
+
     fn said(way: Way) -> String {
-        let empty = Path::new("/nowhere");
-        way.announcement(&[
-            (&READERS, READERS.missing(empty)),
-            (&COMPILERS, COMPILERS.missing(empty)),
-        ])
+        way.announcement(&[plan(&READERS, None), plan(&COMPILERS, None)])
     }
 
     #[test]
@@ -234,12 +274,49 @@ mod tests {
     fn what_several_groups_want_is_installed_once() {
         let all = [TESTS, BENCHMARKS].concat();
         let gaps = gaps(&all, Path::new("/nowhere"));
-        let mut names: Vec<&str> = gaps.iter().flat_map(|(_, missing)| names(missing)).collect();
+        let mut names: Vec<&str> = gaps
+            .iter()
+            .flat_map(|(_, missing)| missing.iter().map(|package| package.name))
+            .collect();
         let listed = names.len();
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), listed, "{names:?}");
         assert!(names.contains(&"memcached") && names.contains(&"postgresql"));
+    }
+
+    #[test]
+    fn what_a_release_lacks_is_said_and_the_rest_installed() {
+        let bullseye = ["liblttng-ust-dev", "lttng-tools", "linux-perf", "bpftrace"];
+        let plan_of_all = plan(&PEERS, None);
+        assert_eq!(plan_of_all.install.len(), bullseye.len() + 2);
+        assert_eq!(plan_of_all.lacks(), None, "who cannot be asked may have all");
+        let plan = plan(&PEERS, Some(&bullseye));
+        assert_eq!(names(&plan.install), bullseye);
+        let said = plan.lacks().expect("something is lacking");
+        let expected = "no package libbpf-tools, uftrace; without them the benchmarks leave out";
+        assert!(said.contains(expected), "{said}");
+    }
+
+    #[test]
+    fn a_compiler_without_its_library_is_not_installed() {
+        // All that a Debian 11 without its security updates has of it.
+        let alone = plan(&KERNEL_SIDE, Some(&["rustc-web"]));
+        assert!(alone.install.is_empty(), "{:?}", names(&alone.install));
+        let said = alone.lacks().expect("something is lacking");
+        assert!(said.contains("no package libstd-rust-web-dev-bpf, llvm-22-dev"), "{said}");
+        assert!(said.contains("the one that is packaged"), "{said}");
+    }
+
+    #[test]
+    fn the_compiler_of_the_kernel_side_has_other_names_in_other_releases() {
+        let of_12 = ["rustc-web", "libstd-rust-web-dev-bpf", "llvm-22-dev"];
+        let of_sid = ["rustc", "libstd-rust-dev-bpf", "llvm-22-dev"];
+        for release in [&of_12[..], &of_sid, &[of_12, of_sid].concat()] {
+            let plan = plan(&KERNEL_SIDE, Some(release));
+            assert_eq!(names(&plan.install), release[..3]);
+            assert_eq!(plan.lacks(), None);
+        }
     }
 
     #[test]
@@ -250,7 +327,7 @@ mod tests {
         assert!(text.ends_with(command), "{text}");
         assert_eq!(Way::ByHand.prefix(), None);
         assert!(!said(Way::Root).contains("apt-get"));
-        assert!(said(Way::Sudo).contains("sudo"));
+        assert!(Way::Sudo.question().contains("sudo") && !Way::Root.question().contains("sudo"));
     }
 
     #[test]
@@ -273,22 +350,5 @@ mod tests {
         assert_eq!(Way::NotDebian.prefix(), None, "nothing is run");
         assert!(text.contains("not a Debian system"), "{text}");
         assert!(!text.contains("apt-get") && !text.contains("sudo"), "{text}");
-    }
-
-    #[test]
-    fn a_command_that_fails_tells_its_last_words_only() {
-        let run =
-            |script| quietly(Command::new("sh").args(["-c", script])).map_err(|e| e.to_string());
-        assert_eq!(run("echo noise; echo more >&2"), Ok(()));
-        let error = run("echo 'W: Failed to fetch a' >&2; echo 'E: no package b' >&2; exit 100")
-            .unwrap_err();
-        assert!(error.ends_with("failed: E: no package b"), "{error}");
-        let error = run("echo 'W: Failed to fetch a' >&2").unwrap_err();
-        assert!(
-            error.ends_with("W: Failed to fetch a"),
-            "apt-get update without a network: {error}"
-        );
-        let error = run("echo rubbish >&2; exit 3").unwrap_err();
-        assert!(error.contains("exit status: 3") && error.ends_with("rubbish"), "{error}");
     }
 }

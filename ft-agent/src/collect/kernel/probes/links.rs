@@ -264,8 +264,9 @@ fn no_signals() -> io::Result<()> {
 /// Gives this thread a table of descriptors of its own, with that one alone.
 fn alone(fd: RawFd) -> io::Result<()> {
     let close = |first: libc::c_uint, last: libc::c_uint| {
+        let own_table = libc::CLOSE_RANGE_UNSHARE;
         // SAFETY: what it closes are this thread's alone, copies that nobody knows of.
-        match unsafe { libc::close_range(first, last, libc::CLOSE_RANGE_UNSHARE as libc::c_int) } {
+        match unsafe { libc::syscall(libc::SYS_close_range, first, last, own_table) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
         }
