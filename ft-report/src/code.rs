@@ -88,12 +88,17 @@ impl Code {
 
     /// A chain, from the innermost function to the outermost. What a wake-up was traced with is left out.
     pub fn chain(&self, stack: Option<i64>) -> Vec<&Frame> {
-        let addresses = stack.and_then(|stack| self.stacks.get(&stack));
-        let frames = |at| self.frames.get(at).unwrap_or(&self.not_kept);
-        let chain: Vec<&Frame> = addresses.into_iter().flatten().flat_map(frames).collect();
+        let chain = self.sampled(stack);
         // The last function before the tracepoint's own, through which the kernel has called the program that looked.
         let own = chain.iter().rposition(|f| f.kernel && f.label.starts_with("__traceiter_"));
         chain[own.map_or(0, |last| last + 1)..].to_vec()
+    }
+
+    /// The chain of a sample, whole: it can have met what traces, whose time is no other function's.
+    pub fn sampled(&self, stack: Option<i64>) -> Vec<&Frame> {
+        let addresses = stack.and_then(|stack| self.stacks.get(&stack));
+        let frames = |at| self.frames.get(at).unwrap_or(&self.not_kept);
+        addresses.into_iter().flatten().flat_map(frames).collect()
     }
 }
 
@@ -254,9 +259,16 @@ mod tests {
         }
         let kernel = [1, 2, 3].map(|address| (KERNEL_PID, address));
         code.stacks.insert(5, [&kernel[..], &[(user, 100), (user, 200)]].concat());
-        let labels: Vec<_> =
-            code.chain(Some(5)).iter().map(|frame| frame.label.to_string()).collect();
-        assert_eq!(labels, ["try_to_wake_up", "inner", "outer", "lib x.so+0x10"]);
+        let labels = |chain: Vec<&Frame>| -> Vec<String> {
+            chain.iter().map(|frame| frame.label.to_string()).collect()
+        };
+        let whole = labels(code.sampled(Some(5)));
+        let of_waking = ["try_to_wake_up", "inner", "outer", "lib x.so+0x10"];
+        assert_eq!(labels(code.chain(Some(5))), of_waking);
+        assert_eq!(
+            whole,
+            [&["lib x.so+0x10", "__traceiter_sched_waking"][..], &of_waking].concat()
+        );
         assert!(code.chain(None).is_empty() && code.chain(Some(6)).is_empty());
     }
 }

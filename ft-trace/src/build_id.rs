@@ -7,7 +7,7 @@
 //! a file system that does not answer: whoever must not wait has it done aside.
 
 use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -56,9 +56,7 @@ impl Mapped {
                 let is_it = named.to_bytes().strip_suffix(b" (deleted)") == Some(path.as_bytes());
                 return if is_it { open(program, flags, Mode::empty()) } else { Err(error) };
             }
-            let root = open(format!("/proc/{pid}/root"), flags, Mode::empty())?;
-            let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-            openat2(root, path, flags, Mode::empty(), inside)
+            in_root(pid, path)
         });
         Some(Mapped(File::from(place.ok()?)))
     }
@@ -86,6 +84,19 @@ impl Mapped {
 pub fn regular(path: &Path) -> Option<File> {
     let place = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
     open_regular(&File::from(place))
+}
+
+/// The same of what a process finds at `path`.
+pub fn regular_of(pid: i32, path: &str) -> Option<File> {
+    open_regular(&File::from(in_root(pid, path).ok()?))
+}
+
+/// What a process finds at `path` (`O_PATH`): in its own root directory, out of which no link leads.
+fn in_root(pid: i32, path: &str) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let root = open(format!("/proc/{pid}/root"), flags, Mode::empty())?;
+    let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    openat2(root, path, flags, Mode::empty(), inside)
 }
 
 /// Opens for reading what `place` stands for (`O_PATH`), which has no effect before it is known to be a file.

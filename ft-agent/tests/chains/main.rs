@@ -10,3 +10,6 @@ mod ways;
 
 #[path = "../common/gate.rs"]
 mod gate;
+#[allow(dead_code, reason = "each test binary uses its own part")]
+#[path = "../common/oracle.rs"]
+mod oracle;

@@ -4,6 +4,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::gate;
+use crate::oracle::python;
 use crate::stage::{Stage, build_preload, succeed};
 
 /// What lies in the interval for a share of samples with a probability of 99.99 %: a test must fail less often than an
@@ -75,9 +77,26 @@ fn shares_of_samples_are_those_of_the_program() {
         let total = text.lines().find(|line| line.trim_start().starts_with("all "));
         assert!(total.is_some_and(|line| line.contains("100 %")), "{text}");
     }
+    recounted(&stage);
     let alone = rows("held").into_iter().find(|row| row["function"] == "alone");
     // At the border an event and a sample may be a clock bound apart.
     assert!(alone.is_none_or(|row| samples(&row) <= 2.0));
+}
+
+/// By another program, from the raw tables.
+fn recounted(stage: &Stage) {
+    let report = tempfile::NamedTempFile::new().expect("a file");
+    let output = succeed(stage.agent("report").arg(stage.trace()).args(["profile", "--json"]));
+    std::fs::write(report.path(), output.stdout).expect("it can be written");
+    let Some(output) = python("python/profile.py", &[&stage.trace(), report.path()]) else {
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let counted: Vec<&str> = said.lines().collect();
+    assert_eq!(counted.len(), 7, "{said}");
+    assert!(counted.iter().all(|line| !line.contains(": 0 rows")), "{said}");
+    gate::measured(&format!("samples counted anew: {}", counted.join("; ")));
 }
 
 #[test]

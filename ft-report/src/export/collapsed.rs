@@ -72,7 +72,7 @@ pub(super) fn lines(job: &mut Job<'_>) -> Result<BTreeMap<String, i64>> {
             let lock = locks.of(row.ts, row.tid)?;
             let lock = lock.map(|lock| format!("holding '{}'", lock.lock_name));
             let process = names.of(Tid(row.pid.0));
-            add([&process, "running"], lock, &code.chain(row.stack), period);
+            add([&process, "running"], lock, &code.sampled(row.stack), period);
         }
     }
     Ok(lines)

@@ -97,7 +97,8 @@ impl Find<'_> {
             return self.in_file(mapping, address);
         }
         let user = self.registry.users.get(&pid).copied();
-        let perf_map = self.perf_maps.entry(pid).or_insert_with(|| PerfMap::of(pid, user));
+        let read = || PerfMap::of(pid, user, mappings.unwrap_or_default());
+        let perf_map = self.perf_maps.entry(pid).or_insert_with(read);
         match perf_map.find(address) {
             Some(name) => Found {
                 symbols: vec![Symbol { name: name.to_owned(), ..Symbol::default() }],

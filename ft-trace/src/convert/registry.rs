@@ -113,17 +113,7 @@ impl Registry {
                     let known = self.mappings.entry(Pid(told.pid)).or_default();
                     for mapping in told.mappings {
                         // One that is gone was told before, perhaps.
-                        let is_it = |other: &&mut Mapping| {
-                            (other.start, other.end, other.offset, &other.path, &other.build_id)
-                                == (
-                                    mapping.start,
-                                    mapping.end,
-                                    mapping.offset,
-                                    &mapping.path,
-                                    &mapping.build_id,
-                                )
-                        };
-                        match known.iter_mut().find(is_it) {
+                        match known.iter_mut().find(|other| other.is_same_text(&mapping)) {
                             Some(other) => other.is_gone |= mapping.is_gone,
                             None => known.push(mapping),
                         }

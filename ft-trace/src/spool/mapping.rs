@@ -40,6 +40,12 @@ pub struct Mapping {
 }
 
 impl Mapping {
+    /// Whether both are the same part of the same file at the same addresses, whatever has become of the file since.
+    pub fn is_same_text(&self, other: &Mapping) -> bool {
+        let key = |m: &Mapping| (m.start, m.end, m.offset);
+        key(self) == key(other) && self.path == other.path && self.build_id == other.build_id
+    }
+
     /// Whether a file of the same path can be known to be this one, or not: only where nothing has taken its place, or
     /// by its build id.
     pub fn has_file(&self) -> bool {

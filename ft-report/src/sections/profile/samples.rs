@@ -96,7 +96,7 @@ pub(super) fn read(source: Source<'_>) -> Result<ProfileReport> {
     }
     let mut ran = HashMap::new();
     for (taken, n) in chains {
-        let chain = code.chain(taken.stack);
+        let chain = code.sampled(taken.stack);
         samples.add(&chain, taken, n);
         ran.insert(taken.stack, function(&chain).0);
     }
