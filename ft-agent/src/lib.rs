@@ -11,5 +11,5 @@ pub mod logger;
 pub mod record;
 pub mod signals;
 pub mod status_line;
-mod threads;
+pub mod threads;
 pub mod top;

@@ -29,8 +29,8 @@ pub(crate) struct Found {
     pub(crate) rows: Rows,
     /// Something before it, or it itself, was not looked at.
     pub(crate) missed: bool,
-    /// Events that were analysed.
-    pub(crate) events: u64,
+    /// Events and records that were decoded, also those of which not all was there to analyse them.
+    pub(crate) decoded: u64,
     /// The time that they cover without gaps, ns.
     pub(crate) covered_ns: i64,
 }
@@ -67,8 +67,8 @@ impl Live {
             covered_ns += self.covered.map_or(0, |before| (now - before).max(0));
             self.covered = if gap { None } else { Some(now) };
         }
-        let (rows, events) = (analysis.take_rows(), followed.events.len() as u64);
-        Ok(Found { rows, missed: followed.missed, events, covered_ns })
+        let (decoded, missed) = (followed.decoded, followed.missed);
+        Ok(Found { rows: analysis.take_rows(), missed, decoded, covered_ns })
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) use urgent::raise;
 /// # Errors
 ///
 /// When no thread can be made.
-pub(crate) fn spawn<T: Send + 'static>(
+pub fn spawn<T: Send + 'static>(
     name: &'static str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {

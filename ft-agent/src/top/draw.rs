@@ -150,7 +150,7 @@ impl Screen {
         let rates = format!(
             "{about}{} events/s  {}/s  ",
             view.events_per_s.map_or("?".into(), short),
-            short_bytes(view.bytes_per_s as u64)
+            view.bytes_per_s.map_or("?".into(), |bytes| short_bytes(bytes as u64))
         );
         let lost = match (view.is_unread, view.lost) {
             (true, 0) => "losses not all read".into(),
@@ -161,19 +161,29 @@ impl Screen {
             0 => Style::default(),
             _ => self.style(Color::Red, Modifier::BOLD),
         };
-        let second = Line::from(vec![Span::raw(rates), Span::styled(lost, lost_style)]);
+        let behind = match view.behind_ns {
+            0 => String::new(),
+            behind => format!("  {} behind", short_ns(behind as f64)),
+        };
+        let second =
+            Line::from(vec![Span::raw(rates), Span::styled(lost, lost_style), Span::raw(behind)]);
         let share = 100.0 * view.own_share;
-        let looked = match (view.covered_ns, view.window_ns) {
-            (0, 0) => "nothing was looked at yet".into(),
-            (0, of) => format!(
-                "nothing of the last {} was looked at, {share:.1} % of a CPU is used up: raise --share",
+        let looked = match (view.covered_ns, view.window_ns, view.kept_bytes) {
+            (0, 0, _) => "nothing was looked at yet".into(),
+            (0, of, 0) => format!(
+                "read nothing of {}, {share:.1} % of a CPU is used up: raise --share",
                 short_ns(of as f64)
             ),
-            (covered, of) => format!(
-                "looked at {} of {} ({:.0} %), using {share:.1} % of a CPU",
+            (0, of, kept) => format!(
+                "read {} of {}, too little to say who waits: raise --share",
+                short_bytes(kept),
+                short_ns(of as f64)
+            ),
+            (covered, of, _) => format!(
+                "looked at {} of {} ({}), using {share:.1} % of a CPU",
                 short_ns(covered as f64),
                 short_ns(of as f64),
-                100.0 * covered as f64 / of as f64
+                percent(covered as f64 / of as f64)
             ),
         };
         vec![first, second, Line::styled(looked, self.style(Color::DarkGray, Modifier::empty()))]
@@ -232,6 +242,15 @@ impl Screen {
     }
 }
 
+/// A share, of which the least is no 0.
+fn percent(share: f64) -> String {
+    match 100.0 * share {
+        percent if percent >= 1.0 => format!("{percent:.0} %"),
+        percent if percent >= 0.05 => format!("{percent:.1} %"),
+        _ => "<0.1 %".into(),
+    }
+}
+
 /// The first `most` characters.
 fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
@@ -269,7 +288,7 @@ mod tests {
             window_ns: 10_000_000_000,
             covered_ns: 1_000_000_000,
             events_per_s: Some(1.2e6),
-            bytes_per_s: 3e7,
+            bytes_per_s: Some(3e7),
             skipped: true,
             lost: 3,
             own_share: 0.0087,
@@ -325,6 +344,32 @@ mod tests {
         }
         assert!(text.contains("4.00 ms*") && text.contains("73.6 ms"), "{text}");
         assert!(lines[23].starts_with("space freeze   s snapshot   q quit"), "{text}");
+    }
+
+    #[test]
+    fn of_more_than_can_be_read_it_says_what_is_known() {
+        let lines = |view: &View| {
+            let lines = drawn(80, 24, view, &screen());
+            [1, 2].map(|line| lines[line].trim_end().to_owned())
+        };
+        let flood = View {
+            covered_ns: 0,
+            kept_bytes: 208_000,
+            bytes_per_s: Some(9.6e8),
+            events_per_s: Some(3e7),
+            behind_ns: 41_200_000,
+            is_unread: true,
+            ..view()
+        };
+        let rates = "about 30.0 M events/s  916 MiB/s  at least 3 lost  41.2 ms behind";
+        let read = "read 203 KiB of 10.0 s, too little to say who waits: raise --share";
+        assert_eq!(lines(&flood), [rates, read]);
+        let spent = "read nothing of 10.0 s, 0.9 % of a CPU is used up: raise --share";
+        assert_eq!(lines(&View { kept_bytes: 0, ..flood.clone() })[1], spent);
+        let little = "looked at 2.10 ms of 10.0 s (<0.1 %), using 0.9 % of a CPU";
+        assert_eq!(lines(&View { covered_ns: 2_100_000, ..flood })[1], little);
+        let first = View { bytes_per_s: None, events_per_s: None, window_ns: 0, ..View::default() };
+        assert_eq!(lines(&first), ["? events/s  ?/s  0 lost", "nothing was looked at yet"]);
     }
 
     #[test]

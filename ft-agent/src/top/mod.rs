@@ -46,7 +46,7 @@ pub struct Top {
     window: Window,
     budget: Budget,
     began: Instant,
-    last: Instant,
+    last: Option<Instant>,
     lost: u64,
 }
 
@@ -70,7 +70,7 @@ impl Top {
             window: Window::default(),
             budget: Budget::new(share),
             began: now,
-            last: now,
+            last: None,
             lost: 0,
         })
     }
@@ -82,11 +82,11 @@ impl Top {
     /// A [`TopError`]. A recording that has ended is none: nothing more comes ([`View::is_over`]).
     pub fn refresh(&mut self) -> Result<View, TopError> {
         let now = Instant::now();
-        let elapsed = now - self.last;
-        self.last = now;
-        self.budget.renew(elapsed);
-        let (most, budget) = (self.budget.bytes(), &self.budget);
-        let news = match self.tail.read(most, || !budget.is_spent()) {
+        let elapsed = self.last.map_or(Duration::ZERO, |last| now - last);
+        self.budget.renew(now - self.last.unwrap_or(self.began));
+        self.last = Some(now);
+        let budget = &self.budget;
+        let news = match self.tail.read(budget.wanted(), || budget.may_skip()) {
             // It ends, and cleans up behind itself.
             Err(ReadError { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 return Ok(self.over());
@@ -97,7 +97,7 @@ impl Top {
         let mut glance = Glance::of(elapsed, &news);
         let found = self.live.look(|follower| follower.news(&news));
         match found {
-            Ok(found) => glance.take(found.rows, found.events, found.covered_ns),
+            Ok(found) => glance.take(found.rows, found.decoded, found.covered_ns),
             Err(ConvertError::Spool(ReadError { source, .. }))
                 if source.kind() == io::ErrorKind::NotFound =>
             {

@@ -25,13 +25,16 @@ const ROWS: usize = 64;
 /// What one look found.
 #[derive(Debug, Default)]
 pub(super) struct Glance {
-    /// Since the look before.
+    /// Since the look before; zero for the first.
     of: Duration,
     bytes: u64,
     kept_bytes: u64,
+    left_bytes: u64,
     lost: u64,
+    skipped: bool,
     is_unread: bool,
-    events: u64,
+    /// Events and records in what was read, also those of which not all was there.
+    decoded: u64,
     covered_ns: i64,
     locks: Groups<MAX_LOCKS, (Pid, Name, Name), Sums>,
     preempted: Top<Preempted>,
@@ -73,15 +76,17 @@ impl Glance {
             of: elapsed,
             bytes: news.bytes,
             kept_bytes: news.kept_bytes,
+            left_bytes: news.left_bytes,
             lost: news.lost,
+            skipped: news.skipped,
             is_unread: news.is_unread,
             ..Glance::default()
         }
     }
 
     /// Takes the rows of intervals that ended.
-    pub(super) fn take(&mut self, rows: Rows, events: u64, covered_ns: i64) {
-        (self.events, self.covered_ns) = (events, covered_ns);
+    pub(super) fn take(&mut self, rows: Rows, decoded: u64, covered_ns: i64) {
+        (self.decoded, self.covered_ns) = (decoded, covered_ns);
         for r in &rows.critical_sections {
             let one = Sums { holds: 1, held_ns: r.dur, longest_hold_ns: r.dur, ..Sums::default() };
             self.locks.entry((r.pid, r.lock_name.clone(), r.kind.clone())).add(&one);
@@ -169,18 +174,23 @@ impl Window {
         );
         locks.truncate(ROWS);
         let (events, kept) =
-            self.0.iter().fold((0, 0), |(e, k), g| (e + g.events, k + g.kept_bytes));
+            self.0.iter().fold((0, 0), |(e, k), g| (e + g.decoded, k + g.kept_bytes));
         // In what was skipped, as many as in the rest.
         let per_byte = (kept > 0).then(|| events as f64 / kept as f64);
-        let second = |n: u64, g: &Glance| n as f64 / g.of.as_secs_f64().max(1e-3);
+        let known = newest.filter(|g| !g.of.is_zero());
+        let bytes_per_s = known.map(|g| g.bytes as f64 / g.of.as_secs_f64());
+        let left = newest.map_or(0, |g| g.left_bytes) as f64;
+        let behind_s = bytes_per_s.map_or(0.0, |bytes| left / bytes.max(1.0));
         View {
             is_over: false,
             age_ns: 0,
             window_ns: of_ns,
             covered_ns: covered_ns.clamp(0, i64::try_from(of_ns).unwrap_or(i64::MAX)),
-            bytes_per_s: newest.map_or(0.0, |g| second(g.bytes, g)),
-            events_per_s: newest.and_then(|g| Some(second(g.bytes, g) * per_byte?)),
-            skipped: newest.is_some_and(|g| g.kept_bytes < g.bytes),
+            kept_bytes: kept,
+            bytes_per_s,
+            events_per_s: bytes_per_s.zip(per_byte).map(|(bytes, per_byte)| bytes * per_byte),
+            skipped: newest.is_some_and(|g| g.skipped || g.left_bytes > 0),
+            behind_ns: (1e9 * behind_s) as u64,
             is_unread: newest.is_some_and(|g| g.is_unread),
             lost: 0,
             lost_now: newest.map_or(0, |g| g.lost),
@@ -203,12 +213,16 @@ pub struct View {
     pub window_ns: u64,
     /// Of it, what was looked at, ns.
     pub covered_ns: i64,
-    /// Bytes that the recording writes in a second.
-    pub bytes_per_s: f64,
+    /// Bytes that were read in this time; of those after a gap only what is surely all there counts as looked at.
+    pub kept_bytes: u64,
+    /// Bytes that the recording writes in a second, null at the first look.
+    pub bytes_per_s: Option<f64>,
     /// Events and records in a second; estimated where bytes were skipped, null before anything was read.
     pub events_per_s: Option<f64>,
-    /// Bytes were skipped in the last look.
+    /// Bytes were skipped in the last look, or are left for the next.
     pub skipped: bool,
+    /// How old the last look's newest is, ns, by the bytes that have come since: there was no time to skip all of them.
+    pub behind_ns: u64,
     /// Losses may have been skipped, too.
     pub is_unread: bool,
     /// Events and records that were lost since it watches.
@@ -320,6 +334,7 @@ mod tests {
             of: Duration::from_secs(1),
             bytes: 1000,
             kept_bytes: 250,
+            skipped: true,
             ..Glance::default()
         };
         glance.take(rows, 12, 1900);
@@ -345,9 +360,30 @@ mod tests {
         assert_eq!((view.late[0].dur_ns, view.late[0].behind.as_deref()), (600, Some("X")));
         assert_eq!((view.covered_ns, view.skipped), (1900, true));
         // A quarter of the bytes had twelve events.
-        assert_eq!((view.events_per_s, view.bytes_per_s), (Some(48.0), 1000.0));
+        assert_eq!((view.events_per_s, view.bytes_per_s), (Some(48.0), Some(1000.0)));
         window.push(glance());
         assert_eq!(window.view().locks[0].waited_ns, 1400);
+    }
+
+    #[test]
+    fn rates_are_known_of_what_nothing_else_can_be_said() {
+        let mut window = Window::default();
+        // Of the first look nobody knows since when.
+        window.push(Glance { kept_bytes: 250, decoded: 12, ..Glance::default() });
+        let view = window.view();
+        assert_eq!((view.bytes_per_s, view.events_per_s, view.behind_ns), (None, None, 0));
+        window.push(Glance {
+            of: Duration::from_secs(1),
+            bytes: 1_000_000,
+            left_bytes: 500_000,
+            kept_bytes: 250,
+            decoded: 13,
+            ..Glance::default()
+        });
+        let view = window.view();
+        assert_eq!((view.bytes_per_s, view.events_per_s), (Some(1e6), Some(50_000.0)));
+        assert_eq!((view.covered_ns, view.kept_bytes), (0, 500));
+        assert_eq!((view.behind_ns, view.skipped), (500_000_000, true));
     }
 
     #[test]

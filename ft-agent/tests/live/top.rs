@@ -221,6 +221,37 @@ fn lines_of_json_have_the_locks_of_a_recording_that_runs() {
     assert!(top.wait().unwrap().success());
 }
 
+/// Frames are longer than what it may look at, and too short in time to analyse them.
+#[test]
+fn of_a_flood_rates_are_told_as_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    let mut program = Program::recorded(&out, &["--flight-recorder", "1s"]);
+    let mut top = agent();
+    top.args(["top", "--json", "-i", "100ms", "--share", "2"]).arg(&out);
+    let mut top = top.stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(top.stdout.take().unwrap()).lines();
+    let mut views = lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap());
+    let first: serde_json::Value = views.next().expect("a first look");
+    assert!(first["bytes_per_s"].is_null() && first["events_per_s"].is_null(), "{first}");
+    let began = Instant::now();
+    loop {
+        program.tick(100_000, 100_000);
+        let view = views.next().expect("it goes on");
+        let number = |name: &str| view[name].as_f64().unwrap_or(0.0);
+        if number("kept_bytes") > 65536.0 && number("bytes_per_s") > 1e6 {
+            // An event is a slot of 32 bytes, beside which there is little.
+            let bytes = number("bytes_per_s") / number("events_per_s");
+            assert!((32.0..48.0).contains(&bytes), "{bytes} bytes an event: {view}");
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "{view}");
+    }
+    top.kill().unwrap();
+    top.wait().unwrap();
+    assert!(program.end().success());
+}
+
 fn lines(dir: &Path) -> Child {
     let mut top: Command = agent();
     top.args(["top", "--json", "-i", "100ms", "--share", "100"]).arg(dir);

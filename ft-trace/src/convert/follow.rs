@@ -40,6 +40,8 @@ pub struct Followed {
     pub names: Vec<NameRow>,
     /// Events in order, none older than those of the segment before.
     pub events: Vec<Event>,
+    /// Events and records that were decoded; behind a gap not all are told.
+    pub decoded: u64,
     /// The segment was gone: one loss stands for its events.
     pub missed: bool,
 }
@@ -108,7 +110,7 @@ impl Follower {
             Ok(decoded) => {
                 followed.bound_ns = decoded.model.as_ref().map_or(0, |m| m.bound_ns());
                 self.samples.clone_from(&decoded.own_samples);
-                self.take(decoded, &mut threads);
+                followed.decoded += self.take(decoded, &mut threads);
             }
             Err(ConvertError::Spool(ReadError { source, .. }))
                 if source.kind() == std::io::ErrorKind::NotFound =>
@@ -145,7 +147,7 @@ impl Follower {
             followed.bound_ns =
                 followed.bound_ns.max(decoded.model.as_ref().map_or(0, |m| m.bound_ns()));
             self.samples.extend_from_slice(&decoded.own_samples);
-            self.take(decoded, &mut threads);
+            followed.decoded += self.take(decoded, &mut threads);
         }
         let old = self.samples.len().saturating_sub(SAMPLES);
         self.samples.drain(..old);
@@ -182,18 +184,21 @@ impl Follower {
         events
     }
 
-    /// The events of a segment.
-    fn take(&mut self, decoded: Decoded, threads: &mut Threads) {
+    /// The events of a segment; returns how many there are, without losses.
+    fn take(&mut self, decoded: Decoded, threads: &mut Threads) -> u64 {
         let Decoded { model, user, kernel, threads: seen, losses, .. } = decoded;
-        *threads = seen;
+        threads.add(&seen.sightings());
         self.held.extend(losses.into_iter().map(Event::Loss));
+        let before = self.held.len();
         self.held.extend(kernel.into_events());
-        let Some(model) = &model else { return };
-        let mut cursor = model.cursor();
-        for at in 0..user.len() {
-            let row = user.row(at, &self.registry, &mut cursor);
-            self.held.push(Event::User(LeanUserEvent::from(&row)));
+        if let Some(model) = &model {
+            let mut cursor = model.cursor();
+            for at in 0..user.len() {
+                let row = user.row(at, &self.registry, &mut cursor);
+                self.held.push(Event::User(LeanUserEvent::from(&row)));
+            }
         }
+        (self.held.len() - before) as u64
     }
 
     /// What the registry holds since the last time.
@@ -244,8 +249,8 @@ mod tests {
     use super::*;
     use crate::convert::kernel::test_bytes as bytes;
     use crate::convert::synthetic::{file, registry, sample};
-    use crate::spool::Tail;
     use crate::spool::frame::Frame;
+    use crate::spool::{Tail, Wanted};
 
     fn switch(us: u64) -> Vec<u8> {
         bytes(&ft_ebpf::Switch {
@@ -264,6 +269,10 @@ mod tests {
         file(&spool.segment(number), &frames);
     }
 
+    fn newest(bytes: u64) -> Wanted {
+        Wanted { bytes, at_most: bytes }
+    }
+
     fn times(followed: &Followed) -> Vec<i64> {
         let switches = followed.events.iter().filter(|event| matches!(event, Event::Switch(_)));
         switches.map(|event| event.ts().0 / 1000).collect()
@@ -279,7 +288,7 @@ mod tests {
         let mut found = Vec::new();
         for (number, at) in [(0, 1_000), (1, 101_000), (2, 201_000)] {
             segment(&spool, number, &[at, at + 10_000, at + 99_000]);
-            let news = tail.read(1 << 20, || true).unwrap();
+            let news = tail.read(newest(1 << 20), || true).unwrap();
             let followed = follower.news(&news).unwrap();
             assert!(!followed.missed);
             found.extend(times(&followed));
@@ -296,12 +305,15 @@ mod tests {
         let mut follower = Follower::new(dir.path()).unwrap();
         let mut tail = Tail::new(spool.clone());
         segment(&spool, 0, &[1_000, 2_000]);
-        assert_eq!(times(&follower.news(&tail.read(1 << 20, || true).unwrap()).unwrap()), [0; 0]);
+        assert_eq!(
+            times(&follower.news(&tail.read(newest(1 << 20), || true).unwrap()).unwrap()),
+            [0; 0]
+        );
         segment(&spool, 1, &[100_000, 200_000, 300_000, 303_000]);
         // The last two switches, and the closing sample.
         let frame = |bytes: usize| (bytes + crate::spool::frame::HEADER_BYTES) as u64;
         let most = 2 * frame(switch(0).len()) + frame(48);
-        let followed = follower.news(&tail.read(most, || true).unwrap()).unwrap();
+        let followed = follower.news(&tail.read(newest(most), || true).unwrap()).unwrap();
         // Those that waited; and of the others, what is sure to be all there.
         assert_eq!(times(&followed), [1_000, 2_000, 303_000]);
         let losses = followed.events.iter().filter_map(|event| match event {
@@ -312,5 +324,6 @@ mod tests {
         });
         assert_eq!(losses.collect::<Vec<_>>(), [(2_000, 302_000, LossOrigin::Agent)]);
         assert!(followed.missed);
+        assert_eq!(followed.decoded, 2, "one is not told");
     }
 }

@@ -15,7 +15,7 @@ mod tail;
 mod writer;
 
 pub use reader::{Damage, Piece, ReadError, Reader};
-pub use tail::{News, Tail};
+pub use tail::{News, Tail, Wanted};
 pub use writer::{Limits, Segment, WriteError, Writer};
 
 use std::path::{Path, PathBuf};

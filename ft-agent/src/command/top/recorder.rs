@@ -16,6 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use ft_agent::flight::{Recorder, complete};
 use ft_agent::signals;
+use ft_agent::threads;
 use ft_agent::top::{Top, TopError};
 
 use super::{Args, CommandError, Result};
@@ -68,12 +69,12 @@ impl Recording {
         let mut child = start(&args, &dir)?;
         if let Some(stderr) = child.stderr.take() {
             let tell = tell.clone();
-            thread::Builder::new().name("ft-messages".into()).spawn(move || {
+            drop(threads::spawn("ft-messages", move || {
                 let lines = BufReader::new(stderr).split(b'\n').map_while(io::Result::ok);
                 let mut lines = lines.map(|line| String::from_utf8_lossy(&line).into_owned());
                 // Whoever quits hears no more.
                 let _ = lines.try_for_each(|line| tell.send(line));
-            })?;
+            })?);
         }
         let own = Some(Own { child, is_temporary, said: Vec::new() });
         Ok(Recording { dir, subject, own, told, tell, snapshots: 0 })
@@ -125,7 +126,7 @@ impl Recording {
             };
             let _ = tell.send(text);
         };
-        thread::Builder::new().name("ft-asks".into()).spawn(take).map(drop)
+        threads::spawn("ft-asks", take).map(drop)
     }
 
     /// Ends what was started here, and says what is left of it. The terminal is as it was before.

@@ -3,7 +3,7 @@
 
 use std::fs::OpenOptions;
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Runs; `path` is a file of at least eight bytes.
 pub(crate) fn run(path: &str, limit: u64) -> String {
@@ -38,8 +38,41 @@ pub(crate) fn run(path: &str, limit: u64) -> String {
 
 /// Records `limit` numbered events, as fast as it can.
 pub(crate) fn flood(limit: u64) -> String {
+    write(limit);
+    format!("{{\"number\":{limit}}}")
+}
+
+/// The same; who reads them, the parent, stands still meanwhile, until the writer sleeps, as it does when its ring is full.
+pub(crate) fn unread(limit: u64) -> String {
+    // SAFETY: plain system calls; the parent goes on below, whatever happens here but a death by a signal.
+    let (reader, writer) = unsafe { (libc::getppid(), libc::gettid()) };
+    let is_over = &AtomicBool::new(false);
+    let signal = |number| {
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::kill(reader, number) }, 0, "{}", std::io::Error::last_os_error());
+    };
+    signal(libc::SIGSTOP);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            while !is_over.load(Ordering::Acquire) && !is_asleep(writer) {
+                std::thread::yield_now();
+            }
+            signal(libc::SIGCONT);
+        });
+        write(limit);
+        is_over.store(true, Ordering::Release);
+    });
+    format!("{{\"number\":{limit}}}")
+}
+
+/// Whether a thread of this process sleeps: the third field of its `stat` (proc_pid_stat(5)).
+fn is_asleep(tid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")).expect("it is there");
+    stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S'))
+}
+
+fn write(limit: u64) {
     for number in 1..=limit {
         ft_user::event!("endless.step", number: u64, check: u64 = number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     }
-    format!("{{\"number\":{limit}}}")
 }
