@@ -1,12 +1,14 @@
 //! `--to` and `ft-agent catalogue`: traces in a catalogue. Everything here runs without rights: `-k none`.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
+#[path = "common/files.rs"]
+mod files;
 #[path = "common/said.rs"]
 mod said;
+
+use files::files;
 
 struct Stage {
     folder: tempfile::TempDir,
@@ -52,24 +54,6 @@ impl Stage {
         assert_eq!(answer["wrong"].as_array().unwrap().len(), 0, "{answer}");
         answer["traces"].as_array().unwrap().clone()
     }
-}
-
-/// All files beneath a directory, and what they hold.
-fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut dirs = vec![dir.to_owned()];
-    while let Some(at) = dirs.pop() {
-        for entry in fs::read_dir(&at).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                dirs.push(path);
-            } else {
-                let name = path.strip_prefix(dir).unwrap().to_owned();
-                found.insert(name, fs::read(&path).unwrap());
-            }
-        }
-    }
-    found
 }
 
 #[test]
@@ -177,4 +161,26 @@ fn whoever_is_killed_leaves_a_whole_trace_or_none() {
     stage.says(&["convert", "trace", "--to", "fleet"]);
     let rows = stage.traces(&[]);
     assert_eq!(files(&stage.path("fleet").join(rows[0]["path"].as_str().unwrap())), trace);
+}
+
+/// As on a FAT file system, where `link` is not permitted to anybody.
+#[test]
+fn a_file_system_without_hard_links_is_named_as_such() {
+    let stage = Stage::new();
+    stage.says(&["record", "-k", "none", "-o", "trace", "--", "true"]);
+    let mut strace = stage.command("strace");
+    strace.args(["-f", "-o", "/dev/null", "-e", "inject=linkat:error=EPERM"]);
+    strace.args([env!("CARGO_BIN_EXE_ft-agent"), "convert", "trace", "--to", "fleet"]);
+    let Some(output) = strace.output().ok().filter(|output| !output.stderr.starts_with(b"strace"))
+    else {
+        return said::skipped("strace is not installed, or cannot trace here (Debian: strace)");
+    };
+    said::ran();
+    let why = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{why}");
+    assert!(why.contains("the file system of fleet has no hard links"), "{why}");
+    assert!(why.contains("ext4, XFS, Btrfs, NFS"), "{why}");
+    assert_eq!(stage.traces(&[]).len(), 0);
+    stage.says(&["convert", "trace", "--to", "fleet"]);
+    assert_eq!(stage.traces(&[]).len(), 1);
 }

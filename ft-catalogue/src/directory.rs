@@ -120,6 +120,10 @@ impl Place for Directory {
         let path = traces.path().join(key.row());
         let is_new = match incoming.dir.link(&key.row(), traces) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+            // Files could be made here just now, so this is no lack of rights: link(2) says so of FAT and the like.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(CatalogueError::NoLinks(self.path.clone()));
+            }
             linked => linked.map(|()| true).map_err(io_error("write", &path))?,
         };
         traces.sync().map_err(io_error("write", &path))?;

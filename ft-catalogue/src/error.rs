@@ -61,6 +61,11 @@ pub enum CatalogueError {
     /// Others can write there.
     #[error("{0}; name a directory that only this user can write to")]
     Refused(Refused),
+    /// Its file system has no hard links, by which a row appears whole, and only once.
+    #[error(
+        "the file system of {} has no hard links, which a catalogue needs; name a directory on one that has them (ext4, XFS, Btrfs, NFS), or s3://BUCKET/PREFIX", .0.display()
+    )]
+    NoLinks(PathBuf),
     /// The operating system refused.
     #[error("cannot {action} {}: {source}; check the free space and the permissions there", .path.display())]
     Io {

@@ -12,8 +12,8 @@
 //!
 //! [`Catalogue`] puts traces there and removes them, in a directory that nobody else can write to, or with the feature `s3` in an
 //! object store; [`list()`] reads the rows of one that anybody may have written. What a trace is called follows from the trace
-//! ([`Key`]): the same recording has the same name, wherever it is brought from. A [`Task`] is a trace there whose results somebody
-//! computes. This crate knows nothing of how traces are recorded, or of what they mean.
+//! ([`Key`]): the same recording has the same name, wherever it is brought from. A [`Task`] is a trace there that somebody reads, or
+//! whose results somebody computes. This crate knows nothing of how traces are recorded, or of what they mean.
 //!
 //! What a place must be able to do is one trait (`place.rs`), so that there is one way for all: `directory.rs` and `objects/`.
 
@@ -36,9 +36,8 @@ pub use error::CatalogueError;
 pub use key::Key;
 pub use label::{Label, Labels};
 pub use list::{Listing, list};
-pub use place::directory;
 pub use put::{Catalogue, Put};
-pub use task::{Copy, Task, trace_of};
+pub use task::{Copy, Readable, Task, Tasks, trace_of};
 
 /// What this crate returns.
 pub type Result<T> = std::result::Result<T, CatalogueError>;

@@ -72,11 +72,7 @@ pub(crate) fn open(url: &str) -> Result<Box<dyn Place>> {
 }
 
 /// The directory that a path or a `file:` URL means.
-///
-/// # Errors
-///
-/// When it means none.
-pub fn directory(url: &str) -> Result<PathBuf> {
+fn directory(url: &str) -> Result<PathBuf> {
     let wrong = || CatalogueError::Place(url.to_owned());
     match url.split_once("://") {
         None if url.is_empty() => Err(wrong()),

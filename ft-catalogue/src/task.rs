@@ -1,8 +1,9 @@
-//! A trace of a catalogue as a task: fetched, worked on where it is nobody else's, and its results brought back.
+//! A trace of a catalogue as a task: read where it lies, or fetched, worked on where it is nobody else's, and its results brought back.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use ft_trace::store::META_FILE;
 
@@ -15,14 +16,21 @@ use crate::{CatalogueError, Key, Result};
 /// The file that says of what version a trace's results are; it goes before they do, and comes last.
 const MARKER: &str = "analysis.json";
 
-/// A trace of a catalogue, for whoever computes its results.
+/// The traces of a catalogue, for whoever reads them or computes their results.
+#[derive(Clone, Debug)]
+pub struct Tasks {
+    url: String,
+    place: Rc<dyn Place>,
+}
+
+/// One of them.
 #[derive(Debug)]
 pub struct Task {
-    place: Box<dyn Place>,
+    place: Rc<dyn Place>,
     key: Key,
 }
 
-/// A copy of a trace's recorded tables. Dropped, it goes away.
+/// A copy of some of a trace's tables. Dropped, it goes away.
 #[derive(Debug)]
 pub struct Copy {
     scratch: Scratch,
@@ -32,6 +40,46 @@ impl Copy {
     /// Its directory.
     pub fn dir(&self) -> &Path {
         self.scratch.path()
+    }
+}
+
+/// A trace where it can be read.
+#[derive(Debug)]
+pub enum Readable {
+    /// The catalogue is on this machine: its directory there.
+    Here(PathBuf),
+    /// Some of its tables.
+    Copied(Copy),
+}
+
+impl Readable {
+    /// Its directory.
+    pub fn dir(&self) -> &Path {
+        match self {
+            Readable::Here(dir) => dir,
+            Readable::Copied(copy) => copy.dir(),
+        }
+    }
+}
+
+impl Tasks {
+    /// Those of the catalogue with this URL. Nothing is looked at yet.
+    ///
+    /// # Errors
+    ///
+    /// When the URL names no place.
+    pub fn of(url: &str) -> Result<Tasks> {
+        Ok(Tasks { url: url.to_owned(), place: place::open(url)?.into() })
+    }
+
+    /// The catalogue.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The trace with this key, which need not be there.
+    pub fn task(&self, key: &Key) -> Task {
+        Task { place: self.place.clone(), key: key.clone() }
     }
 }
 
@@ -51,15 +99,6 @@ pub fn trace_of(url: &str) -> Option<(String, Key)> {
 }
 
 impl Task {
-    /// Of a trace, by the URL of its catalogue.
-    ///
-    /// # Errors
-    ///
-    /// When the URL names no place.
-    pub fn of(url: &str, key: &Key) -> Result<Task> {
-        Ok(Task { place: place::open(url)?, key: key.clone() })
-    }
-
     /// Its name.
     pub fn key(&self) -> &Key {
         &self.key
@@ -90,13 +129,25 @@ impl Task {
         Ok(Some(ft_trace::dir::read_regular(&path).map_err(io_error("read", &path))?))
     }
 
-    /// Copies the trace without these tables, which are those of results, to a directory for temporary files; but what the results
-    /// say of themselves is copied, for it has what was asked for.
+    /// The trace with these tables at least: where it lies, if on this machine, or else a copy.
+    ///
+    /// # Errors
+    ///
+    /// As [`Task::fetch`] where it is copied; what is here is not looked at.
+    pub fn read(&self, is_wanted: impl Fn(&str) -> bool) -> Result<Readable> {
+        match self.local() {
+            Some(dir) => Ok(Readable::Here(dir)),
+            None => self.fetch(is_wanted).map(Readable::Copied),
+        }
+    }
+
+    /// Copies these tables of the trace to a directory for temporary files, with what it says of itself and what its results say of
+    /// themselves.
     ///
     /// # Errors
     ///
     /// When it cannot be read, or there is no room.
-    pub fn fetch(&self, results: &[&str]) -> Result<Copy> {
+    pub fn fetch(&self, is_wanted: impl Fn(&str) -> bool) -> Result<Copy> {
         if !self.place.has_row(&self.key)? {
             return Err(CatalogueError::NoTrace(self.key.path()));
         }
@@ -104,7 +155,7 @@ impl Task {
         for name in self.place.names(&self.key)? {
             let to = scratch.path().join(&name);
             match table(&name) {
-                Some(table) if results.contains(&table) => continue,
+                Some(table) if !is_wanted(table) => continue,
                 Some(table) => {
                     let dir = scratch.path().join(table);
                     fs::create_dir_all(&dir).map_err(io_error("make", &dir))?;

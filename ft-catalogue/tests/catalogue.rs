@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use ft_catalogue::{Catalogue, CatalogueError, Labels, Task, list};
+use ft_catalogue::{Catalogue, CatalogueError, Labels, Tasks, list};
 use ft_trace::ids::{Cpu, Nanos, Pid, Tid};
 use ft_trace::spool::frame::End;
 use ft_trace::store::{
@@ -302,8 +302,8 @@ fn links_are_not_followed() {
     fs::remove_file(stored.join(part)).unwrap();
     symlink(secret.join(part), stored.join(part)).unwrap();
     symlink(secret.join("binaries"), stored.join("irq")).unwrap();
-    let task = Task::of(&stage.url(), &put.key).unwrap();
-    let error = task.fetch(&[]).unwrap_err().to_string();
+    let task = Tasks::of(&stage.url()).unwrap().task(&put.key);
+    let error = task.fetch(|_| true).unwrap_err().to_string();
     assert!(error.contains(part), "{error}");
 }
 

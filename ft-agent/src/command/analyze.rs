@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ft_analysis::Tally;
-use ft_catalogue::{Key, Task, list, trace_of};
+use ft_catalogue::{Key, Tasks, list, trace_of};
 use ft_report::analyze::{self, RESULT_TABLES};
 use ft_trace::number::count;
 use ft_trace::store::{META_FILE, StoreError, Trace, views};
@@ -64,7 +64,7 @@ impl fmt::Display for Analyzed {
 
 /// What has become of the traces of a catalogue.
 #[derive(Serialize)]
-struct Tasks {
+struct Outcomes {
     url: String,
     traces: Vec<Done>,
 }
@@ -81,7 +81,7 @@ struct Done {
     why: Option<String>,
 }
 
-impl fmt::Display for Tasks {
+impl fmt::Display for Outcomes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Done { path, outcome, events, why } in &self.traces {
             write!(f, "{}: {outcome}", path.escape_debug())?;
@@ -104,7 +104,7 @@ const FAILED: &str = "failed";
 pub(crate) fn run(args: Args) -> Result {
     if let Some((url, key)) = trace_of(&args.trace) {
         let only = only(&args.only)?;
-        let done = vec![done(&url, Some(key), String::new(), &only)?];
+        let done = vec![done(&Tasks::of(&url)?, Some(key), String::new(), &only)?];
         return told(url, done, args.json);
     }
     let path = Path::new(&args.trace);
@@ -114,9 +114,10 @@ pub(crate) fn run(args: Args) -> Result {
     if is_catalogue {
         let only = only(&args.only)?;
         let listing = list(&args.trace)?;
+        let tasks = Tasks::of(&args.trace)?;
         let mut all = Vec::new();
         for entry in &listing.entries {
-            all.push(done(&args.trace, entry.key(), entry.path.to_string(), &only)?);
+            all.push(done(&tasks, entry.key(), entry.path.to_string(), &only)?);
         }
         let wrong = listing.wrong.into_iter();
         all.extend(wrong.map(|(path, why)| Done {
@@ -160,13 +161,13 @@ fn only(names: &[String]) -> Result<Vec<&'static str>> {
 }
 
 /// Does one task. Only what its user asks for ends all of them.
-fn done(url: &str, key: Option<Key>, path: String, only: &[&'static str]) -> Result<Done> {
+fn done(tasks: &Tasks, key: Option<Key>, path: String, only: &[&'static str]) -> Result<Done> {
     let Some(key) = key else {
         let why = Some("its row names no place".into());
         return Ok(Done { path, outcome: FAILED, events: None, why });
     };
     let path = key.path();
-    match task(url, &key, only) {
+    match task(tasks, &key, only) {
         Ok(Some(events)) => Ok(Done { path, outcome: ANALYSED, events: Some(events), why: None }),
         Ok(None) => Ok(Done { path, outcome: SKIPPED, events: None, why: None }),
         Err(error @ CommandError::Store(StoreError::Interrupted(_))) => Err(error),
@@ -178,16 +179,17 @@ fn done(url: &str, key: Option<Key>, path: String, only: &[&'static str]) -> Res
 }
 
 /// Analyses a trace if it lacks these tables; its events.
-fn task(url: &str, key: &Key, only: &[&'static str]) -> Result<Option<u64>> {
-    let task = Task::of(url, key)?;
+fn task(tasks: &Tasks, key: &Key, only: &[&'static str]) -> Result<Option<u64>> {
+    let task = tasks.task(key);
     // Of this version, whatever tables there are.
     let is_current = task.marker(&[])?.is_some_and(|marker| analyze::tally_of(&marker).is_some());
     if is_current && task.marker(only)?.is_some() {
         task.local().map_or(Ok(()), |dir| write_views(&dir))?;
         return Ok(None);
     }
-    let copy = task.fetch(RESULT_TABLES)?;
-    let tally = analysed(copy.dir()).map_err(|error| of_trace(error, copy.dir(), url, key))?;
+    let copy = task.fetch(|table| !RESULT_TABLES.contains(&table))?;
+    let tally =
+        analysed(copy.dir()).map_err(|error| of_trace(error, copy.dir(), tasks.url(), key))?;
     task.store(&copy, only, RESULT_TABLES, is_current)?;
     task.local().map_or(Ok(()), |dir| write_views(&dir))?;
     Ok(Some(tally.events))
@@ -217,7 +219,7 @@ fn write_views(dir: &Path) -> Result<()> {
 fn told(url: String, traces: Vec<Done>, json: bool) -> Result {
     let failed = traces.iter().filter(|done| done.outcome == FAILED).count();
     let of = traces.len();
-    output::print(json, &Tasks { url, traces })?;
+    output::print(json, &Outcomes { url, traces })?;
     match failed {
         0 => Ok(ExitCode::SUCCESS),
         _ => Err(CommandError::Some { failed, of }),

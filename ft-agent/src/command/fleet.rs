@@ -7,13 +7,13 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use ft_catalogue::{Entry, list};
+use ft_catalogue::{Entry, Key, Tasks, list};
 use ft_report::analyze;
 use ft_report::document::Document;
 use ft_report::fleet::{By, Fleet, Longest, Member, Question, Sides};
 use ft_report::sections::{self, Asked};
-use ft_trace::store::Trace;
-use ft_trace::tables::Quantity;
+use ft_trace::store::{Row as _, Trace};
+use ft_trace::tables::{Bucket, Quantity};
 
 use super::error::CommandError;
 use super::{Result, page, report};
@@ -22,7 +22,7 @@ use super::{Result, page, report};
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Directory of the catalogue, as a path or file:///PATH.
+    /// The catalogue: a directory, or s3://BUCKET/PREFIX.
     #[arg(value_name = "URL")]
     url: String,
     /// What is looked at: hold, wait, dispatch, gap, scope or request.
@@ -47,7 +47,8 @@ pub(crate) struct Args {
 }
 
 const EXAMPLES: &str = "\
-The traces must have been analysed (`ft-agent analyze`); what is read of each is its table histograms.
+The traces must have been analysed (`ft-agent analyze`); what is read of each is its table histograms. Of a store, that is copied to
+TMPDIR, one trace after the other; for --pages, whole traces are.
 
 Examples:
   ft-agent fleet /srv/traces          the worst locks over all hosts, and hosts that differ
@@ -83,15 +84,20 @@ pub(crate) fn run(args: Args) -> Result {
             "ft-agent: warning: there are more traces than are read; use DuckDB"
         );
     }
-    let root = ft_catalogue::directory(&args.url)?;
+    let tasks = Tasks::of(&args.url)?;
     let mut fleet = Fleet::new(Question { quantity: args.of, by: args.by, sides: args.compare });
     for entry in &listing.entries {
-        fleet.add(member(entry), &root.join(&*entry.path));
+        // Every row that is listed names its trace.
+        let Some(key) = entry.key() else { continue };
+        match tasks.task(&key).read(|table| table == Bucket::TABLE) {
+            Ok(trace) => fleet.add(member(entry), trace.dir()),
+            Err(error) => fleet.add_unread(member(entry), error.to_string()),
+        }
     }
     match args.html {
         Some(file) => {
             page::check(&file)?;
-            write_pages(&mut fleet, args.pages, &root, &file)?;
+            write_pages(&mut fleet, args.pages, &tasks, &file)?;
             page::say(&file, page::write(&fleet.document(), "", &file)?)?;
         }
         None => report::print(&fleet.document(), args.json)?,
@@ -103,7 +109,7 @@ pub(crate) fn run(args: Args) -> Result {
 const AROUND_NS: i64 = 1_000_000;
 
 /// Pages of the traces with the longest intervals, as their own reports.
-fn write_pages(fleet: &mut Fleet, most: usize, root: &Path, file: &Path) -> Result<()> {
+fn write_pages(fleet: &mut Fleet, most: usize, tasks: &Tasks, file: &Path) -> Result<()> {
     let longest = fleet.longest(most);
     if longest.is_empty() {
         return Ok(());
@@ -114,7 +120,9 @@ fn write_pages(fleet: &mut Fleet, most: usize, root: &Path, file: &Path) -> Resu
     let made = fs::create_dir_all(&beside);
     made.map_err(|source| CommandError::File { path: beside.clone(), source })?;
     for Longest { trace: path, ts, dur_ns } in longest {
-        let trace = Trace::open(&root.join(&path))?;
+        let Some(key) = Key::of_path(&path) else { continue };
+        let readable = tasks.task(&key).read(|_| true)?;
+        let trace = Trace::open(readable.dir())?;
         // Of this version, or the trace would be in no figure.
         let Some(tally) = analyze::tally(trace.dir())? else { continue };
         let reports = sections::usual(&trace.meta().start.kernel_groups, &tally);

@@ -16,15 +16,7 @@ import threading
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[3] / "python/src"))
-
-# Not the whole package, whose readers need more than an engine has.
-import importlib.util
-
-spec = importlib.util.spec_from_file_location("fleet_by_spark", Path(sys.path[0]) / "feather_trace/spark.py")
-driver = importlib.util.module_from_spec(spec)
-sys.modules["fleet_by_spark"] = driver
-spec.loader.exec_module(driver)
+from engines import driver, session
 
 WAITING = """#!/bin/sh
 case "$*" in
@@ -65,32 +57,6 @@ def kill_the_executor(here, killed):
     killed.append(executor)
 
 
-def spark_session():
-    # It asks the name server for its own name otherwise, and listens where others can reach it.
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    import pyspark
-    from pyspark.sql import SparkSession
-
-    os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
-    builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.executor.memory", "512m").config("spark.log.level", "ERROR")
-    return builder.getOrCreate()
-
-
-def sail_session():
-    from pysail.spark import SparkConnectServer
-    from pyspark.sql import SparkSession
-
-    # It ends with this object, so the object is kept.
-    global server
-    server = SparkConnectServer()
-    server.start()
-    _, port = server.listening_address
-    return SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate()
-
-
 def outcomes(done):
     return {outcome: int(count) for outcome, count in done["outcome"].value_counts().sort_index().items()}
 
@@ -100,7 +66,7 @@ def main():
     here = Path(tempfile.mkdtemp(dir=Path(catalogue).parent))
     fresh = str(here / "fresh")
     shutil.copytree(catalogue, fresh)
-    spark = {"spark": spark_session, "sail": sail_session}[engine]()
+    spark = session(engine)
 
     done = driver.analyze(spark, catalogue, agent=agent)
     print(engine, "first", outcomes(done))

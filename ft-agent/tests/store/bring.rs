@@ -5,9 +5,10 @@ use std::process::Child;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
+use crate::files::files;
 use crate::proxy::{Fate, Proxy};
 use crate::server::Server;
-use crate::stage::{Stage, URL, files, objects};
+use crate::stage::{Stage, URL, objects};
 
 #[test]
 fn a_trace_is_brought_listed_and_removed() {
@@ -89,10 +90,19 @@ fn on_bad_days_nothing_is_lost_and_nothing_double() {
 
 /// Kills a process when its store has been asked so often; the request is done, or not.
 pub(crate) fn killing_at(server: &Server, nth: usize, is_done: bool) -> (Proxy, Arc<AtomicI32>) {
+    killing_when(server, move |request, _| request >= nth, is_done)
+}
+
+/// Kills a process when it asks its store this; the request is done, or not.
+pub(crate) fn killing_when(
+    server: &Server,
+    is_it: impl Fn(usize, &str) -> bool + Send + Sync + 'static,
+    is_done: bool,
+) -> (Proxy, Arc<AtomicI32>) {
     let process = Arc::new(AtomicI32::new(0));
     let victim = process.clone();
-    let proxy = Proxy::start(server.address, move |request, _| {
-        if request < nth {
+    let proxy = Proxy::start(server.address, move |request, line| {
+        if !is_it(request, line) {
             return Fate::Pass;
         }
         // It is started before its number is known here.

@@ -2,7 +2,12 @@
 //! and stores do on bad days. Everything here runs without rights.
 #![cfg(feature = "s3")]
 
+mod abandoned;
 mod bring;
+mod engines;
+#[path = "../common/files.rs"]
+mod files;
+mod fleet;
 mod proxy;
 #[path = "../common/said.rs"]
 mod said;

@@ -10,10 +10,13 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
 }
 
-/// Starts moto's server on a port that is free, and says which. It ends when its input does, which a test that is killed
-/// closes, too.
+/// Starts moto's server on a port that is free, and says which; its clock is so many days behind. It ends when its input does,
+/// which a test that is killed closes, too.
 const SCRIPT: &str = "
-import sys, threading
+import datetime, sys, threading
+import moto.s3.models
+now, behind = moto.s3.models.utcnow, datetime.timedelta(days=int(sys.argv[1]))
+moto.s3.models.utcnow = lambda: now() - behind
 from werkzeug.serving import make_server
 from moto.server import DomainDispatcherApplication, create_backend_app
 import logging
@@ -27,12 +30,17 @@ sys.stdin.read()
 impl Server {
     /// Starts it with a bucket `fleet`; none, with the reason, without a Python that has moto.
     pub(crate) fn start() -> Option<Server> {
+        Server::start_behind(0)
+    }
+
+    /// The same, whose clock is so many days behind: what is brought now is as old there.
+    pub(crate) fn start_behind(days: u32) -> Option<Server> {
         let Some(python) = std::env::var_os("FT_MOTO") else {
             crate::said::skipped("FT_MOTO is not set; run `cargo xtask test`");
             return None;
         };
         let mut process = Command::new(python)
-            .args(["-B", "-c", SCRIPT])
+            .args(["-B", "-c", SCRIPT, &days.to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -1,11 +1,12 @@
 //! Traces, and the agent that brings them to a store.
 
-use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use crate::files::{Files, files};
 use crate::server::Server;
 
 /// The catalogue.
@@ -13,9 +14,6 @@ pub(crate) const URL: &str = "s3://fleet/of/traces";
 
 /// Names in the bucket begin so.
 const PREFIX: &str = "of/traces/";
-
-/// Contents by name.
-pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
 pub(crate) struct Stage {
     folder: tempfile::TempDir,
@@ -32,8 +30,9 @@ impl Stage {
         self.folder.path().join(name)
     }
 
-    pub(crate) fn agent(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ft-agent"));
+    /// A program that has the keys of the store, and its address.
+    pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("AWS_") {
                 command.env_remove(name);
@@ -42,7 +41,6 @@ impl Stage {
         let temporary = self.path("tmp");
         fs::create_dir_all(&temporary).unwrap();
         command
-            .args(args)
             .current_dir(self.folder.path())
             .env("TMPDIR", temporary)
             .env("AWS_ACCESS_KEY_ID", "test")
@@ -53,6 +51,12 @@ impl Stage {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn agent(&self, args: &[&str]) -> Command {
+        let mut command = self.command(env!("CARGO_BIN_EXE_ft-agent"));
+        command.args(args);
         command
     }
 
@@ -107,23 +111,6 @@ impl Stage {
         let traces = answer["traces"].as_array().unwrap().iter();
         traces.map(|trace| trace["path"].as_str().unwrap().to_owned()).collect()
     }
-}
-
-/// All files beneath a directory.
-pub(crate) fn files(dir: &Path) -> Files {
-    let (mut found, mut dirs) = (Files::new(), vec![dir.to_owned()]);
-    while let Some(at) = dirs.pop() {
-        for entry in fs::read_dir(&at).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                dirs.push(path);
-            } else {
-                let name = path.strip_prefix(dir).unwrap().to_string_lossy().into_owned();
-                found.insert(name, fs::read(&path).unwrap());
-            }
-        }
-    }
-    found
 }
 
 /// All objects of the catalogue, or of one trace.

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::bring::{killing_at, started};
+use crate::files::{Files, files};
 use crate::server::Server;
-use crate::stage::{Files, Stage, URL, files, objects};
+use crate::stage::{Stage, URL, objects};
 
 /// Without the script for DuckDB, which is of the place where it was made.
 fn results(mut of: Files, recorded: &Files) -> Files {

@@ -12,6 +12,7 @@
 //! The crate's clients need a runtime. It has one thread, the calling one, and runs only while a method here waits; it looks up
 //! names of hosts on a second one.
 
+mod removal;
 mod retries;
 mod transfer;
 
@@ -29,13 +30,10 @@ use object_store::{
 use tokio::runtime::{Builder, Runtime};
 
 use self::retries::Retries;
-use crate::directory::{ABANDONED, too_large};
+use crate::directory::too_large;
 use crate::place::{Look, MAX_ROW_BYTES, Place, Source, is_name};
 use crate::scratch::Scratch;
 use crate::{CatalogueError, Key, Result, TRACES};
-
-/// Where removals are announced: one object a trace, with the trace's path, and who removes it.
-const REMOVING: &str = "removing";
 
 /// How long one request is tried in all.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -109,10 +107,6 @@ impl Objects {
 
     fn row(&self, key: &Key) -> Result<Name> {
         self.name(&format!("{TRACES}/{}", key.row()))
-    }
-
-    fn removing(&self, key: &Key) -> Result<Name> {
-        self.name(&format!("{REMOVING}/{}", key.trace))
     }
 
     fn file(&self, key: &Key, name: &str) -> Result<Name> {
@@ -241,64 +235,6 @@ impl Objects {
             is_first = false;
         }
         Err(CatalogueError::Unsettled(format!("{}/{}", self.url, key.path())))
-    }
-
-    async fn remove_announced(&self, key: &Key) -> Result<()> {
-        let row = self.row(key)?;
-        self.delete(&row).await?;
-        self.delete_below(&self.name(&key.path())?).await?;
-        // Of a writer that was killed before it could take it back.
-        self.delete(&row).await?;
-        self.delete(&self.removing(key)?).await
-    }
-
-    /// Traces without a row, all of whose objects are old, and removals that nobody has finished.
-    async fn abandoned(&self) -> Result<Vec<Key>> {
-        let rows = self.below(&self.name(TRACES)?).await?;
-        let mut keys: BTreeMap<Key, bool> = BTreeMap::new();
-        let root = self.name("")?;
-        self.each(&root, |object| {
-            let path = object.location.as_ref().strip_prefix(&self.prefix).unwrap_or_default();
-            let path: Vec<&str> = path.trim_start_matches('/').split('/').take(3).collect();
-            if let Some(key) = Key::of_path(&path.join("/"))
-                && !rows.contains_key(&key.row())
-            {
-                *keys.entry(key).or_insert(true) &= is_old(&object);
-            }
-            Ok(())
-        })
-        .await?;
-        let mut keys: Vec<Key> =
-            keys.into_iter().filter_map(|(key, old)| old.then_some(key)).collect();
-        for object in self.below(&self.name(REMOVING)?).await?.into_values() {
-            let name = &object.location;
-            if is_old(&object)
-                && let Some(said) = self.small(name).await?
-            {
-                let path = std::str::from_utf8(&said).ok().and_then(|said| said.lines().next());
-                let key = path.and_then(Key::of_path);
-                keys.extend(key.filter(|key| name.filename() == Some(&key.trace)));
-            }
-        }
-        keys.sort_unstable();
-        keys.dedup();
-        Ok(keys)
-    }
-
-    /// Says that a trace is being removed; false where another has said so.
-    async fn announce(&self, key: &Key) -> Result<bool> {
-        let name = self.removing(key)?;
-        let now = std::time::UNIX_EPOCH.elapsed().map_or(0, |now| now.as_nanos());
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let text = format!("{}\n{host} {} {now}\n", key.path(), std::process::id());
-        match self.store.put_opts(&name, text.clone().into(), PutMode::Create.into()).await {
-            Ok(_) => Ok(true),
-            // By another, or by a request of ours whose answer was lost.
-            Err(object_store::Error::AlreadyExists { .. }) => {
-                Ok(self.small(&name).await?.is_some_and(|said| said == text.as_bytes()))
-            }
-            Err(error) => Err(self.failed("write", &name)(error)),
-        }
     }
 
     /// What an announcement or a row holds, if it is still there.
@@ -449,12 +385,6 @@ impl Place for Objects {
     fn remove_within(&self, key: &Key, name: &str) -> Result<()> {
         self.runtime.block_on(async { self.delete(&self.file(key, name)?).await })
     }
-}
-
-/// What the store tells of an object's age, against our clock.
-fn is_old(object: &ObjectMeta) -> bool {
-    let modified = std::time::SystemTime::from(object.last_modified);
-    modified.elapsed().is_ok_and(|age| age > ABANDONED)
 }
 
 fn failed(action: &'static str, name: &str, error: &dyn std::fmt::Display) -> CatalogueError {

@@ -182,8 +182,13 @@ impl Fleet {
     pub fn add(&mut self, member: Member, dir: &Path) {
         match rows(dir, self.question.quantity) {
             Ok(rows) => self.count(member, &rows),
-            Err(why) => self.not_read.push((member.path, why)),
+            Err(why) => self.add_unread(member, why),
         }
+    }
+
+    /// Adds a trace that cannot be read, with the reason: it is in no figure, and told of.
+    pub fn add_unread(&mut self, member: Member, why: String) {
+        self.not_read.push((member.path, why));
     }
 
     /// A trace whose rows are sound.

@@ -107,7 +107,7 @@ impl Fleet {
         }
         if self.others > 0 {
             s.warn(text!(
-                "{} told without a name, for there was no room in their traces' histograms.",
+                "{} counted without a name, for there was no room for more names in their traces' histograms.",
                 Of(self.others, "interval")
             ));
         }
