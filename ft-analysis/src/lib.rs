@@ -79,7 +79,7 @@ pub use functions::FunctionCounts;
 pub use gaps::{Unaccounted, agreement};
 pub use histograms::Histograms;
 pub use holds::{Extensions, Unfinished};
-pub use loads::{SwitchCell, Untold, Worked};
+pub use loads::{SwitchCell, WithoutRow, Worked};
 pub use npt::LoopCounts;
 pub use requests::{Cause, NoRequest, Reactions, Recorded, RequestCounts, RequestKind, SLOWEST};
 pub use rows::Rows;

@@ -92,6 +92,9 @@ class Blame:
         parts: Counter[str] = Counter()
         for moment in wait.moments:
             ns = moment.end - moment.start
+            if ns == 0:
+                # Of two changes at one time neither one shows who had the lock between them.
+                continue
             self.chain = max(self.chain, len(moment.chain))
             if moment.chain:
                 holder = moment.chain[0]

@@ -142,6 +142,49 @@ test('nothing is wider than the window, be it narrow', () =>
     }
   }));
 
+test('what is wider than its place can be moved, says so, and keeps the names of its rows in view', () =>
+  visit(file, {}, async page => {
+    for (const width of [800, 1280]) {
+      await page.setViewportSize({width, height: 900});
+      const wide = await page.evaluate(() => Array.from(document.querySelectorAll('.scroll'), place => {
+        const name = `${place.closest('section')?.id}: ${place.closest('figure')?.querySelector('figcaption')?.textContent}`;
+        const excess = place.scrollWidth - place.clientWidth;
+        place.scrollLeft = excess;
+        const box = place.getBoundingClientRect();
+        const [first, last] = [':first-child', ':last-child'].map(which =>
+          place.querySelector(`tbody tr > ${which}`)?.getBoundingClientRect() ?? box);
+        const shade = getComputedStyle(place).backgroundImage.includes('gradient');
+        return {name, excess, shade, first: first.left - box.left, last: last.right - box.right};
+      }).filter(place => place.excess > 0));
+      for (const {name, shade, first, last} of wide) {
+        assert(shade, name);
+        assert(Math.abs(last) <= 1, `${name}: its last column ends ${last} pixels beyond it at ${width}`);
+        if (width > 832) assert(Math.abs(first) <= 1, `${name}: its first column begins at ${first} at ${width}`);
+      }
+      const matrix = wide.find(({name}) => name.includes('Who waited for which lock'));
+      if (width === 1280 && await page.locator('figure.matrix thead th').count() <= 16) assert.equal(matrix, undefined);
+    }
+  }));
+
+test('what a section of the page says is linked to, not named by its command', () =>
+  visit(file, {}, async page => {
+    const named = await page.evaluate(() => Array.from(document.querySelectorAll('main code'), code => code.textContent ?? '')
+      .filter(command => document.getElementById(/^ft-agent (\S+)$/.exec(command)?.[1] ?? ' ')));
+    assert.deepEqual(named, []);
+  }));
+
+test('no two rows of a grouping are called the same', () =>
+  visit(file, {}, async page => {
+    const tables = await page.evaluate(() => Array.from(document.querySelectorAll('figure.table'), figure => {
+      const heads = Array.from(figure.querySelectorAll('thead th'));
+      const names = heads.map(th => !th.classList.contains('n') || ['pid', 'tid'].includes(th.textContent ?? ''));
+      const rows = Array.from(figure.querySelectorAll('tbody tr'), row =>
+        Array.from(row.children).filter((_, i) => names[i]).map(cell => cell.textContent).join(' | '));
+      return {title: `${figure.closest('section')?.id}: ${figure.querySelector('figcaption')?.textContent}`, rows};
+    }).filter(({title}) => /: By |Hold times$|Balance|Where the|Threads that/.test(title)));
+    for (const {title, rows} of tables) assert.deepEqual(rows.filter((row, i) => rows.indexOf(row) !== i), [], title);
+  }));
+
 test('text can be read in the light and in the dark', async () => {
   for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
     await visit(file, {colorScheme}, async page => {
@@ -255,6 +298,24 @@ test('a figure tells what lies under the pointer, as its file has it', () =>
     }
     await page.mouse.move(0, 0);
     assert.equal(await drawing.locator('output').textContent(), '');
+  }));
+
+test('each axis of a figure says what it is', () =>
+  visit(file, {}, async page => {
+    const drawings = await page.locator('.drawing svg').evaluateAll(drawings => drawings.map(svg => {
+      const texts = Array.from(svg.querySelectorAll('text'), text => ({said: text.textContent?.trim() ?? '', y: Number(text.getAttribute('y'))}));
+      const height = Number(svg.getAttribute('height'));
+      return {
+        name: svg.closest('figure')?.id ?? '',
+        below: texts.filter(({said, y}) => y > height - 24 && !/\d/.test(said)).map(({said}) => said),
+        hasShares: texts.some(({said}) => said === '100 %'),
+        said: texts.map(({said}) => said),
+      };
+    }));
+    for (const {name, below, hasShares, said} of drawings) {
+      assert.equal(below.length, 1, `${name}: ${said}`);
+      if (hasShares) assert(said.includes('not longer'), `${name}: ${said}`);
+    }
   }));
 
 const counts = process.env.FT_TABLES;

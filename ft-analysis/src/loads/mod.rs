@@ -8,7 +8,7 @@
 //! the documentation of `ft_load::hourglass`. It is over when it says so, or when its thread, its memory or the trace
 //! ends: then it is `censored`.
 //!
-//! **What gives no row** is counted, [`Untold`].
+//! **What gives no row** is counted, [`WithoutRow`].
 //!
 //! Memory: of each worker, what is open of it; nothing grows with the length of the trace.
 //!
@@ -56,7 +56,8 @@ pub struct Worked {
     /// Times between neighbouring runs, with a row.
     pub switches: u64,
     /// What has none.
-    pub untold: Untold,
+    #[serde(alias = "untold")]
+    pub without_row: WithoutRow,
 }
 
 impl Worked {
@@ -69,12 +70,12 @@ impl Worked {
 /// Runs and jobs without a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Untold {
+pub struct WithoutRow {
     /// Runs whose begin was recorded, and not their end: events were lost, or the worker or the recording ended.
     pub runs: u64,
     /// Finishes without the job's begin.
     pub finishes: u64,
-    /// Runs, jobs and sleeps that end before they begin, or later than they were told.
+    /// Runs, jobs and sleeps that end before they begin, or later than their event was written.
     pub impossible: u64,
 }
 
@@ -173,7 +174,7 @@ impl Analysis for Loads {
             Change::Dropping { thread, why: Over::Loss } => {
                 if let Some(Some(worker)) = self.workers.get(thread) {
                     worker.lost = true;
-                    self.worked.untold.runs += u64::from(worker.runs.lose());
+                    self.worked.without_row.runs += u64::from(worker.runs.lose());
                     if let Some(process) = self.processes.get_mut(&thread.key.pid) {
                         process.loses(thread.key.tid);
                     }
@@ -213,7 +214,7 @@ impl Worked {
                 Some(run)
             }
             Err(Impossible) => {
-                self.untold.impossible += 1;
+                self.without_row.impossible += 1;
                 None
             }
         }
@@ -269,20 +270,20 @@ impl Loads {
                     self.worked.sleeps += 1;
                     rows.timer_latency.push(sleep);
                 }
-                Err(Impossible) => self.worked.untold.impossible += 1,
+                Err(Impossible) => self.worked.without_row.impossible += 1,
             },
             LoadEvent::Job => {
                 rows.jobs.extend(self.worked.given_up(jobs.give_up(plan, moment)));
                 let begun = jobs.begin(plan, moment, first, second, third);
-                self.worked.untold.impossible += u64::from(begun == Err(Impossible));
+                self.worked.without_row.impossible += u64::from(begun == Err(Impossible));
             }
             LoadEvent::Finish => match jobs.finish(plan, moment, first, second) {
                 Some(Ok(job)) => {
                     self.worked.jobs += 1;
                     rows.jobs.push(job);
                 }
-                Some(Err(Impossible)) => self.worked.untold.impossible += 1,
-                None => self.worked.untold.finishes += 1,
+                Some(Err(Impossible)) => self.worked.without_row.impossible += 1,
+                None => self.worked.without_row.finishes += 1,
             },
             LoadEvent::JobOver => {
                 rows.jobs.extend(self.worked.given_up(jobs.give_up(plan, moment)));
@@ -331,7 +332,7 @@ impl Loads {
             return;
         };
         rows.jobs.extend(self.worked.given_up(worker.jobs.give_up(&worker.plan, moment)));
-        self.worked.untold.runs += u64::from(worker.runs.lose());
+        self.worked.without_row.runs += u64::from(worker.runs.lose());
         let key = moment.thread.key;
         if let Some(process) = self.processes.get_mut(&key.pid) {
             process.loses(key.tid);

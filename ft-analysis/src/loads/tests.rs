@@ -80,11 +80,11 @@ fn hold(rows: &Rows, tally: &Tally) {
     }
 }
 
-fn check(timeline: &str, runs: &[&str], jobs: &[&str], untold: Untold) -> Rows {
+fn check(timeline: &str, runs: &[&str], jobs: &[&str], without_row: WithoutRow) -> Rows {
     let (rows, tally) = run(true, timeline);
     assert_eq!(rows.runs.iter().map(run_text).collect::<Vec<_>>(), runs, "{timeline}");
     assert_eq!(rows.jobs.iter().map(job_text).collect::<Vec<_>>(), jobs, "{timeline}");
-    assert_eq!(tally.worked.untold, untold);
+    assert_eq!(tally.worked.without_row, without_row);
     hold(&rows, &tally);
     rows
 }
@@ -143,7 +143,7 @@ fn a_response_is_what_the_timer_the_scheduler_and_others_took_and_what_it_had() 
             "a0#0 100+52 at 108 hit run23 pre10 dis2 blk3 vec6 ?8 by X 10",
             "a0#1 200+44 at 214 hit run30 dis7 blk4 ?3 by . 7",
         ],
-        Untold::default(),
+        WithoutRow::default(),
     );
     let [worker] = &rows.workers[..] else { panic!("{:?}", rows.workers) };
     assert_eq!((worker.ts.0, worker.dur, worker.worker, worker.priority), (100, 400, 0, 40));
@@ -191,7 +191,7 @@ fn what_waits_for_an_earlier_job_is_backlog() {
         .map(|text| text.replace("#1 200+140 at 331 hit", "#1 200+140 at 331 missed"))
         .each_ref()
         .map(String::as_str),
-        Untold::default(),
+        WithoutRow::default(),
     );
     assert_eq!((rows.workers[0].hit, rows.workers[0].missed), (1, 3));
 }
@@ -221,7 +221,7 @@ fn of_a_wait_that_a_release_cuts_the_culprit_is_not_told_more_than_it_had() {
             "a0#0 100+50 at 108 hit run42 dis2 blk3 ?3 by late timer 3",
             "a0#1 200+95 at 261 hit run34 pre60 ?1 by Y 25 lower bound",
         ],
-        Untold::default(),
+        WithoutRow::default(),
     );
 }
 
@@ -247,7 +247,7 @@ fn a_job_that_its_start_releases_has_no_time_before() {
             "a7#1 150+270 at 150 missed run270",
             "a7#2 420+80 at 420 open run80 censored",
         ],
-        Untold::default(),
+        WithoutRow::default(),
     );
     assert_eq!((rows.workers[0].hit, rows.workers[0].missed), (2, 2));
 }
@@ -267,7 +267,7 @@ fn what_is_lost_or_cannot_be_is_marked_or_counted() {
         &lost,
         &["a0 169+11 finished run11"],
         &["a0#0 100+50 at 108 hit run42 dis2 blk3 ?3 by late timer 3 lower bound"],
-        Untold { runs: 1, ..Untold::default() },
+        WithoutRow { runs: 1, ..WithoutRow::default() },
     );
     assert_eq!(rows.workers[0].mark, Mark::LowerBound);
     // The end is not recorded; what cannot be is not believed.
@@ -284,7 +284,7 @@ fn what_is_lost_or_cannot_be_is_marked_or_counted() {
         &wrong,
         &[],
         &["a0#2 100+30 at 119 open run11 ?19 censored"],
-        Untold { runs: 1, finishes: 2, impossible: 3 },
+        WithoutRow { runs: 1, finishes: 2, impossible: 3 },
     );
     assert_eq!(rows.workers[0].mark, Mark::Censored);
 }
@@ -305,6 +305,6 @@ fn every_payload_is_survived() {
         every_payload(1000, 7).for_each(|event| run.push(&event));
         let (rows, tally) = run.finish();
         hold(&rows, &tally);
-        assert!(tally.worked.untold.impossible > 0 && tally.worked.workers > 0);
+        assert!(tally.worked.without_row.impossible > 0 && tally.worked.workers > 0);
     }
 }

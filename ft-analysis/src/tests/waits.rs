@@ -75,6 +75,23 @@ fn the_holder_runs_and_hands_over() {
 }
 
 #[test]
+fn who_held_for_no_time_is_counted_and_not_blamed() {
+    // The lock is released in the nanosecond in which the wait begins, and had in between for none.
+    check(
+        "0 0 .>a S
+         0 1 .>b S
+         0 2 .>c S
+         10 acquire a L
+         30 wait b L
+         30 release a L
+         32 acquire c L
+         32 release c L
+         34 acquire b L",
+        &["b L 30+4 by 2:?0 none4"],
+    );
+}
+
+#[test]
 fn three_wait_in_a_chain() {
     // a holds K; b holds L and waits for K; c holds M and waits for L; d waits for M: a is the root of all.
     let (rows, _) = check(

@@ -18,7 +18,7 @@ use crate::text;
 
 pub use figure::{Data, Figure, Histogram};
 pub use table::{Builder, Column, MOST_ROWS, Row, Table};
-pub use text::{Drawn, IntoText, Piece, Text};
+pub use text::{Drawn, IntoText, Piece, See, Text};
 pub use value::{
     Change, ExactNs, Id, Interval, Kind, Link, Lock, MeanNs, N, Ns, Number, Of, Place, Rate, Share,
     Thread, Typed, Value, Word,

@@ -1,9 +1,11 @@
 //! Tables with typed columns.
 
+use std::collections::BTreeMap;
+
 use ft_analysis::Mark;
 
 use super::text::{IntoText, Text};
-use super::value::{Kind, Typed, Value};
+use super::value::{Id, Kind, Typed, Value};
 
 /// Rows of a table that a page has room for.
 pub const MOST_ROWS: usize = 300;
@@ -24,6 +26,8 @@ pub struct Table {
     pub count: u64,
     /// What a row is about: a plural; empty where another table of the section says how many there are.
     pub what: &'static str,
+    /// By what sentences refer to it ([`See`](super::See)); empty where none does.
+    pub anchor: &'static str,
 }
 
 /// A column.
@@ -90,7 +94,7 @@ impl<T> Builder<T> {
     fn new(shown: usize, count: u64, items: Vec<T>) -> Builder<T> {
         let rows = vec![Row::default(); items.len()];
         let (title, columns) = (Text::default(), Vec::new());
-        Builder { items, table: Table { title, columns, rows, shown, count, what: "" } }
+        Builder { items, table: Table { title, columns, rows, shown, count, what: "", anchor: "" } }
     }
 
     /// A column, by what an item has in it.
@@ -126,6 +130,24 @@ impl<T> Builder<T> {
         self.when(any, |t| t.column(title, of))
     }
 
+    /// Numbers of processes, where the rows are of several: these may call a lock or a thread the same. 0 is none.
+    #[must_use]
+    pub fn processes(self, of: impl Fn(&T) -> i32) -> Self {
+        let mut all = self.items.iter().map(&of).filter(|pid| *pid != 0);
+        let first = all.next();
+        let several = all.any(|pid| Some(pid) != first);
+        self.when(several, |t| t.column("pid", |item| Some(Id(of(item))).filter(|id| id.0 != 0)))
+    }
+
+    /// Numbers of threads beside their names, where one name is that of several; by name and number of a row's thread.
+    #[must_use]
+    pub fn tids<'a>(self, title: &str, of: impl Fn(&T) -> Option<(&'a str, i32)>) -> Self {
+        let mut threads = BTreeMap::new();
+        let mut all = self.items.iter().filter_map(&of);
+        let several = all.any(|(name, tid)| *threads.entry(name).or_insert(tid) != tid);
+        self.when(several, |t| t.column(title, |item| of(item).map(|(_, tid)| Id(tid))))
+    }
+
     /// How far each row can be believed.
     #[must_use]
     pub fn marks(mut self, of: impl Fn(&T) -> Mark) -> Self {
@@ -152,6 +174,13 @@ impl<T> Builder<T> {
         self
     }
 
+    /// Sentences refer to it by this.
+    #[must_use]
+    pub fn anchored(mut self, anchor: &'static str) -> Self {
+        self.table.anchor = anchor;
+        self
+    }
+
     /// So many more of these (the plural of a noun) are left out.
     #[must_use]
     pub fn omitted(mut self, more: usize, what: &'static str) -> Self {
@@ -164,5 +193,33 @@ impl<T> Builder<T> {
     pub fn titled(mut self, title: impl IntoText) -> Table {
         self.table.title = title.into_text();
         self.table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_have_numbers_where_names_do_not_do() {
+        let tids = |all: &[(&'static str, i32)]| {
+            let t = Table::of(all.to_vec())
+                .tids("tid", |(name, tid)| (!name.is_empty()).then_some((*name, *tid)));
+            t.titled("").rows.into_iter().map(|row| row.cells).collect::<Vec<_>>().concat()
+        };
+        assert_eq!(tids(&[("a", 1), ("b", 2), ("a", 1)]), vec![]);
+        let some = [Value::Number(1), Value::Missing, Value::Number(3)];
+        assert_eq!(tids(&[("a", 1), ("", 2), ("a", 3)]), some);
+    }
+
+    #[test]
+    fn processes_have_a_column_where_there_are_several() {
+        let pids = |all: &[i32]| {
+            let t = Table::of(all.to_vec()).total(Some(0)).processes(|pid| *pid).titled("");
+            let cells = t.rows.into_iter().map(|row| row.cells).collect::<Vec<_>>();
+            (t.columns.len(), cells.concat())
+        };
+        assert_eq!(pids(&[7, 7]), (0, vec![]));
+        assert_eq!(pids(&[7, 8]), (1, vec![Value::Number(7), Value::Number(8), Value::Missing]));
     }
 }

@@ -14,8 +14,21 @@ pub enum Piece {
     Words(String),
     /// How a figure is drawn with characters: said where it is.
     Drawn(&'static str),
+    /// Where more is said.
+    See(See),
     /// Left to the renderer.
     Value(Value),
+}
+
+/// Another report, and the table of it that is meant ([`Table::anchor`](super::Table::anchor)), or none: a link, where they are
+/// in the same page, and the command that prints the report everywhere else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct See(pub &'static str, pub &'static str);
+
+impl IntoText for See {
+    fn into_text(self) -> Text {
+        Text(vec![Piece::See(self)])
+    }
 }
 
 impl Text {

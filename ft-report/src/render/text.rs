@@ -9,8 +9,8 @@ use super::number::{
     change, count, log_bar, ns, per_second, percent, quantity, share, short_count,
 };
 use crate::document::{
-    Block, Column, Data, Document, Figure, Interval, Kind, Link, Lock, Piece, Row, Section, Table,
-    Text, Value,
+    Block, Column, Data, Document, Figure, Interval, Kind, Link, Lock, Piece, Row, Section, See,
+    Table, Text, Value,
 };
 
 /// Columns of the labels in the margin.
@@ -75,6 +75,7 @@ pub(crate) fn sentence(text: &Text) -> String {
     let piece = |piece: &Piece| match piece {
         Piece::Words(words) => words.clone(),
         Piece::Drawn(how) => (*how).to_owned(),
+        Piece::See(See(report, _)) => format!("`ft-agent {report}`"),
         Piece::Value(value) => phrase(value),
     };
     text.pieces().iter().map(piece).collect()

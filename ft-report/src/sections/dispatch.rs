@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
+use super::apart::apart;
 use super::called::Called;
 use super::{NO_SCHEDULER, Source};
 use crate::document::{
@@ -323,24 +324,29 @@ impl DispatchReport {
         let t = LATE.into_iter().enumerate().fold(t, late);
         let t = own::beside(t, |l| (l.agent_ns, l.total_ns));
         s.table(t.counted("threads").titled("By thread, the worst first"));
-        let tails = self.shown().map(|l| (Thread::named(&l.comm).value(), l.wakeups, l.tail));
+        let names = apart(self.shown().map(|l| (&*l.comm, l.tid)), "");
+        let tail =
+            |(l, name): (&Latency, String)| (Thread::named(&name).value(), l.wakeups, l.tail);
+        let tails = self.shown().zip(names).map(tail);
         s.tails("Tails of the latency", ("thread", Kind::Thread), tails);
     }
 
     fn figure(&self, s: &mut Section) {
         let each = if self.threads.len() > 1 { SHOWN } else { 0 };
-        let drawn = [&self.all].into_iter().chain(self.threads.iter().take(each));
-        let histogram = |l: &Latency| Histogram {
-            of: Thread::named(&l.comm).value(),
+        let drawn = || [&self.all].into_iter().chain(self.threads.iter().take(each));
+        let names = apart(drawn().map(|l| (&*l.comm, l.tid)), "");
+        let histogram = |(l, name): (&Latency, String)| Histogram {
+            of: Thread::named(&name).value(),
             bins: l.histogram_100ns.clone(),
         };
-        let each = drawn.map(histogram).collect();
+        let each = drawn().zip(names).map(histogram).collect();
         s.figure("Distribution of the latency", Data::Histograms { counted: "wake-ups", each });
     }
 
     fn worst(&self, s: &mut Section) {
         let t = Table::of(&self.worst)
             .column("thread", |w| Thread::named(&w.comm))
+            .tids("tid", |w| Some((&*w.comm, w.tid)))
             .column("latency", |w| w.interval())
             .column("cpu", |w| Id(w.cpu))
             .column("prio", |w| Id(w.prio))

@@ -327,6 +327,7 @@ impl FutexesReport {
             .marks(|f| Mark::lower_bound_if(f.waits.doubtful > 0))
             .column("futex", |f| Lock::named(&f.name))
             .notes("known as", |f| f.own.as_deref().map(Word))
+            .processes(|f| f.pid)
             .notes("call", |f| (f.kind != FutexKind::Wait).then(|| Word(f.kind.word())))
             .column("waits", |f| N(f.waits.waits))
             .column("total", |f| Ns(f.waits.total_ns))

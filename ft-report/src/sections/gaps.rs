@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::Source;
+use super::apart::apart;
 use crate::document::{Data, Histogram, Id, N, Ns, Of, Section, Share, Table, Thread, Typed, Word};
 use crate::stats::{Bins, Distribution, Groups, Marks, OTHERS, Own, Tail, Top, own};
 use crate::text;
@@ -351,11 +352,13 @@ impl GapsReport {
         let shown = || self.pollers.iter().take(if self.pollers.len() > 1 { SHOWN } else { 0 });
         let all =
             Histogram { of: Thread::named("all").value(), bins: self.histogram_100ns.clone() };
-        let histogram = |p: &Poller| Histogram {
-            of: Thread::named(&p.comm).value(),
+        let names = apart(shown().map(|p| (&*p.comm, p.tid)), "");
+        let histogram = |(p, name): (&Poller, String)| Histogram {
+            of: Thread::named(&name).value(),
             bins: p.histogram_100ns.clone(),
         };
-        let each = [all].into_iter().chain(shown().map(histogram)).collect();
+        let each = shown().zip(names).map(histogram);
+        let each = [all].into_iter().chain(each).collect();
         s.figure("Distribution of the gaps", Data::Histograms { counted: "gaps", each });
     }
 
@@ -364,6 +367,7 @@ impl GapsReport {
         let causes = self.pollers.iter().flat_map(|p| p.causes.iter().map(move |c| (p, c)));
         let t = Table::first(shown, causes)
             .column("thread", |(p, _)| Thread::named(&p.comm))
+            .column("tid", |(p, _)| Id(p.tid))
             .column("cause", |(_, c)| Word(c.cause))
             .column("gaps", |(_, c)| N(c.gaps))
             .column("total", |(_, c)| Ns(c.total_ns))

@@ -284,10 +284,10 @@ impl JobsReport {
     }
 
     fn coverage(&self, s: &mut Section) {
-        let untold = &self.worked.untold;
+        let without_row = &self.worked.without_row;
         s.say(self.marks.line("job").reasons(&[
-            (untold.finishes, "with no recorded begin"),
-            (untold.impossible, "impossible times"),
+            (without_row.finishes, "with no recorded begin"),
+            (without_row.impossible, "impossible times"),
         ]));
         if self.workers.iter().any(|w| w.bound_ns.is_some()) {
             s.say(

@@ -11,8 +11,10 @@ use std::cmp::Reverse;
 use serde::Serialize;
 
 use super::Source;
+use super::apart::apart;
 use crate::document::{
-    Data, Drawn, Histogram, Kind, Lock, MeanNs, N, Ns, Of, Section, Share, Table, Typed, Word,
+    Data, Drawn, Histogram, Kind, Lock, MeanNs, N, Ns, Of, Section, Share, Table, Typed, Value,
+    Word,
 };
 use crate::stats::{Groups, Marks, Tail, Top, Window, happened, own, parts};
 use crate::text;
@@ -173,6 +175,7 @@ impl LocksReport {
             .total(self.total())
             .column("lock", |g| g.name())
             .column("kind", |g| Word(&g.kind))
+            .processes(|g| g.pid)
             .column("holds", |g| N(g.holds))
             .column("nested", |g| Share::of(g.nested, g.holds))
             .column("total", |g| Ns(g.total_ns))
@@ -193,6 +196,7 @@ impl LocksReport {
                 .total(self.total())
                 .column("lock", |g| g.name())
                 .column("kind", |g| Word(&g.kind))
+                .processes(|g| g.pid)
                 .column("waits", |g| N(g.waits))
                 .column("of holds", |g| Share::of(g.waits, g.holds))
                 .column("total", |g| Ns(g.wait_total_ns))
@@ -206,7 +210,8 @@ impl LocksReport {
         let t = Table::first(SHOWN, &self.locks)
             .total(self.total())
             .column("lock", |g| g.name())
-            .column("kind", |g| Word(&g.kind));
+            .column("kind", |g| Word(&g.kind))
+            .processes(|g| g.pid);
         let t = parts::shares(t, |g| (g.parts, g.parts.total_ns()))
             .column("n preempted", |g| N(g.preempted_holds));
         s.table(t.titled(
@@ -216,12 +221,18 @@ impl LocksReport {
             .total(self.total())
             .column("lock", |g| g.name())
             .column("kind", |g| Word(&g.kind))
+            .processes(|g| g.pid)
             .column("holds", |g| N(g.holds));
         happened::table(s, t, "How often what happened to the holders", |g| g.happened);
     }
 
     fn figures(&self, s: &mut Section) {
         let bars = |depths: &[u64]| (0..).zip(depths.iter().copied()).collect();
+        let names = apart(self.drawn().map(|g| (&*g.lock, g.pid)), "pid ");
+        let names = || {
+            let name = |(g, name): (&Group, &String)| Lock { name: name.clone(), ..g.name() };
+            self.drawn().zip(&names).map(move |pair| name(pair).value())
+        };
         s.figure(
             text!(
                 "Nesting depth: locks already held at the acquisition{}",
@@ -231,7 +242,7 @@ impl LocksReport {
                 axis: "depth",
                 counted: "holds",
                 bars: bars(&self.depths),
-                each: self.drawn().map(|g| (g.name().value(), bars(&g.depths))).collect(),
+                each: names().zip(self.drawn()).map(|(n, g)| (n, bars(&g.depths))).collect(),
             },
         );
         if self.depth_lower_bounds > 0 {
@@ -239,7 +250,7 @@ impl LocksReport {
             s.say(text!("{} may be nested deeper: events of the thread were lost before.", n));
         }
         let histogram =
-            |g: &Group| Histogram { of: g.name().value(), bins: g.histogram_100ns.clone() };
+            |(of, g): (Value, &Group)| Histogram { of, bins: g.histogram_100ns.clone() };
         s.figure(
             text!(
                 "Distribution of the hold times{}",
@@ -251,16 +262,17 @@ impl LocksReport {
                 steps: self.all.cumulative.clone(),
                 total: self.holds,
                 bins: self.all.histogram_100ns.clone(),
-                each: self.drawn().map(histogram).collect(),
+                each: names().zip(self.drawn()).map(histogram).collect(),
             },
         );
-        let over_time = |g: &Group| (g.name().value(), g.over_time.clone());
+        let all = (self.all.name().value(), &self.all);
+        let each = [all].into_iter().chain(names().zip(self.drawn()));
         s.figure(
             "Hold times over the time of the acquisition",
             Data::OverTime {
                 counted: "holds",
                 window: self.window,
-                each: [&self.all].into_iter().chain(self.drawn()).map(over_time).collect(),
+                each: each.map(|(name, g)| (name, g.over_time.clone())).collect(),
             },
         );
     }

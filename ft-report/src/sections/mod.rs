@@ -4,6 +4,7 @@
 //! entry of the list below. The command line, its help and completions, and JSON follow from the list.
 
 pub mod agreement;
+mod apart;
 pub mod breakdown;
 pub mod called;
 pub mod dispatch;

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use serde::Serialize;
 
 use super::Source;
-use crate::document::{Interval, MeanNs, N, Ns, Of, Section, Share, Table, Thread, Word};
+use crate::document::{Id, Interval, MeanNs, N, Ns, Of, Section, Share, Table, Thread, Word};
 use crate::stats::{Groups, Marks, Top};
 use crate::text;
 use ft_analysis::{LoopCounts, Mark, Tally};
@@ -291,7 +291,7 @@ impl NptReport {
         let c = &self.counts;
         s.say(text!("{}; {}", Of(c.begun, "loop"), self.marks.line("peak")).reasons(&[
             (c.begun.saturating_sub(c.ended), "not at its end when the recording ended"),
-            (c.without_gap, "peaks more that were told and have no gap"),
+            (c.without_gap, "peaks more that the loop counted, and that have no gap"),
             (c.told_peaks.saturating_sub(c.peaks), "fewer than the loops have counted"),
             (c.impossible, "bins of the histogram that cannot be"),
             (self.left_out, "bins of more loops than are kept"),
@@ -310,6 +310,7 @@ impl NptReport {
         let t = Table::first(SHOWN, self.loops.iter())
             .marks(|l| l.mark)
             .column("thread", |l| Thread::of(Some(l.tid), Some(&l.comm)))
+            .column("tid", |l| Id(l.tid))
             .column("passes", |l| N(l.passes))
             .column("min", ns(|l| l.min_ns))
             .column("mean", ns(|l| l.mean_ns))

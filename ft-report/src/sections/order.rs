@@ -128,6 +128,9 @@ pub struct Order {
     pub order_not_kept: u64,
 }
 
+/// By what the summary refers to the table.
+pub(super) const ORDER: &str = "order";
+
 /// Pairs that are shown; the machine values have all.
 const SHOWN: usize = 15;
 
@@ -174,6 +177,7 @@ impl Order {
             .column("acquired at", |(pair, i)| Place(&pair.orders[*i].acquired_at))
             .column("times", |(pair, i)| N(pair.orders[*i].count.unsigned_abs()))
             .column("threads", |(pair, _)| Word(if pair.one_thread { "one" } else { "several" }))
+            .anchored(ORDER)
             .omitted(self.abba.len().saturating_sub(SHOWN), "pairs");
         s.table(t.titled(about));
     }

@@ -143,9 +143,9 @@ impl RunsReport {
             "{}; runs and the gaps between them tile each worker's time, and the report `gaps` says what the gaps were",
             self.marks.line("run")
         ));
-        let untold = self.worked.untold.runs;
-        if untold > 0 {
-            s.say(text!("{} without a recorded end not counted", Of(untold, "run")));
+        let without_row = self.worked.without_row.runs;
+        if without_row > 0 {
+            s.say(text!("{} without a recorded end not counted", Of(without_row, "run")));
         }
         let t = Table::first(SHOWN, &self.workers)
             .counted("workers")

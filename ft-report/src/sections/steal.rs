@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 
 use serde::Serialize;
 
-use crate::document::{N, Ns, Section};
+use crate::document::{N, Ns, Section, See};
 use crate::text;
 use ft_trace::store::Meta;
 
@@ -67,10 +67,11 @@ impl Steal {
                 N(count.get())
             ),
         };
-        s.say(stolen.and(left_out).and(
+        s.say(stolen.and(left_out).and(text!(
             " When it happened is not known: it is part of running time, and of the unexplained time of polling threads. \
-             Gaps in step with a host's tick are named by `ft-agent gaps`.",
-        ));
+             Gaps in step with a host's tick are named by {}.",
+            See("gaps", "")
+        )));
     }
 }
 

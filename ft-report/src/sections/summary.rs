@@ -7,11 +7,12 @@ use super::functions::FunctionsReport;
 use super::futexes::{self, FutexesReport};
 use super::gaps::GapsReport;
 use super::locks::{LocksReport, LongHold};
+use super::order::ORDER;
 use super::preempted::PreemptedReport;
 use super::tasks::{TaskName, TasksReport};
 use super::time::TimeReport;
-use super::waits::{LongWait, WaitsReport, at, free};
-use crate::document::{Lock, N, Ns, Of, Section, Share, Text, Thread, Word};
+use super::waits::{LongWait, UNFINISHED, WaitsReport, at, free};
+use crate::document::{Lock, N, Ns, Of, Section, See, Share, Text, Thread, Word};
 use crate::stats::Own;
 use crate::text;
 use ft_trace::tables::Decomposition;
@@ -120,9 +121,12 @@ impl Answers {
             if let Some(free) = free::sentence(&waits.all) {
                 s.say(free);
             }
+            // Only the longest of each wait is counted.
+            let bound = if waits.brief_roots_ns > 0 { "at least " } else { "" };
             for r in waits.roots.iter().take(NAMED) {
                 s.say(text!(
-                    "{} of it caused by {} holding {}{}",
+                    "{}{} of it caused by {} holding {}{}",
+                    bound,
                     Share(r.total_ns, waits.total_ns),
                     Thread::named(&r.comm),
                     Lock::named(&r.lock),
@@ -133,14 +137,15 @@ impl Answers {
         let locked = waits.deadlocked();
         if locked > 0 {
             let n = Of(locked, "thread");
-            s.warn(text!("DEADLOCK: {} wait for each other; see `ft-agent waits`", n));
+            let see = See("waits", UNFINISHED);
+            s.warn(text!("DEADLOCK: {} wait for each other; see {}", n, see));
         }
         if !waits.order.abba.is_empty() {
             let n = Of(waits.order.abba.len() as u64, "pair");
             s.answer(
                 "order",
                 "waits",
-                text!("{} of locks acquired in both orders; see `ft-agent waits`", n),
+                text!("{} of locks acquired in both orders; see {}", n, See("waits", ORDER)),
             );
         }
     }

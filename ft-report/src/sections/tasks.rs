@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::Source;
 use super::called::Called;
 use super::scopes::not_counted;
-use crate::document::{N, Ns, Of, Section, Share, Table, Thread, Word};
+use crate::document::{Id, N, Ns, Of, Section, Share, Table, Thread, Word};
 use crate::stats::{Marks, Tail, Top, happened, own, parts};
 use crate::text;
 use ft_analysis::{Mark, Tally, TaskCounts};
@@ -143,7 +143,7 @@ impl TasksReport {
         }
         if self.hooked > 0 {
             s.say(text!(
-                "Of {}, hooks of the executor told, and of no wake-up: outside of polls what these are in is unknown.",
+                "Of {}, followed by hooks of the executor, there are no wake-ups: what they were in outside of polls is unknown.",
                 Of(self.hooked, "task")
             ));
         }
@@ -257,6 +257,7 @@ impl TasksReport {
             .counted("threads")
             .marks(|w| Mark::lower_bound_if(w.doubtful > 0))
             .column("thread", |w| Thread::of(Some(w.tid), Some(&w.comm)))
+            .column("tid", |w| Id(w.tid))
             .column("polls", |w| N(w.polls))
             .column("polled", |w| Ns(w.polled_ns));
         if !self.kernel {

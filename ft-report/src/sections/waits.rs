@@ -24,6 +24,7 @@ use ft_trace::tables::{LockOrder, LockWait, UnfinishedWait};
 pub use longest::LongWait;
 use sums::Counts;
 pub use sums::{LockWaits, PlaceWaits, RootWaits, ThreadWaits};
+pub(super) use unfinished::UNFINISHED;
 pub use unfinished::Unended;
 
 /// Groups of one kind; further ones are in one of others.
@@ -56,8 +57,13 @@ pub struct WaitsReport {
     pub places: Vec<PlaceWaits>,
     /// Each thread that waited for each lock, the longest total first.
     pub by_thread: Vec<ThreadWaits>,
-    /// Each thread that was to blame, by its name, and the lock that it held; the longest total first.
+    /// Each thread that was to blame, by its name, and the lock that it held, of each wait the one that was longest; the longest
+    /// total first.
     pub roots: Vec<RootWaits>,
+    /// Time of the waits in which others were to blame, less long in the same wait, ns.
+    pub brief_roots_ns: i64,
+    /// Time of the waits in which nobody was: the lock was free, or the chain of holders a circle, ns.
+    pub nobody_ns: i64,
     /// Who had the CPU while waiters could run and nobody held their lock, the longest total first.
     pub behind: Vec<Behind>,
     /// The longest waits.
@@ -170,6 +176,10 @@ impl Waits {
             |b| (Reverse(b.total_ns), b.comm.clone()),
         );
         let all = self.all.finish(0, "", "");
+        // The times of all roots, and those without one, sum to the waits.
+        let nobody_ns = all.no_holder_ns + all.cycle_ns;
+        let blamed_ns: i64 = roots.iter().map(|r| r.total_ns).sum();
+        let brief_roots_ns = all.total_ns - nobody_ns - blamed_ns;
         let mut marks = self.marks;
         marks.add_many(Mark::Censored, tally.incomplete.wait_only);
         WaitsReport {
@@ -183,6 +193,8 @@ impl Waits {
             places,
             by_thread,
             roots,
+            brief_roots_ns,
+            nobody_ns,
             behind,
             longest: self.longest.into_sorted(),
             unfinished: self.unfinished,
@@ -261,6 +273,7 @@ impl WaitsReport {
             .total(self.total())
             .column("lock", |l| Lock::named(&l.lock))
             .column("kind", |l| Word(&l.kind))
+            .processes(|l| l.pid)
             .column("waits", |l| N(l.waits))
             .column("total", |l| Ns(l.total_ns))
             .column("mean", |l| MeanNs(l.mean_ns))
@@ -273,6 +286,7 @@ impl WaitsReport {
         let t = Table::first(SHOWN, &self.locks)
             .total(self.total())
             .column("lock", |l| Lock::named(&l.lock))
+            .processes(|l| l.pid)
             .when(self.decomposed, |t| parts::shares(t, |l| (l.parts, l.total_ns)))
             .column("no holder", |l| Share(l.no_holder_ns, l.total_ns))
             .column("cycle", |l| Share(l.cycle_ns, l.total_ns))
@@ -288,6 +302,7 @@ impl WaitsReport {
     fn places(&self, s: &mut Section) {
         let t = Table::first(SHOWN, self.places.iter())
             .column("lock", |p| Lock::named(&p.lock))
+            .processes(|p| p.pid)
             .column("acquired at", |p| Place(&p.place))
             .column("waits", |p| N(p.waits))
             .column("total", |p| Ns(p.total_ns))
@@ -304,8 +319,21 @@ impl WaitsReport {
         if self.roots.is_empty() {
             return;
         }
+        if self.nobody_ns > 0 {
+            s.say(text!(
+                "Nobody was to blame for {} of the time: the lock was free, or its holders waited in a circle.",
+                Share(self.nobody_ns, self.total_ns)
+            ));
+        }
+        if self.brief_roots_ns > 0 {
+            s.say(text!(
+                "For {} of it others were to blame than who was longest in that wait: they are not counted below, so shares are at least so large.",
+                Share(self.brief_roots_ns, self.total_ns)
+            ));
+        }
         let t = Table::first(SHOWN, self.roots.iter())
             .column("thread", |r| Thread::named(&r.comm))
+            .processes(|r| r.pid)
             .column("holding", |r| Lock::named(&r.lock))
             .column("acquired at", |r| Place(&r.place))
             .column("waits", |r| N(r.waits))

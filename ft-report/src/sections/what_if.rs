@@ -264,7 +264,7 @@ impl WhatIfReport {
         self.counted(&mut s);
         self.asked(&mut s);
         if self.all.holds == 0 {
-            s.say("There is no hold of which that can be told.");
+            s.say("There is no hold of which that is known.");
             return s.with(self);
         }
         self.behind(&mut s);
@@ -439,6 +439,7 @@ impl WhatIfReport {
         let t = Table::first(SHOWN, self.locks.iter())
             .column("lock", |l| Lock::named(&l.lock))
             .column("kind", |l| Word(&l.kind))
+            .processes(|l| l.pid)
             .column("holds", |l| N(l.sums.holds))
             .column("waiters", |l| N(l.sums.waiters))
             .column("waited", |l| Ns(l.sums.waited_ns))

@@ -64,7 +64,8 @@ table! {
         /// Holds of the lock by others that were seen: one after the other, or of readers at once.
         pub holders: i32 as Count,
         /// Who held the lock longest: all holds of one thread from one place are one here, however many turns there
-        /// were. Of readers at once, the one that came first counts. Null when no holder was seen.
+        /// were. Of readers at once, the one that came first counts. Null when nobody was seen to hold it for a
+        /// nanosecond.
         pub holder_tid: Option<i32> as Tid,
         /// Its name.
         pub holder_comm: Option<Name>,
@@ -74,7 +75,7 @@ table! {
         pub holder_ns: Option<i64> as Ns,
         /// Time in which the holder waited for a lock itself; part of `dur`, beside the other parts.
         pub holder_waits_ns: i64 as Ns,
-        /// Threads in the longest chain that was seen: 1 when no holder waited for a lock itself.
+        /// Threads in the longest chain that was seen: 1 when no holder waited for a lock itself, 0 when there was no holder.
         pub chain: i32 as Count,
         /// Who was at the end of the chain longest, by thread and place as above. In a circle, and while nobody holds
         /// the last lock of the chain, it has no end; so the times of all roots sum to the parts.

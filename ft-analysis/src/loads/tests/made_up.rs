@@ -138,7 +138,7 @@ proptest! {
         let made = Made::of(&fates, late, jobs);
         let (rows, tally) = run(true, &made.text);
         hold(&rows, &tally);
-        prop_assert_eq!(tally.worked.untold, Untold::default());
+        prop_assert_eq!(tally.worked.without_row, WithoutRow::default());
         prop_assert_eq!(rows.jobs.len(), made.jobs.len());
         for (job, (release, start, finish, [had, preempted, interrupted, asleep], backlog)) in
             rows.jobs.iter().zip(made.jobs)

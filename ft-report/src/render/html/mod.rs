@@ -52,7 +52,7 @@ impl<'a> Page<'a> {
 impl fmt::Display for Page<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Page { document, timeline } = self;
-        let links = Links { begin_ns: document.begin_ns, timeline: !timeline.is_empty() };
+        let links = Links { document, begin_ns: document.begin_ns, timeline: !timeline.is_empty() };
         write!(
             out,
             "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n\
@@ -185,7 +185,7 @@ fn blocks<'a, W: Write>(
                 out.write_str("</p>\n")?;
             }
             Block::Warning(text) => note(out, "warning", text, links)?,
-            Block::Table(t) => table::table(out, t, links)?,
+            Block::Table(t) => table::table(out, t, name, links)?,
             Block::Figure(drawn) => {
                 figures += 1;
                 figure::figure(out, drawn, &format!("{name}-figure-{figures}"), links)?;

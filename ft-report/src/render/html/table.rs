@@ -12,9 +12,17 @@ use crate::render::number::count;
 /// Rows from which on a table has a field to filter them.
 const WORTH_FILTERING: usize = 5;
 
-/// Writes a table.
-pub(super) fn table<W: Write>(out: &mut W, table: &Table, links: Links) -> fmt::Result {
-    out.write_str("<figure class=table>")?;
+/// Writes a table of this section.
+pub(super) fn table<W: Write>(
+    out: &mut W,
+    table: &Table,
+    section: &str,
+    links: Links,
+) -> fmt::Result {
+    match table.anchor {
+        "" => out.write_str("<figure class=table>")?,
+        anchor => write!(out, "<figure class=table id=\"{section}-{anchor}\">")?,
+    }
     if !table.title.pieces().is_empty() {
         out.write_str("<figcaption>")?;
         links.sentence(out, &table.title)?;

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::document::{
-    Data, Histogram, Interval, Lock, MOST_ROWS, N, Ns, Place, Share, Table, Thread, Typed, Word,
+    Data, Histogram, Interval, Lock, MOST_ROWS, N, Ns, Place, See, Share, Table, Thread, Typed,
+    Word,
 };
 use crate::text;
 
@@ -175,6 +176,26 @@ fn sentences_behind_labels_are_one_list_until_something_else_comes() {
         </dd>\n<dt>x</dt><dd><p>three</p>\n</dd>\n</dl>\n\
         <p class=warning role=note><strong>warning</strong> four</p>\n<p>five</p>\n</section>";
     assert!(page.contains(expected), "{page}");
+}
+
+#[test]
+fn where_more_is_said_is_a_link_if_it_is_in_the_page() {
+    let mut s = Section::new("summary", "");
+    s.warn(text!("two; see {} and {}", See("waits", "order"), See("gaps", "")));
+    let mut document = document(s);
+    let page = Page::of(&document).to_string();
+    let commands = "see <code>ft-agent waits</code> and <code>ft-agent gaps</code>";
+    assert!(page.contains(commands), "{page}");
+    let mut waits = Section::new("waits", "");
+    document.sections.push(Section::new("waits", ""));
+    let page = Page::of(&document).to_string();
+    assert!(page.contains("see <a href=\"#waits\">waits</a> and <code>"), "{page}");
+    waits.table(Table::of([1]).column("n", |n| N(*n)).anchored("order").titled("Orders"));
+    document.sections[1] = waits;
+    let page = Page::of(&document).to_string();
+    assert!(page.contains("see <a href=\"#waits-order\">waits</a> and <code>"), "{page}");
+    assert!(page.contains("<figure class=table id=\"waits-order\">"), "{page}");
+    assert!(document.to_string().contains("see `ft-agent waits` and `ft-agent gaps`"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use ft_analysis::Mark;
 
 use super::escape::{Escaped, Name};
-use crate::document::{Interval, Kind, Link, Piece, Text, Value};
+use crate::document::{Block, Document, Interval, Kind, Link, Piece, See, Text, Value};
 use crate::render::columns::cut;
 use crate::render::text;
 
@@ -14,25 +14,41 @@ const NAME: usize = 60;
 
 /// What intervals are linked by.
 #[derive(Clone, Copy)]
-pub(super) struct Links {
+pub(super) struct Links<'a> {
+    /// What is in the page.
+    pub(super) document: &'a Document,
     /// From which times are counted, CLOCK_MONOTONIC ns.
     pub(super) begin_ns: i64,
     /// The page has a timeline.
     pub(super) timeline: bool,
 }
 
-impl Links {
+impl Links<'_> {
     /// A sentence.
     pub(super) fn sentence<W: Write>(self, out: &mut W, text: &Text) -> fmt::Result {
         text.pieces().iter().try_for_each(|piece| match piece {
             Piece::Words(said) => words(out, said),
             Piece::Drawn(_) => Ok(()),
+            Piece::See(see) => self.see(out, *see),
             // A number is not parted from its unit.
             Piece::Value(value) => match sort_key(value) {
                 Some(_) => self.show(out, value, &text::phrase(value).replace(' ', "\u{a0}")),
                 None => self.show(out, value, &text::phrase(value)),
             },
         })
+    }
+
+    /// Where more is said.
+    fn see<W: Write>(self, out: &mut W, See(report, table): See) -> fmt::Result {
+        let Some(section) = self.document.sections.iter().find(|section| section.name == report)
+        else {
+            return write!(out, "<code>ft-agent {report}</code>");
+        };
+        let is_it = |block: &Block| matches!(block, Block::Table(t) if t.anchor == table);
+        match !table.is_empty() && section.blocks.iter().any(is_it) {
+            true => write!(out, "<a href=\"#{report}-{table}\">{report}</a>"),
+            false => write!(out, "<a href=\"#{report}\">{report}</a>"),
+        }
     }
 
     /// A value of a table: the same as in text, and names whole.

@@ -68,6 +68,7 @@ pub(super) fn table(gaps: &[LongGap], kernel: bool) -> Table {
     let t = Table::of(gaps)
         .marks(|g| g.mark)
         .column("thread", |g| Thread::named(&g.comm))
+        .tids("tid", |g| Some((&*g.comm, g.tid)))
         .column("gap", |g| g.interval())
         .when(kernel, |t| {
             t.column("cause", |g| Word(g.cause))

@@ -86,7 +86,10 @@ fn of_tasks_that_hooks_tell_of_it_says_what_is_not_known() {
     let report = report(true, &hooked);
     assert_eq!((report.hooked, report.names[1].unknown_ns), (1, 200));
     let text = format!("{:150}", report.section());
-    assert!(text.contains("Of 1 task, hooks of the executor told, and of no wake-up"), "{text}");
+    assert!(
+        text.contains("Of 1 task, followed by hooks of the executor, there are no wake-ups"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What only a page has room for: how the lengths of the waits are distributed, and who waited for what.
 
+use super::super::apart::apart;
 use super::{LockWaits, SHOWN, ThreadWaits, WaitsReport};
 use crate::document::{Data, Histogram, Lock, Section, Thread, Typed, Value};
 use crate::stats::OTHERS;
@@ -10,12 +11,13 @@ const DRAWN: usize = 20;
 /// Adds the figures.
 pub(super) fn add(report: &WaitsReport, s: &mut Section) {
     let each = if report.locks.len() > 1 { SHOWN } else { 0 };
-    let histogram = |l: &LockWaits| Histogram {
-        of: Lock::named(&l.lock).value(),
+    let drawn = || [&report.all].into_iter().chain(report.locks.iter().take(each));
+    let names = apart(drawn().map(|l| (&*l.lock, l.pid)), "pid ");
+    let histogram = |(l, name): (&LockWaits, String)| Histogram {
+        of: Lock::named(&name).value(),
         bins: l.histogram_100ns.clone(),
     };
-    let drawn = [&report.all].into_iter().chain(report.locks.iter().take(each));
-    let each = drawn.map(histogram).collect();
+    let each = drawn().zip(names).map(histogram).collect();
     s.figure("Distribution of the waits", Data::Histograms { counted: "waits", each });
     s.figure("Who waited for which lock, and how long in all", matrix(&report.by_thread));
 }
@@ -37,8 +39,8 @@ fn matrix(waits: &[ThreadWaits]) -> Data {
         let comm = waits.iter().find(|w| (w.pid, w.tid) == (pid, tid)).map_or("", |w| &w.comm);
         if tid == 0 { OTHERS.to_owned() } else { format!("{comm} {tid}") }
     };
-    let mut rows: Vec<Value> =
-        locks.iter().take(DRAWN).map(|(_, lock)| Lock::named(lock).value()).collect();
+    let names = apart(locks.iter().take(DRAWN).map(|(pid, lock)| (*lock, *pid)), "pid ");
+    let mut rows: Vec<Value> = names.iter().map(|name| Lock::named(name).value()).collect();
     let mut columns: Vec<Value> =
         threads.iter().take(DRAWN).map(|key| Thread::named(&named(*key)).value()).collect();
     if locks.len() > DRAWN {
@@ -73,6 +75,24 @@ fn ranked<'a, K: Ord + Copy>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn locks_of_one_name_in_two_processes_are_told_apart() {
+        let wait = |pid: i32| ThreadWaits {
+            pid,
+            lock: "book".into(),
+            tid: pid,
+            comm: "t".into(),
+            waits: 1,
+            total_ns: i64::from(pid),
+            max_ns: 1,
+        };
+        let Data::Matrix { rows: (_, rows), .. } = matrix(&[wait(7), wait(8)]) else {
+            panic!("a matrix")
+        };
+        let named = |name: &str| Lock::named(name).value();
+        assert_eq!(rows, [named("book pid 8"), named("book pid 7")]);
+    }
 
     #[test]
     fn no_wait_is_missing_from_the_matrix() {

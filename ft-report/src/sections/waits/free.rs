@@ -79,6 +79,7 @@ pub(super) fn say(
     let t = Table::first(SHOWN, locks)
         .total(total)
         .column("lock", |l| Lock::named(&l.lock))
+        .processes(|l| l.pid)
         .column("no holder", |l| Ns(l.no_holder_ns))
         .column("asleep", |l| Share(l.free.asleep_ns, l.no_holder_ns))
         .column("runnable", |l| Share(l.free.runnable_ns, l.no_holder_ns))

@@ -2,10 +2,9 @@
 
 use serde::Serialize;
 
+use super::super::apart::Names;
 use super::super::called::Called;
-
 use crate::document::{Interval, Lock, N, Ns, Place, Table, Thread, Word};
-
 use crate::stats::{Own, own};
 use ft_analysis::Mark;
 use ft_trace::tables::{Decomposition, LockWait};
@@ -103,19 +102,26 @@ impl LongWait {
 /// The table of them.
 pub(super) fn table(waits: &[LongWait], decomposed: bool) -> Table {
     let part = |w: &LongWait, of: fn(&Decomposition) -> i64| w.parts.as_ref().map(|p| Ns(of(p)));
+    let all = waits.iter().flat_map(|w| {
+        let others = [(w.holder.as_deref(), w.holder_tid), (w.root.as_deref(), w.root_tid)];
+        let others = others.into_iter().filter_map(|(name, tid)| name.zip(tid));
+        [(&*w.waiter, w.waiter_tid)].into_iter().chain(others)
+    });
+    let names = Names::of(all, "");
+    let thread = |name: Option<&str>, tid: Option<i32>| {
+        let name = name.map(|name| names.name(name, tid.unwrap_or(0)));
+        name.map(|name| Thread::of(tid, Some(&name)))
+    };
     let t = Table::of(waits)
         .marks(|w| w.mark)
-        .column("thread", |w| Thread::named(&w.waiter))
+        .column("thread", |w| Thread::named(&names.name(&w.waiter, w.waiter_tid)))
         .column("lock", |w| Lock::named(&w.lock))
         .column("wait", |w| w.interval())
         .notes("in, called from", |w| w.called.way().map(Word))
-        .column("held by", |w| w.holder.as_deref().map(|h| Thread::of(w.holder_tid, Some(h))))
+        .column("held by", |w| thread(w.holder.as_deref(), w.holder_tid))
         .column("at", |w| w.holder_place.as_deref().map(Place))
         .column("holds", |w| N(w.holders.unsigned_abs().into()))
-        .column("blamed", |w| {
-            let root = w.root.as_deref().filter(|_| w.chain > 1);
-            root.map(|root| Thread::of(w.root_tid, Some(root)))
-        })
+        .column("blamed", |w| thread(w.root.as_deref().filter(|_| w.chain > 1), w.root_tid))
         .when(decomposed, |t| {
             t.column("running", |w| part(w, |p| p.running_ns))
                 .column("preempt.", |w| part(w, |p| p.preempted_ns))

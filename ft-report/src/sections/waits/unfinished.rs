@@ -73,6 +73,9 @@ fn cycles(waits: &[Unended]) -> Vec<(i32, i32)> {
     cycles
 }
 
+/// By what the summary refers to their table.
+pub(in crate::sections) const UNFINISHED: &str = "unfinished";
+
 /// Says which there are: deadlocks first.
 pub(super) fn say(waits: &[Unended], s: &mut Section) {
     for (pid, cycle) in cycles(waits) {
@@ -109,6 +112,7 @@ pub(super) fn say(waits: &[Unended], s: &mut Section) {
         .column("held by", |u| u.holder())
         .column("ended", |u| Word(if u.holder_gone { "yes" } else { "no" }))
         .column("acquired at", |u| u.holder_place.as_deref().map(Place))
+        .anchored(UNFINISHED)
         .counted("waits");
     s.table(t.titled("Waits that never ended, and the holders that never released"));
 }

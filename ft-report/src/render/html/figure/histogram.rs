@@ -72,9 +72,9 @@ fn one(
     let largest = bins.iter().map(|bin| bin.1).max().unwrap_or(1);
     let mut chart = ChartBuilder::on(area)
         .margin(6)
-        .x_label_area_size(30)
+        .x_label_area_size(42)
         .y_label_area_size(56)
-        .right_y_label_area_size(46)
+        .right_y_label_area_size(62)
         .build_cartesian_2d(values.clone().log_scale(), plot::counts(largest).log_scale())?
         .set_secondary_coord(values.clone().log_scale(), 0.0..1.0);
     plot::mesh(&mut chart)
@@ -82,6 +82,7 @@ fn one(
         .y_labels(6)
         .x_label_formatter(&|value| plot::ns(*value))
         .y_label_formatter(&|value| plot::count(*value))
+        .x_desc("length")
         .y_desc(counted)
         .draw()?;
     chart
@@ -90,6 +91,7 @@ fn one(
         .label_style(plot::tick())
         .y_labels(5)
         .y_label_formatter(&|share| format!("{:.0} %", 100.0 * share))
+        .y_desc("not longer")
         .draw()?;
     let (pixels, _) = chart.plotting_area().get_pixel_range();
     let axis = Axis { is_log: true, values: values.clone(), pixels, before: 0.0 };

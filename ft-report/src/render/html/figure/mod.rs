@@ -44,7 +44,7 @@ pub(super) fn figure<W: Write>(
 ) -> fmt::Result {
     let (drawings, note) = match &figure.data {
         Data::Tails { of, tails } => {
-            return table::table(out, &as_table(figure, *of, tails), links);
+            return table::table(out, &as_table(figure, *of, tails), "", links);
         }
         Data::Matrix { rows, columns, cells, counted } => {
             let matrix = matrix::Matrix { rows, columns, cells, counted };

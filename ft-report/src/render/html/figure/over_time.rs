@@ -47,8 +47,8 @@ fn one(area: &plot::Area<'_>, window: Window, found: &OverTime) -> Result<(char,
     let lengths = least.min(most / 20.0).max(1.0) * 0.7..most.max(10.0) * 1.6;
     let mut chart = ChartBuilder::on(area)
         .margin(6)
-        .x_label_area_size(30)
-        .y_label_area_size(60)
+        .x_label_area_size(42)
+        .y_label_area_size(76)
         .build_cartesian_2d(values.clone(), lengths.log_scale())?;
     plot::mesh(&mut chart)
         .disable_x_mesh()
@@ -56,6 +56,8 @@ fn one(area: &plot::Area<'_>, window: Window, found: &OverTime) -> Result<(char,
         .y_labels(7)
         .x_label_formatter(&|value| plot::ns(*value))
         .y_label_formatter(&|value| plot::ns(*value))
+        .x_desc("since the begin of the trace")
+        .y_desc("length")
         .draw()?;
     let middle = |at: u32| window.begin_ns(at).midpoint(window.begin_ns(at + 1)) as f64;
     let bar = |(at, m): (u32, crate::stats::Moment)| {

@@ -18,7 +18,7 @@ const BAR: u32 = 18;
 
 /// Space above the bars, for the colours' names, and below them, for the axis.
 const TOP: u32 = 26;
-const BOTTOM: u32 = 34;
+const BOTTOM: u32 = 46;
 
 /// Characters of a name.
 const NAME: usize = 22;
@@ -68,6 +68,7 @@ fn all(area: &plot::Area<'_>, parts: &[&str], stacks: &[Stack]) -> Result<(char,
         .y_labels(0)
         .x_labels(8)
         .x_label_formatter(&|value| plot::ns(*value))
+        .x_desc("time in all")
         .draw()?;
     let (across, down) = chart.plotting_area().get_pixel_range();
     for (row, (of, tid, ns)) in stacks.iter().enumerate() {
