@@ -26,10 +26,8 @@ fn the_interrupt_of_a_disk_is_answered_by_who_waited_for_it() {
         "the oldest one since the answer before is answered",
     ]
     .map(Errors::of);
-    let scenario = ["disk".to_owned(), rounds.to_string()];
-    let scenario = scenario.each_ref().map(String::as_str);
     let mut is_there = true;
-    stage.record_until(&["-a"], &scenario, |truth, trace| {
+    stage.record_until(&["-a"], &["disk", &rounds.to_string()], |truth, trace| {
         let Some(disk) = disk(truth, trace) else {
             is_there = false;
             return true;

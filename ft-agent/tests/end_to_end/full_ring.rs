@@ -8,7 +8,8 @@ use crate::counting::last_number;
 use crate::harness::{self, Stage, open};
 use crate::holes::Holes;
 
-/// Small rings, which a loop that only writes fills between two looks of the agent.
+/// Small rings, which a loop that only writes fills at once. The agent reads them as fast where it has a CPU for itself all of the
+/// time, so the subject makes it stand still.
 const OPTIONS: [&str; 4] = ["--ring-size", "128K", "--on-full", "wait=1s"];
 
 /// Thread, begin and end of each wait.
@@ -39,7 +40,7 @@ fn asleep_in(waits: &[(i32, i64, i64)], trace: &Trace) -> i64 {
 #[test]
 fn a_program_that_waits_keeps_its_events_and_the_trace_says_so() {
     let Some(stage) = Stage::enter_with_kernel() else { return };
-    let (truth, dir) = stage.record(&OPTIONS, &["flood", "500000"]);
+    let (truth, dir) = stage.record(&OPTIONS, &["unread", "500000"]);
     let written = truth["number"].as_u64().expect("a number");
     let trace = open(&dir);
     let (mut waits, mut waited_ns, mut stored) = (0, 0, 0);

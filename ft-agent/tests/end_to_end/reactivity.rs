@@ -40,9 +40,7 @@ fn the_way_from_a_timer_to_its_answer_is_known() {
         "it is handed over by a pipe, before its waking",
     ]
     .map(Errors::of);
-    let scenario = ["react".to_owned(), rounds.to_string()];
-    let scenario = scenario.each_ref().map(String::as_str);
-    let (_, dir) = stage.record_until(&[], &scenario, |truth, _| {
+    let (_, dir) = stage.record_until(&[], &["react", &rounds.to_string()], |truth, _| {
         let dir = stage.path("trace");
         let values = ask(&dir, "timer:ft-sensor", "event:react.*");
         judge(truth, &Trace::open(&dir).expect("a whole trace"), &mut errors);
@@ -132,9 +130,7 @@ fn the_way_from_a_packet_to_its_answer_is_known() {
         "it is answered",
     ]
     .map(Errors::of);
-    let scenario = ["packets".to_owned(), rounds.to_string()];
-    let scenario = scenario.each_ref().map(String::as_str);
-    let (_, dir) = stage.record_until(&[], &scenario, |truth, _| {
+    let (_, dir) = stage.record_until(&[], &["packets", &rounds.to_string()], |truth, _| {
         let dir = stage.path("trace");
         let values = ask(&dir, "packet:ft-near", "event:packets.*");
         judge_packets(truth, &Trace::open(&dir).expect("a whole trace"), &mut errors);

@@ -65,9 +65,7 @@ fn each_moment_of_a_request_is_the_doing_of_who_had_it() {
         "it is handed over by a pipe, before its waking",
     ]
     .map(Errors::of);
-    let scenario = ["relay".to_owned(), rounds.to_string()];
-    let scenario = scenario.each_ref().map(String::as_str);
-    let (_, dir) = stage.record_until(&[], &scenario, |truth, _| {
+    let (_, dir) = stage.record_until(&[], &["relay", &rounds.to_string()], |truth, _| {
         let dir = stage.path("trace");
         let report = ask(&dir);
         judge(truth, &Trace::open(&dir).expect("a whole trace"), &mut errors);

@@ -104,12 +104,10 @@ fn each_poll_says_who_woke_its_task_behind_what_it_was_queued_and_what_blocked_i
         "a task is queued behind the one that woke it",
     ]
     .map(Errors::of);
-    let scenario = ["tasks".to_owned(), rounds.to_string()];
-    let (_, dir) =
-        stage.record_until(&[], &scenario.each_ref().map(String::as_str), |truth, trace| {
-            judge(truth, trace, &mut errors);
-            errors.iter().all(|errors| errors.count() >= LEAST)
-        });
+    let (_, dir) = stage.record_until(&[], &["tasks", &rounds.to_string()], |truth, trace| {
+        judge(truth, trace, &mut errors);
+        errors.iter().all(|errors| errors.count() >= LEAST)
+    });
     errors.into_iter().for_each(|errors| errors.tell(SYSTEM_CALL_NS, LEAST));
     let mut report = harness::agent();
     let output = report.arg("report").arg(&dir).args(["tasks", "--json"]).output();
