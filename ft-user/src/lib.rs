@@ -97,7 +97,10 @@
 //!   `lock_api_0_4` those for `parking_lot` 0.12 and `lock_api` 0.4.
 //! - `dynamic` adds sites that are made at run time (`dynamic`), on which the crate `ft-tracing` rests.
 //! - `slice` has who holds a [`sync::Mutex`] ask for time-slice extensions, see [`sync`].
-//! - `downgrade` adds `sync::RwLockWriteGuard::downgrade`, for which Rust 1.92 is needed; all else does with 1.88.
+//! - `downgrade` adds `sync::RwLockWriteGuard::downgrade`, for which Rust 1.92 is needed.
+//!
+//! The minimum Rust is 1.88: lints hold the interfaces of `std` that are used to it, but no build with 1.88 has been
+//! tried. A feature needs what its dependencies need: `lock_api` 0.5 declares 1.95.
 //!
 //! # Environment
 //!
