@@ -14,8 +14,8 @@
 //!
 //! # use ft_analysis::timeline::{events, sites, threads};
 //! # use ft_trace::event::Event;
-//! # use ft_trace::store::{Footer, Meta, SCHEMA_VERSION, TableWriter};
-//! # use ft_trace::tables::{Row, SiteKind, SiteRow, ThreadRow, UserEvent};
+//! # use ft_trace::store::{Footer, Meta, Row, SCHEMA_VERSION, TableWriter};
+//! # use ft_trace::tables::{ClockRow, LossRow, NameRow, SiteKind, SiteRow, ThreadRow, UserEvent};
 //! # fn table<R: Row>(dir: &std::path::Path, rows: impl IntoIterator<Item = R>) {
 //! #     let mut writer = TableWriter::create(dir, Footer::default()).unwrap();
 //! #     rows.into_iter().for_each(|row| writer.push(row).unwrap());
@@ -25,6 +25,9 @@
 //! # let dir = folder.path();
 //! # table::<SiteRow>(dir, sites());
 //! # table::<ThreadRow>(dir, threads());
+//! # table::<NameRow>(dir, []);
+//! # table::<ClockRow>(dir, []);
+//! # table::<LossRow>(dir, []);
 //! # table::<UserEvent>(dir, events("10 acquire a L\n 15 wait b L\n 35 release a L\n 36 acquire b L\n 40 release b L").filter_map(|event| {
 //! #     let Event::User(e) = event else { return None };
 //! #     let arg = [Some(e.arg[0]), Some(e.arg[1]), Some(e.arg[2]), None, None, None];
