@@ -37,11 +37,20 @@ fn the_rate_that_is_found_has_lost_nothing_and_recordings_account_for_every_even
     let found = &rows[0]["capacity"];
     let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{rows}"));
     let trials = found["trials"].as_array().unwrap_or_else(|| panic!("{rows}"));
-    let last = &trials[trials.len() - 3..];
-    assert!(last.iter().all(|t| t["lost"] == 0 && t["asked"] == found["asked"]), "{rows}");
-    let mut reached: Vec<f64> = last.iter().map(|t| number(&t["reached"])).collect();
-    reached.sort_by(f64::total_cmp);
-    assert_eq!(reached[1], number(&found["reached"]));
+    // Runs in which the thread did not have its CPU confirm nothing; of one that is as fast as it goes, all do.
+    let is_program = found["limit"] == "program";
+    let last = trials.iter().rev().take_while(|t| t["asked"] == found["asked"] && t["lost"] == 0);
+    let rates = last.map(|t| number(&t["reached"]));
+    let mut reached: Vec<f64> =
+        rates.filter(|rate| is_program || *rate >= 0.97 * number(&found["asked"])).collect();
+    assert!(reached.len() >= 3, "{rows}");
+    if is_program {
+        assert!(reached.contains(&number(&found["reached"])), "{rows}");
+    } else {
+        reached.truncate(3);
+        reached.sort_by(f64::total_cmp);
+        assert_eq!(reached[1], number(&found["reached"]));
+    }
     if found["limit"] == "loss" {
         let lossy = trials.iter().filter(|t| t["lost"] != 0);
         let nearest =

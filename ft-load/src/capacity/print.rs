@@ -25,12 +25,17 @@ pub(super) fn text(rows: &[Row], time_ns: u64) -> String {
     );
     for Row { threads, kernel, ring_size, capacity } in rows {
         let (each, all, beyond) = match capacity {
-            None => ("-".into(), "-".into(), "lose events even at a thousand a second"),
+            None => (
+                "-".into(),
+                "-".into(),
+                "lose events, or are not reached, even at a thousand a second",
+            ),
             Some(c) => {
                 let all = c.reached * *threads as f64;
                 let beyond = match c.limit {
                     Limit::Loss => "lose events",
                     Limit::Program => "are beyond what the threads can write",
+                    Limit::Starved => "were not reached: other programs had the CPU",
                     Limit::Search => "were not tried",
                 };
                 (millions(c.reached), millions(all), beyond)
@@ -87,6 +92,6 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("are beyond what the threads can write"), "{text}");
-        assert!(text.contains("  -            -  lose events even"), "{text}");
+        assert!(text.contains("  -            -  lose events, or are not reached, even"), "{text}");
     }
 }

@@ -6,12 +6,16 @@ const CLOSE: f64 = 1.04;
 /// From rate to rate while nothing is lost.
 const STEP: f64 = 1.5;
 
-/// Runs without a loss that make a rate lossless: the edge is not sharp. As many that do not reach their rate say that none
-/// can.
+/// Runs that reach a rate without a loss and so confirm it: the edge is not sharp. After as many that do not reach it, it is
+/// given up.
 pub const CONFIRMED: usize = 3;
 
-/// A load that reaches less than this share of the rate that it was asked for, again and again, cannot go faster.
-const FLAT_OUT: f64 = 0.97;
+/// A run that reaches less than this share of the rate that it was asked for shows nothing of that rate.
+const REACHED: f64 = 0.97;
+
+/// Runs below their rate that are this close to each other, and not below what was reached before, are as fast as the
+/// program goes. Others did not have their CPU.
+const ALIKE: f64 = 1.1;
 
 /// Rates between which is searched, events a second of each thread.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,6 +53,8 @@ pub enum Limit {
     Loss,
     /// The threads can go no faster.
     Program,
+    /// The threads did not reach higher rates, now by more and now by less: other programs had their CPU.
+    Starved,
     /// Nobody has looked beyond [`Range::most`].
     Search,
 }
@@ -62,14 +68,28 @@ pub struct Capacity {
     pub reached: f64,
     /// Why it is not higher.
     pub limit: Limit,
-    /// All runs, in their order; the last [`CONFIRMED`] confirm it.
+    /// All runs, in their order; [`CONFIRMED`] of the last, all at this rate, confirm it.
     pub trials: Vec<Trial>,
 }
 
+impl Trial {
+    fn is_slow(&self) -> bool {
+        self.lost == 0 && self.reached < REACHED * self.asked
+    }
+}
+
+/// The rate of a program that is as fast as it goes, if these runs below their rate show that: it reached `before`, too.
+fn fastest(slow: &[f64], before: f64) -> Option<f64> {
+    let least = slow.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = slow.iter().copied().fold(0.0, f64::max);
+    (least >= REACHED * before && most <= ALIKE * least).then_some(least)
+}
+
 /// Finds it: upwards in steps until something is lost or the load goes no faster, then by halving the distance between
-/// the highest rate without and the lowest with loss (as ratios), then downwards until [`CONFIRMED`] runs agree.
+/// the highest rate without and the lowest with loss (as ratios), then downwards until [`CONFIRMED`] runs have reached it
+/// without a loss.
 ///
-/// `None` when even the least rate loses events.
+/// `None` when even the least rate loses events, or is not reached.
 ///
 /// # Errors
 ///
@@ -80,25 +100,36 @@ pub fn highest<E>(
 ) -> Result<Option<Capacity>, E> {
     let mut trials = Vec::new();
     let (mut lossless, mut lossy, mut rate) = (0.0, None, range.first);
-    let mut slow = 0;
+    let mut slow = Vec::new();
+    // What a run must reach to confirm a rate that the program is not as fast as.
+    let mut at_least = 0.0;
     let mut limit = loop {
         let trial = run(rate)?;
         trials.push(trial);
+        if trial.is_slow() {
+            slow.push(trial.reached);
+            if slow.len() < CONFIRMED {
+                continue;
+            }
+            if let Some(fastest) = fastest(&slow, lossless) {
+                (lossless, at_least) = (rate, fastest / ALIKE);
+                break Limit::Program;
+            }
+            if lossless > 0.0 || rate <= range.least {
+                break Limit::Starved;
+            }
+            rate = (rate / STEP).max(range.least);
+            slow.clear();
+            continue;
+        }
+        slow.clear();
         match trial.lost {
             0 => lossless = rate,
             _ => lossy = Some(rate),
         }
-        slow = if trial.lost == 0 && trial.reached < FLAT_OUT * rate { slow + 1 } else { 0 };
-        if (1..CONFIRMED).contains(&slow) {
-            // Perhaps somebody else had the CPU.
-            continue;
-        }
-        let flat_out = slow == CONFIRMED;
         rate = match lossy {
-            None if flat_out => break Limit::Program,
             None if lossless >= range.most => break Limit::Search,
             None => (STEP * lossless).min(range.most),
-            Some(_) if flat_out => break Limit::Program,
             Some(lossy) if lossless == 0.0 && lossy <= range.least => return Ok(None),
             Some(lossy) if lossless == 0.0 => (lossy / 2.0).max(range.least),
             Some(lossy) if lossy / lossless <= CLOSE => break Limit::Loss,
@@ -106,22 +137,29 @@ pub fn highest<E>(
         };
     };
     while lossless >= range.least {
-        let mut reached = Vec::new();
-        while reached.len() < CONFIRMED {
+        let (mut reached, mut slow, mut loses) = (Vec::new(), 0, false);
+        while reached.len() < CONFIRMED && slow < CONFIRMED && !loses {
             let trial = run(lossless)?;
             trials.push(trial);
-            if trial.lost > 0 {
-                break;
+            let is_slow = match limit {
+                Limit::Program => trial.reached < at_least,
+                _ => trial.is_slow(),
+            };
+            match trial.lost {
+                0 if is_slow => slow += 1,
+                0 => reached.push(trial.reached),
+                _ => loses = true,
             }
-            reached.push(trial.reached);
         }
         if reached.len() == CONFIRMED {
             reached.sort_by(f64::total_cmp);
             let reached = reached[CONFIRMED / 2];
             return Ok(Some(Capacity { asked: lossless, reached, limit, trials }));
         }
-        limit = Limit::Loss;
-        lossless /= CLOSE;
+        (limit, lossless) = match loses {
+            true => (Limit::Loss, lossless / CLOSE),
+            false => (Limit::Starved, lossless / STEP),
+        };
     }
     Ok(None)
 }
@@ -180,6 +218,52 @@ mod tests {
             let last = &capacity.trials[capacity.trials.len() - CONFIRMED..];
             prop_assert!(last.iter().all(|t| t.lost == 0 && t.asked == capacity.asked));
         }
+    }
+
+    proptest! {
+        /// What a run that had no CPU reached is nothing that a recording could keep or not: it is neither the rate that is
+        /// found, nor called the program's own.
+        #[test]
+        fn a_writer_without_a_cpu_bounds_nothing(
+            first in prop::collection::vec(0.1..1.0, 50), slow in 0.0..0.7,
+        ) {
+            let mut noise = first.iter().copied().cycle();
+            let mut next = || noise.next().unwrap_or(1.0);
+            let run = |asked: f64| {
+                let (share, is_slow): (f64, bool) = (next(), next() < slow);
+                let reached = if is_slow { asked * share.min(0.9) } else { asked };
+                Ok::<_, Infallible>(Trial { asked, reached, lost: 0 })
+            };
+            let Ok(capacity) = highest(Range::default(), run);
+            if let Some(Capacity { asked, reached, limit, .. }) = capacity {
+                match limit {
+                    Limit::Program => prop_assert!(reached >= asked * 0.1 / ALIKE),
+                    _ => prop_assert!(reached >= REACHED * asked),
+                }
+                prop_assert!(limit != Limit::Loss);
+            }
+        }
+    }
+
+    #[test]
+    fn three_slow_runs_are_the_program_only_if_they_are_alike() {
+        // As a busy machine showed it: up to 13.5 M/s well, then, of 20.25, these.
+        let limited = |slow: [f64; 3]| {
+            let mut runs = 0;
+            let run = |asked: f64| {
+                let reached = if asked < 2e7 { asked } else { slow[runs % 3] };
+                runs += usize::from(asked >= 2e7);
+                Ok::<_, Infallible>(Trial { asked, reached, lost: 0 })
+            };
+            let Ok(found) = highest(Range::default(), run);
+            found.map(|found| (found.limit, found.asked, found.reached))
+        };
+        let found = limited([6.5e6, 15.7e6, 12.9e6]);
+        assert_eq!(found, Some((Limit::Starved, 13.5e6, 13.5e6)));
+        // It has been faster than that.
+        assert_eq!(limited([11e6, 11.01e6, 11e6]), Some((Limit::Starved, 13.5e6, 13.5e6)));
+        let found = limited([15.7e6, 15.2e6, 15.5e6]);
+        assert_eq!(found, Some((Limit::Program, 20.25e6, 15.5e6)));
     }
 
     #[test]

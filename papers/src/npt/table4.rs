@@ -58,18 +58,33 @@ fn run(lab: &Lab) -> Result<Finding> {
             format!("{name}; million events a second"),
             "–",
             reached.map_or("loses at any rate".into(), |rate| digits(rate / 1e6)),
-            "the text has no body of the table. One loss in three recordings makes a rate too high, so any program that keeps the \
-             reader from its CPU for some ms lowers the figure: the values have each trial",
+            why(&row["capacity"]["limit"]),
         ));
     }
     Ok(Finding {
         how: format!(
             "`ft-load capacity --threads 1 --ring-size 32M -k … --time {ms}ms`: the highest rate, by binary search, at which three \
-             recordings lose nothing; one thread, a ring of 32 MiB, as the paper's buffers. LTTng's own limit on such machines is in \
+             recordings reach it and lose nothing; one thread, a ring of 32 MiB, as the paper's buffers. LTTng's own limit on such machines is in \
              [the table of costs](../ft-user/benches/README.md)."
         ),
         figures: Vec::new(),
         values: vec![lab.values(EXPERIMENT.id, &csv)?],
         rows,
     })
+}
+
+/// What bounds a rate, by the word that `ft-load capacity` has for it.
+fn why(limit: &Value) -> String {
+    let bound = match limit.as_str() {
+        Some("program") => "Higher rates are beyond what the thread can write",
+        Some("starved") => {
+            "Nothing was lost at the rates above that were reached: to those, other programs kept the thread from its CPU"
+        }
+        Some("search") => "Higher rates were not tried",
+        _ => {
+            "One loss in three recordings makes a rate too high, so any program that keeps the reader from its CPU for some ms \
+             lowers the figure"
+        }
+    };
+    format!("the text has no body of the table. {bound}: the values have each trial")
 }
