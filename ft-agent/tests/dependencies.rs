@@ -1,5 +1,7 @@
-//! What must not be linked where: the borders between the crates, as cargo sees them.
+//! What must not be linked where: the borders between the crates, as cargo sees them; and that the map of them is of what is.
 
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 /// Whether the first words of the lines of `cargo tree` hold each of these packages, without dev-dependencies.
@@ -73,4 +75,24 @@ fn the_layer_brings_little() {
     );
     let others = ["ft-user", "tokio", "mio", "tracing", "ft-trace"];
     assert_eq!(depends_on("ft-tokio", others), [true, true, false, false, false]);
+}
+
+/// Each row of the code map begins with a path, and names others beside it or above.
+#[test]
+fn every_path_of_the_code_map_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let page = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let map = page.split("\n## Code map\n").nth(1).and_then(|rest| rest.split("\n## ").next());
+    let rows: Vec<_> = map.unwrap().lines().filter_map(|line| line.strip_prefix("| `")).collect();
+    assert!(rows.len() > 50, "{} rows", rows.len());
+    for row in rows {
+        let cell = row.split(" |").next().unwrap();
+        let mut paths = cell.split('`').step_by(2);
+        let first = Path::new(paths.next().unwrap());
+        assert!(root.join(first).exists(), "{} of the code map", first.display());
+        for path in paths.filter(|path| !path.is_empty()) {
+            let is_there = first.ancestors().any(|above| root.join(above).join(path).exists());
+            assert!(is_there, "{path} beside {} in the code map", first.display());
+        }
+    }
 }
