@@ -65,10 +65,11 @@ pub(crate) enum Command {
 }
 
 /// The help's groups of subcommands.
-pub(crate) const GROUPS: [(&str, &[&str]); 4] = [
+pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
     ("Record", &["record", "top", "snapshot", "sites", "enable", "disable"]),
-    ("Look", &["report", "compare", "events", "export", "catalogue", "fleet", "tables", "study"]),
+    ("Look", &["report", "compare", "events", "catalogue", "fleet", "tables", "study"]),
     ("Convert and analyse", &["convert", "analyze"]),
+    ("Export", &["export"]),
     ("Check and set up the machine", &["doctor", "completions", "manual"]),
 ];
 
