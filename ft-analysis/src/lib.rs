@@ -33,7 +33,7 @@
 //! [`Run::new`] runs all of them.
 //!
 //! A [`World`] takes each event once: it knows the threads and what each is doing, who has each CPU and waits for it, who
-//! holds each lock and waits for it, and what was lost. It tells each [`Change`](world::Change) to the analyses, each of
+//! holds each lock and waits for it, and what was lost. It passes each [`Change`](world::Change) to the analyses, each of
 //! which is a value of the trait [`Analysis`], keeps its own open intervals, and makes the rows of its own tables.
 //! Threads of processes that are not observed exist only as occupants of CPUs.
 //!
@@ -113,7 +113,7 @@ impl<A: Analysis> Run<A> {
         Run { world: World::new(context, A::DRAWS), analysis: A::default(), rows: Rows::default() }
     }
 
-    /// Takes what a trace that is still being recorded has told since the last time: for events to come.
+    /// Takes what was learned of a trace that is still being recorded since the last time: for events to come.
     pub fn learn(
         &mut self,
         clock_bound_ns: i64,

@@ -22,10 +22,10 @@
 //!
 //! - *Wake-ups.* Between two polls nobody knows whether a task waits or is queued, nor who woke it. That time is *unknown* in
 //!   reports, and tasks are marked `lower bound`; their polls are exact. Wrap those that matter with
-//!   [`ft_user::task::named`], which tells of wake-ups: they are then a task within the one of tokio.
+//!   [`ft_user::task::named`], which records wake-ups: they are then a task within the one of tokio.
 //! - *How a task ends.* A panic, and an `abort`, look as if the task were ready. One that ends with its runtime is dropped.
 //! - *The future of `block_on`*, tasks of a `LocalSet` and closures of `spawn_blocking`: the first two are no tasks to the
-//!   hooks, and of the last ones only the end is told, which reports leave out.
+//!   hooks, and of the last ones only the end is recorded, which reports leave out.
 //!
 //! A builder has room for one closure of each hook: who sets hooks of its own calls `spawned`, `polls`, `polled` and
 //! `over` in them.

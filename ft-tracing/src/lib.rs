@@ -36,13 +36,13 @@
 //! - Fields that have no room, because a callsite declares more than six with `span` and `parent`, go into one last argument,
 //!   `fields`, as text: `name=value name=value`.
 //! - Text beyond 304 bytes is cut and marked, as everywhere in Feather-Trace; a `Debug` that writes more is stopped there.
-//! - Types are those of the values, which `tracing` tells only when it records. A callsite may have three forms (other types,
+//! - Types are those of the values, which `tracing` makes known only when it records. A callsite may have three forms (other types,
 //!   or other fields that have values); whatever differs from all of them is written as text, in `fields`.
 //! - A `Debug` that panics leaves what it has written before, and the program goes on.
 //!
 //! # Limits
 //!
-//! 1024 callsites, counted when they are first hit; of each more, one event `ft_tracing.refused` tells the place, and its
+//! 1024 callsites, counted when they are first hit; of each more, one event `ft_tracing.refused` has the place, and its
 //! events are not written. The table `sites` has an event twice: as the site, with its fields as text, and with each form.
 //! Numbers of spans are those of `tracing_subscriber::Registry`, which can use one again when its
 //! span is closed. A span must be left on the thread that entered it, as `tracing` demands anyway. Not for signal handlers:

@@ -33,8 +33,8 @@
 //!   ([`thread_init`] does that ahead of time), and a thread without a ring, which asks for its id once.
 //! - Events may be written anywhere: in signal handlers, allocators and destructors of thread-locals.
 //!   `errno` and all registers stay as they are.
-//! - A full buffer loses events, never delays: losses are counted and told where they happened. Only if the agent was
-//!   asked to (`record --on-full wait`), a thread waits for room, for a bounded time, and tells of that.
+//! - A full buffer loses events, never delays: losses are counted, with the place where they happened. Only if the agent was
+//!   asked to (`record --on-full wait`), a thread waits for room, for a bounded time, and records that it did.
 //! - Program text changes by one byte per site, and only where a trigger stands; no page is ever
 //!   writable and executable at once.
 //! - Without an agent nothing happens behind [`init`]. An agent that dies, hangs or answers nonsense costs
