@@ -204,11 +204,19 @@ pub(crate) const PACKAGERS: Group = Group {
 /// The header of LTTng-UST, without which the subject that it traces does not build.
 pub(crate) const LTTNG_HEADER: &str = "usr/include/x86_64-linux-gnu/lttng/tracepoint.h";
 
+/// What an experiment of the papers, in the tests, too, and the benchmarks compare with.
+pub(crate) const LTTNG: Group = Group {
+    packages: &[
+        package("liblttng-ust-dev", LTTNG_HEADER, "an experiment compares with it"),
+        package("lttng-tools", "usr/bin/lttng-sessiond", "an experiment compares with it"),
+    ],
+    together: true,
+    without: "the experiment that compares with it fails, its test is skipped, and the benchmarks leave it out",
+};
+
 /// What the benchmarks compare with.
 pub(crate) const PEERS: Group = Group {
     packages: &[
-        package("liblttng-ust-dev", LTTNG_HEADER, "the benchmarks compare with it"),
-        package("lttng-tools", "usr/bin/lttng-sessiond", "the benchmarks compare with it"),
         package("linux-perf", "usr/bin/perf", "the benchmarks compare with it"),
         package("libbpf-tools", "usr/sbin/offcputime", "the benchmarks compare with it"),
         package("uftrace", "usr/bin/uftrace", "the benchmarks compare with it"),

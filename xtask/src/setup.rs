@@ -12,24 +12,24 @@ use crate::{
     apt::{self, Apt, installation},
     build_ebpf::Toolchain,
     packages::{
-        BROWSER, COMPILERS, Group, JUDGES, KERNEL_SIDE, LOADS, PACKAGERS, PEERS, PLAYERS, PROGRAMS,
-        Package, READERS, RECORDED, SPARK,
+        BROWSER, COMPILERS, Group, JUDGES, KERNEL_SIDE, LOADS, LTTNG, PACKAGERS, PEERS, PLAYERS,
+        PROGRAMS, Package, READERS, RECORDED, SPARK,
     },
     workspace::{cargo, find_in_path, in_path, is_root, run as run_command},
 };
 
 /// For the tests, beside the kernel side.
 pub(crate) const TESTS: &[Group] =
-    &[READERS, SPARK, BROWSER, RECORDED, JUDGES, LOADS, PLAYERS, COMPILERS, PACKAGERS];
+    &[READERS, SPARK, BROWSER, RECORDED, JUDGES, LOADS, PLAYERS, LTTNG, COMPILERS, PACKAGERS];
 
 /// For what is published, beside the kernel side.
 pub(crate) const PACKAGING: &[Group] = &[PACKAGERS];
 
 /// For the papers' experiments.
-pub(crate) const EXPERIMENTS: &[Group] = &[JUDGES, LOADS, PLAYERS, PEERS, COMPILERS];
+pub(crate) const EXPERIMENTS: &[Group] = &[JUDGES, LOADS, PLAYERS, LTTNG, PEERS, COMPILERS];
 
 /// For the benchmarks, beside the kernel side.
-pub(crate) const BENCHMARKS: &[Group] = &[PEERS, PROGRAMS];
+pub(crate) const BENCHMARKS: &[Group] = &[LTTNG, PEERS, PROGRAMS];
 
 /// The version of bpf-linker that is known to link what [`KERNEL_SIDE`] makes.
 const BPF_LINKER: &str = "0.13.0";
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn what_a_release_lacks_is_said_and_the_rest_installed() {
-        let bullseye = ["liblttng-ust-dev", "lttng-tools", "linux-perf", "bpftrace"];
+        let bullseye = ["linux-perf", "bpftrace"];
         let plan_of_all = plan(&PEERS, None);
         assert_eq!(plan_of_all.install.len(), bullseye.len() + 2);
         assert_eq!(plan_of_all.lacks(), None, "who cannot be asked may have all");
