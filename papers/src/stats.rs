@@ -24,6 +24,11 @@ impl Interval {
         let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
         Interval { mean, half: t95(values.len() - 1) * (variance / n).sqrt() }
     }
+
+    /// Whether all that it contains is above zero: only then is there something to explain.
+    pub(crate) fn is_above_zero(self) -> bool {
+        self.mean - self.half > 0.0
+    }
 }
 
 /// The 97.5th percentile of Student's t.
