@@ -102,8 +102,11 @@ def task(program: str, catalogue: str, path: str, only: list[str]) -> dict[str, 
 
 
 def answer(command: list[str]) -> dict[str, Any]:
-    """What the agent says, or `why` there is no answer. Raises `OSError` when it cannot be started."""
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    """What the agent says, or `why` there is no answer."""
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    except OSError as error:
+        return {"why": f"{command[0]} cannot be started: {error.strerror}"}
     try:
         said: dict[str, Any] = json.loads(done.stdout)
         return said
