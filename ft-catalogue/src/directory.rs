@@ -57,6 +57,30 @@ impl Directory {
         let open = || root.dir(&host)?.dir(&date)?.dir(&name);
         open().map_err(io_error("read", &self.path.join(key.path())))
     }
+
+    /// Removes a trace of this day that has long had no row: whoever brought or removed it was killed. Whether it did.
+    fn sweep_trace(&self, day: &Dir, name: &str) -> Result<bool> {
+        let Held { root, .. } = self.held()?;
+        let place = day.path().join(name);
+        let path = place.strip_prefix(root.path()).ok().and_then(Path::to_str);
+        let Some(key) = path.and_then(Key::of_path) else { return Ok(false) };
+        if self.has_row(&key)? || !is_abandoned(&day.anchored().join(name)) {
+            return Ok(false);
+        }
+        let aside = format!("{INCOMING}gone-{}", key.trace);
+        match day.move_to(name, day, &aside) {
+            // Another removes it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            moved => moved.map_err(io_error("remove", &place))?,
+        }
+        // Whoever found the files may have written the row just before; afterwards it finds none, and takes the row back.
+        if self.has_row(&key)? && !is_there(day, name) {
+            day.move_to(&aside, day, name).map_err(io_error("write", &place))?;
+            return Ok(false);
+        }
+        day.remove(&aside).map_err(io_error("remove", &place))?;
+        Ok(true)
+    }
 }
 
 impl Place for Directory {
@@ -188,6 +212,9 @@ impl Place for Directory {
                     swept += 1;
                 }
             }
+            for name in names(&day.anchored(), "trace=") {
+                swept += u64::from(self.sweep_trace(&day, &name)?);
+            }
         }
         Ok(swept)
     }
@@ -260,6 +287,25 @@ fn names(dir: &Path, prefix: &str) -> Vec<String> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     names.filter(|name| name.starts_with(prefix)).collect()
+}
+
+/// Nothing in this directory, and not itself, has changed for so long that nobody fills it any more. What cannot be
+/// looked at, or changed in the future, counts as in progress.
+fn is_abandoned(path: &Path) -> bool {
+    let look = || {
+        let metadata = fs::symlink_metadata(path)?;
+        let is_old = metadata.modified()?.elapsed().is_ok_and(|age| age > ABANDONED);
+        if !is_old || !metadata.is_dir() {
+            return Ok(is_old);
+        }
+        for entry in fs::read_dir(path)? {
+            if !is_abandoned(&entry?.path()) {
+                return Ok(false);
+            }
+        }
+        Ok::<bool, io::Error>(true)
+    };
+    look().unwrap_or(false)
 }
 
 /// A directory that is being filled. Dropped, it goes away with what is left in it.

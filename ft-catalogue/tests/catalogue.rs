@@ -189,6 +189,41 @@ fn whoever_comes_after_one_that_was_killed_goes_on() {
 }
 
 #[test]
+fn a_trace_that_has_long_had_no_row_is_swept() {
+    let stage = Stage::new();
+    let catalogue = stage.catalogue();
+    let keys = [0, 1, 2].map(|n| catalogue.put(&stage.trace("web-1", n), &labels()).unwrap().key);
+    let stored = keys.each_ref().map(|key| stage.root().join(key.path()));
+    let [whole, recent, left] = &stored;
+    for key in &keys[1..] {
+        // As whoever was killed between the row and the files leaves it.
+        fs::remove_file(stage.root().join(format!("traces/{}.parquet", key.trace))).unwrap();
+    }
+    for dir in &stored {
+        age(dir);
+    }
+    // Somebody still writes to this one.
+    fs::write(recent.join("sched_migrate/part-00001.parquet"), "begun").unwrap();
+    age_of_one(&recent.join("sched_migrate"));
+    assert_eq!(catalogue.sweep().unwrap(), 1);
+    assert_eq!((whole.exists(), recent.exists(), left.exists()), (true, true, false));
+    assert_eq!(catalogue.sweep().unwrap(), 0);
+}
+
+/// Makes everything in this directory look as if it had not been changed for long.
+fn age(dir: &Path) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { age(&path) } else { age_of_one(&path) }
+    }
+    age_of_one(dir);
+}
+
+fn age_of_one(path: &Path) {
+    fs::File::open(path).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+}
+
+#[test]
 fn several_at_once_do_no_harm() {
     let stage = Stage::new();
     let same = stage.trace("web-1", 5);
