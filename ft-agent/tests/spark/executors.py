@@ -3,8 +3,8 @@
 usage: executors.py spark|sail AGENT CATALOGUE SERIAL
 
 CATALOGUE is not analysed yet; SERIAL holds the same traces, analysed by the agent itself. `spark` has two executors in
-processes of their own. The executor that first takes up a trace is killed before the agent has begun on it: the program that they
-get starts the agent, but for that trace, once, waits instead until the executor is killed.
+processes of their own. The executor that first takes up a trace is killed before the agent has begun on it: the program that
+they get starts the agent, but for that trace, once, waits instead until the executor is killed.
 """
 
 import os
