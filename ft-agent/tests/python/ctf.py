@@ -260,6 +260,15 @@ def key(event):
     return name, ts, cpu, tuple(sorted((k, plain(v)) for k, v in fields.items()))
 
 
+def environment():
+    """What the trace says of itself; numbers, too, as babeltrace2 writes them."""
+    command = ["babeltrace2", EXPORT, "--component=sink.text.details"]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n")
+    at = next(i for i, line in enumerate(lines) if line.strip().startswith("Environment ("))
+    count = int(re.search(r"\((\d+) entr", lines[at])[1])
+    return dict(line.strip().split(": ", 1) for line in lines[at + 1 : at + 1 + count])
+
+
 def main():
     newest = {(t["pid"], t["tid"]): t["name"] for t in rows("threads")}
     by_tid = {t["tid"]: t["name"] for t in rows("threads", "prio IS NOT NULL")}
@@ -309,6 +318,11 @@ def main():
     for stream, count, _, _ in losses:
         told[stream] += count
     assert +told == +lost, f"{told} {lost}"
+
+    # By these Trace Compass, and who else reads LTTng's traces, knows one of the kernel, and the names in it.
+    lttng = {"domain": "kernel", "sysname": "Linux", "tracer_name": "lttng-modules", "tracer_major": "2", "tracer_minor": "13"}
+    told = environment() if events else lttng
+    assert lttng.items() <= told.items(), told
     names = len({name for name, *_ in found})
     print(f"{len(found)} events of {names} names and {sum(lost.values())} losses are as in the tables; {len(dumped)} threads")
 

@@ -78,7 +78,7 @@ def compare(what, expected, found, more=()):
 
 counted = []
 THREAD = "LEFT JOIN thread_track tt ON s.track_id = tt.id LEFT JOIN thread t USING (utid)"
-(errors, holds, waits, unmet, scopes, polls, gaps, dispatches, flows, events, losses, syscalls, sched, states, interrupts, vectors, begins) = ask(
+(errors, holds, waits, unmet, scopes, polls, gaps, dispatches, flows, events, losses, syscalls, sched, states, interrupts, vectors, begins, clocks, tracks) = ask(
     "SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss') AND value != 0",
     slices("hold", "lock", "address", "depth", "place", "mark"),
     slices("wait", "lock", "address", "holder", "mark"),
@@ -100,6 +100,11 @@ THREAD = "LEFT JOIN thread_track tt ON s.track_id = tt.id LEFT JOIN thread t USI
        WHERE s.category IS NULL OR s.category IN ('irq', 'softirq') AND t.name NOT LIKE 'interrupt vectors%'""",
     "SELECT s.ts, s.dur, s.name FROM slice s JOIN track t ON s.track_id = t.id WHERE t.name LIKE 'interrupt vectors%'",
     "SELECT trace_start(), trace_end()",
+    "SELECT clock_name, clock_value FROM clock_snapshot",
+    """SELECT DISTINCT s.category, s.track_id, t.name, p.pid, extract_arg(s.arg_set_id, 'debug.lock'), extract_arg(s.arg_set_id, 'debug.address')
+       FROM slice s JOIN track t ON s.track_id = t.id JOIN track l ON t.parent_id = l.id
+       LEFT JOIN process_track pt ON pt.id = l.id LEFT JOIN process p USING (upid)
+       WHERE s.category IN ('hold', 'wait', 'unmet wait')""",
 )
 hostile = os.path.basename(TRACE) == "hostile"
 
@@ -157,6 +162,25 @@ ended = lambda ts, dur: (FROM < ts + dur if dur else FROM <= ts) and (ts + dur <
 woken = [row for row in table("dispatch_latency", "ts, dur, tid, waker_tid") if ended(row[0], row[1])]
 compare("wake-ups", [(ts + dur, tid, dur) for ts, dur, tid, _ in woken], dispatches)
 compare("flows", [(ts, waker, ts + dur, tid) for ts, dur, tid, waker in woken if ts >= FROM], flows)
+
+# A track is of one lock of one process, of its holders or of its waiters, but for the one of those that have none of their own.
+owners = defaultdict(set)
+for category, track, name, pid, lock, at in tracks:
+    word = "holders" if category == "hold" else "waiters"
+    shared = name == f"further locks: {word}"
+    assert shared or name == f"{lock}: {word}", (category, name, lock)
+    owners[track].add((pid, None if shared else address(at)))
+assert all(len(of) == 1 for of in owners.values()), [of for of in owners.values() if len(of) > 1]
+if WHOLE:
+    held = {(pid, address(lock)) for pid, lock in table("critical_sections", "DISTINCT pid, lock")}
+    told = {(pid, address(at)) for category, _, _, pid, _, at in tracks if category == "hold"}
+    assert held <= told, held - told
+counted.append(f"{len(owners):,} tracks of locks")
+
+# Clocks are apart by what the trace says, which is of one moment.
+clocks = dict(clocks)
+for clock, offset in (("REALTIME", "realtime_offset_ns"), ("BOOTTIME", "boottime_offset_ns")):
+    assert clocks[clock] - clocks["MONOTONIC"] == exported.META["clock"][offset], (clock, clocks)
 
 # The application's events, with their arguments.
 names = {site: args for site, args in table("sites", "site, args")}

@@ -1,10 +1,10 @@
 //! Common Trace Format 1.8 (<https://diamon.org/ctf/v1.8.3/>): a directory with the file `metadata` and a stream of packets
 //! for each CPU, one for the kernel's events and one for those of applications.
 //!
-//! The kernel's events have the names and fields that LTTng gives them (`kernel.rs`), and the trace says of itself that
-//! it is one of the kernel, so the views of Trace Compass for threads and CPUs fit. Every event of the tables is there:
-//! what took time as two, at its begin and at its end, unless that lies behind the end of the window. Times are those of
-//! the tables. A loss is in the `events_discarded` of the packets, where it was; and as an event, which says whose.
+//! The kernel's events have the names and fields that LTTng gives them (`kernel.rs`), and the environment says, as
+//! LTTng's does, that the trace is one of the kernel: by that Trace Compass chooses its views of threads and CPUs (not
+//! tried). Every event of the tables is there: what took time as two, at its begin and at its end, unless that lies
+//! behind the end of the window. Times are those of the tables. A loss is in the `events_discarded` of the packets, where it was; and as an event, which says whose.
 //!
 //! Before the first event, each thread that was there has a `lttng_statedump_process_state`, by its newest name.
 //!
