@@ -117,6 +117,14 @@ fn every_figure_of_the_papers_is_in_a_page_with_its_data() {
     succeeds(node.args(["--test", "--test-reporter=spec", "figures.js"]).env("FT_PAGE", page));
 }
 
+#[test]
+fn every_row_of_the_longest_leads_to_its_place_in_the_timeline() {
+    let Some(mut node) = node_or_skip() else { return };
+    let (_stage, page) = page_of("scenarios");
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    succeeds(node.args(["--test", "--test-reporter=spec", "links.js"]).env("FT_PAGE", page));
+}
+
 /// Of a program that waits for locks and is preempted while it holds one.
 #[test]
 fn flame_graphs_in_a_browser() {
