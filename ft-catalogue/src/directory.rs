@@ -67,7 +67,9 @@ impl Directory {
         if self.has_row(&key)? || !is_abandoned(&day.anchored().join(name)) {
             return Ok(false);
         }
+        // What a removal that was killed has left has the same name.
         let aside = format!("{INCOMING}gone-{}", key.trace);
+        day.remove(&aside).map_err(io_error("remove", &place))?;
         match day.move_to(name, day, &aside) {
             // Another removes it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),

@@ -205,8 +205,13 @@ fn a_trace_that_has_long_had_no_row_is_swept() {
     // Somebody still writes to this one.
     fs::write(recent.join("sched_migrate/part-00001.parquet"), "begun").unwrap();
     age_of_one(&recent.join("sched_migrate"));
+    // A removal that was killed has left some of an earlier one of that name.
+    let aside = left.with_file_name(format!(".incoming-gone-{}", keys[2].trace));
+    fs::create_dir(&aside).unwrap();
+    fs::write(aside.join("meta.json"), "").unwrap();
     assert_eq!(catalogue.sweep().unwrap(), 1);
     assert_eq!((whole.exists(), recent.exists(), left.exists()), (true, true, false));
+    assert!(!aside.exists());
     assert_eq!(catalogue.sweep().unwrap(), 0);
 }
 
