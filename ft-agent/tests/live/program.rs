@@ -4,18 +4,19 @@ use std::ffi::CString;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ft_user::layout::MIN_RING_SLOTS;
 use ft_user::sync::Mutex;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// Tells [`traced_program`] that it is meant.
 const ROLE: &str = "FT_TEST_TRACED";
 
 static LOCK: Mutex<()> = Mutex::named("live", ());
 
-/// Obeys lines on stdin and answers each: `tick N` writes N events, `hold MS` holds a lock so long, `load
-/// PATH` loads the plugin, `plugin N` runs N times through its site, `spawn N` runs N such programs one after
+/// Obeys lines on stdin and answers each: `tick N` writes N events, `hold MS` holds a lock so long, `share MS` computes so
+/// long with the lock held, and shares its CPU with a thread that computes, too, `load PATH` loads the plugin, `plugin N` runs N times through its site, `spawn N` runs N such programs one after
 /// the other, of which the Nth writes N events, `abort` and `segv` end the process.
 #[test]
 fn traced_program() {
@@ -37,6 +38,10 @@ fn traced_program() {
                 drop(guard);
                 println!("held");
             }
+            "share" => {
+                share(Duration::from_millis(number()));
+                println!("shared");
+            }
             "load" => {
                 plugin = Some(load(value));
                 println!("loaded");
@@ -55,6 +60,26 @@ fn traced_program() {
             _ => std::process::abort(),
         }
     }
+}
+
+/// Holds the lock on a CPU that another thread wants as well.
+fn share(time: Duration) {
+    let compute = move || {
+        let began = Instant::now();
+        while began.elapsed() < time {
+            std::hint::spin_loop();
+        }
+    };
+    let before = sched_getaffinity(None).unwrap();
+    let mut one = CpuSet::new();
+    one.set((0..CpuSet::MAX_CPU).find(|&cpu| before.is_set(cpu)).unwrap());
+    sched_setaffinity(None, &one).unwrap();
+    let guard = LOCK.lock().unwrap();
+    let rival = std::thread::Builder::new().name("rival".into()).spawn(compute).unwrap();
+    compute();
+    drop(guard);
+    rival.join().unwrap();
+    sched_setaffinity(None, &before).unwrap();
 }
 
 /// Writes events 0, 1, 2 …; returns for how many the site was on.
@@ -118,6 +143,14 @@ impl Program {
     /// An agent that records the traced program, without the kernel.
     pub(crate) fn recorded(out: &Path, options: &[&str]) -> Program {
         Program::recorded_by(agent(), out, options)
+    }
+
+    /// An agent that records the traced program with the kernel.
+    pub(crate) fn recorded_with_kernel(out: &Path) -> Program {
+        let mut agent = agent();
+        agent.args(["record", "-o"]).arg(out).arg("--").arg(std::env::current_exe().unwrap());
+        agent.args(ARGS);
+        Program::ready(agent)
     }
 
     /// The same for a program that has chosen the smallest rings, and overwrite mode.

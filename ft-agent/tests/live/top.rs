@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use ft_agent::collect::kernel::KernelOptions;
 use ft_agent::flight::complete;
 use ft_trace::store::Trace;
 use ft_trace::tables::CriticalSection;
@@ -19,7 +20,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 
 use crate::program::{Program, agent};
-use crate::signal;
+use crate::{gate, signal};
 
 /// What has not come by then never will.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -219,6 +220,38 @@ fn lines_of_json_have_the_locks_of_a_recording_that_runs() {
     let last: serde_json::Value = serde_json::from_str(&last).unwrap();
     assert_eq!(last["is_over"], true);
     assert!(top.wait().unwrap().success());
+}
+
+/// With the kernel, who was preempted while it held a lock, by whom, and which threads came late.
+#[test]
+fn lines_of_json_have_preempted_holders_and_late_threads() {
+    if gate::kernel_or_skip(&KernelOptions::default()).is_none() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    let mut program = Program::recorded_with_kernel(&out);
+    let mut top = lines(&out);
+    let mut views = BufReader::new(top.stdout.take().unwrap()).lines();
+    let (mut preempted, mut late) = (false, false);
+    for _ in 0..200 {
+        program.ask("share 200", "shared");
+        let line = views.next().expect("it goes on").unwrap();
+        let view: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let rows = |name: &str| view[name].as_array().unwrap().clone();
+        preempted |= rows("preempted").iter().any(|row| {
+            row["lock"] == "live" && row["by"].is_string() && row["dur_ns"].as_i64() > Some(0)
+        });
+        late |= rows("late").iter().any(|row| row["dur_ns"].as_i64() > Some(0));
+        if preempted && late {
+            break;
+        }
+    }
+    assert!(preempted && late, "holders preempted: {preempted}, late threads: {late}");
+    assert!(program.end().success());
+    drop(views);
+    top.kill().unwrap();
+    top.wait().unwrap();
 }
 
 /// Frames are longer than what it may look at, and too short in time to analyse them.
