@@ -1,9 +1,9 @@
-//! The agent with a real traced process, without the kernel stream.
+//! The agent with a real traced process; but for one test of `top`, without the kernel stream.
 
 mod control;
 mod flight;
 #[path = "../common/gate.rs"]
-#[allow(dead_code, reason = "needs no kernel")]
+#[allow(dead_code, reason = "few tests here need the kernel")]
 mod gate;
 mod program;
 #[path = "../common/signal.rs"]

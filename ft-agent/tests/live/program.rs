@@ -16,8 +16,9 @@ const ROLE: &str = "FT_TEST_TRACED";
 static LOCK: Mutex<()> = Mutex::named("live", ());
 
 /// Obeys lines on stdin and answers each: `tick N` writes N events, `hold MS` holds a lock so long, `share MS` computes so
-/// long with the lock held, and shares its CPU with a thread that computes, too, `load PATH` loads the plugin, `plugin N` runs N times through its site, `spawn N` runs N such programs one after
-/// the other, of which the Nth writes N events, `abort` and `segv` end the process.
+/// long with the lock held, and shares its CPU with a thread that computes, too, `load PATH` loads the plugin, `plugin N`
+/// runs N times through its site, `spawn N` runs N such programs one after the other, of which the Nth writes N events,
+/// `abort` and `segv` end the process.
 #[test]
 fn traced_program() {
     if std::env::var_os(ROLE).is_none() {
@@ -153,7 +154,7 @@ impl Program {
         Program::ready(agent)
     }
 
-    /// The same for a program that has chosen the smallest rings, and overwrite mode.
+    /// An agent that records a program that has chosen the smallest rings, and overwrite mode.
     pub(crate) fn overwriting(out: &Path, options: &[&str]) -> Program {
         let mut agent = agent();
         agent.env("FT_MODE", "overwrite").env("FT_RING_SLOTS", MIN_RING_SLOTS.to_string());

@@ -39,7 +39,7 @@ pub static FORMATS: &[Format] = &[
     },
     Format {
         name: "ctf",
-        about: "Trace Compass and babeltrace2",
+        about: "babeltrace2; with LTTng's names, for Trace Compass (not tried there)",
         output: Output::Directory(ctf::write),
     },
     Format {
