@@ -9,7 +9,15 @@
 //! request can begin in one thread and end in another.
 //!
 //! **Rule.** Scopes, calls, and events without a key are a list for each thread: an end takes the newest begin of its name,
-//! and of a call that of its place in the stack. Of events with a key, an end takes the newest begin of that key, of its own process if there is one.
+//! and of a call that of its place in the stack. Of events with a key, an end takes the newest begin of that key, of its own
+//! process if there is one.
+//!
+//! **Whom to believe.** A request with a key may begin in one process and end in another, and no record says which
+//! processes belong together, or to whom: an end without a begin of its own process ends the one of any other. So a program
+//! that records events of the names that were asked for, with keys that it guesses, can end a request of another program too
+//! early, or begin one that another ends; the row has the process of both ends. Reactions are of all processes by their
+//! meaning. All requests share what bounds their paths, below. Requests without a key, scopes and calls are of one thread
+//! alone. How many begin with a key in one process pushes out none of another that has an equal share or less ([`keyed`]).
 //!
 //! **Situations that give no row** are counted by reason, [`Unpaired`]: those of [`Scopes`](crate::Scopes). When events of a
 //! thread are lost, what that thread was in is forgotten; what has a key may end elsewhere, and stays.
@@ -18,11 +26,12 @@
 //! when one ends: for all, as long as no more pieces are looked at than [`PER_PIECE`] times those that threads' time is
 //! made of; beyond, for the [`SLOWEST`] of each kind, up to twice as many. Others have no path, and are counted.
 //!
-//! Memory: 256 scopes for each thread that lives, [`MAX_OPEN_REQUESTS`](open::MAX_OPEN_REQUESTS) requests with a key,
+//! Memory: 256 scopes for each thread that lives, [`MAX_OPEN_REQUESTS`](keyed::MAX_OPEN_REQUESTS) requests with a key,
 //! the history, and of tasks what [`tasks`] keeps.
 
 mod causes;
 mod history;
+mod keyed;
 mod kinds;
 mod open;
 mod path;
@@ -41,7 +50,7 @@ pub use reactions::Reactions;
 pub(crate) use wakers::{Waker, interrupt_that_wakes};
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 
 use crate::analysis::Analysis;
 use crate::world::{self, Change, Left, Over, PerThread, Site, Thread, World};
@@ -51,6 +60,7 @@ use ft_trace::event::LeanUserEvent;
 use ft_trace::ids::{Name, ThreadKey};
 use ft_trace::tables::SiteKind;
 use history::{History, Wake};
+use keyed::Keyed;
 use open::Open;
 use path::{Past, Piece};
 use reactions::NO_KEY;
@@ -102,10 +112,9 @@ impl RequestCounts {
 #[derive(Debug, Default)]
 pub struct Requests {
     threads: PerThread<Vec<Open>>,
-    keyed: HashMap<(usize, i64), VecDeque<Open>>,
-    /// When requests that go on began, and which they are; of those with a key, their place in `keyed`.
+    keyed: Keyed,
+    /// When requests that go on began, and which they are.
     open: BTreeSet<(i64, u64)>,
-    of_key: BTreeSet<(u64, usize, i64)>,
     begun: u64,
     history: History,
     tasks: Tasks,
@@ -186,7 +195,7 @@ impl Analysis for Requests {
     }
 
     fn end(&mut self, world: &World, _: &mut Rows, tally: &mut Tally) {
-        let open = self.of_key.iter().filter(|(_, kind, _)| !self.reactions.contains_key(kind));
+        let open = self.keyed.kinds().filter(|kind| !self.reactions.contains_key(kind));
         self.counts.unpaired.begin_only += open.count() as u64;
         self.counts.reactions = self.reactions(world);
         self.counts.asked = world.context().asked().to_vec();
@@ -239,7 +248,7 @@ impl Requests {
                 }
                 Does::Ends => {
                     let found = match key {
-                        Some(key) => self.take_keyed((role.kind, key), thread),
+                        Some(key) => self.keyed.take_newest((role.kind, key), thread.key.pid),
                         None => self.take(thread, role.kind),
                     };
                     match found {
@@ -252,7 +261,7 @@ impl Requests {
                     self.caused((role.kind, key.unwrap_or(NO_KEY)), open, world);
                 }
                 Does::Answers => {
-                    if let Some(cause) = self.answered((role.kind, key), world) {
+                    if let Some(cause) = self.answered((role.kind, key), thread, world) {
                         self.over(thread, cause, key, world, rows);
                     }
                 }

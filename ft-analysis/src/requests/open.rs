@@ -1,15 +1,13 @@
-//! Requests that go on: those of a thread, and those of a key, which may end elsewhere.
+//! Requests that go on: those of a thread, and what becomes of those of a key ([`keyed`](super::keyed)).
 
 use ft_trace::ids::{Name, ThreadKey};
 
 use super::Requests;
+use super::keyed::Key;
 use super::probes::Probed;
 use crate::analysis::Analysis;
 use crate::scopes::MAX_OPEN;
 use crate::world::{Began, Over, Thread, World};
-
-/// Requests with a key that go on at once; of more, the one that began first is forgotten, and counted.
-pub(super) const MAX_OPEN_REQUESTS: usize = 1 << 16;
 
 /// A request that goes on, or a scope within one.
 #[derive(Debug)]
@@ -94,52 +92,15 @@ impl Requests {
         all.iter().rposition(is).map(|at| all.remove(at))
     }
 
-    pub(super) fn push_keyed(&mut self, (kind, key): (usize, i64), open: Open, world: &World) {
+    pub(super) fn push_keyed(&mut self, key: Key, open: Open, world: &World) {
         self.goes_on(&open, world);
-        self.of_key.insert((open.nth, kind, key));
-        self.keyed.entry((kind, key)).or_default().push_back(open);
-        if self.of_key.len() > MAX_OPEN_REQUESTS
-            && let Some((kind, oldest)) = self.pop_oldest_keyed()
-        {
+        if let Some((kind, oldest)) = self.keyed.push(key, open) {
             match self.reactions.get_mut(&kind) {
                 Some(reactions) => reactions.too_many += 1,
                 None => self.counts.unpaired.too_many += 1,
             }
             self.forget(&oldest);
         }
-    }
-
-    /// Takes away the one that began first; those of one key are in their order.
-    fn pop_oldest_keyed(&mut self) -> Option<(usize, Open)> {
-        let (_, kind, key) = self.of_key.pop_first()?;
-        let all = self.keyed.get_mut(&(kind, key))?;
-        let oldest = all.pop_front()?;
-        if all.is_empty() {
-            self.keyed.remove(&(kind, key));
-        }
-        Some((kind, oldest))
-    }
-
-    /// The newest one of that key, of the thread's own process if there is one.
-    pub(super) fn take_keyed(&mut self, key: (usize, i64), thread: &Thread) -> Option<Open> {
-        let own = self.remove_keyed(key, |open| open.thread.pid == thread.key.pid);
-        own.or_else(|| self.remove_keyed(key, |_| true))
-    }
-
-    pub(super) fn remove_keyed(
-        &mut self,
-        key: (usize, i64),
-        is: impl Fn(&Open) -> bool,
-    ) -> Option<Open> {
-        let all = self.keyed.get_mut(&key)?;
-        let found = all.iter().rposition(is).and_then(|at| all.remove(at));
-        if all.is_empty() {
-            self.keyed.remove(&key);
-        }
-        if let Some(open) = &found {
-            self.of_key.remove(&(open.nth, key.0, key.1));
-        }
-        found
     }
 
     /// What a thread is in has no end that will be recorded; but the kernel tells of calls of probed functions, whatever of

@@ -100,7 +100,7 @@ impl Requests {
     pub(super) fn caused(&mut self, of: (usize, i64), open: Open, world: &World) {
         let reactions = self.reactions.entry(of.0).or_default();
         reactions.causes += 1;
-        if self.keyed.contains_key(&of) {
+        if self.keyed.contains(of) {
             reactions.coalesced += 1;
         } else {
             self.push_keyed(of, open, world);
@@ -111,9 +111,10 @@ impl Requests {
     pub(super) fn answered(
         &mut self,
         (kind, key): (usize, Option<i64>),
+        thread: &Thread,
         world: &World,
     ) -> Option<Open> {
-        let mut cause = self.remove_keyed((kind, key.unwrap_or(NO_KEY)), |_| true);
+        let mut cause = self.keyed.take_newest((kind, key.unwrap_or(NO_KEY)), thread.key.pid);
         if key.is_none() {
             let before = self.answers.insert(kind, world.now()).unwrap_or(0);
             cause.iter_mut().for_each(|cause| cause.oldest_since = before);

@@ -1,7 +1,7 @@
 //! Of what there is too much: requests, pieces of paths, and what threads did.
 
 use super::*;
-use crate::requests::open::MAX_OPEN_REQUESTS;
+use crate::requests::keyed::MAX_OPEN_REQUESTS;
 use crate::world::{Culprit, Stretch};
 use ft_trace::ids::{Pid, Tid};
 use ft_trace::tables::Part;
@@ -127,6 +127,38 @@ fn of_too_many_requests_with_one_key_those_that_began_first_are_forgotten() {
     let first = rows.requests.iter().map(|r| r.ts.0).min();
     assert_eq!((rows.requests.len() as i64, first), (n, Some(15)));
     assert_eq!((tally.requests.unpaired.too_many, tally.requests.unpaired.end_only), (5, 1));
+}
+
+/// Process 9 begins requests without end, and has begun one with the key of process 1's, too.
+#[test]
+fn a_process_that_begins_requests_without_end_costs_no_other_its_own() {
+    let by_key = RequestKind::parse("http.begin,http.end", Some("id")).expect("two events");
+    let n = MAX_OPEN_REQUESTS as i64 + 5;
+    let flood: String = (0..n).map(|i| format!("{} begin X {i}\n", 20 + i)).collect();
+    let honest = "5 begin a 7\n 6 begin a 70000\n";
+    let ends = format!("{} answer a 7\n {0} answer a 70000\n {0} answer X 0", 20 + n);
+    let timeline = format!("0 0 .>a S\n{honest}{flood}{ends}");
+    let (rows, tally) = run_asking(&[by_key], &timeline);
+    let found: Vec<_> = rows.requests.iter().map(|r| (r.ts.0, r.pid, r.key)).collect();
+    assert_eq!(found, [(5, Pid(1), Some(7)), (6, Pid(1), Some(70_000))]);
+    let unpaired = tally.requests.unpaired;
+    assert_eq!((unpaired.too_many, unpaired.end_only), (7, 1));
+}
+
+/// Processes 9 and 1 share the room; the one that has more of it makes room.
+#[test]
+fn of_two_processes_with_too_many_requests_the_one_with_more_loses_its_oldest() {
+    let by_key = RequestKind::parse("http.begin,http.end", Some("id")).expect("two events");
+    let half = MAX_OPEN_REQUESTS as i64 / 2;
+    let begins = |thread: &'static str, from: i64, n: i64| {
+        (0..n).map(move |i| format!("{} begin {thread} {i}\n", from + i)).collect::<String>()
+    };
+    let flood = begins("X", 10, half + 1) + &begins("a", 50_000, half);
+    let ends = "90000 answer a 0\n 90000 answer X 0\n 90000 answer X 1";
+    let (rows, tally) = run_asking(&[by_key], &format!("0 0 .>a S\n{flood}{ends}"));
+    let found: Vec<_> = rows.requests.iter().map(|r| (r.pid, r.key)).collect();
+    assert_eq!(found, [(Pid(1), Some(0)), (Pid(9), Some(1))]);
+    assert_eq!((tally.requests.unpaired.too_many, tally.requests.unpaired.end_only), (1, 1));
 }
 
 /// Requests within each other, around many pieces of their thread's time: to walk through all of these for each would cost

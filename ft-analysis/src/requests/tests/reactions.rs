@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::requests::Recorded;
-use crate::requests::open::MAX_OPEN_REQUESTS;
+use crate::requests::keyed::MAX_OPEN_REQUESTS;
 
 fn reaction(from: &str, to: &str, key: Option<&str>) -> RequestKind {
     RequestKind::reaction(from, to, key).expect("a reaction")
