@@ -1,6 +1,6 @@
-//! `LIMITS.md` has each constant of the sources that is named as a bound or a tolerance.
+//! `LIMITS.md` has each constant of the sources that is named as a bound or a tolerance, and the tests that it names exist.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -8,26 +8,89 @@ use std::path::{Path, PathBuf};
 const NAMED: [&str; 8] =
     ["MAX_", "MOST_", "KEPT", "FASTEST", "TOLERANCE", "OVERHEAD", "BELIEVED", "LOST_AT_ONCE"];
 
-/// The files below a directory that declare constants of each such name.
-fn bounds(dir: &Path, found: &mut BTreeMap<String, Vec<PathBuf>>) {
+/// Packages whose sources have bounds.
+const PACKAGES: [&str; 11] = [
+    "ft-user",
+    "ft-user/preload",
+    "ft-tracing",
+    "ft-tokio",
+    "ft-ebpf",
+    "ft-trace",
+    "ft-analysis",
+    "ft-report",
+    "ft-catalogue",
+    "ft-load",
+    "ft-agent",
+];
+
+/// Where the project begins.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// All sources below a directory, with their text.
+fn sources(dir: &Path, each: &mut impl FnMut(&Path, &str)) {
     for entry in fs::read_dir(dir).expect("a directory of sources") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
-            bounds(&path, found);
+            sources(&path, each);
         } else if path.extension().is_some_and(|e| e == "rs") {
-            let text = fs::read_to_string(&path).expect("a source");
-            for line in text.lines() {
-                let Some((before, after)) = line.trim_start().split_once("const ") else {
-                    continue;
-                };
-                let Some((name, _)) = after.split_once(": ") else { continue };
-                let is_declared = before.is_empty() || before.starts_with("pub");
-                if is_declared && NAMED.iter().any(|word| name.contains(word)) {
-                    found.entry(name.to_owned()).or_default().push(path.clone());
-                }
-            }
+            each(&path, &fs::read_to_string(&path).expect("a source"));
         }
     }
+}
+
+/// The files below a directory that declare constants of each such name.
+fn bounds(dir: &Path, found: &mut BTreeMap<String, Vec<PathBuf>>) {
+    sources(dir, &mut |path, text| {
+        for line in text.lines() {
+            let Some((before, after)) = line.trim_start().split_once("const ") else {
+                continue;
+            };
+            let Some((name, _)) = after.split_once(": ") else { continue };
+            let is_declared = before.is_empty() || before.starts_with("pub");
+            if is_declared && NAMED.iter().any(|word| name.contains(word)) {
+                found.entry(name.to_owned()).or_default().push(path.to_owned());
+            }
+        }
+    });
+}
+
+/// The names of the tests below a directory: functions behind the attribute, whatever other ones are between.
+fn tests(dir: &Path, found: &mut BTreeSet<String>) {
+    sources(dir, &mut |_, text| {
+        let mut is_test = false;
+        for line in text.lines().map(str::trim_start) {
+            if let Some((name, _)) = line.strip_prefix("fn ").and_then(|f| f.split_once('(')) {
+                if is_test {
+                    found.insert(name.to_owned());
+                }
+                is_test = false;
+            }
+            is_test |= line == "#[test]";
+        }
+    });
+}
+
+/// What the last column of the page names in the form of a test's name; one that ends in `…` is a beginning.
+fn shown_by(page: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    let mut is_shown = false;
+    for line in page.lines() {
+        let Some((_, last)) = line.strip_suffix('|').and_then(|row| row.rsplit_once('|')) else {
+            is_shown = false;
+            continue;
+        };
+        is_shown |= last.trim() == "shown by";
+        let is_name = |word: &&str| {
+            let word = word.trim_end_matches('…');
+            word.contains('_') && word.chars().all(|c| c.is_ascii_lowercase() || c == '_')
+        };
+        if is_shown {
+            names.extend(last.split('`').skip(1).step_by(2).filter(is_name));
+        }
+    }
+    names
 }
 
 /// What a file is called: by its own name, or by that of its folder.
@@ -43,24 +106,12 @@ fn stem(path: &Path) -> &str {
 
 #[test]
 fn every_bound_is_listed() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = root();
     let page = fs::read_to_string(root.join("LIMITS.md")).expect("LIMITS.md");
     let is_between = |c: char| !c.is_ascii_alphanumeric() && c != '_';
     let rows: Vec<Vec<&str>> = page.lines().map(|line| line.split(is_between).collect()).collect();
     let mut found = BTreeMap::new();
-    for package in [
-        "ft-user",
-        "ft-user/preload",
-        "ft-tracing",
-        "ft-tokio",
-        "ft-ebpf",
-        "ft-trace",
-        "ft-analysis",
-        "ft-report",
-        "ft-catalogue",
-        "ft-load",
-        "ft-agent",
-    ] {
+    for package in PACKAGES {
         bounds(&root.join(package).join("src"), &mut found);
     }
     assert!(found.len() > 80, "{found:?}");
@@ -76,4 +127,26 @@ fn every_bound_is_listed() {
         }
     }
     assert!(missing.is_empty(), "not in LIMITS.md: {missing:#?}");
+}
+
+#[test]
+fn every_test_that_is_named_exists() {
+    let root = root();
+    let page = fs::read_to_string(root.join("LIMITS.md")).expect("LIMITS.md");
+    let mut known = BTreeSet::new();
+    for package in PACKAGES {
+        tests(&root.join(package).join("src"), &mut known);
+        let beside = root.join(package).join("tests");
+        if beside.is_dir() {
+            tests(&beside, &mut known);
+        }
+    }
+    let named = shown_by(&page);
+    assert!(named.len() > 80 && known.len() > 1000, "{} of {}", named.len(), known.len());
+    let is_there = |name: &&str| match name.strip_suffix('…') {
+        Some(begin) => known.range(begin.to_owned()..).next().is_some_and(|n| n.starts_with(begin)),
+        None => known.contains(*name),
+    };
+    let missing: Vec<_> = named.into_iter().filter(|name| !is_there(name)).collect();
+    assert!(missing.is_empty(), "named in LIMITS.md, and no test: {missing:#?}");
 }
