@@ -127,18 +127,26 @@ impl Inspected {
     pub fn introduce(&self, files: &BuildIds) -> Found {
         let text = maps::read(self.pid).unwrap_or_default();
         let mappings = self.mappings(&mut self.known(), &text, files);
-        let threads = discover::threads(self.pid).into_iter().take(MAX_THREADS);
-        let thread = |tid| {
-            let name = discover::comm(self.pid, tid)?;
-            Some(Thread { tid, pid: self.pid, name, ts: monotonic_ns() })
-        };
-        let threads = threads.filter_map(thread).collect();
+        let threads = discover::threads(self.pid).into_iter();
         Found {
             mappings,
-            threads,
+            threads: self.named(threads, |tid| discover::comm(self.pid, tid)),
             tracers: tracers(&text).map(Iterator::collect),
             ..Found::default()
         }
+    }
+
+    /// The first of its threads, with their names.
+    fn named(
+        &self,
+        threads: impl Iterator<Item = i32>,
+        name: impl Fn(i32) -> Option<String>,
+    ) -> Vec<Thread> {
+        let thread = |tid| {
+            let name = name(tid)?;
+            Some(Thread { tid, pid: self.pid, name, ts: monotonic_ns() })
+        };
+        threads.take(MAX_THREADS).filter_map(thread).collect()
     }
 
     /// Its mappings, if they have changed, and if they are the process's whose number it was before they were read.
@@ -308,6 +316,13 @@ mod tests {
         let file = build_id::regular(Path::new(&mine.path)).unwrap();
         assert_eq!(mine.build_id, build_id::of_opened(&file).unwrap_or_default());
         assert!(found.threads.iter().any(|thread| thread.tid == mappings.pid));
+    }
+
+    #[test]
+    fn of_very_many_threads_the_first_are_named() {
+        let most = MAX_THREADS as i32;
+        let named = own().named(1..=2 * most, |tid| Some(format!("thread {tid}")));
+        assert_eq!((named.len(), &*named[MAX_THREADS - 1].name), (MAX_THREADS, "thread 4096"));
     }
 
     #[test]

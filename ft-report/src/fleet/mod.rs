@@ -272,20 +272,28 @@ fn rows(dir: &Path, quantity: Quantity) -> std::result::Result<Vec<Bucket>, Stri
             return Ok(Err(why.into()));
         }
         let trace = Trace::open(dir)?;
-        let mut rows = Vec::new();
-        for (i, row) in trace.rows::<Bucket>().enumerate() {
-            let row = row?;
-            if i >= MAX_ROWS || !is_sound(&row) {
-                let why = "its table histograms is none that an analysis writes; run `ft-agent analyze` on it";
-                return Ok(Err(why.into()));
-            }
-            if row.quantity == quantity {
-                rows.push(row);
-            }
-        }
-        Ok(Ok(rows))
+        sound(trace.rows(), quantity)
     };
     read().unwrap_or_else(|error| Err(error.to_string()))
+}
+
+/// Of the rows of a table those that are about a quantity, if all rows are sound and no more than an analysis writes.
+fn sound(
+    table: impl Iterator<Item = Result<Bucket>>,
+    quantity: Quantity,
+) -> Result<std::result::Result<Vec<Bucket>, String>> {
+    let mut rows = Vec::new();
+    for (i, row) in table.enumerate() {
+        let row = row?;
+        if i >= MAX_ROWS || !is_sound(&row) {
+            let why = "its table histograms is none that an analysis writes; run `ft-agent analyze` on it";
+            return Ok(Err(why.into()));
+        }
+        if row.quantity == quantity {
+            rows.push(row);
+        }
+    }
+    Ok(Ok(rows))
 }
 
 #[cfg(test)]

@@ -138,6 +138,34 @@ fn no_number_of_subjects_takes_more_than_is_kept() {
 }
 
 #[test]
+fn subjects_for_which_is_no_room_are_in_no_comparison_and_told() {
+    let question = Question { quantity: Quantity::Hold, by: None, sides: None };
+    let mut fleet = Fleet::new(question);
+    let (name, place): Subject = ("kept".into(), "".into());
+    let cell = Cell { mean_ns: 1.0, p99_ns: None };
+    let kept = (1..MAX_CELLS).map(|at| (((name.clone(), place.clone()), at), cell));
+    fleet.cells = kept.collect();
+    let rows = ["L", "M", "N"].map(|name| row(name, 5, Mark::Exact));
+    fleet.count(member("a", "1", 0), &rows);
+    assert_eq!((fleet.cells.len(), fleet.cells_left_out), (MAX_CELLS, 2));
+    assert_eq!(fleet.all.count(), 3, "they count in all else");
+    fleet.cells.clear();
+    let text = fleet.document().to_string();
+    assert!(text.contains("2 subjects of single traces are in no comparison"), "{text}");
+}
+
+#[test]
+fn a_table_with_more_rows_than_an_analysis_writes_does_not_count() {
+    let read = |n: usize| {
+        let rows = (0..n).map(|_| Ok(row("L", 5, Mark::Exact)));
+        sound(rows, Quantity::Wait).expect("rows that can be read")
+    };
+    assert_eq!(read(MAX_ROWS), Ok(Vec::new()));
+    let why = read(MAX_ROWS + 1).expect_err("too many");
+    assert!(why.contains("none that an analysis writes"), "{why}");
+}
+
+#[test]
 fn a_mean_over_hosts_is_that_of_the_textbook() {
     // One trace of each side a host: nothing is known within, and all weigh the same, as in a paired t-test.
     let of = |a: f64, b: f64| Host { sides: [vec![a], vec![b]] };

@@ -98,6 +98,7 @@ fn is_primitive(function: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ft_ebpf::Contention;
 
     #[test]
     fn who_wanted_a_lock_has_called_its_primitives() {
@@ -122,6 +123,15 @@ ffffffff81000700 T _etext
         assert_eq!(locks.caller(&chain).as_deref(), Some("ext4_file_write_iter"));
         assert_eq!(locks.caller(&chain[..40]).as_deref(), None);
         assert_eq!(locks.caller(&[]).as_deref(), None);
+        // Who is farther up than is looked at without the group `stack`.
+        let primitive = chain[24..32].repeat(Contention::NEAREST - 1);
+        assert_eq!(
+            locks.caller(&[&primitive[..], &chain[40..]].concat()).as_deref(),
+            Some("ext4_file_write_iter")
+        );
+        let farther = [&primitive[..], &chain[24..]].concat();
+        let seen = &farther[..8 * Contention::NEAREST];
+        assert_eq!(locks.caller(seen).as_deref(), None);
         // The first byte of a function is not where a call returns to.
         let behind = 0xffff_ffff_8100_0600_u64.to_ne_bytes();
         assert_eq!(locks.caller(&behind).as_deref(), Some("ext4_file_write_iter"));
