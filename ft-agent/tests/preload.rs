@@ -121,7 +121,9 @@ fn holds_of_an_unmodified_program_have_the_parts_that_the_kernel_saw() {
     for hold in &holds {
         let parts = hold.parts.expect("a kernel stream was recorded");
         assert_eq!(parts.total_ns(), hold.dur, "{hold:?}");
-        assert!(parts.to_array().iter().all(|&ns| ns >= 0) && parts.running_ns > 0, "{hold:?}");
+        // Of a hold within one step of the counter both ends are read at the same time.
+        let has_run = parts.running_ns > 0 || hold.dur == 0;
+        assert!(parts.to_array().iter().all(|&ns| ns >= 0) && has_run, "{hold:?}");
     }
 }
 
