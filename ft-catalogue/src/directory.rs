@@ -10,7 +10,7 @@ use std::time::Duration;
 use ft_trace::dir::{self, Dir};
 
 use crate::error::io_error;
-use crate::place::{Look, MAX_ROW_BYTES, Place, Source, is_name};
+use crate::place::{LocalFile, Look, MAX_ROW_BYTES, Place, is_name};
 use crate::{CatalogueError, INCOMING, Key, Result, TRACES};
 
 /// What is not whole for longer than this, nobody fills any more.
@@ -126,7 +126,7 @@ impl Place for Directory {
     }
 
     /// The directory appears by one rename. One that another has brought is a whole trace of the same name.
-    fn bring(&self, key: &Key, files: &[Source]) -> Result<Option<Dir>> {
+    fn bring(&self, key: &Key, files: &[LocalFile]) -> Result<Option<Dir>> {
         let [_, _, name] = key.directories();
         let day = self.day(key)?;
         let place = day.path().join(&name);
@@ -139,7 +139,7 @@ impl Place for Directory {
     }
 
     /// By a link, which replaces nothing: of two that bring it at once, the labels of one are in the row, and the other is told.
-    fn publish(&self, key: &Key, row: &Path, _: &[Source]) -> Result<bool> {
+    fn publish(&self, key: &Key, row: &Path, _: &[LocalFile]) -> Result<bool> {
         let traces = &self.held()?.traces;
         let incoming = Incoming::new(traces)?;
         copy_file(row, &incoming.dir, &key.row())?;
@@ -246,7 +246,7 @@ impl Place for Directory {
         copied.map(drop).map_err(io_error("write", to))
     }
 
-    fn put_within(&self, key: &Key, file: &Source) -> Result<()> {
+    fn put_within(&self, key: &Key, file: &LocalFile) -> Result<()> {
         let trace = self.trace(key)?;
         let (dir, name) = match file.name.split_once('/') {
             Some((table, part)) => (made(&trace, table)?, part),
@@ -346,7 +346,7 @@ impl Drop for Incoming {
 }
 
 /// Copies a trace, durably. Parts of a table follow each other.
-fn copy(files: &[Source], to: &Dir) -> Result<()> {
+fn copy(files: &[LocalFile], to: &Dir) -> Result<()> {
     let mut table: Option<(&str, Dir)> = None;
     let synced = |table: Option<(&str, Dir)>| match table {
         Some((_, dir)) => dir.sync().map_err(io_error("write", dir.path())),

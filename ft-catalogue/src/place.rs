@@ -16,7 +16,7 @@ pub(crate) type Look<'a> = &'a mut dyn FnMut(&str, std::result::Result<&Path, St
 
 /// A file of a trace, on this machine.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
+pub(crate) struct LocalFile {
     /// `meta.json`, or a table and a part of it: `sched_switch/part-00000.parquet`.
     pub(crate) name: String,
     pub(crate) path: PathBuf,
@@ -33,10 +33,10 @@ pub(crate) trait Place: Debug {
     fn has_row(&self, key: &Key) -> Result<bool>;
 
     /// Brings all files of a trace. Those that are there are not brought again. Where the trace lies, if on this machine.
-    fn bring(&self, key: &Key, files: &[Source]) -> Result<Option<Dir>>;
+    fn bring(&self, key: &Key, files: &[LocalFile]) -> Result<Option<Dir>>;
 
     /// Brings the row of a trace whose files are these; one that is there stays. Whether it is the one that is there now.
-    fn publish(&self, key: &Key, row: &Path, files: &[Source]) -> Result<bool>;
+    fn publish(&self, key: &Key, row: &Path, files: &[LocalFile]) -> Result<bool>;
 
     /// Where a trace lies, if on this machine.
     fn local(&self, key: &Key) -> Option<PathBuf>;
@@ -54,7 +54,7 @@ pub(crate) trait Place: Debug {
     fn fetch(&self, key: &Key, name: &str, to: &Path) -> Result<()>;
 
     /// Puts a file into a trace, in place of one that is there.
-    fn put_within(&self, key: &Key, file: &Source) -> Result<()>;
+    fn put_within(&self, key: &Key, file: &LocalFile) -> Result<()>;
 
     /// Removes a file of a trace, if it is there.
     fn remove_within(&self, key: &Key, name: &str) -> Result<()>;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ft_trace::store::{PartWriter, Trace, part_path};
 
 use crate::error::io_error;
-use crate::place::{self, FILES, Place, Source};
+use crate::place::{self, FILES, LocalFile, Place};
 use crate::scratch::Scratch;
 use crate::{CatalogueError, Entry, Key, Labels, Result, TRACES};
 
@@ -50,7 +50,7 @@ impl Catalogue {
         if self.place.has_row(&key)? {
             return Ok(Put { key, is_new: false });
         }
-        let files = sources(trace.dir())?;
+        let files = local_files(trace.dir())?;
         // Of what lies there, which another may have brought.
         let stored = self.place.bring(&key, &files)?;
         let opened = stored.as_ref().map(|dir| Trace::open(&dir.anchored())).transpose()?;
@@ -75,7 +75,7 @@ fn write_row(entry: &Entry, dir: &Path) -> Result<PathBuf> {
 }
 
 /// The files of a trace: its tables, and those beside them. What is not whole has other names.
-pub(crate) fn sources(trace: &Path) -> Result<Vec<Source>> {
+pub(crate) fn local_files(trace: &Path) -> Result<Vec<LocalFile>> {
     let mut files = Vec::new();
     for path in listed(trace)? {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
@@ -83,11 +83,11 @@ pub(crate) fn sources(trace: &Path) -> Result<Vec<Source>> {
             for part in listed(&path)? {
                 let part_name = part.file_name().and_then(|name| name.to_str());
                 if let Some(part_name) = part_name.filter(|name| name.ends_with(".parquet")) {
-                    files.push(Source { name: format!("{name}/{part_name}"), path: part });
+                    files.push(LocalFile { name: format!("{name}/{part_name}"), path: part });
                 }
             }
         } else if FILES.contains(&name) {
-            files.push(Source { name: name.to_owned(), path });
+            files.push(LocalFile { name: name.to_owned(), path });
         }
     }
     Ok(files)

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use ft_trace::store::META_FILE;
 
 use crate::error::io_error;
-use crate::place::{self, Place, Source};
-use crate::put::sources;
+use crate::place::{self, LocalFile, Place};
+use crate::put::local_files;
 use crate::scratch::Scratch;
 use crate::{CatalogueError, Key, Result};
 
@@ -174,8 +174,8 @@ impl Task {
     ///
     /// When they cannot be written. The trace then counts as not analysed, and storing them again goes on.
     pub fn store(&self, copy: &Copy, tables: &[&str], results: &[&str], keep: bool) -> Result<()> {
-        let files = sources(copy.dir())?;
-        let is_brought = |file: &&Source| table(&file.name).is_some_and(|t| tables.contains(&t));
+        let files = local_files(copy.dir())?;
+        let is_brought = |file: &&LocalFile| table(&file.name).is_some_and(|t| tables.contains(&t));
         self.place.remove_within(&self.key, MARKER)?;
         for name in self.place.names(&self.key)? {
             let is_stale = table(&name).is_some_and(|table| match keep {

@@ -6,7 +6,7 @@ use ft_trace::ids::Tid;
 
 /// What a lock's blame grows by.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(super) enum BlameSource {
     Nobody,
     /// The holder's account, which stood at this when the blame was settled.
     Holder(Blame),
@@ -93,7 +93,7 @@ pub(super) struct Queue {
     pub(super) settled: i64,
     /// The holder that `source` comes from.
     pub(super) blamed: Option<Holder>,
-    pub(super) source: Source,
+    pub(super) source: BlameSource,
     /// Since when nobody is known to hold it.
     pub(super) free_since: Option<i64>,
     /// The source is not what it should be: the chain is too long, or there were too many holders.
@@ -110,7 +110,7 @@ impl Queue {
             blame: Blame::default(),
             settled: now,
             blamed: None,
-            source: Source::Nobody,
+            source: BlameSource::Nobody,
             free_since: None,
             doubtful: false,
             acquisitions: 0,

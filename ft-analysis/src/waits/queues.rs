@@ -25,7 +25,7 @@ use std::collections::HashMap;
 
 use super::blame::Blame;
 use super::own::Free;
-use super::queue::{self, Queue, Source, Turns, Waiter};
+use super::queue::{self, BlameSource, Queue, Turns, Waiter};
 use crate::world::{Holder, Process, Sums, Thread, World};
 use ft_trace::ids::{Pid, ThreadKey, Tid};
 
@@ -242,7 +242,7 @@ impl Queues {
     /// Brings the blame of a lock to now, and before it that of all locks that its chain leads to.
     fn settle(&mut self, mut lock: i64, here: &Here<'_>) {
         let mut chain = Vec::new();
-        while let Some(Queue { source: Source::Lock(next, _), .. }) = self.queue(lock, here) {
+        while let Some(Queue { source: BlameSource::Lock(next, _), .. }) = self.queue(lock, here) {
             chain.push(lock);
             lock = *next;
         }
@@ -254,7 +254,7 @@ impl Queues {
     fn settle_one(&mut self, lock: i64, here: &Here<'_>) {
         let Some(queue) = self.queue(lock, here).filter(|q| q.settled < here.now()) else { return };
         let beyond = match queue.source {
-            Source::Lock(next, _) => self.look(next, lock, here),
+            BlameSource::Lock(next, _) => self.look(next, lock, here),
             _ => None,
         };
         let Some(queue) = self.queue_mut(lock, here) else { return };
@@ -263,8 +263,8 @@ impl Queues {
         let turns = queue.waiters.now().unwrap_or(&mut unused);
         let mut grown = Blame::default();
         match (&mut queue.source, &queue.blamed) {
-            (Source::Nobody, _) | (_, None) => grown.no_holder_ns = ns,
-            (Source::Holder(then), Some(holder)) => match here.account(holder.tid) {
+            (BlameSource::Nobody, _) | (_, None) => grown.no_holder_ns = ns,
+            (BlameSource::Holder(then), Some(holder)) => match here.account(holder.tid) {
                 Some(now) => {
                     grown = now - *then;
                     *then = now;
@@ -273,7 +273,7 @@ impl Queues {
                 }
                 None => grown.no_holder_ns = ns,
             },
-            (Source::Lock(_, then), Some(holder)) => {
+            (BlameSource::Lock(_, then), Some(holder)) => {
                 match &beyond {
                     Some((blame, _)) => {
                         grown = *blame - *then;
@@ -285,7 +285,7 @@ impl Queues {
                 turns.touched |= queue.doubtful;
                 grown.holder_waits_ns = ns;
             }
-            (Source::Cycle, Some(holder)) => {
+            (BlameSource::Cycle, Some(holder)) => {
                 turns.link(holder, from, ns, None);
                 (grown.cycle_ns, grown.holder_waits_ns) = (ns, ns);
             }
@@ -306,7 +306,7 @@ impl Queues {
 
     /// A lock looks no longer at the one that its holder waited for.
     fn look_away(&mut self, lock: i64, here: &Here<'_>) {
-        if let Some(&Queue { source: Source::Lock(next, _), .. }) = self.queue(lock, here)
+        if let Some(&Queue { source: BlameSource::Lock(next, _), .. }) = self.queue(lock, here)
             && let Some(queue) = self.queue_mut(next, here)
         {
             queue.waiters.end(&Waiter::Lock(lock));
@@ -320,10 +320,10 @@ impl Queues {
         let waits_for = blamed.and_then(|h| here.waits_for(h.tid));
         let chain = waits_for.map_or(Chain::Ends, |next| self.chain(next, lock, here));
         let source = match (blamed, waits_for, &chain) {
-            (None, ..) => Source::Nobody,
+            (None, ..) => BlameSource::Nobody,
             (_, Some(next), Chain::Circle) => {
                 self.remember_cycle(lock, next, here);
-                Source::Cycle
+                BlameSource::Cycle
             }
             (_, Some(next), Chain::Goes) => {
                 self.settle(next, here);
@@ -331,15 +331,15 @@ impl Queues {
                     queue.waiters.begin(Waiter::Lock(lock), here.now());
                     queue.blame
                 });
-                Source::Lock(next, blame)
+                BlameSource::Lock(next, blame)
             }
-            (Some(h), ..) => here.account(h.tid).map_or(Source::Nobody, Source::Holder),
+            (Some(h), ..) => here.account(h.tid).map_or(BlameSource::Nobody, BlameSource::Holder),
         };
         let (_, crowded) = here.world.locks().holders(here.process, lock);
         if let Some(queue) = self.queue_mut(lock, here) {
             queue.blamed = blamed;
             queue.free_since = match source {
-                Source::Nobody => queue.free_since.or(Some(here.now())),
+                BlameSource::Nobody => queue.free_since.or(Some(here.now())),
                 _ => None,
             };
             queue.source = source;
@@ -354,7 +354,7 @@ impl Queues {
                 return Chain::Circle;
             }
             match self.queue(lock, here).map(|q| &q.source) {
-                Some(Source::Lock(next, _)) => lock = *next,
+                Some(BlameSource::Lock(next, _)) => lock = *next,
                 Some(_) => return Chain::Goes,
                 None => return Chain::Ends,
             }
@@ -368,7 +368,7 @@ impl Queues {
         while next != lock {
             let Some(queue) = self.queue(next, here) else { return };
             circle.extend(queue.blamed.map(|h| h.tid));
-            let Source::Lock(beyond, _) = queue.source else { return };
+            let BlameSource::Lock(beyond, _) = queue.source else { return };
             next = beyond;
         }
         let Some(&least) = circle.iter().min() else { return };

@@ -31,7 +31,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use self::retries::Retries;
 use crate::directory::too_large;
-use crate::place::{Look, MAX_ROW_BYTES, Place, Source, is_name};
+use crate::place::{LocalFile, Look, MAX_ROW_BYTES, Place, is_name};
 use crate::scratch::Scratch;
 use crate::{CatalogueError, Key, Result, TRACES};
 
@@ -188,12 +188,12 @@ impl Objects {
     }
 
     /// Sends what is missing until all is there, and nothing else in these tables.
-    async fn settle(&self, key: &Key, files: &[Source]) -> Result<()> {
+    async fn settle(&self, key: &Key, files: &[LocalFile]) -> Result<()> {
         let root = self.name(&key.path())?;
         let mut is_first = true;
         for _ in 0..ROUNDS {
             let there = &self.below(&root).await?;
-            let missing: Vec<&Source> = stream::iter(files)
+            let missing: Vec<&LocalFile> = stream::iter(files)
                 .map(|file| async move {
                     let is_there = match there.get(&file.name) {
                         // What this call has sent is known by its size.
@@ -312,7 +312,7 @@ impl Place for Objects {
         self.runtime.block_on(async { self.exists(&self.row(key)?).await })
     }
 
-    fn bring(&self, key: &Key, files: &[Source]) -> Result<Option<Dir>> {
+    fn bring(&self, key: &Key, files: &[LocalFile]) -> Result<Option<Dir>> {
         self.runtime.block_on(async {
             if self.exists(&self.removing(key)?).await? {
                 return Err(CatalogueError::BeingRemoved(format!("{}/{}", self.url, key.path())));
@@ -321,7 +321,7 @@ impl Place for Objects {
         })
     }
 
-    fn publish(&self, key: &Key, row: &Path, files: &[Source]) -> Result<bool> {
+    fn publish(&self, key: &Key, row: &Path, files: &[LocalFile]) -> Result<bool> {
         let bytes =
             ft_trace::dir::read_regular(row).map_err(crate::error::io_error("read", row))?;
         self.runtime.block_on(async {
@@ -378,7 +378,7 @@ impl Place for Objects {
         self.runtime.block_on(async { self.receive(&self.file(key, name)?, to, u64::MAX).await })
     }
 
-    fn put_within(&self, key: &Key, file: &Source) -> Result<()> {
+    fn put_within(&self, key: &Key, file: &LocalFile) -> Result<()> {
         self.runtime.block_on(async { self.send(&self.file(key, &file.name)?, &file.path).await })
     }
 

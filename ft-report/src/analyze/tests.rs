@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::path::PathBuf;
 
 use super::*;
-use crate::sections::{Asked, Source, gaps::GapsReport, locks::LocksReport};
+use crate::sections::{Asked, Input, gaps::GapsReport, locks::LocksReport};
 use ft_analysis::timeline::{events, run, sites, threads};
 use ft_trace::event::LeanUserEvent;
 use ft_trace::store::{META_FILE, Meta, SCHEMA_VERSION, TableMeta};
@@ -132,8 +132,8 @@ fn reports_analyse_what_was_not_analysed() {
     let trace = store(dir.path(), TIMELINE);
     let first = ensure(&trace, &mut |_| ControlFlow::Continue(())).unwrap();
     let code = OnceCell::new();
-    let source = Source { trace: &trace, tally: &first, asked: Asked::default(), code: &code };
-    let (locks, gaps) = (LocksReport::read(source).unwrap(), GapsReport::read(source).unwrap());
+    let input = Input { trace: &trace, tally: &first, asked: Asked::default(), code: &code };
+    let (locks, gaps) = (LocksReport::read(input).unwrap(), GapsReport::read(input).unwrap());
     assert_eq!((locks.holds, gaps.gaps), (3, 1));
 
     // An analysis by another version, or a damaged one, is done again; one by this version is used.

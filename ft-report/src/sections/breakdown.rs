@@ -7,7 +7,7 @@ mod sums;
 
 use serde::Serialize;
 
-use super::{NO_SCHEDULER, Source};
+use super::{Input, NO_SCHEDULER};
 use crate::document::{N, Ns, Of, Section, Table, Thread, Word};
 use crate::stats::Marks;
 use crate::text;
@@ -56,14 +56,14 @@ impl BreakdownReport {
     /// # Errors
     ///
     /// When a table cannot be read.
-    pub fn read(source: Source<'_>) -> Result<BreakdownReport> {
+    pub fn read(input: Input<'_>) -> Result<BreakdownReport> {
         let mut breakdowns = Breakdowns::default();
-        let recorded = source.recorded("syscall");
+        let recorded = input.recorded("syscall");
         if recorded {
-            source.rows(|r: Breakdown| breakdowns.add(&r))?;
-            source.rows(|r: WakePair| breakdowns.pair(r))?;
+            input.rows(|r: Breakdown| breakdowns.add(&r))?;
+            input.rows(|r: WakePair| breakdowns.pair(r))?;
         }
-        Ok(breakdowns.finish(recorded, source.recorded("fault"), source.tally.kernel))
+        Ok(breakdowns.finish(recorded, input.recorded("fault"), input.tally.kernel))
     }
 
     /// What it says.

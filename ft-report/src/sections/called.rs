@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Serialize, Serializer};
 
-use super::Source;
+use super::Input;
 use crate::code::{self, Frame};
 use ft_trace::ids::Name;
 use ft_trace::store::Result;
@@ -55,14 +55,14 @@ impl Called {
     ///
     /// When a table cannot be read.
     pub(super) fn name<'a>(
-        source: Source<'_>,
+        input: Input<'_>,
         rows: impl IntoIterator<Item = &'a mut Called>,
     ) -> Result<()> {
         let mut rows: Vec<&mut Called> = rows.into_iter().collect();
         if rows.iter().all(|row| row.stack.is_none()) {
             return Ok(());
         }
-        let code = source.code()?;
+        let code = input.code()?;
         rows.iter_mut().for_each(|row| row.look(&code.chain(row.stack)));
         tell_apart(&mut rows);
         Ok(())

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::apart::apart;
 use super::called::Called;
-use super::{NO_SCHEDULER, Source};
+use super::{Input, NO_SCHEDULER};
 use crate::document::{
     Data, Histogram, Id, Interval, Kind, N, Ns, Of, Section, Table, Thread, Typed, Word,
 };
@@ -247,11 +247,11 @@ impl DispatchReport {
     /// # Errors
     ///
     /// When the table cannot be read.
-    pub fn read(source: Source<'_>) -> Result<DispatchReport> {
+    pub fn read(input: Input<'_>) -> Result<DispatchReport> {
         let mut dispatch = Dispatch::default();
-        source.rows(|r: DispatchLatency| dispatch.add(&r))?;
-        let mut report = dispatch.finish(source.tally);
-        Called::name(source, report.worst.iter_mut().map(|w| &mut w.called))?;
+        input.rows(|r: DispatchLatency| dispatch.add(&r))?;
+        let mut report = dispatch.finish(input.tally);
+        Called::name(input, report.worst.iter_mut().map(|w| &mut w.called))?;
         Ok(report)
     }
 

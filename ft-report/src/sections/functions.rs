@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
-use super::Source;
+use super::Input;
 use crate::document::{Builder, N, Ns, Number, Of, Place, Section, Share, Table, Word};
 use crate::stats::{Groups, Happened, Marks, happened};
 use crate::text;
@@ -178,10 +178,10 @@ impl FunctionsReport {
     /// # Errors
     ///
     /// When the table cannot be read.
-    pub fn read(source: Source<'_>) -> Result<FunctionsReport> {
+    pub fn read(input: Input<'_>) -> Result<FunctionsReport> {
         let mut functions = Functions::default();
-        source.rows(|r: Function| functions.add(&r))?;
-        Ok(functions.finish(source.tally, source.trace.meta().clock.tsc_hz))
+        input.rows(|r: Function| functions.add(&r))?;
+        Ok(functions.finish(input.tally, input.trace.meta().clock.tsc_hz))
     }
 
     /// What it says.

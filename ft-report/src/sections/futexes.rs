@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use serde::Serialize;
 
 use super::stacks::{self, Chain, Way, Ways};
-use super::{NO_PARTS, Source};
+use super::{Input, NO_PARTS};
 use crate::code::Code;
 use crate::document::{Interval, Lock, N, Ns, Section, Share, Table, Text, Thread, Word};
 use crate::stats::{Distribution, Groups, Marks, Names, Own, Tail, Top, own};
@@ -264,14 +264,14 @@ impl FutexesReport {
     /// # Errors
     ///
     /// When a table cannot be read.
-    pub fn read(source: Source<'_>) -> Result<FutexesReport> {
+    pub fn read(input: Input<'_>) -> Result<FutexesReport> {
         let mut futexes = Futexes::default();
-        let recorded = source.recorded("futex");
+        let recorded = input.recorded("futex");
         if recorded {
-            let code = source.code()?;
-            source.rows(|r: FutexWait| futexes.add(&r, code))?;
+            let code = input.code()?;
+            input.rows(|r: FutexWait| futexes.add(&r, code))?;
         }
-        Ok(futexes.finish(recorded, source.tally.kernel))
+        Ok(futexes.finish(recorded, input.tally.kernel))
     }
 
     /// What it says.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Source;
+use super::Input;
 use super::apart::apart;
 use crate::document::{Data, Histogram, Id, N, Ns, Of, Section, Share, Table, Thread, Typed, Word};
 use crate::stats::{Bins, Distribution, Groups, Marks, OTHERS, Own, Tail, Top, own};
@@ -286,10 +286,10 @@ impl GapsReport {
     /// # Errors
     ///
     /// When the table cannot be read.
-    pub fn read(source: Source<'_>) -> Result<GapsReport> {
+    pub fn read(input: Input<'_>) -> Result<GapsReport> {
         let mut gaps = Gaps::default();
-        source.rows(|r: Gap| gaps.add(&r))?;
-        Ok(gaps.finish(source.tally))
+        input.rows(|r: Gap| gaps.add(&r))?;
+        Ok(gaps.finish(input.tally))
     }
 
     /// What it says.

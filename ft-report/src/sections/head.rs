@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Source;
+use super::Input;
 use super::quality::Quality;
 use super::recording::Recording;
 use crate::document::{IntoText, N, Ns, Of, Section, Text, Word};
@@ -65,10 +65,10 @@ impl Head {
     /// # Errors
     ///
     /// When the tables `clock` and `loss` cannot be read.
-    pub fn read(source: Source<'_>) -> Result<Self> {
-        let Source { trace, tally, .. } = source;
+    pub fn read(input: Input<'_>) -> Result<Self> {
+        let Input { trace, tally, .. } = input;
         let meta = trace.meta();
-        let Window { from_ns, to_ns } = source.window();
+        let Window { from_ns, to_ns } = input.window();
         let quality = Quality::new(from_ns, to_ns, trace.rows(), trace.rows())?;
         Ok(Head {
             trace: trace.dir().display().to_string(),
@@ -87,7 +87,7 @@ impl Head {
             lost_user_events: tally.lost_user_events,
             lost_kernel_records: tally.lost_kernel_records,
             missing_switches: tally.unseen_switches + tally.ran_unseen,
-            recording: Recording::read(source),
+            recording: Recording::read(input),
             quality,
             warnings: warnings(trace, tally),
         })

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
-use super::Source;
+use super::Input;
 use super::workers::{Announced, ByCulprit, ByWorker};
 use crate::document::{Id, Interval, N, Ns, Section, Share, Table, Word};
 use crate::stats::{Distribution, Marks, Tail, Top, parts};
@@ -252,11 +252,11 @@ impl JobsReport {
     /// # Errors
     ///
     /// When a table cannot be read.
-    pub fn read(source: Source<'_>) -> Result<JobsReport> {
+    pub fn read(input: Input<'_>) -> Result<JobsReport> {
         let mut jobs = Jobs::default();
-        source.rows(|r: LoadWorker| jobs.worker(r))?;
-        source.rows(|r: LoadJob| jobs.add(&r))?;
-        Ok(jobs.finish(source.tally))
+        input.rows(|r: LoadWorker| jobs.worker(r))?;
+        input.rows(|r: LoadJob| jobs.add(&r))?;
+        Ok(jobs.finish(input.tally))
     }
 
     /// What it says.

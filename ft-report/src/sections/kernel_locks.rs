@@ -8,7 +8,7 @@ mod waits;
 
 use serde::Serialize;
 
-use super::{NO_PARTS, Source};
+use super::{Input, NO_PARTS};
 use crate::code::Code;
 use crate::document::{
     Builder, Interval, Lock, N, Ns, Of, Place, Section, Share, Table, Text, Thread, Word,
@@ -132,14 +132,14 @@ impl KernelLocksReport {
     /// # Errors
     ///
     /// When a table cannot be read.
-    pub fn read(source: Source<'_>) -> Result<KernelLocksReport> {
+    pub fn read(input: Input<'_>) -> Result<KernelLocksReport> {
         let mut locks = KernelLocks::default();
-        let recorded = source.recorded("lock");
+        let recorded = input.recorded("lock");
         if recorded {
-            let code = source.code()?;
-            source.rows(|r: KernelLockWait| locks.add(&r, code))?;
+            let code = input.code()?;
+            input.rows(|r: KernelLockWait| locks.add(&r, code))?;
         }
-        Ok(locks.finish(recorded, source.tally))
+        Ok(locks.finish(recorded, input.tally))
     }
 
     /// What it says.

@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
-use super::Source;
+use super::Input;
 use super::apart::apart;
 use crate::document::{
     Data, Drawn, Histogram, Kind, Lock, MeanNs, N, Ns, Of, Section, Share, Table, Typed, Value,
@@ -118,10 +118,10 @@ impl LocksReport {
     /// # Errors
     ///
     /// When the table cannot be read.
-    pub fn read(source: Source<'_>) -> Result<LocksReport> {
-        let mut locks = Locks::over(source.window());
-        source.rows(|r: CriticalSection| locks.add(&r))?;
-        Ok(locks.finish(source.tally))
+    pub fn read(input: Input<'_>) -> Result<LocksReport> {
+        let mut locks = Locks::over(input.window());
+        input.rows(|r: CriticalSection| locks.add(&r))?;
+        Ok(locks.finish(input.tally))
     }
 
     /// What it says.

@@ -89,7 +89,7 @@ const NO_PARTS: &str =
 
 /// A trace that was analysed: what sections are made of.
 #[derive(Clone, Copy, Debug)]
-pub struct Source<'a> {
+pub struct Input<'a> {
     /// Its tables.
     pub trace: &'a Trace,
     /// The counts of its analysis.
@@ -107,7 +107,7 @@ pub struct Asked {
     pub by: Option<profile::By>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> Input<'a> {
     /// Call chains by name.
     fn code(self) -> Result<&'a Code> {
         if self.code.get().is_none() {
@@ -164,7 +164,7 @@ pub struct Report {
     pub needs: &'static str,
     /// When it is part of a report that names no section.
     pub shown: Shown,
-    make: fn(Source<'_>) -> Result<Section>,
+    make: fn(Input<'_>) -> Result<Section>,
 }
 
 impl Report {
@@ -173,8 +173,8 @@ impl Report {
     /// # Errors
     ///
     /// When a table cannot be read.
-    pub fn section(&self, source: Source<'_>) -> Result<Section> {
-        (self.make)(source)
+    pub fn section(&self, input: Input<'_>) -> Result<Section> {
+        (self.make)(input)
     }
 }
 
@@ -213,9 +213,9 @@ impl Document {
         reports: impl IntoIterator<Item = &'static Report>,
         asked: Asked,
     ) -> Result<Document> {
-        let source = Source { trace, tally, asked, code: &OnceCell::new() };
-        let sections = reports.into_iter().map(|report| report.section(source));
-        Document::with(source, sections.collect::<Result<_>>()?)
+        let input = Input { trace, tally, asked, code: &OnceCell::new() };
+        let sections = reports.into_iter().map(|report| report.section(input));
+        Document::with(input, sections.collect::<Result<_>>()?)
     }
 
     /// A document about the request of this number, and when that went on (CLOCK_MONOTONIC ns); `None` when the trace has
@@ -229,15 +229,15 @@ impl Document {
         tally: &Tally,
         number: i64,
     ) -> Result<Option<(Document, Range<i64>)>> {
-        let source = Source { trace, tally, asked: Asked::default(), code: &OnceCell::new() };
-        let Some(report) = RequestReport::read(source, number)? else { return Ok(None) };
+        let input = Input { trace, tally, asked: Asked::default(), code: &OnceCell::new() };
+        let Some(report) = RequestReport::read(input, number)? else { return Ok(None) };
         let time = report.ts..report.ts.saturating_add(report.dur_ns).saturating_add(1);
-        Ok(Some((Document::with(source, vec![report.section()])?, time)))
+        Ok(Some((Document::with(input, vec![report.section()])?, time)))
     }
 
-    fn with(source: Source<'_>, sections: Vec<Section>) -> Result<Document> {
-        let begin_ns = source.trace.meta().start.start_ns;
-        Ok(Document { begin_ns, head: Head::read(source)?.section(), sections })
+    fn with(input: Input<'_>, sections: Vec<Section>) -> Result<Document> {
+        let begin_ns = input.trace.meta().start.start_ns;
+        Ok(Document { begin_ns, head: Head::read(input)?.section(), sections })
     }
 }
 

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
-use super::Source;
+use super::Input;
 use crate::document::{Id, Interval, MeanNs, N, Ns, Of, Section, Share, Table, Thread, Word};
 use crate::stats::{Groups, Marks, Top};
 use crate::text;
@@ -263,11 +263,11 @@ impl NptReport {
     /// # Errors
     ///
     /// When a table cannot be read.
-    pub fn read(source: Source<'_>) -> Result<NptReport> {
+    pub fn read(input: Input<'_>) -> Result<NptReport> {
         let mut npt = Npt::default();
-        source.rows(|r: LoopBin| npt.loops.add(r))?;
-        source.rows(|r: LoopPeak| npt.add(&r))?;
-        Ok(npt.finish(source.tally))
+        input.rows(|r: LoopBin| npt.loops.add(r))?;
+        input.rows(|r: LoopPeak| npt.add(&r))?;
+        Ok(npt.finish(input.tally))
     }
 
     /// What it says.

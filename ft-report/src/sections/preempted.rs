@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use serde::Serialize;
 
 use super::called::Called;
-use super::{NO_SCHEDULER, Source};
+use super::{Input, NO_SCHEDULER};
 use crate::document::{Id, Interval, Lock, N, Ns, Place, Section, Share, Table, Thread, Word};
 use crate::stats::{Groups, Marks, Own, Top, own};
 use crate::text;
@@ -276,11 +276,11 @@ impl PreemptedReport {
     /// # Errors
     ///
     /// When the table cannot be read.
-    pub fn read(source: Source<'_>) -> Result<PreemptedReport> {
+    pub fn read(input: Input<'_>) -> Result<PreemptedReport> {
         let mut preempted = Preempted::default();
-        source.rows(|r: LockPreemption| preempted.add(&r))?;
-        let mut report = preempted.finish(source.tally);
-        Called::name(source, report.longest.iter_mut().map(|p| &mut p.called))?;
+        input.rows(|r: LockPreemption| preempted.add(&r))?;
+        let mut report = preempted.finish(input.tally);
+        Called::name(input, report.longest.iter_mut().map(|p| &mut p.called))?;
         Ok(report)
     }
 

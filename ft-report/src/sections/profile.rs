@@ -11,7 +11,7 @@ mod samples;
 
 use serde::Serialize;
 
-use super::Source;
+use super::Input;
 use super::stacks::Quality;
 use crate::document::{
     Builder, Data, Id, Lock, N, Ns, Of, Place, Section, Share, Table, Thread, Word,
@@ -131,13 +131,13 @@ impl ProfileReport {
     /// # Errors
     ///
     /// When a table cannot be read.
-    pub fn read(source: Source<'_>) -> Result<ProfileReport> {
-        let mut report = samples::read(source)?;
-        report.by = source.asked.by;
-        report.hz = source.trace.meta().start.sample_hz;
-        report.quality.read(source)?;
-        if source.tally.kernel {
-            source.rows(|r: ThreadTime| {
+    pub fn read(input: Input<'_>) -> Result<ProfileReport> {
+        let mut report = samples::read(input)?;
+        report.by = input.asked.by;
+        report.hz = input.trace.meta().start.sample_hz;
+        report.quality.read(input)?;
+        if input.tally.kernel {
+            input.rows(|r: ThreadTime| {
                 let on_cpu = [Part::Running, Part::Hardirq, Part::Softirq, Part::Vector];
                 if on_cpu.contains(&r.part) {
                     *report.scheduled_ns.get_or_insert(0) += r.spent_ns;

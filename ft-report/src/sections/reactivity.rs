@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::request::RequestReport;
 use super::requests::{Mean, RequestsReport};
-use super::{NO_SCHEDULER, Source};
+use super::{Input, NO_SCHEDULER};
 use crate::document::{MeanNs, N, Section, Table, Word};
 use ft_analysis::Reactions;
 use ft_trace::ids::Name;
@@ -43,11 +43,11 @@ impl ReactivityReport {
     /// # Errors
     ///
     /// When a table cannot be read.
-    pub fn read(source: Source<'_>) -> Result<ReactivityReport> {
-        let requests = RequestsReport::read_those(source, |kind| source.is_reaction(kind))?;
+    pub fn read(input: Input<'_>) -> Result<ReactivityReport> {
+        let requests = RequestsReport::read_those(input, |kind| input.is_reaction(kind))?;
         let mut sums: BTreeMap<Name, Mean> = BTreeMap::new();
-        source.rows(|r: Request| {
-            if source.is_reaction(&r.kind) {
+        input.rows(|r: Request| {
+            if input.is_reaction(&r.kind) {
                 sums.entry(r.kind.clone()).or_default().add(&r);
             }
         })?;
@@ -56,7 +56,7 @@ impl ReactivityReport {
         Ok(ReactivityReport {
             requests,
             averages: sums.into_iter().filter_map(average).collect(),
-            paths: RequestReport::read_those(source, &slowest)?,
+            paths: RequestReport::read_those(input, &slowest)?,
         })
     }
 

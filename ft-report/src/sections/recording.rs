@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Source;
+use super::Input;
 use crate::document::{MeanNs, Ns, Of, Section, Share, Text};
 use crate::text;
 use ft_analysis::{HeldUp, Overhead};
@@ -37,7 +37,7 @@ pub struct Recording {
 
 impl Recording {
     /// Of a trace that says who recorded it.
-    pub(super) fn read(Source { trace, tally, .. }: Source<'_>) -> Option<Recording> {
+    pub(super) fn read(Input { trace, tally, .. }: Input<'_>) -> Option<Recording> {
         let meta = trace.meta();
         let rows = |table: &str| meta.tables.get(table).map_or(0, |table| table.rows);
         let kernel =

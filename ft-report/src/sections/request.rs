@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::Source;
+use super::Input;
 use super::requests::says;
 use crate::document::{Interval, N, Ns, Number, Section, Share, Table, Text, Word};
 use crate::text;
@@ -114,30 +114,30 @@ impl RequestReport {
     /// # Errors
     ///
     /// When a table cannot be read.
-    pub fn read(source: Source<'_>, number: i64) -> Result<Option<RequestReport>> {
-        Ok(RequestReport::read_those(source, &[number])?.pop())
+    pub fn read(input: Input<'_>, number: i64) -> Result<Option<RequestReport>> {
+        Ok(RequestReport::read_those(input, &[number])?.pop())
     }
 
     /// Those of these numbers that the trace has, in their order.
-    pub(super) fn read_those(source: Source<'_>, numbers: &[i64]) -> Result<Vec<RequestReport>> {
+    pub(super) fn read_those(input: Input<'_>, numbers: &[i64]) -> Result<Vec<RequestReport>> {
         let mut paths: HashMap<i64, Vec<Step>> = HashMap::new();
-        source.rows(|p: PathPiece| {
+        input.rows(|p: PathPiece| {
             if numbers.contains(&p.request) {
                 paths.entry(p.request).or_default().push(p.into());
             }
         })?;
         let mut found: Vec<RequestReport> = Vec::new();
-        source.rows(|r: Request| {
+        input.rows(|r: Request| {
             if numbers.contains(&r.request) {
                 let path = paths.remove(&r.request).unwrap_or_default();
-                found.push(RequestReport::of(source, r, path));
+                found.push(RequestReport::of(input, r, path));
             }
         })?;
         found.sort_by_key(|report| numbers.iter().position(|number| *number == report.request));
         Ok(found)
     }
 
-    fn of(source: Source<'_>, r: Request, mut path: Vec<Step>) -> RequestReport {
+    fn of(input: Input<'_>, r: Request, mut path: Vec<Step>) -> RequestReport {
         path.sort_by_key(|step| step.ts);
         RequestReport {
             request: r.request,
@@ -153,7 +153,7 @@ impl RequestReport {
             mark: r.mark,
             path_mark: r.path_mark,
             path,
-            begin_ns: source.trace.meta().start.start_ns,
+            begin_ns: input.trace.meta().start.start_ns,
         }
     }
 

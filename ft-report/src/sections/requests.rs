@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::Source;
+use super::Input;
 use super::scopes::not_counted;
 use crate::document::{IntoText, MeanNs, N, Ns, Of, Section, Share, Table, Text, Word};
 use crate::stats::{Distribution, Groups, Key, Marks, OTHERS, Tail, Top, own};
@@ -158,19 +158,19 @@ impl RequestsReport {
     /// # Errors
     ///
     /// When a table cannot be read.
-    pub fn read(source: Source<'_>) -> Result<RequestsReport> {
-        RequestsReport::read_those(source, |kind| !source.is_reaction(kind))
+    pub fn read(input: Input<'_>) -> Result<RequestsReport> {
+        RequestsReport::read_those(input, |kind| !input.is_reaction(kind))
     }
 
     /// The same, of these kinds.
     pub(super) fn read_those(
-        source: Source<'_>,
+        input: Input<'_>,
         is: impl Fn(&str) -> bool,
     ) -> Result<RequestsReport> {
         let mut kinds: Groups<MAX_KINDS, Name, Lengths> = Groups::default();
         let (mut marks, mut path_marks) = (Marks::default(), Marks::default());
         let mut slowest: Top<SlowRequest> = Top::default();
-        source.rows(|r: Request| {
+        input.rows(|r: Request| {
             if !is(&r.kind) {
                 return;
             }
@@ -192,7 +192,7 @@ impl RequestsReport {
             let slowest = std::mem::take(&mut kind.slowest).into_sorted();
             numbers.extend(slowest.into_iter().map(|request| (request, name.clone())));
         }
-        source.rows(|r: Request| {
+        input.rows(|r: Request| {
             if !is(&r.kind) {
                 return;
             }
@@ -207,7 +207,7 @@ impl RequestsReport {
         })?;
         let mut causes: Groups<MAX_CAUSES, Same, (i64, u64)> = Groups::default();
         let mut paths: HashMap<Name, i64> = HashMap::new();
-        source.rows(|p: PathPiece| {
+        input.rows(|p: PathPiece| {
             let Some(request) = numbers.get(&p.request) else { return };
             *paths.entry(request.clone()).or_default() += p.dur;
             let (comm, idle) = (p.comm, p.culprit_tid == Some(0));
@@ -233,9 +233,9 @@ impl RequestsReport {
             kinds.into_iter().map(|(name, kind)| of_kind(&name, kind)).collect();
         kinds.sort_by_cached_key(|k| (Reverse(k.total_ns), k.kind.clone()));
         Ok(RequestsReport {
-            kernel: source.tally.kernel,
-            counts: source.tally.requests.clone(),
-            probes: source.trace.meta().start.probes.clone(),
+            kernel: input.tally.kernel,
+            counts: input.tally.requests.clone(),
+            probes: input.trace.meta().start.probes.clone(),
             marks,
             path_marks,
             kinds,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Source;
+use super::Input;
 use super::workers::{Announced, ByWorker};
 use crate::document::{N, Ns, Of, Section, Share, Table, Word};
 use crate::stats::{Distribution, Marks, Tail};
@@ -125,11 +125,11 @@ impl RunsReport {
     /// # Errors
     ///
     /// When a table cannot be read.
-    pub fn read(source: Source<'_>) -> Result<RunsReport> {
+    pub fn read(input: Input<'_>) -> Result<RunsReport> {
         let mut runs = Runs::default();
-        source.rows(|r: LoadWorker| runs.worker(r))?;
-        source.rows(|r: LoadRun| runs.add(&r))?;
-        Ok(runs.finish(source.tally))
+        input.rows(|r: LoadWorker| runs.worker(r))?;
+        input.rows(|r: LoadRun| runs.add(&r))?;
+        Ok(runs.finish(input.tally))
     }
 
     /// What it says.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
-use super::Source;
+use super::Input;
 use crate::document::{Interval, N, Ns, Of, Section, Share, Table, Thread, Word};
 use crate::stats::{Distribution, Groups, Happened, Marks, Own, Tail, Top, happened, own, parts};
 use crate::text;
@@ -200,10 +200,10 @@ impl ScopesReport {
     /// # Errors
     ///
     /// When the table cannot be read.
-    pub fn read(source: Source<'_>) -> Result<ScopesReport> {
+    pub fn read(input: Input<'_>) -> Result<ScopesReport> {
         let mut scopes = Scopes::default();
-        source.rows(|r: Scope| scopes.add(&r))?;
-        Ok(scopes.finish(source.tally))
+        input.rows(|r: Scope| scopes.add(&r))?;
+        Ok(scopes.finish(input.tally))
     }
 
     /// What it says.

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::Source;
+use super::Input;
 use crate::code::{self, Comms, Frame};
 use crate::document::{Builder, Data, Lock, N, Ns, Of, Place, Section, Table, Thread, Word};
 use crate::stats::{Groups, Key, Names, OTHERS};
@@ -162,15 +162,15 @@ impl StacksReport {
     /// # Errors
     ///
     /// When a table cannot be read.
-    pub fn read(source: Source<'_>) -> Result<StacksReport> {
-        let code = source.code()?;
-        let names = Comms::read(source.trace)?;
+    pub fn read(input: Input<'_>) -> Result<StacksReport> {
+        let code = input.code()?;
+        let names = Comms::read(input.trace)?;
         let mut quality = Quality::default();
         let (mut waits, mut preempted) = (Ways::default(), Ways::default());
         // In which chain a thread waits.
         let mut waiting: HashMap<Tid, (i64, Way)> = HashMap::new();
-        if source.trace.has::<CallChain>() {
-            source.rows(|r: CallChain| {
+        if input.trace.has::<CallChain>() {
+            input.rows(|r: CallChain| {
                 let chain = code.chain(r.stack);
                 match r.kind {
                     ChainKind::Wake => {
@@ -198,8 +198,8 @@ impl StacksReport {
             })?;
         }
         let (mut locks, mut holders) = (Ways::default(), Ways::default());
-        if source.trace.has::<LockChain>() {
-            source.rows(|r: LockChain| {
+        if input.trace.has::<LockChain>() {
+            input.rows(|r: LockChain| {
                 let ways = match r.kind {
                     LockChainKind::Waits => &mut locks,
                     LockChainKind::Preempted if r.innermost => &mut holders,
@@ -209,9 +209,9 @@ impl StacksReport {
                 ways.entry(way).add(r.dur, &r.comm);
             })?;
         }
-        quality.read(source)?;
+        quality.read(input)?;
         Ok(StacksReport {
-            min_ns: source.trace.meta().start.stack_min_ns,
+            min_ns: input.trace.meta().start.stack_min_ns,
             quality,
             waits: ranked(waits),
             preempted: ranked(preempted),

@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-use super::Source;
+use super::Input;
 use crate::document::{Data, Drawn, MeanNs, N, Ns, Of, Section, Share, Table, Typed, Word};
 use crate::stats::{Depths, Distribution, Thresholds};
 use crate::text;
@@ -102,10 +102,10 @@ impl Study {
     /// # Errors
     ///
     /// When the table cannot be read.
-    pub fn read(source: Source<'_>) -> Result<Study> {
+    pub fn read(input: Input<'_>) -> Result<Study> {
         let mut study = Builder::default();
-        source.rows(|r: CriticalSection| study.add(&r))?;
-        Ok(study.finish(source.tally.incomplete))
+        input.rows(|r: CriticalSection| study.add(&r))?;
+        Ok(study.finish(input.tally.incomplete))
     }
 
     fn shorter_than(&self, ns: i64) -> u64 {

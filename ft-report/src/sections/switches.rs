@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Source;
+use super::Input;
 use crate::document::{N, Ns, Section, Share, Table, Word};
 use crate::stats::{Distribution, Marks, Tail};
 use ft_analysis::Tally;
@@ -131,11 +131,11 @@ impl SwitchesReport {
     /// # Errors
     ///
     /// When the table cannot be read.
-    pub fn read(source: Source<'_>) -> Result<SwitchesReport> {
+    pub fn read(input: Input<'_>) -> Result<SwitchesReport> {
         let mut switches = Switches::default();
-        source.rows(|r: LoadSwitch| switches.add(&r))?;
-        source.rows(|r: LoadSwitch| switches.again(&r))?;
-        Ok(switches.finish(source.tally))
+        input.rows(|r: LoadSwitch| switches.add(&r))?;
+        input.rows(|r: LoadSwitch| switches.again(&r))?;
+        Ok(switches.finish(input.tally))
     }
 
     /// What it says.

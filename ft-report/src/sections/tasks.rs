@@ -8,7 +8,7 @@ pub use names::TaskName;
 
 use serde::Serialize;
 
-use super::Source;
+use super::Input;
 use super::called::Called;
 use super::scopes::not_counted;
 use crate::document::{Id, N, Ns, Of, Section, Share, Table, Thread, Word};
@@ -108,12 +108,12 @@ impl TasksReport {
     /// # Errors
     ///
     /// When a table cannot be read.
-    pub fn read(source: Source<'_>) -> Result<TasksReport> {
+    pub fn read(input: Input<'_>) -> Result<TasksReport> {
         let mut tasks = Tasks::default();
-        source.rows(|r: AsyncTask| tasks.task(&r))?;
-        source.rows(|r: AsyncSwitch| tasks.poll(&r))?;
-        let mut report = tasks.finish(source.tally);
-        Called::name(source, report.longest.iter_mut().map(|poll| &mut poll.called))?;
+        input.rows(|r: AsyncTask| tasks.task(&r))?;
+        input.rows(|r: AsyncSwitch| tasks.poll(&r))?;
+        let mut report = tasks.finish(input.tally);
+        Called::name(input, report.longest.iter_mut().map(|poll| &mut poll.called))?;
         Ok(report)
     }
 

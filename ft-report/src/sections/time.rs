@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use super::steal::Steal;
-use super::{NO_SCHEDULER, Source};
+use super::{Input, NO_SCHEDULER};
 use crate::document::{Data, ExactNs, Id, N, Ns, Of, Section, Share, Table, Thread, Typed, Word};
 use crate::stats::{Groups, Marks, Own, own, parts};
 use crate::text;
@@ -207,10 +207,10 @@ impl TimeReport {
     /// # Errors
     ///
     /// When the table cannot be read.
-    pub fn read(source: Source<'_>) -> Result<TimeReport> {
+    pub fn read(input: Input<'_>) -> Result<TimeReport> {
         let mut times = Times::default();
-        source.rows(|r: ThreadTime| times.add(&r))?;
-        Ok(times.finish(source.tally, Steal::of(source.trace.meta())))
+        input.rows(|r: ThreadTime| times.add(&r))?;
+        Ok(times.finish(input.tally, Steal::of(input.trace.meta())))
     }
 
     /// What it says.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Source;
+use super::Input;
 use super::workers::{ByWorker, WorkerId};
 use crate::document::{Builder, Id, Interval, N, Ns, Section, Share, Table, Thread, Word};
 use crate::stats::{Distribution, Marks, Tail, Top};
@@ -159,10 +159,10 @@ impl TimersReport {
     /// # Errors
     ///
     /// When the table cannot be read.
-    pub fn read(source: Source<'_>) -> Result<TimersReport> {
+    pub fn read(input: Input<'_>) -> Result<TimersReport> {
         let mut timers = Timers::default();
-        source.rows(|r: TimerLatency| timers.add(&r))?;
-        Ok(timers.finish(source.tally))
+        input.rows(|r: TimerLatency| timers.add(&r))?;
+        Ok(timers.finish(input.tally))
     }
 
     /// What it says.

@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
-use super::Source;
+use super::Input;
 use super::called::Called;
 use super::order::{Edges, Order};
 use crate::document::{Id, Lock, MeanNs, N, Ns, Place, Section, Share, Table, Text, Thread, Word};
@@ -214,13 +214,13 @@ impl WaitsReport {
     /// # Errors
     ///
     /// When a table cannot be read.
-    pub fn read(source: Source<'_>) -> Result<WaitsReport> {
+    pub fn read(input: Input<'_>) -> Result<WaitsReport> {
         let mut waits = Waits::default();
-        source.rows(|r: LockWait| waits.add(&r))?;
-        source.rows(|r: UnfinishedWait| waits.add_unfinished(&r))?;
-        source.rows(|r: LockOrder| waits.add_order(r))?;
-        let mut report = waits.finish(source.tally);
-        Called::name(source, report.longest.iter_mut().map(|w| &mut w.called))?;
+        input.rows(|r: LockWait| waits.add(&r))?;
+        input.rows(|r: UnfinishedWait| waits.add_unfinished(&r))?;
+        input.rows(|r: LockOrder| waits.add_order(r))?;
+        let mut report = waits.finish(input.tally);
+        Called::name(input, report.longest.iter_mut().map(|w| &mut w.called))?;
         Ok(report)
     }
 

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
-use super::{NO_SCHEDULER, Source};
+use super::{Input, NO_SCHEDULER};
 use crate::document::{Lock, N, Ns, Of, Section, Share, Table, Text, Word};
 use crate::stats::{Groups, Marks, Own};
 use crate::text;
@@ -244,11 +244,11 @@ impl WhatIfReport {
     /// # Errors
     ///
     /// When the table cannot be read.
-    pub fn read(source: Source<'_>) -> Result<WhatIfReport> {
+    pub fn read(input: Input<'_>) -> Result<WhatIfReport> {
         let mut what_ifs = WhatIfs::default();
-        source.rows(|r: WhatIf| what_ifs.add(&r))?;
-        source.rows(|r: LockWait| what_ifs.add_wait(&r))?;
-        Ok(what_ifs.finish(source.tally, source.recorded("syscall")))
+        input.rows(|r: WhatIf| what_ifs.add(&r))?;
+        input.rows(|r: LockWait| what_ifs.add_wait(&r))?;
+        Ok(what_ifs.finish(input.tally, input.recorded("syscall")))
     }
 
     /// What it says.

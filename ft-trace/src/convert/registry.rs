@@ -39,7 +39,7 @@ pub(super) struct Registry {
     /// Entries of directories that were not valid.
     pub(super) malformed: u64,
     sites: Vec<Site>,
-    sources: HashMap<u32, Source>,
+    sources: HashMap<u32, Registered>,
     /// The newest program of each process that has registered, by number and begin.
     programs: HashMap<(i32, u64), i32>,
 }
@@ -57,7 +57,7 @@ pub(super) struct Site {
 }
 
 /// One registration of a process.
-struct Source {
+struct Registered {
     pid: Pid,
     /// As `sites` and `names` have it.
     number: i32,
@@ -125,7 +125,7 @@ impl Registry {
                         && !self.sources.contains_key(&source)
                     {
                         let program = self.program_of(&process);
-                        self.sources.insert(source, Source::of(&process, source, program));
+                        self.sources.insert(source, Registered::of(&process, source, program));
                     }
                     self.processes.push(process);
                 }
@@ -190,9 +190,9 @@ impl Registry {
     }
 }
 
-impl Source {
-    fn of(process: &Process, number: u32, program: i32) -> Source {
-        Source {
+impl Registered {
+    fn of(process: &Process, number: u32, program: i32) -> Registered {
+        Registered {
             pid: Pid(process.pid),
             number: number as i32,
             started: i64::try_from(process.start_time).unwrap_or(i64::MAX),

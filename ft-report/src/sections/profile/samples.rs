@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{ProfileReport, Row, row};
 use crate::code::{Comms, Frame};
-use crate::sections::Source;
+use crate::sections::Input;
 use crate::sections::stacks::Quality;
 use crate::stats::{Groups, Key, OTHERS};
 use ft_trace::ids::{Name, Pid, Tid};
@@ -78,15 +78,15 @@ struct Samples {
 }
 
 /// The report on the samples of a trace.
-pub(super) fn read(source: Source<'_>) -> Result<ProfileReport> {
-    if !source.trace.has::<Sample>() {
+pub(super) fn read(input: Input<'_>) -> Result<ProfileReport> {
+    if !input.trace.has::<Sample>() {
         return Ok(ProfileReport::default());
     }
-    let code = source.code()?;
-    let names = Comms::read(source.trace)?;
+    let code = input.code()?;
+    let names = Comms::read(input.trace)?;
     let mut threads: BTreeMap<(Pid, Tid), u64> = BTreeMap::new();
     let mut chains: BTreeMap<Taken, u64> = BTreeMap::new();
-    source.rows(|r: Sample| {
+    input.rows(|r: Sample| {
         *threads.entry((r.pid, r.tid)).or_default() += 1;
         *chains.entry(Taken::from(&r)).or_default() += 1;
     })?;
@@ -100,8 +100,8 @@ pub(super) fn read(source: Source<'_>) -> Result<ProfileReport> {
         samples.add(&chain, taken, n);
         ran.insert(taken.stack, function(&chain).0);
     }
-    if source.trace.has::<LockChain>() {
-        source.rows(|r: LockChain| {
+    if input.trace.has::<LockChain>() {
+        input.rows(|r: LockChain| {
             if r.kind == LockChainKind::Runs
                 && let Some(function) = ran.get(&r.stack)
             {

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::code::Frame;
 use crate::document::{N, Section, Share, Text, Word};
-use crate::sections::Source;
+use crate::sections::Input;
 use crate::text;
 use ft_trace::ids::Name;
 use ft_trace::store::Result;
@@ -66,15 +66,15 @@ pub struct Nameless {
 
 impl Quality {
     /// What was lost, and which programs have no frame pointers.
-    pub(in crate::sections) fn read(&mut self, source: Source<'_>) -> Result<()> {
+    pub(in crate::sections) fn read(&mut self, input: Input<'_>) -> Result<()> {
         const PROGRAMS: [&str; 3] = ["chain_switch", "chain_waking", "sample"];
-        source.rows(|r: LossRow| {
+        input.rows(|r: LossRow| {
             if PROGRAMS.contains(&&*r.what) {
                 self.lost = self.lost.saturating_add(r.count.max(0) as u64);
             }
         })?;
-        if source.trace.has::<BinaryRow>() {
-            source.rows(|r: BinaryRow| {
+        if input.trace.has::<BinaryRow>() {
+            input.rows(|r: BinaryRow| {
                 if r.functions == 0 && self.objects.contains(&r.object) {
                     let (object, build_id) = (r.object.to_string(), r.build_id.to_string());
                     self.nameless.push(Nameless { object, build_id });
