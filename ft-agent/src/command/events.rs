@@ -104,7 +104,7 @@ pub(crate) fn run(args: Args) -> Result {
         kernel: args.kernel,
     };
     if args.list_events {
-        output::print(args.json, &listing::counts(&trace, &selection)?)?;
+        output::print(args.json, &listing::event_counts(&trace, &selection)?)?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.active_time {

@@ -93,14 +93,14 @@ pub struct Agreement {
     pub switches: Vec<SwitchCell>,
 }
 
-/// Counts while gaps come.
+/// Gaps, counted by inferred cause, recorded cause and length: a confusion matrix of each length.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct GapMatrix {
     gaps: [[[u64; 5]; 7]; 4],
     missed: [Missed; 5],
 }
 
-impl Counts {
+impl GapMatrix {
     /// A gap of `ns`, with its inferred cause and an index of [`SEEN`].
     pub(crate) fn gap(&mut self, inferred: InferredCause, seen: usize, ns: i64) {
         self.gaps[inferred as usize][seen][length(ns)] += 1;
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn counts_come_out_by_name() {
-        let mut counts = Counts::default();
+        let mut counts = GapMatrix::default();
         counts.gap(InferredCause::Tick, 2, 5_000);
         counts.gap(InferredCause::Tick, 2, 6_000);
         counts.gap(InferredCause::Long, 0, 20_000_000);

@@ -41,7 +41,7 @@ pub struct Unaccounted {
 pub struct Gaps {
     inference: Inference,
     host_tick: HostTick,
-    agreement: agreement::Counts,
+    agreement: agreement::GapMatrix,
     rows: u64,
 }
 

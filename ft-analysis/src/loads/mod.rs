@@ -131,7 +131,7 @@ pub struct Loads {
     processes: HashMap<Pid, Process>,
     /// Kept while there are any.
     cpus: Cpus,
-    agreement: switches::Counts,
+    agreement: switches::SwitchMatrix,
     worked: Worked,
 }
 

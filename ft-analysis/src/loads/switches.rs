@@ -234,11 +234,11 @@ impl Process {
     }
 }
 
-/// Counts of switches, by what was inferred and what the kernel recorded.
+/// Switches, counted by what was inferred and what the kernel recorded: a confusion matrix.
 #[derive(Debug, Default)]
-pub(super) struct Counts([[u64; SwitchSeen::ALL.len()]; SwitchKind::ALL.len()]);
+pub(super) struct SwitchMatrix([[u64; SwitchSeen::ALL.len()]; SwitchKind::ALL.len()]);
 
-impl Counts {
+impl SwitchMatrix {
     /// Counts a switch that the kernel recorded all of.
     pub(super) fn add(&mut self, switch: &LoadSwitch) {
         if let Some(kernel) = switch.kernel.filter(|_| switch.mark < ft_trace::Mark::LowerBound) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ft_user::event;
 use ft_user::gap::{Poller, tsc_hz};
 
-use super::counts::Counts;
+use super::pass_lengths::PassLengths;
 use crate::clock::{Clock, Reading, monotonic_ns, tsc};
 use crate::hourglass::{Class, Priority};
 use crate::{Error, cpus, memory};
@@ -48,7 +48,7 @@ pub struct Measured {
     pub(super) hz: f64,
     /// The shortest pass of those before the loop, cycles.
     pub(super) own_cycles: u64,
-    pub(super) counts: Counts,
+    pub(super) lengths: PassLengths,
     /// How many passes were longer than asked for.
     pub peaks: u64,
     /// The longest of these, the longest first.
@@ -112,7 +112,7 @@ fn on_its_thread(plan: &Plan, traced: bool, wake: Option<Wake>) -> Result<Measur
     let hz = if plan.eval_cpu_speed { evaluated_hz() } else { tsc_hz() as f64 };
     let cycles = |ns: u64| (ns as f64 * hz / 1e9) as u64;
     let mut run = Run {
-        counts: Counts::new(),
+        lengths: PassLengths::new(),
         peaks: 0,
         longest: Vec::with_capacity(KEPT),
         poller: Poller::with_threshold_tsc(cycles(plan.peak_ns)),
@@ -138,13 +138,13 @@ fn on_its_thread(plan: &Plan, traced: bool, wake: Option<Wake>) -> Result<Measur
     if traced {
         run.tell();
     }
-    let Run { own_cycles, counts, peaks, longest, .. } = run;
+    let Run { own_cycles, lengths, peaks, longest, .. } = run;
     let isolated = isolated.contains(&cpu);
-    Ok(Measured { cpu, isolated, hz, own_cycles, counts, peaks, longest })
+    Ok(Measured { cpu, isolated, hz, own_cycles, lengths, peaks, longest })
 }
 
 struct Run {
-    counts: Counts,
+    lengths: PassLengths,
     peaks: u64,
     longest: Vec<Peak>,
     poller: Poller,
@@ -185,7 +185,7 @@ impl Run {
             let now = self.poller.last().0;
             let cycles = now.saturating_sub(before);
             before = now;
-            self.counts.add(cycles);
+            self.lengths.add(cycles);
             if gap.is_some() {
                 self.peak(Peak { pass, cycles });
             }
@@ -226,12 +226,12 @@ impl Run {
     fn tell(&self) {
         // The loop may have filled the ring.
         thread::sleep(ROOM);
-        let bins = self.counts.bins().count() as u64;
+        let bins = self.lengths.bins().count() as u64;
         event!(
-            "npt.end", passes: u64 = self.counts.passes(), peaks: u64 = self.peaks, bins: u64 = bins;
+            "npt.end", passes: u64 = self.lengths.passes(), peaks: u64 = self.peaks, bins: u64 = bins;
             "{passes} passes were made, {peaks} of them took long"
         );
-        for (from, to, passes) in self.counts.bins() {
+        for (from, to, passes) in self.lengths.bins() {
             event!(
                 "npt.bin", from: u64 = from, to: u64 = to, passes: u64 = passes;
                 "{passes} passes took {from} cycles or more, and fewer than {to}"

@@ -20,9 +20,9 @@
 //!
 //! Of these the agent makes the tables `loop_histogram` and `loop_peaks`, and the report `npt`.
 
-mod counts;
 mod measure;
 mod options;
+mod pass_lengths;
 mod print;
 mod record;
 mod wake;

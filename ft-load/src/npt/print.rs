@@ -42,31 +42,31 @@ struct Peak {
 }
 
 fn figures(plan: &Plan, measured: &Measured) -> Figures {
-    let counts = &measured.counts;
+    let lengths = &measured.lengths;
     let scale = 1e9 / measured.hz;
     let ns = |cycles: u64| cycles as f64 * scale;
-    let variance_ns2 = counts.variance() * scale * scale;
+    let variance_ns2 = lengths.variance() * scale * scale;
     let peak = |peak: &super::measure::Peak| Peak { pass: peak.pass, ns: ns(peak.cycles) };
     Figures {
-        passes: counts.passes(),
+        passes: lengths.passes(),
         cpu: measured.cpu,
         isolated: measured.isolated,
         priority: plan.real_time,
         tsc_hz: measured.hz,
-        minimum_ns: ns(counts.min()),
-        mean_ns: counts.mean() * scale,
-        maximum_ns: ns(counts.max()),
+        minimum_ns: ns(lengths.min()),
+        mean_ns: lengths.mean() * scale,
+        maximum_ns: ns(lengths.max()),
         variance_ns2,
         standard_deviation_ns: variance_ns2.sqrt(),
-        p50_ns: ns(counts.percentile(50.0)),
-        p99_ns: ns(counts.percentile(99.0)),
-        p99_9_ns: ns(counts.percentile(99.9)),
-        p99_99_ns: ns(counts.percentile(99.99)),
+        p50_ns: ns(lengths.percentile(50.0)),
+        p99_ns: ns(lengths.percentile(99.0)),
+        p99_9_ns: ns(lengths.percentile(99.9)),
+        p99_99_ns: ns(lengths.percentile(99.99)),
         own_ns: ns(measured.own_cycles),
         peak_ns: plan.peak_ns,
         peaks: measured.peaks,
         longest: measured.longest.iter().map(peak).collect(),
-        histogram: counts.bins().map(|(cycles, _, count)| (ns(cycles), count)).collect(),
+        histogram: lengths.bins().map(|(cycles, _, count)| (ns(cycles), count)).collect(),
     }
 }
 

@@ -6,8 +6,8 @@
 //! shown without control characters, and a format that does not fit its arguments is shown as it is.
 
 mod active;
-mod counts;
 pub(crate) mod entry;
+mod event_counts;
 mod filter;
 pub(crate) mod format;
 mod line;
@@ -20,7 +20,7 @@ pub(crate) mod time;
 use std::io::{self, Write};
 
 pub use active::{ActiveTime, ThreadTime, active_time};
-pub use counts::{Counts, EventCount, counts};
+pub use event_counts::{EventCount, EventCounts, event_counts};
 pub use filter::{Selection, window};
 pub use time::TimeStyle;
 

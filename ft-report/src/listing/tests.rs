@@ -50,7 +50,7 @@ fn the_listing_as_json() {
 
 #[test]
 fn the_events_that_there_are() {
-    let text = counts(&Sample::new().trace(), &with_kernel()).unwrap().to_string();
+    let text = event_counts(&Sample::new().trace(), &with_kernel()).unwrap().to_string();
     check("counts", &text, include_str!("golden/counts.txt"));
 }
 

@@ -140,7 +140,7 @@ impl WorstWake {
 }
 
 #[derive(Debug)]
-struct Counts {
+struct WakeSums {
     comm: Name,
     latencies: Distribution,
     own: Own,
@@ -148,10 +148,10 @@ struct Counts {
     bins: Bins,
 }
 
-impl Counts {
+impl WakeSums {
     fn new(comm: Name) -> Self {
         let (latencies, within) = (Distribution::default(), Thresholds::new(LATE_NS));
-        Counts { comm, latencies, own: Own::default(), within, bins: Bins::default() }
+        WakeSums { comm, latencies, own: Own::default(), within, bins: Bins::default() }
     }
 
     fn add(&mut self, r: &DispatchLatency) {
@@ -184,8 +184,8 @@ impl Counts {
 /// Makes a [`DispatchReport`] of rows, in memory that does not grow with their number.
 #[derive(Debug)]
 pub struct Dispatch {
-    all: Counts,
-    threads: Groups<MAX_THREADS, (Pid, Tid), Counts>,
+    all: WakeSums,
+    threads: Groups<MAX_THREADS, (Pid, Tid), WakeSums>,
     marks: Marks,
     worst: Top<WorstWake>,
 }
@@ -193,7 +193,7 @@ pub struct Dispatch {
 impl Default for Dispatch {
     fn default() -> Self {
         Dispatch {
-            all: Counts::new("all".into()),
+            all: WakeSums::new("all".into()),
             threads: Groups::default(),
             marks: Marks::default(),
             worst: Top::default(),
@@ -210,11 +210,11 @@ impl Dispatch {
             return;
         }
         self.all.add(r);
-        let counts = self.threads.entry_or((r.pid, r.tid), || Counts::new(r.comm.clone()));
-        if counts.comm != r.comm {
-            counts.comm = r.comm.clone();
+        let sums = self.threads.entry_or((r.pid, r.tid), || WakeSums::new(r.comm.clone()));
+        if sums.comm != r.comm {
+            sums.comm = r.comm.clone();
         }
-        counts.add(r);
+        sums.add(r);
         self.worst.offer(WORST, r.dur, || WorstWake::from(r));
     }
 

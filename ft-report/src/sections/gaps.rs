@@ -163,7 +163,7 @@ impl Sum {
 }
 
 #[derive(Debug, Default)]
-struct Counts {
+struct PollerSums {
     comm: Option<Name>,
     gaps: Distribution,
     bins: Bins,
@@ -177,7 +177,7 @@ struct Counts {
 pub struct Gaps {
     gaps: u64,
     bins: Bins,
-    pollers: Groups<MAX_GROUPS, (Pid, Tid), Counts>,
+    pollers: Groups<MAX_GROUPS, (Pid, Tid), PollerSums>,
     culprits: Groups<MAX_GROUPS, (usize, Option<Name>), Sum>,
     inference: BTreeMap<(usize, usize), u64>,
     marks: Marks,
@@ -239,7 +239,7 @@ impl Gaps {
     }
 }
 
-fn poller(((pid, tid), mut c): ((Pid, Tid), Counts)) -> Poller {
+fn poller(((pid, tid), mut c): ((Pid, Tid), PollerSums)) -> Poller {
     let causes = CAUSES.into_iter().zip(c.causes).filter(|(_, s)| s.gaps > 0);
     let causes = causes.map(|(cause, s)| CauseSum {
         cause,

@@ -22,8 +22,8 @@ use ft_analysis::{Incomplete, Mark, Tally};
 use ft_trace::ids::{Name, Pid};
 use ft_trace::store::Result;
 use ft_trace::tables::CriticalSection;
-use group::Counts;
 pub use group::Group;
+use group::HoldSums;
 pub use longest::LongHold;
 
 /// Locks with a group of their own; further ones are in one group of others.
@@ -66,8 +66,8 @@ pub struct LocksReport {
 pub struct Locks {
     /// Of the trace.
     window: Window,
-    all: Counts,
-    groups: Groups<MAX_GROUPS, (Pid, Name, Name), Counts>,
+    all: HoldSums,
+    groups: Groups<MAX_GROUPS, (Pid, Name, Name), HoldSums>,
     marks: Marks,
     longest: Top<LongHold>,
 }

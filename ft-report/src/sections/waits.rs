@@ -22,7 +22,7 @@ use ft_trace::ids::{Name, Pid, Tid};
 use ft_trace::store::Result;
 use ft_trace::tables::{LockOrder, LockWait, UnfinishedWait};
 pub use longest::LongWait;
-use sums::Counts;
+use sums::LockWaitSums;
 pub use sums::{LockWaits, PlaceWaits, RootWaits, ThreadWaits};
 pub(super) use unfinished::UNFINISHED;
 pub use unfinished::Unended;
@@ -78,8 +78,8 @@ pub struct WaitsReport {
 /// Makes a [`WaitsReport`] of rows, in memory that does not grow with the number of waits.
 #[derive(Debug, Default)]
 pub struct Waits {
-    all: Counts,
-    locks: Groups<MAX_GROUPS, (Pid, Name, Name), Counts>,
+    all: LockWaitSums,
+    locks: Groups<MAX_GROUPS, (Pid, Name, Name), LockWaitSums>,
     places: Groups<MAX_GROUPS, (Pid, Name, Name), PlaceWaits>,
     threads: Groups<MAX_GROUPS, (Pid, Tid, Name), ThreadWaits>,
     roots: Groups<MAX_GROUPS, (Pid, Name, Name, Name), RootWaits>,

@@ -88,7 +88,7 @@ pub struct Group {
 
 /// What is counted of one group while rows come.
 #[derive(Debug)]
-pub(super) struct Counts {
+pub(super) struct HoldSums {
     /// By process and address: processes that were forked have locks at the same ones.
     instances: HashSet<(Pid, i64)>,
     more_instances: bool,
@@ -107,9 +107,9 @@ pub(super) struct Counts {
     over_time: OverTime,
 }
 
-impl Default for Counts {
+impl Default for HoldSums {
     fn default() -> Self {
-        Counts {
+        HoldSums {
             instances: HashSet::new(),
             more_instances: false,
             holds: Distribution::default(),
@@ -129,7 +129,7 @@ impl Default for Counts {
     }
 }
 
-impl Counts {
+impl HoldSums {
     pub(super) fn add(&mut self, r: &CriticalSection, window: Window) {
         if self.instances.len() < MAX_INSTANCES {
             self.instances.insert((r.pid, r.lock));
@@ -191,12 +191,12 @@ mod tests {
 
     #[test]
     fn instances_that_do_not_fit_are_marked() {
-        let mut counts = Counts::default();
+        let mut sums = HoldSums::default();
         let mut add = |pid, lock| {
-            counts.add(&CriticalSection { pid: Pid(pid), lock, ..hold(1) }, Window::default());
-            let group = std::mem::take(&mut counts);
+            sums.add(&CriticalSection { pid: Pid(pid), lock, ..hold(1) }, Window::default());
+            let group = std::mem::take(&mut sums);
             let counted = (group.instances.len(), !group.more_instances);
-            counts = group;
+            sums = group;
             counted
         };
         let most = MAX_INSTANCES as i64;
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(add(2, 1), (MAX_INSTANCES, true), "another process has another lock there");
         assert_eq!(add(1, 1), (MAX_INSTANCES, true));
         assert_eq!(add(2, 2), (MAX_INSTANCES, false));
-        let group = counts.group(1, "l".into(), "mutex".into());
+        let group = sums.group(1, "l".into(), "mutex".into());
         assert!(!group.instances_exact);
     }
 }

@@ -44,7 +44,7 @@ impl Key for Inwards {
     }
 }
 
-type Counts = Groups<MAX_NAMES, Named, u64>;
+type ByName = Groups<MAX_NAMES, Named, u64>;
 
 /// What is recorded of a sample's chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,14 +66,14 @@ struct Samples {
     samples: u64,
     in_kernel: u64,
     quality: Quality,
-    processes: Counts,
+    processes: ByName,
     threads: Groups<MAX_NAMES, (Pid, Tid, Name), u64>,
-    functions: Counts,
-    with_callees: Counts,
-    lines: Counts,
-    innermost: Counts,
-    locks: Counts,
-    held: Counts,
+    functions: ByName,
+    with_callees: ByName,
+    lines: ByName,
+    innermost: ByName,
+    locks: ByName,
+    held: ByName,
     chains: Groups<MAX_NAMES, Inwards, u64>,
 }
 
@@ -163,7 +163,7 @@ impl Samples {
         let of = self.samples;
         let callees: HashMap<Named, u64> =
             self.with_callees.into_ranked(|group| group, |g| Reverse(g.1)).into_iter().collect();
-        let rows = |counts: Counts| {
+        let rows = |counts: ByName| {
             let row = |(Named(name, object), n): (Named, u64)| row(name, object, n, of);
             counts.into_ranked(row, |r| (Reverse(r.samples), r.name.clone()))
         };

@@ -106,13 +106,13 @@ pub struct RootWaits {
 
 /// What is counted of one lock while rows come.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct LockWaitSums {
     sums: LockWaits,
     lengths: Distribution,
     bins: Bins,
 }
 
-impl Counts {
+impl LockWaitSums {
     pub(super) fn add(&mut self, r: &LockWait) {
         let s = &mut self.sums;
         if r.dur > self.lengths.max() {

@@ -32,12 +32,12 @@ pub struct EventCount {
 
 /// The events of a trace by name and place.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+pub struct EventCounts {
     /// Sorted by name, then place.
     pub events: Vec<EventCount>,
 }
 
-impl fmt::Display for Counts {
+impl fmt::Display for EventCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut table = Table::new(&["<event", "count", "sites", "<place", "<arguments"]);
         for e in &self.events {
@@ -65,7 +65,7 @@ fn clean(text: &str) -> String {
 /// # Errors
 ///
 /// When the selection names what is not there, or the trace cannot be read.
-pub fn counts(trace: &Trace, selection: &Selection) -> Result<Counts> {
+pub fn event_counts(trace: &Trace, selection: &Selection) -> Result<EventCounts> {
     let names = Names::read(trace)?;
     let filter = Filter::new(trace, &names, selection)?;
     let mut by_site: BTreeMap<SiteId, u64> = BTreeMap::new();
@@ -95,7 +95,7 @@ pub fn counts(trace: &Trace, selection: &Selection) -> Result<Counts> {
         events.extend(kernel_counts(trace, &filter)?);
     }
     events.sort_by(|a, b| (&a.event, &a.place).cmp(&(&b.event, &b.place)));
-    Ok(Counts { events })
+    Ok(EventCounts { events })
 }
 
 fn kernel_counts(trace: &Trace, filter: &Filter) -> Result<Vec<EventCount>> {

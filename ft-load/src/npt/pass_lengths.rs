@@ -9,7 +9,7 @@ const HALF: u64 = EXACT / 2;
 
 /// Lengths of passes in cycles. Adding one allocates nothing.
 #[derive(Clone, Debug)]
-pub(super) struct Counts {
+pub(super) struct PassLengths {
     bins: Vec<u64>,
     passes: u64,
     sum: u128,
@@ -18,13 +18,13 @@ pub(super) struct Counts {
     max: u64,
 }
 
-impl Counts {
+impl PassLengths {
     /// Without any, and with all of its memory touched.
     pub(super) fn new() -> Self {
         // Filled and not zeroed: zeroes would be the kernel's until the first is written.
         let mut bins = vec![1; bin(u64::MAX) + 1];
         bins.fill(0);
-        Counts { bins, passes: 0, sum: 0, squares: 0, min: u64::MAX, max: 0 }
+        PassLengths { bins, passes: 0, sum: 0, squares: 0, min: u64::MAX, max: 0 }
     }
 
     /// A pass of that many cycles.
@@ -116,23 +116,23 @@ mod tests {
         fn figures_are_those_of_the_lengths(
             mut lengths in prop::collection::vec(prop_oneof![0u64..3000, 0u64..1 << 40], 1..200),
         ) {
-            let mut counts = Counts::new();
-            lengths.iter().for_each(|length| counts.add(*length));
+            let mut found = PassLengths::new();
+            lengths.iter().for_each(|length| found.add(*length));
             lengths.sort_unstable();
             let n = lengths.len() as f64;
             let mean = lengths.iter().map(|l| *l as f64).sum::<f64>() / n;
-            prop_assert_eq!((counts.min(), counts.max()), (lengths[0], *lengths.last().unwrap()));
-            prop_assert!((counts.mean() - mean).abs() <= mean * 1e-9);
+            prop_assert_eq!((found.min(), found.max()), (lengths[0], *lengths.last().unwrap()));
+            prop_assert!((found.mean() - mean).abs() <= mean * 1e-9);
             let squares: f64 = lengths.iter().map(|l| (*l as f64 - mean).powi(2)).sum();
             let variance = if lengths.len() > 1 { squares / (n - 1.0) } else { 0.0 };
-            prop_assert!((counts.variance() - variance).abs() <= variance * 1e-6);
+            prop_assert!((found.variance() - variance).abs() <= variance * 1e-6);
             for percent in [1.0, 50.0, 99.0, 99.99] {
                 let exact = lengths[((percent / 100.0 * n).ceil() as usize).max(1) - 1];
-                let told = counts.percentile(percent);
+                let told = found.percentile(percent);
                 prop_assert!(told >= exact && told as f64 <= exact as f64 * 1.001, "{} {}", told, exact);
                 prop_assert!(exact >= EXACT || told == exact);
             }
-            prop_assert_eq!(counts.bins().map(|(_, _, count)| count).sum::<u64>(), lengths.len() as u64);
+            prop_assert_eq!(found.bins().map(|(_, _, count)| count).sum::<u64>(), lengths.len() as u64);
         }
 
         #[test]
@@ -146,12 +146,12 @@ mod tests {
 
     #[test]
     fn the_first_and_the_last_length_have_a_bin() {
-        let mut counts = Counts::new();
-        counts.add(u64::MAX);
-        counts.add(0);
-        assert_eq!((counts.min(), counts.max(), counts.passes()), (0, u64::MAX, 2));
-        assert_eq!(counts.percentile(100.0), u64::MAX);
-        assert_eq!(Counts::new().variance(), 0.0);
-        assert_eq!(Counts::new().min(), 0);
+        let mut found = PassLengths::new();
+        found.add(u64::MAX);
+        found.add(0);
+        assert_eq!((found.min(), found.max(), found.passes()), (0, u64::MAX, 2));
+        assert_eq!(found.percentile(100.0), u64::MAX);
+        assert_eq!(PassLengths::new().variance(), 0.0);
+        assert_eq!(PassLengths::new().min(), 0);
     }
 }
