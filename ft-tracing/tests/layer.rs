@@ -48,7 +48,7 @@ fn outline(events: &[Event]) -> Vec<(&str, SiteKind, u64)> {
 fn forms(name: &str) -> Vec<Vec<(ArgType, String)>> {
     let memory = Memory::own();
     let metas = memory.directory().into_iter().filter_map(|entry| match entry {
-        Entry::Meta { name: found, args, .. } if found == name => {
+        Entry::SiteMeta { name: found, args, .. } if found == name => {
             Some(args.into_iter().map(|(ty, name)| (ty, name.to_owned())).collect())
         }
         _ => None,

@@ -111,7 +111,7 @@ static inline struct ft_bytes_arg ft_bytes(const void *address, size_t length) {
 
 /* ---- what follows is not for use by itself ------------------------------------------------------ */
 
-/* Layout of a site's metadata: `Meta` of ft-user/src/layout/site.rs. */
+/* Layout of a site's metadata: `SiteMeta` of ft-user/src/layout/site.rs. */
 struct ft_str { const char *address; uint64_t length; };
 struct ft_arg { struct ft_str name; uint8_t type; uint8_t zero[7]; };
 struct ft_meta {

@@ -26,7 +26,7 @@ macro_rules! __event {
 macro_rules! __site {
     ($meta:ident $(, $arg:ident : $ty:ty $(= $value:expr)?)*) => {
         if false {
-            let _: &$crate::layout::Meta = &$meta;
+            let _: &$crate::layout::SiteMeta = &$meta;
             $(let _: u64 = $crate::__word!($arg, $ty $(, $value)?);)*
         }
     };

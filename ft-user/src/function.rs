@@ -59,20 +59,20 @@
 #[doc(inline)]
 pub use ft_macros::function;
 
-use crate::layout::{Arg, Frame, Meta, SiteKind};
+use crate::layout::{Arg, Frame, SiteKind, SiteMeta};
 use crate::site;
 
 static ARGS: [Arg; 2] = [site::arg::<*const ()>("function"), site::arg::<u64>("frame")];
 
 /// The event that switches the hooks of the compiler: by `fn.*`, say.
-const fn instrumented(kind: SiteKind) -> Meta {
+const fn instrumented(kind: SiteKind) -> SiteMeta {
     site::meta(kind, "fn.instrumented", (file!(), line!()), "", &ARGS)
 }
 
 /// The begin of a function that is told by its address, by the hooks and by sleds.
-pub(crate) static ENTER: Meta = instrumented(SiteKind::FunctionEnter);
+pub(crate) static ENTER: SiteMeta = instrumented(SiteKind::FunctionEnter);
 /// Its end.
-pub(crate) static EXIT: Meta = instrumented(SiteKind::FunctionExit);
+pub(crate) static EXIT: SiteMeta = instrumented(SiteKind::FunctionExit);
 
 /// A function begins that returns to `caller`; this was called with the stack pointer `stack`, and returns to `told`.
 #[doc(hidden)]

@@ -21,7 +21,7 @@ mod sled;
 mod socket;
 
 pub use site::{
-    ABSENT, Arg, ArgType, Frame, HOOKED_TASKS, Meta, NOTE_OWNER, NOTE_TYPE, OPTIONAL, SiteKind,
+    ABSENT, Arg, ArgType, Frame, HOOKED_TASKS, NOTE_OWNER, NOTE_TYPE, OPTIONAL, SiteKind, SiteMeta,
     SiteRecord, Slice, Str, TEXT_CUT, TRIGGER_BYTES, TRIGGER_OFF, TRIGGER_ON, TRIGGER_STATE,
     place_word,
 };
@@ -197,7 +197,7 @@ pub struct Slot {
 
 /// The commit word: `tag << 49 | continuations << 45 | cpu << 32 | key | flags`.
 ///
-/// `key` is the low half of the address of the site's [`Meta`] (aligned to 8, so three bits are free
+/// `key` is the low half of the address of the site's [`SiteMeta`] (aligned to 8, so three bits are free
 /// for flags). Within one process it is unique, or the later of two colliding sites is refused.
 pub mod commit {
     /// Flag: the slot is complete. A slot that is being written lacks it.

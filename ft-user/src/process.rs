@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering::*};
 use core::time::Duration;
 
 use crate::critical::{Held, Lock};
-use crate::layout::{self, Meta, Mode, RING_WAIT_KEY, SiteKind, commit};
+use crate::layout::{self, Mode, RING_WAIT_KEY, SiteKind, SiteMeta, commit};
 use crate::shared_ring::Event;
 use crate::shm::Segment;
 use crate::sites::{self, Count};
@@ -153,7 +153,7 @@ pub(crate) fn full_wait() -> Option<Duration> {
 /// threads may do so at once; the first entry counts.
 pub(crate) fn describe_waits() {
     static ARGS: [layout::Arg; 1] = [site::arg::<Tsc>("until")];
-    static META: Meta =
+    static META: SiteMeta =
         site::meta(SiteKind::RingWait, "trace.ring_wait", (file!(), line!()), "", &ARGS);
     if WAITS_DESCRIBED.load(Relaxed) == 0
         && let Some(segment) = segment()

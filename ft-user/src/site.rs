@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use crate::Arg;
 use crate::layout::{
-    self, ArgType, MAX_ARGS, Meta, NOTE_OWNER, NOTE_TYPE, SiteKind, SiteRecord, Str,
+    self, ArgType, MAX_ARGS, NOTE_OWNER, NOTE_TYPE, SiteKind, SiteMeta, SiteRecord, Str,
 };
 
 /// A trigger in the text of this process.
@@ -20,7 +20,7 @@ pub struct SiteRef {
     /// Address of the trigger's first byte.
     pub trigger: usize,
     /// What it says.
-    pub meta: &'static Meta,
+    pub meta: &'static SiteMeta,
 }
 
 /// Calls `f` for each site of each loaded object.
@@ -39,8 +39,8 @@ pub fn for_each(mut f: impl FnMut(SiteRef)) {
             }
             let relative =
                 |field: &i32| (field as *const i32 as usize).wrapping_add_signed(*field as isize);
-            let meta = relative(&record.meta) as *const Meta;
-            // SAFETY: the record was made by the macro, whose `Meta` is a static of the same object, or is the place of
+            let meta = relative(&record.meta) as *const SiteMeta;
+            // SAFETY: the record was made by the macro, whose `SiteMeta` is a static of the same object, or is the place of
             // one that may come at run time (`dynamic`), which has no size until it is whole.
             let meta = unsafe {
                 let bytes = AtomicU16::from_ptr((&raw const (*meta).bytes).cast_mut());
@@ -142,7 +142,7 @@ fn ours(mut notes: &[u8], base: usize, wanted: u32) -> impl Iterator<Item = (&[u
         .map(|(_, _, desc, at)| (desc, at))
 }
 
-impl Meta {
+impl SiteMeta {
     /// Name of the event, `category.name`.
     pub fn name(&self) -> &'static str {
         self.name.get()
@@ -202,10 +202,10 @@ pub const fn meta(
     (file, line): (&'static str, u32),
     format: &'static str,
     args: &'static [layout::Arg],
-) -> Meta {
+) -> SiteMeta {
     assert!(has_category(name), "the name of an event is `category.name`");
-    Meta {
-        bytes: size_of::<Meta>() as u16,
+    SiteMeta {
+        bytes: size_of::<SiteMeta>() as u16,
         kind: kind as u16,
         line,
         name: Str::new(name),

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU16, AtomicUsize, Ordering::Relaxed};
 
 use crate::critical::Held;
 use crate::directory::Directory;
-use crate::layout::{Meta, commit};
+use crate::layout::{SiteMeta, commit};
 use crate::patch;
 use crate::site::{self, SiteRef};
 
@@ -75,7 +75,7 @@ pub(crate) fn are_full() -> bool {
     METAS.len() >= MAX_METAS
 }
 
-fn address(meta: &'static Meta) -> usize {
+fn address(meta: &'static SiteMeta) -> usize {
     core::ptr::from_ref(meta) as usize
 }
 
@@ -152,7 +152,7 @@ mod tests {
 
     /// Addresses of metadata that lie one behind the other.
     fn address(n: usize) -> usize {
-        0x5555_0000_0000 + n * size_of::<Meta>()
+        0x5555_0000_0000 + n * size_of::<SiteMeta>()
     }
 
     #[test]

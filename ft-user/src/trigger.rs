@@ -21,7 +21,7 @@
 //! spill one is the work of [`crate::arch`], and `tests/disassembly.rs` holds it.
 //!
 //! Each copy of a site that the compiler makes (inlining, generics, loop unrolling) leaves a record of
-//! its own in the section `ft_sites`; all point to one static [`Meta`](crate::layout::Meta).
+//! its own in the section `ft_sites`; all point to one static [`SiteMeta`](crate::layout::SiteMeta).
 //!
 //! # Limits
 //!
@@ -96,7 +96,7 @@ macro_rules! __event {
         static __FT_ARGS: [$crate::layout::Arg; $crate::site::count(&[$(stringify!($arg)),*])] = [
             $($crate::site::arg::<$ty>(stringify!($arg)),)*
         ];
-        static __FT_META: $crate::layout::Meta = $crate::site::meta(
+        static __FT_META: $crate::layout::SiteMeta = $crate::site::meta(
             $crate::layout::SiteKind::$kind,
             $name,
             (file!(), line!()),
@@ -113,7 +113,7 @@ macro_rules! __event {
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
 macro_rules! __site {
     ($meta:ident $(, $arg:ident : $ty:ty $(= $value:expr)?)*) => {
-        // SAFETY: the instruction changes nothing. Its record names a trigger and a `Meta`.
+        // SAFETY: the instruction changes nothing. Its record names a trigger and a `SiteMeta`.
         unsafe {
             ::core::arch::asm!(
                 "2:",

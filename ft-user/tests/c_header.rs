@@ -33,7 +33,9 @@ fn events_of(program: &Path) -> (Vec<Event>, Vec<(String, Args)>) {
     let events = memory.take();
     let own = |(ty, name): &(ArgType, &str)| (*ty, (*name).to_owned());
     let metas = memory.directory().into_iter().filter_map(|entry| match entry {
-        Entry::Meta { name, args, .. } => Some((name.to_owned(), args.iter().map(own).collect())),
+        Entry::SiteMeta { name, args, .. } => {
+            Some((name.to_owned(), args.iter().map(own).collect()))
+        }
         _ => None,
     });
     let metas = metas.collect();

@@ -71,7 +71,7 @@ fn described_and_switched(memory: &mut Memory, early: Switch) {
         .directory()
         .into_iter()
         .filter_map(|entry| match entry {
-            Entry::Meta { kind, line, name, file, args, .. } if name.starts_with("early.") => {
+            Entry::SiteMeta { kind, line, name, file, args, .. } if name.starts_with("early.") => {
                 Some((name, kind, file, line, args))
             }
             _ => None,
@@ -99,7 +99,7 @@ fn described_and_switched(memory: &mut Memory, early: Switch) {
     let form = Event::new(&of("late.form", &[("t", ArgType::OptionalUnsigned)])).unwrap();
     let key_of = |wanted: &str| {
         memory.directory().into_iter().find_map(|entry| match entry {
-            Entry::Meta { key, name, .. } if name == wanted => Some(key),
+            Entry::SiteMeta { key, name, .. } if name == wanted => Some(key),
             _ => None,
         })
     };

@@ -44,7 +44,7 @@ fn start_makes_one_memfd_that_explains_itself() {
 
     let directory = memory.directory();
     let key = directory.iter().find_map(|entry| match entry {
-        Entry::Meta { key, name: "order.placed", file, format, args, .. } => {
+        Entry::SiteMeta { key, name: "order.placed", file, format, args, .. } => {
             assert_eq!((*file, *format), (file!(), "order {id}"));
             assert_eq!(args.iter().map(|(_, name)| *name).collect::<Vec<_>>(), ["id", "qty"]);
             Some(*key)

@@ -1,7 +1,7 @@
 //! Sites as the program itself finds them.
 #![cfg(not(feature = "off"))]
 
-use ft_user::layout::{ArgType, Meta, SiteKind, TRIGGER_OFF};
+use ft_user::layout::{ArgType, SiteKind, SiteMeta, TRIGGER_OFF};
 use ft_user::site::{self, SiteRef};
 use ft_user::{Tsc, event};
 
@@ -36,7 +36,7 @@ fn site_says_what_the_macro_was_told() {
     simple();
     let found = named("sites.simple");
     let [SiteRef { trigger, meta }] = found[..] else { panic!("one site, not {}", found.len()) };
-    assert_eq!(meta.bytes as usize, size_of::<Meta>());
+    assert_eq!(meta.bytes as usize, size_of::<SiteMeta>());
     assert_eq!(SiteKind::from_u16(meta.kind), Some(SiteKind::Event));
     assert_eq!((meta.file.get(), meta.line), (file!(), 10));
     assert_eq!(meta.format.get(), "{id}");

@@ -76,7 +76,7 @@ mod tests {
         };
         let sites = [site(100, 0x7000, "a.b"), site(108, 0x7000, "a.b"), site(116, 0x8000, "c.d")];
         let bytes = entries(&sites.iter().collect::<Vec<_>>());
-        let meta = |key, name| Entry::Meta {
+        let meta = |key, name| Entry::SiteMeta {
             key,
             kind: SiteKind::Event,
             line: 17,

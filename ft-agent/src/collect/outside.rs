@@ -3,7 +3,7 @@
 //! The directory of a process lists the sites that were there when it started tracing, or last switched
 //! any itself. This finds those of libraries that were loaded later, too: each mapping of the start of a
 //! file is looked at as an ELF object, its notes lead to its section of [`SiteRecord`]s, and these to
-//! their [`Meta`]s.
+//! their [`SiteMeta`]s.
 //!
 //! Rule: every address comes from the process, so every one is hostile. Nothing is dereferenced, only
 //! read through `/proc/PID/mem`, where a wrong address is an error; lengths are bounded before a buffer
@@ -24,7 +24,7 @@ use std::os::unix::fs::FileExt;
 use ft_trace::bytes::{u16_at, u32_at, u64_at};
 use ft_user::directory::MAX_STRING_BYTES;
 use ft_user::layout::{
-    Arg, ArgType, MAX_ARGS, Meta, PAGE, SiteKind, SiteRecord, Sled, TRIGGER_BYTES, commit,
+    Arg, ArgType, MAX_ARGS, PAGE, SiteKind, SiteMeta, SiteRecord, Sled, TRIGGER_BYTES, commit,
 };
 use ft_user::site;
 
@@ -200,7 +200,7 @@ impl Object {
                 // Of another version of ft-user: the stride is not ours to know.
                 let Some((trigger, meta)) = record(at, read) else { break };
                 if !inside(&self.text, trigger, TRIGGER_BYTES)
-                    || !inside(&self.loads, meta, size_of::<Meta>() as u64)
+                    || !inside(&self.loads, meta, size_of::<SiteMeta>() as u64)
                 {
                     continue;
                 }
@@ -286,8 +286,8 @@ fn record(at: u64, read: &Read<'_>) -> Option<(u64, u64)> {
 
 /// The metadata at `meta`, with the trigger still missing.
 fn describe(meta: u64, read: &Read<'_>) -> Option<Site> {
-    // In the order of the fields of `Meta`.
-    const { assert!(size_of::<Meta>() == 72 && size_of::<Arg>() == 24) };
+    // In the order of the fields of `SiteMeta`.
+    const { assert!(size_of::<SiteMeta>() == 72 && size_of::<Arg>() == 24) };
     let mut bytes = [0; 72];
     if !read(meta, &mut bytes) || usize::from(u16_at(&bytes, 0)?) < bytes.len() {
         return None;

@@ -7,7 +7,7 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::time::Instant;
 
-use ft_user::layout::{Arg, MIN_RING_SLOTS, Meta, Mode, PAGE, RingControl, SiteKind, Slot};
+use ft_user::layout::{Arg, MIN_RING_SLOTS, Mode, PAGE, RingControl, SiteKind, SiteMeta, Slot};
 use ft_user::ring::Ring;
 use ft_user::site;
 use ft_user::thread::{self, Claim};
@@ -21,7 +21,7 @@ const TIMES: usize = 17;
 static ARGS: [Arg; 2] = [site::arg::<u64>("a"), site::arg::<u64>("b")];
 
 /// What the events refer to. There is no trigger, so no list of sites has it.
-static META: Meta = site::meta(SiteKind::Event, "agent.cost", (file!(), line!()), "", &ARGS);
+static META: SiteMeta = site::meta(SiteKind::Event, "agent.cost", (file!(), line!()), "", &ARGS);
 
 /// Nanoseconds of one event: the median, so that an interrupt or a preemption meanwhile is left out. `None` without
 /// memory.

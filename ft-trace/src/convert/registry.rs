@@ -227,7 +227,7 @@ impl Registered {
             NameRow { pid, source, id, kind, text: text.into(), line, column }
         };
         match entry {
-            Entry::Meta { key, kind, line, name, file, format, args } => {
+            Entry::SiteMeta { key, kind, line, name, file, format, args } => {
                 let id = SiteId(sites.len() as i32);
                 // The first of two with one key counts, as for the process itself.
                 if self.sites.contains_key(&key) {

@@ -1,6 +1,6 @@
 //! What the library tells: the metadata of its sites, shared by the stubs and the functions behind them.
 
-use ft_user::layout::{Arg, Meta, SiteKind};
+use ft_user::layout::{Arg, SiteKind, SiteMeta};
 use ft_user::site::{arg, meta};
 
 static LOCK: [Arg; 2] = [arg::<*const ()>("lock"), arg::<*const ()>("caller")];
@@ -11,7 +11,7 @@ macro_rules! metas {
     ($($args:ident { $($name:ident = $kind:ident $text:literal;)+ })+) => {
         $($(
             #[doc = concat!("`", $text, "`.")]
-            pub(crate) static $name: Meta =
+            pub(crate) static $name: SiteMeta =
                 meta(SiteKind::$kind, $text, (file!(), line!()), "", &$args);
         )+)+
     };

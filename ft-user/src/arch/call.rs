@@ -2,7 +2,7 @@
 
 use core::arch::asm;
 
-use crate::layout::{MAX_ARGS, Meta};
+use crate::layout::{MAX_ARGS, SiteMeta};
 use crate::text::Pair;
 
 /// Writes an event of `N` words.
@@ -11,7 +11,7 @@ use crate::text::Pair;
 ///
 /// These are the arguments of the metadata, each of one word.
 #[inline]
-pub(crate) unsafe fn write_words<const N: usize>(meta: &'static Meta, words: &[u64; MAX_ARGS]) {
+pub(crate) unsafe fn write_words<const N: usize>(meta: &'static SiteMeta, words: &[u64; MAX_ARGS]) {
     const { assert!(N <= MAX_ARGS) };
     // SAFETY: behind the words that the function reads stand others, of which it knows nothing; it preserves all registers
     // but `rax`.
@@ -41,7 +41,7 @@ pub(crate) unsafe fn write_words<const N: usize>(meta: &'static Meta, words: &[u
 ///
 /// These are the arguments of the metadata, one at least; the addresses of texts are valid for their lengths.
 #[inline]
-pub(crate) unsafe fn write_pairs(meta: &'static Meta, pairs: &[Pair; MAX_ARGS]) {
+pub(crate) unsafe fn write_pairs(meta: &'static SiteMeta, pairs: &[Pair; MAX_ARGS]) {
     const { assert!(size_of::<Pair>() == 16) };
     // SAFETY: as above.
     unsafe {

@@ -3,7 +3,7 @@
 use core::arch::asm;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use crate::layout::{LOSS_KEY, MARGIN_SLOTS, Meta, Mode, SiteKind, TEXT_CUT, commit};
+use crate::layout::{LOSS_KEY, MARGIN_SLOTS, Mode, SiteKind, SiteMeta, TEXT_CUT, commit};
 use crate::reader::Uncommitted;
 use crate::ring::MAX_WORDS;
 use crate::test_ring::{Event, SLOTS, TestRing, drain};
@@ -256,7 +256,7 @@ fn thread_without_a_ring_knows_no_cpu() {
 /// `pair` on the stack.
 fn registers_after(
     call: unsafe extern "C" fn(),
-    meta: *const Meta,
+    meta: *const SiteMeta,
     pair: Pair,
 ) -> ([u64; 8], [u64; 16]) {
     let mut general = [1u64, 2, 3, 4, 5, 6, 7, 8];
@@ -304,7 +304,7 @@ unsafe extern "C" {
 const NULL: Pair = Pair { word: 0, extent: 0 };
 
 /// What a site without an argument passes: the test reads no more of it than the key.
-const NO_ARGUMENT: *const Meta = core::ptr::without_provenance(LOSS_KEY as usize);
+const NO_ARGUMENT: *const SiteMeta = core::ptr::without_provenance(LOSS_KEY as usize);
 
 #[test]
 fn write_preserves_every_register() {
@@ -325,7 +325,7 @@ fn write_preserves_every_register() {
 fn write_of_text_preserves_every_register() {
     let expected = (core::array::from_fn(|i| i as u64 + 1), core::array::from_fn(|i| i as u64 + 1));
     static ARGS: [layout::Arg; 1] = [site::arg::<&str>("text")];
-    static META: Meta = site::meta(SiteKind::Event, "arch.text", ("", 0), "", &ARGS);
+    static META: SiteMeta = site::meta(SiteKind::Event, "arch.text", ("", 0), "", &ARGS);
     assert_eq!(registers_after(ft_user_v1_write_text, &META, NULL), expected);
     let test = TestRing::new(Mode::Discard);
     with_ring(&test, || assert_eq!(registers_after(ft_user_v1_write_text, &META, NULL), expected));
@@ -337,7 +337,7 @@ fn write_of_text_preserves_every_register() {
 #[test]
 fn text_of_c_ends_at_its_nul() {
     static ARGS: [layout::Arg; 1] = [site::arg::<&str>("text")];
-    static META: Meta = site::meta(SiteKind::Event, "arch.c", ("", 0), "", &ARGS);
+    static META: SiteMeta = site::meta(SiteKind::Event, "arch.c", ("", 0), "", &ARGS);
     let test = TestRing::new(Mode::Discard);
     let lengths = || (0..=40).chain([295, 296, 297, 400]);
     for length in lengths() {

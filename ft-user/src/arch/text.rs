@@ -11,7 +11,7 @@ use core::mem::{offset_of, size_of};
 use super::tls::{TLS_CPU, TLS_RING};
 use super::x86_64::{AHEAD, TEXT};
 use crate::arg::NONE;
-use crate::layout::{ABSENT, Arg, ArgType, Meta, OPTIONAL, PAGE, RingControl, commit};
+use crate::layout::{ABSENT, Arg, ArgType, OPTIONAL, PAGE, RingControl, SiteMeta, commit};
 use crate::ring::MAX_WORDS;
 use crate::text::{ENOUGH, Pair, TO_NUL};
 
@@ -221,8 +221,8 @@ ft_user_v1_write_text:
     mask = const offset_of!(RingControl, mask),
     slots = const PAGE,
     ahead = const AHEAD,
-    args = const offset_of!(Meta, args),
-    arg_count = const offset_of!(Meta, arg_count),
+    args = const offset_of!(SiteMeta, args),
+    arg_count = const offset_of!(SiteMeta, arg_count),
     arg_bytes = const size_of::<Arg>(),
     ty = const offset_of!(Arg, ty),
     first_text = const ArgType::Str as u8,

@@ -31,7 +31,7 @@ use core::arch::global_asm;
 use core::mem::offset_of;
 
 use super::tls::{TLS_CPU, TLS_RING};
-use crate::layout::{MARGIN_SLOTS, Meta, NOTE_TYPE, PAGE, RingControl, commit};
+use crate::layout::{MARGIN_SLOTS, NOTE_TYPE, PAGE, RingControl, SiteMeta, commit};
 use crate::text::Pair;
 
 /// Bytes in front of a slot at which its thread asks for a line to write to: 16 lines, 32 slots.
@@ -410,7 +410,7 @@ pub(super) const TEXT: u32 = u32::MAX;
 ///
 /// Called by the assembly only: `meta` is that of a site, and `words` points to `count` words, or to
 /// the pairs of its arguments.
-unsafe extern "C" fn write_slow(meta: *const Meta, words: *const u64, count: u32) {
+unsafe extern "C" fn write_slow(meta: *const SiteMeta, words: *const u64, count: u32) {
     // SAFETY: the pointer that `__errno_location` returns is valid on the thread that asks.
     let errno = unsafe { *libc::__errno_location() };
     let key = meta as usize as u32;

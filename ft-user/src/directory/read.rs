@@ -12,7 +12,7 @@ const HEADER_BYTES: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry<'a> {
     /// Metadata of a site.
-    Meta {
+    SiteMeta {
         /// Key of its events ([`crate::layout::commit::key`]).
         key: u32,
         /// What the site means.
@@ -30,7 +30,7 @@ pub enum Entry<'a> {
     },
     /// A trigger in the text.
     Site {
-        /// Key of its [`Entry::Meta`].
+        /// Key of its [`Entry::SiteMeta`].
         key: u32,
         /// Address of its first byte in the process.
         address: u64,
@@ -160,7 +160,7 @@ impl<'a> Fields<'a> {
                 Some((ArgType::from_u8(ty)?, self.string()?))
             })
             .collect::<Option<_>>()?;
-        Some(Entry::Meta { key, kind, line, name, file, format, args })
+        Some(Entry::SiteMeta { key, kind, line, name, file, format, args })
     }
 
     fn site(&mut self) -> Option<Entry<'a>> {

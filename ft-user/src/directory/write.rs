@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use core::{slice, str};
 
 use super::MAX_STRING_BYTES;
-use crate::layout::{DIR_BYTES, DirEntry, Header, MAX_ARGS, Meta, Str, dir_kind};
+use crate::layout::{DIR_BYTES, DirEntry, Header, MAX_ARGS, SiteMeta, Str, dir_kind};
 
 /// The directory of this process, mapped.
 #[derive(Clone, Copy)]
@@ -27,8 +27,8 @@ impl Directory {
     }
 
     /// Writes the metadata of a site.
-    pub(crate) fn meta(&self, key: u32, meta: &'static Meta) {
-        // SAFETY: `args` and `arg_count` of a `Meta` describe an immutable static slice.
+    pub(crate) fn meta(&self, key: u32, meta: &'static SiteMeta) {
+        // SAFETY: `args` and `arg_count` of a `SiteMeta` describe an immutable static slice.
         let args = unsafe { slice::from_raw_parts(meta.args, meta.arg_count as usize) };
         let args = &args[..args.len().min(MAX_ARGS)];
         let strings = [&meta.name, &meta.file, &meta.format].map(text);
@@ -134,7 +134,7 @@ fn string_bytes(text: &str) -> usize {
 }
 
 fn text(s: &Str) -> &'static str {
-    // SAFETY: a `Str` of a `Meta` describes an immutable static string.
+    // SAFETY: a `Str` of a `SiteMeta` describes an immutable static string.
     unsafe { str::from_utf8_unchecked(slice::from_raw_parts(s.ptr, s.len as usize)) }
 }
 
@@ -169,8 +169,8 @@ mod tests {
             Arg { name: string("id"), ty: ArgType::Unsigned as u8, _pad: [0; 7] },
             Arg { name: string("who"), ty: ArgType::Str as u8, _pad: [0; 7] },
         ];
-        static META: Meta = Meta {
-            bytes: size_of::<Meta>() as u16,
+        static META: SiteMeta = SiteMeta {
+            bytes: size_of::<SiteMeta>() as u16,
             kind: SiteKind::LockWait as u16,
             line: 7,
             name: string("lock.wait"),
@@ -188,7 +188,7 @@ mod tests {
         directory.name(4, "");
 
         let expected = [
-            Entry::Meta {
+            Entry::SiteMeta {
                 key: 64,
                 kind: SiteKind::LockWait,
                 line: 7,

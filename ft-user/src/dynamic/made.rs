@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicPtr, Ordering::*};
 use super::{Description, Event, Switch, Types, Values, pool};
 use crate::critical::Held;
 use crate::directory::Directory;
-use crate::layout::{self, ArgType, MAX_ARGS, Meta, Str, commit};
+use crate::layout::{self, ArgType, MAX_ARGS, SiteMeta, Str, commit};
 use crate::process::{self, LOCK};
 use crate::sites::{self, MAX_METAS};
 use crate::text::{self, Pair};
@@ -15,7 +15,7 @@ use crate::{arch, enable, site};
 const _: () = assert!(super::values::ENOUGH == text::ENOUGH);
 
 /// Metadata of switches and events, in the order of their coming. Changed by who holds the process lock.
-static MADE: [AtomicPtr<Meta>; MAX_METAS] =
+static MADE: [AtomicPtr<SiteMeta>; MAX_METAS] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_METAS];
 
 pub(super) use pool::is_on;
@@ -43,7 +43,7 @@ pub(super) fn event(description: &Description<'_>) -> Option<Event> {
     if sites::are_full() {
         return None;
     }
-    let meta: &'static Meta = Box::leak(Box::new(meta(description)));
+    let meta: &'static SiteMeta = Box::leak(Box::new(meta(description)));
     let held = LOCK.hold();
     register(core::ptr::from_ref(meta).cast_mut(), &held)?;
     if let Some(segment) = process::segment() {
@@ -53,7 +53,7 @@ pub(super) fn event(description: &Description<'_>) -> Option<Event> {
 }
 
 /// Gives metadata a number; `None` if they can have none.
-fn register(meta: *mut Meta, held: &Held<'_>) -> Option<()> {
+fn register(meta: *mut SiteMeta, held: &Held<'_>) -> Option<()> {
     let number = sites::number(meta as usize, held)?;
     // Those of other sites have numbers, too.
     let place = MADE[..=number].iter().find(|place| place.load(Relaxed).is_null())?;
@@ -76,7 +76,7 @@ pub(crate) fn describe_all(directory: &Directory, held: &Held<'_>) {
     }
 }
 
-pub(super) fn write(meta: &'static Meta, values: &Values) {
+pub(super) fn write(meta: &'static SiteMeta, values: &Values) {
     if values.are_words() {
         let words = values.words();
         // SAFETY: as many words as types, which are those of the arguments.
@@ -102,16 +102,16 @@ pub(super) fn write(meta: &'static Meta, values: &Values) {
     }
 }
 
-fn key(meta: &'static Meta) -> u32 {
+fn key(meta: &'static SiteMeta) -> u32 {
     commit::key(core::ptr::from_ref(meta) as u64)
 }
 
-fn described(meta: &'static Meta) -> Event {
+fn described(meta: &'static SiteMeta) -> Event {
     let types = meta.args().iter().filter_map(|arg| ArgType::from_u8(arg.ty));
     Event { meta, types: Types::of(types) }
 }
 
-fn meta(description: &Description<'_>) -> Meta {
+fn meta(description: &Description<'_>) -> SiteMeta {
     let arg = |&(name, ty): &(&str, ArgType)| layout::Arg {
         name: Str::new(keep(name)),
         ty: ty as u8,

@@ -44,7 +44,7 @@ mod values;
 use core::fmt;
 
 pub use crate::layout::MAX_ARGS;
-use crate::layout::{ArgType, Meta, SiteKind};
+use crate::layout::{ArgType, SiteKind, SiteMeta};
 use crate::site;
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
 pub(crate) use made::describe_all;
@@ -132,7 +132,7 @@ impl Switch {
 /// An event that is described in the trace: that of a switch, or another one that is written while a switch is on.
 #[derive(Clone, Copy)]
 pub struct Event {
-    meta: &'static Meta,
+    meta: &'static SiteMeta,
     types: Types,
 }
 

@@ -1,7 +1,7 @@
 //! What stands in for sites that are made at run time where there are none.
 
 use super::{Description, Event, Switch, Values};
-use crate::layout::Meta;
+use crate::layout::SiteMeta;
 
 pub(super) fn switch(_: &Description<'_>) -> Option<Switch> {
     None
@@ -15,4 +15,4 @@ pub(super) fn is_on(_: usize) -> bool {
     false
 }
 
-pub(super) fn write(_: &'static Meta, _: &Values) {}
+pub(super) fn write(_: &'static SiteMeta, _: &Values) {}

@@ -11,11 +11,11 @@ use core::sync::atomic::{AtomicU16, AtomicUsize, Ordering::*};
 
 use super::SWITCHES;
 use crate::critical::Held;
-use crate::layout::{Meta, TRIGGER_BYTES, TRIGGER_OFF, TRIGGER_ON, TRIGGER_STATE};
+use crate::layout::{SiteMeta, TRIGGER_BYTES, TRIGGER_OFF, TRIGGER_ON, TRIGGER_STATE};
 
 /// Metadata of one switch; zero while it is not used.
 #[repr(transparent)]
-struct Place(UnsafeCell<MaybeUninit<Meta>>);
+struct Place(UnsafeCell<MaybeUninit<SiteMeta>>);
 
 // SAFETY: written once, by who holds the process lock, before its size is stored; read behind that size only.
 unsafe impl Sync for Place {}
@@ -58,7 +58,7 @@ ft_user_v1_switches:
     switches = const SWITCHES,
     off = const TRIGGER_OFF,
     metas = sym METAS,
-    meta_bytes = const size_of::<Meta>(),
+    meta_bytes = const size_of::<SiteMeta>(),
 );
 
 unsafe extern "C" {
@@ -71,7 +71,7 @@ pub(super) fn is_full() -> bool {
 }
 
 /// The next place: its metadata, not yet used, and its trigger.
-pub(super) fn next(_held: &Held<'_>) -> Option<(*mut Meta, usize)> {
+pub(super) fn next(_held: &Held<'_>) -> Option<(*mut SiteMeta, usize)> {
     let number = USED.load(Relaxed);
     let place = METAS.get(number)?;
     USED.store(number + 1, Relaxed);
@@ -83,9 +83,9 @@ fn trigger(number: usize) -> usize {
 }
 
 /// The trigger of the switch with these metadata, if it is one.
-pub(super) fn trigger_of(meta: &'static Meta) -> Option<usize> {
+pub(super) fn trigger_of(meta: &'static SiteMeta) -> Option<usize> {
     let distance = (core::ptr::from_ref(meta) as usize).checked_sub(METAS.as_ptr() as usize)?;
-    let number = distance / size_of::<Meta>();
+    let number = distance / size_of::<SiteMeta>();
     (number < SWITCHES).then(|| trigger(number))
 }
 
@@ -94,11 +94,11 @@ pub(super) fn trigger_of(meta: &'static Meta) -> Option<usize> {
 /// # Safety
 ///
 /// `place` comes from [`next`], and is filled once.
-pub(super) unsafe fn fill(place: *mut Meta, meta: Meta) -> &'static Meta {
+pub(super) unsafe fn fill(place: *mut SiteMeta, meta: SiteMeta) -> &'static SiteMeta {
     let bytes = meta.bytes;
     // SAFETY: nobody reads a place without a size but that size itself, atomically.
     unsafe {
-        place.write(Meta { bytes: 0, ..meta });
+        place.write(SiteMeta { bytes: 0, ..meta });
         // SYNC: dynamic-site (with whoever looks for sites).
         AtomicU16::from_ptr(&raw mut (*place).bytes).store(bytes, Release);
         &*place

@@ -267,8 +267,8 @@ pub const TEXT_CUT: u64 = 1 << 63;
 
 /// Static metadata of a site, in the read-only data of the object that holds it. Made by the macros only.
 #[repr(C, align(8))]
-pub struct Meta {
-    /// `size_of::<Meta>()`; a reader skips what it does not know.
+pub struct SiteMeta {
+    /// `size_of::<SiteMeta>()`; a reader skips what it does not know.
     pub bytes: u16,
     /// [`SiteKind`].
     pub kind: u16,
@@ -286,8 +286,8 @@ pub struct Meta {
     pub(crate) arg_count: u64,
 }
 
-// SAFETY: a `Meta` is immutable and points only to immutable `'static` data.
-unsafe impl Sync for Meta {}
+// SAFETY: a `SiteMeta` is immutable and points only to immutable `'static` data.
+unsafe impl Sync for SiteMeta {}
 
 /// A string of static metadata: pointer and length, made from a `&'static str` only.
 #[repr(C)]
@@ -311,7 +311,7 @@ pub struct Arg {
     pub _pad: [u8; 7],
 }
 
-// SAFETY: as for `Meta`: immutable, and points to immutable `'static` data.
+// SAFETY: as for `SiteMeta`: immutable, and points to immutable `'static` data.
 unsafe impl Sync for Arg {}
 
 /// One record of the linker section `ft_sites`: self-relative, so that it needs no relocation.
@@ -324,7 +324,7 @@ pub struct SiteRecord {
     pub version: u16,
     /// Address of the trigger minus the address of this field.
     pub site: i32,
-    /// Address of the [`Meta`] minus the address of this field.
+    /// Address of the [`SiteMeta`] minus the address of this field.
     pub meta: i32,
     /// Zero.
     pub reserved: u32,

@@ -207,7 +207,7 @@ impl Memory {
 
     fn sites(&self) -> HashMap<u32, (String, SiteKind)> {
         let metas = self.directory().into_iter().filter_map(|entry| match entry {
-            Entry::Meta { key, kind, name, .. } => Some((key, (name.to_owned(), kind))),
+            Entry::SiteMeta { key, kind, name, .. } => Some((key, (name.to_owned(), kind))),
             _ => None,
         });
         metas.collect()

@@ -82,7 +82,7 @@ impl Source {
         // By reference: `consumed` is asked afterwards.
         for entry in &mut entries {
             match entry {
-                Ok(Entry::Meta { key, name, .. }) => {
+                Ok(Entry::SiteMeta { key, name, .. }) => {
                     self.sites.insert(key, name.to_owned());
                 }
                 Ok(Entry::Site { key, address }) => {
