@@ -283,8 +283,8 @@ fn parts(
     t: Builder<&FunctionTime>,
     of: impl Fn(&FunctionTime) -> FunctionParts + Copy,
 ) -> Builder<&FunctionTime> {
-    type Part = (&'static str, fn(&FunctionParts) -> i64);
-    const COLUMNS: [Part; 5] = [
+    type PartColumn = (&'static str, fn(&FunctionParts) -> i64);
+    const COLUMNS: [PartColumn; 5] = [
         ("running", |p| p.running_ns),
         ("preempted", |p| p.preempted_ns),
         ("blocked", |p| p.blocked_ns),

@@ -96,7 +96,7 @@ impl Trace {
 
     /// The parts of a table that may hold one of `keys`, by their first key. (By the table's name, as all here that does
     /// not touch rows: the compiler makes it once, and not for each of some eighty tables.)
-    fn parts(&self, table: &'static str, keys: &Range<i64>) -> Result<VecDeque<Part>> {
+    fn parts(&self, table: &'static str, keys: &Range<i64>) -> Result<VecDeque<UnreadPart>> {
         let dir = self.dir.join(table);
         let missing = || StoreError::NoTable { trace: self.dir.clone(), table };
         let mut paths = Vec::new();
@@ -114,7 +114,7 @@ impl Trace {
         let mut parts = Vec::new();
         for (number, path) in paths.into_iter().enumerate() {
             if let Some(first) = first_key(&path, keys)? {
-                parts.push(Part { first, number, path });
+                parts.push(UnreadPart { first, number, path });
             }
         }
         parts.sort_by_key(|part| (part.first, part.number));
@@ -124,7 +124,7 @@ impl Trace {
 
 /// The rows of one file that belongs to no trace. What is wrong with it comes as an item.
 pub fn rows_of<R: Row>(path: &Path) -> Rows<R> {
-    let part = Part { first: i64::MIN, number: 0, path: path.to_owned() };
+    let part = UnreadPart { first: i64::MIN, number: 0, path: path.to_owned() };
     Rows { waiting: [part].into(), keys: i64::MIN..i64::MAX, ..Rows::default() }
 }
 
@@ -145,7 +145,7 @@ pub fn sizes_of(path: &Path) -> Result<(u64, u64)> {
 }
 
 /// A part that is not open yet.
-struct Part {
+struct UnreadPart {
     /// Smallest key of its row groups that are read, from the statistics of the footer.
     first: i64,
     number: usize,
@@ -220,8 +220,8 @@ struct Cursor<R: Row> {
 }
 
 impl<R: Row> Cursor<R> {
-    fn open(part: Part, keys: &Range<i64>) -> Result<Cursor<R>> {
-        let Part { number, path, .. } = part;
+    fn open(part: UnreadPart, keys: &Range<i64>) -> Result<Cursor<R>> {
+        let UnreadPart { number, path, .. } = part;
         let reader = batches(&path, &R::columns(), keys)?;
         Ok(Cursor { number, path, reader, batch: None, rows: 0, row: 0, head: None })
     }
@@ -249,7 +249,7 @@ impl<R: Row> Cursor<R> {
 /// Iterator over the rows of a table. After an error it ends.
 pub struct Rows<R: Row> {
     /// Sorted by first key.
-    waiting: VecDeque<Part>,
+    waiting: VecDeque<UnreadPart>,
     active: Vec<Cursor<R>>,
     names: NamePool,
     keys: Range<i64>,

@@ -31,17 +31,17 @@ impl Output<'_> {
         self.end(part)
     }
 
-    pub(super) fn begin<R: Row>(&self) -> Result<Part<R>> {
+    pub(super) fn begin<R: Row>(&self) -> Result<UnfinishedPart<R>> {
         let newest_before = self.newest.get(R::TABLE).copied().unwrap_or(i64::MIN);
-        Ok(Part {
+        Ok(UnfinishedPart {
             writer: PartWriter::create(self.trace, self.number, self.footer.clone())?,
             newest_before,
             ledger: PartLedger { newest: newest_before, ..PartLedger::default() },
         })
     }
 
-    pub(super) fn end<R: Row>(&mut self, part: Part<R>) -> Result<()> {
-        let Part { writer, mut ledger, .. } = part;
+    pub(super) fn end<R: Row>(&mut self, part: UnfinishedPart<R>) -> Result<()> {
+        let UnfinishedPart { writer, mut ledger, .. } = part;
         ledger.rows = writer.finish()?;
         self.tables.insert(R::TABLE.to_owned(), ledger);
         Ok(())
@@ -60,14 +60,14 @@ impl ForRows for Output<'_> {
 }
 
 /// A part that is being written.
-pub(super) struct Part<R: Row> {
+pub(super) struct UnfinishedPart<R: Row> {
     writer: PartWriter<R>,
     /// Newest row of the parts before.
     newest_before: i64,
     ledger: PartLedger,
 }
 
-impl<R: Row> Part<R> {
+impl<R: Row> UnfinishedPart<R> {
     /// Writes a row, the next in order, and notes whether it comes late.
     #[inline]
     pub(super) fn push(&mut self, row: &R) -> Result<()> {
