@@ -16,8 +16,8 @@ use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*, compiler_fence};
 
 use crate::layout::{MAX_RINGS, RingControl, ring_state};
+use crate::memfd::Memfd;
 use crate::ring::Ring;
-use crate::shm::Segment;
 use crate::thread::{self, Claim};
 use crate::{InitError, process};
 
@@ -46,8 +46,8 @@ const PAUSE_EVENTS: u32 = 256;
 /// For threads with deadlines: the first event of a thread costs some system calls and page faults. Does
 /// nothing before [`init`](crate::init), or when the thread has a ring.
 pub fn thread_init() {
-    if let (Some(segment), Some(ring)) = (process::segment(), thread::attach()) {
-        segment.populate(ring);
+    if let (Some(memfd), Some(ring)) = (process::memfd(), thread::attach()) {
+        memfd.populate(ring);
     }
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn prepare() -> Result<(), InitError> {
 /// Makes system calls, and allocates nothing. The caller keeps `errno`, and sends the events of signal
 /// handlers elsewhere meanwhile.
 pub(crate) fn claim_ring() -> Option<&'static RingControl> {
-    let segment = process::segment()?;
+    let memfd = process::memfd()?;
     let key = EXIT_KEY.load(Relaxed).checked_sub(1)?;
     // SAFETY: the key exists.
     let before = unsafe { libc::pthread_getspecific(key) };
@@ -83,7 +83,7 @@ pub(crate) fn claim_ring() -> Option<&'static RingControl> {
         PAUSE.set(left);
         return None;
     }
-    let Some(ring) = (0..segment.config().rings).find_map(|number| claim(&segment, number)) else {
+    let Some(ring) = (0..memfd.config().rings).find_map(|number| claim(&memfd, number)) else {
         PAUSE.set(PAUSE_EVENTS);
         return None;
     };
@@ -96,7 +96,7 @@ pub(crate) fn claim_ring() -> Option<&'static RingControl> {
     Some(ring)
 }
 
-fn claim(segment: &Segment, number: u32) -> Option<&'static RingControl> {
+fn claim(memfd: &Memfd, number: u32) -> Option<&'static RingControl> {
     let place = &MAPPED[number as usize];
     // SYNC: ring-mapped
     let ring = match place.load(Acquire) {
@@ -111,24 +111,24 @@ fn claim(segment: &Segment, number: u32) -> Option<&'static RingControl> {
         }
         null => {
             place.compare_exchange(null, MAPPING, Relaxed, Relaxed).ok()?;
-            let mapped = segment.map_ring(number).map(|ring| first_claim(segment, ring));
+            let mapped = memfd.map_ring(number).map(|ring| first_claim(memfd, ring));
             let ring = mapped.map_or(ptr::null_mut(), |ring| ptr::from_ref(ring).cast_mut());
             // SYNC: ring-mapped
             place.store(ring, Release);
             mapped?
         }
     };
-    take_over(segment, ring);
+    take_over(memfd, ring);
     // SYNC: rings-used (with the agent's acquire load: the ring's control page is in place).
-    segment.header().rings_used.fetch_max(number + 1, Release);
+    memfd.header().rings_used.fetch_max(number + 1, Release);
     Some(ring)
 }
 
 /// Prepares a ring that was never used; nobody else can see it.
-fn first_claim(segment: &Segment, mut ring: NonNull<RingControl>) -> &'static RingControl {
+fn first_claim(memfd: &Memfd, mut ring: NonNull<RingControl>) -> &'static RingControl {
     // SAFETY: mapped just now, writable, zero, and known to this thread only.
     let ring = unsafe {
-        ring.as_mut().mask = u64::from(segment.config().ring_slots) - 1;
+        ring.as_mut().mask = u64::from(memfd.config().ring_slots) - 1;
         ring.as_ref()
     };
     ring.state.store(ring_state::LIVE, Relaxed);
@@ -137,11 +137,11 @@ fn first_claim(segment: &Segment, mut ring: NonNull<RingControl>) -> &'static Ri
 
 /// Writes the new owner into a ring that is `LIVE` for the calling thread. The agent can rely on it from
 /// the owner's first committed event on.
-fn take_over(segment: &Segment, ring: &'static RingControl) {
+fn take_over(memfd: &Memfd, ring: &'static RingControl) {
     // SAFETY: `map_ring` maps as many slots as the configuration says behind each control page.
-    let whole = unsafe { Ring::new(ring, segment.config().ring_slots) };
+    let whole = unsafe { Ring::new(ring, memfd.config().ring_slots) };
     if let Some(whole) = whole {
-        whole.prepare(segment.config().mode);
+        whole.prepare(memfd.config().mode);
     }
     let head = ring.head.load(Relaxed);
     ring.tid.store(tid(), Relaxed);

@@ -7,9 +7,9 @@ use core::sync::atomic::Ordering::*;
 use std::sync::{Mutex, PoisonError};
 
 use crate::critical::Held;
+use crate::memfd::Memfd;
 use crate::patch::Text;
 use crate::process::{self, LOCK};
-use crate::shm::Segment;
 use crate::sites::{self, Count};
 use crate::{glob, layout::MAX_REPLY_BYTES};
 
@@ -40,44 +40,44 @@ pub fn disable(glob: &str) -> usize {
 }
 
 pub(crate) fn set(glob: &str, on: bool) -> usize {
-    let Some(segment) = process::segment() else { return 0 };
+    let Some(memfd) = process::memfd() else { return 0 };
     let held = LOCK.hold();
     RULES.remember(glob, on, &held);
-    apply(&segment, &held, Some((glob, on))).0
+    apply(&memfd, &held, Some((glob, on))).0
 }
 
 /// Switches the sites of objects that were loaded since the last look, as the rules say. Counts all sites.
-pub(crate) fn catch_up(segment: &Segment, held: &Held<'_>) -> Count {
-    apply(segment, held, None).1
+pub(crate) fn catch_up(memfd: &Memfd, held: &Held<'_>) -> Count {
+    apply(memfd, held, None).1
 }
 
 /// For libraries that have just been loaded: their sites are switched as those of the others were. Does
 /// nothing before [`init`](crate::init).
 #[doc(hidden)]
 pub fn __loaded() {
-    if let Some(segment) = process::segment() {
-        catch_up(&segment, &LOCK.hold());
+    if let Some(memfd) = process::memfd() {
+        catch_up(&memfd, &LOCK.hold());
     }
 }
 
 /// Switches a site that was made at run time, and is off, as the rules say.
 #[cfg(all(feature = "dynamic", not(feature = "off")))]
-pub(crate) fn follow_rules(segment: &Segment, name: &str, trigger: usize, held: &Held<'_>) {
+pub(crate) fn follow_rules(memfd: &Memfd, name: &str, trigger: usize, held: &Held<'_>) {
     if RULES.wanted(name, held) == Some(true)
         && let Ok(mut text) = Text::own()
         && text.set(trigger as u64, true).is_ok()
     {
-        segment.header().sites_enabled.fetch_add(1, Relaxed);
+        memfd.header().sites_enabled.fetch_add(1, Relaxed);
     }
 }
 
 /// Switches the sites that are `asked` for, and new ones by the rules. Returns how many of those that are asked
 /// for are now as they should be: one that cannot be patched does not count.
-fn apply(segment: &Segment, held: &Held<'_>, asked: Option<(&str, bool)>) -> (usize, Count) {
+fn apply(memfd: &Memfd, held: &Held<'_>, asked: Option<(&str, bool)>) -> (usize, Count) {
     let mut text = None;
     let mut done = 0;
     #[cfg_attr(not(feature = "sleds"), allow(unused_mut, reason = "there are no others"))]
-    let mut count = sites::for_each(&segment.directory(), held, |site, new| {
+    let mut count = sites::for_each(&memfd.directory(), held, |site, new| {
         let name = site.meta.name();
         let asked = asked.filter(|(glob, _)| glob::matches(glob, name)).map(|(_, on)| on);
         let ruled = || if new { RULES.wanted(name, held) } else { None };
@@ -95,7 +95,7 @@ fn apply(segment: &Segment, held: &Held<'_>, asked: Option<(&str, bool)>) -> (us
         count.all += sleds.all;
         count.enabled += sleds.enabled;
     }
-    segment.header().sites_enabled.store(count.enabled as u32, Relaxed);
+    memfd.header().sites_enabled.store(count.enabled as u32, Relaxed);
     (done, count)
 }
 

@@ -51,10 +51,9 @@ unsafe extern "C" fn in_child() {
     // SAFETY: a forked child has one thread, and it is here.
     if let Some(config) = unsafe { process::forget() } {
         // A child that gets no memfd goes on untraced, as a process without one does.
-        if let (Ok((segment, _)), Ok(socket)) = (process::start(config, &held), register::address())
-        {
+        if let (Ok((memfd, _)), Ok(socket)) = (process::start(config, &held), register::address()) {
             // What the parent has enabled is enabled here too, so there is no need for an answer.
-            register::announce(segment.fd(), &socket);
+            register::announce(memfd.fd(), &socket);
         }
     }
 }

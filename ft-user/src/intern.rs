@@ -120,8 +120,8 @@ fn name_key(name: &'static str) -> u64 {
 
 #[cold]
 fn write(entry: impl FnOnce(Directory)) {
-    if let Some(segment) = process::segment() {
-        entry(segment.directory());
+    if let Some(memfd) = process::memfd() {
+        entry(memfd.directory());
     }
 }
 

@@ -154,6 +154,8 @@ pub mod layout;
 pub mod lock_api;
 #[cfg(feature = "lock_api_0_4")]
 pub mod lock_api_0_4;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod memfd;
 #[doc(hidden)]
 pub mod patch;
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
@@ -169,8 +171,6 @@ pub mod ring;
 mod scope;
 #[doc(hidden)]
 pub mod shared_ring;
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-mod shm;
 #[doc(hidden)]
 pub mod site;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]

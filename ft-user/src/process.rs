@@ -6,8 +6,8 @@ use core::time::Duration;
 
 use crate::critical::{Held, Lock};
 use crate::layout::{self, Mode, RING_WAIT_KEY, SiteKind, SiteMeta, commit};
+use crate::memfd::Memfd;
 use crate::shared_ring::Event;
-use crate::shm::Segment;
 use crate::sites::{self, Count};
 use crate::{
     Agent, Config, InitError, Status, Tsc, claim, config, enable, fork, glob, intern, register,
@@ -19,14 +19,14 @@ pub(crate) use crate::claim::claim_ring;
 /// Serialises start, enabling and fork. Never taken by an event.
 pub(crate) static LOCK: Lock = Lock::new();
 
-/// The present [`Segment`] in parts; `BASE` is null before the start, and stored last.
+/// The present [`Memfd`] in parts; `BASE` is null before the start, and stored last.
 static BASE: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 static FD: AtomicI32 = AtomicI32::new(-1);
 static RING_SLOTS: AtomicU32 = AtomicU32::new(0);
 static RINGS: AtomicU32 = AtomicU32::new(0);
 static OVERWRITE: AtomicU32 = AtomicU32::new(0);
 
-/// Whether the directory of the present segment says what a wait for room is.
+/// Whether the directory of the present memfd says what a wait for room is.
 static WAITS_DESCRIBED: AtomicU32 = AtomicU32::new(0);
 
 /// Nobody waits longer for room, whatever the agent says.
@@ -63,9 +63,9 @@ pub fn init_with(config: Config) -> Result<Status, InitError> {
     let socket = register::address()?;
     let config = config.with_env()?;
     let held = LOCK.hold();
-    let (segment, first) = match segment() {
-        Some(segment) => (segment, None),
-        None => start(config, &held).map(|(segment, count)| (segment, Some(count)))?,
+    let (memfd, first) = match memfd() {
+        Some(memfd) => (memfd, None),
+        None => start(config, &held).map(|(memfd, count)| (memfd, Some(count)))?,
     };
     #[cfg_attr(not(feature = "sleds"), allow(unused_mut, reason = "there are no others to count"))]
     let mut count = first;
@@ -84,50 +84,50 @@ pub fn init_with(config: Config) -> Result<Status, InitError> {
             count = None;
         };
         config::env(c"FT_ENABLE").into_iter().flat_map(glob::split).for_each(&mut enable);
-        agent = register::register(segment.fd(), &socket, register::patience(), enable);
+        agent = register::register(memfd.fd(), &socket, register::patience(), enable);
     }
-    let count = count.unwrap_or_else(|| enable::catch_up(&segment, &LOCK.hold()));
+    let count = count.unwrap_or_else(|| enable::catch_up(&memfd, &LOCK.hold()));
     Ok(Status {
         sites: count.all,
         refused: count.refused,
         enabled: count.enabled,
         agent,
-        config: segment.config(),
+        config: memfd.config(),
     })
 }
 
 /// Makes the memfd, describes the sites in it, and makes both known.
-pub(crate) fn start(config: Config, held: &Held<'_>) -> Result<(Segment, Count), InitError> {
+pub(crate) fn start(config: Config, held: &Held<'_>) -> Result<(Memfd, Count), InitError> {
     claim::prepare()?;
     fork::prepare()?;
-    let segment = Segment::create(config)?;
-    let directory = segment.directory();
+    let memfd = Memfd::create(config)?;
+    let directory = memfd.directory();
     let count = sites::write_all(&directory, held);
     intern::write_all(&directory);
     WAITS_DESCRIBED.store(0, Relaxed);
-    segment.publish();
+    memfd.publish();
 
-    FD.store(segment.fd(), Relaxed);
-    RING_SLOTS.store(segment.config().ring_slots, Relaxed);
-    RINGS.store(segment.config().rings, Relaxed);
-    OVERWRITE.store((segment.config().mode == Mode::Overwrite) as u32, Relaxed);
-    // SYNC: segment
-    BASE.store(segment.base().as_ptr(), Release);
-    Ok((segment, count))
+    FD.store(memfd.fd(), Relaxed);
+    RING_SLOTS.store(memfd.config().ring_slots, Relaxed);
+    RINGS.store(memfd.config().rings, Relaxed);
+    OVERWRITE.store((memfd.config().mode == Mode::Overwrite) as u32, Relaxed);
+    // SYNC: memfd
+    BASE.store(memfd.base().as_ptr(), Release);
+    Ok((memfd, count))
 }
 
 /// The memfd of this process, once it is made.
 #[inline]
-pub(crate) fn segment() -> Option<Segment> {
-    // SYNC: segment
+pub(crate) fn memfd() -> Option<Memfd> {
+    // SYNC: memfd
     let base = NonNull::new(BASE.load(Acquire))?;
     let config = Config {
         ring_slots: RING_SLOTS.load(Relaxed),
         rings: RINGS.load(Relaxed),
         mode: if OVERWRITE.load(Relaxed) == 0 { Mode::Discard } else { Mode::Overwrite },
     };
-    // SAFETY: `start` has stored these parts together, and a segment stays mapped until `forget`.
-    Some(unsafe { Segment::from_parts(FD.load(Relaxed), base, config) })
+    // SAFETY: `start` has stored these parts together, and a memfd stays mapped until `forget`.
+    Some(unsafe { Memfd::from_parts(FD.load(Relaxed), base, config) })
 }
 
 /// In a forked child: lets go of the parent's memfd, and says what sizes it had.
@@ -136,16 +136,16 @@ pub(crate) fn segment() -> Option<Segment> {
 ///
 /// The calling thread is the only one, and no event is being written.
 pub(crate) unsafe fn forget() -> Option<Config> {
-    let segment = segment()?;
+    let memfd = memfd()?;
     BASE.store(ptr::null_mut(), Relaxed);
     // SAFETY: nobody else runs, and the thread has no ring any more.
-    unsafe { segment.forget(claim::forget_rings()) };
-    Some(segment.config())
+    unsafe { memfd.forget(claim::forget_rings()) };
+    Some(memfd.config())
 }
 
 /// How long a thread may wait for room in its ring, if the agent wants it to wait.
 pub(crate) fn full_wait() -> Option<Duration> {
-    let limit = segment()?.header().full_wait_us.load(Relaxed);
+    let limit = memfd()?.header().full_wait_us.load(Relaxed);
     (limit > 0).then(|| Duration::from_micros(limit.into()).min(MAX_FULL_WAIT))
 }
 
@@ -156,9 +156,9 @@ pub(crate) fn describe_waits() {
     static META: SiteMeta =
         site::meta(SiteKind::RingWait, "trace.ring_wait", (file!(), line!()), "", &ARGS);
     if WAITS_DESCRIBED.load(Relaxed) == 0
-        && let Some(segment) = segment()
+        && let Some(memfd) = memfd()
     {
-        segment.directory().meta(RING_WAIT_KEY, &META);
+        memfd.directory().meta(RING_WAIT_KEY, &META);
         WAITS_DESCRIBED.store(1, Relaxed);
     }
 }
@@ -166,11 +166,11 @@ pub(crate) fn describe_waits() {
 /// Writes an event to the shared ring, for a thread without a ring of its own. Drops it when tracing
 /// has not started.
 pub(crate) fn shared_write(key: u32, words: &[u64]) {
-    let Some(segment) = segment() else { return };
+    let Some(memfd) = memfd() else { return };
     // The thread has no ring, so nothing knows where its CPU number is.
     // SAFETY: takes no pointer.
     let cpu = unsafe { libc::sched_getcpu() };
     let cpu = u16::try_from(cpu).unwrap_or(commit::CPU_UNKNOWN as u16);
     let event = Event { tid: claim::tid(), key, cpu, words };
-    segment.shared().write(event, crate::arch::rdtsc);
+    memfd.shared().write(event, crate::arch::rdtsc);
 }

@@ -30,11 +30,11 @@ pub(super) fn switch(description: &Description<'_>) -> Option<Switch> {
     register(place, &held)?;
     // SAFETY: a new place.
     let meta = unsafe { pool::fill(place, meta) };
-    if let Some(segment) = process::segment() {
-        let (key, directory) = (key(meta), segment.directory());
+    if let Some(memfd) = process::memfd() {
+        let (key, directory) = (key(meta), memfd.directory());
         directory.meta(key, meta);
         directory.site(key, trigger);
-        enable::follow_rules(&segment, meta.name(), trigger, &held);
+        enable::follow_rules(&memfd, meta.name(), trigger, &held);
     }
     Some(Switch { trigger, event: described(meta) })
 }
@@ -46,8 +46,8 @@ pub(super) fn event(description: &Description<'_>) -> Option<Event> {
     let meta: &'static SiteMeta = Box::leak(Box::new(meta(description)));
     let held = LOCK.hold();
     register(core::ptr::from_ref(meta).cast_mut(), &held)?;
-    if let Some(segment) = process::segment() {
-        segment.directory().meta(key(meta), meta);
+    if let Some(memfd) = process::memfd() {
+        memfd.directory().meta(key(meta), meta);
     }
     Some(described(meta))
 }

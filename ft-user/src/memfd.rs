@@ -22,16 +22,16 @@ const RINGS_OFFSET: u64 =
 
 /// A memfd that this process made, and where its first part is mapped.
 #[derive(Clone, Copy)]
-pub(crate) struct Segment {
+pub(crate) struct Memfd {
     fd: libc::c_int,
     base: NonNull<u8>,
     config: Config,
 }
 
-impl Segment {
+impl Memfd {
     /// Makes, sizes, seals and maps the memfd, and fills in everything of its header but the magic. The
     /// sizes are those of `config`, or smaller where the file size limit asks for it.
-    pub(crate) fn create(config: Config) -> Result<Segment, InitError> {
+    pub(crate) fn create(config: Config) -> Result<Memfd, InitError> {
         let config = fit(config, file_size_limit())?;
         let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
         // SAFETY: the name is NUL-terminated.
@@ -40,9 +40,9 @@ impl Segment {
             return Err(InitError::last("memfd_create"));
         }
         let base = size_and_map(fd, config).inspect_err(|_| close(fd))?;
-        let segment = Segment { fd, base, config };
-        segment.write_header();
-        Ok(segment)
+        let memfd = Memfd { fd, base, config };
+        memfd.write_header();
+        Ok(memfd)
     }
 
     fn write_header(&self) {
@@ -110,16 +110,16 @@ impl Segment {
         self.fd
     }
 
-    /// Start of the mapping, from which [`Segment::from_parts`] makes it again.
+    /// Start of the mapping, from which [`Memfd::from_parts`] makes it again.
     pub(crate) fn base(&self) -> NonNull<u8> {
         self.base
     }
 
     /// # Safety
     ///
-    /// The parts are those of a segment that is still mapped.
+    /// The parts are those of a memfd that is still mapped.
     pub(crate) unsafe fn from_parts(fd: libc::c_int, base: NonNull<u8>, config: Config) -> Self {
-        Segment { fd, base, config }
+        Memfd { fd, base, config }
     }
 
     /// Maps the ring with this number: control page and slots. `None` when there are no addresses left.
@@ -250,25 +250,25 @@ mod tests {
     #[test]
     fn memfd_is_sealed_and_described() {
         let config = Config { rings: 2, ..Config::default() };
-        let segment = Segment::create(config).unwrap();
+        let memfd = Memfd::create(config).unwrap();
         // SAFETY: asks for the seals of a descriptor of our own.
-        let seals = unsafe { libc::fcntl(segment.fd(), libc::F_GET_SEALS) };
+        let seals = unsafe { libc::fcntl(memfd.fd(), libc::F_GET_SEALS) };
         assert_eq!(seals as u32 & SEALS, SEALS);
         // SAFETY: an attempt to change the size of our own descriptor.
-        assert_eq!(unsafe { libc::ftruncate(segment.fd(), 4096) }, -1);
+        assert_eq!(unsafe { libc::ftruncate(memfd.fd(), 4096) }, -1);
 
-        let header = segment.header();
+        let header = memfd.header();
         assert_eq!(header.magic.load(Relaxed), 0);
-        segment.publish();
+        memfd.publish();
         assert_eq!(header.magic.load(Relaxed), MAGIC);
         assert_eq!((header.ring_count, header.ring_slots), (2, 1 << 18));
         assert_eq!(header.rings_offset + 2 * header.ring_stride, header.total_bytes);
         assert_eq!(header.pid, std::process::id());
 
-        let ring = segment.map_ring(1).unwrap();
+        let ring = memfd.map_ring(1).unwrap();
         // SAFETY: just mapped; all of it may be zero.
-        segment.populate(unsafe { ring.as_ref() });
-        // SAFETY: `segment`, `header` and `ring` are not used behind this line.
-        unsafe { segment.forget([ring].into_iter()) };
+        memfd.populate(unsafe { ring.as_ref() });
+        // SAFETY: `memfd`, `header` and `ring` are not used behind this line.
+        unsafe { memfd.forget([ring].into_iter()) };
     }
 }
