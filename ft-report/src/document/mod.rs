@@ -20,8 +20,8 @@ pub use figure::{Data, Figure, Histogram};
 pub use table::{Builder, Column, MOST_ROWS, Row, Table};
 pub use text::{Drawn, IntoText, Piece, See, Text};
 pub use value::{
-    Change, ExactNs, Id, Interval, Kind, Link, Lock, MeanNs, N, Ns, Number, Of, Place, Rate, Share,
-    Thread, Typed, Value, Word,
+    Change, ExactNs, Id, Interval, Kind, Link, Lock, MeanNs, N, Ns, Number, Of, Place, Probability,
+    Rate, Share, Thread, Typed, Value, Word,
 };
 
 /// A whole report.

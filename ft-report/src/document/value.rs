@@ -28,6 +28,8 @@ pub enum Kind {
     Change,
     /// How many in a second.
     Rate,
+    /// How probable something is by chance alone, from 0 to 1.
+    Probability,
     /// A number that names something, as a thread, a CPU or a priority: never added up.
     Number,
     /// How far a row can be believed.
@@ -67,6 +69,8 @@ pub enum Value {
     Change(f64),
     /// [`Kind::Rate`].
     Rate(f64),
+    /// [`Kind::Probability`].
+    Probability(f64),
     /// [`Kind::Number`].
     Number(i64),
     /// [`Kind::Mark`].
@@ -150,6 +154,10 @@ pub struct Change(pub f64);
 /// How many in a second.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate(pub f64);
+
+/// A p value: how probable a difference as large is by chance alone, from 0 to 1.
+#[derive(Clone, Copy, Debug)]
+pub struct Probability(pub f64);
 
 /// A number that is a name: of a thread, a CPU, a priority.
 #[derive(Clone, Copy, Debug)]
@@ -240,6 +248,7 @@ typed! {
     Share: Share, self => Value::Share(self.0, self.1);
     Change: Change, self => Value::Change(self.0);
     Rate: Rate, self => Value::Rate(self.0);
+    Probability: Probability, self => Value::Probability(self.0);
     Id: Number, self => Value::Number(self.0.into());
     Number: Number, self => Value::Number(self.0);
     Word<'_>: Word, self => Value::Word(self.0.to_owned());

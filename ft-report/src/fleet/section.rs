@@ -10,7 +10,9 @@ use super::histogram::ERROR;
 use super::line::{Lengths, Line, SHOWN, table};
 use super::outliers::{Outlier, outliers};
 use super::{Fleet, Known, Subject};
-use crate::document::{Change, Document, Link, N, Ns, Number, Of, Place, Section, Table, Word};
+use crate::document::{
+    Change, Document, Link, N, Ns, Number, Of, Place, Probability, Section, Table, Word,
+};
 use crate::text;
 
 /// Rows that JSON has.
@@ -251,7 +253,7 @@ impl Fleet {
                     .column("name", |l| Word(&l.name))
                     .column("place", |l| Place(&l.place))
                     .column("mean", |l| Change(l.change))
-                    .column("p", |l| probability(l.p))
+                    .column("p", |l| Probability(l.p))
                     .titled(text!("of {}", tested)),
             ),
         }
@@ -332,7 +334,7 @@ impl Fleet {
                     .column("change", |l| Change(l.change))
                     .column("from", |l| Change(l.interval[0]))
                     .column("to", |l| Change(l.interval[1]))
-                    .column("p", |l| probability(l.p))
+                    .column("p", |l| Probability(l.p))
                     .column("", |l| Word(if l.differs { "differs" } else { "may be chance" }))
                     .titled("B minus A"),
             ),
@@ -342,9 +344,4 @@ impl Fleet {
         );
         s.with(lines)
     }
-}
-
-/// A probability as a word: there is no kind of value for it.
-fn probability(p: f64) -> String {
-    if p < 0.0001 { "<0.0001".into() } else { format!("{p:.4}") }
 }

@@ -141,7 +141,9 @@ impl Serialize for Value {
             Value::Share(_, ..=0) => serializer.serialize_none(),
             Value::Share(part, whole) => serializer.serialize_f64(*part as f64 / *whole as f64),
             // JSON has no infinity: serde_json writes null.
-            Value::Change(n) | Value::Rate(n) => serializer.serialize_f64(*n),
+            Value::Change(n) | Value::Rate(n) | Value::Probability(n) => {
+                serializer.serialize_f64(*n)
+            }
             Value::Mark(mark) => mark.serialize(serializer),
         }
     }

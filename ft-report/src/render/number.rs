@@ -57,6 +57,31 @@ pub(crate) fn per_second(n: f64) -> String {
     }
 }
 
+/// A p value with four digits behind the point: `0.0312`, `<0.0001`.
+pub(crate) fn probability(p: f64) -> String {
+    if p < 0.0001 { "<0.0001".into() } else { format!("{p:.4}") }
+}
+
+/// A whole number, rounded: what is exact enough for a file of data.
+pub(crate) fn whole(value: f64) -> String {
+    format!("{value:.0}")
+}
+
+/// A part of a whole from 0 to 1 for a file of data: `0.123457`.
+pub(crate) fn fraction(part: f64) -> String {
+    format!("{part:.6}")
+}
+
+/// A part of a whole from 0 to 1 on an axis: `50 %`.
+pub(crate) fn axis_share(part: f64) -> String {
+    format!("{:.0} %", 100.0 * part)
+}
+
+/// A part of a whole from 0 to 1 as a style sheet reads it: `12.3%` with one of `digits`.
+pub(crate) fn style_share(part: f64, digits: usize) -> String {
+    format!("{:.digits$}%", 100.0 * part)
+}
+
 /// A bar of `width` characters for the largest count, shorter by the logarithm for smaller ones; every
 /// count above 0 is seen.
 pub(crate) fn log_bar(n: u64, largest: u64, width: usize) -> String {
@@ -120,6 +145,23 @@ mod tests {
         ] {
             assert_eq!(per_second(n), expected, "{n}");
         }
+    }
+
+    #[test]
+    fn a_probability_is_never_shown_as_zero() {
+        for (p, expected) in
+            [(1.0, "1.0000"), (0.0312, "0.0312"), (0.00009, "<0.0001"), (0.0, "<0.0001")]
+        {
+            assert_eq!(probability(p), expected, "{p}");
+        }
+    }
+
+    #[test]
+    fn parts_of_a_whole_are_written_as_their_readers_want_them() {
+        assert_eq!(fraction(0.5), "0.500000");
+        assert_eq!(axis_share(0.5), "50 %");
+        assert_eq!([style_share(0.1234, 1), style_share(1.0, 0)], ["12.3%", "100%"]);
+        assert_eq!(whole(2.5001), "3");
     }
 
     #[test]

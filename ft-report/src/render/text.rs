@@ -6,7 +6,7 @@ use ft_analysis::Mark;
 
 use super::columns::{self, clean, cut, paragraph, width};
 use super::number::{
-    change, count, log_bar, ns, per_second, percent, quantity, share, short_count,
+    change, count, log_bar, ns, per_second, percent, probability, quantity, share, short_count,
 };
 use crate::document::{
     Block, Column, Data, Document, Figure, Interval, Kind, Link, Lock, Piece, Row, Section, See,
@@ -125,6 +125,7 @@ pub(super) fn cell(value: &Value) -> String {
         Value::Share(part, whole) => percent(*part, *whole),
         Value::Change(by) => change(*by),
         Value::Rate(n) => per_second(*n),
+        Value::Probability(p) => probability(*p),
         Value::Number(n) => n.to_string(),
         Value::Mark(mark) => mark.word().into(),
     }
@@ -151,10 +152,14 @@ fn table(f: &mut fmt::Formatter<'_>, table: &Table) -> fmt::Result {
 fn heading(column: &Column) -> String {
     let left = match column.kind {
         Kind::Word | Kind::Thread | Kind::Lock | Kind::Place | Kind::Mark => "<",
-        Kind::DurationNs | Kind::Count | Kind::Share | Kind::Change | Kind::Rate | Kind::Number => {
-            ""
-        }
-        Kind::Mixed => "",
+        Kind::DurationNs
+        | Kind::Count
+        | Kind::Share
+        | Kind::Change
+        | Kind::Rate
+        | Kind::Probability
+        | Kind::Number
+        | Kind::Mixed => "",
     };
     format!("{left}{}", column.title)
 }

@@ -246,8 +246,7 @@ impl RequestReport {
         }
         let what = |line: &Line<'_>| match line.step {
             Some(step) => step.what.clone(),
-            None if line.pieces == 1 => "(a shorter piece)".to_owned(),
-            None => format!("({} shorter pieces)", line.pieces),
+            None => "(shorter pieces)".to_owned(),
         };
         let who = |line: &Line<'_>| {
             let indented =
@@ -261,7 +260,8 @@ impl RequestReport {
             .column("length", |line| Ns(line.dur_ns))
             .column("thread", |line| who(line))
             .column("what it did", |line| what(line))
-            .column("in a wait for", wait);
+            .column("in a wait for", wait)
+            .notes("pieces", |line| line.step.is_none().then_some(N(line.pieces)));
         s.table(
             t.titled("Its critical path, in the order of time (>: a thread that was waited for)"),
         );

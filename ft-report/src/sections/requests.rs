@@ -356,29 +356,29 @@ impl RequestsReport {
     }
 
     fn differences(&self, s: &mut Section) {
-        let mut lines: Vec<(&str, String, u64, Mean)> = Vec::new();
+        // The kind, which of its requests, how many of how many, and their averages.
+        type Line<'a> = (&'a str, &'static str, Option<(u64, u64)>, Mean);
+        let mut lines: Vec<Line<'_>> = Vec::new();
         for kind in &self.kinds {
-            let (Some(slow), Some(middle), Some(percent)) =
-                (kind.slowest, kind.around_median, kind.slowest_percent)
-            else {
+            let (Some(slow), Some(middle)) = (kind.slowest, kind.around_median) else {
                 continue;
             };
-            lines.push((&kind.kind, format!("slowest {percent} %"), slow.requests, slow));
-            lines.push(("", "near median".into(), middle.requests, middle));
-            lines.push(("", "difference".into(), 0, slow.minus(middle)));
+            let of_all = |some: &Mean| Some((some.requests, kind.requests));
+            lines.push((&kind.kind, "slowest", of_all(&slow), slow));
+            lines.push(("", "near median", of_all(&middle), middle));
+            lines.push(("", "difference", None, slow.minus(middle)));
         }
         if lines.is_empty() {
             return;
         }
         let part = |of: fn(&Mean) -> f64| {
-            move |line: &(&str, String, u64, Mean)| {
-                Some(MeanNs(of(&line.3))).filter(|ns| ns.0 != 0.0)
-            }
+            move |line: &Line<'_>| Some(MeanNs(of(&line.3))).filter(|ns| ns.0 != 0.0)
         };
         let t = Table::first(3 * SHOWN, lines)
             .column("request", |l| Word(l.0))
-            .column("which", |l| l.1.clone())
-            .column("requests", |l| Some(N(l.2)).filter(|n| n.0 > 0))
+            .column("which", |l| Word(l.1))
+            .column("requests", |l| l.2.map(|(some, _)| N(some)))
+            .column("of all", |l| l.2.map(|(some, all)| Share::of(some, all)))
             .column("length", |l| MeanNs(l.3.dur_ns))
             .notes("running", part(|m| m.running_ns))
             .notes("preempted", part(|m| m.preempted_ns))

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::Input;
 use super::called::Called;
 use super::scopes::not_counted;
-use crate::document::{Id, N, Ns, Of, Section, Share, Table, Thread, Word};
+use crate::document::{Id, N, Ns, Number, Of, Section, Share, Table, Thread, Word};
 use crate::stats::{Marks, Tail, Top, happened, own, parts};
 use crate::text;
 use ft_analysis::{Mark, Tally, TaskCounts};
@@ -293,7 +293,7 @@ impl TasksReport {
         let t = Table::of(&self.longest)
             .marks(|l| l.mark)
             .column("task", |l| Word(&l.name))
-            .column("number", |l| l.task.to_string())
+            .column("number", |l| Number(l.task))
             .column("thread", |l| Thread::of(Some(l.tid), Some(&l.comm)))
             .column("length", |l| l.interval())
             .when(self.kernel, |t| {

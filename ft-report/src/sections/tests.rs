@@ -1,5 +1,6 @@
 //! Whole reports, from timelines: golden texts, widths, JSON.
 
+mod numbers;
 mod own;
 mod what_if;
 

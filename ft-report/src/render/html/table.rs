@@ -7,7 +7,7 @@ use ft_analysis::Mark;
 use super::escape::Escaped;
 use super::value::{Links, class, is_number, meaning, order, sort_key};
 use crate::document::{Column, Kind, Row, Table, Value};
-use crate::render::number::count;
+use crate::render::number::{count, style_share};
 
 /// Rows from which on a table has a field to filter them.
 const WORTH_FILTERING: usize = 5;
@@ -102,7 +102,7 @@ fn cell<W: Write>(out: &mut W, kind: Kind, value: &Value, links: Links) -> fmt::
     }
     // A share is drawn behind its number.
     if let (Value::Share(..), Some(key)) = (value, key) {
-        write!(out, " style=\"--share:{:.1}%\"", 100.0 * key.clamp(0.0, 1.0))?;
+        write!(out, " style=\"--share:{}\"", style_share(key.clamp(0.0, 1.0), 1))?;
     }
     out.write_str(">")?;
     links.cell(out, value)

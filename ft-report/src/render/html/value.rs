@@ -146,7 +146,7 @@ pub(super) fn meaning(mark: Mark) -> &'static str {
 /// What a cell is sorted by; `None` where that is what it shows.
 pub(super) fn sort_key(value: &Value) -> Option<f64> {
     match value {
-        Value::Duration(n) | Value::Change(n) | Value::Rate(n) => Some(*n),
+        Value::Duration(n) | Value::Change(n) | Value::Rate(n) | Value::Probability(n) => Some(*n),
         Value::Nanoseconds(n) | Value::Number(n) => Some(*n as f64),
         Value::Interval(interval) => Some(interval.dur_ns as f64),
         Value::Count(n) | Value::Quantity(n, _) => Some(*n as f64),

@@ -8,6 +8,7 @@ use super::csv::Csv;
 use super::plot::{self, Axis, FILL, HEIGHT, Plot, WIDTH};
 use super::{Drawing, Failed};
 use crate::document::Value;
+use crate::render::number;
 
 /// Draws one for each.
 pub(super) fn draw<'a>(
@@ -41,7 +42,7 @@ fn one(
         .y_label_area_size(56)
         .build_cartesian_2d(values.clone(), counts.log_scale())?;
     let whole = |value: &f64| match value.fract() == 0.0 && *value >= 0.0 {
-        true => format!("{value}"),
+        true => number::whole(*value),
         false => String::new(),
     };
     plot::mesh(&mut chart)

@@ -12,7 +12,7 @@ use crate::document::Figure;
 use crate::render::columns::clean;
 use crate::render::html::escape::Escaped;
 use crate::render::html::value::Links;
-use crate::render::number::{dur, percent};
+use crate::render::number::{dur, percent, style_share};
 use ft_trace::ids::Name;
 
 /// A function with less than this part of all time has no box.
@@ -76,8 +76,8 @@ fn frame<W: Write>(
     let title = format!("{label}: {}, {}", dur(node.ns), percent(node.ns, all_ns));
     write!(
         out,
-        "<div class=frame style=\"--w:{:.3}%;--h:{}\"><button type=button title=\"{}\">{}</button>",
-        node.ns as f64 / caller_ns as f64 * 100.0,
+        "<div class=frame style=\"--w:{};--h:{}\"><button type=button title=\"{}\">{}</button>",
+        style_share(node.ns as f64 / caller_ns as f64, 3),
         hue(function),
         Escaped(&title),
         Escaped(&label)

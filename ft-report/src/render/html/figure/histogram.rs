@@ -8,6 +8,7 @@ use super::csv::Csv;
 use super::plot::{self, Axis, FILL, HEIGHT, INK, LINE, Plot, WIDTH};
 use super::{Drawing, Failed};
 use crate::document::Value;
+use crate::render::number;
 use crate::stats::{BIN_NS, MAX_BINS};
 
 /// Where the axis begins when there are durations of less than a bin, of which a logarithm knows no begin.
@@ -53,7 +54,7 @@ fn csv(counted: &str, bins: &[(i64, u64)]) -> Csv {
     let mut below = 0;
     for (from, n) in bins {
         below += n;
-        csv.row([from.to_string(), n.to_string(), format!("{:.6}", below as f64 / total as f64)]);
+        csv.row([from.to_string(), n.to_string(), number::fraction(below as f64 / total as f64)]);
     }
     csv
 }
@@ -90,7 +91,7 @@ fn one(
         .axis_style(INK)
         .label_style(plot::tick())
         .y_labels(5)
-        .y_label_formatter(&|share| format!("{:.0} %", 100.0 * share))
+        .y_label_formatter(&|share| number::axis_share(*share))
         .y_desc("not longer")
         .draw()?;
     let (pixels, _) = chart.plotting_area().get_pixel_range();

@@ -6,7 +6,7 @@ use super::csv::{self, Csv};
 use crate::document::{Figure, Value};
 use crate::render::html::escape::Escaped;
 use crate::render::html::value::Links;
-use crate::render::number::{count, dur};
+use crate::render::number::{count, dur, style_share};
 use crate::render::text;
 
 /// What is in it; see [`Data::Matrix`](crate::document::Data::Matrix).
@@ -56,8 +56,8 @@ impl Matrix<'_> {
                 csv.row(names.into_iter().chain([n.to_string(), ns.to_string()]));
                 write!(
                     out,
-                    "<td data-v={ns} style=\"--heat:{:.0}%\" title=\"{}\">{}</td>",
-                    heat(*ns, least, most),
+                    "<td data-v={ns} style=\"--heat:{}\" title=\"{}\">{}</td>",
+                    style_share(heat(*ns, least, most), 0),
                     Escaped(&format!("{} {counted}", count(*n))),
                     Escaped(&dur(*ns))
                 )?;
@@ -70,8 +70,8 @@ impl Matrix<'_> {
     }
 }
 
-/// By the logarithm: the least that is there is seen, in percent of the darkest.
+/// By the logarithm: the least that is there is seen, as a part of the darkest.
 fn heat(ns: i64, least: i64, most: i64) -> f64 {
     let part = (ns.max(1) as f64 / least as f64).ln() / (most as f64 / least as f64).ln();
-    if part.is_finite() { 8.0 + 52.0 * part } else { 60.0 }
+    if part.is_finite() { 0.08 + 0.52 * part } else { 0.6 }
 }

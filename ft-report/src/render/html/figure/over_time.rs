@@ -8,6 +8,7 @@ use super::csv::Csv;
 use super::plot::{self, Axis, FILL, HEIGHT, LINE, Plot, WIDTH};
 use super::{Drawing, Failed};
 use crate::document::Value;
+use crate::render::number;
 use crate::stats::{OverTime, Window};
 
 /// Draws one for each, and says how to read them.
@@ -33,7 +34,7 @@ fn csv(counted: &str, window: Window, found: &OverTime) -> Csv {
     let mut csv = Csv::new(&["from_ns", counted, "mean_ns", "max_ns"]);
     for (at, moment) in found.iter() {
         let mean = moment.total_ns as f64 / moment.count as f64;
-        let numbers = [moment.count.to_string(), format!("{mean:.0}"), moment.max_ns.to_string()];
+        let numbers = [moment.count.to_string(), number::whole(mean), moment.max_ns.to_string()];
         csv.row([window.begin_ns(at).to_string()].into_iter().chain(numbers));
     }
     csv
