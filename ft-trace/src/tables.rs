@@ -52,6 +52,7 @@ mod kernel_lock_waits;
 pub(crate) mod listed;
 mod loads;
 mod lock;
+mod loss;
 mod npt;
 mod probe;
 #[cfg(feature = "store")]
@@ -89,13 +90,14 @@ pub use loads::{
     SwitchSeen, TimerLatency, Workload,
 };
 pub use lock::{Contention, ContentionEnd};
+pub use loss::{LossOrigin, LossReason, LossRow, LostRecords};
 pub use npt::{LoopBin, LoopPeak, PeakCause};
 pub use probe::{ProbeHit, ProbeKind};
-pub use reference::{ClockRow, HostClockRow, HostClockState, LossOrigin, LossRow, ThreadRow};
+pub use reference::{ClockRow, HostClockRow, HostClockState, ThreadRow};
 pub use requests::{PathKind, PathPiece, Request};
 pub use results::{
-    Counts, CriticalSection, Decomposition, DispatchLatency, Gap, GapCause, InferredCause, Part,
-    SliceOutcome, ThreadTime,
+    Counts, CriticalSection, Decomposition, DispatchLatency, Gap, GapCause, InferredCause,
+    LockKind, Part, SliceOutcome, ThreadTime,
 };
 pub use sched::{SchedMigrate, SchedSwitch, SchedWaking, TaskState};
 pub use scopes::Scope;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock;
 use crate::number;
 use crate::spool::frame::{MissingTracepoint, Refused, Start};
+use crate::tables::LossOrigin;
 
 /// One warning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
@@ -266,8 +267,8 @@ fn missing_remedy(group: &str) -> String {
 const LARGEST_RING: u64 = MAX_RING_SLOTS as u64 * size_of::<Slot>() as u64;
 
 fn loss_remedy(origin: &str, ring_bytes: Option<u64>) -> Cow<'static, str> {
-    let remedy = match (origin, ring_bytes) {
-        ("ring", Some(bytes)) if bytes <= LARGEST_RING => {
+    let remedy = match (LossOrigin::of(origin), ring_bytes) {
+        (LossOrigin::Ring, Some(bytes)) if bytes <= LARGEST_RING => {
             let (number, unit) =
                 if bytes < 1 << 20 { (bytes >> 10, "K") } else { (bytes >> 20, "M") };
             let slots = bytes / size_of::<Slot>() as u64;
@@ -277,16 +278,20 @@ fn loss_remedy(origin: &str, ring_bytes: Option<u64>) -> Cow<'static, str> {
             )
             .into();
         }
-        ("ring", Some(_)) => "no ring is large enough for them: enable fewer events",
-        ("ring", None) => "enable fewer events, or give larger rings with --ring-size",
-        ("shared-ring", _) => "give more threads a ring with FT_RINGS, or enable fewer events",
-        ("directory", _) => "name fewer locks and places",
-        ("kernel-skipped", _) => {
+        (LossOrigin::Ring, Some(_)) => "no ring is large enough for them: enable fewer events",
+        (LossOrigin::Ring, None) => "enable fewer events, or give larger rings with --ring-size",
+        (LossOrigin::SharedRing, _) => {
+            "give more threads a ring with FT_RINGS, or enable fewer events"
+        }
+        (LossOrigin::Directory, _) => "name fewer locks and places",
+        (LossOrigin::KernelSkipped, _) => {
             "the kernel did not run a program that was running already on that CPU, which a larger buffer does not \
              change; mount tracefs (on Linux 7.0 and later), or record fewer kernel groups"
         }
-        ("kernel", _) => "record fewer kernel groups, or give a larger buffer with --kernel-buffer",
-        _ => "give the agent more CPU, or a faster disk",
+        (LossOrigin::Kernel, _) => {
+            "record fewer kernel groups, or give a larger buffer with --kernel-buffer"
+        }
+        (LossOrigin::Agent, _) => "give the agent more CPU, or a faster disk",
     };
     remedy.into()
 }

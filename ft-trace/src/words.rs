@@ -90,7 +90,7 @@ pub(crate) use words;
 mod tests {
     use super::Word;
     use crate::Mark;
-    use crate::tables::{GapCause, LossOrigin, Part, SiteKind, TaskState};
+    use crate::tables::{GapCause, LockKind, LossOrigin, LossReason, Part, SiteKind, TaskState};
 
     fn check<W: Word + std::fmt::Debug + std::fmt::Display + serde::Serialize>(unknown: W) {
         for (i, &value) in W::ALL.iter().enumerate() {
@@ -108,6 +108,8 @@ mod tests {
         check(Mark::Censored);
         check(TaskState::Sleeping);
         check(LossOrigin::Agent);
+        check(LossReason::Other);
+        check(LockKind::Other);
         check(SiteKind::Event);
         check(Part::Unexplained);
         check(GapCause::Unexplained);

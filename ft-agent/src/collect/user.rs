@@ -35,6 +35,7 @@ use super::work::{self, Work};
 use crate::clock::read_tsc;
 use ft_trace::spool::WriteError;
 use ft_trace::spool::frame::{Frame, Loss, Process};
+use ft_trace::tables::{LossOrigin, LossReason};
 
 use losses::LostEvents;
 use offence::Offences;
@@ -368,10 +369,10 @@ impl Source {
         sink(&Frame::Loss(Loss { count, ..loss }))
     }
 
-    fn loss(&self, origin: &str, what: &str, tid: i32, count: u64) -> Loss {
+    fn loss(&self, origin: LossOrigin, reason: LossReason, tid: i32, count: u64) -> Loss {
         Loss {
-            origin: origin.into(),
-            what: what.into(),
+            origin: origin.word().into(),
+            what: reason.word().into(),
             cpu: -1,
             pid: self.identity.pid,
             tid,

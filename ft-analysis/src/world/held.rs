@@ -28,7 +28,7 @@
 use super::parts::Began;
 use ft_trace::Mark;
 use ft_trace::ids::{Name, SiteId};
-use ft_trace::tables::SliceOutcome;
+use ft_trace::tables::{LockKind, SliceOutcome};
 use serde::{Deserialize, Serialize};
 
 /// Holds and waits that were recorded in part, by reason. They are in no statistic.
@@ -65,7 +65,7 @@ impl Incomplete {
 }
 
 /// The kind of semaphores.
-pub(crate) const SEMAPHORE: &str = "semaphore";
+pub(crate) const SEMAPHORE: &str = LockKind::Semaphore.word();
 
 /// Locks that one thread can hold at a time; more comes from damaged data or releases that never record.
 const MAX_HELD: usize = 256;

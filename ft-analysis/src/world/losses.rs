@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 
 use ft_trace::ids::{Pid, ThreadKey};
-use ft_trace::tables::{LossOrigin, LossRow};
+use ft_trace::tables::{LossOrigin, LossRow, LostRecords};
 
 /// What a loss leaves unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,31 +53,18 @@ impl Hides {
 
 /// What the loss hides. An origin or a program that is not known hides all that it could.
 pub(crate) fn hides(loss: &LossRow) -> Hides {
+    if let Some(records) = loss.records() {
+        return match records {
+            LostRecords::Switches | LostRecords::Wakings => Hides::Scheduling,
+            LostRecords::Interrupts => Hides::Interrupts,
+            LostRecords::Calls => Hides::Calls,
+            LostRecords::Probes => Hides::Probes,
+            LostRecords::Chains => Hides::Nothing,
+            LostRecords::Other if ft_ebpf::program::NAMES.contains(&&*loss.what) => Hides::Nothing,
+            LostRecords::Other => Hides::Scheduling,
+        };
+    }
     match loss.origin {
-        LossOrigin::Kernel | LossOrigin::KernelSkipped => match &*loss.what {
-            "irq_handler_exit"
-            | "softirq_exit"
-            | "local_timer_exit"
-            | "reschedule_exit"
-            | "call_function_exit"
-            | "call_function_single_exit"
-            | "irq_work_exit"
-            | "irq_handler_entry"
-            | "softirq_entry"
-            | "local_timer_entry"
-            | "reschedule_entry"
-            | "call_function_entry"
-            | "call_function_single_entry"
-            | "irq_work_entry" => Hides::Interrupts,
-            "sched_switch" | "sched_waking" | "sched_wakeup_new" | "sched_migrate_task" => {
-                Hides::Scheduling
-            }
-            "sys_enter" | "sys_exit" | "call_end" | "page_fault_user" | "page_fault_kernel"
-            | "fault_minor" | "fault_major" | "fault_end" => Hides::Calls,
-            "probe_begin" | "probe_end" | "probe_return" => Hides::Probes,
-            what if ft_ebpf::program::NAMES.contains(&what) => Hides::Nothing,
-            _ => Hides::Scheduling,
-        },
         LossOrigin::Ring | LossOrigin::SharedRing if loss.tid.0 >= 0 => {
             Hides::Thread(ThreadKey { pid: loss.pid, tid: loss.tid })
         }

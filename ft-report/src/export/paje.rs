@@ -24,7 +24,7 @@ use std::io::{self, Write};
 use ft_trace::Mark;
 use ft_trace::ids::{Cpu, Name, Pid, Tid};
 use ft_trace::store::Trace;
-use ft_trace::tables::{AsyncSwitch, DispatchLatency, GapCause, SiteKind, ThreadRow};
+use ft_trace::tables::{AsyncSwitch, DispatchLatency, GapCause, LockKind, SiteKind, ThreadRow};
 
 use super::sorted::Sorted;
 use super::text::thread;
@@ -166,7 +166,7 @@ impl Paje {
                 let lock = self.lock(h.pid, h.lock, &h.lock_name);
                 self.count(item, "holders", lock)?;
                 // Readers hold it together.
-                if &*h.kind == "rwlock-read" {
+                if h.lock_kind() == LockKind::RwlockRead {
                     return Ok(());
                 }
                 let who = thread(h.tid, self.args.thread(Some(h.pid), h.tid));

@@ -21,7 +21,7 @@ use ft_analysis::Mark;
 use ft_trace::ids::{Cpu, Nanos, Pid, Tid};
 use ft_trace::row;
 use ft_trace::store::{Row, Trace};
-use ft_trace::tables::{LossRow, SchedSwitch};
+use ft_trace::tables::{LossRow, LostRecords};
 
 /// The columns of [`SchedSwitch`] that are needed.
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +104,7 @@ fn lost_switches(trace: &Trace) -> Result<Vec<Range<i64>>> {
     let mut lost = Vec::new();
     for row in trace.rows::<LossRow>() {
         let row = row?;
-        if row.origin.is_kernel() && &*row.what == SchedSwitch::TABLE {
+        if row.records() == Some(LostRecords::Switches) {
             // The last loss is part of it.
             lost.push(row.ts.0..row.ts.0.saturating_add(row.dur).saturating_add(1));
         }

@@ -94,6 +94,7 @@ impl AgreementReport {
             .into_iter()
             .flat_map(|length| INFERRED.map(|cause| score(length, &[length], cause)));
         let over_all = INFERRED.map(|cause| score("all", &LENGTHS, cause));
+        let agree = over_all.iter().map(|s| s.both).sum();
         let scores: Vec<Score> =
             by_length.chain(over_all).filter(|s| s.inferred + s.kernel > 0).collect();
         let missed = LENGTHS.into_iter().zip(&counts.missed).map(|(length, missed)| MissedLength {
@@ -102,7 +103,6 @@ impl AgreementReport {
             total_ns: missed.total_ns,
             seen: sum(&INFERRED, &INFERRED, &[length]),
         });
-        let agree = scores.iter().filter(|s| s.length == "all").map(|s| s.both).sum();
         let judged = sum(&INFERRED, &INFERRED, &LENGTHS);
         let gaps = sum(&INFERRED, &SEEN, &LENGTHS);
         let ratio = |of: u64| (of > 0).then(|| agree as f64 / of as f64);

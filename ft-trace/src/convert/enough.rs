@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use ft_user::layout::Slot;
 use serde::{Deserialize, Serialize};
 
-use crate::tables::{LossOrigin, LossRow};
+use crate::tables::{LossOrigin, LossReason, LossRow};
 
 /// Losses nearer than this are of one burst, ns: a hundred times the longest distance of two looks at a ring.
 const ONE_BURST_NS: i64 = 100_000_000;
@@ -28,8 +28,9 @@ pub(super) struct Burst {
 
 /// The bursts among the losses of a segment whose events take `slots_per_event` each.
 pub(super) fn bursts(losses: &[LossRow], slots_per_event: u64) -> Vec<Burst> {
-    let of_rings =
-        losses.iter().filter(|l| l.origin == LossOrigin::Ring && &*l.what == "ring full");
+    let of_rings = losses
+        .iter()
+        .filter(|l| l.origin == LossOrigin::Ring && l.reason() == LossReason::RingFull);
     joined(of_rings.map(|loss| Burst {
         pid: loss.pid.0,
         tid: loss.tid.0,
@@ -81,7 +82,7 @@ mod tests {
             ts: Nanos(ts),
             dur: MS,
             origin: LossOrigin::Ring,
-            what: "ring full".into(),
+            what: LossReason::RingFull.word().into(),
             cpu: Cpu::UNKNOWN,
             pid: Pid(7),
             tid: Tid(tid),

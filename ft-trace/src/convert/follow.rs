@@ -16,7 +16,7 @@ use crate::clock::ClockSample;
 use crate::event::{Event, LeanUserEvent};
 use crate::ids::{Cpu, Nanos, Pid, Tid};
 use crate::spool::{News, ReadError, Segment, Spool};
-use crate::tables::{LossOrigin, LossRow, NameRow, SiteRow, ThreadRow};
+use crate::tables::{LossOrigin, LossReason, LossRow, NameRow, SiteRow, ThreadRow};
 
 /// How much later than its time an event may come.
 const HOLD_BACK_NS: i64 = 50_000_000;
@@ -236,7 +236,7 @@ fn not_watched(from_ns: i64, to_ns: i64) -> LossRow {
         ts: Nanos(from_ns),
         dur: to_ns.saturating_sub(from_ns),
         origin: LossOrigin::Agent,
-        what: "segment not watched".into(),
+        what: LossReason::NotWatched.word().into(),
         cpu: Cpu(-1),
         pid: Pid(-1),
         tid: Tid(-1),

@@ -23,7 +23,7 @@ use crate::spool::{ReadError, Reader, Spool};
 use crate::store::meta::sum;
 use crate::store::{Footer, HostClockMeta, Row};
 use crate::tables::record::Decoder;
-use crate::tables::{ClockRow, LossOrigin, LossRow, SchedSwitch, TaskEvent, TaskKind};
+use crate::tables::{ClockRow, LossOrigin, LossRow, LostRecords, SchedSwitch, TaskEvent, TaskKind};
 use crate::warning::Warning;
 use output::Output;
 
@@ -99,7 +99,7 @@ pub(super) fn convert(
     if let Some(model) = &model {
         let lost: Vec<_> = losses
             .iter()
-            .filter(|l| l.origin.is_kernel() && &*l.what == "sched_switch")
+            .filter(|l| l.records() == Some(LostRecords::Switches))
             .map(|l| (l.ts, l.ts + l.dur))
             .collect();
         check_clock(&user, &kernel.switches, model, &lost, &mut ledger);

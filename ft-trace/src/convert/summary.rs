@@ -239,7 +239,8 @@ fn warnings(
         warnings.push(Warning::WideSamples { count: wide });
     }
     for (origin, &count) in meta.lost.iter().filter(|&(_, &count)| count > 0) {
-        let bursts = ledgers.values().flat_map(|l| l.bursts.clone()).filter(|_| origin == "ring");
+        let of_rings = LossOrigin::of(origin) == LossOrigin::Ring;
+        let bursts = ledgers.values().flat_map(|l| l.bursts.clone()).filter(|_| of_rings);
         let ring_bytes = enough::ring_bytes(bursts, ring_slots);
         warnings.push(Warning::Loss { origin: origin.clone(), count, ring_bytes });
     }

@@ -19,7 +19,7 @@ use crate::clock::{ClockModel, Cursor};
 use crate::ids::{Cpu, Name, Nanos, Pid, SiteId, Tid, Tsc};
 use crate::spool::FASTEST_LOSS_NS;
 use crate::spool::frame::{Shared, Slots};
-use crate::tables::{LossOrigin, LossRow, SiteKind, UserEvent};
+use crate::tables::{LossOrigin, LossReason, LossRow, SiteKind, UserEvent};
 use payload::{Payload, arguments};
 
 /// The beginning of a loss is read after its event has begun, and times are whole nanoseconds.
@@ -164,7 +164,8 @@ impl UserSlots {
             // What a process claims beyond that is counted, not summed.
             self.rejected += u64::from(lost > possible);
             let count = lost.min(possible);
-            let row = loss_row(LossOrigin::Ring, "ring full", from, ts, Tid(frame.tid), count);
+            let row =
+                loss_row(LossOrigin::Ring, LossReason::RingFull, from, ts, Tid(frame.tid), count);
             return (slots, Verdict::Loss(row));
         }
         match sites.find(judge.registry, key) {
@@ -343,7 +344,7 @@ pub(super) fn blank() -> UserEvent {
 /// A row of `loss`, its process to be filled in.
 fn loss_row(
     origin: LossOrigin,
-    what: &str,
+    reason: LossReason,
     from: Nanos,
     to: Nanos,
     tid: Tid,
@@ -353,7 +354,7 @@ fn loss_row(
         ts: from.min(to),
         dur: (to - from).max(0),
         origin,
-        what: what.into(),
+        what: reason.word().into(),
         cpu: Cpu::UNKNOWN,
         pid: Pid(-1),
         tid,

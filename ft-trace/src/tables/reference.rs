@@ -1,28 +1,9 @@
-//! Tables that every other refers to: who ran, how right the clock is, what is missing.
+//! Tables that every other refers to: who ran, how right the clock is.
 
 use serde::{Deserialize, Deserializer};
 
 use crate::ids::{Cpu, Name, Nanos, Pid, Tid};
 use crate::words::words;
-
-words! {
-    /// Where something was lost. An unknown place is the agent, whose losses may hide anything.
-    pub enum LossOrigin {
-        /// The ring of a thread.
-        Ring = "ring",
-        /// The ring that the threads of a process share.
-        SharedRing = "shared-ring",
-        /// The directory of a process: names and sites.
-        Directory = "directory",
-        /// The buffer of the kernel's records.
-        Kernel = "kernel",
-        /// The kernel, which did not run a program.
-        KernelSkipped = "kernel-skipped",
-        /// The agent.
-        Agent = "agent",
-        _ => Agent
-    }
-}
 
 words! {
     /// How far the kernel knows the time of day of its host.
@@ -43,13 +24,6 @@ words! {
 impl<'de> Deserialize<'de> for HostClockState {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(HostClockState::of(&String::deserialize(deserializer)?))
-    }
-}
-
-impl LossOrigin {
-    /// Records of the kernel were lost.
-    pub fn is_kernel(self) -> bool {
-        matches!(self, LossOrigin::Kernel | LossOrigin::KernelSkipped)
     }
 }
 
@@ -119,68 +93,5 @@ table! {
         pub tai_s: Option<i32> as Number,
         /// Flags of the kernel (`STA_…` of adjtimex(2)); null where it did not say.
         pub status: Option<i32> as Number,
-    }
-}
-
-table! {
-    "loss",
-    /// `loss`: what was lost, and where.
-    pub struct LossRow {
-        /// First loss.
-        pub ts: Nanos,
-        /// Last loss minus first.
-        pub dur: i64 as Ns,
-        /// Where it was lost.
-        pub origin: LossOrigin,
-        /// What was lost: a program or a reason.
-        pub what: Name,
-        /// CPU, -1 when it does not apply.
-        pub cpu: Cpu,
-        /// Process, -1 when it does not apply.
-        pub pid: Pid,
-        /// Thread, -1 when it does not apply.
-        pub tid: Tid,
-        /// How many.
-        pub count: i64 as Count,
-    }
-}
-
-#[cfg(feature = "store")]
-mod store {
-    //! What a listing says of it.
-
-    use std::borrow::Cow;
-    use std::fmt;
-
-    use serde_json::{Map, Value};
-
-    use crate::store::Row;
-    use crate::tables::listed::{Line, Listed};
-
-    use super::*;
-
-    impl Listed for LossRow {
-        fn name(&self) -> Cow<'_, str> {
-            format!("loss.{}", self.origin).into()
-        }
-
-        fn cpu(&self) -> Cpu {
-            self.cpu
-        }
-
-        fn subject(&self) -> (Option<Pid>, Tid) {
-            (Some(self.pid), self.tid)
-        }
-
-        fn say(&self, line: &mut dyn Line) -> fmt::Result {
-            line.count(self.count.max(0) as u64)?;
-            line.write_str(" lost within ")?;
-            line.duration(self.dur)?;
-            write!(line, ": {}", self.what)
-        }
-
-        fn fields(&self) -> Map<String, Value> {
-            self.fields_but(&["ts", "origin", "cpu", "pid", "tid"])
-        }
     }
 }

@@ -245,6 +245,25 @@ impl AddAssign for Decomposition {
 }
 
 words! {
+    /// What is held of a lock, as far as the kinds of `ft-user` go; a program may name others.
+    pub enum LockKind {
+        /// A mutex.
+        Mutex = "mutex",
+        /// A read-write lock, shared with other readers.
+        RwlockRead = "rwlock-read",
+        /// A read-write lock, exclusively.
+        RwlockWrite = "rwlock-write",
+        /// A spinlock.
+        Spin = "spin",
+        /// Some of a semaphore's count.
+        Semaphore = "semaphore",
+        /// Another kind.
+        Other = "other",
+        _ => Other
+    }
+}
+
+words! {
     /// What came of the time-slice extension that a holder asked for (feature `slice` of `ft-user`), as of its release.
     pub enum SliceOutcome {
         /// It did not ask, or does not tell.
@@ -325,6 +344,13 @@ table! {
         /// records were lost during the hold, or it is not known
         /// of all the time off the CPU who had it.
         pub mark: Mark,
+    }
+}
+
+impl CriticalSection {
+    /// What is held.
+    pub fn lock_kind(&self) -> LockKind {
+        LockKind::of(&self.kind)
     }
 }
 

@@ -7,6 +7,7 @@ use std::{
 
 use aya::maps::{MapData, MapError, PerCpuArray};
 use ft_ebpf::{Loss, program};
+use ft_trace::tables::LossOrigin;
 
 use crate::{clock::monotonic_ns, cpus};
 
@@ -23,10 +24,10 @@ pub enum LossCause {
 
 impl LossCause {
     /// The origin under which the loss stands in the table `loss`.
-    pub fn origin(self) -> &'static str {
+    pub fn origin(self) -> LossOrigin {
         match self {
-            LossCause::Full => "kernel",
-            LossCause::Skipped => "kernel-skipped",
+            LossCause::Full => LossOrigin::Kernel,
+            LossCause::Skipped => LossOrigin::KernelSkipped,
         }
     }
 }

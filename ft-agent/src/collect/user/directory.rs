@@ -11,6 +11,7 @@ use crate::clock::read_tsc;
 use crate::collect::{late, outside};
 use ft_trace::spool::WriteError;
 use ft_trace::spool::frame::{Directory, Frame, Loss};
+use ft_trace::tables::{LossOrigin, LossReason};
 
 /// Names of triggers that are kept of a process: twice what a directory holds. What is beyond cannot be switched from
 /// outside; it is recorded all the same.
@@ -63,7 +64,7 @@ impl Source {
             let lost = dropped - self.directory_dropped;
             self.directory_dropped = dropped;
             let to = read_tsc() as i64;
-            let loss = self.loss("directory", "directory full", -1, lost.into());
+            let loss = self.loss(LossOrigin::Directory, LossReason::DirectoryFull, -1, lost.into());
             self.tell_loss(Loss { from, to, ..loss }, sink)?;
         }
         let head = self.memory.header().dir_head.load(Acquire).min(DIR_BYTES) as usize;

@@ -13,6 +13,7 @@ use crate::collect::discover::{self, Identity};
 use crate::collect::work::{self, Work};
 use ft_trace::spool::WriteError;
 use ft_trace::spool::frame::{Frame, Loss, Slots, Thread};
+use ft_trace::tables::{LossOrigin, LossReason};
 
 /// Slots copied into one frame: 128 KiB, which the second-level cache still holds when they are summed, copied
 /// and written.
@@ -131,7 +132,7 @@ impl Source {
         if !done && left > 0 {
             self.offences.add(Offence::Endless);
             let (from, to) = (owned.empty_at.max(self.since_tsc) as i64, read_tsc() as i64);
-            let loss = self.loss("ring", "not read at the end", owned.tid, left);
+            let loss = self.loss(LossOrigin::Ring, LossReason::NotRead, owned.tid, left);
             self.tell_loss(Loss { from, to, ..loss }, sink)?;
         }
         self.tell_pending_loss(index, ended, sink)
@@ -254,7 +255,7 @@ impl Source {
         let (tid, from) = (owned.tid, owned.empty_at.max(self.since_tsc) as i64);
         if skipped > 0 && self.memory.geometry().mode == Mode::Discard {
             let to = read_tsc() as i64;
-            let loss = self.loss("ring", "slots never committed", tid, skipped);
+            let loss = self.loss(LossOrigin::Ring, LossReason::NeverCommitted, tid, skipped);
             self.tell_loss(Loss { from, to, ..loss }, sink)?;
         }
         Ok(done)
@@ -300,7 +301,7 @@ impl Source {
         }
         let now = read_tsc();
         let begin = control.loss_begin_tsc.load(Relaxed).min(now);
-        let loss = self.loss("ring", "ring full", owned.tid, count);
+        let loss = self.loss(LossOrigin::Ring, LossReason::RingFull, owned.tid, count);
         self.tell_loss(Loss { from: begin as i64, to: now as i64, ..loss }, sink)
     }
 }

@@ -11,6 +11,7 @@ use crate::clock::read_tsc;
 use crate::collect::work::{self, Work};
 use ft_trace::spool::WriteError;
 use ft_trace::spool::frame::{Frame, Loss, Shared};
+use ft_trace::tables::{LossOrigin, LossReason};
 
 impl Source {
     /// Copies what is ready, at most one ring full. With `ended`, what is not ready is left out.
@@ -63,14 +64,14 @@ impl Source {
         }
         if skipped > 0 {
             let (from, to) = (self.shared_empty_at as i64, read_tsc() as i64);
-            let loss = self.loss("shared-ring", "slots never committed", -1, skipped);
+            let loss = self.loss(LossOrigin::SharedRing, LossReason::NeverCommitted, -1, skipped);
             self.tell_loss(Loss { from, to, ..loss }, sink)?;
         }
         let lost = loss.events.saturating_sub(self.shared_lost);
         if lost > 0 {
             self.shared_lost = loss.events;
             let [from, to] = loss.tsc.map(|tsc| tsc as i64);
-            let loss = self.loss("shared-ring", "shared ring full", -1, lost);
+            let loss = self.loss(LossOrigin::SharedRing, LossReason::SharedRingFull, -1, lost);
             self.tell_loss(Loss { from, to, ..loss }, sink)?;
         }
         Ok(())

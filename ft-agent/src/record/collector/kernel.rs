@@ -73,7 +73,7 @@ impl Collector {
         for loss in losses {
             self.counters.lost_kernel.fetch_add(loss.count, Relaxed);
             self.writer.push(&Frame::Loss(Loss {
-                origin: loss.cause.origin().into(),
+                origin: loss.cause.origin().word().into(),
                 what: loss.program.into(),
                 cpu: loss.cpu.map_or(-1, |cpu| cpu as i32),
                 pid: -1,

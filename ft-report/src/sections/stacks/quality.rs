@@ -10,7 +10,7 @@ use crate::sections::Input;
 use crate::text;
 use ft_trace::ids::Name;
 use ft_trace::store::Result;
-use ft_trace::tables::{BinaryRow, LossRow, UNSEEN};
+use ft_trace::tables::{BinaryRow, LossRow, LostRecords, UNSEEN};
 
 /// Functions that must have been looked at before a program is said to have no frame pointers.
 const MIN_FUNCTIONS: i32 = 8;
@@ -67,9 +67,8 @@ pub struct Nameless {
 impl Quality {
     /// What was lost, and which programs have no frame pointers.
     pub(in crate::sections) fn read(&mut self, input: Input<'_>) -> Result<()> {
-        const PROGRAMS: [&str; 3] = ["chain_switch", "chain_waking", "sample"];
         input.rows(|r: LossRow| {
-            if PROGRAMS.contains(&&*r.what) {
+            if r.records() == Some(LostRecords::Chains) {
                 self.lost = self.lost.saturating_add(r.count.max(0) as u64);
             }
         })?;
