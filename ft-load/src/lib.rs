@@ -1,5 +1,22 @@
 //! Loads whose truth is known, to evaluate a kernel, a scheduler's settings or a machine.
 //!
+//! ```
+//! use ft_load::response::{Response, Task, analyse};
+//!
+//! // Two periodic tasks, the one of higher priority first: 3 ms of work every 8 ms, and 17 ms every 33 ms.
+//! let ms = |n: u64| n * 1_000_000;
+//! let task = |cost, period| Task { cost_ns: ms(cost), period_ns: ms(period), jitter_ns: 0, blocking_ns: 0 };
+//! let bounds = analyse(&[task(3, 8), task(17, 33)], 0);
+//! assert_eq!(bounds, [Response::Within(ms(3)), Response::Within(ms(29))]);
+//!
+//! // A thread that runs whenever it can, for 20 ms on this machine: when it ran, by its own account.
+//! let words = ["-n", "1", "-d", "20ms", "-w", "CPU", "--summary"].map(String::from);
+//! let output = ft_load::hourglass::run(&words)?;
+//! print!("{}", output.text);
+//! # assert!(!output.text.is_empty());
+//! # Ok::<(), ft_load::Error>(())
+//! ```
+//!
 //! - [`hourglass`] runs threads with a known load, which find out for themselves when they ran.
 //! - [`npt`] runs a loop that nothing should interrupt, and takes the time of each pass.
 //! - [`events`] writes events at a given rate.
