@@ -8,11 +8,11 @@ use crate::{Rows, Tally};
 /// It keeps its own open intervals and nothing else, since all that is common is the world's. Changes come in the order
 /// of time, and every thread ends with [`Change::Ended`] before the trace does.
 pub trait Analysis: Default {
-    /// It is told each piece of what threads did and who had the CPUs ([`Change::Spent`], [`Change::Occupied`]), which
+    /// It is shown each piece of what threads did and who had the CPUs ([`Change::Spent`], [`Change::Occupied`]), which
     /// nobody needs for a sum.
     const DRAWS: bool = false;
 
-    /// From the next event on, it is told each piece of what threads did ([`Change::Spent`]).
+    /// From the next event on, it is shown each piece of what threads did ([`Change::Spent`]).
     #[inline]
     fn follows(&self) -> bool {
         Self::DRAWS
@@ -98,7 +98,7 @@ analyses! {
 }
 
 analyses! {
-    /// Those of a recording that goes on, of whose intervals somebody is told at once.
+    /// Those of a recording that goes on, whose intervals somebody sees at once.
     Intervals {
         holds: Holds,
         preemptions: Preemptions,

@@ -1,4 +1,4 @@
-//! All time of each thread by the system call in which it was, with page faults told apart: the breakdown of the K42
+//! All time of each thread by the system call in which it was, with page faults separate: the breakdown of the K42
 //! paper (Figure 8).
 //!
 //! The sums are the world's (`world/places.rs`), which says what they mean and how threads are judged of which only part
@@ -72,7 +72,7 @@ fn add(thread: &Thread, seen: bool, world: &World, rows: &mut Rows) {
     rows.breakdown.extend(all.map(row));
 }
 
-/// What a thread waits for that is blocked there, as far as the call tells.
+/// What a thread waits for that is blocked there, as far as follows from the call.
 fn waits_for(at: &At) -> Option<Name> {
     if at.fault.is_some() {
         return Some("page".into());

@@ -12,16 +12,16 @@
 //! - a call lies lower in the stack than whoever made it, so an event of a higher frame shows that the lower ones are left;
 //! - functions that are inlined into each other have one frame, but return to one place, too: at the same height, one that
 //!   returns elsewhere has taken the place of another that was left;
-//! - so has a call of the same function, if it was told by the same instruction: in a loop, say. (A function that is inlined
-//!   into itself tells of its copies by different ones.)
+//! - so has a call of the same function, if it was recorded by the same instruction: in a loop, say. (A function that is inlined
+//!   into itself records its copies by different ones.)
 //!
-//! An end that is told when the frame is gone tells its upper end: of the calls within it the outermost one of the function has
+//! An end that is recorded when the frame is gone has its upper end: of the calls within it the outermost one of the function has
 //! ended, and the others are left: those around it before it began, so that some of their time is its own. Another end that is
 //! not the innermost call's is that of the newest call of its function, and those inside of that are left.
 //! When they were, nobody knows: it was after the last event, so their time ends there, and what lies between is the row
 //! *(unknown)*.
 //!
-//! **What cannot be told apart**, by the frames alone:
+//! **What cannot be distinguished**, by the frames alone:
 //! - a call of another function by the same instruction at the same height, as in a loop over pointers to functions, from a call
 //!   that was inlined: it is taken for that;
 //! - a call after a jump that needs more of the stack than the call that was left, from one that this made: it is taken for
@@ -32,7 +32,7 @@
 //! - *An end without a begin* is counted ([`Function::begun_before`]) and changes nothing else.
 //! - *A begin without an end*: the thread, its memory (exec) or the recording ended first; the time until then counts.
 //! - *Events of the thread were lost*: the same, at the begin of the loss; then it is in no call that is known.
-//! - *A tail call* is made when the caller's end has been told: what is called is as deep as the caller was.
+//! - *A tail call* is made when the caller's end has been recorded: what is called is as deep as the caller was.
 //! - *A signal handler on a stack of its own*, above that of the thread, looks as if what it interrupts had been left; and so
 //!   do fibers that a thread changes between. Both are counted and marked as such.
 //!
@@ -54,7 +54,7 @@ use serde::{Deserialize, Serialize};
 /// Calls in which one thread is that are kept. A stack of 8 MiB has room for twice as many.
 const MAX_CALLS: usize = 1 << 16;
 
-/// Functions of one thread that are told apart.
+/// Functions of one thread that are distinguished.
 const MAX_FUNCTIONS: usize = 4096;
 
 /// Calls of functions, and those of which not both ends were recorded.
@@ -147,7 +147,7 @@ struct Call {
 }
 
 impl Call {
-    /// An event of a call with this frame, whose begin it is if the function is told, shows that this one was left.
+    /// An event of a call with this frame, whose begin it is if the function is named, shows that this one was left.
     fn is_left(&self, frame: Option<Frame>, begins: Option<usize>) -> bool {
         let (Some(own), Some(other)) = (self.frame, frame) else { return false };
         own.height() < other.height()

@@ -10,7 +10,7 @@
 //! say so, and sums of time leave them out. The wake-up that ended a wait is the first of a thread that was not yet
 //! runnable, after which it did not sleep again.
 //!
-//! **What cannot be known so.** Who holds a lock of the kernel: nothing tells of acquisitions that did not wait. Who wakes a
+//! **What cannot be known so.** Who holds a lock of the kernel: acquisitions that did not wait are not recorded. Who wakes a
 //! waiter has mostly given the lock back. Who waits alone for a spinlock, and who spins for a semaphore of readers and writers,
 //! is not announced by the kernel.
 //!

@@ -4,15 +4,15 @@
 //! threshold, what of it the pass takes by itself, and the parts and the culprit of the rest, its *excess*.
 //!
 //! **Rule.** A loop is announced by its thread, with the length of a pass that nothing disturbs. A peak is a gap of the
-//! thread's poller ([`crate::Gaps`]) that began in the loop; the event behind it tells the pass. Of the time on the CPU
+//! thread's poller ([`crate::Gaps`]) that began in the loop; the event behind it names the pass. Of the time on the CPU
 //! outside interrupts the pass takes its own, and the rest is unexplained; of the time in which others had the CPU the
 //! threads of the agent make the *tracer*'s part, and so does a wait for room in the ring. The parts sum to the excess by
 //! construction. The *cause* is the largest part, unless too much is unexplained, which is judged as of a gap.
 //!
-//! When a loop is over, it tells its histogram, bin by bin.
+//! When a loop is over, it reports its histogram, bin by bin.
 //!
-//! **Situations.** Told by a program, which may tell anything: bins of no loop or of lengths and counts that cannot be, and
-//! peaks without a gap, are counted ([`LoopCounts`]). A gap whose pass is not told is a peak all the same.
+//! **Situations.** All of it is reported by a program, which may report anything: bins of no loop or of lengths and counts that cannot be, and
+//! peaks without a gap, are counted ([`LoopCounts`]). A gap whose pass is not reported is a peak all the same.
 //!
 //! Memory: one loop for each thread that lives.
 
@@ -27,17 +27,17 @@ use ft_trace::ids::{Cpu, Name, Nanos};
 use ft_trace::tables::{LoopBin, LoopPeak, PeakCause};
 use serde::{Deserialize, Serialize};
 
-/// What loops told.
+/// What loops reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LoopCounts {
     /// Loops that began.
     pub begun: u64,
-    /// Of these, those that told their end.
+    /// Of these, those that reported their end.
     pub ended: u64,
     /// Peaks with a row.
     pub peaks: u64,
-    /// Peaks that loops told, with or without a row; of those that ended.
+    /// Peaks that loops reported, with or without a row; of those that ended.
     pub told_peaks: u64,
     /// Peaks of which no gap was recorded.
     pub without_gap: u64,
@@ -61,7 +61,7 @@ struct Loop {
     ended: Option<(i64, i64)>,
     /// Cycles of a pass that nothing disturbs.
     own_cycles: i64,
-    /// Frequency of the counter; 0 where none was told that can be.
+    /// Frequency of the counter; 0 where none was reported that can be.
     hz: i64,
     /// A gap whose pass comes with the next event.
     peak: Option<LoopPeak>,

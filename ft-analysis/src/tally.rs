@@ -92,7 +92,7 @@ pub struct Tally {
     /// counted anywhere.
     pub interrupts_off_cpu: u64,
     /// Switches away from a thread that, by the record before, did not have the CPU: at least one switch in
-    /// between was not recorded, and no loss told of it.
+    /// between was not recorded, and no loss accounts for it.
     pub unseen_switches: u64,
     /// Times that a thread had waited for a CPU and gone to another one, and then a switch on the first showed that who
     /// had it is not sure. Rows that were finished by then are not marked.

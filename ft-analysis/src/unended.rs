@@ -8,7 +8,7 @@ use ft_trace::Mark;
 use ft_trace::ids::{Name, ThreadKey, Tid};
 use ft_trace::tables::{CriticalSection, Scope};
 
-/// A hold that [`Change::HoldLost`](crate::world::Change::HoldLost) tells, as if it ended now; `None` for one of a
+/// A hold that [`Change::HoldLost`](crate::world::Change::HoldLost) reports, as if it ended now; `None` for one of a
 /// semaphore, which is a hold only when it is posted.
 pub fn hold(thread: &Thread, hold: &Hold, world: &World) -> Option<CriticalSection> {
     let row = || holds::row(thread, hold, &Default::default(), world);
@@ -48,7 +48,7 @@ pub struct Unmet {
     pub mark: Mark,
 }
 
-/// A wait that [`Change::WaitOver`](crate::world::Change::WaitOver) tells; `None` when it ended with the lock, and so has
+/// A wait that [`Change::WaitOver`](crate::world::Change::WaitOver) reports; `None` when it ended with the lock, and so has
 /// a row.
 pub fn wait(thread: &Thread, wait: &Wait, outcome: Outcome, world: &World) -> Option<Unmet> {
     let (key, context) = (thread.key, world.context());

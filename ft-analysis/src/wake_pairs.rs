@@ -15,7 +15,7 @@ use ft_trace::Mark;
 use ft_trace::ids::{Cpu, Name, Nanos, Pid, ThreadKey, Tid};
 use ft_trace::tables::{FileKind, Place, WakePair, WakerKind};
 
-/// Pairs that are told apart; further ones are one of an unknown waker.
+/// Pairs that are distinguished; further ones are one of an unknown waker.
 const MAX_PAIRS: usize = 16_384;
 
 /// Who wakes whom, and where both are.

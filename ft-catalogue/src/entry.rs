@@ -40,7 +40,7 @@ entry! {
     trace: Name,
     /// Host, as it calls itself.
     host: Name,
-    /// Boot, as `/proc/sys/kernel/random/boot_id` tells it.
+    /// Boot, as in `/proc/sys/kernel/random/boot_id`.
     boot_id: Name,
     /// Release of the kernel.
     kernel: Name,

@@ -27,7 +27,7 @@ pub(crate) trait Place: Debug {
     /// Traces can be brought here, as far as that can be known before one is.
     fn prepare(&self) -> Result<()>;
 
-    /// Shows each row by the name of its file, at most so many; tells whether there are more.
+    /// Shows each row by the name of its file, at most so many; returns whether there are more.
     fn rows(&self, most: usize, look: Look<'_>) -> Result<bool>;
 
     fn has_row(&self, key: &Key) -> Result<bool>;

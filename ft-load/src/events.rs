@@ -7,7 +7,7 @@
 //!
 //! | event | arguments | written |
 //! |---|---|---|
-//! | `load.event` | `address`, one of 16; `count`, from 0 on | by each thread, so often as is told at the end |
+//! | `load.event` | `address`, one of 16; `count`, from 0 on | by each thread, as often as is printed at the end |
 
 use std::sync::OnceLock;
 use std::thread;

@@ -43,7 +43,7 @@ impl Summary {
     }
 }
 
-/// Times that are what they seem, told from those in which something else happened, too.
+/// Times that are what they seem, apart from those in which something else happened, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Typical {
     /// Half of those that are at most ten times as long as the shortest are at most this.

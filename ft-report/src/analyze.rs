@@ -202,7 +202,7 @@ pub fn recorded(trace: &Trace) -> Result<Recorded> {
     Ok(recorded)
 }
 
-/// The counts of the trace's last analysis; analyses it when it was not, or by another version, and tells
+/// The counts of the trace's last analysis; analyses it when it was not, or by another version, and says
 /// `watch` how far that is.
 ///
 /// # Errors

@@ -170,7 +170,7 @@ pub fn way<N: AsRef<str>>(functions: &[N], shown: usize) -> String {
     format!("{}{more}", shown.join(" < "))
 }
 
-/// How many functions of each chain, from its beginning on, tell it from all others: the shortest beginnings that no
+/// How many functions of each chain, from its beginning on, distinguish it from all others: the shortest beginnings that no
 /// other chain has, or the whole chain where it is the beginning of another.
 pub fn distinguishing<N: Ord>(chains: &[&[N]]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..chains.len()).collect();
@@ -187,7 +187,7 @@ pub fn distinguishing<N: Ord>(chains: &[&[N]]) -> Vec<usize> {
     shown
 }
 
-/// The same of chains of which text shows the first `shown`, and a page all: those are told from each other, the rest from
+/// The same of chains of which text shows the first `shown`, and a page all: those are distinguished from each other, the rest from
 /// all.
 pub fn distinguishing_first<N: Ord>(chains: &[&[N]], shown: usize) -> Vec<usize> {
     let mut lengths = distinguishing(&chains[..chains.len().min(shown)]);

@@ -6,7 +6,7 @@ use std::time::Duration;
 ///
 /// # Errors
 ///
-/// A sentence that tells the accepted form: for zero, negative numbers, unknown units, more than a year.
+/// A sentence that states the accepted form: for zero, negative numbers, unknown units, more than a year.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("'{text}' is not a duration; write for example 500ms, 10s, 2m or 1h");
     let (number, unit) = split(text).ok_or_else(wrong)?;
@@ -30,7 +30,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 ///
 /// # Errors
 ///
-/// A sentence that tells the accepted form: for negative numbers, unknown units, more than a year.
+/// A sentence that states the accepted form: for negative numbers, unknown units, more than a year.
 pub fn offset_ns(text: &str) -> Result<i64, String> {
     let wrong = || format!("'{text}' is not a time; write for example 1.5s, 200ms or 0");
     let (number, unit) = split(text).ok_or_else(wrong)?;
@@ -55,7 +55,7 @@ pub fn offset_ns(text: &str) -> Result<i64, String> {
 ///
 /// # Errors
 ///
-/// A sentence that tells the accepted form: for zero, unknown units, more than an exabyte.
+/// A sentence that states the accepted form: for zero, unknown units, more than an exabyte.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("'{text}' is not a size; write for example 256K, 64M or 1G");
     let (number, unit) = split(text).ok_or_else(wrong)?;

@@ -18,7 +18,7 @@
 //! Its events are those of [`ft_user::task`], off until they are asked for: `ft-agent record -e 'async.*' …`. A task has
 //! tokio's number for it with 10^15 added, and is called by the place where it was spawned.
 //!
-//! # What the hooks do not tell
+//! # What the hooks do not report
 //!
 //! - *Wake-ups.* Between two polls nobody knows whether a task waits or is queued, nor who woke it. That time is *unknown* in
 //!   reports, and tasks are marked `lower bound`; their polls are exact. Wrap those that matter with

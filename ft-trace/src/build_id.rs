@@ -39,7 +39,7 @@ const NT_GNU_BUILD_ID: u32 = 3;
 #[derive(Debug)]
 pub struct Mapped(File);
 
-/// What tells a file from all others, and from what it was before: device, inode, and when it was changed last, ns.
+/// What distinguishes a file from all others, and from what it was before: device, inode, and when it was changed last, ns.
 pub type FileKey = (u32, u32, u64, i128);
 
 impl Mapped {

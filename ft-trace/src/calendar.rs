@@ -53,7 +53,7 @@ pub fn write_utc(ns: i64, out: &mut String) -> fmt::Result {
 ///
 /// # Errors
 ///
-/// A sentence that tells the accepted form: for times without a zone, dates that there are not, leap seconds, and years
+/// A sentence that states the accepted form: for times without a zone, dates that there are not, leap seconds, and years
 /// before 1970 and after 2261.
 pub fn utc_ns(text: &str) -> Result<i64, String> {
     let wrong = || {

@@ -44,8 +44,8 @@ newtype! {
     SiteId(i32)
 }
 
-/// A thread of one process. A number alone means no thread: numbers are used again, and a program tells itself
-/// which of its threads has recorded an event, so it may tell that of another process's thread.
+/// A thread of one process. A number alone means no thread: numbers are used again, and a program itself says
+/// which of its threads has recorded an event, so it may name another process's thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadKey {
     /// Process.

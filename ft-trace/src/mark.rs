@@ -7,7 +7,7 @@
 //! | `exact` | no loss and no edge of the trace touches it; all is right within the clock bound | is made of such intervals alone |
 //! | `disturbed` | as `exact`; but the thread, or one of its process that it waited for, waited for room in the tracer's ring in it (`record --on-full wait`), so without the tracer it would have been another | contains such |
 //! | `lower bound` | begin and end were recorded, so its length holds; records in between are missing, so each named part is at least what is stated, and *unexplained* at most | is at least what is stated |
-//! | `censored` | its begin or its end lies outside the trace or in a loss; its length is not known beyond what is stated | leaves such intervals out, and tells how many |
+//! | `censored` | its begin or its end lies outside the trace or in a loss; its length is not known beyond what is stated | leaves such intervals out, and says how many |
 //!
 //! Nothing censored is completed with a guess. Holds, waits and gaps that are censored have no row, and are
 //! counted by reason (`Incomplete`, `Races`, `Unaccounted`); a wake-up across a loss

@@ -21,7 +21,7 @@ pub enum Unreachable {
     Foreign,
 }
 
-/// Why the library does not reach this command; `None` when it does, or when that cannot be told: the
+/// Why the library does not reach this command; `None` when it does, or when that cannot be known: the
 /// command is a script, or is not found here.
 pub fn why_not(command: &str) -> Option<Unreachable> {
     let path = find(command)?;

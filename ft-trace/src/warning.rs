@@ -56,7 +56,7 @@ pub enum Warning {
         origin: String,
         /// How many.
         count: u64,
-        /// Rings of this size, bytes, would have been enough, as far as can be told.
+        /// Rings of this size, bytes, would have been enough, as far as can be estimated.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ring_bytes: Option<u64>,
     },

@@ -1,4 +1,4 @@
-//! The forms of an event: the types of its fields, which `tracing` tells only when it records them.
+//! The forms of an event: the types of its fields, which `tracing` knows only when it records them.
 //!
 //! A description in the trace has types. So each combination of fields and types that occurs at a callsite is an event of
 //! its own, of the same name and place; nearly always there is one.

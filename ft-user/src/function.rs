@@ -12,11 +12,11 @@
 /// calls, both divided by what the thread did.
 ///
 /// The event is `fn.` and the path of the function, `fn.parser::next`; switch it by `-e 'fn.parser::*'`. A method has the path
-/// of its module; give another name where that does not tell it apart: `#[ft_user::function("Parser::next")]` is
-/// `fn.Parser::next`. Functions of one name are switched together; reports tell them apart by their places.
+/// of its module; give another name where that does not distinguish it: `#[ft_user::function("Parser::next")]` is
+/// `fn.Parser::next`. Functions of one name are switched together; reports distinguish them by their places.
 ///
 /// While it is off, a call costs two nops. A call ends when the function's variables have been dropped, in a panic too. It is
-/// no call in tail position any more, and its end is not told if its frame is left by `longjmp`.
+/// no call in tail position any more, and its end is not recorded if its frame is left by `longjmp`.
 ///
 /// An `async fn` does not compile with it (see [`task`](crate::task)), nor does a `const fn`. The program names this crate
 /// `ft_user`.
@@ -69,7 +69,7 @@ const fn instrumented(kind: SiteKind) -> SiteMeta {
     site::meta(kind, "fn.instrumented", (file!(), line!()), "", &ARGS)
 }
 
-/// The begin of a function that is told by its address, by the hooks and by sleds.
+/// The begin of a function that is recorded by its address, by the hooks and by sleds.
 pub(crate) static ENTER: SiteMeta = instrumented(SiteKind::FunctionEnter);
 /// Its end.
 pub(crate) static EXIT: SiteMeta = instrumented(SiteKind::FunctionExit);

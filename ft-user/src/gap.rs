@@ -70,7 +70,7 @@ impl Poller {
         Poller { threshold_tsc, last: rdtsc(), polls: 0, number, not_send: PhantomData }
     }
 
-    /// Reads the counter, and tells the gap since the last reading if it is longer than the threshold.
+    /// Reads the counter, and records the gap since the last reading if it is longer than the threshold.
     #[inline]
     pub fn poll(&mut self) -> Option<Gap> {
         let (before, after) = (self.last, rdtsc());

@@ -5,7 +5,7 @@
 //! inserts an address writes what it stands for to the directory. Since the strings are `'static`, the
 //! tables alone suffice to write a directory anew, as a forked child must.
 //!
-//! A full table gives 0, "unknown": the event is written, its place or name is not told.
+//! A full table gives 0, "unknown": the event is written, its place or name is not known.
 
 use core::panic::Location;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};

@@ -155,9 +155,9 @@ pub struct RingControl {
     pub mask: u64,
     /// Events lost in all (discard mode).
     pub lost: AtomicU64,
-    /// Of these, how many are not yet told by a loss event; they began at `loss_begin_tsc`.
+    /// Of these, how many no loss event has reported yet; they began at `loss_begin_tsc`.
     pub lost_pending: AtomicU64,
-    /// TSC of the first loss that is not yet told.
+    /// TSC of the first loss that is not yet reported.
     pub loss_begin_tsc: AtomicU64,
     _pad0: [u64; 2],
 
@@ -177,7 +177,7 @@ pub struct RingControl {
     pub claimed_at: AtomicU64,
     /// Thread name when it was claimed (`PR_GET_NAME`), NUL-padded.
     pub name: [AtomicU64; 2],
-    /// TSC where a wait for room began that was in vain and is not yet told, and where it ended; `u64::MAX` and 0 if there
+    /// TSC where a wait for room began that was in vain and is not yet reported, and where it ended; `u64::MAX` and 0 if there
     /// is none.
     pub vain_wait_tsc: [AtomicU64; 2],
     _pad2: u64,
@@ -245,11 +245,11 @@ pub mod commit {
     }
 }
 
-/// Key of the event that tells a loss: words are (TSC of the event, TSC where the loss began, count).
+/// Key of the event that reports a loss: words are (TSC of the event, TSC where the loss began, count).
 /// No site has it: it lies in the first page, which is never mapped.
 pub const LOSS_KEY: u32 = 8;
 
-/// Key of the event that tells of a wait for room: the TSC of the event is where the wait began, its word is where it
+/// Key of the event that reports a wait for room: the TSC of the event is where the wait began, its word is where it
 /// ended. Its [`dir_kind::META`] is in the directory before the first of them. No site has it, as [`LOSS_KEY`].
 pub const RING_WAIT_KEY: u32 = 16;
 
@@ -295,7 +295,7 @@ pub struct SharedSlot {
     pub commit: AtomicU64,
     /// TSC.
     pub tsc: AtomicU64,
-    /// Payload, as many as `continuations` tells (2 + 3 × continuations), at most [`SHARED_WORDS`].
+    /// Payload, as many as `continuations` says (2 + 3 × continuations), at most [`SHARED_WORDS`].
     pub words: [AtomicU64; SHARED_WORDS],
 }
 

@@ -18,7 +18,7 @@
 //!
 //! - [`event!`] is a trigger: one nop while it is off, a write to the thread's own ring while it
 //!   is on. Its arguments are evaluated only then. [`scope!`] records a begin and an end.
-//! - [`sync`] has the locks of `std` that tell who waited, who held, how deep and where, and its barrier and channels.
+//! - [`sync`] has the locks of `std` that record who waited, who held, how deep and where, and its barrier and channels.
 //! - [`#[function]`](macro@function) records each call of a function: how often, and where its time went.
 //! - [`task`] follows async tasks, on any executor: their polls, who wakes them, how they end.
 //! - [`gap::Poller`] finds the times in which a polling thread did not run.

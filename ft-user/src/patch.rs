@@ -285,7 +285,7 @@ fn write_unprotected(address: u64, bytes: &[u8]) -> Result<(), PatchError> {
     protect(before)
 }
 
-/// The protection of the page of `address` as `/proc/self/maps` tells it (proc_pid_maps(5)).
+/// The protection of the page of `address` by `/proc/self/maps` (proc_pid_maps(5)).
 fn protection(maps: &str, address: u64) -> Option<libc::c_int> {
     maps.lines().find_map(|line| {
         let (range, rest) = line.split_once(' ')?;

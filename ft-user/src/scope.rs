@@ -3,7 +3,7 @@
 /// Records a begin now, and an end when the value that it returns is dropped.
 ///
 /// Takes what [`event!`](crate::event) takes; the arguments go with the begin. Both events have the name of
-/// the scope, and are switched together; `kind` tells them apart in the trace. An end pairs with the newest begin of its name on its thread. A scope
+/// the scope, and are switched together; `kind` distinguishes them in the trace. An end pairs with the newest begin of its name on its thread. A scope
 /// that is open when its sites are switched has only one of the two.
 ///
 /// Bind it to a name that begins with an underscore. `let _ = scope!(…)` ends at once.

@@ -33,7 +33,7 @@
 //! the source place where it was wrapped, as that of a lock does. Switch all of them together, `ft_user::enable("async.*")`:
 //! without `async.wake`, a task that is queued seems to wait.
 //!
-//! A poll is traced from its begin on or not at all. A task that was begun before its events were on is told of from its
+//! A poll is traced from its begin on or not at all. A task that was begun before its events were on is recorded from its
 //! next poll on; one that is polled again after it was over is another task.
 //!
 //! # Costs
@@ -48,9 +48,9 @@
 //! - What the executor does with a task between polls is its own. How long a woken task waited to be polled is known, not
 //!   why its executor chose another.
 //! - An executor that takes wakers apart, as embassy's does, finds one that is not its own while `async.poll` is on.
-//! - A wake through a waker that was made while `async.poll` was off is not told.
+//! - A wake through a waker that was made while `async.poll` was off is not recorded.
 //!
-//! An executor with hooks, as tokio's are where it is built for unstable ones, tells of all tasks, wrapped or not, but of less:
+//! An executor with hooks, as tokio's are where it is built for unstable ones, reports all tasks, wrapped or not, but less of each:
 //! [`hooks`].
 
 pub mod hooks;
@@ -65,7 +65,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use crate::__event;
 use crate::sync::place::{self, Place};
 
-/// A task whose polls, wakes and end are told. See the [module](self).
+/// A task whose polls, wakes and end are recorded. See the [module](self).
 #[must_use = "a future does nothing unless it is polled"]
 pub struct Traced<F> {
     future: F,
@@ -77,7 +77,7 @@ pub struct Traced<F> {
     waker: Weak<TaskWaker>,
 }
 
-/// Follows `future`, without a name; reports tell where this was called.
+/// Follows `future`, without a name; reports show where this was called.
 #[track_caller]
 pub fn traced<F: Future>(future: F) -> Traced<F> {
     Traced::new(None, Location::caller(), future)

@@ -16,7 +16,7 @@ use serde::Serialize;
 pub enum Status {
     /// Good.
     Ok,
-    /// Works with a limit, which `found` and `remedy` tell.
+    /// Works with a limit, which `found` and `remedy` state.
     Warn,
     /// Recording with the defaults does not work.
     Fail,

@@ -106,7 +106,7 @@ pub enum FlightError {
     Store(#[from] StoreError),
 }
 
-/// What is told while the recorder runs.
+/// What the user is told while the recorder runs.
 #[derive(Debug)]
 pub enum Message {
     /// A snapshot is complete.

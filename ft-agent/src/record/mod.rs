@@ -139,7 +139,7 @@ impl Segments {
     }
 }
 
-/// Records into the spool of `options.output`, and tells of each segment that is closed. `report` is called with
+/// Records into the spool of `options.output`, and reports each segment that is closed. `report` is called with
 /// everything the user should know meanwhile.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! What is told while a recording goes on.
+//! What the user is told while a recording goes on.
 
 use ft_user::layout::DEFAULT_SOCKET;
 use ft_user::patch::PatchError;

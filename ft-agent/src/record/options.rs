@@ -59,7 +59,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// What `ft-agent record` does unless it is told otherwise: with nothing to record yet.
+    /// The defaults of `ft-agent record`, with nothing to record yet.
     fn default() -> Options {
         let kernel = KernelOptions::default();
         Options {

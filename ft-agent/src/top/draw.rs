@@ -20,7 +20,7 @@ pub struct Screen {
     pub subject: String,
     /// It shows what was when it was frozen.
     pub is_frozen: bool,
-    /// The newest thing that the user should know.
+    /// The newest message for the user.
     pub message: String,
     /// There is a flight recorder that can be asked for a snapshot.
     pub has_snapshots: bool,

@@ -13,7 +13,7 @@ use ft_trace::spool::News;
 /// Looks that are summed up.
 const LOOKS: usize = 10;
 
-/// Locks of one look that are told apart; further ones are one of others.
+/// Locks of one look that are distinguished; further ones are one of others.
 const MAX_LOCKS: usize = 1024;
 
 /// Preemptions and wake-ups of one look that are kept: the longest.

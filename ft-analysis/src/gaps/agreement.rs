@@ -7,13 +7,13 @@
 //! **Rule.** The kernel's causes, in the words of the inference:
 //! - `switch-to-sibling`: switched out, and most of it had a thread that has polled, of the same process;
 //! - `long`: switched out by another thread, or blocked;
-//! - `tick`: an interrupt, with a local timer interrupt in the gap (the kernel's records do not tell the periodic
+//! - `tick`: an interrupt, with a local timer interrupt in the gap (the kernel's records do not distinguish the periodic
 //!   tick from other timers that are due in it);
 //! - `interrupt`: any other interrupt;
 //! - `steal`, `unexplained`, `no account`: the kernel recorded no cause, or there is no account of that time. Not judged:
 //!   that a gap is a host's tick was inferred from its time, too, so it proves nothing about the inference.
 //!
-//! *Missed* are interruptions that the kernel saw while the thread polled, of which no gap tells: shorter than
+//! *Missed* are interruptions that the kernel saw while the thread polled, that lie in no gap: shorter than
 //! the poller's threshold, or their event was lost. Interruptions that touch each other are one.
 
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What a gap was, told from user time stamps alone (Hourglass, section 4).
+//! What a gap was, inferred from user time stamps alone (Hourglass, section 4).
 //!
 //! **Goal.** Infer the cause of a gap without the kernel, so that the inference can be held against what the
 //! kernel saw, and trusted or not where there is no kernel stream.
@@ -38,7 +38,7 @@ pub(crate) struct Seen {
     pub(crate) interval: Interval,
 }
 
-/// Remembers what earlier gaps tell about later ones of the same process: what another one tells may be false.
+/// Remembers what earlier gaps say about later ones of the same process: what another one reports may be false.
 #[derive(Debug, Default)]
 pub(crate) struct Inference(HashMap<Pid, Process>);
 
@@ -56,7 +56,7 @@ impl Inference {
         keep(&mut self.0.entry(pid).or_default().pollers, (tid, cpu, ts), SEEN_KEPT);
     }
 
-    /// A process has polled, and what it told is remembered.
+    /// A process has polled, and what it reported is remembered.
     pub(crate) fn knows(&self, pid: Pid) -> bool {
         self.0.contains_key(&pid)
     }

@@ -1,7 +1,7 @@
-//! Gaps of polling threads: what they consisted of by the kernel's account, and what can be told without it.
+//! Gaps of polling threads: what they consisted of by the kernel's account, and what can be inferred without it.
 //!
 //! **Goal.** A poller reports a gap when it is over: `before`, the last time that it looked at the clock, and
-//! `after`, the next. Say what the kernel saw in between ([`explanation`]), what the times alone tell
+//! `after`, the next. Say what the kernel saw in between ([`explanation`]), what the times alone show
 //! ([`infer`]), and how well the two agree ([`agreement`]). A gap without any record may be the tick of a host
 //! ([`host_tick`]).
 //!

@@ -3,7 +3,7 @@
 use ft_trace::tables::SliceOutcome;
 use serde::{Deserialize, Serialize};
 
-/// Holds whose releases tell of a time-slice extension (feature `slice` of `ft-user`).
+/// Holds whose releases report a time-slice extension (feature `slice` of `ft-user`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Extensions {
@@ -18,7 +18,7 @@ pub struct Extensions {
 }
 
 impl Extensions {
-    /// No release told of one.
+    /// No release reported one.
     pub fn is_none(&self) -> bool {
         *self == Extensions::default()
     }

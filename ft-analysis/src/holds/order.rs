@@ -3,7 +3,7 @@
 //! **Goal.** One edge for each pair of a lock that was held and a lock that was acquired meanwhile, with both places
 //! and how often.
 //!
-//! **Rule.** An acquisition gives an edge from every lock that the thread holds. Locks are told apart by address and
+//! **Rule.** An acquisition gives an edge from every lock that the thread holds. Locks are distinguished by address and
 //! name, since the memory of a lock that is gone may become another lock. What was held before *both* is a
 //! possible gate: where two threads that take two locks in opposite order hold the same gate, they cannot meet
 //! in between. An edge keeps the gates that were there every time.

@@ -4,7 +4,7 @@
 //! of its jobs, with the parts of its response ([`jobs`]), for each of its sleeps ([`timers`]), and for what lies between
 //! neighbouring runs on a CPU ([`switches`]).
 //!
-//! **Rule.** A worker announces itself ([`plan`]), and what follows is told by its thread; the list of its events is in
+//! **Rule.** A worker announces itself ([`plan`]), and what follows is reported by its thread; the list of its events is in
 //! the documentation of `ft_load::hourglass`. It is over when it says so, or when its thread, its memory or the trace
 //! ends: then it is `censored`.
 //!

@@ -1,5 +1,5 @@
 //! Why a worker that slept ran later than it wanted to (Hourglass, section 5.3): a late timer, a late interrupt, a late
-//! dispatch, told apart.
+//! dispatch, separately.
 //!
 //! **Rule.** A sleep lasts from the worker's word that it goes to sleep to its reading of the clock. Its last waking counts,
 //! and the interrupt in which that was done, the innermost one that the waker's CPU was in. What was told in between divides

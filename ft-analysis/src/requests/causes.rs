@@ -69,7 +69,7 @@ impl Cause {
     }
 }
 
-/// What the kernel's records of a trace name; `None`: the group of the kernel that tells it was not recorded.
+/// What the kernel's records of a trace name; `None`: the group of the kernel that has it was not recorded.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
     /// Interrupts.
@@ -117,7 +117,7 @@ impl RequestKind {
         })
     }
 
-    /// Its cause is told by the kernel: [`RequestKind::check`] wants to know what that has [`Recorded`].
+    /// Its cause is recorded by the kernel: [`RequestKind::check`] wants to know what that has [`Recorded`].
     pub fn needs_kernel(&self) -> bool {
         self.cause.is_some_and(|cause| cause != Cause::Event)
     }

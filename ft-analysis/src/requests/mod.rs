@@ -71,7 +71,7 @@ use tasks::{Tasks, innermost};
 /// Requests of a kind whose path is stored: those that were among so many slowest when they ended.
 pub const SLOWEST: usize = 100;
 
-/// Kinds of requests that are told apart when the slowest are found; further ones are one kind.
+/// Kinds of requests that are distinguished when the slowest are found; further ones are one kind.
 const MAX_REQUEST_KINDS: usize = 4096;
 
 /// Pieces of paths that are looked at for each piece of a thread's time.

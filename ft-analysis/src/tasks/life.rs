@@ -61,7 +61,7 @@ pub(super) struct Task {
     waiting_ns: i64,
     polled_ns: i64,
     unknown_ns: i64,
-    /// Nobody tells of its wake-ups.
+    /// Nobody reports its wake-ups.
     is_hooked: bool,
     parts: Decomposition,
     polls: i64,

@@ -13,8 +13,8 @@
 //!   waker may outlive its task.
 //! - *Fibers* say only which one a thread runs from now on: such a stretch is a poll, pending where another one follows.
 //!   A poll within a fiber that is left goes on when that is back: it has no row, and its task is in a state that is not known.
-//! - *Tasks of an executor with hooks* ([`HOOKED_TASKS`](ft_user::layout::HOOKED_TASKS)) tell of no wake-up: between their polls the state is unknown.
-//! - *Polls within polls* (tasks within tasks) are both tasks' own. What the thread polled before is told of outermost ones.
+//! - *Tasks of an executor with hooks* ([`HOOKED_TASKS`](ft_user::layout::HOOKED_TASKS)) report no wake-up: between their polls the state is unknown.
+//! - *Polls within polls* (tasks within tasks) are both tasks' own. What the thread polled before is recorded for outermost ones.
 //! - *Events of a thread were lost*: the polls in which it was have no row, and their tasks are in a state that is not known, until
 //!   their next event. So is a task that another thread polls although its poll had no end.
 //! - *A thread, its process or the recording ends in a poll*: poll and task have rows, censored.

@@ -1,6 +1,6 @@
 //! Who waits for whom, and whose fault it is.
 //!
-//! **Goal.** For a wait for a lock, tell who held the lock meanwhile, who in the end was to blame, and what that
+//! **Goal.** For a wait for a lock, say who held the lock meanwhile, who in the end was to blame, and what that
 //! thread did; the parts must sum to the wait to the nanosecond. How the blame is found, [`blame`] and [`queues`] say. A
 //! wait that had not ended when the thread or the recording did has a row of another table, with its circle if it is in
 //! one.

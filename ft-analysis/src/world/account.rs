@@ -1,6 +1,6 @@
 //! Where the time of one thread went.
 //!
-//! **Goal.** For any interval between two moments of a thread, tell how much of it the thread ran, was
+//! **Goal.** For any interval between two moments of a thread, say how much of it the thread ran, was
 //! preempted, was blocked, was interrupted (by what), and how much no record explains; the parts must
 //! sum to the interval to the nanosecond.
 //!
@@ -13,7 +13,7 @@
 //! **Situations.**
 //! - *Switched out in state `R`*: preempted until it is switched in again, on whatever CPU.
 //! - *Switched out in any other state*: blocked until it is woken, then in *dispatch* until it is switched in.
-//! - *Interrupted*: the row of an interrupt comes at its entry and tells its length, so the split is exact at
+//! - *Interrupted*: the row of an interrupt comes at its entry and has its length, so the split is exact at
 //!   once. Interrupts nest (a vector inside a softirq inside …): each nanosecond belongs to the
 //!   innermost one, which is the one that was entered last. A moment in the middle of an interrupt counts
 //!   only the part before it.

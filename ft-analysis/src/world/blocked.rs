@@ -11,7 +11,7 @@
 //!    call that was not recorded and follows such a fault looks the same: with the group `syscall` it does not.
 //! 5. The state in which it left: *asleep* (`S`), *uninterruptible* (`D`), *stopped*.
 //!
-//! Rows of kernel locks, system calls and page faults come at their begin and tell their length, so a wait is split at
+//! Rows of kernel locks, system calls and page faults come at their begin and have their length, so a wait is split at
 //! their ends exactly. One that had not ended when the recording did has no row.
 
 use ft_trace::ids::Name;

@@ -22,7 +22,7 @@ pub enum Over {
     Loss,
 }
 
-/// One thing that happened to the world. Threads are observed ones, with their accounts advanced to now where the change
+/// Something that happened to the world. Threads are observed ones, with their accounts advanced to now where the change
 /// is their own.
 #[derive(Debug)]
 pub enum Change<'a> {
@@ -124,7 +124,7 @@ pub enum Change<'a> {
         /// The thread.
         thread: &'a Thread,
     },
-    /// A thread has begun to poll a task. What an event means for polls is told before the event, so that this lies in the
+    /// A thread has begun to poll a task. What an event means for polls comes before the event, so that this lies in the
     /// poll that it begins, and not in the one that it ends.
     TaskPoll {
         /// The thread; it is in the poll.
@@ -147,7 +147,7 @@ pub enum Change<'a> {
         /// What has become of it.
         how: Left,
     },
-    /// A thread has recorded an event of its own, whose meaning to the world is told after this, unless it is of polls.
+    /// A thread has recorded an event of its own, whose meaning to the world comes after this, unless it is of polls.
     Own {
         /// The thread.
         thread: &'a Thread,
@@ -224,13 +224,13 @@ pub enum Change<'a> {
     PollingOver {
         /// The thread.
         thread: &'a Thread,
-        /// What the kernel saw of it and no gap told.
+        /// What the kernel saw of it and no gap reported.
         missed: &'a [Missed; 5],
     },
     /// A piece of a thread's time is settled, which is over by now. Told while an analysis
     /// [`follows`](crate::Analysis::follows).
     Spent(&'a Stretch),
-    /// A thread, observed or not, has left its CPU; what it did until then was told before. Only [`Analysis::DRAWS`](crate::Analysis::DRAWS) is told.
+    /// A thread, observed or not, has left its CPU; what it did until then came before. Only [`Analysis::DRAWS`](crate::Analysis::DRAWS) sees it.
     Occupied(&'a Occupancy),
     /// A thread has ended, or the trace has. It holds, waits for and polls nothing.
     Ended {

@@ -14,7 +14,7 @@ pub enum Culprit {
     Threads(Name),
     /// An interrupt.
     Interrupt(Name),
-    /// What it waited for: a kind of thing, and its name if it has one.
+    /// What it waited for: of what kind that is, and its name if it has one.
     Cause(&'static str, Option<Name>),
     /// The tick of the machine below, and its period in ns.
     HostTick(i64),

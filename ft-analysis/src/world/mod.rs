@@ -1,6 +1,6 @@
 //! What is known of the machine at a moment of the trace: its threads, its CPUs, its locks, and what was lost.
 //!
-//! The [`World`] takes each event once and tells the analyses what happened ([`Change`]). What more than one analysis
+//! The [`World`] takes each event once and reports to the analyses what happened ([`Change`]). What more than one analysis
 //! wants to know of is here, and what only one does is not.
 
 mod account;
@@ -113,7 +113,7 @@ pub struct World {
     kernel_waits: u64,
     /// What the world counts itself.
     tally: Tally,
-    /// What is settled, and was not told yet.
+    /// What is settled, and was not reported yet.
     log: Log,
 }
 

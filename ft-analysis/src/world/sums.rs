@@ -2,13 +2,13 @@
 //!
 //! **Rule.** All are kept, in the order of their keys. When there are more than [`MAX_KEPT`], the half that had least
 //! goes into one *rest*. So the time that one had is at least its sum, and at most its sum and the rest; with no
-//! rest, which is nearly always so, every sum is exact. Whoever tells a sum that has a rest beside it marks it.
+//! rest, which is nearly always so, every sum is exact. Whoever reports a sum that has a rest beside it marks it.
 //!
 //! The half, and not the least one: so that an addition costs a binary search on the average, however many there are.
 
 /// What sums are kept of.
 pub trait Keyed: Clone {
-    /// What tells two of them apart.
+    /// What distinguishes two of them.
     type Key: Ord;
 
     /// The same of two that are one.

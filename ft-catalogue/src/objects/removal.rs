@@ -78,7 +78,7 @@ impl Objects {
     }
 }
 
-/// What the store tells of an object's age, against our clock.
+/// What the store says of an object's age, against our clock.
 fn is_old(object: &ObjectMeta) -> bool {
     let modified = std::time::SystemTime::from(object.last_modified);
     modified.elapsed().is_ok_and(|age| age > ABANDONED)

@@ -20,7 +20,7 @@ use crate::{Result, key};
 /// What goes in one request, and what is in memory of each file on its way; S3 takes 5 MiB to 5 GiB, and 10,000 of them.
 const PIECE_BYTES: usize = 8 << 20;
 
-/// Digest of an object's contents, beside it: sizes alone do not tell files apart.
+/// Digest of an object's contents, beside it: sizes alone do not distinguish files.
 const CONTENT: &str = "ft-content";
 
 pub(super) fn size(path: &Path) -> Result<u64> {
@@ -146,7 +146,7 @@ async fn save(
     }
 }
 
-/// Digest of a file: it tells apart what two versions of an agent wrote, not what somebody forged.
+/// Digest of a file: it distinguishes what two versions of an agent wrote, not what somebody forged.
 fn content(path: &Path) -> Result<String> {
     let mut file = open_no_link(path).map_err(io_error("read", path))?;
     let mut digest = key::FNV_START;

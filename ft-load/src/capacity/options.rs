@@ -47,7 +47,7 @@ pub(super) struct Plan {
 ///
 /// # Errors
 ///
-/// A sentence for the first thing in it that makes no sense.
+/// A sentence for the first part of it that makes no sense.
 pub(super) fn read(words: &[String], cpus: usize) -> Result<Option<(Plan, bool)>, Error> {
     let mut words = Words::new(words);
     let mut json = false;

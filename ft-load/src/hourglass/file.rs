@@ -59,7 +59,7 @@ struct Thread {
 ///
 /// # Errors
 ///
-/// When the file cannot be read, and for the first thing in it that makes no sense, with its line or its thread.
+/// When the file cannot be read, and for the first part of it that makes no sense, with its line or its thread.
 pub(super) fn read(path: &str) -> Result<Scenario, Error> {
     let name = path.escape_debug();
     let unreadable =

@@ -38,7 +38,7 @@
 //! | `hourglass.sleep` | `due_ns` | before a sleep |
 //! | `hourglass.woke` | `due_ns`, `woke_ns` | after it: between the two lie timer interrupt, waking and dispatch |
 //! | `hourglass.yield` | `worker` | before a yield |
-//! | `hourglass.overrun` | `overruns` | when the kernel has told the thread that it had used up its reservation, that often until now |
+//! | `hourglass.overrun` | `overruns` | when the kernel has signalled the thread that it had used up its reservation, that often until now |
 //! | `hourglass.done` | `runs`, `jobs`, `sleeps`; `passes` | at the thread's end; what it counts is what a whole recording has |
 //!
 //! Without a recording each is one nop.

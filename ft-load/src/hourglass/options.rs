@@ -74,7 +74,7 @@ pub(super) enum Asked {
 ///
 /// # Errors
 ///
-/// A sentence for the first thing in it that makes no sense.
+/// A sentence for the first part of it that makes no sense.
 pub(super) fn read(words: &[String]) -> Result<Asked, Error> {
     let mut words = Words::new(words);
     let (mut threads, mut path) = (None, None);

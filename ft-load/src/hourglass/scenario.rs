@@ -9,7 +9,7 @@ use crate::time::Time;
 /// Threads of one run. More than that one machine has no use for.
 pub(super) const MAX_THREADS: usize = 1024;
 
-/// Runs that the execution trace has room for, unless told otherwise (`-e`).
+/// Runs that the execution trace has room for, unless `-e` says otherwise.
 pub(super) const DEFAULT_RECORDS: usize = 300_000;
 
 /// The most that can be asked for: 2.4 GB.
@@ -124,7 +124,7 @@ impl Scenario {
     ///
     /// # Errors
     ///
-    /// A sentence for the first thing that makes no sense.
+    /// A sentence for the first part that makes no sense.
     pub(super) fn check(self) -> Result<Self, Error> {
         if self.duration_ns > LONGEST_NS {
             return Err(Error::usage("a run takes a day at most; give a shorter duration"));

@@ -68,7 +68,7 @@ impl Drop for Keeper<'_> {
 ///
 /// # Errors
 ///
-/// A sentence with the remedy for the first thing that the machine refuses. No thread is left then, and none has begun
+/// A sentence with the remedy for the first request that the machine refuses. No thread is left then, and none has begun
 /// to work.
 pub fn run(scenario: &Scenario) -> Result<Outcome, Error> {
     let threads = scenario.threads.len();

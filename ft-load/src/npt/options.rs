@@ -46,7 +46,7 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 ///
 /// # Errors
 ///
-/// A sentence for the first thing in it that makes no sense.
+/// A sentence for the first part of it that makes no sense.
 pub(super) fn read(words: &[String]) -> Result<Option<(Plan, bool, Option<Recorded>)>, Error> {
     let mut words = Words::new(words);
     let mut json = false;

@@ -1,4 +1,4 @@
-//! Waking who reads the events, as a tracer does that tells its reader of each buffer that is full.
+//! Waking who reads the events, as a tracer does that notifies its reader of each buffer that is full.
 //!
 //! Feather-Trace's own programs make no system call for an event. This one does where the agent asks for it (`ft-agent record
 //! --reader waking`), to show what that costs: the latencies that Beamonte and Dagenais (2015, section 5) found came from

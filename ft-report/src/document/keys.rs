@@ -1,4 +1,4 @@
-//! That machine values say each thing once: structures that are flattened into each other can have one key twice, and most
+//! That machine values have each key once: structures that are flattened into each other can have one key twice, and most
 //! readers of JSON then see the last one alone.
 
 use std::collections::BTreeSet;

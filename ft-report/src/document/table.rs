@@ -167,7 +167,7 @@ impl<T> Builder<T> {
         self
     }
 
-    /// What a row is about, the plural of a noun: text tells how many it leaves out.
+    /// What a row is about, the plural of a noun: text says how many it leaves out.
     #[must_use]
     pub fn counted(mut self, what: &'static str) -> Self {
         self.table.what = what;

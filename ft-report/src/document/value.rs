@@ -41,7 +41,7 @@ pub enum Kind {
 /// A value that knows what it is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Not known, or too few samples to tell.
+    /// Not known, or too few samples to say.
     Missing,
     /// [`Kind::Word`].
     Word(String),
@@ -214,7 +214,7 @@ pub struct Lock {
     pub instances: u64,
     /// There are more than these.
     pub more: bool,
-    /// Where it lies in memory, if that tells it from another of its name.
+    /// Where it lies in memory, if that distinguishes it from another of its name.
     pub address: Option<i64>,
 }
 

@@ -4,7 +4,7 @@
 //! means of its traces of B and of A, whose error follows from the scatter of traces within hosts and sides, pooled over all of
 //! them (a host has too few traces for an estimate of its own). Hosts' true differences scatter around a mean; the variance
 //! of that is DerSimonian and Laird's estimate (1986), and the interval of the mean Hartung and Knapp's (2001) with Student's distribution of one
-//! degree less than hosts, which holds its level with few hosts where the normal one is too narrow. Hosts with one side only tell
+//! degree less than hosts, which holds its level with few hosts where the normal one is too narrow. Hosts with one side only show
 //! nothing.
 
 use super::student;

@@ -27,10 +27,10 @@ use histogram::{Histogram, is_sound};
 
 pub use ask::{By, Sides};
 
-/// What locks without a name are called: they are told apart by the place where they are taken.
+/// What locks without a name are called: they are distinguished by the place where they are taken.
 const UNNAMED: &str = "(unnamed)";
 
-/// Subjects of a fleet that are told apart.
+/// Subjects of a fleet that are distinguished.
 const MAX_SUBJECTS: usize = 4096;
 
 /// Groups by which is asked.
@@ -178,7 +178,7 @@ impl Fleet {
         self.pages.insert(trace.to_owned(), Page { href, begin_ns });
     }
 
-    /// Adds a trace, which lies in `dir`. One that cannot be read is told of, and does not end the others.
+    /// Adds a trace, which lies in `dir`. One that cannot be read is reported, and does not end the others.
     pub fn add(&mut self, member: Member, dir: &Path) {
         match rows(dir, self.question.quantity) {
             Ok(rows) => self.count(member, &rows),
@@ -186,7 +186,7 @@ impl Fleet {
         }
     }
 
-    /// Adds a trace that cannot be read, with the reason: it is in no figure, and told of.
+    /// Adds a trace that cannot be read, with the reason: it is in no figure, and reported.
     pub fn add_unread(&mut self, member: Member, why: String) {
         self.not_read.push((member.path, why));
     }

@@ -61,7 +61,7 @@ pub struct ActiveTime {
     pub window_ns: i64,
     /// CPUs whose switches were seen and are selected.
     pub cpus: u64,
-    /// Time of these CPUs of which no switch tells whose it was.
+    /// Time of these CPUs of which no switch says whose it was.
     pub unknown_ns: i64,
     /// Longest active first.
     pub threads: Vec<ThreadTime>,

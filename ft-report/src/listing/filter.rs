@@ -26,7 +26,7 @@ pub struct Selection {
     /// Processes.
     pub pids: Vec<i32>,
     /// Numbers of async tasks, or globs over their names, and over the places of those without one: what threads did in
-    /// their polls, and what tells of them.
+    /// their polls, and what else concerns them.
     pub tasks: Vec<String>,
     /// CPUs.
     pub cpus: Vec<i32>,

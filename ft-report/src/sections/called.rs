@@ -1,4 +1,4 @@
-//! The call chains of the few rows that a report shows, each as short as tells it from those of the others.
+//! The call chains of the few rows that a report shows, each as short as distinguishes it from those of the others.
 
 use std::collections::BTreeSet;
 
@@ -44,7 +44,7 @@ impl Called {
         self.functions.is_empty()
     }
 
-    /// As many functions as tell it from the others of the report.
+    /// As many functions as distinguish it from the others of the report.
     pub fn way(&self) -> Option<&str> {
         (!self.is_unknown()).then_some(&*self.way)
     }

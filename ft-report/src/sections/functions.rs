@@ -54,7 +54,7 @@ pub struct FunctionTime {
     pub own: FunctionParts,
     /// What happened to its threads inside of it alone.
     pub happened: Happened,
-    /// `total` by `calls`, in cycles of the time stamp counter: what the paper's `PROF_IN` and `PROF_OUT` tell of a function that
+    /// `total` by `calls`, in cycles of the time stamp counter: what the paper's `PROF_IN` and `PROF_OUT` measure of a function that
     /// does not call itself. Missing where no begin was recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cycles_per_call: Option<i64>,

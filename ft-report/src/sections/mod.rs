@@ -147,8 +147,8 @@ pub enum Shown {
     Always,
     /// Where this kernel group was recorded, which nobody asks for without a reason.
     With(&'static str),
-    /// Where the program has told of what it is about.
-    Told(fn(&Tally) -> bool),
+    /// Where the program has recorded what it is about.
+    Recorded(fn(&Tally) -> bool),
     /// Never.
     Named,
 }
@@ -191,7 +191,7 @@ pub fn usual<'a>(
     all().iter().filter(move |report| match report.shown {
         Shown::Always => true,
         Shown::With(group) => groups.iter().any(|recorded| recorded == group),
-        Shown::Told(of) => of(tally),
+        Shown::Recorded(of) => of(tally),
         Shown::Named => false,
     })
 }
@@ -355,14 +355,14 @@ static REPORTS: [Report; 25] = [
         name: "tasks",
         about: "where the time of async tasks went, the longest polls, behind what they queued",
         needs: "tasks of ft_user::task, and for the parts the kernel group `sched`",
-        shown: Shown::Told(|tally| !tally.tasks.is_none()),
+        shown: Shown::Recorded(|tally| !tally.tasks.is_none()),
         make: |s| Ok(TasksReport::read(s)?.section()),
     },
     Report {
         name: "functions",
         about: "how often each function was called, and where its own and its total time went",
         needs: "a program compiled with `-finstrument-functions`, and for the parts the kernel group `sched`",
-        shown: Shown::Told(|tally| !tally.functions.is_none()),
+        shown: Shown::Recorded(|tally| !tally.functions.is_none()),
         make: |s| Ok(FunctionsReport::read(s)?.section()),
     },
     Report {

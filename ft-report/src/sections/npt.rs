@@ -34,9 +34,9 @@ const NO_ACCOUNT: &str = "no account";
 pub struct NptReport {
     /// There is a kernel stream to explain peaks.
     pub kernel: bool,
-    /// What the loops told, and what of it is in no row.
+    /// What the loops reported, and what of it is in no row.
     pub counts: LoopCounts,
-    /// Each loop that told its histogram.
+    /// Each loop that reported its histogram.
     pub loops: Vec<LoopSum>,
     /// How many passes of all loops took how long: (lower edge in ns, passes).
     pub histogram: Vec<(u64, u64)>,

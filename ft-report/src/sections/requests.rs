@@ -302,7 +302,7 @@ impl RequestsReport {
         }
     }
 
-    /// How many of these things have no path.
+    /// How many of them have no path.
     pub(super) fn without_path(&self, s: &mut Section, thing: &'static str) {
         if self.counts.without_path > 0 {
             s.say(text!(

@@ -63,7 +63,7 @@ pub struct Chain {
     pub place: String,
     /// Functions of user space, the innermost first.
     pub functions: Vec<String>,
-    /// Of these, as many as tell this chain from the others, in a line.
+    /// Of these, as many as distinguish this chain from the others, in a line.
     pub way: String,
     /// Who woke it most often.
     pub waker: Option<String>,

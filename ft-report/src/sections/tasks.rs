@@ -41,7 +41,7 @@ pub struct TasksReport {
     pub counts: TaskCounts,
     /// How sure those with a row are.
     pub marks: Marks,
-    /// Tasks that hooks of their executor tell of, and not of their wake-ups.
+    /// Tasks that hooks of their executor report, without their wake-ups.
     pub hooked: u64,
     /// Each name, or place of tasks without one, the most time in polls first.
     pub names: Vec<TaskName>,

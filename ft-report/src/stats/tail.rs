@@ -40,7 +40,7 @@ impl Tail {
         }
     }
 
-    /// Says how far percentiles of these things can be believed, where they are not exact.
+    /// Says how far percentiles of these can be believed, where they are not exact.
     pub(crate) fn legend<'a>(
         s: &mut Section,
         thing: &'static str,

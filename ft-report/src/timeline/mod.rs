@@ -1,6 +1,6 @@
 //! The timeline of a report's page: a trace that one walks through, from its whole length down to 100 ns.
 //!
-//! A page cannot hold every span of a long trace. So it has two things, both made in one walk over the trace and in
+//! A page cannot hold every span of a long trace. So it has two parts, both made in one walk over the trace and in
 //! bounded memory ([`crate::tracks`]): the whole trace in buckets (`level.rs`), each with the time that each row spent in
 //! each state, to the nanosecond; and *windows* (`windows.rs`) with every span and event, around what the reports name
 //! (`survey.rs`), or over all of a trace that is small enough. What has no row, or no window, is counted, and the page says so.

@@ -1,7 +1,7 @@
 //! What was so from when to when: a trace as a stream of intervals and instants, for whoever draws it.
 //!
 //! A viewer shows rows of time: CPUs, threads, locks. [`Walk`] reads a trace once, in the order of time and in bounded
-//! memory, and yields an [`Item`] for each thing that can be drawn ([`What`]): who had a CPU, what a thread did and whose
+//! memory, and yields an [`Item`] for everything that can be drawn ([`What`]): who had a CPU, what a thread did and whose
 //! fault that was, holds, waits, wake-ups, interrupts, the application's events, scopes and polls, gaps, and losses. All of it
 //! comes from the analyses of `ft_analysis`: where an item is a row of one of their tables, it is that row, with its
 //! mark, so what is drawn and what is reported cannot differ.
@@ -30,7 +30,7 @@
 //! Items come when they are known, which is not the order of their begins:
 //!
 //! - An instant comes at its time.
-//! - What tells its own length (interrupts, system calls, waits for locks of the kernel, losses) comes at its begin.
+//! - What has its own length (interrupts, system calls, waits for locks of the kernel, losses) comes at its begin.
 //! - Everything else comes when it is over: holds, waits, scopes, polls and gaps at the event that ends them, a wake-up at the switch to the
 //!   woken thread, an occupancy and the stretch of *running* that it ends at the switch away, any other stretch at the switch to
 //!   its thread. So of one thread, and of one CPU, stretches and occupancies come in order and do not overlap; holds of one exclusive
@@ -43,7 +43,7 @@
 //!
 //! With a window, what lies before it is read, too, and nothing of it is yielded: who holds a lock when it begins was
 //! decided then. Items that reach over an end of the window are cut there ([`Item::from`], [`Item::to`]) and say so
-//! ([`Item::begun`], [`Item::over`]), while their rows are as they are: a row that began before the window tells its own
+//! ([`Item::begun`], [`Item::over`]), while their rows are as they are: a row that began before the window has its own
 //! begin and length. What goes on behind the window's end is not looked for: a hold that ends there is one without a known end
 //! here, and `censored`.
 //!

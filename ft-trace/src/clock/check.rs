@@ -107,7 +107,7 @@ pub(super) fn check(
     Ok((kept, findings))
 }
 
-/// Whether the CPUs agree, by samples that are too close in time to tell a rate.
+/// Whether the CPUs agree, by samples that are too close in time for a rate.
 pub fn synchronised(samples: &[ClockSample]) -> Result<(), ClockError> {
     let kept = usable(samples);
     advance(&kept)?;

@@ -1,9 +1,9 @@
 //! How far the time of day of a host can be off, by its kernel's own account.
 //!
-//! Whoever synchronises the clock tells the kernel the maximum error that it has then; the kernel adds 500 µs each second,
+//! Whoever synchronises the clock gives the kernel the maximum error that it has then; the kernel adds 500 µs each second,
 //! and calls the clock unsynchronised from 16 s on, with which it begins (`second_overflow` of `kernel/time/ntp.c`). So
 //! that figure is a bound only while the clock is synchronised, and only of a daemon that knows one: `systemd-timesyncd`
-//! (`manager_adjust_clock`) and `phc2sys` (`sysclk_set_sync`) tell the kernel 0, to keep it below the 16 s.
+//! (`manager_adjust_clock`) and `phc2sys` (`sysclk_set_sync`) give the kernel 0, to keep it below the 16 s.
 
 use crate::ids::Nanos;
 use crate::spool::frame::{ClockSample, HostClock};

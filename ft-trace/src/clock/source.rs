@@ -1,10 +1,10 @@
 //! Whether what the kernel itself uses as its clock is made from the TSC.
 
-/// Clock sources that are computed from the TSC: its own, and those of hypervisors that tell its rate.
+/// Clock sources that are computed from the TSC: its own, and those of hypervisors that publish its rate.
 const FROM_TSC: [&str; 5] = ["tsc", "tsc-early", "kvm-clock", "hyperv_clocksource_tsc_page", "xen"];
 
 /// The kernel uses another clock than the TSC: it has found the TSC unstable (Documentation/timers/timekeeping.rst),
-/// or was told so. Of a source that is not known (empty) nothing is said.
+/// or was given it. Of a source that is not known (empty) nothing is said.
 pub fn is_doubtful(source: &str) -> bool {
     !source.is_empty() && !FROM_TSC.contains(&source)
 }

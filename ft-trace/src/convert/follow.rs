@@ -40,7 +40,7 @@ pub struct Followed {
     pub names: Vec<NameRow>,
     /// Events in order, none older than those of the segment before.
     pub events: Vec<Event>,
-    /// Events and records that were decoded; behind a gap not all are told.
+    /// Events and records that were decoded; behind a gap not all are passed on.
     pub decoded: u64,
     /// The segment was gone: one loss stands for its events.
     pub missed: bool,
@@ -52,11 +52,11 @@ pub struct Follower {
     registry: Registry,
     samples: Vec<ClockSample>,
     held: Vec<Event>,
-    /// Time of the newest event that was told.
+    /// Time of the newest event that was passed on.
     newest: Nanos,
     /// What came last has a gap behind it.
     ends_in_gap: bool,
-    /// How much of the registry was told: sites, names, processes, threads.
+    /// How much of the registry was passed on: sites, names, processes, threads.
     told: [usize; 4],
 }
 

@@ -1,11 +1,11 @@
 //! Programs of a run with `--preload` into which the library was not loaded.
 //!
-//! The kernel tells each execution in the recorded processes. A program that has the library registers and waits for
+//! The kernel records each execution in the recorded processes. A program that has the library registers and waits for
 //! the answer before its own code runs: so what was executed and did not register was not traced, unless it ended before. The
 //! registration of a forked child, which does not wait, says nothing of what the child executes a moment later; it does
 //! not count.
 //!
-//! Not told: programs that ran when the recording ended, as their registration may still have been under way; anything when the
+//! Not shown: programs that ran when the recording ended, as their registration may still have been under way; anything when the
 //! kernel is not recorded, or all of the system is.
 
 use std::collections::{BTreeMap, HashMap};

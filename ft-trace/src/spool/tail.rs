@@ -55,7 +55,7 @@ pub struct News {
     pub kept_bytes: u64,
     /// Bytes behind `pieces`, which are there and wait for the next time.
     pub left_bytes: u64,
-    /// What was lost, by all frames that tell it; 0 the first time.
+    /// What was lost, by all frames that report it; 0 the first time.
     pub lost: u64,
     /// Not even all headers were read: there may be more in what is skipped.
     pub is_unread: bool,
@@ -74,7 +74,7 @@ impl Tail {
         Tail { spool, at: None }
     }
 
-    /// What came since the last time: the newest of it in pieces, as much as is `wanted`, and what is told of the rest.
+    /// What came since the last time: the newest of it in pieces, as much as is `wanted`, and what is known of the rest.
     /// Where there is no `time` for the rest, not the newest but what comes next is in pieces.
     ///
     /// # Errors

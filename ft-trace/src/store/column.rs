@@ -39,7 +39,7 @@ pub trait Column: Sized {
     type Builder: Default;
     /// Typed access to the arrays of one batch.
     type Reader;
-    /// Unit of the numbers, where the type tells.
+    /// Unit of the numbers, where it follows from the type.
     const UNIT: Option<Unit> = None;
 
     /// Appends the columns of a field with this name.

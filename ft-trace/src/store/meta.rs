@@ -75,7 +75,7 @@ pub struct HostClockMeta {
     pub state: HostClockState,
     /// Largest bound of all samples, ns; null unless each of them has one.
     pub bound_ns: Option<i64>,
-    /// TAI minus UTC at the last sample, s; null where nobody has told the kernel.
+    /// TAI minus UTC at the last sample, s; null where nobody has set it in the kernel.
     pub tai_s: Option<i32>,
     /// Samples.
     pub samples: u64,
@@ -168,7 +168,7 @@ impl Meta {
     }
 }
 
-/// Sum of counts that an application told, at most what the type holds.
+/// Sum of counts that an application reported, at most what the type holds.
 pub(crate) fn sum<'a>(counts: impl IntoIterator<Item = &'a u64>) -> u64 {
     counts.into_iter().fold(0, |sum, &count| sum.saturating_add(count))
 }

@@ -47,7 +47,7 @@ table! {
         /// Process.
         pub pid: Pid,
         /// Its number in the process: one of each copy of the tracer in it, and of each program that the process executes. From
-        /// 10^15 on: one that its executor's hooks tell of, but not of its wake-ups.
+        /// 10^15 on: one that its executor's hooks report, without its wake-ups.
         pub task: i64 as Number,
         /// Its name; empty where it has none.
         pub name: Name,
@@ -70,7 +70,7 @@ table! {
         /// In polls.
         pub polled_ns: i64 as Ns,
         /// In none of these as far as is known: events of a thread that polled it were lost, or that thread left the fiber in
-        /// which it polled it; until the next event that tells. Of a task that its executor's hooks tell of, all time outside of
+        /// which it polled it; until the next event that shows it. Of a task that its executor's hooks report, all time outside of
         /// polls.
         pub unknown_ns: i64 as Ns,
         /// Decomposition of `polled_ns`: *blocked* is in a call that blocks the thread. Null without a kernel stream.

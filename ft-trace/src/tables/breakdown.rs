@@ -56,10 +56,10 @@ table! {
         pub call: Option<Name>,
         /// What the call's descriptor is of, as in `syscalls`.
         pub file: Option<FileKind>,
-        /// What it waits for when it is blocked: `file`, or what else the call tells (`futex`, `timer`, `descriptors`, …);
+        /// What it waits for when it is blocked: `file`, or what else follows from the call (`futex`, `timer`, `descriptors`, …);
         /// null where nothing does.
         pub waits_for: Option<Name>,
-        /// Not null: in a page fault there, of this kind. A fault of which no end was seen is not told apart.
+        /// Not null: in a page fault there, of this kind. A fault of which no end was seen is not distinguished.
         pub fault: Option<FaultKind>,
         /// Calls that were entered in the trace, or faults; 0 for time outside of calls.
         pub count: i64 as Count,

@@ -8,7 +8,7 @@ words! {
     pub enum FutexKind {
         /// Waits until it is woken, if the value at the address is the expected one.
         Wait = "wait",
-        /// The same at several addresses at once; the first is told.
+        /// The same at several addresses at once; the first one is stored.
         Waitv = "waitv",
         /// Wakes threads that wait at the address.
         Wake = "wake",

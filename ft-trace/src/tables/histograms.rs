@@ -26,7 +26,7 @@ words! {
 table! {
     "histograms",
     /// `histograms`: how many intervals of one kind were about as long, so that rows of many traces can be added: of each lock, place,
-    /// thread name, neighbour and mark a row for each length that there was. Lengths below 64 ns are told apart; of longer ones each
+    /// thread name, neighbour and mark a row for each length that there was. Lengths below 64 ns are distinguished; of longer ones each
     /// power of two is divided into 32 buckets, so that the bounds of one are at most 1/32 (3.1 %) apart.
     pub struct Bucket {
         /// Begin of the longest of them, which is a row of the quantity's own table.

@@ -61,7 +61,7 @@ pub trait Line: fmt::Write {
     /// When it cannot be written.
     fn duration(&mut self, ns: i64) -> fmt::Result;
 
-    /// A number of things.
+    /// A count.
     ///
     /// # Errors
     ///

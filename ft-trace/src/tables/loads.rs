@@ -56,7 +56,7 @@ words! {
         Idle = "SCHED_IDLE",
         /// A reservation.
         Deadline = "SCHED_DEADLINE",
-        /// One that is not known here, or was not told.
+        /// One that is not known here, or was not recorded.
         Unknown = "unknown",
         _ => Unknown
     }

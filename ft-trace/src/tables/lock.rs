@@ -4,7 +4,7 @@ use crate::ids::{Cpu, Name, Nanos, Pid, Tid};
 use crate::words::words;
 
 words! {
-    /// How a wait for a lock of the kernel ended, as far as its record tells.
+    /// How a wait for a lock of the kernel ended, as far as its record says.
     pub enum ContentionEnd {
         /// With the lock.
         Acquired = "acquired",

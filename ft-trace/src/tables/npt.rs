@@ -38,7 +38,7 @@ table! {
         pub from_cycles: i64 as Cycles,
         /// The next length that does not.
         pub to_cycles: i64 as Cycles,
-        /// `from_cycles` by the frequency of the counter that the program has measured; null where it told none.
+        /// `from_cycles` by the frequency of the counter that the program has measured; null where it reported none.
         pub from_ns: Option<f64> as Ns,
         /// `to_cycles`, likewise.
         pub to_ns: Option<f64> as Ns,
@@ -70,7 +70,7 @@ table! {
         pub comm: Name,
         /// CPU after the pass.
         pub cpu: Cpu,
-        /// Number of the pass in its loop, from 0 on; null when the event that tells it was lost.
+        /// Number of the pass in its loop, from 0 on; null when the event that has it was lost.
         pub pass: Option<i64> as Count,
         /// Of `dur`, what a pass takes by itself: the shortest that the program has seen before the loop, or less where the
         /// thread had the CPU for less.

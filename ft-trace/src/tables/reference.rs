@@ -8,9 +8,9 @@ use crate::words::words;
 words! {
     /// How far the kernel knows the time of day of its host.
     pub enum HostClockState {
-        /// It is synchronised, and whoever does that has told the kernel how far off it can be.
+        /// It is synchronised, and whoever does that has given the kernel a bound of its error.
         Synchronised = "synchronised",
-        /// It is synchronised, and whoever does that has told the kernel an error of 0, as `systemd-timesyncd` and
+        /// It is synchronised, and whoever does that has given the kernel an error of 0, as `systemd-timesyncd` and
         /// `phc2sys` do: nothing is known of the distance from their source.
         Unbounded = "unbounded",
         /// It is not synchronised, or not any more.
@@ -81,7 +81,7 @@ table! {
         /// How far the kernel knows the time of day.
         pub state: HostClockState,
         /// How far CLOCK_REALTIME can be off by the kernel's own account: its maximum error, to which it adds 500 µs each
-        /// second until it is told another, and the correction that is still to be made. Null unless `synchronised`.
+        /// second until it is given another one, and the correction that is still to be made. Null unless `synchronised`.
         pub bound_ns: Option<i64> as Ns,
         /// The error that whoever synchronises it estimates. Null unless `synchronised`.
         pub estimate_ns: Option<i64> as Ns,
@@ -89,7 +89,7 @@ table! {
         pub correction_ns: Option<i64> as Ns,
         /// Correction of the clock's rate, parts per million; null where the kernel did not say.
         pub frequency_ppm: Option<f64> as Number,
-        /// TAI minus UTC, s; null where nobody has told the kernel.
+        /// TAI minus UTC, s; null where nobody has set it in the kernel.
         pub tai_s: Option<i32> as Number,
         /// Flags of the kernel (`STA_…` of adjtimex(2)); null where it did not say.
         pub status: Option<i32> as Number,

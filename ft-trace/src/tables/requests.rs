@@ -22,7 +22,7 @@ words! {
         Device = "device",
         /// It slept until a thread that is not observed woke it.
         Outside = "outside",
-        /// No record tells.
+        /// No record says what it was.
         Unknown = "unknown",
         _ => Unknown
     }
@@ -41,7 +41,7 @@ table! {
         pub request: i64 as Number,
         /// Name of the scope; of two events, both with a comma; of a reaction, what `--from` and `--to` said.
         pub kind: Name,
-        /// What tells it from others of its kind: the argument of both events that `--key` names, else null.
+        /// What distinguishes it from others of its kind: the argument of both events that `--key` names, else null.
         pub key: Option<i64> as Number,
         /// Process in which it began; 0: an interrupt began it.
         pub pid: Pid,

@@ -266,7 +266,7 @@ words! {
 words! {
     /// What came of the time-slice extension that a holder asked for (feature `slice` of `ft-user`), as of its release.
     pub enum SliceOutcome {
-        /// It did not ask, or does not tell.
+        /// It did not ask, or does not record it.
         None = "none",
         /// It could not ask.
         Impossible = "impossible",
@@ -281,7 +281,7 @@ words! {
 }
 
 impl SliceOutcome {
-    /// What the event of a release tells by a number, `ft_user::layout::Slice`; applications tell whatever they like.
+    /// What the event of a release says by a number, `ft_user::layout::Slice`; applications may say anything.
     pub fn told(number: i64) -> SliceOutcome {
         match number {
             1 => SliceOutcome::Impossible,

@@ -62,7 +62,7 @@ table! {
         /// In which state.
         pub prev_state: TaskState,
         /// It went to sleep, and was being woken already: it can run again from now on. Its waking is the last before, or,
-        /// where the waker had not come to tell it, the one that follows at once.
+        /// where the waker had not yet recorded it, the one that follows at once.
         pub prev_woken: bool,
         /// Thread that came (0: idle).
         pub next_tid: Tid,

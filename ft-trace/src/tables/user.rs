@@ -4,7 +4,7 @@ use crate::ids::{Cpu, Name, Nanos, Pid, SiteId, Tid};
 use crate::words::words;
 
 words! {
-    /// What the events of a site say; what their arguments are, `ft_user::layout::SiteKind` tells.
+    /// What the events of a site say; their arguments are described by `ft_user::layout::SiteKind`.
     pub enum SiteKind {
         /// Whatever the application means by it.
         Event = "event",

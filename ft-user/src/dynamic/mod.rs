@@ -109,7 +109,7 @@ impl Switch {
     /// Makes a switch. It is on if what matches its name was enabled before ([`enable`](crate::enable()), the agent).
     ///
     /// `None` when it has more than six arguments or a name without a category, when there are [`SWITCHES`] already,
-    /// where its events could not be told from those of another site ([`Status::refused`](crate::Status)), and where there
+    /// where its events could not be distinguished from those of another site ([`Status::refused`](crate::Status)), and where there
     /// are no sites (feature `off`, other targets).
     ///
     /// Allocates, and takes a lock for some microseconds. Not for signal handlers.

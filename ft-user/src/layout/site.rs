@@ -103,24 +103,24 @@ pub enum Slice {
     Over = 4,
 }
 
-/// Where a call of a function has its frame, in one word: what tells calls apart that are left without an end.
+/// Where a call of a function has its frame, in one word: what distinguishes calls that are left without an end.
 ///
 /// Of the address of its lowest 16 bytes the bits 4 to 46, all that differ in user space; then the low 10 bits of where the
-/// function returns to, and the low 11 bits of where its begin was told.
+/// function returns to, and the low 11 bits of where its begin was recorded.
 ///
-/// An optimising compiler may tell the end as the last thing of all, by a jump, when the frame is gone: then the address is that
+/// An optimising compiler may record the end last of all, by a jump, when the frame is gone: then the address is that
 /// of its highest 16 bytes, at most so far above the lowest as the frame is large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame(pub u64);
 
 impl Frame {
-    /// Of a function that begins, and returns to `caller`: told by a call from before `told` with the stack pointer `stack`.
+    /// Of a function that begins, and returns to `caller`: recorded by a call from before `told` with the stack pointer `stack`.
     #[inline]
     pub const fn of_begin(stack: u64, caller: u64, told: u64) -> Frame {
         Frame(stack >> 4 << 21 | (caller & 0x3ff) << 11 | told & 0x7ff)
     }
 
-    /// The same of a function that ends. Where it was told by a jump, what was called returns where the function does.
+    /// The same of a function that ends. Where it was recorded by a jump, what was called returns where the function does.
     #[inline]
     pub const fn of_end(stack: u64, caller: u64, told: u64) -> Frame {
         match told == caller {
@@ -139,18 +139,18 @@ impl Frame {
         self.0 >> 11 & 0x3ff
     }
 
-    /// Of where the begin was told.
+    /// Of where the begin was recorded.
     pub const fn told(self) -> u64 {
         self.0 & 0x7ff
     }
 
-    /// Of an end: it was told when the frame was gone.
+    /// Of an end: it was recorded when the frame was gone.
     pub const fn is_gone(self) -> bool {
         self.told() == 1
     }
 }
 
-/// Tasks of this number and above are told of by the hooks of their executor, which tell of no wake-up. So many others no
+/// Tasks of this number and above are reported by the hooks of their executor, which report no wake-up. So many others no
 /// program makes, and a double has room for both.
 pub const HOOKED_TASKS: u64 = 1_000_000_000_000_000;
 

@@ -8,7 +8,7 @@ use crate::sync::place::{self, Place};
 
 /// A raw condition variable, traced; its mutex is a traced one. See the [module](super) for its use.
 ///
-/// `lock_api` does not pass on where a wait was called, so both events tell where the mutex was locked.
+/// `lock_api` does not pass on where a wait was called, so both events have the place where the mutex was locked.
 #[derive(Debug)]
 pub struct RawCondvar<C> {
     raw: C,

@@ -30,7 +30,7 @@
 //!   library that is preloaded, and `parking_lot`'s own types inside of other crates.
 //! - `lock_api::ReentrantMutex` can be built on the wrapper; only its outermost lock and unlock are events.
 //! - Upgradable reading of `RwLock` is not offered by the wrapper.
-//! - A lock made with `new` or `default` has no name: reports tell its address and its places.
+//! - A lock made with `new` or `default` has no name: reports show its address and its places.
 //!
 //! This is for `lock_api` 0.5, the one of `parking_lot` 0.13: its guards carry the place of the acquisition to the
 //! release. For 0.4, the one of `parking_lot` 0.12, there is `ft_user::lock_api_0_4`; with the wrong one of the two the

@@ -19,7 +19,7 @@
 //! # What differs
 //!
 //! - A raw lock of 0.4 has no guard, so a lock itself remembers where who holds it alone acquired it: three words more for
-//!   each lock, and a store for each acquisition. The release of a reader tells no place.
+//!   each lock, and a store for each acquisition. The release of a reader has no place.
 //! - There is no condition variable in 0.4. [`wait`] traces a wait for any that takes guards of the lock that is wrapped,
 //!   as `parking_lot::Condvar` does.
 

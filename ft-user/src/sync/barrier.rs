@@ -13,7 +13,7 @@ pub struct Barrier {
 }
 
 impl Barrier {
-    /// A barrier for `n` threads, without a name; reports tell its address.
+    /// A barrier for `n` threads, without a name; reports show its address.
     pub const fn new(n: usize) -> Self {
         Barrier { name: None, inner: std::sync::Barrier::new(n) }
     }
@@ -23,7 +23,7 @@ impl Barrier {
         Barrier { name: Some(name), inner: std::sync::Barrier::new(n) }
     }
 
-    /// Blocks until all `n` threads are here. Whoever comes last tells a wait as well, which is short.
+    /// Blocks until all `n` threads are here. Whoever comes last records a wait as well, which is short.
     #[track_caller]
     pub fn wait(&self) -> BarrierWaitResult {
         let at = Location::caller();

@@ -11,7 +11,7 @@ use crate::__event;
 
 /// [`std::sync::Condvar`], traced: a wait releases its mutex and acquires it again.
 ///
-/// See the [module](crate::sync) for its events. Spurious wake-ups are told as such: the thread did
+/// See the [module](crate::sync) for its events. Spurious wake-ups are recorded as such: the thread did
 /// hold the mutex.
 #[derive(Default)]
 pub struct Condvar {
@@ -95,7 +95,7 @@ impl Condvar {
         }
     }
 
-    /// [`Condvar::wait_while`], for `limit` at most. The result tells whether the condition still held
+    /// [`Condvar::wait_while`], for `limit` at most. The result says whether the condition still held
     /// when the time was up.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Locks that tell who waited, who held and where: [`std::sync`]'s with the same interface.
+//! Locks that record who waited, who held and where: [`std::sync`]'s with the same interface.
 //!
 //! Replace `use std::sync::Mutex` by `use ft_user::sync::Mutex`, and name what should have a name:
 //!
@@ -26,7 +26,7 @@
 //! blocked for.
 //!
 //! `lock` and `condition` are addresses of these wrappers. `place` holds the number of the lock's name
-//! and that of the source place of the call, in its high and its low half; a release tells the place
+//! and that of the source place of the call, in its high and its low half; a release has the place
 //! of its acquisition. A hold is measured as in the Feather-Trace paper (section 3): from behind the
 //! acquisition to just before the release, without the cost of either.
 //!

@@ -1,4 +1,4 @@
-//! Channels that tell who waited, and for which: [`std::sync::mpsc`]'s with the same interface.
+//! Channels that record who waited, and for which: [`std::sync::mpsc`]'s with the same interface.
 //!
 //! ```
 //! use ft_user::sync::mpsc;
@@ -7,8 +7,8 @@
 //! assert_eq!(receiver.recv(), Ok(7));
 //! ```
 //!
-//! Only a wait is told: an attempt that finds a value, or room, leaves no event. Who sent the value that ended a wait is
-//! not told either; the kernel's record of the wake-up is.
+//! Only a wait is recorded: an attempt that finds a value, or room, leaves no event. Who sent the value that ended a wait is
+//! not recorded either; the kernel's record of the wake-up is there.
 
 use std::fmt;
 use std::panic::Location;

@@ -17,7 +17,7 @@ pub struct Mutex<T: ?Sized> {
 }
 
 impl<T> Mutex<T> {
-    /// A mutex without a name; reports tell its address and the places that lock it.
+    /// A mutex without a name; reports show its address and the places that lock it.
     pub const fn new(value: T) -> Self {
         Mutex { name: None, last_word: LastWord::new(), inner: std::sync::Mutex::new(value) }
     }
@@ -101,7 +101,7 @@ impl<T: ?Sized> Mutex<T> {
         self.last_word.get(at, self.name)
     }
 
-    /// The mutex is taken, or poisoned: acquires it, and tells whether it is poisoned.
+    /// The mutex is taken, or poisoned: acquires it, and returns whether it is poisoned.
     #[cold]
     #[inline(never)]
     fn lock_slow<'a>(

@@ -15,7 +15,7 @@ pub struct RwLock<T: ?Sized> {
 }
 
 impl<T> RwLock<T> {
-    /// A lock without a name; reports tell its address and the places that lock it.
+    /// A lock without a name; reports show its address and the places that lock it.
     pub const fn new(value: T) -> Self {
         RwLock { name: None, inner: std::sync::RwLock::new(value) }
     }
@@ -126,7 +126,7 @@ impl<T: ?Sized> RwLock<T> {
         core::ptr::from_ref(self).cast()
     }
 
-    /// The lock is taken, or poisoned: acquires it, and tells whether it is poisoned.
+    /// The lock is taken, or poisoned: acquires it, and returns whether it is poisoned.
     #[cold]
     #[inline(never)]
     fn read_slow<'a>(
@@ -143,7 +143,7 @@ impl<T: ?Sized> RwLock<T> {
         })
     }
 
-    /// The lock is taken, or poisoned: acquires it, and tells whether it is poisoned.
+    /// The lock is taken, or poisoned: acquires it, and returns whether it is poisoned.
     #[cold]
     #[inline(never)]
     fn write_slow<'a>(

@@ -1,7 +1,7 @@
 //! Tasks of an executor that calls back when it makes, polls and ends one: for crates that join its hooks to traces, as
 //! `ft-tokio` does.
 //!
-//! The events are those of [the tasks that are wrapped](super), but for two things that hooks do not tell:
+//! The events are those of [the tasks that are wrapped](super), but for two facts that hooks do not report:
 //!
 //! - *Who wakes a task, and when.* Between two polls nobody knows whether it waits or is queued, and reports say so.
 //! - *How it ends.* Where it ends in a poll it is ready, although a panic or its executor may have ended it, and elsewhere
@@ -16,7 +16,7 @@ use crate::__event;
 use crate::layout::HOOKED_TASKS;
 use crate::sync::place::{self, Place};
 
-/// Polls within each other on one thread that are told.
+/// Polls within each other on one thread that are recorded.
 const MAX_NESTED: usize = 8;
 
 /// The polls in which a thread is.
@@ -45,7 +45,7 @@ pub fn made(task: u64, at: Place) {
 
 /// This thread begins to poll a task, which was made at this place. [`polled`] is to follow on this thread.
 ///
-/// Of more than 8 polls within each other the innermost are not told.
+/// Of more than 8 polls within each other the innermost are not recorded.
 #[inline]
 pub fn polls(task: u64, at: Place) {
     POLLS.with(|polls| {
@@ -57,7 +57,7 @@ pub fn polls(task: u64, at: Place) {
     });
 }
 
-/// The poll that this thread began last is over, and its task pending, unless [`over`] was told of it.
+/// The poll that this thread began last is over, and its task pending, unless [`over`] was called for it.
 #[inline]
 pub fn polled() {
     POLLS.with(|polls| {

@@ -27,7 +27,7 @@ pub struct Chain {
     /// Functions, the innermost first, from the one that wanted the lock on; those of the kernel come before those of user
     /// space.
     pub functions: Vec<String>,
-    /// Of these, as many as tell this chain from the others, in a line.
+    /// Of these, as many as distinguish this chain from the others, in a line.
     pub way: String,
 }
 

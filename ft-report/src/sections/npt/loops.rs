@@ -32,7 +32,7 @@ pub struct LoopSum {
     pub passes: u64,
     /// Of these, those in the histogram; all, unless events were lost.
     pub in_histogram: u64,
-    /// Their lengths; not known where the program told no frequency of its counter.
+    /// Their lengths; not known where the program reported no frequency of its counter.
     pub lengths: Option<Lengths>,
     /// `lower bound` where a part of the histogram was lost.
     pub mark: Mark,

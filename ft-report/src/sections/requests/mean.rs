@@ -25,7 +25,7 @@ pub struct Mean {
     pub device_ns: f64,
     /// They slept until a thread woke them that is not observed.
     pub outside_ns: f64,
-    /// No record tells.
+    /// No record says what it was.
     pub unknown_ns: f64,
     /// Of all these, in other threads, for which the one waited that ended the request.
     pub elsewhere_ns: f64,

@@ -77,7 +77,7 @@ impl From<&AsyncSwitch> for LongPoll {
     }
 }
 
-/// Polls of tasks of one name that were blocked for one thing.
+/// Polls of tasks of one name that were blocked for the same reason.
 #[derive(Clone, Debug, Serialize)]
 pub struct BlockedFor {
     /// Name of the tasks, or where they were made.

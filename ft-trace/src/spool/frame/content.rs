@@ -143,7 +143,7 @@ pub struct ClockSample {
     pub boottime_offset_ns: i64,
     /// CPU on which it was taken.
     pub cpu: u32,
-    /// Smallest increment of the TSC that was seen, in TSC cycles: nothing finer can be told apart.
+    /// Smallest increment of the TSC that was seen, in TSC cycles: nothing finer can be distinguished.
     pub step_tsc: u32,
     /// What the kernel said of its time of day, with samples that asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -157,7 +157,7 @@ pub struct HostClock {
     pub result: i32,
     /// Flags `STA_…`.
     pub status: i32,
-    /// TAI minus UTC, s; 0 where nobody has told the kernel.
+    /// TAI minus UTC, s; 0 where nobody has set it in the kernel.
     pub tai_s: i32,
     /// Correction that is still to be made, µs, or ns with the flag `STA_NANO`.
     pub offset: i64,
@@ -169,7 +169,7 @@ pub struct HostClock {
     pub estimated_error_us: i64,
 }
 
-/// A process, as the kernel tells it.
+/// A process, as the kernel describes it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Process {
@@ -197,7 +197,7 @@ pub struct Process {
     pub ts: i64,
 }
 
-/// A thread, as the kernel tells it.
+/// A thread, as the kernel describes it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Thread {
@@ -320,7 +320,7 @@ pub struct End {
     pub bytes: u64,
     /// Stolen from each CPU since boot, by its number, ns (/proc/stat); null where it is offline, empty when not known.
     pub steal_ns: Vec<Option<i64>>,
-    /// CPU time of all threads of the agent while it recorded, as CLOCK_PROCESS_CPUTIME_ID tells it, ns.
+    /// CPU time of all threads of the agent while it recorded, by CLOCK_PROCESS_CPUTIME_ID, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_cpu_ns: Option<i64>,
 }

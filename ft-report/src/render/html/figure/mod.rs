@@ -35,7 +35,7 @@ struct Drawing {
     csv: Csv,
 }
 
-/// Writes a figure; `name` tells it from the others of the page.
+/// Writes a figure; `name` distinguishes it from the others of the page.
 pub(super) fn figure<W: Write>(
     out: &mut W,
     figure: &Figure,
