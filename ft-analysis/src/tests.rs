@@ -15,6 +15,7 @@ mod reused;
 mod simulated;
 mod steal;
 mod time;
+pub(crate) mod timelines;
 mod turns;
 mod waits;
 mod what_ifs;

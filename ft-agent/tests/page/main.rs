@@ -89,6 +89,19 @@ fn look_at(recording: &str) {
     }
 }
 
+/// Runs one script on a page.
+fn run(node: &mut Command, script: &str, page: &Path) {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    succeeds(node.args(["--test", "--test-reporter=spec", script]).env("FT_PAGE", page));
+}
+
+/// Runs one script on the page of the scenarios.
+fn run_on_scenarios(script: &str) {
+    let Some(mut node) = node_or_skip() else { return };
+    let (_stage, page) = page_of("scenarios");
+    run(&mut node, script, &page);
+}
+
 #[test]
 fn scenarios_in_a_browser() {
     look_at("scenarios");
@@ -111,18 +124,12 @@ fn a_recording_without_an_end_in_a_browser() {
 
 #[test]
 fn every_figure_of_the_papers_is_in_a_page_with_its_data() {
-    let Some(mut node) = node_or_skip() else { return };
-    let (_stage, page) = page_of("scenarios");
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    succeeds(node.args(["--test", "--test-reporter=spec", "figures.js"]).env("FT_PAGE", page));
+    run_on_scenarios("figures.js");
 }
 
 #[test]
 fn every_row_of_the_longest_leads_to_its_place_in_the_timeline() {
-    let Some(mut node) = node_or_skip() else { return };
-    let (_stage, page) = page_of("scenarios");
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    succeeds(node.args(["--test", "--test-reporter=spec", "links.js"]).env("FT_PAGE", page));
+    run_on_scenarios("links.js");
 }
 
 /// Of a program that waits for locks and is preempted while it holds one.
@@ -135,8 +142,7 @@ fn flame_graphs_in_a_browser() {
     stage.record("locks", &options);
     let page = stage.trace().with_extension("html");
     recorded::succeed(stage.agent("report").arg(stage.trace()).arg("--html").arg(&page));
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    succeeds(node.args(["--test", "--test-reporter=spec", "flames.js"]).env("FT_PAGE", page));
+    run(&mut node, "flames.js", &page);
 }
 
 #[test]

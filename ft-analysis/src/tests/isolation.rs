@@ -20,6 +20,7 @@
 use proptest::prelude::*;
 
 use super::simulated::Machine;
+use super::timelines::{CHAIN, TURNS};
 use crate::timeline::{SITES, events, names, sites, threads};
 use crate::{Context, RequestKind, Rows, Run};
 use ft_trace::Mark;
@@ -42,34 +43,12 @@ const END: i64 = 60_000;
 /// Longer than the other timelines.
 const SOON: i64 = 500;
 
-/// A chain of waits for locks, one that does not end, scopes, requests, and tasks.
+/// Beside [`CHAIN`]: a wait that does not end, scopes, requests, and tasks.
 const OWN: &str = "
-    0 0 .>a S
-    0 1 .>b S
-    0 2 .>c S
     5 open a
     6 begin a 7
-    10 acquire a K
-    12 acquire b L
-    15 wait b K
-    16 1 b>. S
     16 chain b wait 3
-    20 0 a>X R
     20 chain a preempted 4
-    25 wait c L
-    26 2 c>. S
-    50 0 X>a S
-    60 release a K
-    60 wake a b 1
-    61 1 .>b S
-    62 acquire b K
-    63 release b K
-    65 1 b>X R
-    75 1 X>b S
-    80 release b L
-    81 wake b c 2
-    82 2 .>c S
-    83 acquire c L
     90 answer a 7
     95 close a
     100 make a 7 3
@@ -115,29 +94,11 @@ const CALLS: &str = "
     255 call b read 10
     400 0 a>X S";
 
-/// A loop with a peak, and two workers of a load by turns.
+/// Beside [`TURNS`]: jobs of one of its workers, how both go on, and a loop with two peaks.
 const LOADS: &str = "
-    0 0 .>a S
-    1 worker a 0 0 0
-    3 first a 3
-    20 0 a>b R
-    22 worker b 1 2 0
-    25 first b 25
     30 job b 0 28 100
-    40 yield b
-    42 0 b>a R
-    46 gap a 0 18 45
-    60 0 a>X R
-    64 0 X>b S
-    67 gap b 0 39 66
-    80 irq b soft 3
-    84 gap b 0 79 83
     90 finish b 0 90
     91 over b
-    95 sleep b 200
-    100 0 b>X S
-    110 0 X>a S
-    114 gap a 0 58 113
     200 wake . b 0
     205 0 a>b R
     208 woke b 200 207
@@ -370,7 +331,8 @@ fn honest(seed: u64) -> [Vec<Event>; 5] {
     // So that each recording ends at the same time, whoever has the last word.
     let end = format!("\n{END} wake X a 0");
     let whole = |timeline: &str| events(&(GROUPS.to_owned() + timeline + &end)).collect();
-    [&machine, OWN, CALLS, LOADS, JOBS].map(whole)
+    let (own, loads) = (CHAIN.to_owned() + OWN, TURNS.to_owned() + LOADS);
+    [&machine, &own, CALLS, &loads, JOBS].map(whole)
 }
 
 #[test]

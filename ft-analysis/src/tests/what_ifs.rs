@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::simulated::Machine;
+use super::timelines::CHAIN;
 use super::{Rows, run};
 use crate::Mark;
 use ft_trace::tables::{CriticalSection, LockWait, WhatIf};
@@ -246,35 +247,12 @@ fn spared(timeline: &str) -> Vec<String> {
 
 #[test]
 fn what_a_holder_is_spared_of_its_own_wait_it_hands_on() {
-    // a holds K from 10 to 60, without a CPU from 20 to 50. b waits for it from 15 on, holds L, and releases that at 80, after
-    // 10 more without a CPU. c waits for L. With CPUs of their own a had released at 30, and b 30 + 10 earlier.
-    let chain = "0 0 .>a S
-         0 1 .>b S
-         0 2 .>c S
-         10 acquire a K
-         12 acquire b L
-         15 wait b K
-         16 1 b>. S
-         20 0 a>X R
-         25 wait c L
-         26 2 c>. S
-         50 0 X>a S
-         60 release a K
-         60 wake a b 1
-         61 1 .>b S
-         62 acquire b K
-         63 release b K
-         65 1 b>X R
-         75 1 X>b S
-         80 release b L
-         81 wake b c 2
-         82 2 .>c S
-         83 acquire c L";
-    assert_eq!(spared(chain), ["b K 15+47 30", "c L 25+58 41"]);
+    // With CPUs of their own a had released at 30, and b 30 + 10 earlier.
+    assert_eq!(spared(CHAIN), ["b K 15+47 30", "c L 25+58 41"]);
     // Of a wait that was given up, what it had been spared by then: nothing yet.
     let given_up =
-        chain.replace("60 wake a b 1", "40 wake X b 1").replace("61 1 .>b S", "41 1 .>b S");
-    let given_up = given_up.replace("62 acquire b K\n         63 release b K", "62 abandon b K");
+        CHAIN.replace("60 wake a b 1", "40 wake X b 1").replace("61 1 .>b S", "41 1 .>b S");
+    let given_up = given_up.replace("62 acquire b K\n    63 release b K", "62 abandon b K");
     let mut lines: Vec<&str> = given_up.lines().collect();
     lines.sort_by_key(|line| line.trim().split(' ').next().and_then(|ts| ts.parse::<i64>().ok()));
     assert_eq!(spared(&lines.join("\n")), ["c L 25+58 41"]);

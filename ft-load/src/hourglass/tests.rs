@@ -95,43 +95,36 @@ thread 1: missed 142 deadlines, hit 143
 /// Every command line that the paper prints, in its order, without the name of the program.
 #[test]
 fn the_command_lines_of_the_paper_are_read_as_printed() {
-    let fig3 = parsed("-n 3 -d 5s -t 0 -p LOW -t 1 -p NORMAL -t 2 -p HIGH");
+    let printed = include_str!("../../tests/paper/printed.txt").lines().map(parsed);
+    let [fig3, switches, yields, latency, receive, native, timers, shorter, exact, more] =
+        printed.collect::<Vec<_>>().try_into().expect("ten lines");
     let classes: Vec<_> = fig3.threads.iter().map(|plan| plan.class).collect();
     let nice = |n| Some(Class::Priority(Priority::Nice(n)));
     assert_eq!(classes, [nice(10), nice(0), nice(-10)]);
     assert_eq!(fig3.duration_ns, 5_000 * MS);
 
-    let switches = parsed("-d 60s -n 10 -a -p NORMAL -w CPU");
     assert_eq!(switches.threads.len(), 10);
     assert!(switches.threads.iter().all(|plan| plan.class == nice(0)));
-    let yields = parsed("-d 60s -n 10 -a -p NORMAL -w CPU_YIELD 0.9ms");
     let workload = Workload::Cpu { scan_kb: None, yield_after_ns: Some(900_000) };
     assert!(yields.threads.iter().all(|plan| plan.workload == workload));
 
-    let latency = parsed("-d 6m -n 1 -t 0 -p RTHIGH -w LAT 5.3ms -i RTC");
     assert_eq!(latency.duration_ns, 360_000 * MS);
     assert_eq!(latency.threads[0].workload, Workload::Latency { period_ns: 5_300_000 });
     assert_eq!(latency.threads[0].timer, Timer::Rtc);
 
-    let receive = parsed("-d 20s -n 1 -t 0 -p RTHIGH -w PERIODIC 4ms 5ms -i RTC");
     assert_eq!(receive.threads[0].workload, periodic(4 * MS, 5 * MS));
     assert_eq!(receive.threads[0].class, Some(Class::Priority(Priority::Fifo(80))));
 
-    for (amount, timer) in [(17, "NATIVE"), (17, "HR"), (12, "NATIVE")] {
-        let pair = parsed(&format!(
-            "-n 2 -t 0 -p RTMED -w PERIODIC 3ms 8ms -i HR -t 1 -p RTLOW -w PERIODIC {amount}ms 33ms -i {timer}"
-        ));
+    for (pair, amount, timer) in
+        [(native, 17, Timer::Native), (timers, 17, Timer::Hr), (shorter, 12, Timer::Native)]
+    {
         assert_eq!(pair.duration_ns, 10_000 * MS, "the default of appendix A");
-        assert_eq!(pair.threads[0].timer, Timer::Hr);
+        assert_eq!([pair.threads[0].timer, pair.threads[1].timer], [Timer::Hr, timer]);
         assert_eq!(pair.threads[1].workload, periodic(amount * MS, 33 * MS));
         assert_eq!(pair.threads[1].class, Some(Class::Priority(Priority::Fifo(10))));
     }
 
-    for (first, second) in [("3ms", "17ms"), ("3.1ms", "17.1ms")] {
-        let reserved = parsed(&format!(
-            "-n 2 -t 0 -w PERIODIC 3ms 8ms -rh {first} 8ms -t 1 -w PERIODIC 17ms 33ms -rh {second} 33ms"
-        ));
-        let amount_ns = crate::time::parse(second).unwrap();
+    for (reserved, amount_ns) in [(exact, 17_000_000), (more, 17_100_000)] {
         let class = Class::Reservation { amount_ns, period_ns: 33 * MS, soft: false };
         assert_eq!(reserved.threads[1].class, Some(class));
     }

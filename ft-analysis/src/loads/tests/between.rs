@@ -1,28 +1,11 @@
 //! What lies between runs: switches that are inferred and seen, and timers that are late.
 
 use super::*;
+use crate::tests::timelines::TURNS;
 use ft_trace::tables::{LoadSwitch, SwitchKind, SwitchSeen, TimerLatency};
 
-/// Workers a and b take turns on CPU 0; X has it in between, and both sleep.
-const TURNS: &str = "
-    0 0 .>a S
-    1 worker a 0 0 0
-    3 first a 3
-    20 0 a>b R
-    22 worker b 1 2 0
-    25 first b 25
-    40 yield b
-    42 0 b>a R
-    46 gap a 0 18 45
-    60 0 a>X R
-    64 0 X>b S
-    67 gap b 0 39 66
-    80 irq b soft 3
-    84 gap b 0 79 83
-    95 sleep b 200
-    100 0 b>X S
-    110 0 X>a S
-    114 gap a 0 58 113
+/// How the workers of [`TURNS`] go on: both sleep.
+const BOTH_SLEEP: &str = "
     148 sleep a 300
     150 0 a>. S
     200 wake . b 0
@@ -33,6 +16,10 @@ const TURNS: &str = "
     302 0 b>a R
     305 woke a 300 304
     306 gap a 0 147 305";
+
+fn turns() -> String {
+    TURNS.to_owned() + BOTH_SLEEP
+}
 
 /// `a>b 18+7 involuntary switch 2 0 5`: inferred, seen, and the parts.
 fn switch_text(r: &LoadSwitch) -> String {
@@ -45,7 +32,7 @@ fn switch_text(r: &LoadSwitch) -> String {
 
 #[test]
 fn what_lies_between_runs_is_inferred_and_seen() {
-    let (rows, tally) = run(true, TURNS);
+    let (rows, tally) = run(true, &turns());
     hold(&rows, &tally);
     let found: Vec<String> = rows.switches.iter().map(switch_text).collect();
     assert_eq!(
@@ -74,7 +61,7 @@ fn what_lies_between_runs_is_inferred_and_seen() {
         ]
     );
     // Without the kernel there is the inference.
-    let (rows, tally) = run(false, TURNS);
+    let (rows, tally) = run(false, &turns());
     let kinds: Vec<_> = rows.switches.iter().map(|r| (r.inferred, r.kernel)).collect();
     assert_eq!((kinds.len(), kinds[0]), (6, (SwitchKind::Involuntary, None)));
     assert!(tally.agreement.switches.is_empty());
@@ -101,7 +88,7 @@ fn nothing_but_an_interrupt_takes_the_cpu_from_the_highest_real_time_worker() {
 
 #[test]
 fn a_late_worker_had_a_late_timer_interrupt_or_dispatch() {
-    let (rows, _) = run(true, TURNS);
+    let (rows, _) = run(true, &turns());
     let text = |r: &TimerLatency| {
         let parts = [r.timer_ns, r.interrupt_ns, r.dispatch_ns, r.return_ns].map(Option::unwrap);
         let behind = r.running_comm.as_ref().zip(r.running_ns);
