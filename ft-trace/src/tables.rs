@@ -41,6 +41,7 @@ mod async_tasks;
 mod breakdown;
 mod chain;
 mod contended;
+mod decomposition;
 mod fault;
 mod functions;
 mod futex;
@@ -76,6 +77,7 @@ pub use chain::{CallChain, ChainKind, LockChain, LockChainKind, Sample};
 pub use contended::{
     LockOrder, LockPreemption, LockWait, PreemptionCause, UnfinishedWait, WaitEnd,
 };
+pub use decomposition::{Counts, Decomposition, Part};
 pub use fault::{Access, FaultCause, FaultKind, PageFault};
 pub use functions::Function;
 pub use futex::{FutexCall, FutexKind, FutexResult};
@@ -96,8 +98,8 @@ pub use probe::{ProbeHit, ProbeKind};
 pub use reference::{ClockRow, HostClockRow, HostClockState, ThreadRow};
 pub use requests::{PathKind, PathPiece, Request};
 pub use results::{
-    Counts, CriticalSection, Decomposition, DispatchLatency, Gap, GapCause, InferredCause,
-    LockKind, Part, SliceOutcome, ThreadTime,
+    CriticalSection, DispatchLatency, Gap, GapCause, InferredCause, LockKind, SliceOutcome,
+    ThreadTime,
 };
 pub use sched::{SchedMigrate, SchedSwitch, SchedWaking, TaskState};
 pub use scopes::Scope;

@@ -1,6 +1,6 @@
 //! The tables of async tasks (`ft_user::task`) and of their polls.
 
-use super::results::{Counts, Decomposition};
+use super::decomposition::{Counts, Decomposition};
 use crate::Mark;
 use crate::ids::{Name, Nanos, Pid, Tid};
 use crate::words::words;

@@ -1,7 +1,7 @@
 //! The tables of what threads did inside the kernel and outside, and who ended whose waits there.
 
+use super::decomposition::Decomposition;
 use super::fault::FaultKind;
-use super::results::Decomposition;
 use super::syscall::FileKind;
 use crate::Mark;
 use crate::ids::{Name, Nanos, Pid, Tid};

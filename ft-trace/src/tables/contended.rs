@@ -1,6 +1,6 @@
 //! The tables about locks that somebody had to wait for, or whose holder did not run.
 
-use super::results::Decomposition;
+use super::decomposition::Decomposition;
 use crate::Mark;
 use crate::ids::{Name, Nanos, Pid, SiteId, Tid};
 use crate::words::words;

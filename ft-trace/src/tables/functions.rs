@@ -1,6 +1,6 @@
 //! The table of functions.
 
-use super::results::Counts;
+use super::decomposition::Counts;
 use crate::Mark;
 use crate::ids::{Name, Nanos, Pid, Tid};
 

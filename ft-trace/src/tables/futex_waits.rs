@@ -1,7 +1,7 @@
 //! The table of waits at futexes and semaphores.
 
+use super::decomposition::Decomposition;
 use super::futex::FutexKind;
-use super::results::Decomposition;
 use crate::Mark;
 use crate::ids::{Name, Nanos, Pid, Tid};
 use crate::words::words;

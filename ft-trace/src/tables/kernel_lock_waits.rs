@@ -1,6 +1,6 @@
 //! The table of waits for locks of the kernel.
 
-use super::results::Decomposition;
+use super::decomposition::Decomposition;
 use crate::Mark;
 use crate::ids::{Name, Nanos, Pid, Tid};
 use crate::words::words;

@@ -1,6 +1,6 @@
 //! Tables of loads whose truth is known: what `ft-load hourglass` was to do, and what became of it.
 
-use super::results::Decomposition;
+use super::decomposition::Decomposition;
 use crate::Mark;
 use crate::ids::{Cpu, Name, Nanos, Pid, Tid};
 use crate::words::words;

@@ -1,6 +1,6 @@
 //! The tables of requests and of their critical paths.
 
-use super::results::Decomposition;
+use super::decomposition::Decomposition;
 use crate::Mark;
 use crate::ids::{Name, Nanos, Pid, Tid};
 use crate::words::words;

@@ -1,6 +1,6 @@
 //! The table of scopes.
 
-use super::results::{Counts, Decomposition};
+use super::decomposition::{Counts, Decomposition};
 use crate::Mark;
 use crate::ids::{Name, Nanos, Pid, SiteId, Tid};
 

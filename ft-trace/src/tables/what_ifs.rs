@@ -1,7 +1,7 @@
 //! The table of what would have shortened the waits behind holders that lost the CPU.
 
 use super::contended::PreemptionCause;
-use super::results::Decomposition;
+use super::decomposition::Decomposition;
 use crate::Mark;
 use crate::ids::{Name, Nanos, Pid, SiteId, Tid};
 use crate::words::words;

@@ -1,4 +1,9 @@
+use std::fs::File;
+
+use super::program::{SMALL_BYTES, is_worth_reading};
 use super::*;
+use crate::build_id;
+use crate::demangle::demangled;
 
 fn mapping(start: u64, offset: u64, path: &str) -> Mapping {
     Mapping { start, end: start + 0x100, offset, path: path.to_owned(), ..Mapping::default() }
