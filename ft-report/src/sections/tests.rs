@@ -4,6 +4,7 @@ mod numbers;
 mod own;
 mod what_if;
 
+use super::agreement::AgreementReport;
 use super::dispatch::Dispatch;
 use super::functions::Functions;
 use super::gaps::Gaps;
@@ -11,6 +12,7 @@ use super::locks::Locks;
 use super::preempted::Preempted;
 use super::quality::{LossPlace, Quality};
 use super::steal::Steal;
+use super::summary::Answers;
 use super::tasks::Tasks;
 use super::time::Times;
 use super::waits::Waits;
