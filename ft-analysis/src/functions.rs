@@ -29,7 +29,7 @@
 //!   of which a call was left are no bounds ([`Mark::Censored`]).
 //!
 //! **Situations.**
-//! - *An end without a begin* is counted ([`Function::begun_before`]) and changes nothing else.
+//! - *An end without a begin* is counted ([`Function::begun_before`](ft_trace::tables::Function::begun_before)) and changes nothing else.
 //! - *A begin without an end*: the thread, its memory (exec) or the recording ended first; the time until then counts.
 //! - *Events of the thread were lost*: the same, at the begin of the loss; then it is in no call that is known.
 //! - *A tail call* is made when the caller's end has been recorded: what is called is as deep as the caller was.
@@ -37,6 +37,8 @@
 //!   do fibers that a thread changes between. Both are counted and marked as such.
 //!
 //! Memory: for each thread that lives, 65,536 calls and 4096 functions.
+
+mod row;
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::AddAssign;
@@ -46,9 +48,10 @@ use crate::world::{Began, Change, Over, PerThread, Site, Thread, World};
 use crate::{Rows, Tally};
 use ft_trace::Mark;
 use ft_trace::event::LeanUserEvent;
-use ft_trace::ids::{Name, Nanos};
-use ft_trace::tables::{Counts, Decomposition, Function, SiteKind};
+use ft_trace::ids::Name;
+use ft_trace::tables::{Counts, Decomposition, SiteKind};
 use ft_user::layout::Frame;
+use row::row;
 use serde::{Deserialize, Serialize};
 
 /// Calls in which one thread is that are kept. A stack of 8 MiB has room for twice as many.
@@ -380,56 +383,6 @@ fn called(event: &LeanUserEvent, site: &Site) -> (Which, Option<Frame>) {
         true => (Which::At(function), Some(Frame(frame as u64))),
         false => (Which::Named(site.event.clone(), site.at.clone().unwrap_or_default()), None),
     }
-}
-
-fn row(thread: &Thread, sum: &Sum, mark: Mark, world: &World) -> Function {
-    let Sum { first, counts, total, own, .. } = sum;
-    let (function, place, address) = match &sum.which {
-        Which::At(address) => {
-            let (name, place) = world.context().function(thread.key.pid, *address);
-            (name, place, Some(*address))
-        }
-        Which::Named(event, place) => (name_of(event), place.clone(), None),
-        Which::Others => ("(others)".into(), "".into(), None),
-        Which::Unknown => ("(unknown)".into(), "".into(), None),
-    };
-    let part = |ns| world.context().kernel.then_some(ns);
-    // Until the first one nobody knows whether they are recorded.
-    let faults = sum.happened.faults.filter(|_| world.knows_faults_since(*first));
-    let counts_of = world.context().kernel.then_some(Counts { faults, ..sum.happened });
-    let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-    Function {
-        ts: Nanos(*first),
-        pid: thread.key.pid,
-        tid: thread.key.tid,
-        comm: thread.comm.clone(),
-        function,
-        place,
-        address,
-        calls: count(counts.calls),
-        unfinished: count(counts.unfinished),
-        left: count(counts.left),
-        begun_before: count(counts.begun_before),
-        total_ns: total.ns,
-        total_running_ns: part(total.parts.running_ns),
-        total_preempted_ns: part(total.parts.runnable_ns()),
-        total_blocked_ns: part(total.parts.blocked_ns),
-        total_interrupts_ns: part(total.parts.interrupts_ns()),
-        total_unexplained_ns: part(total.parts.unexplained_ns),
-        self_ns: own.ns,
-        self_running_ns: part(own.parts.running_ns),
-        self_preempted_ns: part(own.parts.runnable_ns()),
-        self_blocked_ns: part(own.parts.blocked_ns),
-        self_interrupts_ns: part(own.parts.interrupts_ns()),
-        self_unexplained_ns: part(own.parts.unexplained_ns),
-        counts: counts_of,
-        mark,
-    }
-}
-
-/// `fn.parser::next` → `parser::next`.
-fn name_of(event: &Name) -> Name {
-    event.split_once('.').map_or_else(|| event.clone(), |(_, name)| name.into())
 }
 
 #[cfg(test)]

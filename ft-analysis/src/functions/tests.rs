@@ -3,6 +3,8 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::timeline::{EXTREMES, every_payload, run};
 use crate::{Context, Run, timeline};
+use ft_trace::ids::Nanos;
+use ft_trace::tables::Function;
 
 /// `a F 3 calls total 20 self 10 run5 pre5 left1`: the parts of the self time, what is not zero of the rest, and the mark.
 fn text(r: &Function) -> String {

@@ -2,6 +2,7 @@
 //! (Hourglass, section 4).
 
 mod longest;
+mod pollers;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,25 +12,16 @@ use serde::Serialize;
 use super::Input;
 use super::apart::apart;
 use crate::document::{Data, Histogram, Id, N, Ns, Of, Section, Share, Table, Thread, Typed, Word};
-use crate::stats::{Bins, Distribution, Groups, Marks, OTHERS, Own, Tail, Top, own};
+use crate::stats::{Bins, Groups, Marks, Own, Tail, Top, own};
 use crate::text;
 use ft_analysis::{Tally, Unaccounted};
 use ft_trace::ids::{Name, Pid, Tid};
 use ft_trace::store::Result;
-use ft_trace::tables::{Decomposition, Gap};
+use ft_trace::tables::Gap;
 pub use longest::LongGap;
+pub use pollers::{CauseSum, Poller};
 
-/// Causes, in the order of the tables.
-const CAUSES: [&str; 8] = [
-    "switched-out",
-    "blocked",
-    "hardirq",
-    "softirq",
-    "vector",
-    "steal",
-    "unexplained",
-    "no account",
-];
+use pollers::{CAUSES, PollerSums, Sum, cause, poller};
 
 /// Inferred causes, in the order of the tables.
 const INFERRED: [&str; 4] = ["switch-to-sibling", "tick", "interrupt", "long"];
@@ -68,46 +60,6 @@ pub struct GapsReport {
     pub longest: Vec<LongGap>,
 }
 
-/// The gaps of one thread.
-#[derive(Clone, Debug, Serialize)]
-pub struct Poller {
-    /// Process.
-    pub pid: i32,
-    /// Thread.
-    pub tid: i32,
-    /// Its name.
-    pub comm: String,
-    /// Gaps.
-    pub gaps: u64,
-    /// Their sum, ns.
-    pub total_ns: i64,
-    /// Percentiles of their lengths.
-    #[serde(flatten)]
-    pub tail: Tail,
-    /// Histogram: (lower edge in ns, gaps) of each bin of 0.1 µs that is not empty.
-    pub histogram_100ns: Vec<(i64, u64)>,
-    /// What the gap time consisted of.
-    pub parts: Decomposition,
-    /// Of `total_ns`, what threads of the agent had the CPU, ns; missing where it is not known.
-    #[serde(skip_serializing_if = "Own::is_unknown")]
-    pub agent_ns: Own,
-    /// By cause.
-    pub causes: Vec<CauseSum>,
-}
-
-/// Gaps of one cause.
-#[derive(Clone, Debug, Serialize)]
-pub struct CauseSum {
-    /// Cause; `no account` without a kernel's account.
-    pub cause: &'static str,
-    /// Gaps.
-    pub gaps: u64,
-    /// Their sum, ns.
-    pub total_ns: i64,
-    /// Longest, ns.
-    pub max_ns: i64,
-}
-
 /// Gaps of one cause by one thread or interrupt.
 #[derive(Clone, Debug, Serialize)]
 pub struct CulpritSum {
@@ -135,41 +87,6 @@ pub struct Inferred {
     pub gaps: u64,
     /// Gaps by the kernel's cause, in the order of the causes.
     pub kernel: Vec<(&'static str, u64)>,
-}
-
-/// The cause as one of [`CAUSES`].
-fn cause(gap: &Gap) -> usize {
-    let known = gap.cause.and_then(|c| CAUSES.iter().position(|k| *k == c.word()));
-    known.unwrap_or(CAUSES.len() - 1)
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Sum {
-    gaps: u64,
-    total_ns: i64,
-    max_ns: i64,
-    agent_ns: Own,
-}
-
-impl Sum {
-    fn add(&mut self, r: &Gap) {
-        let ns = r.dur;
-        self.gaps += 1;
-        self.agent_ns.add(r.agent_ns);
-        // An application may claim gaps that overlap, and so have a larger sum than there was time.
-        self.total_ns = self.total_ns.saturating_add(ns);
-        self.max_ns = self.max_ns.max(ns);
-    }
-}
-
-#[derive(Debug, Default)]
-struct PollerSums {
-    comm: Option<Name>,
-    gaps: Distribution,
-    bins: Bins,
-    parts: Decomposition,
-    agent_ns: Own,
-    causes: [Sum; CAUSES.len()],
 }
 
 /// Makes a [`GapsReport`] of rows, in memory that does not grow with their number.
@@ -236,31 +153,6 @@ impl Gaps {
             inference,
             longest: self.longest.into_sorted(),
         }
-    }
-}
-
-fn poller(((pid, tid), mut c): ((Pid, Tid), PollerSums)) -> Poller {
-    let causes = CAUSES.into_iter().zip(c.causes).filter(|(_, s)| s.gaps > 0);
-    let causes = causes.map(|(cause, s)| CauseSum {
-        cause,
-        gaps: s.gaps,
-        total_ns: s.total_ns,
-        max_ns: s.max_ns,
-    });
-    Poller {
-        pid: pid.0,
-        tid: tid.0,
-        comm: match (tid, c.comm) {
-            (Tid(0), _) => OTHERS.to_owned(),
-            (_, comm) => comm.as_deref().unwrap_or_default().to_owned(),
-        },
-        gaps: c.gaps.count(),
-        total_ns: c.gaps.sum(),
-        tail: Tail::of(&mut c.gaps),
-        histogram_100ns: c.bins.iter().collect(),
-        parts: c.parts,
-        agent_ns: c.agent_ns,
-        causes: causes.collect(),
     }
 }
 

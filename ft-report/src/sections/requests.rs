@@ -1,6 +1,7 @@
 //! Requests: how long they took, what the slowest have that the others have not, and what their critical paths are made
 //! of.
 
+mod causes;
 mod mean;
 mod slowest;
 
@@ -12,21 +13,25 @@ use serde::Serialize;
 use super::Input;
 use super::scopes::not_counted;
 use crate::document::{IntoText, MeanNs, N, Ns, Of, Section, Share, Table, Text, Word};
-use crate::stats::{Distribution, Groups, Key, Marks, OTHERS, Tail, Top, own};
+use crate::stats::{Distribution, Groups, Marks, OTHERS, Tail, Top, own};
 use crate::text;
 use ft_analysis::{Mark, RequestCounts, SLOWEST};
 use ft_trace::ids::Name;
 use ft_trace::spool::frame::Probe;
 use ft_trace::store::Result;
-use ft_trace::tables::{PathKind, PathPiece, Request};
+use ft_trace::tables::{PathPiece, Request};
 
+pub use causes::Cause;
+pub(super) use causes::says;
 pub use mean::Mean;
 pub use slowest::SlowRequest;
+
+use causes::Same;
 
 /// Kinds of requests with a line of their own; further ones are in one of others.
 const MAX_KINDS: usize = 1024;
 
-/// Things that paths are made of with a line of their own.
+/// Causes with a line of their own; further ones are in one of others.
 const MAX_CAUSES: usize = 16_384;
 
 /// Lines that are shown; the machine values have all.
@@ -80,30 +85,6 @@ pub struct RequestsOfKind {
     pub around_median: Option<Mean>,
 }
 
-/// Something that critical paths are made of.
-#[derive(Clone, Debug, Serialize)]
-pub struct Cause {
-    /// Kind of the requests.
-    pub request: String,
-    /// What the thread did, or what was done to it.
-    pub kind: PathKind,
-    /// Thread whose time it is.
-    pub thread: String,
-    /// Who or what did that to it.
-    pub culprit: Option<String>,
-    /// What was waited for meanwhile.
-    pub wait: Option<String>,
-    /// All such time, ns.
-    pub total_ns: i64,
-    /// Paths of this kind of requests in all, ns.
-    pub of_ns: i64,
-    /// Pieces.
-    pub pieces: u64,
-    /// In words.
-    #[serde(skip)]
-    what: String,
-}
-
 #[derive(Debug, Default)]
 struct Lengths {
     lengths: Distribution,
@@ -114,42 +95,6 @@ struct Lengths {
     middle: (i64, i64),
     slow_sums: Mean,
     middle_sums: Mean,
-}
-
-/// What pieces of paths have in common.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Same {
-    request: Name,
-    kind: PathKind,
-    comm: Name,
-    culprit: Option<Name>,
-    idle: bool,
-    wait: Option<Name>,
-}
-
-impl Key for Same {
-    fn others(&self) -> Same {
-        let (request, kind) = (self.request.clone(), self.kind);
-        Same { request, kind, comm: OTHERS.into(), culprit: None, idle: false, wait: None }
-    }
-}
-
-/// What a piece of a path says, without its thread.
-pub(super) fn says(kind: PathKind, culprit: Option<&str>, idle: bool) -> String {
-    let by = |before: &str, none: &str| {
-        culprit.map_or_else(|| none.to_owned(), |culprit| format!("{before}{culprit}"))
-    };
-    match kind {
-        PathKind::Running => "ran".to_owned(),
-        PathKind::Preempted => by("preempted by ", "preempted"),
-        PathKind::Dispatch if idle => "woken, CPU idle".to_owned(),
-        PathKind::Dispatch => by("woken, behind ", "woken, no CPU yet"),
-        PathKind::Interrupt => by("interrupt ", "interrupted"),
-        PathKind::Timer => by("slept until timer ", "slept until a timer"),
-        PathKind::Device => by("slept until interrupt ", "slept until an interrupt"),
-        PathKind::Outside => by("slept until woken by ", "slept until woken from outside"),
-        PathKind::Unknown => by("unknown: ", "unknown"),
-    }
 }
 
 impl RequestsReport {
