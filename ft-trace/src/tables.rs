@@ -83,7 +83,7 @@ pub use functions::Function;
 pub use futex::{FutexCall, FutexKind, FutexResult};
 pub use futex_waits::{FutexEnd, FutexWait};
 pub use histograms::{Bucket, Quantity};
-pub use irq::{Irq, IrqKind};
+pub use irq::{Irq, IrqKind, IrqPurpose};
 pub use kernel_lock_waits::{KernelLockWait, KernelWaitEnd};
 #[cfg(feature = "store")]
 pub use listed::{Line, Listed};

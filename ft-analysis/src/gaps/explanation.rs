@@ -9,7 +9,7 @@
 //! and the gap is `unexplained`. The *culprit* is who or what had most of the part.
 
 use crate::world::{Culprit, Interval, Past};
-use ft_trace::tables::{Decomposition, GapCause, Part};
+use ft_trace::tables::{Decomposition, GapCause, IrqKind, IrqPurpose, Part};
 
 /// Unrecorded time that an interruption of any length may have cost. On a nested virtual machine, the slowest that was
 /// measured, gaps with a recorded interruption had a median of 13 µs of it and 99 % had less than 45 µs.
@@ -42,7 +42,10 @@ impl Explanation {
                 .max_by_key(|(_, _, ns)| *ns)
                 .map(|(_, name, _)| Culprit::Interrupt(name.clone())),
         };
-        let timer = past.interrupts.iter().any(|(_, name, _)| &**name == "local_timer");
+        let is_timer = |part, name: &str| {
+            part == Part::Vector && IrqPurpose::of(IrqKind::Vector, name) == IrqPurpose::LocalTimer
+        };
+        let timer = past.interrupts.iter().any(|(part, name, _)| is_timer(*part, name));
         let doubtful = past.hidden || !past.shares.is_exact();
         Explanation { parts, cause, culprit, timer, doubtful }
     }

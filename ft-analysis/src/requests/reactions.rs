@@ -16,11 +16,10 @@
 //! the path: the last moments of the sleep that it ends.
 
 use super::causes::Cause;
-use super::wakers::is_timer;
 use super::{Open, Requests};
 use crate::world::{Thread, World};
 use ft_trace::ids::{Cpu, Name, Pid, ThreadKey, Tid};
-use ft_trace::tables::{Irq, IrqKind};
+use ft_trace::tables::{Irq, IrqKind, IrqPurpose};
 use ft_user::glob;
 use serde::{Deserialize, Serialize};
 
@@ -142,11 +141,10 @@ impl Requests {
 
 /// What an interrupt is in which a thread is woken, where that is a cause.
 fn by_waking(kind: IrqKind, name: &str) -> Option<Cause> {
-    match kind {
-        _ if is_timer(kind, name) => Some(Cause::Timer),
-        // In which the kernel hands packets to sockets (`net_rx_action`, net/core/dev.c).
-        IrqKind::Soft if name == "NET_RX" => Some(Cause::Packet),
-        _ => None,
+    match IrqPurpose::of(kind, name) {
+        IrqPurpose::LocalTimer | IrqPurpose::Timer => Some(Cause::Timer),
+        IrqPurpose::Packets => Some(Cause::Packet),
+        IrqPurpose::Other => None,
     }
 }
 

@@ -16,25 +16,18 @@
 pub(crate) use super::history::Waker;
 use crate::world::World;
 use ft_trace::ids::Cpu;
-use ft_trace::tables::IrqKind;
+use ft_trace::tables::IrqPurpose;
 
 /// The interrupt that wakes on this CPU now, where one does; and whether its thread does that in a softirq of its own.
 /// `idle`: the CPU has nothing to run.
 pub(crate) fn interrupt_that_wakes(world: &World, cpu: Cpu, idle: bool) -> (Option<Waker>, bool) {
     let waker = match world.interrupts().innermost(cpu, world.now()) {
         Some(irq) if irq.own => return (None, true),
-        Some(irq) if is_timer(irq.kind, &irq.name) => Some(Waker::Timer(irq.name.clone())),
+        Some(irq) if IrqPurpose::of(irq.kind, &irq.name).is_timer() => {
+            Some(Waker::Timer(irq.name.clone()))
+        }
         Some(irq) => Some(Waker::Device(irq.name.clone())),
         None => idle.then_some(Waker::Unknown("an interrupt without a record")),
     };
     (waker, false)
-}
-
-/// The interrupt is that of a clock, by the names of vectors, of softirqs, and of the lines of x86.
-pub(super) fn is_timer(kind: IrqKind, name: &str) -> bool {
-    match kind {
-        IrqKind::Vector => name == "local_timer",
-        IrqKind::Soft => matches!(name, "TIMER" | "HRTIMER"),
-        IrqKind::Hard => matches!(name, "timer" | "rtc0") || name.starts_with("hpet"),
-    }
 }

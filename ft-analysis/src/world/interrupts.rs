@@ -4,7 +4,7 @@
 
 use super::per_cpu::PerCpu;
 use ft_trace::ids::{Cpu, Name};
-use ft_trace::tables::{Irq, IrqKind};
+use ft_trace::tables::{Irq, IrqKind, IrqPurpose};
 
 /// Interrupts that nest on one CPU; more come from damaged data, and the outermost are forgotten.
 const MAX_NESTED: usize = 16;
@@ -77,7 +77,9 @@ impl Interrupts {
             exit: now.saturating_add(irq.dur.max(0)),
             kind: irq.kind,
             name: irq.name.clone(),
-            own: alone && irq.tid.0 != 0 && &*irq.name == "NET_RX",
+            own: alone
+                && irq.tid.0 != 0
+                && IrqPurpose::of(irq.kind, &irq.name) == IrqPurpose::Packets,
         });
     }
 

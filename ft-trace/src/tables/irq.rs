@@ -16,6 +16,39 @@ words! {
     }
 }
 
+/// What an interrupt is for, as far as its kind and its name say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IrqPurpose {
+    /// The timer of the CPU itself: its ticks, and whatever is due with them.
+    LocalTimer,
+    /// Timers that are due, in a softirq, or a clock of the machine.
+    Timer,
+    /// Received packets, which the kernel hands to sockets (`net_rx_action`, net/core/dev.c).
+    Packets,
+    /// Anything else.
+    Other,
+}
+
+impl IrqPurpose {
+    /// By the names of vectors, of softirqs, and of the lines of x86.
+    pub fn of(kind: IrqKind, name: &str) -> IrqPurpose {
+        match (kind, name) {
+            (IrqKind::Vector, "local_timer") => IrqPurpose::LocalTimer,
+            (IrqKind::Soft, "TIMER" | "HRTIMER") | (IrqKind::Hard, "timer" | "rtc0") => {
+                IrqPurpose::Timer
+            }
+            (IrqKind::Hard, name) if name.starts_with("hpet") => IrqPurpose::Timer,
+            (IrqKind::Soft, "NET_RX") => IrqPurpose::Packets,
+            _ => IrqPurpose::Other,
+        }
+    }
+
+    /// It is that of a clock.
+    pub fn is_timer(self) -> bool {
+        matches!(self, IrqPurpose::LocalTimer | IrqPurpose::Timer)
+    }
+}
+
 table! {
     "irq",
     /// `irq`: one run of an interrupt handler that struck an observed thread, or in which one was woken.
