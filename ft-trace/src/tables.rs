@@ -98,8 +98,8 @@ pub use probe::{ProbeHit, ProbeKind};
 pub use reference::{ClockRow, HostClockRow, HostClockState, ThreadRow};
 pub use requests::{PathKind, PathPiece, Request};
 pub use results::{
-    CriticalSection, DispatchLatency, Gap, GapCause, InferredCause, LockKind, SliceOutcome,
-    ThreadTime,
+    CriticalSection, DispatchLatency, Gap, GapCause, GapSeen, InferredCause, LockKind,
+    SliceOutcome, ThreadTime,
 };
 pub use sched::{SchedMigrate, SchedSwitch, SchedWaking, TaskState};
 pub use scopes::Scope;

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::Explanation;
 use crate::loads::SwitchCell;
 use crate::world::Culprit;
-use ft_trace::tables::{GapCause, InferredCause};
+use ft_trace::tables::{GapCause, GapSeen, InferredCause};
 
 /// Inferred causes.
 pub const INFERRED: [&str; 4] = [
@@ -30,10 +30,6 @@ pub const INFERRED: [&str; 4] = [
     InferredCause::Tick.word(),
     InferredCause::Interrupt.word(),
 ];
-
-/// What the kernel saw: the same, and three that are not judged.
-pub const SEEN: [&str; 7] =
-    ["switch-to-sibling", "long", "tick", "interrupt", "steal", "unexplained", "no account"];
 
 /// Names of the classes of length.
 pub const LENGTHS: [&str; 5] = ["<10 µs", "10–100 µs", "100 µs–1 ms", "1–10 ms", "≥10 ms"];
@@ -45,16 +41,18 @@ pub(crate) fn length(ns: i64) -> usize {
     EDGES_NS.partition_point(|edge| *edge <= ns)
 }
 
-/// The kernel's cause of a gap, an index of [`SEEN`]. `sibling`: the culprit is a polling thread of the process.
-pub(crate) fn seen(explanation: Option<&Explanation>, sibling: bool) -> usize {
-    let Some(e) = explanation else { return 6 };
+/// The kernel's cause of a gap. `sibling`: the culprit is a polling thread of the process.
+pub(crate) fn seen(explanation: Option<&Explanation>, sibling: bool) -> GapSeen {
+    let Some(e) = explanation else { return GapSeen::NoAccount };
     match e.cause {
-        GapCause::SwitchedOut if sibling && matches!(e.culprit, Some(Culprit::Thread(_))) => 0,
-        GapCause::SwitchedOut | GapCause::Blocked => 1,
-        GapCause::Steal => 4,
-        GapCause::Unexplained => 5,
-        _ if e.timer => 2,
-        _ => 3,
+        GapCause::SwitchedOut if sibling && matches!(e.culprit, Some(Culprit::Thread(_))) => {
+            GapSeen::SwitchToSibling
+        }
+        GapCause::SwitchedOut | GapCause::Blocked => GapSeen::Long,
+        GapCause::Steal => GapSeen::Steal,
+        GapCause::Unexplained => GapSeen::Unexplained,
+        _ if e.timer => GapSeen::Tick,
+        _ => GapSeen::Interrupt,
     }
 }
 
@@ -63,7 +61,7 @@ pub(crate) fn seen(explanation: Option<&Explanation>, sibling: bool) -> usize {
 pub struct Cell {
     /// One of [`INFERRED`].
     pub inferred: String,
-    /// One of [`SEEN`].
+    /// Word of a [`GapSeen`].
     pub kernel: String,
     /// One of [`LENGTHS`].
     pub length: String,
@@ -96,14 +94,14 @@ pub struct Agreement {
 /// Gaps, counted by inferred cause, recorded cause and length: a confusion matrix of each length.
 #[derive(Debug, Default)]
 pub(crate) struct GapMatrix {
-    gaps: [[[u64; 5]; 7]; 4],
+    gaps: [[[u64; 5]; GapSeen::ALL.len()]; 4],
     missed: [Missed; 5],
 }
 
 impl GapMatrix {
-    /// A gap of `ns`, with its inferred cause and an index of [`SEEN`].
-    pub(crate) fn gap(&mut self, inferred: InferredCause, seen: usize, ns: i64) {
-        self.gaps[inferred as usize][seen][length(ns)] += 1;
+    /// A gap of `ns`, with its inferred cause and what the kernel saw.
+    pub(crate) fn gap(&mut self, inferred: InferredCause, seen: GapSeen, ns: i64) {
+        self.gaps[inferred as usize][seen as usize][length(ns)] += 1;
     }
 
     /// What a poller did not report.
@@ -118,11 +116,11 @@ impl GapMatrix {
     pub(crate) fn finish(&self) -> Agreement {
         let mut gaps = Vec::new();
         for (inferred, by_cause) in INFERRED.iter().zip(&self.gaps) {
-            for (kernel, by_length) in SEEN.iter().zip(by_cause) {
+            for (kernel, by_length) in GapSeen::ALL.iter().zip(by_cause) {
                 for (length, &n) in LENGTHS.iter().zip(by_length).filter(|(_, n)| **n > 0) {
                     gaps.push(Cell {
                         inferred: (*inferred).into(),
-                        kernel: (*kernel).into(),
+                        kernel: kernel.word().into(),
                         length: (*length).into(),
                         gaps: n,
                     });
@@ -156,9 +154,9 @@ mod tests {
     #[test]
     fn counts_come_out_by_name() {
         let mut counts = GapMatrix::default();
-        counts.gap(InferredCause::Tick, 2, 5_000);
-        counts.gap(InferredCause::Tick, 2, 6_000);
-        counts.gap(InferredCause::Long, 0, 20_000_000);
+        counts.gap(InferredCause::Tick, GapSeen::Tick, 5_000);
+        counts.gap(InferredCause::Tick, GapSeen::Tick, 6_000);
+        counts.gap(InferredCause::Long, GapSeen::SwitchToSibling, 20_000_000);
         let cell = |inferred: &str, kernel: &str, length: &str, gaps| Cell {
             inferred: inferred.into(),
             kernel: kernel.into(),

@@ -5,8 +5,8 @@ use serde::Serialize;
 use crate::document::{N, Ns, Of, Section, Share, Table, Word};
 use crate::text;
 use ft_analysis::Tally;
-use ft_analysis::agreement::{Agreement, INFERRED, LENGTHS, SEEN};
-use ft_trace::tables::{SwitchKind, SwitchSeen};
+use ft_analysis::agreement::{Agreement, INFERRED, LENGTHS};
+use ft_trace::tables::{GapSeen, SwitchKind, SwitchSeen};
 
 /// The report.
 #[derive(Clone, Debug, Serialize)]
@@ -104,15 +104,15 @@ impl AgreementReport {
             seen: sum(&INFERRED, &INFERRED, &[length]),
         });
         let judged = sum(&INFERRED, &INFERRED, &LENGTHS);
-        let gaps = sum(&INFERRED, &SEEN, &LENGTHS);
+        let gaps: u64 = counts.gaps.iter().map(|c| c.gaps).sum();
         let ratio = |of: u64| (of > 0).then(|| agree as f64 / of as f64);
         AgreementReport {
             kernel: tally.kernel,
             judged,
             agree,
-            steal: sum(&INFERRED, &["steal"], &LENGTHS),
-            unexplained: sum(&INFERRED, &["unexplained"], &LENGTHS),
-            unaccounted: sum(&INFERRED, &["no account"], &LENGTHS),
+            steal: sum(&INFERRED, &[GapSeen::Steal.word()], &LENGTHS),
+            unexplained: sum(&INFERRED, &[GapSeen::Unexplained.word()], &LENGTHS),
+            unaccounted: sum(&INFERRED, &[GapSeen::NoAccount.word()], &LENGTHS),
             gaps,
             agreement: ratio(judged),
             agreement_at_least: ratio(gaps),

@@ -42,6 +42,27 @@ words! {
 }
 
 words! {
+    /// What the kernel saw of a gap, in the words of the inference; three more are not judged.
+    pub enum GapSeen {
+        /// Switched out, and most of it had a thread that has polled, of the same process.
+        SwitchToSibling = "switch-to-sibling",
+        /// Switched out by another thread, or blocked.
+        Long = "long",
+        /// An interrupt, with a local timer interrupt in the gap.
+        Tick = "tick",
+        /// Any other interrupt.
+        Interrupt = "interrupt",
+        /// Nothing was recorded, and such gaps come with the period of a host's tick.
+        Steal = "steal",
+        /// Nothing was recorded.
+        Unexplained = "unexplained",
+        /// There is no account of that time.
+        NoAccount = "no account",
+        _ => NoAccount
+    }
+}
+
+words! {
     /// What is held of a lock, as far as the kinds of `ft-user` go; a program may name others.
     pub enum LockKind {
         /// A mutex.
