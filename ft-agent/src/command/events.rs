@@ -25,7 +25,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "PID")]
     pid: Vec<i32>,
 
-    /// Only in polls of these async tasks, and what tells of them: a number, or a glob over names; may be given more than once.
+    /// Only in polls of these async tasks, and events about them: a number, or a glob over names; may be given more than once.
     #[arg(long, value_name = "NUMBER|GLOB")]
     task: Vec<String>,
 

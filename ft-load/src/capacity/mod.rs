@@ -114,7 +114,7 @@ fn once(stage: &Stage, plan: &Plan, row: &Row, asked: f64) -> Result<Trial, Erro
     let told = stage.record::<Load>(&options, &load, Duration::from_nanos(plan.time_ns))?;
     if told.bytes < told.load.events.saturating_sub(told.lost) * LEAST_BYTES {
         return Err(Error::refused(
-            "the agent has recorded other things than the events; use the ft-agent that was built with this program",
+            "the agent has recorded something other than the events; use the ft-agent that was built with this program",
         ));
     }
     Ok(Trial { asked, reached: told.load.rate, lost: told.lost })
