@@ -4,7 +4,7 @@
 //! that its sender may write: to open a descriptor again can block (a lease), take a terminal for ours, or turn one
 //! that only names a file into one that writes to it. Seals are the proof, which only memory has; memory of huge pages
 //! has them, too, and faults when there is none left. Then comes the header by `read` and [`Geometry::check`], then the
-//! map. After that every index is ours. Should an access fault all the same, [`super::fault`] takes the map away
+//! map. After that every index is ours. Should an access fault all the same, `fault.rs` takes the map away
 //! from under it. A lock on the file keeps two agents from draining one process.
 
 use std::fs::File;

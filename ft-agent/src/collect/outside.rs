@@ -8,7 +8,7 @@
 //! Rule: every address comes from the process, so every one is hostile. Nothing is dereferenced, only
 //! read through `/proc/PID/mem`, where a wrong address is an error; lengths are bounded before a buffer
 //! is made, and so are the numbers of objects, sections and records; a trigger must lie in the executable
-//! part of the object that declares it, and its metadata in the object; a sled ([`sleds`]), which another object declares, in
+//! part of the object that declares it, and its metadata in the object; a sled (`outside/sleds.rs`), which another object declares, in
 //! what is executable at all. What does not hold is left out. The process
 //! goes on meanwhile, so an object that is just being unloaded may be found in part: whoever writes to a trigger checks
 //! its byte again.

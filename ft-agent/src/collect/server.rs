@@ -2,7 +2,7 @@
 //!
 //! A process connects, sends one [`Hello`](ft_user::layout::Hello) with its memfd, waits for one
 //! [`Reply`](ft_user::layout::Reply) and closes. One thread serves all: it never waits for a single client, and drops
-//! one that has said nothing for long ([`PATIENCE`]). It checks who speaks (the kernel says so) and the form of the
+//! one that has said nothing for long (`PATIENCE`). It checks who speaks (the kernel says so) and the form of the
 //! message; the memfd is checked by whoever gets the [`Registration`], and answered with [`Registration::accept`].
 //!
 //! Anybody may connect, as often as descriptors allow. So a connection that has not spoken holds a place, of

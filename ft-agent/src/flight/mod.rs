@@ -1,9 +1,9 @@
 //! The flight recorder: records without end, keeps the last window, and makes traces of it.
 //!
 //! The rings are drained all the time, as in any recording, into a spool of short segments
-//! ([`SEGMENTS`] to a window), of which the old ones are deleted ([`rolling`]). A snapshot closes the
+//! (`SEGMENTS` to a window), of which the old ones are deleted (`rolling.rs`). A snapshot closes the
 //! open segment and gives the segments of the window a second name in a directory of its own
-//! ([`snapshot`]); a thread converts and analyses it there ([`makers`]). One mechanism so
+//! (`snapshot.rs`); a thread converts and analyses it there (`makers.rs`). One mechanism so
 //! serves the rings and the kernel's stream, a window is a time and not a number of events, and what
 //! was lost is known. (An overwriting ring holds as many events as it has slots, says nothing of what it
 //! has overwritten, and the kernel's buffer has no such mode.) A process that chose overwrite mode itself

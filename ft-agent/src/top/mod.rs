@@ -1,8 +1,8 @@
 //! What goes on in a recording that runs: who waits for which lock, whose holder lost the CPU, who was woken late.
 //!
-//! It reads what the recording writes, as far as its share of a CPU goes ([`budget`]), and says how far that was: the
+//! It reads what the recording writes, as far as its share of a CPU goes (`budget.rs`), and says how far that was: the
 //! newest frames of the spool's open segment ([`Tail`]) go through the analyses that a report is made of, and their rows
-//! into sums over the last seconds ([`window`]). Where frames were skipped, a loss stands for them: what spans it has no
+//! into sums over the last seconds (`window.rs`). Where frames were skipped, a loss stands for them: what spans it has no
 //! row, so an interval that is longer than what is looked at in one go is not seen.
 
 mod budget;

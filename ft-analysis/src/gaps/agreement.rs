@@ -1,7 +1,7 @@
 //! How well gaps are explained without the kernel (Hourglass, section 4): inference against the kernel's account.
 //!
 //! **Goal.** What is a run without rights worth? Each gap of a polling thread has a cause that was inferred from
-//! user time stamps alone ([`super::infer`]), and one that the kernel saw ([`super::explanation`]). Count how often each
+//! user time stamps alone (`infer.rs`), and one that the kernel saw (`explanation.rs`). Count how often each
 //! meets each, by the length of the gap.
 //!
 //! **Rule.** The kernel's causes, in the words of the inference:

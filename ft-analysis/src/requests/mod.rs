@@ -93,7 +93,7 @@ pub struct RequestCounts {
     pub unpaired: Unpaired,
     /// Of those with a row, the path was not looked for: it would have taken too long.
     pub without_path: u64,
-    /// Calls of probed functions that were left without a return that was recorded; see [`probes`].
+    /// Calls of probed functions that were left without a return that was recorded; see `probes.rs`.
     #[serde(skip_serializing_if = "is_zero")]
     pub left: u64,
     /// What became of the causes of each kind of reaction that was asked for.

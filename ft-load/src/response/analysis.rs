@@ -38,7 +38,7 @@ pub enum Response {
     Within(u64),
     /// There is no bound: this task and those above it ask for more than all time.
     Unbounded,
-    /// None was found within [`MAX_STEPS`] windows; the set leaves almost no time free.
+    /// None was found within two million windows; the set leaves almost no time free.
     NotFound,
 }
 

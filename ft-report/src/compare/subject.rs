@@ -1,7 +1,7 @@
 //! What is compared: a quantity of a subject, which means the same in every trace.
 //!
 //! Numbers of processes and threads and addresses of locks are other ones in every run. So a subject is made of names and
-//! source places alone, and what has neither is no subject ([`Namer::lock`]).
+//! source places alone, and what has neither is no subject (`Namer::lock`).
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;

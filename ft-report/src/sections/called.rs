@@ -29,7 +29,7 @@ impl Serialize for Called {
 }
 
 impl Called {
-    /// Of this number in `stacks`; [`Called::name`] finds out what that means.
+    /// Of this number in `stacks`; `Called::name` finds out what that means.
     pub fn of(stack: Option<i64>) -> Called {
         Called { stack, ..Called::default() }
     }

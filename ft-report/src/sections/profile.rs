@@ -1,7 +1,7 @@
 //! Where in the code threads ran, by samples: of processes, threads, functions and lines, and while they held a lock.
 //!
 //! A share of samples is a share of time on a CPU, as far as chance allows: beside each stands the interval in which the
-//! true share lies with a probability of 99 % ([`likely`]), for samples that are independent of what the program does. A
+//! true share lies with a probability of 99 % (`likely`), for samples that are independent of what the program does. A
 //! program that keeps step with the clock is measured wrong by any number of samples.
 //!
 //! Each grouping has every sample once, so its shares sum to all of them; what is shown beside them that does not (with

@@ -5,7 +5,7 @@
 //! the caller polls. What they lose is counted where it is lost and told by [`Kernel::losses`]. Dropping a
 //! [`Kernel`] detaches everything.
 //!
-//! Each CPU, or some neighbours, have a ring buffer ([`ring_buffers`]). The order of records is that of the buffers, and in
+//! Each CPU, or some neighbours, have a ring buffer (`ring_buffers.rs`). The order of records is that of the buffers, and in
 //! each of their reservation, which for an interrupt within a program is not exactly that of their times.
 
 mod bpf;

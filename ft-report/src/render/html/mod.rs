@@ -1,7 +1,7 @@
 //! Documents as one page for a browser, which needs nothing else: no network, no other file.
 //!
 //! The page is whole without its script, which only lets tables be sorted and filtered and figures answer the pointer
-//! (`page.js`). What a traced program wrote goes through [`Escaped`]; should anything ever get past that, the page's
+//! (`page.js`). What a traced program wrote goes through `Escaped`; should anything ever get past that, the page's
 //! own policy keeps it from loading anything from anywhere. A timeline, made elsewhere, stands behind the summary, and behind
 //! that what was recorded; but what a reader must know before believing the rest is above all.
 

@@ -2,12 +2,12 @@
 //!
 //! - Each table is a view of its name, with what its numbers refer to beside them: the names of threads and processes, the
 //!   event of a site. Addresses are unsigned.
-//! - Each name of an event is a view in the schema `event`, with its arguments as columns of their own ([`events`]).
+//! - Each name of an event is a view in the schema `event`, with its arguments as columns of their own (`events.rs`).
 //! - A table of results that is not there yet is a view that says so when it is read.
 //!
 //! The file is made at the end of a conversion, and again when the analyses have written their tables. It finds the trace
 //! from wherever it is read, by the words with which it knows itself: in the working directory, where the trace was when it
-//! was written, or where the variable `trace` says. Names are whatever programs say: see [`sql`].
+//! was written, or where the variable `trace` says. Names are whatever programs say: see `sql.rs`.
 
 mod events;
 mod sql;
