@@ -56,14 +56,12 @@ fn every_wait_at_a_futex_has_its_end_its_waker_and_its_time() {
     gate::measured(&format!("{exact} of {waits} waits at futexes are exact"));
 }
 
-/// How many of the waits could be judged whole.
-fn judge(truth: &Value, trace: &Trace) -> usize {
+/// Each wait of a program has its row; how many of them could be judged whole.
+pub(crate) fn judge_each(waits: &[Value], trace: &Trace, rows: &[FutexWait]) -> usize {
     let holes = Holes::of(trace);
-    let rows: Vec<FutexWait> = trace.rows().map(|row| row.expect("a row")).collect();
-    let waits = truth["waits"].as_array().expect("waits");
     let mut exact = 0;
     for wait in waits {
-        let Some(r) = row(&rows, wait) else { panic!("no row of {wait}\n{rows:#?}") };
+        let Some(r) = row(rows, wait) else { panic!("no row of {wait}\n{rows:#?}") };
         told(r, wait);
         if holes.judged(r.mark, r.ts.0, r.dur) {
             woken(r, wait);
@@ -71,6 +69,14 @@ fn judge(truth: &Value, trace: &Trace) -> usize {
             exact += 1;
         }
     }
+    exact
+}
+
+/// How many of the waits could be judged whole.
+fn judge(truth: &Value, trace: &Trace) -> usize {
+    let rows: Vec<FutexWait> = trace.rows().map(|row| row.expect("a row")).collect();
+    let waits = truth["waits"].as_array().expect("waits");
+    let exact = judge_each(waits, trace, &rows);
     no_others(&rows, waits, truth["named"].as_i64().expect("an address"));
     named(&rows, truth);
     killed(&rows, truth);
@@ -145,6 +151,44 @@ fn killed(rows: &[FutexWait], truth: &Value) {
     let last = rows.iter().filter(|r| i64::from(r.tid.0) == left).max_by_key(|r| r.ts);
     let last = last.expect("its wait");
     assert_eq!((last.end, last.waker_tid), (FutexEnd::Interrupted, Some(last.pid.0)), "{last:?}");
+}
+
+/// A recording without the group says how long threads were blocked and how to learn at what, and names no cause.
+#[test]
+fn without_the_group_the_summary_says_how_long_threads_were_blocked() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let mut blocked = 0;
+    let (_, dir) = stage.record_until(&[], &["futexes", "1"], |truth, trace| {
+        let report = |options: &[&str]| {
+            let mut agent = harness::agent();
+            agent.arg("report").arg(trace.dir()).arg("summary").args(options);
+            let output = agent.output().expect("the agent starts");
+            assert_success(&output);
+            String::from_utf8(output.stdout).expect("UTF-8")
+        };
+        let values: Value = serde_json::from_str(&report(&["--json"])).expect("JSON");
+        let values = &values["sections"]["summary"]["values"];
+        blocked = values["time"]["blocked_ns"].as_i64().expect("a time");
+        let text = report(&[]).split_whitespace().collect::<Vec<_>>().join(" ");
+        let told = text.split_once("no hold was recorded; threads were blocked for ");
+        let (_, told) = told.unwrap_or_else(|| panic!("{text}"));
+        let told = told.strip_prefix("at least ").unwrap_or(told);
+        assert!(told.contains(" of their time, and whether at locks was not recorded:"), "{text}");
+        let remedies = ["-k default,futex records waits at futexes and semaphores", "--preload"];
+        assert!(remedies.iter().all(|remedy| told.contains(remedy)), "{text}");
+        // One thread sleeps at a time, for sure from when that was seen until it is woken.
+        let waits = truth["waits"].as_array().expect("waits").iter();
+        let asleep = waits.filter_map(|wait| {
+            let asleep = wait["asleep"].as_i64().filter(|ts| *ts != 0)?;
+            Some(pair(wait, "wakes")[0] - asleep)
+        });
+        // What holes hide is not known to be blocked.
+        blocked >= asleep.sum()
+    });
+    assert_eq!(harness::open(&dir).rows::<FutexWait>().count(), 0);
+    gate::measured(&format!(
+        "threads were blocked for {blocked} ns, in a recording without futexes"
+    ));
 }
 
 /// Waits that go on when the recording ends are in the table, however long ago they began.

@@ -49,6 +49,7 @@ pub(super) static REPORTS: [Report; 25] = [
                 time: TimeReport::read(s)?,
                 tasks: TasksReport::read(s)?,
                 functions: FunctionsReport::read(s)?,
+                preload: s.trace.meta().start.preload,
             };
             Ok(answers.section())
         },

@@ -59,6 +59,7 @@ fn answers_of(rows: Rows, tally: &Tally) -> Answers {
         time: times.finish(tally, steal),
         tasks: tasks.finish(tally),
         functions: functions.finish(tally, 2e9),
+        preload: false,
     }
 }
 
@@ -252,6 +253,40 @@ fn the_summary_of_a_small_trace() {
     assert_eq!(json["later_than"], serde_json::json!([1_000_000, 0]));
     let text = Document { begin_ns: 0, head: head.section(), sections }.to_string();
     check("summary", &text, include_str!("golden/summary.txt"));
+}
+
+/// Whatever a thread slept for: no cause is named that is not recorded.
+#[test]
+fn the_summary_without_holds_says_how_long_threads_were_blocked_and_what_would_say_at_what() {
+    let summary = |timeline: &str, change: fn(&mut Answers)| {
+        let (rows, tally) = run(true, timeline);
+        let mut answers = answers_of(rows, &tally);
+        change(&mut answers);
+        format!("{:400}", answers.section())
+    };
+    let sleeps = "0 0 .>a S
+        4000 0 a>X S
+        7000 wake X a 0
+        8000 0 X>a S
+        10000 0 a>. S";
+    let text = summary(sleeps, |_| ());
+    let blocked = "no hold was recorded; threads were blocked for 3.00 µs in all, 30.0 % of their time, and whether at locks";
+    let futex = "was not recorded: -k default,futex records waits at futexes and semaphores";
+    let expected = format!("{blocked} {futex}, --preload those for pthread locks\n");
+    assert!(text.contains(&expected), "{text}");
+    // Locks of pthread would have been seen.
+    let text = summary(sleeps, |answers| answers.preload = true);
+    assert!(text.contains(&format!("{blocked} that --preload does not see {futex}\n")), "{text}");
+    // What there was is in the answer of its own.
+    let text = summary(sleeps, |answers| {
+        answers.futexes = futexes::Futexes::default().finish(true, true);
+    });
+    assert!(text.contains("no hold was recorded\n"), "{text}");
+    // Nobody slept; and somebody did while records were lost.
+    let text = summary("0 0 .>a S", |_| ());
+    assert!(text.contains("no hold was recorded; what threads of any program wait for"), "{text}");
+    let text = summary(&sleeps.replace("8000 0", "7500 lose sched 100\n8000 0"), |_| ());
+    assert!(text.contains("; threads were blocked for at least "), "{text}");
 }
 
 #[test]

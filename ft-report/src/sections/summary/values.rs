@@ -76,8 +76,18 @@ impl Intervals {
 
 impl Answers {
     pub(super) fn values(&self) -> Values {
-        let Answers { locks, waits, futexes, preempted, dispatch, gaps, time, tasks, functions } =
-            self;
+        let Answers {
+            locks,
+            waits,
+            futexes,
+            preempted,
+            dispatch,
+            gaps,
+            time,
+            tasks,
+            functions,
+            ..
+        } = self;
         let at_futexes = |all: &Waits| Intervals::of(all.waits, all.total_ns, all.tail);
         Values {
             holds: Intervals::of(locks.holds, locks.all.total_ns, locks.all.tail),
