@@ -6,6 +6,7 @@ mod locks;
 mod peer;
 mod shares;
 mod stage;
+mod tables;
 mod ways;
 
 #[path = "../common/gate.rs"]

@@ -10,13 +10,21 @@ use tempfile::TempDir;
 
 use crate::gate;
 
+/// Rounds of 50 whose chains must be there, at least: a virtual machine can hide switches from every tracer.
+pub(crate) const LEAST: usize = 45;
+
 /// A folder for a program and its trace.
 pub(crate) struct Stage(TempDir);
 
 impl Stage {
     /// `None` where this machine cannot record the kernel, which has been reported.
     pub(crate) fn enter() -> Option<Stage> {
-        let groups = [&Group::DEFAULT[..], &[Group::Stack, Group::Profile]].concat();
+        Stage::enter_with(&[])
+    }
+
+    /// The same of one that can record these groups, too.
+    pub(crate) fn enter_with(more: &[Group]) -> Option<Stage> {
+        let groups = [&Group::DEFAULT[..], &[Group::Stack, Group::Profile], more].concat();
         let options = KernelOptions { groups, ..KernelOptions::default() };
         gate::kernel_or_skip(&options)?;
         Some(Stage(TempDir::new().expect("a folder")))
@@ -96,6 +104,16 @@ pub(crate) fn build_preload() {
         cargo.arg("--release");
     }
     succeed(&mut cargo);
+}
+
+/// A thread's number, or another one, that a program has said.
+pub(crate) fn number(truth: &Value, name: &str) -> i32 {
+    truth[name].as_i64().and_then(|n| n.try_into().ok()).expect("a number")
+}
+
+/// The four functions of a chain (`chains.h`), the innermost first.
+pub(crate) fn way(name: &str) -> [String; 4] {
+    ["four", "three", "two", "one"].map(|step| format!("{name}_{step}"))
 }
 
 /// The functions of user space of a chain, the innermost first.

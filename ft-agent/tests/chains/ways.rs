@@ -5,22 +5,11 @@ use ft_trace::store::Trace;
 use ft_trace::tables::{CallChain, ChainKind, DispatchLatency, LossOrigin, LossRow};
 use serde_json::Value;
 
-use crate::stage::{Stage, functions, succeed};
-
-/// Of 50 rounds; a virtual machine can hide switches from every tracer.
-const LEAST: usize = 45;
-
-fn number(truth: &Value, name: &str) -> i32 {
-    truth[name].as_i64().expect("a number") as i32
-}
+use crate::stage::{LEAST, Stage, functions, number, succeed, way};
 
 /// The functions of user space in a chain, the innermost first, as far as they are one of the four.
 fn four(code: &Code, chain: &CallChain) -> Vec<String> {
     functions(code, chain.stack).into_iter().take(4).collect()
-}
-
-fn way(name: &str) -> [String; 4] {
-    ["four", "three", "two", "one"].map(|step| format!("{name}_{step}"))
 }
 
 #[test]
