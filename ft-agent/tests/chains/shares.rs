@@ -94,7 +94,7 @@ fn recounted(stage: &Stage) {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     let counted: Vec<&str> = said.lines().collect();
-    assert_eq!(counted.len(), 7, "{said}");
+    assert_eq!(counted.len(), 9, "{said}");
     assert!(counted.iter().all(|line| !line.contains(": 0 rows")), "{said}");
     gate::measured(&format!("samples counted anew: {}", counted.join("; ")));
 }

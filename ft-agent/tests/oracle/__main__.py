@@ -34,6 +34,7 @@ from cpus import Cpus
 from ledger import ThreadTime
 from locks import Locks
 from tables import Trace, results
+from taken import Taken
 from threads import Threads
 
 # Differences of one table that are printed.
@@ -81,6 +82,8 @@ def main() -> int:
         *async_tasks.tables(),
         histograms.table(directory),
     ]
+    if trace.stack_min_ns is not None:
+        tables.append(Taken(trace, trace.stack_min_ns))
     chains.judge(tables)
     for table in tables:
         rows = results(directory, table.name)

@@ -226,6 +226,8 @@ class Trace:
     clock_bound_ns: int
     # The process that recorded, where the trace says so.
     agent_pid: int | None
+    # The shortest time off the CPU that has a call chain, ns; none where chains were not recorded.
+    stack_min_ns: int | None
 
     @staticmethod
     def load(directory: Path) -> "Trace":
@@ -257,6 +259,7 @@ class Trace:
             symbols={(s.pid, s.address, s.kind): s for s in rows("symbols", Symbol)},
             clock_bound_ns=meta["clock"]["bound_ns"],
             agent_pid=meta["start"].get("agent_pid"),
+            stack_min_ns=meta["start"].get("stack_min_ns"),
         )
 
     def end(self) -> int:
