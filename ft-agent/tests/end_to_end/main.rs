@@ -31,6 +31,7 @@ mod held;
 mod kernel_groups;
 mod kernel_locks;
 mod killed;
+mod libraries;
 mod loads;
 mod machine;
 mod namesakes;

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use ft_trace::tables::{PathPiece, Request};
+use ft_trace::Mark;
+use ft_trace::store::Trace;
+use ft_trace::tables::{FutexEnd, FutexKind, FutexWait, PathPiece, Request};
 
 use crate::harness::{self, Stage, agent, assert_success, gate};
 use crate::probes::{Ended, RECORDINGS, is_whole, requests};
@@ -30,6 +32,23 @@ fn run(command: &mut Command) -> Output {
     let output = command.output().expect("it starts");
     assert_success(&output);
     output
+}
+
+/// The server's processes wait for each other's light-weight locks at semaphores that they share, each of which is a futex: who
+/// posted is who was waited for. Returns how many such waits there are, which no test decides.
+fn posted(trace: &Trace) -> usize {
+    let waits: Vec<FutexWait> = trace.rows().map(|row| row.expect("a row")).collect();
+    let woken = waits.iter().filter(|r| (r.end, r.mark) == (FutexEnd::Woken, Mark::Exact));
+    for wait in woken.clone() {
+        // Each has one thread.
+        assert!(wait.waker_pid.is_some_and(|pid| pid != wait.pid.0), "{wait:?}");
+        assert_eq!(
+            (wait.waker_tid, wait.waker_call),
+            (wait.waker_pid, Some(FutexKind::Wake)),
+            "{wait:?}"
+        );
+    }
+    woken.count()
 }
 
 #[test]
@@ -102,9 +121,11 @@ fn statements_of_pgbench_tile_to_the_nanosecond() {
         assert!(elsewhere > 0, "no statement has waited for another thread");
         agrees("pgbench", &dir);
         gate::measured(&format!(
-            "{} statements of pgbench are requests, with {} pieces, {elsewhere} of them of other threads",
+            "{} statements of pgbench are requests, with {} pieces, {elsewhere} of them of other threads; {} waits at \
+             semaphores, each ended by another process that posted",
             found.len(),
-            pieces.len()
+            pieces.len(),
+            posted(&trace)
         ));
         return;
     }
