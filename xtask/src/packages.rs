@@ -115,14 +115,14 @@ pub(crate) const RECORDED: Group = Group {
     without: "the tests that record these programs are skipped",
 };
 
-/// Whose own figures of a run are held against ours. Two more are too large for every test run:
-/// `ft-agent/tests/README.md` names them.
+/// Whose own figures of a run are held against ours. What is too large for every test run `ft-agent/tests/README.md` names.
 pub(crate) const JUDGES: Group = Group {
     packages: &[
         package("babeltrace2", "usr/bin/babeltrace2", "a test reads exported traces with it"),
+        package("bpftrace", "usr/bin/bpftrace", "tests compare counts with it"),
         package("pajeng", "usr/bin/pj_dump", "a test reads exported traces with it"),
         package("rt-tests", "usr/bin/cyclictest", "a test compares latencies with it"),
-        package("strace", "usr/bin/strace", "a test compares counts of system calls with it"),
+        package("strace", "usr/bin/strace", "tests compare counts of system calls with it"),
         package("vite", "usr/bin/vite", "a test has it draw exported traces"),
         package("xvfb", "usr/bin/xvfb-run", "a display for it"),
     ],

@@ -13,6 +13,7 @@ mod errors;
 mod harness;
 mod holes;
 mod mounts;
+mod peers;
 
 use harness::gate;
 
@@ -55,3 +56,4 @@ mod time;
 mod waiters;
 mod waits;
 mod wakes;
+mod watched;

@@ -16,6 +16,18 @@ pub(crate) fn make_private() -> io::Result<()> {
     }
 }
 
+/// Has the calling thread, and what it starts from now on, see the kernel's tracepoints.
+pub(crate) fn tracefs() -> io::Result<()> {
+    const TRACEFS: &str = "/sys/kernel/tracing";
+    if Path::new(TRACEFS).join("events/sched").exists() {
+        return Ok(());
+    }
+    make_private()?;
+    let (kind, path) = (c"tracefs", c_path(Path::new(TRACEFS)));
+    // SAFETY: all strings end in NUL and live longer than the call.
+    check(unsafe { libc::mount(kind.as_ptr(), path.as_ptr(), kind.as_ptr(), 0, ptr::null()) })
+}
+
 /// Mounts a tmpfs of this size; with `MS_REMOUNT`, changes its size.
 pub(crate) fn tmpfs(path: &Path, size: &str, flags: libc::c_ulong) -> io::Result<()> {
     let (kind, options) = (c"tmpfs", CString::new(format!("size={size}")).expect("no NUL"));
