@@ -27,8 +27,6 @@ const SUBJECT: [&str; 1] = ["ping-pong"];
 pub(crate) fn measure(bench: &Bench) -> Result<Vec<Row>> {
     let events = EVENTS.map(|event| format!("sched:{event}"));
     let events = events.each_ref().map(String::as_str);
-    let tracefs = tracefs().map_err(|error| format!("{error:#}"));
-    let visible = || tracefs.clone().map_err(anyhow::Error::msg);
     let added = Added::to(
         "switch",
         &SUBJECT,
@@ -36,8 +34,8 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Row>> {
         9,
         &[("sched", &["-k", "sched"]), ("all", &["-k", "sched,irq,task"])],
         &[
-            ("perf record", &|| visible().and_then(|()| perf(bench, &[], &events, &SUBJECT))),
-            ("ftrace", &|| visible().and_then(|()| ftrace(bench))),
+            ("perf record", &|| tracefs().and_then(|()| perf(bench, &[], &events, &SUBJECT))),
+            ("ftrace", &|| tracefs().and_then(|()| ftrace(bench))),
         ],
     )?;
     let (ours, ftrace) = (added.must("sched")?, added.by("ftrace"));
@@ -61,7 +59,7 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Row>> {
 }
 
 /// Makes tracefs visible, if need be to this process and its children alone.
-fn tracefs() -> Result<()> {
+pub(super) fn tracefs() -> Result<()> {
     let events = Path::new(TRACEFS).join("events/sched");
     if events.exists() {
         return Ok(());

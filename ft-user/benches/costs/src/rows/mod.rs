@@ -1,6 +1,7 @@
 //! The rows of the table. Each function measures all subjects of its rows in turns.
 
 mod added;
+mod asked;
 mod chains;
 mod collect;
 mod convert;
@@ -25,7 +26,7 @@ use crate::table::Row;
 type Measure = fn(&Bench) -> Result<Vec<Row>>;
 
 /// All rows, by the name under which each can be asked for alone.
-pub(crate) const ALL: [(&str, Measure); 23] = [
+pub(crate) const ALL: [(&str, Measure); 27] = [
     ("off", off::measure),
     ("on", events::on),
     ("cold", events::cold),
@@ -41,6 +42,10 @@ pub(crate) const ALL: [(&str, Measure); 23] = [
     ("convert", convert::measure),
     ("startup", startup::measure),
     ("kernel", kernel::measure),
+    ("futex", asked::futex),
+    ("syscall", asked::syscall),
+    ("fault", asked::fault),
+    ("lock", asked::lock),
     ("stack", chains::switches),
     ("profile", chains::samples),
     ("stack-helpers", chains::helpers),

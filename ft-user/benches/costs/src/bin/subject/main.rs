@@ -1,5 +1,7 @@
 //! The subjects but those of LTTng: what is measured, each in a process of its own. See [`usage`].
 
+mod calls;
+mod contended;
 mod deep;
 mod helpers;
 mod locks;
@@ -16,7 +18,8 @@ fn usage() -> ! {
     eprintln!(
         "usage: subject off | on | two | cold | loop none|on | rate THREADS RATE SECONDS | shared
                | pthread off|on | locks off|on | tasks off|on
-               | ping-pong | deep switch|spin | helpers"
+               | ping-pong | deep switch|spin | helpers
+               | calls futex|other|fault | contended"
     );
     std::process::exit(2)
 }
@@ -78,6 +81,10 @@ fn main() {
         ["deep", "switch"] => deep::switch(),
         ["deep", "spin"] => deep::spin(),
         ["helpers"] => helpers::measure(),
+        ["calls", "futex"] => calls::futex(),
+        ["calls", "other"] => calls::other(),
+        ["calls", "fault"] => calls::fault(),
+        ["contended"] => contended::measure(),
         _ => usage(),
     }
 }
