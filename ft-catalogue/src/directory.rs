@@ -1,5 +1,7 @@
 //! A catalogue in a directory that nobody else can write to.
 
+mod removal;
+
 use std::cell::OnceCell;
 use std::fs;
 use std::io;
@@ -56,32 +58,6 @@ impl Directory {
         let root = &self.held()?.root;
         let open = || root.dir(&host)?.dir(&date)?.dir(&name);
         open().map_err(io_error("read", &self.path.join(key.path())))
-    }
-
-    /// Removes a trace of this day that has long had no row: whoever brought or removed it was killed. Whether it did.
-    fn sweep_trace(&self, day: &Dir, name: &str) -> Result<bool> {
-        let Held { root, .. } = self.held()?;
-        let place = day.path().join(name);
-        let path = place.strip_prefix(root.path()).ok().and_then(Path::to_str);
-        let Some(key) = path.and_then(Key::of_path) else { return Ok(false) };
-        if self.has_row(&key)? || !is_abandoned(&day.anchored().join(name)) {
-            return Ok(false);
-        }
-        // What a removal that was killed has left has the same name.
-        let aside = format!("{INCOMING}gone-{}", key.trace);
-        day.remove(&aside).map_err(io_error("remove", &place))?;
-        match day.move_to(name, day, &aside) {
-            // Another removes it.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            moved => moved.map_err(io_error("remove", &place))?,
-        }
-        // Whoever found the files may have written the row just before; afterwards it finds none, and takes the row back.
-        if self.has_row(&key)? && !is_there(day, name) {
-            day.move_to(&aside, day, name).map_err(io_error("write", &place))?;
-            return Ok(false);
-        }
-        day.remove(&aside).map_err(io_error("remove", &place))?;
-        Ok(true)
     }
 }
 
@@ -168,57 +144,11 @@ impl Place for Directory {
     }
 
     fn remove(&self, key: &Key) -> Result<()> {
-        let Held { root, traces } = self.held()?;
-        let row = traces.path().join(key.row());
-        traces.remove(&key.row()).map_err(io_error("remove", &row))?;
-        let [host, date, name] = key.directories();
-        let place = root.path().join(key.path());
-        if !is_there(root, &format!("{host}/{date}/{name}")) {
-            return Ok(());
-        }
-        let open = || root.dir(&host)?.dir(&date);
-        let day = open().map_err(io_error("remove", &place))?;
-        // In one step: whoever brings it again now must not find half of it.
-        let aside = format!("{INCOMING}gone-{}", key.trace);
-        day.remove(&aside).map_err(io_error("remove", &place))?;
-        match day.move_to(&name, &day, &aside) {
-            // Another has removed it meanwhile.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            moved => moved.map_err(io_error("remove", &place))?,
-        }
-        // Whoever found the files before they went may have written a row since.
-        if !is_there(&day, &name) {
-            traces.remove(&key.row()).map_err(io_error("remove", &row))?;
-        }
-        day.remove(&aside).map_err(io_error("remove", &place))
+        self.remove_trace(key)
     }
 
-    /// In the directories of these traces' days and hosts.
     fn sweep(&self) -> Result<u64> {
-        let Held { root, traces } = self.held()?;
-        let mut swept = 0;
-        let mut days = vec![traces.clone()];
-        for host in names(&root.anchored(), "host=") {
-            let Ok(host) = root.dir(&host) else { continue };
-            days.extend(
-                names(&host.anchored(), "date=").iter().filter_map(|day| host.dir(day).ok()),
-            );
-        }
-        for day in days {
-            for name in names(&day.anchored(), INCOMING) {
-                let path = day.anchored().join(&name);
-                let modified = fs::symlink_metadata(&path).and_then(|metadata| metadata.modified());
-                let is_old = modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > ABANDONED));
-                if is_old {
-                    day.remove(&name).map_err(io_error("remove", &day.path().join(&name)))?;
-                    swept += 1;
-                }
-            }
-            for name in names(&day.anchored(), "trace=") {
-                swept += u64::from(self.sweep_trace(&day, &name)?);
-            }
-        }
-        Ok(swept)
+        self.sweep_days()
     }
 
     fn names(&self, key: &Key) -> Result<Vec<String>> {
@@ -289,25 +219,6 @@ fn names(dir: &Path, prefix: &str) -> Vec<String> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     names.filter(|name| name.starts_with(prefix)).collect()
-}
-
-/// Nothing in this directory, and not itself, has changed for so long that nobody fills it any more. What cannot be
-/// looked at, or changed in the future, counts as in progress.
-fn is_abandoned(path: &Path) -> bool {
-    let look = || {
-        let metadata = fs::symlink_metadata(path)?;
-        let is_old = metadata.modified()?.elapsed().is_ok_and(|age| age > ABANDONED);
-        if !is_old || !metadata.is_dir() {
-            return Ok(is_old);
-        }
-        for entry in fs::read_dir(path)? {
-            if !is_abandoned(&entry?.path()) {
-                return Ok(false);
-            }
-        }
-        Ok::<bool, io::Error>(true)
-    };
-    look().unwrap_or(false)
 }
 
 /// A directory that is being filled. Dropped, it goes away with what is left in it.

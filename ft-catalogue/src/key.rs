@@ -48,11 +48,12 @@ impl Key {
 
     /// The directories from the root of the catalogue on.
     pub(crate) fn directories(&self) -> [String; 3] {
-        [
-            format!("host={}", self.host),
-            format!("date={}", self.date),
-            format!("trace={}", self.trace),
-        ]
+        [format!("host={}", self.host), format!("date={}", self.date), self.directory()]
+    }
+
+    /// The last of these.
+    pub(crate) fn directory(&self) -> String {
+        format!("trace={}", self.trace)
     }
 
     /// The path from the root of the catalogue on.

@@ -182,9 +182,14 @@ fn whoever_comes_after_one_that_was_killed_goes_on() {
     assert!(whole.iter().all(|(path, bytes)| left.get(path) == Some(bytes)));
     // What is left of it goes when it is old enough.
     assert_eq!(catalogue.sweep().unwrap(), 0);
-    let old = fs::File::open(place.with_file_name(".incoming-half")).unwrap();
-    old.set_modified(std::time::UNIX_EPOCH).unwrap();
-    assert_eq!(catalogue.sweep().unwrap(), 1);
+    age_of_one(&place.with_file_name(".incoming-half"));
+    assert_eq!(catalogue.sweep().unwrap(), 0, "somebody still fills it");
+    age(&place.with_file_name(".incoming-half"));
+    // And of whoever was killed while it stored a result.
+    fs::create_dir(place.join(".incoming-result")).unwrap();
+    age(&place.join(".incoming-result"));
+    assert_eq!(catalogue.sweep().unwrap(), 2);
+    assert!(!place.join(".incoming-result").exists());
     assert_eq!(files(&stage.root()), whole);
 }
 
@@ -212,6 +217,35 @@ fn a_trace_that_has_long_had_no_row_is_swept() {
     assert_eq!(catalogue.sweep().unwrap(), 1);
     assert_eq!((whole.exists(), recent.exists(), left.exists()), (true, true, false));
     assert!(!aside.exists());
+    assert_eq!(catalogue.sweep().unwrap(), 0);
+}
+
+/// A sweep that sees the row of a writer that was faster moves the files back; killed before that, the next one does.
+#[test]
+fn what_was_set_aside_and_has_its_row_goes_back_whole() {
+    let stage = Stage::new();
+    let catalogue = stage.catalogue();
+    let keys = [0, 1].map(|n| catalogue.put(&stage.trace("web-1", n), &labels()).unwrap().key);
+    let [back, gone] = keys.each_ref().map(|key| {
+        let stored = stage.root().join(key.path());
+        age(&stored);
+        let aside = stored.with_file_name(format!(".incoming-gone-{}", key.trace));
+        (stored, aside, stage.root().join(format!("traces/{}.parquet", key.trace)))
+    });
+    let whole = files(&stage.root());
+    fs::rename(&back.0, &back.1).unwrap();
+    // This one has been brought anew since; what was set aside is left over.
+    fs::create_dir(&gone.1).unwrap();
+    fs::write(gone.1.join("meta.json"), "").unwrap();
+    age(&gone.1);
+    assert_eq!(catalogue.sweep().unwrap(), 1);
+    assert_eq!(files(&stage.root()), whole);
+    // Without its row it is removed, as it would have been.
+    fs::rename(&gone.0, &gone.1).unwrap();
+    fs::remove_file(&gone.2).unwrap();
+    assert_eq!(catalogue.sweep().unwrap(), 1);
+    assert!(!gone.1.exists());
+    assert_eq!(files(&stage.root()).len(), whole.len() / 2);
     assert_eq!(catalogue.sweep().unwrap(), 0);
 }
 
