@@ -1,7 +1,12 @@
 //! `--to` and `ft-agent catalogue`: traces in a catalogue. Everything here runs without rights: `-k none`.
 
+use std::fs::Permissions;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+
+use ft_trace::{build_id, reach};
+use object::Object as _;
 
 #[path = "common/files.rs"]
 mod files;
@@ -95,6 +100,50 @@ fn a_recording_is_brought_listed_and_removed() {
     assert!(removed.ends_with("removed\n"), "{removed}");
     assert_eq!(stage.traces(&[]).len(), 0);
     assert_eq!(files(&stage.path("fleet")).len(), 0);
+}
+
+/// By the default options and without call chains; the build id is that of the file, as other code reads it.
+#[test]
+fn a_trace_has_the_build_id_of_its_program() {
+    let stage = Stage::new();
+    let own = std::env::current_exe().unwrap();
+    let bytes = std::fs::read(&own).unwrap();
+    let id = object::File::parse(&*bytes).unwrap().build_id().unwrap().unwrap_or_default();
+    let expected: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    symlink(&own, stage.path("a-link")).unwrap();
+    std::fs::write(stage.path("a-script"), "#!/bin/sh\n").unwrap();
+    std::fs::set_permissions(stage.path("a-script"), Permissions::from_mode(0o755)).unwrap();
+    let sleeps = Sleeps(stage.command("sleep").arg("1000").spawn().unwrap());
+    let (running, of_sleep) = (sleeps.0.id().to_string(), of_command("sleep"));
+    assert!(!of_sleep.is_empty(), "distributions give one");
+    for (name, what, expected) in [
+        ("link", &["--", "./a-link", "--list"][..], &expected),
+        ("script", &["--", "./a-script"], &String::new()),
+        ("on-path", &["--", "sleep", "0"], &of_sleep),
+        ("attached", &["-d", "10ms", "-p", &running], &of_sleep),
+    ] {
+        let trace = format!("trace-{name}");
+        stage.says(&[&["record", "-k", "none", "-o", &trace, "--to", name], what].concat());
+        let rows = stage.says(&["catalogue", name, "--json"]);
+        let rows: serde_json::Value = serde_json::from_str(&rows).unwrap();
+        assert_eq!(rows["traces"][0]["build_id"], **expected, "{name}");
+    }
+}
+
+/// A process that ends with the test.
+struct Sleeps(std::process::Child);
+
+impl Drop for Sleeps {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The build id of a program on the PATH.
+fn of_command(name: &str) -> String {
+    let file = build_id::regular(&reach::find(name).unwrap()).unwrap();
+    build_id::of_opened(&file).unwrap_or_default()
 }
 
 #[test]

@@ -52,7 +52,8 @@ entry! {
     hypervisor: bool,
     /// File name of the command's first word; empty where processes were attached to.
     program: Name,
-    /// Build id of that program in hexadecimal digits; empty where it is not known: it has none, or no call chain was recorded.
+    /// Build id of that program in hexadecimal digits, or of the one that all attached processes executed; empty where there is none,
+    /// as of a script, or it is not known.
     build_id: Name,
     /// Command, its words separated by spaces.
     command: Name,
@@ -108,7 +109,10 @@ impl Entry {
             cpu_model: start.cpu_model.as_str().into(),
             cpus: i32::try_from(start.cpus).unwrap_or(i32::MAX),
             hypervisor: start.hypervisor,
-            build_id: build_id(trace, program),
+            build_id: match &start.build_id {
+                Some(id) => id.as_str().into(),
+                None => of_call_chains(trace, program),
+            },
             program: program.into(),
             command: start.command.join(" ").into(),
             labels: serde_json::to_string(labels).unwrap_or_default().into(),
@@ -145,8 +149,9 @@ fn program(meta: &Meta) -> &str {
     first.rsplit('/').next().unwrap_or_default()
 }
 
-/// The build id of the program, if the trace has exactly one of a file of this name.
-fn build_id(trace: &Trace, program: &str) -> Name {
+/// The build id of the program as call chains tell it, if the trace has exactly one of a file of this name. An older agent
+/// told nothing else.
+fn of_call_chains(trace: &Trace, program: &str) -> Name {
     let mut found: Option<Name> = None;
     if program.is_empty() || !trace.has::<BinaryRow>() {
         return "".into();

@@ -160,6 +160,25 @@ fn a_trace_is_brought_whole_and_once() {
     assert_eq!(files(&stage.root()), before);
 }
 
+/// What the agent has read of the program's file comes before what call chains have met, and stands alone without them.
+#[test]
+fn a_row_has_the_build_id_that_was_read_before_the_recording() {
+    let stage = Stage::new();
+    let dir = stage.trace("web-1", 5);
+    let mut meta = Trace::open(&dir).unwrap().meta().clone();
+    meta.start.build_id = Some("ab01".into());
+    meta.write(&dir).unwrap();
+    stage.catalogue().put(&dir, &labels()).unwrap();
+    let other = stage.trace("web-1", 6);
+    fs::remove_dir_all(other.join("binaries")).unwrap();
+    meta.start.start_ns += 1;
+    meta.tables.remove("binaries");
+    meta.write(&other).unwrap();
+    stage.catalogue().put(&other, &labels()).unwrap();
+    let found = list(&stage.url()).unwrap().entries;
+    assert_eq!(found.iter().map(|entry| &*entry.build_id).collect::<Vec<_>>(), ["ab01", "ab01"]);
+}
+
 #[test]
 fn whoever_comes_after_one_that_was_killed_goes_on() {
     let stage = Stage::new();

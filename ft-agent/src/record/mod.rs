@@ -24,6 +24,7 @@ mod output;
 mod pace;
 mod preload;
 mod prepare;
+mod program;
 mod progress;
 mod reader;
 mod session;
@@ -165,6 +166,7 @@ pub fn record(
             .then(|| options.stack_min.as_nanos().try_into().unwrap_or(i64::MAX)),
         sample_hz: has(Group::Profile).then_some(options.sample_hz),
         command: options.command.clone(),
+        build_id: program::build_id(options.command.first().map(String::as_str), &attached),
         kernel_groups: options.kernel.iter().map(|g| g.name().to_owned()).collect(),
         events: options.events.clone(),
         system_wide: options.system_wide,

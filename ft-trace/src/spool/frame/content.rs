@@ -34,6 +34,10 @@ pub struct Start {
     pub tsc_hz: f64,
     /// Command that is recorded, empty with `-p`.
     pub command: Vec<String>,
+    /// Build id of the program, in hexadecimal digits: of the file that the command means, as it was just before the
+    /// recording; with `-p`, of what all those processes execute. A script has none, nor its interpreter for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub build_id: Option<String>,
     /// Kernel groups that are recorded; empty with `-k none`.
     pub kernel_groups: Vec<String>,
     /// Globs of enabled sites.
