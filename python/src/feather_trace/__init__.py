@@ -1,15 +1,15 @@
 """Traces of Feather-Trace in pandas.
 
-`load` opens a trace; `timeline`, `cdf` and `compare` answer what people ask most; `connect` opens it in DuckDB;
-`percentile_sql` asks for percentiles of many traces at once, and `across` for requests that cross hosts. Times are CLOCK_MONOTONIC in nanoseconds, as everywhere in a trace.
+`load` opens a trace; `timeline`, `cdf` and `compare` answer what people ask most; `connect` opens it in DuckDB, and `fleet`
+all traces of a catalogue; `percentile_sql` asks for percentiles of many traces at once, and `across` for requests that cross hosts. Times are CLOCK_MONOTONIC in nanoseconds, as everywhere in a trace.
 """
 
 from feather_trace.comparison import compare
 from feather_trace.distribution import cdf
 from feather_trace.histograms import percentile_sql
 from feather_trace.hosts import across
-from feather_trace.sql import connect
+from feather_trace.sql import connect, fleet
 from feather_trace.timelines import PARTS, parts, timeline
 from feather_trace.trace import Trace, load
 
-__all__ = ["PARTS", "Trace", "across", "cdf", "compare", "connect", "load", "parts", "percentile_sql", "timeline"]
+__all__ = ["PARTS", "Trace", "across", "cdf", "compare", "connect", "fleet", "load", "parts", "percentile_sql", "timeline"]

@@ -1,4 +1,4 @@
-"""The traces of a catalogue analysed by the executors of Spark, or of an engine with its interface (Sail).
+"""The traces of a catalogue in Spark: analysed by its executors, or by those of an engine with its interface (Sail); and read.
 
 A trace is a task, and the agent does it: it fetches the trace, and stores what it finds beside it, whole. So there is
 nothing here that could differ from `ft-agent analyze` of the same trace.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 # What becomes of a trace, as Spark has it.
 COLUMNS = "path string, outcome string, events bigint, why string"
@@ -114,3 +115,27 @@ def answer(command: list[str]) -> dict[str, Any]:
         why = done.stderr.strip().splitlines() or ["it said nothing"]
         ended = f"was ended by signal {-done.returncode}" if done.returncode < 0 else why[-1]
         return {"why": f"{Path(command[0]).name} {command[1]}: {ended}"}
+
+
+def every(spark: SparkSession, catalogue: str, table: str) -> DataFrame:
+    """The rows of a table of every trace, with its `host`, `date` and `trace`; `catalogue` is a path or URL as Spark takes it (s3a://…).
+
+    What lies in the catalogue without a row is no trace. Raises what Spark does when no trace has the table.
+    """
+    root = catalogue.rstrip("/")
+    rows = spark.read.option("basePath", root).parquet(f"{root}/host=*/date=*/trace=*/{table}")
+    return rows.join(spark.read.parquet(f"{root}/traces").select("trace"), "trace", "left_semi")
+
+
+def views(spark: SparkSession, catalogue: str) -> None:
+    """Makes the views `traces` and `histograms` of a catalogue, and the functions `bucket` and `percentile_ns`, in a session.
+
+    They are those of `fleet_spark.sql`, which Spark's own shell reads, too; Spark must be 4.0 or newer.
+    """
+    script = Path(__file__).with_name("fleet_spark.sql").read_text()
+    # As the literal of a text.
+    place = catalogue.rstrip("/").replace("\\", "\\\\").replace("'", "\\'")
+    script = re.sub("^--.*$", "", script, flags=re.MULTILINE).replace("${fleet}", place)
+    for statement in script.split(";"):
+        if statement.strip():
+            spark.sql(statement)
