@@ -176,16 +176,19 @@ impl Place for Directory {
         copied.map(drop).map_err(io_error("write", to))
     }
 
-    fn put_within(&self, key: &Key, file: &LocalFile) -> Result<()> {
+    fn put_within(&self, key: &Key, files: &[&LocalFile]) -> Result<()> {
         let trace = self.trace(key)?;
-        let (dir, name) = match file.name.split_once('/') {
-            Some((table, part)) => (made(&trace, table)?, part),
-            None => (trace.clone(), &*file.name),
-        };
-        let incoming = Incoming::new(&trace)?;
-        copy_file(&file.path, &incoming.dir, "file")?;
-        let path = dir.path().join(name);
-        incoming.dir.move_to("file", &dir, name).map_err(io_error("write", &path))
+        for file in files {
+            let (dir, name) = match file.name.split_once('/') {
+                Some((table, part)) => (made(&trace, table)?, part),
+                None => (trace.clone(), &*file.name),
+            };
+            let incoming = Incoming::new(&trace)?;
+            copy_file(&file.path, &incoming.dir, "file")?;
+            let path = dir.path().join(name);
+            incoming.dir.move_to("file", &dir, name).map_err(io_error("write", &path))?;
+        }
+        Ok(())
     }
 
     fn remove_within(&self, key: &Key, name: &str) -> Result<()> {

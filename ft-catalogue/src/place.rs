@@ -1,18 +1,26 @@
 //! Where a catalogue can lie, and what must be possible there.
 
 use std::fmt::Debug;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use ft_trace::dir::Dir;
 
 use crate::directory::Directory;
+use crate::error::io_error;
 use crate::{CatalogueError, Key, Result};
 
 /// Bytes of a row's file; ours have some 11,000.
 pub(crate) const MAX_ROW_BYTES: u64 = 1 << 20;
 
+/// Traces that are fetched at once from where each answer takes its time.
+pub(crate) const TRACES_AT_ONCE: usize = 8;
+
 /// What is shown the file of each row, or why it cannot be read.
 pub(crate) type Look<'a> = &'a mut dyn FnMut(&str, std::result::Result<&Path, String>);
+
+/// Which files are wanted, by their names.
+pub(crate) type Wanted<'a> = &'a dyn Fn(&str) -> bool;
 
 /// A file of a trace, on this machine.
 #[derive(Clone, Debug)]
@@ -53,11 +61,34 @@ pub(crate) trait Place: Debug {
     /// Copies a file of a trace to this path, where none is.
     fn fetch(&self, key: &Key, name: &str, to: &Path) -> Result<()>;
 
-    /// Puts a file into a trace, in place of one that is there.
-    fn put_within(&self, key: &Key, file: &LocalFile) -> Result<()>;
+    /// Copies the files that are wanted, of each of these traces to its directory; what has become of each trace.
+    fn fetch_traces(&self, traces: &[(&Key, &Path)], is_wanted: Wanted<'_>) -> Vec<Result<()>> {
+        let fetch = |&(key, to): &(&Key, &Path)| {
+            if !self.has_row(key)? {
+                return Err(CatalogueError::NoTrace(key.path()));
+            }
+            for name in self.names(key)?.iter().filter(|name| is_wanted(name)) {
+                self.fetch(key, name, &made_for(to, name)?)?;
+            }
+            Ok(())
+        };
+        traces.iter().map(fetch).collect()
+    }
+
+    /// Puts files into a trace, in place of those that are there; in no particular order.
+    fn put_within(&self, key: &Key, files: &[&LocalFile]) -> Result<()>;
 
     /// Removes a file of a trace, if it is there.
     fn remove_within(&self, key: &Key, name: &str) -> Result<()>;
+}
+
+/// Where a file of this name goes in a directory for a trace; that of its table is made.
+pub(crate) fn made_for(dir: &Path, name: &str) -> Result<PathBuf> {
+    if let Some((table, _)) = name.split_once('/') {
+        let table = dir.join(table);
+        fs::create_dir_all(&table).map_err(io_error("make", &table))?;
+    }
+    Ok(dir.join(name))
 }
 
 /// The place that a URL names. Nothing is looked at yet.

@@ -1,17 +1,16 @@
 //! A trace of a catalogue as a task: read where it lies, or fetched, worked on where it is nobody else's, and its results brought back.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use ft_trace::store::META_FILE;
 
 use crate::error::io_error;
-use crate::place::{self, LocalFile, Place};
+use crate::place::{self, LocalFile, Place, TRACES_AT_ONCE, Wanted};
 use crate::put::local_files;
 use crate::scratch::Scratch;
-use crate::{CatalogueError, Key, Result};
+use crate::{Key, Result};
 
 /// The file that says of what version a trace's results are; it goes before they do, and comes last.
 const MARKER: &str = "analysis.json";
@@ -75,6 +74,41 @@ impl Tasks {
     /// The catalogue.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Shows these traces to `see`, one after the other and in this order, each with what belongs to it: where they lie, or as copies
+    /// with these tables at least. A store is asked for some at once, for it takes its time to answer; no more copies are there at a time.
+    pub fn read_each<T>(
+        &self,
+        traces: &[(Key, T)],
+        is_wanted: impl Fn(&str) -> bool,
+        mut see: impl FnMut(&T, Result<Readable>),
+    ) {
+        let is_wanted = |name: &str| is_copied(name, &is_wanted);
+        for some in traces.chunks(TRACES_AT_ONCE) {
+            let keys: Vec<&Key> = some.iter().map(|(key, _)| key).collect();
+            let read = self.read_some(&keys, &is_wanted);
+            some.iter().zip(read).for_each(|((_, of), trace)| see(of, trace));
+        }
+    }
+
+    fn read_some(&self, keys: &[&Key], is_wanted: Wanted<'_>) -> Vec<Result<Readable>> {
+        let here: Option<Vec<PathBuf>> = keys.iter().map(|key| self.place.local(key)).collect();
+        if let Some(here) = here {
+            return here.into_iter().map(|dir| Ok(Readable::Here(dir))).collect();
+        }
+        let copies: Vec<Result<Scratch>> = keys.iter().map(|_| Scratch::new()).collect();
+        let made = keys.iter().zip(&copies);
+        let made: Vec<(&Key, &Path)> =
+            made.filter_map(|(key, copy)| Some((*key, copy.as_ref().ok()?.path()))).collect();
+        let mut fetched = self.place.fetch_traces(&made, is_wanted).into_iter();
+        let read = |scratch: Result<Scratch>| {
+            let scratch = scratch?;
+            // One for each directory that could be made.
+            fetched.next().transpose()?;
+            Ok(Readable::Copied(Copy { scratch }))
+        };
+        copies.into_iter().map(read).collect()
     }
 
     /// The trace with this key, which need not be there.
@@ -148,23 +182,10 @@ impl Task {
     ///
     /// When it cannot be read, or there is no room.
     pub fn fetch(&self, is_wanted: impl Fn(&str) -> bool) -> Result<Copy> {
-        if !self.place.has_row(&self.key)? {
-            return Err(CatalogueError::NoTrace(self.key.path()));
-        }
         let scratch = Scratch::new()?;
-        for name in self.place.names(&self.key)? {
-            let to = scratch.path().join(&name);
-            match table(&name) {
-                Some(table) if !is_wanted(table) => continue,
-                Some(table) => {
-                    let dir = scratch.path().join(table);
-                    fs::create_dir_all(&dir).map_err(io_error("make", &dir))?;
-                }
-                None if name == META_FILE || name == MARKER => {}
-                None => continue,
-            }
-            self.place.fetch(&self.key, &name, &to)?;
-        }
+        let is_wanted = |name: &str| is_copied(name, &is_wanted);
+        let fetched = self.place.fetch_traces(&[(&self.key, scratch.path())], &is_wanted);
+        fetched.into_iter().collect::<Result<()>>()?;
         Ok(Copy { scratch })
     }
 
@@ -186,11 +207,18 @@ impl Task {
                 self.place.remove_within(&self.key, &name)?;
             }
         }
-        for file in files.iter().filter(is_brought) {
-            self.place.put_within(&self.key, file)?;
-        }
-        let marker = files.iter().find(|file| file.name == MARKER);
-        marker.map_or(Ok(()), |marker| self.place.put_within(&self.key, marker))
+        let tables: Vec<&LocalFile> = files.iter().filter(is_brought).collect();
+        self.place.put_within(&self.key, &tables)?;
+        let marker: Vec<&LocalFile> = files.iter().filter(|file| file.name == MARKER).collect();
+        self.place.put_within(&self.key, &marker)
+    }
+}
+
+/// Whether a copy with these tables has the file of this name.
+fn is_copied(name: &str, is_wanted: impl Fn(&str) -> bool) -> bool {
+    match table(name) {
+        Some(table) => is_wanted(table),
+        None => name == META_FILE || name == MARKER,
     }
 }
 

@@ -86,14 +86,17 @@ pub(crate) fn run(args: Args) -> Result {
     }
     let tasks = Tasks::of(&args.url)?;
     let mut fleet = Fleet::new(Question { quantity: args.of, by: args.by, sides: args.compare });
-    for entry in &listing.entries {
-        // Every row that is listed names its trace.
-        let Some(key) = entry.key() else { continue };
-        match tasks.task(&key).read(|table| table == Bucket::TABLE) {
+    // Every row that is listed names its trace.
+    let entries = listing.entries.iter().filter_map(|entry| Some((entry.key()?, entry)));
+    let entries: Vec<(Key, &Entry)> = entries.collect();
+    tasks.read_each(
+        &entries,
+        |table| table == Bucket::TABLE,
+        |entry, trace| match trace {
             Ok(trace) => fleet.add(member(entry), trace.dir()),
             Err(error) => fleet.add_unread(member(entry), error.to_string()),
-        }
-    }
+        },
+    );
     match args.html {
         Some(file) => {
             page::check(&file)?;

@@ -5,7 +5,7 @@ use crate::server::Server;
 use crate::stage::{Stage, URL, objects};
 
 /// Of one object, or of several.
-fn removes(_: usize, line: &str) -> bool {
+pub(crate) fn removes(_: usize, line: &str) -> bool {
     line.starts_with("DELETE ") || line.starts_with("POST ") && line.contains("?delete")
 }
 

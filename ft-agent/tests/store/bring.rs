@@ -287,3 +287,30 @@ fn while_the_store_is_away_traces_wait_here() {
     assert!(why.contains("check the bucket, and AWS_ACCESS_KEY_ID"), "{why}");
     assert!(!stage.path("three").exists());
 }
+
+/// It answers before the recording begins, and no more when that is over.
+#[test]
+fn what_was_recorded_while_the_store_went_away_is_brought_by_the_next_command() {
+    let Some(server) = Server::start() else { return };
+    let mut stage = Stage::new(server.address);
+    let proxy = Proxy::start(server.address, |nth, _| match nth {
+        1 => Fate::Pass,
+        _ => Fate::Fail,
+    });
+    stage.endpoint = proxy.address;
+    let record = ["record", "-k", "none", "-o", "trace", "--to", URL, "--label", "build=1"];
+    let why = stage.fails(&[&record[..], &["--", "true"]].concat());
+    assert!(!why.contains("warning: cannot reach"), "it was there at first: {why}");
+    let again = "ft-agent convert trace --to s3://fleet/of/traces --label build=1";
+    assert!(why.contains(&format!("run `{again}`")), "{why}");
+    assert_eq!(objects(&server, "").len(), 0);
+    let trace = files(&stage.path("trace"));
+
+    stage.endpoint = server.address;
+    let words: Vec<&str> = again.split(' ').skip(1).collect();
+    stage.says(&words);
+    let [path] = &stage.traces(URL)[..] else { panic!("one trace") };
+    assert_eq!(objects(&server, path), trace);
+    let listed = stage.says(&["catalogue", URL]);
+    assert!(listed.contains("build=1"), "{listed}");
+}

@@ -9,6 +9,7 @@ mod engines;
 mod files;
 mod fleet;
 mod proxy;
+mod requests;
 #[path = "../common/said.rs"]
 mod said;
 mod server;

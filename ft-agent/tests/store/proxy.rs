@@ -1,9 +1,10 @@
 //! What can go wrong between an agent and its store: a proxy that reads each request whole, and then does as it is told.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// What becomes of a request.
@@ -25,6 +26,84 @@ pub(crate) enum Fate {
 
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
+    traffic: Arc<Mutex<Traffic>>,
+}
+
+/// What has come by.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Traffic {
+    /// Requests by their methods; `LIST` for those that ask for names, and `DELETE` also for those that remove several objects.
+    pub(crate) requests: BTreeMap<String, usize>,
+    /// Contents of requests, and of answers, bytes.
+    pub(crate) sent: usize,
+    pub(crate) received: usize,
+    /// The most requests that were not answered yet at one time.
+    pub(crate) most_at_once: usize,
+    at_once: usize,
+}
+
+impl Traffic {
+    /// Of these methods.
+    pub(crate) fn of(&self, methods: &[&str]) -> usize {
+        methods.iter().filter_map(|method| self.requests.get(*method)).sum()
+    }
+
+    /// All of them.
+    pub(crate) fn count(&self) -> usize {
+        self.requests.values().sum()
+    }
+}
+
+/// A request that is not answered yet.
+struct Asked<'a>(&'a Mutex<Traffic>);
+
+impl<'a> Asked<'a> {
+    fn begins(traffic: &'a Mutex<Traffic>, line: &str, request: &Message) -> Asked<'a> {
+        let mut all = locked(traffic);
+        let method = match line.split(' ').next().unwrap_or_default() {
+            "GET" if line.contains("list-type=2") => "LIST",
+            // Of several objects at once: their names are its contents.
+            "POST" if line.contains("?delete") => "DELETE",
+            method => method,
+        };
+        *all.requests.entry(method.to_owned()).or_default() += 1;
+        all.sent += if method == "DELETE" { 0 } else { request.body.len() };
+        all.at_once += 1;
+        all.most_at_once = all.most_at_once.max(all.at_once);
+        Asked(traffic)
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        locked(self.0).at_once -= 1;
+    }
+}
+
+fn locked(traffic: &Mutex<Traffic>) -> MutexGuard<'_, Traffic> {
+    traffic.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Nobody gets an answer before so many wait for one.
+pub(crate) struct Gate {
+    waiting: Mutex<usize>,
+    opened: Condvar,
+    opens_at: usize,
+}
+
+impl Gate {
+    pub(crate) fn new(opens_at: usize) -> Gate {
+        Gate { waiting: Mutex::new(0), opened: Condvar::new(), opens_at }
+    }
+
+    /// Whoever comes too late, or alone, goes on in the end: the agent would have given up by then.
+    pub(crate) fn pass(&self) {
+        let mut waiting = self.waiting.lock().unwrap();
+        *waiting += 1;
+        self.opened.notify_all();
+        let still = |waiting: &mut usize| *waiting < self.opens_at;
+        drop(self.opened.wait_timeout_while(waiting, Duration::from_secs(120), still).unwrap());
+    }
 }
 
 /// A request or an answer.
@@ -42,14 +121,23 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("it has one");
         let (count, fate) = (Arc::new(AtomicUsize::new(0)), Arc::new(fate));
+        let traffic: Arc<Mutex<Traffic>> = Arc::default();
+        let seen = traffic.clone();
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                let (count, fate) = (count.clone(), fate.clone());
+                let (count, fate, seen) = (count.clone(), fate.clone(), seen.clone());
                 // A connection that ends is what is tested.
-                std::thread::spawn(move || drop(serve(&client, server, &count, &*fate)));
+                std::thread::spawn(move || drop(serve(&client, server, &count, &*fate, &seen)));
             }
         });
-        Proxy { address }
+        Proxy { address, traffic }
+    }
+
+    /// What has come by since this was asked before.
+    pub(crate) fn traffic(&self) -> Traffic {
+        let mut all = locked(&self.traffic);
+        let at_once = all.at_once;
+        std::mem::replace(&mut *all, Traffic { at_once, ..Traffic::default() })
     }
 }
 
@@ -58,12 +146,14 @@ fn serve(
     server: SocketAddr,
     count: &AtomicUsize,
     fate: &dyn Fn(usize, &str) -> Fate,
+    traffic: &Mutex<Traffic>,
 ) -> io::Result<()> {
     let mut reader = BufReader::new(client);
     loop {
         let Some(request) = message(&mut reader, false)? else { return Ok(()) };
         let line = String::from_utf8_lossy(&request.head);
         let line = line.lines().next().unwrap_or_default().to_owned();
+        let asked = Asked::begins(traffic, &line, &request);
         let fate = fate(count.fetch_add(1, SeqCst) + 1, &line);
         let mut client = client;
         if fate == Fate::CutBefore {
@@ -83,6 +173,9 @@ fn serve(
         let no_body = line.starts_with("HEAD ");
         let answer = message(&mut BufReader::new(&upstream), no_body)?;
         let Some(answer) = answer else { return Ok(()) };
+        locked(traffic).received += answer.body.len();
+        // Before its last byte: the next request may come on another connection at once.
+        drop(asked);
         match fate {
             Fate::CutWithin => {
                 let bytes = [&answer.head[..], &answer.body].concat();

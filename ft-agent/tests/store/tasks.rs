@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use crate::abandoned::removes;
 use crate::bring::{killing_at, started};
 use crate::files::{Files, files};
+use crate::proxy::{Fate, Gate, Proxy};
 use crate::server::Server;
 use crate::stage::{Stage, URL, objects};
 
@@ -151,4 +153,46 @@ fn a_killed_task_loses_nothing() {
         assert_eq!(objects(&server, path), whole, "at request {nth}");
     }
     assert!(killed > 5, "{killed}");
+}
+
+/// As where an engine takes an executor for lost that is only slow: all have the same results, and any may be the last.
+#[test]
+fn several_that_store_the_results_of_one_trace_at_once_leave_it_whole() {
+    const AT_ONCE: usize = 3;
+    let Some(server) = Server::start() else { return };
+    let mut stage = Stage::new(server.address);
+    stage.stored_trace("preload", "trace");
+    stage.says(&["convert", "trace", "--to", URL]);
+    let [path] = &stage.traces(URL)[..] else { panic!("one trace") };
+    stage.says(&["analyze", URL]);
+    let whole = objects(&server, path);
+    let recorded = files(&stage.path("trace"));
+    for round in 0..3 {
+        // All results of an earlier time are there, or none.
+        let of_results = whole.keys().filter(|name| !recorded.contains_key(*name));
+        for name in of_results.filter(|name| round == 1 || *name == "analysis.json") {
+            let gone = server.asks("DELETE", &format!("/fleet/of/traces/{path}/{name}"));
+            assert!(gone.starts_with("HTTP/1.1 204"));
+        }
+        // None stores anything before all are about to: the first thing is that the trace no longer counts as analysed.
+        let gate = Gate::new(AT_ONCE);
+        let proxy = Proxy::start(server.address, move |nth, line| {
+            if removes(nth, line) {
+                gate.pass();
+            }
+            if (nth + round) % 2 == 0 { Fate::Slow } else { Fate::Pass }
+        });
+        stage.endpoint = proxy.address;
+        let analyze = ["analyze", &format!("{URL}/{path}")];
+        let agents: Vec<_> = (0..AT_ONCE).map(|_| stage.agent(&analyze).spawn().unwrap()).collect();
+        for agent in agents {
+            let output = agent.wait_with_output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(said.contains(": analysed, "), "{said}");
+        }
+        stage.endpoint = server.address;
+        assert_eq!(objects(&server, path), whole);
+        assert!(stage.says(&["analyze", URL]).contains("was analysed already"));
+    }
 }

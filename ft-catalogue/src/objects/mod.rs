@@ -12,44 +12,33 @@
 //! The crate's clients need a runtime. It has one thread, the calling one, and runs only while a method here waits; it looks up
 //! names of hosts on a second one.
 
+mod patience;
 mod removal;
 mod retries;
 mod transfer;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use ft_trace::dir::Dir;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path as Name;
-use object_store::{
-    BackoffConfig, ClientOptions, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, RetryConfig,
-};
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, PutMode};
 use tokio::runtime::{Builder, Runtime};
 
+use self::patience::Patience;
 use self::retries::Retries;
 use crate::directory::too_large;
-use crate::place::{LocalFile, Look, MAX_ROW_BYTES, Place, is_name};
+use crate::place::{LocalFile, Look, MAX_ROW_BYTES, Place, TRACES_AT_ONCE, Wanted, is_name};
 use crate::scratch::Scratch;
 use crate::{CatalogueError, Key, Result, TRACES};
 
-/// How long one request is tried in all.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-/// How long the store may take to accept a connection, and to answer one request with its contents.
-const CONNECT: Duration = Duration::from_secs(5);
-const ANSWER: Duration = Duration::from_secs(60);
-
-/// Files on their way at once.
+/// Files of a trace on their way at once.
 const AT_ONCE: usize = 4;
 
 /// Rows read at once.
 const ROWS_AT_ONCE: usize = 16;
-
-/// How often it is looked whether all files are there, before somebody else is said to change them.
-const ROUNDS: usize = 4;
 
 /// Objects below one name that are looked at.
 const MAX_OBJECTS: usize = (1 << 20) + 1;
@@ -77,21 +66,13 @@ impl Objects {
         if !plain(bucket) || !(prefix.is_empty() || prefix.split('/').all(plain)) {
             return Err(wrong());
         }
-        let backoff = BackoffConfig {
-            init_backoff: retries::FIRST_PAUSE,
-            max_backoff: retries::LONGEST_PAUSE,
-            base: 2.0,
-        };
-        let retry = RetryConfig { backoff, max_retries: retries::RETRIES, retry_timeout: PATIENCE };
-        let environment = AmazonS3Builder::from_env();
-        let allow_http =
-            environment.get_config_value(&"aws_allow_http".parse().map_err(|_| wrong())?);
-        let client = ClientOptions::new()
-            .with_allow_http(allow_http.is_some_and(|value| value == "true"))
-            .with_connect_timeout(CONNECT)
-            .with_timeout(ANSWER);
-        let builder = environment.with_bucket_name(bucket).with_retry(retry);
-        let store = builder.with_client_options(client).build();
+        let environment = AmazonS3Builder::from_env().with_bucket_name(bucket);
+        Objects::of(url, prefix, environment, &Patience::default())
+    }
+
+    /// The same of a store that is known.
+    fn of(url: &str, prefix: &str, store: AmazonS3Builder, patience: &Patience) -> Result<Objects> {
+        let store = patience.given(store).build();
         let store = store.map_err(|error| failed("open", url, &error))?;
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| away(url, &error))?;
@@ -187,56 +168,6 @@ impl Objects {
             .await
     }
 
-    /// Sends what is missing until all is there, and nothing else in these tables.
-    async fn settle(&self, key: &Key, files: &[LocalFile]) -> Result<()> {
-        let root = self.name(&key.path())?;
-        let mut is_first = true;
-        for _ in 0..ROUNDS {
-            let there = &self.below(&root).await?;
-            let missing: Vec<&LocalFile> = stream::iter(files)
-                .map(|file| async move {
-                    let is_there = match there.get(&file.name) {
-                        // What this call has sent is known by its size.
-                        Some(object) if object.size != transfer::size(&file.path)? => false,
-                        Some(object) if is_first => self.has(&object.location, &file.path).await?,
-                        Some(_) => true,
-                        None => false,
-                    };
-                    Ok::<_, CatalogueError>((!is_there).then_some(file))
-                })
-                .buffered(AT_ONCE)
-                .try_filter_map(|file| async move { Ok(file) })
-                .try_collect()
-                .await?;
-            // Parts of tables that an earlier version brought, and did not finish.
-            let is_ours = |name: &str| files.iter().any(|file| file.name == name);
-            let table = |name: &str| name.split_once('/').map(|(table, _)| table.to_owned());
-            let ours: std::collections::BTreeSet<_> =
-                files.iter().filter_map(|file| table(&file.name)).collect();
-            let others: Vec<&ObjectMeta> = there
-                .iter()
-                .filter(|(name, _)| !is_ours(name))
-                .filter(|(name, _)| table(name).is_some_and(|table| ours.contains(&table)))
-                .map(|(_, object)| object)
-                .collect();
-            if missing.is_empty() && others.is_empty() {
-                return Ok(());
-            }
-            for object in others {
-                self.delete(&object.location).await?;
-            }
-            stream::iter(missing)
-                .map(
-                    |file| async move { self.send(&self.file(key, &file.name)?, &file.path).await },
-                )
-                .buffer_unordered(AT_ONCE)
-                .try_collect::<()>()
-                .await?;
-            is_first = false;
-        }
-        Err(CatalogueError::Unsettled(format!("{}/{}", self.url, key.path())))
-    }
-
     /// What an announcement or a row holds, if it is still there.
     async fn small(&self, name: &Name) -> Result<Option<Vec<u8>>> {
         let mut retries = Retries::default();
@@ -317,7 +248,7 @@ impl Place for Objects {
             if self.exists(&self.removing(key)?).await? {
                 return Err(CatalogueError::BeingRemoved(format!("{}/{}", self.url, key.path())));
             }
-            self.settle(key, files).await.map(|()| None)
+            self.settle(key, files, true).await.map(|()| None)
         })
     }
 
@@ -339,7 +270,7 @@ impl Place for Objects {
                 self.delete(&name).await?;
                 return Err(CatalogueError::BeingRemoved(format!("{}/{}", self.url, key.path())));
             }
-            self.settle(key, files).await.map(|()| is_new)
+            self.settle(key, files, false).await.map(|()| is_new)
         })
     }
 
@@ -378,8 +309,18 @@ impl Place for Objects {
         self.runtime.block_on(async { self.receive(&self.file(key, name)?, to, u64::MAX).await })
     }
 
-    fn put_within(&self, key: &Key, file: &LocalFile) -> Result<()> {
-        self.runtime.block_on(async { self.send(&self.file(key, &file.name)?, &file.path).await })
+    fn fetch_traces(&self, traces: &[(&Key, &Path)], is_wanted: Wanted<'_>) -> Vec<Result<()>> {
+        let fetched = stream::iter(traces)
+            .map(|(key, to)| self.receive_trace(key, to, is_wanted))
+            .buffered(TRACES_AT_ONCE);
+        self.runtime.block_on(fetched.collect())
+    }
+
+    fn put_within(&self, key: &Key, files: &[&LocalFile]) -> Result<()> {
+        let sent = stream::iter(files)
+            .map(|file| async move { self.send(&self.file(key, &file.name)?, &file.path).await })
+            .buffer_unordered(AT_ONCE);
+        self.runtime.block_on(sent.try_collect())
     }
 
     fn remove_within(&self, key: &Key, name: &str) -> Result<()> {

@@ -31,12 +31,12 @@ impl Retries {
     }
 }
 
-/// An answer that began, and did not come to its end.
+/// An answer that began, and did not come to its end. What did not come in time is none: that has been tried for long.
 fn is_cut(error: &object_store::Error) -> bool {
     let mut next: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = next {
         if let Some(http) = error.downcast_ref::<HttpError>() {
-            return http.kind() != HttpErrorKind::Connect;
+            return !matches!(http.kind(), HttpErrorKind::Connect | HttpErrorKind::Timeout);
         }
         if error.is::<Short>() {
             return true;

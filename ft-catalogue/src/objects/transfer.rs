@@ -1,33 +1,112 @@
 //! Files to objects and back, in bounded memory.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::Path;
 
 use ft_trace::dir::open_no_link;
-use futures_util::StreamExt;
+use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path as Name;
 use object_store::{
-    Attribute, Attributes, GetOptions, GetResult, MultipartUpload, ObjectStore, ObjectStoreExt,
-    PutMultipartOptions, PutOptions,
+    Attribute, Attributes, GetOptions, GetResult, MultipartUpload, ObjectMeta, ObjectStore,
+    ObjectStoreExt, PutMultipartOptions, PutOptions,
 };
 
-use super::Objects;
 use super::retries::{Retries, Short};
+use super::{AT_ONCE, Objects};
 use crate::error::io_error;
-use crate::{Result, key};
+use crate::place::{LocalFile, Wanted, is_name, made_for};
+use crate::{CatalogueError, Key, Result, key};
 
 /// What goes in one request, and what is in memory of each file on its way; S3 takes 5 MiB to 5 GiB, and 10,000 of them.
 const PIECE_BYTES: usize = 8 << 20;
 
+/// How often it is looked whether all files are there, before somebody else is said to change them.
+const ROUNDS: usize = 4;
+
 /// Digest of an object's contents, beside it: sizes alone do not distinguish files.
 const CONTENT: &str = "ft-content";
 
-pub(super) fn size(path: &Path) -> Result<u64> {
+fn size(path: &Path) -> Result<u64> {
     fs::metadata(path).map(|metadata| metadata.len()).map_err(io_error("read", path))
 }
 
 impl Objects {
+    /// Sends what is missing until all is there, and nothing else in these tables. Only of what was there before it is asked
+    /// whether it is the same, a request each; what has been sent is known by its size.
+    pub(super) async fn settle(
+        &self,
+        key: &Key,
+        files: &[LocalFile],
+        mut is_first: bool,
+    ) -> Result<()> {
+        let root = self.name(&key.path())?;
+        for _ in 0..ROUNDS {
+            let there = &self.below(&root).await?;
+            let missing: Vec<&LocalFile> = stream::iter(files)
+                .map(|file| async move {
+                    let is_there = match there.get(&file.name) {
+                        Some(object) if object.size != size(&file.path)? => false,
+                        Some(object) if is_first => self.has(&object.location, &file.path).await?,
+                        Some(_) => true,
+                        None => false,
+                    };
+                    Ok::<_, CatalogueError>((!is_there).then_some(file))
+                })
+                .buffered(AT_ONCE)
+                .try_filter_map(|file| async move { Ok(file) })
+                .try_collect()
+                .await?;
+            // Parts of tables that an earlier version brought, and did not finish.
+            let is_ours = |name: &str| files.iter().any(|file| file.name == name);
+            let table = |name: &str| name.split_once('/').map(|(table, _)| table.to_owned());
+            let ours: BTreeSet<_> = files.iter().filter_map(|file| table(&file.name)).collect();
+            let others: Vec<&ObjectMeta> = there
+                .iter()
+                .filter(|(name, _)| !is_ours(name))
+                .filter(|(name, _)| table(name).is_some_and(|table| ours.contains(&table)))
+                .map(|(_, object)| object)
+                .collect();
+            if missing.is_empty() && others.is_empty() {
+                return Ok(());
+            }
+            for object in others {
+                self.delete(&object.location).await?;
+            }
+            stream::iter(missing)
+                .map(
+                    |file| async move { self.send(&self.file(key, &file.name)?, &file.path).await },
+                )
+                .buffer_unordered(AT_ONCE)
+                .try_collect::<()>()
+                .await?;
+            is_first = false;
+        }
+        Err(CatalogueError::Unsettled(format!("{}/{}", self.url, key.path())))
+    }
+
+    /// Fetches the files that are wanted of a trace into a directory.
+    pub(super) async fn receive_trace(
+        &self,
+        key: &Key,
+        to: &Path,
+        is_wanted: Wanted<'_>,
+    ) -> Result<()> {
+        if !self.exists(&self.row(key)?).await? {
+            return Err(CatalogueError::NoTrace(key.path()));
+        }
+        let there = self.below(&self.name(&key.path())?).await?;
+        let wanted = there.keys().filter(|name| is_name(name) && is_wanted(name));
+        stream::iter(wanted)
+            .map(|name| async move {
+                self.receive(&self.file(key, name)?, &made_for(to, name)?, u64::MAX).await
+            })
+            .buffer_unordered(AT_ONCE)
+            .try_collect()
+            .await
+    }
+
     /// Whether the object is there, and holds what the file does.
     pub(super) async fn has(&self, name: &Name, path: &Path) -> Result<bool> {
         let options = GetOptions { head: true, ..GetOptions::default() };

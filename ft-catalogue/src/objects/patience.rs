@@ -1,0 +1,107 @@
+//! How long a store is waited for.
+
+use std::time::Duration;
+
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::{BackoffConfig, ClientConfigKey, ClientOptions, RetryConfig};
+
+use super::retries;
+
+/// How long one request is tried in all, if the store does not answer it: then no further try begins.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long the store may take to accept a connection, for how long nothing may come of an answer, and how long one answer
+/// may take with its contents.
+const CONNECT: Duration = Duration::from_secs(5);
+const SILENCE: Duration = Duration::from_secs(20);
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// How long a store is waited for: one that accepts connections and says nothing is away after [`PATIENCE`], and at most
+/// [`SILENCE`] more.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    pub(super) in_all: Duration,
+    pub(super) silence: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience { in_all: PATIENCE, silence: SILENCE }
+    }
+}
+
+impl Patience {
+    /// A store that is waited for so long.
+    pub(super) fn given(&self, store: AmazonS3Builder) -> AmazonS3Builder {
+        let backoff = BackoffConfig {
+            init_backoff: retries::FIRST_PAUSE,
+            max_backoff: retries::LONGEST_PAUSE,
+            base: 2.0,
+        };
+        let retry_timeout = self.in_all;
+        let retry = RetryConfig { backoff, max_retries: retries::RETRIES, retry_timeout };
+        let allow_http = AmazonS3ConfigKey::Client(ClientConfigKey::AllowHttp);
+        let allow_http = store.get_config_value(&allow_http);
+        let client = ClientOptions::new()
+            .with_allow_http(allow_http.is_some_and(|value| value == "true"))
+            .with_connect_timeout(CONNECT)
+            .with_read_timeout(self.silence)
+            .with_timeout(ANSWER);
+        store.with_retry(retry).with_client_options(client)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::TcpListener;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+    use super::*;
+    use crate::CatalogueError;
+    use crate::objects::Objects;
+    use crate::place::Place;
+
+    /// Accepts, reads, and never answers; how many requests began.
+    fn silent() -> (String, Arc<AtomicUsize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = asked.clone();
+        std::thread::spawn(move || {
+            for mut client in listener.incoming().flatten() {
+                let count = count.clone();
+                std::thread::spawn(move || {
+                    let mut bytes = [0; 4096];
+                    let mut is_first = true;
+                    while client.read(&mut bytes).is_ok_and(|read| read > 0) {
+                        count.fetch_add(usize::from(std::mem::take(&mut is_first)), SeqCst);
+                    }
+                });
+            }
+        });
+        (endpoint, asked)
+    }
+
+    #[test]
+    fn a_store_that_accepts_and_never_answers_is_away() {
+        let (endpoint, asked) = silent();
+        let store = AmazonS3Builder::new()
+            .with_bucket_name("fleet")
+            .with_endpoint(endpoint)
+            .with_config("aws_allow_http".parse().unwrap(), "true")
+            .with_access_key_id("test")
+            .with_secret_access_key("secret");
+        let millis = Duration::from_millis;
+        let patience = Patience { in_all: millis(200), silence: millis(100) };
+        let store = Objects::of("s3://fleet/x", "x", store, &patience).unwrap();
+        let error = store.prepare().unwrap_err();
+        assert!(matches!(error, CatalogueError::Away { .. }), "{error}");
+        let said = error.to_string();
+        assert!(said.starts_with("cannot reach s3://fleet/x: "), "{said}");
+        assert!(said.ends_with("try again when the store answers, and check AWS_ENDPOINT_URL"));
+        // As many tries as begin in that time, which a busy machine makes fewer: nobody else tries again.
+        assert!((1..=3).contains(&asked.load(SeqCst)), "{asked:?}");
+    }
+}
