@@ -107,7 +107,8 @@ fn preempted_columns() -> Vec<Column<'static, Preempted>> {
     vec![
         column("lock", 0, 0, |p: &Preempted| clean(&p.lock)),
         column("off CPU", 9, 0, |p: &Preempted| marked(p.dur_ns, p.mark)),
-        column("by", 16, 0, |p: &Preempted| name(p.by.as_deref())),
+        column("cause", 9, 50, |p: &Preempted| p.cause.word().to_owned()),
+        column("behind", 16, 0, |p: &Preempted| name(p.by.as_deref())),
         column("holder", 16, 60, |p: &Preempted| clean(&p.holder)),
         column("waiters", 7, 80, |p: &Preempted| p.waiters.to_string()),
         column("delayed", 9, 80, |p: &Preempted| ns(p.delayed_ns)),
@@ -265,6 +266,7 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::*;
+    use ft_trace::tables::PreemptionCause;
 
     /// What a program may call itself and its locks.
     const HOSTILE: &str = "\x1b[2J\x1b]0;owned\x07\r\nq\u{9b}31m";
@@ -299,6 +301,7 @@ mod tests {
                 lock: "book".into(),
                 place: HOSTILE.into(),
                 holder: "matcher".into(),
+                cause: PreemptionCause::Woken,
                 by: Some(HOSTILE.into()),
                 waiters: 2,
                 delayed_ns: 6_000_000,
@@ -343,6 +346,8 @@ mod tests {
             assert!(book.contains(word), "{word}: {text}");
         }
         assert!(text.contains("4.00 ms*") && text.contains("73.6 ms"), "{text}");
+        let held_up = lines.iter().find(|line| line.contains("4.00 ms*")).expect("a holder");
+        assert!(held_up.contains("woken"), "{text}");
         assert!(lines[23].starts_with("space freeze   s snapshot   q quit"), "{text}");
     }
 

@@ -6,9 +6,10 @@ use std::time::Duration;
 use serde::Serialize;
 
 use ft_analysis::{Mark, Rows};
-use ft_report::stats::{Groups, Top};
+use ft_report::stats::{Groups, IDLE, Top};
 use ft_trace::ids::{Name, Pid};
 use ft_trace::spool::News;
+use ft_trace::tables::PreemptionCause;
 
 /// Looks that are summed up.
 const LOOKS: usize = 10;
@@ -109,7 +110,8 @@ impl Glance {
                 lock: r.lock_name.to_string(),
                 place: r.place.to_string(),
                 holder: r.comm.to_string(),
-                by: r.preemptor_comm.as_ref().map(ToString::to_string),
+                cause: r.cause,
+                by: behind(r.preemptor_tid, r.preemptor_comm.as_ref()),
                 waiters: r.waiters,
                 delayed_ns: r.delayed_ns,
                 mark: r.mark,
@@ -122,11 +124,16 @@ impl Glance {
                 thread: r.comm.to_string(),
                 tid: r.tid.0,
                 cpu: r.cpu.0,
-                behind: r.running_comm.as_ref().map(ToString::to_string),
+                behind: behind(r.running_tid, r.running_comm.as_ref()),
                 mark: r.mark,
             });
         }
     }
+}
+
+/// Who had the CPU; each CPU's idle task has a name of its own.
+fn behind(tid: Option<i32>, comm: Option<&Name>) -> Option<String> {
+    comm.map(|comm| if tid == Some(0) { IDLE.to_owned() } else { comm.to_string() })
 }
 
 /// The looks of the last seconds.
@@ -279,6 +286,8 @@ pub struct Preempted {
     pub place: String,
     /// Holder.
     pub holder: String,
+    /// Why it did not run.
+    pub cause: PreemptionCause,
     /// Who had the CPU longest.
     pub by: Option<String>,
     /// Waiters for the lock.
@@ -354,8 +363,8 @@ mod tests {
         );
         let preempted = &view.preempted[0];
         assert_eq!(
-            (preempted.dur_ns, preempted.by.as_deref(), preempted.waiters),
-            (700, Some("X"), 1)
+            (preempted.dur_ns, preempted.cause, preempted.by.as_deref(), preempted.waiters),
+            (700, PreemptionCause::Preempted, Some("X"), 1)
         );
         assert_eq!((view.late[0].dur_ns, view.late[0].behind.as_deref()), (600, Some("X")));
         assert_eq!((view.covered_ns, view.skipped), (1900, true));
@@ -363,6 +372,24 @@ mod tests {
         assert_eq!((view.events_per_s, view.bytes_per_s), (Some(48.0), Some(1000.0)));
         window.push(glance());
         assert_eq!(window.view().locks[0].waited_ns, 1400);
+    }
+
+    /// A holder that slept waits for a CPU on which nothing runs: nobody has taken one from it.
+    #[test]
+    fn a_holder_that_is_woken_is_not_preempted_by_an_idle_cpu() {
+        let woken = "
+            0 0 .>a S
+            100 acquire a L 3
+            200 0 a>. S
+            300 wake . a 0
+            900 0 .>a S
+            1000 release a L";
+        let mut glance = Glance::default();
+        glance.take(run(true, woken).0, 6, 1000);
+        let [held_up] = &glance.preempted.into_sorted()[..] else { panic!("one interval") };
+        assert_eq!((held_up.cause, held_up.by.as_deref()), (PreemptionCause::Woken, Some(IDLE)));
+        let [late] = &glance.late.into_sorted()[..] else { panic!("one wake-up") };
+        assert_eq!(late.behind.as_deref(), Some(IDLE));
     }
 
     #[test]

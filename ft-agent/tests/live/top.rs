@@ -240,7 +240,10 @@ fn lines_of_json_have_preempted_holders_and_late_threads() {
         let view: serde_json::Value = serde_json::from_str(&line).unwrap();
         let rows = |name: &str| view[name].as_array().unwrap().clone();
         preempted |= rows("preempted").iter().any(|row| {
-            row["lock"] == "live" && row["by"].is_string() && row["dur_ns"].as_i64() > Some(0)
+            row["lock"] == "live"
+                && row["by"].is_string()
+                && ["preempted", "woken"].iter().any(|cause| row["cause"] == *cause)
+                && row["dur_ns"].as_i64() > Some(0)
         });
         late |= rows("late").iter().any(|row| row["dur_ns"].as_i64() > Some(0));
         if preempted && late {

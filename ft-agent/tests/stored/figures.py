@@ -133,6 +133,18 @@ def preempted(report: dict, rows: Rows) -> None:
     same("preempted times", report["times"], len(innermost))
     same("preempted total_ns", report["total_ns"], total(innermost, "dur"))
 
+    def instead(what: str, entry: dict, times: Rows) -> None:
+        whole = [time for time in times if time["innermost"]]
+        same(f"{what} times", entry["times"], len(whole))
+        same(f"{what} total_ns", entry["total_ns"], total(whole, "dur"))
+        same(f"{what} own_ns", entry["own_ns"], sum(time["preemptor_ns"] or 0 for time in whole))
+        same(f"{what} delayed_ns", entry["delayed_ns"], total(times, "delayed_ns"))
+
+    # Every CPU has an idle task, with a name of its own.
+    names = [("(idle)" if row["preemptor_tid"] == 0 else row["preemptor_comm"] or "") for row in rows]
+    named = [row | {"who": name} for row, name in zip(rows, names, strict=True)]
+    each("ran instead", report["preemptors"], {"who": "comm", "cause": "cause"}, named, instead)
+
 
 def what_if(report: dict, rows: Rows) -> None:
     """`what-if` from `what_ifs`: of holds in which nothing is missing."""

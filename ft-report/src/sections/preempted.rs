@@ -6,8 +6,10 @@ use serde::Serialize;
 
 use super::called::Called;
 use super::{Input, NO_SCHEDULER};
-use crate::document::{Id, Interval, Lock, N, Ns, Place, Section, Share, Table, Thread, Word};
-use crate::stats::{Groups, Marks, Own, Top, own};
+use crate::document::{
+    Id, Interval, Lock, N, Ns, Place, Section, Share, Table, Text, Thread, Word,
+};
+use crate::stats::{Groups, IDLE, Marks, Own, Top, own};
 use crate::text;
 use ft_analysis::{Mark, Tally, Unfinished};
 use ft_trace::ids::{Name, Pid};
@@ -73,11 +75,13 @@ pub struct PreemptedLock {
     pub delayed_ns: i64,
 }
 
-/// Sums of one thread that had the CPU instead, by its name.
-#[derive(Clone, Debug, Default, Serialize)]
+/// Sums of one thread that had the CPU instead, by its name, for one cause.
+#[derive(Clone, Debug, Serialize)]
 pub struct Preemptor {
     /// Name; empty when not known.
     pub comm: String,
+    /// Why the holders did not run.
+    pub cause: PreemptionCause,
     /// Thread; 0: the idle task; null when several have the name, or when it is not known.
     pub tid: Option<i32>,
     /// Kernel priority, when it last did it.
@@ -183,7 +187,8 @@ impl LongPreemption {
 pub struct Preempted {
     report: PreemptedReport,
     locks: Groups<MAX_GROUPS, (Pid, Name, Name), PreemptedLock>,
-    preemptors: Groups<MAX_GROUPS, Name, Preemptor>,
+    /// By cause, whether it is the idle task, which no program can be by taking a name, and name.
+    preemptors: Groups<MAX_GROUPS, ((PreemptionCause, bool), Option<Name>), Preemptor>,
     longest: Top<LongPreemption>,
 }
 
@@ -215,12 +220,10 @@ impl Preempted {
     }
 
     fn add_preemptor(&mut self, r: &LockPreemption) {
-        let mut comm = r.preemptor_comm.clone().unwrap_or_default();
-        if r.preemptor_tid == Some(0) {
-            comm = "(idle)".into();
-        }
-        let first = || Preemptor { tid: r.preemptor_tid, ..Preemptor::default() };
-        let p = self.preemptors.entry_or(comm, first);
+        let idle = r.preemptor_tid == Some(0);
+        let comm = if idle { Some(IDLE.into()) } else { r.preemptor_comm.clone() };
+        let first = || Preemptor::new(r.cause, r.preemptor_tid);
+        let p = self.preemptors.entry_or(((r.cause, idle), comm), first);
         // A thread waits for one lock only, so the delays of all locks that were held add up.
         p.delayed_ns += r.delayed_ns;
         if !r.innermost {
@@ -247,8 +250,11 @@ impl Preempted {
             |l| (Reverse(l.total_ns), l.lock.clone(), l.kind.clone(), l.pid),
         );
         let preemptors = self.preemptors.into_ranked(
-            |(comm, sums)| Preemptor { comm: comm.to_string(), ..sums },
-            |p| (Reverse(p.total_ns), p.comm.clone()),
+            |((_, comm), sums)| Preemptor {
+                comm: comm.as_deref().unwrap_or_default().to_owned(),
+                ..sums
+            },
+            |p| (Reverse(p.total_ns), p.comm.clone(), p.cause, p.tid),
         );
         let mut marks = self.report.marks;
         let unfinished = tally.unfinished_preemptions;
@@ -335,6 +341,7 @@ impl PreemptedReport {
     fn preemptors(&self, s: &mut Section) {
         let t = Table::first(SHOWN, self.preemptors.iter())
             .column("ran instead", |p| p.thread())
+            .column("cause", |p| Word(p.cause.word()))
             .column("tid", |p| p.tid.map(Id))
             .column("prio", |p| p.prio.map(Id))
             .column("times", |p| N(p.times))
@@ -345,9 +352,10 @@ impl PreemptedReport {
             .column("delay of waiters", |p| Ns(p.delayed_ns))
             .counted("threads");
         let t = own::beside(t, |p| (p.agent_ns, p.total_ns));
-        s.table(
-            t.titled("By the thread that had the CPU longest meanwhile: an interval counts once"),
-        );
+        s.table(t.titled(
+            "By the thread that had the CPU longest meanwhile, and the cause, preempted, or woken and \
+             waiting for a CPU: an interval counts once",
+        ));
     }
 
     fn longest(&self, s: &mut Section) {
@@ -359,6 +367,7 @@ impl PreemptedReport {
             .tids("tid", |p| Some((&*p.holder, p.holder_tid)))
             .column("off CPU", |p| p.interval())
             .notes("in, called from", |p| p.called.way().map(Word))
+            .column("cause", |p| Word(p.cause.word()))
             .column("ran instead", |p| Thread::of(p.preemptor_tid, p.preemptor.as_deref()))
             .column("prio", |p| p.preemptor_prio.map(Id))
             .column("waiters", |p| N(p.waiters.unsigned_abs().into()))
@@ -370,8 +379,37 @@ impl PreemptedReport {
 }
 
 impl Preemptor {
+    fn new(cause: PreemptionCause, tid: Option<i32>) -> Preemptor {
+        Preemptor {
+            comm: String::new(),
+            cause,
+            tid,
+            prio: None,
+            times: 0,
+            total_ns: 0,
+            own_ns: 0,
+            max_ns: 0,
+            agent_ns: Own::default(),
+            delayed_ns: 0,
+        }
+    }
+
     /// As a thread.
-    pub(super) fn thread(&self) -> Thread {
-        Thread::named(&self.comm)
+    fn thread(&self) -> Thread {
+        Thread::of(self.tid, Some(&self.comm))
+    }
+
+    /// What kept the holders from running, after a share of their time.
+    pub(super) fn held_up(&self) -> Text {
+        let thread = self.thread();
+        match self.cause {
+            PreemptionCause::Preempted => text!("preempted, mostly by {}", thread),
+            PreemptionCause::Woken if thread.idle => {
+                text!("woken and waiting for a CPU, mostly an idle one")
+            }
+            PreemptionCause::Woken => {
+                text!("woken and waiting for a CPU, mostly behind {}", thread)
+            }
+        }
     }
 }

@@ -219,12 +219,12 @@ impl Answers {
             "held up",
             "preempted",
             text!(
-                "{} a lock's holder had no CPU: {}{}, {} behind {}; {}",
+                "{} a lock's holder had no CPU: {}{}, {} of it {}; {}",
                 Of(preempted.times, "time"),
                 Ns(preempted.total_ns),
                 preempted.agent_ns.of_it(preempted.total_ns),
                 Share(first.total_ns, preempted.total_ns),
-                first.thread(),
+                first.held_up(),
                 delayed
             ),
         );

@@ -19,10 +19,11 @@ use super::waits::Waits;
 use super::what_if::WhatIfs;
 use super::*;
 use crate::document::IntoText;
+use crate::stats::IDLE;
 use ft_analysis::Rows;
 use ft_analysis::timeline::run;
 use ft_trace::spool::frame::MissingTracepoint;
-use ft_trace::tables::{InferredCause, LossOrigin};
+use ft_trace::tables::{InferredCause, LockPreemption, LossOrigin};
 use serde_json::Value;
 
 /// The reports of these rows.
@@ -175,6 +176,53 @@ fn the_reports_of_a_contended_trace() {
     let document = document(true, CONTENDED);
     let text: String = document.sections[1..4].iter().map(ToString::to_string).collect();
     check("contended", &text, include_str!("golden/contended.txt"));
+}
+
+/// A holder that is woken waits for its CPU also while nothing runs there; nobody has taken one from it, the idle task least
+/// of all. Nor is a thread of that name the idle task.
+#[test]
+fn a_holder_that_is_woken_is_told_apart_from_one_that_is_preempted() {
+    let (mut rows, tally) = run(
+        true,
+        "0 0 .>a S
+         1000 acquire a L 1
+         2000 0 a>X R+
+         5000 0 X>a S
+         6000 0 a>X S
+         7000 wake X a 0
+         9000 0 X>a S
+         10000 0 a>. S
+         11000 wake . a 0
+         16000 0 .>a S
+         17000 release a L",
+    );
+    let of_program =
+        LockPreemption { preemptor_comm: Some(IDLE.into()), ..rows.lock_preemptions[0].clone() };
+    rows.lock_preemptions.push(of_program);
+    let answers = answers_of(rows, &tally);
+    let found: Vec<_> = answers.preempted.preemptors.iter().collect();
+    let found: Vec<_> =
+        found.iter().map(|p| (&*p.comm, p.cause.word(), p.tid, p.times, p.total_ns)).collect();
+    assert_eq!(
+        found,
+        [
+            (IDLE, "woken", Some(0), 1, 5000),
+            (IDLE, "preempted", Some(88), 1, 3000),
+            ("X", "preempted", Some(88), 1, 3000),
+            ("X", "woken", Some(88), 1, 2000),
+        ]
+    );
+    let said = format!("{:200}", answers.section());
+    let words = "4 times a lock's holder had no CPU: 13.0 µs, 38.5 % of it woken and waiting for a CPU, \
+                 mostly an idle one; nobody waited for it";
+    assert!(said.contains(words), "{said}");
+    let text = format!("{:200}", answers.preempted.section());
+    for line in [["(idle)", "woken", "38.5 %"], ["X", "preempted", "23.1 %"]] {
+        let has = |row: &str| line.iter().all(|word| row.contains(word));
+        assert!(text.lines().any(has), "{line:?}: {text}");
+    }
+    let longest = |row: &str| ["0x4c", "woken", "5.00 µs"].iter().all(|word| row.contains(word));
+    assert!(text.lines().any(longest), "{text}");
 }
 
 #[test]

@@ -8,6 +8,9 @@ use ft_trace::ids::{Name, Pid, Tid};
 /// What the group is called into which everything goes that has no room of its own.
 pub const OTHERS: &str = "(others)";
 
+/// What the idle task is called, of which each CPU has one, with a name of its own in the tables.
+pub const IDLE: &str = "(idle)";
+
 /// What rows have in common.
 pub trait Key: Hash + Eq {
     /// The key of the group that takes a row whose own key has no room.

@@ -168,22 +168,22 @@ impl Surveyor {
     }
 
     fn preemption(&mut self, r: &LockPreemption) {
-        let (long, by) = (ns(r.dur as f64), by(r.preemptor_comm.as_ref()));
+        let (long, by) = (ns(r.dur as f64), by(r.preemptor_tid, r.preemptor_comm.as_ref()));
         self.preempted.offer(
             LONGEST,
             r.dur,
-            incident!(r, Some(r.lock), "held up {long}: {} with {}{by}", r.comm, r.lock_name),
+            incident!(r, Some(r.lock), "{} {long}: {} with {}{by}", r.cause, r.comm, r.lock_name),
         );
     }
 
     fn wake(&mut self, r: &DispatchLatency) {
-        let (long, by) = (ns(r.dur as f64), by(r.running_comm.as_ref()));
+        let (long, by) = (ns(r.dur as f64), by(r.running_tid, r.running_comm.as_ref()));
         self.wakes.offer(LONGEST, r.dur, incident!(r, None, "woken {long}: {}{by}", r.comm));
     }
 
     pub(super) fn gap(&mut self, r: &Gap) {
         self.pollers.insert(ThreadKey { pid: r.pid, tid: r.tid });
-        let (long, by) = (ns(r.dur as f64), by(r.culprit.as_ref()));
+        let (long, by) = (ns(r.dur as f64), by(r.culprit_tid, r.culprit.as_ref()));
         self.gaps.offer(LONGEST, r.dur, incident!(r, None, "gap {long}: {}{by}", r.comm));
     }
 
@@ -235,8 +235,12 @@ fn at(place: &str) -> String {
     if file.is_empty() { String::new() } else { format!(" at {file}") }
 }
 
-fn by(culprit: Option<&Name>) -> String {
-    culprit.map_or(String::new(), |name| format!(" behind {name}"))
+fn by(tid: Option<i32>, culprit: Option<&Name>) -> String {
+    match culprit {
+        Some(_) if tid == Some(0) => " for an idle CPU".to_owned(),
+        Some(name) => format!(" behind {name}"),
+        None => String::new(),
+    }
 }
 
 #[cfg(test)]
