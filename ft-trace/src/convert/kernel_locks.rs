@@ -136,4 +136,23 @@ ffffffff81000700 T _etext
         let behind = 0xffff_ffff_8100_0600_u64.to_ne_bytes();
         assert_eq!(locks.caller(&behind).as_deref(), Some("ext4_file_write_iter"));
     }
+
+    #[test]
+    fn a_lock_beyond_those_that_are_remembered_has_its_name() {
+        let kallsyms = "\
+ffffffff81000000 T _stext
+ffffffff81000700 T _etext
+ffffffff82000000 D tasklist_lock
+";
+        let symbols = OnceCell::from(KernelSymbols::parse(kallsyms, ""));
+        let mut locks = KernelLocks { symbols, ..KernelLocks::default() };
+        for lock in 0..=MAX_NAMED_LOCKS as u64 {
+            assert_eq!(locks.variable(lock), None);
+        }
+        for _ in 0..2 {
+            let name = locks.variable(0xffff_ffff_8200_0000);
+            assert_eq!(name.as_deref(), Some("tasklist_lock"));
+        }
+        assert_eq!(locks.variables.len(), MAX_NAMED_LOCKS);
+    }
 }

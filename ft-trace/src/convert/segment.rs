@@ -18,7 +18,7 @@ use super::user::{Judge, UserSlots, blank};
 use super::{Result, unnumbered, violations};
 use crate::clock::{ClockError, ClockModel, ClockSample, Finding, host_row};
 use crate::ids::{Cpu, Nanos, Pid, ThreadKey, Tid, Tsc};
-use crate::spool::frame::{Frame, Loss};
+use crate::spool::frame::{Frame, Loss, Shared, Slots};
 use crate::spool::{ReadError, Reader, Spool};
 use crate::store::meta::sum;
 use crate::store::{Footer, HostClockMeta, Row};
@@ -37,6 +37,8 @@ struct Survey {
     losses: Vec<Loss>,
     /// Of all slots.
     slot_bytes: usize,
+    /// There are slots behind the last clock sample: a recording was cut off, or goes on.
+    has_later_slots: bool,
 }
 
 /// Converts segment `number`; `before` are the ledgers of the segments that are done.
@@ -122,9 +124,9 @@ pub(super) fn convert(
             }
             output.end(part)?;
         }
-        ledger.calls = seen.calls;
-        ledger.functions = seen.functions;
-        ledger.locks.extend(seen.locks);
+        let [calls, locks, functions] = seen.into_addresses();
+        (ledger.calls, ledger.functions) = (calls, functions);
+        ledger.locks.extend(locks);
         output.write(&clock_rows(model, &own_samples))?;
         note_clock(model, &own_samples, &mut ledger);
     }
@@ -199,7 +201,11 @@ pub(super) fn decode_from(
     decoder.kernel_locks = KernelLocks::of_boot(&registry.start.boot_id);
     decoder.realtime_offset_ns = samples.first().map(|sample| sample.realtime_offset_ns);
     let mut user = UserSlots::with_capacity(survey.slot_bytes);
-    let mut judge = model.as_ref().map(|model| Judge::new(registry, model));
+    let judge = model.as_ref().map(|model| Judge::new(registry, model));
+    let mut judge = match survey.has_later_slots {
+        true => judge,
+        false => judge.map(Judge::all_before_the_last_sample),
+    };
     let mut unplaced = 0;
     let mut reader = open()?;
     while let Some(frame) = reader.next()? {
@@ -250,10 +256,15 @@ fn survey(mut reader: Reader, path: &Path, ledger: &mut Ledger) -> Result<Survey
     let mut survey = Survey::default();
     while let Some(frame) = reader.next()? {
         match frame {
-            Frame::Clock(sample) => survey.samples.push(sample),
+            Frame::Clock(sample) => {
+                survey.samples.push(sample);
+                survey.has_later_slots = false;
+            }
             Frame::Loss(loss) => survey.losses.push(loss),
-            Frame::Slots(slots) => survey.slot_bytes += slots.bytes.len(),
-            Frame::Shared(slots) => survey.slot_bytes += slots.bytes.len(),
+            Frame::Slots(Slots { bytes, .. }) | Frame::Shared(Shared { bytes, .. }) => {
+                survey.slot_bytes += bytes.len();
+                survey.has_later_slots = true;
+            }
             _ => {}
         }
     }

@@ -14,72 +14,20 @@
 //! repeated.
 
 mod program;
+mod seen;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
-use super::registry::{Registry, Site};
+use super::registry::Registry;
 use crate::ids::{Name, Pid};
 use crate::spool::mapping::Mapping;
-use crate::tables::{FutexCall, SymbolKind, SymbolRow, UserEvent};
+use crate::tables::{SymbolKind, SymbolRow};
 use ft_user::layout::SLED_BYTES;
 pub(super) use program::{Program, Symbol};
+pub(super) use seen::{Addresses, Seen, futexes};
 
 /// How far from a function's begin its first line is looked for.
 const BEGIN_BYTES: u64 = 64;
-
-/// Places, and locks, that are told apart in one segment.
-const MAX_ADDRESSES: usize = 1 << 16;
-
-/// Addresses of one kind, with their processes.
-pub(super) type Addresses = BTreeSet<(i32, i64)>;
-
-/// The return addresses, the locks and the functions of the events of a segment.
-#[derive(Debug, Default)]
-pub(super) struct Seen {
-    pub(super) calls: Addresses,
-    pub(super) locks: Addresses,
-    pub(super) functions: Addresses,
-    /// Process, lock and return address of late: most events repeat them.
-    recent: [(i32, i64, i64); 32],
-}
-
-impl Seen {
-    /// Takes note of an event.
-    pub(super) fn note(&mut self, event: &UserEvent, site: &Site) {
-        let pid = event.pid.0;
-        if let (true, [Some(function), ..]) = (site.has_function, event.arg) {
-            let recent = &mut self.recent[(function >> 4) as usize % 32];
-            if std::mem::replace(recent, (pid, function, function)) != (pid, function, function)
-                && self.functions.len() < MAX_ADDRESSES
-            {
-                self.functions.insert((pid, function));
-            }
-            return;
-        }
-        let (true, [Some(lock), Some(call), ..]) = (site.has_caller, event.arg) else { return };
-        let recent = &mut self.recent[(call ^ lock >> 3) as usize % 32];
-        if std::mem::replace(recent, (pid, lock, call)) == (pid, lock, call) {
-            return;
-        }
-        for (set, address) in [(&mut self.locks, lock), (&mut self.calls, call)] {
-            if set.len() < MAX_ADDRESSES {
-                set.insert((pid, address));
-            }
-        }
-    }
-}
-
-/// Where futexes lie that are called about.
-pub(super) fn futexes(rows: &[FutexCall]) -> Addresses {
-    let mut found = Addresses::new();
-    let (mut before, futexes) = ((0, 0), rows.iter().filter(|call| !call.kind.is_semaphore()));
-    for at in futexes.map(|call| (call.pid.0, call.address)) {
-        if std::mem::replace(&mut before, at) != at && found.len() < MAX_ADDRESSES {
-            found.insert(at);
-        }
-    }
-    found
-}
 
 /// Rows of `symbols`: for all return addresses and functions that lie in a mapping, and for all locks in variables.
 pub(super) fn rows(

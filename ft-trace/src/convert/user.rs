@@ -28,6 +28,9 @@ const LOST_AT_ONCE: u64 = 1;
 /// Times further from the samples are not believed.
 const MARGIN_NS: i64 = 3_600_000_000_000;
 
+/// So much later than a clock sample nothing has happened that was collected before it: CPUs' counters are less far apart.
+const LATEST_NS: i64 = 1_000_000;
+
 /// Words of a slot.
 const SLOT_WORDS: usize = size_of::<Slot>() / 8;
 
@@ -83,6 +86,13 @@ impl<'a> Judge<'a> {
     pub(super) fn new(registry: &'a Registry, model: &'a ClockModel) -> Judge<'a> {
         let (believed, sampled) = (model.range(MARGIN_NS), model.range(0));
         Judge { registry, model, cursor: model.cursor(), believed, sampled }
+    }
+
+    /// All that it judges was collected before the last clock sample, so nothing can have happened later, whatever a program
+    /// says.
+    pub(super) fn all_before_the_last_sample(self) -> Judge<'a> {
+        let believed = self.believed.start..self.model.range(LATEST_NS).end;
+        Judge { believed, ..self }
     }
 }
 

@@ -246,6 +246,32 @@ fn times_outside_the_samples_are_noted() {
     assert!(bound > bench.model.bound_ns());
 }
 
+/// A program cannot have done anything after the clock sample that was read when all of its events had been collected. Of a
+/// recording that was cut off nobody knows when that was.
+#[test]
+fn nothing_happens_after_what_was_collected_later() {
+    let bench = Bench::new();
+    let (ms, minute) = (1_000_000, 60_000_000_000);
+    let (mut now, mut later) = (Ring::default(), Ring::default());
+    now.event(PLAIN, tsc(2 * ms), &[1]);
+    later.event(PLAIN, tsc(minute), &[2]);
+    let bytes = [now.bytes(), later.bytes()];
+    let now = || synthetic::slots(&now, 101, &bytes[0]);
+    let later = || synthetic::slots(&later, 101, &bytes[1]);
+    let clock = |n: u64| Frame::Clock(sample(n * ms));
+    let path = Spool::of(bench.dir.path()).segment(0);
+    let events_of = |frames: &[Frame<'_>]| {
+        synthetic::file(&path, frames);
+        let mut ledger = Ledger::default();
+        let user = decode(&path, &[], &bench.registry, &mut ledger).unwrap().user;
+        (user.len(), ledger.rejected)
+    };
+    let closed = [clock(1), now(), later(), clock(3)];
+    assert_eq!(events_of(&closed), (1, 1));
+    let cut_off = [clock(1), now(), clock(3), later()];
+    assert_eq!(events_of(&cut_off), (2, 0));
+}
+
 #[test]
 fn the_slots_of_a_segment_are_allocated_at_once() {
     let bench = Bench::new();
