@@ -553,19 +553,37 @@ fn what_is_under_way_beyond_its_table_is_counted() {
     };
     let file = tempfile::tempfile().unwrap();
     let write = || file.write_all_at(&[0; 1 << 18], 0).unwrap();
+    // Whoever sends to itself runs the softirq that receives.
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let own = socket.local_addr().unwrap();
+    let send = || {
+        for _ in 0..64 {
+            socket.send_to(&[0; 1024], own).unwrap();
+        }
+    };
     type Act<'a> = &'a (dyn Fn() + Sync);
-    let cases: [(Group, &str, Act<'_>); 5] = [
+    let cases: [(Group, &str, Act<'_>); 6] = [
         (Group::Syscall, "sys_enter", &sleep),
         (Group::Futex, "futex_enter", &contend),
         (Group::Fault, "page_fault_user", &pages),
         (Group::Lock, "contention_begin", &write),
         (Group::Stack, "chain_switch", &sleep),
+        (Group::Irq, "softirq_exit", &send),
     ];
     for (group, program, act) in cases {
         if group == Group::Lock && release() < (5, 19) {
             continue;
         }
-        let options = KernelOptions { most_under_way: Some(1), ..options(&[Group::Sched, group]) };
+        // Two softirqs at once take two CPUs, and a loopback device that is up.
+        let one_cpu = std::thread::available_parallelism().unwrap().get() == 1;
+        if group == Group::Irq && (one_cpu || socket.send_to(&[], own).is_err()) {
+            continue;
+        }
+        let options = KernelOptions {
+            most_under_way: Some(1),
+            preempted_softirqs: group == Group::Irq,
+            ..options(&[Group::Sched, group])
+        };
         let Some(mut kernel) = kernel_or_skip(&options) else { return };
         kernel.observe(std::process::id());
         let done = AtomicBool::new(false);

@@ -177,7 +177,8 @@ fn load_object(
     }
     globals.push(("SYSTEM_WIDE", u32::from(options.system_wide)));
     globals.push(("LOCKS", u32::from(options.groups.contains(&Group::Lock))));
-    let preempted = layout::is_real_time() && options.groups.contains(&Group::Irq);
+    let preempted = (layout::is_real_time() || options.preempted_softirqs)
+        && options.groups.contains(&Group::Irq);
     globals.push(("SOFTIRQS_PREEMPTED", u32::from(preempted)));
     globals.push(("STACKS", u32::from(options.groups.contains(&Group::Stack))));
     let layout = format!("RECORD_LAYOUT_{}", ft_ebpf::VERSION);

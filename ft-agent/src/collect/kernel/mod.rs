@@ -80,8 +80,11 @@ pub struct KernelOptions {
     /// At most so many ring buffers. More than one for each CPU are of no use; fewer show what they are good for.
     pub most_ring_buffers: u32,
     /// Entries of each table of what is under way: system calls, futexes, page faults, waits for locks of the kernel, threads
-    /// off the CPU. `None`: as many as the programs declare; fewer show what becomes of the others.
+    /// off the CPU, softirqs. `None`: as many as the programs declare; fewer show what becomes of the others.
     pub most_under_way: Option<u32>,
+    /// Softirqs are taken for such as can be preempted, as on a real-time kernel they always are; each then has an entry in such a
+    /// table. Right on any kernel, at a higher price.
+    pub preempted_softirqs: bool,
     /// What is probed in programs; records have the place of each in this list.
     pub probes: Vec<Probe>,
 }
@@ -99,6 +102,7 @@ impl Default for KernelOptions {
             sample_hz: 997,
             most_ring_buffers: u32::MAX,
             most_under_way: None,
+            preempted_softirqs: false,
             probes: Vec::new(),
         }
     }

@@ -4,7 +4,7 @@
 use std::mem::offset_of;
 use std::os::fd::AsFd;
 
-use ft_user::layout::{Header, LOSS_KEY, SEALS, Slot, commit};
+use ft_user::layout::{Header, LOSS_KEY, MAX_RING_SLOTS, MIN_RING_SLOTS, SEALS, Slot, commit};
 use ft_user::ring::Written;
 use ft_user::shared_ring::{Event, SharedRing};
 use proptest::prelude::*;
@@ -165,7 +165,12 @@ proptest! {
     #[test]
     fn what_was_written_is_stored_or_lost(
         steps in prop::collection::vec(step(), 1..40),
-        ring_slots in prop_oneof![Just(4096u32), Just(8192)],
+        // Of the largest rings no step fills one: see the test below.
+        ring_slots in prop_oneof![
+            4 => Just(MIN_RING_SLOTS),
+            4 => (MIN_RING_SLOTS.ilog2()..18).prop_map(|log| 1 << log),
+            1 => (18..=MAX_RING_SLOTS.ilog2()).prop_map(|log| 1 << log),
+        ],
         ended: bool,
     ) {
         let mut subject = Owner::new(Mode::Discard, ring_slots);
@@ -191,5 +196,26 @@ proptest! {
         if let Some(last) = last && subject.source.rings.iter().flatten().count() == 1 {
             prop_assert!(last == 0 || subject.stored.contains(&last));
         }
+    }
+}
+
+/// Rings of all sizes are full at once, by two threads that end, and by those that use the rings next.
+#[test]
+fn a_full_ring_of_any_size_loses_what_does_not_fit() {
+    for ring_slots in [MIN_RING_SLOTS, 1 << 16, MAX_RING_SLOTS] {
+        let mut subject = Owner::new(Mode::Discard, ring_slots);
+        // Four slots an event.
+        let more_than_fit = u64::from(ring_slots) / 4 + 1000;
+        for ring in [0, 1, 0] {
+            subject.take(Step::Claim(ring));
+            subject.take(Step::Write(ring, more_than_fit, 9));
+            subject.take(Step::Exit(ring));
+            if ring == 1 {
+                subject.take(Step::Drain);
+            }
+        }
+        subject.finish(true);
+        assert!(subject.lost >= 3000, "{ring_slots} slots: {} lost", subject.lost);
+        assert_eq!(subject.stored.len() as u64 + subject.lost, subject.written, "{ring_slots}");
     }
 }

@@ -81,3 +81,22 @@ impl Owners {
         (!is_anothers).then_some(tid)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who names more threads than are remembered costs itself another look.
+    #[test]
+    fn of_more_numbers_than_are_remembered_each_is_found() {
+        let me = std::process::id();
+        let identity = Identity::of(me as i32).expect("this process");
+        let mut owners = Owners::new(Seen::default());
+        // Above all that the kernel gives (PID_MAX_LIMIT).
+        let others = 1 << 22;
+        owners.known.extend((others..others + MAX_KNOWN as u32).map(|said| (said, (-1, i64::MAX))));
+        assert_eq!(owners.find(&identity, me, 0, &mut Work::last()), me as i32);
+        assert_eq!(owners.known.len(), 1);
+        assert_eq!(owners.find(&identity, me, 1, &mut Work::last()), me as i32);
+    }
+}

@@ -79,3 +79,15 @@ fn a_return_address_has_a_function() {
     check("work", "", "work (libx.so+0x1234)");
     check("", "", "libx.so+0x1234");
 }
+
+/// Names that are made of addresses are forgotten when they are too many, and made anew.
+#[test]
+fn any_number_of_addresses_has_its_names() {
+    let context = Context::new(true, 0, &[], &[], &[]);
+    for round in 0..2 {
+        for address in 0..=MAX_HEX_NAMES as i64 {
+            assert_eq!(*context.hex_name(address), *format!("{address:#x}"), "round {round}");
+        }
+        assert!(context.hex_names.borrow().len() <= MAX_HEX_NAMES);
+    }
+}
