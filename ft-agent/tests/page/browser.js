@@ -32,8 +32,9 @@ export function given(name) {
  * @param {string} file
  * @param {Options} options
  * @param {(page: Page) => Promise<void>} look
+ * @param {(page: Page) => Promise<void>} [before]  What has to be done before it is opened.
  */
-export async function visit(file, options, look) {
+export async function visit(file, options, look, before) {
   const context = await browser.newContext({viewport: {width: 1280, height: 900}, offline: true, ...options});
   try {
     const page = await context.newPage();
@@ -48,6 +49,7 @@ export async function visit(file, options, look) {
     page.on('dialog', dialog => complaints.push(`dialog: ${dialog.message()}`));
     context.on('request', request => requests.push(request.url()));
     const url = pathToFileURL(file).href;
+    await before?.(page);
     await page.goto(url);
     await look(page);
     assert.deepEqual(complaints, []);

@@ -18,10 +18,13 @@ mod stage;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
 
+use ft_trace::store::Trace;
+use ft_trace::tables::UserEvent;
 use stage::Stage;
+use tempfile::TempDir;
 
 /// Where the scripts are.
 fn home() -> PathBuf {
@@ -47,6 +50,25 @@ fn succeeds(command: &mut Command) -> String {
         [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     assert!(status.success(), "{command:?}: {status}\n{stdout}{stderr}");
     stdout
+}
+
+/// A command of the agent.
+fn agent(command: &str) -> Command {
+    let mut agent = Command::new(env!("CARGO_BIN_EXE_ft-agent"));
+    agent.arg(command).stdin(Stdio::null());
+    agent
+}
+
+/// The program that is recorded, built as the agent was.
+fn subject() -> PathBuf {
+    let folder = Path::new(env!("CARGO_BIN_EXE_ft-agent")).parent().expect("a target folder");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--package", "ft-agent", "--example", "subject"]);
+    if folder.ends_with("release") {
+        cargo.arg("--release");
+    }
+    succeeds(&mut cargo);
+    folder.join("examples/subject")
 }
 
 /// A recording with its page.
@@ -130,6 +152,51 @@ fn every_figure_of_the_papers_is_in_a_page_with_its_data() {
 #[test]
 fn every_row_of_the_longest_leads_to_its_place_in_the_timeline() {
     run_on_scenarios("links.js");
+}
+
+#[test]
+fn what_the_tables_have_is_drawn_where_and_when_they_say() {
+    let Some(mut node) = node_or_skip() else { return };
+    let (stage, page) = page_of("system");
+    let Some(tables) = oracle::python("page/drawing.py", &[&stage.trace()]) else { return };
+    assert!(tables.status.success(), "{}", String::from_utf8_lossy(&tables.stderr));
+    let drawn = page.with_file_name("drawn.json");
+    fs::write(&drawn, tables.stdout).expect("written");
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    node.args(["--test", "--test-reporter=spec", "drawing.js"]);
+    succeeds(node.env("FT_PAGE", page).env("FT_DRAWN", drawn));
+}
+
+/// Events of one thread of which a page has not every detail.
+const MANY: usize = 450_000;
+
+#[test]
+fn an_interval_that_is_asked_for_is_there_in_full_and_what_is_not_is_said() {
+    let Some(mut node) = node_or_skip() else { return };
+    let folder = TempDir::new().expect("a folder");
+    let [dir, page, asked] =
+        ["trace", "page.html", "asked.json"].map(|name| folder.path().join(name));
+    let many = MANY.to_string();
+    let mut record = agent("record");
+    record.args(["-k", "none", "--ring-size", "64M", "-o"]).arg(&dir).arg("--").arg(subject());
+    succeeds(record.args(["flood", &many]));
+    let trace = Trace::open(&dir).expect("a trace");
+    let events = trace.rows::<UserEvent>().map(|event| event.expect("an event").ts.0);
+    let times: Vec<i64> = events.collect();
+    assert_eq!(times.len(), MANY, "none was lost");
+    // From one in the middle to another.
+    let (first, last) = (MANY / 2, MANY / 2 + MANY / 100);
+    let start = trace.meta().start.start_ns;
+    let [from, to] = [times[first], times[last]].map(|at| format!("{}ns", at - start));
+    let mut report = agent("report");
+    report.arg(&dir).args(["--from", &from, "--to", &to, "--html"]);
+    succeeds(report.arg(&page));
+    let told =
+        serde_json::json!({"from": times[first], "to": times[last], "times": times[first..last]});
+    fs::write(&asked, told.to_string()).expect("written");
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    node.args(["--test", "--test-reporter=spec", "interval.js"]);
+    succeeds(node.env("FT_PAGE", page).env("FT_ASKED", asked));
 }
 
 /// Of a program that waits for locks and is preempted while it holds one.

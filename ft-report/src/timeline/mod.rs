@@ -174,20 +174,27 @@ impl Timeline {
         let places: Vec<_> =
             survey.incidents.iter().map(|i| i.from - begin..i.to - begin).collect();
         let window = window.map(|w| w.start.saturating_sub(begin)..w.end.saturating_sub(begin));
+        let asked = window.as_ref().map(|w| w.start.max(0)..w.end.min(span));
         let windows = Windows::new(&places, window, span, frame.spans, rows.lanes());
         let mut builder = Builder::new(rows, level, windows, &survey, words, begin);
         for item in items {
             builder.add(&item?);
         }
         builder.finish();
-        Ok(Timeline::of(&frame, span, survey, builder))
+        Ok(Timeline::of(&frame, span, asked, survey, builder))
     }
 
-    fn of(frame: &Frame, span: i64, survey: Survey, mut built: Builder<'_>) -> Timeline {
+    fn of(
+        frame: &Frame,
+        span: i64,
+        asked: Option<Range<i64>>,
+        survey: Survey,
+        mut built: Builder<'_>,
+    ) -> Timeline {
         let mut windows = built.take_windows();
         let (cpus, others) = (built.cpus_in_use(), built.has_others());
         let between = |w: &windows::Window| Between { from: w.at.start, to: w.at.end };
-        let notes = notes(frame, span, &survey, &built, &windows);
+        let notes = notes(frame, span, asked, &survey, &built, &windows);
         let head = Head {
             begin: frame.begin.to_string(),
             offset: frame.begin - frame.zero,
@@ -254,10 +261,11 @@ fn place(i: &survey::Incident, begin: i64) -> Place {
     }
 }
 
-/// What is in the page, and what is not.
+/// What is in the page, and what is not; `asked` is the interval of which every detail was asked for.
 fn notes(
     frame: &Frame,
     span: i64,
+    asked: Option<Range<i64>>,
     survey: &Survey,
     built: &Builder<'_>,
     windows: &[windows::Window],
@@ -270,13 +278,14 @@ fn notes(
     notes.push(match covered == span {
         true => format!("All of it is here: {} spans and events.", count(spans as u64)),
         false => format!(
-            "Every detail of {} ({} of {}, {} spans and events) around what the reports name. Of all other time there \
+            "Every detail of {} ({} of {}, {} spans and events) around what the reports name{}. Of all other time there \
              are buckets of {width}, which tell how long each row was in each state and not when; sums over whole buckets \
              are exact. For every detail of another interval make the page with `--from` and `--to`.",
             quantity(windows.len() as u64, "window"),
             dur(covered),
             dur(span),
             count(spans as u64),
+            if asked.is_some() { ", and of the interval that was asked for" } else { "" },
         ),
     });
     let cut = windows.iter().filter(|w| w.is_cut());
@@ -288,6 +297,17 @@ fn notes(
             quantity(n, "window"),
             dur(missing)
         ));
+    }
+    if let Some(asked) = asked {
+        let shown = |w: &windows::Window| w.at.end.min(asked.end) - w.at.start.max(asked.start);
+        let shown: i64 = windows.iter().map(|w| shown(w).max(0)).sum();
+        let of = asked.end - asked.start;
+        if shown < of {
+            let (shown, of) = (dur(shown), dur(of));
+            notes.push(format!(
+                "Of the interval that was asked for, every detail of {shown} of {of} is here: ask for a shorter one."
+            ));
+        }
     }
     if !built.losses.is_empty() {
         let n = built.losses.len() as u64;

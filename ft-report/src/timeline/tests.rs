@@ -204,9 +204,24 @@ fn what_is_asked_for_is_there_in_full() {
     let items = items(timeline).into_iter().map(Ok);
     let window = Some(49_000_000..51_000_000);
     let page = Timeline::draw(frame(tally.last_ns, 1 << 40), survey, &|_, _| (), window, items);
-    let windows = page.expect("items without errors").head.windows;
+    let page = page.expect("items without errors");
+    let windows = page.head.windows;
     assert_eq!(windows.len(), 2);
     assert_eq!(windows[1], Between { from: 49_000_000, to: 51_000_000 });
+    assert!(page.notes[0].contains("and of the interval that was asked for"), "{:?}", page.notes);
+    assert!(page.notes.iter().all(|note| !note.contains("a shorter one")), "{:?}", page.notes);
+}
+
+#[test]
+fn of_an_interval_without_room_it_is_said_how_much_is_there() {
+    let (survey, _, tally) = survey(BUSY);
+    let built = build(BUSY, &survey, tally.last_ns);
+    let (frame, asked) = (frame(tally.last_ns, 1 << 40), 1_000..5_000);
+    let mut windows = Windows::new(&[], Some(asked.clone()), 6_301, 1 << 40, 1).finish();
+    windows[0].at.end = 2_500;
+    let notes = notes(&frame, 6_301, Some(asked), &survey, &built, &windows);
+    let said = notes.iter().find(|note| note.contains("a shorter one")).expect("it is said");
+    assert!(said.contains("every detail of 1.50 µs of 4.00 µs is here"), "{said}");
 }
 
 #[test]

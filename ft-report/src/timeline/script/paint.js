@@ -316,16 +316,18 @@ export class Painter {
     for (const window of this.windows) {
       const { events } = window.threads[thread];
       const [first, last] = touching(events, this.view.from, this.view.to);
-      let column = -1;
+      // A dash must not take the place of a triangle in the same pixel.
+      let dashed = -1, pointed = -1;
       for (let i = first; i < last; i++) {
-        const x = this.x(events.start[i]);
-        if (!shown(events.a[i]) || Math.floor(x) === column) continue;
-        column = Math.floor(x);
+        const x = this.x(events.start[i]), column = Math.floor(x), { quiet } = model.head.events[events.a[i]];
+        if (!shown(events.a[i]) || column === (quiet ? dashed : pointed)) continue;
         ctx.fillStyle = theme.ink;
-        if (model.head.events[events.a[i]].quiet) {
+        if (quiet) {
           ctx.fillRect(x, y - 1, 0.7, 3);
+          dashed = column;
           continue;
         }
+        pointed = column;
         ctx.beginPath();
         ctx.moveTo(x - 3, y);
         ctx.lineTo(x + 3, y);
@@ -362,7 +364,7 @@ export class Painter {
   }
 
   /**
-   * Who woke whom: from the waker at the waking to the woken.
+   * Who woke whom: from the waker at the waking to the woken; false, and no arrow, where there would be too many to see any.
    * @param {(thread: number) => number | undefined} middle  Where the row of a thread is, if it is in sight.
    */
   wakes(middle) {
@@ -378,7 +380,7 @@ export class Painter {
         for (let i = first; i < last; i++) {
           const from = wakes.b[i] === 0 ? undefined : middle(wakes.b[i] - 1);
           if (from === undefined || wakes.start[i] < this.view.from) continue;
-          if (arrows.push([this.x(wakes.start[i]), from, to]) > MAX_ARROWS) return;
+          if (arrows.push([this.x(wakes.start[i]), from, to]) > MAX_ARROWS) return false;
         }
       }
     }
@@ -398,6 +400,7 @@ export class Painter {
       ctx.fill();
     }
     ctx.globalAlpha = 1;
+    return true;
   }
 
   /** The scale of time. @param {number} height */
@@ -421,7 +424,7 @@ export function file(place) {
 }
 
 /** Arrows that are drawn at once; more are no picture any more. */
-const MAX_ARROWS = 400;
+export const MAX_ARROWS = 400;
 
 /** @type {WeakMap<Lane, number[]>} */
 const PLACES = new WeakMap();

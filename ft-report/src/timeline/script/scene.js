@@ -1,7 +1,7 @@
 // @ts-check
 // The picture as a whole: rows and their names, the scale of time, the overview, and what is chosen in them.
 
-import { Painter } from "./paint.js";
+import { MAX_ARROWS, Painter } from "./paint.js";
 import { duration, moment } from "./view.js";
 
 /** @typedef {import("./main.js").Timeline} Timeline */
@@ -16,14 +16,15 @@ export function paint(timeline) {
   const width = timeline.stage.clientWidth, height = timeline.stage.clientHeight;
   if (width < LEFT + 50) return;
   timeline.width = width;
-  paintRows(timeline, width, height);
+  const hasArrows = paintRows(timeline, width, height);
   paintAxis(timeline, width);
   paintOverview(timeline, width);
-  timeline.part("span").textContent = `${duration(timeline.view.to - timeline.view.from)} from ${moment(timeline.view.from + timeline.head.offset, (timeline.view.to - timeline.view.from) / 100)}`;
+  const interval = `${duration(timeline.view.to - timeline.view.from)} from ${moment(timeline.view.from + timeline.head.offset, (timeline.view.to - timeline.view.from) / 100)}`;
+  timeline.part("span").textContent = interval + (hasArrows ? "" : ` · more than ${MAX_ARROWS} wake-ups: no arrows`);
   timeline.stale = timeline.model.windowsIn(timeline.view.from, timeline.view.to).length < timeline.head.windows.filter((w) => w.from < timeline.view.to && w.to > timeline.view.from).length;
 }
 
-/** @param {Timeline} timeline @param {number} width @param {number} height */
+/** False where there are too many wake-ups for arrows. @param {Timeline} timeline @param {number} width @param {number} height */
 function paintRows(timeline, width, height) {
   const { theme, model, view } = timeline;
   const ctx = context(timeline, timeline.canvas, width, height);
@@ -44,7 +45,7 @@ function paintRows(timeline, width, height) {
     painter.events(row.index, row.y - top + 1, (kind) => !timeline.hidden.has(kind));
   }
   painter.losses(0, height);
-  painter.wakes((thread) => middle.get(thread));
+  const hasArrows = painter.wakes((thread) => middle.get(thread));
   paintRuler(timeline, ctx, painter, 0, height);
   if (timeline.picked) outline(timeline, ctx, painter, top);
   ctx.restore();
@@ -67,6 +68,7 @@ function paintRows(timeline, width, height) {
   }
   ctx.fillStyle = theme.line;
   ctx.fillRect(LEFT - 1, 0, 1, height);
+  return hasArrows;
 }
 
 /** @param {Timeline} timeline @param {CanvasRenderingContext2D} ctx @param {Painter} painter @param {number} top */
