@@ -29,7 +29,8 @@ fn at(ns: i64) -> Nanos {
     Nanos(BEGIN + ns)
 }
 
-fn table<R: Row>(dir: &Path, meta: &mut Meta, rows: impl IntoIterator<Item = R>) {
+/// Writes a table of a trace.
+pub(crate) fn table<R: Row>(dir: &Path, meta: &mut Meta, rows: impl IntoIterator<Item = R>) {
     let mut writer = TableWriter::create(dir, Footer::default()).unwrap();
     rows.into_iter().for_each(|row| writer.push(row).unwrap());
     let rows = writer.finish().unwrap();

