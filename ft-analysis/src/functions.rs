@@ -109,11 +109,13 @@ enum Which {
 struct Time {
     ns: i64,
     parts: Decomposition,
+    /// Of that, what the agent had the CPU while the thread waited for it.
+    agent_ns: i64,
 }
 
 impl Time {
     fn between(from: &Began, to: &Began) -> Time {
-        Time { ns: to.ts - from.ts, parts: from.until(to) }
+        Time { ns: to.ts - from.ts, parts: from.until(to), agent_ns: from.agent_until(to) }
     }
 }
 
@@ -121,6 +123,7 @@ impl AddAssign for Time {
     fn add_assign(&mut self, other: Time) {
         self.ns += other.ns;
         self.parts += other.parts;
+        self.agent_ns += other.agent_ns;
     }
 }
 

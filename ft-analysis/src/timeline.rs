@@ -188,10 +188,16 @@ pub fn run(kernel: bool, timeline: &str) -> (Rows, Tally) {
 
 /// The same, of a trace of which somebody asks for requests; its threads a to c are called so.
 pub fn run_asking(asked: &[RequestKind], timeline: &str) -> (Rows, Tally) {
+    run_recorded(None, asked, timeline)
+}
+
+/// The same of a trace that this process has recorded, if it is known.
+pub fn run_recorded(by: Option<Pid>, asked: &[RequestKind], timeline: &str) -> (Rows, Tally) {
     let named =
         |name: &str| ThreadRow { tid: parse::tid(name), name: name.into(), ..threads().remove(0) };
     let context = Context::new(true, 10, &["a", "b", "c"].map(named), &sites(), &names());
-    let mut analysis = Run::new(context.with_requests(asked.to_vec(), &sites()));
+    let context = context.with_agent(by).with_requests(asked.to_vec(), &sites());
+    let mut analysis = Run::new(context);
     events(timeline).for_each(|event| analysis.push(&event));
     analysis.finish()
 }

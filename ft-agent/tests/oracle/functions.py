@@ -8,6 +8,8 @@ from collections import Counter, defaultdict
 from typing import NamedTuple
 
 from compare import Expected, OneOf, Table, Within
+from cpus import Shares
+from holds import agent
 from tables import Site, Trace, UserEvent
 from threads import Threads
 
@@ -163,13 +165,17 @@ def table(trace: Trace, threads: Threads, end: int) -> Table:
         total: defaultdict[tuple, Counter] = defaultdict(Counter)
         doubtful: Counter[tuple] = Counter()
         happened: defaultdict[tuple, list[tuple[int, int]]] = defaultdict(list)
+        # Who had the CPU while the thread waited for it.
+        shares: dict[str, defaultdict[tuple, Shares]] = {what: defaultdict(Shares) for what in ("total", "self")}
         for begin, until, owner, inside in calls.times:
             happened[owner].append((begin, until))
             parts = threads.parts(tid, begin, until) if kernel else None
-            for sums, functions in ((own, {owner}), (total, inside)):
+            occupants = threads.occupants(tid, begin, until)
+            for what, sums, functions in (("self", own, {owner}), ("total", total, inside)):
                 for function in functions:
                     sums[function]["all"] += until - begin
                     sums[function] += parts.ns if parts else Counter()
+                    shares[what][function].merge(occupants)
             for function in inside:
                 doubtful[function] += parts.doubtful_ns if parts else 0
         for function, first in calls.first.items():
@@ -195,6 +201,7 @@ def table(trace: Trace, threads: Threads, end: int) -> Table:
             }
             for what, sums in (("total", total), ("self", own)):
                 values[f"{what}_ns"] = sums[function]["all"]
+                values[f"{what}_agent_ns"] = agent(shares[what][function], threads) if kernel else None
                 for column, parts_of in COLUMNS.items():
                     ns = sum(sums[function][part] for part in parts_of)
                     wanted = Within(max(0, ns - loose), ns + loose) if loose else ns

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from compare import Anything, Expected, OneOf, Table, Wanted
-from holds import AtMost, decomposition, mark, sums_to
+from holds import AtMost, agent, decomposition, mark, sums_to
 from tables import Switch, Trace, UserEvent, Waking
 from threads import Parts, Threads
 
@@ -163,12 +163,13 @@ def jobs(trace: Trace, threads: Threads) -> Table:
                 "backlog_ns": backlog,
                 **decomposition(parts),
                 **culprit(worker, job, parts, threads),
+                "agent_ns": of_agent(worker, job, threads),
                 "mark": certainty(worker, job, parts, threads),
             }
             if job.release < worker.announced:
                 # It came too late itself, and what it did before is not accounted for.
                 values |= {name: Anything() for name in (*decomposition(parts), "mark")}
-                values |= {name: Anything() for name in ("culprit", "culprit_tid", "culprit_ns")}
+                values |= {name: Anything() for name in ("culprit", "culprit_tid", "culprit_ns", "agent_ns")}
             expected.append(Expected(values, checks=[sums_to(job.finish - job.release - backlog)]))
     return Table("jobs", ("ts", "tid"), expected, tolerates=lambda row: row["finish"] is None)
 
@@ -209,6 +210,14 @@ def culprit(worker: Worker, job: Job, parts: Parts, threads: Threads) -> dict[st
     longest = [(names, tid) for ns, names, tid in taken if ns == most]
     names = tuple(name for names, _ in longest for name in names)
     return {"culprit": OneOf(names), "culprit_tid": OneOf(tuple(t for _, t in longest)), "culprit_ns": most}
+
+
+def of_agent(worker: Worker, job: Job, threads: Threads) -> Wanted:
+    """How long threads of the agent had the CPU; of a wait that had begun before, nobody knows which of several had it when."""
+    if not threads.trace.switches:
+        return None
+    known = agent(threads.occupants(worker.tid, job.alone, job.finish), threads)
+    return Anything() if known is not None and is_cut(worker, job, threads) else known
 
 
 def is_cut(worker: Worker, job: Job, threads: Threads) -> bool:

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right, insort
 from itertools import groupby, pairwise
 from typing import Iterator, NamedTuple
 
-from compare import Anything, Expected, OneOf, Table, Wanted
+from compare import Anything, Expected, OneOf, Table, Wanted, Within
 from holds import EXACT, LOWER_BOUND, agent, decomposition
 from ledger import ThreadTime
 from tables import Irq, Probe, Trace, UserEvent, Waking
@@ -480,12 +480,25 @@ def ends_all(loss, tid: int, trace: Trace) -> bool:
     return loss.origin != "kernel" and loss.pid == process and loss.tid in (-1, tid)
 
 
-def sums(path: list[Piece] | None) -> dict[str, Wanted]:
-    """What a path sums to, by kind."""
+def sums(path: list[Piece] | None, agents: set[int] | None) -> dict[str, Wanted]:
+    """What a path sums to, by kind, and what of it threads of the agent had the CPU."""
     if path is None:
-        return dict.fromkeys([*(f"path_{kind}_ns" for kind in KINDS), "path_elsewhere_ns", "path_pieces"], Anything())
-    ns = {f"path_{kind}_ns": sum(p.end - p.start for p in path if p.kind == kind) for kind in KINDS}
+        columns = [*(f"path_{kind}_ns" for kind in KINDS), "path_elsewhere_ns", "path_agent_ns", "path_pieces"]
+        return dict.fromkeys(columns, Anything())
+    ns: dict[str, Wanted] = {"path_agent_ns": None if agents is None else of_agents(path, agents)}
+    ns |= {f"path_{kind}_ns": sum(p.end - p.start for p in path if p.kind == kind) for kind in KINDS}
     return ns | {"path_elsewhere_ns": sum(p.end - p.start for p in path if p.depth), "path_pieces": len(path)}
+
+
+def of_agents(path: list[Piece], agents: set[int]) -> Wanted:
+    """Of its waits for a CPU those in which one of these had it longest; where several had it as long, it may be any."""
+    least = most = 0
+    for piece in path:
+        theirs = [tid in agents for _, tid in piece.culprits]
+        if piece.kind in WAITS and any(theirs):
+            most += piece.end - piece.start
+            least += piece.end - piece.start if all(theirs) else 0
+    return Within(least, most) if least < most else least
 
 
 class Tiled(Table):
@@ -550,7 +563,7 @@ def tables(trace: Trace, threads: Threads, paths: Paths) -> list[Table]:
             "end_comm": threads.named(tid),
             **(decomposition(parts) if stayed else {f"{part}_ns": None for part in PARTS}),
             "agent_ns": agent(shares, threads) if stayed else None,
-            **sums(path),
+            **sums(path, threads.agents),
             "path_mark": (LOWER_BOUND if unknown else EXACT) if sure else Anything(),
             "mark": EXACT if exact and not doubtful else Anything(),
         }

@@ -203,6 +203,8 @@ impl Jobs {
         let known = response.shares.is_exact() && response.shares.of(|_| true) <= waited;
         let known = known && !response.hidden && !thread.doubtful_since(release);
         let mark = moment.mark(release, kernel && !known);
+        let agent_ns = moment.world.agent_share(&response.shares);
+        let agent_ns = agent_ns.and_then(|ns| moment.world.agent_part(ns, &response.parts));
         LoadJob {
             ts: Nanos(release),
             dur,
@@ -220,6 +222,7 @@ impl Jobs {
             culprit: culprit.as_ref().map(|(name, ..)| name.clone()),
             culprit_tid: culprit.as_ref().and_then(|(_, tid, _)| *tid),
             culprit_ns: culprit.as_ref().map(|(.., ns)| *ns),
+            agent_ns,
             mark: if finish.is_some() { mark } else { Mark::Censored },
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Open;
 use super::path::Piece;
-use crate::world::{Thread, World};
+use crate::world::{Culprit, Thread, World};
 use ft_trace::Mark;
 use ft_trace::ids::{Name, Nanos};
 use ft_trace::tables::{PathKind, PathPiece, Request};
@@ -55,6 +55,12 @@ pub(super) fn row(
         path.map(|path| path.iter().filter(|piece| is(piece)).map(Piece::len_ns).sum())
     };
     let of = |kind: PathKind| sum(&|piece| piece.kind == kind);
+    let is_agents = |piece: &Piece| match (&piece.kind, &piece.culprit) {
+        (PathKind::Preempted | PathKind::Dispatch, Some(Culprit::Thread(by))) => {
+            world.is_agents(by.thread)
+        }
+        _ => false,
+    };
     let marks = path.into_iter().flatten().map(|piece| piece.mark);
     let disturbed = thread.disturbed.mark(ts);
     Request {
@@ -80,6 +86,7 @@ pub(super) fn row(
         path_outside_ns: of(PathKind::Outside),
         path_unknown_ns: of(PathKind::Unknown),
         path_elsewhere_ns: sum(&|piece| piece.depth > 0),
+        path_agent_ns: world.context().agent.and_then(|_| sum(&is_agents)),
         path_pieces: path.map(|path| path.len() as i32),
         path_mark: marks.fold(disturbed, Mark::max),
         mark: Mark::lower_bound_if(lost || thread.doubtful_since(ts)).max(disturbed),

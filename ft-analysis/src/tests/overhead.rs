@@ -1,7 +1,8 @@
 //! What the recording itself did: process 9 (upper case) has recorded.
 
-use crate::timeline::{run, run_by_agent};
-use crate::{HeldUp, Overhead};
+use crate::timeline::{run, run_by_agent, run_recorded};
+use crate::{HeldUp, Overhead, RequestKind};
+use ft_trace::ids::Pid;
 use ft_trace::tables::Part;
 
 /// A holder is preempted by the agent and by another, and a woken thread waits behind the agent.
@@ -74,6 +75,84 @@ fn scopes_and_gaps_tell_it_too() {
 }
 
 #[test]
+fn functions_tell_it_of_themselves_and_with_what_they_called() {
+    let (rows, _) = run_by_agent(
+        "0 0 .>a S
+         10 in a F 90
+         20 into a
+         30 0 a>X R+
+         70 0 X>b S
+         80 0 b>a R
+         100 out-of a
+         110 out a F 90",
+    );
+    let told: Vec<_> = rows
+        .functions
+        .iter()
+        .map(|r| (r.total_ns, r.total_agent_ns, r.self_ns, r.self_agent_ns))
+        .collect();
+    assert_eq!(told, [(100, Some(40), 20, Some(0)), (80, Some(40), 80, Some(40))]);
+}
+
+#[test]
+fn a_function_whose_thread_waits_for_the_agent_to_the_end_tells_it_of_that_wait() {
+    let (rows, _) = run_by_agent("0 0 .>a S\n10 in a F 90\n30 0 a>X R+\n70 0 X>. S");
+    let [f] = &rows.functions[..] else { panic!("{:?}", rows.functions) };
+    assert_eq!((f.total_ns, f.total_preempted_ns, f.total_agent_ns), (60, Some(40), Some(40)));
+}
+
+#[test]
+fn jobs_tell_it_of_their_responses() {
+    let (rows, _) = run_by_agent(
+        "0 0 .>a S
+         10 worker a 3 4 1
+         12 span a 1000 3000 0
+         13 demand a 300 1000
+         20 0 a>. S
+         1030 wake . a 0
+         1050 0 .>a S
+         1060 poll a 0
+         1060 first a 1060
+         1070 job a 0 1070 1000
+         1100 0 a>X R+
+         1500 0 X>b S
+         1900 0 b>a S
+         1900 gap a 0 1100 1900
+         2170 finish a 0 2170
+         2170 over a
+         2170 job a 1 2170 2000
+         2500 finish a 1 2500
+         2500 over a
+         2600 last a 2600
+         2700 done a 2 2 0",
+    );
+    let told: Vec<_> = rows.jobs.iter().map(|r| (r.number, r.dur, r.agent_ns)).collect();
+    assert_eq!(told, [(0, 1170, Some(400)), (1, 500, Some(0))]);
+}
+
+/// a gets late, behind X, and wakes b, which waits behind c.
+#[test]
+fn paths_tell_it_of_the_waits_in_which_the_agent_had_the_cpu_longest() {
+    let timeline = "
+        0 0 a>X S
+        0 1 b>c S
+        40 irq X vector 6 0 local_timer
+        44 wake X a 0 0
+        90 0 X>a S
+        95 wake a b 1 0
+        110 1 c>b S
+        120 answer b 7";
+    let asked = RequestKind::reaction("timer:a", "event:http.end", None).expect("a reaction");
+    let told = |by| {
+        let (rows, _) = run_recorded(by, std::slice::from_ref(&asked), timeline);
+        let [r] = &rows.requests[..] else { panic!("{:?}", rows.requests) };
+        (r.dur, r.path_dispatch_ns, r.path_agent_ns)
+    };
+    assert_eq!(told(Some(Pid(9))), (80, Some(61), Some(46)));
+    assert_eq!(told(None), (80, Some(61), None));
+}
+
+#[test]
 fn the_tally_tells_what_it_had_in_all() {
     let overhead = run_by_agent(TIMELINE).1.overhead.expect("it is known who recorded");
     assert_eq!(
@@ -142,4 +221,6 @@ fn who_recorded_may_not_be_known() {
     assert!(rows.dispatch_latency.iter().all(|r| r.agent_ns.is_none()));
     assert!(rows.thread_time.iter().all(|r| r.agent_ns.is_none()));
     assert!(rows.scopes.iter().all(|r| r.agent_ns.is_none()));
+    let (rows, _) = run(true, "0 0 .>a S\n10 in a F 90\n20 out a F 90");
+    assert_eq!((rows.functions[0].total_agent_ns, rows.functions[0].self_agent_ns), (None, None));
 }

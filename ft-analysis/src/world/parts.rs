@@ -20,7 +20,7 @@ pub struct Began {
 impl Began {
     /// It begins now.
     pub(crate) fn now(thread: &Thread, world: &World) -> Began {
-        Began::at(world.now(), thread)
+        Began { agent_ns: world.agent_ns(thread), ..Began::at(world.now(), thread) }
     }
 
     /// It begins at `now`.
@@ -32,6 +32,11 @@ impl Began {
     /// Where the time went from this begin to a later one of the same thread; nothing without a kernel stream.
     pub(crate) fn until(&self, later: &Began) -> Decomposition {
         later.account - self.account
+    }
+
+    /// Of the waits for a CPU from this begin to a later one of the same thread, what the agent had it.
+    pub(crate) fn agent_until(&self, later: &Began) -> i64 {
+        later.agent_ns - self.agent_ns
     }
 
     /// How often something happened from this begin to a later one of the same thread; page faults as far as they are recorded.

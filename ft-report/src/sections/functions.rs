@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Input;
 use crate::document::{Builder, N, Ns, Number, Of, Place, Section, Share, Table, Word};
-use crate::stats::{Groups, Happened, Marks, happened};
+use crate::stats::{Groups, Happened, Marks, Own, happened, own};
 use crate::text;
 use ft_analysis::{FunctionCounts, Mark, Tally};
 use ft_trace::ids::Name;
@@ -77,10 +77,14 @@ pub struct FunctionParts {
     pub interrupts_ns: i64,
     /// Covered by no record.
     pub unexplained_ns: i64,
+    /// What of *preempted* threads of the agent had the CPU.
+    #[serde(skip_serializing_if = "Own::is_unknown")]
+    pub agent_ns: Own,
 }
 
 impl FunctionParts {
-    fn add(&mut self, ns: i64, parts: [Option<i64>; 5]) {
+    fn add(&mut self, ns: i64, parts: [Option<i64>; 5], agent_ns: Option<i64>) {
+        self.agent_ns.add(agent_ns);
         let [running, preempted, blocked, interrupts, unexplained] =
             parts.map(Option::unwrap_or_default);
         for (sum, part) in [
@@ -132,6 +136,7 @@ impl Functions {
                 r.total_interrupts_ns,
                 r.total_unexplained_ns,
             ],
+            r.total_agent_ns,
         );
         sums.own.add(
             r.self_ns,
@@ -142,6 +147,7 @@ impl Functions {
                 r.self_interrupts_ns,
                 r.self_unexplained_ns,
             ],
+            r.self_agent_ns,
         );
     }
 
@@ -192,6 +198,7 @@ impl FunctionsReport {
         if !self.functions.is_empty() {
             self.own(&mut s);
             self.total(&mut s);
+            own::explain(&mut s, "");
             let t = Table::first(SHOWN, &self.functions).column("function", |f| Word(&f.name));
             let t = t.column("calls", |f| N(f.calls));
             happened::table(
@@ -239,6 +246,7 @@ impl FunctionsReport {
             .column("self", |f| Ns(f.own.ns))
             .column("of all", |f| Share(f.own.ns, self.self_ns))
             .when(self.kernel, |t| parts(t, |f| f.own));
+        let t = own::beside(t, |f| (f.own.agent_ns, f.own.ns));
         s.table(t.titled("By self time: inside the function, and in none that it called"));
     }
 
@@ -250,6 +258,7 @@ impl FunctionsReport {
             .column("total", |f| Ns(f.total.ns))
             .column("cycles/call", |f| f.cycles_per_call.map(Number))
             .when(self.kernel, |t| parts(t, |f| f.total));
+        let t = own::beside(t, |f| (f.total.agent_ns, f.total.ns));
         s.table(t.titled("The same functions with what they called; a call within a call of the same function counts once"));
         s.say(
             "cycles/call: of the time stamp counter, from PROF_IN to PROF_OUT, as Danjean, Wacrenier and Namyst (2005) have them; \
@@ -299,11 +308,14 @@ fn parts(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ft_analysis::timeline::run;
+    use ft_analysis::timeline::{run, run_by_agent};
 
     /// The report of a timeline.
     fn report(kernel: bool, timeline: &str) -> FunctionsReport {
-        let (rows, tally) = run(kernel, timeline);
+        report_of(run(kernel, timeline))
+    }
+
+    fn report_of((rows, tally): (ft_analysis::Rows, Tally)) -> FunctionsReport {
         let mut functions = Functions::default();
         rows.functions.iter().for_each(|r| functions.add(r));
         functions.finish(&tally, 2e9)
@@ -344,6 +356,23 @@ mod tests {
             "0x46",
         ] {
             assert!(text.contains(line), "{line}: {text}");
+        }
+    }
+
+    #[test]
+    fn what_of_a_function_is_the_recordings_own_stands_beside_it() {
+        let report = report_of(run_by_agent(TIMELINE));
+        let own = report.functions.iter().map(|f| (&*f.name, f.own.agent_ns.0, f.total.agent_ns.0));
+        let expected = [
+            ("parse", Some(1000), Some(1000)),
+            ("0x46", Some(0), Some(1000)),
+            ("(unknown)", Some(0), Some(0)),
+        ];
+        assert_eq!(own.collect::<Vec<_>>(), expected);
+        let text = format!("{:140}", report.section());
+        // Of 3000 ns, and of 5000.
+        for said in ["33.3 %", "20.0 %", "recording", "The recording itself took it"] {
+            assert!(text.contains(said), "{said}: {text}");
         }
     }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::Input;
 use super::workers::{Announced, ByCulprit, ByWorker};
 use crate::document::{Id, Interval, N, Ns, Section, Share, Table, Word};
-use crate::stats::{Distribution, Marks, Tail, Top, parts};
+use crate::stats::{Distribution, Marks, Own, Tail, Top, own, parts};
 use ft_analysis::{Mark, Tally, Worked};
 use ft_trace::ids::{Name, Pid, Tid};
 use ft_trace::store::Result;
@@ -75,6 +75,9 @@ pub struct Spent {
     pub backlog_ns: i64,
     /// Where the rest went.
     pub parts: Decomposition,
+    /// What of the rest threads of the agent had the CPU.
+    #[serde(skip_serializing_if = "Own::is_unknown")]
+    pub agent_ns: Own,
 }
 
 impl Spent {
@@ -82,6 +85,7 @@ impl Spent {
         self.total_ns = self.total_ns.saturating_add(r.dur);
         self.backlog_ns = self.backlog_ns.saturating_add(r.backlog_ns);
         self.parts += r.parts.unwrap_or_default();
+        self.agent_ns.add(r.agent_ns);
     }
 }
 
@@ -125,6 +129,9 @@ pub struct LongJob {
     pub culprit: Option<String>,
     /// How long, ns.
     pub culprit_ns: Option<i64>,
+    /// What of it threads of the agent had the CPU, ns.
+    #[serde(skip_serializing_if = "Own::is_unknown")]
+    pub agent_ns: Own,
     /// How sure it is.
     pub mark: Mark,
 }
@@ -143,6 +150,7 @@ impl From<&LoadJob> for LongJob {
             parts: r.parts,
             culprit: r.culprit.as_ref().map(ToString::to_string),
             culprit_ns: r.culprit_ns,
+            agent_ns: Own(r.agent_ns),
             mark: r.mark,
         }
     }
@@ -279,6 +287,7 @@ impl JobsReport {
             self.culprits(&mut s);
         }
         self.longest(&mut s);
+        own::explain(&mut s, "");
         self.marks.legend(&mut s);
         s.with(self)
     }
@@ -329,7 +338,8 @@ impl JobsReport {
             .column("worker", |w| w.worker.id.thread())
             .column("responses", |w| Ns(of(w).total_ns))
             .column("backlog", |w| Share(of(w).backlog_ns, of(w).total_ns));
-        s.table(parts::shares(t, |w| (of(w).parts, of(w).total_ns)).titled(title));
+        let t = parts::shares(t, |w| (of(w).parts, of(w).total_ns));
+        s.table(own::beside(t, |w| (of(w).agent_ns, of(w).total_ns)).titled(title));
     }
 
     fn culprits(&self, s: &mut Section) {
@@ -363,7 +373,7 @@ impl JobsReport {
                     .column("culprit", |l| l.culprit.as_deref().map(Word))
                     .column("took", |l| l.culprit_ns.map(Ns))
             });
-        s.table(t.titled("The longest responses"));
+        s.table(own::beside(t, |l| (l.agent_ns, l.dur_ns)).titled("The longest responses"));
     }
 }
 

@@ -10,6 +10,7 @@ use super::request::RequestReport;
 use super::requests::{Mean, RequestsReport};
 use super::{Input, NO_SCHEDULER};
 use crate::document::{MeanNs, N, Section, Table, Word};
+use crate::stats::own;
 use ft_analysis::Reactions;
 use ft_trace::ids::Name;
 use ft_trace::store::Result;
@@ -126,6 +127,7 @@ impl ReactivityReport {
             .notes("outside", part(|m| m.outside_ns))
             .notes("unknown", part(|m| m.unknown_ns))
             .notes("elsewhere", part(|m| m.elsewhere_ns));
+        let t = own::beside(t, |a| a.mean.own());
         s.table(t.titled(
             "What they are made of: averages of their critical paths (elsewhere: of these, in threads for which the one waited \
              that answered)",

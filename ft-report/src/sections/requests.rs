@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::Input;
 use super::scopes::not_counted;
 use crate::document::{IntoText, MeanNs, N, Ns, Of, Section, Share, Table, Text, Word};
-use crate::stats::{Distribution, Groups, Marks, OTHERS, Tail, Top, own};
+use crate::stats::{Distribution, Groups, Marks, OTHERS, Own, Tail, Top, own};
 use crate::text;
 use ft_analysis::{Mark, RequestCounts, SLOWEST};
 use ft_trace::ids::Name;
@@ -83,6 +83,9 @@ pub struct RequestsOfKind {
     pub slowest: Option<Mean>,
     /// Averages of the tenth around the median.
     pub around_median: Option<Mean>,
+    /// What of their paths, or else of their threads' time, threads of the agent had the CPU, ns.
+    #[serde(skip_serializing_if = "Own::is_unknown")]
+    pub agent_ns: Own,
 }
 
 #[derive(Debug, Default)]
@@ -95,6 +98,7 @@ struct Lengths {
     middle: (i64, i64),
     slow_sums: Mean,
     middle_sums: Mean,
+    agent_ns: Own,
 }
 
 impl RequestsReport {
@@ -124,6 +128,7 @@ impl RequestsReport {
             let kind = kinds.entry(r.kind.clone());
             kind.lengths.add(r.dur);
             kind.total_ns = kind.total_ns.saturating_add(r.dur);
+            kind.agent_ns.add(r.path_agent_ns.or(r.agent_ns));
             kind.slowest.offer(SLOWEST, r.dur, || r.request);
             slowest.offer(LONGEST, r.dur, || SlowRequest::from(&r));
         })?;
@@ -297,6 +302,7 @@ impl RequestsReport {
             .column("p99", |k| k.tail.p99_ns.map(Ns))
             .column("p99.9", |k| k.tail.p999_ns.map(Ns))
             .column("max", |k| Ns(k.tail.max_ns));
+        let t = own::beside(t, |k| (k.agent_ns, k.total_ns));
         s.table(t.titled("By kind, the most time first"));
     }
 
@@ -334,6 +340,7 @@ impl RequestsReport {
             .notes("outside", part(|m| m.outside_ns))
             .notes("unknown", part(|m| m.unknown_ns))
             .notes("elsewhere", part(|m| m.elsewhere_ns));
+        let t = own::beside(t, |l| l.3.own());
         s.table(t.titled(
             "What makes the slowest differ: averages of their critical paths (elsewhere: of these, in threads for which the one \
              waited that ended the request)",
@@ -367,5 +374,6 @@ fn of_kind(name: &Name, mut kind: Lengths) -> RequestsOfKind {
         tail,
         slowest: kind.slow_sums.finish(),
         around_median: kind.middle_sums.finish(),
+        agent_ns: kind.agent_ns,
     }
 }

@@ -48,6 +48,9 @@ table! {
         pub total_interrupts_ns: Option<i64> as Ns,
         /// Covered by no record.
         pub total_unexplained_ns: Option<i64> as Ns,
+        /// Of `total_preempted_ns`, the time in which threads of the agent that recorded had the CPU. Null when that is not
+        /// known.
+        pub total_agent_ns: Option<i64> as Ns,
         /// Time inside of it and of no function that it called, of those that are recorded.
         pub self_ns: i64 as Ns,
         /// Of that, running.
@@ -60,6 +63,8 @@ table! {
         pub self_interrupts_ns: Option<i64> as Ns,
         /// Covered by no record.
         pub self_unexplained_ns: Option<i64> as Ns,
+        /// Of `self_preempted_ns`, the time in which threads of the agent that recorded had the CPU. Null when that is not known.
+        pub self_agent_ns: Option<i64> as Ns,
         /// What happened in `self_ns`: to the thread, and in no function that this one called.
         pub counts: Option<Counts>,
         /// [`Mark`]: `exact`; `disturbed` when the thread waited for room in its ring; `lower bound` when records were lost

@@ -254,6 +254,9 @@ table! {
         pub culprit_tid: Option<i32> as Tid,
         /// How long.
         pub culprit_ns: Option<i64> as Ns,
+        /// Of `preempted_ns` and `dispatch_ns`, the time in which threads of the agent that recorded had the CPU. Null
+        /// when that is not known.
+        pub agent_ns: Option<i64> as Ns,
         /// [`Mark`]: `exact`, `disturbed` when the thread waited for room in its ring, `lower bound` when records were
         /// lost meanwhile or it is not known of all of it who had the CPU, or `censored` when the job did not finish.
         pub mark: Mark,

@@ -80,6 +80,9 @@ table! {
         pub path_unknown_ns: Option<i64> as Ns,
         /// Of all these, what others did for which the thread, or the task, waited that ended it.
         pub path_elsewhere_ns: Option<i64> as Ns,
+        /// Of `path_preempted_ns` and `path_dispatch_ns`, the waits in which a thread of the agent that recorded had the CPU
+        /// longest. Null where it is not known which these are, too.
+        pub path_agent_ns: Option<i64> as Ns,
         /// Pieces of the path. Those of the slowest are in `critical_path`.
         pub path_pieces: Option<i32> as Count,
         /// [`Mark`] of the path: `lower bound` where some of it is unknown, or records are missing on its way.

@@ -84,6 +84,7 @@ fn hourglass(dir: &Path, meta: &mut Meta, count: i32) {
         culprit: some(i).map(|_| "burner".into()),
         culprit_tid: some(i),
         culprit_ns: some(i).map(i64::from),
+        agent_ns: some(i).map(|_| 0),
         mark: Mark::Exact,
     });
     table(dir, meta, count, |i| TimerLatency {

@@ -1,8 +1,12 @@
 use super::*;
-use ft_analysis::timeline::run;
+use ft_analysis::Rows;
+use ft_analysis::timeline::{run, run_by_agent};
 
 fn report(timeline: &str) -> JobsReport {
-    let (rows, tally) = run(true, timeline);
+    report_of(run(true, timeline))
+}
+
+fn report_of((rows, tally): (Rows, Tally)) -> JobsReport {
     let mut jobs = Jobs::default();
     rows.workers.into_iter().for_each(|r| jobs.worker(r));
     rows.jobs.iter().for_each(|r| jobs.add(r));
@@ -58,6 +62,19 @@ fn responses_stand_beside_their_bound_and_their_parts_sum() {
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
+}
+
+#[test]
+fn what_of_a_response_is_the_recordings_own_stands_beside_it() {
+    let report = report_of(run_by_agent(TIMELINE));
+    let [w] = &report.workers[..] else { panic!("{:?}", report.workers) };
+    assert_eq!((w.all.agent_ns, w.late.agent_ns), (Own(Some(800)), Own(Some(800))));
+    let text = format!("{:160}", report.section());
+    // Of all responses, of those of late jobs, and of the longest, which is the late one.
+    for (share, times) in [("47.9 %", 1), ("68.4 %", 2)] {
+        assert!(text.matches(share).count() >= times, "{share}: {text}");
+    }
+    assert!(text.contains("The recording itself took it"), "{text}");
 }
 
 #[test]

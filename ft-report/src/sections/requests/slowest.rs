@@ -26,7 +26,7 @@ pub struct SlowRequest {
     pub comm: String,
     /// Where the time of its thread went, where it is one.
     pub parts: Option<Decomposition>,
-    /// What of it threads of the agent had the CPU, ns.
+    /// What of its path, or else of its thread's time, threads of the agent had the CPU, ns.
     #[serde(skip_serializing_if = "Own::is_unknown")]
     pub agent_ns: Own,
     /// Of its path, in other threads, ns.
@@ -48,7 +48,7 @@ impl From<&Request> for SlowRequest {
             tid: r.end_tid.0,
             comm: r.end_comm.to_string(),
             parts: r.parts,
-            agent_ns: Own(r.agent_ns),
+            agent_ns: Own(r.path_agent_ns.or(r.agent_ns)),
             elsewhere_ns: r.path_elsewhere_ns,
             unknown_ns: r.path_unknown_ns,
             mark: r.mark.max(r.path_mark),
