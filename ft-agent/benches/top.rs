@@ -1,6 +1,6 @@
 //! What `ft-agent top` takes of one CPU beside recordings of little and of much: on a terminal, and as lines of JSON.
 //!
-//! `cargo bench -p ft-agent --bench top [-- SECONDS]`, as root; each load is watched for so many seconds (30). CPU time is the
+//! `cargo bench -p ft-agent --bench top [--profile quick] [-- SECONDS]`, as root; each load is watched for so many seconds (30). CPU time is the
 //! kernel's, of proc(5)'s `stat`, from five seconds after the start on, and with the start. It fails at its end where watching took
 //! more than [`LIMIT`]. Recordings are flight recorders, so that the disk does not fill.
 
@@ -54,15 +54,15 @@ fn agent() -> Command {
     Command::new(env!("CARGO_BIN_EXE_ft-agent"))
 }
 
-/// The programs that are recorded.
+/// The programs that are recorded, built as the agent was.
 fn examples() -> PathBuf {
     let folder = Path::new(env!("CARGO_BIN_EXE_ft-agent")).parent().expect("a target folder");
+    let profile = folder.file_name().and_then(|name| name.to_str()).expect("the name of a profile");
     for [package, example] in [["ft-user", "demo"], ["ft-agent", "subject"]] {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(["build", "--quiet", "--package", package, "--example", example]);
-        if folder.ends_with("release") {
-            cargo.arg("--release");
-        }
+        // Its folder is called otherwise.
+        cargo.args(["--profile", if profile == "debug" { "dev" } else { profile }]);
         assert!(cargo.status().expect("cargo starts").success());
     }
     folder.join("examples")
