@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::sched;
+use crate::{kernel_locks, sched};
 
 /// Bytes of a page.
 const PAGE: usize = 4096;
@@ -26,6 +26,8 @@ pub(crate) fn run(pages: u64) -> String {
     }
     ft_user::event!("groups.end");
     write_one_file();
+    // These may never meet, where they hardly get a CPU; here one waits for sure.
+    kernel_locks::run(1);
     format!(
         "{{\"pages\":{pages},\"tid\":{},\"first\":{first},\"minor_faults\":{minor}}}",
         sched::gettid()
