@@ -28,10 +28,11 @@ export function given(name) {
 }
 
 /**
- * Opens a page, shows it to `look`, and fails if it complained or asked for anything meanwhile.
+ * Opens a page, shows it to `look`, and fails if it complained or asked for anything meanwhile, but for the files to which
+ * `look` says that it has gone.
  * @param {string} file
  * @param {Options} options
- * @param {(page: Page) => Promise<void>} look
+ * @param {(page: Page) => Promise<void | string[]>} look
  * @param {(page: Page) => Promise<void>} [before]  What has to be done before it is opened.
  */
 export async function visit(file, options, look, before) {
@@ -51,9 +52,10 @@ export async function visit(file, options, look, before) {
     const url = pathToFileURL(file).href;
     await before?.(page);
     await page.goto(url);
-    await look(page);
+    const files = await look(page) ?? [];
     assert.deepEqual(complaints, []);
-    assert.deepEqual(requests.filter(request => request !== url), []);
+    const known = [file, ...files].map(file => pathToFileURL(file).href);
+    assert.deepEqual(requests.filter(request => !known.includes(request.split('#')[0])), []);
   } finally {
     await context.close();
   }

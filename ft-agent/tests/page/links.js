@@ -4,23 +4,10 @@
 import assert from 'node:assert/strict';
 import {after, test} from 'node:test';
 import {close, given, visit} from './browser.js';
+import {within} from './units.js';
 
 const file = given('FT_PAGE');
 after(close);
-
-/** Units of the times that the timeline shows, in ns. */
-const UNITS = {ns: 1, µs: 1e3, ms: 1e6, s: 1e9};
-
-/**
- * The time that some text is, and how far the truth may be from it by the digits that it has.
- * @param {string} text
- */
-function time(text) {
-  const [number, unit] = text.split(' ');
-  const scale = UNITS[/** @type {keyof typeof UNITS} */ (unit)];
-  assert(scale, `${text} is no time`);
-  return {ns: Number(number) * scale, within: scale / 10 ** (number.split('.')[1]?.length ?? 0)};
-}
 
 for (const [section, title] of [
   ['locks', 'The longest holds'],
@@ -43,8 +30,6 @@ for (const [section, title] of [
       const whole = await shown.textContent();
       await link.click();
       await page.waitForFunction(whole => document.querySelector('#timeline .tl-span')?.textContent !== whole, whole);
-      const [length, begin] = (await shown.textContent() ?? '').split(' from ').map(time);
-      const [within, end] = [begin.within + length.within, begin.ns + length.ns];
-      assert(begin.ns - begin.within <= Number(from) && Number(to) <= end + within, `${from} to ${to} in ${await shown.textContent()}`);
+      within(await shown.textContent() ?? '', Number(from), Number(to));
     }));
 }

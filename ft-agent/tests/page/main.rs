@@ -199,6 +199,22 @@ fn an_interval_that_is_asked_for_is_there_in_full_and_what_is_not_is_said() {
     succeeds(node.env("FT_PAGE", page).env("FT_ASKED", asked));
 }
 
+/// Of the traces of two hosts in a catalogue, with a page for each.
+#[test]
+fn a_cell_of_a_fleet_leads_to_the_interval_in_the_page_of_its_trace() {
+    let Some(mut node) = node_or_skip() else { return };
+    let stage = Stage::unpack("scenarios");
+    stage::unpack("preload", &stage.trace().with_file_name("other"));
+    for trace in ["trace", "other"] {
+        stage.agent(&["convert", trace, "--to", "fleet"]);
+    }
+    stage.agent(&["analyze", "fleet"]);
+    stage.agent(&["fleet", "fleet", "--html", "fleet.html", "--pages", "2"]);
+    let page = stage.trace().with_file_name("fleet.html");
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    succeeds(node.args(["--test", "--test-reporter=spec", "fleet.js"]).env("FT_PAGE", page));
+}
+
 /// Of a program that waits for locks and is preempted while it holds one.
 #[test]
 fn flame_graphs_in_a_browser() {
