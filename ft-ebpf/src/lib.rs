@@ -1,9 +1,38 @@
 //! Layout of the records that the kernel programs write into the BPF ring buffer, shared with the
 //! agent that reads them.
 //!
-//! Every record starts with a [`Header`]; `kind` tells which struct it is. All are plain, native-endian,
-//! without padding, and a multiple of 8 bytes. The programs themselves are the binary of this package
-//! (target `bpfel-unknown-none` only); this library never depends on `aya-ebpf`.
+//! Every record starts with a [`Header`], whose `kind` says which struct it is. All are plain, native-endian,
+//! without padding, and a multiple of 8 bytes:
+//!
+//! ```
+//! use ft_ebpf::{Header, Migrate, kind, read};
+//!
+//! # let header = Header { ts: 5, kind: kind::MIGRATE, cpu: 0, tid: 7 };
+//! # let written = Migrate { header, tid: 9, tgid: 8, from_cpu: 0, to_cpu: 1 };
+//! # let words: [u32; 8] = [5, 0, kind::MIGRATE.into(), 7, 9, 8, 0, 1];
+//! # let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+//! # assert_eq!(read::<Migrate>(&bytes), Some(written));
+//! // `bytes` is what one entry of the ring buffer holds: any bytes are a record, but not too few of them.
+//! let header: Header = read(&bytes).unwrap();
+//! if header.kind == kind::MIGRATE {
+//!     let moved: Migrate = read(&bytes).unwrap();
+//!     println!("{} ns: thread {} goes to CPU {}", header.ts, moved.tid, moved.to_cpu);
+//! #   assert_eq!((moved.tid, moved.to_cpu), (9, 1));
+//! }
+//! assert_eq!(read::<Migrate>(&bytes[1..]), None);
+//! ```
+//!
+//! # Where to read on
+//!
+//! 1. [`kind`]: all kinds of records, each with its struct; [`Record`] and [`read`]: how bytes become one.
+//! 2. [`program`]: the programs that can lose records, in the order of the map that counts them; [`Loss`].
+//! 3. [`VERSION`]: the agent refuses an object with another layout.
+//!
+//! # Where it ends
+//!
+//! The programs themselves are the binary of this package, for the target `bpfel-unknown-none` alone, where nothing can be
+//! run as an example; this library never depends on `aya-ebpf`. What a record means is said by the tables that are made of
+//! it (`ft_trace::tables`).
 #![no_std]
 
 /// Version of this layout; the object with the programs has a global `RECORD_LAYOUT_<VERSION>`.
