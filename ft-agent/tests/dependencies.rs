@@ -1,4 +1,5 @@
-//! What must not be linked where: the borders between the crates, as cargo sees them; and that the map of them is of what is.
+//! What must not be linked where: the borders between the crates, as cargo sees them; that the map of them is of what is,
+//! and that a name of the glossary is that of one type.
 
 use std::fs;
 use std::path::Path;
@@ -94,5 +95,70 @@ fn every_path_of_the_code_map_is_there() {
             let is_there = first.ancestors().any(|above| root.join(above).join(path).exists());
             assert!(is_there, "{path} beside {} in the code map", first.display());
         }
+    }
+}
+
+/// How often types of these names are declared in the sources below a directory, in functions, too.
+fn count_types<const N: usize>(dir: &Path, names: [&str; N], found: &mut [Vec<String>; N]) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            count_types(&path, names, found);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            for declared in text.lines().filter_map(declares) {
+                if let Some(i) = names.iter().position(|name| *name == declared) {
+                    found[i].push(path.display().to_string());
+                }
+            }
+        }
+    }
+}
+
+/// The name of the type that a line declares.
+fn declares(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let line = match line.strip_prefix("pub") {
+        Some(rest) => rest.split_once(' ')?.1,
+        None => line,
+    };
+    let name =
+        ["struct ", "enum ", "type ", "trait "].iter().find_map(|kind| line.strip_prefix(kind))?;
+    name.split(|c: char| !c.is_alphanumeric()).next()
+}
+
+#[test]
+fn a_name_of_the_glossary_is_that_of_one_type() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let page = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let glossary = page.split("\n## Glossary\n").nth(1).and_then(|rest| rest.split("\n## ").next());
+    let names = ["Source", "Counts", "Meta", "Part", "Segment"];
+    let mut found = [const { Vec::new() }; 5];
+    for package in fs::read_dir(root).unwrap() {
+        let package = package.unwrap().path();
+        if package.join("Cargo.toml").exists() && package.join("src").is_dir() {
+            count_types(&package.join("src"), names, &mut found);
+        }
+    }
+    for (name, places) in names.into_iter().zip(found) {
+        assert_eq!(places.len(), 1, "{name}: {places:?}");
+        assert!(glossary.unwrap().contains(&format!("`{name}`")), "{name} is not in the glossary");
+    }
+}
+
+#[test]
+fn what_a_line_declares_is_found() {
+    for line in [
+        "struct Part {",
+        "    pub(super) enum Part {",
+        "pub struct Part<'a>(u8);",
+        "type Part = u8;",
+    ] {
+        assert_eq!(declares(line), Some("Part"), "{line}");
+    }
+    for line in
+        ["struct PartFile {", "let part = Part { first };", "/// struct Part", "impl Part {"]
+    {
+        assert_ne!(declares(line), Some("Part"), "{line}");
     }
 }
