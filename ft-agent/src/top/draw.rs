@@ -37,8 +37,8 @@ pub fn draw(frame: &mut Frame<'_>, view: &View, screen: &Screen) {
     let rows = [Constraint::Length(HEAD), Constraint::Min(0), Constraint::Length(FOOT)];
     let [head, body, foot] = Layout::vertical(rows).areas(frame.area());
     frame.render_widget(Paragraph::new(screen.head(view, head.width)), head);
-    // A title, the columns' titles, and a blank line below.
-    let tables = [Constraint::Fill(2), Constraint::Fill(1), Constraint::Fill(1)];
+    let rows = [view.locks.len(), view.preempted.len(), view.late.len()];
+    let tables = heights(body.height, rows).map(Constraint::Length);
     let [locks, preempted, late] = Layout::vertical(tables).areas(body);
     let covered = view.covered_ns.max(1) as f64;
     screen.table(frame, locks, "Locks by waiting time", lock_columns(covered), &view.locks);
@@ -46,6 +46,26 @@ pub fn draw(frame: &mut Frame<'_>, view: &View, screen: &Screen) {
     screen.table(frame, preempted, title, preempted_columns(), &view.preempted);
     screen.table(frame, late, "Worst wake-ups", late_columns(), &view.late);
     frame.render_widget(Paragraph::new(screen.foot(view)), foot);
+}
+
+/// Of the room, half is for the first table and a quarter for each of the others.
+const SHARES: [u16; 3] = [2, 1, 1];
+
+/// How high tables with so many rows are: what one does not need is for the others.
+fn heights(room: u16, rows: [usize; 3]) -> [u16; 3] {
+    // A title, the columns' titles, and a blank line below.
+    let wanted = rows.map(|rows| u16::try_from(rows + 3).unwrap_or(u16::MAX));
+    let mut heights = [None; 3];
+    loop {
+        let open = || (0..3).filter(|&i| heights[i].is_none());
+        let left = room - heights.iter().flatten().sum::<u16>();
+        let shares = open().map(|i| SHARES[i]).sum::<u16>().max(1);
+        let share = |i: usize| (u32::from(left) * u32::from(SHARES[i]) / u32::from(shares)) as u16;
+        let Some(small) = open().find(|&i| wanted[i] <= share(i)) else {
+            return [0, 1, 2].map(|i| heights[i].unwrap_or(share(i)));
+        };
+        heights[small] = Some(wanted[small]);
+    }
 }
 
 /// Characters of the names in the first column: as many as they have from the first to the second; on a screen that is too
@@ -86,10 +106,18 @@ fn place(place: Option<&str>) -> String {
     clean(place.map_or("-", |place| place.rsplit('/').next().unwrap_or(place)))
 }
 
+/// A lock; what is held to read and to write has two rows.
+fn lock(l: &LockRow) -> String {
+    match l.kind.strip_prefix("rwlock-") {
+        Some(how) => format!("{} ({})", clean(&l.lock), clean(how)),
+        None => clean(&l.lock),
+    }
+}
+
 fn lock_columns(covered_ns: f64) -> Vec<Column<'static, LockRow>> {
     let second = move |ns_: i64| short_ns(ns_ as f64 * 1e9 / covered_ns);
     vec![
-        column("lock", 0, 0, |l: &LockRow| clean(&l.lock)),
+        column("lock", 0, 0, lock),
         column("waited/s", 9, 0, move |l: &LockRow| second(l.waited_ns)),
         column("waits", 7, 60, |l: &LockRow| short(l.waits as f64)),
         column("longest", 9, 0, |l: &LockRow| ns(l.longest_wait_ns)),
@@ -204,7 +232,7 @@ impl Screen {
         let spans = keys
             .into_iter()
             .flat_map(|(name, does)| [Span::styled(name, key), Span::raw(format!(" {does}   "))]);
-        Line::from(spans.collect::<Vec<_>>())
+        Line::from(spans.chain([Span::raw("* at least")]).collect::<Vec<_>>())
     }
 
     fn table<T>(
@@ -375,6 +403,33 @@ mod tests {
         assert_eq!(lines(&View { covered_ns: 2_100_000, ..flood })[1], little);
         let first = View { bytes_per_s: None, events_per_s: None, window_ns: 0, ..View::default() };
         assert_eq!(lines(&first), ["? events/s  ?/s  0 lost", "nothing was looked at yet"]);
+    }
+
+    #[test]
+    fn a_table_that_needs_little_leaves_its_room_to_the_others() {
+        // All that there is room for, of any need.
+        assert_eq!(heights(20, [100, 100, 100]), [10, 5, 5]);
+        assert_eq!(heights(46, [7, 30, 30]), [10, 18, 18]);
+        assert_eq!(heights(46, [30, 0, 1]), [33, 3, 4]);
+        assert_eq!(heights(20, [7, 30, 0]), [10, 7, 3]);
+        for (room, rows) in [(0, [1, 1, 1]), (1, [0, 0, 9]), (u16::MAX, [usize::MAX - 3, 0, 0])] {
+            assert!(
+                heights(room, rows).iter().map(|&h| u32::from(h)).sum::<u32>() <= u32::from(room)
+            );
+        }
+    }
+
+    #[test]
+    fn of_a_lock_that_is_read_and_written_each_row_says_which_it_is() {
+        let mut view = view();
+        let row = |kind: &str| LockRow {
+            kind: kind.into(),
+            lock: "limits".into(),
+            ..view.locks[0].clone()
+        };
+        view.locks = vec![row("rwlock-read"), row("rwlock-write")];
+        let text = drawn(80, 24, &view, &screen()).join("\n");
+        assert!(text.contains("limits (read)") && text.contains("limits (write)"), "{text}");
     }
 
     #[test]
