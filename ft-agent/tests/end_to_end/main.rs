@@ -17,6 +17,7 @@ mod peers;
 
 use harness::gate;
 
+mod account;
 mod bpftrace;
 mod breakdown;
 mod capacity;

@@ -10,6 +10,7 @@ mod counters;
 mod disk;
 mod endless;
 mod family;
+mod forks;
 mod freed;
 mod functions;
 mod futexes;
@@ -64,6 +65,7 @@ fn main() {
         Some("family") => family::run(),
         Some("family-last") => family::last(),
         Some("brief") => family::brief(),
+        Some("forks") => forks::run(arg(1, 10_000), arg(2, 3)),
         Some("namesakes") => namesakes::run(&args[1]),
         Some("namesakes-last") => namesakes::last(),
         Some("reused") => reused::run(),
@@ -77,7 +79,7 @@ fn main() {
         _ => {
             eprintln!(
                 "subject: chain | convoy | preempted | preempted-hold | sleep | signal | migrate | freed | waiters | wakes | raced | react | packets | disk | relay | tasks | ping-pong | nesting | spins | \
-                 kernel-groups | kernel-locks | functions | futexes | counters | family | brief | namesakes PLUGIN | reused | variety | endless FILE"
+                 kernel-groups | kernel-locks | functions | futexes | counters | family | brief | forks | namesakes PLUGIN | reused | variety | endless FILE"
             );
             std::process::exit(2);
         }
