@@ -38,6 +38,11 @@ def groups(rows: Rows, *columns: str) -> dict[tuple, Rows]:
     return found
 
 
+def named(rows: Rows, tid: str, name: str) -> Rows:
+    """Rows with a column `who`: every CPU has an idle task, with a name of its own, and reports have one."""
+    return [row | {"who": "(idle)" if row[tid] == 0 else row[name]} for row in rows]
+
+
 def each(what: str, stated: Rows, keys: dict[str, str], rows: Rows, check: Callable[[str, dict, Rows], None]) -> None:
     """Compares a list of a report with the groups of rows that it stands for; `keys`: column to key of the report."""
     found = groups(rows, *keys)
@@ -140,10 +145,8 @@ def preempted(report: dict, rows: Rows) -> None:
         same(f"{what} own_ns", entry["own_ns"], sum(time["preemptor_ns"] or 0 for time in whole))
         same(f"{what} delayed_ns", entry["delayed_ns"], total(times, "delayed_ns"))
 
-    # Every CPU has an idle task, with a name of its own.
-    names = [("(idle)" if row["preemptor_tid"] == 0 else row["preemptor_comm"] or "") for row in rows]
-    named = [row | {"who": name} for row, name in zip(rows, names, strict=True)]
-    each("ran instead", report["preemptors"], {"who": "comm", "cause": "cause"}, named, instead)
+    whose = named([row | {"preemptor_comm": row["preemptor_comm"] or ""} for row in rows], "preemptor_tid", "preemptor_comm")
+    each("ran instead", report["preemptors"], {"who": "comm", "cause": "cause"}, whose, instead)
 
 
 def what_if(report: dict, rows: Rows) -> None:
@@ -208,7 +211,7 @@ def time(report: dict, rows: Rows) -> None:
         same(f"{what} stretches", entry["stretches"], total(found, "stretches"))
 
     each("time", report["threads"], {"pid": "pid", "tid": "tid", "ts": "from_ns"}, rows, thread)
-    each("time", report["culprits"], {"part": "part", "culprit": "culprit"}, rows, culprit)
+    each("time", report["culprits"], {"part": "part", "who": "culprit"}, named(rows, "culprit_tid", "culprit"), culprit)
 
 
 def main() -> int:

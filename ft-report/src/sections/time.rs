@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::steal::Steal;
 use super::{Input, NO_SCHEDULER};
 use crate::document::{Data, ExactNs, Id, N, Ns, Of, Section, Share, Table, Thread, Typed, Word};
-use crate::stats::{Groups, Marks, Own, own, parts};
+use crate::stats::{Groups, IDLE, Marks, Own, own, parts};
 use crate::text;
 use ft_analysis::{Mark, Tally};
 use ft_trace::ids::{Name, Nanos, Pid, Tid};
@@ -95,7 +95,7 @@ pub struct TimeCulprit {
     pub part: Part,
     /// Who or what; null for the thread itself.
     pub culprit: Option<String>,
-    /// Thread id of who ran instead; null over all threads.
+    /// Thread id of who ran instead; over all threads null, but for idle tasks, which are 0.
     pub culprit_tid: Option<i32>,
     /// Time, ns.
     pub spent_ns: i64,
@@ -110,7 +110,8 @@ pub struct TimeCulprit {
 #[derive(Debug, Default)]
 pub struct Times {
     threads: HashMap<(Pid, Tid, Nanos), ThreadBalance>,
-    culprits: Groups<MAX_CULPRITS, (Part, Option<Name>), (i64, i64, Own)>,
+    /// By part, whether it is the idle task, which no program can be by taking a name, and name.
+    culprits: Groups<MAX_CULPRITS, ((Part, bool), Option<Name>), (i64, i64, Own)>,
     /// Time of threads that did not fit, ns.
     others_ns: i64,
 }
@@ -118,7 +119,9 @@ pub struct Times {
 impl Times {
     /// Counts a row.
     pub fn add(&mut self, r: &ThreadTime) {
-        let (spent_ns, stretches, own) = self.culprits.entry((r.part, r.culprit.clone()));
+        let idle = r.culprit_tid == Some(0);
+        let culprit = if idle { Some(IDLE.into()) } else { r.culprit.clone() };
+        let (spent_ns, stretches, own) = self.culprits.entry(((r.part, idle), culprit));
         *spent_ns += r.spent_ns;
         *stretches += r.stretches;
         own.add(r.agent_ns);
@@ -163,10 +166,10 @@ impl Times {
             thread.culprits.sort_by_cached_key(order);
         }
         let culprits = self.culprits.into_ranked(
-            |((part, culprit), (spent_ns, stretches, agent_ns))| TimeCulprit {
+            |(((part, idle), culprit), (spent_ns, stretches, agent_ns))| TimeCulprit {
                 part,
                 culprit: culprit.as_deref().map(str::to_owned),
-                culprit_tid: None,
+                culprit_tid: idle.then_some(0),
                 spent_ns,
                 stretches,
                 agent_ns,
@@ -358,6 +361,21 @@ mod tests {
         check(&[row("running", 70, 100), row("blocked", 30, 100)], 0);
         check(&[row("running", 70, 100), row("blocked", 31, 100)], 1);
         check(&[row("running", 70, 100)], -30);
+    }
+
+    /// Every CPU has an idle task, of a name of its own; a program is none, whatever its name.
+    #[test]
+    fn idle_tasks_of_all_cpus_are_one_and_no_program_is_one_of_them() {
+        let mut times = Times::default();
+        for (name, tid, spent_ns) in [("swapper/0", 0, 5), ("swapper/1", 0, 6), ("(idle)", 7, 9)] {
+            let (culprit, culprit_tid) = (Some(name.into()), Some(tid));
+            times.add(&ThreadTime { culprit, culprit_tid, ..row("dispatch", spent_ns, 20) });
+        }
+        let report = times.finish(&Tally { kernel: true, ..Tally::default() }, Steal::default());
+        let found =
+            report.culprits.iter().map(|c| (c.culprit.as_deref(), c.culprit_tid, c.spent_ns));
+        let expected = [(Some(IDLE), Some(0), 11), (Some(IDLE), None, 9)];
+        assert_eq!(found.collect::<Vec<_>>(), expected);
     }
 
     #[test]
