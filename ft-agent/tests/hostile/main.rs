@@ -9,6 +9,9 @@
 //!
 //! and the test requires the rest: that the attacker is named, or what else must hold.
 //!
+//! Attacks on what is known of threads and processes go on once more beside records of the kernel, in its default groups: then
+//! the kernel must know the time of the honest threads, too.
+//!
 //! This binary is all of the programs: the suite copies itself to where every user can start it, and starts
 //! the copy with `honest` or `attacker` as its first argument. Without, it runs the attacks one after the other; words
 //! among the arguments select those whose names contain one of them, as with other tests.
@@ -18,6 +21,7 @@ mod crowd;
 mod forged;
 mod honest;
 mod numbered;
+mod own_rings;
 mod stage;
 
 #[path = "../common/gate.rs"]
@@ -28,6 +32,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
 
+use ft_agent::collect::kernel::KernelOptions;
 use stage::{Attacker, Stage};
 
 /// One attack.
@@ -56,31 +61,44 @@ fn main() -> ExitCode {
 /// Runs the selected attacks. Options of the usual test harness are accepted and mean nothing here.
 fn suite(args: &[String]) -> ExitCode {
     let words: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
-    let selected = |attack: &&Attack| {
-        words.is_empty() || words.iter().any(|word| attack.name.contains(word.as_str()))
+    let alone = attacks::ALL.iter().map(|&attack| (attack.name.to_owned(), attack, false));
+    let beside_the_kernel = attacks::WITH_KERNEL
+        .iter()
+        .map(|&attack| (format!("{}-with-kernel", attack.name), attack, true));
+    let selected = |(name, ..): &(String, &Attack, bool)| {
+        words.is_empty() || words.iter().any(|word| name.contains(word.as_str()))
     };
-    let attacks: Vec<&Attack> = attacks::ALL.iter().copied().filter(selected).collect();
+    let attacks: Vec<(String, &'static Attack, bool)> =
+        alone.chain(beside_the_kernel).filter(selected).collect();
     if args.iter().any(|arg| arg == "--list") {
-        attacks.iter().for_each(|attack| println!("{}: test", attack.name));
+        attacks.iter().for_each(|(name, ..)| println!("{name}: test"));
         return ExitCode::SUCCESS;
     }
     let mut failed = Vec::new();
-    for attack in &attacks {
+    for &(ref name, attack, kernel) in &attacks {
         // The ledger of tests names a test after its thread.
-        let test = thread::Builder::new().name(attack.name.into()).spawn(|| {
-            if rustix::process::geteuid().is_root() {
-                gate::ran();
-                (attack.test)(&Stage::new());
-            } else {
-                gate::skipped("only root can start an attacker that is another user");
-            }
-        });
+        let test = thread::Builder::new().name(name.clone()).spawn(move || run(attack, kernel));
         let passed = test.expect("a thread").join().is_ok();
-        println!("test {} ... {}", attack.name, if passed { "ok" } else { "FAILED" });
+        println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
         if !passed {
-            failed.push(attack.name);
+            failed.push(name);
         }
     }
     println!("\n{} attacks, failed: {failed:?}", attacks.len());
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs one, where that can be.
+fn run(attack: &Attack, kernel: bool) {
+    if !rustix::process::geteuid().is_root() {
+        return gate::skipped("only root can start an attacker that is another user");
+    }
+    if kernel {
+        if gate::kernel_or_skip(&KernelOptions::default()).is_none() {
+            return;
+        }
+    } else {
+        gate::ran();
+    }
+    (attack.test)(&Stage::new(kernel));
 }

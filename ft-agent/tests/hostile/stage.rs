@@ -10,8 +10,9 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ft_trace::Mark;
 use ft_trace::store::Trace;
-use ft_trace::tables::{CriticalSection, LossRow, UserEvent};
+use ft_trace::tables::{CriticalSection, LossOrigin, LossRow, Part, ThreadTime, UserEvent};
 use tempfile::TempDir;
 
 use crate::numbered::{self, Numbered};
@@ -111,6 +112,8 @@ impl Attacker {
 pub(crate) struct Stage {
     folder: TempDir,
     program: PathBuf,
+    /// The default groups of the kernel are recorded, too.
+    kernel: bool,
 }
 
 /// What came of an attack.
@@ -121,18 +124,20 @@ pub(crate) struct Recorded {
     attackers: Vec<i32>,
     /// What the agent printed.
     pub(crate) output: String,
+    /// What it used of memory, at most.
+    pub(crate) peak_kib: u64,
     pub(crate) trace: Trace,
 }
 
 impl Stage {
-    pub(crate) fn new() -> Stage {
+    pub(crate) fn new(kernel: bool) -> Stage {
         let folder = TempDir::new().expect("a folder");
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755))
             .expect("a folder for all");
         let program = folder.path().join("hostile");
         fs::copy("/proc/self/exe", &program).expect("a copy of this program");
         fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("a program for all");
-        Stage { folder, program }
+        Stage { folder, program, kernel }
     }
 
     /// Path of a file of this test.
@@ -150,7 +155,9 @@ impl Stage {
     pub(crate) fn attack_in(&self, attack: &Attack, scene: &Scene<'_>) -> Recorded {
         let (trace, enough) = (self.path("trace"), self.path("enough"));
         let agent = Command::new(env!("CARGO_BIN_EXE_ft-agent"))
-            .args(["record", "-k", "none", "--ring-size", "8M", "-o"])
+            .args(["record", "--ring-size", "8M"])
+            .args(if self.kernel { &[][..] } else { &["-k", "none"][..] })
+            .arg("-o")
             .arg(&trace)
             .args(scene.options)
             .arg("--")
@@ -175,7 +182,8 @@ impl Stage {
         said.extend(newcomers.into_iter().map(words_of));
         fs::write(&enough, "").expect("a file");
 
-        let output = agent.end() + &said;
+        let (output, peak_kib) = agent.end();
+        let output = output + &said;
         // Now they may go.
         let attackers: Vec<i32> = attackers.into_iter().map(Attacking::end).collect();
         let recorded = Recorded {
@@ -183,8 +191,12 @@ impl Stage {
             attackers,
             trace: Trace::open(&trace).unwrap_or_else(|e| panic!("no trace: {e}\n{output}")),
             output,
+            peak_kib,
         };
         recorded.assert_honest_is_whole();
+        if self.kernel {
+            recorded.assert_honest_time_is_known();
+        }
         recorded
     }
 
@@ -261,9 +273,11 @@ impl Running {
         }
     }
 
-    /// What it printed, when it has ended by itself, without an error.
-    fn end(mut self) -> String {
+    /// What it printed, when it has ended by itself, without an error; and its memory at most, KiB.
+    fn end(mut self) -> (String, u64) {
+        let mut peak_kib = 0;
         let status = loop {
+            peak_kib = peak(self.agent.id() as i32).unwrap_or(peak_kib);
             if let Some(status) = self.agent.try_wait().expect("a child") {
                 break Some(status);
             }
@@ -276,8 +290,15 @@ impl Running {
         let printed = self.printed.map(|text| text.join().expect("text")).concat();
         let status = status.unwrap_or_else(|| panic!("the agent did not end\n{printed}"));
         assert!(status.success(), "the agent: {status}\n{printed}");
-        printed
+        (printed, peak_kib)
     }
+}
+
+/// What a process that still runs has used of memory, at most, KiB.
+pub(crate) fn peak(pid: i32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    peak.trim().trim_end_matches(" kB").parse().ok()
 }
 
 impl Recorded {
@@ -322,14 +343,21 @@ impl Recorded {
         for event in self.trace.rows::<UserEvent>() {
             let event = event.expect("a row");
             let tid = event.tid.0;
-            if &*event.event == "honest.step" && truth.iter().any(|&(honest, _)| honest == tid) {
+            let is_theirs = self.attackers.contains(&event.pid.0);
+            if !is_theirs
+                && &*event.event == "honest.step"
+                && truth.iter().any(|&(honest, _)| honest == tid)
+            {
                 let step = steps.entry(tid).or_default();
                 *step += 1;
                 assert_eq!(event.arg[0], Some(*step as i64), "steps of thread {tid} in order");
             }
         }
         for hold in self.trace.rows::<CriticalSection>() {
-            *holds.entry(hold.expect("a row").tid.0).or_default() += 1;
+            let hold = hold.expect("a row");
+            if !self.attackers.contains(&hold.pid.0) {
+                *holds.entry(hold.tid.0).or_default() += 1;
+            }
         }
         for (tid, made) in truth {
             assert_eq!(steps.get(&tid), Some(&made), "steps of thread {tid}\n{}", self.output);
@@ -337,7 +365,30 @@ impl Recorded {
         }
         for loss in self.trace.rows::<LossRow>() {
             let loss = loss.expect("a row");
-            assert!(self.attackers.contains(&loss.pid.0), "{loss:?}");
+            // On a busy machine records of the kernel may be lost, whoever attacks.
+            let is_kernels = matches!(loss.origin, LossOrigin::Kernel | LossOrigin::KernelSkipped);
+            assert!(is_kernels || self.attackers.contains(&loss.pid.0), "{loss:?}");
+        }
+    }
+
+    /// Each honest thread ran by the kernel's records, its parts sum to its time, and so do those of its holds.
+    fn assert_honest_time_is_known(&self) {
+        let honest = self.honest_threads();
+        let mut running = HashMap::<i32, i64>::new();
+        for time in self.trace.rows::<ThreadTime>() {
+            let time = time.expect("a row");
+            if time.part == Part::Running && !self.attackers.contains(&time.pid.0) {
+                *running.entry(time.tid.0).or_default() += time.spent_ns;
+            }
+        }
+        for tid in &honest {
+            assert!(running.get(tid).is_some_and(|&ns| ns > 0), "thread {tid}\n{}", self.output);
+        }
+        for hold in self.trace.rows::<CriticalSection>() {
+            let hold = hold.expect("a row");
+            if honest.contains(&hold.tid.0) && hold.mark == Mark::Exact {
+                assert_eq!(hold.parts.map(|parts| parts.total_ns()), Some(hold.dur), "{hold:?}");
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::Attack;
 use crate::forged::{Forged, register};
-use crate::stage::{Attacker, Stage};
+use crate::stage::{Attacker, Stage, peak};
 
 pub(crate) const ATTACK: Attack = Attack { name: "mapped_files", program, test };
 
@@ -48,10 +48,7 @@ fn program(attacker: &Attacker) {
     while Instant::now() < until {
         flip();
     }
-    let status = fs::read_to_string(format!("/proc/{agent}/status"));
-    let status = status.expect("the agent runs");
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
-    let peak: u64 = peak.trim().trim_end_matches(" kB").parse().expect("a number");
+    let peak = peak(agent).expect("the agent runs");
     assert!(peak < MODEST, "the agent has used {peak} KiB");
     attacker.stay();
 }

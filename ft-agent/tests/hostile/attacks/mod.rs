@@ -1,18 +1,24 @@
 //! The attacks, one a file.
 
 mod descriptors;
+mod execs;
 mod far_head;
 mod half_closed;
 mod huge_pages;
 mod large;
 mod losses;
 mod mapped_files;
+mod messages;
+mod names;
 mod registrations;
 mod reused;
 mod silent;
 mod sparse;
 mod stopped;
 mod threads;
+mod times;
+mod twice;
+mod unborn;
 mod users;
 
 use crate::Attack;
@@ -26,6 +32,12 @@ pub(crate) const ALL: &[&Attack] = &[
     &losses::ATTACK,
     &sparse::ATTACK,
     &threads::ATTACK,
+    &unborn::ATTACK,
+    &times::ATTACK,
+    &twice::ATTACK,
+    &names::ATTACK,
+    &execs::ATTACK,
+    &messages::ATTACK,
     &mapped_files::ATTACK,
     &silent::ATTACK,
     &registrations::ATTACK,
@@ -34,3 +46,7 @@ pub(crate) const ALL: &[&Attack] = &[
     &reused::ATTACK,
     &users::ATTACK,
 ];
+
+/// Those that go on once more beside records of the kernel.
+pub(crate) const WITH_KERNEL: &[&Attack] =
+    &[&far_head::ATTACK, &threads::ATTACK, &unborn::ATTACK, &execs::ATTACK, &registrations::ATTACK];
