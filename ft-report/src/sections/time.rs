@@ -106,12 +106,14 @@ pub struct TimeCulprit {
     pub agent_ns: Own,
 }
 
+/// A part, whether the idle task took it, which no program can be by taking a name, and who or what did.
+type Taker = ((Part, bool), Option<Name>);
+
 /// Makes a [`TimeReport`] of rows, in memory that does not grow with their number.
 #[derive(Debug, Default)]
 pub struct Times {
     threads: HashMap<(Pid, Tid, Nanos), ThreadBalance>,
-    /// By part, whether it is the idle task, which no program can be by taking a name, and name.
-    culprits: Groups<MAX_CULPRITS, ((Part, bool), Option<Name>), (i64, i64, Own)>,
+    culprits: Groups<MAX_CULPRITS, Taker, (i64, i64, Own)>,
     /// Time of threads that did not fit, ns.
     others_ns: i64,
 }
