@@ -1,4 +1,5 @@
-"""The notebooks, run on recordings: `FT_STORE` has two traces or more, as host=…/date=…/trace=….
+"""The notebooks, run on recordings: `FT_STORE` has two traces or more, as host=…/date=…/trace=…; that about many hosts, on a catalogue
+of several.
 
 Each must run to its end, with all its assertions, and draw its figures, without a network. `FT_FIGURES` names a directory
 where they are left to be looked at.

@@ -1,8 +1,9 @@
-//! What `ft-agent fleet` says of the traces of several hosts, beside what is computed from their rows (`tests/python/fleet.py`).
+//! What `ft-agent fleet` says of the traces of several hosts, beside what is computed from their rows (`tests/python/fleet.py`),
+//! and the notebook about them.
 
 use std::path::Path;
 
-use crate::{gate, oracle, recordings};
+use crate::{gate, oracle, package, recordings};
 
 #[test]
 fn every_figure_of_a_fleet_is_that_of_its_rows() {
@@ -23,4 +24,12 @@ fn every_figure_of_a_fleet_is_that_of_its_rows() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
     gate::measured(&format!("figures of a fleet, recomputed: {}", said.trim()));
+
+    // One whose row was not written is in no answer.
+    let rows = fleet.join("traces");
+    let row = std::fs::read_dir(&rows).unwrap().map(|row| row.unwrap().path()).min().unwrap();
+    std::fs::remove_file(row).unwrap();
+    let figures = Path::new(env!("CARGO_TARGET_TMPDIR")).join("notebooks");
+    let variables = [("FT_STORE", &*fleet), ("FT_FIGURES", &figures)];
+    package::pytest(&["-m", "recordings", "-k", "fleet"], &variables);
 }
