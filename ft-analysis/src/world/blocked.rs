@@ -14,6 +14,7 @@
 //! Rows of kernel locks, system calls and page faults come at their begin and have their length, so a wait is split at
 //! their ends exactly. One that had not ended when the recording did has no row.
 
+use super::culprit::KERNEL_LOCK;
 use ft_trace::ids::Name;
 use ft_trace::tables::TaskState;
 
@@ -112,7 +113,7 @@ impl Waits {
             return ((kind, Some(name)), i64::MAX);
         }
         if let Some(stay) = self.contention.iter().rev().find(|s| t < s.end) {
-            return (("kernel lock", Some(&stay.name)), stay.end);
+            return ((KERNEL_LOCK, Some(&stay.name)), stay.end);
         }
         if let Some(stay) = self.syscall.as_ref().filter(|s| t < s.end) {
             return (("system call", Some(&stay.name)), stay.end);

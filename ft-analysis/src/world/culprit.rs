@@ -1,7 +1,14 @@
 //! Who or what took the time of a thread.
 
 use super::cpus::Occupant;
+use super::held::SEMAPHORE;
 use ft_trace::ids::{Name, Pid, ThreadKey, Tid};
+
+/// The kind of a wait for a lock of the program.
+pub(crate) const LOCK: &str = "lock";
+
+/// The kind of a wait for a lock of the kernel.
+pub(crate) const KERNEL_LOCK: &str = "kernel lock";
 
 /// Who or what took some time of a thread.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +31,11 @@ impl Culprit {
     /// A thread that is not observed.
     pub(crate) fn outside(comm: Name, tid: Tid) -> Culprit {
         Culprit::Thread(Occupant { thread: ThreadKey { pid: Pid(0), tid }, comm, prio: 0 })
+    }
+
+    /// It is a lock that the thread waited for, of the program or of the kernel, or a semaphore.
+    pub fn is_lock(&self) -> bool {
+        matches!(self, Culprit::Cause(LOCK | KERNEL_LOCK | SEMAPHORE, _))
     }
 
     /// For tables.

@@ -2,6 +2,7 @@
 
 use super::change::Over;
 use super::context::Program;
+use super::culprit::LOCK;
 use super::held::SEMAPHORE;
 use super::interval::Interval;
 use super::load_event::LoadEvent;
@@ -195,8 +196,8 @@ impl World {
 /// What an event of this kind says that its thread begins to wait for.
 fn begins(kind: SiteKind, lock_kind: &str) -> Option<&'static str> {
     match kind {
-        SiteKind::LockWait if lock_kind == SEMAPHORE => Some("semaphore"),
-        SiteKind::LockWait => Some("lock"),
+        SiteKind::LockWait if lock_kind == SEMAPHORE => Some(SEMAPHORE),
+        SiteKind::LockWait => Some(LOCK),
         SiteKind::CondWait => Some("condition of"),
         SiteKind::WaitBegin => Some(match lock_kind {
             "barrier" => "barrier",

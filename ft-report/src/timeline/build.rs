@@ -383,7 +383,7 @@ impl<'a> Builder<'a> {
 
 /// Number of a stretch's state, but for running.
 fn kind_of(s: &Stretch) -> u8 {
-    let waits = matches!(&s.culprit, Culprit::Cause("lock" | "kernel lock" | "semaphore", _));
+    let waits = s.culprit.is_lock();
     match s.part {
         Part::Running => 0,
         Part::Preempted => 1,
