@@ -2,7 +2,7 @@
 
 use super::permute::{ALPHA, SEED};
 use super::row::Row;
-use super::subject::{Class, Quantity, Subject};
+use super::subject::{Class, Quantity, Subject, ValueUnit};
 use super::values::{HeadValues, Values};
 use super::{Comparison, Run, Verdict};
 use crate::document::{
@@ -305,9 +305,9 @@ fn share(part: f64) -> Share {
 /// A value in the quantity's unit.
 fn value(quantity: Quantity, value: f64) -> Value {
     match quantity.unit() {
-        "ns" => MeanNs(value).value(),
-        "share" => share(value).value(),
-        _ => Rate(value).value(),
+        ValueUnit::Ns => MeanNs(value).value(),
+        ValueUnit::Share => share(value).value(),
+        ValueUnit::PerSecond => Rate(value).value(),
     }
 }
 

@@ -8,6 +8,7 @@ use std::fmt;
 
 use ft_trace::ids::{Name, Pid, Tid};
 use ft_trace::tables::ThreadRow;
+use serde::Serialize;
 
 /// What kind of interval a subject has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -98,6 +99,20 @@ pub enum Quantity {
     Unexplained,
 }
 
+/// In what a compared value is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum ValueUnit {
+    /// Nanoseconds.
+    #[serde(rename = "ns")]
+    Ns,
+    /// How many in a second.
+    #[serde(rename = "per second")]
+    PerSecond,
+    /// A part of a whole, from 0 to 1.
+    #[serde(rename = "share")]
+    Share,
+}
+
 impl Quantity {
     /// How many there are.
     pub const COUNT: usize = 12;
@@ -120,16 +135,21 @@ impl Quantity {
         }
     }
 
-    /// In what it is told: `ns`, `per second` or `share`.
-    pub fn unit(self) -> &'static str {
+    /// In what it is measured.
+    pub fn unit(self) -> ValueUnit {
         match self {
-            Quantity::Rate => "per second",
+            Quantity::Rate => ValueUnit::PerSecond,
             Quantity::Length
             | Quantity::Median
             | Quantity::P99
             | Quantity::Mean
-            | Quantity::Sum => "ns",
-            _ => "share",
+            | Quantity::Sum => ValueUnit::Ns,
+            Quantity::Running
+            | Quantity::Preempted
+            | Quantity::Dispatch
+            | Quantity::Blocked
+            | Quantity::Interrupts
+            | Quantity::Unexplained => ValueUnit::Share,
         }
     }
 

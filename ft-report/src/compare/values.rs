@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::permute::{ALPHA, MAX_LABELINGS, SEED};
 use super::row::Row;
-use super::subject::Subject;
+use super::subject::{Subject, ValueUnit};
 use super::{Comparison, Run, Verdict};
 use crate::stats::own::Own;
 use ft_analysis::Mark;
@@ -98,7 +98,7 @@ struct RowValues {
     #[serde(flatten)]
     subject: SubjectValues,
     quantity: &'static str,
-    unit: &'static str,
+    unit: ValueUnit,
     a: Option<f64>,
     b: Option<f64>,
     /// (b - a) / a; null when a is 0.
