@@ -371,7 +371,7 @@ mod tests {
         assert_eq!(own.collect::<Vec<_>>(), expected);
         let text = format!("{:140}", report.section());
         // Of 3000 ns, and of 5000.
-        for said in ["33.3 %", "20.0 %", "recording", "The recording itself took it"] {
+        for said in ["33.3 %", "20.0 %", "recording", "Recording: the share of a row's time"] {
             assert!(text.contains(said), "{said}: {text}");
         }
     }

@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use serde::Serialize;
 
 use super::Input;
-use super::apart::apart;
+use super::apart::locks_apart;
 use crate::document::{
     Data, Drawn, Histogram, Kind, Lock, MeanNs, N, Ns, Of, Section, Share, Table, Typed, Value,
     Word,
@@ -166,7 +166,7 @@ impl LocksReport {
     }
 
     /// The locks that are shown, and all of them together.
-    fn shown(&self) -> impl Iterator<Item = &Group> {
+    fn shown(&self) -> impl Iterator<Item = &Group> + Clone {
         self.locks.iter().take(SHOWN).chain(self.total())
     }
 
@@ -185,7 +185,8 @@ impl LocksReport {
             .column("max", |g| Ns(g.tail.max_ns));
         let holds = own::beside(holds, |g| (g.agent_ns, g.total_ns));
         s.table(holds.counted("locks").titled("Hold times"));
-        let tails = self.shown().map(|g| (g.name().value(), g.holds, g.tail));
+        let names = Group::told_apart(self.shown());
+        let tails = self.shown().zip(names).map(|(g, name)| (name, g.holds, g.tail));
         s.tails("Tails of the hold times", ("lock", Kind::Lock), tails);
         if self.all.waits == 0 {
             s.say("No hold had to wait for its lock.");
@@ -228,11 +229,7 @@ impl LocksReport {
 
     fn figures(&self, s: &mut Section) {
         let bars = |depths: &[u64]| (0..).zip(depths.iter().copied()).collect();
-        let names = apart(self.drawn().map(|g| (&*g.lock, g.pid)), "pid ");
-        let names = || {
-            let name = |(g, name): (&Group, &String)| Lock { name: name.clone(), ..g.name() };
-            self.drawn().zip(&names).map(move |pair| name(pair).value())
-        };
+        let names = || Group::told_apart(self.drawn()).into_iter();
         s.figure(
             text!(
                 "Nesting depth: locks already held at the acquisition{}",
@@ -278,7 +275,7 @@ impl LocksReport {
     }
 
     /// The locks that have figures of their own: none where that would be the one of all.
-    fn drawn(&self) -> impl Iterator<Item = &Group> {
+    fn drawn(&self) -> impl Iterator<Item = &Group> + Clone {
         self.locks.iter().take(if self.locks.len() > 1 { SHOWN } else { 0 })
     }
 }
@@ -287,5 +284,11 @@ impl Group {
     /// Its name, and how many locks have it.
     fn name(&self) -> Lock {
         Lock { instances: self.instances, more: !self.instances_exact, ..Lock::named(&self.lock) }
+    }
+
+    /// Names of these that tell them apart.
+    fn told_apart<'a>(groups: impl Iterator<Item = &'a Group> + Clone) -> Vec<Value> {
+        let names = locks_apart(groups.clone().map(|g| (&*g.lock, &*g.kind, g.pid)));
+        groups.zip(names).map(|(g, name)| Lock { name, ..g.name() }.value()).collect()
     }
 }

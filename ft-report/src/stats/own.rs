@@ -57,8 +57,8 @@ pub(crate) fn explain(s: &mut Section, part: &str) {
     };
     if s.blocks.iter().any(has) {
         s.say(text!(
-            "Recording: the share of a row's time{} in which threads of ft-agent had the CPU, where that is more than 1 %. The \
-             recording itself took it.",
+            "Recording: the share of a row's time{} in which threads of the ft-agent that made this recording had the CPU, where that is \
+             more than 1 %. The recording itself took it.",
             part
         ));
     }

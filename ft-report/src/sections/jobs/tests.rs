@@ -74,7 +74,7 @@ fn what_of_a_response_is_the_recordings_own_stands_beside_it() {
     for (share, times) in [("47.9 %", 1), ("68.4 %", 2)] {
         assert!(text.matches(share).count() >= times, "{share}: {text}");
     }
-    assert!(text.contains("The recording itself took it"), "{text}");
+    assert!(text.contains("Recording: the share of a row's time"), "{text}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What only a page has room for: how the lengths of the waits are distributed, and who waited for what.
 
-use super::super::apart::apart;
+use super::super::apart::{apart, locks_apart};
 use super::{LockWaits, SHOWN, ThreadWaits, WaitsReport};
 use crate::document::{Data, Histogram, Lock, Section, Thread, Typed, Value};
 use crate::stats::OTHERS;
@@ -12,7 +12,7 @@ const DRAWN: usize = 20;
 pub(super) fn add(report: &WaitsReport, s: &mut Section) {
     let each = if report.locks.len() > 1 { SHOWN } else { 0 };
     let drawn = || [&report.all].into_iter().chain(report.locks.iter().take(each));
-    let names = apart(drawn().map(|l| (&*l.lock, l.pid)), "pid ");
+    let names = locks_apart(drawn().map(|l| (&*l.lock, &*l.kind, l.pid)));
     let histogram = |(l, name): (&LockWaits, String)| Histogram {
         of: Lock::named(&name).value(),
         bins: l.histogram_100ns.clone(),
