@@ -23,7 +23,7 @@ use ft_trace::row;
 use ft_trace::store::{Row, Trace};
 use ft_trace::tables::{LossRow, LostRecords};
 
-/// The columns of [`SchedSwitch`] that are needed.
+/// The columns of [`SchedSwitch`](ft_trace::tables::SchedSwitch) that are needed.
 #[derive(Clone, Copy, Debug)]
 struct Switch {
     ts: Nanos,
