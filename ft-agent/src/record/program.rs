@@ -4,7 +4,7 @@
 //! it is none: what the kernel executes for it is its interpreter, which is another program, and the same one for all scripts.
 //!
 //! Rule: which file that is, a user may have said, and it can lie on a file system that does not answer. So nothing but a
-//! regular file is opened, a few hundred bytes of it are read ([`build_id`]), and that by a thread for which nobody waits
+//! regular file is opened, a few hundred bytes of it are read ([`mod@build_id`]), and that by a thread for which nobody waits
 //! longer than [`PATIENCE`].
 
 use std::path::{Path, PathBuf};
