@@ -1,9 +1,12 @@
 //! Which programs the preload library cannot reach, by their files.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
+
+use rustix::fs::{Access, access};
 
 use crate::dir::open_regular;
 
@@ -42,8 +45,13 @@ pub fn find(command: &str) -> Option<PathBuf> {
     if command.contains('/') {
         return Some(command.into());
     }
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|directory| directory.join(command)).find(|p| p.is_file())
+    find_in(&std::env::var_os("PATH")?, command)
+}
+
+/// The first that may be executed: `execvp` goes on after one that may not.
+fn find_in(path: &OsStr, command: &str) -> Option<PathBuf> {
+    let is_taken = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();
+    std::env::split_paths(path).map(|directory| directory.join(command)).find(is_taken)
 }
 
 /// Judges the begin of a file (elf(5)). Short or damaged ones are left to the kernel.
@@ -101,6 +109,21 @@ mod tests {
         for length in 0..whole.len() {
             let _ = judge(&whole[..length]);
         }
+    }
+
+    #[test]
+    fn a_command_is_the_first_file_that_may_be_executed() {
+        let dir = tempfile::tempdir().unwrap();
+        let places = ["copy", "installed"].map(|name| dir.path().join(name));
+        for (place, mode) in places.iter().zip([0o644, 0o755]) {
+            std::fs::create_dir(place).unwrap();
+            std::fs::write(place.join("served"), "").unwrap();
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(place.join("served"), mode).unwrap();
+        }
+        let path = std::env::join_paths(&places).unwrap();
+        assert_eq!(find_in(&path, "served"), Some(places[1].join("served")));
+        assert_eq!(find_in(&path, "absent"), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 const FROM_TSC: [&str; 5] = ["tsc", "tsc-early", "kvm-clock", "hyperv_clocksource_tsc_page", "xen"];
 
 /// The kernel uses another clock than the TSC: it has found the TSC unstable (Documentation/timers/timekeeping.rst),
-/// or was given it. Of a source that is not known (empty) nothing is said.
+/// or was configured so. Of a source that is not known (empty) nothing is said.
 pub fn is_doubtful(source: &str) -> bool {
     !source.is_empty() && !FROM_TSC.contains(&source)
 }

@@ -202,9 +202,12 @@ pub(super) fn decode_from(
     decoder.realtime_offset_ns = samples.first().map(|sample| sample.realtime_offset_ns);
     let mut user = UserSlots::with_capacity(survey.slot_bytes);
     let judge = model.as_ref().map(|model| Judge::new(registry, model));
-    let mut judge = match survey.has_later_slots {
-        true => judge,
-        false => judge.map(Judge::all_before_the_last_sample),
+    // A model leaves out samples that took too long to read, the closing one among them.
+    let last_used = model.as_ref().and_then(|model| model.nodes().last()).map(|n| n.sample.tsc);
+    let is_closed = !survey.has_later_slots && last_used == samples.last().map(|sample| sample.tsc);
+    let mut judge = match is_closed {
+        true => judge.map(Judge::all_before_the_last_sample),
+        false => judge,
     };
     let mut unplaced = 0;
     let mut reader = open()?;

@@ -8,6 +8,7 @@
 //! index, a known site, a time within an hour of the clock samples, and as many good continuation
 //! slots as it says; otherwise it is counted as rejected, and the next slot is tried.
 
+mod judge;
 mod payload;
 
 use std::collections::HashMap;
@@ -15,21 +16,16 @@ use std::collections::HashMap;
 use ft_user::layout::{LOSS_KEY, MAX_ARGS, MAX_EVENT_SLOTS, SharedSlot, Slot, commit, marker};
 
 use super::registry::Registry;
-use crate::clock::{ClockModel, Cursor};
+use crate::clock::Cursor;
 use crate::ids::{Cpu, Name, Nanos, Pid, SiteId, Tid, Tsc};
 use crate::spool::FASTEST_LOSS_NS;
 use crate::spool::frame::{Shared, Slots};
 use crate::tables::{LossOrigin, LossReason, LossRow, SiteKind, UserEvent};
+pub(super) use judge::Judge;
 use payload::{Payload, arguments};
 
 /// The beginning of a loss is read after its event has begun, and times are whole nanoseconds.
 const LOST_AT_ONCE: u64 = 1;
-
-/// Times further from the samples are not believed.
-const MARGIN_NS: i64 = 3_600_000_000_000;
-
-/// So much later than a clock sample nothing has happened that was collected before it: CPUs' counters are less far apart.
-const LATEST_NS: i64 = 1_000_000;
 
 /// Words of a slot.
 const SLOT_WORDS: usize = size_of::<Slot>() / 8;
@@ -68,31 +64,6 @@ fn cpu(word: u64) -> Cpu {
     match u64::from(commit::cpu(word)) {
         commit::CPU_UNKNOWN => Cpu::UNKNOWN,
         cpu => Cpu(cpu as i32),
-    }
-}
-
-/// What judging needs.
-pub(super) struct Judge<'a> {
-    registry: &'a Registry,
-    model: &'a ClockModel,
-    cursor: Cursor<'a>,
-    /// Times that are believed, and times between the samples.
-    believed: std::ops::Range<u64>,
-    sampled: std::ops::Range<u64>,
-}
-
-impl<'a> Judge<'a> {
-    /// A judge by this registry and clock.
-    pub(super) fn new(registry: &'a Registry, model: &'a ClockModel) -> Judge<'a> {
-        let (believed, sampled) = (model.range(MARGIN_NS), model.range(0));
-        Judge { registry, model, cursor: model.cursor(), believed, sampled }
-    }
-
-    /// All that it judges was collected before the last clock sample, so nothing can have happened later, whatever a program
-    /// says.
-    pub(super) fn all_before_the_last_sample(self) -> Judge<'a> {
-        let believed = self.believed.start..self.model.range(LATEST_NS).end;
-        Judge { believed, ..self }
     }
 }
 

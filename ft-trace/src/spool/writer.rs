@@ -79,7 +79,7 @@ impl Appender {
         }
     }
 
-    /// Held as long as the file is open: shows a conversion that the recording goes on.
+    /// Held as long as the file is open: by it a conversion knows that the recording goes on.
     fn lock(&self) -> Result<(), WriteError> {
         let locked = flock(&self.file, FlockOperation::NonBlockingLockExclusive);
         locked.map_err(|e| WriteError { path: self.path.clone(), source: e.into() })

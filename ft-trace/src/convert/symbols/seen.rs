@@ -20,6 +20,7 @@ struct Gathered {
     all: Addresses,
     /// How many each process has.
     counts: HashMap<i32, usize>,
+    /// The same by how many: the last is the process that has most.
     most: BTreeSet<(usize, i32)>,
 }
 

@@ -1,4 +1,6 @@
+use super::judge::MARGIN_NS;
 use super::*;
+use crate::clock::{ClockModel, ClockSample};
 use crate::convert::ledger::Ledger;
 use crate::convert::segment::decode;
 use crate::convert::synthetic::{self, Ring, meta, sample, tsc};
@@ -270,6 +272,10 @@ fn nothing_happens_after_what_was_collected_later() {
     assert_eq!(events_of(&closed), (1, 1));
     let cut_off = [clock(1), now(), clock(3), later()];
     assert_eq!(events_of(&cut_off), (2, 0));
+    // The closing sample was interrupted, so the clock is not known by it: what came before it is not after all others.
+    let interrupted = ClockSample { bracket_tsc: 1_000_000, ..sample(2 * 60_000 * ms) };
+    let closed_late = [clock(1), now(), clock(2), clock(3), later(), Frame::Clock(interrupted)];
+    assert_eq!(events_of(&closed_late), (2, 0));
 }
 
 #[test]
