@@ -10,7 +10,7 @@ use crate::error::io_error;
 use crate::place::{self, LocalFile, Place, TRACES_AT_ONCE, Wanted};
 use crate::put::local_files;
 use crate::scratch::Scratch;
-use crate::{Key, Result};
+use crate::{CatalogueError, Key, Result};
 
 /// The file that says of what version a trace's results are; it goes before they do, and comes last.
 const MARKER: &str = "analysis.json";
@@ -71,6 +71,12 @@ impl Tasks {
         Ok(Tasks { url: url.to_owned(), place: place::open(url)?.into() })
     }
 
+    /// Those of a place that a test has made.
+    #[cfg(test)]
+    pub(crate) fn at(url: &str, place: impl Place + 'static) -> Tasks {
+        Tasks { url: url.to_owned(), place: Rc::new(place) }
+    }
+
     /// The catalogue.
     pub fn url(&self) -> &str {
         &self.url
@@ -85,9 +91,15 @@ impl Tasks {
         mut see: impl FnMut(&T, Result<Readable>),
     ) {
         let is_wanted = |name: &str| is_copied(name, &is_wanted);
+        let mut away = None;
         for some in traces.chunks(TRACES_AT_ONCE) {
             let keys: Vec<&Key> = some.iter().map(|(key, _)| key).collect();
-            let read = self.read_some(&keys, &is_wanted);
+            let read: Vec<Result<Readable>> = match &away {
+                None => self.read_some(&keys, &is_wanted),
+                Some(away) => keys.iter().map(|_| Err(again(away))).collect(),
+            };
+            // A store that fell silent is waited for once.
+            away = away.or_else(|| all_away(&read));
             some.iter().zip(read).for_each(|((_, of), trace)| see(of, trace));
         }
     }
@@ -115,6 +127,20 @@ impl Tasks {
     pub fn task(&self, key: &Key) -> Task {
         Task { place: self.place.clone(), key: key.clone() }
     }
+}
+
+/// URL and reason, where nothing could be read because the store is away.
+fn all_away(read: &[Result<Readable>]) -> Option<(String, String)> {
+    let why = |read: &Result<Readable>| match read {
+        Err(CatalogueError::Away { url, why }) => Some((url.clone(), why.clone())),
+        _ => None,
+    };
+    let all: Option<Vec<_>> = read.iter().map(why).collect();
+    all?.pop()
+}
+
+fn again((url, why): &(String, String)) -> CatalogueError {
+    CatalogueError::Away { url: url.clone(), why: why.clone() }
 }
 
 /// Divides the URL of a trace in a catalogue into that of the catalogue and the trace's key; `None` of any other.

@@ -48,7 +48,7 @@ pub(crate) struct Args {
 
 const EXAMPLES: &str = "\
 The traces must have been analysed (`ft-agent analyze`); what is read of each is its table histograms. Of a store, that is copied to
-TMPDIR, one trace after the other; for --pages, whole traces are.
+TMPDIR, of eight traces at a time; for --pages, whole traces are.
 
 Examples:
   ft-agent fleet /srv/traces          the worst locks over all hosts, and hosts that differ

@@ -144,7 +144,10 @@ fn moved(from: &Dir, name: &str, to: &Dir, new: &str) -> Result<bool> {
         Err(error)
             if matches!(
                 error.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty
+                io::ErrorKind::NotFound
+                    | io::ErrorKind::DirectoryNotEmpty
+                    // Of some file systems (rename(2)).
+                    | io::ErrorKind::AlreadyExists
             ) =>
         {
             Ok(false)

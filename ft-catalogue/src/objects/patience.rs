@@ -10,14 +10,13 @@ use super::retries;
 /// How long one request is tried in all, if the store does not answer it: then no further try begins.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long the store may take to accept a connection, for how long nothing may come of an answer, and how long one answer
-/// may take with its contents.
+/// How long the store may take to accept a connection, and for how long nothing may come of an answer. A request is sent
+/// within the latter, too, a piece of a file with it; what comes of an answer may take as long as it comes.
 const CONNECT: Duration = Duration::from_secs(5);
-const SILENCE: Duration = Duration::from_secs(20);
-const ANSWER: Duration = Duration::from_secs(60);
+const SILENCE: Duration = Duration::from_secs(60);
 
-/// How long a store is waited for: one that accepts connections and says nothing is away after [`PATIENCE`], and at most
-/// [`SILENCE`] more.
+/// How long a store is waited for: one that accepts connections and says nothing is away after [`SILENCE`], for with that
+/// [`PATIENCE`] has ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
     pub(super) in_all: Duration,
@@ -46,7 +45,7 @@ impl Patience {
             .with_allow_http(allow_http.is_some_and(|value| value == "true"))
             .with_connect_timeout(CONNECT)
             .with_read_timeout(self.silence)
-            .with_timeout(ANSWER);
+            .with_timeout_disabled();
         store.with_retry(retry).with_client_options(client)
     }
 }
@@ -59,9 +58,10 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
     use super::*;
-    use crate::CatalogueError;
     use crate::objects::Objects;
     use crate::place::Place;
+    use crate::task::Tasks;
+    use crate::{CatalogueError, Key};
 
     /// Accepts, reads, and never answers; how many requests began.
     fn silent() -> (String, Arc<AtomicUsize>) {
@@ -84,9 +84,8 @@ mod tests {
         (endpoint, asked)
     }
 
-    #[test]
-    fn a_store_that_accepts_and_never_answers_is_away() {
-        let (endpoint, asked) = silent();
+    /// A catalogue in such a store, for which nobody waits long.
+    fn of_silent(endpoint: &str) -> Objects {
         let store = AmazonS3Builder::new()
             .with_bucket_name("fleet")
             .with_endpoint(endpoint)
@@ -95,7 +94,13 @@ mod tests {
             .with_secret_access_key("secret");
         let millis = Duration::from_millis;
         let patience = Patience { in_all: millis(200), silence: millis(100) };
-        let store = Objects::of("s3://fleet/x", "x", store, &patience).unwrap();
+        Objects::of("s3://fleet/x", "x", store, &patience).unwrap()
+    }
+
+    #[test]
+    fn a_store_that_accepts_and_never_answers_is_away() {
+        let (endpoint, asked) = silent();
+        let store = of_silent(&endpoint);
         let error = store.prepare().unwrap_err();
         assert!(matches!(error, CatalogueError::Away { .. }), "{error}");
         let said = error.to_string();
@@ -103,5 +108,27 @@ mod tests {
         assert!(said.ends_with("try again when the store answers, and check AWS_ENDPOINT_URL"));
         // As many tries as begin in that time, which a busy machine makes fewer: nobody else tries again.
         assert!((1..=3).contains(&asked.load(SeqCst)), "{asked:?}");
+    }
+
+    #[test]
+    fn a_store_that_fell_silent_is_not_waited_for_at_each_trace() {
+        let (endpoint, asked) = silent();
+        let tasks = Tasks::at("s3://fleet/x", of_silent(&endpoint));
+        let key = |n: usize| Key::of_path(&format!("host=a/date=2026-11-21/trace={n}")).unwrap();
+        let traces: Vec<(Key, usize)> = (0..100).map(|n| (key(n), n)).collect();
+        let mut seen = Vec::new();
+        tasks.read_each(
+            &traces,
+            |_| true,
+            |n, read| {
+                let error = read.unwrap_err();
+                assert!(matches!(error, CatalogueError::Away { .. }), "{error}");
+                seen.push(*n);
+            },
+        );
+        assert_eq!(seen, Vec::from_iter(0..100));
+        // Of those that are under way at once, each has its tries; of all, a hundred would have one at least.
+        let asked = asked.load(SeqCst);
+        assert!((1..100).contains(&asked), "{asked}");
     }
 }
