@@ -122,6 +122,8 @@ def every(spark: SparkSession, catalogue: str, table: str) -> DataFrame:
 
     What lies in the catalogue without a row is no trace. Raises what Spark does when no trace has the table.
     """
+    # A host may be called 007.
+    spark.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
     root = catalogue.rstrip("/")
     rows = spark.read.option("basePath", root).parquet(f"{root}/host=*/date=*/trace=*/{table}")
     return rows.join(spark.read.parquet(f"{root}/traces").select("trace"), "trace", "left_semi")
@@ -135,7 +137,7 @@ def views(spark: SparkSession, catalogue: str) -> None:
     script = Path(__file__).with_name("fleet_spark.sql").read_text()
     # As the literal of a text.
     place = catalogue.rstrip("/").replace("\\", "\\\\").replace("'", "\\'")
-    script = re.sub("^--.*$", "", script, flags=re.MULTILINE).replace("${fleet}", place)
+    script = re.sub("^--.*$", "", script, flags=re.MULTILINE)
     for statement in script.split(";"):
         if statement.strip():
-            spark.sql(statement)
+            spark.sql(statement.replace("${fleet}", place))
