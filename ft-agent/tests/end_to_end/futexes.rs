@@ -173,7 +173,10 @@ fn without_the_group_the_summary_says_how_long_threads_were_blocked() {
         let told = text.split_once("no hold was recorded; threads were blocked for ");
         let (_, told) = told.unwrap_or_else(|| panic!("{text}"));
         let told = told.strip_prefix("at least ").unwrap_or(told);
-        assert!(told.contains(" of their time, and whether at locks was not recorded:"), "{text}");
+        assert!(
+            told.contains(" of their time; whether that was at locks was not recorded:"),
+            "{text}"
+        );
         let remedies = ["-k default,futex records waits at futexes and semaphores", "--preload"];
         assert!(remedies.iter().all(|remedy| told.contains(remedy)), "{text}");
         // One thread sleeps at a time, for sure from when that was seen until it is woken.

@@ -214,7 +214,10 @@ impl RequestsReport {
             self.causes(s);
         }
         s.table(slowest::table(&self.slowest, self.kinds.len() > 1));
-        own::explain(s, "");
+        own::explain(
+            s,
+            " Of a critical path, waits count whole in which one of these had the CPU longest.",
+        );
         self.marks.legend(s);
     }
 
@@ -340,7 +343,7 @@ impl RequestsReport {
             .notes("outside", part(|m| m.outside_ns))
             .notes("unknown", part(|m| m.unknown_ns))
             .notes("elsewhere", part(|m| m.elsewhere_ns));
-        let t = own::beside(t, |l| l.3.own());
+        let t = own::beside(t, |l| l.2.map_or_else(Default::default, |_| l.3.own()));
         s.table(t.titled(
             "What makes the slowest differ: averages of their critical paths (elsewhere: of these, in threads for which the one \
              waited that ended the request)",

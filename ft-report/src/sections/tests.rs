@@ -318,7 +318,7 @@ fn the_summary_without_holds_says_how_long_threads_were_blocked_and_what_would_s
         8000 0 X>a S
         10000 0 a>. S";
     let text = summary(sleeps, |_| ());
-    let blocked = "no hold was recorded; threads were blocked for 3.00 µs in all, 30.0 % of their time, and whether at locks";
+    let blocked = "no hold was recorded; threads were blocked for 3.00 µs in all, 30.0 % of their time; whether that was at locks";
     let futex = "was not recorded: -k default,futex records waits at futexes and semaphores";
     let expected = format!("{blocked} {futex}, --preload those for pthread locks\n");
     assert!(text.contains(&expected), "{text}");

@@ -49,17 +49,17 @@ pub(crate) fn beside<T>(t: Builder<T>, of: impl Fn(&T) -> (Own, i64)) -> Builder
     })
 }
 
-/// Says what these columns mean, if a table of the section has one, and of which part of a row the share is.
-pub(crate) fn explain(s: &mut Section, part: &str) {
+/// Says what these columns mean, if a table of the section has one, and then what is to be known of this section's.
+pub(crate) fn explain(s: &mut Section, more: &str) {
     let has = |block: &Block| match block {
         Block::Table(table) => table.columns.iter().any(|column| column.title == TITLE),
         _ => false,
     };
     if s.blocks.iter().any(has) {
         s.say(text!(
-            "Recording: the share of a row's time{} in which threads of the ft-agent that made this recording had the CPU, where that is \
-             more than 1 %. The recording itself took it.",
-            part
+            "Recording: the share of a row's time in which threads of the ft-agent that made this recording had the CPU, where that is \
+             more than 1 %. The recording itself took it.{}",
+            more
         ));
     }
 }
