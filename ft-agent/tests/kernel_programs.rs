@@ -11,7 +11,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use common::{Record, drain, drain_until, kernel_or_skip};
+use common::{Record, drain, drain_until, kernel_or_skip, skipped};
 use ft_agent::collect::kernel::{Group, Kernel, KernelOptions};
 use ft_ebpf::{Irq, Switch, Waking, kind};
 use rustix::thread::{CpuSet, gettid, sched_setaffinity};
@@ -579,6 +579,7 @@ fn what_is_under_way_beyond_its_table_is_counted() {
         // Two softirqs at once take two CPUs.
         let one_cpu = std::thread::available_parallelism().unwrap().get() == 1;
         if group == Group::Irq && (one_cpu || socket.is_err()) {
+            skipped("softirqs without room: they take two CPUs and a loopback device");
             continue;
         }
         let options = KernelOptions {

@@ -14,6 +14,8 @@ use ft_trace::spool::frame::kernel_record_len;
 mod gate;
 
 pub(crate) use gate::kernel_or_skip;
+#[allow(unused_imports, reason = "not every test binary leaves something out")]
+pub(crate) use gate::skipped;
 
 /// A record, by its kind.
 #[derive(Clone, Debug)]

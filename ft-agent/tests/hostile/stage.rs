@@ -38,13 +38,21 @@ pub(crate) struct Scene<'a> {
     pub(crate) users: &'a [u32],
     /// Honest programs of a third user that begin when the attack is in place, and must be recorded as well.
     pub(crate) newcomers: usize,
+    /// The attackers say to be threads of numbers that honest ones get later: rows under these are theirs by the process.
+    pub(crate) claims_numbers: bool,
     /// What happens then, in the end: what honest programs have said that took part.
     pub(crate) then: &'a dyn Fn(&Stage, &mut [Attacking]) -> String,
 }
 
 impl Default for Scene<'_> {
     fn default() -> Self {
-        Scene { options: &[], users: &[NOBODY], newcomers: 0, then: &|_, _| String::new() }
+        Scene {
+            options: &[],
+            users: &[NOBODY],
+            newcomers: 0,
+            claims_numbers: false,
+            then: &|_, _| String::new(),
+        }
     }
 }
 
@@ -193,7 +201,7 @@ impl Stage {
             output,
             peak_kib,
         };
-        recorded.assert_honest_is_whole();
+        recorded.assert_honest_is_whole(scene.claims_numbers);
         if self.kernel {
             recorded.assert_honest_time_is_known();
         }
@@ -335,15 +343,16 @@ impl Recorded {
         assert!(warnings.iter().any(|w| has_all(&w.to_string())), "{warnings:?}");
     }
 
-    /// Events and holds of each honest thread are those that it says it made, and no loss is told.
-    fn assert_honest_is_whole(&self) {
+    /// Events and holds of each honest thread are those that it says it made, and no loss is told. Rows of an attacker under
+    /// a thread's number count as the thread's, unless the attackers have claimed it before it was one.
+    fn assert_honest_is_whole(&self, claims_numbers: bool) {
         let truth = self.truth();
         assert!(!truth.is_empty(), "the honest program has said nothing\n{}", self.output);
         let (mut steps, mut holds) = (HashMap::<i32, u64>::new(), HashMap::<i32, u64>::new());
         for event in self.trace.rows::<UserEvent>() {
             let event = event.expect("a row");
             let tid = event.tid.0;
-            let is_theirs = self.attackers.contains(&event.pid.0);
+            let is_theirs = claims_numbers && self.attackers.contains(&event.pid.0);
             if !is_theirs
                 && &*event.event == "honest.step"
                 && truth.iter().any(|&(honest, _)| honest == tid)
@@ -355,7 +364,7 @@ impl Recorded {
         }
         for hold in self.trace.rows::<CriticalSection>() {
             let hold = hold.expect("a row");
-            if !self.attackers.contains(&hold.pid.0) {
+            if !(claims_numbers && self.attackers.contains(&hold.pid.0)) {
                 *holds.entry(hold.tid.0).or_default() += 1;
             }
         }

@@ -56,7 +56,8 @@ fn test(stage: &Stage) {
     if refused != Some(libc::EEXIST) {
         return gate::skipped("nobody may choose the number of a process here (clone3, set_tid)");
     }
-    let recorded = stage.attack_in(&ATTACK, &Scene { then: &newcomer, ..Scene::default() });
+    let recorded = stage
+        .attack_in(&ATTACK, &Scene { claims_numbers: true, then: &newcomer, ..Scene::default() });
     assert!(recorded.peak_kib < MODEST, "the agent has used {} KiB", recorded.peak_kib);
     let honest = recorded.honest_threads();
     assert!(honest.iter().any(|&tid| numbers().contains(&(tid as u32))), "{honest:?}");
