@@ -114,7 +114,10 @@ mod tests {
     fn a_store_that_fell_silent_is_not_waited_for_at_each_trace() {
         let (endpoint, asked) = silent();
         let tasks = Tasks::at("s3://fleet/x", of_silent(&endpoint));
-        let key = |n: usize| Key::of_path(&format!("host=a/date=2026-11-21/trace={n}")).unwrap();
+        let key = |n: usize| {
+            let trace = format!("20261121T104500Z-{n:016x}");
+            Key::of_path(&format!("host=a/date=2026-11-21/trace={trace}")).unwrap()
+        };
         let traces: Vec<(Key, usize)> = (0..100).map(|n| (key(n), n)).collect();
         let mut seen = Vec::new();
         tasks.read_each(
