@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use ft_trace::Mark;
 use ft_trace::store::Trace;
-use ft_trace::tables::{CriticalSection, LossOrigin, LossRow, Part, ThreadTime, UserEvent};
+use ft_trace::tables::{CriticalSection, LossRow, Part, ThreadTime, UserEvent};
 use tempfile::TempDir;
 
 use crate::numbered::{self, Numbered};
@@ -375,7 +375,7 @@ impl Recorded {
         for loss in self.trace.rows::<LossRow>() {
             let loss = loss.expect("a row");
             // On a busy machine records of the kernel may be lost, whoever attacks.
-            let is_kernels = matches!(loss.origin, LossOrigin::Kernel | LossOrigin::KernelSkipped);
+            let is_kernels = loss.origin.is_kernel();
             assert!(is_kernels || self.attackers.contains(&loss.pid.0), "{loss:?}");
         }
     }
