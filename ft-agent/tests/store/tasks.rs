@@ -15,6 +15,17 @@ fn results(mut of: Files, recorded: &Files) -> Files {
     of
 }
 
+/// One trace in a store, analysed: where it is, and what is there then.
+fn analysed(server: &Server) -> (Stage, String, Files) {
+    let stage = Stage::new(server.address);
+    stage.stored_trace("preload", "trace");
+    stage.says(&["convert", "trace", "--to", URL]);
+    let [path] = &stage.traces(URL)[..] else { panic!("one trace") };
+    stage.says(&["analyze", URL]);
+    let whole = objects(server, path);
+    (stage, path.clone(), whole)
+}
+
 #[test]
 fn a_directory_and_a_store_get_the_same_bytes_each_time() {
     let Some(server) = Server::start() else { return };
@@ -126,12 +137,7 @@ fn one_that_fails_is_told_and_does_not_keep_the_others() {
 #[test]
 fn a_killed_task_loses_nothing() {
     let Some(server) = Server::start() else { return };
-    let mut stage = Stage::new(server.address);
-    stage.stored_trace("preload", "trace");
-    stage.says(&["convert", "trace", "--to", URL]);
-    let [path] = &stage.traces(URL)[..] else { panic!("one trace") };
-    stage.says(&["analyze", URL]);
-    let whole = objects(&server, path);
+    let (mut stage, path, whole) = analysed(&server);
     let marker = format!("/fleet/of/traces/{path}/analysis.json");
     let mut killed = 0;
     for nth in (1..).step_by(9) {
@@ -147,10 +153,10 @@ fn a_killed_task_loses_nothing() {
         killed += 1;
         let is_done = server.objects(&format!("of/traces/{path}/analysis.json")).len() == 1;
         if is_done {
-            assert_eq!(objects(&server, path), whole, "its marker says that it is done");
+            assert_eq!(objects(&server, &path), whole, "its marker says that it is done");
         }
         stage.says(&["analyze", URL]);
-        assert_eq!(objects(&server, path), whole, "at request {nth}");
+        assert_eq!(objects(&server, &path), whole, "at request {nth}");
     }
     assert!(killed > 5, "{killed}");
 }
@@ -160,12 +166,7 @@ fn a_killed_task_loses_nothing() {
 fn several_that_store_the_results_of_one_trace_at_once_leave_it_whole() {
     const AT_ONCE: usize = 3;
     let Some(server) = Server::start() else { return };
-    let mut stage = Stage::new(server.address);
-    stage.stored_trace("preload", "trace");
-    stage.says(&["convert", "trace", "--to", URL]);
-    let [path] = &stage.traces(URL)[..] else { panic!("one trace") };
-    stage.says(&["analyze", URL]);
-    let whole = objects(&server, path);
+    let (mut stage, path, whole) = analysed(&server);
     let recorded = files(&stage.path("trace"));
     for round in 0..3 {
         // All results of an earlier time are there, or none.
@@ -192,7 +193,7 @@ fn several_that_store_the_results_of_one_trace_at_once_leave_it_whole() {
             assert!(said.contains(": analysed, "), "{said}");
         }
         stage.endpoint = server.address;
-        assert_eq!(objects(&server, path), whole);
+        assert_eq!(objects(&server, &path), whole);
         assert!(stage.says(&["analyze", URL]).contains("was analysed already"));
     }
 }
