@@ -148,6 +148,12 @@ impl ClockModel {
         (first.mono_ns.saturating_sub(ns)).max(ns.saturating_sub(last.mono_ns)).max(0)
     }
 
+    /// Whether the samples cover this time: its error is at most [`ClockModel::bound_ns`].
+    pub fn covers(&self, ts: Nanos) -> bool {
+        let (first, last) = (&self.nodes[0].sample, &self.nodes[self.nodes.len() - 1].sample);
+        (first.mono_ns..=last.mono_ns).contains(&ts.0)
+    }
+
     /// TSC readings less than `margin_ns` outside the samples.
     pub fn range(&self, margin_ns: i64) -> std::ops::Range<u64> {
         let (first, last) = (&self.nodes[0], &self.nodes[self.nodes.len() - 1]);

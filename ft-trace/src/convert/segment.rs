@@ -110,7 +110,7 @@ pub(super) fn convert(
                 threads.seen(pid, tid, ts, None, None);
             }
         }
-        output.footer.clock_bound_ns = model.bound_ns().max(ledger.beyond.2);
+        output.footer.clock_bound_ns = model.bound_ns();
         let mut cursor = model.cursor();
         let mut seen = Seen::default();
         let first = user.times().take_while(|(ts, _)| ts.0 < from).count();
@@ -333,7 +333,8 @@ pub(super) fn loss_rows(losses: &[Loss]) -> Vec<LossRow> {
     losses.iter().filter_map(|loss| loss_row(loss, None)).collect()
 }
 
-/// Compares user events with the switches.
+/// Compares user events with the switches. What lies outside the clock samples is less certain than the bound says: it is
+/// not judged, so that a program which records such times hides no violation of others.
 fn check_clock(
     user: &UserSlots,
     switches: &[SchedSwitch],
@@ -349,8 +350,8 @@ fn check_clock(
         .collect();
     let mut threads =
         violations::by_thread(switches, user.threads().len(), |key| numbers.get(&key).copied());
-    let bound = model.bound_ns().max(ledger.beyond.2);
-    let found = violations::check(&mut threads, user.times(), bound, lost);
+    let events = user.times().filter(|&(ts, _)| model.covers(ts));
+    let found = violations::check(&mut threads, events, model.bound_ns(), lost);
     ledger.checked = found.checked;
     ledger.violations = found.count;
     ledger.worst_violation_ns = found.worst_ns;

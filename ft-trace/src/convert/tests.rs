@@ -5,7 +5,7 @@ use super::*;
 use crate::convert::kernel::test_bytes as bytes;
 use crate::ids::Tid;
 use crate::spool::frame::{ClockSample, Directory, Frame, HostClock, Loss, Process};
-use crate::store::{HostClockMeta, Trace};
+use crate::store::{ClockMeta, HostClockMeta, Trace};
 use crate::tables::*;
 use crate::warning::Warning;
 use ft_user::layout::{ArgType, SiteKind};
@@ -173,19 +173,35 @@ fn the_time_of_day_is_as_good_as_its_worst_sample() {
     assert_eq!(host_clocks([None; 3]), (Vec::new(), None));
 }
 
-#[test]
-fn an_event_of_a_thread_that_did_not_run_is_a_violation() {
+/// The clock of a recording with clock samples from 10.001 to 10.002 s, in which thread 101 ran for the first quarter of a
+/// millisecond and the last tenth, and had events at these times, in µs from 10 s on.
+fn clock_with_events_at(us: &[i64]) -> ClockMeta {
     let dir = tempfile::tempdir().unwrap();
     registry(dir.path(), &directory(), true);
-    let ring = ring(&[1100, 1500]);
+    let at = |us: i64| (10_000_000 + us) as u64;
+    let ring = ring(&us.iter().map(|&us| at(us)).collect::<Vec<_>>());
     let slot_bytes = ring.bytes();
-    let kernel = [switch(1050, 9, 101), switch(1250, 101, 0), switch(1900, 0, 101)].concat();
-    let clocks = [1000, 1300, 1600, 2000].map(|us| Frame::Clock(sample(us * 1000)));
+    let kernel = [(1050, 9, 101), (1250, 101, 0), (1900, 0, 101)];
+    let kernel = kernel.map(|(us, prev, next)| switch(at(us), prev, next)).concat();
+    let clocks = [1000, 1300, 1600, 2000].map(|us| Frame::Clock(sample(at(us) * 1000)));
     let mut frames = clocks.to_vec();
     frames.extend([slots(&ring, 101, &slot_bytes), Frame::Kernel(&kernel)]);
     file(&Spool::of(dir.path()).segment(0), &frames);
-    let clock = convert(dir.path(), |_, _| {}).unwrap().clock;
+    convert(dir.path(), |_, _| {}).unwrap().clock
+}
+
+#[test]
+fn an_event_of_a_thread_that_did_not_run_is_a_violation() {
+    let clock = clock_with_events_at(&[1100, 1500]);
     assert_eq!((clock.checked, clock.violations, clock.worst_violation_ns), (2, 1, 250_000));
+}
+
+#[test]
+fn an_event_from_long_before_the_recording_hides_no_violation() {
+    // Nine seconds, extrapolated from one millisecond, are wrong by more than the violation is long.
+    let clock = clock_with_events_at(&[-9_000_000, 1100, 1500]);
+    assert_eq!((clock.checked, clock.violations, clock.worst_violation_ns), (2, 1, 250_000));
+    assert_eq!(clock.bound_ns, clock_with_events_at(&[1100, 1500]).bound_ns);
 }
 
 /// Everything in a trace directory, by relative path.

@@ -47,7 +47,7 @@ pub struct Footer {
     pub boot_id: String,
     /// TSC cycles per second.
     pub tsc_hz: f64,
-    /// Largest error of the times in this part, ns; 0 where the kernel's own clock is the source.
+    /// Largest error of the times in this part that lie between clock samples, ns; 0 where the kernel's own clock is the source.
     pub clock_bound_ns: i64,
     /// Events and records known to be lost in the time of this part.
     pub loss: u64,
