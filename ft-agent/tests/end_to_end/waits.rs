@@ -97,7 +97,10 @@ fn what_if(trace: &Trace, victim: &Value) -> Vec<WhatIf> {
 /// Both commands print the story, as text and as JSON.
 fn reports(dir: &Path) {
     let run = |args: &[&str]| {
-        let output = harness::agent().args(args).arg(dir).output().expect("the agent starts");
+        // Names are cut where a line is short, and how long the others are depends on what else the machine does.
+        let mut agent = harness::agent();
+        let output = agent.env("COLUMNS", "200").args(args).arg(dir).output();
+        let output = output.expect("the agent starts");
         assert_success(&output);
         String::from_utf8_lossy(&output.stdout).into_owned()
     };

@@ -10,7 +10,7 @@ pub fn width(f: &fmt::Formatter<'_>) -> usize {
     f.width().unwrap_or(WIDTH)
 }
 
-/// A column of texts is not made narrower than this, nor than its title.
+/// A column of texts is not made narrower than this, nor than its title in two lines.
 const NARROWEST: usize = 6;
 
 /// Which side of a column is straight.
@@ -22,8 +22,9 @@ pub enum Align {
     Right,
 }
 
-/// A table. Without a width it is as wide as its contents. Formatted with one (`{:100}`) that is too short for it, it names
-/// the columns that are 0 in each row below itself instead, and then cuts its texts to fit.
+/// A table. Without a width it is as wide as its contents. Formatted with one (`{:100}`) that is too short for it, it writes
+/// long titles in two lines; if that is not enough, it names the columns that are 0 in each row below itself
+/// instead, and then cuts its texts to fit.
 #[derive(Debug)]
 pub struct Table {
     columns: Vec<(String, Align)>,
@@ -97,15 +98,26 @@ pub fn paragraph(f: &mut fmt::Formatter<'_>, first: &str, text: &str) -> fmt::Re
     writeln!(f)
 }
 
+/// How titles are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Titles {
+    OnOneLine,
+    /// On two where the column is narrower.
+    Wrapped,
+}
+
 impl Table {
     /// Characters of the longest cell of each column, its title among them.
-    fn longest(&self) -> Vec<usize> {
+    fn longest(&self, titles: Titles) -> Vec<usize> {
         let longest = |i: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(i));
             cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
         };
-        let titles = self.columns.iter().map(|(title, _)| title.chars().count());
-        titles.enumerate().map(|(i, title)| title.max(longest(i))).collect()
+        let title = |title: &str| match titles {
+            Titles::OnOneLine => title.chars().count(),
+            Titles::Wrapped => in_two_lines(title),
+        };
+        self.columns.iter().enumerate().map(|(i, c)| longest(i).max(title(&c.0))).collect()
     }
 
     /// The table without its columns of numbers that are 0 in each row, and the titles of these.
@@ -121,10 +133,10 @@ impl Table {
     }
 
     /// Widths of the columns, so that a line fits `most` columns if that is possible.
-    fn widths(&self, most: Option<usize>) -> Vec<usize> {
-        let mut widths = self.longest();
-        let titles = self.columns.iter().map(|(title, _)| title.chars().count());
-        let least: Vec<usize> = titles.map(|title| title.max(NARROWEST)).collect();
+    fn widths(&self, titles: Titles, most: Option<usize>) -> Vec<usize> {
+        let mut widths = self.longest(titles);
+        let least: Vec<usize> =
+            self.columns.iter().map(|(title, _)| in_two_lines(title).max(NARROWEST)).collect();
         // A column without a title is a picture.
         let gives = |i: usize| self.columns[i].1 == Align::Left && !self.columns[i].0.is_empty();
         while most.is_some_and(|most| line(&widths) > most) {
@@ -135,11 +147,21 @@ impl Table {
         widths
     }
 
-    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let titles: Vec<String> = self.columns.iter().map(|c| c.0.clone()).collect();
-        let lines = std::iter::once(&titles).chain(&self.rows);
-        let widths = self.widths(f.width());
-        for line in lines {
+    /// The lines above the rows: each title in as many as it needs, at the bottom.
+    fn heads(&self, widths: &[usize]) -> Vec<Vec<String>> {
+        let titles = self.columns.iter().zip(widths);
+        let titles: Vec<_> = titles.map(|((title, _), &width)| wrapped(title, width)).collect();
+        let height = titles.iter().map(Vec::len).max().unwrap_or(0).max(1);
+        let at = |title: &Vec<String>, y: usize| {
+            let above = height - title.len();
+            y.checked_sub(above).map_or(String::new(), |y| title[y].clone())
+        };
+        (0..height).map(|y| titles.iter().map(|title| at(title, y)).collect()).collect()
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, titles: Titles) -> fmt::Result {
+        let widths = self.widths(titles, f.width());
+        for line in self.heads(&widths).iter().chain(&self.rows) {
             let mut text = String::from("  ");
             for ((cell, width), (_, align)) in line.iter().zip(&widths).zip(&self.columns) {
                 let cell = match cell.chars().count() > *width {
@@ -157,6 +179,31 @@ impl Table {
     }
 }
 
+/// Characters of the narrowest column in which this title takes no more than two lines.
+fn in_two_lines(title: &str) -> usize {
+    (0..)
+        .find(|&width| {
+            let lines = wrapped(title, width);
+            lines.len() <= 2 && lines.iter().all(|line| line.chars().count() <= width)
+        })
+        .unwrap_or(0)
+}
+
+/// A title in lines of `width` characters, or of one word where that is longer.
+fn wrapped(title: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in title.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 /// Columns of a line whose cells are so wide.
 fn line(widths: &[usize]) -> usize {
     widths.iter().map(|w| w + 2).sum()
@@ -164,11 +211,12 @@ fn line(widths: &[usize]) -> usize {
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if f.width().is_none_or(|most| line(&self.longest()) <= most) {
-            return self.write(f);
+        let fits = |titles| f.width().is_none_or(|most| line(&self.longest(titles)) <= most);
+        if let Some(titles) = [Titles::OnOneLine, Titles::Wrapped].into_iter().find(|&t| fits(t)) {
+            return self.write(f, titles);
         }
         let (table, zeros) = self.without_zeros();
-        table.write(f)?;
+        table.write(f, Titles::Wrapped)?;
         match &zeros[..] {
             [] => Ok(()),
             zeros => paragraph(f, "  ", &format!("0 in each row: {}", zeros.join(", "))),
@@ -204,6 +252,20 @@ mod tests {
         assert!(table.to_string().contains(place));
         // Numbers and titles are not cut, whatever the width.
         assert!(format!("{table:5}").contains("1.23 ms"));
+    }
+
+    #[test]
+    fn titles_give_way_to_texts_where_the_line_is_short() {
+        let mut table = Table::new(&["<ran instead", "<", "delay of waiters", "max"]);
+        table.row(["ft-preemptor", "#", "5.01 ms", "5 ms"].map(str::to_owned));
+        let wide = "  ran instead      delay of waiters   max\n  ft-preemptor  #           5.01 ms  5 ms\n";
+        assert_eq!(format!("{table:42}"), wide);
+        let short = [
+            "                   delay of",
+            "  ran instead       waiters   max",
+            "  ft-preemptor  #   5.01 ms  5 ms",
+        ];
+        assert_eq!(format!("{table:36}").lines().collect::<Vec<_>>(), short);
     }
 
     #[test]
