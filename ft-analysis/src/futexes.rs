@@ -113,7 +113,7 @@ impl Futexes {
         waiter.open = call.kind.waits().then(|| Open {
             began: Began::now(thread, world),
             again: before == Some(call.address),
-            own: thread.spent.waits.own().map(|(kind, name)| (kind.into(), name.clone())),
+            own: thread.spent.waits.own().map(|(on, name)| (on.word().into(), name.clone())),
             woken: None,
             shares: Shares::default(),
             stack: None,

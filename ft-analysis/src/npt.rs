@@ -19,7 +19,7 @@
 use crate::analysis::Analysis;
 use crate::gaps::is_explained;
 use crate::world::{
-    Change, FULL_RING, Interval, LoadEvent, LoopEvent, Past, PerThread, Thread, World,
+    BlockedOn, Change, Interval, LoadEvent, LoopEvent, Past, PerThread, Thread, World,
 };
 use crate::{Rows, Tally};
 use ft_trace::Mark;
@@ -293,9 +293,11 @@ impl<'a> Excess<'a> {
         let culprit = match cause {
             PeakCause::Interrupt => self.interrupt(),
             PeakCause::Preempted => self.thread(false, ns),
-            PeakCause::Tracer if self.full_ring_ns > self.agent_ns => {
-                Some(Most { name: FULL_RING.into(), tid: None, ns: self.full_ring_ns })
-            }
+            PeakCause::Tracer if self.full_ring_ns > self.agent_ns => Some(Most {
+                name: BlockedOn::FullRing.word().into(),
+                tid: None,
+                ns: self.full_ring_ns,
+            }),
             PeakCause::Tracer => self.thread(true, ns),
             PeakCause::Blocked | PeakCause::Unexplained => None,
         };

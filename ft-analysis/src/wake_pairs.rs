@@ -103,7 +103,7 @@ impl WakePairs {
         let interrupt = match interrupt_that_wakes(world, cpu, idle).0 {
             Some(Waker::Timer(name)) => Some((WakerKind::Timer, name)),
             Some(Waker::Device(name)) => Some((WakerKind::Device, name)),
-            Some(Waker::Unknown(why)) => Some((WakerKind::Unknown, why.into())),
+            Some(Waker::Unknown(why)) => Some((WakerKind::Unknown, why.word().into())),
             Some(Waker::Thread(..) | Waker::Outside(..)) | None => None,
         };
         let waker = waker.filter(|_| interrupt.is_none());

@@ -15,7 +15,7 @@ mod host_tick;
 mod infer;
 
 use crate::analysis::Analysis;
-use crate::world::{Change, Culprit, FULL_RING, Interval, Past, Thread, World};
+use crate::world::{BlockedOn, Change, Culprit, Interval, Past, Thread, World};
 use crate::{Rows, Tally};
 use explanation::Explanation;
 pub(crate) use explanation::is_explained;
@@ -101,7 +101,7 @@ impl Gaps {
         if let Some(explanation) = explanation.as_mut().filter(|e| e.cause == GapCause::Blocked)
             && disturbed != Mark::Exact
         {
-            explanation.culprit = Some(Culprit::Cause(FULL_RING, None));
+            explanation.culprit = Some(Culprit::Blocked(BlockedOn::FullRing, None));
         }
         let sibling = explanation.as_ref().and_then(|e| match &e.culprit {
             Some(Culprit::Thread(o)) => world.thread(o.thread.pid, o.thread.tid),

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::world::Stretch;
+use crate::world::{Stretch, Unknown};
 use ft_trace::Mark;
 use ft_trace::ids::{Name, ThreadKey, Tid};
 use ft_trace::tables::Part;
@@ -25,8 +25,8 @@ pub(crate) enum Waker {
     Device(Name),
     /// A thread that is not observed.
     Outside(Name, Tid),
-    /// Nobody knows: why.
-    Unknown(&'static str),
+    /// It is not known, for a reason.
+    Unknown(Unknown),
 }
 
 /// A thread was woken.

@@ -53,7 +53,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 
 use crate::analysis::Analysis;
-use crate::world::{self, Change, Left, Over, PerThread, Site, Thread, World};
+use crate::world::{self, Change, Left, Over, PerThread, Site, Thread, Unknown, World};
 use crate::{Rows, Tally, Unpaired};
 use ft_trace::Mark;
 use ft_trace::event::LeanUserEvent;
@@ -348,6 +348,6 @@ fn thread_that_wakes(wake: &world::Wake, waker: Option<ThreadKey>, world: &World
     match waker {
         Some(waker) if world.thread(waker.pid, waker.tid).is_some() => Waker::Thread(waker),
         Some(waker) => Waker::Outside(wake.waker_comm.clone(), waker.tid),
-        None => Waker::Unknown("a waker that is not known"),
+        None => Waker::Unknown(Unknown::Waker),
     }
 }

@@ -28,7 +28,7 @@
 
 use super::history::{History, Wake, Waker};
 use super::tasks::{TaskKey, Tasks};
-use crate::world::{Culprit, Stretch};
+use crate::world::{Culprit, Stretch, Unknown};
 use ft_trace::Mark;
 use ft_trace::ids::{Name, ThreadKey};
 use ft_trace::tables::{Part, PathKind};
@@ -94,7 +94,7 @@ pub(super) fn walk(
             if let Some(outermost) = walk.waits.drain(..).next() {
                 walk.thread = outermost.thread;
             }
-            walk.unknown(from, "too many pieces", None);
+            walk.unknown(from, Unknown::TooManyPieces, None);
         } else {
             walk.step();
         }
@@ -147,7 +147,8 @@ impl Walk<'_> {
             }
             Err(before) => {
                 let from = before.max(floor);
-                let why = if from < self.past.history.since { "not kept" } else { "no record" };
+                let kept = from >= self.past.history.since;
+                let why = if kept { Unknown::NoRecord } else { Unknown::NotKept };
                 return self.unknown(from, why, None);
             }
         };
@@ -190,11 +191,11 @@ impl Walk<'_> {
                 if *waker != self.thread && !self.waits.iter().any(asleep) {
                     return self.enter((since, what), true, mark, (*waker, None));
                 }
-                "woken by one that sleeps"
+                Unknown::SleepingWaker
             }
-            Some(Waker::Thread(_)) => "too many waits",
-            Some(Waker::Unknown(why)) => why,
-            None => "no waking",
+            Some(Waker::Thread(_)) => Unknown::TooManyWaits,
+            Some(Waker::Unknown(why)) => *why,
+            None => Unknown::NoWaking,
         };
         self.unknown(since, why, Some(what));
     }
@@ -217,12 +218,12 @@ impl Walk<'_> {
     fn polled(&mut self, task: TaskKey, floor: i64) -> Option<i64> {
         let tasks = self.past.tasks;
         if self.t <= tasks.since {
-            self.unknown(floor, "not kept", None);
+            self.unknown(floor, Unknown::NotKept, None);
             return None;
         }
         let floor = floor.max(tasks.since);
         let Some(life) = tasks.of(task) else {
-            self.unknown(floor, "no record", None);
+            self.unknown(floor, Unknown::NoRecord, None);
             return None;
         };
         let (before, next) = life.around(self.t);
@@ -245,7 +246,7 @@ impl Walk<'_> {
             }
             (None, None) => {
                 let what = format!("task{label} pending").into();
-                self.unknown(since, "no waking", Some(what));
+                self.unknown(since, Unknown::NoWaking, Some(what));
                 return None;
             }
             (_, woken) => {
@@ -259,13 +260,13 @@ impl Walk<'_> {
         };
         match self.waits.len() < MAX_DEPTH {
             true => self.enter(wait, false, self.past.of_tasks, by),
-            false => self.unknown(wait.0, "too many waits", Some(wait.1)),
+            false => self.unknown(wait.0, Unknown::TooManyWaits, Some(wait.1)),
         }
         None
     }
 
-    fn unknown(&mut self, from: i64, why: &'static str, wait: Option<Name>) {
-        let why = Some(Culprit::Cause(why, None));
+    fn unknown(&mut self, from: i64, why: Unknown, wait: Option<Name>) {
+        let why = Some(Culprit::Unknown(why));
         self.tell(from, PathKind::Unknown, why, wait, Mark::LowerBound);
     }
 
@@ -317,8 +318,7 @@ impl Piece {
 /// Who or what took a piece of a thread's time, where that is somebody.
 fn known(step: &Stretch) -> Option<Culprit> {
     match &step.culprit {
-        Culprit::Nobody => None,
-        Culprit::Cause(..) if step.part != Part::Unexplained => None,
+        Culprit::Nobody | Culprit::Blocked(..) | Culprit::Unknown(Unknown::Occupant) => None,
         culprit => Some(culprit.clone()),
     }
 }

@@ -14,7 +14,7 @@
 //! - *The idle task, in no interrupt*: one that is not recorded.
 
 pub(crate) use super::history::Waker;
-use crate::world::World;
+use crate::world::{Unknown, World};
 use ft_trace::ids::Cpu;
 use ft_trace::tables::IrqPurpose;
 
@@ -27,7 +27,7 @@ pub(crate) fn interrupt_that_wakes(world: &World, cpu: Cpu, idle: bool) -> (Opti
             Some(Waker::Timer(irq.name.clone()))
         }
         Some(irq) => Some(Waker::Device(irq.name.clone())),
-        None => idle.then_some(Waker::Unknown("an interrupt without a record")),
+        None => idle.then_some(Waker::Unknown(Unknown::UnrecordedInterrupt)),
     };
     (waker, false)
 }

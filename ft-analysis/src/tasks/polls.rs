@@ -217,8 +217,8 @@ impl Polls {
     /// The thread leaves its CPU.
     pub(super) fn leaves(&mut self, thread: &Thread, world: &World) {
         if !self.open.is_empty() && thread.is_blocked() {
-            let ((kind, name), _) = thread.spent.waits.cause(world.now());
-            let cause = Culprit::Cause(kind, name.cloned()).name();
+            let ((on, name), _) = thread.spent.waits.cause(world.now());
+            let cause = Culprit::Blocked(on, name.cloned()).name();
             self.blocked = cause.map(|cause| (cause, thread.account(world.now()).blocked_ns));
         }
     }

@@ -14,12 +14,66 @@
 //! Rows of kernel locks, system calls and page faults come at their begin and have their length, so a wait is split at
 //! their ends exactly. One that had not ended when the recording did has no row.
 
-use super::culprit::KERNEL_LOCK;
 use ft_trace::ids::Name;
-use ft_trace::tables::TaskState;
+use ft_trace::tables::{LockKind, TaskState};
+
+/// Of what kind it is that a thread is blocked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockedOn {
+    /// Room in the thread's own ring: the tracer's doing.
+    FullRing,
+    /// A lock of the program.
+    Lock,
+    /// A semaphore of the program.
+    Semaphore,
+    /// A condition, named after the lock that it belongs to.
+    Condition,
+    /// A barrier.
+    Barrier,
+    /// A value from a channel.
+    Value,
+    /// Room in a channel.
+    Room,
+    /// Another wait that the program names.
+    Other,
+    /// A lock of the kernel.
+    KernelLock,
+    /// A system call.
+    SystemCall,
+    /// A page fault.
+    PageFault,
+    /// It is not known on what, and no signal ends it.
+    Uninterruptible,
+    /// A signal or a debugger has stopped it.
+    Stopped,
+    /// It is not known on what.
+    Asleep,
+}
+
+impl BlockedOn {
+    /// For tables; a name may follow.
+    pub const fn word(self) -> &'static str {
+        match self {
+            BlockedOn::FullRing => "full ring",
+            BlockedOn::Lock => "lock",
+            BlockedOn::Semaphore => LockKind::Semaphore.word(),
+            BlockedOn::Condition => "condition of",
+            BlockedOn::Barrier => "barrier",
+            BlockedOn::Value => "receive from",
+            BlockedOn::Room => "room in",
+            BlockedOn::Other => "wait for",
+            BlockedOn::KernelLock => "kernel lock",
+            BlockedOn::SystemCall => "system call",
+            BlockedOn::PageFault => "page fault",
+            BlockedOn::Uninterruptible => "uninterruptible",
+            BlockedOn::Stopped => "stopped",
+            BlockedOn::Asleep => "asleep",
+        }
+    }
+}
 
 /// A cause of a wait: its kind, and the name of what it is if it has one.
-pub(crate) type Cause<'a> = (&'static str, Option<&'a Name>);
+pub(crate) type Cause<'a> = (BlockedOn, Option<&'a Name>);
 
 /// Waits for locks of the kernel that enclose each other. A thread has a few, with those of the interrupts on top of it;
 /// damaged data can have more.
@@ -41,15 +95,12 @@ enum Fault {
     Endless,
 }
 
-/// The cause of a wait for room in the thread's own ring.
-pub(crate) const FULL_RING: &str = "full ring";
-
 /// What one thread is inside of.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     /// Until when it waits for room in its ring.
     full_ring: Option<i64>,
-    own: Option<(&'static str, Name)>,
+    own: Option<(BlockedOn, Name)>,
     /// Those that enclose each other: a semaphore's queue has a lock of its own, and an interrupt waits on top of it.
     contention: Vec<Stay>,
     syscall: Option<Stay>,
@@ -59,13 +110,13 @@ pub(crate) struct Waits {
 
 impl Waits {
     /// An own event of the thread; `begins` is the kind and name of a wait that it begins with.
-    pub(crate) fn own_event(&mut self, begins: Option<(&'static str, Name)>) {
+    pub(crate) fn own_event(&mut self, begins: Option<(BlockedOn, Name)>) {
         self.own = begins;
         self.fault = None;
     }
 
     /// The wait that the newest event of the thread itself is the begin of: its kind, and the name of what it is for.
-    pub(crate) fn own(&self) -> Option<(&'static str, &Name)> {
+    pub(crate) fn own(&self) -> Option<(BlockedOn, &Name)> {
         self.own.as_ref().map(|(kind, name)| (*kind, name))
     }
 
@@ -107,39 +158,41 @@ impl Waits {
     /// What it waits for at `t`, and until when that is known to last.
     pub(crate) fn cause(&self, t: i64) -> (Cause<'_>, i64) {
         if let Some(end) = self.full_ring.filter(|&end| t < end) {
-            return ((FULL_RING, None), end);
+            return ((BlockedOn::FullRing, None), end);
         }
         if let Some((kind, name)) = &self.own {
-            return ((kind, Some(name)), i64::MAX);
+            return ((*kind, Some(name)), i64::MAX);
         }
         if let Some(stay) = self.contention.iter().rev().find(|s| t < s.end) {
-            return ((KERNEL_LOCK, Some(&stay.name)), stay.end);
+            return ((BlockedOn::KernelLock, Some(&stay.name)), stay.end);
         }
         if let Some(stay) = self.syscall.as_ref().filter(|s| t < s.end) {
-            return (("system call", Some(&stay.name)), stay.end);
+            return ((BlockedOn::SystemCall, Some(&stay.name)), stay.end);
         }
         if let Some(Fault::Until(end)) = self.fault
             && t < end
         {
-            return (("page fault", None), end);
+            return ((BlockedOn::PageFault, None), end);
         }
-        let word = match self.state {
-            Some(TaskState::Uninterruptible) if self.fault == Some(Fault::Endless) => "page fault",
-            Some(TaskState::Uninterruptible) => "uninterruptible",
-            Some(TaskState::Stopped | TaskState::Traced) => "stopped",
-            _ => "asleep",
+        let endless_fault = self.fault == Some(Fault::Endless);
+        let on = match self.state {
+            Some(TaskState::Uninterruptible) if endless_fault => BlockedOn::PageFault,
+            Some(TaskState::Uninterruptible) => BlockedOn::Uninterruptible,
+            Some(TaskState::Stopped | TaskState::Traced) => BlockedOn::Stopped,
+            _ => BlockedOn::Asleep,
         };
-        ((word, None), i64::MAX)
+        ((on, None), i64::MAX)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::culprit::Culprit;
     use super::*;
 
     fn cause(waits: &Waits, t: i64) -> (String, i64) {
-        let ((kind, name), until) = waits.cause(t);
-        (name.map_or(kind.into(), |n| format!("{kind} {n}")), until)
+        let ((on, name), until) = waits.cause(t);
+        (Culprit::Blocked(on, name.cloned()).name().unwrap().to_string(), until)
     }
 
     #[test]
@@ -153,7 +206,7 @@ mod tests {
         assert_eq!(cause(&waits, 0), ("kernel lock mutex".into(), 50));
         assert_eq!(cause(&waits, 50), ("system call read".into(), 100));
         assert_eq!(cause(&waits, 100), ("asleep".into(), i64::MAX));
-        waits.own_event(Some(("lock", "queue".into())));
+        waits.own_event(Some((BlockedOn::Lock, "queue".into())));
         assert_eq!(cause(&waits, 0), ("lock queue".into(), i64::MAX));
         waits.own_event(None);
         assert_eq!(cause(&waits, 0), ("kernel lock mutex".into(), 50));

@@ -1,14 +1,8 @@
 //! Who or what took the time of a thread.
 
+use super::blocked::BlockedOn;
 use super::cpus::Occupant;
-use super::held::SEMAPHORE;
 use ft_trace::ids::{Name, Pid, ThreadKey, Tid};
-
-/// The kind of a wait for a lock of the program.
-pub(crate) const LOCK: &str = "lock";
-
-/// The kind of a wait for a lock of the kernel.
-pub(crate) const KERNEL_LOCK: &str = "kernel lock";
 
 /// Who or what took some time of a thread.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +16,11 @@ pub enum Culprit {
     /// An interrupt.
     Interrupt(Name),
     /// What it waited for: of what kind that is, and its name if it has one.
-    Cause(&'static str, Option<Name>),
+    Blocked(BlockedOn, Option<Name>),
+    /// Culprits that are not told apart, because there were too many.
+    Others,
+    /// It is not known, for a reason.
+    Unknown(Unknown),
     /// The tick of the machine below, and its period in ns.
     HostTick(i64),
 }
@@ -35,7 +33,8 @@ impl Culprit {
 
     /// It is a lock that the thread waited for, of the program or of the kernel, or a semaphore.
     pub fn is_lock(&self) -> bool {
-        matches!(self, Culprit::Cause(LOCK | KERNEL_LOCK | SEMAPHORE, _))
+        use BlockedOn::{KernelLock, Lock, Semaphore};
+        matches!(self, Culprit::Blocked(Lock | KernelLock | Semaphore, _))
     }
 
     /// For tables.
@@ -44,8 +43,10 @@ impl Culprit {
             Culprit::Nobody => None,
             Culprit::Thread(o) => Some(o.comm.clone()),
             Culprit::Threads(name) | Culprit::Interrupt(name) => Some(name.clone()),
-            Culprit::Cause(kind, None) => Some((*kind).into()),
-            Culprit::Cause(kind, Some(name)) => Some(format!("{kind} {name}").into()),
+            Culprit::Blocked(on, None) => Some(on.word().into()),
+            Culprit::Blocked(on, Some(name)) => Some(format!("{} {name}", on.word()).into()),
+            Culprit::Others => Some("others".into()),
+            Culprit::Unknown(why) => Some(why.word().into()),
             Culprit::HostTick(ns) => {
                 let (ms, tenths) = (ns / 1_000_000, ns / 100_000 % 10);
                 Some(format!("host tick, {ms}.{tenths} ms").into())
@@ -58,6 +59,49 @@ impl Culprit {
         match self {
             Culprit::Thread(o) => Some(o.thread.tid),
             _ => None,
+        }
+    }
+}
+
+/// Why it is not known who or what took some time of a thread, or what ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unknown {
+    /// Nobody is known to have had the CPU that the thread waited for.
+    Occupant,
+    /// The thread says that it did not run, and nothing that was recorded says why.
+    InGaps,
+    /// Records are missing.
+    NoRecord,
+    /// The record was no longer kept when it was needed.
+    NotKept,
+    /// Nothing shows who woke the thread.
+    NoWaking,
+    /// Whoever had the waking thread's CPU is not known.
+    Waker,
+    /// An interrupt that was not recorded woke the thread.
+    UnrecordedInterrupt,
+    /// The waker is itself asleep in the same chain of waits.
+    SleepingWaker,
+    /// The chain of waits is too long to be followed.
+    TooManyWaits,
+    /// The path has too many pieces to be followed.
+    TooManyPieces,
+}
+
+impl Unknown {
+    /// For tables.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Unknown::Occupant => "not known",
+            Unknown::InGaps => "in gaps",
+            Unknown::NoRecord => "no record",
+            Unknown::NotKept => "not kept",
+            Unknown::NoWaking => "no waking",
+            Unknown::Waker => "a waker that is not known",
+            Unknown::UnrecordedInterrupt => "an interrupt without a record",
+            Unknown::SleepingWaker => "woken by one that sleeps",
+            Unknown::TooManyWaits => "too many waits",
+            Unknown::TooManyPieces => "too many pieces",
         }
     }
 }

@@ -64,7 +64,7 @@ impl Incomplete {
     }
 }
 
-/// The kind of semaphores.
+/// The word of semaphores, in the names of sites.
 pub(crate) const SEMAPHORE: &str = LockKind::Semaphore.word();
 
 /// Locks that one thread can hold at a time; more comes from damaged data or releases that never record.

@@ -11,7 +11,7 @@
 
 use super::account::Stretches;
 use super::cpus::{Occupant, Shares};
-use super::culprit::Culprit;
+use super::culprit::{Culprit, Unknown};
 use super::spent::Spent;
 use ft_trace::Mark;
 use ft_trace::ids::{Cpu, Name, ThreadKey};
@@ -91,7 +91,7 @@ impl Log {
         {
             let culprit = match shares.longest() {
                 Some(share) => Culprit::Thread(share.who.clone()),
-                None => Culprit::Cause("not known", None),
+                None => Culprit::Unknown(Unknown::Occupant),
             };
             self.push(thread, from, from + ns, part, culprit);
         }
@@ -129,8 +129,8 @@ impl Logged<'_> {
             Part::Blocked => {
                 let mut at = start;
                 while at < end {
-                    let ((kind, name), until) = self.spent.waits.cause(at);
-                    let culprit = Culprit::Cause(kind, name.cloned());
+                    let ((on, name), until) = self.spent.waits.cause(at);
+                    let culprit = Culprit::Blocked(on, name.cloned());
                     let until = until.min(end);
                     self.log.push(thread, at, until, part, culprit);
                     at = until;
@@ -141,7 +141,7 @@ impl Logged<'_> {
             Part::Hardirq | Part::Softirq | Part::Vector => {
                 which.map_or(Culprit::Nobody, |name| Culprit::Interrupt(name.clone()))
             }
-            Part::Unexplained => Culprit::Cause("no record", None),
+            Part::Unexplained => Culprit::Unknown(Unknown::NoRecord),
         };
         self.log.push(thread, start, end, part, culprit);
     }

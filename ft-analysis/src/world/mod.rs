@@ -35,11 +35,11 @@ mod user_events;
 mod wakes;
 
 pub use account::State;
-pub(crate) use blocked::FULL_RING;
+pub use blocked::BlockedOn;
 pub use change::{Change, Outcome, Over};
 pub use context::{Context, Site, place_text};
 pub use cpus::{Occupant, Share, Shares};
-pub use culprit::Culprit;
+pub use culprit::{Culprit, Unknown};
 pub use held::{Hold, Incomplete, Wait};
 pub use history::Past;
 use interrupts::Interrupts;

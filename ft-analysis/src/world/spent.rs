@@ -18,9 +18,9 @@
 //! all others goes to *others*.
 
 use super::account::Stretches;
-use super::blocked::Waits;
+use super::blocked::{BlockedOn, Waits};
 use super::cpus::{Cpus, Occupant, Shares};
-use super::culprit::Culprit;
+use super::culprit::{Culprit, Unknown};
 use ft_trace::ids::{Name, ThreadKey};
 use ft_trace::tables::Part;
 
@@ -110,26 +110,24 @@ impl Spent {
                 self.sums[at].agent_ns += if cpus.is_agents(share.who.thread) { ns } else { 0 };
             }
         }
-        self.add_cause(part, since, since + rest, "not known", None);
+        self.add_unknown(part, since, since + rest, Unknown::Occupant);
     }
 
     /// Of the time that counts as running, the thread says that it did not run for `ns`.
     pub(crate) fn did_not_run(&mut self, ns: i64, gap_start: i64) {
         self.sums[0].ns -= ns;
-        self.add_cause(Part::Unexplained, gap_start, gap_start + ns, "in gaps", None);
+        self.add_unknown(Part::Unexplained, gap_start, gap_start + ns, Unknown::InGaps);
     }
 
-    fn add_cause(
-        &mut self,
-        part: Part,
-        start: i64,
-        end: i64,
-        kind: &'static str,
-        name: Option<&Name>,
-    ) {
+    fn add_blocked(&mut self, start: i64, end: i64, on: BlockedOn, name: Option<&Name>) {
         let is =
-            |c: &Culprit| matches!(c, Culprit::Cause(k, n) if *k == kind && n.as_ref() == name);
-        self.add(part, start, end, is, || Culprit::Cause(kind, name.cloned()));
+            |c: &Culprit| matches!(c, Culprit::Blocked(o, n) if *o == on && n.as_ref() == name);
+        self.add(Part::Blocked, start, end, is, || Culprit::Blocked(on, name.cloned()));
+    }
+
+    fn add_unknown(&mut self, part: Part, start: i64, end: i64, why: Unknown) {
+        let culprit = Culprit::Unknown(why);
+        self.add(part, start, end, |c| *c == culprit, || Culprit::Unknown(why));
     }
 
     fn add_interrupt(&mut self, part: Part, start: i64, end: i64, which: Option<&Name>) {
@@ -214,9 +212,9 @@ impl Spent {
         if let Some(i) = self.name_of(part, &culprit) {
             return i;
         }
-        let others = Culprit::Cause("others", None);
-        let known = self.sums.iter().position(|s| s.part == part && s.culprit == others);
-        known.unwrap_or_else(|| self.push(part, others))
+        let is_others = |s: &Sum| s.part == part && s.culprit == Culprit::Others;
+        let known = self.sums.iter().position(is_others);
+        known.unwrap_or_else(|| self.push(part, Culprit::Others))
     }
 
     fn push(&mut self, part: Part, culprit: Culprit) -> usize {
@@ -247,16 +245,16 @@ impl Stretches for Spent {
             Part::Blocked => {
                 let mut at = start;
                 while at < end {
-                    let ((kind, name), until) = self.waits.cause(at);
+                    let ((on, name), until) = self.waits.cause(at);
                     let (name, until) = (name.cloned(), until.min(end));
-                    self.add_cause(part, at, until, kind, name.as_ref());
+                    self.add_blocked(at, until, on, name.as_ref());
                     at = until;
                 }
             }
             Part::Hardirq | Part::Softirq | Part::Vector => {
                 self.add_interrupt(part, start, end, which);
             }
-            Part::Unexplained => self.add_cause(part, start, end, "no record", None),
+            Part::Unexplained => self.add_unknown(part, start, end, Unknown::NoRecord),
         }
     }
 }

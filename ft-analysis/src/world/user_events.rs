@@ -1,8 +1,8 @@
 //! What an application's own events do to the world: they show that it runs, polls, and takes locks.
 
+use super::blocked::BlockedOn;
 use super::change::Over;
 use super::context::Program;
-use super::culprit::LOCK;
 use super::held::SEMAPHORE;
 use super::interval::Interval;
 use super::load_event::LoadEvent;
@@ -194,16 +194,16 @@ impl World {
 }
 
 /// What an event of this kind says that its thread begins to wait for.
-fn begins(kind: SiteKind, lock_kind: &str) -> Option<&'static str> {
+fn begins(kind: SiteKind, lock_kind: &str) -> Option<BlockedOn> {
     match kind {
-        SiteKind::LockWait if lock_kind == SEMAPHORE => Some(SEMAPHORE),
-        SiteKind::LockWait => Some(LOCK),
-        SiteKind::CondWait => Some("condition of"),
+        SiteKind::LockWait if lock_kind == SEMAPHORE => Some(BlockedOn::Semaphore),
+        SiteKind::LockWait => Some(BlockedOn::Lock),
+        SiteKind::CondWait => Some(BlockedOn::Condition),
         SiteKind::WaitBegin => Some(match lock_kind {
-            "barrier" => "barrier",
-            "receive" => "receive from",
-            "send" => "room in",
-            _ => "wait for",
+            "barrier" => BlockedOn::Barrier,
+            "receive" => BlockedOn::Value,
+            "send" => BlockedOn::Room,
+            _ => BlockedOn::Other,
         }),
         _ => None,
     }

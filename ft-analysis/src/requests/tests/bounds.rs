@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::requests::keyed::MAX_OPEN_REQUESTS;
-use crate::world::{Culprit, Stretch};
+use crate::world::{Culprit, Stretch, Unknown};
 use ft_trace::ids::{Pid, Tid};
 use ft_trace::tables::Part;
 
@@ -51,7 +51,7 @@ fn of_waits_for_each_other_the_innermost_is_not_looked_into() {
     let innermost = &path[0];
     assert_eq!((innermost.depth, innermost.len_ns()), (256, end - 256));
     assert_eq!((innermost.kind, innermost.mark), (PathKind::Unknown, Mark::LowerBound));
-    assert_eq!(innermost.culprit, Some(Culprit::Cause("too many waits", None)));
+    assert_eq!(innermost.culprit, Some(Culprit::Unknown(Unknown::TooManyWaits)));
     assert!(path[1..].iter().all(|piece| piece.kind == PathKind::Running), "{path:?}");
 }
 
@@ -71,7 +71,7 @@ fn what_is_not_kept_is_unknown_and_says_so() {
     assert_eq!(path.iter().map(Piece::len_ns).sum::<i64>(), 200_000);
     let first = &path[0];
     assert_eq!((first.kind, first.mark), (PathKind::Unknown, Mark::LowerBound));
-    assert_eq!(first.culprit, Some(Culprit::Cause("not kept", None)));
+    assert_eq!(first.culprit, Some(Culprit::Unknown(Unknown::NotKept)));
     assert!((1000..8192).contains(&(path.len() - 1)), "{}", path.len());
 }
 
@@ -82,7 +82,7 @@ fn what_was_never_recorded_is_not_what_is_not_kept() {
     (0..20_000).for_each(|i| history.add(&running_by_turns(thread, i), 0));
     let path = walk(&history, other, 200_000, 200_010);
     let found: Vec<_> = path.iter().map(|p| (p.kind, p.culprit.clone(), p.len_ns())).collect();
-    let why = Some(Culprit::Cause("no record", None));
+    let why = Some(Culprit::Unknown(Unknown::NoRecord));
     assert_eq!(found, [(PathKind::Unknown, why, 10)]);
 }
 
@@ -101,7 +101,7 @@ fn what_a_path_has_no_room_for_is_told_of_the_requests_own_thread() {
     assert_eq!((path[1].thread, path[1].depth), (waker, 1));
     let first = &path[0];
     assert_eq!((first.thread, first.depth, &first.wait), (sleeper, 0, &None));
-    assert_eq!(first.culprit, Some(Culprit::Cause("too many pieces", None)));
+    assert_eq!(first.culprit, Some(Culprit::Unknown(Unknown::TooManyPieces)));
 }
 
 #[test]
