@@ -2,12 +2,13 @@
 //!
 //! It reads what the recording writes, as far as its share of a CPU goes (`budget.rs`), and says how far that was: the
 //! newest frames of the spool's open segment ([`Tail`]) go through the analyses that a report is made of, and their rows
-//! into sums over the last seconds (`window.rs`). Where frames were skipped, a loss stands for them: what spans it has no
+//! into sums over the last seconds (`window.rs`), which are shown (`view.rs`). Where frames were skipped, a loss stands for them: what spans it has no
 //! row, so an interval that is longer than what is looked at in one go is not seen.
 
 mod budget;
 #[cfg(feature = "top")]
 pub mod draw;
+mod view;
 mod window;
 
 use std::io;
@@ -18,8 +19,8 @@ use crate::flight::Live;
 use budget::Budget;
 use ft_trace::convert::ConvertError;
 use ft_trace::spool::{ReadError, Spool, Tail};
+pub use view::{Late, LockRow, Preempted, View};
 use window::{Glance, Window};
-pub use window::{Late, LockRow, Preempted, View};
 
 /// Why nothing more can be seen.
 #[derive(Debug, thiserror::Error)]
