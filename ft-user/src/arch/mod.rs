@@ -2,6 +2,7 @@
 
 #[cfg(all(feature = "dynamic", not(feature = "off")))]
 mod call;
+mod slow;
 #[cfg(all(test, not(feature = "off")))]
 mod tests;
 mod text;

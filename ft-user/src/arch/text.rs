@@ -8,8 +8,9 @@
 use core::arch::global_asm;
 use core::mem::{offset_of, size_of};
 
+use super::slow::TEXT;
 use super::tls::{TLS_CPU, TLS_RING};
-use super::x86_64::{AHEAD, TEXT};
+use super::x86_64::AHEAD;
 use crate::arg::NONE;
 use crate::layout::{ABSENT, Arg, ArgType, OPTIONAL, PAGE, RingControl, SiteMeta, commit};
 use crate::ring::MAX_WORDS;

@@ -25,14 +25,14 @@
 //! registers saved, the vector registers among them.
 //!
 //! A site with text calls `ft_user_v1_write_text` ([`super::text`]), with two words for each argument on
-//! the stack ([`Pair`]).
+//! the stack ([`Pair`](crate::text::Pair)).
 
 use core::arch::global_asm;
 use core::mem::offset_of;
 
+use super::slow::write_slow;
 use super::tls::{TLS_CPU, TLS_RING};
-use crate::layout::{MARGIN_SLOTS, NOTE_TYPE, PAGE, RingControl, SiteMeta, commit};
-use crate::text::Pair;
+use crate::layout::{MARGIN_SLOTS, NOTE_TYPE, PAGE, RingControl, commit};
 
 /// Bytes in front of a slot at which its thread asks for a line to write to: 16 lines, 32 slots.
 pub(super) const AHEAD: usize = 1024;
@@ -396,38 +396,4 @@ const _: () = assert!(commit::COMMITTED == 1);
 pub(crate) fn rdtsc() -> u64 {
     // SAFETY: every x86-64 has the instruction, and Linux does not forbid it unless asked to.
     unsafe { core::arch::x86_64::_rdtsc() }
-}
-
-/// Passed to [`write_slow`] for the number of words: the site has text, and as many pairs as arguments.
-pub(super) const TEXT: u32 = u32::MAX;
-
-/// The rare path of a write: the thread has no ring yet, or its ring is at the limit, or text is to be
-/// cut.
-///
-/// Writes the whole event, or counts it as lost. Keeps `errno`.
-///
-/// # Safety
-///
-/// Called by the assembly only: `meta` is that of a site, and `words` points to `count` words, or to
-/// the pairs of its arguments.
-unsafe extern "C" fn write_slow(meta: *const SiteMeta, words: *const u64, count: u32) {
-    // SAFETY: the pointer that `__errno_location` returns is valid on the thread that asks.
-    let errno = unsafe { *libc::__errno_location() };
-    let key = meta as usize as u32;
-    if count == TEXT {
-        // SAFETY: the metadata of a site is static.
-        let args = unsafe { (*meta).args() };
-        // SAFETY: the assembly passes as many pairs as the site has arguments; texts are borrowed by
-        // the site, which the call returns to.
-        unsafe {
-            let pairs = core::slice::from_raw_parts(words.cast::<Pair>(), args.len());
-            crate::thread::write_text(key, args, pairs);
-        }
-    } else {
-        // SAFETY: the assembly passes as many words as it says.
-        let words = unsafe { core::slice::from_raw_parts(words, count as usize) };
-        crate::thread::write(key, words);
-    }
-    // SAFETY: as above.
-    unsafe { *libc::__errno_location() = errno };
 }
