@@ -1,3 +1,7 @@
+//! Whole conversions of spools that are made in memory.
+
+mod interrupted;
+
 use super::synthetic::{Ring, file, meta, name, registry, sample, slots, tsc};
 use std::fs;
 
@@ -202,88 +206,6 @@ fn an_event_from_long_before_the_recording_hides_no_violation() {
     let clock = clock_with_events_at(&[-9_000_000, 1100, 1500]);
     assert_eq!((clock.checked, clock.violations, clock.worst_violation_ns), (2, 1, 250_000));
     assert_eq!(clock.bound_ns, clock_with_events_at(&[1100, 1500]).bound_ns);
-}
-
-/// Everything in a trace directory, by relative path.
-fn snapshot(dir: &Path, below: &Path, out: &mut BTreeMap<PathBuf, Vec<u8>>) {
-    for entry in fs::read_dir(below).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            snapshot(dir, &path, out);
-        } else {
-            let name = path.strip_prefix(dir).unwrap().to_owned();
-            // The views name the directory that they were written in.
-            let bytes =
-                if name == Path::new("views.sql") { vec![] } else { fs::read(&path).unwrap() };
-            out.insert(name, bytes);
-        }
-    }
-}
-
-/// A conversion that was killed after each of its steps must end, when it is repeated, in the same
-/// files as one that was not.
-#[test]
-fn a_conversion_can_be_killed_at_any_step() {
-    let whole = tempfile::tempdir().unwrap();
-    recording(whole.path());
-    convert(whole.path(), |_, _| {}).unwrap();
-    let mut expected = BTreeMap::new();
-    snapshot(whole.path(), whole.path(), &mut expected);
-
-    let check = |step: &str, kill: &dyn Fn(&Path)| {
-        let dir = tempfile::tempdir().unwrap();
-        recording(dir.path());
-        kill(dir.path());
-        convert(dir.path(), |_, _| {}).unwrap();
-        let mut files = BTreeMap::new();
-        snapshot(dir.path(), dir.path(), &mut files);
-        assert_eq!(files.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{step}");
-        assert!(files == expected, "{step}: the same bytes");
-    };
-    // Puts the spool back as it was before the conversion, except that `keep` stay as they are.
-    let again = |dir: &Path, keep: &dyn Fn(&Path)| {
-        let ledger = Spool::of(dir).dir().join(Ledger::name(0));
-        let mut converter = Converter::new(dir).unwrap();
-        let segment = fs::read(Spool::of(dir).segment(0)).unwrap();
-        converter.segment(0).unwrap();
-        fs::write(Spool::of(dir).segment(0), segment).unwrap();
-        keep(&ledger);
-    };
-    check("a part half written", &|dir| {
-        fs::create_dir(dir.join("user_events")).unwrap();
-        fs::write(dir.join("user_events/part-00000.parquet.tmp"), "half").unwrap();
-    });
-    check("parts in place, no ledger", &|dir| {
-        again(dir, &|ledger| fs::remove_file(ledger).unwrap())
-    });
-    check("ledger in place, segment not deleted", &|dir| again(dir, &|_| {}));
-    check("ledger half written", &|dir| {
-        again(dir, &|ledger| fs::rename(ledger, ledger.with_extension("json.tmp")).unwrap());
-    });
-    check("one segment done", &|dir| {
-        Converter::new(dir).unwrap().segment(0).unwrap();
-    });
-    check("all segments done, nothing else", &|dir| {
-        let mut converter = Converter::new(dir).unwrap();
-        converter.segment(0).unwrap();
-        converter.segment(1).unwrap();
-    });
-    check("summary written, spool not removed", &|dir| {
-        let mut converter = Converter::new(dir).unwrap();
-        converter.segment(0).unwrap();
-        converter.segment(1).unwrap();
-        summary::write(dir, &converter.spool, &converter.registry, &converter.ledgers).unwrap();
-    });
-}
-
-#[test]
-fn a_spool_removed_by_half_is_a_finished_trace() {
-    let dir = tempfile::tempdir().unwrap();
-    recording(dir.path());
-    let meta = convert(dir.path(), |_, _| {}).unwrap();
-    fs::create_dir(dir.path().join("spool.done")).unwrap();
-    assert_eq!(convert(dir.path(), |_, _| {}).unwrap(), meta);
-    assert_eq!(events(&Trace::open(dir.path()).unwrap()), EXPECTED);
 }
 
 #[test]
