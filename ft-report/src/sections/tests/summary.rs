@@ -1,0 +1,130 @@
+//! The summary: what it says of a small trace, and of one that lacks something.
+
+use super::super::quality::LossPlace;
+use super::*;
+use crate::document::IntoText;
+use ft_trace::tables::LossOrigin;
+
+#[test]
+fn the_summary_of_a_small_trace() {
+    let head = Head {
+        trace: "trace".into(),
+        duration_ns: Some(1_234_567_890),
+        command: vec!["./demo".into(), "--fast".into()],
+        host: "host".into(),
+        kernel: "6.18.0".into(),
+        kernel_groups: vec!["sched".into(), "irq".into()],
+        missing: Vec::new(),
+        events: 21,
+        clock_bound_ns: 41,
+        clock_checked: 9,
+        clock_violations: 0,
+        time_of_day: None,
+        start_at: None,
+        lost_user_events: 0,
+        lost_kernel_records: 3,
+        missing_switches: 0,
+        recording: None,
+        quality: Quality {
+            clock_bound_median_ns: 35,
+            clock_bound_max_ns: 41,
+            clock_segments: 14,
+            not_whole_ns: 34_567_890,
+            recorded_ns: 1_234_567_890,
+            coverage: Some(0.972),
+            loss_places: 1,
+            losses: vec![LossPlace {
+                origin: LossOrigin::Kernel,
+                what: "sched_switch".into(),
+                cpu: 1,
+                pid: -1,
+                tid: -1,
+                from_ns: 7_000_000,
+                to_ns: 41_567_890,
+                after_ns: 6_000_000,
+                count: 3,
+            }],
+        },
+        warnings: vec!["something is odd; do this".into_text()],
+    };
+    let (rows, tally) = run(true, TIMELINE);
+    let sections = vec![answers_of(rows, &tally).section()];
+    let json = serde_json::to_value(&sections[0].values).expect("values");
+    assert_eq!((&json["holds"]["count"], &json["nested_holds"]), (&4.into(), &1.into()), "{json}");
+    assert_eq!(json["later_than"], serde_json::json!([1_000_000, 0]));
+    let text = Document { begin_ns: 0, head: head.section(), sections }.to_string();
+    check("summary", &text, include_str!("../golden/summary.txt"));
+}
+
+/// Whatever a thread slept for: no cause is named that is not recorded.
+#[test]
+fn the_summary_without_holds_says_how_long_threads_were_blocked_and_what_would_say_at_what() {
+    let summary = |timeline: &str, change: fn(&mut Answers)| {
+        let (rows, tally) = run(true, timeline);
+        let mut answers = answers_of(rows, &tally);
+        change(&mut answers);
+        format!("{:400}", answers.section())
+    };
+    let sleeps = "0 0 .>a S
+        4000 0 a>X S
+        7000 wake X a 0
+        8000 0 X>a S
+        10000 0 a>. S";
+    let text = summary(sleeps, |_| ());
+    let blocked = "no hold was recorded; threads were blocked for 3.00 µs in all, 30.0 % of their time; whether that was at locks";
+    let futex = "was not recorded: -k default,futex records waits at futexes and semaphores";
+    let expected = format!("{blocked} {futex}, --preload those for pthread locks\n");
+    assert!(text.contains(&expected), "{text}");
+    // Locks of pthread would have been seen.
+    let text = summary(sleeps, |answers| answers.preload = true);
+    assert!(text.contains(&format!("{blocked} that --preload does not see {futex}\n")), "{text}");
+    // What there was is in the answer of its own.
+    let text = summary(sleeps, |answers| {
+        answers.futexes = futexes::Futexes::default().finish(true, true);
+    });
+    assert!(text.contains("no hold was recorded\n"), "{text}");
+    // Nobody slept; and somebody did while records were lost.
+    let text = summary("0 0 .>a S", |_| ());
+    assert!(text.contains("no hold was recorded; what threads of any program wait for"), "{text}");
+    let text = summary(&sleeps.replace("8000 0", "7500 lose sched 100\n8000 0"), |_| ());
+    assert!(text.contains("; threads were blocked for at least "), "{text}");
+}
+
+#[test]
+fn the_summary_tells_of_tasks_and_functions_where_there_are_any() {
+    let summary = |timeline: &str| {
+        let (rows, tally) = run(true, timeline);
+        answers_of(rows, &tally).section()
+    };
+    let none = summary("0 0 .>a S");
+    let text = format!("{none:200}");
+    assert!(!text.contains("tasks") && !text.contains("functions"), "{text}");
+    let json = serde_json::to_value(&none.values).expect("values");
+    assert!(json.get("tasks").is_none() && json.get("calls").is_none(), "{json}");
+    let some = summary(
+        "0 0 .>a S
+         10 make a 7 3
+         20 make a 8 4
+         30 run a 8
+         40 rouse a 7
+         140 ran a 8 1
+         150 run a 7
+         200 ran a 7 1
+         300 in a F 90
+         350 in a G 80
+         380 out a G 80
+         400 out a F 90",
+    );
+    let text = format!("{some:200}");
+    for line in [
+        "2 tasks, 310 ns in all: polled 51.6 %, queued 35.5 %, waiting 0 %; the longest poll 110 ns of 'x.rs:4'",
+        "'x.rs:3' queued 1 time behind 'x.rs:4': 100 ns, at most 100 ns",
+        "2 calls, 100 ns inside the outermost",
+        "70.0 % of it in '0x46' itself, in 1 call",
+        "30.0 % of it in '0x47' itself, in 1 call",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    let json = serde_json::to_value(&some.values).expect("values");
+    assert_eq!((&json["tasks"], &json["calls"]), (&2.into(), &2.into()), "{json}");
+}
