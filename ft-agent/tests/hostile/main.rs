@@ -22,6 +22,7 @@ mod forged;
 mod honest;
 mod numbered;
 mod own_rings;
+mod running;
 mod stage;
 
 #[path = "../common/gate.rs"]

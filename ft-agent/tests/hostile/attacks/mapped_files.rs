@@ -14,7 +14,8 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::Attack;
 use crate::forged::{Forged, register};
-use crate::stage::{Attacker, Stage, peak};
+use crate::running::peak;
+use crate::stage::{Attacker, Stage};
 
 pub(crate) const ATTACK: Attack = Attack { name: "mapped_files", program, test };
 

@@ -1,0 +1,68 @@
+//! An agent at work: waited for, and watched for what it prints and how much memory it takes.
+
+use std::fs;
+use std::io::Read;
+use std::process::Child;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// An agent that has not ended by then never will: an attack and an honest program take seconds.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// An agent at work, and what it prints.
+pub(crate) struct Running {
+    agent: Child,
+    since: Instant,
+    printed: [thread::JoinHandle<String>; 2],
+}
+
+impl Running {
+    pub(crate) fn watch(mut agent: Child) -> Running {
+        fn collect(mut from: impl Read + Send + 'static) -> thread::JoinHandle<String> {
+            thread::spawn(move || {
+                let mut bytes = Vec::new();
+                from.read_to_end(&mut bytes).expect("a pipe");
+                String::from_utf8_lossy(&bytes).into_owned()
+            })
+        }
+        let printed = [
+            collect(agent.stdout.take().expect("a pipe")),
+            collect(agent.stderr.take().expect("a pipe")),
+        ];
+        Running { agent, since: Instant::now(), printed }
+    }
+
+    pub(crate) fn wait_for(&self, what: &str, mut is_there: impl FnMut() -> bool) {
+        while !is_there() {
+            assert!(self.since.elapsed() < PATIENCE, "{what} never came");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// What it printed, when it has ended by itself, without an error; and its memory at most, KiB.
+    pub(crate) fn end(mut self) -> (String, u64) {
+        let mut peak_kib = 0;
+        let status = loop {
+            peak_kib = peak(self.agent.id() as i32).unwrap_or(peak_kib);
+            if let Some(status) = self.agent.try_wait().expect("a child") {
+                break Some(status);
+            }
+            if self.since.elapsed() > PATIENCE {
+                self.agent.kill().and_then(|()| self.agent.wait()).expect("a child");
+                break None;
+            }
+            thread::sleep(Duration::from_millis(10));
+        };
+        let printed = self.printed.map(|text| text.join().expect("text")).concat();
+        let status = status.unwrap_or_else(|| panic!("the agent did not end\n{printed}"));
+        assert!(status.success(), "the agent: {status}\n{printed}");
+        (printed, peak_kib)
+    }
+}
+
+/// What a process that still runs has used of memory, at most, KiB.
+pub(crate) fn peak(pid: i32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    peak.trim().trim_end_matches(" kB").parse().ok()
+}
