@@ -114,7 +114,8 @@ impl Place for Directory {
         day.dir(&name).map(Some).map_err(io_error("read", &place))
     }
 
-    /// By a link, which replaces nothing: of two that bring it at once, the labels of one are in the row, and the other is told.
+    /// By a link, which replaces nothing: of two that bring it at once, the labels of one are in the row, and the other
+    /// learns of it.
     fn publish(&self, key: &Key, row: &Path, _: &[LocalFile]) -> Result<bool> {
         let traces = &self.held()?.traces;
         let incoming = Incoming::new(traces)?;

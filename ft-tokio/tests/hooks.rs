@@ -134,14 +134,14 @@ fn a_runtime_within_a_poll_of_another_one_leaves_that_as_it_was() {
         });
     });
     let worker = events.iter().find(|event| event.name == "async.poll").unwrap().tid;
-    // Tokio hands the rest of the worker on by a closure that blocks, whose end may be told here.
+    // Tokio hands the rest of the worker on by a closure that blocks, whose end may be recorded here.
     let of_worker = events.into_iter().filter(|e| e.tid == worker && e.name != "async.drop");
     let of_worker: Vec<_> = of_worker.collect();
     let expected = ["poll 0", "new 1", "poll 1", "polled 1 ready", "polled 0 ready"];
     assert_eq!(told(&of_worker), expected);
 }
 
-/// Whoever nests polls deeper than is told gets all others right.
+/// Whoever nests polls deeper than is recorded gets all others right.
 #[test]
 fn polls_within_each_other_are_bounded() {
     use ft_user::task::hooks;

@@ -90,7 +90,7 @@ impl<S> Filter<S> for Switched {
 /// would have to tell `tracing`.
 #[inline]
 fn is_on(metadata: &Metadata<'_>) -> bool {
-    // The bridge of `log` asks for callsites that it has told nobody of. The layer gets to know them, and asks itself.
+    // The bridge of `log` asks for callsites that it has not registered. The layer gets to know them, and asks itself.
     callsites::find(metadata).is_none_or(Callsite::is_on)
 }
 

@@ -181,7 +181,7 @@ impl Text {
     /// They are off afterwards, as they were. Drop this before one is switched.
     ///
     /// What cannot be prepared is left as it is: what something else has changed, what is too far from its stub, or cannot be
-    /// written. Who switches it is told.
+    /// written. Whoever switches it gets an error.
     pub fn prepare(&mut self, sleds: impl Iterator<Item = (Sled, u64)>) -> usize {
         let (mut at, mut window) = (0, Vec::new());
         let bare = sleds.filter(|&(sled, stub)| {

@@ -193,7 +193,7 @@ impl<'a> Ring<'a> {
         control.loss_begin_tsc.fetch_min(now, Relaxed);
     }
 
-    /// Writes the loss event, if there is a loss that is not told.
+    /// Writes the loss event, if there is a loss that is not recorded.
     fn tell_loss(&self, cpu: u64, clock: impl Fn() -> u64) {
         let control = self.control;
         if control.lost_pending.load(Relaxed) == 0 {

@@ -176,7 +176,7 @@ enum Outcome {
     Panic,
 }
 
-/// A poll that goes on; its end is told when this is dropped, in a panic, too.
+/// A poll that goes on; its end is recorded when this is dropped, in a panic, too.
 struct Polled<'a> {
     task: &'a mut u64,
     begun: bool,
@@ -222,7 +222,7 @@ impl TaskWaker {
     }
 }
 
-/// A number for a task. Relaxed: it is all that is told by it.
+/// A number for a task. Relaxed: nothing else is published by it.
 fn number() -> u64 {
     static TASKS: AtomicU64 = AtomicU64::new(1);
     TASKS.fetch_add(1, Relaxed)

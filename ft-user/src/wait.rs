@@ -13,7 +13,7 @@
 //!
 //! Each wait becomes an event of its own ([`RING_WAIT_KEY`]), so that it is not taken for the program's doing. One that
 //! was in vain finds no room for that, and is told when there is room again, as the loss that it did not prevent. A
-//! thread that ends before that does not tell it; its loss is told.
+//! thread that ends before that does not record it; its loss is recorded.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -24,7 +24,7 @@ use crate::ring::Ring;
 const SLOTS: u64 = 1;
 
 impl Ring<'_> {
-    /// No wait is to be told.
+    /// No wait is to be recorded.
     pub(crate) fn forget_waits(&self) {
         let [begin, end] = &self.control.vain_wait_tsc;
         begin.store(u64::MAX, Relaxed);
@@ -190,7 +190,7 @@ mod tests {
         let losses: Vec<_> = events.iter().filter(|event| event.key == LOSS_KEY).collect();
         assert_eq!((losses.len(), losses[0].words[1]), (1, 4));
         assert_eq!(events.len(), 3);
-        // It is told once, and the next full ring waits again.
+        // It is recorded once, and the next full ring waits again.
         for _ in 0..SLOTS {
             test.write(KEY, &[]);
         }

@@ -176,7 +176,7 @@ fn condition_wait_releases_and_acquires() {
         });
     });
     let mut told = names(&events, waiter);
-    // A spurious wake-up would be told as well.
+    // A spurious wake-up would be recorded as well.
     told.dedup_by(|a, b| a == b);
     assert_eq!(told[0], "mutex_acquire");
     assert_eq!(told[1..3], ["cond_wait", "cond_wake"]);

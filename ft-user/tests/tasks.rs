@@ -305,7 +305,7 @@ fn one_that_was_begun_while_it_was_off_is_told_of_from_its_next_poll_on() {
         assert!(ft_user::enable("async.*") > 0);
         assert!(poll(task.as_mut(), Waker::noop()).is_pending());
         assert!(ft_user::disable("async.*") > 0);
-        // It ends untold: its drop is none of a task that was not ready.
+        // Its end is not recorded: its drop is none of a task that was not ready.
         done.set(true);
         assert!(poll(task.as_mut(), Waker::noop()).is_ready());
         assert!(ft_user::enable("async.*") > 0);

@@ -1,7 +1,7 @@
 //! The experiments of the papers that Feather-Trace rests on, done again by one command.
 //!
 //! Each experiment is a file: it runs what its paper ran, as far as this machine can, and tells *paper | ours | why they
-//! differ*. What all of them share stands here: how long things run ([`Lab`]), the load beside them ([`load`]), statistics,
+//! differ*. What all of them share stands here: how long each runs ([`Lab`]), the load beside them ([`load`]), statistics,
 //! tables of values, drawings, and the page that collects it all ([`page`]).
 //!
 //! Nothing here adjusts a figure to that of a paper: what a row says of ours is computed from the run, and the values

@@ -1,4 +1,4 @@
-//! Where things lie, and how commands are run.
+//! Where files lie, and how commands are run.
 
 use std::{
     ffi::OsString,

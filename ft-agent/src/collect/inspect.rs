@@ -5,7 +5,7 @@
 //! process is its own only if it still has that number afterwards ([`Identity::has_number`]): whoever uses
 //! it asks that.
 //!
-//! Mappings are told when they have changed. What a process loads and unloads between two looks is not seen.
+//! Mappings are reported when they have changed. What a process loads and unloads between two looks is not seen.
 //! A library that is loaded with `dlopen` brings sites that nobody has declared: the process looks for sites
 //! only when it switches some itself. So they are looked for when the list of mapped files has changed. Where
 //! the process may not be traced, its own declarations must do.
@@ -77,7 +77,7 @@ pub struct Inspected {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// As they were told last, without what their files say.
+    /// As they were reported last, without what their files say.
     mappings: Vec<Mapping>,
     /// Where the starts of files were mapped.
     objects: Vec<u64>,

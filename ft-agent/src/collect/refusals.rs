@@ -45,12 +45,12 @@ impl Refusals {
         }
     }
 
-    /// Those of which nothing was told yet.
+    /// Those that were not reported yet.
     pub fn take_new(&self) -> Vec<Refused> {
         self.take(|counted| counted.told == 0)
     }
 
-    /// Those whose number has grown since they were told.
+    /// Those whose number has grown since they were reported.
     pub fn take_grown(&self) -> Vec<Refused> {
         self.take(|counted| counted.told < counted.refused.count)
     }

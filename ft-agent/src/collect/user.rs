@@ -9,7 +9,7 @@
 //! ([`Source::snapshot`]), and then gives the newest.
 //!
 //! Whatever is done is paid for by the user of the process ([`Work`]). In discard mode each event that was written
-//! is either copied or lost, and each loss is told once.
+//! is either copied or lost, and each loss is reported once.
 
 mod directory;
 mod losses;

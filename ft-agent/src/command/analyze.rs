@@ -108,7 +108,7 @@ pub(crate) fn run(args: Args) -> Result {
         return told(url, done, args.json);
     }
     let path = Path::new(&args.trace);
-    // What is no trace may be a catalogue; what is neither is told as the former.
+    // What is no trace may be a catalogue; what is neither is reported as the former.
     let is_catalogue = args.trace.contains("://")
         || (!path.join(META_FILE).exists() && path.join("traces").is_dir());
     if is_catalogue {

@@ -96,7 +96,7 @@ fn sides(mut traces: Vec<PathBuf>, mut against: Vec<PathBuf>) -> Result<[Vec<Pat
     let sides = [set(traces)?, set(against)?];
     let mut known = HashSet::new();
     for dir in sides.iter().flatten() {
-        // One that cannot be resolved is told of when it is opened.
+        // One that cannot be resolved is reported when it is opened.
         if !known.insert(dir.canonicalize().unwrap_or_else(|_| dir.clone())) {
             return Err(CommandError::GivenTwice(dir.clone()));
         }
@@ -118,7 +118,7 @@ fn set(dirs: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
         };
         match inside() {
             Ok(inside) if !is_trace(&dir) && !inside.is_empty() => set.extend(inside),
-            // What is wrong with it is told when it is opened.
+            // What is wrong with it is reported when it is opened.
             _ => set.push(dir),
         }
     }

@@ -51,7 +51,7 @@ const ARRIVALS: Duration = Duration::from_millis(2);
 /// `Documentation/arch/x86/x86_64/mm.rst`). A memfd can be half a tebibyte large without taking any memory.
 const ADDRESSES_GIB: usize = 64 << 10;
 
-/// What the collection thread is told. Follow it with `unpark`.
+/// An instruction to the collection thread. Follow it with `unpark`.
 pub(super) enum Instruction {
     /// Close the open segment, for a snapshot with this reason.
     Snapshot(String),

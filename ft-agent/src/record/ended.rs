@@ -34,7 +34,7 @@ impl Ended {
         !self.unneeded.is_empty()
     }
 
-    /// Which frames of the registry are needed. A process number may have come again: what is told of it
+    /// Which frames of the registry are needed. A process number may have come again: what is recorded of it
     /// stays while one of those `alive`, or one that ended lately, has it.
     pub(super) fn take_unneeded(&mut self, alive: &[i32]) -> impl Fn(&Frame<'_>) -> bool + use<> {
         let (sources, mut pids): (HashSet<u32>, HashSet<i32>) = self.unneeded.drain(..).unzip();

@@ -67,7 +67,7 @@ use ft_trace::spool::frame::{self, MissingTracepoint, Start};
 use ft_trace::spool::{Segment, Writer};
 use ft_trace::warning::Warning;
 
-/// What begins later than asked for is told, ns.
+/// What begins later than asked for by more than this is reported, ns.
 const LATE_NS: i64 = 100_000_000;
 
 /// How long the comparison of the CPUs' clocks may delay a recording.
@@ -231,7 +231,7 @@ pub fn record(
         }
     }
     collector.enable_attached();
-    // A command that has ended already is told by the kernel's records alone.
+    // A command that has ended already is in the kernel's records alone.
     if let Some(Ok(identity)) = child.as_ref().map(|child| Identity::of(child.pid)) {
         collector.attach(Attached { identity, memory: None })?;
     }
@@ -245,7 +245,7 @@ pub fn record(
     Session { options, from, commands, thread, server, counters, happenings, report }.run(child)
 }
 
-/// Waits until a moment before the time at which the recording is to begin. What would fail then is told now.
+/// Waits until a moment before the time at which the recording is to begin. What would fail then is reported now.
 fn put_off(start_at: &StartAt, options: &Options) -> Result<Happenings, RecordError> {
     let happenings = Happenings::new(options.snapshots)?;
     if start_at.left() > 2 * wait::READY {
@@ -257,7 +257,7 @@ fn put_off(start_at: &StartAt, options: &Options) -> Result<Happenings, RecordEr
     Ok(happenings)
 }
 
-/// When it was to begin, as the duration counts; told if that is not now.
+/// When it was to begin, as the duration counts; reported if that is not now.
 fn late(at: &frame::StartAt, report: &mut dyn FnMut(&Notice)) -> Option<Instant> {
     let late_ns = at.began_ns.saturating_sub(at.asked_ns);
     if late_ns > LATE_NS {

@@ -200,7 +200,7 @@ impl Session<'_> {
         if finished.unanswered > 0 {
             (self.report)(&Notice::Unanswered { programs: finished.unanswered });
         }
-        // Processes that were attached and have no rings were told of at the start.
+        // Processes that were attached and have no rings were reported at the start.
         if finished.sources > 0 || !self.options.command.is_empty() {
             for glob in unmatched(&self.options.events, &finished.sites) {
                 let sites = finished.sites.iter().cloned().collect();

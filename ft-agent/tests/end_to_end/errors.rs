@@ -2,7 +2,7 @@
 //!
 //! A subject tells each truth as an interval: what it read from its clock just inside of what happened, and
 //! just outside. A figure out of that interval, by more than the clock can be wrong, fails the test, however
-//! busy the machine is. How far figures are from one end of the interval is told as a distribution, and its
+//! busy the machine is. How far figures are from one end of the interval is printed as a distribution, and its
 //! minimum must be small, so that intervals which say nothing fail too: an error of the analyses is in every round, and
 //! what a busy machine adds is not in all of them.
 

@@ -99,7 +99,7 @@ fn served_by_tasks(trace: &Trace) {
     assert!(polls >= ORDERS as i64 && wakes >= ORDERS as i64, "{polls} polls, {wakes} wakes");
 }
 
-/// Fields are columns of their types, and each order was told once.
+/// Fields are columns of their types, and each order was recorded once.
 fn typed(trace: &Trace) {
     let sites: Vec<SiteRow> = trace.rows().map(|row| row.expect("a row")).collect();
     let site = |name: &str, args: &str| {

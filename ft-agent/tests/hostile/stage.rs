@@ -281,8 +281,8 @@ impl Recorded {
         assert!(warnings.iter().any(|w| has_all(&w.to_string())), "{warnings:?}");
     }
 
-    /// Events and holds of each honest thread are those that it says it made, and no loss is told. Rows of an attacker under
-    /// a thread's number count as the thread's, unless the attackers have claimed it before it was one.
+    /// Events and holds of each honest thread are those that it says it made, and no loss is reported. Rows of an attacker
+    /// under a thread's number count as the thread's, unless the attackers have claimed it before it was one.
     fn assert_honest_is_whole(&self, claims_numbers: bool) {
         let truth = self.truth();
         assert!(!truth.is_empty(), "the honest program has said nothing\n{}", self.output);

@@ -280,7 +280,7 @@ fn while_the_store_is_away_traces_wait_here() {
     assert!(why.contains("1 of 3 traces failed"), "{why}");
     assert_eq!(stage.traces(URL).len(), 2);
 
-    // What no store can do is told before anything is recorded.
+    // What no store can do is reported before anything is recorded.
     let record =
         ["record", "-k", "none", "-o", "three", "--to", "s3://no.such.bucket/x", "--", "true"];
     let why = stage.fails(&record);

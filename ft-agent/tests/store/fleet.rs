@@ -17,7 +17,7 @@ fn of_a_store_and_of_a_directory_there_are_the_same_figures_and_pages() {
         stage.says(&[&["convert"], &recordings[..], &["--to", catalogue]].concat());
         stage.says(&["analyze", catalogue]);
     }
-    // One without its histograms: it is in no figure, and told of.
+    // One without its histograms: it is in no figure, and is named.
     let unread = &stage.traces(URL)[0];
     let part = format!("{unread}/analysis.json");
     fs::remove_file(stage.path("fleet").join(&part)).unwrap();

@@ -206,7 +206,7 @@ impl Worked {
         job
     }
 
-    /// Counts a run with a row; what was told of it may be impossible.
+    /// Counts a run with a row; what its events say may be impossible.
     fn count<T>(&mut self, run: Option<Result<T, Impossible>>) -> Option<T> {
         match run? {
             Ok(run) => {
@@ -221,7 +221,7 @@ impl Worked {
     }
 }
 
-/// What was told cannot have been.
+/// What its events say cannot have been.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Impossible;
 

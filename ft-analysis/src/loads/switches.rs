@@ -13,7 +13,7 @@
 //! **The kernel's account**: the switches of the CPU since the first worker left it. It judges the inference: a switch that
 //! was inferred must be one switch, an interruption none; *either* and *wait* claim neither.
 //!
-//! A run's end is told when its worker has the CPU again. Until then, whose run began behind it waits with the first.
+//! A run's end is recorded when its worker has the CPU again. Until then, whose run began behind it waits with the first.
 
 use std::collections::HashMap;
 
@@ -85,7 +85,7 @@ pub(super) struct Begin {
 struct Last {
     tid: Tid,
     worker: i32,
-    /// Once it is told; and when that worker left.
+    /// Once it is recorded; and when that worker left.
     end: Option<(End, Option<Left>)>,
 }
 
@@ -154,7 +154,7 @@ impl Process {
         None
     }
 
-    /// Of this worker's run no end will be told, or nothing comes behind it.
+    /// Of this worker's run no end will be recorded, or nothing comes behind it.
     pub(super) fn loses(&mut self, tid: Tid) {
         self.waiting.remove(&tid);
         self.last.retain(|_, last| last.tid != tid);

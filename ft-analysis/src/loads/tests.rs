@@ -196,7 +196,7 @@ fn what_waits_for_an_earlier_job_is_backlog() {
     assert_eq!((rows.workers[0].hit, rows.workers[0].missed), (1, 3));
 }
 
-/// Two had the CPU before and after the release: of each as much is told as it surely had after it.
+/// Two had the CPU before and after the release: of each as much is reported as it surely had after it.
 #[test]
 fn of_a_wait_that_a_release_cuts_the_culprit_is_not_told_more_than_it_had() {
     let timeline = BEGIN.to_owned()

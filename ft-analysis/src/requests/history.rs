@@ -97,7 +97,7 @@ pub(super) struct History {
     until: usize,
     /// What was before is forgotten although a request may need it.
     pub(super) since: i64,
-    /// Pieces that were told so far.
+    /// Pieces that were reported so far.
     pub(super) told: u64,
     most: usize,
 }
@@ -125,7 +125,7 @@ impl History {
         self.told += 1;
         let past = self.threads.entry(stretch.thread).or_default();
         if let Some(last) = past.steps.back_mut()
-            // What was told twice, or in another order, comes from damaged data.
+            // What was reported twice, or in another order, comes from damaged data.
             && (stretch.from < last.to || last.extend(stretch))
         {
             return;

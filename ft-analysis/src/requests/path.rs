@@ -7,8 +7,8 @@
 //! **Rule.** From the end of the request back in time, on one thread at a time. A thread that sleeps was woken by another
 //! at the end of its sleep: the walk goes on there, and comes back when it has reached the begin of the sleep. Whoever sleeps
 //! wakes nobody, so the threads between which the walk goes back and forth are different ones, at most as many as there
-//! are; they lie on a list, not on the stack. Each moment is told once, so the cost is that of the pieces, and of a search
-//! in the waker's past for each wait.
+//! are; they lie on a list, not on the stack. Each moment is visited once, so the cost is that of the pieces, and of a
+//! search in the waker's past for each wait.
 //!
 //! This is the backward walk over the graph of execution of Yang and Miller (*Critical path analysis for the execution of
 //! parallel and distributed programs*, ICDCS 1988), on the kernel's wake-ups as in Giraldeau and Dagenais (*Wait analysis
@@ -59,7 +59,7 @@ pub(super) struct Piece {
 pub(super) struct Past<'a> {
     pub(super) history: &'a History,
     pub(super) tasks: &'a Tasks,
-    /// Of what is told because of tasks: `lower bound` where some of their events may be missing.
+    /// Of what follows from events of tasks: `lower bound` where some of their events may be missing.
     pub(super) of_tasks: Mark,
 }
 
@@ -106,7 +106,7 @@ pub(super) fn walk(
 struct Walk<'a> {
     past: Past<'a>,
     from: i64,
-    /// All behind is told.
+    /// All behind it has been walked.
     t: i64,
     /// Where it is.
     thread: ThreadKey,

@@ -29,7 +29,7 @@ fn what_a_program_held_ends_with_it_although_no_kernel_record_tells() {
     assert_eq!(tally.incomplete.holds(), 2);
 }
 
-/// Of a thread that goes on as the new program the time is one, whether the kernel told of the exec or not.
+/// Of a thread that goes on as the new program the time is one, whether the kernel recorded the exec or not.
 #[test]
 fn the_thread_that_executes_it_goes_on() {
     for exec in ["", "50 exec a"] {

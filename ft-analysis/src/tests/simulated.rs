@@ -160,7 +160,7 @@ impl Machine {
                 Some(thread) => {
                     self.tell(thread, &mut told);
                     self.step(cpu, thread);
-                    // What it did itself was told at once.
+                    // What it did itself was reported at once.
                     told[thread].clone_from(&self.held[thread]);
                 }
             }
@@ -194,7 +194,7 @@ fn what_is_told_fits_what_happened() {
             "seed {seed}: it could not be"
         );
 
-        // All waiting is told, and every part of it is somebody's or nobody's.
+        // All waiting is reported, and every part of it is somebody's or nobody's.
         let told: i64 = rows.lock_waits.iter().map(|r| r.dur).sum();
         assert_eq!(told, waited, "seed {seed}");
         let of_holds: i64 = rows.critical_sections.iter().map(|r| r.wait_ns).sum();

@@ -228,7 +228,7 @@ impl Context {
         self.comms.get(&thread).unwrap_or(&self.empty).clone()
     }
 
-    /// The newest thread with this number that the kernel has told of.
+    /// The newest thread with this number that the kernel has recorded.
     pub(crate) fn newest(&self, tid: Tid) -> Option<ThreadKey> {
         match tid.0 {
             0 => Some(ThreadKey { pid: Pid(0), tid }),

@@ -18,7 +18,7 @@
 //! - *Acquired again by its holder*: only a shared lock can be, so the release of the older hold is missing
 //!   (its trigger was off, or the program jumped over it).
 //!
-//! **A semaphore** is a lock where one thread waits and posts; elsewhere it counts things or tells of them,
+//! **A semaphore** is a lock where one thread waits and posts; elsewhere it counts items or signals them,
 //! and what is taken is not given back. So it makes a hold only if its thread posts it after taking it. It
 //! never adds to the depth of a lock, and nothing about it is incomplete.
 //!

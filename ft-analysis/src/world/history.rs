@@ -45,10 +45,10 @@ impl Stretch {
 pub(crate) struct History {
     /// Nothing is known of the time before.
     start: i64,
-    /// Since when gaps tell what interrupts it, as far as none has told yet.
+    /// Since when no gap has reported what interrupts it.
     told: i64,
     stretches: VecDeque<Stretch>,
-    /// What the kernel saw and no gap told so far.
+    /// What the kernel saw and no gap has reported so far.
     missed: [Missed; 5],
     /// The interruption at the end of what was forgotten.
     interruption: Option<(i64, i64)>,
@@ -99,7 +99,7 @@ impl History {
         }
     }
 
-    /// A gap was told: forgets everything up to its end.
+    /// A gap was reported: forgets everything up to its end.
     pub(crate) fn tell(&mut self, gap: Interval) {
         let (before, after) = (gap.before(), gap.after());
         while let Some(s) = self.stretches.pop_front_if(|s| s.end <= after) {
@@ -115,9 +115,9 @@ impl History {
         self.told = self.told.max(after);
     }
 
-    /// A stretch of which no gap told.
+    /// A stretch that no gap has reported.
     fn forget(&mut self, s: &Stretch) {
-        // What reaches over the end of a gap was told by it.
+        // What reaches over the end of a gap was reported by it.
         let missed = s.interrupts() && s.start >= self.told;
         match &mut self.interruption {
             Some((_, end)) if missed && *end == s.start => *end = s.end,
@@ -136,7 +136,7 @@ impl History {
         }
     }
 
-    /// The thread polls no more: what the kernel saw and no gap told.
+    /// The thread polls no more: what the kernel saw and no gap has reported.
     pub(crate) fn end(mut self) -> [Missed; 5] {
         while let Some(s) = self.stretches.pop_front() {
             self.forget(&s);

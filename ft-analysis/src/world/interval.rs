@@ -1,6 +1,6 @@
-//! Intervals that an application told.
+//! Intervals that an application reported.
 
-/// An interval of the past, in CLOCK_MONOTONIC ns: `0 <= before <= after <= now` when it was told.
+/// An interval of the past, in CLOCK_MONOTONIC ns: `0 <= before <= after <= now` when it was reported.
 ///
 /// An application writes both ends, and may write anything. Whoever has an `Interval` may subtract any two times of
 /// it and of the trace: times that are not negative differ by what an `i64` can hold.

@@ -287,7 +287,7 @@ impl World {
         }
     }
 
-    /// Of a thread that nothing else has told of, nothing is known that could be told.
+    /// Of a thread that no other record names, nothing is known that could be reported.
     pub(super) fn chain<A: Analysis>(&mut self, e: &LeanChain, to: &mut Audience<'_, A>) {
         let woken = e.woken_pid.zip(e.woken_tid).filter(|_| e.kind == ChainKind::Wake);
         let woken = woken.map(|(pid, tid)| ThreadKey { pid: Pid(pid), tid: Tid(tid) });
@@ -323,7 +323,7 @@ impl World {
     pub(super) fn probe<A: Analysis>(&mut self, e: &LeanProbe, to: &mut Audience<'_, A>) {
         let Some(slot) = self.runs(ThreadKey { pid: e.pid, tid: e.tid }, to) else { return };
         if self.log.on {
-            // What ends with this event is told before it.
+            // What ends with this event is reported before it.
             self.settle(to);
         }
         to.tell(self, Change::Probed { thread: &self.threads[slot], hit: e });

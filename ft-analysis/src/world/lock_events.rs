@@ -144,7 +144,7 @@ impl World {
         why: Over,
         to: &mut Audience<'_, A>,
     ) {
-        // Of the trace's end all threads were told before.
+        // The trace's end was reported of all threads before.
         if why != Over::Trace {
             to.tell(self, Change::Dropping { thread: &self.threads[slot], why });
         }

@@ -147,7 +147,7 @@ impl Locks {
         is_another
     }
 
-    /// The kernel has told that the process executes another program: the next event is the first of that.
+    /// The kernel has recorded that the process executes another program: the next event is the first of that.
     pub(crate) fn executes(&mut self, process: Process) {
         self.processes[process.0].program = None;
     }

@@ -3,7 +3,7 @@
 //!
 //! The accounts know sums, and forget what they are made of. Whoever draws a thread wants the pieces, as the
 //! account attributes them: so the pieces of a thread sum to its rows of `thread_time`, to the nanosecond. (But one
-//! kind: what a polling thread says later, that it did not run although it had the CPU, is told by its gaps, and
+//! kind: what a polling thread says later, that it did not run although it had the CPU, is in its gaps, and
 //! `thread_time` moves that from *running* to *unexplained*.)
 //!
 //! [`Analysis::DRAWS`]: crate::Analysis::DRAWS
@@ -64,7 +64,7 @@ pub struct Occupancy {
     pub seen: bool,
 }
 
-/// Stretches that nobody was told of yet.
+/// Stretches that were not handed to the analyses yet.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     pub(super) on: bool,
@@ -72,7 +72,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// A log that keeps what it is told, or does not.
+    /// A log that keeps what it gets, or does not.
     pub(super) fn new(on: bool) -> Log {
         Log { on, stretches: Vec::new() }
     }

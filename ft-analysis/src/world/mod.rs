@@ -153,7 +153,7 @@ impl World {
         &self.context
     }
 
-    /// What sites, numbers and addresses mean, to be told more.
+    /// What sites, numbers and addresses mean, to add to it.
     pub(crate) fn context_mut(&mut self) -> &mut Context {
         &mut self.context
     }
@@ -299,7 +299,7 @@ impl World {
             // What the kernel said last of a thread holds until the trace ends.
             self.threads[slot].advance(self.now, &mut self.log);
         }
-        // All before the first thread is dropped: a deadlock is told as it stands.
+        // All before the first thread is dropped: a deadlock is reported as it stands.
         for &slot in &alive {
             to.tell(self, Change::Dropping { thread: &self.threads[slot], why: Over::Trace });
         }

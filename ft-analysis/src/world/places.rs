@@ -15,7 +15,7 @@
 //! - *A handler of a signal*: it runs when the call has returned, outside of it; `rt_sigreturn` is a call like others.
 //! - *A return without an entry, of a thread that was seen outside of calls*: the entry is missing, and that time counts
 //!   as outside. Such a thread is `incomplete`.
-//! - *A fault without an end*: it became a signal. Its time is not told apart.
+//! - *A fault without an end*: it became a signal. Its time has no place of its own.
 //!
 //! Kept only of threads that have such rows: what was before the first of them is the account until then.
 

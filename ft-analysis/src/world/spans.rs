@@ -50,7 +50,7 @@ impl<W: PartialEq, C: Count> Spans<W, C> {
         Some(&mut self.0[i].count)
     }
 
-    /// Counts something that lasted `from .. to`: `add` is told the part of it that belongs in each count.
+    /// Counts something that lasted `from .. to`: `add` gets the part of it that belongs in each count.
     pub(crate) fn spread(&mut self, from: i64, to: i64, mut add: impl FnMut(&mut C, i64, i64)) {
         let mut to = to;
         for span in self.0.iter_mut().rev() {

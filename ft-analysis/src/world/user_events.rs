@@ -36,7 +36,7 @@ impl World {
             self.shown_by_itself(slot, to);
         }
         if self.log.on {
-            // What ends with this event is told before it.
+            // What ends with this event is reported before it.
             self.settle(to);
         }
         let Some(mut site) = self.context.site(e.site) else {

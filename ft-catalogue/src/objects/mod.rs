@@ -7,7 +7,7 @@
 //! Who removes a trace says so first, by an object in `removing/`, which the store lets only one make; then goes the row, then the
 //! files, then that object. Whoever has just put a row looks for that object, takes the row back if it is there, and looks after its
 //! files if it is not: had the removal ended before, they are missing, and are sent again. So a row without its trace takes three
-//! things in one instant: a removal of the same trace, and a writer that is killed between its row and its next request.
+//! events in one instant: a removal of the same trace, and a writer that is killed between its row and its next request.
 //!
 //! The crate's clients need a runtime. It has one thread, the calling one, and runs only while a method here waits; it looks up
 //! names of hosts on a second one.

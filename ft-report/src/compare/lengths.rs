@@ -6,7 +6,7 @@ use super::subject::Quantity;
 use crate::stats::own::Own;
 use ft_analysis::Mark;
 
-/// Intervals of which a 99th percentile is told.
+/// Intervals from which on a 99th percentile is stated.
 const P99_WANTS: u64 = 100;
 
 /// Lengths of intervals. Percentiles are at most 0.1 % too high (a histogram with three significant digits); count and sum

@@ -1,7 +1,7 @@
 //! Which subject of B is which of A.
 //!
 //! By name: of the lock, the thread, the scope; by the place of the acquisition, for places and for locks without a
-//! name; and by the process. Two things are taken for the same although they are called differently, and are said:
+//! name; and by the process. Two subjects are taken for the same although they are called differently, which is stated:
 //!
 //! - where every recording is of one program, that program, whatever its file is called (`bank-old`, `bank-new`), and
 //!   with it the threads that have its name;
@@ -61,7 +61,7 @@ pub(super) fn matched(a: &[Run], b: &[Run]) -> Matched {
         all.iter().filter(|s| has(0, s) && has(1, s)).map(|s| (*s).clone()).collect();
     let unmatched = [0, 1].map(|side| {
         let alone = all.iter().filter(|s| have[side].contains(**s) && !subjects.contains(**s));
-        // Of a lock that the other side does not have, its places and threads need not be told.
+        // Of a lock that the other side does not have, its places and threads need not be listed.
         let told = alone.filter(|s| s.is_whole() || subjects.contains(&all_of(s)));
         told.map(|s| ((*s).clone(), count(units[side].iter().chain(&whole[side]), s))).collect()
     });

@@ -19,7 +19,7 @@ const SHOWN: usize = 20;
 /// Rows that may be chance, and subjects that only one side has.
 const SHOWN_OTHERS: usize = 10;
 
-/// Recordings of one side that are told by name.
+/// Recordings of one side that are listed by name.
 const SHOWN_TRACES: usize = 4;
 
 /// By how much the mean lengths of the two sides may differ before it is said, a part.

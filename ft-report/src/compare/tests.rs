@@ -55,7 +55,7 @@ fn a_slowdown_is_found_with_an_interval_that_has_it_and_the_rest_is_not() {
         let [low, high] = row.interval.expect("enough recordings");
         assert!(low < 0.2 && 0.2 < high && low > 0.1 && row.p.is_some_and(|p| p < 0.05), "{row:?}");
     }
-    // The same values are told whichever side is called A.
+    // The same values are found whichever side is called A.
     let Comparison { sides: [a, b], rows, .. } = comparison;
     let turned = Comparison::of(b, a, &[]);
     for row in &rows {

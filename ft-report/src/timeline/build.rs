@@ -73,7 +73,7 @@ pub(super) struct Builder<'a> {
     /// Events whose words had no room.
     pub(super) unsaid: u64,
     pub(super) losses: Vec<Loss>,
-    /// Something was told of a thread without a row.
+    /// Something was reported of a thread without a row.
     others: bool,
     now: i64,
     pieces: Vec<Piece>,
@@ -362,7 +362,7 @@ impl<'a> Builder<'a> {
         self.keep(thread, Lane::Events, span);
     }
 
-    /// The windows, once all is told.
+    /// The windows, once all has come.
     pub(super) fn take_windows(&mut self) -> Vec<Window> {
         let none = Windows::new(&[], None, 1, 0, 0);
         let windows = std::mem::replace(&mut self.windows, none);

@@ -1,7 +1,7 @@
 //! What a polling thread says of its own time: in a gap it did not run, whatever the scheduler says.
 //!
-//! A stretch of *running* may be told before the gap that it lies in. So those of polling threads are held back until a
-//! gap behind them was told, or the thread leaves so many that it has stopped telling.
+//! A stretch of *running* may come before the gap that it lies in. So those of polling threads are held back until a
+//! gap behind them has come, or the thread leaves so many that no more gaps are expected.
 
 use std::collections::VecDeque;
 

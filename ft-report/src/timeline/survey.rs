@@ -59,7 +59,7 @@ pub(super) struct Survey {
     pub(super) incidents: Vec<Incident>,
     pub(super) threads: Chosen<ThreadKey>,
     pub(super) locks: Chosen<LockKey>,
-    /// Threads that have told gaps.
+    /// Threads that have recorded gaps.
     pub(super) pollers: HashSet<ThreadKey>,
     /// First sight of any thread, CLOCK_MONOTONIC ns.
     pub(super) first: Option<i64>,

@@ -111,7 +111,7 @@ impl Windows {
         n
     }
 
-    /// Keeps a span where it lies in windows; it was told at `now`, and no span that ends before is yet to come.
+    /// Keeps a span where it lies in windows; it came at `now`, and no span that ends before is yet to come.
     pub(super) fn add(&mut self, lane: usize, span: Span, now: i64) {
         self.reach(now);
         let first = self.windows.partition_point(|w| w.at.end <= span.from);
@@ -121,7 +121,7 @@ impl Windows {
             if span.from >= window.at.end || span.to < window.at.start {
                 continue;
             }
-            // A span that began before a window's end and is told behind it must be there, or there would be a hole:
+            // A span that began before a window's end and comes behind it must be there, or there would be a hole:
             // of these there are no more than a row has lanes.
             if newest && window.spans >= self.share && now < window.at.end {
                 window.at.end = now.max(window.at.start);
@@ -134,7 +134,7 @@ impl Windows {
         }
     }
 
-    /// The windows, once all is told, in the order of time.
+    /// The windows, once all has come, in the order of time.
     pub(super) fn finish(mut self) -> Vec<Window> {
         self.windows.retain(|w| !w.at.is_empty());
         self.windows

@@ -29,7 +29,7 @@ impl Tracks {
         Tracks { run: Run::of(context), window, now: i64::MIN, items: VecDeque::new() }
     }
 
-    /// Takes the next event, in the order of time. Those before the window are to be told, too; those behind it are
+    /// Takes the next event, in the order of time. Those before the window are to be passed in, too; those behind it are
     /// not.
     pub fn push(&mut self, event: &Event) {
         let ts = event.ts().0;

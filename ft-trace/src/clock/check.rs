@@ -172,7 +172,7 @@ fn cpus(samples: &[ClockSample]) -> Result<(), ClockError> {
     let mut seen: Vec<u32> = samples.iter().map(|s| s.cpu).collect();
     seen.sort_unstable();
     seen.dedup();
-    // One that is far off pulls the line for its neighbours: the farthest is told.
+    // One that is far off pulls the line for its neighbours: the farthest is reported.
     let mut worst: Option<(u32, f64)> = None;
     for cpu in seen {
         let mine = samples.iter().enumerate().filter(|(_, s)| s.cpu == cpu);

@@ -66,7 +66,7 @@ struct Registered {
     /// As [`SiteRow::program`].
     program: i32,
     sites: HashMap<u32, SiteId>,
-    /// Addresses of triggers: the agent may have told one that the process tells later.
+    /// Addresses of triggers: the agent may have found one that the process declares later.
     triggers: HashSet<u64>,
     /// Bytes of the directory that end within an entry.
     rest: Vec<u8>,
@@ -112,7 +112,7 @@ impl Registry {
                     }
                     let known = self.mappings.entry(Pid(told.pid)).or_default();
                     for mapping in told.mappings {
-                        // One that is gone was told before, perhaps.
+                        // One that is gone was declared before, perhaps.
                         match known.iter_mut().find(|other| other.is_same_text(&mapping)) {
                             Some(other) => other.is_gone |= mapping.is_gone,
                             None => known.push(mapping),

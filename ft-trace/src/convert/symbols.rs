@@ -133,7 +133,7 @@ impl Programs {
     }
 }
 
-/// The mapping that holds an address. If a process has had two things there, one after the other, it is not
+/// The mapping that holds an address. If a process has had two files there, one after the other, it is not
 /// known which one was meant.
 pub(super) fn only_mapping(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
     let mut found = mappings.iter().filter(|m| (m.start..m.end).contains(&address));

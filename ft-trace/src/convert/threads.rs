@@ -68,7 +68,7 @@ impl Threads {
         }
     }
 
-    /// The kernel told of a wake-up of the thread, which it does of those alone that are observed: a child
+    /// The kernel recorded a wake-up of the thread, which it does of those alone that are observed: a child
     /// without rings is, or a process of an observed cgroup.
     pub(crate) fn woken(&mut self, pid: Pid, tid: Tid, ts: Nanos, prio: i32) {
         self.seen(pid, tid, ts, None, Some(prio));

@@ -51,7 +51,7 @@ pub(super) struct UserSlots {
     /// Process and thread by the number that entries carry.
     threads: Vec<(Pid, Tid)>,
     thread_numbers: HashMap<(Pid, Tid), u32>,
-    /// Losses told by slots.
+    /// Losses that slots report.
     pub(super) losses: Vec<LossRow>,
     /// Slots that were not valid.
     pub(super) rejected: u64,

@@ -35,7 +35,7 @@
 //! | `fn.instrumented` | a function begins, or ends, of a program that is compiled with `-finstrument-functions`, or of which clang's sleds there are on | function, `ft_user::layout::Frame` |
 //!
 //! A contended acquisition tries once, then tells that it waits, and waits. A failed attempt (`trylock`)
-//! leaves no event. Of a recursive mutex only the outermost acquisition and release are told. A
+//! leaves no event. Of a recursive mutex only the outermost acquisition and release are recorded. A
 //! condition wait is idle time and no contention, so it has events of its own; so has a semaphore, which
 //! is a lock only where one thread both waits and posts: nothing else makes a hold.
 //!

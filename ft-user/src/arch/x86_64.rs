@@ -237,7 +237,7 @@ ft_user_v1_no_room:
     inc qword ptr [rdi + {lost_pending}]
     cmp qword ptr [rdi + {loss_begin}], -1
     jne 1f
-    rdtsc                                   // a signal handler has told of the loss meanwhile
+    rdtsc                                   // a signal handler has recorded the loss meanwhile
     shl rdx, 32
     or rax, rdx
     mov qword ptr [rdi + {loss_begin}], rax

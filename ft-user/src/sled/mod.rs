@@ -54,7 +54,7 @@ struct State {
     changes: Option<(u64, u64)>,
     objects: Vec<Object>,
     near: Near,
-    /// What [`stub::publish`] has told.
+    /// What [`stub::publish`] has returned.
     entries: Vec<SledEntry>,
 }
 
@@ -134,7 +134,7 @@ fn state() -> MutexGuard<'static, State> {
 
 impl Function {
     /// Switches its sleds, and returns how many are as they should be. Ends go on first and off last, so that a call that begins
-    /// meanwhile has both of its ends told, or its end alone.
+    /// meanwhile has both of its ends recorded, or its end alone.
     fn switch(&self, text: &mut Text, on: bool) -> usize {
         let mut switch = |sled: &&Sled| text.set_sled(**sled, on).is_ok();
         match on {

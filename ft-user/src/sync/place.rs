@@ -66,7 +66,7 @@ pub(crate) use tell;
 mod tests {
     use super::*;
 
-    /// Whatever was told last, the word is that of the place.
+    /// Whatever was recorded last, the word is that of the place.
     #[test]
     fn the_last_word_is_that_of_its_place() {
         let (last, name) = (LastWord::new(), Some("a lock"));

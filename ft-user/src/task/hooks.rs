@@ -22,7 +22,7 @@ const MAX_NESTED: usize = 8;
 /// The polls in which a thread is.
 struct Nested {
     depth: Cell<usize>,
-    /// The task of each; 0: its end was told.
+    /// The task of each; 0: its end was recorded.
     tasks: [Cell<u64>; MAX_NESTED],
 }
 

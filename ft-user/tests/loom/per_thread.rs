@@ -1,4 +1,4 @@
-//! The per-thread ring in discard mode: nothing torn, nothing lost without being told, in order.
+//! The per-thread ring in discard mode: nothing torn, nothing lost without being recorded, in order.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -28,7 +28,7 @@ fn write(memory: &Memory, n: u64, slots: usize) {
 #[derive(Default)]
 struct Seen {
     events: Vec<u64>,
-    /// Losses that were told.
+    /// Losses that were recorded.
     told: u64,
     /// Waits for room.
     waits: u64,

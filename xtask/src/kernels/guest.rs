@@ -195,7 +195,7 @@ pub(super) fn virtiofsd() -> Option<PathBuf> {
     found.or_else(|| workspace::find_in_path("virtiofsd"))
 }
 
-/// How many times as long as on an idle machine things take.
+/// How many times as long as on an idle machine everything takes.
 pub(super) fn busy() -> f64 {
     let cpus = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();

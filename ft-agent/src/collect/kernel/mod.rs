@@ -2,7 +2,7 @@
 //!
 //! Nothing is parsed here: [`Kernel::drain`] checks the length of each record against its kind and
 //! appends it, ready for a [`Frame::Kernel`](ft_trace::spool::frame::Frame::Kernel). The programs wake nobody, so
-//! the caller polls. What they lose is counted where it is lost and told by [`Kernel::losses`]. Dropping a
+//! the caller polls. What they lose is counted where it is lost and reported by [`Kernel::losses`]. Dropping a
 //! [`Kernel`] detaches everything.
 //!
 //! Each CPU, or some neighbours, have a ring buffer (`ring_buffers.rs`). The order of records is that of the buffers, and in
@@ -160,7 +160,7 @@ impl Kernel {
         if self.on_cpus.is_empty() {
             return;
         }
-        // First who went, then who is there: one that goes in between is told of the next time.
+        // First who went, then who is there: one that goes in between is reported the next time.
         let gone = self.hotplug.gone();
         let online = cpus::online();
         if gone.is_nobody() && online == self.followed {

@@ -6,7 +6,7 @@ use ft_user::layout::{NOTE_OWNER, NOTE_TYPE};
 const BASE: u64 = 0x5555_0000_0000;
 const MAPS: &str = "555500000000-555500004000 r-xp 00000000 fe:01 1234 /usr/bin/app\n";
 
-/// Where things are in the object.
+/// Where everything is in the object.
 const NOTE: usize = 0x200;
 const RECORDS: usize = 0x300;
 const META: usize = 0x400;

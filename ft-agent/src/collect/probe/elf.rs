@@ -18,7 +18,7 @@ use super::notes::{Mark, marks};
 use super::{MAX_PROBED, ProbeError};
 use crate::collect::kernel::{release, version};
 
-/// Names that are told where one is not found.
+/// Names that are suggested where one is not found.
 const NEAR: usize = 5;
 
 /// What returns more than once, or not to where it was called.

@@ -20,7 +20,7 @@ pub(super) fn marks<'d>(object: &impl Object<'d>) -> Vec<Mark> {
     let Some(data) = section(".note.stapsdt").and_then(|s| s.data().ok()) else {
         return Vec::new();
     };
-    // An address is told beside that of this section, in case that both were moved.
+    // An address is given next to that of this section, in case that both were moved.
     let base = section(".stapsdt.base").map(|s| s.address());
     parse_notes(data, base)
 }

@@ -1,5 +1,5 @@
 //! Property: in discard mode, *written = stored + lost*, whatever threads do with the rings and whenever these are
-//! read. In overwrite mode nothing is told as lost; what comes out are whole events, each once, and the newest.
+//! read. In overwrite mode nothing is reported as lost; what comes out are whole events, each once, and the newest.
 
 use std::mem::offset_of;
 use std::os::fd::AsFd;

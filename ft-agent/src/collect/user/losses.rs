@@ -10,7 +10,7 @@ use rustix::time::ClockId;
 use crate::clock::now_ns;
 use ft_trace::spool::FASTEST_LOSS_NS;
 
-/// What was told of losses, and what can be true of it.
+/// What a program reports of losses, and what can be true of it.
 pub(super) struct LostEvents {
     /// Start of the process, ns since the boot; 0 when that is not known.
     started_ns: u64,

@@ -39,7 +39,7 @@ impl Offence {
     }
 }
 
-/// Those of one process: each is told once.
+/// Those of one process: each is reported once.
 #[derive(Debug, Default)]
 pub(super) struct Offences {
     known: Vec<Offence>,

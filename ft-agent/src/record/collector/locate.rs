@@ -20,7 +20,7 @@ const MAX_LOCATED: usize = 4096;
 /// Looks that one round gives away, at most: addresses of the others come again.
 const LOCATED_AT_ONCE: usize = 64;
 
-/// Processes, by number: what was told of them, and when they are looked at again.
+/// Processes, by number: what was recorded of them, and when they are looked at again.
 #[derive(Debug, Default)]
 pub(super) struct Located(HashMap<u32, (Arc<Inspected>, Instant)>);
 

@@ -1,4 +1,4 @@
-//! Processes that come to a recording and go from it: what is told of them, and what is enabled in them.
+//! Processes that come to a recording and go from it: what is recorded of them, and what is enabled in them.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};

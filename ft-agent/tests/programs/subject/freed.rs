@@ -98,7 +98,7 @@ fn timed<T>(what: impl FnOnce() -> T) -> (T, [i64; 2]) {
     (done, [from, now_ns()])
 }
 
-/// How long it was between two things, at least and at most, ns.
+/// How long it was between two moments, at least and at most, ns.
 fn between(first: [i64; 2], second: [i64; 2]) -> [i64; 2] {
     [second[0] - first[1], second[1] - first[0]]
 }

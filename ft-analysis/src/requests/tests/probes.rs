@@ -175,7 +175,7 @@ fn a_call_has_a_critical_path() {
     );
 }
 
-/// An exec that the kernel has told ends nothing once more when the first event of the new program comes.
+/// An exec that the kernel has recorded ends nothing once more when the first event of the new program comes.
 #[test]
 fn a_call_of_a_program_that_was_executed_outlasts_its_first_event() {
     check(

@@ -33,7 +33,7 @@ fn what_goes_on_at_the_end_of_its_process_or_of_the_trace_is_censored() {
 
 #[test]
 fn tasks_end_with_the_memory_of_their_process_whoever_replaces_that() {
-    // b has never told of a task.
+    // b has never recorded an event of a task.
     check(
         "0 0 .>a S
          0 1 .>b S

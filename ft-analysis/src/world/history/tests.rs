@@ -55,7 +55,7 @@ fn the_history_is_bounded_and_says_so() {
     assert_eq!(history.past(interval(oldest - 1, oldest + 5)), None);
 }
 
-/// What happens to a worker before it polls is known, and no gap could have told of it.
+/// What happens to a worker before it polls is known, and no gap could have reported it.
 #[test]
 fn what_comes_before_polling_is_kept_and_not_missed() {
     let mut history = History::quiet(0);

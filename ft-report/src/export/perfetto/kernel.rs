@@ -67,7 +67,7 @@ impl Bundles {
         ts.saturating_add(self.boottime_offset_ns).max(0) as u64
     }
 
-    /// Adds a switch. Where the thread that leaves is not the one that came, it is told in full.
+    /// Adds a switch. Where the thread that leaves is not the one that came, it is written in full.
     pub(super) fn switch(&mut self, e: &tables::SchedSwitch, out: &mut Packets<'_>) -> Result<()> {
         let at = self.time(e.ts.0);
         let bundle = self.cpus.entry(e.cpu).or_default();

@@ -26,7 +26,7 @@ pub(super) fn clean(text: &str) -> String {
 #[derive(Default)]
 struct Names {
     known: HashMap<Box<str>, u64>,
-    /// That nobody was told of.
+    /// That was not written yet.
     new: Vec<Interned>,
 }
 
