@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::Input;
 use super::scopes::not_counted;
 use crate::document::{IntoText, MeanNs, N, Ns, Of, Section, Share, Table, Text, Word};
-use crate::stats::{Distribution, Groups, Marks, OTHERS, Own, Tail, Top, own};
+use crate::stats::{Distribution, Groups, Marks, OTHERS, Own, Tail, Top, own, ranked};
 use crate::text;
 use ft_analysis::{Mark, RequestCounts, SLOWEST};
 use ft_trace::ids::Name;
@@ -179,9 +179,8 @@ impl RequestsReport {
             pieces,
         };
         let rank = |c: &Cause| (Reverse(c.total_ns), c.request.clone(), c.what.clone());
-        let mut kinds: Vec<_> =
-            kinds.into_iter().map(|(name, kind)| of_kind(&name, kind)).collect();
-        kinds.sort_by_cached_key(|k| (Reverse(k.total_ns), k.kind.clone()));
+        let kinds = kinds.into_iter().map(|(name, kind)| of_kind(&name, kind)).collect();
+        let kinds = ranked(kinds, |k: &RequestsOfKind| (Reverse(k.total_ns), k.kind.clone()));
         Ok(RequestsReport {
             kernel: input.tally.kernel,
             counts: input.tally.requests.clone(),

@@ -7,8 +7,10 @@ use serde::Serialize;
 
 use super::steal::Steal;
 use super::{Input, NO_SCHEDULER};
-use crate::document::{Data, ExactNs, Id, N, Ns, Of, Section, Share, Table, Thread, Typed, Word};
-use crate::stats::{Groups, IDLE, Marks, Own, own, parts};
+use crate::document::{
+    Data, ExactNs, Id, N, Ns, Of, Section, Share, Table, Text, Thread, Typed, Word,
+};
+use crate::stats::{Groups, IDLE, Marks, Own, own, parts, ranked};
 use crate::text;
 use ft_analysis::{Mark, Tally};
 use ft_trace::ids::{Name, Nanos, Pid, Tid};
@@ -165,7 +167,7 @@ impl Times {
         let mut threads: Vec<ThreadBalance> = self.threads.into_values().collect();
         threads.sort_by_key(|t| (Reverse(t.wall_ns), t.from_ns, t.tid));
         for thread in &mut threads {
-            thread.culprits.sort_by_cached_key(order);
+            thread.culprits = ranked(std::mem::take(&mut thread.culprits), order);
         }
         let culprits = self.culprits.into_ranked(
             |(((part, idle), culprit), (spent_ns, stretches, agent_ns))| TimeCulprit {
@@ -192,6 +194,16 @@ impl Times {
             steal,
         }
     }
+}
+
+/// The fault that threads whose parts do not sum to their wall time are.
+pub(super) fn unbalanced(threads: u64) -> Option<Text> {
+    (threads > 0).then(|| {
+        text!(
+            "the parts of {} do not sum to its wall time: a fault of ft-agent; report it with the trace",
+            Of(threads, "thread")
+        )
+    })
 }
 
 /// By part, then most time first.
@@ -233,12 +245,7 @@ impl TimeReport {
             own::explain(&mut s, "");
             self.steal.say(&mut s);
         }
-        if self.unbalanced > 0 {
-            s.fault = Some(text!(
-                "the parts of {} do not sum to its wall time: a fault of ft-agent; report it with the trace",
-                Of(self.unbalanced, "thread")
-            ));
-        }
+        s.fault = unbalanced(self.unbalanced);
         s.with(self)
     }
 

@@ -1,5 +1,6 @@
 //! Rows by what they have in common, in bounded memory.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::hash::Hash;
 
@@ -100,15 +101,34 @@ impl<const MOST: usize, K: Key, V> Groups<MOST, K, V> {
         finish: impl FnMut((K, V)) -> G,
         rank: impl Fn(&G) -> R,
     ) -> Vec<G> {
-        let mut groups: Vec<G> = self.0.into_iter().map(finish).collect();
-        groups.sort_by_cached_key(rank);
-        groups
+        ranked(self.0.into_iter().map(finish).collect(), rank)
     }
+}
+
+/// Sorted by a rank, which is made once for each; equal ones stay in their order.
+pub fn ranked<G, R: Ord>(groups: Vec<G>, rank: impl Fn(&G) -> R) -> Vec<G> {
+    let ranks: Vec<R> = groups.iter().map(rank).collect();
+    let order = order(ranks.len(), &|a, b| ranks[a].cmp(&ranks[b]));
+    let mut groups: Vec<Option<G>> = groups.into_iter().map(Some).collect();
+    order.into_iter().filter_map(|place| groups[place].take()).collect()
+}
+
+/// Not generic: there is one sort for all groups (`sort_by_cached_key` has four for each type of them).
+fn order(count: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    order.sort_by(|&a, &b| compare(a, b));
+    order
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn equal_ranks_keep_their_order() {
+        let found = ranked(vec!["bb", "a", "cc", "", "d"], |text| text.len());
+        assert_eq!(found, ["", "a", "d", "bb", "cc"]);
+    }
 
     #[test]
     fn what_has_no_room_is_with_the_others() {

@@ -15,7 +15,7 @@ mod top;
 
 pub use depths::Depths;
 pub use distribution::{BIN_NS, Bins, Distribution, EXACT, MAX_BINS, Thresholds};
-pub use groups::{Groups, IDLE, Key, OTHERS};
+pub use groups::{Groups, IDLE, Key, OTHERS, ranked};
 pub use happened::Happened;
 pub use marks::Marks;
 pub use names::Names;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use crate::stats::{Groups, Key, OTHERS};
+use crate::stats::{Groups, Key, OTHERS, ranked};
 use ft_trace::ids::{Name, Pid};
 use ft_trace::tables::{Breakdown, Decomposition, FaultKind, Place};
 
@@ -125,14 +125,13 @@ impl Places {
                     .add(&sum);
             }
         }
-        let mut calls: Vec<_> = calls.into_values().collect();
-        calls.sort_by_cached_key(|c| {
+        let calls = ranked(calls.into_values().collect(), |c: &CallBreakdown| {
             let ns = c.parts.total_ns() + c.faults_ns;
             (Reverse(ns), c.name.clone(), c.call.clone(), c.waits_for.clone())
         });
-        let mut page_faults: Vec<_> = page_faults.into_values().collect();
-        page_faults
-            .sort_by_cached_key(|f| (Reverse(f.parts.total_ns()), f.name.clone(), f.place, f.kind));
+        let page_faults = ranked(page_faults.into_values().collect(), |f: &FaultBreakdown| {
+            (Reverse(f.parts.total_ns()), f.name.clone(), f.place, f.kind)
+        });
         (calls, page_faults)
     }
 }
