@@ -29,92 +29,51 @@ words! {
     }
 }
 
-/// Where the time of an interval of one thread went, or of several. The parts sum to the interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Decomposition {
-    /// On a CPU, outside interrupts.
-    pub running_ns: i64,
-    /// Off the CPU while runnable, because it had to leave it.
-    pub preempted_ns: i64,
-    /// Off the CPU while runnable, woken and not yet dispatched.
-    pub dispatch_ns: i64,
-    /// Off the CPU, waiting for something.
-    pub blocked_ns: i64,
-    /// On the CPU, in a hardware interrupt handler.
-    pub hardirq_ns: i64,
-    /// On the CPU, in a softirq.
-    pub softirq_ns: i64,
-    /// On the CPU, in an interrupt vector (timer, reschedule, …).
-    pub vector_ns: i64,
-    /// Covered by no record.
-    pub unexplained_ns: i64,
+/// Declares the parts of a [`Decomposition`], in the order of [`Part`].
+macro_rules! parts {
+    ($($part:ident: $field:ident, $about:literal;)*) => {
+        /// Where the time of an interval of one thread went, or of several. The parts sum to the interval.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+        pub struct Decomposition {
+            $(#[doc = $about] pub $field: i64,)*
+        }
+
+        impl Decomposition {
+            /// Names of the parts, which are their columns.
+            pub const NAMES: [&str; 8] = [$(stringify!($field)),*];
+
+            /// The parts in the order of [`Decomposition::NAMES`].
+            pub fn to_array(self) -> [i64; 8] {
+                [$(self.$field),*]
+            }
+
+            /// Inverse of [`Decomposition::to_array`].
+            pub fn from_array([$($field),*]: [i64; 8]) -> Decomposition {
+                Decomposition { $($field),* }
+            }
+
+            /// One of the parts.
+            pub fn part_mut(&mut self, part: Part) -> &mut i64 {
+                match part {
+                    $(Part::$part => &mut self.$field,)*
+                }
+            }
+        }
+    };
+}
+
+parts! {
+    Running: running_ns, "On a CPU, outside interrupts.";
+    Preempted: preempted_ns, "Off the CPU while runnable, because it had to leave it.";
+    Dispatch: dispatch_ns, "Off the CPU while runnable, woken and not yet dispatched.";
+    Blocked: blocked_ns, "Off the CPU, waiting for something.";
+    Hardirq: hardirq_ns, "On the CPU, in a hardware interrupt handler.";
+    Softirq: softirq_ns, "On the CPU, in a softirq.";
+    Vector: vector_ns, "On the CPU, in an interrupt vector (timer, reschedule, …).";
+    Unexplained: unexplained_ns, "Covered by no record.";
 }
 
 impl Decomposition {
-    /// Names of the parts, which are their columns.
-    pub const NAMES: [&str; 8] = [
-        "running_ns",
-        "preempted_ns",
-        "dispatch_ns",
-        "blocked_ns",
-        "hardirq_ns",
-        "softirq_ns",
-        "vector_ns",
-        "unexplained_ns",
-    ];
-
-    /// The parts in the order of [`Decomposition::NAMES`].
-    pub fn to_array(self) -> [i64; 8] {
-        [
-            self.running_ns,
-            self.preempted_ns,
-            self.dispatch_ns,
-            self.blocked_ns,
-            self.hardirq_ns,
-            self.softirq_ns,
-            self.vector_ns,
-            self.unexplained_ns,
-        ]
-    }
-
-    /// Inverse of [`Decomposition::to_array`].
-    pub fn from_array(parts: [i64; 8]) -> Decomposition {
-        let [
-            running_ns,
-            preempted_ns,
-            dispatch_ns,
-            blocked_ns,
-            hardirq_ns,
-            softirq_ns,
-            vector_ns,
-            unexplained_ns,
-        ] = parts;
-        Decomposition {
-            running_ns,
-            preempted_ns,
-            dispatch_ns,
-            blocked_ns,
-            hardirq_ns,
-            softirq_ns,
-            vector_ns,
-            unexplained_ns,
-        }
-    }
-
-    /// One of the parts.
-    pub fn part_mut(&mut self, part: Part) -> &mut i64 {
-        match part {
-            Part::Running => &mut self.running_ns,
-            Part::Preempted => &mut self.preempted_ns,
-            Part::Dispatch => &mut self.dispatch_ns,
-            Part::Blocked => &mut self.blocked_ns,
-            Part::Hardirq => &mut self.hardirq_ns,
-            Part::Softirq => &mut self.softirq_ns,
-            Part::Vector => &mut self.vector_ns,
-            Part::Unexplained => &mut self.unexplained_ns,
-        }
-    }
-
     /// Time without a CPU that was wanted: preempted, or woken and not yet there.
     pub fn runnable_ns(&self) -> i64 {
         self.preempted_ns + self.dispatch_ns
