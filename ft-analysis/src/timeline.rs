@@ -236,3 +236,27 @@ pub fn hold(dur: i64) -> CriticalSection {
         mark: Mark::Exact,
     }
 }
+
+/// Two jobs of a worker, of which the first is late: X has its CPU for 800 ns, until the second is released.
+pub const LATE_JOB: &str = "
+        0 0 .>a S
+        10 worker a 3 4 1
+        12 span a 1000 3000 0
+        13 demand a 300 1000
+        14 bound a 300
+        20 0 a>. S
+        1030 wake . a 0
+        1050 0 .>a S
+        1060 poll a 0
+        1060 first a 1060
+        1070 job a 0 1070 1000
+        1100 0 a>X R
+        1900 0 X>a S
+        1900 gap a 0 1100 1900
+        2170 finish a 0 2170
+        2170 over a
+        2170 job a 1 2170 2000
+        2500 finish a 1 2500
+        2500 over a
+        2600 last a 2600
+        2700 done a 2 2 0";

@@ -1,6 +1,6 @@
 //! What the recording itself did: process 9 (upper case) has recorded.
 
-use crate::timeline::{run, run_by_agent, run_recorded};
+use crate::timeline::{LATE_JOB, run, run_by_agent, run_recorded};
 use crate::{HeldUp, Overhead, RequestKind};
 use ft_trace::ids::Pid;
 use ft_trace::tables::Part;
@@ -103,29 +103,9 @@ fn a_function_whose_thread_waits_for_the_agent_to_the_end_tells_it_of_that_wait(
 
 #[test]
 fn jobs_tell_it_of_their_responses() {
-    let (rows, _) = run_by_agent(
-        "0 0 .>a S
-         10 worker a 3 4 1
-         12 span a 1000 3000 0
-         13 demand a 300 1000
-         20 0 a>. S
-         1030 wake . a 0
-         1050 0 .>a S
-         1060 poll a 0
-         1060 first a 1060
-         1070 job a 0 1070 1000
-         1100 0 a>X R+
-         1500 0 X>b S
-         1900 0 b>a S
-         1900 gap a 0 1100 1900
-         2170 finish a 0 2170
-         2170 over a
-         2170 job a 1 2170 2000
-         2500 finish a 1 2500
-         2500 over a
-         2600 last a 2600
-         2700 done a 2 2 0",
-    );
+    // Half of the time in which X has the CPU is of another thread.
+    let timeline = LATE_JOB.replace("1900 0 X>a S", "1500 0 X>b S\n1900 0 b>a S");
+    let (rows, _) = run_by_agent(&timeline);
     let told: Vec<_> = rows.jobs.iter().map(|r| (r.number, r.dur, r.agent_ns)).collect();
     assert_eq!(told, [(0, 1170, Some(400)), (1, 500, Some(0))]);
 }

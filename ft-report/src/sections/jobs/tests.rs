@@ -1,6 +1,6 @@
 use super::*;
 use ft_analysis::Rows;
-use ft_analysis::timeline::{run, run_by_agent};
+use ft_analysis::timeline::{LATE_JOB, run, run_by_agent};
 
 fn report(timeline: &str) -> JobsReport {
     report_of(run(true, timeline))
@@ -13,32 +13,9 @@ fn report_of((rows, tally): (Rows, Tally)) -> JobsReport {
     jobs.finish(&tally)
 }
 
-const TIMELINE: &str = "
-        0 0 .>a S
-        10 worker a 3 4 1
-        12 span a 1000 3000 0
-        13 demand a 300 1000
-        14 bound a 300
-        20 0 a>. S
-        1030 wake . a 0
-        1050 0 .>a S
-        1060 poll a 0
-        1060 first a 1060
-        1070 job a 0 1070 1000
-        1100 0 a>X R
-        1900 0 X>a S
-        1900 gap a 0 1100 1900
-        2170 finish a 0 2170
-        2170 over a
-        2170 job a 1 2170 2000
-        2500 finish a 1 2500
-        2500 over a
-        2600 last a 2600
-        2700 done a 2 2 0";
-
 #[test]
 fn responses_stand_beside_their_bound_and_their_parts_sum() {
-    let report = report(TIMELINE);
+    let report = report(LATE_JOB);
     let [w] = &report.workers[..] else { panic!("{:?}", report.workers) };
     assert_eq!((w.worker.id.worker, w.hit, w.missed, w.jobs), (3, 1, 1, 2));
     assert_eq!((w.bound_ns, w.tail.max_ns, w.all.total_ns), (Some(300), 1170, 1670));
@@ -66,7 +43,7 @@ fn responses_stand_beside_their_bound_and_their_parts_sum() {
 
 #[test]
 fn what_of_a_response_is_the_recordings_own_stands_beside_it() {
-    let report = report_of(run_by_agent(TIMELINE));
+    let report = report_of(run_by_agent(LATE_JOB));
     let [w] = &report.workers[..] else { panic!("{:?}", report.workers) };
     assert_eq!((w.all.agent_ns, w.late.agent_ns), (Own(Some(800)), Own(Some(800))));
     let text = format!("{:160}", report.section());
