@@ -152,7 +152,7 @@ impl AgreementReport {
         let others = self.gaps - self.judged;
         if others > 0 {
             let all = text!(
-                "{} of all {}, if the other {} count as wrong",
+                "{} of all {}, counting the other {} as wrong",
                 Share::of(self.agree, self.gaps),
                 Of(self.gaps, "gap"),
                 N(others)

@@ -7,6 +7,7 @@ mod sums;
 
 use serde::Serialize;
 
+use super::time::unbalanced;
 use super::{Input, NO_SCHEDULER};
 use crate::document::{N, Ns, Of, Section, Table, Thread, Word};
 use crate::stats::Marks;
@@ -88,12 +89,7 @@ impl BreakdownReport {
             self.page_faults(&mut s);
             self.pairs(&mut s);
         }
-        if self.unbalanced > 0 {
-            s.fault = Some(text!(
-                "the parts of {} do not sum to its wall time: a fault of ft-agent; report it with the trace",
-                Of(self.unbalanced, "thread")
-            ));
-        }
+        s.fault = unbalanced(self.unbalanced);
         s.with(self)
     }
 
@@ -173,10 +169,13 @@ impl BreakdownReport {
             .when(self.faults, |t| {
                 t.column("faults", |c| N(c.faults)).column("in them", |c| Ns(c.faults_ns))
             });
-        s.table(t.titled("System calls by process, the most time first (cut: without their begin or their return; no CPU: able to run)"));
+        s.table(t.titled("System calls by process, the most time first (cut: their begin or their return was not recorded; no CPU: able to run)"));
     }
 
     fn page_faults(&self, s: &mut Section) {
+        if self.page_faults.is_empty() {
+            return;
+        }
         let t = Table::first(SHOWN, &self.page_faults)
             .counted("lines")
             .column("process", |f| Thread::named(&f.name))

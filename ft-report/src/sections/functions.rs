@@ -204,7 +204,7 @@ impl FunctionsReport {
             happened::table(
                 &mut s,
                 t,
-                "How often what happened, inside the function and in none that it called",
+                "What happened inside the function, in none that it called, and how often",
                 |f| f.happened,
             );
             self.legend(&mut s);

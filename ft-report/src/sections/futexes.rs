@@ -310,10 +310,10 @@ impl FutexesReport {
         ];
         let ends = ends.iter().filter(|(n, _)| *n > 0).map(|(n, how)| text!("{} {}", N(*n), *how));
         let ends = Text::join(ends, ", ").unwrap_or_default();
-        s.say(text!("{}. {} right after a wake-up from the same address.", ends, N(all.again)));
+        s.say(text!("{}. {} came right after a wake-up at the same address.", ends, N(all.again)));
         s.say(
             "A lock that nobody waits for makes no system call: holds and their lengths are not known from futexes. Nor is \
-             who had the lock, unless it is the one who wakes, or the futex has priority inheritance.",
+             who had the lock, unless the holder wakes the waiter, or the futex has priority inheritance.",
         );
         if !self.kernel {
             s.say(NO_PARTS);

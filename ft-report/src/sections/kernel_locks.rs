@@ -193,8 +193,8 @@ impl KernelLocksReport {
         }
         self.left_out(s);
         s.say(
-            "The kernel announces no wait of who is the first to wait for a spinlock, nor the spinning for a semaphore of readers \
-             and writers; who holds a lock, it does not tell.",
+            "The kernel reports neither the first waiter for a spinlock nor spinning for a reader-writer semaphore, and not \
+             who holds a lock.",
         );
         if !self.kernel {
             s.say(NO_PARTS);

@@ -224,7 +224,7 @@ impl LocksReport {
             .column("kind", |g| Word(&g.kind))
             .processes(|g| g.pid)
             .column("holds", |g| N(g.holds));
-        happened::table(s, t, "How often what happened to the holders", |g| g.happened);
+        happened::table(s, t, "What happened to the holders, and how often", |g| g.happened);
     }
 
     fn figures(&self, s: &mut Section) {

@@ -75,7 +75,7 @@ impl Recording {
             };
         };
         let text = text!(
-            "{}{} of CPU time by ft-agent's threads, {} of it on CPUs where recorded ones ran",
+            "{}{} of CPU time by ft-agent's threads, {} of it on CPUs where recorded threads ran",
             if self.lower_bound { "at least " } else { "" },
             Ns(o.cpu_ns),
             Share(o.shared_ns, o.cpu_ns)
@@ -106,7 +106,7 @@ impl Recording {
         };
         let (Some(cost), Some(ns)) = (self.event_cost_ns, self.events_cost_ns) else { return rate };
         let programs = text!(
-            "{}; writing theirs took programs about {} ({} each, measured at the start)",
+            "{}; writing them took programs about {} ({} each, measured at the start)",
             rate,
             Ns(ns),
             MeanNs(cost)
@@ -155,9 +155,9 @@ mod tests {
     fn what_the_recording_did_is_said() {
         assert_eq!(
             text(&recording()),
-            "recording 200 ms of CPU time by ft-agent's threads, 75.0 % of it on CPUs where recorded ones ran; \
+            "recording 200 ms of CPU time by ft-agent's threads, 75.0 % of it on CPUs where recorded threads ran; \
              preempted them 12 times (3.00 ms, at most 1.00 ms) \
-             2,000,000 events and 50,000,000 bytes a second; writing theirs took programs about 30.0 ms \
+             2,000,000 events and 50,000,000 bytes a second; writing them took programs about 30.0 ms \
              (10 ns each, measured at the start), 3.0 % of their running time"
         );
     }

@@ -225,7 +225,7 @@ impl RequestsReport {
             s.say(self.marks.line("request"));
         } else {
             s.say(
-                "No request was recorded from its begin to its end: mark one with `ft_user::scope!`, or name the events that \
+                "No request was recorded from its beginning to its end: mark one with `ft_user::scope!`, or name the events that \
                  begin and end it (`--request BEGIN,END`, and `--key ARGUMENT` if it moves between threads).",
             );
         }

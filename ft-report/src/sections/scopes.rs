@@ -217,7 +217,7 @@ impl ScopesReport {
             }
             let t = Table::first(SHOWN, &self.names).column("scope", |n| Word(&n.name));
             let t = t.column("scopes", |n| N(n.scopes));
-            happened::table(&mut s, t, "How often what happened in them", |n| n.happened);
+            happened::table(&mut s, t, "What happened in them, and how often", |n| n.happened);
             self.longest(&mut s);
             own::explain(&mut s, "");
             self.marks.legend(&mut s);
@@ -229,7 +229,7 @@ impl ScopesReport {
         if self.marks.any() {
             s.say(self.marks.line("scope"));
         } else {
-            s.say("No scope was recorded from its begin to its end; a program marks one with `ft_user::scope!`.");
+            s.say("No scope was recorded from its beginning to its end; a program marks one with `ft_user::scope!`.");
         }
         not_counted(s, "scope", &self.unpaired, "more than one thread can be in");
         Tail::legend(s, "scope", self.names.iter().map(|name| &name.tail));

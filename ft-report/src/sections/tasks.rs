@@ -192,7 +192,7 @@ impl TasksReport {
         s.table(t.titled("Their polls"));
         let t = Table::first(SHOWN, &self.names).column("task", |n| Word(&n.name));
         let t = t.column("polls", |n| N(n.polls.polls));
-        happened::table(s, t, "How often what happened in them", |n| n.polls.happened);
+        happened::table(s, t, "What happened in them, and how often", |n| n.polls.happened);
         if self.kernel {
             let t = Table::first(SHOWN, &self.names)
                 .marks(|n| Mark::lower_bound_if(n.polls.doubtful > 0))

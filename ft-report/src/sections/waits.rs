@@ -327,7 +327,8 @@ impl WaitsReport {
         }
         if self.brief_roots_ns > 0 {
             s.say(text!(
-                "For {} of it others were to blame than who was longest in that wait: they are not counted below, so shares are at least so large.",
+                "For {} of it threads were to blame that were not to blame longest in that wait: they are not counted below, so \
+                 each share is at least as large as it is shown.",
                 Share(self.brief_roots_ns, self.total_ns)
             ));
         }

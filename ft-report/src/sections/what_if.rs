@@ -145,8 +145,8 @@ impl WhatIfReport {
             .then(|| text!("; {} more in which records are missing", N(chains.unknown)));
         s.say(text!(
             "A CPU of its own for each holder, and for those it waited for itself: at most {} ({}) of {} in {} for locks, {} of them \
-             with several holders in a row{}. Assumes, beside the above, that a holder that has another lock earlier is done by \
-             as much earlier.",
+             with several holders in a row{}. Assumes, in addition, that a holder that gets another lock earlier is done earlier by \
+             as much.",
             Ns(chains.own_cpu_ns),
             Share(chains.own_cpu_ns, chains.waited_ns),
             Ns(chains.waited_ns),
@@ -215,10 +215,11 @@ impl WhatIfReport {
             return;
         }
         s.say(text!(
-            "{} of them had {} when they ended, which had by then waited for {} since the holder was without a CPU for the first \
-             time. (A wait can be behind several holds, one after the other.) Each figure is the most by which these waits \
-             could have been shorter, if all before was as it was, and if the holders slept as long as they did. Figures of different changes cannot be added. What others \
-             gain who queued behind these waiters, and what those lose who had the CPU, one order of events does not bound.",
+            "{} of them had {} when they ended, which had by then waited for {} since the holder first lacked a CPU. (A wait can \
+             be behind several holds, one after the other.) Each figure is the most by which these waits could have been \
+             shorter if everything before had been as it was, and if the holders had slept as long as they did. Figures of \
+             different changes cannot be added. The order of events that was recorded bounds neither what others gain that \
+             queued behind these waiters, nor what those lose that had the CPU.",
             N(all.waited_for),
             Of(all.waiters, "waiter"),
             Ns(all.waited_ns)
@@ -236,7 +237,7 @@ impl WhatIfReport {
                     .column("of what was waited", |g| Share(g.spared_ns, all.waited_ns))
             });
         s.table(t.titled(
-            "At most, with a time-slice extension, as Linux 7.0 grants it to who asks by rseq",
+            "At most, with a time-slice extension, as Linux 7.0 grants it to threads that ask by rseq",
         ));
         let barred = all.barred;
         let without =
@@ -256,7 +257,7 @@ impl WhatIfReport {
         };
         s.say(text!(
             "Extensions: assumes that each hold asks for an extension, that the kernel grants it whenever it may, that the rest of the hold \
-             takes no less time than it did, and that one that is too short for it changes nothing. {}.{}",
+             takes no less time than it did, and that an extension that is too short for it changes nothing. {}.{}",
             without,
             calls
         ));
@@ -268,14 +269,14 @@ impl WhatIfReport {
         let spared = |ns: i64, of: i64| text!("at most {} ({})", Ns(ns), Share(ns, of));
         if all.urgent_waiters == 0 {
             s.say(
-                "Inherited priority: nothing. Assumes locks that hand on the priority of who waits (PTHREAD_PRIO_INHERIT), as \
+                "Inherited priority: nothing. Assumes locks that hand on the priority of a waiter (PTHREAD_PRIO_INHERIT), as \
                  Linux does for real-time priorities alone; no waiter had one higher than the holder's.",
             );
         } else {
             s.say(text!(
                 "Inherited priority: {} of the {} that {} of higher real-time priority than the holder had waited. Assumes locks that \
-                 hand on the priority of who waits (PTHREAD_PRIO_INHERIT), as Linux does for real-time priorities alone, and that \
-                 the holder then runs whenever a thread behind that priority had its CPU.",
+                 hand on the priority of a waiter (PTHREAD_PRIO_INHERIT), as Linux does for real-time priorities alone, and that \
+                 the holder then runs whenever a thread of lower priority than that had its CPU.",
                 spared(all.inherited_ns, all.urgent_ns),
                 Ns(all.urgent_ns),
                 Of(all.urgent_waiters, "waiter")

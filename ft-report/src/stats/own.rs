@@ -58,7 +58,7 @@ pub(crate) fn explain(s: &mut Section, more: &str) {
     if s.blocks.iter().any(has) {
         s.say(text!(
             "Recording: the share of a row's time in which threads of the ft-agent that made this recording had the CPU, where that is \
-             more than 1 %. The recording itself took it.{}",
+             more than 1 %. That time is the recording's own doing.{}",
             more
         ));
     }

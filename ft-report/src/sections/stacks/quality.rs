@@ -124,7 +124,7 @@ impl Quality {
         if self.unnamed > 0 {
             s.say(text!(
                 "{} of the functions in them have no name: of programs that are stripped or gone, of processes that \
-                 had ended, and of code that was made while it ran and has no map in /tmp.",
+                 had ended, and of code that was generated at run time and has no map in /tmp.",
                 Share::of(self.unnamed, self.functions)
             ));
         }
@@ -155,8 +155,8 @@ impl Quality {
             };
             let most = Text::join(self.unframed.iter().take(5).map(name), ", ").unwrap_or_default();
             s.say(text!(
-                "Without frame pointers: {}{}. Who called a function of theirs can be missing from a chain, and a chain \
-                 can end there.",
+                "Without frame pointers: {}{}. The caller of one of their functions can be missing from a chain, and a \
+                 chain can end there.",
                 most,
                 if self.unframed.len() > 5 { ", …" } else { "" }
             ));

@@ -93,9 +93,9 @@ pub(super) fn say(
         .column("overtaken", |l| N(l.free.overtaken))
         .column("waits", |l| N(l.free.waits_overtaken));
     s.table(t.titled(
-        "What its waiters did while nobody held the lock: asleep, until somebody woke them so long after it was free \
-         (mean, max); runnable, without a CPU; running, on their way. Overtaken: others that came later took it first, \
-         so often, in so many waits",
+        "What its waiters did while nobody held the lock: asleep, and how long after its release they were woken (mean, \
+         max); runnable, without a CPU; running, on their way. Overtaken: how often others that came later took it first, \
+         and in how many waits",
     ));
     if !behind.is_empty() {
         let t = Table::first(SHOWN_BEHIND, behind)
