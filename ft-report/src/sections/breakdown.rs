@@ -192,6 +192,9 @@ impl BreakdownReport {
     }
 
     fn pairs(&self, s: &mut Section) {
+        if self.pairs.is_empty() {
+            return;
+        }
         let t = Table::first(SHOWN, &self.pairs)
             .counted("pairs")
             .marks(|p| p.mark)
@@ -286,6 +289,16 @@ mod tests {
         assert!(none.contains("-k default,syscall,fault"), "{none}");
         let alone = Breakdowns::default().finish(true, true, false).section();
         assert!(format!("{alone:160}").contains("No scheduler records"));
+    }
+
+    #[test]
+    fn a_table_without_rows_is_not_shown() {
+        let without = TIMELINE.lines().filter(|l| !l.contains(" fault ") && !l.contains(" wake "));
+        let without = without.collect::<Vec<_>>().join("\n");
+        let [with, without] = [TIMELINE, &without].map(|t| format!("{:160}", report(t).section()));
+        for title in ["Page faults that were served", "Who ended whose waits"] {
+            assert!(with.contains(title) && !without.contains(title), "{title}: {without}");
+        }
     }
 
     #[test]
