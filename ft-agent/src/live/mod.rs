@@ -60,7 +60,10 @@ pub enum LiveError {
         source: PatchError,
     },
     /// Globs without a site.
-    #[error("no site of process {pid} matches '{globs}'; there are {sites}")]
+    #[error(
+        "no site of process {pid} matches '{globs}'; there are {sites}{}",
+        functions(globs, sites)
+    )]
     NoMatch {
         /// Process.
         pid: i32,
@@ -69,6 +72,18 @@ pub enum LiveError {
         /// Names of all its sites.
         sites: String,
     },
+}
+
+/// What to do where functions are asked for, and there are none.
+fn functions(globs: &str, sites: &str) -> &'static str {
+    let of_function = |name: &str| name.starts_with("fn.") && name != "fn.instrumented";
+    if !globs.starts_with("fn") || sites.split(", ").any(of_function) {
+        return "";
+    }
+    "; functions that can be switched one by one are called fn.NAME, and are those in which clang has left sleds \
+     (-fxray-instrument) or that have the attribute #[ft_user::function]: gcc's patchable entries \
+     (-fpatchable-function-entry) cannot be switched while threads run them, so build with clang, or with \
+     -finstrument-functions to record them all"
 }
 
 /// What became of the sites that matched.

@@ -36,14 +36,14 @@ fn compiled(folder: &Path, flags: &[&str]) -> Option<PathBuf> {
     Some(program)
 }
 
-fn start(program: &Path) -> Program {
+pub(crate) fn start(program: &Path) -> Program {
     let mut command = Command::new(program);
     command.env("LD_PRELOAD", library()).env("FT_SOCKET", "/dev/null/none");
     Program::ready(command)
 }
 
 /// Calls of each function.
-fn calls(trace: &Path) -> BTreeMap<String, (i64, i64)> {
+pub(crate) fn calls(trace: &Path) -> BTreeMap<String, (i64, i64)> {
     let rows =
         Trace::open(trace).expect("a trace").rows::<Function>().map(|row| row.expect("a row"));
     rows.map(|row| (row.function.to_string(), (row.calls, row.left + row.begun_before))).collect()
@@ -90,6 +90,30 @@ fn functions_are_switched_from_outside_while_the_program_runs() {
     }
     let (success, _, errors) = run(&["enable", "-p", &pid, "fn.parse_tree"]);
     assert!(!success && errors.contains("no site of process"), "{errors}");
+    assert!(program.end().success());
+}
+
+#[test]
+fn who_asks_for_functions_of_gcc_is_told_what_can_be_switched() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/sleds.c");
+    let program = dir.path().join("patchable");
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O1", "-fpatchable-function-entry=5", source, "-o"]).arg(&program);
+    assert!(gcc.status().expect("gcc starts").success());
+    let mut program = start(&program);
+    for glob in ["fn:parse*", "fn.parse_*"] {
+        let (success, _, errors) = run(&["enable", "-p", &program.pid(), glob]);
+        assert!(!success && errors.starts_with("ft-agent: no site of process"), "{errors}");
+        assert!(
+            errors.contains("gcc's patchable entries") && errors.contains("build with clang"),
+            "{errors}"
+        );
+    }
+    // Not who asks for something else.
+    let (success, _, errors) = run(&["enable", "-p", &program.pid(), "shop.*"]);
+    assert!(!success && !errors.contains("gcc"), "{errors}");
+    program.ask("call 10", "called");
     assert!(program.end().success());
 }
 
