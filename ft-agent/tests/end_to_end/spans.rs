@@ -74,6 +74,7 @@ fn each_request_that_a_server_of_hyper_served_is_a_span() {
         request.extend(["--request", "shop.order.open,shop.order.close", "--key", "span"]);
         assert_success(&run(&request));
         served_by_tasks(&Trace::open(&dir).expect("a whole trace"));
+        tasks::in_task(&dir);
         // What the kernel lost may hide where a thread was in a scope.
         let stretches = losses.is_empty().then_some(polls);
         sums(&Trace::open(&dir).expect("a whole trace"), stretches);

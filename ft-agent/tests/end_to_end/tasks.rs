@@ -10,14 +10,14 @@ use ft_user::layout::HOOKED_TASKS;
 use serde_json::Value;
 
 use crate::errors::{self, Errors};
-use crate::harness::{self, Stage, assert_success};
+use crate::harness::{self, Stage, assert_success, gate};
 use crate::holes::Holes;
-use crate::recomputed::agrees;
+use crate::recomputed::{agrees, python};
 
 /// The short form.
 const ROUNDS: usize = 20;
 
-/// Of the rounds of a recording, those that can be judged.
+/// Rounds that can be judged, of all recordings; in the long form as many as one has.
 const LEAST: usize = 10;
 
 /// From a reading of the clock into the kernel and to a waking, or the other way round, where nothing comes between.
@@ -89,6 +89,13 @@ fn listed_by_task(dir: &Path) {
     assert!(of_kernel > 0, "polls that block, or have no CPU");
 }
 
+/// The views have the task of each event of a thread, of programs and of the kernel.
+pub(crate) fn in_task(dir: &Path) {
+    let Some(found) = python("python/in_task.py", &[dir]) else { return };
+    assert_success(&found);
+    gate::measured(String::from_utf8_lossy(&found.stdout).trim());
+}
+
 #[test]
 fn each_poll_says_who_woke_its_task_behind_what_it_was_queued_and_what_blocked_it() {
     let Some(stage) = Stage::enter_with_kernel() else { return };
@@ -106,9 +113,9 @@ fn each_poll_says_who_woke_its_task_behind_what_it_was_queued_and_what_blocked_i
     .map(Errors::of);
     let (_, dir) = stage.record_until(&[], &["tasks", &rounds.to_string()], |truth, trace| {
         judge(truth, trace, &mut errors);
-        errors.iter().all(|errors| errors.count() >= LEAST)
+        errors.iter().all(|errors| errors.count() >= harness::rounds(LEAST))
     });
-    errors.into_iter().for_each(|errors| errors.tell(SYSTEM_CALL_NS, LEAST));
+    errors.into_iter().for_each(|errors| errors.tell(SYSTEM_CALL_NS, harness::rounds(LEAST)));
     let mut report = harness::agent();
     let output = report.arg("report").arg(&dir).args(["tasks", "--json"]).output();
     let output = output.expect("the agent starts");
@@ -122,6 +129,7 @@ fn each_poll_says_who_woke_its_task_behind_what_it_was_queued_and_what_blocked_i
     assert_eq!(across, (Some("late"), Some("across"), Some(rounds as u64)), "{held}");
     assert_eq!(held.as_array().map(Vec::len), Some(1), "{held}");
     listed_by_task(&dir);
+    in_task(&dir);
     agrees("tasks of an executor with one worker", &dir);
 }
 

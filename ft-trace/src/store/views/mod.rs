@@ -3,6 +3,7 @@
 //! - Each table is a view of its name, with what its numbers refer to beside them: the names of threads and processes, the
 //!   event of a site. Addresses are unsigned.
 //! - Each name of an event is a view in the schema `event`, with its arguments as columns of their own (`events.rs`).
+//! - Each thread that an event is about has the async task beside it in whose poll it was then (`in_task.rs`).
 //! - A table of results that is not there yet is a view that says so when it is read.
 //!
 //! The file is made at the end of a conversion, and again when the analyses have written their tables. It finds the trace
@@ -10,6 +11,7 @@
 //! was written, or where the variable `trace` says. Names are whatever programs say: see `sql.rs`.
 
 mod events;
+mod in_task;
 mod sql;
 
 use std::fmt::Write;
@@ -19,6 +21,7 @@ use super::error::{Result, io_error};
 use super::{Meta, catalogue, file};
 use crate::store::catalogue::{Column, Origin, Table};
 use crate::tables::{SiteRow, Unit};
+use in_task::InTask;
 use sql::{literal, pattern};
 
 /// Name of the file.
@@ -79,9 +82,11 @@ fn text(
 ) -> String {
     let mut out = head(place.as_deref().and_then(Path::to_str), meta);
     out.push_str(KNOWN);
+    let in_task = InTask::of(sites.iter().map(|site| site.kind), is_there("async_switches"));
+    out.push_str(in_task.known());
     for table in catalogue::tables() {
         if is_there(table.name) {
-            view(&table, &mut out);
+            view(&table, in_task, &mut out);
         } else {
             missing(&table, &mut out);
         }
@@ -135,7 +140,7 @@ fn identity(meta: &Meta) -> String {
 }
 
 /// A table that is there.
-fn view(table: &Table, out: &mut String) {
+fn view(table: &Table, in_task: InTask, out: &mut String) {
     let has = |name: &str| table.columns.iter().any(|column| column.name == name);
     let is = |column: &Column, unit: Unit| column.unit.as_deref() == Some(unit.word());
     let (mut names, mut joins, mut addresses) = (String::new(), String::new(), Vec::new());
@@ -147,6 +152,9 @@ fn view(table: &Table, out: &mut String) {
         let Some(owner) = name.strip_suffix("tid").filter(|_| is(column, Unit::Tid)) else {
             continue;
         };
+        if table.origin == Origin::Events && has(&format!("{owner}pid")) {
+            in_task.join(table.name, owner, &mut names, &mut joins);
+        }
         // Where the name of this thread is not there yet.
         let said = [&format!("{owner}comm"), owner.trim_end_matches('_'), "name"].map(has);
         let said = if owner.is_empty() { [said[0], false, table.name == "threads"] } else { said };
@@ -230,6 +238,7 @@ mod tests {
             of("threads").contains("SELECT t.*\n") && of("sites").contains("SELECT t.*, process\n")
         );
         assert!(of("user_events").contains("AS comm, process, s.place\n"));
+        assert!(of("sched_switch").contains("AS prev_in_task") && !holds.contains("in_task"));
     }
 
     #[test]
