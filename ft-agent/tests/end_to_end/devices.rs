@@ -36,14 +36,14 @@ fn the_interrupt_of_a_disk_is_answered_by_who_waited_for_it() {
         let values = ask(&dir, &format!("irq:{disk}"), "event:disk.answer");
         judge(truth, &Trace::open(&dir).expect("a whole trace"), &disk, &mut errors);
         balances(&values);
-        errors.iter().map(Errors::count).min().expect("some") >= LEAST
+        errors.iter().map(Errors::count).min().expect("some") >= harness::rounds(LEAST)
     });
     if !is_there {
         return gate::skipped(
             "no interrupt comes of reading a file in the directory for temporary files",
         );
     }
-    errors.into_iter().for_each(|errors| errors.tell(READ_NS, LEAST));
+    errors.into_iter().for_each(|errors| errors.tell(READ_NS, harness::rounds(LEAST)));
 }
 
 /// The interrupts of lines, by their names and times.

@@ -27,12 +27,12 @@ fn a_waiter_for_a_free_lock_sleeps_queues_and_is_overtaken_as_it_is_known() {
         ["asleep beside a free lock", "woken late", "queued behind the holder"].map(Errors::of);
     let (_, dir) = stage.record_until(&[], &["freed", &rounds], |truth, trace| {
         judge(truth, trace, &mut errors);
-        errors[0].count() >= LEAST
+        errors[0].count() >= harness::rounds(LEAST)
     });
     let [asleep, late, queued] = errors;
-    asleep.tell(EVENT_NS, LEAST);
-    late.tell(EVENT_NS, LEAST);
-    queued.tell(SWITCH_NS, LEAST);
+    asleep.tell(EVENT_NS, harness::rounds(LEAST));
+    late.tell(EVENT_NS, harness::rounds(LEAST));
+    queued.tell(SWITCH_NS, harness::rounds(LEAST));
     agrees("a lock whose waiter is woken late", &dir);
 }
 

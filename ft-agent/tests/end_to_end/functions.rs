@@ -192,6 +192,15 @@ fn single_functions_with_sleds_are_chosen_by_their_names() {
     }
 }
 
+/// What a function of the subject calls, besides itself.
+fn callees(function: &str) -> &'static [&'static str] {
+    match function {
+        "round" => &["works", "Steps::climbs", "sleeps", "unwinds"],
+        "unwinds" => &["panics"],
+        _ => &[],
+    }
+}
+
 /// From a reading of the clock into the kernel.
 const SYSTEM_CALL_NS: i64 = 100_000;
 
@@ -205,9 +214,11 @@ fn functions_of_rust_with_the_attribute_have_the_calls_and_the_times_that_they_m
     let rows: Vec<Function> = trace.rows().map(|row| row.expect("a row")).collect();
     let measured = truth["functions"].as_object().expect("the functions");
     assert_eq!((rows.len(), measured.len()), (6, 6), "{rows:#?}");
-    for (function, numbers) in measured {
-        let numbers: Vec<i64> = serde_json::from_value(numbers.clone()).expect("integers");
-        let [calls, inside, around, asleep] = numbers[..] else { panic!("{numbers:?}") };
+    let numbers = |function: &str| -> [i64; 4] {
+        serde_json::from_value(measured[function].clone()).expect("four integers")
+    };
+    for function in measured.keys() {
+        let [calls, inside, around, asleep] = numbers(function);
         // A name that was given, or the path.
         let row = match function.split_once("::") {
             Some(_) => row(&rows, function),
@@ -218,6 +229,16 @@ fn functions_of_rust_with_the_attribute_have_the_calls_and_the_times_that_they_m
         let margin = calls * bound;
         let bounds = inside - margin..=around + margin;
         assert!(bounds.contains(&row.total_ns), "{row:?}: not {bounds:?}");
+        // Its own time is that without what it calls, whose times are bounded in the same way.
+        let [called, least, most] = callees(function).iter().map(|callee| numbers(callee)).fold(
+            [0; 3],
+            |[called, least, most], [calls, inside, around, _]| {
+                [called + calls, least + inside, most + around]
+            },
+        );
+        let margin = margin + called * bound;
+        let bounds = inside - most - margin..=around - least + margin;
+        assert!(bounds.contains(&row.self_ns), "{row:?}: its own not {bounds:?}");
         // What is missing anywhere may touch a function that is called everywhere.
         if missing.judged(row.mark, row.ts.0, i64::MAX - row.ts.0) {
             let blocked = row.self_blocked_ns.expect("a kernel stream");

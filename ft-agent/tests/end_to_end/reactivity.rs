@@ -49,9 +49,9 @@ fn the_way_from_a_timer_to_its_answer_is_known() {
         assert_eq!(values["kinds"][0]["requests"], values["counts"]["reactions"][0]["answered"]);
         assert_eq!(values["paths"][0]["end_comm"], "ft-actor", "{values}");
         let least = errors.iter().map(Errors::count).min().expect("some");
-        least >= LEAST
+        least >= harness::rounds(LEAST)
     });
-    errors.into_iter().for_each(|errors| errors.tell(SYSTEM_CALL_NS, LEAST));
+    errors.into_iter().for_each(|errors| errors.tell(SYSTEM_CALL_NS, harness::rounds(LEAST)));
     agrees("reactions to a timer", &dir);
     // The same interrupts by name, also those that have nothing to do with it.
     let values = ask(&dir, "irq:local_*", "event:react.*");
@@ -135,9 +135,9 @@ fn the_way_from_a_packet_to_its_answer_is_known() {
         let values = ask(&dir, "packet:ft-near", "event:packets.*");
         judge_packets(truth, &Trace::open(&dir).expect("a whole trace"), &mut errors);
         balances(&values);
-        errors.iter().map(Errors::count).min().expect("some") >= LEAST
+        errors.iter().map(Errors::count).min().expect("some") >= harness::rounds(LEAST)
     });
-    errors.into_iter().for_each(|errors| errors.tell(SYSTEM_CALL_NS, LEAST));
+    errors.into_iter().for_each(|errors| errors.tell(SYSTEM_CALL_NS, harness::rounds(LEAST)));
     agrees("reactions to a packet", &dir);
 }
 
