@@ -92,6 +92,44 @@ fn fibers_are_tasks_and_their_turns_are_polls() {
 }
 
 #[test]
+fn coroutines_of_cpp_are_tasks_and_each_event_lies_in_the_turn_of_one() {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/coroutines.cpp");
+    // Debian 12's clang does not have its library's coroutines.
+    for compiler in compilers(&["g++"]) {
+        let name = format!("coroutines-{compiler}");
+        let program = build(compiler, &["-std=c++20", "-O2"], &[source], Link::Static, &name);
+        let dir = tempfile::tempdir().unwrap();
+        let trace = record(&program, &dir.path().join("trace"));
+        let mut tasks: Vec<AsyncTask> = trace.rows().map(Result::unwrap).collect();
+        tasks.sort_by_key(|task| task.ts);
+        let polls: Vec<AsyncSwitch> = trace.rows().map(Result::unwrap).collect();
+        let steps = events(&trace, "coroutines.step");
+        // Its end, polls, wake-ups, steps; whether it ever waited in a queue.
+        let expected = [
+            (TaskEnd::Ready, 21, 20, 20, true),
+            (TaskEnd::Ready, 21, 19, 20, true),
+            (TaskEnd::Dropped, 1, 0, 1, false),
+            (TaskEnd::Dropped, 1, 1, 1, true),
+            (TaskEnd::Ready, 2, 0, 2, false),
+            (TaskEnd::Dropped, 0, 0, 0, false),
+        ];
+        let found = tasks.iter().enumerate().map(|(id, task)| {
+            assert!(task.place.contains("coroutines.cpp:"), "{task:?}");
+            let own = steps.iter().filter(|step| {
+                let poll = polls.iter().find(|poll| {
+                    poll.tid == step.tid && (poll.ts..=poll.ts + poll.dur).contains(&step.ts)
+                });
+                let is_in = poll.expect("each is in a turn").task == task.task;
+                assert_eq!(is_in, step.arg[0] == Some(id as i64), "{step:?}");
+                is_in
+            });
+            (task.end, task.polls, task.wakes, own.count(), task.queued_ns > 0)
+        });
+        assert_eq!(found.collect::<Vec<_>>(), expected, "{tasks:#?}");
+    }
+}
+
+#[test]
 fn cpp_example_is_recorded() {
     for compiler in compilers(&["g++", "clang++"]) {
         let name = format!("hello-{compiler}");
