@@ -9,6 +9,7 @@ mod program;
 #[path = "../common/signal.rs"]
 mod signal;
 mod sleds;
+mod sqlite;
 mod top;
 
 use std::fs::{self, Permissions};

@@ -195,12 +195,20 @@ impl Program {
         self.expect(answer);
     }
 
-    fn expect(&mut self, end: &str) {
-        let mut line = String::new();
-        while !line.trim_end().ends_with(end) {
-            line.clear();
+    /// Says a line; returns the lines up to the one that ends with `answer`, and that one.
+    pub(crate) fn listen(&mut self, line: &str, answer: &str) -> Vec<String> {
+        self.say(line);
+        self.expect(answer)
+    }
+
+    fn expect(&mut self, end: &str) -> Vec<String> {
+        let mut said: Vec<String> = Vec::new();
+        while said.last().is_none_or(|line| !line.trim_end().ends_with(end)) {
+            let mut line = String::new();
             assert!(self.stdout.read_line(&mut line).unwrap() > 0, "it ended before it said {end}");
+            said.push(line);
         }
+        said
     }
 
     /// Writes events, of which so many must find the site on.
