@@ -164,6 +164,39 @@ fn stretches_of_a_task_are_held_together_by_its_number() {
     }
 }
 
+#[test]
+fn a_span_that_a_panic_or_a_cancellation_leaves_is_left_and_closed() {
+    let _turn = stage();
+    let events = recorded("left", || {
+        let span = || info_span!(target: "left", "span");
+        let panics = || span().in_scope(|| std::panic::resume_unwind(Box::new(())));
+        let _: Box<dyn std::any::Any + Send> = std::panic::catch_unwind(panics).unwrap_err();
+        // Dropped before it is ready, as whoever cancels a task does.
+        let mut task = Box::pin(after(3).instrument(span()));
+        assert!(task.as_mut().poll(&mut TaskContext::from_waker(Waker::noop())).is_pending());
+        drop(task);
+    });
+    let outline = outline(&events);
+    let of = |number: u64| -> Vec<_> {
+        let own = outline.iter().filter(|(_, _, span)| *span == number);
+        own.map(|(name, kind, _)| (*name, *kind)).collect()
+    };
+    let mut spans: Vec<u64> = outline.iter().map(|(_, _, span)| *span).collect();
+    spans.dedup();
+    let [panicked, cancelled] = spans[..] else { panic!("two spans: {outline:?}") };
+    let (open, close) = ("left.span.open", "left.span.close");
+    let stretch = [("left.span", SiteKind::ScopeBegin), ("left.span", SiteKind::ScopeEnd)];
+    let whole = |stretches: usize| {
+        let mut whole = vec![(open, SiteKind::Event)];
+        (0..stretches).for_each(|_| whole.extend(stretch));
+        whole.push((close, SiteKind::Event));
+        whole
+    };
+    assert_eq!(of(panicked), whole(1));
+    // `Instrumented` enters its span once more to drop what is in it.
+    assert_eq!(of(cancelled), whole(2));
+}
+
 /// Counts what it sees.
 #[derive(Clone, Default)]
 struct Seen(Arc<AtomicUsize>);
