@@ -218,6 +218,115 @@ fn what_is_dropped_before_it_is_ready_tells_so_and_a_panic_ends_its_poll() {
 }
 
 #[test]
+fn one_that_is_cancelled_while_it_is_queued_or_in_the_poll_of_another_one_is_dropped_once() {
+    let (done, kept) = (Cell::new(false), Mutex::new(None));
+    let (_, events) = trace(|| {
+        {
+            let mut task = pin!(traced(until(&done, &kept)));
+            assert!(poll(task.as_mut(), Waker::noop()).is_pending());
+            kept.lock().unwrap().as_ref().unwrap().wake_by_ref();
+        }
+        // Who wakes it later tells so: it knows nothing of the end.
+        kept.lock().unwrap().take().unwrap().wake();
+        // As `select!` does with what was not first.
+        let mut task = pin!(traced(poll_fn(|context| {
+            let mut inner = Box::pin(traced(pending::<()>()));
+            assert!(inner.as_mut().poll(context).is_pending());
+            drop(inner);
+            Poll::Ready(())
+        })));
+        assert!(poll(task.as_mut(), Waker::noop()).is_ready());
+        // A panic in its poll drops what it had made.
+        let mut task = pin!(traced(async {
+            let _inner = traced(pending::<()>());
+            std::panic::resume_unwind(Box::new(()))
+        }));
+        let panic = catch_unwind(AssertUnwindSafe(|| {
+            poll::<dyn Future<Output = ()>>(task.as_mut(), Waker::noop())
+        }));
+        assert!(panic.is_err());
+    });
+    let expected = [
+        "new 0",
+        "poll 0",
+        "polled 0 pending",
+        "wake 0",
+        "drop 0",
+        "wake 0",
+        "new 1",
+        "poll 1",
+        "new 2",
+        "poll 2",
+        "polled 2 pending",
+        "drop 2",
+        "polled 1 ready",
+        "new 3",
+        "poll 3",
+        "new 4",
+        "drop 4",
+        "polled 3 panic",
+    ];
+    assert_eq!(told(&events), expected);
+}
+
+#[ft_user::function]
+fn answers() {
+    let _scope = ft_user::scope!("signal.handled");
+    ft_user::event!("signal.event");
+}
+
+/// Between any two instructions of a poll. It wakes its task, too, as a self-pipe of an executor would.
+extern "C" fn handler(_: libc::c_int) {
+    answers();
+    WOKEN.with_borrow(|waker| waker.as_ref().unwrap().wake_by_ref());
+}
+
+thread_local! {
+    static WOKEN: std::cell::RefCell<Option<Waker>> = const { std::cell::RefCell::new(None) };
+}
+
+#[test]
+fn a_signal_in_a_poll_lies_within_it() {
+    alone(|| {
+        common::start(Config::default());
+        // SAFETY: the handler does what an event may do anywhere, and reads a thread's value that nobody changes then.
+        unsafe { libc::signal(libc::SIGUSR2, handler as *const () as libc::sighandler_t) };
+        for glob in ["async.*", "signal.*", "fn.*"] {
+            assert!(ft_user::enable(glob) > 0);
+        }
+        let mut memory = Memory::own();
+        memory.take();
+        let mut task = pin!(traced(poll_fn(|context| {
+            WOKEN.set(Some(context.waker().clone()));
+            // SAFETY: no memory.
+            unsafe { libc::raise(libc::SIGUSR2) };
+            Poll::Ready(())
+        })));
+        assert!(poll(task.as_mut(), Waker::noop()).is_ready());
+        let events = memory.take();
+        WOKEN.set(None);
+        for glob in ["async.*", "signal.*", "fn.*"] {
+            ft_user::disable(glob);
+        }
+        assert!(events.iter().all(|event| event.tid == tid()));
+        let kinds: Vec<SiteKind> = events.iter().map(|event| event.kind).collect();
+        use SiteKind::*;
+        let expected = [
+            TaskNew,
+            TaskPoll,
+            FunctionEnter,
+            ScopeBegin,
+            Event,
+            ScopeEnd,
+            FunctionExit,
+            TaskWake,
+            TaskPolled,
+        ];
+        assert_eq!(kinds, expected, "{events:?}");
+    });
+}
+
+#[test]
 fn while_it_is_off_the_future_gets_the_executors_own_waker_and_nothing_is_allocated() {
     alone(|| {
         let waker = Waker::from(Arc::new(Wakes::default()));
