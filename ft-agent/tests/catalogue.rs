@@ -3,7 +3,7 @@
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use ft_trace::{build_id, reach};
 use object::Object as _;
@@ -13,7 +13,7 @@ mod files;
 #[path = "common/said.rs"]
 mod said;
 
-use files::files;
+use files::{Files, files};
 
 struct Stage {
     folder: tempfile::TempDir,
@@ -52,6 +52,17 @@ impl Stage {
         String::from_utf8(output.stderr).unwrap()
     }
 
+    /// What lies where a trace of the catalogue `fleet` does, by its row; that lies there, too, and is the one that is published.
+    fn stored(&self, row: &serde_json::Value) -> Files {
+        let path = row["path"].as_str().unwrap();
+        let name = format!("{}.parquet", path.rsplit("trace=").next().unwrap());
+        let mut stored = files(&self.path("fleet").join(path));
+        if let Some(own) = stored.remove(&name) {
+            assert_eq!(own, std::fs::read(self.path("fleet/traces").join(name)).unwrap());
+        }
+        stored
+    }
+
     /// The traces of the catalogue `fleet`.
     fn traces(&self, more: &[&str]) -> Vec<serde_json::Value> {
         let args = [&["catalogue", "fleet", "--json"], more].concat();
@@ -75,7 +86,7 @@ fn a_recording_is_brought_listed_and_removed() {
     assert_eq!((&first["program"], &second["command"]), (&"true".into(), &"true".into()));
     assert_eq!((&first["complete"], &second["labels"]), (&true.into(), &serde_json::json!({})));
     let stored = stage.path("fleet").join(first["path"].as_str().unwrap());
-    assert_eq!(files(&stored), files(&stage.path("first")));
+    assert_eq!(stage.stored(first), files(&stage.path("first")));
     stage.says(&["report", stored.to_str().unwrap(), "time"]);
 
     let columns: serde_json::Value =
@@ -194,8 +205,7 @@ fn whoever_is_killed_leaves_a_whole_trace_or_none() {
         };
         assert!(rows.len() <= 1, "{rows:?}");
         for row in &rows {
-            let stored = stage.path("fleet").join(row["path"].as_str().unwrap());
-            assert_eq!(files(&stored), trace, "at call {nth}");
+            assert_eq!(stage.stored(row), trace, "at call {nth}");
         }
         if output.status.success() {
             assert_eq!(rows.len(), 1, "it has come to its end");
@@ -210,7 +220,156 @@ fn whoever_is_killed_leaves_a_whole_trace_or_none() {
     assert!(killed > 5, "{killed}");
     stage.says(&["convert", "trace", "--to", "fleet"]);
     let rows = stage.traces(&[]);
-    assert_eq!(files(&stage.path("fleet").join(rows[0]["path"].as_str().unwrap())), trace);
+    assert_eq!(stage.stored(&rows[0]), trace);
+}
+
+/// A call, and the how many-th of its kind.
+type Step = (&'static str, usize);
+
+/// A process that was stopped after one of its calls.
+struct Stopped {
+    strace: Child,
+    pid: Option<i32>,
+}
+
+impl Stopped {
+    /// Starts the agent, and stops it when it has made this call so often; it may end before.
+    fn after(stage: &Stage, args: &[&str], (call, nth): Step) -> Stopped {
+        let log = stage.path("strace.log");
+        let _ = std::fs::remove_file(&log);
+        let mut strace = stage.command("strace");
+        strace.args(["-f", "-o", log.to_str().unwrap(), "-e", &format!("trace={call}")]);
+        strace.args(["-e", &format!("inject={call}:signal=STOP:when={nth}")]);
+        strace.arg(env!("CARGO_BIN_EXE_ft-agent")).args(args);
+        let mut strace = strace.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        loop {
+            let said = std::fs::read_to_string(&log).unwrap_or_default();
+            let stopped = said.lines().find(|line| line.contains("stopped by SIGSTOP"));
+            if let Some(pid) = stopped.and_then(|line| line.split(' ').next()?.parse().ok()) {
+                return Stopped { strace, pid: Some(pid) };
+            }
+            if strace.try_wait().unwrap().is_some() {
+                return Stopped { strace, pid: None };
+            }
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+    }
+
+    /// Kills it, or lets it go on; whether there was something to stop.
+    fn end(mut self, signal: i32) -> bool {
+        while let (Some(pid), None) = (self.pid, self.strace.try_wait().unwrap()) {
+            // SAFETY: a plain system call; the process is traced by a child of ours, which has not ended, and so has its number.
+            unsafe { libc::kill(pid, signal) };
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        self.pid.is_some()
+    }
+}
+
+/// Removes, or sweeps, and brings at once: one is stopped after each of its first steps, the other goes on, to its end or until it is
+/// killed, and then the first one goes on or is killed. Whatever is there then is a whole trace, and it can be brought again.
+#[test]
+fn a_row_has_all_of_its_files_whoever_is_killed_while_another_removes_them() {
+    // The row's other name, the row, what the trace says of itself, and a file of it; and what makes each durable.
+    const REMOVES: [Step; 6] = [
+        ("unlinkat", 1),
+        ("fsync", 1),
+        ("unlinkat", 2),
+        ("fsync", 2),
+        ("unlinkat", 3),
+        ("unlinkat", 4),
+    ];
+    let stage = Stage::new();
+    stage.says(&["record", "-k", "none", "-o", "trace", "--", "true"]);
+    let trace = files(&stage.path("trace"));
+    let bring = ["convert", "trace", "--to", "fleet"];
+    let of_age = |age| ["catalogue", "fleet", "--older-than", age, "--delete"];
+    if stage.command("strace").args(["-o", "/dev/null", "true"]).output().is_err() {
+        return said::skipped("strace is not installed, or cannot trace here (Debian: strace)");
+    }
+    said::ran();
+    let whole = || {
+        let rows = stage.traces(&[]);
+        for row in &rows {
+            assert_eq!(stage.stored(row), trace);
+        }
+        rows.len()
+    };
+    // It is there, or it has long had no row.
+    let begin = |has_row: bool| {
+        stage.says(&bring);
+        assert_eq!(whole(), 1);
+        if !has_row {
+            std::fs::remove_dir_all(stage.path("fleet/traces")).unwrap();
+            std::fs::create_dir(stage.path("fleet/traces")).unwrap();
+            let day =
+                stage.command("find").args(["fleet", "-exec", "touch", "-d@0", "{}", "+"]).status();
+            assert!(day.unwrap().success());
+        }
+    };
+    let killed = |(call, nth): Step| {
+        let mut strace = stage.command("strace");
+        strace.args(["-f", "-o", "/dev/null", "-e", &format!("trace={call}")]);
+        strace.args(["-e", &format!("inject={call}:signal=KILL:when={nth}")]);
+        strace.arg(env!("CARGO_BIN_EXE_ft-agent")).args(bring).output().unwrap();
+    };
+    let mut stopped = 0;
+    for (has_row, remove) in [(true, of_age("1us")), (false, of_age("8000h"))] {
+        for (nth, step) in REMOVES.into_iter().enumerate() {
+            // Killed before its files are there, before the row is, after that; or to its end.
+            let ends = [("renameat", 1), ("linkat", 1), ("fsync", 1), ("fsync", usize::MAX)];
+            for (other, end) in ends.into_iter().enumerate() {
+                begin(has_row);
+                let removes = Stopped::after(&stage, &remove, step);
+                killed(end);
+                let signal = if (nth + other) % 2 == 0 { libc::SIGKILL } else { libc::SIGCONT };
+                stopped += usize::from(removes.end(signal));
+                whole();
+                stage.says(&bring);
+                assert_eq!(whole(), 1, "{step:?}, {end:?}");
+            }
+        }
+    }
+    // The other way round: it has found the files, or published the row, and then they go.
+    for step in [("linkat", 1), ("fsync", 1)] {
+        for signal in [libc::SIGKILL, libc::SIGCONT] {
+            begin(false);
+            let brings = Stopped::after(&stage, &bring, step);
+            for age in ["8000h", "1us"] {
+                let output = stage.agent(&of_age(age));
+                assert!(output.status.success(), "{output:?}");
+            }
+            stopped += usize::from(brings.end(signal));
+            whole();
+            stage.says(&bring);
+            assert_eq!(whole(), 1, "{step:?}");
+        }
+    }
+    assert!(stopped > 30, "{stopped}");
+}
+
+/// As where somebody has removed its directory by hand: it is named, and in no figure; the others go on.
+#[test]
+fn a_trace_whose_files_are_missing_is_told_and_left_out() {
+    let stage = Stage::new();
+    for name in ["lost", "left"] {
+        stage.says(&["record", "-k", "none", "-o", name, "--to", "fleet", "--", "true"]);
+    }
+    stage.says(&["analyze", "fleet"]);
+    let traces = stage.traces(&[]);
+    let [lost, left] = [0, 1].map(|nth| traces[nth]["path"].as_str().unwrap());
+    std::fs::remove_dir_all(stage.path("fleet").join(lost)).unwrap();
+    let of = stage.says(&["fleet", "fleet", "--json"]);
+    let of: serde_json::Value = serde_json::from_str(&of).unwrap();
+    assert!(of.to_string().contains(lost) && !of.to_string().contains(left), "{of}");
+    let output = stage.agent(&["analyze", "fleet"]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said.contains(&format!("{lost}: failed: ")), "{said}");
+    assert!(said.contains(&format!("{left}: was analysed already")), "{said}");
+    stage.says(&["convert", "lost", "--to", "fleet"]);
+    stage.says(&["analyze", "fleet"]);
+    assert!(!stage.says(&["fleet", "fleet", "--json"]).contains(lost));
 }
 
 /// As on a FAT file system, where `link` is not permitted to anybody.

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use ft_trace::dir::{self, Dir};
+use ft_trace::store::{META_FILE, Trace};
 
 use crate::error::io_error;
 use crate::place::{LocalFile, Look, MAX_ROW_BYTES, Place, is_name};
@@ -17,6 +18,9 @@ use crate::{CatalogueError, INCOMING, Key, Result, TRACES};
 
 /// What is not whole for longer than this, nobody fills any more.
 pub(crate) const ABANDONED: Duration = Duration::from_secs(86_400);
+
+/// How often a trace is brought anew that others remove meanwhile.
+const ROUNDS: usize = 4;
 
 /// Whoever reads may do so from a directory of somebody else; it is held open once something is to be written.
 #[derive(Debug)]
@@ -52,12 +56,19 @@ impl Directory {
         made(&made(&self.held()?.root, &host)?, &date)
     }
 
-    /// The directory of a trace that is there, for writing.
-    fn trace(&self, key: &Key) -> Result<Dir> {
+    /// The directory of a trace, for writing, if it is there.
+    fn trace(&self, key: &Key) -> Result<Option<Dir>> {
         let [host, date, name] = key.directories();
         let root = &self.held()?.root;
-        let open = || root.dir(&host)?.dir(&date)?.dir(&name);
-        open().map_err(io_error("read", &self.path.join(key.path())))
+        match root.dir(&host).and_then(|host| host.dir(&date)?.dir(&name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            opened => opened.map(Some).map_err(io_error("read", &self.path.join(key.path()))),
+        }
+    }
+
+    /// The same of one that must be there.
+    fn there(&self, key: &Key) -> Result<Dir> {
+        self.trace(key)?.ok_or_else(|| CatalogueError::NoTrace(key.path()))
     }
 }
 
@@ -101,42 +112,71 @@ impl Place for Directory {
         Ok(is_there(&self.held()?.traces, &key.row()))
     }
 
-    /// The directory appears by one rename. One that another has brought is a whole trace of the same name.
-    fn bring(&self, key: &Key, files: &[LocalFile]) -> Result<Option<Dir>> {
-        let [_, _, name] = key.directories();
-        let day = self.day(key)?;
-        let place = day.path().join(&name);
-        if !is_there(&day, &name) {
-            let incoming = Incoming::new(&day)?;
-            copy(files, &incoming.dir)?;
-            incoming.publish(&day, &name).map_err(io_error("write", &place))?;
-        }
-        day.dir(&name).map(Some).map_err(io_error("read", &place))
+    fn has_trace(&self, key: &Key) -> Result<bool> {
+        let meta = format!("{}/{META_FILE}", key.path());
+        Ok(self.has_row(key)? && is_there(&self.held()?.root, &meta))
     }
 
-    /// By a link, which replaces nothing: of two that bring it at once, the labels of one are in the row, and the other
-    /// learns of it.
-    fn publish(&self, key: &Key, row: &Path, _: &[LocalFile]) -> Result<bool> {
+    /// The directory appears by one rename, with the row in it. One that another has brought is a whole trace of the same name,
+    /// unless it has lost that row: then it is being removed.
+    fn bring(&self, key: &Key, files: &[LocalFile], row: &Path) -> Result<()> {
+        let day = self.day(key)?;
+        let name = key.directory();
+        let place = day.path().join(&name);
+        for _ in 0..ROUNDS {
+            let trace = match day.dir(&name) {
+                Ok(trace) => trace,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    let incoming = Incoming::new(&day)?;
+                    copy(files, &incoming.dir)?;
+                    copy_file(row, &incoming.dir, &key.row())?;
+                    incoming.dir.sync().map_err(io_error("write", &place))?;
+                    if moved(&day, &incoming.name, &day, &name)? {
+                        return Ok(());
+                    }
+                    continue;
+                }
+                Err(error) => return Err(io_error("read", &place)(error)),
+            };
+            let found = Trace::open(&trace.anchored()).ok();
+            if found.is_some_and(|found| Key::of(found.meta()) != *key) {
+                return Err(CatalogueError::Taken(key.path()));
+            }
+            if is_there(&trace, &key.row()) || self.has_row(key)? {
+                return Ok(());
+            }
+            self.empty(&day, &trace, key)?;
+        }
+        Err(CatalogueError::BeingRemoved(key.path()))
+    }
+
+    /// By a link of the row that came with the files, which replaces nothing: of two that bring a trace at once, the labels of
+    /// one are there, and the other learns of it.
+    fn publish(&self, key: &Key, _: &[LocalFile], row: &Path) -> Result<bool> {
         let traces = &self.held()?.traces;
-        let incoming = Incoming::new(traces)?;
-        copy_file(row, &incoming.dir, &key.row())?;
         let path = traces.path().join(key.row());
-        let is_new = match incoming.dir.link(&key.row(), traces) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
-            // Files could be made here just now, so this is no lack of rights: link(2) says so of FAT and the like.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                return Err(CatalogueError::NoLinks(self.path.clone()));
-            }
-            linked => linked.map(|()| true).map_err(io_error("write", &path))?,
-        };
+        let removed = || CatalogueError::BeingRemoved(key.path());
+        let linked = self.trace(key).and_then(|trace| match trace {
+            Some(trace) => trace.link(&key.row(), traces).map_err(|error| match error.kind() {
+                // It has lost its row: whoever removes it was faster.
+                io::ErrorKind::NotFound => removed(),
+                // Files could be made here just now, so this is no lack of rights: link(2) says so of FAT and the like.
+                io::ErrorKind::PermissionDenied => CatalogueError::NoLinks(self.path.clone()),
+                _ => io_error("write", &path)(error),
+            }),
+            None => Err(removed()),
+        });
+        match linked {
+            Err(CatalogueError::Io { source, .. })
+                if source.kind() == io::ErrorKind::AlreadyExists => {}
+            linked => linked?,
+        }
         traces.sync().map_err(io_error("write", &path))?;
-        // Whoever removes it may have found no row, and have taken the files since.
-        match is_there(&self.held()?.root, &key.path()) {
-            true => Ok(is_new),
-            false => {
-                traces.remove(&key.row()).map_err(io_error("remove", &path))?;
-                Err(CatalogueError::BeingRemoved(key.path()))
-            }
+        let read = |path: &Path| dir::read_regular(path).map_err(io_error("read", path));
+        match dir::read_regular(&traces.anchored().join(key.row())) {
+            Ok(there) => Ok(there == read(row)?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(removed()),
+            Err(error) => Err(io_error("read", &path)(error)),
         }
     }
 
@@ -178,7 +218,7 @@ impl Place for Directory {
     }
 
     fn put_within(&self, key: &Key, files: &[&LocalFile]) -> Result<()> {
-        let trace = self.trace(key)?;
+        let trace = self.there(key)?;
         for file in files {
             let (dir, name) = match file.name.split_once('/') {
                 Some((table, part)) => (made(&trace, table)?, part),
@@ -193,7 +233,7 @@ impl Place for Directory {
     }
 
     fn remove_within(&self, key: &Key, name: &str) -> Result<()> {
-        let trace = self.trace(key)?;
+        let trace = self.there(key)?;
         let path = trace.path().join(name);
         let removed = match name.split_once('/') {
             Some((table, part)) => trace.dir(table).and_then(|table| table.remove(part)),
@@ -243,14 +283,6 @@ impl Incoming {
         let dir = within.make_dir(&name).map_err(io_error("write", &within.path().join(&name)))?;
         Ok(Incoming { dir, within: within.clone(), name })
     }
-
-    /// It is complete: it appears under its name, unless another with this name did before.
-    fn publish(&self, within: &Dir, name: &str) -> io::Result<()> {
-        match within.move_to(&self.name, within, name) {
-            Err(_) if is_there(within, name) => Ok(()),
-            done => done,
-        }
-    }
 }
 
 impl Drop for Incoming {
@@ -258,6 +290,25 @@ impl Drop for Incoming {
         // It has gone under its name, or nobody will miss it.
         let _ = self.within.remove(&self.name);
     }
+}
+
+/// Moves what has this name; false where it is not there, or another is there that is not empty.
+fn moved(from: &Dir, name: &str, to: &Dir, new: &str) -> Result<bool> {
+    match from.move_to(name, to, new) {
+        Err(error) if is_in_use(&error) => Ok(false),
+        done => done.map(|()| true).map_err(io_error("move", &from.path().join(name))),
+    }
+}
+
+/// A directory is there that is not empty, or none.
+fn is_in_use(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound
+            | io::ErrorKind::DirectoryNotEmpty
+            // Of some file systems (rename(2)).
+            | io::ErrorKind::AlreadyExists
+    )
 }
 
 /// Copies a trace, durably. Parts of a table follow each other.

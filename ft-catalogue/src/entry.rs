@@ -1,17 +1,13 @@
 //! The row of a trace.
 
-use std::fs;
-use std::path::Path;
-
 use ft_trace::ids::Name;
 use ft_trace::store::catalogue::{Origin, Table};
 use ft_trace::store::{Meta, Trace};
 use ft_trace::tables::{BinaryRow, HostClockState, Unit};
 use serde_json::Value;
 
-use crate::error::io_error;
 use crate::key::start_ns;
-use crate::{Key, Labels, Result};
+use crate::{Key, Labels};
 
 macro_rules! entry {
     ($($(#[doc = $meaning:literal])* $field:ident: $ty:ty $(as $unit:ident)?,)*) => {
@@ -87,8 +83,8 @@ impl Entry {
         Table::of::<Entry>(Origin::Catalogue)
     }
 
-    /// Of a whole trace.
-    pub(crate) fn of(key: &Key, trace: &Trace, labels: &Labels) -> Result<Entry> {
+    /// Of a whole trace, whose files have so many bytes.
+    pub(crate) fn of(key: &Key, trace: &Trace, bytes: u64, labels: &Labels) -> Entry {
         let meta = trace.meta();
         let start = &meta.start;
         let clamp = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
@@ -98,7 +94,7 @@ impl Entry {
         let from_ns = start.window_from_ns.unwrap_or(start.start_ns);
         let events = ft_trace::event::Event::TABLES.iter().filter(|table| **table != "loss");
         let rows = events.filter_map(|table| Some(meta.tables.get(*table)?.rows));
-        Ok(Entry {
+        Entry {
             start_ns: start_ns(meta),
             duration_ns: end.map(|end| end.ts.saturating_sub(from_ns)),
             path: key.path().into(),
@@ -123,10 +119,10 @@ impl Entry {
             lost: clamp(meta.lost_total()),
             agent_cpu_ns: end.and_then(|end| end.agent_cpu_ns),
             event_cost_ns: start.event_cost_ns,
-            bytes: clamp(bytes(trace.dir())?),
+            bytes: clamp(bytes),
             schema_version: i32::try_from(meta.schema_version).unwrap_or(i32::MAX),
             agent_version: start.agent_version.as_str().into(),
-        })
+        }
     }
 
     /// Where the trace lies, if its row says what it must: a catalogue of somebody else can say anything.
@@ -165,24 +161,4 @@ fn of_call_chains(trace: &Trace, program: &str) -> Name {
         }
     }
     found.unwrap_or_else(|| "".into())
-}
-
-/// Of all files in a directory and in those beneath it, of which a trace has no others.
-fn bytes(dir: &Path) -> Result<u64> {
-    let read = |dir: &Path| fs::read_dir(dir).map_err(io_error("read", dir));
-    let mut total = 0;
-    for entry in read(dir)? {
-        let entry = entry.map_err(io_error("read", dir))?;
-        let path = entry.path();
-        let metadata = fs::symlink_metadata(&path).map_err(io_error("read", &path))?;
-        if metadata.is_dir() {
-            for file in read(&path)? {
-                let path = file.map_err(io_error("read", &path))?.path();
-                total += fs::symlink_metadata(&path).map_err(io_error("read", &path))?.len();
-            }
-        } else {
-            total += metadata.len();
-        }
-    }
-    Ok(total)
 }

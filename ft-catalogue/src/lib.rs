@@ -34,6 +34,8 @@
 //! ROOT/traces/ID.parquet                               that it exists, and what it is: one row of the table `traces`
 //! ```
 //!
+//! In a directory, `trace=ID/ID.parquet` is the same file as that row.
+//!
 //! A trace exists when its row does, which is written last; what lies there without one is not a trace yet. Everything
 //! appears under its name as a whole: in a directory by a rename, also of the trace's directory; in an object store by one
 //! request for each object. So a writer can be killed at any instruction, and the next one that adds the same trace continues;

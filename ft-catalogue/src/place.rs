@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ft_trace::dir::Dir;
+use ft_trace::store::META_FILE;
 
 use crate::directory::Directory;
 use crate::error::io_error;
@@ -40,11 +40,14 @@ pub(crate) trait Place: Debug {
 
     fn has_row(&self, key: &Key) -> Result<bool>;
 
-    /// Brings all files of a trace. Those that are there are not brought again. Where the trace lies, if on this machine.
-    fn bring(&self, key: &Key, files: &[LocalFile]) -> Result<Option<Dir>>;
+    /// Whether a trace is there: its row, and what it says of itself.
+    fn has_trace(&self, key: &Key) -> Result<bool>;
 
-    /// Brings the row of a trace whose files are these; one that is there stays. Whether it is the one that is there now.
-    fn publish(&self, key: &Key, row: &Path, files: &[LocalFile]) -> Result<bool>;
+    /// Brings all files of a trace, for which this row is going to be published. Those that are there are not brought again.
+    fn bring(&self, key: &Key, files: &[LocalFile], row: &Path) -> Result<()>;
+
+    /// Publishes the row of a trace whose files are these; one that is there stays. Whether it is the one that is there now.
+    fn publish(&self, key: &Key, files: &[LocalFile], row: &Path) -> Result<bool>;
 
     /// Where a trace lies, if on this machine.
     fn local(&self, key: &Key) -> Option<PathBuf>;
@@ -133,7 +136,7 @@ pub(crate) fn is_name(name: &str) -> bool {
 }
 
 /// The files of a trace beside its tables.
-pub(crate) const FILES: [&str; 3] = [ft_trace::store::META_FILE, "analysis.json", "views.sql"];
+pub(crate) const FILES: [&str; 3] = [META_FILE, "analysis.json", "views.sql"];
 
 #[cfg(test)]
 mod tests {

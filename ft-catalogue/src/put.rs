@@ -9,7 +9,7 @@ use ft_trace::store::{PartWriter, Trace, part_path};
 use crate::error::io_error;
 use crate::place::{self, FILES, LocalFile, Place};
 use crate::scratch::Scratch;
-use crate::{CatalogueError, Entry, Key, Labels, Result, TRACES};
+use crate::{Entry, Key, Labels, Result, TRACES};
 
 /// A catalogue: in a directory that nobody else can write to, or in an object store.
 #[derive(Debug)]
@@ -47,23 +47,27 @@ impl Catalogue {
     pub fn put(&self, trace: &Path, labels: &Labels) -> Result<Put> {
         let trace = Trace::open(trace)?;
         let key = Key::of(trace.meta());
-        if self.place.has_row(&key)? {
+        if self.place.has_trace(&key)? {
             return Ok(Put { key, is_new: false });
         }
         let files = local_files(trace.dir())?;
-        // Of what lies there, which another may have brought.
-        let stored = self.place.bring(&key, &files)?;
-        let opened = stored.as_ref().map(|dir| Trace::open(&dir.anchored())).transpose()?;
-        if opened.as_ref().is_some_and(|there| Key::of(there.meta()) != key) {
-            return Err(CatalogueError::Taken(key.path()));
-        }
-        let entry = Entry::of(&key, opened.as_ref().unwrap_or(&trace), labels)?;
+        let entry = Entry::of(&key, &trace, size(&files)?, labels);
         let scratch = Scratch::new()?;
         let row = write_row(&entry, scratch.path())?;
+        self.place.bring(&key, &files, &row)?;
         // The trace exists from here on.
-        let is_new = self.place.publish(&key, &row, &files)?;
+        let is_new = self.place.publish(&key, &files, &row)?;
         Ok(Put { key, is_new })
     }
+}
+
+/// Bytes of all these files.
+fn size(files: &[LocalFile]) -> Result<u64> {
+    let size = |file: &LocalFile| {
+        let metadata = fs::symlink_metadata(&file.path).map_err(io_error("read", &file.path));
+        metadata.map(|metadata| metadata.len())
+    };
+    files.iter().map(size).sum()
 }
 
 /// Writes the file of a row.

@@ -237,6 +237,28 @@ impl Dir {
         }
     }
 
+    /// Removes everything in it. Another may do so at the same time.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says.
+    pub fn clear(&self) -> io::Result<()> {
+        match clear(self.fd.as_fd()) {
+            // It has gone itself.
+            Err(Errno::NOENT) => Ok(()),
+            done => Ok(done?),
+        }
+    }
+
+    /// Removes the directory `name`, which is empty.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says: also when it is not empty.
+    pub fn remove_empty(&self, name: &str) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&*self.fd, single(name)?, AtFlags::REMOVEDIR)?)
+    }
+
     /// Nothing is in it.
     ///
     /// # Errors
@@ -352,13 +374,22 @@ fn remove(dir: BorrowedFd<'_>, name: &CStr) -> rustix::io::Result<()> {
         done => return done,
     }
     let inner = rustix::fs::openat(dir, name, DIRECTORY, Mode::empty())?;
-    for entry in rustix::fs::Dir::read_from(&inner)? {
+    clear(inner.as_fd())?;
+    rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR)
+}
+
+/// Removes what is in a directory; what another removes meanwhile has gone.
+fn clear(dir: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    for entry in rustix::fs::Dir::read_from(dir)? {
         let entry = entry?;
         if !is_self_or_parent(entry.file_name()) {
-            remove(inner.as_fd(), entry.file_name())?;
+            match remove(dir, entry.file_name()) {
+                Err(Errno::NOENT) => {}
+                done => done?,
+            }
         }
     }
-    rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR)
+    Ok(())
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ fn each_step_asks_a_store_so_often() {
     assert_eq!(brought.count(), recorded.len() + 1 + 7);
 
     stage.says(&["convert", "trace", "--to", URL]);
-    assert_eq!(proxy.traffic().count(), 2, "what is there is asked for once");
+    assert_eq!(proxy.traffic().count(), 3, "what is there is asked for once: its row, and it");
 
     stage.says(&["analyze", URL]);
     let analysed = proxy.traffic();

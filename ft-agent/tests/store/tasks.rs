@@ -9,9 +9,10 @@ use crate::proxy::{Fate, Gate, Proxy};
 use crate::server::Server;
 use crate::stage::{Stage, URL, objects};
 
-/// Without the script for DuckDB, which is of the place where it was made.
+/// Without the script for DuckDB, which is of the place where it was made, and the trace's row, which lies with it in a directory.
 fn results(mut of: Files, recorded: &Files) -> Files {
-    of.retain(|name, _| !recorded.contains_key(name) && name != "views.sql");
+    let is_row = |name: &str| name.ends_with(".parquet") && !name.contains('/');
+    of.retain(|name, _| !recorded.contains_key(name) && name != "views.sql" && !is_row(name));
     of
 }
 

@@ -6,8 +6,9 @@
 //!
 //! Who removes a trace says so first, by an object in `removing/`, which the store lets only one make; then goes the row, then the
 //! files, then that object. Whoever has just put a row looks for that object, takes the row back if it is there, and looks after its
-//! files if it is not: had the removal ended before, they are missing, and are sent again. So a row without its trace takes three
-//! events in one instant: a removal of the same trace, and a writer that is killed between its row and its next request.
+//! files if it is not: had the removal ended before, they are missing, and are sent again. So a row without its trace takes two
+//! events in one instant: a removal of the same trace, and a writer that is killed between its row and its next request. Whoever reads
+//! such a trace learns that it has no `meta.json`, and bringing it again repairs it.
 //!
 //! The crate's clients need a runtime. It has one thread, the calling one, and runs only while a method here waits; it looks up
 //! names of hosts on a second one.
@@ -20,7 +21,7 @@ mod transfer;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use ft_trace::dir::Dir;
+use ft_trace::store::META_FILE;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path as Name;
@@ -243,16 +244,23 @@ impl Place for Objects {
         self.runtime.block_on(async { self.exists(&self.row(key)?).await })
     }
 
-    fn bring(&self, key: &Key, files: &[LocalFile]) -> Result<Option<Dir>> {
+    fn has_trace(&self, key: &Key) -> Result<bool> {
+        self.runtime.block_on(async {
+            let has_row = self.exists(&self.row(key)?).await?;
+            Ok(has_row && self.exists(&self.file(key, META_FILE)?).await?)
+        })
+    }
+
+    fn bring(&self, key: &Key, files: &[LocalFile], _: &Path) -> Result<()> {
         self.runtime.block_on(async {
             if self.exists(&self.removing(key)?).await? {
                 return Err(CatalogueError::BeingRemoved(format!("{}/{}", self.url, key.path())));
             }
-            self.settle(key, files, true).await.map(|()| None)
+            self.settle(key, files, true).await
         })
     }
 
-    fn publish(&self, key: &Key, row: &Path, files: &[LocalFile]) -> Result<bool> {
+    fn publish(&self, key: &Key, files: &[LocalFile], row: &Path) -> Result<bool> {
         let bytes =
             ft_trace::dir::read_regular(row).map_err(crate::error::io_error("read", row))?;
         self.runtime.block_on(async {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ft_catalogue::{Catalogue, Labels, list};
+use ft_catalogue::{Catalogue, CatalogueError, Key, Labels, Tasks, list};
 use ft_trace::ids::{Cpu, Nanos, Pid, Tid};
 use ft_trace::spool::frame::End;
 use ft_trace::store::{
@@ -88,6 +88,18 @@ impl Stage {
         Catalogue::open(&self.url()).unwrap()
     }
 
+    fn row(&self, key: &Key) -> PathBuf {
+        self.root().join("traces").join(format!("{}.parquet", key.trace))
+    }
+
+    /// What lies where a trace does; its row, which lies there too, is the one that is published.
+    fn stored(&self, key: &Key) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut stored = files(&self.root().join(key.path()));
+        let row = stored.remove(Path::new(&format!("{}.parquet", key.trace)));
+        assert_eq!(row, fs::read(self.row(key)).ok());
+        stored
+    }
+
     fn trace(&self, host: &str, second: i64) -> PathBuf {
         let dir = self.folder.path().join(format!("{host}-{second}"));
         trace(&dir, host, second);
@@ -140,7 +152,7 @@ fn a_trace_is_brought_whole_and_once() {
     assert!(put.is_new);
     let path = put.key.path();
     assert!(path.starts_with("host=web-1/date=2026-11-21/trace=20261121T104505Z-"), "{path}");
-    assert_eq!(files(&stage.root().join(&path)), files(&dir));
+    assert_eq!(stage.stored(&put.key), files(&dir));
     assert_eq!(Trace::open(&stage.root().join(&path)).unwrap().rows::<SchedMigrate>().count(), 5);
 
     let [entry] = &list(&stage.url()).unwrap().entries[..] else { panic!("one trace") };
@@ -186,8 +198,7 @@ fn whoever_comes_after_one_that_was_killed_goes_on() {
     let (catalogue, dir) = (stage.catalogue(), stage.trace("web-1", 5));
     let put = catalogue.put(&dir, &labels()).unwrap();
     let whole = files(&stage.root());
-    let (place, row) = (stage.root().join(put.key.path()), stage.root().join("traces"));
-    let row = row.join(format!("{}.parquet", put.key.trace));
+    let (place, row) = (stage.root().join(put.key.path()), stage.row(&put.key));
 
     // Killed before the row, and before the directory has its name.
     fs::remove_file(&row).unwrap();
@@ -222,7 +233,7 @@ fn a_trace_that_has_long_had_no_row_is_swept() {
     let [whole, recent, left] = &stored;
     for key in &keys[1..] {
         // As whoever was killed between the row and the files leaves it.
-        fs::remove_file(stage.root().join(format!("traces/{}.parquet", key.trace))).unwrap();
+        fs::remove_file(stage.row(key)).unwrap();
     }
     for dir in &stored {
         age(dir);
@@ -230,43 +241,87 @@ fn a_trace_that_has_long_had_no_row_is_swept() {
     // Somebody still writes to this one.
     fs::write(recent.join("sched_migrate/part-00001.parquet"), "begun").unwrap();
     age_of_one(&recent.join("sched_migrate"));
-    // A removal that was killed has left some of an earlier one of that name.
-    let aside = left.with_file_name(format!(".incoming-gone-{}", keys[2].trace));
-    fs::create_dir(&aside).unwrap();
-    fs::write(aside.join("meta.json"), "").unwrap();
     assert_eq!(catalogue.sweep().unwrap(), 1);
     assert_eq!((whole.exists(), recent.exists(), left.exists()), (true, true, false));
-    assert!(!aside.exists());
     assert_eq!(catalogue.sweep().unwrap(), 0);
 }
 
-/// A sweep that sees the row of a writer that was faster moves the files back; killed before that, the next one does.
+/// Whoever removes a trace was killed: before its row went, after that, and when some of its files had gone. The trace is there
+/// whole, or not at all, and can be brought again.
 #[test]
-fn what_was_set_aside_and_has_its_row_goes_back_whole() {
+fn whoever_comes_after_one_that_removed_it_and_was_killed_goes_on() {
     let stage = Stage::new();
-    let catalogue = stage.catalogue();
-    let keys = [0, 1].map(|n| catalogue.put(&stage.trace("web-1", n), &labels()).unwrap().key);
-    let [back, gone] = keys.each_ref().map(|key| {
-        let stored = stage.root().join(key.path());
-        age(&stored);
-        let aside = stored.with_file_name(format!(".incoming-gone-{}", key.trace));
-        (stored, aside, stage.root().join(format!("traces/{}.parquet", key.trace)))
-    });
+    let (catalogue, dir) = (stage.catalogue(), stage.trace("web-1", 5));
+    let key = catalogue.put(&dir, &labels()).unwrap().key;
     let whole = files(&stage.root());
-    fs::rename(&back.0, &back.1).unwrap();
-    // This one has been brought anew since; what was set aside is left over.
-    fs::create_dir(&gone.1).unwrap();
-    fs::write(gone.1.join("meta.json"), "").unwrap();
-    age(&gone.1);
-    assert_eq!(catalogue.sweep().unwrap(), 1);
-    assert_eq!(files(&stage.root()), whole);
-    // Without its row it is removed, as it would have been.
-    fs::rename(&gone.0, &gone.1).unwrap();
-    fs::remove_file(&gone.2).unwrap();
-    assert_eq!(catalogue.sweep().unwrap(), 1);
-    assert!(!gone.1.exists());
-    assert_eq!(files(&stage.root()).len(), whole.len() / 2);
+    let (place, row) = (stage.root().join(key.path()), stage.row(&key));
+    let own = place.join(format!("{}.parquet", key.trace));
+
+    fs::remove_file(&own).unwrap();
+    assert_eq!(list(&stage.url()).unwrap().entries.len(), 1);
+    assert!(!catalogue.put(&dir, &labels()).unwrap().is_new, "it is there still");
     assert_eq!(catalogue.sweep().unwrap(), 0);
+    catalogue.remove(&list(&stage.url()).unwrap().entries[0]).unwrap();
+    assert_eq!(files(&stage.root()), BTreeMap::new());
+
+    for lost in [&[][..], &["meta.json"], &["meta.json", "sched_migrate/part-00000.parquet"]] {
+        assert!(catalogue.put(&dir, &labels()).unwrap().is_new);
+        assert_eq!(files(&stage.root()), whole);
+        let lost = lost.iter().map(|name| place.join(name));
+        lost.chain([own.clone(), row.clone()]).for_each(|path| fs::remove_file(path).unwrap());
+        assert_eq!(list(&stage.url()).unwrap().entries.len(), 0);
+    }
+    assert!(catalogue.put(&dir, &labels()).unwrap().is_new);
+    [&own, &row].into_iter().for_each(|path| fs::remove_file(path).unwrap());
+    age(&place);
+    assert_eq!((catalogue.sweep().unwrap(), place.exists()), (1, false));
+}
+
+/// Somebody has taken its files away by hand: it is brought again, and its row is that which it had.
+#[test]
+fn a_trace_that_has_lost_its_files_is_brought_again() {
+    let stage = Stage::new();
+    let (catalogue, dir) = (stage.catalogue(), stage.trace("web-1", 5));
+    let put = catalogue.put(&dir, &labels()).unwrap();
+    fs::remove_dir_all(stage.root().join(put.key.path())).unwrap();
+    assert!(catalogue.put(&dir, &labels()).unwrap().is_new);
+    assert_eq!(stage.stored(&put.key), files(&dir));
+}
+
+/// Several bring a trace and several remove it, again and again: whenever all have done, it is there whole or not at all.
+#[test]
+fn bringing_and_removing_at_once_leave_all_or_nothing() {
+    const EACH: usize = 2;
+    let stage = Stage::new();
+    let dir = stage.trace("web-1", 5);
+    let put = stage.catalogue().put(&dir, &labels()).unwrap();
+    let entry = list(&stage.url()).unwrap().entries.remove(0);
+    for _ in 0..60 {
+        let barrier = std::sync::Barrier::new(2 * EACH);
+        std::thread::scope(|scope| {
+            for _ in 0..EACH {
+                scope.spawn(|| {
+                    let catalogue = stage.catalogue();
+                    barrier.wait();
+                    match catalogue.put(&dir, &labels()) {
+                        Ok(_) | Err(CatalogueError::BeingRemoved(_)) => {}
+                        Err(error) => panic!("{error}"),
+                    }
+                });
+                scope.spawn(|| {
+                    let catalogue = stage.catalogue();
+                    barrier.wait();
+                    catalogue.remove(&entry).unwrap();
+                });
+            }
+        });
+        match stage.row(&put.key).exists() {
+            true => assert_eq!(stage.stored(&put.key), files(&dir)),
+            false => assert_eq!(list(&stage.url()).unwrap().entries.len(), 0),
+        }
+    }
+    stage.catalogue().put(&dir, &labels()).unwrap();
+    assert_eq!(stage.stored(&put.key), files(&dir));
 }
 
 /// Makes everything in this directory look as if it had not been changed for long.
