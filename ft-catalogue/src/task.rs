@@ -82,6 +82,15 @@ impl Tasks {
         &self.url
     }
 
+    /// Asks the place whether it is there: it tells a store that is away from one that cannot read a trace.
+    ///
+    /// # Errors
+    ///
+    /// As [`crate::Catalogue::open`].
+    pub fn ask(&self) -> Result<()> {
+        self.place.prepare()
+    }
+
     /// Shows these traces to `see`, one after the other and in this order, each with what belongs to it: where they lie, or as copies
     /// with these tables at least. A store is asked for some at once, for it takes its time to answer; no more copies are there at a time.
     pub fn read_each<T>(

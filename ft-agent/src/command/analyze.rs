@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ft_analysis::Tally;
-use ft_catalogue::{Key, Tasks, list, trace_of};
+use ft_catalogue::{CatalogueError, Key, Tasks, list, trace_of};
 use ft_report::analyze::{self, RESULT_TABLES};
 use ft_trace::number::count;
 use ft_trace::store::{META_FILE, StoreError, Trace, views};
@@ -104,7 +104,8 @@ const FAILED: &str = "failed";
 pub(crate) fn run(args: Args) -> Result {
     if let Some((url, key)) = trace_of(&args.trace) {
         let only = only(&args.only)?;
-        let done = vec![done(&Tasks::of(&url)?, Some(key), String::new(), &only)?];
+        let mut store = Store::default();
+        let done = vec![done(&Tasks::of(&url)?, &mut store, Some(key), String::new(), &only)?];
         return told(url, done, args.json);
     }
     let path = Path::new(&args.trace);
@@ -115,9 +116,9 @@ pub(crate) fn run(args: Args) -> Result {
         let only = only(&args.only)?;
         let listing = list(&args.trace)?;
         let tasks = Tasks::of(&args.trace)?;
-        let mut all = Vec::new();
+        let (mut all, mut store) = (Vec::new(), Store::default());
         for entry in &listing.entries {
-            all.push(done(&tasks, entry.key(), entry.path.to_string(), &only)?);
+            all.push(done(&tasks, &mut store, entry.key(), entry.path.to_string(), &only)?);
         }
         let wrong = listing.wrong.into_iter();
         all.extend(wrong.map(|(path, why)| Done {
@@ -160,20 +161,58 @@ fn only(names: &[String]) -> Result<Vec<&'static str>> {
     names.iter().map(known).collect()
 }
 
+/// Whether the store of a catalogue answers: one that fell silent is not waited for at each trace.
+#[derive(Debug, Default)]
+enum Store {
+    #[default]
+    Answers,
+    /// It did not, of the last trace: that alone may be what it cannot read.
+    Doubtful,
+    Away(String),
+}
+
+impl Store {
+    /// Why it is away, if it is.
+    fn away(&mut self, tasks: &Tasks) -> Option<&str> {
+        if let Store::Doubtful = self {
+            *self = match tasks.ask() {
+                Err(error @ CatalogueError::Away { .. }) => Store::Away(error.to_string()),
+                _ => Store::Answers,
+            };
+        }
+        match self {
+            Store::Away(why) => Some(why),
+            _ => None,
+        }
+    }
+}
+
 /// Does one task. Only what its user asks for ends all of them.
-fn done(tasks: &Tasks, key: Option<Key>, path: String, only: &[&'static str]) -> Result<Done> {
-    let Some(key) = key else {
-        let why = Some("its row names no place".into());
-        return Ok(Done { path, outcome: FAILED, events: None, why });
+fn done(
+    tasks: &Tasks,
+    store: &mut Store,
+    key: Option<Key>,
+    path: String,
+    only: &[&'static str],
+) -> Result<Done> {
+    let failed = |path, why: &str| {
+        let why = Some(why.escape_debug().to_string());
+        Ok(Done { path, outcome: FAILED, events: None, why })
     };
+    let Some(key) = key else { return failed(path, "its row names no place") };
     let path = key.path();
+    if let Some(why) = store.away(tasks) {
+        return failed(path, why);
+    }
     match task(tasks, &key, only) {
         Ok(Some(events)) => Ok(Done { path, outcome: ANALYSED, events: Some(events), why: None }),
         Ok(None) => Ok(Done { path, outcome: SKIPPED, events: None, why: None }),
         Err(error @ CommandError::Store(StoreError::Interrupted(_))) => Err(error),
         Err(error) => {
-            let why = Some(error.to_string().escape_debug().to_string());
-            Ok(Done { path, outcome: FAILED, events: None, why })
+            if let CommandError::Catalogue(CatalogueError::Away { .. }) = error {
+                *store = Store::Doubtful;
+            }
+            failed(path, &error.to_string())
         }
     }
 }

@@ -8,6 +8,8 @@ mod engines;
 #[path = "../common/files.rs"]
 mod files;
 mod fleet;
+mod memory;
+mod patience;
 mod proxy;
 mod requests;
 #[path = "../common/said.rs"]

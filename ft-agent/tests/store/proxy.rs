@@ -22,6 +22,10 @@ pub(crate) enum Fate {
     FailAfter,
     /// It is handed on a moment later, its answer in small pieces.
     Slow,
+    /// It is handed on; a byte of its answer comes now and then.
+    Drip,
+    /// It is handed on; its answer comes in pieces of 64 KiB, ten a second.
+    Trickle,
 }
 
 pub(crate) struct Proxy {
@@ -187,6 +191,14 @@ fn serve(
                 client.write_all(&answer.head)?;
                 for piece in answer.body.chunks(answer.body.len() / 4 + 1) {
                     std::thread::sleep(Duration::from_millis(5));
+                    client.write_all(piece)?;
+                }
+            }
+            Fate::Drip | Fate::Trickle => {
+                client.write_all(&answer.head)?;
+                let size = if fate == Fate::Drip { 1 } else { 64 << 10 };
+                for piece in answer.body.chunks(size) {
+                    std::thread::sleep(Duration::from_millis(100));
                     client.write_all(piece)?;
                 }
             }

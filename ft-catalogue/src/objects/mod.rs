@@ -14,6 +14,7 @@
 //! names of hosts on a second one.
 
 mod patience;
+mod progress;
 mod removal;
 mod retries;
 mod transfer;
@@ -68,7 +69,8 @@ impl Objects {
             return Err(wrong());
         }
         let environment = AmazonS3Builder::from_env().with_bucket_name(bucket);
-        Objects::of(url, prefix, environment, &Patience::default())
+        let patience = Patience::of(&environment).map_err(|why| failed("open", url, &why))?;
+        Objects::of(url, prefix, environment, &patience)
     }
 
     /// The same of a store that is known.

@@ -5,15 +5,16 @@ use std::time::Duration;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::{BackoffConfig, ClientConfigKey, ClientOptions, RetryConfig};
 
+use super::progress::Connector;
 use super::retries;
 
 /// How long one request is tried in all, if the store does not answer it: then no further try begins.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long the store may take to accept a connection, and for how long nothing may come of an answer. A request is sent
-/// within the latter, too, a piece of a file with it; what comes of an answer may take as long as it comes.
+/// How long the store may take to accept a connection, and for how long too little may come of an answer (`progress.rs`), if the
+/// environment (`AWS_READ_TIMEOUT`) does not say otherwise.
 const CONNECT: Duration = Duration::from_secs(5);
-const SILENCE: Duration = Duration::from_secs(60);
+pub(super) const SILENCE: Duration = Duration::from_secs(60);
 
 /// How long a store is waited for: one that accepts connections and says nothing is away after [`SILENCE`], for with that
 /// [`PATIENCE`] has ended.
@@ -30,6 +31,17 @@ impl Default for Patience {
 }
 
 impl Patience {
+    /// What the environment says, or ours.
+    pub(super) fn of(store: &AmazonS3Builder) -> Result<Patience, String> {
+        let read_timeout = AmazonS3ConfigKey::Client(ClientConfigKey::ReadTimeout);
+        let silence = match store.get_config_value(&read_timeout) {
+            Some(text) => humantime::parse_duration(&text)
+                .map_err(|error| format!("AWS_READ_TIMEOUT is '{text}': {error}"))?,
+            None => SILENCE,
+        };
+        Ok(Patience { silence, ..Patience::default() })
+    }
+
     /// A store that is waited for so long.
     pub(super) fn given(&self, store: AmazonS3Builder) -> AmazonS3Builder {
         let backoff = BackoffConfig {
@@ -44,9 +56,9 @@ impl Patience {
         let client = ClientOptions::new()
             .with_allow_http(allow_http.is_some_and(|value| value == "true"))
             .with_connect_timeout(CONNECT)
-            .with_read_timeout(self.silence)
             .with_timeout_disabled();
-        store.with_retry(retry).with_client_options(client)
+        let connector = Connector { silence: self.silence };
+        store.with_retry(retry).with_client_options(client).with_http_connector(connector)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::{Read, Seek, Write};
 use std::path::Path;
 
 use ft_trace::dir::open_no_link;
@@ -193,7 +193,11 @@ async fn pieces(
 
 /// The next piece of a file; a shorter one is the last.
 fn piece(file: &mut File, path: &Path) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    let left = file.stream_position().and_then(|at| Ok(file.metadata()?.len().saturating_sub(at)));
+    let left = left.map_err(io_error("read", path))?;
+    // As large as it gets: grown step by step it would be twice that.
+    let mut bytes =
+        Vec::with_capacity(PIECE_BYTES.min(usize::try_from(left).unwrap_or(usize::MAX)));
     let read = file.take(PIECE_BYTES as u64).read_to_end(&mut bytes);
     read.map(|_| bytes).map_err(io_error("read", path))
 }

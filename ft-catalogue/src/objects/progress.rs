@@ -1,0 +1,221 @@
+//! A request is waited for as long as enough of it moves.
+//!
+//! What a store sends is counted as it comes: a large file may take as long as it comes, and a store that sends a byte now and then is
+//! given up as one that says nothing. What is sent to it cannot be counted, for the crate's client takes it whole; so its time follows
+//! from its length. Time that passes while nobody waits, because a disk is slow, does not count.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use object_store::ClientOptions;
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
+    HttpResponseBody, HttpService, ReqwestConnector,
+};
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
+
+/// Bytes of an answer that must come in each [`super::patience::SILENCE`], or all that are left.
+const LEAST_RECEIVED: usize = 64 << 10;
+
+/// Bytes of a request for which one such time more is given until its answer begins.
+const LEAST_SENT: usize = 1 << 20;
+
+/// Makes the crate's own client, and waits for it as said above.
+#[derive(Debug)]
+pub(super) struct Connector {
+    pub(super) silence: Duration,
+}
+
+impl HttpConnector for Connector {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        let inner = ReqwestConnector::default().connect(options)?;
+        Ok(HttpClient::new(Client { inner, silence: self.silence }))
+    }
+}
+
+#[derive(Debug)]
+struct Client {
+    inner: HttpClient,
+    silence: Duration,
+}
+
+impl HttpService for Client {
+    fn call<'a, 'b>(
+        &'a self,
+        request: HttpRequest,
+    ) -> Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'b>>
+    where
+        'a: 'b,
+        Self: 'b,
+    {
+        let more = request.body().content_length() / LEAST_SENT;
+        let most = self.silence.saturating_mul(u32::try_from(more + 1).unwrap_or(u32::MAX));
+        Box::pin(async move {
+            let answer = timeout(most, self.inner.execute(request)).await;
+            let answer = answer.map_err(|_| Slow::after(most))??;
+            let (head, body) = answer.into_parts();
+            let body = HttpResponseBody::new(Watched::new(body, self.silence));
+            Ok(HttpResponse::from_parts(head, body))
+        })
+    }
+}
+
+/// What comes of an answer.
+struct Watched<B> {
+    body: B,
+    silence: Duration,
+    /// Since [`LEAST_RECEIVED`] bytes came: how long was waited, and how many have come.
+    waited: Duration,
+    received: usize,
+    /// Since when nothing came, and until when that may be.
+    waiting: Option<(Instant, Pin<Box<Sleep>>)>,
+}
+
+impl<B> Watched<B> {
+    fn new(body: B, silence: Duration) -> Watched<B> {
+        Watched { body, silence, waited: Duration::ZERO, received: 0, waiting: None }
+    }
+
+    /// So many bytes came. Whether they were too few for the time.
+    fn are_too_few(&mut self, bytes: usize) -> bool {
+        if let Some((since, _)) = self.waiting.take() {
+            self.waited += since.elapsed();
+        }
+        self.received += bytes;
+        if self.received >= LEAST_RECEIVED {
+            (self.waited, self.received) = (Duration::ZERO, 0);
+        }
+        self.waited >= self.silence
+    }
+}
+
+impl<B: Body<Data = Bytes, Error = HttpError> + Unpin> Body for Watched<B> {
+    type Data = Bytes;
+    type Error = HttpError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
+        let this = &mut *self;
+        if let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(context) {
+            let bytes = match &frame {
+                Some(Ok(frame)) => frame.data_ref().map_or(0, Bytes::len),
+                _ => return Poll::Ready(frame),
+            };
+            return Poll::Ready(match this.are_too_few(bytes) {
+                true => Some(Err(Slow::after(this.silence))),
+                false => frame,
+            });
+        }
+        let left = this.silence.saturating_sub(this.waited);
+        let (_, sleep) = this.waiting.get_or_insert_with(|| {
+            let now = Instant::now();
+            (now, Box::pin(sleep_until(now + left)))
+        });
+        sleep.as_mut().poll(context).map(|()| Some(Err(Slow::after(this.silence))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Too little moved.
+#[derive(Debug, thiserror::Error)]
+#[error("too little came of it in {0:?}")]
+struct Slow(Duration);
+
+impl Slow {
+    fn after(time: Duration) -> HttpError {
+        HttpError::new(HttpErrorKind::Timeout, Slow(time))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    const SILENCE: Duration = Duration::from_secs(60);
+
+    /// An answer whose pieces come each so long after it was asked for.
+    struct Pieces {
+        left: VecDeque<(Duration, usize)>,
+        next: Option<Pin<Box<Sleep>>>,
+    }
+
+    impl Body for Pieces {
+        type Data = Bytes;
+        type Error = HttpError;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
+            let Some(&(after, bytes)) = self.left.front() else { return Poll::Ready(None) };
+            let sleep =
+                self.next.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + after)));
+            std::task::ready!(sleep.as_mut().poll(context));
+            self.next = None;
+            self.left.pop_front();
+            Poll::Ready(Some(Ok(Frame::data(vec![0; bytes].into()))))
+        }
+    }
+
+    /// How many bytes come of such an answer, and after how long; nothing of it passes here.
+    fn received(pieces: &[(u64, usize)], pause: u64) -> (Result<usize, HttpErrorKind>, u64) {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let left = pieces.iter().map(|&(s, bytes)| (Duration::from_secs(s), bytes));
+            let mut body = Watched::new(Pieces { left: left.collect(), next: None }, SILENCE);
+            let (began, mut bytes) = (Instant::now(), 0);
+            let done = loop {
+                match body.frame().await {
+                    None => break Ok(bytes),
+                    Some(Ok(frame)) => bytes += frame.data_ref().unwrap().len(),
+                    Some(Err(error)) => break Err(error.kind()),
+                }
+                // A disk that takes its time.
+                tokio::time::sleep(Duration::from_secs(pause)).await;
+            };
+            (done, began.elapsed().as_secs())
+        })
+    }
+
+    #[test]
+    fn a_store_that_says_nothing_or_drips_is_given_up_after_the_same_time() {
+        let silent = [(0, 100), (1_000_000, 1)];
+        assert_eq!(received(&silent, 0), (Err(HttpErrorKind::Timeout), 60));
+        for seconds in [1, 7, 59] {
+            let drips = vec![(seconds, 1); 10_000];
+            assert_eq!(received(&drips, 0), (Err(HttpErrorKind::Timeout), 60), "{seconds} s");
+        }
+        // Fast at first.
+        let drips = [vec![(1, LEAST_RECEIVED); 100], vec![(1, 100); 1000]].concat();
+        assert_eq!(received(&drips, 0), (Err(HttpErrorKind::Timeout), 160));
+    }
+
+    #[test]
+    fn a_large_answer_may_take_as_long_as_it_comes() {
+        let slow = vec![(59, LEAST_RECEIVED); 500];
+        assert_eq!(received(&slow, 0), (Ok(500 * LEAST_RECEIVED), 59 * 500));
+        let small = vec![(3, LEAST_RECEIVED / 16); 500];
+        assert_eq!(received(&small, 0), (Ok(500 * LEAST_RECEIVED / 16), 3 * 500));
+        // A short one that comes in time, and a slow disk.
+        assert_eq!(received(&[(20, 1), (20, 1), (19, 1)], 0), (Ok(3), 59));
+        assert_eq!(received(&[(9, 1); 6], 1000), (Ok(6), 6 * 1009));
+    }
+}
