@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ft_catalogue::{Catalogue, CatalogueError, Key, Labels, Tasks, list};
+use ft_catalogue::{Catalogue, CatalogueError, Key, Labels, list};
 use ft_trace::ids::{Cpu, Nanos, Pid, Tid};
 use ft_trace::spool::frame::End;
 use ft_trace::store::{
