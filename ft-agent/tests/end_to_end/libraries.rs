@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::futexes::judge_each;
 use crate::harness::{self, Stage, assert_success, gate};
+use crate::holes::Holes;
 use crate::recomputed::agrees;
 
 /// Rounds of each program, in the short form.
@@ -176,6 +177,15 @@ fn what_cpp_20_has_to_wait_for_is_seen() {
     }
 }
 
+/// Java without a compiler of its own at work, a collector of garbage with threads, or stops from time to time: what its
+/// threads wait for are the program's locks.
+const JAVA: [&str; 4] = [
+    "-Xint",
+    "-XX:+UseSerialGC",
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:GuaranteedSafepointInterval=0",
+];
+
 /// Java's monitors and locks call nobody's library: its threads are parked at futexes.
 #[test]
 fn waits_for_monitors_and_locks_of_java_are_seen() {
@@ -185,35 +195,63 @@ fn waits_for_monitors_and_locks_of_java_are_seen() {
         return gate::skipped("javac is not installed; run `cargo xtask setup`");
     }
     let rounds = harness::rounds(ROUNDS);
-    let program = source("Locks.java");
-    let program = program.to_str().expect("UTF-8");
-    let (truth, dir) = record(&stage, &OPTIONS, &["java", program, &rounds.to_string()]);
-    let trace = harness::open(&dir);
-    let all = rows(&trace);
-    let holder = truth["holder"].as_i64();
-    for what in ["monitor", "lock"] {
-        let waits = truth["waits"].as_array().expect("waits").iter();
-        let waits: Vec<&Value> = waits.filter(|wait| wait["what"] == what).collect();
-        assert_eq!(waits.len(), rounds, "{truth}");
-        let mut ended = 0;
-        for &wait in &waits {
-            let mut wait = wait.clone();
-            wait["tid"] = truth["waiter"].clone();
-            // A monitor's waiter looks after it from time to time; what counts is its last wait.
-            let found = within(&all, &wait);
-            let Some(row) = found.last() else { continue };
-            let by = (row.waker_tid.map(i64::from), row.waker_call);
-            let [woke, woken] = [0, 1].map(|i| wait["wakes"][i].as_i64().expect("a time"));
-            let is = row.end == FutexEnd::Woken && by == (holder, Some(FutexKind::Wake));
-            if is && (woke..=woken).contains(&(row.ts.0 + row.woken_ns.expect("a wake-up"))) {
-                ended += 1;
-            }
+    let (program, number) = (source("Locks.java"), rounds.to_string());
+    let command = [&["java"], &JAVA[..], &[program.to_str().expect("UTF-8"), &number]].concat();
+    for _ in 0..RECORDINGS {
+        let (truth, dir) = record(&stage, &OPTIONS, &command);
+        let trace = harness::open(&dir);
+        assert!(trace.meta().lost.is_empty(), "{:?}", trace.meta().lost);
+        let (all, holes) = (rows(&trace), Holes::of(&trace));
+        let mut woken = Vec::new();
+        for what in ["monitor", "lock"] {
+            let waits = truth["waits"].as_array().expect("waits").iter();
+            let waits: Vec<&Value> = waits.filter(|wait| wait["what"] == what).collect();
+            assert_eq!(waits.len(), rounds, "{truth}");
+            woken.push(waits.iter().filter(|wait| released(&truth, wait, &all, &holes)).count());
         }
-        // It can find the lock free when it looks after it, or stop for the collector of garbage, but hardly ever.
-        assert!(2 * ended >= rounds, "{what}: {ended} of {rounds}: {waits:#?} {all:#?}");
-        gate::measured(&format!(
-            "{ended} of {rounds} waits for a {what} of Java, woken by its holder"
-        ));
+        if woken.iter().all(|woken| 2 * woken >= rounds) {
+            agrees("Java", &dir);
+            let [monitor, lock] = woken[..] else { unreachable!("two kinds") };
+            return gate::measured(&format!(
+                "Java: of {rounds} waits each {monitor} for a monitor and {lock} for a lock are exact, woken by the holder"
+            ));
+        }
+        std::fs::remove_dir_all(&dir).expect("a folder");
     }
-    agrees("Java", &dir);
+    panic!("too little of {RECORDINGS} recordings of Java could be judged");
+}
+
+/// Whether the holder's release is what ended a wait of Java, by its row. Two things else can be, and a third fails the test:
+/// a row that is marked where there is a hole, and a time that was over as the lock became free, after which the waiter
+/// looked for itself.
+fn released(truth: &Value, wait: &Value, all: &[FutexWait], holes: &Holes) -> bool {
+    let mut of_waiter = wait.clone();
+    of_waiter["tid"] = truth["waiter"].clone();
+    let found = within(all, &of_waiter);
+    let times = |name: &str| [0, 1].map(|i| wait[name][i].as_i64().expect("a time"));
+    let ends = |r: &FutexWait| r.ts.0 + r.dur;
+    let [from, to] = times("seen");
+    assert!(
+        found.iter().any(|r| r.ts.0 <= to && from <= ends(r)),
+        "no row of when it was seen to sleep: {wait} {found:#?}"
+    );
+    let [woke, woken] = times("wakes");
+    // It slept as the lock was still held, or had looked after it just before.
+    let Some(row) = found.iter().rfind(|r| r.ts.0 <= woke) else {
+        panic!("it was seen to sleep before: {wait} {found:#?}")
+    };
+    if !holes.judged(row.mark, row.ts.0, row.dur) {
+        return false;
+    }
+    if row.end == FutexEnd::TimedOut {
+        let timeout = row.timeout_ns.expect("what is over");
+        assert!(row.ts.0 + timeout <= woken, "it was woken before: {wait} {row:?}");
+        return false;
+    }
+    let by = (row.end, row.waker_tid.map(i64::from), row.waker_call);
+    let holder = truth["holder"].as_i64();
+    assert_eq!(by, (FutexEnd::Woken, holder, Some(FutexKind::Wake)), "{wait} {row:?}");
+    let at = row.ts.0 + row.woken_ns.expect("a wake-up");
+    assert!((woke..=woken).contains(&at), "{wait} {row:?}");
+    true
 }

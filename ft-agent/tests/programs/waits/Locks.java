@@ -4,7 +4,9 @@ import java.util.concurrent.locks.ReentrantLock;
 
 /**
  * One thread holds a monitor, or a ReentrantLock, until the kernel says that the other one sleeps at a futex. Prints for each
- * wait when the waiter began and had the lock, and when the holder began to release it and had done so.
+ * wait when the waiter began and had the lock, between which times it was seen to sleep, and when the holder began to release
+ * the lock and had done so. Options with which no wait is for the machine's own work: -Xint -XX:+UseSerialGC
+ * -XX:+UnlockDiagnosticVMOptions -XX:GuaranteedSafepointInterval=0.
  */
 final class Locks {
     private static final Object MONITOR = new Object();
@@ -51,11 +53,20 @@ final class Locks {
         }
     }
 
+    /** Between these times the kernel said that the waiter sleeps at a futex. */
+    private static final long[] seen = new long[2];
+
     /** Returns when the waiter sleeps, and has for a moment. */
     private static void sleeps() throws Exception {
         Path call = Path.of("/proc/self/task/" + waiter + "/syscall");
-        // The number of futex(2).
-        while (begun == 0 || !Files.readString(call).startsWith("202 ")) pause();
+        while (begun == 0) pause();
+        for (;; pause()) {
+            seen[0] = System.nanoTime();
+            String number = Files.readString(call);
+            seen[1] = System.nanoTime();
+            // That of futex(2).
+            if (number.startsWith("202 ")) break;
+        }
         Thread.sleep(2);
     }
 
@@ -64,7 +75,9 @@ final class Locks {
         long woke = System.nanoTime();
         int wait = asked;
         while (over < wait) Thread.onSpinWait();
-        return String.format("{\"what\": \"%s\", \"around\": [%d, %d], \"wakes\": [%d, %d]}", what, begun, had, wakes, woke);
+        return String.format(
+            "{\"what\": \"%s\", \"around\": [%d, %d], \"seen\": [%d, %d], \"wakes\": [%d, %d]}",
+            what, begun, had, seen[0], seen[1], wakes, woke);
     }
 
     private static void ask(boolean monitor) throws Exception {
