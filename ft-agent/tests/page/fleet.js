@@ -26,6 +26,14 @@ test('the longest of the fleet have links to the pages of their traces', () =>
     assert.equal(new Set(hrefs.map(trace)).size, 2);
   }));
 
+test('the page says that it is of a fleet, and the name of a trace stands on one line where there is room', () =>
+  visit(file, {viewport: {width: 1280, height: 900}}, async page => {
+    assert.equal(await page.title(), 'Feather-Trace: fleet');
+    const lines = (/** @type {HTMLElement} */ element) => element.getClientRects().length;
+    const link = page.locator(LINKS).first();
+    assert.equal(await link.evaluate(lines), 1, await link.textContent() ?? '');
+  }));
+
 test('of each trace the first is followed to its interval', async () => {
   for (const [nth, href] of hrefs.entries()) {
     if (hrefs.findIndex(other => trace(other) === trace(href)) < nth) continue;

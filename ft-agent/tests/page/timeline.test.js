@@ -187,6 +187,31 @@ test('a drag on the scale of time measures, to parts that sum to it', () =>
     await page.keyboard.press('Escape');
   }));
 
+test('no time of the scale is cut at its end', () =>
+  visit(file, {}, async page => {
+    await part(page, 'frame').waitFor();
+    await page.locator('#timeline[data-ready=true]').waitFor();
+    await part(page, 'overview').scrollIntoViewIfNeeded();
+    await part(page, 'stage').focus();
+    // Each time other numbers are at the edge.
+    for (let i = 0; i < 12; i += 1) {
+      await page.keyboard.press('+');
+      await page.evaluate(() => new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+    }
+    const ends = await page.evaluate(() => /** @type {{ends: [text: string, end: number, width: number][]}} */ (/** @type {unknown} */ (window)).ends);
+    assert(ends.length > 20, `${ends.length} times`);
+    for (const [text, end, width] of ends) assert(end <= width, `${text} ends at ${end} of ${width}`);
+  }, page => page.addInitScript(() => {
+    /** @type {[text: string, end: number, width: number][]} */
+    const ends = [];
+    Object.assign(window, {ends});
+    const own = CanvasRenderingContext2D.prototype, {fillText} = own;
+    own.fillText = function (text, x, y, room) {
+      if (this.canvas.classList.contains('tl-axis')) ends.push([text, x + this.measureText(text).width, this.canvas.clientWidth]);
+      return room === undefined ? fillText.call(this, text, x, y) : fillText.call(this, text, x, y, room);
+    };
+  })));
+
 test('a click says what is there, and lists the events beside it', () =>
   open(async (page, head) => {
     const incident = head.incidents[0];

@@ -73,8 +73,8 @@ impl fmt::Display for Page<'_> {
             document.sections.iter().partition::<Vec<_>, _>(|section| section.name == SUMMARY);
         summary.into_iter().try_for_each(|s| section(out, s, self, links))?;
         out.write_str(timeline)?;
-        heading(out, "trace", "what was recorded, and how well")?;
-        blocks(out, facts, "trace", self, links)?;
+        heading(out, document.head.name, "what was recorded, and how well")?;
+        blocks(out, facts, document.head.name, self, links)?;
         out.write_str("</section>\n")?;
         rest.into_iter().try_for_each(|s| section(out, s, self, links))?;
         write!(
@@ -99,7 +99,7 @@ impl Page<'_> {
         let (summary, rest): (Vec<_>, Vec<_>) = names.partition(|name| *name == SUMMARY);
         let timeline = (!self.timeline.is_empty()).then_some("timeline");
         out.write_str("<nav aria-label=Contents>")?;
-        for name in summary.into_iter().chain(timeline).chain(["trace"]).chain(rest) {
+        for name in summary.into_iter().chain(timeline).chain([self.document.head.name]).chain(rest) {
             write!(out, "<a href=\"#{name}\">{name}</a>")?;
         }
         out.write_str("</nav>\n")
@@ -110,7 +110,7 @@ impl Page<'_> {
     }
 }
 
-/// What the trace is of.
+/// What the trace is of, or what else the page is about.
 fn title(document: &Document) -> String {
     let of = |block: &Block| match block {
         Block::Paragraph { label: "command", text, .. } => Some(text.to_string()),
@@ -119,7 +119,10 @@ fn title(document: &Document) -> String {
     let command = document.head.blocks.iter().find_map(of).unwrap_or_default();
     match command.split_whitespace().next().map(|program| program.rsplit('/').next()) {
         Some(Some(program)) if !command.starts_with("none:") => format!("Feather-Trace: {program}"),
-        _ => "Feather-Trace".into(),
+        _ => match document.head.name {
+            "trace" => "Feather-Trace".into(),
+            other => format!("Feather-Trace: {other}"),
+        },
     }
 }
 

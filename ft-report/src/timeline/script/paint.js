@@ -412,8 +412,11 @@ export class Painter {
       const x = Math.round(this.x(t - offset)) + 0.5;
       ctx.fillStyle = theme.line;
       ctx.fillRect(x, height - 6, 1, 6);
+      const says = moment(t, step);
+      // Half of a number at the edge would be another number.
+      if (x + 4 + ctx.measureText(says).width > this.width) continue;
       ctx.fillStyle = theme.faint;
-      ctx.fillText(moment(t, step), x + 4, height - 9);
+      ctx.fillText(says, x + 4, height - 9);
     }
   }
 }
