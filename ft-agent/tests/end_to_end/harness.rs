@@ -66,6 +66,11 @@ pub(crate) fn has_probes() -> bool {
     (numbers.next(), numbers.next()) >= (Some(5), Some(15))
 }
 
+/// Whether there is a clock with periodic ticks, here or where this was recorded.
+pub(crate) fn has_real_time_clock() -> bool {
+    elsewhere::recorded().is_some() || Path::new("/dev/rtc0").exists()
+}
+
 /// The agent's binary.
 pub(crate) fn agent() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ft-agent"));
@@ -132,11 +137,22 @@ impl Stage {
 
     /// Records the subject; returns its truth and the trace's folder.
     pub(crate) fn record(&self, options: &[&str], scenario: &[&str]) -> (Value, PathBuf) {
+        let (said, dir) = self.record_program(options, subject(), scenario);
+        (truth(&said), dir)
+    }
+
+    /// Records a program; returns what it has printed, perhaps with the agent's report behind it, and the trace's folder.
+    pub(crate) fn record_program(
+        &self,
+        options: &[&str],
+        program: &Path,
+        arguments: &[&str],
+    ) -> (Vec<u8>, PathBuf) {
         if let Some(folder) = elsewhere::to_record() {
-            elsewhere::record(&folder, options, scenario);
+            elsewhere::record(&folder, options, program, arguments);
         }
         if let Some(folder) = elsewhere::recorded() {
-            return elsewhere::received(&folder, options, scenario);
+            return elsewhere::received(&folder, options, arguments);
         }
         let dir = self.path("trace");
         let output = agent()
@@ -144,12 +160,12 @@ impl Stage {
             .arg(&dir)
             .args(options)
             .arg("--")
-            .arg(subject())
-            .args(scenario)
+            .arg(program)
+            .args(arguments)
             .output()
             .expect("the agent starts");
         assert_success(&output);
-        (truth(&output.stdout), dir)
+        (output.stdout, dir)
     }
 
     /// Records a command that leaves the subject behind, as soon as it has told its truth; returns the subject's process id,

@@ -41,14 +41,17 @@ fn record(stage: &Stage, name: &str, load: &str) -> (Value, PathBuf) {
     agent.args(["hourglass", "--json"]).args(load.split_whitespace());
     let output = agent.output().expect("the agent starts");
     assert_success(&output);
-    let text = String::from_utf8_lossy(&output.stdout);
-    // The agent's own report comes behind it.
-    let mut values = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
-    (values.next().expect("what the load says").expect("JSON"), dir)
+    (own_words(&output.stdout), dir)
+}
+
+/// What a load has said itself: the agent's report comes behind it.
+pub(crate) fn own_words(stdout: &[u8]) -> Value {
+    let mut values = serde_json::Deserializer::from_slice(stdout).into_iter::<Value>();
+    values.next().expect("what the load says").expect("JSON")
 }
 
 /// The rows of a table, by their times.
-fn rows<R: ft_trace::store::Row>(trace: &Trace) -> Vec<R> {
+pub(crate) fn rows<R: ft_trace::store::Row>(trace: &Trace) -> Vec<R> {
     trace.rows().map(|row| row.expect("a row")).collect()
 }
 

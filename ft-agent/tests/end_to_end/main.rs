@@ -49,6 +49,7 @@ mod preempted;
 mod probes;
 mod proc_counters;
 mod reactivity;
+mod real_time_clock;
 mod relay;
 mod signals;
 mod spans;

@@ -265,6 +265,9 @@ def timers(trace: Trace, threads: Threads) -> Table:
             }
             if waking:
                 values |= divided(threads, sleep, waking, ran)
+            else:
+                # It did not sleep, so there is nothing to divide.
+                values |= dict.fromkeys(("timer_ns", "interrupt_ns", "dispatch_ns", "return_ns", "cpu", "interrupt"))
             expected.append(Expected(values))
     return Table("timer_latency", ("ts", "tid"), expected)
 

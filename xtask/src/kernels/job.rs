@@ -36,10 +36,11 @@ const TRACES: [&str; 5] = ["demo", "hotplug", "groups", "preload", "cgroup"];
 
 /// Tests of `end_to_end`, recorded in the guest and judged outside: those that hold however late a subject comes, as it
 /// does where one thread of a busy machine is all CPUs.
-const TRUTHS: [&str; 3] = [
+const TRUTHS: [&str; 4] = [
     "nesting::nesting_to_depth_four_gives_exactly_the_known_counts",
     "kernel_groups::system_calls_faults_and_lock_waits_are_in_their_tables",
     "futexes::every_wait_at_a_futex_has_its_end_its_waker_and_its_time",
+    "real_time_clock::ticks_of_the_real_time_clock_wake_a_worker",
 ];
 
 /// Seconds that each check may take on an idle machine.
@@ -97,8 +98,9 @@ impl Built {
     /// When something does not build.
     pub(super) fn find() -> Result<Built> {
         // As the tests themselves do, which have built all of it in a test run.
-        let others: [&[&str]; 3] = [
+        let others: [&[&str]; 4] = [
             &["ft-preload"],
+            &["ft-load"],
             &["ft-user", "--example", "demo"],
             &["ft-agent", "--example", "subject"],
         ];
