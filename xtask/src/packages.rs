@@ -211,7 +211,7 @@ pub(crate) const LTTNG: Group = Group {
         package("lttng-tools", "usr/bin/lttng-sessiond", "an experiment compares with it"),
     ],
     together: true,
-    without: "the experiment that compares with it fails, its test is skipped, and the benchmarks leave it out",
+    without: "the experiment and the benchmarks that compare with it leave it out, and say so",
 };
 
 /// What the benchmarks compare with.

@@ -24,7 +24,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     id: "npt-loops",
     title: "npt, Figures 2, 4 and 6, Tables 2 and 3: the loop untraced and traced",
     full_minutes: 12.0,
-    programs: &["lttng-sessiond", "cc", "ft-agent", "ft-load"],
+    programs: &["ft-agent", "ft-load"],
     run,
 };
 
@@ -70,6 +70,9 @@ const SUBJECTS: [(&str, &str, &str); 6] = [
     ),
 ];
 
+/// So many of them do without LTTng-UST.
+const OWN: usize = 4;
+
 /// What one subject has shown, all rounds together.
 #[derive(Default)]
 struct Shown {
@@ -78,27 +81,30 @@ struct Shown {
 }
 
 fn run(lab: &Lab) -> Result<Finding> {
-    let lttng = Lttng::start()?;
+    // Where it is not installed, its rows say so, and those of the others are there.
+    let lttng = Lttng::start();
+    let here = subjects(&lttng);
     let rounds = lab.trials(ROUNDS);
     let mut shown: [Shown; 6] = Default::default();
     for _ in 0..rounds {
-        for (n, shown) in shown.iter_mut().enumerate() {
+        for (n, shown) in shown.iter_mut().enumerate().take(here) {
             // Of a try no figure is looked at.
             if n > 0 && !lab.is_try() {
                 back_memory()?;
             }
-            let (passes, lost) = subject(lab, &lttng, n)?;
+            let (passes, lost) = subject(lab, lttng.as_ref().ok(), n)?;
             shown.passes.merge(&passes);
             shown.lost += lost;
             // What the kernel allows real-time threads is whole again.
             sleep(Duration::from_millis(500));
         }
     }
-    drop(lttng);
+    let without =
+        lttng.err().map(|error| format!("{error:#}").lines().next().unwrap_or_default().to_owned());
     let peaks = peaks(lab)?;
     let mut csv = Csv::new(["subject", "pass_ns", "count"]);
     let mut histograms = Vec::new();
-    for ((name, ..), shown) in SUBJECTS.iter().zip(&shown) {
+    for ((name, ..), shown) in SUBJECTS.iter().zip(&shown).take(here) {
         for (ns, count) in shown.passes.values() {
             csv.row([&name.replace(',', ""), &format!("{ns:.1}"), &count]);
         }
@@ -116,13 +122,21 @@ fn run(lab: &Lab) -> Result<Finding> {
         ),
         figures: vec![lab.figure(EXPERIMENT.id, &bars::draw(&histograms, true)?)?],
         values: vec![lab.values(EXPERIMENT.id, &csv)?],
-        rows: rows(&shown, &peaks),
+        rows: rows(&shown, &peaks, without.as_deref()),
     })
 }
 
-fn subject(lab: &Lab, lttng: &Lttng, n: usize) -> Result<(Passes, u64)> {
+/// How many of [`SUBJECTS`] there are here.
+fn subjects(lttng: &Result<Lttng>) -> usize {
+    if lttng.is_ok() { SUBJECTS.len() } else { OWN }
+}
+
+fn subject(lab: &Lab, lttng: Option<&Lttng>, n: usize) -> Result<(Passes, u64)> {
     let record = |kernel: &str, rate: Option<u64>| recorded(lab, kernel, rate);
-    let traced = |reader| lttng.run(reader, lab.cpu(), PRIORITY, SECONDS * 1e9, hz(lab)?);
+    let traced = |reader| {
+        let lttng = lttng.context("LTTng-UST is not there")?;
+        lttng.run(reader, lab.cpu(), PRIORITY, SECONDS * 1e9, hz(lab)?)
+    };
     match n {
         0 => Ok((passes(&leading_json(&output(npt(lab)?.arg("--json"))?)?.0)?, 0)),
         1 => record("none", None),
@@ -227,12 +241,16 @@ fn kept(passes: &Passes, lost: u64) -> String {
     )
 }
 
-fn rows(shown: &[Shown; 6], peaks: &str) -> Vec<Row> {
+/// A row for each subject; `without` is why there is no LTTng-UST.
+fn rows(shown: &[Shown; 6], peaks: &str, without: Option<&str>) -> Vec<Row> {
     SUBJECTS
         .iter()
         .zip(shown)
         .enumerate()
         .map(|(n, ((name, paper, why), Shown { passes, lost }))| {
+            if let Some(why) = without.filter(|_| n >= OWN) {
+                return Row::new(*name, *paper, "not run", format!("no LTTng-UST here: {why}"));
+            }
             let why = match n {
                 0 => peaks.to_owned(),
                 1 => kept(passes, *lost),
@@ -263,6 +281,23 @@ mod tests {
     fn losses_are_read() {
         assert_eq!(lost("\nrecorded  16.0 MiB, 21,586,860 events lost\nspool x"), 21_586_860);
         assert_eq!(lost("recorded  16.0 MiB\n"), 0);
+    }
+
+    #[test]
+    fn without_lttng_its_rows_say_why_and_the_others_are_there() {
+        assert_eq!(subjects(&Err(anyhow::anyhow!("none"))), OWN);
+        let mut shown: [Shown; 6] = Default::default();
+        shown[..OWN].iter_mut().for_each(|shown| shown.passes.add(10.0, 3));
+        let why = "`lttng-sessiond` cannot be started";
+        for (n, row) in rows(&shown, "peaks", Some(why)).iter().enumerate() {
+            let is_left_out = row.ours == "not run" && row.why.contains(why);
+            assert_eq!(
+                (row.what.starts_with("LTTng"), is_left_out),
+                (n >= OWN, n >= OWN),
+                "{row:?}"
+            );
+        }
+        assert!(rows(&shown, "peaks", None).iter().all(|row| row.ours != "not run"));
     }
 
     #[test]

@@ -39,15 +39,20 @@ impl Lttng {
     pub(super) fn start() -> Result<Lttng> {
         let home = Path::new("/dev/shm").join(format!("ft-papers-lttng-{}", std::process::id()));
         fs::create_dir_all(&home)?;
+        Lttng::start_in(&home).inspect_err(|_| drop(fs::remove_dir_all(&home)))
+    }
+
+    fn start_in(home: &Path) -> Result<Lttng> {
         fs::write(home.join("npt.c"), include_str!("lttng/npt.c"))?;
         fs::write(home.join("npt_events.h"), include_str!("lttng/npt_events.h"))?;
         let mut cc = Command::new("cc");
-        cc.current_dir(&home).args(["-O2", "-I.", "npt.c", "-o", "npt", "-llttng-ust", "-ldl"]);
+        cc.current_dir(home).args(["-O2", "-I.", "npt.c", "-o", "npt", "-llttng-ust", "-ldl"]);
         output(&mut cc)?;
         let mut daemon = Command::new("lttng-sessiond");
-        daemon.arg("--no-kernel").env("LTTNG_HOME", &home).stdin(Stdio::null());
+        daemon.arg("--no-kernel").env("LTTNG_HOME", home).stdin(Stdio::null());
         let daemon = daemon.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let lttng = Lttng { daemon: daemon.context("`lttng-sessiond` cannot be started")?, home };
+        let daemon = daemon.context("`lttng-sessiond` cannot be started")?;
+        let lttng = Lttng { daemon, home: home.to_owned() };
         for _ in 0..100 {
             if lttng.command(&["list"]).is_ok() {
                 return Ok(lttng);
