@@ -42,15 +42,19 @@ impl Toolchain {
         if find_in_path("bpf-linker").is_none() {
             bail!("bpf-linker is missing; run `cargo xtask setup`");
         }
+        let compiler = Self::without_linker();
+        compiler.with_context(|| {
+            format!("no Rust compiler with `core` for {TARGET}; run `cargo xtask setup`")
+        })
+    }
+
+    /// The same whether or not there is a linker.
+    pub(crate) fn without_linker() -> Option<Self> {
         if debians(Path::new("/")) {
-            Ok(Self::Debian)
-        } else if let Some(nightly) = rustup_home().and_then(|home| nightly(&home))
-            && in_path("rustup")
-        {
-            Ok(Self::Nightly(nightly))
-        } else {
-            bail!("no Rust compiler with `core` for {TARGET}; run `cargo xtask setup`");
+            return Some(Self::Debian);
         }
+        let nightly = rustup_home().and_then(|home| nightly(&home));
+        nightly.filter(|_| in_path("rustup")).map(Self::Nightly)
     }
 
     /// The command that builds the programs.

@@ -5,6 +5,7 @@ mod bench;
 mod build;
 mod build_ebpf;
 mod kernels;
+mod linker;
 mod node;
 mod package;
 mod packaged;

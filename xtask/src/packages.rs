@@ -55,11 +55,25 @@ pub(crate) const KERNEL_SIDE: Group = Group {
             "`core` for BPF, prebuilt",
         )
         .or("libstd-rust-dev-bpf"),
-        package("llvm-22-dev", "usr/lib/llvm-22/bin/llvm-config", "bpf-linker is built with it"),
+        LLVM_22,
     ],
     together: true,
     without: "the kernel side is not built, and the agent gets the one that is packaged; another way is rustup's nightly with rust-src, and bpf-linker on the PATH",
 };
+
+const LINKER: &str = "bpf-linker is built with it";
+const LLVM_21: Package = package("llvm-21-dev", "usr/lib/llvm-21/bin/llvm-config", LINKER);
+const LLVM_22: Package = package("llvm-22-dev", "usr/lib/llvm-22/bin/llvm-config", LINKER);
+const LLVM_23: Package = package("llvm-23-dev", "usr/lib/llvm-23/bin/llvm-config", LINKER);
+
+/// What bpf-linker can be built with, by the version, where there is a compiler: the oldest first.
+pub(crate) const LLVMS: [(u32, Group); 3] =
+    [(21, llvm(&[LLVM_21])), (22, llvm(&[LLVM_22])), (23, llvm(&[LLVM_23]))];
+
+const fn llvm(packages: &'static [Package]) -> Group {
+    let without = "the kernel side is not built, and the agent gets the one that is packaged; another way is a bpf-linker on the PATH";
+    Group { packages, together: false, without }
+}
 
 /// What the tests open the traces with.
 pub(crate) const READERS: Group = Group {

@@ -6,16 +6,14 @@
 
 use std::{collections::HashSet, fmt::Write, path::Path};
 
-use anyhow::Result;
-
 use crate::{
     apt::{self, Apt, installation},
-    build_ebpf::Toolchain,
+    linker::{self, Lack},
     packages::{
-        BROWSER, COMPILERS, Group, JUDGES, KERNEL_SIDE, LOADS, LTTNG, PACKAGERS, PEERS, PLAYERS,
-        PROGRAMS, Package, READERS, RECORDED, SPARK,
+        BROWSER, COMPILERS, Group, JUDGES, KERNEL_SIDE, LLVMS, LOADS, LTTNG, PACKAGERS, PEERS,
+        PLAYERS, PROGRAMS, Package, READERS, RECORDED, SPARK,
     },
-    workspace::{cargo, find_in_path, in_path, is_root, run as run_command},
+    workspace::{in_path, is_root},
 };
 
 /// For the tests, beside the kernel side.
@@ -31,24 +29,20 @@ pub(crate) const EXPERIMENTS: &[Group] = &[JUDGES, LOADS, PLAYERS, LTTNG, PEERS,
 /// For the benchmarks, beside the kernel side.
 pub(crate) const BENCHMARKS: &[Group] = &[LTTNG, PEERS, PROGRAMS];
 
-/// The version of bpf-linker that is known to link what [`KERNEL_SIDE`] makes.
-const BPF_LINKER: &str = "0.13.0";
-
 /// What of a group is missing.
 type Gap<'g> = (&'g Group, Vec<&'static Package>);
 
 /// Installs what is missing of the kernel side's toolchain and of `more`. What cannot be installed is
 /// printed as a warning.
 pub(crate) fn run(more: &[Group]) {
-    let root = Path::new("/");
-    // Another toolchain than Debian's is as good.
-    let kernel_side = Toolchain::find().is_err().then_some(KERNEL_SIDE);
-    let gaps = gaps(kernel_side.iter().chain(more), root);
+    let lack = Lack::find();
+    let gaps = gaps(packages_for(&lack).into_iter().chain(more), Path::new("/"));
     if !gaps.is_empty() {
         install(&gaps, false);
     }
-    if kernel_side.is_some_and(|group| group.missing(root).is_empty())
-        && let Err(error) = install_bpf_linker()
+    if lack != Lack::Nothing
+        && let Lack::Linker(llvm) = Lack::find()
+        && let Err(error) = linker::install(&llvm)
     {
         eprintln!("warning: {error:#}; without it {}", KERNEL_SIDE.without);
     }
@@ -56,11 +50,26 @@ pub(crate) fn run(more: &[Group]) {
 
 /// Says what [`run`] would install, and what cannot be had here.
 pub(crate) fn say(more: &[Group]) {
-    let kernel_side = Toolchain::find().is_err().then_some(KERNEL_SIDE);
-    let gaps = gaps(kernel_side.iter().chain(more), Path::new("/"));
-    match gaps.is_empty() {
-        true => println!("setup: nothing is missing"),
-        false => install(&gaps, true),
+    let lack = Lack::find();
+    let gaps = gaps(packages_for(&lack).into_iter().chain(more), Path::new("/"));
+    if let Lack::Linker(llvm) = &lack {
+        println!("setup: missing is {}", linker::what(llvm));
+    } else if gaps.is_empty() {
+        println!("setup: nothing is missing");
+    }
+    if !gaps.is_empty() {
+        install(&gaps, true);
+    }
+}
+
+/// The packages that bring what the kernel side lacks. A compiler that is there is as good as Debian's.
+fn packages_for(lack: &Lack) -> Option<&'static Group> {
+    match lack {
+        Lack::Nothing | Lack::Linker(_) => None,
+        Lack::Compiler => Some(&KERNEL_SIDE),
+        Lack::Llvm(needed) => {
+            LLVMS.iter().find(|(version, _)| version >= needed).map(|(_, group)| group)
+        }
     }
 }
 
@@ -156,20 +165,6 @@ impl Plan<'_> {
             format!("this release has no package {}; without {them} {without}", lacking.join(", "))
         })
     }
-}
-
-fn install_bpf_linker() -> Result<()> {
-    if find_in_path("bpf-linker").is_none() {
-        println!("setup: installing bpf-linker {BPF_LINKER} from crates.io (about a minute)");
-        run_command(
-            cargo()
-                .args(["install", "--quiet", "bpf-linker", "--version", BPF_LINKER, "--locked"])
-                .args(["--no-default-features", "--features", "llvm-22"])
-                .env("LLVM_PREFIX", "/usr/lib/llvm-22")
-                .env_remove("CARGO_TARGET_DIR"),
-        )?;
-    }
-    Toolchain::find().map(drop)
 }
 
 /// How packages can be installed here.
@@ -317,6 +312,37 @@ mod tests {
             assert_eq!(names(&plan.install), release[..3]);
             assert_eq!(plan.lacks(), None);
         }
+    }
+
+    #[test]
+    fn ubuntu_has_a_compiler_whose_library_for_bpf_is_missing() {
+        let of_26_04 = plan(&KERNEL_SIDE, Some(&["rustc", "rustc-1.93", "llvm-22-dev"]));
+        assert!(of_26_04.install.is_empty(), "{:?}", names(&of_26_04.install));
+        let said = of_26_04.lacks().expect("something is lacking");
+        assert!(said.contains("no package libstd-rust-web-dev-bpf;"), "{said}");
+    }
+
+    #[test]
+    fn a_nightly_of_rustup_needs_no_other_compiler() {
+        let nowhere = Path::new("/nowhere");
+        let wanted = |lack| -> Vec<&str> {
+            let missing = packages_for(&lack).map(|group| group.missing(nowhere));
+            missing.iter().flatten().map(|package| package.name).collect()
+        };
+        assert_eq!(wanted(Lack::Llvm(22)), ["llvm-22-dev"]);
+        assert_eq!(wanted(Lack::Llvm(23)), ["llvm-23-dev"]);
+        assert_eq!(
+            wanted(Lack::Llvm(19)),
+            ["llvm-21-dev"],
+            "the oldest that a linker is built with"
+        );
+        assert_eq!(wanted(Lack::Compiler).len(), 3);
+        assert!(wanted(Lack::Nothing).is_empty());
+        // Fedora and Arch are told its name, and what happens without it.
+        let llvm = packages_for(&Lack::Llvm(22)).expect("it is packaged");
+        let text = Way::NotDebian.announcement(&[plan(llvm, None)]);
+        assert!(text.contains("not a Debian system") && text.contains("  llvm-22-dev "), "{text}");
+        assert!(llvm.without.contains("bpf-linker"), "{}", llvm.without);
     }
 
     #[test]
