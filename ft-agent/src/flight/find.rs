@@ -76,11 +76,11 @@ impl Recorder {
     ///
     /// # Errors
     ///
-    /// When there is none.
+    /// When there is none, or the directory may not be looked into.
     pub fn of_directory(dir: &Path) -> Result<Recorder, SnapshotError> {
-        let none = || SnapshotError::NotRecording(dir.to_owned());
-        let registry = fs::metadata(Spool::of(dir).registry()).map_err(|_| none())?;
+        let registry = fs::metadata(Spool::of(dir).registry()).map_err(|e| unseen(dir, e))?;
         let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+        let none = || SnapshotError::NotRecording(dir.to_owned());
         let pid = holder(&locks, registry.dev(), registry.ino()).ok_or_else(none)?;
         Recorder::checked(pid, dir.to_owned())
     }
@@ -144,6 +144,16 @@ impl Recorder {
     }
 }
 
+/// Why a directory shows no recorder: who may not look does not know that there is none.
+fn unseen(dir: &Path, source: io::Error) -> SnapshotError {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => {
+            SnapshotError::Unreadable { path: dir.to_owned(), source }
+        }
+        _ => SnapshotError::NotRecording(dir.to_owned()),
+    }
+}
+
 /// Somebody records into the trace directory `dir`.
 pub(crate) fn is_recorded(dir: &Path) -> bool {
     let Ok(registry) = fs::metadata(Spool::of(dir).registry()) else { return false };
@@ -188,6 +198,17 @@ mod tests {
         assert_eq!(holder(locks, rustix::fs::makedev(0xfe, 2), 77), None);
         assert_eq!(holder(locks, device, 99), None, "held in a PID namespace that is not ours");
         assert_eq!(holder("nonsense\n\n", device, 77), None);
+    }
+
+    #[test]
+    fn who_may_not_look_is_not_told_that_there_is_no_recorder() {
+        let said = |kind: io::ErrorKind| unseen(Path::new("t"), kind.into()).to_string();
+        let denied = said(io::ErrorKind::PermissionDenied);
+        assert_eq!(
+            denied,
+            "cannot read t: permission denied; run as the user of the recorder or as root"
+        );
+        assert!(said(io::ErrorKind::NotFound).starts_with("no flight recorder writes to t;"));
     }
 
     #[test]
