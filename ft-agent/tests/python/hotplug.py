@@ -2,8 +2,9 @@
 
 usage: python hotplug.py DIR TIMES
 
-TIMES has lines `WHAT SECONDS`: when the recorded command began, when CPU 1 was gone, was about to come, was back and was about
-to go, over and over, and when the command ended, since the boot. Ends with status 1 if something is not as it should be.
+TIMES has a line `cpus GOING MISSING TABLE`, the CPU that went and came, the one that was missing until then, and the table
+with what only an event of the CPU's own records, and lines `WHAT SECONDS`: when the recorded command began, when the former was gone, was about to come, was back and was about to go, over and
+over, and when the command ended, since the boot. Ends with status 1 if something is not as it should be.
 """
 
 import json
@@ -11,9 +12,11 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-# Samples of the work on a CPU, which takes about a second, of 997 that are asked for in each: emulated timers come late.
+# Samples of the work on a CPU, which takes about a second, of 997 that are asked for in each: emulated timers come late. Or,
+# where these are not recorded, ends of page faults, of which the start of a program has more than a hundred.
 FEW = 20
 
 # The times are those of a clock with steps of 10 ms.
@@ -27,14 +30,25 @@ def times(path: Path) -> list[tuple[str, int]]:
     return [(w[0], int(float(w[1]) * 1e9)) for w in words if len(w) == 2 and w[0] in known]
 
 
+def words(path: Path) -> tuple[int, int, str]:
+    """The CPU that goes and comes, the one that is missing at first, and the table in which they are looked for."""
+    line = next(line for line in path.read_text().splitlines() if line.startswith("cpus "))
+    _, going, missing, table = line.split()
+    return int(going), int(missing), table
+
+
 def main() -> int:
-    """Prints what was found of CPU 1 while it was there, and while it was gone."""
+    """Prints what was found of the CPU while it was there, and while it was gone."""
     trace, said = Path(sys.argv[1]), Path(sys.argv[2])
     at = times(said)
-    rows = {
-        table: pq.read_table(trace / table, columns=["ts", "cpu"]).to_pydict()
-        for table in ("samples", "sched_switch")
-    }
+    going, missing, what = words(said)
+    columns = ["ts", "cpu"] if what == "samples" else ["ts", "cpu", "kind"]
+    found = pq.read_table(trace / what, columns=columns)
+    if what == "page_faults":
+        # Their ends are seen by the event of the CPU; their begins are not.
+        found = found.filter(pc.field("kind").is_valid())
+    rows = {what: found.to_pydict()}
+    rows["sched_switch"] = pq.read_table(trace / "sched_switch", columns=["ts", "cpu"]).to_pydict()
 
     def count(table: str, cpu: int, begin: int, end: int) -> int:
         pairs = zip(rows[table]["ts"], rows[table]["cpu"], strict=True)
@@ -42,23 +56,25 @@ def main() -> int:
 
     def between(first: str, then: str) -> list[tuple[int, int]]:
         ends = [(b, e) for (what, b), (after, e) in pairwise(at) if (what, after) == (first, then)]
-        return [(count("samples", 1, *pair), count("sched_switch", 1, *pair)) for pair in ends]
+        return [(count(what, going, *pair), count("sched_switch", going, *pair)) for pair in ends]
 
     there = between("begins", "gone") + between("back", "goes")
     while_gone = between("gone", "comes")
     cpus = sorted(set(rows["sched_switch"]["cpu"]))
     last = dict(at)
-    late = count("samples", 3, last["goes"], last["ends"]) if 3 in cpus else FEW
-    early = count("sched_switch", 3, 0, dict(reversed(at))["gone"])
+    late = count(what, missing, last["goes"], last["ends"]) if missing in cpus else FEW
+    early = count("sched_switch", missing, 0, dict(reversed(at))["gone"])
     lost = json.loads((trace / "meta.json").read_text())["lost"]
-    print(f"samples and switches of CPU 1 while it was there: {there}; while it was gone: {while_gone}")
-    print(f"of CPU 3: {early} switches while it was missing, then {late} samples; lost {lost}")
-    right = all(samples >= FEW and switches > 0 for samples, switches in there) and late >= FEW
+    name = what.replace("_", " ")
+    print(f"{name} and switches of CPU {going} while it was there: {there}; while it was gone: {while_gone}")
+    print(f"of CPU {missing}: {early} switches while it was missing, then {late} {name}; lost {lost}")
+    right = len(there) == 5 and all(seen >= FEW and switches > 0 for seen, switches in there)
+    right = right and late >= FEW
     right = right and while_gone == [(0, 0)] * 4 and early == 0 and not any(lost.values())
     if not right:
         print(said.read_text(), end="")
-    found = ", ".join(str(samples) for samples, _ in there)
-    print(f"{found} samples, {sum(map(sum, while_gone))} while it was gone, of {len(cpus)} CPUs")
+    each = ", ".join(str(seen) for seen, _ in there)
+    print(f"{each} {name} of CPU {going}, {sum(map(sum, while_gone))} while it was gone, of {len(cpus)} CPUs")
     return 0 if right else 1
 
 

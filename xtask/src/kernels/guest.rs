@@ -28,7 +28,7 @@ pub(super) const POSSIBLE_CPUS: RangeInclusive<u32> = 2..=255;
 /// MiB.
 const MEMORY: u32 = 3 << 10;
 
-/// So many CPUs are of two nodes.
+/// So many CPUs are of two nodes, and as many again could come, which none does: Linux 6.1 counts them as possible, 7.3 does not.
 const NODE_CPUS: u32 = 8;
 
 /// How long a guest may take to come up on an idle machine beside another one, all its checks, and how often it is
@@ -121,7 +121,9 @@ fn start(image: &Image, job: &Path, out: &Path, cpus: u32) -> Result<Option<Stri
     let log = out.join("console.log");
     let console = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
     let mut qemu = Command::new("qemu-system-x86_64");
-    qemu.args(["-accel", "tcg,thread=single", "-cpu", CPU, "-smp", &cpus.to_string()]);
+    let possible = if cpus < NODE_CPUS { cpus } else { (2 * cpus).min(*POSSIBLE_CPUS.end()) };
+    let smp = format!("{cpus},maxcpus={possible}");
+    qemu.args(["-accel", "tcg,thread=single", "-cpu", CPU, "-smp", &smp]);
     let memory = format!("{MEMORY}M");
     qemu.args(["-m", &memory, "-nodefaults", "-no-reboot", "-display", "none"]);
     let nodes = if cpus < NODE_CPUS { 1 } else { 2 };
@@ -129,8 +131,13 @@ fn start(image: &Image, job: &Path, out: &Path, cpus: u32) -> Result<Option<Stri
         // virtiofs wants memory that both sides map.
         let size = MEMORY / nodes;
         let memory = format!("memory-backend-memfd,id=memory{node},size={size}M,share=on");
-        let (first, last) = (cpus * node / nodes, cpus * (node + 1) / nodes - 1);
-        let of_node = format!("node,nodeid={node},cpus={first}-{last},memdev=memory{node}");
+        let mut of_node = format!("node,nodeid={node},memdev=memory{node}");
+        for (first, count) in [(0, cpus), (cpus, possible - cpus)] {
+            let (from, to) = (first + count * node / nodes, first + count * (node + 1) / nodes);
+            if from < to {
+                of_node += &format!(",cpus={from}-{}", to - 1);
+            }
+        }
         qemu.args(["-object", &memory, "-numa", &of_node]);
     }
     for (tag, _) in shares {
