@@ -47,6 +47,17 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         "--document-private-items",
         "--quiet",
     ]))?;
+    // Its page has what features add, which nothing else here asks for.
+    let page = docs_rs_features(&fs::read_to_string(root().join("ft-user/Cargo.toml"))?)?;
+    step(cargo().env("RUSTDOCFLAGS", "-D warnings").args([
+        "doc",
+        "--package",
+        "ft-user",
+        "--no-deps",
+        "--quiet",
+        "--features",
+        &page,
+    ]))?;
 
     // Every interleaving of the rings' two ends; see `ft-user/tests/loom`.
     step(
@@ -90,6 +101,15 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         bail!("no test reported on the kernel: the kernel tests did not run");
     }
     Ok(())
+}
+
+/// The features with which docs.rs documents a crate, by its manifest, with commas.
+fn docs_rs_features(manifest: &str) -> Result<String> {
+    let lines = manifest.lines().skip_while(|line| *line != "[package.metadata.docs.rs]").skip(1);
+    let mut lines = lines.take_while(|line| !line.starts_with('['));
+    let list = lines.find_map(|line| line.strip_prefix("features = [")?.strip_suffix(']'));
+    let list = list.context("the manifest has no features for docs.rs")?;
+    Ok(list.replace(['"', ' '], ""))
 }
 
 /// Recordings of programs that know what they did, in as many rounds as `FT_ROUNDS` says, or 50: those tests whose names
@@ -207,6 +227,15 @@ impl<'a> Counted<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_of_docs_rs_has_the_features_of_its_manifest() {
+        let manifest = "[features]\nfeatures = [\"x\"]\n[package.metadata.docs.rs]\ntargets = []\n\
+                        features = [\"a\", \"b_c\"]\n\n[dependencies]\n";
+        assert_eq!(docs_rs_features(manifest).unwrap(), "a,b_c");
+        let none = manifest.replace("features = [\"a\"", "others = [\"a\"");
+        assert!(docs_rs_features(&none).is_err());
+    }
 
     #[test]
     fn skipped_tests_are_named_with_their_reason() {
