@@ -140,6 +140,8 @@ struct Sum {
     own: Time,
     /// What happened in `own`.
     happened: Counts,
+    /// What counters counted in it, as far as that is known.
+    counter: [Option<i64>; 2],
     /// A call of it was left at a time that nobody knows, or came back into.
     is_doubtful: bool,
 }
@@ -204,6 +206,7 @@ impl Calls {
             total: Time::default(),
             own: Time::default(),
             happened: Counts { faults: Some([0; 2]), ..Counts::default() },
+            counter: [Some(0); 2],
             is_doubtful: false,
         });
         number
@@ -229,6 +232,9 @@ impl Calls {
         let owner = if left == 0 { innermost } else { self.function(Which::Unknown, &last) };
         self.sums[owner].own += spent;
         self.sums[owner].happened += last.counts_until(now);
+        for (sum, count) in self.sums[owner].counter.iter_mut().zip(last.counter_until(now)) {
+            *sum = sum.zip(count).and_then(|(sum, count)| sum.checked_add(count));
+        }
         if left > 0 {
             self.sums[owner].total += spent;
         }

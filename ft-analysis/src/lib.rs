@@ -84,7 +84,7 @@ pub use npt::LoopCounts;
 pub use requests::{Cause, NoRequest, Reactions, Recorded, RequestCounts, RequestKind, SLOWEST};
 pub use rows::Rows;
 pub use scopes::Unpaired;
-pub use tally::{Tally, VERSION};
+pub use tally::{Counting, Tally, VERSION};
 pub use tasks::TaskCounts;
 pub use world::{Context, HeldUp, Incomplete, Overhead, Races, RingWaits, World, place_text};
 

@@ -168,6 +168,7 @@ fn row(thread: &Thread, scope: Open, world: &World) -> Scope {
         depth_mark: scope.depth_mark,
         parts,
         counts: scope.began.counts(thread, world),
+        counter: scope.began.counter(thread, world),
         lock_wait_ns: scope.lock_wait_ns,
         preemptor_tid: preemptor.map(|s| s.who.thread.tid.0),
         preemptor_comm: preemptor.map(|s| s.who.comm.clone()),

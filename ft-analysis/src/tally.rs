@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Version of the tables that the analyses write and of this file.
-pub const VERSION: u32 = 15;
+pub const VERSION: u32 = 16;
 
 /// Counts of one run of the analyses; `DIR/analysis.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -109,9 +109,33 @@ pub struct Tally {
     /// Waits for room in the threads' own rings.
     #[serde(skip_serializing_if = "RingWaits::is_none")]
     pub ring_waits: RingWaits,
+    /// Threads that counted (`record --counter`).
+    #[serde(skip_serializing_if = "Counting::is_none")]
+    pub counting: Counting,
     /// What the recording itself did; not known of a trace that does not say who recorded it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Overhead>,
+}
+
+/// Which threads read counters with their events.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Counting {
+    /// Names of the counters, in the order of the columns `counter0` and `counter1`.
+    pub names: Vec<String>,
+    /// Threads that did.
+    pub threads: u64,
+    /// Times that a thread was refused its counters.
+    pub refused: u64,
+    /// The error of perf_event_open(2) the last time; 0: none was.
+    pub errno: i32,
+}
+
+impl Counting {
+    /// There were neither.
+    pub fn is_none(&self) -> bool {
+        self.threads == 0 && self.refused == 0
+    }
 }
 
 fn is_zero(n: &u64) -> bool {

@@ -1,6 +1,7 @@
 //! The machines together: a timeline in, rows out.
 
 mod bounds;
+mod counters;
 mod counts;
 mod executed;
 mod gaps;

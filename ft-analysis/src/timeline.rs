@@ -34,6 +34,7 @@
 //! 10 poll a 0         a begins to poll, on CPU 0
 //! 30 gap a 0 12 28    a reports the gap 12..28
 //! 10 full a 30        a waits until 30 for room in its ring
+//! 10 count a 5 70 9   counters of a show 70 and 9 at its event of the same time, in stretch 5 of counting; -13: they are refused
 //! 10 loop a 9 5 1000  a begins a loop of npt, of 9 passes, of which each takes 5 cycles of 1000 Hz; also
 //! 10 peak a 7         pass 7, of which the gap before tells, took long; looped, with passes, peaks and bins: it is over
 //! 10 bin a 5 6 9      9 of its passes took 5 cycles
@@ -57,7 +58,7 @@ pub use nonsense::{EXTREMES, every_payload, nonsense, random};
 use parse::parse;
 
 /// The sites of a timeline: word, kind, event.
-pub const SITES: [(&str, SiteKind, &str); 35 + WORKERS] = [
+pub const SITES: [(&str, SiteKind, &str); 36 + WORKERS] = [
     ("wait", SiteKind::LockWait, "lock.mutex_wait"),
     ("wait-read", SiteKind::LockWait, "lock.rwlock_read_wait"),
     ("abandon", SiteKind::LockAbandon, "lock.mutex_abandon"),
@@ -70,6 +71,7 @@ pub const SITES: [(&str, SiteKind, &str); 35 + WORKERS] = [
     ("receive", SiteKind::WaitBegin, "lock.receive_wait"),
     ("passed", SiteKind::WaitEnd, "lock.barrier_wake"),
     ("full", SiteKind::RingWait, "trace.ring_wait"),
+    ("count", SiteKind::Counters, "trace.counters"),
     ("poll", SiteKind::PollBegin, "gap.begin"),
     ("gap", SiteKind::PollGap, "gap.gap"),
     ("end", SiteKind::PollEnd, "gap.end"),
@@ -229,6 +231,7 @@ pub fn hold(dur: i64) -> CriticalSection {
         slice: SliceOutcome::None,
         parts: None,
         counts: None,
+        counter: [None; 2],
         preemptor_tid: None,
         preemptor_comm: None,
         preemptor_ns: None,

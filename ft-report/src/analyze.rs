@@ -138,7 +138,10 @@ fn analyze_asking(
             go_on(trace, watch(progress))?;
         }
     }
-    let tally = run.end(i64::MIN);
+    let mut tally = run.end(i64::MIN);
+    if !tally.counting.is_none() {
+        tally.counting.names.clone_from(&trace.meta().start.counters);
+    }
     let mut rows = run.take_rows();
     histograms.add(&rows, run.world());
     rows.histograms = histograms.into_rows();

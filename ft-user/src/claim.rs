@@ -19,7 +19,7 @@ use crate::layout::{MAX_RINGS, RingControl, ring_state};
 use crate::memfd::Memfd;
 use crate::ring::Ring;
 use crate::thread::{self, Claim};
-use crate::{InitError, process};
+use crate::{InitError, counters, process};
 
 /// The rings that were claimed at least once, [`MAPPING`] while a thread is at it.
 static MAPPED: [AtomicPtr<RingControl>; MAX_RINGS as usize] =
@@ -48,6 +48,7 @@ const PAUSE_EVENTS: u32 = 256;
 pub fn thread_init() {
     if let (Some(memfd), Some(ring)) = (process::memfd(), thread::attach()) {
         memfd.populate(ring);
+        thread::begin_counting(ring);
     }
 }
 
@@ -161,6 +162,7 @@ unsafe extern "C" fn thread_exit(ring: *mut libc::c_void) {
     // Events of later destructors, and of signal handlers from here on, go to the shared ring.
     thread::clear(Claim::Over);
     compiler_fence(SeqCst);
+    counters::close();
     // SAFETY: the key's value is what `claim_ring` has set: a ring that stays mapped.
     let ring = unsafe { &*ring.cast::<RingControl>() };
     let head = ring.head.load(Relaxed);
@@ -186,6 +188,7 @@ pub(crate) fn tid() -> u32 {
 /// The calling thread is the only one.
 pub(crate) unsafe fn forget_rings() -> impl Iterator<Item = NonNull<RingControl>> {
     thread::clear(Claim::Allowed);
+    counters::forget();
     TID.set(0);
     PAUSE.set(0);
     if let Some(key) = EXIT_KEY.load(Relaxed).checked_sub(1) {

@@ -49,9 +49,10 @@ unsafe extern "C" fn in_child() {
     #[cfg(feature = "slice")]
     crate::sync::slice::after_fork();
     // SAFETY: a forked child has one thread, and it is here.
-    if let Some(config) = unsafe { process::forget() } {
+    if let Some((config, counting)) = unsafe { process::forget() } {
         // A child that gets no memfd goes on untraced, as a process without one does.
         if let (Ok((memfd, _)), Ok(socket)) = (process::start(config, &held), register::address()) {
+            memfd.header().counting.store(counting.0, Relaxed);
             // What the parent has enabled is enabled here too, so there is no need for an answer.
             register::announce(memfd.fd(), &socket);
         }

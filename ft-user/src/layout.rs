@@ -16,10 +16,12 @@
 
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
+mod counter;
 mod site;
 mod sled;
 mod socket;
 
+pub use counter::{COUNTERS, COUNTERS_AT_ONCE, COUNTERS_KEY, Counter, Counting, NOT_COUNTED};
 pub use site::{
     ABSENT, Arg, ArgType, Frame, HOOKED_TASKS, NOTE_OWNER, NOTE_TYPE, OPTIONAL, SiteKind, SiteMeta,
     SiteRecord, Slice, Str, TEXT_CUT, TRIGGER_BYTES, TRIGGER_OFF, TRIGGER_ON, TRIGGER_STATE,
@@ -119,8 +121,9 @@ pub struct Header {
     /// How long a thread may wait for room in its full ring before it loses an event, µs; 0: not at all. Written by the
     /// reader only, as long as it reads.
     pub full_wait_us: AtomicU32,
-    /// Zero.
-    pub reserved: u32,
+    /// The counters that threads read with each of their events, a [`Counting`]; 0: none. Written by the reader only, as
+    /// long as it reads.
+    pub counting: AtomicU32,
 }
 
 /// What a writer does when its ring is full.

@@ -130,6 +130,9 @@ mod atomic;
 mod claim;
 mod config;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[doc(hidden)]
+pub mod counters;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod critical;
 #[doc(hidden)]
 pub mod directory;

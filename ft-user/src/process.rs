@@ -5,7 +5,9 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering::*};
 use core::time::Duration;
 
 use crate::critical::{Held, Lock};
-use crate::layout::{self, Mode, RING_WAIT_KEY, SiteKind, SiteMeta, commit};
+use crate::layout::{
+    self, COUNTERS_KEY, Counting, Mode, RING_WAIT_KEY, SiteKind, SiteMeta, commit,
+};
 use crate::memfd::Memfd;
 use crate::shared_ring::Event;
 use crate::sites::{self, Count};
@@ -28,6 +30,9 @@ static OVERWRITE: AtomicU32 = AtomicU32::new(0);
 
 /// Whether the directory of the present memfd says what a wait for room is.
 static WAITS_DESCRIBED: AtomicU32 = AtomicU32::new(0);
+
+/// Whether it says what counters show.
+static COUNTERS_DESCRIBED: AtomicU32 = AtomicU32::new(0);
 
 /// Nobody waits longer for room, whatever the agent says.
 const MAX_FULL_WAIT: Duration = Duration::from_secs(1);
@@ -105,6 +110,7 @@ pub(crate) fn start(config: Config, held: &Held<'_>) -> Result<(Memfd, Count), I
     let count = sites::write_all(&directory, held);
     intern::write_all(&directory);
     WAITS_DESCRIBED.store(0, Relaxed);
+    COUNTERS_DESCRIBED.store(0, Relaxed);
     memfd.publish();
 
     FD.store(memfd.fd(), Relaxed);
@@ -130,17 +136,17 @@ pub(crate) fn memfd() -> Option<Memfd> {
     Some(unsafe { Memfd::from_parts(FD.load(Relaxed), base, config) })
 }
 
-/// In a forked child: lets go of the parent's memfd, and says what sizes it had.
+/// In a forked child: lets go of the parent's memfd, and says what sizes it had, and what its threads were to count.
 ///
 /// # Safety
 ///
 /// The calling thread is the only one, and no event is being written.
-pub(crate) unsafe fn forget() -> Option<Config> {
-    let memfd = memfd()?;
+pub(crate) unsafe fn forget() -> Option<(Config, Counting)> {
+    let (memfd, counting) = (memfd()?, counting());
     BASE.store(ptr::null_mut(), Relaxed);
     // SAFETY: nobody else runs, and the thread has no ring any more.
     unsafe { memfd.forget(claim::forget_rings()) };
-    Some(memfd.config())
+    Some((memfd.config(), counting))
 }
 
 /// How long a thread may wait for room in its ring, if the agent wants it to wait.
@@ -155,11 +161,34 @@ pub(crate) fn describe_waits() {
     static ARGS: [layout::Arg; 1] = [site::arg::<Tsc>("until")];
     static META: SiteMeta =
         site::meta(SiteKind::RingWait, "trace.ring_wait", (file!(), line!()), "", &ARGS);
-    if WAITS_DESCRIBED.load(Relaxed) == 0
+    describe(&WAITS_DESCRIBED, RING_WAIT_KEY, &META);
+}
+
+/// What threads are to read with each event.
+pub(crate) fn counting() -> Counting {
+    match memfd() {
+        Some(memfd) if memfd.config().mode == Mode::Discard => {
+            Counting(memfd.header().counting.load(Relaxed))
+        }
+        _ => Counting::default(),
+    }
+}
+
+/// As [`describe_waits`], of the events that say what counters show.
+pub(crate) fn describe_counters() {
+    static ARGS: [layout::Arg; 3] =
+        [site::arg::<i64>("stretch"), site::arg::<i64>("first"), site::arg::<i64>("second")];
+    static META: SiteMeta =
+        site::meta(SiteKind::Counters, "trace.counters", (file!(), line!()), "", &ARGS);
+    describe(&COUNTERS_DESCRIBED, COUNTERS_KEY, &META);
+}
+
+fn describe(done: &AtomicU32, key: u32, meta: &'static SiteMeta) {
+    if done.load(Relaxed) == 0
         && let Some(memfd) = memfd()
     {
-        memfd.directory().meta(RING_WAIT_KEY, &META);
-        WAITS_DESCRIBED.store(1, Relaxed);
+        memfd.directory().meta(key, meta);
+        done.store(1, Relaxed);
     }
 }
 

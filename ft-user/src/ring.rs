@@ -126,6 +126,11 @@ impl<'a> Ring<'a> {
         self.has_room_behind(0)
     }
 
+    /// Has `arch` find no room for the next event, so that it comes here, too. Not in overwrite mode.
+    pub(crate) fn decline(&self) {
+        self.control.limit.store(0, Relaxed);
+    }
+
     /// Whether an event fits behind one of so many slots.
     pub(crate) fn has_room_behind(&self, slots: u64) -> bool {
         let head = self.control.head.load(Relaxed).saturating_add(slots);

@@ -4,8 +4,9 @@ use core::ptr;
 use core::time::Duration;
 
 use crate::arch;
+use crate::counters;
 use crate::gap::monotonic_ns;
-use crate::layout::{Arg, RingControl, SHARED_WORDS};
+use crate::layout::{Arg, COUNTERS_KEY, RingControl, SHARED_WORDS};
 use crate::process;
 use crate::ring::{MAX_WORDS, Ring};
 use crate::text::{self, Pair};
@@ -73,6 +74,22 @@ pub(crate) unsafe fn write_text(key: u32, args: &[Arg], pairs: &[Pair]) {
     write_to(ring, key, &words[..used]);
 }
 
+/// Opens the counters that the agent asks for, if any, before the first event.
+pub(crate) fn begin_counting(control: &'static RingControl) {
+    if process::counting().is_nothing() {
+        return;
+    }
+    // SAFETY: as for an event.
+    if let Some(ring) = unsafe { Ring::new(control, (control.mask + 1) as u32) } {
+        if let Some(reading) = counters::read() {
+            ring.write(COUNTERS_KEY, arch::tls_cpu(), &reading, arch::rdtsc);
+        }
+        if counters::are_open() {
+            ring.decline();
+        }
+    }
+}
+
 fn write_to(ring: Option<&'static RingControl>, key: u32, words: &[u64]) {
     let Some(control) = ring else { return process::shared_write(key, words) };
     // SAFETY: a claimed ring is mapped with its slots; its mask is their number less one.
@@ -80,7 +97,18 @@ fn write_to(ring: Option<&'static RingControl>, key: u32, words: &[u64]) {
         if let Some(limit) = process::full_wait() {
             wait_for_room(&ring, limit);
         }
-        ring.write(key, arch::tls_cpu(), words, arch::rdtsc);
+        match counters::read() {
+            None => _ = ring.write(key, arch::tls_cpu(), words, arch::rdtsc),
+            Some(reading) => {
+                // Of one time: so what signal handlers write in between is not taken for it.
+                let now = arch::rdtsc();
+                ring.write(COUNTERS_KEY, arch::tls_cpu(), &reading, || now);
+                ring.write(key, arch::tls_cpu(), words, || now);
+            }
+        }
+        if counters::are_open() {
+            ring.decline();
+        }
     }
 }
 

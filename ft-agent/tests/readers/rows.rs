@@ -28,6 +28,12 @@ fn counts(i: i32) -> Option<Counts> {
     (i % 2 == 0).then_some(Counts { sleeps: 3, switches: 2, moves: 1, faults })
 }
 
+/// Both, one, or neither.
+fn counter(i: i32) -> [Option<i64>; 2] {
+    let both = [Some(1 << 40 | i64::from(i)), (i % 4 == 0).then_some(7)];
+    if i % 2 == 0 { both } else { [None; 2] }
+}
+
 /// Time of a row.
 fn time(i: i32) -> Nanos {
     Nanos(1_000_000 + i64::from(i) * 1000)

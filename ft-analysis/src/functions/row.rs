@@ -7,7 +7,7 @@ use ft_trace::ids::{Name, Nanos};
 use ft_trace::tables::{Counts, Function};
 
 pub(super) fn row(thread: &Thread, sum: &Sum, mark: Mark, world: &World) -> Function {
-    let Sum { first, counts, total, own, .. } = sum;
+    let Sum { first, counts, total, own, counter, .. } = sum;
     let (function, place, address) = match &sum.which {
         Which::At(address) => {
             let (name, place) = world.context().function(thread.key.pid, *address);
@@ -49,6 +49,8 @@ pub(super) fn row(thread: &Thread, sum: &Sum, mark: Mark, world: &World) -> Func
         self_unexplained_ns: part(own.parts.unexplained_ns),
         self_agent_ns: world.agent_part(own.agent_ns, &own.parts),
         counts: counts_of,
+        // Nothing was counted where no time was.
+        counter: if own.ns > 0 { *counter } else { [None; 2] },
         mark,
     }
 }

@@ -103,6 +103,7 @@ pub(crate) fn row(thread: &Thread, hold: &Hold, shares: &Shares, world: &World) 
         slice: hold.slice,
         parts,
         counts: hold.began.counts(thread, world),
+        counter: hold.began.counter(thread, world),
         preemptor_tid: preemptor.map(|s| s.who.thread.tid.0),
         preemptor_comm: preemptor.map(|s| s.who.comm.clone()),
         preemptor_ns: preemptor.map(|s| s.ns),

@@ -129,6 +129,7 @@ impl Poll {
             end,
             parts,
             counts: self.began.counts(thread, world),
+            counter: self.began.counter(thread, world),
             // A user's time is right within the clock's bound, so a poll may begin in a wait that had just ended.
             blocked_for_ns: blocked.as_ref().map(|blocked| blocked.ns.min(most)),
             blocked_stack: blocked.as_ref().and_then(|blocked| blocked.stack),

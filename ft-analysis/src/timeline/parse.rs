@@ -204,7 +204,7 @@ pub(super) fn parse(line: &str) -> Event {
                 "make" | "run" | "ran" | "rouse" | "cancel" | "fiber" => {
                     (Cpu(0), [number(rest[1]), rest.get(2).map_or(0, |text| number(text)), 0])
                 }
-                "loop" | "peak" | "looped" | "bin" => {
+                "count" | "loop" | "peak" | "looped" | "bin" => {
                     let arg = |i: usize| rest.get(i).map_or(0, |text| number(text));
                     (Cpu(0), [arg(1), arg(2), arg(3)])
                 }

@@ -55,6 +55,16 @@ impl Began {
         world.context.kernel.then(|| thread.counted.since(&self.counted, knows_faults))
     }
 
+    /// What the thread's counters counted until now.
+    pub(crate) fn counter(&self, thread: &Thread, world: &World) -> [Option<i64>; 2] {
+        thread.counted.counted(world.now(), &self.counted, self.ts)
+    }
+
+    /// What they counted from this begin to a later one of the same thread.
+    pub(crate) fn counter_until(&self, later: &Began) -> [Option<i64>; 2] {
+        later.counted.counted(later.ts, &self.counted, self.ts)
+    }
+
     /// Of *preempted* and *dispatch* until now, what the agent had the CPU, if it is known who that is. The thread had a
     /// CPU when the interval began.
     pub(crate) fn agent_ns(&self, thread: &Thread, world: &World) -> Option<i64> {

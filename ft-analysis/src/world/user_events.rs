@@ -47,6 +47,9 @@ impl World {
         if site.kind == SiteKind::RingWait {
             return self.ring_wait(slot, e);
         }
+        if site.kind == SiteKind::Counters {
+            return self.counters(slot, e);
+        }
         let thread = &mut self.threads[slot];
         thread.spent.waits.own_event(None);
         thread.disturbed.own_event(self.now);
@@ -73,6 +76,7 @@ impl World {
             | SiteKind::WaitBegin
             | SiteKind::WaitEnd
             | SiteKind::RingWait
+            | SiteKind::Counters
             | SiteKind::FunctionEnter
             | SiteKind::FunctionExit
             | SiteKind::TaskNew
@@ -132,6 +136,18 @@ impl World {
         thread.spent.waits.full_ring(until);
         let latest = self.disturbed.entry(e.pid).or_insert(until);
         *latest = until.max(*latest);
+    }
+
+    /// What the thread's counters show at its next event, or that it may not have them.
+    fn counters(&mut self, slot: Slot, e: &LeanUserEvent) {
+        let [stretch, ..] = e.arg;
+        let counting = &mut self.tally.counting;
+        if stretch >= 0 {
+            counting.threads += u64::from(self.threads[slot].counted.reads(self.now, e.arg));
+        } else {
+            counting.refused += 1;
+            counting.errno = i32::try_from(stretch.unsigned_abs()).unwrap_or(i32::MAX);
+        }
     }
 
     /// An event of its own, a call, a fault shows that the thread runs.

@@ -1,5 +1,7 @@
 //! How often functions were called, and where the time inside of them went: by self time, and beside it what the paper has.
 
+mod counted;
+
 use std::cmp::Reverse;
 
 use serde::Serialize;
@@ -12,6 +14,8 @@ use ft_analysis::{FunctionCounts, Mark, Tally};
 use ft_trace::ids::Name;
 use ft_trace::store::Result;
 use ft_trace::tables::Function;
+
+pub use counted::FunctionCount;
 
 /// Functions with a line of their own; further ones are in one of others.
 const MAX_NAMES: usize = 16_384;
@@ -54,6 +58,9 @@ pub struct FunctionTime {
     pub own: FunctionParts,
     /// What happened to its threads inside of it alone.
     pub happened: Happened,
+    /// What counters counted there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counted: Vec<FunctionCount>,
     /// `total` by `calls`, in cycles of the time stamp counter: what the paper's `PROF_IN` and `PROF_OUT` measure of a function that
     /// does not call itself. Missing where no begin was recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -107,6 +114,7 @@ struct Sums {
     total: FunctionParts,
     own: FunctionParts,
     happened: Happened,
+    counted: counted::Sums,
     mark: Mark,
 }
 
@@ -127,6 +135,7 @@ impl Functions {
         sums.without_end += count(r.unfinished) + count(r.left);
         sums.mark = sums.mark.max(r.mark);
         sums.happened.add(r.counts);
+        sums.counted.add(r.counter, count(r.calls));
         sums.total.add(
             r.total_ns,
             [
@@ -162,6 +171,7 @@ impl Functions {
             total: s.total,
             own: s.own,
             happened: s.happened,
+            counted: s.counted.finish(&tally.counting.names),
             cycles_per_call: (s.calls > 0).then(|| cycles(s.total.ns, s.calls)),
             mark: s.mark,
         };
@@ -207,6 +217,7 @@ impl FunctionsReport {
                 "What happened inside the function, in none that it called, and how often",
                 |f| f.happened,
             );
+            counted::table(&mut s, &self.functions);
             self.legend(&mut s);
         }
         s.with(self)
@@ -357,6 +368,31 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line}: {text}");
         }
+    }
+
+    #[test]
+    fn what_counters_counted_stands_by_function_and_call() {
+        let (rows, mut tally) = run(
+            true,
+            "0 0 .>a S
+             10 count a 5 100 0\n 10 in a F 90
+             20 count a 5 130 1\n 20 into a
+             30 count a 5 330 3\n 30 out-of a
+             40 count a 5 370 3\n 40 out a F 90",
+        );
+        tally.counting.names = vec!["instructions".into(), "cache-misses".into()];
+        let report = report_of((rows, tally));
+        let counted = |name: &str| {
+            let f = report.functions.iter().find(|f| f.name == name).expect("it is there");
+            f.counted.iter().map(|c| (&*c.counter, c.calls, c.total)).collect::<Vec<_>>()
+        };
+        assert_eq!(counted("parse"), [("instructions", 1, 200), ("cache-misses", 1, 2)]);
+        assert_eq!(counted("0x46"), [("instructions", 1, 70), ("cache-misses", 1, 1)]);
+        let text = format!("{:140}", report.section());
+        assert!(
+            text.contains("What counters counted") && text.contains("per 1000 calls"),
+            "{text}"
+        );
     }
 
     #[test]

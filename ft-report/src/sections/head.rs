@@ -1,5 +1,7 @@
 //! What every report begins with: which trace, how long, how far its clock and its coverage go.
 
+use std::io::{self, ErrorKind};
+
 use serde::Serialize;
 
 use super::Input;
@@ -8,7 +10,7 @@ use super::recording::Recording;
 use crate::document::{IntoText, N, Ns, Of, Section, Text, Word};
 use crate::stats::Window;
 use crate::text;
-use ft_analysis::{RingWaits, Tally};
+use ft_analysis::{Counting, RingWaits, Tally};
 use ft_trace::spool::frame::{MissingTracepoint, StartAt};
 use ft_trace::store::{HostClockMeta, Result, Trace};
 use ft_trace::tables::HostClockState;
@@ -44,6 +46,9 @@ pub struct Head {
     /// When it was to begin, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_at: Option<StartAt>,
+    /// What threads counted, and which could not; missing where nobody asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counting: Option<Counting>,
     /// User events that were lost.
     pub lost_user_events: u64,
     /// Kernel records that were lost.
@@ -84,6 +89,8 @@ impl Head {
             clock_violations: meta.clock.violations,
             time_of_day: meta.clock.host,
             start_at: meta.start.start_at.clone().filter(|_| meta.start.window_from_ns.is_none()),
+            counting: (!meta.start.counters.is_empty())
+                .then(|| Counting { names: meta.start.counters.clone(), ..tally.counting.clone() }),
             lost_user_events: tally.lost_user_events,
             lost_kernel_records: tally.lost_kernel_records,
             missing_switches: tally.unseen_switches + tally.ran_unseen,
@@ -167,6 +174,27 @@ fn time_of_day(host: &HostClockMeta) -> Text {
     }
 }
 
+/// What was counted, by how many threads, and why not by others.
+fn counters(counting: &Counting) -> Text {
+    let Counting { names, threads, refused, errno } = counting;
+    let counted = text!("{} in user space, by {}", Word(&names.join(", ")), Of(*threads, "thread"));
+    if *refused == 0 {
+        return counted;
+    }
+    let error = io::Error::from_raw_os_error(*errno);
+    let why = match error.kind() {
+        ErrorKind::NotFound => "the machine has no such counter".to_owned(),
+        ErrorKind::PermissionDenied => {
+            "the kernel does not allow it (perf_event_paranoid)".to_owned()
+        }
+        ErrorKind::Unsupported => {
+            "programs may not read it without a call (--counter-calls)".to_owned()
+        }
+        _ => error.to_string(),
+    };
+    text!("{}; not by {}: {}", counted, Of(*refused, "thread"), &*why)
+}
+
 /// When it began, beside when it was to.
 fn began(at: &StartAt) -> Text {
     let after = at.began_ns.saturating_sub(at.asked_ns);
@@ -200,6 +228,7 @@ impl Head {
         s.item("clock", self.clock());
         self.time_of_day.iter().for_each(|host| s.item("UTC", time_of_day(host)));
         self.start_at.iter().for_each(|at| s.item("began", began(at)));
+        self.counting.iter().for_each(|counting| s.item("counters", counters(counting)));
         s.item("loss", self.loss());
         self.quality.losses.iter().for_each(|place| s.say(place.text()));
         self.recording.iter().for_each(|recording| recording.say(&mut s));
@@ -260,6 +289,29 @@ impl Head {
 mod tests {
     use super::*;
     use crate::render::text::sentence;
+
+    #[test]
+    fn what_was_counted_is_said_and_why_not() {
+        let names = vec!["instructions".to_owned(), "cache-misses".to_owned()];
+        let said = |threads, refused, errno| {
+            let counting = Counting { names: names.clone(), threads, refused, errno };
+            sentence(&counters(&counting)).to_string()
+        };
+        let counted = "instructions, cache-misses in user space, by";
+        assert_eq!(said(3, 0, 0), format!("{counted} 3 threads"));
+        for (errno, why) in [
+            (2, "the machine has no such counter"),
+            (13, "perf_event_paranoid"),
+            (1, "perf_event_paranoid"),
+            (95, "--counter-calls"),
+            (24, "Too many open files"),
+            (i32::MAX, "Unknown error"),
+        ] {
+            let text = said(0, 2, errno);
+            let begin = format!("{counted} 0 threads; not by 2 threads: ");
+            assert!(text.starts_with(&begin) && text.contains(why), "{text}");
+        }
+    }
 
     #[test]
     fn a_time_of_day_without_a_bound_has_no_figure() {

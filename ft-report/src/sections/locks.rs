@@ -16,7 +16,7 @@ use crate::document::{
     Data, Drawn, Histogram, Kind, Lock, MeanNs, N, Ns, Of, Section, Share, Table, Typed, Value,
     Word,
 };
-use crate::stats::{Groups, Marks, Tail, Top, Window, happened, own, parts};
+use crate::stats::{Groups, Marks, Tail, Top, Window, counted, happened, own, parts};
 use crate::text;
 use ft_analysis::{Incomplete, Mark, Tally};
 use ft_trace::ids::{Name, Pid};
@@ -90,13 +90,14 @@ impl Locks {
     /// Finishes the statistics; `tally` says what is not in them.
     pub fn finish(mut self, tally: &Tally) -> LocksReport {
         self.marks.add_many(Mark::Censored, tally.incomplete.holds());
+        let counters = &tally.counting.names;
         let locks = self.groups.into_ranked(
-            |((pid, lock, kind), c)| c.group(pid.0, lock.to_string(), kind.to_string()),
+            |((pid, lock, kind), c)| c.group(pid.0, lock.to_string(), kind.to_string(), counters),
             |g| (Reverse(g.total_ns), g.lock.clone(), g.kind.clone(), g.pid),
         );
         let window = self.window;
         let depth_lower_bounds = self.all.depths.lower_bounds;
-        let all = self.all.group(0, String::new(), String::new());
+        let all = self.all.group(0, String::new(), String::new(), counters);
         LocksReport {
             window,
             holds: all.holds,
@@ -205,6 +206,14 @@ impl LocksReport {
                 .column("max", |g| Ns(g.wait_max_ns));
             s.table(waits.titled("Waits before these holds, for a lock that was taken"));
         }
+        counted::table(
+            s,
+            &self.locks,
+            SHOWN,
+            |g| &g.counted,
+            |t| t.column("lock", |(g, _)| g.name()),
+            "holds",
+        );
         if !self.decomposed {
             return s.say("The kernel was not recorded, so where the held time went is unknown.");
         }

@@ -6,7 +6,10 @@ use serde::Serialize;
 
 use super::Input;
 use crate::document::{Interval, N, Ns, Of, Section, Share, Table, Thread, Word};
-use crate::stats::{Distribution, Groups, Happened, Marks, Own, Tail, Top, happened, own, parts};
+use crate::stats::counted::{self, CountedSums};
+use crate::stats::{
+    Counted, Distribution, Groups, Happened, Marks, Own, Tail, Top, happened, own, parts,
+};
 use crate::text;
 use ft_analysis::{Mark, Tally, Unpaired};
 use ft_trace::ids::Name;
@@ -60,6 +63,9 @@ pub struct ScopeName {
     pub agent_ns: Own,
     /// What happened to their threads meanwhile; what did in inner scopes is in it.
     pub happened: Happened,
+    /// What counters counted in each of them, inner scopes included.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counted: Vec<Counted>,
 }
 
 /// One of the longest scopes.
@@ -127,6 +133,7 @@ struct Sums {
     lock_wait_ns: i64,
     agent_ns: Own,
     happened: Happened,
+    counted: CountedSums,
 }
 
 /// Makes a [`ScopesReport`] of rows, in memory that does not grow with their number.
@@ -148,6 +155,7 @@ impl Scopes {
         sums.lock_wait_ns = sums.lock_wait_ns.saturating_add(r.lock_wait_ns);
         sums.agent_ns.add(r.agent_ns);
         sums.happened.add(r.counts);
+        sums.counted.add(r.counter);
         if let Some(parts) = r.parts {
             sums.parts += parts;
         }
@@ -166,6 +174,7 @@ impl Scopes {
             lock_wait_ns: s.lock_wait_ns,
             agent_ns: s.agent_ns,
             happened: s.happened,
+            counted: s.counted.finish(&tally.counting.names),
         };
         ScopesReport {
             kernel: tally.kernel,
@@ -218,6 +227,14 @@ impl ScopesReport {
             let t = Table::first(SHOWN, &self.names).column("scope", |n| Word(&n.name));
             let t = t.column("scopes", |n| N(n.scopes));
             happened::table(&mut s, t, "What happened in them, and how often", |n| n.happened);
+            counted::table(
+                &mut s,
+                &self.names,
+                SHOWN,
+                |n| &n.counted,
+                |t| t.column("scope", |(n, _)| Word(&n.name)),
+                "scopes",
+            );
             self.longest(&mut s);
             own::explain(&mut s, "");
             self.marks.legend(&mut s);

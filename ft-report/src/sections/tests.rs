@@ -237,6 +237,32 @@ fn the_reports_of_nothing_say_what_to_do() {
     check("empty", &text, include_str!("golden/empty.txt"));
 }
 
+/// Where threads have read counters with their events.
+#[test]
+fn the_lock_whose_holds_miss_the_cache_most_is_named_first() {
+    let (rows, mut tally) = run(
+        false,
+        "10 count a 5 100 0\n 10 acquire a K
+         20 count a 5 150 3\n 20 release a K
+         30 count a 5 200 3\n 30 acquire a L
+         40 count a 5 210 43\n 40 release a L
+         50 acquire a L\n 60 release a L",
+    );
+    tally.counting.names = vec!["instructions".into(), "cache-misses".into()];
+    let mut locks = Locks::default();
+    rows.critical_sections.iter().for_each(|r| locks.add(r));
+    let section = locks.finish(&tally).section();
+    let text = format!("{section:140}");
+    let table = &text[text.find("What counters counted").expect("the table")..];
+    let order: Vec<_> = ["cache-misses", " 40 ", " 3 ", "instructions", " 50 ", " 10 "]
+        .map(|said| table.find(said).unwrap_or_else(|| panic!("{said}: {table}")))
+        .into();
+    assert!(order.is_sorted(), "{table}");
+    let json = serde_json::to_value(&section.values).expect("values");
+    // The hold without readings counts in neither.
+    assert_eq!(json["locks"][0]["counted"][0]["intervals"], 1, "{json}");
+}
+
 /// No event of a group that the kernel does not have is not the same as no event.
 #[test]
 fn a_head_says_which_groups_are_not_whole() {

@@ -1,5 +1,6 @@
 //! Statistics, in memory that does not grow with what they are of.
 
+pub(crate) mod counted;
 mod depths;
 mod distribution;
 mod groups;
@@ -13,6 +14,7 @@ pub(crate) mod parts;
 mod tail;
 mod top;
 
+pub use counted::Counted;
 pub use depths::Depths;
 pub use distribution::{BIN_NS, Bins, Distribution, EXACT, MAX_BINS, Thresholds};
 pub use groups::{Groups, IDLE, Key, OTHERS, ranked};

@@ -67,6 +67,10 @@ table! {
         pub self_agent_ns: Option<i64> as Ns,
         /// What happened in `self_ns`: to the thread, and in no function that this one called.
         pub counts: Option<Counts>,
+        /// Columns `counter0` and `counter1`: what the counters that `record --counter` was given, in their order, counted of the
+        /// thread in user space in `self_ns`, with what the recording of its events executed there. Null where there is none, and where it is not
+        /// known what it showed at both ends of each part of it, or whether it counted all the time.
+        pub counter: [Option<i64>; 2] as Count,
         /// [`Mark`]: `exact`; `disturbed` when the thread waited for room in its ring; `lower bound` when records were lost
         /// since the thread's first call, when it was come back into by a jump, or the thread was in more calls than are kept;
         /// `censored` when a call began before or ended after what was recorded, and the figures are of what lies inside; or

@@ -52,6 +52,8 @@ words! {
         FunctionExit = "function_exit",
         /// The thread runs another task, a fiber, or none.
         TaskSwitch = "task_switch",
+        /// What counters of the thread show at its event of the same time.
+        Counters = "counters",
         _ => Event
     }
 }
@@ -118,6 +120,7 @@ impl From<ft_user::layout::SiteKind> for SiteKind {
             Recorded::FunctionEnter => SiteKind::FunctionEnter,
             Recorded::FunctionExit => SiteKind::FunctionExit,
             Recorded::TaskSwitch => SiteKind::TaskSwitch,
+            Recorded::Counters => SiteKind::Counters,
         }
     }
 }

@@ -54,6 +54,10 @@ pub enum SiteKind {
     FunctionExit = 21,
     /// A thread leaves the fiber that it ran, pending, and runs another one: (task; 0: none).
     TaskSwitch = 22,
+    /// What counters show at the event of the same thread and time that follows: (a number that is the same
+    /// in two events between which they did not stop to count; the first; the second, or [`NOT_COUNTED`](super::NOT_COUNTED)).
+    /// The kernel has refused them where the first word is negative: (−errno; which one).
+    Counters = 23,
 }
 
 impl SiteKind {
@@ -84,6 +88,7 @@ impl SiteKind {
             20 => FunctionEnter,
             21 => FunctionExit,
             22 => TaskSwitch,
+            23 => Counters,
             _ => return None,
         })
     }

@@ -21,6 +21,7 @@ pub(super) fn tables(dir: &Path, meta: &mut Meta, count: i32) {
         slice: SliceOutcome::None,
         parts: parts(i),
         counts: counts(i),
+        counter: counter(i),
         preemptor_tid: some(i),
         preemptor_comm: some(i).map(|_| "burner".into()),
         preemptor_ns: some(i).map(i64::from),
@@ -88,6 +89,7 @@ pub(super) fn tables(dir: &Path, meta: &mut Meta, count: i32) {
         depth_mark: Mark::LowerBound,
         parts: parts(i),
         counts: counts(i),
+        counter: counter(i),
         lock_wait_ns: 30,
         preemptor_tid: some(i),
         preemptor_comm: some(i).map(|_| "burner".into()),
@@ -122,6 +124,7 @@ pub(super) fn tables(dir: &Path, meta: &mut Meta, count: i32) {
         self_unexplained_ns: some(i).map(|_| 0),
         self_agent_ns: some(i).map(|_| 3),
         counts: counts(i),
+        counter: counter(i),
         mark: Mark::Censored,
     });
     table(dir, meta, count, |i| Request {
@@ -203,6 +206,7 @@ pub(super) fn tables(dir: &Path, meta: &mut Meta, count: i32) {
         end: PollEnd::Pending,
         parts: parts(i),
         counts: counts(i),
+        counter: counter(i),
         blocked_for: some(i).map(|_| "lock accounts".into()),
         blocked_for_ns: some(i).map(i64::from),
         blocked_stack: some(i).map(i64::from),

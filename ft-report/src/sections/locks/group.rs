@@ -4,7 +4,10 @@ use std::collections::HashSet;
 
 use serde::Serialize;
 
-use crate::stats::{Bins, Depths, Distribution, Happened, OverTime, Own, Tail, Thresholds, Window};
+use crate::stats::counted::CountedSums;
+use crate::stats::{
+    Bins, Counted, Depths, Distribution, Happened, OverTime, Own, Tail, Thresholds, Window,
+};
 use ft_analysis::Mark;
 use ft_trace::ids::Pid;
 use ft_trace::tables::{CriticalSection, Decomposition};
@@ -73,6 +76,9 @@ pub struct Group {
     pub agent_ns: Own,
     /// What happened to the holders meanwhile.
     pub happened: Happened,
+    /// What counters counted in each hold.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counted: Vec<Counted>,
     /// Holds that were preempted at least once.
     pub preempted_holds: u64,
     /// Holds of each nesting depth, from 0.
@@ -101,6 +107,7 @@ pub(super) struct HoldSums {
     parts: Decomposition,
     own: Own,
     happened: Happened,
+    counted: CountedSums,
     cumulative: Thresholds<16>,
     bins: Bins,
     pub(super) depths: Depths,
@@ -121,6 +128,7 @@ impl Default for HoldSums {
             parts: Decomposition::default(),
             own: Own::default(),
             happened: Happened::default(),
+            counted: CountedSums::default(),
             cumulative: Thresholds::new(EDGES_NS),
             bins: Bins::default(),
             depths: Depths::default(),
@@ -149,13 +157,21 @@ impl HoldSums {
         }
         self.own.add(r.agent_ns);
         self.happened.add(r.counts);
+        self.counted.add(r.counter);
         self.cumulative.add(r.dur);
         self.bins.add(r.dur);
         self.depths.add(r.depth, r.depth_mark);
         self.over_time.add(window, r.ts.0, r.dur);
     }
 
-    pub(super) fn group(mut self, pid: i32, lock: String, kind: String) -> Group {
+    /// The group with these sums; `counters` are the names of those that were read.
+    pub(super) fn group(
+        mut self,
+        pid: i32,
+        lock: String,
+        kind: String,
+        counters: &[String],
+    ) -> Group {
         Group {
             pid,
             lock,
@@ -175,6 +191,7 @@ impl HoldSums {
             parts: self.parts,
             agent_ns: self.own,
             happened: self.happened,
+            counted: self.counted.finish(counters),
             preempted_holds: self.preempted,
             cumulative: self.cumulative.iter().collect(),
             histogram_100ns: self.bins.iter().collect(),
@@ -205,7 +222,7 @@ mod tests {
         assert_eq!(add(2, 1), (MAX_INSTANCES, true), "another process has another lock there");
         assert_eq!(add(1, 1), (MAX_INSTANCES, true));
         assert_eq!(add(2, 2), (MAX_INSTANCES, false));
-        let group = sums.group(1, "l".into(), "mutex".into());
+        let group = sums.group(1, "l".into(), "mutex".into(), &[]);
         assert!(!group.instances_exact);
     }
 }

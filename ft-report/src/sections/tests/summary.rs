@@ -21,6 +21,7 @@ fn the_summary_of_a_small_trace() {
         clock_violations: 0,
         time_of_day: None,
         start_at: None,
+        counting: None,
         lost_user_events: 0,
         lost_kernel_records: 3,
         missing_switches: 0,

@@ -70,6 +70,12 @@ pub struct Start {
     /// Samples of a CPU in a second; with the group `profile`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample_hz: Option<u32>,
+    /// Counters that threads read with each event, two at most (`--counter`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<String>,
+    /// They are read by a system call where the processor cannot be asked (`--counter-calls`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub counter_calls: bool,
     /// Probes of programs, by the numbers that their records have.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<Probe>,

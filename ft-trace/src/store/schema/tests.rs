@@ -117,6 +117,7 @@ fn tables_have_their_documented_columns() {
          running_ns:i64? preempted_ns:i64? dispatch_ns:i64? blocked_ns:i64? hardirq_ns:i64?
          softirq_ns:i64? vector_ns:i64? unexplained_ns:i64?
          sleeps:i64? switches:i64? moves:i64? faults:i64? major_faults:i64?
+         counter0:i64? counter1:i64?
          preemptor_tid:i32? preemptor_comm:name? preemptor_ns:i64? agent_ns:i64? mark:name",
     );
     check::<DispatchLatency>(

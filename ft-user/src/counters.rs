@@ -1,0 +1,330 @@
+//! The counters of a thread: what it has done, by the processor's account or the kernel's, at each of its events.
+//!
+//! Only if the agent asks for it ([`Counting`]): then the thread opens the counters with its next event that finds no room,
+//! which its first one is, and from then on each event takes that way ([`Ring::decline`](crate::ring::Ring::decline)). So
+//! events that are not counted cost what they always do.
+//!
+//! A counter is read without a system call: perf maps a page that says in which register it is, and what to add
+//! (`struct perf_event_mmap_page`, include/uapi/linux/perf_event.h; perf_event_open(2), "rdpmc instruction"). What is
+//! not in a register can be read by a system call, which is not made unless the agent asks for that, too.
+//!
+//! A counter for which the processor has no room at times counts only in between. By how much that falls short nobody knows, and
+//! it is not guessed: each event names the *stretch* of counting in which it lies, and where those of two events differ, what
+//! lies between is not known.
+
+use core::cell::Cell;
+use core::ptr;
+use core::sync::atomic::Ordering::*;
+use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, compiler_fence};
+
+use crate::layout::{COUNTERS_AT_ONCE, Counter, Counting, NOT_COUNTED, PAGE};
+use crate::{arch, process};
+
+/// What an event of [`COUNTERS_KEY`](crate::layout::COUNTERS_KEY) says.
+pub(crate) type Reading = [u64; 1 + COUNTERS_AT_ONCE];
+
+/// Attempts to read a page that changes meanwhile. It does so in an interrupt of this CPU: twice in a row is unlikely already.
+const ATTEMPTS: u32 = 4;
+
+/// The page of a counter, as far as it is needed.
+#[derive(Debug, Default)]
+#[repr(C)]
+struct Page {
+    _versions: [u32; 2],
+    /// Changes when the rest does.
+    lock: AtomicU32,
+    /// The register, and one; 0: in none.
+    index: AtomicU32,
+    /// What to add to the register.
+    offset: AtomicU64,
+    /// For how long it was to count, and for how long it did, ns; the difference stays as long as it is in a register.
+    enabled: AtomicU64,
+    running: AtomicU64,
+    capabilities: AtomicU64,
+    /// Bits of the register.
+    width: AtomicU16,
+}
+
+/// `cap_user_rdpmc`: the instruction may be used.
+const MAY_BE_READ: u64 = 1 << 2;
+
+/// What a counter shows, and for how long it was not counting, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shown {
+    value: u64,
+    missed: u64,
+}
+
+impl Page {
+    fn may_be_read(&self) -> bool {
+        self.capabilities.load(Relaxed) & MAY_BE_READ != 0
+    }
+
+    /// What the counter shows; `None` when it is in no register now.
+    fn shown(&self, register: impl Fn(u32) -> u64) -> Option<Shown> {
+        for _ in 0..ATTEMPTS {
+            let lock = self.lock.load(Relaxed);
+            // The kernel changes the page on the CPU of the thread that reads, so nothing else need be kept in order.
+            compiler_fence(SeqCst);
+            let (index, width) = (self.index.load(Relaxed), self.width.load(Relaxed));
+            let missed = self.enabled.load(Relaxed).wrapping_sub(self.running.load(Relaxed));
+            let offset = self.offset.load(Relaxed);
+            let is_readable = self.may_be_read() && index != 0 && (1..=64).contains(&width);
+            let count = is_readable.then(|| {
+                let unused = 64 - width;
+                // As signed as it is wide.
+                ((register(index - 1) << unused) as i64 >> unused) as u64
+            });
+            compiler_fence(SeqCst);
+            if self.lock.load(Relaxed) == lock {
+                return count.map(|count| Shown { value: offset.wrapping_add(count), missed });
+            }
+        }
+        None
+    }
+}
+
+/// Reads a performance counter register.
+fn rdpmc(register: u32) -> u64 {
+    let (low, high): (u64, u64);
+    // SAFETY: the page of a counter of this thread has said that it is in this register, and that the instruction is allowed.
+    unsafe {
+        core::arch::asm!(
+            "rdpmc",
+            in("ecx") register,
+            out("rax") low,
+            out("rdx") high,
+            options(nomem, nostack, preserves_flags),
+        );
+    }
+    high << 32 | low
+}
+
+/// A counter that was opened.
+#[derive(Clone, Copy, Debug)]
+pub struct Open {
+    /// Null where the processor cannot be asked.
+    page: *const Page,
+    /// Negative where the kernel is not to be asked.
+    fd: libc::c_int,
+}
+
+impl Open {
+    /// Opens a counter of the calling thread, which counts from now on. Keeps its descriptor where it may be read `by_call`.
+    ///
+    /// # Errors
+    ///
+    /// The number of the error of perf_event_open(2): `ENOENT` where the machine has no such counter, `EACCES` or `EPERM` where
+    /// the user may not; `EOPNOTSUPP` where it can be read by a call only.
+    pub fn new(counter: &Counter, by_call: bool) -> Result<Open, i32> {
+        /// The first version of `struct perf_event_attr`, which has all that is needed.
+        #[repr(C)]
+        struct Attributes {
+            kind: u32,
+            bytes: u32,
+            config: u64,
+            sample_period: u64,
+            sample_type: u64,
+            read_format: u64,
+            flags: u64,
+            rest: [u64; 2],
+        }
+        // PERF_FORMAT_TOTAL_TIME_ENABLED and _RUNNING; exclude_kernel and exclude_hv, what every user is allowed.
+        let attributes = Attributes {
+            kind: counter.kind,
+            bytes: size_of::<Attributes>() as u32,
+            config: counter.config,
+            sample_period: 0,
+            sample_type: 0,
+            read_format: 1 | 2,
+            flags: 1 << 5 | 1 << 6,
+            rest: [0; 2],
+        };
+        // PERF_FLAG_FD_CLOEXEC; this thread, on any CPU, in no group.
+        // SAFETY: the attributes are as long as they say.
+        let fd = unsafe {
+            libc::syscall(libc::SYS_perf_event_open, &raw const attributes, 0, -1, -1, 8u64)
+        };
+        if fd < 0 {
+            return Err(last_error());
+        }
+        let mut open = Open { page: ptr::null(), fd: fd as libc::c_int };
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let page = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                PAGE as usize,
+                libc::PROT_READ,
+                libc::MAP_SHARED,
+                open.fd,
+                0,
+            )
+        };
+        if page != libc::MAP_FAILED {
+            open.page = page.cast();
+        }
+        if !open.is_shown() {
+            open.unmap();
+        }
+        if !by_call {
+            // The mapping keeps the counter.
+            open.close_fd();
+            if open.page.is_null() {
+                return Err(libc::EOPNOTSUPP);
+            }
+        }
+        Ok(open)
+    }
+
+    /// The processor shows it to programs.
+    pub fn is_shown(&self) -> bool {
+        // SAFETY: null, or a page of the kernel's that stays mapped.
+        unsafe { self.page.as_ref() }.is_some_and(Page::may_be_read)
+    }
+
+    fn shown(&self) -> Option<Shown> {
+        // SAFETY: as above.
+        let in_register = unsafe { self.page.as_ref() }.and_then(|page| page.shown(rdpmc));
+        in_register.or_else(|| self.shown_by_call())
+    }
+
+    /// No cancellation point, as read(3) is one; nor is [`Open::close_fd`].
+    fn shown_by_call(&self) -> Option<Shown> {
+        let mut words = [0u64; 3];
+        let bytes = size_of_val(&words);
+        // SAFETY: the buffer is valid for its length.
+        let read = self.fd >= 0
+            && unsafe { libc::syscall(libc::SYS_read, self.fd, words.as_mut_ptr(), bytes) }
+                == bytes as libc::c_long;
+        let [value, enabled, running] = words;
+        read.then(|| Shown { value, missed: enabled.wrapping_sub(running) })
+    }
+
+    /// Ends it.
+    pub fn close(mut self) {
+        self.unmap();
+        self.close_fd();
+    }
+
+    fn unmap(&mut self) {
+        if !self.page.is_null() {
+            // SAFETY: mapped by `new`, and used no more.
+            unsafe { libc::munmap(self.page.cast_mut().cast(), PAGE as usize) };
+            self.page = ptr::null();
+        }
+    }
+
+    fn close_fd(&mut self) {
+        if self.fd >= 0 {
+            // SAFETY: the descriptor is ours and used no more.
+            unsafe { libc::syscall(libc::SYS_close, self.fd) };
+            self.fd = -1;
+        }
+    }
+}
+
+fn last_error() -> i32 {
+    // SAFETY: the pointer that `__errno_location` returns is valid on the thread that asks.
+    unsafe { *libc::__errno_location() }
+}
+
+/// The counters of a thread.
+#[derive(Clone, Copy)]
+struct Own {
+    /// What they were opened for, or refused.
+    asked: Counting,
+    /// When: distinguishes them from others of this thread, before and after.
+    since: u64,
+    open: [Option<Open>; COUNTERS_AT_ONCE],
+}
+
+const NONE: Own = Own { asked: Counting(0), since: 0, open: [None; COUNTERS_AT_ONCE] };
+
+thread_local! {
+    static OWN: Cell<Own> = const { Cell::new(NONE) };
+    /// They are at work: events of signal handlers are not counted meanwhile, nor do these open or close any.
+    static BUSY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What the counters of this thread show now, as its next event is to say. Opens and closes them as the agent asks. `None` where
+/// nothing is asked for, or not known.
+pub(crate) fn read() -> Option<Reading> {
+    if BUSY.replace(true) {
+        return None;
+    }
+    // For signal handlers of this thread.
+    compiler_fence(SeqCst);
+    let reading = read_own(process::counting());
+    compiler_fence(SeqCst);
+    BUSY.set(false);
+    reading
+}
+
+fn read_own(asked: Counting) -> Option<Reading> {
+    let mut own = OWN.get();
+    if own.asked != asked {
+        close_all(own);
+        let opened = open_all(asked);
+        own = Own { asked, since: arch::rdtsc(), open: opened.unwrap_or(NONE.open) };
+        OWN.set(own);
+        if let Err(refused) = opened {
+            return Some(refused);
+        }
+    }
+    reading(own.since, own.open.map(|open| open.map(|open| open.shown())))
+}
+
+/// The event of what counters show; an outer `None` is of one that is not asked for.
+fn reading(since: u64, shown: [Option<Option<Shown>>; COUNTERS_AT_ONCE]) -> Option<Reading> {
+    shown[0]?;
+    // The time without a register grows with each gap in the counting, and changes in nothing else.
+    let mut reading = [since, NOT_COUNTED, NOT_COUNTED];
+    for (at, shown) in (1..).zip(shown.into_iter().flatten()) {
+        let Shown { value, missed } = shown?;
+        reading[at] = value;
+        reading[0] = reading[0].wrapping_add(missed);
+    }
+    // Never negative, which means something else.
+    reading[0] &= i64::MAX as u64;
+    Some(reading)
+}
+
+/// Whether this thread's events are counted.
+pub(crate) fn are_open() -> bool {
+    !BUSY.get() && OWN.get().open[0].is_some()
+}
+
+/// Opens what is asked for, all or nothing; else says what was refused, and why.
+fn open_all(asked: Counting) -> Result<[Option<Open>; COUNTERS_AT_ONCE], Reading> {
+    let mut own = Own { asked, ..NONE };
+    for (at, counter) in asked.counters().into_iter().enumerate() {
+        let Some(counter) = counter else { continue };
+        process::describe_counters();
+        match Open::new(counter, asked.by_call()) {
+            Ok(open) => own.open[at] = Some(open),
+            Err(errno) => {
+                close_all(own);
+                return Err([i64::from(-errno) as u64, at as u64, NOT_COUNTED]);
+            }
+        }
+    }
+    Ok(own.open)
+}
+
+fn close_all(own: Own) {
+    own.open.into_iter().flatten().for_each(Open::close);
+}
+
+/// Ends the counters of this thread.
+pub(crate) fn close() {
+    close_all(OWN.replace(NONE));
+}
+
+/// In a forked child: they are the parent's, whose pages are not mapped here (`VM_DONTCOPY`). Descriptors of the parent's
+/// other threads stay open.
+pub(crate) fn forget() {
+    OWN.replace(NONE).open.into_iter().flatten().for_each(|mut open| open.close_fd());
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;
