@@ -26,7 +26,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
-use ft_user::layout::{Mode, ring_state};
+use ft_user::layout::{Counting, Mode, ring_state};
 use ft_user::shared_ring;
 
 use super::attach::Memory;
@@ -236,6 +236,11 @@ impl Source {
         self.memory.header().full_wait_us.store(us, Relaxed);
     }
 
+    /// Says what its threads read with each event. Another agent may have left its own word.
+    pub fn count_with_events(&self, counting: Counting) {
+        self.memory.header().counting.store(counting.0, Relaxed);
+    }
+
     /// Copies what is there now, as far as there is work left; the next call goes on from there.
     ///
     /// # Errors
@@ -303,8 +308,9 @@ impl Source {
         sink: &mut impl Sink,
     ) -> Result<Round, WriteError> {
         let (mut round, mut work) = (Round::default(), Work::last());
-        // Nobody makes room from now on.
+        // Nobody makes room from now on, nor reads what is counted.
         self.wait_when_full(None);
+        self.count_with_events(Counting::default());
         for index in 0..self.rings_used() {
             self.finish_ring(index, now_ns, ended, &mut round, &mut work, sink)?;
         }

@@ -19,6 +19,7 @@ use ft_trace::convert;
 use ft_trace::number::count;
 use ft_trace::spool::Limits;
 use ft_trace::store::Trace;
+use ft_user::layout::{COUNTERS, Counter};
 use serde::Serialize;
 
 use super::error::CommandError;
@@ -97,6 +98,17 @@ pub(crate) struct Args {
     #[arg(long, value_name = "WHAT", default_value = "discard", value_parser = on_full)]
     on_full: OnFull,
 
+    /// Counters that threads read with each of their events, two at most, such as instructions,cache-misses: so holds, scopes,
+    /// polls and functions say what was counted in them. Of the processor's, in user space, where it has some and lets programs
+    /// read them (`ft-agent doctor`). Each event then takes some tenths of a microsecond more, and 64 bytes.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = counter)]
+    counter: Vec<&'static Counter>,
+
+    /// Read counters that the processor does not show by a system call with each event: those of the kernel (task-clock,
+    /// page-faults, major-faults), too. It costs a program half a microsecond or some for each event.
+    #[arg(long, requires = "counter")]
+    counter_calls: bool,
+
     /// When the agent looks at the rings: `adaptive`, every 0.1 to 1 ms, as fast as they fill; `timed=TIME` (10us to 100ms);
     /// `active`, without a pause, which takes a CPU; `waking`, when the command writes to the eventfd whose number is in
     /// FT_WAKE. The last three are for measurements.
@@ -158,6 +170,8 @@ Examples:
                                               where in its code it waits, and where it runs
   ft-agent record --probe redis-server:processCommand -- redis-server
                                               each command of a program that knows nothing of tracing
+  ft-agent record --counter instructions,cache-misses -- ./server
+                                              which lock's holds miss the cache
   ft-agent record --preload -- memcached      the locks of a program that knows nothing of tracing
   ft-agent record --flight-recorder 10s --when 'hold > 1ms' -- ./server
                                               the last ten seconds, each time a lock is held too long
@@ -181,6 +195,14 @@ fn on_full(text: &str) -> std::result::Result<OnFull, String> {
         _ => return Err(format!("'{text}' is neither discard nor wait nor wait=TIME")),
     };
     Ok(OnFull(wait))
+}
+
+/// Reads a name after `--counter`.
+fn counter(name: &str) -> std::result::Result<&'static Counter, String> {
+    Counter::named(name).ok_or_else(|| {
+        let names: Vec<&str> = COUNTERS.iter().map(|counter| counter.name).collect();
+        format!("there is no such counter; choose of {}", names.join(", "))
+    })
 }
 
 /// Reads the word after `--reader`.
@@ -248,6 +270,8 @@ pub(crate) fn run(args: Args) -> Result {
         sample_hz: args.sample_rate,
         probes: args.probe,
         full_wait: args.on_full.0,
+        counters: args.counter,
+        counter_calls: args.counter_calls,
         reader: args.reader,
         segment: flight.as_ref().map_or(segment, |flight| flight.limits()),
         snapshots: flight.is_some(),

@@ -1,5 +1,7 @@
 //! The checks of [`super`].
 
+mod counters;
+
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -38,6 +40,7 @@ pub(super) fn all() -> Vec<Check> {
         time_of_day(host_row(&clock::sample_with_host()), &clock::ptp_clocks()),
         bracket((0..SAMPLES).map(|_| clock::sample().bracket_tsc).max().unwrap_or(0)),
         rseq(registered_rseq_bytes()),
+        counters::check(),
         virtualisation(&cpuinfo, &read("/proc/stat")),
         socket_directory(Path::new(DEFAULT_SOCKET)),
     ]

@@ -17,6 +17,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
+use ft_user::layout::Counting;
+
 use super::ended::Ended;
 use super::happening::Notices;
 use super::notice::Notice;
@@ -93,6 +95,8 @@ pub(super) struct Wanted {
     pub(super) cgroup: Option<Cgroup>,
     /// How long their threads wait for room in a full ring.
     pub(super) full_wait: Option<Duration>,
+    /// What these read with each event.
+    pub(super) counting: Counting,
 }
 
 /// State of the collection thread.
@@ -103,6 +107,7 @@ pub(super) struct Collector {
     /// Of those that register, only its processes are recorded.
     cgroup: Option<Cgroup>,
     full_wait: Option<Duration>,
+    counting: Counting,
     counters: Arc<Counters>,
     notices: Notices,
     segments: Segments,
@@ -136,7 +141,7 @@ impl Collector {
     pub(super) fn new(
         writer: Writer,
         kernel: Option<Kernel>,
-        Wanted { globs, cgroup, full_wait }: Wanted,
+        Wanted { globs, cgroup, full_wait, counting }: Wanted,
         counters: Arc<Counters>,
         notices: Notices,
         segments: Segments,
@@ -148,6 +153,7 @@ impl Collector {
             globs,
             cgroup,
             full_wait,
+            counting,
             counters,
             notices,
             segments,

@@ -46,6 +46,24 @@ pub enum RecordError {
         "a thread cannot wait that long for room in its ring; give --on-full wait=TIME between 1ms and 1s"
     )]
     FullWait,
+    /// `--counter` with too many names.
+    #[error("threads read two counters at most with each event; give fewer with --counter")]
+    TooManyCounters,
+    /// A counter that can be read by a system call only.
+    #[error(
+        "the kernel counts '{0}', so reading it takes a system call with each event; allow that with --counter-calls"
+    )]
+    SoftwareCounter(&'static str),
+    /// A counter that cannot be had.
+    #[error(
+        "there is no counter '{name}' here ({source}); see `ft-agent doctor`, and record without it, or on another machine"
+    )]
+    NoCounter {
+        /// Its name.
+        name: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// A distance of the reader is out of range.
     #[error(
         "the agent cannot look at such distances; give --reader timed=TIME between 10us and 100ms"

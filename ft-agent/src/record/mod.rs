@@ -165,6 +165,8 @@ pub fn record(
         stack_min_ns: has(Group::Stack)
             .then(|| options.stack_min.as_nanos().try_into().unwrap_or(i64::MAX)),
         sample_hz: has(Group::Profile).then_some(options.sample_hz),
+        counters: options.counters.iter().map(|counter| counter.name.to_owned()).collect(),
+        counter_calls: options.counter_calls,
         command: options.command.clone(),
         build_id: program::build_id(options.command.first().map(String::as_str), &attached),
         kernel_groups: options.kernel.iter().map(|g| g.name().to_owned()).collect(),
@@ -208,6 +210,7 @@ pub fn record(
         globs: options.events.clone(),
         cgroup: cgroup.clone(),
         full_wait: options.full_wait,
+        counting: options.counting(),
     };
     let mut collector =
         Collector::new(writer, kernel, wanted, counters.clone(), notices, segments, intake.clone());

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ft_user::layout::{MAX_RING_SLOTS, MIN_RING_SLOTS, Slot};
+use ft_user::layout::{COUNTERS_AT_ONCE, Counter, Counting, MAX_RING_SLOTS, MIN_RING_SLOTS, Slot};
 
 use super::reader::{DISTANCES, Reader};
 use super::{RecordError, StartAt};
@@ -44,6 +44,10 @@ pub struct Options {
     pub probes: Vec<String>,
     /// How long a thread whose ring is full waits for room before it loses an event; `None`: not at all.
     pub full_wait: Option<Duration>,
+    /// Counters that threads read with each event.
+    pub counters: Vec<&'static Counter>,
+    /// Where the processor cannot be asked, by a system call.
+    pub counter_calls: bool,
     /// How the agent comes to look at the rings.
     pub reader: Reader,
     /// When a segment is closed.
@@ -77,6 +81,8 @@ impl Default for Options {
             sample_hz: kernel.sample_hz,
             probes: Vec::new(),
             full_wait: None,
+            counters: Vec::new(),
+            counter_calls: false,
             reader: Reader::Adaptive,
             segment: Limits { bytes: 64 << 20, age: Duration::from_secs(30) },
             command: Vec::new(),
@@ -106,6 +112,13 @@ impl Options {
         if self.full_wait.is_some_and(|wait| !FULL_WAITS.contains(&wait)) {
             return Err(RecordError::FullWait);
         }
+        if self.counters.len() > COUNTERS_AT_ONCE {
+            return Err(RecordError::TooManyCounters);
+        }
+        if let Some(counter) = self.counters.iter().find(|c| c.is_software() && !self.counter_calls)
+        {
+            return Err(RecordError::SoftwareCounter(counter.name));
+        }
         if matches!(self.reader, Reader::Timed(distance) if !DISTANCES.contains(&distance)) {
             return Err(RecordError::ReaderTime);
         }
@@ -119,6 +132,11 @@ impl Options {
             return Err(RecordError::SegmentTime);
         }
         server::reply(&self.events).map(drop).ok_or(RecordError::TooManyGlobs)
+    }
+
+    /// What threads are asked to read with each event.
+    pub(super) fn counting(&self) -> Counting {
+        Counting::new(&self.counters, self.counter_calls)
     }
 
     /// The size of the kernel's buffer rounded up to a power of two; `None` when it is out of range.
@@ -212,6 +230,15 @@ mod tests {
             let reader = Reader::Timed(distance);
             check(Options { reader, ..Options::default() }, "--reader timed");
         }
+        let counters = |names: &[&str]| -> Vec<_> {
+            names.iter().map(|name| Counter::named(name).unwrap()).collect()
+        };
+        let three = counters(&["cycles", "instructions", "cache-misses"]);
+        check(Options { counters: three, ..Options::default() }, "two counters at most");
+        let software = counters(&["cycles", "page-faults"]);
+        let calls = Options { counters: software, ..Options::default() };
+        check(calls.clone(), "'page-faults'");
+        assert!(Options { counter_calls: true, ..calls }.check().is_ok());
         check(Options { preload: true, ..Options::default() }, "after --");
         check(Options { events: vec!["x".repeat(5000)], ..Options::default() }, "-e");
     }

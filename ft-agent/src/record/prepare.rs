@@ -1,5 +1,9 @@
 //! What a recording needs before it begins, and what can fail of it.
 
+use std::io;
+
+use ft_user::counters::Open;
+
 use super::output::Output;
 use super::reader::Pauses;
 use super::{Attached, Notice, Options, RecordError, attach, load_kernel, preload};
@@ -30,6 +34,14 @@ impl Prepared {
         options: &Options,
         report: &mut dyn FnMut(&Notice),
     ) -> Result<Prepared, RecordError> {
+        // What this machine does not have no process has.
+        for counter in &options.counters {
+            let opened = Open::new(counter, options.counter_calls).map(Open::close);
+            opened.map_err(|errno| RecordError::NoCounter {
+                name: counter.name,
+                source: io::Error::from_raw_os_error(errno),
+            })?;
+        }
         let attached =
             options.pids.iter().map(|&pid| attach(pid)).collect::<Result<Vec<_>, _>>()?;
         let attached = attached.into_iter().flatten().collect();

@@ -22,6 +22,7 @@ mod bpftrace;
 mod breakdown;
 mod capacity;
 mod containers;
+mod counters;
 mod cyclictest;
 mod devices;
 mod freed;

@@ -127,6 +127,7 @@ impl Collector {
         let executed = self.has_executed(&registration);
         // A process that loads no more and ends at once may be gone after the answer.
         self.introduce(std::mem::take(&mut registration.found))?;
+        memory.header().counting.store(self.counting.0, Relaxed);
         // Answered, it may execute another program before the next line.
         let ts = monotonic_ns();
         // A forked child does not wait for the answer: it has inherited what is enabled. Whoever does, and
@@ -233,6 +234,7 @@ impl Collector {
     ) -> Result<Source, WriteError> {
         let source = Source::new(self.next_source, identity, memory, since, self.seen.clone());
         source.wait_when_full(self.full_wait);
+        source.count_with_events(self.counting);
         self.next_source += 1;
         let Arrived { ts, waited, executed } = arrived;
         let process = Process { ts, waited, executed, ..source.introduce() };
