@@ -100,12 +100,12 @@ pub(crate) struct Args {
 
     /// Counters that threads read with each of their events, two at most, such as instructions,cache-misses: so holds, scopes,
     /// polls and functions say what was counted in them. Of the processor's, in user space, where it has some and lets programs
-    /// read them (`ft-agent doctor`). Each event then takes some tenths of a microsecond more, and 64 bytes.
+    /// read them (`ft-agent doctor`). Each event then takes a tenth of a microsecond or more beyond its usual time, and 64 bytes.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = counter)]
     counter: Vec<&'static Counter>,
 
     /// Read counters that the processor does not show by a system call with each event: those of the kernel (task-clock,
-    /// page-faults, major-faults), too. It costs a program half a microsecond or some for each event.
+    /// page-faults, major-faults), too. It costs a program a quarter of a microsecond or more for each counter and event.
     #[arg(long, requires = "counter")]
     counter_calls: bool,
 
