@@ -19,6 +19,12 @@ fn a_hold_has_the_page_faults_and_the_time_that_its_thread_took_in_it() {
     let options = ["--counter", "page-faults,task-clock", "--counter-calls"];
     let (truth, dir) = stage.record(&options, &["counters", "50"]);
     let trace = open(&dir);
+    let start = &trace.meta().start;
+    assert_eq!(
+        (&start.counters[..], start.counter_calls),
+        (&["page-faults", "task-clock"].map(String::from)[..], true)
+    );
+    assert_eq!(start.event_cost_ns, None, "what was measured without counters");
     let tid = truth["tid"].as_i64().expect("a thread") as i32;
     // Those of user space are counted; the kernel has some more of its own.
     let [touched, faults] = [0, 1].map(|i| truth["faults"][i].as_i64().expect("a number"));

@@ -61,7 +61,7 @@ pub struct Start {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_pid: Option<i32>,
     /// What an event of two words cost the agent itself at the start, ns: `ft_user`'s write into a ring of its own, with
-    /// warm caches.
+    /// warm caches. Missing where events are counted (`counters`), which costs more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event_cost_ns: Option<f64>,
     /// Call chains are recorded of threads that were off the CPU for at least this long, ns; with the group `stack`.
