@@ -57,6 +57,8 @@ globals! {
     TASK_COMM task_comm: u32;
     /// `task_struct.thread_info.cpu` (`task_struct.cpu` before Linux 5.16).
     TASK_CPU task_cpu: u32;
+    /// `task_struct.stack`; only with the programs of the group `section`.
+    TASK_STACK task_stack: u32;
     /// `task_struct.signal`.
     TASK_SIGNAL task_signal: u32;
     /// `signal_struct.live.counter`.

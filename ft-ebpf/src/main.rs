@@ -1,7 +1,7 @@
 //! The kernel programs: what the scheduler and the interrupts did, as records in one BPF ring buffer.
 //!
 //! Each program is a BTF tracepoint (`tp_btf`) and bears the tracepoint's name, but for those of [`chain`] and
-//! [`futex`], a second one at tracepoints that have one, for [`sample`], which a clock calls, for what ends a [`fault`], and for [`probe`], which programs call. It reads the clock
+//! [`futex`], a second one at tracepoints that have one, for [`sample`], which a clock calls, for what ends a [`fault`], for [`probe`], which programs call, and for [`section`], at functions of the kernel. It reads the clock
 //! first, decides by [`filter`] whether the record is wanted, and writes it in place into [`maps::RECORDS`];
 //! what finds no room is counted in [`maps::LOSS`]. Nothing is woken: the agent polls. No field offset of
 //! the kernel is built in: the agent reads them from the running kernel's BTF and sets the [`config`]
@@ -39,6 +39,8 @@ mod record;
 mod sample;
 #[cfg(target_arch = "bpf")]
 mod sched;
+#[cfg(target_arch = "bpf")]
+mod section;
 #[cfg(target_arch = "bpf")]
 mod signal;
 #[cfg(target_arch = "bpf")]

@@ -49,6 +49,7 @@ mod futex_waits;
 mod histograms;
 mod irq;
 mod kernel_lock_waits;
+mod kernel_sections;
 #[cfg(feature = "store")]
 pub(crate) mod listed;
 mod loads;
@@ -85,6 +86,7 @@ pub use futex_waits::{FutexEnd, FutexWait};
 pub use histograms::{Bucket, Quantity};
 pub use irq::{Irq, IrqKind, IrqPurpose};
 pub use kernel_lock_waits::{KernelLockWait, KernelWaitEnd};
+pub use kernel_sections::{KernelSections, SectionCount, SectionLock};
 #[cfg(feature = "store")]
 pub use listed::{Line, Listed};
 pub use loads::{
@@ -140,6 +142,7 @@ macro_rules! event_tables {
             }
             kernel_alone {
                 signals: Signal(Signal),
+                sections: Section(KernelSections),
             }
             last {
                 users: User(UserEvent as LeanUserEvent),

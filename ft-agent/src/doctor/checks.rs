@@ -33,6 +33,7 @@ pub(super) fn all() -> Vec<Check> {
         capabilities(&read("/proc/self/status")),
         memory_lock(getrlimit(Resource::Memlock).current),
         programs(load),
+        sections(load(&[Group::Section])),
         events(Events::here()),
         tsc_flags(&cpuinfo),
         clock_source(&clock::source()),
@@ -290,6 +291,34 @@ fn programs(load: impl Fn(&[Group]) -> Result<Vec<Missing>, KernelError>) -> Che
                 )
             }
         },
+    }
+}
+
+/// The group that no list but its own name asks for.
+fn sections(loaded: Result<Vec<Missing>, KernelError>) -> Check {
+    const NAME: &str = "functions of the kernel";
+    let remedy = "leave `section` out of -k";
+    match loaded {
+        Ok(missing) if missing.is_empty() => Check::ok(
+            NAME,
+            "programs attach to them: how long its locks are held can be counted (`section`)",
+        ),
+        Ok(missing) => {
+            let inlined: Vec<&str> = missing.iter().map(|m| m.tracepoint).collect();
+            Check::ok(
+                NAME,
+                format!(
+                    "programs attach to them (`section`); how long locks are held that {} releases cannot be known: inlined here",
+                    inlined.join(", ")
+                ),
+            )
+        }
+        Err(error @ KernelError::NoSections(_)) => {
+            let text = error.to_string();
+            let (found, remedy) = text.split_once("; ").unwrap_or((&text, remedy));
+            Check::warn(NAME, found, remedy)
+        }
+        Err(_) => Check::warn(NAME, "not tried: the BPF programs are refused", remedy),
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) fn kernel_or_skip(options: &KernelOptions) -> Option<Kernel> {
     match Kernel::load(options) {
         Ok(kernel) if !kernel.missing().is_empty() => {
             let lacks: Vec<&str> = kernel.missing().iter().map(|m| m.tracepoint).collect();
-            skipped(&format!("this kernel has no tracepoint {}", lacks.join(", ")));
+            skipped(&format!("this kernel has no {}", lacks.join(", ")));
             None
         }
         Ok(kernel) => {
@@ -26,7 +26,8 @@ pub(crate) fn kernel_or_skip(options: &KernelOptions) -> Option<Kernel> {
             error @ (KernelError::NoObject
             | KernelError::MissingCapability { .. }
             | KernelError::PidNamespace
-            | KernelError::NoBtf(_)),
+            | KernelError::NoBtf(_)
+            | KernelError::NoSections(_)),
         ) => {
             skipped(&error.to_string());
             None

@@ -6,6 +6,7 @@ mod common;
 mod interrupts;
 mod lives;
 mod losses;
+mod sections;
 
 use std::{
     collections::{BTreeSet, HashMap},

@@ -199,6 +199,18 @@ pub(crate) fn trace(dir: &Path, count: i32) {
         to_process: true,
         result: some(i).map(|_| SignalResult::Delivered),
     });
+    table(dir, &mut meta, count, |i| KernelSections {
+        ts: time(i),
+        lock: SectionLock::Mutex,
+        interrupt: false,
+        caller: some(i).map(|_| "vfs_write".into()),
+        caller_address: -4096,
+        what: SectionCount::Length,
+        at_least: 64,
+        count: 3,
+        total_ns: 210,
+        max_ns: 80,
+    });
     table(dir, &mut meta, count, |i| CallChain {
         ts: time(i),
         dur: 0,

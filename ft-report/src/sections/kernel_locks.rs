@@ -2,6 +2,7 @@
 
 mod chains;
 mod delayed;
+mod held;
 mod locks;
 mod longest;
 mod waits;
@@ -20,7 +21,8 @@ use delayed::{Delayed, Delays};
 use ft_analysis::{Mark, Tally};
 use ft_trace::ids::Name;
 use ft_trace::store::Result;
-use ft_trace::tables::{Decomposition, KernelLockWait, KernelWaitEnd};
+use ft_trace::tables::{Decomposition, KernelLockWait, KernelSections, KernelWaitEnd, LossRow};
+use held::Held;
 use locks::{KernelLock, Locks};
 use longest::LongWait;
 use waits::{Sums, Waits};
@@ -61,6 +63,9 @@ pub struct KernelLocksReport {
     pub chains: Vec<Chain>,
     /// The longest waits.
     pub longest: Vec<LongWait>,
+    /// How long they were held; missing without the group `section`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<Held>,
 }
 
 /// What a lock is called: its variable, or who wanted it; the address where neither is known.
@@ -122,6 +127,7 @@ impl KernelLocks {
             requests: self.requests.finish(),
             chains: self.chains.finish(),
             longest: self.longest.into_sorted(),
+            held: None,
         }
     }
 }
@@ -139,7 +145,14 @@ impl KernelLocksReport {
             let code = input.code()?;
             input.rows(|r: KernelLockWait| locks.add(&r, code))?;
         }
-        Ok(locks.finish(recorded, input.tally))
+        let mut report = locks.finish(recorded, input.tally);
+        if input.recorded("section") {
+            let mut held = held::Sums::default();
+            input.rows(|r: KernelSections| held.add(&r))?;
+            input.rows(|r: LossRow| held.add_loss(&r))?;
+            report.held = Some(held.finish());
+        }
+        Ok(report)
     }
 
     /// What it says.
@@ -158,6 +171,9 @@ impl KernelLocksReport {
         } else {
             s.say("No observed thread waited for a lock of the kernel, as far as the kernel announces waits.");
             self.left_out(&mut s);
+        }
+        if let Some(held) = &self.held {
+            held.say(&mut s);
         }
         s.with(self)
     }

@@ -78,7 +78,7 @@ pub(super) static REPORTS: [Report; 25] = [
     Report {
         name: "kernel-locks",
         about: "who waited for which lock of the kernel, and which holds and requests that delayed",
-        needs: "the kernel groups `lock` and `sched`; for call chains in user space `stack`",
+        needs: "the kernel groups `lock` and `sched`; for call chains in user space `stack`; for how long they are held `section`",
         shown: Shown::With("lock"),
         make: |s| Ok(KernelLocksReport::read(s)?.section()),
     },

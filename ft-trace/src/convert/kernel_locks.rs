@@ -74,6 +74,12 @@ impl KernelLocks {
         name
     }
 
+    /// The function in which a return address lies; `None` of 0, and where it is not known.
+    pub(crate) fn function(&self, address: u64) -> Option<Name> {
+        let at = address.checked_sub(1)?;
+        self.symbols().function(at).map(Name::from)
+    }
+
     /// The first function of a chain of the kernel, the innermost address first, that is no primitive of locking.
     pub(crate) fn caller(&mut self, chain: &[u8]) -> Option<Name> {
         let (addresses, _) = chain.as_chunks::<8>();

@@ -66,6 +66,8 @@ pub enum LostRecords {
     Probes,
     /// Call chains and samples.
     Chains,
+    /// Sections under locks of the kernel.
+    Sections,
     /// Those of any other program, which may be of a later version.
     Other,
 }
@@ -94,6 +96,7 @@ impl LostRecords {
             | "fault_minor" | "fault_major" | "fault_end" => LostRecords::Calls,
             "probe_begin" | "probe_end" | "probe_return" => LostRecords::Probes,
             "chain_switch" | "chain_waking" | "sample" => LostRecords::Chains,
+            section if section.starts_with("section_") => LostRecords::Sections,
             _ => LostRecords::Other,
         }
     }

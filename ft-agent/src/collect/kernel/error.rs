@@ -147,6 +147,12 @@ pub enum KernelError {
         #[source]
         source: ProgramError,
     },
+    /// No program can be attached to functions of the kernel.
+    #[error(
+        "this kernel lets no program be attached to its functions (fentry: {0}), by which the group `section` sees how long \
+         locks are held; leave it out of -k, or use a kernel with CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS"
+    )]
+    NoSections(String),
     /// A map could not be made.
     #[error(
         "the BPF object could not be loaded: {}; give the kernel buffer less memory, or record \
@@ -184,6 +190,14 @@ fn chain(error: &dyn std::error::Error) -> String {
 }
 
 impl KernelError {
+    /// Of the group `section`, from what loading or attaching one of its programs returned.
+    pub(super) fn no_sections(error: &ProgramError) -> Self {
+        Self::NoSections(match error {
+            ProgramError::LoadError { io_error, .. } => io_error.to_string(),
+            error => chain(error),
+        })
+    }
+
     /// From what loading `program` returned.
     pub(super) fn from_load(program: &'static str, error: ProgramError) -> Self {
         match error {

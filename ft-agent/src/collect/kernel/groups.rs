@@ -15,7 +15,7 @@ macro_rules! groups {
 
         impl Group {
             /// All of them.
-            pub const ALL: &'static [Self] = &[$(Self::$group),*];
+            pub const EVERY: &'static [Self] = &[$(Self::$group),*];
 
             /// Its name on the command line.
             pub fn name(self) -> &'static str {
@@ -48,15 +48,21 @@ groups! {
     Profile = "profile",
     /// Waits and wake-ups by futex, and System-V semaphores: the locks of any program.
     Futex = "futex",
+    /// How long locks of the kernel are held, counted at the functions that take and release them.
+    Section = "section",
 }
 
 impl Group {
+    /// Those that every kernel can record beside one another: all but [`Self::Section`], which strikes at each lock and for
+    /// which a kernel must let programs be attached to its functions.
+    pub const ALL: &'static [Self] = Self::EVERY.split_last().expect("there are some").1;
+
     /// Those that a recording has unless told otherwise; the others cost where they are not asked for.
     pub const DEFAULT: [Self; 3] = [Self::Sched, Self::Irq, Self::Task];
 
     /// The names of all of them, separated by commas.
     pub fn names() -> String {
-        Self::ALL.iter().map(|group| group.name()).collect::<Vec<_>>().join(", ")
+        Self::EVERY.iter().map(|group| group.name()).collect::<Vec<_>>().join(", ")
     }
 
     /// Reads a list with commas; `default` stands for [`Self::DEFAULT`], `all` for [`Self::ALL`], `none`
@@ -99,7 +105,7 @@ impl FromStr for Group {
     type Err = UnknownGroup;
 
     fn from_str(name: &str) -> Result<Self, UnknownGroup> {
-        let known = Self::ALL.iter().find(|group| group.name() == name).copied();
+        let known = Self::EVERY.iter().find(|group| group.name() == name).copied();
         known.ok_or_else(|| UnknownGroup(name.to_owned()))
     }
 }
@@ -109,7 +115,7 @@ impl FromStr for Group {
 #[error("there is no kernel group `{0}`; give some of {names}, or all, default, none", names = Group::names())]
 pub struct UnknownGroup(pub String);
 
-/// A tracepoint that was asked for and that this kernel does not have.
+/// A tracepoint, or a function of the group `section`, that was asked for and that this kernel does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missing {
     /// Its group.
@@ -153,6 +159,10 @@ pub(super) enum Hook {
     MinorFault,
     /// Of the others.
     MajorFault,
+    /// The begin of this function of the kernel.
+    Enters(&'static str),
+    /// Its return.
+    Returns(&'static str),
 }
 
 /// A program of the object; its name is that of its tracepoint, where it is the first there.
@@ -326,6 +336,8 @@ mod tests {
         check("none", &[]);
         check("default", &Group::DEFAULT);
         check("all", Group::ALL);
+        check("all,section", Group::EVERY);
+        assert!(!Group::ALL.contains(&Group::Section));
         check("fault, sched,fault", &[Group::Sched, Group::Fault]);
         assert_eq!(Group::parse_list("sched,foo"), Err(UnknownGroup("foo".into())));
         assert_eq!(Group::parse_list(""), Err(UnknownGroup(String::new())));

@@ -28,6 +28,7 @@ pub(super) fn globals(btf: &Btf<'_>) -> Result<Vec<(&'static str, u32)>, KernelE
         ("TASK_COMM", comm),
         // Moved in Linux 5.16.
         ("TASK_CPU", task("thread_info.cpu").or_else(|_| task("cpu"))?),
+        ("TASK_STACK", task("stack")?),
         ("TASK_SIGNAL", task("signal")?),
         ("SIGNAL_LIVE", member("signal_struct", "live.counter")?),
         ("THREAD_STATUS", task("thread_info.status")?),

@@ -1,9 +1,11 @@
 //! Loads the programs with what they must know of this kernel, and attaches them.
 
+use std::io::ErrorKind;
+
 use aya::{
     Btf as AyaBtf, Ebpf, EbpfError, EbpfLoader, Endianness,
     maps::{Map, MapError},
-    programs::{BtfTracePoint, PerfEvent, ProgramError, TracePoint},
+    programs::{BtfTracePoint, FEntry, FExit, PerfEvent, ProgramError, TracePoint},
 };
 use aya_log::EbpfLogger;
 use log::warn;
@@ -20,7 +22,7 @@ use super::{
     on_cpus::OnCpus,
     probes, rights,
     ring_buffers::RingBuffers,
-    unreturned,
+    sections, unreturned,
 };
 use crate::cpus;
 
@@ -61,8 +63,17 @@ impl Kernel {
         let btf = Btf::parse(&data)?;
         let chosen = PROGRAMS.iter().filter(|program| is_chosen(program, options));
         let present = groups::present(chosen, |name| btf.has_tracepoint(name));
-        let (attached, missing) = present.map_err(KernelError::NoTracepoint)?;
+        let (mut attached, mut missing) = present.map_err(KernelError::NoTracepoint)?;
         let aya_btf = AyaBtf::parse(&data, Endianness::default()).map_err(KernelError::Btf)?;
+        if options.groups.contains(&Group::Section) {
+            // `bpf_get_func_ip`.
+            if layout::version(&layout::release()).is_some_and(|version| version < (5, 17)) {
+                return Err(KernelError::NoSections("older than Linux 5.17".to_owned()));
+            }
+            let (found, lacks) = sections::present(&aya_btf);
+            attached.extend(found);
+            missing.extend(lacks);
+        }
         let _memlock = rights::Memlock::raise();
         let mut ebpf = load_object(options, own_only, &btf, &aya_btf)?;
         let probe_programs = match options.probes.is_empty() {
@@ -100,9 +111,16 @@ impl Kernel {
             ebpf,
         };
         for program in &attached {
-            kernel
-                .load_program(program, &aya_btf)
-                .map_err(|error| KernelError::from_load(program.name, error))?;
+            kernel.load_program(program, &aya_btf).map_err(|error| match error {
+                // Before it is even looked at.
+                ProgramError::LoadError { ref io_error, .. }
+                    if program.group == Group::Section
+                        && io_error.kind() == ErrorKind::PermissionDenied =>
+                {
+                    KernelError::no_sections(&error)
+                }
+                error => KernelError::from_load(program.name, error),
+            })?;
         }
         kernel.attached = attached;
         if !options.probes.is_empty() {
@@ -110,9 +128,10 @@ impl Kernel {
         }
         // All are verified before the first one runs.
         for program in kernel.attached.clone() {
-            kernel
-                .attach_program(program, options)
-                .map_err(|source| KernelError::Program { program: program.name, source })?;
+            kernel.attach_program(program, options).map_err(|source| match program.group {
+                Group::Section => KernelError::no_sections(&source),
+                _ => KernelError::Program { program: program.name, source },
+            })?;
         }
         kernel.attach_probes(&options.probes)?;
         Ok(kernel)
@@ -128,6 +147,8 @@ impl Kernel {
             Hook::Tracepoint(tracepoint) => {
                 <&mut BtfTracePoint>::try_from(loaded)?.load(tracepoint, btf)
             }
+            Hook::Enters(function) => <&mut FEntry>::try_from(loaded)?.load(function, btf),
+            Hook::Returns(function) => <&mut FExit>::try_from(loaded)?.load(function, btf),
             _ => <&mut PerfEvent>::try_from(loaded)?.load(),
         }
     }
@@ -142,6 +163,11 @@ impl Kernel {
         if let Some(event) = program.event(self.events) {
             let tracepoint: &mut TracePoint = loaded.try_into()?;
             return tracepoint.attach(event.category, event.name).map(drop);
+        }
+        match program.hook {
+            Hook::Enters(_) => return <&mut FEntry>::try_from(loaded)?.attach().map(drop),
+            Hook::Returns(_) => return <&mut FExit>::try_from(loaded)?.attach().map(drop),
+            _ => {}
         }
         let Some(mut on_cpus) = OnCpus::of(program, options.sample_hz) else {
             return <&mut BtfTracePoint>::try_from(loaded)?.attach().map(drop);
@@ -187,6 +213,11 @@ fn load_object(
     if !options.groups.contains(&Group::Lock) {
         // Its entries are large, and made when it is.
         loader.map_max_entries(unreturned::WAITS, 1);
+    }
+    if !options.groups.contains(&Group::Section) {
+        for map in sections::MAPS {
+            loader.map_max_entries(map, 1);
+        }
     }
     if let Some(most) = options.most_under_way {
         for table in unreturned::TABLES {

@@ -23,6 +23,7 @@ mod on_cpus;
 mod probes;
 mod rights;
 mod ring_buffers;
+mod sections;
 mod unreturned;
 
 use std::os::fd::AsFd;
@@ -253,12 +254,15 @@ impl Kernel {
         self.chained.as_mut().map(std::mem::take)
     }
 
-    /// Appends the system calls that have not returned, faults of which no end was seen, and waits for locks of the kernel
-    /// that have not ended: for the end of a recording. `false` when they cannot be read.
+    /// Appends the system calls that have not returned, faults of which no end was seen, waits for locks of the kernel
+    /// that have not ended, and what was counted of sections under such locks: for the end of a recording. `false` when they cannot be read.
     pub fn unreturned(&self, out: &mut Vec<u8>) -> bool {
         let records = |group| self.attached.iter().any(|program| program.group == group);
         let kept = unreturned::UNDER_WAY.iter().filter(|kept| records(kept.group));
-        kept.fold(true, |all, kept| all & kept.append(self.ebpf.map(kept.map), out).is_ok())
+        let all =
+            kept.fold(true, |all, kept| all & kept.append(self.ebpf.map(kept.map), out).is_ok());
+        all & (!records(Group::Section)
+            || sections::append(self.ebpf.map(sections::COUNTS), out).is_ok())
     }
 
     /// What was lost since the last call, or since the start: records that found no room, and runs of a

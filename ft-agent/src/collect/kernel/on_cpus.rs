@@ -27,7 +27,7 @@ impl OnCpus {
     /// Of a program that perf's events call; `None` of any other.
     pub(super) fn of(program: &'static Program, sample_hz: u32) -> Option<OnCpus> {
         let (event, period) = match program.hook {
-            Hook::Tracepoint(_) => return None,
+            Hook::Tracepoint(_) | Hook::Enters(_) | Hook::Returns(_) => return None,
             Hook::CpuClock => (SoftwareEvent::CpuClock, 1_000_000_000 / u64::from(sample_hz)),
             Hook::MinorFault => (SoftwareEvent::PageFaultsMin, 1),
             Hook::MajorFault => (SoftwareEvent::PageFaultsMaj, 1),

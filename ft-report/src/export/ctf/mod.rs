@@ -197,8 +197,12 @@ impl<'a> Writer<'a> {
             Entry::Irq(e) => self.irq(e),
             Entry::Signal(e) => self.signal(e),
             // Numbers of chains mean nothing without their table, for which there is no event; LTTng has futexes among the
-            // system calls alone, and names each of its probes as the user does, by an event of its own.
-            Entry::Chain(_) | Entry::Sample(_) | Entry::Futex(_) | Entry::Probe(_) => Ok(()),
+            // system calls alone, and names each of its probes as the user does, by an event of its own. Counts are no events.
+            Entry::Chain(_)
+            | Entry::Sample(_)
+            | Entry::Futex(_)
+            | Entry::Probe(_)
+            | Entry::Section(_) => Ok(()),
             Entry::User(e) => {
                 let class = self.classes.of(e, &mut self.metadata);
                 let cpu = if (0..self.cpus).contains(&e.cpu.0) { e.cpu } else { Cpu::UNKNOWN };
