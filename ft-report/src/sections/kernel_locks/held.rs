@@ -254,7 +254,7 @@ mod tests {
         let mut section = Section::new("kernel-locks", "held");
         held.say(&mut section);
         let text = format!("{section:200}");
-        for word in ["mutex", "vfs_write", "80 %", "5 struck while"] {
+        for word in ["mutex", "vfs_write", "80.0 %", "5 struck while"] {
             assert!(text.contains(word), "{word}: {text}");
         }
     }
