@@ -227,5 +227,7 @@ fn fill(to: &[AtomicU64], from: &[u64]) {
     }
 }
 
+// The path, because a loom model includes this file under another name.
 #[cfg(all(test, not(loom)))]
+#[path = "ring/tests.rs"]
 mod tests;
