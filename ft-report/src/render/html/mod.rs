@@ -99,7 +99,8 @@ impl Page<'_> {
         let (summary, rest): (Vec<_>, Vec<_>) = names.partition(|name| *name == SUMMARY);
         let timeline = (!self.timeline.is_empty()).then_some("timeline");
         out.write_str("<nav aria-label=Contents>")?;
-        for name in summary.into_iter().chain(timeline).chain([self.document.head.name]).chain(rest) {
+        for name in summary.into_iter().chain(timeline).chain([self.document.head.name]).chain(rest)
+        {
             write!(out, "<a href=\"#{name}\">{name}</a>")?;
         }
         out.write_str("</nav>\n")
