@@ -9,6 +9,7 @@ use ft_agent::live::LiveError;
 use ft_agent::record::RecordError;
 use ft_agent::signals;
 use ft_catalogue::CatalogueError;
+use ft_report::export::ExportError;
 use ft_report::listing::ListingError;
 use ft_report::sections;
 use ft_trace::convert::ConvertError;
@@ -37,6 +38,9 @@ pub(crate) enum CommandError {
         /// Why.
         source: io::Error,
     },
+    /// The trace lacks what the format is made of.
+    #[error(transparent)]
+    NothingToExport(ExportError),
     /// A catalogue cannot be read or written.
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),

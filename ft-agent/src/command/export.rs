@@ -84,6 +84,7 @@ pub(crate) fn run(args: Args) -> Result {
             ExportError::Write(source) => {
                 CommandError::Export { path: args.output.clone(), source }
             }
+            ExportError::NoChains => CommandError::NothingToExport(error),
         })?;
     drop(watch);
     let Args { trace, output, json, .. } = args;

@@ -4,6 +4,7 @@
 #[allow(dead_code, reason = "needs no kernel")]
 mod gate;
 
+mod chains;
 mod ctf;
 mod firefox;
 mod hostile;

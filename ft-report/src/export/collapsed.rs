@@ -17,10 +17,10 @@ use ft_trace::store::{Result as StoreResult, Rows};
 use ft_trace::tables::{CallChain, ChainKind, LockChain, LockChainKind, Sample};
 
 use super::text::visible;
-use super::{Job, Result};
+use super::{ExportError, Job, Result};
 use crate::code::{Code, Comms, Frame};
 
-/// Lines of a trace, with their time.
+/// Lines of a trace, with their time; one at least.
 pub(super) fn lines(job: &mut Job<'_>) -> Result<BTreeMap<String, i64>> {
     let code = Code::read(job.trace)?;
     let names = Comms::read(job.trace)?;
@@ -75,7 +75,7 @@ pub(super) fn lines(job: &mut Job<'_>) -> Result<BTreeMap<String, i64>> {
             add([&process, "running"], lock, &code.sampled(row.stack), period);
         }
     }
-    Ok(lines)
+    if lines.is_empty() { Err(ExportError::NoChains) } else { Ok(lines) }
 }
 
 /// Writes them.

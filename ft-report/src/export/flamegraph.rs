@@ -1,7 +1,7 @@
 //! The time of each call chain as a flame graph, an SVG that needs nothing else: what [`collapsed`] writes,
 //! drawn. A click goes into a function.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use inferno::flamegraph::{Options, from_lines};
 
@@ -10,10 +10,6 @@ use super::{Job, Result, collapsed};
 /// Draws it.
 pub(super) fn write(job: &mut Job<'_>, out: &mut dyn Write) -> Result<()> {
     let lines = collapsed::lines(job)?;
-    if lines.is_empty() {
-        let reason = "the trace has no call chains there; record with `-k default,stack,profile`";
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, reason).into());
-    }
     let mut options = Options::default();
     options.title = "Time by call chain".to_owned();
     options.count_name = "ms".to_owned();

@@ -90,6 +90,11 @@ pub enum ExportError {
     /// The output cannot be written.
     #[error(transparent)]
     Write(#[from] io::Error),
+    /// The format is of call chains.
+    #[error(
+        "the trace has no call chains there: record with `-k default,stack,profile`, or export more of it"
+    )]
+    NoChains,
 }
 
 /// Result of an export.
@@ -105,7 +110,7 @@ pub fn find(name: &str) -> Option<&'static Format> {
 ///
 /// # Errors
 ///
-/// When the trace cannot be read, `out` cannot be written, or `watch` says so.
+/// When the trace cannot be read, has nothing that the format could write, `out` cannot be written, or `watch` says so.
 pub fn export(
     trace: &Trace,
     format: &Format,
