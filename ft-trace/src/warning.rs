@@ -62,8 +62,9 @@ pub enum Warning {
     },
     /// The kernel lacks tracepoints of a group that was asked for.
     #[error(
-        "this kernel ({kernel}) has no tracepoint {}: the trace lacks what they record of the group {group}, and no loss \
+        "this kernel ({kernel}) has no {} {}: the trace lacks what they record of the group {group}, and no loss \
          counts it; {}",
+        if group == "section" { "traceable function" } else { "tracepoint" },
         tracepoints.join(", "),
         missing_remedy(group)
     )]
@@ -361,17 +362,19 @@ mod tests {
                 lacks("lock", "contention_begin"),
                 lacks("irq", "irq_work_exit"),
                 lacks("lock", "contention_end"),
+                lacks("section", "_raw_spin_unlock"),
             ],
             ..Start::default()
         };
         let found: Vec<String> =
             Warning::of_start(&start).iter().map(ToString::to_string).collect();
-        assert_eq!(found.len(), 4);
+        assert_eq!(found.len(), 5);
         assert!(found[0].contains("no tracepoint irq_work_exit"), "{}", found[0]);
         assert!(found[1].contains("(5.10.0) has no tracepoint contention_begin, contention_end: "));
         assert!(found[1].ends_with("use Linux 5.19 or later, or leave lock out of -k"));
-        assert!(found[2].contains("clock source of this kernel is hpet"), "{}", found[2]);
-        assert!(found[3].contains("not announce constant_tsc and nonstop_tsc, "), "{}", found[3]);
+        assert!(found[2].contains("has no traceable function _raw_spin_unlock"), "{}", found[2]);
+        assert!(found[3].contains("clock source of this kernel is hpet"), "{}", found[3]);
+        assert!(found[4].contains("not announce constant_tsc and nonstop_tsc, "), "{}", found[4]);
         assert_eq!(Warning::of_start(&Start::default()), []);
         let tsc = Start { clock_source: "tsc".into(), ..Start::default() };
         assert_eq!(Warning::of_start(&tsc), []);

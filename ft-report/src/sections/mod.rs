@@ -122,8 +122,8 @@ impl<'a> Input<'a> {
 pub enum Shown {
     /// Whatever was recorded.
     Always,
-    /// Where this kernel group was recorded, which nobody asks for without a reason.
-    With(&'static str),
+    /// Where one of these kernel groups was recorded, which nobody asks for without a reason.
+    With(&'static [&'static str]),
     /// Where the program has recorded what it is about.
     Recorded(fn(&Tally) -> bool),
     /// Never.
@@ -167,7 +167,7 @@ pub fn usual<'a>(
 ) -> impl Iterator<Item = &'static Report> + use<'a> {
     all().iter().filter(move |report| match report.shown {
         Shown::Always => true,
-        Shown::With(group) => groups.iter().any(|recorded| recorded == group),
+        Shown::With(of) => groups.iter().any(|recorded| of.contains(&recorded.as_str())),
         Shown::Recorded(of) => of(tally),
         Shown::Named => false,
     })

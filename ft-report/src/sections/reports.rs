@@ -72,14 +72,14 @@ pub(super) static REPORTS: [Report; 25] = [
         name: "futexes",
         about: "who waited at which futex or semaphore, and who woke it: any lock of any program",
         needs: "the kernel groups `futex` and `sched`",
-        shown: Shown::With("futex"),
+        shown: Shown::With(&["futex"]),
         make: |s| Ok(FutexesReport::read(s)?.section()),
     },
     Report {
         name: "kernel-locks",
         about: "who waited for which lock of the kernel, and which holds and requests that delayed",
         needs: "the kernel groups `lock` and `sched`; for call chains in user space `stack`; for how long they are held `section`",
-        shown: Shown::With("lock"),
+        shown: Shown::With(&["lock", "section"]),
         make: |s| Ok(KernelLocksReport::read(s)?.section()),
     },
     Report {
@@ -128,7 +128,7 @@ pub(super) static REPORTS: [Report; 25] = [
         name: "breakdown",
         about: "each process by code, system call, page fault and interrupt; who ended whose waits",
         needs: "the kernel groups `sched` and `syscall`; for page faults `fault`, for interrupts `irq`",
-        shown: Shown::With("syscall"),
+        shown: Shown::With(&["syscall"]),
         make: |s| Ok(BreakdownReport::read(s)?.section()),
     },
     Report {
@@ -191,14 +191,14 @@ pub(super) static REPORTS: [Report; 25] = [
         name: "stacks",
         about: "where in the code threads waited, or lost the CPU, and where they were woken",
         needs: "the kernel group `stack`",
-        shown: Shown::With("stack"),
+        shown: Shown::With(&["stack"]),
         make: |s| Ok(StacksReport::read(s)?.section()),
     },
     Report {
         name: "profile",
         about: "where in the code threads ran, by function and line, and while they held which lock",
         needs: "the kernel group `profile`; for locks lock events",
-        shown: Shown::With("profile"),
+        shown: Shown::With(&["profile"]),
         make: |s| Ok(ProfileReport::read(s)?.section()),
     },
     Report {
