@@ -1,5 +1,7 @@
 //! `ft-agent record`.
 
+mod values;
+
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -19,13 +21,14 @@ use ft_trace::convert;
 use ft_trace::number::count;
 use ft_trace::spool::Limits;
 use ft_trace::store::Trace;
-use ft_user::layout::{COUNTERS, Counter};
+use ft_user::layout::Counter;
 use serde::Serialize;
 
 use super::error::CommandError;
 use super::to::ToArgs;
 use super::watch::Watch;
 use super::{Result, flight, output, page, report};
+use values::{OnFull, counter, on_full, reader};
 
 /// Records a command, running processes or the whole system, then analyses what was recorded.
 #[derive(Debug, clap::Args)]
@@ -178,43 +181,6 @@ Examples:
   ft-agent record -d 10s --start-at 2026-11-21T10:45:00Z -p 4711
                                               the same ten seconds on each host that is told so
   sudo ft-agent record -a -d 5s               every thread of the system";
-
-/// How long a thread whose ring is full waits for room.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct OnFull(Option<Duration>);
-
-/// How long that is for `--on-full wait`: ten times what the agent takes at most to look again, when it gets a CPU.
-const FULL_WAIT: Duration = Duration::from_millis(10);
-
-/// Reads the word after `--on-full`.
-fn on_full(text: &str) -> std::result::Result<OnFull, String> {
-    let wait = match text.split_once('=') {
-        None if text == "discard" => None,
-        None if text == "wait" => Some(FULL_WAIT),
-        Some(("wait", time)) => Some(units::duration(time)?),
-        _ => return Err(format!("'{text}' is neither discard nor wait nor wait=TIME")),
-    };
-    Ok(OnFull(wait))
-}
-
-/// Reads a name after `--counter`.
-fn counter(name: &str) -> std::result::Result<&'static Counter, String> {
-    Counter::named(name).ok_or_else(|| {
-        let names: Vec<&str> = COUNTERS.iter().map(|counter| counter.name).collect();
-        format!("there is no such counter; choose of {}", names.join(", "))
-    })
-}
-
-/// Reads the word after `--reader`.
-fn reader(text: &str) -> std::result::Result<Reader, String> {
-    match text.split_once('=') {
-        None if text == "adaptive" => Ok(Reader::Adaptive),
-        None if text == "active" => Ok(Reader::Active),
-        None if text == "waking" => Ok(Reader::Waking),
-        Some(("timed", time)) => Ok(Reader::Timed(units::duration(time)?)),
-        _ => Err(format!("'{text}' is neither adaptive nor timed=TIME nor active nor waking")),
-    }
-}
 
 /// What was recorded, where a summary of it can be had.
 pub(super) struct Recording {
