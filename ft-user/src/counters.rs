@@ -1,7 +1,7 @@
 //! The counters of a thread: what it has done, by the processor's account or the kernel's, at each of its events.
 //!
 //! Only if the agent asks for it ([`Counting`]): then the thread opens the counters with its next event that finds no room,
-//! which its first one is, and from then on each event takes that way ([`Ring::decline`](crate::ring::Ring::decline)). So
+//! which its first one is, and from then on each event takes that way (`Ring::decline`). So
 //! events that are not counted cost what they always do.
 //!
 //! A counter is read without a system call: perf maps a page that says in which register it is, and what to add
