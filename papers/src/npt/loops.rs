@@ -82,8 +82,8 @@ struct Shown {
 
 fn run(lab: &Lab) -> Result<Finding> {
     // Where it is not installed, its rows say so, and those of the others are there.
-    let lttng = Lttng::start();
-    let here = subjects(&lttng);
+    let lttng = Lttng::is_installed().then(Lttng::start).transpose()?;
+    let here = subjects(lttng.as_ref());
     let rounds = lab.trials(ROUNDS);
     let mut shown: [Shown; 6] = Default::default();
     for _ in 0..rounds {
@@ -92,15 +92,14 @@ fn run(lab: &Lab) -> Result<Finding> {
             if n > 0 && !lab.is_try() {
                 back_memory()?;
             }
-            let (passes, lost) = subject(lab, lttng.as_ref().ok(), n)?;
+            let (passes, lost) = subject(lab, lttng.as_ref(), n)?;
             shown.passes.merge(&passes);
             shown.lost += lost;
             // What the kernel allows real-time threads is whole again.
             sleep(Duration::from_millis(500));
         }
     }
-    let without =
-        lttng.err().map(|error| format!("{error:#}").lines().next().unwrap_or_default().to_owned());
+    let without = lttng.is_none().then_some("`lttng-sessiond` is not installed");
     let peaks = peaks(lab)?;
     let mut csv = Csv::new(["subject", "pass_ns", "count"]);
     let mut histograms = Vec::new();
@@ -122,13 +121,13 @@ fn run(lab: &Lab) -> Result<Finding> {
         ),
         figures: vec![lab.figure(EXPERIMENT.id, &bars::draw(&histograms, true)?)?],
         values: vec![lab.values(EXPERIMENT.id, &csv)?],
-        rows: rows(&shown, &peaks, without.as_deref()),
+        rows: rows(&shown, &peaks, without),
     })
 }
 
 /// How many of [`SUBJECTS`] there are here.
-fn subjects(lttng: &Result<Lttng>) -> usize {
-    if lttng.is_ok() { SUBJECTS.len() } else { OWN }
+fn subjects(lttng: Option<&Lttng>) -> usize {
+    if lttng.is_some() { SUBJECTS.len() } else { OWN }
 }
 
 fn subject(lab: &Lab, lttng: Option<&Lttng>, n: usize) -> Result<(Passes, u64)> {
@@ -285,7 +284,7 @@ mod tests {
 
     #[test]
     fn without_lttng_its_rows_say_why_and_the_others_are_there() {
-        assert_eq!(subjects(&Err(anyhow::anyhow!("none"))), OWN);
+        assert_eq!(subjects(None), OWN);
         let mut shown: [Shown; 6] = Default::default();
         shown[..OWN].iter_mut().for_each(|shown| shown.passes.add(10.0, 3));
         let why = "`lttng-sessiond` cannot be started";

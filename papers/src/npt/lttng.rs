@@ -31,6 +31,11 @@ pub(super) struct Lttng {
 }
 
 impl Lttng {
+    /// Whether there is a daemon to start.
+    pub(super) fn is_installed() -> bool {
+        Command::new("lttng-sessiond").arg("--version").output().is_ok()
+    }
+
     /// Builds the program and starts the daemon; its files lie in memory.
     ///
     /// # Errors
