@@ -308,7 +308,7 @@ fn sections(loaded: Result<Vec<Missing>, KernelError>) -> Check {
             Check::ok(
                 NAME,
                 format!(
-                    "programs attach to them (`section`); how long locks are held that {} releases cannot be known: inlined here",
+                    "programs attach to them (`section`); inlined here, so holds of their locks cannot be timed: {}",
                     inlined.join(", ")
                 ),
             )

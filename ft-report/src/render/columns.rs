@@ -29,6 +29,8 @@ pub enum Align {
 pub struct Table {
     columns: Vec<(String, Align)>,
     rows: Vec<Vec<String>>,
+    /// There are more rows than these.
+    is_part: bool,
 }
 
 impl Table {
@@ -38,7 +40,12 @@ impl Table {
             Some(title) => (title.to_owned(), Align::Left),
             None => ((*t).to_owned(), Align::Right),
         };
-        Table { columns: titles.iter().map(column).collect(), rows: Vec::new() }
+        Table { columns: titles.iter().map(column).collect(), rows: Vec::new(), is_part: false }
+    }
+
+    /// Says that rows were left out: what is said of each row is then said of those that are shown.
+    pub fn leaves_out(&mut self) {
+        self.is_part = true;
     }
 
     /// Appends a row, one cell for each title.
@@ -128,7 +135,8 @@ impl Table {
             (0..self.columns.len()).partition(|&i| numbers(i) && zero(i));
         let of = |row: &Vec<String>| others.iter().map(|&i| row[i].clone()).collect();
         let columns = others.iter().map(|&i| self.columns[i].clone()).collect();
-        let table = Table { columns, rows: self.rows.iter().map(of).collect() };
+        let rows = self.rows.iter().map(of).collect();
+        let table = Table { columns, rows, is_part: self.is_part };
         (table, zeros.iter().map(|&i| &*self.columns[i].0).collect())
     }
 
@@ -219,7 +227,10 @@ impl fmt::Display for Table {
         table.write(f, Titles::Wrapped)?;
         match &zeros[..] {
             [] => Ok(()),
-            zeros => paragraph(f, "  ", &format!("0 in each row: {}", zeros.join(", "))),
+            zeros => {
+                let shown = if self.is_part { " shown" } else { "" };
+                paragraph(f, "  ", &format!("0 in each row{shown}: {}", zeros.join(", ")))
+            }
         }
     }
 }
@@ -285,6 +296,8 @@ mod tests {
         // One that is not 0 stays, and a table without rows has all of its titles.
         table.row(["x", "1 ms", "2", "0 %", "-"].map(str::to_owned));
         assert!(format!("{table:30}").ends_with("0 in each row: irqs\n"), "{table:30}");
+        table.leaves_out();
+        assert!(format!("{table:30}").ends_with("0 in each row shown: irqs\n"), "{table:30}");
         assert_eq!(format!("{:5}", Table::new(&["<thread", "wait"])), "  thread  wait\n");
     }
 

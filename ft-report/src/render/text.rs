@@ -141,6 +141,9 @@ fn table(f: &mut fmt::Formatter<'_>, table: &Table) -> fmt::Result {
         let star = |i| if *mark != Mark::Exact && Some(i) == first { "*" } else { "" };
         t.row(cells.iter().enumerate().map(|(i, value)| cell(value) + star(i)));
     }
+    if table.omitted() > 0 {
+        t.leaves_out();
+    }
     write!(f, "{t:w$}")?;
     match (table.omitted(), table.what) {
         (0, _) => Ok(()),
