@@ -147,7 +147,7 @@ pub enum Warning {
     /// Times were taken from beyond the clock samples.
     #[error(
         "{} events lie up to {} outside the clock samples: their times are \
-         extrapolated, with an error of up to {}; they were recorded before the agent came",
+         extrapolated, with an error of up to {}; they were recorded before the first sample, or after the last that is left",
         number::count(*events), number::dur(*distance_ns), number::dur(*bound_ns)
     )]
     Extrapolated {

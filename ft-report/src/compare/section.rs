@@ -231,7 +231,7 @@ impl Comparison {
         if tables.flat_map(|table| &table.rows).any(|row| row.mark != Mark::Exact) {
             s.say("A star (*) marks what contains lower bounds: records are missing in it, and its length is right.");
         }
-        own::explain(&mut s, ", of the side that has more of it,");
+        own::explain(&mut s, " The share is that of the side that has more of it.");
         s.with(Values::of(self))
     }
 

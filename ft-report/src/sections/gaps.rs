@@ -265,7 +265,7 @@ impl GapsReport {
             .column("total", |(_, c)| Ns(c.total_ns))
             .column("share", |(p, c)| Share(c.total_ns, p.total_ns))
             .column("max", |(_, c)| Ns(c.max_ns));
-        s.table(t.titled("By cause: what took most of each gap, by the kernel's account"));
+        s.table(t.titled("By cause: the largest recorded part of each gap"));
         if self.culprits.is_empty() {
             return;
         }

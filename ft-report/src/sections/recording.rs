@@ -82,7 +82,8 @@ impl Recording {
         );
         let times = |h: &HeldUp, what: &str| {
             let (times, ns, most) = (Of(h.times, "time"), Ns(h.total_ns), Ns(h.longest_ns));
-            (h.times > 0).then(|| text!("{} {} ({}, at most {})", what, times, ns, most))
+            (h.times > 0)
+                .then(|| text!("{} {} ({} in all threads, at most {})", what, times, ns, most))
         };
         let both = [times(&o.preempted, "preempted them"), times(&o.woken, "delayed woken ones")];
         match Text::join(both.into_iter().flatten(), " and ") {
@@ -156,7 +157,7 @@ mod tests {
         assert_eq!(
             text(&recording()),
             "recording 200 ms of CPU time by ft-agent's threads, 75.0 % of it on CPUs where recorded threads ran; \
-             preempted them 12 times (3.00 ms, at most 1.00 ms) \
+             preempted them 12 times (3.00 ms in all threads, at most 1.00 ms) \
              2,000,000 events and 50,000,000 bytes a second; writing them took programs about 30.0 ms \
              (10 ns each, measured at the start), 3.0 % of their running time"
         );

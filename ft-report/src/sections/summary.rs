@@ -16,7 +16,7 @@ use super::waits::{LongWait, UNFINISHED, WaitsReport, at, free};
 use crate::document::{Lock, N, Ns, Of, Section, See, Share, Text, Thread, Word};
 use crate::stats::Own;
 use crate::text;
-use ft_trace::tables::Decomposition;
+use ft_trace::tables::{Decomposition, LockKind};
 
 /// Locks, threads and culprits that are named.
 const NAMED: usize = 3;
@@ -102,9 +102,26 @@ impl Answers {
         }
     }
 
+    /// Waits for semaphores that ended, and their sum: nobody in particular holds one, so none is to blame for them.
+    fn semaphores(&self) -> Option<(u64, i64)> {
+        let of = self.locks.locks.iter().filter(|g| LockKind::of(&g.kind) == LockKind::Semaphore);
+        let sum = of.fold((0, 0), |(n, ns), g| (n + g.waits, ns + g.wait_total_ns));
+        (sum.0 > 0).then_some(sum)
+    }
+
     /// Who delayed whom; nothing where nobody did.
     fn waits(&self, s: &mut Section) {
         let waits = &self.waits;
+        let semaphores = self.semaphores();
+        if waits.waits == 0
+            && let Some((n, ns)) = semaphores
+        {
+            s.answer(
+                "waits",
+                "locks",
+                text!("{} for a semaphore, {} in all", Of(n, "wait"), Ns(ns)),
+            );
+        }
         if waits.waits > 0 {
             s.answer(
                 "waits",
@@ -117,6 +134,9 @@ impl Answers {
                     waits.longest.first().map(LongWait::interval)
                 ),
             );
+            if let Some((n, ns)) = semaphores {
+                s.say(text!("{} more for a semaphore, {} in all", N(n), Ns(ns)));
+            }
             if let Some(free) = free::sentence(&waits.all) {
                 s.say(free);
             }

@@ -286,6 +286,7 @@ impl WaitsReport {
         let t = Table::first(SHOWN, &self.locks)
             .total(self.total())
             .column("lock", |l| Lock::named(&l.lock))
+            .column("kind", |l| Word(&l.kind))
             .processes(|l| l.pid)
             .when(self.decomposed, |t| parts::shares(t, |l| (l.parts, l.total_ns)))
             .column("no holder", |l| Share(l.no_holder_ns, l.total_ns))

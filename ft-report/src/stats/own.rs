@@ -49,7 +49,8 @@ pub(crate) fn beside<T>(t: Builder<T>, of: impl Fn(&T) -> (Own, i64)) -> Builder
     })
 }
 
-/// Says what these columns mean, if a table of the section has one, and then what is to be known of this section's.
+/// Says what these columns mean, if a table of the section has one, and then, in sentences of its own (`more`), what is to be known of
+/// this section's.
 pub(crate) fn explain(s: &mut Section, more: &str) {
     let has = |block: &Block| match block {
         Block::Table(table) => table.columns.iter().any(|column| column.title == TITLE),

@@ -194,6 +194,35 @@ fn clock_with_events_at(us: &[i64]) -> ClockMeta {
     convert(dir.path(), |_, _| {}).unwrap().clock
 }
 
+/// As which process the main thread of the program is listed that registered as `app`, where the kernel has recorded this.
+fn process_of_app(kernel: &[u8]) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    registry(dir.path(), &directory(), true);
+    let clocks = [1000, 2000].map(|us| Frame::Clock(sample(us * 1000)));
+    let frames = [clocks[0].clone(), Frame::Kernel(kernel), clocks[1].clone()];
+    file(&Spool::of(dir.path()).segment(0), &frames);
+    convert(dir.path(), |_, _| {}).unwrap();
+    let trace = Trace::open(dir.path()).unwrap();
+    let mut threads = trace.rows::<ThreadRow>().map(|row| row.unwrap());
+    threads.find(|row| row.tid == Tid(100)).unwrap().process.to_string()
+}
+
+#[test]
+fn a_process_is_called_as_the_kernel_saw_it_last() {
+    // It registered as the shell that then executed something else.
+    let mut comm = [0; ft_ebpf::COMM_LEN];
+    comm[..5].copy_from_slice(b"later");
+    let exec = bytes(&ft_ebpf::Task {
+        header: ft_ebpf::Header { ts: 1_500_000, kind: ft_ebpf::kind::EXEC, cpu: 1, tid: 100 },
+        tid: 100,
+        tgid: 100,
+        comm,
+        ..Default::default()
+    });
+    assert_eq!(process_of_app(&[]), "app");
+    assert_eq!(process_of_app(&exec), "later");
+}
+
 #[test]
 fn an_event_of_a_thread_that_did_not_run_is_a_violation() {
     let clock = clock_with_events_at(&[1100, 1500]);

@@ -138,8 +138,9 @@ impl Threads {
                 processes.insert(pid, name.clone());
             }
         }
-        for process in &registry.processes {
-            processes.insert(Pid(process.pid), process.comm.as_str().into());
+        // What was read at the registration, unless the kernel has recorded a name: it may have executed a program since.
+        for process in registry.processes.iter().rev() {
+            processes.entry(Pid(process.pid)).or_insert_with(|| process.comm.as_str().into());
         }
         let woken = self.0.iter().filter(|(_, thread)| thread.observed);
         let observed: HashSet<Pid> = woken.map(|(&(pid, _), _)| pid).collect();

@@ -60,7 +60,10 @@ pub enum StoreError {
         reason: String,
     },
     /// A table has no part.
-    #[error("the trace {trace} has no table `{table}`; run `ft-agent analyze {trace}`")]
+    #[error(
+        "the trace {trace} has no table `{table}`; `ft-agent analyze {trace}` makes tables of results, and what was recorded comes \
+         only from where it was converted or copied from"
+    )]
     NoTable {
         /// The trace.
         trace: PathBuf,

@@ -127,7 +127,7 @@ table! {
         pub lock: i64 as Address,
         /// Name of the lock, or its address in hexadecimal when it has none.
         pub lock_name: Name,
-        /// `mutex`, `rwlock-read`, `rwlock-write`, from the event's name.
+        /// From the event's name.
         pub kind: Name,
         /// Acquiring event in `sites`.
         pub site: SiteId,
@@ -181,7 +181,7 @@ table! {
     /// `dispatch_latency`: one wake-up of an observed thread.
     pub struct DispatchLatency {
         /// Since when it could run and did not: the waking; or, where that came while the thread was on its way off the
-        /// CPU (`sched_switch.prev_woken`), the switch away.
+        /// CPU (`sched_switch.prev_woken`), the switch away, or that record where it stands behind the switch.
         pub ts: Nanos,
         /// From then to the switch that let it run; with the others of the thread, the part *dispatch* of its time.
         pub dur: i64 as Ns,
@@ -235,7 +235,7 @@ table! {
         pub comm: Name,
         /// CPU of the first poll after.
         pub cpu: Cpu,
-        /// What took most of the gap by the kernel's account; null without a kernel stream.
+        /// The largest part of the gap that the kernel recorded; most of the gap can be unexplained beside it; null without a kernel stream.
         pub cause: Option<GapCause>,
         /// Who (thread name) or which (interrupt name, `host tick, 10.0 ms`) it was.
         pub culprit: Option<Name>,

@@ -3,7 +3,7 @@
 use super::super::quality::LossPlace;
 use super::*;
 use crate::document::IntoText;
-use ft_trace::tables::LossOrigin;
+use ft_trace::tables::{LockKind, LossOrigin};
 
 #[test]
 fn the_summary_of_a_small_trace() {
@@ -128,4 +128,20 @@ fn the_summary_tells_of_tasks_and_functions_where_there_are_any() {
     }
     let json = serde_json::to_value(&some.values).expect("values");
     assert_eq!((&json["tasks"], &json["calls"]), (&2.into(), &2.into()), "{json}");
+}
+
+/// Nobody in particular holds a semaphore, so its waits are none of those that somebody is blamed for.
+#[test]
+fn the_summary_says_how_long_threads_waited_for_semaphores() {
+    let (rows, tally) = run(true, TIMELINE);
+    let mut answers = answers_of(rows, &tally);
+    assert!(!format!("{:200}", answers.section()).contains("semaphore"));
+    let locks = &mut answers.locks.locks;
+    let waited = locks.iter_mut().find(|lock| lock.waits > 0).expect("a lock that was waited for");
+    waited.kind = LockKind::Semaphore.word().into();
+    let text = format!("{:200}", answers.section());
+    assert!(text.contains("1 more for a semaphore, 6.10 µs in all"), "{text}");
+    answers.waits = Waits::default().finish(&tally);
+    let text = format!("{:200}", answers.section());
+    assert!(text.contains("waits     1 wait for a semaphore, 6.10 µs in all"), "{text}");
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{LockWaits, SHOWN};
-use crate::document::{Lock, MeanNs, N, Ns, Section, Share, Table, Text, Thread};
+use crate::document::{Lock, MeanNs, N, Ns, Section, Share, Table, Text, Thread, Word};
 use crate::text;
 use ft_trace::tables::LockWait;
 
@@ -79,6 +79,7 @@ pub(super) fn say(
     let t = Table::first(SHOWN, locks)
         .total(total)
         .column("lock", |l| Lock::named(&l.lock))
+        .column("kind", |l| Word(&l.kind))
         .processes(|l| l.pid)
         .column("no holder", |l| Ns(l.no_holder_ns))
         .column("asleep", |l| Share(l.free.asleep_ns, l.no_holder_ns))
