@@ -60,8 +60,8 @@ pub(super) fn are_lent() -> bool {
 
 /// Checks that no more is asked for than a user may see who was lent the capabilities.
 pub(super) fn check_lent(options: &KernelOptions) -> Result<(), KernelError> {
-    // Chains of the kernel, and its locks, are addresses that it hides from users (kptr_restrict).
-    let hidden: Vec<&str> = [Group::Lock, Group::Stack, Group::Profile]
+    // Chains of the kernel, its locks and who takes them are addresses that it hides from users (kptr_restrict).
+    let hidden: Vec<&str> = [Group::Lock, Group::Stack, Group::Profile, Group::Section]
         .into_iter()
         .filter(|group| options.groups.contains(group))
         .map(|group| group.name())
@@ -150,6 +150,10 @@ mod tests {
         check(
             |options| options.groups.extend([Group::Futex, Group::Stack, Group::Lock]),
             Some("-k lock,stack records addresses of the kernel"),
+        );
+        check(
+            |options| options.groups.push(Group::Section),
+            Some("-k section records addresses of the kernel"),
         );
     }
 
