@@ -6,7 +6,7 @@
 //! what finds no room is counted in [`maps::LOSS`]. Nothing is woken: the agent polls. No field offset of
 //! the kernel is built in: the agent reads them from the running kernel's BTF and sets the [`config`]
 //! before loading.
-#![cfg_attr(target_arch = "bpf", no_std, no_main)]
+#![cfg_attr(target_arch = "bpf", no_std, no_main, feature(asm_experimental_arch))]
 
 #[cfg(not(target_arch = "bpf"))]
 compile_error!("these are BPF programs, not a program for this machine; run `cargo xtask build`");

@@ -6,6 +6,8 @@
 //! holder cannot leave, that of the others by thread. A program that strikes another one of these on its CPU, or in a task
 //! that has preempted it, does nothing but count that ([`Sections::skipped`]).
 
+use core::arch::asm;
+
 use aya_ebpf::{
     EbpfContext,
     helpers::{bpf_get_func_ip, bpf_probe_read_kernel},
@@ -63,7 +65,7 @@ static SLEEPERS: Array<Held> = Array::with_max_entries(THREADS, 0);
 #[map]
 static SECTIONS: PerCpuArray<Sections> = PerCpuArray::with_max_entries(section::ROWS, 0);
 
-/// How many of these programs run on this CPU, one within another, and a word for the outermost.
+/// How many of these programs have begun on this CPU and not ended, and a word for the one that counts.
 #[map]
 static RUNNING: PerCpuArray<[u64; 2]> = PerCpuArray::with_max_entries(1, 0);
 
@@ -79,22 +81,35 @@ fn is_interrupt(ctx: &impl EbpfContext, scratch: *mut u64) -> bool {
     at.wrapping_sub(stack) >= STACK_BYTES
 }
 
-/// Runs `work`, which is given a word to write to; where another of these programs is running on this CPU, that is counted.
+/// Adds in one instruction, which nothing can strike. (Rust's atomics can only do what compares, too, and BPF's `core` has none.)
+///
+/// # Safety
+///
+/// The word is one of a map of this CPU.
+#[inline(always)]
+unsafe fn add(word: *mut u64, n: i64) {
+    // SAFETY: the caller's.
+    unsafe { asm!("lock *(u64 *)({} + 0) += {}", in(reg) word, in(reg) n, options(nostack)) };
+}
+
+/// Runs `work`, which is given a word to write to; where another of these programs has not ended on this CPU, that is counted.
+///
+/// They need not end in the order of a stack: a task can be preempted in one (the trampoline only keeps it from moving,
+/// `__bpf_prog_enter_recur`, kernel/bpf/trampoline.c), and go on before the task that preempted it has ended its own. So each
+/// takes off what it has added, and no more. Who reads 1 then is alone until it does: whoever comes meanwhile reads more.
 #[inline(always)]
 fn alone(kind: u32, work: impl FnOnce(*mut u64)) {
-    let Some(running) = RUNNING.get_ptr_mut(0) else { return };
-    let level = running.cast::<u64>();
-    // SAFETY: the slot is this CPU's; whoever strikes in between leaves it as it was.
+    let Some(level) = RUNNING.get_ptr_mut(0).map(<*mut _>::cast::<u64>) else { return };
+    // SAFETY: the slot is this CPU's, which the program does not leave, and has two words.
     unsafe {
-        let before = level.read_volatile();
-        level.write_volatile(before + 1);
-        if before == 0 {
+        add(level, 1);
+        if level.read_volatile() == 1 {
             work(level.add(1));
         } else if let Some(row) = SECTIONS.get_ptr_mut(section::row(kind, false)) {
-            // Each level has a counter of its own, or one could be struck while it counts.
-            (*row).skipped[(before - 1) as usize & (section::LEVELS - 1)] += 1;
+            // Another one can strike here, too.
+            add(&raw mut (*row).skipped, 1);
         }
-        level.write_volatile(before);
+        add(level, -1);
     }
 }
 

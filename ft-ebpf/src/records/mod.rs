@@ -141,5 +141,5 @@ records! {
     Probe: 32,
     Section: 64,
     SectionBin: 24,
-    Sections: 1800,
+    Sections: 1776,
 }

@@ -22,9 +22,6 @@ pub mod section {
     /// Rows of a CPU: that of each kind and context, and those of callers.
     pub const ROWS: u32 = 2 * KINDS + 512;
 
-    /// Programs within one another that are told apart.
-    pub const LEVELS: usize = 4;
-
     /// What a record counts: values of [`Section::what`](super::Section::what). Sections by their length, ns.
     pub const LENGTH: u16 = 0;
     /// Sections by their depth.
@@ -109,8 +106,8 @@ pub struct Sections {
     pub full: u64,
     /// See [`section::ENDS`].
     pub ends: u64,
-    /// See [`section::SKIPPED`], by what they are within.
-    pub skipped: [u64; section::LEVELS],
+    /// See [`section::SKIPPED`].
+    pub skipped: u64,
 }
 
 /// Sections under locks of the kernel that have something in common, as the agent has read them.

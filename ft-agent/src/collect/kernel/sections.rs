@@ -157,14 +157,13 @@ impl Sums {
         });
         let counter =
             |what, at: usize| (what, 0, SectionBin { count: word(at), ..SectionBin::default() });
-        let skipped = (0..section::LEVELS)
-            .map(|i| counter(section::SKIPPED, offset_of!(Sections, skipped) + 8 * i));
         let counters = [
             counter(section::BEGUN, offset_of!(Sections, begun)),
             counter(section::FULL, offset_of!(Sections, full)),
             counter(section::ENDS, offset_of!(Sections, ends)),
+            counter(section::SKIPPED, offset_of!(Sections, skipped)),
         ];
-        for (what, from, bin) in lengths.chain(depths).chain(counters).chain(skipped) {
+        for (what, from, bin) in lengths.chain(depths).chain(counters) {
             if bin.count > 0 {
                 let sum = self.0.entry((key, caller, what, from)).or_default();
                 sum.count += bin.count;
@@ -208,7 +207,7 @@ mod tests {
         let mut row = [0; BYTES];
         let mut put = |at: usize, word: u64| row[at..at + 8].copy_from_slice(&word.to_ne_bytes());
         put(offset_of!(Sections, begun), 3);
-        put(offset_of!(Sections, skipped) + 8, 2);
+        put(offset_of!(Sections, skipped), 2);
         let bin = offset_of!(Sections, lengths) + 12 * size_of::<SectionBin>();
         put(bin, 2);
         put(bin + 8, 150);
