@@ -39,7 +39,7 @@ struct Open {
     lock: u64,
     ts: u64,
     caller: u64,
-    /// Sections that were open when it began.
+    /// Others that were open when it began.
     depth: u64,
 }
 
@@ -174,18 +174,20 @@ fn begins(ctx: &FExitContext, kind: u32) {
             // A thread cannot leave its CPU with a spinlock: what is still there has ended unseen.
             (held.tid, held.n) = (who.tid, 0);
         }
-        let depth = held.n;
         // One and the same lock again: the end of what is there was not seen. Readers may share.
         let again = match kind {
             section::READ => MOST_OPEN,
             _ => held.find(lock),
         };
-        let place = if again < MOST_OPEN { again } else { depth as usize };
+        let (place, depth) = match again < MOST_OPEN {
+            true => (again, held.n.wrapping_sub(1)),
+            false => (held.n as usize, held.n),
+        };
         if place >= MOST_OPEN {
             counts.full += 1;
             return;
         }
-        held.n = if again < MOST_OPEN { depth } else { depth + 1 };
+        held.n = depth + 1;
         let open = &mut held.open[place & (MOST_OPEN - 1)];
         *open = Open { lock, ts: 0, caller, depth: depth.into() };
         open.ts = now();
