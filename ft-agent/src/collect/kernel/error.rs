@@ -150,7 +150,7 @@ pub enum KernelError {
     /// No program can be attached to functions of the kernel.
     #[error(
         "this kernel lets no program be attached to its functions (fentry: {0}), by which the group `section` sees how long \
-         locks are held; leave it out of -k, or use a kernel with CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS"
+         locks are held; leave it out of -k, or try another kernel: it needs CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS, and can refuse with it, too"
     )]
     NoSections(String),
     /// A map could not be made.
@@ -198,6 +198,19 @@ impl KernelError {
         })
     }
 
+    /// From what loading `program` of the group `section` returned. Where the verifier has read it, its log says what was wrong.
+    pub(super) fn from_section_load(program: &'static str, error: ProgramError) -> Self {
+        match &error {
+            ProgramError::LoadError { io_error, verifier_log }
+                if io_error.kind() == io::ErrorKind::PermissionDenied
+                    && tail(&verifier_log.to_string()).is_empty() =>
+            {
+                Self::no_sections(&error)
+            }
+            _ => Self::from_load(program, error),
+        }
+    }
+
     /// From what loading `program` returned.
     pub(super) fn from_load(program: &'static str, error: ProgramError) -> Self {
         match error {
@@ -230,6 +243,8 @@ fn tail(log: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use aya_obj::VerifierLog;
+
     use super::*;
 
     #[test]
@@ -241,6 +256,21 @@ mod tests {
         );
         let long: String = (0..100).map(|i| format!("line {i}\n")).collect();
         assert!(tail(&long).starts_with(": line 94 |"), "{}", tail(&long));
+    }
+
+    #[test]
+    fn what_the_verifier_rejects_is_not_a_kernel_that_lacks_something() {
+        let lacks = |errno, log: &str| {
+            let error = ProgramError::LoadError {
+                io_error: io::Error::from_raw_os_error(errno),
+                verifier_log: VerifierLog::new(log.to_owned()),
+            };
+            let error = KernelError::from_section_load("section_up_read", error);
+            matches!(error, KernelError::NoSections(_))
+        };
+        assert!(lacks(libc::EPERM, ""));
+        assert!(!lacks(libc::EACCES, "R1 invalid mem access"));
+        assert!(!lacks(libc::EINVAL, ""));
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! Loads the programs with what they must know of this kernel, and attaches them.
 
-use std::io::ErrorKind;
-
 use aya::{
     Btf as AyaBtf, Ebpf, EbpfError, EbpfLoader, Endianness,
     maps::{Map, MapError},
@@ -111,15 +109,9 @@ impl Kernel {
             ebpf,
         };
         for program in &attached {
-            kernel.load_program(program, &aya_btf).map_err(|error| match error {
-                // Before it is even looked at.
-                ProgramError::LoadError { ref io_error, .. }
-                    if program.group == Group::Section
-                        && io_error.kind() == ErrorKind::PermissionDenied =>
-                {
-                    KernelError::no_sections(&error)
-                }
-                error => KernelError::from_load(program.name, error),
+            kernel.load_program(program, &aya_btf).map_err(|error| match program.group {
+                Group::Section => KernelError::from_section_load(program.name, error),
+                _ => KernelError::from_load(program.name, error),
             })?;
         }
         kernel.attached = attached;
