@@ -12,16 +12,20 @@ use ft_agent::collect::kernel::{Kernel, KernelError, KernelOptions};
 ///
 /// A kernel that has all it needs and still refuses is a failure, not a reason to skip.
 pub(crate) fn kernel_or_skip(options: &KernelOptions) -> Option<Kernel> {
+    let kernel = incomplete_or_skip(options)?;
+    if !kernel.missing().is_empty() {
+        let lacks: Vec<&str> = kernel.missing().iter().map(|m| m.tracepoint).collect();
+        skipped(&format!("this kernel has no {}", lacks.join(", ")));
+        return None;
+    }
+    ran();
+    Some(kernel)
+}
+
+/// The same, for a test that looks by itself at what is missing in a kernel, and says whether it ran.
+pub(crate) fn incomplete_or_skip(options: &KernelOptions) -> Option<Kernel> {
     match Kernel::load(options) {
-        Ok(kernel) if !kernel.missing().is_empty() => {
-            let lacks: Vec<&str> = kernel.missing().iter().map(|m| m.tracepoint).collect();
-            skipped(&format!("this kernel has no {}", lacks.join(", ")));
-            None
-        }
-        Ok(kernel) => {
-            ran();
-            Some(kernel)
-        }
+        Ok(kernel) => Some(kernel),
         Err(
             error @ (KernelError::NoObject
             | KernelError::MissingCapability { .. }

@@ -15,7 +15,7 @@ mod gate;
 
 pub(crate) use gate::kernel_or_skip;
 #[allow(unused_imports, reason = "not every test binary leaves something out")]
-pub(crate) use gate::skipped;
+pub(crate) use gate::{incomplete_or_skip, ran, skipped};
 
 /// A record, by its kind.
 #[derive(Clone, Debug)]
