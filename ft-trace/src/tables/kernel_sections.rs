@@ -45,7 +45,7 @@ table! {
     pub struct KernelSections {
         /// When the counts were read: the end of the recording.
         pub ts: Nanos,
-        /// Sort of the lock.
+        /// Kind of the lock.
         pub lock: SectionLock,
         /// They are those of interrupts (hardware interrupts and softirqs), which have depths of their own.
         pub interrupt: bool,

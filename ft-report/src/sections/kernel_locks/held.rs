@@ -11,10 +11,10 @@ use ft_trace::tables::{KernelSections, LossRow, LostRecords, SectionCount};
 /// Callers that are shown; the machine values have all.
 const SHOWN: usize = 20;
 
-/// Sections of one sort.
+/// Sections of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct HeldLocks {
-    /// Sort of the lock, of interrupts apart.
+    /// Kind of the lock, of interrupts apart.
     pub lock: String,
     /// Function that took it; missing in the rows of all, and where it is not known.
     pub caller: Option<String>,
@@ -46,11 +46,11 @@ pub struct HeldLocks {
 /// All of them.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Held {
-    /// By sort of lock, of threads and of interrupts.
+    /// By kind of lock, of threads and of interrupts.
     pub locks: Vec<HeldLocks>,
     /// By caller, too, the most time first.
     pub callers: Vec<HeldLocks>,
-    /// Begins and ends that struck while one was being counted, and were not.
+    /// Begins and ends, of all threads, that struck while one was being counted, and were not.
     pub skipped: u64,
     /// Such as the kernel did not even report, by its own count.
     pub missed: u64,
@@ -191,9 +191,16 @@ impl Held {
         let left_out = left_out.map(|(n, why)| text!("{} {}", N(*n), *why));
         if let Some(left_out) = Text::join(left_out, "; ") {
             s.say(text!(
-                "Begins and ends that were not counted: {}. Each can leave a section open, so that depths are too large until \
-                 that shows.",
+                "Begins and ends of all threads, observed or not, that were not counted: {}.",
                 left_out
+            ));
+        }
+        let open: u64 = self.locks.iter().map(HeldLocks::open).sum();
+        if open > 0 {
+            s.say(text!(
+                "Of {} sections no end was seen: some may have been open when the recording ended; where the end was not counted, \
+                 depths are too large until that shows.",
+                N(open)
             ));
         }
     }
@@ -254,7 +261,9 @@ mod tests {
         let mut section = Section::new("kernel-locks", "held");
         held.say(&mut section);
         let text = format!("{section:200}");
-        for word in ["mutex", "vfs_write", "80.0 %", "5 struck while"] {
+        for word in
+            ["mutex", "vfs_write", "80.0 %", "of all threads", "5 struck while", "Of 6 sections no"]
+        {
             assert!(text.contains(word), "{word}: {text}");
         }
     }
