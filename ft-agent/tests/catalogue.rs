@@ -328,6 +328,12 @@ fn a_row_has_all_of_its_files_whoever_is_killed_while_another_removes_them() {
                 stage.says(&bring);
                 assert_eq!(whole(), 1, "{step:?}, {end:?}");
             }
+            // To the end of both: what was brought anew is not what was to be removed.
+            begin(has_row);
+            let removes = Stopped::after(&stage, &remove, step);
+            [&remove[..], &bring].into_iter().for_each(|args| drop(stage.says(args)));
+            stopped += usize::from(removes.end(libc::SIGCONT));
+            assert_eq!(whole(), 1, "{step:?}, brought anew");
         }
     }
     // The other way round: it has found the files, or published the row, and then they go.

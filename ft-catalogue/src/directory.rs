@@ -118,7 +118,7 @@ impl Place for Directory {
     }
 
     /// The directory appears by one rename, with the row in it. One that another has brought is a whole trace of the same name,
-    /// unless it has lost that row: then it is being removed.
+    /// unless it has lost that row: then it is being removed. One that has lost `meta.json`, which goes after the row, goes too.
     fn bring(&self, key: &Key, files: &[LocalFile], row: &Path) -> Result<()> {
         let day = self.day(key)?;
         let name = key.directory();
@@ -142,10 +142,11 @@ impl Place for Directory {
             if found.is_some_and(|found| Key::of(found.meta()) != *key) {
                 return Err(CatalogueError::Taken(key.path()));
             }
-            if is_there(&trace, &key.row()) || self.has_row(key)? {
+            let is_lost = is_missing(&trace, META_FILE);
+            if !is_lost && (is_there(&trace, &key.row()) || self.has_row(key)?) {
                 return Ok(());
             }
-            self.empty(&day, &trace, key)?;
+            self.remove_held(key, Some(&trace))?;
         }
         Err(CatalogueError::BeingRemoved(key.path()))
     }
@@ -256,6 +257,12 @@ fn made(dir: &Dir, name: &str) -> Result<Dir> {
 /// Anything has this name.
 fn is_there(dir: &Dir, name: &str) -> bool {
     fs::symlink_metadata(dir.anchored().join(name)).is_ok()
+}
+
+/// Nothing has this name, for certain.
+fn is_missing(dir: &Dir, name: &str) -> bool {
+    let found = fs::symlink_metadata(dir.anchored().join(name));
+    found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 /// The names in a directory that begin so.

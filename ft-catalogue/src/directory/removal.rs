@@ -2,11 +2,12 @@
 //!
 //! A row is a second name of a file in its trace's directory, and only that file can become it. So whoever removes a trace takes that
 //! file first, and nobody can publish the row any more; then the row, if there is one; and only then what the trace consists of,
-//! through the directory that is held open: what another brings under its name meanwhile is another directory. Whoever is killed at
-//! whichever step, and whoever else is at work, there is no row without all of its files.
+//! through the directory that is held open: what another brings under its name meanwhile is another directory, whose row stays.
+//! Whoever is killed at whichever step, and whoever else is at work, there is no row without all of its files.
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use ft_trace::dir::Dir;
@@ -20,13 +21,31 @@ use crate::{INCOMING, Key, Result};
 impl Directory {
     /// Removes a trace: its row, then its files.
     pub(super) fn remove_trace(&self, key: &Key) -> Result<()> {
-        let traces = &self.held()?.traces;
-        let trace = self.trace(key)?;
-        trace.as_ref().map_or(Ok(()), |trace| forbid(trace, key))?;
-        let row = traces.path().join(key.row());
-        let removed = traces.remove(&key.row()).and_then(|()| traces.sync());
-        removed.map_err(io_error("remove", &row))?;
-        trace.map_or(Ok(()), |trace| self.empty(&self.day(key)?, &trace, key))
+        self.remove_held(key, self.trace(key)?.as_ref())
+    }
+
+    /// The same of one whose directory was opened before, if it had one.
+    pub(super) fn remove_held(&self, key: &Key, trace: Option<&Dir>) -> Result<()> {
+        trace.map_or(Ok(()), |trace| forbid(trace, key))?;
+        // Otherwise another has removed it, and the row is that of a trace which was brought anew. Only if all that happens between this
+        // look and the next call does that trace lose its row, and must be brought again.
+        if self.is_under_its_name(key, trace)? {
+            let traces = &self.held()?.traces;
+            let removed = traces.remove(&key.row()).and_then(|()| traces.sync());
+            removed.map_err(io_error("remove", &traces.path().join(key.row())))?;
+        }
+        trace.map_or(Ok(()), |trace| self.empty(&self.day(key)?, trace, key))
+    }
+
+    /// Whether this is what lies under a trace's name, or none does.
+    fn is_under_its_name(&self, key: &Key, trace: Option<&Dir>) -> Result<bool> {
+        let there = self.trace(key)?;
+        let (Some(there), Some(trace)) = (&there, trace) else {
+            return Ok(there.is_none() && trace.is_none());
+        };
+        let look = |dir: &Dir| fs::metadata(dir.anchored()).map_err(io_error("read", dir.path()));
+        let (there, trace) = (look(there)?, look(trace)?);
+        Ok((there.dev(), there.ino()) == (trace.dev(), trace.ino()))
     }
 
     /// Removes what was begun and given up, in the directories of all rows and of all days; how many there were.

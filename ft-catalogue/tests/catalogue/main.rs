@@ -288,6 +288,23 @@ fn a_trace_that_has_lost_its_files_is_brought_again() {
     assert_eq!(stage.stored(&put.key), files(&dir));
 }
 
+/// The same where `meta.json` alone has gone: whoever removes a trace takes it last, so nobody does, whichever name of the row is left.
+#[test]
+fn a_trace_that_has_lost_what_it_says_of_itself_is_brought_again() {
+    let stage = Stage::new();
+    let (catalogue, dir) = (stage.catalogue(), stage.trace("web-1", 5));
+    let key = catalogue.put(&dir, &labels()).unwrap().key;
+    let whole = files(&stage.root());
+    let place = stage.root().join(key.path());
+    let (own, row) = (place.join(format!("{}.parquet", key.trace)), stage.row(&key));
+    for lost in [&[][..], &[&own], &[&row], &[&own, &row]] {
+        fs::remove_file(place.join("meta.json")).unwrap();
+        lost.iter().for_each(|path| fs::remove_file(path).unwrap());
+        assert!(catalogue.put(&dir, &labels()).unwrap().is_new, "{lost:?}");
+        assert!(files(&stage.root()) == whole, "{lost:?}");
+    }
+}
+
 /// Several bring a trace and several remove it, again and again: whenever all have done, it is there whole or not at all.
 #[test]
 fn bringing_and_removing_at_once_leave_all_or_nothing() {
