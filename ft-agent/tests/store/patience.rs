@@ -41,18 +41,18 @@ fn a_store_that_sends_a_byte_now_and_then_is_away() {
     assert_eq!(files(&stage.path("tmp")).len(), 0, "no copy is left");
 }
 
-/// All of it takes twice as long as a store may say nothing, and it comes all the same.
+/// All of it takes longer than a store may say nothing, and it comes all the same. A busy machine may delay each piece by seconds.
 #[test]
 fn a_store_that_is_slow_is_not() {
     let Some(server) = Server::start() else { return };
     let mut stage = Stage::new(server.address);
-    brought(&stage, 20 * (64 << 10));
+    brought(&stage, 12 * (64 << 10));
     let proxy = Proxy::start(server.address, |_, line| match line.contains("/ballast/") {
         true => Fate::Trickle,
         false => Fate::Pass,
     });
     stage.endpoint = proxy.address;
-    let output = stage.agent(&["analyze", URL]).env(PATIENCE.0, PATIENCE.1).output().unwrap();
+    let output = stage.agent(&["analyze", URL]).env(PATIENCE.0, "10s").output().unwrap();
     assert!(output.status.success(), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stdout).contains(": analysed, "), "{output:?}");
 }

@@ -24,7 +24,7 @@ pub(crate) enum Fate {
     Slow,
     /// It is handed on; a byte of its answer comes now and then.
     Drip,
-    /// It is handed on; its answer comes in pieces of 64 KiB, ten a second.
+    /// It is handed on; its answer comes in pieces of 64 KiB, one a second.
     Trickle,
 }
 
@@ -196,9 +196,9 @@ fn serve(
             }
             Fate::Drip | Fate::Trickle => {
                 client.write_all(&answer.head)?;
-                let size = if fate == Fate::Drip { 1 } else { 64 << 10 };
+                let (size, millis) = if fate == Fate::Drip { (1, 100) } else { (64 << 10, 1000) };
                 for piece in answer.body.chunks(size) {
-                    std::thread::sleep(Duration::from_millis(100));
+                    std::thread::sleep(Duration::from_millis(millis));
                     client.write_all(piece)?;
                 }
             }
