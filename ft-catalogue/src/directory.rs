@@ -143,7 +143,7 @@ impl Place for Directory {
                 return Err(CatalogueError::Taken(key.path()));
             }
             let is_lost = is_missing(&trace, META_FILE);
-            if !is_lost && (is_there(&trace, &key.row()) || self.has_row(key)?) {
+            if !is_lost && (self.has_row(key)? || relabelled(&day, &trace, key, row)?) {
                 return Ok(());
             }
             self.remove_held(key, Some(&trace))?;
@@ -296,6 +296,26 @@ impl Drop for Incoming {
     fn drop(&mut self) {
         // It has gone under its name, or nobody will miss it.
         let _ = self.within.remove(&self.name);
+    }
+}
+
+/// Puts this row into a trace's directory, in place of that of whoever brought it and was killed before it was published. False where
+/// none is, for whoever removes the trace has taken it: it must not lie there again, hence an exchange.
+fn relabelled(day: &Dir, trace: &Dir, key: &Key, row: &Path) -> Result<bool> {
+    if !is_there(trace, &key.row()) {
+        return Ok(false);
+    }
+    let incoming = Incoming::new(day)?;
+    copy_file(row, &incoming.dir, &key.row())?;
+    match incoming.dir.exchange(&key.row(), trace).and_then(|()| trace.sync()) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        // Some file systems cannot, as NFS: then the labels are those of the first.
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) =>
+        {
+            Ok(true)
+        }
+        done => done.map(|()| true).map_err(io_error("write", trace.path())),
     }
 }
 

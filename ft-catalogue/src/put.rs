@@ -39,7 +39,9 @@ impl Catalogue {
         Ok(Catalogue { place })
     }
 
-    /// Brings a finished trace: whole, or not at all. One that is there stays as it is.
+    /// Brings a finished trace: whole, or not at all. One that is there stays as it is. Of one that another began to bring, and whose
+    /// row it did not publish, the labels are these, on a file system that can exchange two files; on others, as NFS, they may be the
+    /// other's, and the trace counts as one that was there.
     ///
     /// # Errors
     ///

@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
 
@@ -203,6 +203,16 @@ impl Dir {
     pub fn move_to(&self, name: &str, other: &Dir, to: &str) -> io::Result<()> {
         rustix::fs::renameat(&*self.fd, single(name)?, &*other.fd, single(to)?)?;
         Ok(rustix::fs::fsync(&*other.fd)?)
+    }
+
+    /// Exchanges the files `name` in it and in `other`, in one step: nothing is made where none was.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says: `NotFound` when there is none in one of them, `InvalidInput` where the file system cannot (rename(2)).
+    pub fn exchange(&self, name: &str, other: &Dir) -> io::Result<()> {
+        let (name, flags) = (single(name)?, RenameFlags::EXCHANGE);
+        Ok(rustix::fs::renameat_with(&*self.fd, name, &*other.fd, name, flags)?)
     }
 
     /// What was made, moved and removed in it is durable.

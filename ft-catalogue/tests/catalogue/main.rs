@@ -224,6 +224,22 @@ fn whoever_comes_after_one_that_was_killed_goes_on() {
     assert_eq!(files(&stage.root()), whole);
 }
 
+/// Whoever was killed before the row had another label: the catalogue did not have the trace, so the second one counts.
+#[test]
+fn the_labels_of_a_trace_are_those_of_whoever_published_it() {
+    let stage = Stage::new();
+    let (catalogue, dir) = (stage.catalogue(), stage.trace("web-1", 5));
+    let key = catalogue.put(&dir, &labels()).unwrap().key;
+    fs::remove_file(stage.row(&key)).unwrap();
+    let second = Labels::from([("build".to_owned(), "1.5".to_owned())]);
+    assert!(catalogue.put(&dir, &second).unwrap().is_new);
+    assert_eq!(stage.stored(&key), files(&dir));
+    let [entry] = &list(&stage.url()).unwrap().entries[..] else { panic!("one trace") };
+    assert_eq!(entry.labels(), second);
+    assert!(!catalogue.put(&dir, &labels()).unwrap().is_new);
+    assert_eq!(list(&stage.url()).unwrap().entries[0].labels(), second);
+}
+
 #[test]
 fn a_trace_that_has_long_had_no_row_is_swept() {
     let stage = Stage::new();
