@@ -161,8 +161,11 @@ impl Place for Directory {
             Some(trace) => trace.link(&key.row(), traces).map_err(|error| match error.kind() {
                 // It has lost its row: whoever removes it was faster.
                 io::ErrorKind::NotFound => removed(),
-                // Files could be made here just now, so this is no lack of rights: link(2) says so of FAT and the like.
-                io::ErrorKind::PermissionDenied => CatalogueError::NoLinks(self.path.clone()),
+                // Files could be made here just now, so this is no lack of rights: link(2) says so of FAT and the like. Others do not
+                // have the call, or `traces` or a host's directory is a mount of its own.
+                io::ErrorKind::PermissionDenied
+                | io::ErrorKind::Unsupported
+                | io::ErrorKind::CrossesDevices => CatalogueError::NoLinks(self.path.clone()),
                 _ => io_error("write", &path)(error),
             }),
             None => Err(removed()),

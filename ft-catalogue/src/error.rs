@@ -61,9 +61,9 @@ pub enum CatalogueError {
     /// Others can write there.
     #[error("{0}; name a directory that only this user can write to")]
     Refused(Refused),
-    /// Its file system has no hard links, by which a row appears whole, and only once.
+    /// Its file system has no hard links, by which a row appears whole, and only once; or what is in it is on several.
     #[error(
-        "the file system of {} has no hard links, which a catalogue needs; name a directory on one that has them (ext4, XFS, Btrfs, NFS), or s3://BUCKET/PREFIX", .0.display()
+        "{} is not on one file system with hard links, which a catalogue needs; name a directory that is, with all that is in it (ext4, XFS, Btrfs, NFS), or s3://BUCKET/PREFIX", .0.display()
     )]
     NoLinks(PathBuf),
     /// The operating system refused.
