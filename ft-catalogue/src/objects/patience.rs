@@ -17,7 +17,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 pub(super) const SILENCE: Duration = Duration::from_secs(60);
 
 /// How long a store is waited for: one that accepts connections and says nothing is away after [`SILENCE`], for with that
-/// [`PATIENCE`] has ended.
+/// [`PATIENCE`] has ended; or after up to nine times as long, if a piece of a trace was sent to it (`progress.rs`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
     pub(super) in_all: Duration,

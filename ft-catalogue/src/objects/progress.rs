@@ -2,7 +2,8 @@
 //!
 //! What a store sends is counted as it comes: a large file may take as long as it comes, and a store that sends a byte now and then is
 //! given up as one that says nothing. What is sent to it cannot be counted, for the crate's client takes it whole; so its time follows
-//! from its length. Time that passes while nobody waits, because a disk is slow, does not count.
+//! from its length: a store that says nothing to a piece of 8 MiB is waited for nine times as long. Time in which a transfer writes to
+//! its disk, and does not wait, does not count; time in which it waits, and another one's disk keeps the thread, does.
 
 use std::future::Future;
 use std::pin::Pin;
