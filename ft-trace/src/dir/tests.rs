@@ -167,3 +167,16 @@ fn names_lead_nowhere_else() {
         assert!(dir.remove(name).is_err() && dir.publish("x", name).is_err(), "{name}");
     }
 }
+
+#[test]
+fn an_exchange_makes_no_file_where_none_was() {
+    let (_place, dir) = temporary();
+    let (one, other) = (dir.make_dir("one").unwrap(), dir.make_dir("other").unwrap());
+    one.write("row", b"1").unwrap();
+    assert_eq!(one.exchange("row", &other).unwrap_err().kind(), io::ErrorKind::NotFound);
+    assert!(other.is_empty().unwrap() && !one.is_empty().unwrap());
+    other.write("row", b"2").unwrap();
+    one.exchange("row", &other).unwrap();
+    let read = |dir: &Dir| fs::read(dir.anchored().join("row")).unwrap();
+    assert_eq!((read(&one), read(&other)), (b"2".to_vec(), b"1".to_vec()));
+}
