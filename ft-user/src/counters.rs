@@ -6,7 +6,7 @@
 //!
 //! A counter is read without a system call: perf maps a page that says in which register it is, and what to add
 //! (`struct perf_event_mmap_page`, include/uapi/linux/perf_event.h; perf_event_open(2), "rdpmc instruction"). What is
-//! not in a register can be read by a system call, which is not made unless the agent asks for that, too.
+//! not in a register can be read by system calls, which are not made unless the agent asks for that, too.
 //!
 //! A counter for which the processor has no room at times counts only in between. By how much that falls short nobody knows, and
 //! it is not guessed: each event names the *stretch* of counting in which it lies, and where those of two events differ, what
@@ -17,11 +17,17 @@ use core::ptr;
 use core::sync::atomic::Ordering::*;
 use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, compiler_fence};
 
+use self::descriptor::Descriptor;
 use crate::layout::{COUNTERS_AT_ONCE, Counter, Counting, NOT_COUNTED, PAGE};
 use crate::{arch, process};
 
+mod descriptor;
+
 /// What an event of [`COUNTERS_KEY`](crate::layout::COUNTERS_KEY) says.
 pub(crate) type Reading = [u64; 1 + COUNTERS_AT_ONCE];
+
+/// Slots of that event.
+pub(crate) const SLOTS: u64 = 2;
 
 /// Attempts to read a page that changes meanwhile. It does so in an interrupt of this CPU: twice in a row is unlikely already.
 const ATTEMPTS: u32 = 4;
@@ -105,8 +111,8 @@ fn rdpmc(register: u32) -> u64 {
 pub struct Open {
     /// Null where the processor cannot be asked.
     page: *const Page,
-    /// Negative where the kernel is not to be asked.
-    fd: libc::c_int,
+    /// `None` where the kernel is not to be asked, or can be no more.
+    descriptor: Option<Descriptor>,
 }
 
 impl Open {
@@ -115,7 +121,9 @@ impl Open {
     /// # Errors
     ///
     /// The number of the error of perf_event_open(2): `ENOENT` where the machine has no such counter, `EACCES` or `EPERM` where
-    /// the user may not; `EOPNOTSUPP` where it can be read by a call only.
+    /// the user may not, `EMFILE` where a quarter of the descriptors would not be left; where it is not to be read `by_call`, that of
+    /// mmap(2), `EPERM` where the pages of all counters are too many (`perf_event_mlock_kb`), and `EOPNOTSUPP` where it can be read by
+    /// a call only.
     pub fn new(counter: &Counter, by_call: bool) -> Result<Open, i32> {
         /// The first version of `struct perf_event_attr`, which has all that is needed.
         #[repr(C)]
@@ -148,29 +156,23 @@ impl Open {
         if fd < 0 {
             return Err(last_error());
         }
-        let mut open = Open { page: ptr::null(), fd: fd as libc::c_int };
-        // SAFETY: a new mapping at an address of the kernel's choice.
-        let page = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                PAGE as usize,
-                libc::PROT_READ,
-                libc::MAP_SHARED,
-                open.fd,
-                0,
-            )
-        };
-        if page != libc::MAP_FAILED {
-            open.page = page.cast();
+        let fd = fd as libc::c_int;
+        if !by_call && !descriptor::has_room(fd) {
+            descriptor::close(fd);
+            return Err(libc::EMFILE);
         }
+        let page = map(fd);
+        let mut open = Open { page: page.unwrap_or(ptr::null()), descriptor: None };
         if !open.is_shown() {
             open.unmap();
         }
-        if !by_call {
+        if by_call {
+            open.descriptor = Some(Descriptor::keep(fd).inspect_err(|_| open.unmap())?);
+        } else {
             // The mapping keeps the counter.
-            open.close_fd();
+            descriptor::close(fd);
             if open.page.is_null() {
-                return Err(libc::EOPNOTSUPP);
+                return Err(page.err().unwrap_or(libc::EOPNOTSUPP));
             }
         }
         Ok(open)
@@ -182,28 +184,20 @@ impl Open {
         unsafe { self.page.as_ref() }.is_some_and(Page::may_be_read)
     }
 
-    fn shown(&self) -> Option<Shown> {
+    /// What it shows; from when its descriptor is the program's on, nothing that no register has.
+    fn shown(&mut self) -> Option<Shown> {
         // SAFETY: as above.
         let in_register = unsafe { self.page.as_ref() }.and_then(|page| page.shown(rdpmc));
-        in_register.or_else(|| self.shown_by_call())
-    }
-
-    /// No cancellation point, as read(3) is one; nor is [`Open::close_fd`].
-    fn shown_by_call(&self) -> Option<Shown> {
-        let mut words = [0u64; 3];
-        let bytes = size_of_val(&words);
-        // SAFETY: the buffer is valid for its length.
-        let read = self.fd >= 0
-            && unsafe { libc::syscall(libc::SYS_read, self.fd, words.as_mut_ptr(), bytes) }
-                == bytes as libc::c_long;
-        let [value, enabled, running] = words;
-        read.then(|| Shown { value, missed: enabled.wrapping_sub(running) })
+        in_register.or_else(|| {
+            self.descriptor = self.descriptor.filter(|descriptor| descriptor.is_its());
+            self.descriptor?.shown()
+        })
     }
 
     /// Ends it.
     pub fn close(mut self) {
         self.unmap();
-        self.close_fd();
+        self.close_descriptor();
     }
 
     fn unmap(&mut self) {
@@ -214,13 +208,18 @@ impl Open {
         }
     }
 
-    fn close_fd(&mut self) {
-        if self.fd >= 0 {
-            // SAFETY: the descriptor is ours and used no more.
-            unsafe { libc::syscall(libc::SYS_close, self.fd) };
-            self.fd = -1;
-        }
+    fn close_descriptor(&mut self) {
+        self.descriptor.take().into_iter().for_each(Descriptor::close);
     }
+}
+
+/// The page of a counter, or the number of the error.
+fn map(fd: libc::c_int) -> Result<*const Page, i32> {
+    let bytes = PAGE as usize;
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let page =
+        unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ, libc::MAP_SHARED, fd, 0) };
+    if page == libc::MAP_FAILED { Err(last_error()) } else { Ok(page.cast_const().cast()) }
 }
 
 fn last_error() -> i32 {
@@ -271,7 +270,9 @@ fn read_own(asked: Counting) -> Option<Reading> {
             return Some(refused);
         }
     }
-    reading(own.since, own.open.map(|open| open.map(|open| open.shown())))
+    let shown = own.open.each_mut().map(|open| open.as_mut().map(Open::shown));
+    OWN.set(own);
+    reading(own.since, shown)
 }
 
 /// The event of what counters show; an outer `None` is of one that is not asked for.
@@ -323,7 +324,7 @@ pub(crate) fn close() {
 /// In a forked child: they are the parent's, whose pages are not mapped here (`VM_DONTCOPY`). Descriptors of the parent's
 /// other threads stay open.
 pub(crate) fn forget() {
-    OWN.replace(NONE).open.into_iter().flatten().for_each(|mut open| open.close_fd());
+    OWN.replace(NONE).open.into_iter().flatten().for_each(|mut open| open.close_descriptor());
 }
 
 #[cfg(all(test, not(loom)))]

@@ -31,7 +31,8 @@
 //! - An event makes no system call, takes no lock, does not allocate and does not wait; its steps are
 //!   bounded. The exception is a thread's first event, which claims a ring with a few system calls
 //!   ([`thread_init`] does that ahead of time), and a thread without a ring, which asks for its id once. Only if the agent was
-//!   asked to (`record --counter`), a thread also opens counters then, and with `--counter-calls` each event reads them by system calls.
+//!   asked to (`record --counter`), a thread opens, maps, unmaps and closes counters with an event, then and whenever what is asked for
+//!   changes, and with `--counter-calls` each event reads them by system calls.
 //! - Events may be written anywhere: in signal handlers, allocators and destructors of thread-locals.
 //!   `errno` and all registers stay as they are.
 //! - A full buffer loses events, never delays: losses are counted, with the place where they happened. Only if the agent was

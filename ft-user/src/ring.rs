@@ -161,11 +161,30 @@ impl<'a> Ring<'a> {
         Written::Lost
     }
 
+    /// [`Ring::write`] of an event with `front` before it, of the same time: so what signal handlers write in between is not taken for
+    /// it. Where both have no room, `front` is left out.
+    pub(crate) fn write_behind(
+        &self,
+        front: (u32, &[u64]),
+        key: u32,
+        cpu: u64,
+        words: &[u64],
+        clock: impl Fn() -> u64,
+    ) -> Written {
+        let now = clock();
+        let loss = u64::from(self.control.lost_pending.load(Relaxed) > 0);
+        if self.has_room_behind(loss + slots(front.1)) {
+            self.write(front.0, cpu, front.1, || now);
+        }
+        self.write(key, cpu, words, || now)
+    }
+
     /// Steps 2 to 5. There is room.
     pub(crate) fn put(&self, key: u32, cpu: u64, words: &[u64], clock: impl Fn() -> u64) {
         let words = &words[..words.len().min(MAX_WORDS)];
-        let continuations = words.len().saturating_sub(2).div_ceil(3) as u64;
-        let index = self.control.head.fetch_add(1 + continuations, Relaxed);
+        let slots = slots(words);
+        let continuations = slots - 1;
+        let index = self.control.head.fetch_add(slots, Relaxed);
         let slot = self.slot(index);
         let word = commit::tag(index) << commit::TAG_SHIFT
             | continuations << commit::CONT_SHIFT
@@ -212,6 +231,11 @@ impl<'a> Ring<'a> {
             self.put(LOSS_KEY, cpu, &[begin.min(clock()), count], clock);
         }
     }
+}
+
+/// Slots of an event with these words.
+pub(crate) fn slots(words: &[u64]) -> u64 {
+    1 + words.len().saturating_sub(2).div_ceil(3) as u64
 }
 
 /// Step 3. The fence keeps the contents behind the mark, for a reader of overwrite mode.

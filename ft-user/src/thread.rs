@@ -95,27 +95,26 @@ fn write_to(ring: Option<&'static RingControl>, key: u32, words: &[u64]) {
     // SAFETY: a claimed ring is mapped with its slots; its mask is their number less one.
     if let Some(ring) = unsafe { Ring::new(control, (control.mask + 1) as u32) } {
         if let Some(limit) = process::full_wait() {
-            wait_for_room(&ring, limit);
+            let counted = !process::counting().is_nothing();
+            wait_for_room(&ring, if counted { counters::SLOTS } else { 0 }, limit);
         }
         match counters::read() {
-            None => _ = ring.write(key, arch::tls_cpu(), words, arch::rdtsc),
+            None => ring.write(key, arch::tls_cpu(), words, arch::rdtsc),
             Some(reading) => {
-                // Of one time: so what signal handlers write in between is not taken for it.
-                let now = arch::rdtsc();
-                ring.write(COUNTERS_KEY, arch::tls_cpu(), &reading, || now);
-                ring.write(key, arch::tls_cpu(), words, || now);
+                let front = (COUNTERS_KEY, &reading[..]);
+                ring.write_behind(front, key, arch::tls_cpu(), words, arch::rdtsc)
             }
-        }
+        };
         if counters::are_open() {
             ring.decline();
         }
     }
 }
 
-/// Waits for room in the ring of this thread, for `limit` at most.
-fn wait_for_room(ring: &Ring<'_>, limit: Duration) {
+/// Waits for room in the ring of this thread, for an event behind `front` slots and for `limit` at most.
+fn wait_for_room(ring: &Ring<'_>, front: u64, limit: Duration) {
     let mut end = None;
-    ring.wait_for_room(arch::tls_cpu(), arch::rdtsc, || {
+    ring.wait_for_room(front, arch::tls_cpu(), arch::rdtsc, || {
         let now = monotonic_ns();
         let end = *end.get_or_insert_with(|| {
             process::describe_waits();

@@ -31,23 +31,24 @@ impl Ring<'_> {
         end.store(0, Relaxed);
     }
 
-    /// Waits until an event fits, as long as `sleep` lets time pass and returns that there is more of it, and tells of the
-    /// wait. Does nothing when there is room, or no sense in waiting.
+    /// Waits until an event fits behind `front` slots that are written with it, as long as `sleep` lets time pass and returns that
+    /// there is more of it, and tells of the wait. Does nothing when there is room, or no sense in waiting.
     ///
     /// Only the thread that owns the ring may call this, with or without signal handlers in between.
     pub fn wait_for_room(
         &self,
+        front: u64,
         cpu: u64,
         clock: impl Fn() -> u64,
         mut sleep: impl FnMut() -> bool,
     ) {
-        self.tell_wait_in_vain(cpu);
-        if self.has_room_behind(0) || self.control.lost_pending.load(Relaxed) > 0 {
+        self.tell_wait_in_vain(front, cpu);
+        if self.has_room_behind(front) || self.control.lost_pending.load(Relaxed) > 0 {
             return;
         }
         let begin = clock();
         let mut waited = false;
-        while !self.has_room_behind(SLOTS) {
+        while !self.has_room_behind(SLOTS + front) {
             if self.holds_up_the_reader() || !sleep() {
                 break;
             }
@@ -57,7 +58,7 @@ impl Ring<'_> {
             return;
         }
         let end = clock();
-        if self.has_room_behind(SLOTS) {
+        if self.has_room_behind(SLOTS + front) {
             self.put(RING_WAIT_KEY, cpu, &[end], || begin);
         } else {
             let [vain_begin, vain_end] = &self.control.vain_wait_tsc;
@@ -67,10 +68,10 @@ impl Ring<'_> {
     }
 
     /// Tells of waits that were in vain, if there is room by now.
-    fn tell_wait_in_vain(&self, cpu: u64) {
+    fn tell_wait_in_vain(&self, front: u64, cpu: u64) {
         let [begin, end] = &self.control.vain_wait_tsc;
         // And for the loss and the event that are written behind it.
-        if end.load(Relaxed) == 0 || !self.has_room_behind(2 * SLOTS) {
+        if end.load(Relaxed) == 0 || !self.has_room_behind(2 * SLOTS + front) {
             return;
         }
         // A handler in between tells of it, or leaves what it waited itself to the next call.
@@ -109,9 +110,15 @@ mod tests {
     }
 
     /// Waits with as many sleeps at most, in each of which `meanwhile` happens; returns how many there were.
-    fn wait(test: &TestRing, sleeps: u32, mut meanwhile: impl FnMut()) -> u32 {
+    fn wait(test: &TestRing, sleeps: u32, meanwhile: impl FnMut()) -> u32 {
+        wait_behind(0, test, sleeps, meanwhile)
+    }
+
+    /// [`wait`] for room behind so many slots.
+    fn wait_behind(front: u64, test: &TestRing, sleeps: u32, mut meanwhile: impl FnMut()) -> u32 {
         let mut slept = 0;
         test.ring().wait_for_room(
+            front,
             3,
             || test.tick(),
             || {
@@ -170,6 +177,27 @@ mod tests {
             one.drain(&test.ring(), Uncommitted::Wait, 1, &mut Vec::new());
         });
         assert_eq!((sleeps, test.write(KEY, &[])), (2, Written::Whole));
+    }
+
+    #[test]
+    fn an_event_that_is_written_behind_another_one_waits_for_room_for_both() {
+        let (test, front) = (full(), [1, 2, 3]);
+        let mut one = test.reader();
+        let sleeps = wait_behind(crate::ring::slots(&front), &test, 9, || {
+            one.drain(&test.ring(), Uncommitted::Wait, 1, &mut Vec::new());
+        });
+        let write =
+            || test.ring().write_behind((KEY, &front), KEY + 0x1000, 0, &[7], || test.tick());
+        // The wait, two slots in front, and the event.
+        assert_eq!((sleeps, write()), (4, Written::Whole));
+        // Without room for both, the event is all there is.
+        one.drain(&test.ring(), Uncommitted::Wait, 1, &mut Vec::new());
+        assert_eq!((write(), write()), (Written::Whole, Written::Lost));
+        let events = drained(&test);
+        let keys: Vec<_> = events[events.len() - 4..].iter().map(|event| event.key).collect();
+        assert_eq!(keys, [RING_WAIT_KEY, KEY, KEY + 0x1000, KEY + 0x1000]);
+        let [.., front, event, _] = &events[..] else { panic!("{events:?}") };
+        assert_eq!((front.tsc, test.ring().control.lost.load(Relaxed)), (event.tsc, 1));
     }
 
     #[test]

@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::collections::BTreeSet;
+use std::sync::Barrier;
 use std::sync::atomic::Ordering::*;
 use std::thread;
 
@@ -50,8 +52,29 @@ fn faults() -> u64 {
     }
 }
 
+/// Numbers of open descriptors.
+fn numbers() -> BTreeSet<i32> {
+    let open = std::fs::read_dir("/proc/self/fd").unwrap().map(|fd| fd.unwrap().file_name());
+    let open: Vec<i32> = open.map(|number| number.to_str().unwrap().parse().unwrap()).collect();
+    // Without that of the directory, which is closed by now.
+    // SAFETY: this asks and changes nothing.
+    open.into_iter().filter(|fd| unsafe { libc::fcntl(*fd, libc::F_GETFD) } >= 0).collect()
+}
+
 fn descriptors() -> usize {
-    std::fs::read_dir("/proc/self/fd").unwrap().count()
+    numbers().len()
+}
+
+/// Sets the number of descriptors that there may be, and returns what it was.
+fn limit_descriptors(most: u64) -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a valid place for the limit.
+    unsafe {
+        assert_eq!(libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit), 0);
+        let before = std::mem::replace(&mut limit.rlim_cur, most);
+        assert_eq!(libc::setrlimit(libc::RLIMIT_NOFILE, &limit), 0);
+        before
+    }
 }
 
 #[test]
@@ -110,6 +133,70 @@ fn events_say_what_counters_show_from_when_that_is_asked_for_until_it_is_not() {
     assert_eq!((quiet, descriptors()), (2, descriptors_before));
     let open = |ring: &ft_user::layout::RingControl| ring.limit.load(Relaxed) > 0;
     assert!(memory.rings().all(open), "the events of all threads take the short way again");
+
+    // What the program closes is no more the thread's, whatever gets its number next.
+    ask(&memory, Counting::new(&counters(&["page-faults"]), true));
+    let (half, limit) = (128, limit_descriptors(256));
+    thread::scope(|scope| {
+        let memory = &memory;
+        scope.spawn(move || {
+            let closed = |n: u64| event!("count.closed", n: u64);
+            let before = numbers();
+            closed(0);
+            let own: Vec<_> = numbers().difference(&before).copied().collect();
+            let [own] = own[..] else { panic!("one descriptor: {own:?}") };
+            assert!(own >= half, "{own} is in the way of who closes what it inherited");
+            let mut pipe = [0; 2];
+            // SAFETY: a valid place for the descriptors; the buffer is valid for its length.
+            unsafe {
+                assert_eq!(libc::pipe(pipe.as_mut_ptr()), 0);
+                assert_eq!(libc::write(pipe[1], [7u8; 24].as_ptr().cast(), 24), 24);
+                assert_eq!(libc::dup2(pipe[0], own), own);
+            }
+            closed(1);
+            ask(memory, Counting::default());
+            closed(2);
+            // SAFETY: the buffer is valid for its length; the descriptors are of the pipe.
+            unsafe {
+                let mut bytes = [0u8; 24];
+                assert_eq!(libc::fcntl(own, libc::F_SETFL, libc::O_NONBLOCK), 0, "it is open");
+                assert_eq!(libc::read(own, bytes.as_mut_ptr().cast(), 24), 24, "in the pipe");
+                [pipe[0], pipe[1], own].iter().for_each(|fd| assert_eq!(libc::close(*fd), 0));
+            }
+        });
+    });
+    limit_descriptors(limit);
+    let found = readings(&memory.take(), "count.closed");
+    assert_eq!(found.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false, false]);
+    assert_eq!(descriptors(), descriptors_before);
+
+    // Threads leave descriptors to the program.
+    ask(&memory, Counting::new(&counters(&["page-faults", "task-clock"]), true));
+    let (threads, own) = (80, 16);
+    let limit = limit_descriptors(descriptors_before as u64 + 4 * own);
+    let [all_count, all_end] = [(); 2].map(|()| Barrier::new(threads + 1));
+    thread::scope(|scope| {
+        let count = || {
+            event!("count.many");
+            all_count.wait();
+            all_end.wait();
+        };
+        let counting: Vec<_> = (0..threads).map(|_| scope.spawn(count)).collect();
+        all_count.wait();
+        let opened: Vec<_> = (0..own).map(|_| std::fs::File::open("/dev/null")).collect();
+        all_end.wait();
+        // To their last step, which the end of the scope does not wait for.
+        counting.into_iter().for_each(|thread| thread.join().unwrap());
+        assert!(opened.iter().all(Result::is_ok), "{opened:?}");
+    });
+    limit_descriptors(limit);
+    let found: Vec<_> = readings(&memory.take(), "count.many").into_iter().flatten().collect();
+    assert_eq!(found.len(), threads);
+    let (counted, refused): (Vec<_>, Vec<_>) =
+        found.iter().map(|reading| reading[0] as i64).partition(|stretch| *stretch >= 0);
+    assert!(!counted.is_empty() && !refused.is_empty(), "{found:?}");
+    assert!(refused.iter().all(|errno| *errno == -i64::from(libc::EMFILE)), "{found:?}");
+    assert_eq!(descriptors(), descriptors_before);
 
     // A forked child counts on its own account.
     ask(&memory, Counting::new(&counters(&["page-faults"]), true));

@@ -3,11 +3,13 @@
 
 mod common;
 
-use std::sync::atomic::{AtomicBool, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use std::thread;
 
 use common::{Event, Memory, start, tid};
-use ft_user::layout::{MIN_RING_SLOTS, SiteKind};
+use ft_user::layout::{Counter, Counting, MIN_RING_SLOTS, SiteKind};
+use ft_user::reader::{Reader, Uncommitted};
+use ft_user::ring::Ring;
 use ft_user::{Config, enable, event};
 
 const SLOTS: u64 = MIN_RING_SLOTS as u64;
@@ -87,8 +89,37 @@ fn a_thread_waits_for_room_where_it_is_asked_to() {
     assert_eq!(numbers(&events).count() as u64 + lost(&memory) - before, written);
     assert!(waits(&events).count() >= 1);
     assert!(waits(&events).all(|wait| wait.tsc < wait.words[0]));
+
+    // One that counts waits for room for its event and what counters show, however little room there is at once.
+    let before = lost(&memory);
+    memory.header().full_wait_us.store(60_000_000, Relaxed);
+    let counters = ["page-faults", "task-clock"].map(|name| Counter::named(name).unwrap());
+    memory.header().counting.store(Counting::new(&counters, true).0, Relaxed);
+    let (writer, ended) = (AtomicU32::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            writer.store(tid(), Release);
+            write(0..SLOTS / 3 + 50);
+            ended.store(true, Release);
+        });
+        while !ended.load(Acquire) {
+            let Some(tid) = Some(writer.load(Acquire)).filter(|tid| *tid != 0 && is_asleep(*tid))
+            else {
+                thread::yield_now();
+                continue;
+            };
+            let control = memory.rings().find(|ring| ring.tid.load(Relaxed) == tid).unwrap();
+            // SAFETY: slots follow each control page.
+            let ring = unsafe { Ring::new(control, MIN_RING_SLOTS) }.unwrap();
+            let mut one = Reader::at(control.tail.load(Relaxed));
+            one.drain(&ring, Uncommitted::Wait, 1, &mut Vec::new());
+        }
+    });
+    assert_eq!(lost(&memory), before);
+    memory.header().counting.store(0, Relaxed);
 }
 
 fn is_asleep(tid: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")).unwrap().contains(") S ")
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat"));
+    stat.is_ok_and(|stat| stat.contains(") S "))
 }

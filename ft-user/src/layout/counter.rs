@@ -21,6 +21,11 @@ impl Counter {
         self.kind == SOFTWARE
     }
 
+    /// It counts the nanoseconds that its thread was on a CPU, in the kernel, too.
+    pub const fn is_time(&self) -> bool {
+        self.is_software() && self.config == TASK_CLOCK
+    }
+
     /// The counter of this name.
     pub fn named(name: &str) -> Option<&'static Counter> {
         COUNTERS.iter().find(|counter| counter.name == name)
@@ -29,6 +34,7 @@ impl Counter {
 
 const HARDWARE: u32 = 0;
 const SOFTWARE: u32 = 1;
+const TASK_CLOCK: u64 = 1;
 /// Its config: the cache, the operation << 8 (0: a read), and the result << 16 (1: a miss).
 const CACHE: u32 = 3;
 
@@ -50,7 +56,7 @@ pub const COUNTERS: [Counter; 15] = [
     counter("L1-dcache-load-misses", CACHE, 0x10000),
     counter("LLC-load-misses", CACHE, 0x10002),
     counter("dTLB-load-misses", CACHE, 0x10003),
-    counter("task-clock", SOFTWARE, 1),
+    counter("task-clock", SOFTWARE, TASK_CLOCK),
     counter("page-faults", SOFTWARE, 2),
     counter("major-faults", SOFTWARE, 6),
 ];
@@ -62,7 +68,7 @@ pub const COUNTERS: [Counter; 15] = [
 pub struct Counting(pub u32);
 
 impl Counting {
-    /// What the processor does not show to programs is read by a system call with each event.
+    /// What the processor does not show to programs is read by system calls with each event.
     pub const BY_CALL: u32 = 1 << 31;
 
     /// These counters, [`COUNTERS_AT_ONCE`] at most.

@@ -114,7 +114,7 @@ fn waiting_writer_and_reader() {
                     loom::thread::yield_now();
                     true
                 };
-                ring(&memory).wait_for_room(0, || 5, sleep);
+                ring(&memory).wait_for_room(0, 0, || 5, sleep);
                 write(&memory, 5, 1);
             }
         });

@@ -1,0 +1,108 @@
+//! The descriptor of a counter that is read by calls: a number in a table that belongs to the program.
+//!
+//! The program may close it without knowing of it, as a daemon closes all that it has inherited, and what it opens next gets the
+//! number. So the number is out of the way of such loops where that is possible, and before each use the descriptor is asked for
+//! the id of its counter, which no other one has until the machine starts again. Between the question and the use another thread of
+//! the program can still exchange it; that takes a moment of two system calls.
+//!
+//! Descriptors are bounded ([`most`]), and the program needs them more: a quarter of their numbers is left to it.
+
+use libc::{c_int, c_long};
+
+use super::{Shown, last_error};
+
+/// `_IOR('$', 7, __u64 *)` (include/uapi/linux/perf_event.h).
+const PERF_EVENT_IOC_ID: c_long = 0x8008_2407;
+
+/// The number from which on a descriptor is looked for is no larger: the kernel has a table of all smaller ones, 8 bytes each,
+/// which a fork copies.
+const SET_ASIDE: u64 = 4096;
+
+/// A descriptor that stays open.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Descriptor {
+    fd: c_int,
+    /// Of its counter.
+    id: u64,
+}
+
+impl Descriptor {
+    /// Of the counter that was just opened as `fd`, which is closed where it cannot be kept; or the number of the error.
+    pub(super) fn keep(fd: c_int) -> Result<Descriptor, i32> {
+        let fd = set_aside(fd);
+        let id = id(fd).ok_or_else(last_error);
+        match id {
+            Ok(id) if has_room(fd) => Ok(Descriptor { fd, id }),
+            _ => {
+                close(fd);
+                Err(id.err().unwrap_or(libc::EMFILE))
+            }
+        }
+    }
+
+    /// It is still what was opened.
+    pub(super) fn is_its(self) -> bool {
+        id(self.fd) == Some(self.id)
+    }
+
+    /// What the counter shows.
+    pub(super) fn shown(self) -> Option<Shown> {
+        let mut words = [0u64; 3];
+        let bytes = size_of_val(&words);
+        // No cancellation point, as read(3) is one; nor are the calls below.
+        // SAFETY: the buffer is valid for its length.
+        let read = unsafe { libc::syscall(libc::SYS_read, self.fd, words.as_mut_ptr(), bytes) };
+        let [value, enabled, running] = words;
+        (read == bytes as c_long).then(|| Shown { value, missed: enabled.wrapping_sub(running) })
+    }
+
+    /// Closes it, unless it is the program's by now.
+    pub(super) fn close(self) {
+        if self.is_its() {
+            close(self.fd);
+        }
+    }
+}
+
+/// Whether so many descriptors are left to the program when this one is open.
+pub(super) fn has_room(fd: c_int) -> bool {
+    let most = most();
+    (fd as u64) < most - most / 4
+}
+
+/// Closes a descriptor that is ours.
+pub(super) fn close(fd: c_int) {
+    // SAFETY: the caller opened it, and uses it no more.
+    unsafe { libc::syscall(libc::SYS_close, fd) };
+}
+
+/// Descriptors that the program may have: the soft `RLIMIT_NOFILE`.
+fn most() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a valid place for the answer.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
+    limit.rlim_cur
+}
+
+/// The same file under a larger number, where there is one; `fd` is closed then.
+fn set_aside(fd: c_int) -> c_int {
+    let from = (most() / 2).min(SET_ASIDE);
+    if fd as u64 >= from {
+        return fd;
+    }
+    // SAFETY: this opens a descriptor and changes none.
+    let aside = unsafe { libc::syscall(libc::SYS_fcntl, fd, libc::F_DUPFD_CLOEXEC, from) };
+    if aside < 0 {
+        return fd;
+    }
+    close(fd);
+    aside as c_int
+}
+
+/// The id of a counter; `None` where the descriptor is of none.
+fn id(fd: c_int) -> Option<u64> {
+    let mut id = 0u64;
+    // SAFETY: a valid place for the answer of a counter; other files have no such request.
+    let asked = unsafe { libc::syscall(libc::SYS_ioctl, fd, PERF_EVENT_IOC_ID, &raw mut id) };
+    (asked == 0).then_some(id)
+}
