@@ -45,7 +45,12 @@ fn a_hold_has_the_page_faults_and_the_time_that_its_thread_took_in_it() {
     let report = harness::agent().args(["report"]).arg(&dir).arg("locks").output().unwrap();
     harness::assert_success(&report);
     let text = said(&report.stdout);
-    assert!(text.contains("counters page-faults, task-clock in user space, by"), "{text}");
+    assert!(
+        text.contains(
+            "counters page-faults, task-clock in user space (task-clock: all time on a CPU), by"
+        ),
+        "{text}"
+    );
     assert!(
         text.contains("What counters counted in each") && text.contains("page-faults"),
         "{text}"
@@ -75,7 +80,7 @@ fn counters_of_the_processor_are_read_or_missed_before_anything_is_recorded() {
     } else {
         assert_eq!(output.status.code(), Some(1), "{error}");
         let first = names.iter().zip(opened).find_map(|(name, opened)| opened.err().map(|_| *name));
-        let expected = format!("there is no counter '{}' here", first.expect("one that failed"));
+        let expected = format!("counter '{}'", first.expect("one that failed"));
         assert!(error.contains(&expected) && error.contains("ft-agent doctor"), "{error}");
         assert!(!trace.exists(), "nothing was recorded");
     }

@@ -217,7 +217,7 @@ impl FunctionsReport {
                 "What happened inside the function, in none that it called, and how often",
                 |f| f.happened,
             );
-            counted::table(&mut s, &self.functions);
+            counted::tables(&mut s, &self.functions);
             self.legend(&mut s);
         }
         s.with(self)

@@ -9,6 +9,7 @@ use super::quality::Quality;
 use super::recording::Recording;
 use crate::document::{IntoText, N, Ns, Of, Section, Text, Word};
 use crate::stats::Window;
+use crate::stats::counted::is_time;
 use crate::text;
 use ft_analysis::{Counting, RingWaits, Tally};
 use ft_trace::spool::frame::{MissingTracepoint, StartAt};
@@ -177,7 +178,13 @@ fn time_of_day(host: &HostClockMeta) -> Text {
 /// What was counted, by how many threads, and why not by others.
 fn counters(counting: &Counting) -> Text {
     let Counting { names, threads, refused, errno } = counting;
-    let counted = text!("{} in user space, by {}", Word(&names.join(", ")), Of(*threads, "thread"));
+    let time = names.iter().any(|name| is_time(name));
+    let counted = text!(
+        "{} in user space{}, by {}",
+        Word(&names.join(", ")),
+        if time { " (task-clock: all time on a CPU)" } else { "" },
+        Of(*threads, "thread")
+    );
     if *refused == 0 {
         return counted;
     }
@@ -185,7 +192,7 @@ fn counters(counting: &Counting) -> Text {
     let why = match error.kind() {
         ErrorKind::NotFound => "the machine has no such counter".to_owned(),
         ErrorKind::PermissionDenied => {
-            "the kernel does not allow it (perf_event_paranoid)".to_owned()
+            "the kernel does not allow it (perf_event_paranoid, or for the pages of many perf_event_mlock_kb)".to_owned()
         }
         ErrorKind::Unsupported => {
             "programs may not read it without a call (--counter-calls)".to_owned()

@@ -206,7 +206,7 @@ impl LocksReport {
                 .column("max", |g| Ns(g.wait_max_ns));
             s.table(waits.titled("Waits before these holds, for a lock that was taken"));
         }
-        counted::table(
+        counted::tables(
             s,
             &self.locks,
             SHOWN,

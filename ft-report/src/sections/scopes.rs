@@ -227,7 +227,7 @@ impl ScopesReport {
             let t = Table::first(SHOWN, &self.names).column("scope", |n| Word(&n.name));
             let t = t.column("scopes", |n| N(n.scopes));
             happened::table(&mut s, t, "What happened in them, and how often", |n| n.happened);
-            counted::table(
+            counted::tables(
                 &mut s,
                 &self.names,
                 SHOWN,

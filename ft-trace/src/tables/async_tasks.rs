@@ -118,7 +118,8 @@ table! {
         /// How often something happened to the thread meanwhile.
         pub counts: Option<Counts>,
         /// Columns `counter0` and `counter1`: what the counters that `record --counter` was given, in their order, counted of the
-        /// thread in user space meanwhile, with what the recording of its events executed there. Null where there is none, and where it is not
+        /// thread in user space meanwhile (`task-clock`: ns on a CPU, in the kernel, too), with what the recording of its events executed there.
+        /// Null where there is none, and where it is not
         /// known what it showed at both ends, or whether it counted all the time.
         pub counter: [Option<i64>; 2] as Count,
         /// What it was blocked for longest at once, by the words of `thread_time`; null when it was not blocked.

@@ -68,7 +68,8 @@ table! {
         /// What happened in `self_ns`: to the thread, and in no function that this one called.
         pub counts: Option<Counts>,
         /// Columns `counter0` and `counter1`: what the counters that `record --counter` was given, in their order, counted of the
-        /// thread in user space in `self_ns`, with what the recording of its events executed there. Null where there is none, and where it is not
+        /// thread in user space in `self_ns` (`task-clock`: ns on a CPU, in the kernel, too), with what the recording of its events executed there.
+        /// Null where there is none, and where it is not
         /// known what it showed at both ends of each part of it, or whether it counted all the time.
         pub counter: [Option<i64>; 2] as Count,
         /// [`Mark`]: `exact`; `disturbed` when the thread waited for room in its ring; `lower bound` when records were lost
