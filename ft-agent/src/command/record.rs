@@ -107,8 +107,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = counter)]
     counter: Vec<&'static Counter>,
 
-    /// Read counters that the processor does not show by a system call with each event: those of the kernel (task-clock,
-    /// page-faults, major-faults), too. It costs a program a quarter of a microsecond or more for each counter and event.
+    /// Read counters that the processor does not show by two system calls with each event: those of the kernel (task-clock,
+    /// page-faults, major-faults), too. It costs a program a third of a microsecond or more for each counter and event, and a
+    /// descriptor for each counter and thread.
     #[arg(long, requires = "counter")]
     counter_calls: bool,
 

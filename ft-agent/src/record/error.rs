@@ -51,7 +51,7 @@ pub enum RecordError {
     TooManyCounters,
     /// A counter that can be read by a system call only.
     #[error(
-        "the kernel counts '{0}', so reading it takes a system call with each event; allow that with --counter-calls"
+        "the kernel counts '{0}', so reading it takes system calls with each event; allow that with --counter-calls"
     )]
     SoftwareCounter(&'static str),
     /// A counter that cannot be had.
@@ -64,6 +64,21 @@ pub enum RecordError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// A counter that the user may not have.
+    #[error(
+        "you may not have the counter '{name}' ({source}); set kernel.perf_event_paranoid to 2 or less, or run as root (see `ft-agent doctor`)"
+    )]
+    CounterNotAllowed {
+        /// Its name.
+        name: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A counter of the processor's that no instruction reads here.
+    #[error(
+        "programs cannot read the counter '{0}' without system calls here (see `ft-agent doctor`); allow these with --counter-calls"
+    )]
+    CounterNotShown(&'static str),
     /// A distance of the reader is out of range.
     #[error(
         "the agent cannot look at such distances; give --reader timed=TIME between 10us and 100ms"
@@ -165,5 +180,37 @@ impl RecordError {
     /// For `map_err`: what was tried.
     pub fn system(what: &'static str) -> impl FnOnce(io::Error) -> RecordError {
         move |source| RecordError::System { what, source }
+    }
+}
+
+impl RecordError {
+    /// Of a counter that could not be opened, for the number of the error; `by_call`: it was to be read so.
+    pub(super) fn counter(name: &'static str, errno: i32, by_call: bool) -> RecordError {
+        let source = io::Error::from_raw_os_error(errno);
+        match errno {
+            libc::EACCES | libc::EPERM => RecordError::CounterNotAllowed { name, source },
+            libc::EOPNOTSUPP if !by_call => RecordError::CounterNotShown(name),
+            _ => RecordError::NoCounter { name, source },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_that_cannot_be_had_is_told_with_what_helps() {
+        for (errno, by_call, remedy) in [
+            (libc::ENOENT, false, "there is no counter 'cycles' here"),
+            (libc::EACCES, false, "perf_event_paranoid"),
+            (libc::EPERM, true, "perf_event_paranoid"),
+            (libc::EOPNOTSUPP, false, "--counter-calls"),
+            // By a call it cannot be read either.
+            (libc::EOPNOTSUPP, true, "on another machine"),
+        ] {
+            let said = RecordError::counter("cycles", errno, by_call).to_string();
+            assert!(said.contains(remedy) && said.contains("'cycles'"), "{said}");
+        }
     }
 }

@@ -1,7 +1,5 @@
 //! What a recording needs before it begins, and what can fail of it.
 
-use std::io;
-
 use ft_user::counters::Open;
 
 use super::output::Output;
@@ -37,9 +35,8 @@ impl Prepared {
         // What this machine does not have no process has.
         for counter in &options.counters {
             let opened = Open::new(counter, options.counter_calls).map(Open::close);
-            opened.map_err(|errno| RecordError::NoCounter {
-                name: counter.name,
-                source: io::Error::from_raw_os_error(errno),
+            opened.map_err(|errno| {
+                RecordError::counter(counter.name, errno, options.counter_calls)
             })?;
         }
         let attached =
