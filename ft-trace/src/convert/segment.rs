@@ -333,8 +333,8 @@ pub(super) fn loss_rows(losses: &[Loss]) -> Vec<LossRow> {
     losses.iter().filter_map(|loss| loss_row(loss, None)).collect()
 }
 
-/// Compares user events with the switches. What lies outside the clock samples is less certain than the bound says: it is
-/// not judged, so that a program which records such times hides no violation of others.
+/// Compares user events with the switches. What lies outside the clock samples is less certain, and judged by a bound of its
+/// own, so that a program which records such times hides no violation of others.
 fn check_clock(
     user: &UserSlots,
     switches: &[SchedSwitch],
@@ -350,8 +350,9 @@ fn check_clock(
         .collect();
     let mut threads =
         violations::by_thread(switches, user.threads().len(), |key| numbers.get(&key).copied());
-    let events = user.times().filter(|&(ts, _)| model.covers(ts));
-    let found = violations::check(&mut threads, events, model.bound_ns(), lost);
+    let (inside, beyond) = (model.bound_ns(), model.bound_ns().max(ledger.beyond.2));
+    let bound = |ts| if model.covers(ts) { inside } else { beyond };
+    let found = violations::check(&mut threads, user.times(), bound, lost);
     ledger.checked = found.checked;
     ledger.violations = found.count;
     ledger.worst_violation_ns = found.worst_ns;

@@ -51,12 +51,12 @@ pub(super) fn by_thread(
     out
 }
 
-/// Judges events, sorted by time, each with the number of its thread. `lost` are times in which
-/// switches were lost, first and last.
+/// Judges events, sorted by time, each with the number of its thread. `bound_ns` is how wrong a time can be; `lost` are times
+/// in which switches were lost, first and last.
 pub(super) fn check(
     threads: &mut [Thread],
     events: impl Iterator<Item = (Nanos, u32)>,
-    bound_ns: i64,
+    bound_ns: impl Fn(Nanos) -> i64,
     lost: &[(Nanos, Nanos)],
 ) -> Violations {
     let mut result = Violations::default();
@@ -77,7 +77,7 @@ pub(super) fn check(
             (false, Some((until, true))) => {
                 result.checked += 1;
                 let distance = (ts - since).min(until - ts);
-                if distance > bound_ns {
+                if distance > bound_ns(ts) {
                     result.count += 1;
                     result.worst_ns = result.worst_ns.max(distance);
                 }
@@ -117,7 +117,7 @@ mod tests {
                 events.push((ts + 50, 0));
             }
         }
-        let v = check(&mut [thread], events.into_iter(), 150, &lost);
+        let v = check(&mut [thread], events.into_iter(), |_| 150, &lost);
         assert_eq!((v.checked, v.count, v.worst_ns), expected, "{drawing}");
     }
 
@@ -142,7 +142,7 @@ mod tests {
         };
         let judge = |last_on| {
             let events = [(Nanos(500), 0)].into_iter();
-            check(&mut [thread(last_on)], events, 150, &[])
+            check(&mut [thread(last_on)], events, |_| 150, &[])
         };
         assert_eq!(judge(true), Violations { checked: 1, count: 1, worst_ns: 400 });
         assert_eq!(judge(false), Violations::default());
