@@ -102,9 +102,6 @@ const LOADS: [(&str, &str); 3] = [
 /// No program has shown anything before: starting takes a second or two.
 const SHORTEST_S: f64 = 2.5;
 
-/// Where a program has locked nothing in this time, it does not lock.
-const LONGEST_START_S: f64 = 60.0;
-
 /// What `ft-agent report DIR study` says of a recording.
 struct Study {
     sections: u64,
@@ -213,26 +210,9 @@ impl Drop for Dir {
     }
 }
 
-/// For as long as asked, or as long as the program takes to start: on a busy machine that is longer than a short form lasts.
 fn recorded(lab: &Lab, application: &Application, film: &Path, dir: &Path) -> Result<Study> {
-    let mut seconds = lab.seconds(application.seconds).max(SHORTEST_S);
-    loop {
-        let study = recorded_for(seconds, lab, application, film, dir)?;
-        if study.sections > 0 || seconds >= LONGEST_START_S {
-            return Ok(study);
-        }
-        seconds *= 2.0;
-    }
-}
-
-fn recorded_for(
-    seconds: f64,
-    lab: &Lab,
-    application: &Application,
-    film: &Path,
-    dir: &Path,
-) -> Result<Study> {
     let trace = dir.join("trace");
+    let seconds = lab.seconds(application.seconds).max(SHORTEST_S);
     let mut record = Command::new(lab.tool("ft-agent")?);
     // Without the waits for conditions, which release a mutex, they would be part of its critical section.
     record.args([
