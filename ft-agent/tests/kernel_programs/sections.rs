@@ -200,8 +200,10 @@ fn sections_under_kernel_locks_have_their_number_depth_and_length() {
         let all = counts.of_what(kind, section::BEGUN);
         assert!(all >= paired + counts.of_what(kind, section::FULL), "{kind}: {all} {paired}");
         let is_spin = kind == section::SPIN;
+        // Most spinlocks of a real-time kernel sleep, and are none of these.
+        let least = if fs::exists("/sys/kernel/realtime").unwrap_or(false) { 0 } else { WRITES };
         assert!(
-            !(is_spin && spins) || paired > WRITES && all - paired <= skipped + paired / 10,
+            !(is_spin && spins) || paired > least && all - paired <= skipped + paired / 10,
             "{all} {paired} {skipped}"
         );
         println!("kind {kind}: {all} begun, {paired} paired, {skipped} skipped in all");
