@@ -6,7 +6,7 @@ from copy import copy
 from itertools import takewhile
 from typing import Iterator
 
-from cpus import missed_interrupts
+from cpus import touched
 from locks import Locks
 from tables import Trace
 from threads import WAITS, Stretch, Threads, Timeline
@@ -46,7 +46,6 @@ class ThreadTime:
 
     def __init__(self, trace: Trace, threads: Threads, locks: Locks) -> None:
         self.threads, self.locks = threads, locks
-        self.missed_interrupts = missed_interrupts(trace)
         born = {row.tid for row in trace.wakings if row.is_new}
         self.gaps: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         for event in trace.events:
@@ -99,7 +98,7 @@ class ThreadTime:
                     who = piece.occupant.tid if piece.occupant and known else "not known"
                     account.ns[stretch.doing][who] += piece.ns
             elif stretch.doing == "running":
-                account.doubtful_ns += self.missed_ns(stretch)
+                account.doubtful_ns += self.threads.missed_ns(stretch)
                 for cut in self.around_gaps(tid, stretch):
                     for part, name, spent in self.threads.on_cpu(cut):
                         in_gap = cut.doing == "gap" and part == "running"
@@ -112,13 +111,6 @@ class ThreadTime:
                 account.ns["unexplained"]["no record"] += ns
             before = before if stretch.doing == "blocked" else stretch
         return account
-
-    def missed_ns(self, stretch: Stretch) -> int:
-        """How much of a time on a CPU may have been that of interrupts that are missing."""
-        if stretch.doubt:
-            return 0
-        missed = ((loss.ts, loss.ts + loss.dur) for loss in self.missed_interrupts)
-        return sum(max(min(end, stretch.end) - max(start, stretch.start), 0) for start, end in missed)
 
     def around_gaps(self, tid: int, stretch: Stretch) -> Iterator[Stretch]:
         """A stretch cut at the gaps that the thread saw itself; what lies in one does a `gap`."""
@@ -198,7 +190,7 @@ class ThreadTime:
         doubtful = account.doubtful_ns
         mark = {"lower bound"} if doubtful else {"exact"} if self.whole[tid] else {"censored"}
         # Nobody looks whether the thread had a CPU where an interrupt is missing.
-        missed = any(start <= loss.ts + loss.dur for loss in self.missed_interrupts)
+        missed = touched(self.threads.missed, start, stretches[-1].end)
         mark = {"lower bound"} if missed else mark
         # Who had the CPU was told before the record by which one sees that it was not so.
         mark |= {"lower bound"} if account.noticed_late_ns else set()

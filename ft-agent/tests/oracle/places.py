@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from typing import NamedTuple
 
 from compare import Expected, OneOf, Table
+from cpus import touched
 from holds import decomposition
 from ledger import ThreadTime
 from tables import Fault, Syscall, Trace
@@ -121,7 +122,7 @@ def of_threads(trace: Trace, threads: Threads) -> dict[int, Places]:
 
 def table(trace: Trace, threads: Threads, all_places: dict[int, Places], ledger: ThreadTime) -> Table:
     """The rows of all threads; none where no call was recorded."""
-    lost = max((loss.ts + loss.dur for loss in trace.losses if loss.what in HIDES or loss.origin == "agent"), default=-1)
+    lost = [loss for loss in trace.losses if loss.what in HIDES or loss.origin == "agent"]
     expected = []
     for tid, timeline in threads.timelines.items():
         if tid == 0 or not trace.syscalls or not timeline.stretches:
@@ -129,9 +130,10 @@ def table(trace: Trace, threads: Threads, all_places: dict[int, Places], ledger:
         places = all_places[tid]
         start, end = timeline.stretches[0].start, timeline.stretches[-1].end
         ns: defaultdict[Place, Counter[str]] = defaultdict(Counter)
-        doubtful = 0
+        doubtful = missed = 0
         for stretch in timeline.stretches:
             doubtful += stretch.end - stretch.start if stretch.doubt else 0
+            missed += threads.missed_ns(stretch) if stretch.doing == "running" else 0
             for place, cut in places.cut(stretch):
                 if cut.doing == "running":
                     for part, _, spent in threads.on_cpu(cut):
@@ -139,7 +141,7 @@ def table(trace: Trace, threads: Threads, all_places: dict[int, Places], ledger:
                 else:
                     part = "unexplained" if cut.doing == "unknown" else cut.doing
                     ns[place][part] += cut.end - cut.start
-        mark = {"lower bound"} if places.incomplete or lost >= start else ledger.marks(tid)
+        mark = {"lower bound"} if places.incomplete or touched(lost, start, end) else ledger.marks(tid)
         for place in {*ns, *places.counts, *places.begun_before}:
             if not (sum(ns[place].values()) or places.counts[place] or places.begun_before[place]):
                 continue
@@ -154,7 +156,7 @@ def table(trace: Trace, threads: Threads, all_places: dict[int, Places], ledger:
                 "count": places.counts[place],
                 "unfinished": places.unfinished[place],
                 "begun_before": places.begun_before[place],
-                **decomposition(Parts(ns[place], doubtful)),
+                **decomposition(Parts(ns[place], doubtful + missed)),
                 "wall_ns": end - start,
                 "mark": OneOf(tuple(mark)),
             }

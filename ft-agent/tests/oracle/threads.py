@@ -7,7 +7,7 @@ from typing import Callable, Iterator, NamedTuple
 
 from compare import OneOf
 from counts import Counts
-from cpus import Cpus, Shares, kernel_losses, touched
+from cpus import Cpus, Shares, kernel_losses, missed_interrupts, touched
 from tables import Irq, Migrate, Switch, Trace, Waking
 
 PARTS = ["running", "preempted", "dispatch", "blocked", "hardirq", "softirq", "vector", "unexplained"]
@@ -96,6 +96,7 @@ class Threads:
         for irq in trace.irqs:
             self.irqs.setdefault(irq.cpu, []).append(irq)
         self.irq_starts = {cpu: [irq.ts for irq in irqs] for cpu, irqs in self.irqs.items()}
+        self.missed = missed_interrupts(trace)
         self.longest_irq = max((irq.dur for irq in trace.irqs), default=0)
         self.timelines = self.walk()
         self.counts = Counts(trace)
@@ -160,6 +161,7 @@ class Threads:
             length = stretch.end - stretch.start
             doubtful += length if stretch.doubt else 0
             if stretch.doing == "running":
+                doubtful += self.missed_ns(stretch)
                 for part, _, spent in self.on_cpu(stretch):
                     ns[part] += spent
             elif stretch.doing == "unknown":
@@ -167,7 +169,15 @@ class Threads:
             else:
                 ns[stretch.doing] += length
         around = self.stretches(tid, start - 1, end + 1)
-        return Parts(ns, doubtful, any(s.doubt or s.state == UNSEEN for s in around))
+        edge = any(s.doubt or s.state == UNSEEN for s in around) or touched(self.missed, start, end)
+        return Parts(ns, doubtful, edge)
+
+    def missed_ns(self, stretch: Stretch) -> int:
+        """How much of a time on a CPU may have been that of interrupts that are missing."""
+        if stretch.doubt:
+            return 0
+        missed = ((loss.ts, loss.ts + loss.dur) for loss in self.missed)
+        return sum(max(min(end, stretch.end) - max(start, stretch.start), 0) for start, end in missed)
 
     def on_cpu(self, stretch: Stretch) -> list[tuple[str, str, int]]:
         """A running stretch as (part, name of the interrupt, time): of handlers that nest, the inner one counts."""

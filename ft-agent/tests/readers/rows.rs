@@ -336,7 +336,8 @@ pub(crate) fn trace(dir: &Path, count: i32) {
     meta.write(dir).unwrap();
 }
 
-fn table<R: Row>(dir: &Path, meta: &mut Meta, count: i32, row: impl Fn(i32) -> R) {
+/// Writes a table of so many rows in the place of the one of before.
+pub(crate) fn table<R: Row>(dir: &Path, meta: &mut Meta, count: i32, row: impl Fn(i32) -> R) {
     let mut writer = TableWriter::create(dir, Footer::default()).unwrap();
     // Backwards, since it is the writer that sorts.
     for i in (0..count).rev() {
