@@ -9,6 +9,7 @@ over, and when the command ended, since the boot. Ends with status 1 if somethin
 
 import json
 import sys
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
@@ -35,6 +36,18 @@ def words(path: Path) -> tuple[int, int, str]:
     line = next(line for line in path.read_text().splitlines() if line.startswith("cpus "))
     _, going, missing, table = line.split()
     return int(going), int(missing), table
+
+
+def lost(trace: Path) -> tuple[Counter[str], bool]:
+    """What was lost, by program, and whether that may be: runs that the kernel itself left out, each with a time within the recording."""
+    meta = json.loads((trace / "meta.json").read_text())
+    counted = {origin: count for origin, count in meta["lost"].items() if count}
+    begin, end = meta["start"]["start_ns"], (meta["end"] or {"ts": 0})["ts"]
+    programs: Counter[str] = Counter()
+    for row in pq.read_table(trace / "loss").to_pylist():
+        if row["origin"] == "kernel-skipped" and begin <= row["ts"] and row["ts"] + row["dur"] <= end:
+            programs[row["what"]] += row["count"]
+    return programs, counted == ({"kernel-skipped": programs.total()} if programs else {})
 
 
 def main() -> int:
@@ -64,17 +77,18 @@ def main() -> int:
     last = dict(at)
     late = count(what, missing, last["goes"], last["ends"]) if missing in cpus else FEW
     early = count("sched_switch", missing, 0, dict(reversed(at))["gone"])
-    lost = json.loads((trace / "meta.json").read_text())["lost"]
+    skipped, may_be = lost(trace)
     name = what.replace("_", " ")
     print(f"{name} and switches of CPU {going} while it was there: {there}; while it was gone: {while_gone}")
-    print(f"of CPU {missing}: {early} switches while it was missing, then {late} {name}; lost {lost}")
+    print(f"of CPU {missing}: {early} switches while it was missing, then {late} {name}; left out: {dict(skipped)}")
     right = len(there) == 5 and all(seen >= FEW and switches > 0 for seen, switches in there)
     right = right and late >= FEW
-    right = right and while_gone == [(0, 0)] * 4 and early == 0 and not any(lost.values())
+    right = right and while_gone == [(0, 0)] * 4 and early == 0 and may_be
     if not right:
         print(said.read_text(), end="")
     each = ", ".join(str(seen) for seen, _ in there)
-    print(f"{each} {name} of CPU {going}, {sum(map(sum, while_gone))} while it was gone, of {len(cpus)} CPUs")
+    less = f"; {skipped.total()} runs of programs left out by the kernel" if skipped else ""
+    print(f"{each} {name} of CPU {going}, {sum(map(sum, while_gone))} while it was gone, of {len(cpus)} CPUs{less}")
     return 0 if right else 1
 
 

@@ -8,6 +8,7 @@ mod fleet;
 #[path = "../common/gate.rs"]
 #[allow(dead_code, reason = "needs no kernel")]
 mod gate;
+mod hotplug;
 mod losses;
 #[path = "../common/oracle.rs"]
 #[allow(dead_code, reason = "needs its Python only")]
