@@ -56,6 +56,11 @@ pub mod observed {
     pub const CHUNK: usize = 4096;
 }
 
+/// Words of the map `OWN`, by CPU: how many programs are at work on our own maps and ring buffers in a thread, whose waits for
+/// locks of these are not recorded. Threads are told apart by the remainder of their number: of two of one remainder, waits of
+/// the one are left out while the other is preempted within a program on that CPU.
+pub const OWN_THREADS: usize = 256;
+
 /// Value of the per-CPU loss map (key: index into [`program::NAMES`]).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

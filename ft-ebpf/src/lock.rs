@@ -11,17 +11,18 @@
 
 use aya_ebpf::{
     EbpfContext,
-    helpers::{bpf_get_current_pid_tgid, bpf_get_smp_processor_id, generated::bpf_get_stack},
+    helpers::{bpf_get_smp_processor_id, generated::bpf_get_stack},
     macros::{btf_tracepoint, map},
     maps::{HashMap, PerCpuArray},
     programs::BtfTracePointContext,
 };
-use ft_ebpf::{Contention, kind, program};
+use ft_ebpf::{Contention, OWN_THREADS, kind, program};
 
 use crate::{
     chain::{Head, Place},
     config,
     filter::current,
+    maps::add,
     record::{header, lost, now, write},
 };
 
@@ -64,40 +65,44 @@ const MUTEX: u32 = 32;
 #[map]
 static BEGUN: PerCpuArray<Place<Contention>> = PerCpuArray::with_max_entries(1, 0);
 
-/// The thread in [`crate::record::write`] on this CPU; 0: none. Where tracepoints can be preempted, others may have the CPU
-/// meanwhile, and their waits are not ours.
+/// How many of our programs are in [`own`] on this CPU, by the remainder of their threads' numbers. Where tracepoints can be
+/// preempted, other threads have the CPU meanwhile: their waits are not ours, and their programs need not end in the order in
+/// which they began. So each takes off what it has added, and no more.
 #[map]
-static WRITER: PerCpuArray<u64> = PerCpuArray::with_max_entries(1, 0);
+static OWN: PerCpuArray<[u64; OWN_THREADS]> = PerCpuArray::with_max_entries(1, 0);
 
-/// The current thread, or the one that an interrupt struck; never 0, for process ids have 22 bits.
+/// The count of the current thread, or of the one that an interrupt struck; `None`: nobody asks.
 #[inline(always)]
-fn writer() -> u64 {
-    bpf_get_current_pid_tgid() | 1 << 63
+fn own_count() -> Option<*mut u64> {
+    if config::locks() == 0 {
+        return None;
+    }
+    let counts = OWN.get_ptr_mut(0)?.cast::<u64>();
+    // SAFETY: the index is within the array.
+    Some(unsafe { counts.add(current().tid as usize % OWN_THREADS) })
 }
 
+/// Does what may wait for a lock of our own maps or ring buffers. Such a wait is not recorded: that would take the same lock.
 #[inline(always)]
-fn set_writer(writer: u64) -> u64 {
-    let Some(slot) = WRITER.get_ptr_mut(0) else { return 0 };
-    // SAFETY: the slot is this CPU's; whoever has the CPU meanwhile restores it.
-    unsafe { core::mem::replace(&mut *slot, writer) }
+pub(crate) fn own<R>(work: impl FnOnce() -> R) -> R {
+    let count = own_count();
+    if let Some(count) = count {
+        // SAFETY: a word of this CPU's, which the program does not leave.
+        unsafe { add(count, 1) };
+    }
+    let done = work();
+    if let Some(count) = count {
+        // SAFETY: the same.
+        unsafe { add(count, -1) };
+    }
+    done
 }
 
-/// From here on, this thread's waits are our own. Returns what [`resume`] takes.
+/// Whether the current thread is in [`own`].
 #[inline(always)]
-pub(crate) fn suspend() -> u64 {
-    set_writer(writer())
-}
-
-/// Ends what [`suspend`] began.
-#[inline(always)]
-pub(crate) fn resume(before: u64) {
-    set_writer(before);
-}
-
-#[inline(always)]
-fn suspended() -> bool {
-    // SAFETY: as in `set_writer`.
-    WRITER.get_ptr(0).is_some_and(|slot| unsafe { *slot } == writer())
+fn is_own() -> bool {
+    // SAFETY: a word of this CPU's.
+    own_count().is_some_and(|count| unsafe { count.read_volatile() } != 0)
 }
 
 #[inline(always)]
@@ -141,16 +146,16 @@ fn begins(ctx: &BtfTracePointContext, key: Key, tid: u32, tgid: u32) {
 #[btf_tracepoint(function = "contention_begin")]
 fn contention_begin(ctx: BtfTracePointContext) -> i32 {
     let waiter = current();
-    if suspended() || !waiter.is_observed() {
+    if is_own() || !waiter.is_observed() {
         return 0;
     }
     let key = key(ctx.arg(0), waiter.tid);
-    let outer = suspend();
-    // What announces no wait twice has one here whose end was not seen.
-    if ctx.arg::<u32>(1) & MUTEX == 0 || WAITS.get_ptr(key).is_none() {
-        begins(&ctx, key, waiter.tid, waiter.tgid);
-    }
-    resume(outer);
+    own(|| {
+        // What announces no wait twice has one here whose end was not seen.
+        if ctx.arg::<u32>(1) & MUTEX == 0 || WAITS.get_ptr(key).is_none() {
+            begins(&ctx, key, waiter.tid, waiter.tgid);
+        }
+    });
     0
 }
 
@@ -158,15 +163,14 @@ fn contention_begin(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "contention_end")]
 fn contention_end(ctx: BtfTracePointContext) -> i32 {
     let waiter = current();
-    if suspended() || !waiter.is_observed() {
+    if is_own() || !waiter.is_observed() {
         return 0;
     }
     let (key, ts) = (key(ctx.arg(0), waiter.tid), now());
     let program = const { program::index("contention_end") };
     let failed = if ctx.arg::<i32>(1) == 0 { 0 } else { Contention::FAILED };
     let header = header(ts, kind::CONTENTION, waiter.tid);
-    let outer = suspend();
-    match WAITS.get_ptr_mut(key) {
+    own(|| match WAITS.get_ptr_mut(key) {
         Some(place) => {
             // SAFETY: only this waiter inserts and removes its entry.
             let place = unsafe { &mut *place };
@@ -184,7 +188,6 @@ fn contention_end(ctx: BtfTracePointContext) -> i32 {
             kernel: 0,
             tgid: waiter.tgid,
         }),
-    }
-    resume(outer);
+    });
     0
 }

@@ -1,5 +1,7 @@
 //! The maps that the agent and the programs share.
 
+use core::arch::asm;
+
 use aya_ebpf::{
     bindings::{BPF_F_MMAPABLE, BPF_F_NUMA_NODE},
     btf_maps::{ArrayOfMaps, RingBuf},
@@ -31,3 +33,14 @@ pub(crate) static OBSERVED: Array<[u8; CHUNK]> =
 #[map]
 pub(crate) static LOSS: PerCpuArray<Loss> =
     PerCpuArray::with_max_entries(program::NAMES.len() as u32, 0);
+
+/// Adds in one instruction, which nothing can strike. (Rust's atomics can only do what compares, too, and BPF's `core` has none.)
+///
+/// # Safety
+///
+/// The word is one of a map of this CPU.
+#[inline(always)]
+pub(crate) unsafe fn add(word: *mut u64, n: i64) {
+    // SAFETY: the caller's.
+    unsafe { asm!("lock *(u64 *)({} + 0) += {}", in(reg) word, in(reg) n, options(nostack)) };
+}

@@ -7,7 +7,7 @@ use aya_ebpf::{
 use ft_ebpf::Header;
 
 use crate::{
-    config, lock,
+    lock,
     maps::{LOSS, RECORDS, RingBuffer},
 };
 
@@ -29,7 +29,7 @@ pub(crate) fn header(ts: u64, kind: u16, tid: u32) -> Header {
 /// Writes the record that `fill` makes, in place; without room, counts it as a loss of `program` at `ts`.
 #[inline(always)]
 pub(crate) fn write<T: 'static>(program: u32, ts: u64, fill: impl FnOnce() -> T) {
-    match buffer().and_then(|buffer| unobserved(|| buffer.reserve_untyped::<T>(0))) {
+    match buffer().and_then(|buffer| lock::own(|| buffer.reserve_untyped::<T>(0))) {
         Some(mut entry) => {
             entry.write(fill());
             entry.submit(u64::from(BPF_RB_NO_WAKEUP));
@@ -43,7 +43,7 @@ pub(crate) fn write<T: 'static>(program: u32, ts: u64, fill: impl FnOnce() -> T)
 pub(crate) fn write_bytes(program: u32, ts: u64, record: &[u8]) {
     let output =
         |buffer: &RingBuffer| buffer.output_untyped::<[u8]>(record, u64::from(BPF_RB_NO_WAKEUP));
-    if buffer().is_none_or(|buffer| unobserved(|| output(buffer)).is_err()) {
+    if buffer().is_none_or(|buffer| lock::own(|| output(buffer)).is_err()) {
         lost(program, ts);
     }
 }
@@ -53,18 +53,6 @@ pub(crate) fn write_bytes(program: u32, ts: u64, record: &[u8]) {
 fn buffer() -> Option<&'static RingBuffer> {
     // SAFETY: the helper takes nothing and only returns a number.
     RECORDS.get(unsafe { bpf_get_smp_processor_id() })
-}
-
-/// Takes room in the ring buffer. That has a lock; waiting for it is contention, which must not be recorded by way of it.
-#[inline(always)]
-fn unobserved<R>(take: impl FnOnce() -> R) -> R {
-    if config::locks() == 0 {
-        return take();
-    }
-    let before = lock::suspend();
-    let taken = take();
-    lock::resume(before);
-    taken
 }
 
 /// Counts one record of `program` that is lost at `ts`.

@@ -6,8 +6,6 @@
 //! holder cannot leave, that of the others by thread. A program that strikes another one of these on its CPU, or in a task
 //! that has preempted it, does nothing but count that ([`Sections::skipped`]).
 
-use core::arch::asm;
-
 use aya_ebpf::{
     EbpfContext,
     helpers::{bpf_get_func_ip, bpf_probe_read_kernel},
@@ -17,7 +15,7 @@ use aya_ebpf::{
 };
 use ft_ebpf::{Sections, section};
 
-use crate::{config, filter::current, kernel::TaskStruct, record::now};
+use crate::{config, filter::current, kernel::TaskStruct, maps::add, record::now};
 
 /// Sections that are open at once, by CPU or thread, at most; further ones are counted ([`Sections::full`]).
 const MOST_OPEN: usize = 8;
@@ -79,17 +77,6 @@ fn is_interrupt(ctx: &impl EbpfContext, scratch: *mut u64) -> bool {
     };
     let stack = TaskStruct::current().probe::<u64>(config::task_stack()).unwrap_or(0);
     at.wrapping_sub(stack) >= STACK_BYTES
-}
-
-/// Adds in one instruction, which nothing can strike. (Rust's atomics can only do what compares, too, and BPF's `core` has none.)
-///
-/// # Safety
-///
-/// The word is one of a map of this CPU.
-#[inline(always)]
-unsafe fn add(word: *mut u64, n: i64) {
-    // SAFETY: the caller's.
-    unsafe { asm!("lock *(u64 *)({} + 0) += {}", in(reg) word, in(reg) n, options(nostack)) };
 }
 
 /// Runs `work`, which is given a word to write to; where another of these programs has not ended on this CPU, that is counted.

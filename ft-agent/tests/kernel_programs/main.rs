@@ -6,6 +6,7 @@ mod common;
 mod interrupts;
 mod lives;
 mod losses;
+mod own_waits;
 mod sections;
 
 use std::{
