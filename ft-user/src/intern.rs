@@ -1,78 +1,27 @@
 //! Numbers for names and source places, so that an event carries four bytes instead of a string.
 //!
-//! A number is the index of the string's address in a fixed open-addressing table of atomics, plus
-//! one. A look-up is one load when the first probe hits, and at most [`MAX_PROBES`]; the thread that
+//! A number is the index of the string's address in a fixed [`Table`], plus one. The thread that
 //! inserts an address writes what it stands for to the directory. Since the strings are `'static`, the
 //! tables alone suffice to write a directory anew, as a forked child must.
 //!
 //! A full table gives 0, "unknown": the event is written, its place or name is not known.
 
 use core::panic::Location;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use core::sync::atomic::Ordering::Relaxed;
 use core::{slice, str};
 
+use crate::atomic::AtomicU64;
 use crate::directory::Directory;
 use crate::process;
 
-/// Slots that a look-up visits at most. At three quarters full, a probe sequence this long is rare.
-const MAX_PROBES: usize = 64;
+mod table;
 
-/// Set of keys, each with a number from 1 to `N` (a power of two).
-pub(crate) struct Table<const N: usize> {
-    keys: [AtomicU64; N],
-    /// Whether there may be a key at all: an empty table is not worth the page faults of a walk.
-    used: AtomicBool,
-}
-
-/// Outcome of [`Table::number`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Number {
-    /// The key was there.
-    Known(u32),
-    /// The key was inserted by this call.
-    New(u32),
-    /// No room.
-    Full,
-}
+use table::{MAX_PROBES, Number, Table};
 
 impl<const N: usize> Table<N> {
-    pub(crate) const fn new() -> Self {
+    const fn new() -> Self {
         assert!(N.is_power_of_two() && N >= MAX_PROBES);
-        Table { keys: [const { AtomicU64::new(0) }; N], used: AtomicBool::new(false) }
-    }
-
-    /// The number of `key`, which is not 0. Wait-free.
-    #[inline]
-    pub(crate) fn number(&self, key: u64) -> Number {
-        // Addresses of neighbours differ in their low bits; the multiplication spreads those over the
-        // high ones (Knuth's multiplicative hash, 2^64 / golden ratio).
-        let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - N.trailing_zeros());
-        for probe in 0..MAX_PROBES {
-            let index = (hash as usize + probe) & (N - 1);
-            let slot = &self.keys[index];
-            // Relaxed: the key is all there is, what it points to is immutable.
-            let mut found = slot.load(Relaxed);
-            if found == 0 {
-                match slot.compare_exchange(0, key, Relaxed, Relaxed) {
-                    Ok(_) => {
-                        self.used.store(true, Relaxed);
-                        return Number::New(index as u32 + 1);
-                    }
-                    Err(other) => found = other,
-                }
-            }
-            if found == key {
-                return Number::Known(index as u32 + 1);
-            }
-        }
-        Number::Full
-    }
-
-    /// All numbers and keys.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, u64)> {
-        let keys: &[AtomicU64] = if self.used.load(Relaxed) { &self.keys } else { &[] };
-        let keys = keys.iter().map(|key| key.load(Relaxed));
-        (1..).zip(keys).filter(|&(_, key)| key != 0)
+        Table { keys: [const { AtomicU64::new(0) }; N], used: AtomicU64::new(0) }
     }
 }
 

@@ -54,15 +54,17 @@
 //! [`hooks`].
 
 pub mod hooks;
+mod numbers;
 
 use std::fmt;
 use std::panic::Location;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
+use self::numbers::Numbers;
 use crate::__event;
+use crate::atomic::AtomicU64;
 use crate::sync::place::{self, Place};
 
 /// A task whose polls, wakes and end are recorded. See the [module](self).
@@ -196,7 +198,8 @@ impl Drop for Polled<'_> {
     }
 }
 
-/// The executor's waker of a task, which tells who uses it. Nothing of it changes, so threads share it without more.
+/// The executor's waker of a task, which tells who uses it. Nothing of it changes, and its [`Arc`] counts its users, so threads share it
+/// without more: what else they share of tasks, their numbers and those of their names and places, is modelled in `tests/loom/tasks.rs`.
 #[derive(Clone)]
 struct TaskWaker {
     task: u64,
@@ -222,8 +225,8 @@ impl TaskWaker {
     }
 }
 
-/// A number for a task. Relaxed: nothing else is published by it.
+/// A number for a task, never 0.
 fn number() -> u64 {
-    static TASKS: AtomicU64 = AtomicU64::new(1);
-    TASKS.fetch_add(1, Relaxed)
+    static TASKS: Numbers = Numbers(AtomicU64::new(1));
+    TASKS.next()
 }

@@ -1,5 +1,5 @@
-//! Loom's atomics with three additions: one ordering can be weakened, payload can be checked for races,
-//! and a signal handler can strike before any access of a thread.
+//! Loom's atomics with four additions: one ordering can be weakened, words can be changed in two steps, payload can be
+//! checked for races, and a signal handler can strike before any access of a thread.
 
 use std::cell::{Cell, RefCell};
 
@@ -23,6 +23,8 @@ pub(crate) enum Role {
     Free,
     /// Write index of the shared ring.
     Write,
+    /// Counter or table that numbers are taken from.
+    Numbers,
     /// A fence, which belongs to no word.
     Fence,
     /// Anything else.
@@ -43,12 +45,19 @@ pub(crate) type Weakening = (Role, Access, Ordering);
 
 thread_local! {
     static WEAKENING: Cell<Option<Weakening>> = const { Cell::new(None) };
+    static IN_STEPS: Cell<Option<Role>> = const { Cell::new(None) };
     static PAYLOAD_MAY_RACE: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Weakens one ordering in the models of this test from here on, or none.
 pub(crate) fn weaken(weakening: Option<Weakening>) {
     WEAKENING.set(weakening);
+}
+
+/// Has words of a role read and written in two steps where they are to be modified in one, in the models of this test from here
+/// on, or none.
+pub(crate) fn modify_in_steps(role: Option<Role>) {
+    IN_STEPS.set(role);
 }
 
 /// Says whether payload is made of atomics, or of memory whose accesses must be ordered.
@@ -140,6 +149,10 @@ macro_rules! atomic {
                 self.role == Role::Payload && !PAYLOAD_MAY_RACE.get()
             }
 
+            fn is_in_steps(&self) -> bool {
+                IN_STEPS.get() == Some(self.role)
+            }
+
             pub(crate) fn load(&self, o: Ordering) -> $ty {
                 step(self.is_plain());
                 if self.is_plain() {
@@ -159,6 +172,11 @@ macro_rules! atomic {
             }
 
             pub(crate) fn fetch_add(&self, value: $ty, o: Ordering) -> $ty {
+                if self.is_in_steps() {
+                    let old = self.load(Ordering::Relaxed);
+                    self.store(old + value, Ordering::Relaxed);
+                    return old;
+                }
                 step(false);
                 self.atomic.fetch_add(value, order(self.role, Access::Modify, o))
             }
@@ -190,7 +208,16 @@ macro_rules! atomic {
                 success: Ordering,
                 failure: Ordering,
             ) -> Result<$ty, $ty> {
+                if self.is_in_steps() {
+                    let found = self.load(Ordering::Relaxed);
+                    if found != old {
+                        return Err(found);
+                    }
+                    self.store(new, Ordering::Relaxed);
+                    return Ok(found);
+                }
                 step(false);
+                let success = order(self.role, Access::Modify, success);
                 self.atomic.compare_exchange(old, new, success, failure)
             }
         }

@@ -1,18 +1,19 @@
-//! Models of the rings: every interleaving of writers, a signal handler and the reader, and every value
-//! that the memory model lets a load return (up to a bound of preemptions).
+//! Models of the rings, and of what threads share of tasks: every interleaving of writers, a signal handler and the reader,
+//! and every value that the memory model lets a load return (up to a bound of preemptions).
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom" cargo test -p ft-user --test loom --release
 //! ```
 //!
-//! `cargo xtask test` runs them so. The algorithms are the library's own files, compiled here a second time: [`ring`], [`mod@wait`], [`reader`] and
-//! [`shared_ring`] find loom's atomics in [`atomic`] and rings of few slots in [`layout`]. What they do
+//! `cargo xtask test` runs them so. The algorithms are the library's own files, compiled here a second time: [`ring`], [`mod@wait`], [`reader`],
+//! [`shared_ring`], [`numbers`] and [`table`] find loom's atomics in [`atomic`] and rings of few slots in [`layout`]. What they do
 //! to payload is checked in one of two ways: where nobody may touch it at once (discard mode, the shared
 //! ring), payload words are plain memory, and loom reports every access that is not ordered; where
 //! racing is the idea (overwrite mode, a seqlock), they are atomics, and contents must fit together.
 //!
 //! A model that cannot fail proves nothing: each scene is also run with a single ordering weakened, and
-//! must then fail (`each_ordering_is_needed`). To see one fail by hand, call `atomic::weaken` in a scene.
+//! must then fail (`each_ordering_is_needed`); of tasks, also with words that change in
+//! two steps. To see one fail by hand, call `atomic::weaken` in a scene.
 
 #![cfg(loom)]
 
@@ -21,7 +22,10 @@ mod layout;
 mod overwrite;
 mod per_thread;
 mod shared;
+mod tasks;
 
+#[path = "../../src/task/numbers.rs"]
+mod numbers;
 #[path = "../../src/reader.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the library's file; a model uses a part of it")]
 mod reader;
@@ -31,14 +35,15 @@ mod ring;
 #[path = "../../src/shared_ring.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the library's file; a model uses a part of it")]
 mod shared_ring;
-
+#[path = "../../src/intern/table.rs"]
+mod table;
 #[path = "../../src/wait.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the library's file; a model uses a part of it")]
 mod wait;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use atomic::Weakening;
+use atomic::{Role, Weakening};
 
 /// Explores `scene`, with at most `preemptions` of a thread that could go on.
 fn explore(preemptions: usize, scene: impl Fn() + Send + Sync + 'static) {
@@ -51,11 +56,24 @@ fn explore(preemptions: usize, scene: impl Fn() + Send + Sync + 'static) {
 /// Whether `model` fails with one ordering weakened.
 fn fails(weakening: Weakening, model: impl FnOnce()) -> bool {
     atomic::weaken(Some(weakening));
+    let failed = panics(model);
+    atomic::weaken(None);
+    failed
+}
+
+/// Whether `model` fails where words of a role are modified in two steps.
+fn fails_in_steps(role: Role, model: impl FnOnce()) -> bool {
+    atomic::modify_in_steps(Some(role));
+    let failed = panics(model);
+    atomic::modify_in_steps(None);
+    failed
+}
+
+fn panics(model: impl FnOnce()) -> bool {
     // The report of the failure is what we want to see, not to print.
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| ()));
     let failed = catch_unwind(AssertUnwindSafe(model)).is_err();
     std::panic::set_hook(hook);
-    atomic::weaken(None);
     failed
 }
