@@ -18,6 +18,7 @@ use core::sync::atomic::Ordering::*;
 use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, compiler_fence};
 
 use self::descriptor::Descriptor;
+use crate::critical::SignalsBlocked;
 use crate::layout::{COUNTERS_AT_ONCE, Counter, Counting, NOT_COUNTED, PAGE};
 use crate::{arch, process};
 
@@ -241,38 +242,71 @@ const NONE: Own = Own { asked: Counting(0), since: 0, open: [None; COUNTERS_AT_O
 
 thread_local! {
     static OWN: Cell<Own> = const { Cell::new(NONE) };
-    /// They are at work: events of signal handlers are not counted meanwhile, nor do these open or close any.
-    static BUSY: Cell<bool> = const { Cell::new(false) };
+    /// A reading is under way: of an event that a signal handler has interrupted, or has left by `longjmp`, of which nobody is told.
+    static UNDER_WAY: Cell<bool> = const { Cell::new(false) };
 }
 
 /// What the counters of this thread show now, as its next event is to say. Opens and closes them as the agent asks. `None` where
 /// nothing is asked for, or not known.
+///
+/// A handler may interrupt a reading anywhere, read the same counters, open others, and never come back.
 pub(crate) fn read() -> Option<Reading> {
-    if BUSY.replace(true) {
-        return None;
+    let asked = process::counting();
+    if OWN.get().asked != asked
+        && let Err(refused) = change(asked)
+    {
+        return Some(refused);
     }
-    // For signal handlers of this thread.
+    let was_under_way = UNDER_WAY.replace(true);
+    // From here on no handler unmaps what this one may use.
     compiler_fence(SeqCst);
-    let reading = read_own(process::counting());
+    let reading = read_own();
     compiler_fence(SeqCst);
-    BUSY.set(false);
+    UNDER_WAY.set(was_under_way);
     reading
 }
 
-fn read_own(asked: Counting) -> Option<Reading> {
-    let mut own = OWN.get();
-    if own.asked != asked {
-        close_all(own);
-        let opened = open_all(asked);
-        own = Own { asked, since: arch::rdtsc(), open: opened.unwrap_or(NONE.open) };
-        OWN.set(own);
-        if let Err(refused) = opened {
-            return Some(refused);
+fn read_own() -> Option<Reading> {
+    let since = OWN.get().since;
+    compiler_fence(SeqCst);
+    let own = OWN.get();
+    compiler_fence(SeqCst);
+    if OWN.get().since != since {
+        // A handler has opened others in the middle of this copy.
+        return None;
+    }
+    let mut open = own.open;
+    let shown = open.each_mut().map(|open| open.as_mut().map(Open::shown));
+    let descriptors = |open: &[Option<Open>]| {
+        open.iter().flatten().filter(|open| open.descriptor.is_some()).count()
+    };
+    if descriptors(&open) < descriptors(&own.open) {
+        let _no_handler = SignalsBlocked::new();
+        if OWN.get().since == since {
+            OWN.set(Own { open, ..own });
         }
     }
-    let shown = own.open.each_mut().map(|open| open.as_mut().map(Open::shown));
-    OWN.set(own);
-    reading(own.since, shown)
+    reading(since, shown)
+}
+
+/// Opens what is asked for in place of what is open; or says what was refused.
+#[cold]
+fn change(asked: Counting) -> Result<(), Reading> {
+    // So no handler meets half of it, or leaves it.
+    let _no_handler = SignalsBlocked::new();
+    let own = OWN.get();
+    if own.asked == asked {
+        return Ok(());
+    }
+    if UNDER_WAY.get() {
+        // The pages stay mapped: one more for each counter, whenever the agent asks for others.
+        own.open.into_iter().flatten().for_each(|mut open| open.close_descriptor());
+    } else {
+        close_all(own);
+    }
+    let opened = open_all(asked);
+    OWN.set(Own { asked, since: arch::rdtsc(), open: opened.unwrap_or(NONE.open) });
+    opened.map(|_| ())
 }
 
 /// The event of what counters show; an outer `None` is of one that is not asked for.
@@ -292,7 +326,7 @@ fn reading(since: u64, shown: [Option<Option<Shown>>; COUNTERS_AT_ONCE]) -> Opti
 
 /// Whether this thread's events are counted.
 pub(crate) fn are_open() -> bool {
-    !BUSY.get() && OWN.get().open[0].is_some()
+    OWN.get().open[0].is_some()
 }
 
 /// Opens what is asked for, all or nothing; else says what was refused, and why.
@@ -324,7 +358,21 @@ pub(crate) fn close() {
 /// In a forked child: they are the parent's, whose pages are not mapped here (`VM_DONTCOPY`). Descriptors of the parent's
 /// other threads stay open.
 pub(crate) fn forget() {
-    OWN.replace(NONE).open.into_iter().flatten().for_each(|mut open| open.close_descriptor());
+    for mut open in OWN.replace(NONE).open.into_iter().flatten() {
+        open.close_descriptor();
+        // A handler that has interrupted a reading may fork, and return to it in the child.
+        if UNDER_WAY.get() && !open.page.is_null() {
+            map_nothing(open.page);
+        }
+    }
+}
+
+/// Maps zeros, which show nothing, where no page of a counter is mapped any more.
+fn map_nothing(at: *const Page) {
+    let bytes = PAGE as usize;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+    // SAFETY: this replaces no other mapping.
+    unsafe { libc::mmap(at.cast_mut().cast(), bytes, libc::PROT_READ, flags, -1, 0) };
 }
 
 #[cfg(all(test, not(loom)))]

@@ -4,29 +4,15 @@
 
 mod common;
 
-use std::collections::BTreeSet;
 use std::sync::Barrier;
 use std::sync::atomic::Ordering::*;
 use std::thread;
 
-use common::{Event, Memory, start};
+use common::counting::{counters, numbers, readings};
+use common::{Memory, start};
 use ft_user::counters::Open;
-use ft_user::layout::{Counter, Counting, NOT_COUNTED, PAGE, SiteKind};
+use ft_user::layout::{Counting, NOT_COUNTED, PAGE};
 use ft_user::{Config, enable, event};
-
-fn counters(names: &[&str]) -> Vec<&'static Counter> {
-    names.iter().map(|name| Counter::named(name).expect("a counter")).collect()
-}
-
-/// What counters show at each event of a name: those of the event of the same thread and time.
-fn readings(events: &[Event], name: &str) -> Vec<Option<[u64; 3]>> {
-    let of = |event: &Event| {
-        let is_its =
-            |e: &&Event| e.kind == SiteKind::Counters && (e.tid, e.tsc) == (event.tid, event.tsc);
-        events.iter().find(is_its).map(|e| [e.words[0], e.words[1], e.words[2]])
-    };
-    events.iter().filter(|event| event.name == name).map(of).collect()
-}
 
 /// Touches so many pages that are not there yet.
 fn touch(pages: usize) {
@@ -50,15 +36,6 @@ fn faults() -> u64 {
         assert_eq!(libc::getrusage(libc::RUSAGE_THREAD, &mut usage), 0);
         (usage.ru_minflt + usage.ru_majflt) as u64
     }
-}
-
-/// Numbers of open descriptors.
-fn numbers() -> BTreeSet<i32> {
-    let open = std::fs::read_dir("/proc/self/fd").unwrap().map(|fd| fd.unwrap().file_name());
-    let open: Vec<i32> = open.map(|number| number.to_str().unwrap().parse().unwrap()).collect();
-    // Without that of the directory, which is closed by now.
-    // SAFETY: this asks and changes nothing.
-    open.into_iter().filter(|fd| unsafe { libc::fcntl(*fd, libc::F_GETFD) } >= 0).collect()
 }
 
 fn descriptors() -> usize {

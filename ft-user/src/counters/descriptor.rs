@@ -3,7 +3,8 @@
 //! The program may close it without knowing of it, as a daemon closes all that it has inherited, and what it opens next gets the
 //! number. So the number is out of the way of such loops where that is possible, and before each use the descriptor is asked for
 //! the id of its counter, which no other one has until the machine starts again. Between the question and the use another thread of
-//! the program can still exchange it; that takes a moment of two system calls.
+//! the program can still exchange it: then one read takes up to 24 bytes from what it finds, or waits for some (`SECURITY.md`). No call does
+//! both, and the page of a counter that is in no register has what it showed when its thread got the CPU.
 //!
 //! Descriptors are bounded ([`most`]), and the program needs them more: a quarter of their numbers is left to it.
 

@@ -108,10 +108,71 @@ fn time_without_a_register_is_told_and_what_is_not_known_is_no_reading() {
     assert!(stretch as i64 >= 0, "{stretch:#x} would be a refusal");
 }
 
+/// Whether that holds in a forked child, where nobody else maps anything.
+fn holds_in_a_child(what: impl FnOnce() -> bool) -> bool {
+    // SAFETY: the child of one thread of several takes no lock of another thread's, and ends at once.
+    unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            libc::_exit(i32::from(!what()));
+        }
+        let mut status = -1;
+        assert_eq!(libc::waitpid(child, &mut status, 0), child);
+        status == 0
+    }
+}
+
+/// A counter whose page shows nothing, and is not mapped in forked children.
+fn opened() -> Open {
+    let (bytes, flags) = (PAGE as usize, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let page = unsafe {
+        let page = libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ, flags, -1, 0);
+        assert_ne!(page, libc::MAP_FAILED);
+        assert_eq!(libc::madvise(page, bytes, libc::MADV_DONTFORK), 0);
+        page
+    };
+    let open = Open { page: page.cast_const().cast(), descriptor: None };
+    OWN.set(Own { asked: Counting(1), since: 7, open: [Some(open), None] });
+    open
+}
+
+fn is_mapped(open: Open) -> bool {
+    // SAFETY: this asks about a page and changes nothing; where there is none, it fails.
+    unsafe { libc::msync(open.page.cast_mut().cast(), PAGE as usize, libc::MS_ASYNC) == 0 }
+}
+
 #[test]
-fn an_event_of_a_signal_handler_in_the_middle_of_a_reading_is_not_counted() {
-    BUSY.set(true);
-    assert_eq!((read(), are_open()), (None, false));
-    assert!(BUSY.get(), "whom it interrupts goes on");
-    BUSY.set(false);
+fn what_an_interrupted_reading_may_use_stays_mapped() {
+    for is_under_way in [false, true] {
+        assert!(holds_in_a_child(|| {
+            let open = opened();
+            UNDER_WAY.set(is_under_way);
+            // As a handler does when the agent asks for nothing any more.
+            let changed = change(Counting(0)) == Ok(());
+            changed && is_mapped(open) == is_under_way && !are_open() && read_own().is_none()
+        }));
+    }
+}
+
+#[test]
+fn in_a_forked_child_an_interrupted_reading_finds_a_page_that_shows_nothing() {
+    let open = opened();
+    for is_under_way in [false, true] {
+        UNDER_WAY.set(is_under_way);
+        assert!(holds_in_a_child(|| {
+            forget();
+            is_mapped(open) == is_under_way && !are_open()
+        }));
+    }
+    UNDER_WAY.set(false);
+    close();
+}
+
+#[test]
+fn what_was_opened_meanwhile_is_left_as_it_is() {
+    let open = opened();
+    assert_eq!(change(Counting(1)), Ok(()));
+    assert!(OWN.get().since == 7 && is_mapped(open));
+    close();
 }

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub(crate) mod counting;
+
 use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt as _;
