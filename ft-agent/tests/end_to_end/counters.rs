@@ -1,4 +1,4 @@
-//! `--counter`: what threads count in their holds, as far as that can be shown on any machine: counters of the kernel, read by a
+//! `--counter`: what threads count in their holds and polls, as far as that can be shown on any machine: counters of the kernel, read by a
 //! system call. A machine with counters of the processor's shows those, too; another one says that it has none.
 
 use ft_trace::tables::{CriticalSection, SiteKind, UserEvent};
@@ -7,6 +7,7 @@ use ft_user::layout::Counter;
 
 use crate::harness::{self, Stage, open};
 use crate::recomputed::agrees;
+use crate::tasks;
 
 /// All in one line.
 fn said(output: &[u8]) -> String {
@@ -56,6 +57,27 @@ fn a_hold_has_the_page_faults_and_the_time_that_its_thread_took_in_it() {
         "{text}"
     );
     agrees("counters", &dir);
+}
+
+#[test]
+fn a_task_has_what_was_counted_in_its_polls() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let (_, dir) = stage.record(&["--counter", "task-clock", "--counter-calls"], &["tasks", "5"]);
+    let lives = tasks::lives(&open(&dir));
+    for (task, polls) in lives.values().flatten() {
+        let of_polls = polls.iter().map(|poll| poll.counter[0]).sum::<Option<i64>>();
+        assert_eq!(task.counter, [of_polls.filter(|_| !polls.is_empty()), None], "{task:?}");
+    }
+    let busy: Vec<_> = lives["busy"].iter().map(|(task, _)| task.counter[0]).collect();
+    assert!(busy.len() == 5 && busy.iter().all(|ns| *ns > Some(0)), "it runs: {busy:?}");
+    agrees("counters of tasks", &dir);
+
+    let report = harness::agent().args(["report"]).arg(&dir).arg("tasks").output().unwrap();
+    harness::assert_success(&report);
+    let text = said(&report.stdout);
+    let said =
+        "What counters counted in each, on a CPU in user space and in the kernel: task-clock";
+    assert!(text.contains(said), "{text}");
 }
 
 #[test]

@@ -188,15 +188,15 @@ class Tasks:
             rows = [self.poll(life, poll) for poll in life.polls]
             deaf = life.id[0] in self.deaf
             polls += [Expected(r, deaf, [sums_to(r["dur"])]) for r in rows]
-            row = self.life(life, [row["mark"] for row in rows])
+            row = self.life(life, rows)
             lives.append(Expected(row, deaf, [sums_to(row["polled_ns"])]))
         return (
             Table("async_tasks", ("ts", "pid", "task"), lives, lambda row: row["pid"] in self.deaf),
             Table("async_switches", ("ts", "tid", "task"), polls, lambda row: row["pid"] in self.deaf),
         )
 
-    def life(self, life: Life, marks: list[Wanted]) -> dict[str, Wanted]:
-        """The row of a task."""
+    def life(self, life: Life, polls: list[dict[str, Wanted]]) -> dict[str, Wanted]:
+        """The row of a task, whose polls have these."""
         first, ns = life.said[0], self.states(life)
         made = first.kind == "new"
         total: Counter[str] = Counter()
@@ -219,13 +219,20 @@ class Tasks:
             "end": life.how,
             **{f"{state}_ns": ns[state] for state in ("unstarted", "queued", "waiting", "polled", "unknown")},
             **decomposition(Parts(total, doubtful)),
+            **{name: self.counted([poll[name] for poll in polls]) for name in ("counter0", "counter1")},
             "polls": len(life.polls),
             "wakes": sum(said.kind == "wake" for said in life.said),
             "longest_poll_ns": max((poll.end - poll.begin.ts for poll in life.polls), default=0),
             "longest_queue_ns": max((poll.begin.ts - since for poll in life.polls
                                      if (since := self.queued(life, poll)[0]) is not None), default=0),
-            "mark": self.mark(life, made, marks),
+            "mark": self.mark(life, made, [poll["mark"] for poll in polls]),
         }
+
+    @staticmethod
+    def counted(counts: list[Wanted]) -> int | None:
+        """What a counter counted in all polls, where that is known of each."""
+        known = [count for count in counts if isinstance(count, int)]
+        return sum(known) if known and len(known) == len(counts) else None
 
     def mark(self, life: Life, made: bool, marks: list[Wanted]) -> Wanted:
         """The worst of its polls' marks, and of what is not known of its begin and its end."""

@@ -64,6 +64,8 @@ pub(super) struct Task {
     /// Nobody reports its wake-ups.
     is_hooked: bool,
     parts: Decomposition,
+    /// What counters counted in its polls, as far as that is known of all.
+    counter: [Option<i64>; 2],
     polls: i64,
     wakes: i64,
     longest_poll_ns: i64,
@@ -91,6 +93,7 @@ impl Task {
             unknown_ns: 0,
             is_hooked,
             parts: Decomposition::default(),
+            counter: [Some(0); 2],
             polls: 0,
             wakes: 0,
             longest_poll_ns: 0,
@@ -160,6 +163,9 @@ impl Task {
         if let Some(parts) = row.parts {
             self.parts += parts;
         }
+        for (sum, count) in self.counter.iter_mut().zip(row.counter) {
+            *sum = sum.zip(count).and_then(|(sum, count)| sum.checked_add(count));
+        }
     }
 
     /// A poll ends whose begin was not recorded: since its last event it may have been in anything.
@@ -227,6 +233,7 @@ impl Task {
             polled_ns: self.polled_ns,
             unknown_ns: self.unknown_ns,
             parts: world.context().has_kernel().then_some(self.parts),
+            counter: if self.polls > 0 { self.counter } else { [None; 2] },
             polls: self.polls,
             wakes: self.wakes,
             longest_poll_ns: self.longest_poll_ns,

@@ -68,6 +68,35 @@ fn what_was_not_read_at_both_ends_or_in_one_stretch_is_not_known() {
 }
 
 #[test]
+fn a_task_has_what_was_counted_in_all_of_its_polls() {
+    let (rows, _) = run(
+        false,
+        "5 make a 7 3
+         6 make a 8 4
+         7 make a 9 4
+         10 count a 5 100 7
+         10 run a 7
+         20 count a 5 150 9
+         20 ran a 7 0
+         30 count b 1 1000 9
+         30 run b 7
+         40 count b 1 1003 9
+         40 ran b 7 1
+         50 count b 1 1010 9
+         50 run b 8
+         60 count b 1 1020 9
+         60 ran b 8 0
+         70 run b 8
+         80 count b 1 1030 9
+         80 ran b 8 1
+         90 cancel b 9",
+    );
+    let found: Vec<_> = rows.async_tasks.iter().map(|task| task.counter).collect();
+    // Of a poll of 8 nobody knows, and 9 had none.
+    assert_eq!(found, [[Some(53), Some(2)], [None; 2], [None; 2]]);
+}
+
+#[test]
 fn what_cannot_be_is_not_known_and_other_threads_have_their_own() {
     let far = i64::MAX;
     let found = of_scopes(&format!(

@@ -12,7 +12,7 @@ use super::Input;
 use super::called::Called;
 use super::scopes::not_counted;
 use crate::document::{Id, N, Ns, Number, Of, Section, Share, Table, Thread, Word};
-use crate::stats::{Marks, Tail, Top, happened, own, parts};
+use crate::stats::{Marks, Tail, Top, counted, happened, own, parts};
 use crate::text;
 use ft_analysis::{Mark, Tally, TaskCounts};
 use ft_trace::store::Result;
@@ -92,7 +92,7 @@ impl Tasks {
             counts: tally.tasks,
             marks: self.marks,
             hooked: self.hooked,
-            names: self.names.finish(),
+            names: self.names.finish(&tally.counting.names),
             behind: self.behind.finish(),
             blocked: self.blocked.finish(),
             workers: self.workers.finish(),
@@ -193,6 +193,14 @@ impl TasksReport {
         let t = Table::first(SHOWN, &self.names).column("task", |n| Word(&n.name));
         let t = t.column("polls", |n| N(n.polls.polls));
         happened::table(s, t, "What happened in them, and how often", |n| n.polls.happened);
+        counted::tables(
+            s,
+            &self.names,
+            SHOWN,
+            |n| &n.polls.counted,
+            |t| t.column("task", |(n, _)| Word(&n.name)),
+            "polls",
+        );
         if self.kernel {
             let t = Table::first(SHOWN, &self.names)
                 .marks(|n| Mark::lower_bound_if(n.polls.doubtful > 0))

@@ -75,6 +75,9 @@ table! {
         pub unknown_ns: i64 as Ns,
         /// Decomposition of `polled_ns`: *blocked* is in a call that blocks the thread. Null without a kernel stream.
         pub parts: Option<Decomposition>,
+        /// Columns `counter0` and `counter1`: the sums of those of its polls that are rows of `async_switches`; null without one, and
+        /// where one of them has null.
+        pub counter: [Option<i64>; 2] as Count,
         /// Polls, of those that are rows of `async_switches`.
         pub polls: i64 as Count,
         /// Wake-ups, also those of a task that was woken already.

@@ -187,6 +187,7 @@ pub(super) fn tables(dir: &Path, meta: &mut Meta, count: i32) {
         polled_ns: 40,
         unknown_ns: 0,
         parts: parts(i),
+        counter: counter(i),
         polls: i64::from(i),
         wakes: i64::from(i),
         longest_poll_ns: 40,

@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 use serde::Serialize;
 
 use super::MAX_TASK_GROUPS;
-use crate::stats::{Distribution, Groups, Happened, Own, Tail};
+use crate::stats::counted::CountedSums;
+use crate::stats::{Counted, Distribution, Groups, Happened, Own, Tail};
 use ft_analysis::Mark;
 use ft_trace::ids::Name;
 use ft_trace::tables::{AsyncSwitch, AsyncTask, Decomposition, TaskEnd};
@@ -67,6 +68,9 @@ pub struct PollSums {
     pub agent_ns: Own,
     /// What happened to the threads that polled meanwhile; what did in inner polls is in it.
     pub happened: Happened,
+    /// What counters counted in each of them, inner polls included.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counted: Vec<Counted>,
 }
 
 /// Times from a wake-up to the poll.
@@ -102,6 +106,7 @@ struct Sums {
     parts: Decomposition,
     agent_ns: Own,
     happened: Happened,
+    counted: CountedSums,
     queued: Distribution,
     behind_ns: i64,
     dispatch_ns: i64,
@@ -135,6 +140,7 @@ impl Names {
         sums.doubtful_polls += u64::from(r.mark != Mark::Exact);
         sums.agent_ns.add(r.agent_ns);
         sums.happened.add(r.counts);
+        sums.counted.add(r.counter);
         if let Some(parts) = r.parts {
             sums.parts += parts;
         }
@@ -147,7 +153,8 @@ impl Names {
         }
     }
 
-    pub(super) fn finish(self) -> Vec<TaskName> {
+    /// All of them; `counters` are the names of those that were read.
+    pub(super) fn finish(self, counters: &[String]) -> Vec<TaskName> {
         let name = |(name, mut s): (Name, Sums)| {
             let [polled_ns, queued_ns, waiting_ns, unstarted_ns, unknown_ns] = s.states_ns;
             TaskName {
@@ -171,6 +178,7 @@ impl Names {
                     parts: s.parts,
                     agent_ns: s.agent_ns,
                     happened: s.happened,
+                    counted: s.counted.finish(counters),
                 },
                 queued: Queued {
                     polls: s.queued.count(),

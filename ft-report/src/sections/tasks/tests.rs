@@ -1,4 +1,5 @@
 use super::*;
+use ft_analysis::Rows;
 use ft_analysis::timeline::run;
 
 const TIMELINE: &str = "
@@ -24,10 +25,14 @@ const TIMELINE: &str = "
 
 fn report(kernel: bool, timeline: &str) -> TasksReport {
     let (rows, tally) = run(kernel, timeline);
+    report_of(&rows, &tally)
+}
+
+fn report_of(rows: &Rows, tally: &Tally) -> TasksReport {
     let mut tasks = Tasks::default();
     rows.async_tasks.iter().for_each(|r| tasks.task(r));
     rows.async_switches.iter().for_each(|r| tasks.poll(r));
-    tasks.finish(&tally)
+    tasks.finish(tally)
 }
 
 #[test]
@@ -101,6 +106,44 @@ fn page_faults_stand_beside_the_longest_polls_where_there_were_any() {
     assert_eq!(found, [(5300, None), (1800, None), (600, Some(2)), (100, None)]);
     let text = format!("{:150}", report.section());
     assert!(text.contains("faults"), "{text}");
+}
+
+#[test]
+fn what_counters_counted_in_polls_is_told_by_the_names_of_tasks() {
+    let timeline = "
+        5 make a 7 3
+        6 make a 8 4
+        10 count a 5 100 7
+        10 run a 7
+        20 count a 5 150 9
+        20 ran a 7 0
+        30 count a 5 160 9
+        30 run a 8
+        40 count a 5 460 10
+        40 ran a 8 1
+        50 count a 5 470 10
+        50 run a 7
+        60 count a 5 490 30
+        60 ran a 7 0
+        70 run a 7
+        80 ran a 7 1";
+    let (rows, mut tally) = run(false, timeline);
+    tally.counting.names = ["instructions", "cache-misses"].map(String::from).into();
+    let report = report_of(&rows, &tally);
+    let totals = |n: &TaskName| {
+        n.polls.counted.iter().map(|c| (c.intervals, c.total, c.max)).collect::<Vec<_>>()
+    };
+    let found: Vec<_> = report.names.iter().map(|n| (&*n.name, totals(n))).collect();
+    let expected =
+        [("x.rs:3", vec![(2, 70, 50), (2, 22, 20)]), ("x.rs:4", vec![(1, 300, 300), (1, 1, 1)])];
+    assert_eq!(found, expected);
+    let text = format!("{:150}", report.section());
+    let tables: Vec<_> = text.split("What counters counted").collect();
+    let [_, instructions, misses] = tables[..] else { panic!("{text}") };
+    let is_first =
+        |name, other, table: &str| table.find(name).expect(name) < table.find(other).expect(other);
+    assert!(is_first("x.rs:4", "x.rs:3", instructions), "{text}");
+    assert!(is_first("x.rs:3", "x.rs:4", misses), "{text}");
 }
 
 /// Applications nest polls and queue tasks as they like.
