@@ -1,7 +1,7 @@
-//! What a guest is to do, and what came of it.
+//! What a guest is to do, and what came of all of it.
 
 use std::{
-    fmt, fs,
+    fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -9,6 +9,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 use super::guest::{busy, shared};
+use super::outcome::{Outcome, doctor, kernel_tests, said};
 use crate::workspace::{cargo, root, step, target_dir};
 
 /// What is checked, in the order of [`judge`].
@@ -47,37 +48,6 @@ const TRUTHS: [&str; 4] = [
 const LIMIT: f64 = 100.0;
 
 const JOB: &str = include_str!("job.sh");
-
-/// How a check went, and what of it is worth a few words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    Ok(String),
-    Failed(String),
-    Skipped(String),
-}
-
-impl Outcome {
-    /// In a table.
-    pub(super) fn cell(&self) -> String {
-        match self {
-            Outcome::Ok(note) if note.is_empty() => "ok".into(),
-            Outcome::Ok(note) => note.clone(),
-            Outcome::Failed(_) => "**failed**".into(),
-            Outcome::Skipped(reason) => format!("skipped: {reason}"),
-        }
-    }
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Outcome::Ok(note) if note.is_empty() => f.write_str("ok"),
-            Outcome::Ok(note) => write!(f, "ok: {note}"),
-            Outcome::Failed(why) => write!(f, "FAILED: {why}"),
-            Outcome::Skipped(why) => write!(f, "skipped: {why}"),
-        }
-    }
-}
 
 /// What the guest runs: built here, as the tests are, for there is no compiler's time in an emulated machine.
 pub(super) struct Built {
@@ -198,7 +168,7 @@ pub(super) fn judge(out: &Path, built: &Built, python: Option<&Path>, cpus: u32)
         said("groups"),
         said("preload"),
         said("cgroup"),
-        tests(
+        kernel_tests(
             said("programs"),
             &log("programs"),
             &fs::read_to_string(out.join("ledger")).unwrap_or_default(),
@@ -242,53 +212,6 @@ fn judged(python: &Path, script: &str, paths: &[PathBuf]) -> Outcome {
             if output.status.success() { Outcome::Ok(last) } else { Outcome::Failed(why()) }
         }
         Err(error) => Outcome::Failed(error.to_string()),
-    }
-}
-
-/// How a check of the guest went.
-fn said(results: &str, name: &str, log: &str) -> Outcome {
-    let line = results.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    let last =
-        || log.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("nothing said");
-    match line.and_then(|line| line.split(' ').next()) {
-        Some("0") => Outcome::Ok(String::new()),
-        // What the agent says of a kernel that is too old.
-        Some(_) if log.contains("; use Linux ") => {
-            let needs = log.rsplit("; use ").next().unwrap_or_default();
-            let needs: Vec<&str> = needs.split_whitespace().take(2).collect();
-            Outcome::Skipped(format!("needs {}", needs.join(" ")))
-        }
-        Some("124" | "137") => Outcome::Failed(format!("no end; {}", last())),
-        Some(_) => {
-            let panic = log.lines().skip_while(|line| !line.contains(" panicked at ")).nth(1);
-            Outcome::Failed(panic.map_or_else(|| last().to_owned(), |line| line.trim().to_owned()))
-        }
-        None => Outcome::Failed("it did not run".into()),
-    }
-}
-
-/// What `ft-agent doctor` found, but that an emulated CPU promises nothing of its counter.
-fn doctor(log: &str) -> Outcome {
-    let wrong = |line: &&str| line.starts_with("FAIL  ") && !line.contains("time stamp counter");
-    match log.lines().find(wrong) {
-        Some(line) => Outcome::Failed(line.to_owned()),
-        None if !log.contains("BPF programs") => Outcome::Failed("nothing said".into()),
-        None => {
-            let lacks =
-                log.lines().find_map(|line| line.split_once(" not whole: ")?.0.split("  ").last());
-            Outcome::Ok(lacks.map_or_else(String::new, |group| format!("no {}", group.trim())))
-        }
-    }
-}
-
-/// The kernel tests, with how many of them ran.
-fn tests(outcome: Outcome, log: &str, ledger: &str) -> Outcome {
-    let Outcome::Ok(_) = outcome else { return outcome };
-    let passed = log.lines().filter(|line| line.ends_with(" ... ok")).count();
-    let skipped = ledger.lines().filter(|line| line.starts_with("skipped ")).count();
-    match passed {
-        0 => Outcome::Failed("no test ran".into()),
-        _ => Outcome::Ok(format!("{} of {passed}", passed.saturating_sub(skipped))),
     }
 }
 
@@ -346,42 +269,6 @@ fn judge_traces(traces: &[PathBuf], built: &Built, python: Option<&Path>) -> [Ou
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_check_tells_why_it_failed_and_what_an_old_kernel_lacks() {
-        let results = "doctor 0 2\ndemo 1 3\ncgroup 1 0\npreload 124 100\n";
-        assert_eq!(said(results, "doctor", "all well"), Outcome::Ok(String::new()));
-        assert_eq!(said(results, "demo", "a\nno room\n\n"), Outcome::Failed("no room".into()));
-        let panic = "x\nthread 'y' panicked at z:1:\nleft: 1\nright: 2\n";
-        assert_eq!(said(results, "demo", panic), Outcome::Failed("left: 1".into()));
-        let old = "this kernel has no cgroup.ancestors, which it needs; use Linux 6.1 or newer";
-        assert_eq!(said(results, "cgroup", old), Outcome::Skipped("needs Linux 6.1".into()));
-        assert!(
-            matches!(said(results, "preload", ""), Outcome::Failed(why) if why.contains("no end"))
-        );
-        // A guest that died in between must not look like one that had nothing to say.
-        assert_eq!(said(results, "groups", ""), Outcome::Failed("it did not run".into()));
-    }
-
-    #[test]
-    fn the_doctor_may_miss_a_promise_of_the_counter_and_nothing_else() {
-        let emulated = "ok    BPF programs  fine\nFAIL  time stamp counter  none\n";
-        assert_eq!(doctor(emulated), Outcome::Ok(String::new()));
-        let old =
-            "warn  BPF programs             lock not whole: this kernel has no contention_end\n";
-        assert_eq!(doctor(old), Outcome::Ok("no lock".into()));
-        assert!(matches!(doctor("FAIL  BPF programs  refused\n"), Outcome::Failed(_)));
-        assert!(matches!(doctor(""), Outcome::Failed(_)));
-    }
-
-    #[test]
-    fn tests_that_did_not_run_are_not_counted() {
-        let log = "test a ... ok\ntest b ... ok\n";
-        let ran = Outcome::Ok(String::new());
-        assert_eq!(tests(ran.clone(), log, "ran a\n"), Outcome::Ok("2 of 2".into()));
-        assert_eq!(tests(ran.clone(), log, "skipped b: old\n"), Outcome::Ok("1 of 2".into()));
-        assert!(matches!(tests(ran, "", ""), Outcome::Failed(_)));
-    }
 
     #[test]
     fn a_cpu_that_goes_is_there_and_one_behind_64_where_there_are_so_many() {

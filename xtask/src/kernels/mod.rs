@@ -7,6 +7,7 @@
 mod archive;
 mod guest;
 mod job;
+mod outcome;
 mod releases;
 
 use std::{
@@ -21,7 +22,8 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 use self::{
-    job::{Built, CHECKS, Outcome},
+    job::{Built, CHECKS},
+    outcome::Outcome,
     releases::Release,
 };
 use crate::{
