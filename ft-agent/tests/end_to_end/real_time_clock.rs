@@ -43,7 +43,7 @@ fn ticks_of_the_real_time_clock_wake_a_worker() {
         samples.map(|s| [&s["due_ns"], &s["woke_ns"]].map(|ns| zero + number(ns))).collect();
     let told: Vec<_> = sleeps.iter().map(|sleep| [sleep.ts.0, sleep.ts.0 + sleep.dur]).collect();
     assert_eq!(told, samples);
-    // The row of one that a tick has woken before, and that lost its CPU until it was due, is marked.
+    // One that a tick has woken before it was due, and that waited behind several threads, does not know which had the CPU since.
     let judged = |sleep: &&TimerLatency| sleep.cpu.is_some() && sleep.mark == Mark::Exact;
     let slept: Vec<&TimerLatency> = sleeps.iter().filter(judged).collect();
     assert!(!slept.is_empty(), "{sleeps:?}");

@@ -243,17 +243,23 @@ def timers(trace: Trace, threads: Threads) -> Table:
     for worker in workers(trace):
         tid = worker.tid
         wakings = [w for w in trace.wakings if w.tid == tid]
-        switches = [s for s in trace.switches if s.next_tid == tid]
+        switches = [s for s in trace.switches if tid in (s.prev_tid, s.next_tid)]
         records = sorted([*wakings, *switches], key=lambda r: (r.ts, isinstance(r, Switch)))
         for sleep in worker.sleeps:
-            # Its last waking, and when it ran because of it; nobody sees who is woken on its own CPU come.
+            # Its last waking, and when it ran because of it; nobody sees who is woken on its own CPU come. One that ran
+            # before it was due may lose the CPU again, or go back to sleep.
             waking: Waking | None = None
             ran: Switch | None = None
+            lost: Switch | None = None
             for record in (r for r in records if sleep.begin <= r.ts <= sleep.read):
-                if isinstance(record, Switch):
-                    ran = ran or (record if waking else None)
-                elif ran or not waking:
-                    waking, ran = record, None
+                early = ran is not None and ran.ts < sleep.due
+                if isinstance(record, Waking):
+                    if ran or not waking:
+                        waking, ran, lost = record, None, None
+                elif record.next_tid == tid:
+                    ran = record if waking and (early or not ran) else ran
+                elif early:
+                    lost = record
             values: dict[str, Wanted] = {
                 "ts": sleep.due,
                 "tid": tid,
@@ -264,7 +270,7 @@ def timers(trace: Trace, threads: Threads) -> Table:
                 "timer": TIMERS[worker.timer],
             }
             if waking:
-                values |= divided(threads, sleep, waking, ran)
+                values |= divided(threads, sleep, waking, ran, lost)
             else:
                 # It did not sleep, so there is nothing to divide.
                 values |= dict.fromkeys(("timer_ns", "interrupt_ns", "dispatch_ns", "return_ns", "cpu", "interrupt"))
@@ -272,14 +278,20 @@ def timers(trace: Trace, threads: Threads) -> Table:
     return Table("timer_latency", ("ts", "tid"), expected)
 
 
-def divided(threads: Threads, sleep: Sleep, waking: Waking, ran: Switch | None) -> dict[str, Wanted]:
+def divided(
+    threads: Threads, sleep: Sleep, waking: Waking, ran: Switch | None, lost: Switch | None
+) -> dict[str, Wanted]:
     """What a late worker had to wait for, one after the other."""
     within = [i for i in threads.irqs.get(waking.cpu, []) if i.ts <= waking.ts < i.ts + i.dur]
     innermost = max(within, key=lambda i: (i.ts, -i.dur), default=None)
-    entry = max(innermost.ts if innermost else waking.ts, sleep.due)
-    times = [sleep.due, entry, waking.ts, ran.ts if ran else waking.ts, sleep.read]
+    entry = innermost.ts if innermost else waking.ts
+    waits = lost.ts if lost else waking.ts
+    came = ran.ts if ran else waits
+    times = [max(ts, sleep.due) for ts in (entry, waking.ts, waits, came)]
     values: dict[str, Wanted] = {"interrupt": innermost.name if innermost else None, "cpu": ran.cpu if ran else None}
-    names = ["timer_ns", "interrupt_ns", "dispatch_ns", "return_ns"]
-    if times == sorted(times):
-        values |= {name: b - a for name, a, b in zip(names, times, times[1:])}
+    asleep = lost is not None and not lost.prev_state.startswith("R") and not lost.prev_woken
+    if times == sorted(times) and waits <= came and times[-1] <= sleep.read and not asleep:
+        entry, woke, waits, came = times
+        parts = (entry - sleep.due, woke - entry, came - waits, (waits - woke) + (sleep.read - came))
+        values |= dict(zip(("timer_ns", "interrupt_ns", "dispatch_ns", "return_ns"), parts))
     return values

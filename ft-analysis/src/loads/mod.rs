@@ -157,8 +157,11 @@ impl Analysis for Loads {
             }
             Change::Switched { cpu, prev } if !self.processes.is_empty() => {
                 let nth = self.cpus.switched(cpu, world.now());
-                if let Some(Some(worker)) = prev.and_then(|prev| self.workers.get(prev)) {
+                if let Some(prev) = prev
+                    && let Some(Some(worker)) = self.workers.get(prev)
+                {
                     worker.left.get_or_insert(Left { cpu, at: world.now(), nth });
+                    worker.timers.leaves(prev.is_blocked(), world.now());
                 }
             }
             Change::Waking { thread, cpu, .. } => {
@@ -262,7 +265,7 @@ impl Loads {
             }
             LoadEvent::Sleep => {
                 runs.sleeps(moment.now());
-                timers.sleeps();
+                timers.sleeps(first);
             }
             LoadEvent::Yield => runs.yields(moment.now()),
             LoadEvent::Woke => match timers.over(plan, moment, first, second) {

@@ -1,4 +1,5 @@
 mod between;
+mod early;
 mod made_up;
 
 use super::*;

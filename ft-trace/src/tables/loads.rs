@@ -286,13 +286,15 @@ table! {
         /// CPU on which it ran then.
         pub cpu: Option<i32> as Cpu,
         /// A late timer: until the interrupt in which it was woken began; until the waking, where that was not recorded: an
-        /// interrupt that strikes a thread that is not observed has a record with `record -a` alone.
+        /// interrupt that strikes a thread that is not observed has a record with `record -a` alone. 0 where it was woken
+        /// before `ts`, by a tick of a timer that has no finer ones.
         pub timer_ns: Option<i64> as Ns,
         /// A late interrupt: from its begin, or `ts`, to the waking.
         pub interrupt_ns: Option<i64> as Ns,
-        /// A late dispatch: from the waking to the switch that let it run.
+        /// A late dispatch: from the waking, or `ts`, to the switch that let it run. If it had been woken and had run before
+        /// `ts`, and then lost the CPU: from then, or `ts`, to the switch that let it go on.
         pub dispatch_ns: Option<i64> as Ns,
-        /// The way back: from there until it had read the clock.
+        /// The way back: the rest until it had read the clock.
         pub return_ns: Option<i64> as Ns,
         /// The interrupt; null where none was recorded.
         pub interrupt: Option<Name>,
@@ -300,7 +302,7 @@ table! {
         pub running_tid: Option<i32> as Tid,
         /// Name of that thread.
         pub running_comm: Option<Name>,
-        /// How long it had it.
+        /// How long it had it, as far as that is surely after `ts`.
         pub running_ns: Option<i64> as Ns,
         /// [`Mark`]: `exact`, `disturbed` when the thread waited for room in its ring, or `lower bound` when records were
         /// lost meanwhile, or it is not known of all of it who had the CPU.
