@@ -161,7 +161,8 @@ fn after_help() -> String {
 Sections:
 {sections}
 `ft-agent SECTION DIR` is short for `ft-agent report DIR SECTION`.
-Text is as wide as the terminal, or as COLUMNS says; 100 columns when it is piped.
+Text is as wide as the terminal, or as COLUMNS says, at least 80 columns; 100 when it is piped. Columns for \
+which a table has no room follow below it.
 
 Examples:
   ft-agent report trace               everything

@@ -3,6 +3,7 @@
 //! What is compared, how a change is accepted and how a new name is declared: `README.md` beside this file.
 
 mod golden;
+mod narrow;
 mod rename;
 mod stage;
 mod tables;

@@ -66,11 +66,16 @@ impl Stage {
     /// Runs the agent beside `trace`; returns its output with its warnings before it. It gets nothing of the
     /// environment, so that no path of this machine is searched.
     pub(crate) fn agent(&self, args: &[&str]) -> String {
+        self.agent_in(COLUMNS, args)
+    }
+
+    /// The same in a terminal of so many columns.
+    pub(crate) fn agent_in(&self, columns: &str, args: &[&str]) -> String {
         let output = Command::new(env!("CARGO_BIN_EXE_ft-agent"))
             .args(args)
             .current_dir(self.folder.path())
             .env_clear()
-            .env("COLUMNS", COLUMNS)
+            .env("COLUMNS", columns)
             .stdin(Stdio::null())
             .output()
             .expect("the agent starts");

@@ -10,8 +10,11 @@ pub fn width(f: &fmt::Formatter<'_>) -> usize {
     f.width().unwrap_or(WIDTH)
 }
 
-/// A column of texts is not made narrower than this, nor than its title in two lines.
-const NARROWEST: usize = 6;
+/// Characters that a text keeps, if it has so many: both ends of a name, and all words of the tables.
+const LEAST: usize = 16;
+
+/// Lines that a text is written in where lines are short.
+const LINES: usize = 3;
 
 /// Which side of a column is straight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,15 +25,24 @@ pub enum Align {
     Right,
 }
 
-/// A table. Without a width it is as wide as its contents. Formatted with one (`{:100}`) that is too short for it, it writes
-/// long titles in two lines; if that is not enough, it names the columns that are 0 in each row below itself
-/// instead, and then cuts its texts to fit.
+/// A table. Without a width it is as wide as its contents. Formatted with one (`{:100}`) that is too short for it, it takes
+/// the first of these steps that does, and all before it:
+///
+/// 1. long titles are written in two lines;
+/// 2. the columns that are 0 in each row are named below the table instead;
+/// 3. texts are cut, down to 16 characters, and phrases to 32;
+/// 4. texts are written in up to three lines instead, and the columns in several blocks below each other, each of which
+///    begins with those that name the row.
+///
+/// Numbers and titles are never cut; where a line is too short for one, it is longer.
 #[derive(Debug)]
 pub struct Table {
     columns: Vec<(String, Align)>,
     rows: Vec<Vec<String>>,
     /// There are more rows than these.
     is_part: bool,
+    /// How many columns, from the left, name a row.
+    names: usize,
 }
 
 impl Table {
@@ -40,7 +52,17 @@ impl Table {
             Some(title) => (title.to_owned(), Align::Left),
             None => ((*t).to_owned(), Align::Right),
         };
-        Table { columns: titles.iter().map(column).collect(), rows: Vec::new(), is_part: false }
+        Table {
+            columns: titles.iter().map(column).collect(),
+            rows: Vec::new(),
+            is_part: false,
+            names: 1,
+        }
+    }
+
+    /// Says that so many columns, from the left, name a row: without this, the first one does.
+    pub fn named_by(&mut self, columns: usize) {
+        self.names = columns.max(1);
     }
 
     /// Says that rows were left out: what is said of each row is then said of those that are shown.
@@ -113,18 +135,45 @@ enum Titles {
     Wrapped,
 }
 
+/// How texts are written that are longer than their column is wide.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Texts {
+    Cut,
+    /// On several lines, as far as spaces allow it.
+    Wrapped,
+}
+
 impl Table {
     /// Characters of the longest cell of each column, its title among them.
     fn longest(&self, titles: Titles) -> Vec<usize> {
-        let longest = |i: usize| {
-            let cells = self.rows.iter().filter_map(|row| row.get(i));
-            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-        };
+        let longest = |i| self.cells(i).map(|cell| cell.chars().count()).max().unwrap_or(0);
         let title = |title: &str| match titles {
             Titles::OnOneLine => title.chars().count(),
-            Titles::Wrapped => in_two_lines(title),
+            Titles::Wrapped => in_lines(title, 2, usize::MAX),
         };
         self.columns.iter().enumerate().map(|(i, c)| longest(i).max(title(&c.0))).collect()
+    }
+
+    /// The narrowest that each column may be made: one of texts, in which nothing is lost that need not be.
+    fn least(&self, texts: Texts, longest: &[usize]) -> Vec<usize> {
+        let least = |cell: &String| match texts {
+            // A phrase has words, which a cut would part.
+            Texts::Cut if cell.contains(' ') => cell.chars().count().min(2 * LEAST),
+            Texts::Cut => cell.chars().count().min(LEAST),
+            Texts::Wrapped => in_lines(cell, LINES, LEAST),
+        };
+        let of = |(i, (title, align)): (usize, &(String, Align))| match align {
+            // A column without a title is a picture.
+            Align::Left if !title.is_empty() => {
+                self.cells(i).map(least).max().unwrap_or(0).max(in_lines(title, 2, usize::MAX))
+            }
+            _ => longest[i],
+        };
+        self.columns.iter().enumerate().map(of).collect()
+    }
+
+    fn cells(&self, column: usize) -> impl Iterator<Item = &String> {
+        self.rows.iter().filter_map(move |row| row.get(column))
     }
 
     /// The table without its columns of numbers that are 0 in each row, and the titles of these.
@@ -136,29 +185,38 @@ impl Table {
         let of = |row: &Vec<String>| others.iter().map(|&i| row[i].clone()).collect();
         let columns = others.iter().map(|&i| self.columns[i].clone()).collect();
         let rows = self.rows.iter().map(of).collect();
-        let table = Table { columns, rows, is_part: self.is_part };
+        let names = others.iter().filter(|&&i| i < self.names).count();
+        let table = Table { columns, rows, is_part: self.is_part, names };
         (table, zeros.iter().map(|&i| &*self.columns[i].0).collect())
     }
 
-    /// Widths of the columns, so that a line fits `most` columns if that is possible.
-    fn widths(&self, titles: Titles, most: Option<usize>) -> Vec<usize> {
-        let mut widths = self.longest(titles);
-        let least: Vec<usize> =
-            self.columns.iter().map(|(title, _)| in_two_lines(title).max(NARROWEST)).collect();
-        // A column without a title is a picture.
-        let gives = |i: usize| self.columns[i].1 == Align::Left && !self.columns[i].0.is_empty();
-        while most.is_some_and(|most| line(&widths) > most) {
-            let can = (0..widths.len()).filter(|&i| gives(i) && widths[i] > least[i]);
-            let Some(widest) = can.max_by_key(|&i| widths[i]) else { break };
-            widths[widest] -= 1;
-        }
-        widths
+    /// Which columns stand next to each other in lines of `most` columns: in each block those that name its rows, as far
+    /// as they leave half of the line to others, and then some of the others.
+    fn blocks(&self, least: &[usize], most: usize) -> Vec<Vec<usize>> {
+        let fits = |&i: &usize| i == 0 || line(&least[..=i]) <= most / 2;
+        let names: Vec<usize> = (0..self.names).take_while(fits).collect();
+        let filled = |most: usize| {
+            let mut blocks = vec![names.clone()];
+            for i in names.len()..least.len() {
+                let block = blocks.last().expect("the first");
+                let wide: usize = block.iter().chain([&i]).map(|&i| least[i] + 2).sum();
+                if wide > most && block.len() > names.len() {
+                    blocks.push(names.clone());
+                }
+                blocks.last_mut().expect("the first").push(i);
+            }
+            blocks
+        };
+        let blocks = filled(most);
+        // No more of them than there must be, and as even as these can be.
+        (0..most).map(filled).find(|even| even.len() == blocks.len()).unwrap_or(blocks)
     }
 
     /// The lines above the rows: each title in as many as it needs, at the bottom.
-    fn heads(&self, widths: &[usize]) -> Vec<Vec<String>> {
-        let titles = self.columns.iter().zip(widths);
-        let titles: Vec<_> = titles.map(|((title, _), &width)| wrapped(title, width)).collect();
+    fn heads(&self, block: &[usize], widths: &[usize]) -> Vec<Vec<String>> {
+        let titles =
+            block.iter().zip(widths).map(|(&i, &width)| wrapped(&self.columns[i].0, width));
+        let titles: Vec<_> = titles.collect();
         let height = titles.iter().map(Vec::len).max().unwrap_or(0).max(1);
         let at = |title: &Vec<String>, y: usize| {
             let above = height - title.len();
@@ -167,16 +225,34 @@ impl Table {
         (0..height).map(|y| titles.iter().map(|title| at(title, y)).collect()).collect()
     }
 
-    fn write(&self, f: &mut fmt::Formatter<'_>, titles: Titles) -> fmt::Result {
-        let widths = self.widths(titles, f.width());
-        for line in self.heads(&widths).iter().chain(&self.rows) {
+    /// The lines of a row: one, unless texts are wrapped.
+    fn lines(row: &[String], block: &[usize], widths: &[usize], texts: Texts) -> Vec<Vec<String>> {
+        let cells = block.iter().zip(widths).map(|(&i, &width)| match texts {
+            Texts::Cut => vec![cut(&row[i], width)],
+            Texts::Wrapped => {
+                let lines = wrapped(&cut(&row[i], LINES * width), width);
+                lines.iter().map(|line| cut(line, width)).collect()
+            }
+        });
+        let cells: Vec<Vec<String>> = cells.collect();
+        let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+        let at = |cell: &Vec<String>, y: usize| cell.get(y).cloned().unwrap_or_default();
+        (0..height).map(|y| cells.iter().map(|cell| at(cell, y)).collect()).collect()
+    }
+
+    /// Writes these columns.
+    fn write(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        block: &[usize],
+        widths: &[usize],
+        texts: Texts,
+    ) -> fmt::Result {
+        let rows = self.rows.iter().flat_map(|row| Table::lines(row, block, widths, texts));
+        for line in self.heads(block, widths).into_iter().chain(rows) {
             let mut text = String::from("  ");
-            for ((cell, width), (_, align)) in line.iter().zip(&widths).zip(&self.columns) {
-                let cell = match cell.chars().count() > *width {
-                    true => &cut(cell, *width),
-                    false => cell,
-                };
-                match align {
+            for ((cell, width), &i) in line.iter().zip(widths).zip(block) {
+                match self.columns[i].1 {
                     Align::Left => write!(text, "{cell:<width$}  ")?,
                     Align::Right => write!(text, "{cell:>width$}  ")?,
                 }
@@ -185,22 +261,51 @@ impl Table {
         }
         Ok(())
     }
+
+    /// Writes all columns in lines of `most` columns, if texts must give way for that.
+    fn squeezed(&self, f: &mut fmt::Formatter<'_>, most: usize) -> fmt::Result {
+        let longest = self.longest(Titles::Wrapped);
+        let least = self.least(Texts::Cut, &longest);
+        if line(&least) <= most {
+            let all: Vec<usize> = (0..longest.len()).collect();
+            return self.write(f, &all, &fitted(longest, &least, most), Texts::Cut);
+        }
+        let least = self.least(Texts::Wrapped, &longest);
+        for (n, block) in self.blocks(&least, most).iter().enumerate() {
+            if n > 0 {
+                writeln!(f, "\n  The same rows, further columns:")?;
+            }
+            let of = |all: &[usize]| block.iter().map(|&i| all[i]).collect::<Vec<_>>();
+            let widths = fitted(of(&longest), &of(&least), most);
+            self.write(f, block, &widths, Texts::Wrapped)?;
+        }
+        Ok(())
+    }
 }
 
-/// Characters of the narrowest column in which this title takes no more than two lines.
-fn in_two_lines(title: &str) -> usize {
-    (0..)
-        .find(|&width| {
-            let lines = wrapped(title, width);
-            lines.len() <= 2 && lines.iter().all(|line| line.chars().count() <= width)
-        })
-        .unwrap_or(0)
+/// These widths, so that a line fits `most` columns if that is possible: the widest gives way first, none below its least.
+fn fitted(mut widths: Vec<usize>, least: &[usize], most: usize) -> Vec<usize> {
+    while line(&widths) > most {
+        let can = (0..widths.len()).filter(|&i| widths[i] > least[i]);
+        let Some(widest) = can.max_by_key(|&i| widths[i]) else { break };
+        widths[widest] -= 1;
+    }
+    widths
 }
 
-/// A title in lines of `width` characters, or of one word where that is longer.
-fn wrapped(title: &str, width: usize) -> Vec<String> {
+/// Characters of the narrowest column in which this text takes no more than so many `lines`, or `most`.
+fn in_lines(text: &str, lines: usize, most: usize) -> usize {
+    let fits = |&width: &usize| {
+        let parts = wrapped(text, width);
+        parts.len() <= lines && parts.iter().all(|part| part.chars().count() <= width)
+    };
+    (0..most).find(fits).unwrap_or(most)
+}
+
+/// A text in lines of `width` characters, or of one word where that is longer.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in title.split(' ') {
+    for word in text.split(' ') {
         match lines.last_mut() {
             Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
                 line.push(' ');
@@ -219,12 +324,15 @@ fn line(widths: &[usize]) -> usize {
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let fits = |titles| f.width().is_none_or(|most| line(&self.longest(titles)) <= most);
-        if let Some(titles) = [Titles::OnOneLine, Titles::Wrapped].into_iter().find(|&t| fits(t)) {
-            return self.write(f, titles);
+        let all: Vec<usize> = (0..self.columns.len()).collect();
+        for titles in [Titles::OnOneLine, Titles::Wrapped] {
+            let widths = self.longest(titles);
+            if f.width().is_none_or(|most| line(&widths) <= most) {
+                return self.write(f, &all, &widths, Texts::Cut);
+            }
         }
         let (table, zeros) = self.without_zeros();
-        table.write(f, Titles::Wrapped)?;
+        table.squeezed(f, width(f))?;
         match &zeros[..] {
             [] => Ok(()),
             zeros => {
@@ -236,92 +344,4 @@ impl fmt::Display for Table {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn columns_are_as_wide_as_their_widest_cell() {
-        let mut table = Table::new(&["<name", "µs"]);
-        table.row(["a".into(), "1".into()]);
-        table.row(["läng…".into(), "100".into()]);
-        assert_eq!(table.to_string(), "  name    µs\n  a        1\n  läng…  100\n");
-    }
-
-    #[test]
-    fn texts_give_way_to_numbers_where_the_line_is_short() {
-        let mut table = Table::new(&["<thread", "<acquired at", "wait"]);
-        let place = "Interpreter::frobnicate() (libjvm.so+0xbe5a26)";
-        table.row(["pool-1-thread-12".into(), place.into(), "1.23 ms".into()]);
-        table.row(["main".into(), "a.rs:1".into(), "4 ns".into()]);
-        let expected = [
-            "  thread            acquired at             wait",
-            "  pool-1-thread-12  Interp…so+0xbe5a26)  1.23 ms",
-            "  main              a.rs:1                  4 ns",
-        ];
-        assert_eq!(format!("{table:48}").lines().collect::<Vec<_>>(), expected);
-        assert!(format!("{table:100}").contains(place), "a wide line has room for all of it");
-        assert!(table.to_string().contains(place));
-        // Numbers and titles are not cut, whatever the width.
-        assert!(format!("{table:5}").contains("1.23 ms"));
-    }
-
-    #[test]
-    fn titles_give_way_to_texts_where_the_line_is_short() {
-        let mut table = Table::new(&["<ran instead", "<", "delay of waiters", "max"]);
-        table.row(["ft-preemptor", "#", "5.01 ms", "5 ms"].map(str::to_owned));
-        let wide = "  ran instead      delay of waiters   max\n  ft-preemptor  #           5.01 ms  5 ms\n";
-        assert_eq!(format!("{table:42}"), wide);
-        let short = [
-            "                   delay of",
-            "  ran instead       waiters   max",
-            "  ft-preemptor  #   5.01 ms  5 ms",
-        ];
-        assert_eq!(format!("{table:36}").lines().collect::<Vec<_>>(), short);
-    }
-
-    #[test]
-    fn columns_of_zeros_give_way_to_texts_where_the_line_is_short() {
-        let mut table = Table::new(&["<thread", "wait", "blocked", "irqs", "<"]);
-        let mut row = |cells: [&str; 5]| table.row(cells.map(str::to_owned));
-        row(["pool-1-thread-12", "1 ms", "0", "0 %", "0"]);
-        row(["main", "0", "0", "0 %", "0"]);
-        let short = [
-            "  thread            wait",
-            "  pool-1-thread-12  1 ms  0",
-            "  main                 0  0",
-            "  0 in each row: blocked, irqs",
-        ];
-        assert_eq!(format!("{table:30}").lines().collect::<Vec<_>>(), short);
-        assert!(format!("{table:80}").contains("blocked  irqs\n"), "a wide line has room for them");
-        // One that is not 0 stays, and a table without rows has all of its titles.
-        table.row(["x", "1 ms", "2", "0 %", "-"].map(str::to_owned));
-        assert!(format!("{table:30}").ends_with("0 in each row: irqs\n"), "{table:30}");
-        table.leaves_out();
-        assert!(format!("{table:30}").ends_with("0 in each row shown: irqs\n"), "{table:30}");
-        assert_eq!(format!("{:5}", Table::new(&["<thread", "wait"])), "  thread  wait\n");
-    }
-
-    #[test]
-    fn texts_are_cut_before_their_ends_and_cannot_command_the_terminal() {
-        assert_eq!(cut("abcdefgh", 7), "ab…efgh");
-        assert_eq!(cut("abcd", 4), "abcd");
-        assert_eq!(cut("abcdef", 1), "…");
-        assert_eq!(cut("a\x1b[2Jb", 10), "a?[2Jb");
-        assert_eq!(cut("src/report/lib.rs:10", 12), "src…ib.rs:10");
-        assert_eq!(cut("wait < lock < main", 12), "wait < lock…");
-        assert_eq!(cut("wait < lock", 1), "…");
-    }
-
-    #[test]
-    fn a_paragraph_is_indented_and_keeps_a_unit_with_its_number() {
-        struct Text;
-        impl fmt::Display for Text {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                paragraph(f, "loss     ", "one two three 12.3 %, four")
-            }
-        }
-        let expected = ["loss     one two", "         three", "         12.3 %,", "         four"];
-        assert_eq!(format!("{Text:17}").lines().collect::<Vec<_>>(), expected);
-        assert_eq!(Text.to_string(), "loss     one two three 12.3 %, four\n");
-    }
-}
+mod tests;

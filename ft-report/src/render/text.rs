@@ -38,7 +38,8 @@ impl fmt::Display for Section {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let headed = !self.title.is_empty();
         if headed {
-            writeln!(f, "\n{}: {}", self.name.to_uppercase(), self.title)?;
+            writeln!(f)?;
+            paragraph(f, &format!("{}: ", self.name.to_uppercase()), self.title)?;
         }
         let mut drawn = false;
         for block in self.brief() {
@@ -136,6 +137,8 @@ fn table(f: &mut fmt::Formatter<'_>, table: &Table) -> fmt::Result {
     title(f, &table.title)?;
     let titles: Vec<String> = table.columns.iter().map(heading).collect();
     let mut t = columns::Table::new(&titles.iter().map(String::as_str).collect::<Vec<_>>());
+    let names = table.columns.iter().take_while(|c| is_text(c.kind) || c.kind == Kind::Number);
+    t.named_by(names.count());
     let first = table.columns.iter().position(|column| column.kind == Kind::DurationNs);
     for Row { cells, mark, .. } in table.brief() {
         let star = |i| if *mark != Mark::Exact && Some(i) == first { "*" } else { "" };
@@ -153,8 +156,14 @@ fn table(f: &mut fmt::Formatter<'_>, table: &Table) -> fmt::Result {
 
 /// Texts are straight at their left side, numbers at their right.
 fn heading(column: &Column) -> String {
-    let left = match column.kind {
-        Kind::Word | Kind::Thread | Kind::Lock | Kind::Place | Kind::Mark => "<",
+    let left = if is_text(column.kind) { "<" } else { "" };
+    format!("{left}{}", column.title)
+}
+
+/// Whether values of this kind are texts.
+fn is_text(kind: Kind) -> bool {
+    match kind {
+        Kind::Word | Kind::Thread | Kind::Lock | Kind::Place | Kind::Mark => true,
         Kind::DurationNs
         | Kind::Count
         | Kind::Share
@@ -162,9 +171,8 @@ fn heading(column: &Column) -> String {
         | Kind::Rate
         | Kind::Probability
         | Kind::Number
-        | Kind::Mixed => "",
-    };
-    format!("{left}{}", column.title)
+        | Kind::Mixed => false,
+    }
 }
 
 fn title(f: &mut fmt::Formatter<'_>, title: &Text) -> fmt::Result {
