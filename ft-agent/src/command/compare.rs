@@ -36,8 +36,9 @@ pub(crate) struct Args {
 const AFTER_HELP: &str = "\
 Conditions: CLASS is hold, wait, dispatch, gap or scope (QUANTITY: median, p99, mean, sum, rate), \
 time (running, preempted, dispatch, blocked, interrupts, unexplained) or run (length). SUBJECT is the \
-name of a row, with * for anything: book, 'book at main.rs:93', 'book by teller'; without it, each \
-lock, thread or scope as a whole. A change is of B against A, and must be shown by more than chance.
+name of a row, with * for anything: book, 'book at main.rs:93', 'book by teller', of one process \
+'book in bank', of one kind of lock 'table (rwlock-read)'; without it, each lock, thread or scope as a \
+whole. A change is of B against A, and must be shown by more than chance.
 
 Record at least four of each, alternating. Fewer are cut into slices, which show how these recordings \
 differ, not whether the programs do.

@@ -3,8 +3,8 @@
 //! ```text
 //! CONDITION = CLASS [SUBJECT] QUANTITY ('>' | '<') CHANGE '%'
 //! CLASS     = run | hold | wait | dispatch | gap | scope | time
-//! SUBJECT   = as a row of the comparison calls it: book, book at main.rs:93, book by teller; `*` and `?` stand for others;
-//!             without it, every lock, thread or scope as a whole
+//! SUBJECT   = as a row of the comparison calls it: book, book at main.rs:93, book by teller, book in bank (a process),
+//!             table (rwlock-read); `*` and `?` stand for others; without it, every lock, thread or scope as a whole
 //! QUANTITY  = median | p99 | mean | sum | rate; of run: length;
 //!             of time: running | preempted | dispatch | blocked | interrupts | unexplained
 //! CHANGE    = +10, -2.5, 10: of B against A, in percent of A
@@ -17,8 +17,7 @@
 
 use std::str::FromStr;
 
-use ft_user::glob;
-
+use super::names::{self, Names};
 use super::permute::{self, Chance, Sides, difference};
 use super::row::{Untested, Values};
 use super::subject::{Class, Quantity};
@@ -103,11 +102,7 @@ impl Condition {
     fn is_about(&self, row: &Values) -> bool {
         let named = || match &self.subject {
             None => row.subject.is_whole(),
-            Some(subject) => {
-                let label = row.subject.to_string();
-                let label = label.strip_prefix(self.class.word()).unwrap_or(&label).trim_start();
-                glob::matches(subject, label)
-            }
+            Some(subject) => names::matches(subject, &row.subject),
         };
         row.subject.class == self.class && row.quantity == self.quantity && named()
     }
@@ -140,6 +135,7 @@ pub(super) fn outcomes(
     conditions: &[Condition],
     rows: &[Values],
     units_of_a: usize,
+    names: &Names,
 ) -> Vec<Outcome> {
     let about: Vec<Vec<&Values>> =
         conditions.iter().map(|c| rows.iter().filter(|row| c.is_about(row)).collect()).collect();
@@ -151,10 +147,16 @@ pub(super) fn outcomes(
         .map(|(c, row)| c.moved(row, units_of_a))
         .collect();
     let chance = Chance::of(&family, units_of_a, Sides::Larger);
-    pairs.map(|(condition, rows)| outcome(condition, rows, units_of_a, &chance)).collect()
+    pairs.map(|(condition, rows)| outcome(condition, rows, units_of_a, &chance, names)).collect()
 }
 
-fn outcome(c: &Condition, rows: &[&Values], units_of_a: usize, chance: &Chance) -> Outcome {
+fn outcome(
+    c: &Condition,
+    rows: &[&Values],
+    units_of_a: usize,
+    chance: &Chance,
+    names: &Names,
+) -> Outcome {
     let critical = chance.critical();
     let judge = |row: &&Values| -> (f64, Judged) {
         let tested = row.untested.is_none() && critical.is_finite();
@@ -162,7 +164,7 @@ fn outcome(c: &Condition, rows: &[&Values], units_of_a: usize, chance: &Chance) 
         // Back from the row that was turned and moved.
         let back = |by: f64| row.change(c.sign() * by + c.limit_of(row));
         let judged = Judged {
-            label: row.subject.to_string(),
+            label: names.name(&row.subject),
             sides: [row.mean(0), row.mean(1)],
             change: row.seen().and_then(|d| row.change(d.by)),
             bound: d.and_then(|d| back(d.by - critical * d.error)).filter(|b| b.is_finite()),

@@ -32,6 +32,7 @@ mod condition;
 mod lengths;
 mod matching;
 mod measure;
+mod names;
 pub mod permute;
 mod row;
 mod section;
@@ -45,6 +46,7 @@ pub use measure::Run;
 pub use row::{Row, Untested};
 
 use matching::Matched;
+use names::Names;
 use permute::{Chance, Sides};
 use row::Values;
 
@@ -78,6 +80,8 @@ pub struct Comparison {
     pub program: Option<(String, String)>,
     /// What was asked, and the answers.
     pub outcomes: Vec<Outcome>,
+    /// What the subjects of all these are called.
+    names: Names,
 }
 
 impl Comparison {
@@ -104,7 +108,9 @@ impl Comparison {
                 row.quantity,
             )
         });
-        let outcomes = condition::outcomes(conditions, &values, units_of_a);
+        let alone = matched.unmatched.iter().flatten().map(|(subject, _)| subject);
+        let names = Names::of(matched.subjects.iter().chain(alone));
+        let outcomes = condition::outcomes(conditions, &values, units_of_a, &names);
         let Matched { subjects, unmatched, moved, program, .. } = matched;
         Comparison {
             sides,
@@ -116,6 +122,7 @@ impl Comparison {
             moved,
             program: program.map(|(a, b)| (a.to_string(), b.to_string())),
             outcomes,
+            names,
         }
     }
 

@@ -6,8 +6,8 @@ use super::subject::{Class, Quantity, Subject, ValueUnit};
 use super::values::{HeadValues, Values};
 use super::{Comparison, Run, Verdict};
 use crate::document::{
-    Block, Change, Document, MeanNs, N, Ns, Of, Rate, Section, Share, Table, Text, Typed, Value,
-    Word,
+    Block, Builder, Change, Document, MeanNs, N, Ns, Of, Rate, Section, Share, Table, Text, Typed,
+    Value, Word,
 };
 use crate::stats::own;
 use crate::text;
@@ -200,7 +200,7 @@ impl Comparison {
         }
         if !differing.is_empty() {
             let all = differing.len();
-            let t = rows(differing.into_iter().take(SHOWN), true);
+            let t = self.table(differing.into_iter().take(SHOWN), true);
             let t = t.omitted(all.saturating_sub(SHOWN), "rows");
             s.table(
                 t.titled("What differs, the surest first: those whose least change is the largest"),
@@ -210,7 +210,7 @@ impl Comparison {
             self.rows.iter().filter(|row| !row.differs && row.p.is_some()).collect();
         if !others.is_empty() {
             let all = others.len();
-            let t = rows(others.into_iter().take(SHOWN_OTHERS), true);
+            let t = self.table(others.into_iter().take(SHOWN_OTHERS), true);
             let t = t.omitted(all.saturating_sub(SHOWN_OTHERS), "rows");
             s.table(t.titled("What may be chance, the least likely first"));
         }
@@ -218,7 +218,8 @@ impl Comparison {
             self.rows.iter().filter(|row| row.untested.is_some() && row.size() > 0.0).collect();
         if !untested.is_empty() {
             let all = untested.len();
-            let t = rows(untested.into_iter().take(SHOWN_OTHERS), false)
+            let t = self
+                .table(untested.into_iter().take(SHOWN_OTHERS), false)
                 .column("why", |row| Word(row.untested.map_or("", |why| why.word())));
             let t = t.omitted(all.saturating_sub(SHOWN_OTHERS), "rows");
             s.table(t.titled("Not tested, the largest change first"));
@@ -255,6 +256,28 @@ impl Comparison {
         ));
     }
 
+    /// A table of rows; with the ends of their intervals, where they were tested.
+    fn table<'a>(&self, rows: impl Iterator<Item = &'a Row>, tested: bool) -> Builder<&'a Row> {
+        let of = |row: &Row, side: usize| row.sides[side].map(|v| value(row.quantity, v));
+        Table::of(rows)
+            .marks(|row| row.mark)
+            .column("what", |row| self.names.name(&row.subject))
+            .column("quantity", |row| Word(row.quantity.word()))
+            .column("A", |row| of(row, 0))
+            .column("B", |row| of(row, 1))
+            .column("change", |row| row.change.map(Change))
+            .when(tested, |t| {
+                t.column("at least", |row| row.interval.map(|ends| Change(ends[0])))
+                    .column("at most", |row| row.interval.map(|ends| Change(ends[1])))
+            })
+            .notes(own::TITLE, |row| {
+                let shares = row.recording.iter().filter_map(|r| r.own.beside(r.of_ns));
+                // The larger one.
+                shares
+                    .max_by(|a, b| (a.0 as f64 / a.1 as f64).total_cmp(&(b.0 as f64 / b.1 as f64)))
+            })
+    }
+
     fn alone(&self, s: &mut Section) {
         let labels = ["A", "B"].into_iter().zip(&self.unmatched);
         let alone: Vec<(&str, &(Subject, u64))> =
@@ -267,7 +290,7 @@ impl Comparison {
         alone.sort_by_key(|(label, (subject, n))| (std::cmp::Reverse(*n), *label, subject.clone()));
         let t = Table::of(alone.into_iter().take(SHOWN_OTHERS))
             .column("only in", |(label, _)| Word(label))
-            .column("what", |(_, (subject, _))| subject.to_string())
+            .column("what", |(_, (subject, _))| self.names.name(subject))
             .column("intervals", |(_, (subject, n))| {
                 (subject.class != Class::Time).then_some(N(*n))
             });
@@ -309,28 +332,4 @@ fn value(quantity: Quantity, value: f64) -> Value {
         ValueUnit::Share => share(value).value(),
         ValueUnit::PerSecond => Rate(value).value(),
     }
-}
-
-/// A table of rows; with the ends of their intervals, where they were tested.
-fn rows<'a>(
-    rows: impl Iterator<Item = &'a Row>,
-    tested: bool,
-) -> crate::document::Builder<&'a Row> {
-    let of = |row: &Row, side: usize| row.sides[side].map(|v| value(row.quantity, v));
-    Table::of(rows)
-        .marks(|row| row.mark)
-        .column("what", |row| row.label())
-        .column("quantity", |row| Word(row.quantity.word()))
-        .column("A", |row| of(row, 0))
-        .column("B", |row| of(row, 1))
-        .column("change", |row| row.change.map(Change))
-        .when(tested, |t| {
-            t.column("at least", |row| row.interval.map(|ends| Change(ends[0])))
-                .column("at most", |row| row.interval.map(|ends| Change(ends[1])))
-        })
-        .notes(own::TITLE, |row| {
-            let shares = row.recording.iter().filter_map(|r| r.own.beside(r.of_ns));
-            // The larger one.
-            shares.max_by(|a, b| (a.0 as f64 / a.1 as f64).total_cmp(&(b.0 as f64 / b.1 as f64)))
-        })
 }

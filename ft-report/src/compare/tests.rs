@@ -101,6 +101,35 @@ fn conditions_are_met_not_shown_or_not_judged() {
 }
 
 #[test]
+fn locks_of_one_name_are_told_apart_by_their_processes() {
+    let mut rng = Rng::with_seed(8);
+    let mut run = |of_bank: f64| {
+        let all = [("bank", "book", of_bank), ("shop", "book", 10_000.0), ("bank", "log", 700.0)];
+        let mut run = recorded(&mut rng, &[], 0);
+        for (process, lock, ns) in all {
+            let alone = recorded(&mut rng, &[(lock, ns)], 0).units.remove(0);
+            let alone = alone.into_iter();
+            run.units[0]
+                .extend(alone.map(|(s, cell)| (Subject { process: process.into(), ..s }, cell)));
+            run.processes.insert(process.into());
+        }
+        run
+    };
+    let [a, b] = [10_000.0, 15_000.0].map(|of_bank| (0..6).map(|_| run(of_bank)).collect());
+    let asked = ["hold book in bank mean > 10%", "hold book in shop mean > 10%"];
+    let comparison = Comparison::of(a, b, &conditions(&asked));
+    assert_eq!(verdicts(&comparison), [Verdict::Met, Verdict::NotShown]);
+    let judged = comparison.outcomes.iter().map(|outcome| &*outcome.of[0].label);
+    assert_eq!(judged.collect::<Vec<_>>(), ["hold book in bank", "hold book in shop"]);
+    let text = format!("{:200}", comparison.document());
+    let begins =
+        |what: &str| text.lines().filter(|line| line.trim_start().starts_with(what)).count();
+    assert!(begins("hold book in bank  ") > 0 && begins("hold book in shop  ") > 0, "{text}");
+    assert_eq!(begins("hold book  "), 0, "{text}");
+    assert!(begins("hold log  ") > 0 && !text.contains("hold log in"), "one is enough: {text}");
+}
+
+#[test]
 fn what_losses_and_the_tracer_have_touched_is_shown_and_not_tested() {
     let mut rng = Rng::with_seed(3);
     let locks = [("book", 10_000.0)];
