@@ -50,6 +50,8 @@ pub(crate) fn run() -> Result<()> {
 fn crates(built: bool) -> Result<()> {
     let mut package = cargo();
     package.args(["package", "--workspace", "--allow-dirty", "--quiet"]);
+    // What several of them depend on is built once, and not below each package.
+    package.env("CARGO_TARGET_DIR", target_dir());
     package.args(UNPUBLISHED.iter().flat_map(|name| ["--exclude", *name]));
     if !built {
         package.arg("--no-verify");
@@ -133,20 +135,37 @@ mod tests {
         std::fs::remove_dir_all(root).unwrap();
     }
 
-    #[test]
-    fn each_crate_that_is_published_has_the_licences() {
+    /// Folders of the members of the workspace that are published.
+    fn published() -> Vec<PathBuf> {
         let root = workspace::root();
         let manifest = read(&root.join("Cargo.toml")).unwrap();
         let members = manifest.lines().find_map(|line| line.strip_prefix("members = ")).unwrap();
         let members = members.split('"').skip(1).step_by(2);
         let unpublished = ["xtask", "papers", "ft-user/capi"];
-        let published: Vec<_> = members.filter(|member| !unpublished.contains(member)).collect();
+        let published = members.filter(|member| !unpublished.contains(member));
+        published.map(|member| root.join(member)).collect()
+    }
+
+    #[test]
+    fn each_crate_that_is_published_has_the_licences() {
+        let published = published();
         assert!(published.len() > 8, "{published:?}");
         for file in ["LICENSE-APACHE", "LICENSE-MIT"] {
-            let text = read(&root.join(file)).unwrap();
-            assert!(
-                published.iter().all(|member| read(&root.join(member).join(file)).unwrap() == text)
-            );
+            let text = read(&workspace::root().join(file)).unwrap();
+            assert!(published.iter().all(|member| read(&member.join(file)).unwrap() == text));
+        }
+    }
+
+    #[test]
+    fn each_crate_that_is_published_says_what_its_pages_show() {
+        for member in published() {
+            let manifest = read(&member.join("Cargo.toml")).unwrap();
+            let says = |what: &str| manifest.lines().any(|line| line.starts_with(what));
+            for what in ["description = ", "license", "readme", "keywords = ", "categories = "] {
+                assert!(says(what), "{} has no {what}", member.display());
+            }
+            let builds = "[package.metadata.docs.rs]\ntargets = [\"x86_64-unknown-linux-gnu\"]\n";
+            assert!(manifest.contains(builds), "docs.rs builds {} elsewhere", member.display());
         }
     }
 
