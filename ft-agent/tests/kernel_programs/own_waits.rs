@@ -4,7 +4,7 @@
 use std::{
     fs::{self, File},
     os::unix::fs::FileExt,
-    process::{Command, id},
+    process::{Command, Stdio, id},
     sync::{
         Arc, Barrier,
         atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
@@ -116,7 +116,7 @@ fn waits_of_others_than_who_is_within_a_program_are_recorded() {
     if std::env::var_os(CHILD).is_none() {
         let mut child = Command::new(std::env::current_exe().unwrap());
         let name = "own_waits::waits_of_others_than_who_is_within_a_program_are_recorded";
-        child.args(["--exact", name, "--nocapture"]).env(CHILD, "");
+        child.args(["--exact", name, "--nocapture"]).env(CHILD, "").stdout(Stdio::null());
         return assert!(child.status().unwrap().success());
     }
     let Some(mut kernel) = kernel_or_skip(&options(&[Group::Lock])) else { return };
