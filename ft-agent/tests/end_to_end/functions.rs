@@ -51,17 +51,24 @@ fn compiled(
     programs
 }
 
-/// Records a program; what it says of its functions, by name, their rows, and where records are missing.
+/// The short form.
+const ROUNDS: usize = 20;
+
+/// What a program says of its functions: their calls, their self time at least and their time at most, ns.
+type Truth = BTreeMap<String, [i64; 3]>;
+
+/// Records a program; what it says of its functions, their rows, and the trace.
 fn record(
     stage: &Stage,
     name: &str,
     program: &Path,
     globs: &[&str],
-) -> (BTreeMap<String, [i64; 2]>, Vec<Function>, Holes) {
+) -> (Truth, Vec<Function>, Trace) {
     let dir = stage.path(&format!("{name}-trace"));
     let mut agent = harness::agent();
     agent.args(["record", "--preload", "-o"]).arg(&dir);
     agent.args(globs.iter().flat_map(|glob| ["-e", glob])).arg("--").arg(program);
+    agent.arg(harness::rounds(ROUNDS).to_string());
     let output = agent.env("FT_PRELOAD", harness::preload()).output().expect("the agent starts");
     assert_success(&output);
     let text = String::from_utf8_lossy(&output.stdout);
@@ -69,15 +76,15 @@ fn record(
         let mut words = line.split(' ');
         let name = words.next()?.to_owned();
         let mut number = || words.next().map_or(Some(0), |word| word.parse().ok());
-        Some((name, [number()?, number()?]))
+        Some((name, [number()?, number()?, number()?]))
     };
-    let truth: BTreeMap<_, _> = text.lines().map_while(line).collect();
+    let truth: Truth = text.lines().map_while(line).collect();
     let trace: Trace = harness::open(&dir);
     let rows: Vec<Function> = trace.rows().map(|row| row.expect("a row")).collect();
     if agrees(&format!("functions of {name}"), &dir) {
         gate::measured(&format!("{name}: {} functions, their calls and times", rows.len()));
     }
-    (truth, rows, Holes::of(&trace))
+    (truth, rows, trace)
 }
 
 fn row<'a>(rows: &'a [Function], name: &str) -> &'a Function {
@@ -102,9 +109,10 @@ fn calls_and_times(stage: &Stage, compilers: &[&str], way: &[&str]) {
     let flags = [["-O0", "-std=gnu11"], ["-O2", "-std=gnu11"]];
     for flags in flags {
         for (name, program) in compiled(stage, "functions.c", compilers, way, &flags) {
-            let (truth, rows, missing) = record(stage, &name, &program, &["fn.*"]);
-            assert_eq!(truth.len(), 6, "{truth:?}");
-            for (function, [calls, ns]) in &truth {
+            let (truth, rows, trace) = record(stage, &name, &program, &["fn.*"]);
+            let (bound, missing) = (trace.meta().clock.bound_ns, Holes::of(&trace));
+            assert_eq!(truth.len(), 8, "{truth:?}");
+            for (function, [calls, ns, around]) in &truth {
                 let row = row(&rows, function);
                 assert_eq!(row.calls, *calls, "{function} of {name}");
                 let line =
@@ -113,11 +121,16 @@ fn calls_and_times(stage: &Stage, compilers: &[&str], way: &[&str]) {
                 assert!(line.is_some_and(|line: u32| line > 0), "{row:?}");
                 // Each call of these measures within itself; of one that is left, the end is not known.
                 if row.left == 0 {
-                    assert!(row.self_ns >= *ns, "{function} of {name}: {} of {ns}", row.self_ns);
+                    assert!(row.self_ns >= *ns, "{function} of {name}: {ns}, {row:?}");
+                }
+                if *around > 0 {
+                    let most = around + calls * bound;
+                    assert!(row.total_ns <= most, "{function} of {name}: {around}, {row:?}");
                 }
             }
             let left = |function: &str| row(&rows, function).left;
-            assert_eq!(["leaf", "branch", "ladder", "catcher"].map(left), [0; 4], "{name}");
+            let told = ["leaf", "branch", "ladder", "catcher", "relay", "runner"];
+            assert_eq!(told.map(left), [0; 6], "{name}");
             // Four calls of it within each other, which jump away together.
             assert_eq!(left("thrower"), truth["thrower"][0], "{name}");
             assert_eq!(row(&rows, "thrower").mark, Mark::Censored);
@@ -126,6 +139,14 @@ fn calls_and_times(stage: &Stage, compilers: &[&str], way: &[&str]) {
             // It calls all others.
             let own: i64 = rows.iter().map(|row| row.self_ns).sum();
             assert_eq!(own, worker.total_ns, "{name}");
+            // What is called last of all is within its caller, whose end the hooks tell behind it; a sled tells it before the jump, and
+            // then the time is that of the caller's caller.
+            let is_jump = way == SLEDS && flags[0] == "-O2";
+            let (relay, runner) = (row(&rows, "relay"), row(&rows, "runner"));
+            let within = if is_jump { 0 } else { runner.total_ns };
+            assert_eq!(relay.total_ns, relay.self_ns + within, "{name}: {relay:?} {runner:?}");
+            let both = relay.self_ns + runner.self_ns;
+            assert!(both <= truth["relay"][2] + 2 * relay.calls * bound, "{name}: {both}");
             // Recursion counts once.
             let ladder = row(&rows, "ladder");
             assert_eq!(ladder.total_ns, ladder.self_ns, "{name}");
