@@ -132,8 +132,8 @@ fn a_name_of_the_glossary_is_that_of_one_type() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let page = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
     let glossary = page.split("\n## Glossary\n").nth(1).and_then(|rest| rest.split("\n## ").next());
-    let names = ["Source", "Counts", "Meta", "Part", "Segment"];
-    let mut found = [const { Vec::new() }; 5];
+    let names = ["Source", "Counts", "Meta", "Part", "Segment", "Cause"];
+    let mut found = [const { Vec::new() }; 6];
     for package in fs::read_dir(root).unwrap() {
         let package = package.unwrap().path();
         if package.join("Cargo.toml").exists() && package.join("src").is_dir() {

@@ -72,9 +72,6 @@ impl BlockedOn {
     }
 }
 
-/// A cause of a wait: its kind, and the name of what it is if it has one.
-pub(crate) type Cause<'a> = (BlockedOn, Option<&'a Name>);
-
 /// Waits for locks of the kernel that enclose each other. A thread has a few, with those of the interrupts on top of it;
 /// damaged data can have more.
 const MAX_ENCLOSED: usize = 16;
@@ -155,8 +152,8 @@ impl Waits {
         self.fault = self.fault.filter(|fault| *fault != Fault::Endless);
     }
 
-    /// What it waits for at `t`, and until when that is known to last.
-    pub(crate) fn cause(&self, t: i64) -> (Cause<'_>, i64) {
+    /// What it waits for at `t`, with its name if it has one, and until when that is known to last.
+    pub(crate) fn cause(&self, t: i64) -> ((BlockedOn, Option<&Name>), i64) {
         if let Some(end) = self.full_ring.filter(|&end| t < end) {
             return ((BlockedOn::FullRing, None), end);
         }

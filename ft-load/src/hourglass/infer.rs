@@ -22,7 +22,7 @@ use crate::stats::Summary;
 /// What a gap was, as far as it can be inferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Cause {
+pub enum GapKind {
     /// A context switch, because the thread before yielded or slept.
     Voluntary,
     /// A context switch that the thread before did nothing for.
@@ -43,7 +43,7 @@ pub struct Gap {
     /// From the end of the run before it on its CPU, ns.
     pub ns: u64,
     /// What it was.
-    pub cause: Cause,
+    pub cause: GapKind,
 }
 
 /// The gaps between neighbouring runs of each CPU, in the order of [`Outcome::runs`].
@@ -62,25 +62,25 @@ pub fn gaps(outcome: &Outcome) -> Vec<Gap> {
         let cause = match (before.thread == run.thread, before.ended) {
             (true, Ended::Unasked) => {
                 unclear.push(gaps.len());
-                Cause::Either
+                GapKind::Either
             }
-            (false, _) if elsewhere => Cause::Wait,
-            (false, Ended::Unasked) => Cause::Involuntary,
-            (false, Ended::Yielded) => Cause::Voluntary,
-            (false, Ended::Slept) if !slept => Cause::Voluntary,
+            (false, _) if elsewhere => GapKind::Wait,
+            (false, Ended::Unasked) => GapKind::Involuntary,
+            (false, Ended::Yielded) => GapKind::Voluntary,
+            (false, Ended::Slept) if !slept => GapKind::Voluntary,
             // With the end of a thread comes work that is no switch.
-            (false, Ended::Slept | Ended::Finished) | (true, _) => Cause::Wait,
+            (false, Ended::Slept | Ended::Finished) | (true, _) => GapKind::Wait,
         };
         gaps.push(Gap { run: n, ns, cause });
     }
-    let switch = |gap: &&Gap| matches!(gap.cause, Cause::Voluntary | Cause::Involuntary);
+    let switch = |gap: &&Gap| matches!(gap.cause, GapKind::Voluntary | GapKind::Involuntary);
     let shortest = gaps.iter().filter(switch).map(|gap| gap.ns).min();
     let tops = Tops::of(outcome);
     for n in unclear {
         let run = &outcome.runs[gaps[n].run];
         let no_room = shortest.is_some_and(|shortest| gaps[n].ns < 2 * shortest);
         if no_room || tops.has(run) {
-            gaps[n].cause = Cause::Interruption;
+            gaps[n].cause = GapKind::Interruption;
         }
     }
     gaps
@@ -107,7 +107,7 @@ impl Tops {
 }
 
 /// The lengths of the gaps of one cause, sorted, and what they are like.
-pub(super) fn lengths(gaps: &[Gap], cause: Cause) -> Option<(Vec<u64>, Summary)> {
+pub(super) fn lengths(gaps: &[Gap], cause: GapKind) -> Option<(Vec<u64>, Summary)> {
     let of_cause = gaps.iter().filter(|gap| gap.cause == cause);
     let mut lengths: Vec<u64> = of_cause.map(|gap| gap.ns).collect();
     let summary = Summary::of(&mut lengths)?;
@@ -120,7 +120,7 @@ mod tests {
     use crate::hourglass::tests::outcome;
     use crate::hourglass::{Class, Priority};
 
-    fn causes(classes: &[Option<Class>], timeline: &str) -> Vec<(u64, Cause)> {
+    fn causes(classes: &[Option<Class>], timeline: &str) -> Vec<(u64, GapKind)> {
         gaps(&outcome(classes, timeline)).iter().map(|gap| (gap.ns, gap.cause)).collect()
     }
 
@@ -137,7 +137,7 @@ mod tests {
              0@0 450 500 .
              1@0 560 600 .",
         );
-        use Cause::*;
+        use GapKind::*;
         // Thread 1 yielded at 200, so it was ready at 300; thread 0 had slept at 400, and idle time may lie there.
         assert_eq!(
             told,
@@ -155,7 +155,7 @@ mod tests {
              1@0 320 400 y
              1@0 401 500 !",
         );
-        use Cause::*;
+        use GapKind::*;
         assert_eq!(told, [(10, Involuntary), (19, Interruption), (20, Either), (1, Wait)]);
     }
 
@@ -166,7 +166,7 @@ mod tests {
                         1@1   1 101 !
                         1@1 901 950 !";
         let highest = Some(Class::Priority(Priority::Fifo(11)));
-        use Cause::*;
+        use GapKind::*;
         assert_eq!(causes(&[highest, FIFO], timeline), [(800, Interruption), (800, Either)]);
         assert_eq!(causes(&[FIFO, FIFO], timeline), [(800, Either), (800, Either)]);
         let reserved = Some(Class::Reservation { amount_ns: 1, period_ns: 2, soft: false });
@@ -182,6 +182,6 @@ mod tests {
              1@1   0 500 !
              1@0 510 600 !",
         );
-        assert_eq!(told, [(410, Cause::Wait)]);
+        assert_eq!(told, [(410, GapKind::Wait)]);
     }
 }

@@ -62,7 +62,7 @@ mod worker;
 mod workload;
 
 pub use class::{Class, Priority};
-pub use infer::{Cause, Gap, gaps};
+pub use infer::{Gap, GapKind, gaps};
 pub use outcome::{Deadlines, Job, Outcome, Polled, Thread};
 pub use scenario::{Plan, Scenario};
 pub use tape::{Ended, Run};

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::infer::{Cause, Gap, gaps, lengths};
+use super::infer::{Gap, GapKind, gaps, lengths};
 use super::outcome::{Outcome, Thread};
 use super::worker::Sample;
 use crate::stats::{FINE, Summary, Typical, histogram};
@@ -22,12 +22,12 @@ pub(super) struct View {
 }
 
 /// Causes with their words.
-const CAUSES: [(Cause, &str); 5] = [
-    (Cause::Voluntary, "switch, voluntary"),
-    (Cause::Involuntary, "switch, involuntary"),
-    (Cause::Interruption, "interruption"),
-    (Cause::Either, "interruption or other process"),
-    (Cause::Wait, "sleep, yield, idle or migration"),
+const CAUSES: [(GapKind, &str); 5] = [
+    (GapKind::Voluntary, "switch, voluntary"),
+    (GapKind::Involuntary, "switch, involuntary"),
+    (GapKind::Interruption, "interruption"),
+    (GapKind::Either, "interruption or other process"),
+    (GapKind::Wait, "sleep, yield, idle or migration"),
 ];
 
 /// The whole output. Writing to a string cannot fail.
@@ -133,8 +133,8 @@ fn lateness(thread: &Thread) -> Option<Summary> {
     Summary::of(&mut late.collect::<Vec<u64>>())
 }
 
-fn is_switch(cause: Cause) -> bool {
-    matches!(cause, Cause::Voluntary | Cause::Involuntary)
+fn is_switch(cause: GapKind) -> bool {
+    matches!(cause, GapKind::Voluntary | GapKind::Involuntary)
 }
 
 fn figures(summary: &Summary) -> String {
@@ -171,7 +171,7 @@ struct JsonThread {
 
 #[derive(Serialize)]
 struct JsonGaps {
-    cause: Cause,
+    cause: GapKind,
     #[serde(flatten)]
     summary: Summary,
     /// Of switches.
@@ -243,7 +243,7 @@ pub(super) fn json(outcome: &Outcome, view: View) -> String {
         }
     };
     let gaps = gaps(outcome);
-    let of_cause = |(cause, _): &(Cause, &str)| {
+    let of_cause = |(cause, _): &(GapKind, &str)| {
         let (lengths, summary) = lengths(&gaps, *cause)?;
         let typical = Typical::of(&lengths).filter(|_| is_switch(*cause));
         Some(JsonGaps { cause: *cause, summary, typical })

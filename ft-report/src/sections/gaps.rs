@@ -19,7 +19,7 @@ use ft_trace::ids::{Name, Pid, Tid};
 use ft_trace::store::Result;
 use ft_trace::tables::Gap;
 pub use longest::LongGap;
-pub use pollers::{CauseSum, Poller};
+pub use pollers::{GapCauseSum, Poller};
 
 use pollers::{CAUSES, PollerSums, Sum, cause, poller};
 

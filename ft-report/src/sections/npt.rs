@@ -45,7 +45,7 @@ pub struct NptReport {
     /// How sure the peaks are.
     pub marks: Marks,
     /// Peaks by cause, most excess first.
-    pub causes: Vec<CauseSum>,
+    pub causes: Vec<PeakCauseSum>,
     /// Who or what caused peaks, most excess first.
     pub culprits: Vec<CulpritSum>,
     /// The longest peaks.
@@ -94,7 +94,7 @@ impl ExcessParts {
 
 /// Peaks of one cause.
 #[derive(Clone, Debug, Serialize)]
-pub struct CauseSum {
+pub struct PeakCauseSum {
     /// Cause; `no account` without a kernel's account.
     pub cause: &'static str,
     /// Peaks.
@@ -224,7 +224,7 @@ impl Npt {
     fn finish(self, tally: &Tally) -> NptReport {
         let told = self.loops.finish();
         let causes = self.causes.into_ranked(
-            |((cause, _), s)| CauseSum {
+            |((cause, _), s)| PeakCauseSum {
                 cause,
                 peaks: s.peaks,
                 excess_ns: s.excess_ns,
@@ -330,7 +330,7 @@ impl NptReport {
     }
 
     fn causes(&self, s: &mut Section) {
-        let parts = |of: fn(&ExcessParts) -> i64| move |c: &&CauseSum| Ns(of(&c.parts));
+        let parts = |of: fn(&ExcessParts) -> i64| move |c: &&PeakCauseSum| Ns(of(&c.parts));
         let t = Table::of(&self.causes)
             .column("cause", |c| Word(c.cause))
             .column("peaks", |c| N(c.peaks))

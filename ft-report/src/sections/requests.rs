@@ -21,7 +21,7 @@ use ft_trace::spool::frame::Probe;
 use ft_trace::store::Result;
 use ft_trace::tables::{PathPiece, Request};
 
-pub use causes::Cause;
+pub use causes::PathCause;
 pub(super) use causes::says;
 pub use mean::Mean;
 pub use slowest::SlowRequest;
@@ -60,7 +60,7 @@ pub struct RequestsReport {
     /// Each kind, the most time first.
     pub kinds: Vec<RequestsOfKind>,
     /// What the critical paths of the slowest are made of, the most time first.
-    pub causes: Vec<Cause>,
+    pub causes: Vec<PathCause>,
     /// The slowest.
     pub slowest: Vec<SlowRequest>,
 }
@@ -167,7 +167,7 @@ impl RequestsReport {
             let (ns, pieces) = causes.entry(same);
             (*ns, *pieces) = (*ns + p.dur, *pieces + 1);
         })?;
-        let cause = |(same, (total_ns, pieces)): (Same, (i64, u64))| Cause {
+        let cause = |(same, (total_ns, pieces)): (Same, (i64, u64))| PathCause {
             of_ns: paths.get(&same.request).copied().unwrap_or(0),
             request: same.request.to_string(),
             kind: same.kind,
@@ -178,7 +178,7 @@ impl RequestsReport {
             total_ns,
             pieces,
         };
-        let rank = |c: &Cause| (Reverse(c.total_ns), c.request.clone(), c.what.clone());
+        let rank = |c: &PathCause| (Reverse(c.total_ns), c.request.clone(), c.what.clone());
         let kinds = kinds.into_iter().map(|(name, kind)| of_kind(&name, kind)).collect();
         let kinds = ranked(kinds, |k: &RequestsOfKind| (Reverse(k.total_ns), k.kind.clone()));
         Ok(RequestsReport {

@@ -1,7 +1,7 @@
 //! Figure 4 and section 5.1: what a context switch costs, by the gaps between CPU-bound threads.
 
 use anyhow::Result;
-use ft_load::hourglass::{Cause, Outcome, gaps};
+use ft_load::hourglass::{GapKind, Outcome, gaps};
 use ft_load::{Summary, Typical};
 use serde_json::Value;
 
@@ -21,11 +21,11 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 /// What runs: a name, the options, and which switches are looked at.
-const VARIANTS: [(&str, &str, Cause); 4] = [
-    ("involuntary", "-w CPU", Cause::Involuntary),
-    ("involuntary (slice 0.1 ms)", "-w CPU --slice 0.1ms", Cause::Involuntary),
-    ("involuntary (slice 100 ms)", "-w CPU --slice 100ms", Cause::Involuntary),
-    ("voluntary (yield after 0.9 ms)", "-w CPU_YIELD 0.9ms", Cause::Voluntary),
+const VARIANTS: [(&str, &str, GapKind); 4] = [
+    ("involuntary", "-w CPU", GapKind::Involuntary),
+    ("involuntary (slice 0.1 ms)", "-w CPU --slice 0.1ms", GapKind::Involuntary),
+    ("involuntary (slice 100 ms)", "-w CPU --slice 100ms", GapKind::Involuntary),
+    ("voluntary (yield after 0.9 ms)", "-w CPU_YIELD 0.9ms", GapKind::Voluntary),
 ];
 
 const PAPER_SECONDS: f64 = 60.0;
@@ -71,7 +71,7 @@ fn run(lab: &Lab) -> Result<Finding> {
     })
 }
 
-fn switches(outcome: &Outcome, cause: Cause, made_of: String) -> Switches {
+fn switches(outcome: &Outcome, cause: GapKind, made_of: String) -> Switches {
     let of_cause = gaps(outcome).into_iter().filter(|gap| gap.cause == cause);
     let mut lengths: Vec<u64> = of_cause.map(|gap| gap.ns).collect();
     lengths.sort_unstable();
@@ -81,7 +81,7 @@ fn switches(outcome: &Outcome, cause: Cause, made_of: String) -> Switches {
 }
 
 /// What the report `switches` says of the gaps that are inferred to have this cause.
-fn made_of(report: &Value, cause: Cause) -> String {
+fn made_of(report: &Value, cause: GapKind) -> String {
     let word = serde_json::to_value(cause).unwrap_or_default();
     let mut kinds = report["kinds"].as_array().into_iter().flatten();
     let Some(kind) = kinds.find(|kind| kind["inferred"] == word) else {
@@ -176,7 +176,7 @@ mod tests {
             { "inferred": "involuntary", "judged": 10, "one_switch": 4, "others": 6, "out_ns": 19_900, "in_ns": 2_030, "others_ns": 40_000 },
             { "inferred": "voluntary", "judged": 2, "one_switch": 2, "others": 0, "out_ns": null, "in_ns": null, "others_ns": null },
         ] });
-        let text = made_of(&report, Cause::Involuntary);
+        let text = made_of(&report, GapKind::Involuntary);
         assert!(text.contains("40.0 % of 10 such gaps had one switch"), "{text}");
         assert!(text.contains("19.9 µs before it") && text.contains("2.03 µs behind it"), "{text}");
         assert!(
@@ -185,8 +185,8 @@ mod tests {
             ),
             "{text}"
         );
-        let text = made_of(&report, Cause::Voluntary);
+        let text = made_of(&report, GapKind::Voluntary);
         assert!(text.ends_with("100.0 % of 2 such gaps had one switch of the CPU"), "{text}");
-        assert_eq!(made_of(&json!({}), Cause::Voluntary), "a recording of another run has none");
+        assert_eq!(made_of(&json!({}), GapKind::Voluntary), "a recording of another run has none");
     }
 }

@@ -1,7 +1,7 @@
 //! Figure 5 and section 5.2: what a context switch costs later, by lost contents of caches.
 
 use anyhow::Result;
-use ft_load::hourglass::{Cause, Outcome, gaps};
+use ft_load::hourglass::{GapKind, Outcome, gaps};
 
 use crate::csv::Csv;
 use crate::experiment::{Experiment, Finding, Row};
@@ -160,7 +160,7 @@ fn trial(lab: &Lab, size_kb: u64) -> Result<Trial> {
     };
     let one = lab.hourglass(PAPER_SECONDS, &line(1))?;
     let ten = lab.hourglass(PAPER_SECONDS, &line(THREADS))?;
-    let switches = gaps(&ten).iter().filter(|gap| gap.cause == Cause::Involuntary).count();
+    let switches = gaps(&ten).iter().filter(|gap| gap.cause == GapKind::Involuntary).count();
     Ok(Trial {
         one: passes(&one),
         ten: passes(&ten),

@@ -42,12 +42,12 @@ pub struct Poller {
     #[serde(skip_serializing_if = "Own::is_unknown")]
     pub agent_ns: Own,
     /// By cause.
-    pub causes: Vec<CauseSum>,
+    pub causes: Vec<GapCauseSum>,
 }
 
 /// Gaps of one cause.
 #[derive(Clone, Debug, Serialize)]
-pub struct CauseSum {
+pub struct GapCauseSum {
     /// Cause; `no account` without a kernel's account.
     pub cause: &'static str,
     /// Gaps.
@@ -95,7 +95,7 @@ pub(super) struct PollerSums {
 
 pub(super) fn poller(((pid, tid), mut c): ((Pid, Tid), PollerSums)) -> Poller {
     let causes = CAUSES.into_iter().zip(c.causes).filter(|(_, s)| s.gaps > 0);
-    let causes = causes.map(|(cause, s)| CauseSum {
+    let causes = causes.map(|(cause, s)| GapCauseSum {
         cause,
         gaps: s.gaps,
         total_ns: s.total_ns,

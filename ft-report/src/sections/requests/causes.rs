@@ -8,7 +8,7 @@ use ft_trace::tables::PathKind;
 
 /// Something that critical paths are made of.
 #[derive(Clone, Debug, Serialize)]
-pub struct Cause {
+pub struct PathCause {
     /// Kind of the requests.
     pub request: String,
     /// What the thread did, or what was done to it.
