@@ -116,13 +116,21 @@ fn a_process_that_is_gone_is_an_error() {
 #[test]
 fn options_that_cannot_be_are_explained() {
     let check = |args: &[&str], expected| {
-        fails(&[&["record", "-k", "none"], args, &["--", "true"]].concat(), expected);
+        let args = [&["record", "-k", "none"][..], args, &["--", "true"]].concat();
+        fails(&args, expected);
+        // As the help says.
+        assert_eq!(agent(&args).status.code(), Some(2), "{args:?}");
     };
     check(&["-d", "soon"], "write for example 500ms");
     check(&["--segment-size", "big"], "write for example 256K");
     check(&["--segment-size", "1"], "--segment-size between");
     check(&["--segment-time", "1ms"], "--segment-time of");
     check(&["--ring-size", "1"], "--ring-size between");
+    check(&["--kernel-buffer", "1"], "--kernel-buffer");
+    check(&["--sample-rate", "0"], "--sample-rate between");
+    let counters = ["cycles", "instructions", "cache-misses"];
+    check(&counters.map(|name| ["--counter", name]).concat(), "two counters at most");
+    check(&["--counter", "page-faults"], "--counter-calls");
     check(&["--on-full", "wait=2s"], "between 1ms and 1s");
     check(&["--on-full", "wait=soon"], "write for example 500ms");
     check(&["--on-full", "burst"], "neither discard nor wait");
@@ -151,6 +159,12 @@ fn a_damaged_trace_is_refused() {
         fails(&[command, empty], empty);
         fails(&[command, &missing], &missing);
     }
+    let file = format!("{empty}/notes");
+    fs::write(&file, "mine").unwrap();
+    for command in ["analyze", "report", "locks", "events"] {
+        fails(&[command, &file], "is not a trace");
+    }
+    fs::remove_file(&file).unwrap();
     let spool = dir.path().join("spool");
     fs::create_dir(&spool).unwrap();
     fs::write(spool.join("registry.ft"), "rubbish").unwrap();

@@ -78,8 +78,8 @@ pub enum Warning {
     },
     /// The preload library was not loaded into programs of the run.
     #[error(
-        "--preload did not reach {} of {} runs of programs, whose locks are not in the trace: {}",
-        number::count(*runs), number::count(*of), untraced(programs)
+        "--preload did not reach {}, whose locks are not in the trace: {}",
+        runs_of(*runs, *of), untraced(programs)
     )]
     Untraced {
         /// How many runs.
@@ -220,12 +220,22 @@ pub struct UntracedProgram {
 /// Programs that are named in a warning; all are in meta.json.
 const NAMED_PROGRAMS: usize = 5;
 
+/// So many runs of programs, of those that there were.
+fn runs_of(runs: u64, of: u64) -> String {
+    match (number::count(runs), number::count(of)) {
+        (_, of) if of == "1" => "the only program that ran".into(),
+        (runs, of) if runs == of => format!("any of the {of} runs of programs"),
+        (runs, of) => format!("{runs} of {of} runs of programs"),
+    }
+}
+
 fn untraced(programs: &[UntracedProgram]) -> String {
     let one = |p: &UntracedProgram| {
         let times =
             if p.runs == 1 { String::new() } else { format!(", {} times", number::count(p.runs)) };
         let reason = p.reason.as_deref().unwrap_or(
-            "it may clear LD_PRELOAD, or have ended before it was loaded; start it without `env -i`",
+            "perhaps its environment was cleared, as `env -i` does, or it ended before the library was loaded; let it keep \
+             LD_PRELOAD",
         );
         format!("{}{times} ({reason})", p.name)
     };
@@ -334,6 +344,25 @@ mod tests {
         assert!(early.contains("beyond the clock bound of 149 ns"), "{early}");
         let set = Warning::ClockSet { step_ns: -1_234_567 }.to_string();
         assert!(set.contains("was set by -1.23 ms during"), "{set}");
+    }
+
+    #[test]
+    fn programs_without_the_library_are_counted_in_words() {
+        let said = |runs, of, reason: Option<&str>| {
+            let reason = reason.map(str::to_owned);
+            let programs = vec![UntracedProgram { name: "sudo".into(), runs, reason }];
+            Warning::Untraced { runs, of, programs }.to_string()
+        };
+        let one = said(1, 1, Some("it is set-uid"));
+        let whole = "--preload did not reach the only program that ran, whose locks are not in the trace: sudo (it is set-uid)";
+        assert_eq!(one, whole);
+        assert!(said(3, 3, None).contains("any of the 3 runs of programs"), "{}", said(3, 3, None));
+        let some = said(2, 1_005, None);
+        assert!(
+            some.contains("reach 2 of 1,005 runs") && some.contains("sudo, 2 times ("),
+            "{some}"
+        );
+        assert!(some.ends_with("let it keep LD_PRELOAD)"), "{some}");
     }
 
     /// More room does not help a program that the kernel did not run.

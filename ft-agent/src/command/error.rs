@@ -218,8 +218,10 @@ impl CommandError {
             CommandError::Store(StoreError::Interrupted(_)) => {
                 u8::try_from(128 + signals::came()).unwrap_or(1)
             }
+            CommandError::Record(error) if error.is_usage() => 2,
             // As for whatever else cannot be asked.
             CommandError::UnknownSection(_)
+            | CommandError::TriggerWithoutSwitches
             | CommandError::ByWithoutProfile
             | CommandError::UnknownTable(_)
             | CommandError::UnknownGroup(_)

@@ -184,6 +184,25 @@ impl RecordError {
 }
 
 impl RecordError {
+    /// The command line asks for what cannot be, wherever it is run.
+    pub fn is_usage(&self) -> bool {
+        use RecordError::*;
+        matches!(
+            self,
+            RingSize
+                | KernelBuffer
+                | SampleRate
+                | FullWait
+                | TooManyCounters
+                | SoftwareCounter(_)
+                | ReaderTime
+                | SegmentSize
+                | SegmentTime
+                | TooManyGlobs
+                | NothingToPreload
+        )
+    }
+
     /// Of a counter that could not be opened, for the number of the error; `by_call`: it was to be read so.
     pub(super) fn counter(name: &'static str, errno: i32, by_call: bool) -> RecordError {
         let source = io::Error::from_raw_os_error(errno);

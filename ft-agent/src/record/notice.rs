@@ -91,12 +91,14 @@ pub enum Notice {
     #[error(transparent)]
     Quality(Warning),
     /// A glob matched nothing.
-    #[error("no site matches '{glob}'; {}{}", listed(.sites), unknown(.glob))]
+    #[error("no site matches '{glob}'; {}{}", listed(sites, *preload), unknown(glob))]
     NoMatch {
         /// Glob.
         glob: String,
         /// All sites that were declared.
         sites: Vec<String>,
+        /// The command was started with the preload library.
+        preload: bool,
     },
     /// The recording has failed before its command ended.
     #[error("the recording has stopped; process {pid} goes on untraced, and Ctrl-C ends it")]
@@ -126,7 +128,12 @@ pub enum Notice {
     },
 }
 
-fn listed(sites: &[String]) -> String {
+fn listed(sites: &[String], preload: bool) -> String {
+    if sites.is_empty() && preload {
+        return "no recorded process declared any, so --preload did not reach them: start them with the environment that the \
+                agent gives its command, and see `ft-agent doctor`"
+            .into();
+    }
     if sites.is_empty() {
         return "no recorded process declared any: embed ft-user and call ft_user::init(), or record pthread locks and \
                 instrumented functions with --preload"
@@ -155,7 +162,9 @@ mod tests {
 
     #[test]
     fn a_glob_of_functions_may_have_matched() {
-        let text = Notice::NoMatch { glob: "fn.b*".into(), sites: vec!["a.1".into()] }.to_string();
+        let text =
+            Notice::NoMatch { glob: "fn.b*".into(), sites: vec!["a.1".into()], preload: true }
+                .to_string();
         assert!(text.contains("there are a.1, and the functions with sleds"), "{text}");
     }
 
@@ -163,7 +172,7 @@ mod tests {
     fn a_glob_without_a_match_lists_the_sites() {
         let check = |count: usize, expected: &str| {
             let sites = (0..count).map(|n| format!("a.{n}")).collect();
-            let text = Notice::NoMatch { glob: "b.*".into(), sites }.to_string();
+            let text = Notice::NoMatch { glob: "b.*".into(), sites, preload: false }.to_string();
             assert!(text.starts_with("no site matches 'b.*'; "), "{text}");
             assert!(text.ends_with(expected), "{text}");
         };
@@ -171,5 +180,14 @@ mod tests {
         check(2, "there are a.0, a.1");
         check(20, "a.18, a.19");
         check(23, "a.19 and 3 more");
+    }
+
+    #[test]
+    fn what_was_asked_for_is_not_recommended() {
+        let none = |preload| {
+            Notice::NoMatch { glob: "b.*".into(), sites: Vec::new(), preload }.to_string()
+        };
+        assert!(none(false).contains("with --preload"), "{}", none(false));
+        assert!(none(true).contains("--preload did not reach them"), "{}", none(true));
     }
 }

@@ -204,7 +204,7 @@ impl Session<'_> {
         if finished.sources > 0 || !self.options.command.is_empty() {
             for glob in unmatched(&self.options.events, &finished.sites) {
                 let sites = finished.sites.iter().cloned().collect();
-                (self.report)(&Notice::NoMatch { glob, sites });
+                (self.report)(&Notice::NoMatch { glob, sites, preload: self.options.preload });
             }
         }
         Ok(finished)

@@ -12,7 +12,7 @@ use crate::dir::Refused;
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The operating system refused.
-    #[error("cannot {action} {path}: {source}; check the free space and the permissions there")]
+    #[error("cannot {action} {path}: {source}; check {} there", what_it_takes(action))]
     Io {
         /// What was tried: `write`, `read`, `rename`, …
         action: &'static str,
@@ -85,6 +85,14 @@ pub enum StoreError {
         /// What is wrong.
         reason: String,
     },
+}
+
+/// What an action on a file can lack.
+fn what_it_takes(action: &str) -> &'static str {
+    match action {
+        "read" | "open" => "the permissions",
+        _ => "the free space and the permissions",
+    }
 }
 
 /// Result of the store.

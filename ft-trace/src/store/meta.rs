@@ -1,6 +1,7 @@
 //! `meta.json`: what a trace says of itself.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -153,7 +154,10 @@ impl Meta {
     pub fn read(trace: &Path) -> Result<Option<Meta>> {
         let path = trace.join(META_FILE);
         let text = match dir::read_regular(&path) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            // A file has no file in it.
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return Ok(None);
+            }
             text => text.map_err(io_error("read", &path))?,
         };
         let damaged =
