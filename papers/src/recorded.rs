@@ -134,6 +134,18 @@ impl Recorded {
         })
     }
 
+    /// Events and records of the kernel that are missing of it.
+    pub(crate) fn lost(&self) -> u64 {
+        self.reports.lost()
+    }
+
+    /// How long a thread could have run and did not, in all its jobs that finished, ns; nothing where it has none.
+    pub(crate) fn preempted_ns(&self, n: usize) -> i64 {
+        let mut workers = self.report("jobs")["workers"].as_array().into_iter().flatten();
+        let own = workers.find(|worker| worker["worker"] == n);
+        own.and_then(|worker| worker["parts"]["preempted_ns"].as_i64()).unwrap_or(0)
+    }
+
     /// Deadlines missed and hit, by thread: `1 / 374; 9 / 81`.
     pub(crate) fn deadlines(&self) -> String {
         let threads = self.said["threads"].as_array().into_iter().flatten();

@@ -35,6 +35,16 @@ fn run(lab: &Lab) -> Result<Finding> {
         "finish_ns",
         "due_ns",
     ]);
+    let mut threads_csv = Csv::new([
+        "variant",
+        "thread",
+        "reserved_ms",
+        "missed",
+        "hit",
+        "overruns",
+        "preempted_ns",
+        "lost",
+    ]);
     let mut set = |name: &str, option: &str, reserved: [f64; 2]| -> Result<Recorded> {
         let threads: Vec<String> = (0..2).map(|n| thread(n, option, reserved[n])).collect();
         lab.settle();
@@ -43,6 +53,13 @@ fn run(lab: &Lab) -> Result<Finding> {
         for job in recorded.jobs() {
             let reserved = reserved[usize::from(job[0] == "1")];
             csv.row([&name, &job[0], &reserved, &job[1], &job[2], &job[3], &job[4], &job[5]]);
+        }
+        for (n, reserved) in reserved.iter().enumerate() {
+            let [missed, hit, overruns] =
+                ["missed", "hit", "overruns"].map(|key| &recorded.thread(n)[key]);
+            let preempted_ns = recorded.preempted_ns(n);
+            let lost = recorded.lost();
+            threads_csv.row([&name, &n, reserved, missed, hit, overruns, &preempted_ns, &lost]);
         }
         Ok(recorded)
     };
@@ -64,7 +81,10 @@ fn run(lab: &Lab) -> Result<Finding> {
               at a time, from start to finish, unrecorded."
             .into(),
         figures: Vec::new(),
-        values: vec![lab.values(EXPERIMENT.id, &csv)?],
+        values: vec![
+            lab.values(EXPERIMENT.id, &csv)?,
+            lab.values(&format!("{}-threads", EXPERIMENT.id), &threads_csv)?,
+        ],
         rows: rows(&exact, &more, &soft, &fitted, &needs, needed, &greedy),
     })
 }
