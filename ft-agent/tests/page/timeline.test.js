@@ -251,6 +251,18 @@ test('the search finds threads, locks and events, and goes there', () =>
       || document.querySelector('#timeline .tl-status')?.textContent?.startsWith('no later'), event.name);
   }));
 
+test('each kind of event has one line, its color, name and buttons together', () =>
+  open(async (page, head) => {
+    const rows = part(page, 'kinds').locator('tr');
+    const heights = await rows.evaluateAll(rows => rows.map(row => [
+      row.clientHeight,
+      Math.max(...Array.from(row.querySelectorAll('.tl-kind'), kind => kind.clientHeight)),
+      parseFloat(getComputedStyle(row).fontSize),
+    ]));
+    assert.equal(heights.length, head.events.length);
+    for (const [row, kind, font] of heights) assert(kind < 2 * font + 8 && row < 2 * font + 14, `${row}, ${kind} of ${font}`);
+  }));
+
 test('a kind of event is hidden and marked', () =>
   open(async page => {
     const kind = part(page, 'kinds').locator('tr').first();
