@@ -4,6 +4,7 @@ mod apt;
 mod bench;
 mod build;
 mod build_ebpf;
+mod framed_python;
 mod kernels;
 mod linker;
 mod node;
@@ -17,6 +18,7 @@ mod roots;
 mod run_agent;
 mod setup;
 mod steps;
+mod suite;
 mod test;
 mod workspace;
 

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::{
     build,
     build_ebpf::{self, Toolchain},
-    kernels, node, package, packaged, python, setup,
+    framed_python, kernels, node, package, packaged, python, setup,
     steps::Steps,
     workspace::{cargo, in_path, root, step, target_dir},
 };
@@ -127,7 +127,8 @@ pub(crate) fn truths(tests: &[String]) -> Result<()> {
     test.env("FT_ROUNDS", rounds).args(["test", "--package", "ft-agent"]);
     test.args(["--test", "end_to_end", "--test", "chains", "--"]).args(tests);
     let python = python::READERS.ensure()?;
-    let tools = Tools { python, spark: None, sail: None, store: None, node: node::ensure()? };
+    let (framed_python, node) = (framed_python::ensure(), node::ensure()?);
+    let tools = Tools { python, framed_python, spark: None, sail: None, store: None, node };
     let tests = ledger.test(&tools, &mut test);
     println!("{}", Counted::from_ledger(&ledger.reported).summary());
     tests
@@ -136,6 +137,7 @@ pub(crate) fn truths(tests: &[String]) -> Result<()> {
 /// Interpreters that tests use, with what is installed for them; `None` where they cannot be had.
 struct Tools {
     python: Option<PathBuf>,
+    framed_python: Option<PathBuf>,
     spark: Option<PathBuf>,
     store: Option<PathBuf>,
     sail: Option<PathBuf>,
@@ -146,6 +148,7 @@ impl Tools {
     fn ensure() -> Result<Tools> {
         Ok(Tools {
             python: python::READERS.ensure()?,
+            framed_python: framed_python::ensure(),
             // Without Java there is no use for it.
             spark: if in_path("java") { python::SPARK.ensure()? } else { None },
             store: python::STORE.ensure()?,
@@ -172,9 +175,10 @@ impl Ledger {
     /// Runs tests that tell it.
     fn test(&mut self, tools: &Tools, test: &mut Command) -> Result<()> {
         test.env("FT_KERNEL_TEST_LOG", &self.file);
-        let Tools { python, spark, sail, store, node } = tools;
+        let Tools { python, framed_python, spark, sail, store, node } = tools;
         let named = [
             ("FT_PYTHON", python),
+            ("FT_FRAMED_PYTHON", framed_python),
             ("FT_SPARK", spark),
             ("FT_SAIL", sail),
             ("FT_MOTO", store),

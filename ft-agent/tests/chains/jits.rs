@@ -61,13 +61,14 @@ fn functions_of_java_have_their_names() {
 }
 
 /// A Python that can leave a map, as from 3.12 on, and whose interpreter keeps frame pointers, as by itself from 3.15 on.
-fn python() -> Option<&'static str> {
+fn python() -> Option<String> {
     let says = "import sys, sysconfig\n\
                 flags = [sysconfig.get_config_var(v) or '' for v in ('CFLAGS', 'PY_CORE_CFLAGS')]\n\
                 framed = '-fno-omit-frame-pointer' in ' '.join(flags)\n\
                 sys.exit(not (sys.version_info >= (3, 12) and framed))";
     let names = ["python3", "python3.15", "python3.14", "python3.13", "python3.12"];
-    names.into_iter().find(|name| {
+    let given = std::env::var("FT_FRAMED_PYTHON").ok();
+    given.into_iter().chain(names.map(str::to_owned)).find(|name| {
         let asked = Command::new(name).args(["-c", says]).output();
         asked.is_ok_and(|output| output.status.success())
     })
@@ -78,10 +79,10 @@ fn functions_of_python_have_their_names() {
     let Some(stage) = Stage::enter() else { return };
     let Some(python) = python() else {
         return gate::skipped(
-            "there is no Python with frame pointers (3.15 has them; Debian: python3.15)",
+            "there is no Python with frame pointers (3.15 has them); run `cargo xtask test`, which downloads one",
         );
     };
-    record(&stage, python, &["-X", "perf"], "jit.py");
+    record(&stage, &python, &["-X", "perf"], "jit.py");
     let file = stage.trace().with_extension("collapsed");
     succeed(stage.agent("export").arg(stage.trace()).args(["-f", "collapsed", "-o"]).arg(&file));
     let text = fs::read_to_string(file).expect("chains");
