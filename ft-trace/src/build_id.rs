@@ -18,6 +18,7 @@ use rustix::fs::{
 
 use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::spool::mapping::Mapping;
+use crate::vdso;
 
 /// Most bytes of notes that are read; usual are some 100.
 const MAX_NOTES_BYTES: u64 = 64 << 10;
@@ -35,7 +36,7 @@ const PT_LOAD: u32 = 1;
 const PT_NOTE: u32 = 4;
 const NT_GNU_BUILD_ID: u32 = 3;
 
-/// A file that a process has mapped, whatever has its name now. It is not opened for reading yet.
+/// A file that a process has mapped, whatever has its name now, or the [vDSO](vdso). It is not opened for reading yet.
 #[derive(Debug)]
 pub struct Mapped(File);
 
@@ -47,6 +48,9 @@ impl Mapped {
     /// it is the program that the process executes.
     pub fn of(pid: i32, mapping: &Mapping) -> Option<Mapped> {
         let Mapping { start, end, path, is_gone, .. } = mapping;
+        if path == vdso::NAME {
+            return vdso::image_of(mapping).map(Mapped);
+        }
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let mapped = format!("/proc/{pid}/map_files/{start:x}-{end:x}");
         let place = open(mapped, flags, Mode::empty()).or_else(|error| {

@@ -88,6 +88,8 @@ pub mod store;
 #[cfg(feature = "store")]
 pub mod stream;
 #[cfg(feature = "store")]
+pub mod vdso;
+#[cfg(feature = "store")]
 pub mod warning;
 #[cfg(feature = "store")]
 pub mod whole_dir;

@@ -6,6 +6,7 @@ use std::io::{self, Read as _};
 use std::ops::Range;
 
 use ft_trace::spool::mapping::Mapping;
+use ft_trace::vdso;
 
 /// Longest file that is taken, bytes: a process can make as many mappings as its limits allow.
 pub(super) const MAX_MAPS_BYTES: u64 = 4 << 20;
@@ -28,7 +29,7 @@ pub fn read(pid: i32) -> io::Result<String> {
 /// What the kernel puts behind the path of a file that nobody can open by it any more (proc_pid_maps(5)).
 const DELETED: &str = " (deleted)";
 
-/// Executable mappings of files. Lines that are not as in proc_pid_maps(5) are left out.
+/// Executable mappings of files, and that of the vDSO. Lines that are not as in proc_pid_maps(5) are left out.
 pub fn parse(text: &str) -> impl Iterator<Item = Mapping> {
     let mappings = text.lines().filter_map(|line| {
         // The path is the rest of the line: it may have spaces.
@@ -36,7 +37,7 @@ pub fn parse(text: &str) -> impl Iterator<Item = Mapping> {
         let (start, end) = fields.next()?.split_once('-')?;
         let (rights, offset) = (fields.next()?, fields.next()?);
         let path = fields.nth(2)?.trim_start();
-        if !rights.contains('x') || !path.starts_with('/') {
+        if !rights.contains('x') || !(path.starts_with('/') || path == vdso::NAME) {
             return None;
         }
         let (path, is_gone) = match path.strip_suffix(DELETED) {
@@ -81,6 +82,7 @@ mod tests {
 7f10-7f20 r-xp 00000000 08:01 19                     /tmp/gone (deleted)
 7f20-7f30 rwxp 00000000 00:00 0
 7f30-7f40 r-xp 00000000 00:00 0                      [vdso]
+7f40-7f50 r-xp 00000000 00:00 0                      [vsyscall]
 nonsense
 ";
         let found: Vec<_> = parse(text).collect();
@@ -94,7 +96,8 @@ nonsense
         assert_eq!(found[0], mapping(0x55f0, 0x1000, "/usr/bin/x"));
         assert_eq!(found[1], mapping(0x7f00, 0x2000, "/opt/a b/lib c.so"));
         assert_eq!(found[2], Mapping { is_gone: true, ..mapping(0x7f10, 0, "/tmp/gone") });
-        assert_eq!(found.len(), 3);
+        assert_eq!(found[3], mapping(0x7f30, 0, "[vdso]"));
+        assert_eq!(found.len(), 4);
     }
 
     /// Names that a process gives to its files.

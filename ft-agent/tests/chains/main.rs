@@ -7,6 +7,7 @@ mod peer;
 mod shares;
 mod stage;
 mod tables;
+mod vdso;
 mod ways;
 
 #[path = "../common/gate.rs"]

@@ -13,7 +13,7 @@ pub struct Mappings {
     /// Its user, whose files may speak for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<u32>,
-    /// Mappings of files that may be executed, by address.
+    /// Mappings of files that may be executed, and of the vDSO, by address.
     pub mappings: Vec<Mapping>,
 }
 
@@ -27,7 +27,7 @@ pub struct Mapping {
     pub end: u64,
     /// Where in the file `start` lies.
     pub offset: u64,
-    /// The file, as the process sees it, or saw it before it was deleted.
+    /// The file, as the process sees it, or saw it before it was deleted; or [`vdso::NAME`](crate::vdso::NAME).
     pub path: String,
     /// Build id of the file in hexadecimal digits; empty when it has none or could not be read.
     pub build_id: String,

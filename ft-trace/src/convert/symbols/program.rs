@@ -12,6 +12,7 @@ use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, ReadCache};
 use crate::build_id;
 use crate::demangle::demangled;
 use crate::spool::mapping::Mapping;
+use crate::vdso;
 
 /// Largest file in which names are looked up.
 const MAX_FILE_BYTES: u64 = 8 << 30;
@@ -70,17 +71,20 @@ pub(super) fn is_worth_reading(file: &File) -> bool {
 }
 
 impl Program {
-    /// Opens a file, if it is the one with this build id.
+    /// Opens a file, or the [vDSO](vdso), if it is the one with this build id.
     pub(super) fn open(path: &str, build_id: &str) -> Option<Program> {
-        let path = Path::new(path);
-        let opened = build_id::regular(path).filter(is_worth_reading)?;
+        let opened = match path {
+            vdso::NAME => vdso::image(),
+            path => build_id::regular(Path::new(path)),
+        };
+        let (path, opened) = (Path::new(path), opened.filter(is_worth_reading)?);
         if build_id::of_opened(&opened).unwrap_or_default() != build_id {
             return None;
         }
         // From here on it is this file, whatever has its name; unless there is a package of its debugging
         // information beside it, which is found by the name.
-        let package = path.with_added_extension("dwp");
-        let path = match build_id::regular(&package) {
+        let package = path.is_absolute().then(|| path.with_added_extension("dwp"));
+        let path = match package.and_then(|package| build_id::regular(&package)) {
             Some(_) => path.to_owned(),
             None => format!("/proc/self/fd/{}", opened.as_raw_fd()).into(),
         };

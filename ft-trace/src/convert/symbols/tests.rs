@@ -1,9 +1,10 @@
 use std::fs::File;
 
-use super::program::{SMALL_BYTES, is_worth_reading};
+use super::program::{Function, SMALL_BYTES, is_worth_reading};
 use super::*;
 use crate::build_id;
 use crate::demangle::demangled;
+use crate::vdso;
 
 fn mapping(start: u64, offset: u64, path: &str) -> Mapping {
     Mapping { start, end: start + 0x100, offset, path: path.to_owned(), ..Mapping::default() }
@@ -42,6 +43,21 @@ fn what_is_ambiguous_is_not_told() {
     check(&[a.clone(), b], 0x1000, None);
     // Read twice while it grew.
     check(&[a, Mapping { end: 0x2000, ..mapping(0x1000, 0, "/a") }], 0x1001, Some("/a"));
+}
+
+#[test]
+fn functions_of_the_vdso_are_found_in_our_own() {
+    let own = own_mappings();
+    let mapping = own.iter().find(|mapping| mapping.path == vdso::NAME).expect("Linux maps one");
+    assert!(!mapping.build_id.is_empty() && mapping.address.is_some(), "{mapping:?}");
+    let mut programs = Programs::default();
+    let program = programs.get(mapping).unwrap();
+    let is_it = |function: &&Function| function.name == "__vdso_clock_gettime";
+    let function = program.functions().iter().find(is_it).unwrap();
+    let names: Vec<_> = program.frames(function.address + 1).into_iter().map(|s| s.name).collect();
+    assert!(matches!(&names[..], [name] if name.ends_with("clock_gettime")), "{names:?}");
+    // That of another kernel is another one.
+    assert!(programs.get(&Mapping { build_id: "00".into(), ..mapping.clone() }).is_none());
 }
 
 #[test]
