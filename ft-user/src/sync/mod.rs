@@ -46,11 +46,12 @@
 //! | 4 | it was off the CPU all the same, or what was granted ended with a system call |
 //!
 //! A thread enables this at its first mutex by one system call, and remembers when it was refused. glibc must have registered
-//! 32 bytes of `struct rseq` (`__rseq_size`); later kernels want some more, which glibc registers from 2.41 on. Other code of
+//! more than the first 32 bytes of `struct rseq` (`rseq_register`, kernel/rseq.c), as it does from 2.41 on. Other code of
 //! a thread that uses extensions, be it a second copy of this crate in the process, may end its request.
 //!
-//! *Not shown*: that a kernel grants any. None at hand is built with it, Debian's 7.3 neither; so this is tested with a
-//! simulated one.
+//! *Not shown*: that a kernel grants any. None at hand is built with it (Debian's 7.3.4, cloud and real-time, says
+//! `# CONFIG_RSEQ_SLICE_EXTENSION is not set`); so this is tested with a simulated one. On one that grants them, the test
+//! `slice` asks for some that must be granted, and some that must end too early.
 //!
 //! # Costs
 //!
