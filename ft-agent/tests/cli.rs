@@ -383,3 +383,12 @@ fn a_trigger_that_could_never_fire_is_refused() {
     fails(&[&record[..], &when].concat(), "add sched to -k");
     assert!(!out.exists());
 }
+
+#[test]
+fn what_is_counted_over_a_recording_has_no_window_and_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    let record = ["record", "-k", "default,section", "--flight-recorder", "1s", "-o", text(&out)];
+    fails(&[&record[..], &["--", "true"]].concat(), "leave it out of -k");
+    assert!(!out.exists());
+}

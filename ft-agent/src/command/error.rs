@@ -147,6 +147,12 @@ pub(crate) enum CommandError {
     /// `--when dispatch` without what it looks at.
     #[error("`--when 'dispatch > …'` needs the switches of the kernel; add sched to -k")]
     TriggerWithoutSwitches,
+    /// The flight recorder with what has no window.
+    #[error(
+        "the group section counts from the begin of a recording to its end, and has no counts of a flight recorder's window; \
+         leave it out of -k, or record without --flight-recorder"
+    )]
+    SectionsOfWindow,
     /// The flight recorder cannot clean up.
     #[error(transparent)]
     Flight(#[from] FlightError),
@@ -235,7 +241,8 @@ impl CommandError {
             | CommandError::WindowWithoutPage
             | CommandError::OfRequest
             | CommandError::NotTwoSides(_)
-            | CommandError::GivenTwice(_) => 2,
+            | CommandError::GivenTwice(_)
+            | CommandError::SectionsOfWindow => 2,
             _ => 1,
         }
     }

@@ -60,6 +60,9 @@ pub(crate) fn run(options: &Options, flight: &FlightOptions) -> Result<Recording
     if dispatch && !options.kernel.contains(&Group::Sched) {
         return Err(CommandError::TriggerWithoutSwitches);
     }
+    if options.kernel.contains(&Group::Section) {
+        return Err(CommandError::SectionsOfWindow);
+    }
     let dir = options.output.clone();
     let spawned = Flight::spawn(dir.clone(), flight, tell);
     let (recorder, segments) = spawned.map_err(RecordError::system("start a thread"))?;
