@@ -59,6 +59,12 @@ globals! {
     TASK_CPU task_cpu: u32;
     /// `task_struct.stack`; only with the programs of the group `section`.
     TASK_STACK task_stack: u32;
+    /// Sections that are followed at once, by CPU or thread; this and the next two of the group `section`.
+    SECTION_OPEN section_open: u32;
+    /// Entries of `SLEEPERS`: a power of two.
+    SECTION_THREADS section_threads: u32;
+    /// Rows of `SECTIONS` that are callers'.
+    SECTION_CALLERS section_callers: u32;
     /// `task_struct.signal`.
     TASK_SIGNAL task_signal: u32;
     /// `signal_struct.live.counter`.

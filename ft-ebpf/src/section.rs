@@ -3,8 +3,9 @@
 //!
 //! A record for each would flood any buffer: so sections are counted here, and the agent reads the counts in the end.
 //! Nothing here takes a lock, as a hash table would: what is held lies in arrays, that of spinlocks by CPU, which their
-//! holder cannot leave, that of the others by thread. A program that strikes another one of these on its CPU, or in a task
-//! that has preempted it, does nothing but count that ([`Sections::skipped`]).
+//! holder cannot leave, that of the others by thread. On a real-time kernel most spinlocks are of the others
+//! (`rt_spin_lock`, kernel/locking/spinlock_rt.c): who holds one can be preempted. A program that strikes another one of these
+//! on its CPU, or in a task that has preempted it, does nothing but count that ([`Sections::skipped`]).
 
 use aya_ebpf::{
     EbpfContext,
@@ -17,11 +18,8 @@ use ft_ebpf::{Sections, section};
 
 use crate::{config, filter::current, kernel::TaskStruct, maps::add, record::now};
 
-/// Sections that are open at once, by CPU or thread, at most; further ones are counted ([`Sections::full`]).
-const MOST_OPEN: usize = 8;
-
-/// Threads whose sections are followed at the same time, at most: one for each remainder of their number.
-const THREADS: u32 = 8_192;
+/// Room for sections that are open at once; the agent says how many of them are used ([`section::OPEN`] at most).
+const MOST_OPEN: usize = section::OPEN as usize;
 
 /// Entries that are looked at for a caller's row.
 const LOOKS: u32 = 4;
@@ -57,7 +55,7 @@ static SPINS: PerCpuArray<Held> = PerCpuArray::with_max_entries(2, 0);
 
 /// Sections of threads under other locks.
 #[map]
-static SLEEPERS: Array<Held> = Array::with_max_entries(THREADS, 0);
+static SLEEPERS: Array<Held> = Array::with_max_entries(section::THREADS, 0);
 
 /// What is counted: first the rows of no caller, by kind and context.
 #[map]
@@ -103,24 +101,25 @@ fn alone(kind: u32, work: impl FnOnce(*mut u64)) {
 /// What is held in this context.
 #[inline(always)]
 fn held(kind: u32, interrupt: bool, tid: u32) -> Option<&'static mut Held> {
-    let held = match kind == section::SPIN || interrupt {
+    let held = match section::spins(kind) || interrupt {
         true => SPINS.get_ptr_mut(u32::from(interrupt)),
-        false => SLEEPERS.get_ptr_mut(tid % THREADS),
+        // The numbers of threads that the agent leaves are a power of two.
+        false => SLEEPERS.get_ptr_mut(tid & config::section_threads().wrapping_sub(1)),
     };
     // SAFETY: it is this CPU's, where one of these programs runs at a time, or this thread's (its `tid` is looked at).
     held.map(|held| unsafe { &mut *held })
 }
 
-/// To where the function returns at whose end the program runs. Behind its argument and its value lies what the trampoline
+/// To where the function returns at whose end the program runs. Behind its arguments and its value lies what the trampoline
 /// pushed, and then, where it was called, the address in the function to which it returns
 /// (`arch_prepare_bpf_trampoline`, arch/x86/net/bpf_jit_comp.c). Since Linux 6.19 it may have been jumped to. What is
 /// not an address of a function has no name in the end.
 #[inline(always)]
-fn caller(ctx: &FExitContext) -> u64 {
+fn caller(ctx: &FExitContext, arguments: usize) -> u64 {
     const CALL_BYTES: u64 = 16;
     // SAFETY: the helper takes the context, and reading is checked.
     let (function, pushed) = unsafe {
-        let behind = ctx.as_ptr().cast::<u64>().wrapping_add(3).cast::<[u64; 2]>();
+        let behind = ctx.as_ptr().cast::<u64>().wrapping_add(arguments + 2).cast::<[u64; 2]>();
         (bpf_get_func_ip(ctx.as_ptr()), bpf_probe_read_kernel(behind))
     };
     match pushed {
@@ -130,22 +129,22 @@ fn caller(ctx: &FExitContext) -> u64 {
     }
 }
 
-/// A lock has been taken.
+/// A lock has been taken, by a function of so many arguments.
 #[inline(always)]
-fn begins(ctx: &FExitContext, kind: u32) {
+fn begins(ctx: &FExitContext, kind: u32, arguments: usize) {
     let who = current();
     if !who.is_observed() {
         return;
     }
     let lock = ctx.arg::<u64>(0);
-    let caller = caller(ctx);
+    let caller = caller(ctx, arguments);
     alone(kind, |scratch| {
         let interrupt = is_interrupt(ctx, scratch);
         let Some(counts) = SECTIONS.get_ptr_mut(section::row(kind, interrupt)) else { return };
         // SAFETY: the row is this CPU's, and only one of these programs runs here.
         let counts = unsafe { &mut *counts };
         counts.begun += 1;
-        if kind == section::SPIN
+        if section::spins(kind)
             && !interrupt
             && let Some(of_interrupts) = SPINS.get_ptr_mut(1)
         {
@@ -154,7 +153,7 @@ fn begins(ctx: &FExitContext, kind: u32) {
         }
         let Some(held) = held(kind, interrupt, who.tid) else { return };
         if held.tid != who.tid {
-            if kind != section::SPIN && held.n != 0 {
+            if !section::spins(kind) && held.n != 0 {
                 counts.full += 1;
                 return;
             }
@@ -162,15 +161,15 @@ fn begins(ctx: &FExitContext, kind: u32) {
             (held.tid, held.n) = (who.tid, 0);
         }
         // One and the same lock again: the end of what is there was not seen. Readers may share.
-        let again = match kind {
-            section::READ => MOST_OPEN,
-            _ => held.find(lock),
+        let again = match section::is_shared(kind) {
+            true => MOST_OPEN,
+            false => held.find(lock),
         };
         let (place, depth) = match again < MOST_OPEN {
             true => (again, held.n.wrapping_sub(1)),
             false => (held.n as usize, held.n),
         };
-        if place >= MOST_OPEN {
+        if place >= MOST_OPEN || place >= config::section_open() as usize {
             counts.full += 1;
             return;
         }
@@ -191,7 +190,7 @@ fn ends(ctx: &FEntryContext, kind: u32) {
         let interrupt = is_interrupt(ctx, scratch);
         let Some(held) = held(kind, interrupt, who.tid) else { return };
         // The scheduler's lock passes from a thread to the next.
-        let is_own = kind == section::SPIN || held.tid == who.tid;
+        let is_own = section::spins(kind) || held.tid == who.tid;
         let place = if is_own { held.find(lock) } else { MOST_OPEN };
         if place >= MOST_OPEN {
             if who.is_observed()
@@ -235,9 +234,9 @@ impl Held {
 #[inline(always)]
 fn row(kind: u32, interrupt: bool, caller: u64) -> Option<*mut Sections> {
     let key = section::key(kind, interrupt);
-    let callers = section::ROWS - section::row(section::KINDS, false);
+    let callers = config::section_callers();
     let hash = ((caller ^ u64::from(key) << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32;
-    if caller != 0 {
+    if caller != 0 && callers != 0 {
         for look in 0..LOOKS {
             let index = section::row(section::KINDS, false) + hash.wrapping_add(look) % callers;
             let row = SECTIONS.get_ptr_mut(index)?;
@@ -255,18 +254,19 @@ fn row(kind: u32, interrupt: bool, caller: u64) -> Option<*mut Sections> {
     SECTIONS.get_ptr_mut(section::row(kind, interrupt))
 }
 
-/// Declares the programs by the kernel's functions. The first argument of each is the lock; of what can fail, the value says
-/// whether it has taken it.
+/// Declares the programs by the kernel's functions. The first argument of each is the lock, mostly the only one; of what can
+/// fail, the value says whether it has taken it.
 macro_rules! programs {
-    (begins { $($begin:ident: $taken:literal $kind:ident $($got:ident)?;)* }
+    (begins { $($begin:ident: $taken:literal $($arguments:literal)? $kind:ident $($got:ident)?;)* }
      ends { $($end:ident: $released:literal $of:ident;)* }) => {
         $(
             #[fexit(function = $taken)]
             fn $begin(ctx: FExitContext) -> i32 {
-                $(if !$got(ctx.arg::<i32>(1)) {
+                const ARGUMENTS: usize = programs!(@arguments $($arguments)?);
+                $(if !$got(ctx.arg::<i32>(ARGUMENTS)) {
                     return 0;
                 })?
-                begins(&ctx, section::$kind);
+                begins(&ctx, section::$kind, ARGUMENTS);
                 0
             }
         )*
@@ -278,6 +278,8 @@ macro_rules! programs {
             }
         )*
     };
+    (@arguments) => { 1 };
+    (@arguments $arguments:literal) => { $arguments };
 }
 
 /// Of a function that returns whether it has taken the lock.
@@ -286,7 +288,7 @@ fn yes(value: i32) -> bool {
     value != 0
 }
 
-/// Of one that returns an error or 0.
+/// Of one that returns an error or 0. (`down_trylock` returns 1 where others return 0.)
 #[inline(always)]
 fn no_error(value: i32) -> bool {
     value == 0
@@ -299,6 +301,24 @@ programs! {
         section_spin_lock_irqsave: "_raw_spin_lock_irqsave" SPIN;
         section_spin_lock_bh: "_raw_spin_lock_bh" SPIN;
         section_spin_trylock: "_raw_spin_trylock" SPIN yes;
+        section_spin_trylock_bh: "_raw_spin_trylock_bh" SPIN yes;
+        section_read_lock: "_raw_read_lock" SPIN_READ;
+        section_read_lock_irq: "_raw_read_lock_irq" SPIN_READ;
+        section_read_lock_irqsave: "_raw_read_lock_irqsave" SPIN_READ;
+        section_read_lock_bh: "_raw_read_lock_bh" SPIN_READ;
+        section_read_trylock: "_raw_read_trylock" SPIN_READ yes;
+        section_write_lock: "_raw_write_lock" SPIN_WRITE;
+        section_write_lock_irq: "_raw_write_lock_irq" SPIN_WRITE;
+        section_write_lock_irqsave: "_raw_write_lock_irqsave" SPIN_WRITE;
+        section_write_lock_bh: "_raw_write_lock_bh" SPIN_WRITE;
+        section_write_trylock: "_raw_write_trylock" SPIN_WRITE yes;
+        section_rt_spin_lock: "rt_spin_lock" RT_SPIN;
+        section_rt_spin_trylock: "rt_spin_trylock" RT_SPIN yes;
+        section_rt_spin_trylock_bh: "rt_spin_trylock_bh" RT_SPIN yes;
+        section_rt_read_lock: "rt_read_lock" RT_READ;
+        section_rt_read_trylock: "rt_read_trylock" RT_READ yes;
+        section_rt_write_lock: "rt_write_lock" RT_WRITE;
+        section_rt_write_trylock: "rt_write_trylock" RT_WRITE yes;
         section_mutex_lock: "mutex_lock" MUTEX;
         section_mutex_lock_interruptible: "mutex_lock_interruptible" MUTEX no_error;
         section_mutex_lock_killable: "mutex_lock_killable" MUTEX no_error;
@@ -310,15 +330,32 @@ programs! {
         section_down_write: "down_write" WRITE;
         section_down_write_killable: "down_write_killable" WRITE no_error;
         section_down_write_trylock: "down_write_trylock" WRITE yes;
+        section_down: "down" SEMAPHORE;
+        section_down_interruptible: "down_interruptible" SEMAPHORE no_error;
+        section_down_killable: "down_killable" SEMAPHORE no_error;
+        section_down_trylock: "down_trylock" SEMAPHORE no_error;
+        section_down_timeout: "down_timeout" 2 SEMAPHORE no_error;
     }
     ends {
         section_spin_unlock: "_raw_spin_unlock" SPIN;
         section_spin_unlock_irq: "_raw_spin_unlock_irq" SPIN;
         section_spin_unlock_irqrestore: "_raw_spin_unlock_irqrestore" SPIN;
         section_spin_unlock_bh: "_raw_spin_unlock_bh" SPIN;
+        section_read_unlock: "_raw_read_unlock" SPIN_READ;
+        section_read_unlock_irq: "_raw_read_unlock_irq" SPIN_READ;
+        section_read_unlock_irqrestore: "_raw_read_unlock_irqrestore" SPIN_READ;
+        section_read_unlock_bh: "_raw_read_unlock_bh" SPIN_READ;
+        section_write_unlock: "_raw_write_unlock" SPIN_WRITE;
+        section_write_unlock_irq: "_raw_write_unlock_irq" SPIN_WRITE;
+        section_write_unlock_irqrestore: "_raw_write_unlock_irqrestore" SPIN_WRITE;
+        section_write_unlock_bh: "_raw_write_unlock_bh" SPIN_WRITE;
+        section_rt_spin_unlock: "rt_spin_unlock" RT_SPIN;
+        section_rt_read_unlock: "rt_read_unlock" RT_READ;
+        section_rt_write_unlock: "rt_write_unlock" RT_WRITE;
         section_mutex_unlock: "mutex_unlock" MUTEX;
         section_up_read: "up_read" READ;
         section_up_write: "up_write" WRITE;
         section_downgrade_write: "downgrade_write" WRITE;
+        section_up: "up" SEMAPHORE;
     }
 }

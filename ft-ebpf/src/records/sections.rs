@@ -12,15 +12,45 @@ pub mod section {
     pub const READ: u32 = 2;
     /// As a writer.
     pub const WRITE: u32 = 3;
+    /// Under a counting semaphore.
+    pub const SEMAPHORE: u32 = 4;
+    /// Under a spinlock of readers and writers, as a reader.
+    pub const SPIN_READ: u32 = 5;
+    /// As a writer.
+    pub const SPIN_WRITE: u32 = 6;
+    /// Under what is a spinlock on other kernels: on a real-time one its waiters sleep, and its holder can be preempted.
+    pub const RT_SPIN: u32 = 7;
+    /// Under what is a spinlock of readers and writers elsewhere, as a reader.
+    pub const RT_READ: u32 = 8;
+    /// As a writer.
+    pub const RT_WRITE: u32 = 9;
     /// How many there are.
-    pub const KINDS: u32 = 4;
+    pub const KINDS: u32 = 10;
+
+    /// Whether the holder cannot leave its CPU, which then is what nests.
+    #[inline(always)]
+    pub const fn spins(kind: u32) -> bool {
+        matches!(kind, SPIN | SPIN_READ | SPIN_WRITE)
+    }
+
+    /// Whether a thread can hold one such lock more than once.
+    #[inline(always)]
+    pub const fn is_shared(kind: u32) -> bool {
+        matches!(kind, READ | SPIN_READ | RT_READ)
+    }
 
     /// Bins of lengths: two for each power of two of nanoseconds; the last has all beyond 3.2 s.
     pub const LENGTHS: usize = 64;
-    /// Depths that are told apart; the last is it or more.
+    /// Depths that are told apart: all that are followed.
     pub const DEPTHS: usize = 8;
     /// Rows of a CPU: that of each kind and context, and those of callers.
-    pub const ROWS: u32 = 2 * KINDS + 512;
+    pub const ROWS: u32 = 2 * KINDS + CALLERS;
+    /// Those of callers.
+    pub const CALLERS: u32 = 512;
+    /// Sections that are open at once, by CPU or thread, at most; further ones are counted ([`FULL`]).
+    pub const OPEN: u32 = DEPTHS as u32;
+    /// Threads whose sections are followed at the same time, at most: one for each remainder of their number.
+    pub const THREADS: u32 = 8_192;
 
     /// What a record counts: values of [`Section::what`](super::Section::what). Sections by their length, ns.
     pub const LENGTH: u16 = 0;

@@ -6,14 +6,26 @@ use crate::words::words;
 words! {
     /// What the sections are under.
     pub enum SectionLock {
-        /// A spinlock.
+        /// A spinlock; on a real-time kernel one of those that still spin (`raw_spinlock_t`).
         Spinlock = "spinlock",
+        /// A spinlock of readers and writers, as a reader.
+        RwlockRead = "rwlock-read",
+        /// The same, as a writer.
+        RwlockWrite = "rwlock-write",
+        /// What is a spinlock elsewhere, on a real-time kernel, where its holder can lose the CPU.
+        RtSpinlock = "rt-spinlock",
+        /// A spinlock of readers and writers there, as a reader.
+        RtRwlockRead = "rt-rwlock-read",
+        /// The same, as a writer.
+        RtRwlockWrite = "rt-rwlock-write",
         /// A mutex.
         Mutex = "mutex",
         /// A semaphore of readers and writers, as a reader.
         RwsemRead = "rwsem-read",
         /// The same, as a writer.
         RwsemWrite = "rwsem-write",
+        /// A counting semaphore, from `down` to an `up` by the same thread.
+        Semaphore = "semaphore",
         _ => Spinlock
     }
 }
@@ -23,14 +35,14 @@ words! {
     pub enum SectionCount {
         /// Sections that are so long.
         Length = "length",
-        /// Sections that begin so deep within others: of the same CPU and context for spinlocks, else of the same thread.
+        /// Sections that begin so deep within others: of the same CPU and context for locks that spin, else of the same thread.
         Depth = "depth",
         /// Sections that have begun, whether or not their end was seen.
         Begun = "begun",
         /// Of these, such as could not be followed: too many were open.
         Full = "full",
-        /// Ends of sections that had begun before the recording, at a function that is not watched, or in a run that was
-        /// skipped.
+        /// Ends of sections that had begun before the recording, at a function that is not watched, in a run that was skipped,
+        /// or in another thread, or that could not be followed.
         EndOnly = "end-only",
         /// Begins and ends that struck while another was being counted on the CPU.
         Skipped = "skipped",
@@ -57,7 +69,7 @@ table! {
         /// What is counted.
         pub what: SectionCount,
         /// The shortest length that is counted here, ns; the longest is below that of the next bin: 0, 1, 2, 3, 4, 6, 8, 12,
-        /// … Or the depth: 0 within no other, 7 that or more. Else 0.
+        /// … Or the depth: 0 within no other, 7 the most that is followed. Else 0.
         pub at_least: i64 as Number,
         /// How many.
         pub count: i64 as Count,
@@ -96,6 +108,12 @@ mod store {
                     section::MUTEX => SectionLock::Mutex,
                     section::READ => SectionLock::RwsemRead,
                     section::WRITE => SectionLock::RwsemWrite,
+                    section::SEMAPHORE => SectionLock::Semaphore,
+                    section::SPIN_READ => SectionLock::RwlockRead,
+                    section::SPIN_WRITE => SectionLock::RwlockWrite,
+                    section::RT_SPIN => SectionLock::RtSpinlock,
+                    section::RT_READ => SectionLock::RtRwlockRead,
+                    section::RT_WRITE => SectionLock::RtRwlockWrite,
                     _ => SectionLock::Spinlock,
                 },
                 interrupt: r.interrupt != 0,

@@ -199,6 +199,7 @@ fn load_object(
         && options.groups.contains(&Group::Irq);
     globals.push(("SOFTIRQS_PREEMPTED", u32::from(preempted)));
     globals.push(("STACKS", u32::from(options.groups.contains(&Group::Stack))));
+    globals.extend(sections::globals(options.most_under_way));
     let layout = format!("RECORD_LAYOUT_{}", ft_ebpf::VERSION);
     let mut loader = EbpfLoader::new();
     loader.btf(Some(aya_btf)).map_max_entries("RECORDS", RingBuffers::entries());

@@ -81,7 +81,8 @@ pub struct KernelOptions {
     /// At most so many ring buffers. More than one for each CPU are of no use; fewer show what they are good for.
     pub most_ring_buffers: u32,
     /// Entries of each table of what is under way: system calls, futexes, page faults, waits for locks of the kernel, threads
-    /// off the CPU, softirqs. `None`: as many as the programs declare; fewer show what becomes of the others.
+    /// off the CPU, softirqs; of the group `section` what is open at once, the threads, and the callers. `None`: as many as the
+    /// programs declare; fewer show what becomes of the others.
     pub most_under_way: Option<u32>,
     /// Softirqs are taken for such as can be preempted, as on a real-time kernel they always are; each then has an entry in such a
     /// table. Right on any kernel, at a higher price.

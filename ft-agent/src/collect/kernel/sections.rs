@@ -45,7 +45,7 @@ struct Locks {
     begins: &'static [Program],
 }
 
-const LOCKS: [Locks; 3] = [
+const LOCKS: [Locks; 9] = [
     Locks {
         ends: &[
             ends("section_spin_unlock", "_raw_spin_unlock"),
@@ -59,6 +59,59 @@ const LOCKS: [Locks; 3] = [
             begins("section_spin_lock_irqsave", "_raw_spin_lock_irqsave"),
             begins("section_spin_lock_bh", "_raw_spin_lock_bh"),
             begins("section_spin_trylock", "_raw_spin_trylock"),
+            begins("section_spin_trylock_bh", "_raw_spin_trylock_bh"),
+        ],
+    },
+    Locks {
+        ends: &[
+            ends("section_read_unlock", "_raw_read_unlock"),
+            ends("section_read_unlock_irq", "_raw_read_unlock_irq"),
+            ends("section_read_unlock_irqrestore", "_raw_read_unlock_irqrestore"),
+            ends("section_read_unlock_bh", "_raw_read_unlock_bh"),
+        ],
+        begins: &[
+            begins("section_read_lock", "_raw_read_lock"),
+            begins("section_read_lock_irq", "_raw_read_lock_irq"),
+            begins("section_read_lock_irqsave", "_raw_read_lock_irqsave"),
+            begins("section_read_lock_bh", "_raw_read_lock_bh"),
+            begins("section_read_trylock", "_raw_read_trylock"),
+        ],
+    },
+    Locks {
+        ends: &[
+            ends("section_write_unlock", "_raw_write_unlock"),
+            ends("section_write_unlock_irq", "_raw_write_unlock_irq"),
+            ends("section_write_unlock_irqrestore", "_raw_write_unlock_irqrestore"),
+            ends("section_write_unlock_bh", "_raw_write_unlock_bh"),
+        ],
+        begins: &[
+            begins("section_write_lock", "_raw_write_lock"),
+            begins("section_write_lock_irq", "_raw_write_lock_irq"),
+            begins("section_write_lock_irqsave", "_raw_write_lock_irqsave"),
+            begins("section_write_lock_bh", "_raw_write_lock_bh"),
+            begins("section_write_trylock", "_raw_write_trylock"),
+        ],
+    },
+    Locks {
+        ends: &[ends("section_rt_spin_unlock", "rt_spin_unlock")],
+        begins: &[
+            begins("section_rt_spin_lock", "rt_spin_lock"),
+            begins("section_rt_spin_trylock", "rt_spin_trylock"),
+            begins("section_rt_spin_trylock_bh", "rt_spin_trylock_bh"),
+        ],
+    },
+    Locks {
+        ends: &[ends("section_rt_read_unlock", "rt_read_unlock")],
+        begins: &[
+            begins("section_rt_read_lock", "rt_read_lock"),
+            begins("section_rt_read_trylock", "rt_read_trylock"),
+        ],
+    },
+    Locks {
+        ends: &[ends("section_rt_write_unlock", "rt_write_unlock")],
+        begins: &[
+            begins("section_rt_write_lock", "rt_write_lock"),
+            begins("section_rt_write_trylock", "rt_write_trylock"),
         ],
     },
     Locks {
@@ -86,9 +139,20 @@ const LOCKS: [Locks; 3] = [
             begins("section_down_write_trylock", "down_write_trylock"),
         ],
     },
+    Locks {
+        ends: &[ends("section_up", "up")],
+        begins: &[
+            begins("section_down", "down"),
+            begins("section_down_interruptible", "down_interruptible"),
+            begins("section_down_killable", "down_killable"),
+            begins("section_down_trylock", "down_trylock"),
+            begins("section_down_timeout", "down_timeout"),
+        ],
+    },
 ];
 
-/// The programs of all locks whose releases are functions of this kernel, ends before begins; and the functions that are not.
+/// The programs of all locks whose releases are functions of this kernel, ends before begins; and the functions that are not,
+/// though others take such locks: a real-time kernel has sorts that others have not, and the other way round.
 pub(super) fn present(btf: &Btf) -> (Vec<&'static Program>, Vec<Missing>) {
     chosen(|function| btf.id_by_type_name_kind(function, BtfKind::Func).is_ok())
 }
@@ -97,6 +161,9 @@ fn chosen(has: impl Fn(&str) -> bool) -> (Vec<&'static Program>, Vec<Missing>) {
     let (mut found, mut missing) = (Vec::new(), Vec::new());
     for locks in &LOCKS {
         let lacks = |program: &&Program| !has(function(program));
+        if locks.begins.iter().all(|program| lacks(&program)) {
+            continue;
+        }
         let inlined: Vec<_> = locks.ends.iter().filter(lacks).collect();
         if inlined.is_empty() {
             found.extend(locks.ends.iter().chain(locks.begins.iter().filter(|p| !lacks(p))));
@@ -115,6 +182,18 @@ fn function(program: &Program) -> &'static str {
         Hook::Enters(function) | Hook::Returns(function) => function,
         _ => program.name,
     }
+}
+
+/// What the programs are told of their room, which a test can have less of: sections that are open at once, threads that have
+/// some, callers that are told apart.
+pub(super) fn globals(most: Option<u32>) -> [(&'static str, u32); 3] {
+    let room = |usual: u32| most.map_or(usual, |most| usual.min(most));
+    [
+        ("SECTION_OPEN", room(section::OPEN)),
+        // A power of two, as the programs need.
+        ("SECTION_THREADS", 1 << room(section::THREADS).max(1).ilog2()),
+        ("SECTION_CALLERS", room(section::CALLERS)),
+    ]
 }
 
 /// Appends what was counted since the start, the CPUs together.
@@ -190,16 +269,74 @@ impl Sums {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use ft_ebpf::Section;
 
+    /// A kernel that is no real-time one has these, if they are not inlined.
+    fn is_usual(function: &str) -> bool {
+        !function.starts_with("rt_")
+    }
+
+    fn functions(programs: &[&'static Program]) -> BTreeSet<&'static str> {
+        programs.iter().map(|program| function(program)).collect()
+    }
+
     #[test]
     fn where_a_release_is_inlined_nothing_is_watched_of_its_locks() {
-        let (found, missing) = chosen(|function| function != "_raw_spin_unlock");
+        let (found, missing) =
+            chosen(|function| is_usual(function) && function != "_raw_spin_unlock");
         assert!(found.iter().all(|program| !program.name.contains("spin")));
         assert_eq!(missing.iter().map(|m| m.tracepoint).collect::<Vec<_>>(), ["_raw_spin_unlock"]);
-        let (found, missing) = chosen(|function| function != "_raw_spin_trylock");
-        assert_eq!((found.len(), missing.len()), (23, 0));
+        // The others are watched: spinlocks of readers and of writers, mutexes, and both sorts of semaphores.
+        for other in
+            ["_raw_read_unlock", "_raw_write_lock_irq", "mutex_unlock", "up_write", "down_timeout"]
+        {
+            assert!(functions(&found).contains(other), "{other}");
+        }
+        let (all, _) = chosen(is_usual);
+        let (found, missing) =
+            chosen(|function| is_usual(function) && function != "_raw_spin_trylock");
+        assert_eq!((all.len() - found.len(), missing.len()), (1, 0));
+    }
+
+    #[test]
+    fn what_a_kernel_does_not_have_at_all_is_not_missing() {
+        // The spinlocks of readers and writers of a real-time kernel are of another sort.
+        let (found, missing) = chosen(|function| {
+            !["_raw_read_", "_raw_write_"].iter().any(|p| function.starts_with(p))
+        });
+        assert!(missing.is_empty(), "{missing:?}");
+        let real_time = functions(&found);
+        for function in ["_raw_spin_lock", "rt_spin_unlock", "rt_read_lock", "rt_write_trylock"] {
+            assert!(real_time.contains(function), "{function}");
+        }
+        let (found, missing) = chosen(is_usual);
+        assert!(missing.is_empty(), "{missing:?}");
+        assert!(functions(&found).iter().all(|function| is_usual(function)));
+    }
+
+    #[test]
+    fn there_is_room_for_as_many_as_the_maps_have_or_fewer() {
+        let room = |most| globals(most).map(|(_, n)| n);
+        assert_eq!(room(None), [section::OPEN, section::THREADS, section::CALLERS]);
+        assert_eq!(room(Some(u32::MAX)), room(None));
+        assert_eq!(room(Some(5)), [5, 4, 5]);
+        assert_eq!(room(Some(0)), [0, 1, 0]);
+    }
+
+    #[test]
+    fn the_last_bin_has_all_that_is_longer() {
+        for bin in 0..section::LENGTHS {
+            assert_eq!(section::bin(section::from_ns(bin)), bin);
+            assert!(bin == 0 || section::bin(section::from_ns(bin) - 1) == bin - 1);
+        }
+        let last = section::LENGTHS - 1;
+        assert_eq!(section::from_ns(last), 3 << 30, "3.2 s");
+        assert_eq!(section::bin(u64::MAX), last);
+        // What is followed has a depth of its own.
+        assert_eq!(section::DEPTHS as u32, section::OPEN);
     }
 
     #[test]

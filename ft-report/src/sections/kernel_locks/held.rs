@@ -28,7 +28,7 @@ pub struct HeldLocks {
     pub p99_ns: i64,
     /// The longest, ns.
     pub max_ns: i64,
-    /// How many lie within how many others; 7 stands for more, too.
+    /// How many lie within how many others.
     pub depths: BTreeMap<i64, u64>,
     /// Shortest length of a bin, ns, and how many sections.
     pub lengths: BTreeMap<i64, u64>,
@@ -180,7 +180,7 @@ impl Held {
         }
         s.say(
             "A percentile is the longest length of its bin, of which there are two for each power of two. Depths count what the \
-             same CPU holds of spinlocks, of interrupts apart, and what the same thread holds of the others. Lengths contain \
+             same CPU holds of locks that spin, of interrupts apart, and what the same thread holds of the others. Lengths contain \
              what counting itself takes of sections within.",
         );
         let left_out = [
