@@ -43,6 +43,9 @@ pub struct Tally {
     /// Holds in which the holder could have run and did not, and whose release was not recorded.
     #[serde(skip_serializing_if = "is_zero")]
     pub unreleased_held_up: u64,
+    /// Holds of semaphores in which the holder could have run and did not: no such time has a row.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub semaphores_held_up: u64,
     /// Acquisitions whose edge in `lock_order` did not fit.
     pub order_not_kept: u64,
     /// Wake-ups with a row.

@@ -18,7 +18,8 @@
 //! 10 sample a 1       a is sampled in chain 1
 //! 10 call-of a f 100  a calls the probed function f, with this stack pointer; also return-of; without one marks
 //! 10 lose sched 5     scheduler records are lost up to 15; also irq, calls and probes; and ring, with a thread
-//! 10 wait a L         a waits for lock L; also acquire, read (shared), release, park, unpark, abandon
+//! 10 wait a L         a waits for lock L; also acquire, read (shared), release, park, unpark, abandon; and take and post, of
+//!                      a semaphore
 //! 10 barrier a B      a waits at barrier B; also receive; and passed, the end of either
 //! 10 acquire a L 3    the same, at place 3 of the source
 //! 10 release a L 0 2  the same, and what came of a time-slice extension (`ft_user::layout::Slice`)
@@ -58,13 +59,15 @@ pub use nonsense::{EXTREMES, every_payload, nonsense, random};
 use parse::parse;
 
 /// The sites of a timeline: word, kind, event.
-pub const SITES: [(&str, SiteKind, &str); 36 + WORKERS] = [
+pub const SITES: [(&str, SiteKind, &str); 38 + WORKERS] = [
     ("wait", SiteKind::LockWait, "lock.mutex_wait"),
     ("wait-read", SiteKind::LockWait, "lock.rwlock_read_wait"),
     ("abandon", SiteKind::LockAbandon, "lock.mutex_abandon"),
     ("acquire", SiteKind::LockAcquire, "lock.mutex_acquire"),
     ("read", SiteKind::LockAcquire, "lock.rwlock_read_acquire"),
     ("release", SiteKind::LockRelease, "lock.mutex_release"),
+    ("take", SiteKind::LockAcquire, "lock.semaphore_acquire"),
+    ("post", SiteKind::LockRelease, "lock.semaphore_release"),
     ("park", SiteKind::CondWait, "lock.cond_wait"),
     ("unpark", SiteKind::CondWake, "lock.cond_wake"),
     ("barrier", SiteKind::WaitBegin, "lock.barrier_wait"),

@@ -25,6 +25,7 @@ pub struct Holds {
     /// Who ran while the holder was preempted (not: woken), of the holds in which it was.
     displaced: PerThread<Vec<(u64, Shares)>>,
     rows: u64,
+    semaphores_held_up: u64,
     out_of_order: u64,
     extensions: Extensions,
 }
@@ -41,7 +42,10 @@ impl Analysis for Holds {
                 self.out_of_order += u64::from(!in_order);
                 self.extensions.add(hold.slice);
                 let shares = self.over(thread, hold);
-                rows.critical_sections.push(row(thread, hold, &shares, world));
+                let row = row(thread, hold, &shares, world);
+                let held_up = row.parts.is_some_and(|parts| parts.runnable_ns() > 0);
+                self.semaphores_held_up += u64::from(held_up && hold.is_semaphore());
+                rows.critical_sections.push(row);
             }
             Change::HoldLost { thread, hold } => drop(self.over(thread, hold)),
             _ => {}
@@ -50,6 +54,7 @@ impl Analysis for Holds {
 
     fn end(&mut self, _: &World, _: &mut Rows, tally: &mut Tally) {
         tally.holds = self.rows;
+        tally.semaphores_held_up = self.semaphores_held_up;
         tally.out_of_order_releases = self.out_of_order;
         tally.extensions = self.extensions;
     }

@@ -106,6 +106,22 @@ fn what_ran_after_is_not_known_without_a_release() {
     assert_eq!(tally.unfinished_preemptions.at_end, 1, "the second had no end");
 }
 
+/// That it was held is known when it is posted, so there are no rows, and the holds are counted.
+#[test]
+fn holders_of_semaphores_are_counted() {
+    let tally = check(
+        "0 0 .>a S
+         10 take a L
+         20 0 a>X R
+         30 0 X>a R
+         40 post a L
+         50 take a L
+         60 post a L",
+        &[],
+    );
+    assert_eq!((tally.holds, tally.semaphores_held_up), (2, 1));
+}
+
 #[test]
 fn a_preemption_across_a_loss_is_counted() {
     let tally = check(

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::called::Called;
 use super::{Input, NO_SCHEDULER};
-use crate::document::{Id, Interval, Lock, N, Ns, Place, Section, Share, Table, Thread, Word};
+use crate::document::{Id, Interval, Lock, N, Ns, Of, Place, Section, Share, Table, Thread, Word};
 use crate::stats::{Groups, IDLE, Marks, Own, Top, own};
 use crate::text;
 use ft_analysis::{Mark, Tally, Unfinished};
@@ -42,6 +42,9 @@ pub struct PreemptedReport {
     pub agent_ns: Own,
     /// Times whose end was not recorded; in no statistic.
     pub unfinished: Unfinished,
+    /// Holds of semaphores in which the holder was off the CPU while runnable; these times are in no statistic.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub semaphores: u64,
     /// How many are exact, lower bounds, censored.
     pub marks: Marks,
     /// Each lock, the longest total first. A time counts for every lock that was held.
@@ -50,6 +53,10 @@ pub struct PreemptedReport {
     pub preemptors: Vec<Preemptor>,
     /// The longest.
     pub longest: Vec<LongPreemption>,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// Sums of one lock, or of locks of one name.
@@ -237,6 +244,7 @@ impl Preempted {
         PreemptedReport {
             marks,
             kernel: tally.kernel,
+            semaphores: tally.semaphores_held_up,
             unfinished,
             locks,
             preemptors,
@@ -280,6 +288,13 @@ impl PreemptedReport {
             ]));
         }
         self.marks.legend(&mut s);
+        if self.semaphores > 0 {
+            s.say(text!(
+                "{} of semaphores, whose holders could have run and did not, are not among them: a semaphore is known to have \
+                 been held only when it is posted.",
+                Of(self.semaphores, "hold")
+            ));
+        }
         if self.times == 0 {
             s.say("No holder was off the CPU while it could have run.");
             return s.with(self);

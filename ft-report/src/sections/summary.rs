@@ -208,17 +208,22 @@ impl Answers {
             0 => text!("nobody waited for it"),
             ns => text!("waiters delayed by {}", Ns(ns)),
         };
+        let semaphores = match preempted.semaphores {
+            0 => Text::default(),
+            n => text!("; {} of semaphores not among them", Of(n, "hold")),
+        };
         s.answer(
             "held up",
             "preempted",
             text!(
-                "{} a lock's holder had no CPU: {}{}, {} of it {}; {}",
+                "{} a lock's holder had no CPU: {}{}, {} of it {}; {}{}",
                 Of(preempted.times, "time"),
                 Ns(preempted.total_ns),
                 preempted.agent_ns.of_it(preempted.total_ns),
                 Share(first.total_ns, preempted.total_ns),
                 first.held_up(),
-                delayed
+                delayed,
+                semaphores
             ),
         );
     }

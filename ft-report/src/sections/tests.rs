@@ -1,5 +1,6 @@
 //! Whole reports, from timelines: golden texts, widths, JSON.
 
+mod left_out;
 mod numbers;
 mod own;
 mod summary;

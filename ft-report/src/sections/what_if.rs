@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use serde::Serialize;
 
 use super::{Input, NO_SCHEDULER};
-use crate::document::{Lock, N, Ns, Of, Section, Share, Table, Text, Word};
+use crate::document::{Lock, N, Ns, Of, Section, See, Share, Table, Text, Word};
 use crate::stats::{Groups, Marks};
 use crate::text;
 use ft_analysis::{Extensions, Mark, Tally};
@@ -174,11 +174,13 @@ impl WhatIfReport {
         let parts = [disturbed, lost, unreleased].map(Option::unwrap_or_default);
         let [disturbed, lost, unreleased] = parts;
         s.say(text!(
-            "{} in which the holder could have run and did not{}{}{}",
+            "{} in which the holder could have run and did not{}{}{}. Each counts once, however often its holder lost the CPU, and \
+             so does each of nested holds; {} counts the times instead, each once.",
             Of(self.all.holds, "hold"),
             disturbed,
             lost,
-            unreleased
+            unreleased,
+            See("preempted", "")
         ));
     }
 

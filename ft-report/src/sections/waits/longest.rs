@@ -112,6 +112,17 @@ pub(super) fn table(waits: &[LongWait], decomposed: bool) -> Table {
         let name = name.map(|name| names.name(name, tid.unwrap_or(0)));
         name.map(|name| Thread::of(tid, Some(&name)))
     };
+    let free = |w: &&LongWait| w.no_holder_ns > w.dur_ns / 2;
+    let blamed = |w: &&LongWait| match free(w) {
+        true => Some(Thread::named("(nobody)")),
+        false => thread(w.root.as_deref().filter(|_| w.chain > 1), w.root_tid),
+    };
+    let title = match waits.iter().any(|w| free(&w)) {
+        true => {
+            "The longest waits; (nobody): most of the time, nobody is known to have held the lock"
+        }
+        false => "The longest waits",
+    };
     let t = Table::of(waits)
         .marks(|w| w.mark)
         .column("thread", |w| Thread::named(&names.name(&w.waiter, w.waiter_tid)))
@@ -121,12 +132,12 @@ pub(super) fn table(waits: &[LongWait], decomposed: bool) -> Table {
         .column("held by", |w| thread(w.holder.as_deref(), w.holder_tid))
         .column("at", |w| w.holder_place.as_deref().map(Place))
         .column("holds", |w| N(w.holders.unsigned_abs().into()))
-        .column("blamed", |w| thread(w.root.as_deref().filter(|_| w.chain > 1), w.root_tid))
+        .column("blamed", blamed)
         .when(decomposed, |t| {
             t.column("running", |w| part(w, |p| p.running_ns))
                 .column("preempt.", |w| part(w, |p| p.preempted_ns))
                 .column("dispatch", |w| part(w, |p| p.dispatch_ns))
                 .column("blocked", |w| part(w, |p| p.blocked_ns))
         });
-    own::beside(t, |w| (w.agent_ns, w.dur_ns)).titled("The longest waits")
+    own::beside(t, |w| (w.agent_ns, w.dur_ns)).titled(title)
 }

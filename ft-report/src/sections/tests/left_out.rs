@@ -1,0 +1,71 @@
+//! What a figure leaves out is said beside it.
+
+use super::super::preempted::PreemptedReport;
+use super::*;
+
+/// A report in lines without an end.
+fn line(section: &crate::document::Section) -> String {
+    format!("{section:1000}")
+}
+
+#[test]
+fn holders_of_semaphores_are_none_of_those_that_were_held_up() {
+    let report =
+        |semaphores| PreemptedReport { kernel: true, semaphores, ..PreemptedReport::default() };
+    let said =
+        "3 holds of semaphores, whose holders could have run and did not, are not among them";
+    assert!(line(&report(3).section()).contains(said), "{}", line(&report(3).section()));
+    assert!(!line(&report(0).section()).contains("semaphore"));
+    let (rows, tally) = run(true, TIMELINE);
+    let mut answers = answers_of(rows, &tally);
+    assert!(!line(&answers.section()).contains("semaphore"));
+    answers.preempted.semaphores = 1;
+    let text = line(&answers.section());
+    assert!(text.contains("nobody waited for it; 1 hold of semaphores not among them"), "{text}");
+}
+
+#[test]
+fn a_wait_that_nobody_can_be_blamed_for_says_so() {
+    let waits = |release: i64| {
+        let timeline = format!(
+            "0 0 .>a S
+             0 1 .>b S
+             10 acquire a L
+             20 wait b L
+             {release} release a L
+             120 acquire b L
+             130 release b L"
+        );
+        let (rows, tally) = run(true, &timeline);
+        line(&answers_of(rows, &tally).waits.section())
+    };
+    let free = waits(30);
+    assert!(free.contains("(nobody): most of the time, nobody is known to have held"), "{free}");
+    let row = free.lines().find(|line| line.starts_with("  b  ") && line.contains("(nobody)"));
+    assert!(row.is_some_and(|row| row.contains("100 ns")), "{free}");
+    assert!(!waits(80).contains("(nobody)"), "{}", waits(80));
+}
+
+/// The same trace has another number of each.
+#[test]
+fn what_ifs_count_holds_and_preemptions_times() {
+    let document = document(
+        true,
+        "0 0 .>a S
+         10 acquire a K
+         20 acquire a L
+         30 0 a>X R
+         40 0 X>a S
+         50 0 a>X R
+         60 0 X>a S
+         70 0 a>X R
+         80 0 X>a S
+         90 release a L
+         100 release a K",
+    );
+    let [preempted, what_if] = [2, 3].map(|i: usize| line(&document.sections[i]));
+    assert!(preempted.contains("3 intervals"), "{preempted}");
+    let said = "2 holds in which the holder could have run and did not. Each counts once, however often its holder lost the \
+                CPU, and so does each of nested holds; `ft-agent preempted` counts the times instead, each once.";
+    assert!(what_if.contains(said), "{what_if}");
+}
