@@ -54,7 +54,7 @@ class Walk:
     def of_programs(self) -> None:
         """What applications recorded."""
         for ts, pid, tid, kind, task, found, event in self.rows(
-            "SELECT ts, pid, tid, kind, arg0, in_task, event FROM user_events ORDER BY ts"
+            "SELECT ts, pid, tid, kind, arg0, in_task, event FROM with_task.user_events ORDER BY ts"
         ):
             if pid in self.lossy:
                 continue
@@ -77,7 +77,7 @@ class Walk:
 
     def of_the_kernel(self, table: str, owner: str) -> None:
         """What the kernel recorded of the same threads, while they were told of."""
-        for ts, pid, tid, found in self.rows(f"SELECT ts, {owner}pid, {owner}tid, {owner}in_task FROM {table}"):
+        for ts, pid, tid, found in self.rows(f"SELECT ts, {owner}pid, {owner}tid, {owner}in_task FROM with_task.{table}"):
             mine = self.turns.get((pid, tid))
             if pid in self.lossy or not mine or ts > mine[-1][0]:
                 continue

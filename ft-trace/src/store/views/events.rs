@@ -12,8 +12,7 @@ use crate::ids::SiteId;
 use crate::tables::SiteRow;
 
 /// Columns that every event has; those of the arguments get other names.
-const COMMON: &[&str] =
-    &["ts", "pid", "process", "tid", "comm", "cpu", "in_task", "in_task_name", "kind", "place"];
+const COMMON: &[&str] = &["ts", "pid", "process", "tid", "comm", "cpu", "kind", "place"];
 
 /// What one site has for a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,8 +52,7 @@ fn view(name: &str, sites: &[&SiteRow], out: &mut String) {
     let numbers: Vec<SiteId> = sites.iter().map(|site| site.site).collect();
     let _ = write!(
         out,
-        "\nCREATE OR REPLACE VIEW event.{name} AS\nSELECT e.ts, e.pid, e.process, e.tid, e.comm, \
-         e.cpu, e.in_task, e.in_task_name, e.kind"
+        "\nCREATE OR REPLACE VIEW event.{name} AS\nSELECT e.ts, e.pid, e.process, e.tid, e.comm, e.cpu, e.kind"
     );
     let mut names = Names::default();
     COMMON.iter().for_each(|name| drop(names.unique(name)));

@@ -1,5 +1,6 @@
-//! In the poll of which async task a thread was when something happened: `in_task` and `in_task_name` beside each thread of a
-//! recorded event.
+//! In the poll of which async task a thread was when something happened: views of the recorded events in a schema of their own,
+//! with `in_task` and `in_task_name` beside each thread. Every row of such a view is joined with the polls, which takes
+//! several times what reading the row does, so the views under the tables' own names do without.
 //!
 //! The polls are rows of `async_switches`, so an event costs nothing more for it, and a poll of which records were lost, which
 //! is no row, is the task of none of its events. A thread's polls lie within each other, as its calls do: so their begins and ends,
@@ -12,10 +13,13 @@ use std::fmt::Write;
 
 use crate::tables::SiteKind;
 
+/// Where the views are.
+const SCHEMA: &str = "with_task";
+
 /// The task of each thread, from when on. Of a kernel's record next to the begin or end of a poll this is as right as the clock.
 const KNOWN: &str = "
 -- In the poll of which async task each thread is, from when on: the innermost; null in none of which all is known.
-CREATE OR REPLACE TABLE known.in_task AS
+CREATE OR REPLACE VIEW known.in_task AS
 WITH poll AS (
     SELECT pid, tid, ts, ts + dur AS ends, depth,
         {'task': task, 'name': CASE name WHEN '' THEN place ELSE name END} AS task
@@ -47,13 +51,25 @@ impl InTask {
         InTask { is_known: has_polls && kinds.any(SiteKind::is_of_task) }
     }
 
-    /// What the views join with.
-    pub(super) fn known(self) -> &'static str {
-        if self.is_known { KNOWN } else { "" }
+    /// What comes before the views.
+    pub(super) fn begin(self, out: &mut String) {
+        let known = if self.is_known { KNOWN } else { "" };
+        let _ = write!(out, "{known}\nCREATE SCHEMA IF NOT EXISTS {SCHEMA};\n");
     }
 
-    /// Appends the columns, and the join, of the thread in the columns `OWNERpid` and `OWNERtid` of a table.
-    pub(super) fn join(self, table: &str, owner: &str, columns: &mut String, joins: &mut String) {
+    /// Appends the view of a table whose threads are those in its columns `OWNERpid` and `OWNERtid`.
+    pub(super) fn view(self, table: &str, owners: &[&str], out: &mut String) {
+        let (mut columns, mut joins) = (String::new(), String::new());
+        for owner in owners {
+            self.join(table, owner, &mut columns, &mut joins);
+        }
+        let _ = writeln!(
+            out,
+            "\nCREATE OR REPLACE VIEW {SCHEMA}.{table} AS\nSELECT t.*{columns}\nFROM main.{table} AS t{joins};"
+        );
+    }
+
+    fn join(self, table: &str, owner: &str, columns: &mut String, joins: &mut String) {
         if !self.is_known {
             let _ = write!(
                 columns,
@@ -85,11 +101,15 @@ mod tests {
     #[test]
     fn only_a_trace_with_polls_joins_with_them() {
         let joins = |kind, has_polls| {
-            let (mut columns, mut joins) = (String::new(), String::new());
+            let mut out = String::new();
             let in_task = InTask::of([SiteKind::Event, kind].into_iter(), has_polls);
-            in_task.join("sched_switch", "prev_", &mut columns, &mut joins);
-            assert!(columns.contains(" AS prev_in_task, "), "{columns}");
-            (!in_task.known().is_empty(), joins.contains("= t.prev_pid"))
+            in_task.begin(&mut out);
+            let begins = out.contains("VIEW known.in_task");
+            in_task.view("sched_switch", &["prev_", "next_"], &mut out);
+            let named =
+                ["prev_", "next_"].map(|owner| out.contains(&format!(" AS {owner}in_task, ")));
+            assert_eq!(named, [true; 2], "{out}");
+            (begins, out.contains("= t.prev_pid"))
         };
         assert_eq!(joins(SiteKind::TaskPoll, true), (true, true));
         assert_eq!(joins(SiteKind::TaskPoll, false), (false, false));

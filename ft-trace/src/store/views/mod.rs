@@ -3,7 +3,8 @@
 //! - Each table is a view of its name, with what its numbers refer to beside them: the names of threads and processes, the
 //!   event of a site. Addresses are unsigned.
 //! - Each name of an event is a view in the schema `event`, with its arguments as columns of their own (`events.rs`).
-//! - Each thread that an event is about has the async task beside it in whose poll it was then (`in_task.rs`).
+//! - Each table of recorded events is a view in the schema `with_task`, too: there the async task in whose poll it was then
+//!   stands beside each thread (`in_task.rs`).
 //! - A table of results that is not there yet is a view that says so when it is read.
 //!
 //! The file is made at the end of a conversion, and again when the analyses have written their tables. It finds the trace
@@ -83,10 +84,14 @@ fn text(
     let mut out = head(place.as_deref().and_then(Path::to_str), meta);
     out.push_str(KNOWN);
     let in_task = InTask::of(sites.iter().map(|site| site.kind), is_there("async_switches"));
-    out.push_str(in_task.known());
+    in_task.begin(&mut out);
     for table in catalogue::tables() {
         if is_there(table.name) {
-            view(&table, in_task, &mut out);
+            view(&table, &mut out);
+            let owners = owners(&table);
+            if !owners.is_empty() {
+                in_task.view(table.name, &owners, &mut out);
+            }
         } else {
             missing(&table, &mut out);
         }
@@ -111,6 +116,7 @@ fn head(place: Option<&str>, meta: &Meta) -> String {
 --     cd TRACE && duckdb -init views.sql          or, from anywhere: .read TRACE/views.sql
 --     D SELECT * FROM critical_sections;          a table of TABLES.md, with names beside its numbers
 --     D SELECT * FROM event.\"CATEGORY.NAME\";      an event, with its arguments as columns
+--     D SELECT * FROM with_task.sched_waking;     what was recorded, with the async task of each thread
 --     D SELECT wall(ts), * FROM sched_switch;     the time of day (UTC)
 --
 -- Read from elsewhere after the trace was moved, it asks for SET VARIABLE trace = 'TRACE'.
@@ -139,8 +145,20 @@ fn identity(meta: &Meta) -> String {
     literal(&format!("trace {boot} {} {end}", meta.start.start_ns))
 }
 
+/// The prefixes of the columns `tid` and `pid` of those threads that a table of recorded events is about.
+fn owners(table: &Table) -> Vec<&str> {
+    if table.origin != Origin::Events {
+        return Vec::new();
+    }
+    let has = |name: &str| table.columns.iter().any(|column| column.name == name);
+    let columns = table.columns.iter();
+    let threads = columns.filter(|column| column.unit.as_deref() == Some(Unit::Tid.word()));
+    let owners = threads.filter_map(|column| column.name.strip_suffix("tid"));
+    owners.filter(|owner| has(&format!("{owner}pid"))).collect()
+}
+
 /// A table that is there.
-fn view(table: &Table, in_task: InTask, out: &mut String) {
+fn view(table: &Table, out: &mut String) {
     let has = |name: &str| table.columns.iter().any(|column| column.name == name);
     let is = |column: &Column, unit: Unit| column.unit.as_deref() == Some(unit.word());
     let (mut names, mut joins, mut addresses) = (String::new(), String::new(), Vec::new());
@@ -152,9 +170,6 @@ fn view(table: &Table, in_task: InTask, out: &mut String) {
         let Some(owner) = name.strip_suffix("tid").filter(|_| is(column, Unit::Tid)) else {
             continue;
         };
-        if table.origin == Origin::Events && has(&format!("{owner}pid")) {
-            in_task.join(table.name, owner, &mut names, &mut joins);
-        }
         // Where the name of this thread is not there yet.
         let said = [&format!("{owner}comm"), owner.trim_end_matches('_'), "name"].map(has);
         let said = if owner.is_empty() { [said[0], false, table.name == "threads"] } else { said };
@@ -238,7 +253,10 @@ mod tests {
             of("threads").contains("SELECT t.*\n") && of("sites").contains("SELECT t.*, process\n")
         );
         assert!(of("user_events").contains("AS comm, process, s.place\n"));
-        assert!(of("sched_switch").contains("AS prev_in_task") && !holds.contains("in_task"));
+        assert!(!of("sched_switch").contains("in_task"));
+        let with_task = of("with_task.sched_switch");
+        let named = [" AS prev_in_task,", " AS next_in_task,"].map(|name| with_task.contains(name));
+        assert_eq!(named, [true; 2], "{with_task}");
     }
 
     #[test]
