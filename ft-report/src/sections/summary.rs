@@ -1,5 +1,6 @@
 //! What `record` prints when it ends: a few lines about each question.
 
+mod program;
 mod unknown;
 mod values;
 
@@ -10,7 +11,7 @@ use super::gaps::GapsReport;
 use super::locks::{LocksReport, LongHold};
 use super::order::ORDER;
 use super::preempted::PreemptedReport;
-use super::tasks::{TaskName, TasksReport};
+use super::tasks::TasksReport;
 use super::time::TimeReport;
 use super::waits::{LongWait, UNFINISHED, WaitsReport, at, free};
 use crate::document::{Lock, N, Ns, Of, Section, See, Share, Text, Thread, Word};
@@ -322,66 +323,6 @@ impl Answers {
             Share(sums.interrupts_ns(), total),
             Share(sums.unexplained_ns, total)
         ));
-    }
-
-    /// Nothing where the program has none.
-    fn tasks(&self, s: &mut Section) {
-        let tasks = &self.tasks;
-        let Some(longest) = tasks.longest.first() else { return };
-        let sum =
-            |of: fn(&TaskName) -> i64| tasks.names.iter().map(of).fold(0, i64::saturating_add);
-        let (lives, unknown) = (sum(|n| n.lives_ns), sum(|n| n.unknown_ns));
-        let unknown = (unknown > 0).then(|| text!(", unknown {}", Share(unknown, lives)));
-        s.answer(
-            "tasks",
-            "tasks",
-            text!(
-                "{}, {} in all: polled {}, queued {}, waiting {}{}; the longest poll {} of '{}'",
-                Of(tasks.counts.tasks, "task"),
-                Ns(lives),
-                Share(sum(|n| n.polled_ns), lives),
-                Share(sum(|n| n.queued_ns), lives),
-                Share(sum(|n| n.waiting_ns), lives),
-                unknown.unwrap_or_default(),
-                longest.interval(),
-                Word(&longest.name)
-            ),
-        );
-        for b in tasks.behind.iter().take(NAMED) {
-            s.say(text!(
-                "'{}' queued {} behind '{}': {}, at most {}",
-                Word(&b.name),
-                Of(b.times, "time"),
-                Word(&b.behind),
-                Ns(b.total_ns),
-                Ns(b.longest_ns)
-            ));
-        }
-    }
-
-    /// Nothing where the program has none.
-    fn functions(&self, s: &mut Section) {
-        let functions = &self.functions;
-        if functions.functions.is_empty() {
-            return;
-        }
-        s.answer(
-            "functions",
-            "functions",
-            text!(
-                "{}, {} inside the outermost",
-                Of(functions.counts.calls, "call"),
-                Ns(functions.self_ns)
-            ),
-        );
-        for f in functions.functions.iter().take(NAMED) {
-            s.say(text!(
-                "{} of it in '{}' itself, in {}",
-                Share(f.own.ns, functions.self_ns),
-                Word(&f.name),
-                Of(f.calls, "call")
-            ));
-        }
     }
 }
 
