@@ -94,7 +94,7 @@ pub struct RequestCounts {
     /// Of those with a row, the path was not looked for: it would have taken too long.
     pub without_path: u64,
     /// Calls of probed functions that were left without a return that was recorded; see `probes.rs`.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::tally::is_zero")]
     pub left: u64,
     /// What became of the causes of each kind of reaction that was asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -337,10 +337,6 @@ impl Requests {
         self.walked += path.len() as u64 + 1;
         Some(path)
     }
-}
-
-fn is_zero(n: &u64) -> bool {
-    *n == 0
 }
 
 /// The thread that has the CPU on which another one is woken, if it is known.

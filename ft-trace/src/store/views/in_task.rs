@@ -1,13 +1,10 @@
 //! In the poll of which async task a thread was when something happened: views of the recorded events in a schema of their own,
 //! with `in_task` and `in_task_name` beside each thread. Every row of such a view is joined with the polls, which takes
-//! several times what reading the row does, so the views under the tables' own names do without.
+//! many times what reading the row does, so the views under the tables' own names do without.
 //!
 //! The polls are rows of `async_switches`, so an event costs nothing more for it, and a poll of which records were lost, which
 //! is no row, is the task of none of its events. A thread's polls lie within each other, as its calls do: so their begins and ends,
 //! in order, say how deep in polls the thread is, and where a poll ends, the thread is back in the one that began last at that depth.
-//!
-//! It is not cheap: DuckDB sorts all events for the join, also where a query asks for no task. With 6.5 million events and 590,000 polls a
-//! count of events took fourteen times as long as without (README, *In a notebook*); `part_rows(TABLE)` has no join.
 
 use std::fmt::Write;
 
