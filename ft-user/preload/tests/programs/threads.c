@@ -2,11 +2,13 @@
 #include "program.h"
 #include <dlfcn.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/time.h>
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static sem_t posted;
-static volatile sig_atomic_t posts;
+// A timer's signals go to any thread: handlers run side by side.
+static atomic_int posts;
 static int count;
 
 static void handler(int number)
