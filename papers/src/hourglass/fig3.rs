@@ -101,7 +101,7 @@ fn rows(alone: &Outcome, beside: &Outcome) -> Vec<Row> {
             "clock interrupts",
             "every 10 ms",
             tick,
-            "`CONFIG_HZ` of the kernel: 100 then, 250 in this one",
+            "`CONFIG_HZ` of the kernel, 100 then",
         ),
         Row::new(
             "mean turn, LOW : NORMAL : HIGH",

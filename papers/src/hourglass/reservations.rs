@@ -188,7 +188,7 @@ fn rows(
                 three(&granted(greedy)),
                 greedy.threads[0].overruns.unwrap_or_default()
             ),
-            "the end of an amount is seen by the clock interrupt (every 4 ms) unless the scheduler's feature `HRTICK_DL` is on; \
+            "the end of an amount is seen by the clock interrupt unless the scheduler's feature `HRTICK_DL` is on; \
              that it is off here is inferred from the lengths of the goes, because this kernel does not show its features",
         ),
     ]
