@@ -97,12 +97,7 @@ fn rows(alone: &Outcome, beside: &Outcome) -> Vec<Row> {
         digits(short.count() as f64 / (ran.max(1) as f64 / 1e9))
     };
     vec![
-        Row::new(
-            "clock interrupts",
-            "every 10 ms",
-            tick,
-            "`CONFIG_HZ` of the kernel, 100 then",
-        ),
+        Row::new("clock interrupts", "every 10 ms", tick, "`CONFIG_HZ` of the kernel, 100 then"),
         Row::new(
             "mean turn, LOW : NORMAL : HIGH",
             "the higher, the longer",

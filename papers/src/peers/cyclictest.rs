@@ -133,7 +133,12 @@ fn rows(ours: &[Vec<u64>], theirs: &[Vec<u64>]) -> Vec<Row> {
             "both sleep until an absolute time of `CLOCK_MONOTONIC` and read the clock behind it",
         ),
         figure("median", &at(50.0), "whole microseconds on both sides"),
-        figure("p99", &at(99.0), "what comes seldom differs from turn to turn"),
+        figure(
+            "p99",
+            &at(99.0),
+            "what LAT waits for drifts over the grid of the clock interrupt, and about one in a hundred comes just when that does, which takes longer; \
+             cyclictest's keeps its distance",
+        ),
         figure(
             "longest",
             &at(100.0),
