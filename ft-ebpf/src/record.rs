@@ -8,7 +8,7 @@ use ft_ebpf::Header;
 
 use crate::{
     lock,
-    maps::{LOSS, RECORDS, RingBuffer},
+    maps::{LOSS, RECORDS, RingBuffer, add},
 };
 
 /// CLOCK_MONOTONIC in nanoseconds.
@@ -56,17 +56,22 @@ fn buffer() -> Option<&'static RingBuffer> {
 }
 
 /// Counts one record of `program` that is lost at `ts`.
+///
+/// Of the programs that the kernel calls for a tracepoint or an event of perf it runs none within itself. One of a probe may be
+/// preempted here by itself, in another thread. The count has both losses then; but the first and the last time may be those of
+/// the one that writes them last, so that the other loss lies outside of them, by as long as one of the two was preempted.
 #[inline(always)]
 pub(crate) fn lost(program: u32, ts: u64) {
     let Some(loss) = LOSS.get_ptr_mut(program) else { return };
-    // SAFETY: the slot is this CPU's and this program's, and the kernel runs no program within itself, but those of probes.
-    // One of these may be preempted here by another: of two losses at once, one is then counted, over the time of both.
-    let loss = unsafe { &mut *loss };
-    if loss.first_ts == 0 || ts < loss.first_ts {
-        loss.first_ts = ts;
+    // SAFETY: the slot is this CPU's, which the program does not leave, and this program's.
+    unsafe {
+        if (*loss).first_ts == 0 || ts < (*loss).first_ts {
+            (*loss).first_ts = ts;
+        }
+        if ts > (*loss).last_ts {
+            (*loss).last_ts = ts;
+        }
+        // Behind the times: who reads the count has those of all that it counts.
+        add(&raw mut (*loss).count, 1);
     }
-    if ts > loss.last_ts {
-        loss.last_ts = ts;
-    }
-    loss.count += 1;
 }
