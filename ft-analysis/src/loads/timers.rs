@@ -14,6 +14,8 @@
 //!   still has no CPU when it is due, or has had one and loses it again, the time since it was due is dispatch until it
 //!   runs. Who had the CPU meanwhile is told for as long as he surely had it since then.
 //! - *Back to sleep* from there: only the next waking counts; without one, a record is missing, and there are no parts.
+//! - *Preempted or asleep behind its reading of the clock*, which it tells later: that counts no more. What came before is kept
+//!   of one such time; behind several, it is not known any more, and there are no parts.
 
 use super::{Impossible, Moment, Plan};
 use crate::world::{Shares, World};
@@ -21,7 +23,7 @@ use ft_trace::ids::{Cpu, Name, Nanos};
 use ft_trace::tables::TimerLatency;
 
 /// A waking of a worker that sleeps.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Woken {
     ts: i64,
     interrupt: Option<(i64, Name)>,
@@ -39,13 +41,15 @@ pub(super) struct Timers {
     /// Until when it sleeps.
     until: Option<i64>,
     woken: Option<Woken>,
+    /// What that was before it waited for a CPU or was woken once more, perhaps behind its reading of the clock.
+    before: Option<Woken>,
     pub(super) count: i64,
 }
 
 impl Timers {
     /// It goes to sleep until it is `due`.
     pub(super) fn sleeps(&mut self, due: i64) {
-        (self.until, self.woken) = (Some(due), None);
+        (self.until, self.woken, self.before) = (Some(due), None, None);
     }
 
     /// It is woken on `cpu`.
@@ -55,6 +59,10 @@ impl Timers {
         if self.until.is_some() && !awake {
             let (ts, irq) = (world.now(), world.interrupts().innermost(cpu, world.now()));
             let interrupt = irq.map(|irq| (irq.entry, irq.name.clone()));
+            // Of who went back to sleep after it was due that was kept then.
+            if self.before.is_none() || !self.woken.as_ref().is_some_and(|woken| woken.is_over) {
+                self.before = self.woken.take();
+            }
             self.woken = Some(Woken { ts, interrupt, waits: ts, ran: None, is_over: false });
         }
     }
@@ -73,6 +81,7 @@ impl Timers {
         if let (Some(woken), Some(due)) = (&mut self.woken, self.until)
             && woken.is_early(due)
         {
+            self.before = (now >= due).then(|| woken.clone());
             woken.waits = now;
             woken.is_over |= blocked;
         }
@@ -87,7 +96,9 @@ impl Timers {
         read: i64,
     ) -> Result<TimerLatency, Impossible> {
         let asleep = self.until.take().is_some();
-        let woken = self.woken.take();
+        let (last, before) = (self.woken.take(), self.before.take());
+        let has_before = before.is_some();
+        let woken = [last, before].into_iter().flatten().find(|woken| woken.waits <= read);
         // It reads another clock than the one by which its events are timed.
         let latest = moment.now().saturating_add(moment.world.context().clock_bound_ns);
         if !asleep || due < 0 || !(due..=latest).contains(&read) {
@@ -101,8 +112,8 @@ impl Timers {
         let before = woken.as_ref().map_or(0, |woken| woken.waited_before(due));
         let longest = shares.and_then(|shares| shares.longest()).map(|s| (s, s.ns - before));
         let longest = longest.filter(|(_, ns)| *ns > 0);
-        // Woken and not to be divided: a record is missing.
-        let unclear = woken.is_some() && parts.is_none();
+        // Woken and not to be divided: a record is missing, or what it said was not kept.
+        let unclear = (woken.is_some() || has_before) && parts.is_none();
         // Several had the CPU, before it was due and after.
         let had = longest.map_or(0, |(_, ns)| ns);
         let mixed = before > 0 && parts.is_some_and(|[_, _, dispatch, _]| had < dispatch);

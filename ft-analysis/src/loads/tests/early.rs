@@ -81,3 +81,37 @@ fn a_worker_that_goes_back_to_sleep_is_late_by_its_next_waking() {
                           1050 0 X>a R";
     assert_eq!(sleep(without_record), "52=?+?+?+? lower bound");
 }
+
+/// Its event comes behind its reading of the clock: what happens in between is not of its sleep.
+#[test]
+fn a_worker_that_has_read_the_clock_is_no_later_whatever_comes_then() {
+    let preempted = "990 wake X a 0
+                     992 0 X>a R
+                     1053 0 a>X R
+                     1054 0 X>a R";
+    assert_eq!(sleep(preempted), "52=0+0+0+52");
+    let asleep = "990 wake X a 0
+                  992 0 X>a R
+                  1053 0 a>X S
+                  1054 wake X a 0
+                  1054 0 X>a R";
+    assert_eq!(sleep(asleep), "52=0+0+0+52");
+    let late = "1010 wake X a 0
+                1050 0 X>a R
+                1053 0 a>X S
+                1054 wake X a 0
+                1054 0 X>a R";
+    assert_eq!(sleep(late), "52=10+0+40+2 by X 40");
+    // Which of several times it slept was the one, only the last two could say.
+    let twice = "990 wake X a 0
+                 992 0 X>a R
+                 1053 0 a>X R
+                 1053 0 X>a R
+                 1054 0 a>X S
+                 1054 wake X a 0
+                 1054 0 X>a R
+                 1054 0 a>X S
+                 1054 wake X a 0
+                 1055 0 X>a R";
+    assert_eq!(sleep(twice), "52=?+?+?+? lower bound");
+}
