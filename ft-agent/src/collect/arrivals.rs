@@ -108,12 +108,21 @@ impl Intake {
     /// [`Intake::look`].
     pub fn locate(self: &Arc<Intake>, subject: &Arc<Inspected>) -> bool {
         self.aside(subject, |intake, subject| {
-            let located = subject.locate(&intake.files);
+            let located = subject.locate(&intake.files, |_| true);
             subject.end();
             if let Some(mappings) = located {
                 intake.push(subject.user(), Arrival::Located(mappings));
             }
         })
+    }
+
+    /// Looks up where a process of this user has its program text, as [`Intake::locate`] does, for a look that was not waited
+    /// for: the process may have ended before the next one.
+    pub fn locate_late(&self, subject: &Inspected) {
+        subject.forget();
+        if let Some(mappings) = subject.locate(&self.files, |it| it.uid == subject.user()) {
+            self.push(subject.user(), Arrival::Located(mappings));
+        }
     }
 
     /// Has a look at a process begun, and done by a worker.

@@ -149,9 +149,10 @@ impl Inspected {
         threads.take(MAX_THREADS).filter_map(thread).collect()
     }
 
-    /// Its mappings, if they have changed, and if they are the process's whose number it was before they were read.
-    pub fn locate(&self, files: &BuildIds) -> Option<Mappings> {
-        let identity = Identity::of(self.pid).ok()?;
+    /// Its mappings, if they have changed, and if they are the process's whose number it was before they were read, and that
+    /// `is_it`.
+    pub fn locate(&self, files: &BuildIds, is_it: impl Fn(&Identity) -> bool) -> Option<Mappings> {
+        let identity = Identity::of(self.pid).ok().filter(is_it)?;
         let text = maps::read(self.pid).ok()?;
         let mappings = self.mappings(&mut self.known(), &text, files)?;
         identity.has_number().then_some(mappings)

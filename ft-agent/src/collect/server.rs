@@ -336,7 +336,7 @@ impl Serving {
                 subject.end();
                 match take(&looked_at) {
                     // It was not waited for so long.
-                    None => subject.forget(),
+                    None => intake.locate_late(&subject),
                     Some(mut registration) => {
                         if registration.identity.has_number() {
                             registration.found = found;

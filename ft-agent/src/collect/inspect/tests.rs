@@ -85,7 +85,7 @@ fn a_program_whose_file_is_gone_or_replaced_keeps_its_build_id() {
             assert_ne!(build_id(&path).as_ref(), Some(&expected));
         }
         let pid = program.id() as i32;
-        let found = Inspected::new(pid, 0).locate(&BuildIds::default());
+        let found = Inspected::new(pid, 0).locate(&BuildIds::default(), |_| true);
         let of_it = |m: &Mapping| Path::new(&m.path) == path && m.is_gone;
         let mapping = found.and_then(|found| found.mappings.into_iter().find(of_it));
         let elsewhere = mapping.clone().map(|m| Mapping { start: 1, end: 2, ..m });

@@ -46,6 +46,8 @@ impl Fixture {
         loop {
             match self.intake.pop() {
                 Some(Arrival::Registration(registration)) => return registration,
+                // Of a look before that was not waited for.
+                Some(Arrival::Located(_)) => {}
                 Some(other) => panic!("{other:?}"),
                 None => std::thread::park_timeout(Duration::from_millis(10)),
             }
@@ -227,6 +229,18 @@ fn a_look_that_does_not_end_delays_nobody() {
     assert!(registration.found.mappings.is_none());
     assert!(!registration.identity.has_ended());
     drop(end);
+    // What it would have found is found as soon as somebody looks: the process may end before its next look.
+    let located = loop {
+        match f.intake.pop() {
+            Some(Arrival::Located(mappings)) => break mappings,
+            Some(other) => panic!("{other:?}"),
+            None => std::thread::park_timeout(Duration::from_millis(10)),
+        }
+    };
+    let identity = &registration.identity;
+    assert_eq!((located.pid, located.user), (identity.pid, Some(identity.uid)));
+    let exe = std::fs::read_link("/proc/self/exe").unwrap();
+    assert!(located.mappings.iter().any(|mapping| *mapping.path == *exe.to_str().unwrap()));
     // Everything is back in order.
     while f.register().1.found.mappings.is_none() {}
 }
