@@ -74,16 +74,22 @@ pub enum LiveError {
     },
 }
 
-/// What to do where functions are asked for, and there are none.
+/// What to do where functions are asked for that are not there.
 fn functions(globs: &str, sites: &str) -> &'static str {
     let of_function = |name: &str| name.starts_with("fn.") && name != "fn.instrumented";
-    if !globs.starts_with("fn") || sites.split(", ").any(of_function) {
-        return "";
+    match (globs.starts_with("fn"), sites.split(", ").any(of_function)) {
+        (false, _) => "",
+        (true, true) => {
+            "; functions are called fn.NAME, and clang leaves sleds in short ones without a loop only with \
+             -fxray-instruction-threshold=1, and in those that are inlined none"
+        }
+        (true, false) => {
+            "; functions that can be switched one by one are called fn.NAME, and are those in which clang has left sleds \
+             (-fxray-instrument) or that have the attribute #[ft_user::function]: gcc's patchable entries \
+             (-fpatchable-function-entry) cannot be switched while threads run them, so build with clang, or with \
+             -finstrument-functions to record them all"
+        }
     }
-    "; functions that can be switched one by one are called fn.NAME, and are those in which clang has left sleds \
-     (-fxray-instrument) or that have the attribute #[ft_user::function]: gcc's patchable entries \
-     (-fpatchable-function-entry) cannot be switched while threads run them, so build with clang, or with \
-     -finstrument-functions to record them all"
 }
 
 /// What became of the sites that matched.

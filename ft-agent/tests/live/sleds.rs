@@ -21,6 +21,9 @@ fn library() -> PathBuf {
     test.ancestors().nth(2).expect("its folders").join("libft_preload.so")
 }
 
+/// Sleds in functions of any size.
+const ALL: &str = "-fxray-instruction-threshold=1";
+
 /// `programs/sleds.c`, where there is a compiler for it.
 fn compiled(folder: &Path, flags: &[&str]) -> Option<PathBuf> {
     if Command::new("clang").arg("--version").output().is_err() {
@@ -29,8 +32,8 @@ fn compiled(folder: &Path, flags: &[&str]) -> Option<PathBuf> {
     }
     let program = folder.join("sleds");
     let mut clang = Command::new("clang");
-    clang.args(["-O1", "-g", "-fxray-instrument", "-fxray-instruction-threshold=1"]);
-    clang.arg("-fnoxray-link-deps").args(flags).arg("-o").arg(&program);
+    clang.args(["-O1", "-g", "-fxray-instrument", "-fnoxray-link-deps"]).args(flags);
+    clang.arg("-o").arg(&program);
     clang.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/sleds.c"));
     assert!(clang.status().expect("clang starts").success());
     Some(program)
@@ -52,7 +55,7 @@ pub(crate) fn calls(trace: &Path) -> BTreeMap<String, (i64, i64)> {
 #[test]
 fn functions_are_switched_from_outside_while_the_program_runs() {
     let dir = tempfile::tempdir().expect("a folder");
-    let Some(program) = compiled(dir.path(), &[]) else { return };
+    let Some(program) = compiled(dir.path(), &[ALL]) else { return };
     let mut program = start(&program);
     let pid = program.pid();
     for function in ["fn.parse_word", "fn.parse_line", "fn.skip_blank"] {
@@ -117,12 +120,31 @@ fn who_asks_for_functions_of_gcc_is_told_what_can_be_switched() {
     assert!(program.end().success());
 }
 
+/// Without the option for it clang leaves sleds in `main` alone, which has a loop.
+#[test]
+fn who_asks_for_a_function_that_is_too_short_for_sleds_is_told_which_option_gives_it_some() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let Some(program) = compiled(dir.path(), &[]) else { return };
+    let program = start(&program);
+    let pid = program.pid();
+    assert_eq!(state(&pid, "fn.main"), Some((0, 2)));
+    assert_eq!(state(&pid, "fn.parse_word"), None);
+    for glob in ["fn.parse_word", "fn:parse_word"] {
+        let (success, _, errors) = run(&["enable", "-p", &pid, glob]);
+        let tells = |text| errors.contains(text);
+        assert!(!success && tells("called fn.NAME") && tells(ALL), "{errors}");
+    }
+    assert!(program.end().success());
+}
+
 /// Switches from outside beside those of the program itself are in `ft-user/tests/sleds.rs`; here a thread is in the functions
 /// all the time.
 #[test]
 fn functions_are_switched_a_hundred_times_while_they_are_called() {
     let dir = tempfile::tempdir().expect("a folder");
-    for flags in [&["-fno-pie", "-no-pie"][..], &["-fPIE", "-pie", "-Wl,-z,noseparate-code"]] {
+    for flags in
+        [&[ALL, "-fno-pie", "-no-pie"][..], &[ALL, "-fPIE", "-pie", "-Wl,-z,noseparate-code"]]
+    {
         let Some(program) = compiled(dir.path(), flags) else { return };
         let mut program = start(&program);
         let pid = program.pid();
