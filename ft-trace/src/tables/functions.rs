@@ -7,8 +7,9 @@ use crate::ids::{Name, Nanos, Pid, Tid};
 table! {
     "functions",
     /// `functions`: the calls of one function in one thread: of programs that are compiled with
-    /// `-finstrument-functions`. The `self_ns` of all rows of a thread sum to the time inside its
-    /// outermost calls, to the nanosecond; so do the `self_…` columns of each part.
+    /// `-finstrument-functions` or with clang's sleds, and of functions of Rust that have the attribute. The `self_ns` of
+    /// all rows of a thread sum to the time inside its outermost calls, to the nanosecond; so do the `self_…` columns of
+    /// each part.
     pub struct Function {
         /// The first call, or the first end of one that began before.
         pub ts: Nanos,
