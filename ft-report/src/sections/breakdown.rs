@@ -119,10 +119,11 @@ impl BreakdownReport {
     }
 
     fn processes(&self, s: &mut Section) {
+        let several = self.processes.iter().any(|p| p.processes > 1);
         let t = Table::first(SHOWN, &self.processes)
             .counted("processes")
             .column("process", |p| Thread::named(&p.name))
-            .notes("processes", |p| (p.processes > 1).then_some(N(p.processes)))
+            .when(several, |t| t.column("processes", |p| N(p.processes)))
             .column("threads", |p| N(p.threads))
             .column("time", |p| Ns(p.wall_ns))
             .column("own code", |p| Ns(p.user_ns))
@@ -270,6 +271,17 @@ mod tests {
         for line in ["2 threads; the parts", "write (pipe)", "major", "calls", "Who ended whose"] {
             assert!(text.contains(line), "{line}: {text}");
         }
+    }
+
+    #[test]
+    fn one_process_of_a_name_is_counted_beside_several_of_another() {
+        let mut report = report(TIMELINE);
+        let several = ProcessBreakdown { processes: 34, ..report.processes[0].clone() };
+        report.processes.push(several);
+        let text = format!("{:160}", report.section());
+        let rows = text.lines().skip_while(|line| !line.contains("  processes  threads")).skip(1);
+        let counts: Vec<_> = rows.take(2).map(|row| row.split_whitespace().nth(1)).collect();
+        assert_eq!(counts, [Some("1"), Some("34")], "{text}");
     }
 
     #[test]

@@ -13,7 +13,9 @@ use serde::Serialize;
 use super::Input;
 use super::called::Called;
 use super::order::{Edges, Order};
-use crate::document::{Id, Lock, MeanNs, N, Ns, Place, Section, Share, Table, Text, Thread, Word};
+use crate::document::{
+    Id, Lock, MeanNs, N, Ns, Of, Place, Section, Share, Table, Text, Thread, Word,
+};
 use crate::stats::{Groups, Marks, OTHERS, Tail, Top, own, parts};
 use crate::text;
 pub use free::{Behind, Free};
@@ -260,6 +262,12 @@ impl WaitsReport {
         }
         if self.waits == 0 {
             s.say("No acquisition found its lock taken.");
+        }
+        if !self.marks.any() && i.semaphore_waits > 0 {
+            s.say(text!(
+                "{} for semaphores, which nobody in particular holds, are not among them.",
+                Of(i.semaphore_waits, "wait")
+            ));
         }
     }
 

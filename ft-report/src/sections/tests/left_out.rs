@@ -25,6 +25,15 @@ fn holders_of_semaphores_are_none_of_those_that_were_held_up() {
 }
 
 #[test]
+fn waits_for_semaphores_are_told_where_there_are_no_others() {
+    let (rows, mut tally) = run(true, "0 0 .>a S\n10 0 a>. X");
+    tally.incomplete.semaphore_waits = 372;
+    let text = line(&answers_of(rows, &tally).waits.section());
+    let said = "372 waits for semaphores, which nobody in particular holds, are not among them";
+    assert!(text.contains("No acquisition found its lock taken.") && text.contains(said), "{text}");
+}
+
+#[test]
 fn a_wait_that_nobody_can_be_blamed_for_says_so() {
     let waits = |release: i64| {
         let timeline = format!(
