@@ -184,8 +184,11 @@ fn an_interval_that_is_asked_for_is_there_in_full_and_what_is_not_is_said() {
     let events = trace.rows::<UserEvent>().map(|event| event.expect("an event").ts.0);
     let times: Vec<i64> = events.collect();
     assert_eq!(times.len(), MANY, "none was lost");
-    // From one in the middle to another.
-    let (first, last) = (MANY / 2, MANY / 2 + MANY / 100);
+    // From one to another, where the thread was preempted least: there are events in each part of the time between.
+    let some = MANY / 100;
+    let took = |first: &usize| times[first + some] - times[*first];
+    let first = (some..MANY - some).step_by(some).min_by_key(took).expect("one");
+    let last = first + some;
     let start = trace.meta().start.start_ns;
     let [from, to] = [times[first], times[last]].map(|at| format!("{}ns", at - start));
     let mut report = agent("report");
