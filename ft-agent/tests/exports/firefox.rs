@@ -11,7 +11,7 @@ use fxprof_processed_profile::{
 };
 
 use crate::gate;
-use crate::judge::{Judge, window};
+use crate::judge::Judge;
 
 /// A marker with one field.
 struct Text(StringHandle);
@@ -73,18 +73,9 @@ fn judge() -> Option<Judge> {
 }
 
 #[test]
-fn a_profile_has_the_published_shape_and_what_the_tables_say() {
+fn a_profile_has_the_published_shape_and_what_the_tables_say_and_so_has_a_window() {
     let Some(judge) = judge() else { return };
-    for trace in judge.traces() {
-        judge.compare(&trace, "firefox", None);
-    }
-}
-
-#[test]
-fn a_window_of_a_profile_has_what_lies_in_it() {
-    let Some(judge) = judge() else { return };
-    let trace = judge.stored("scenarios");
-    judge.compare(&trace, "firefox", Some(window(&trace)));
+    judge.compare_all("firefox");
 }
 
 #[test]

@@ -44,15 +44,21 @@ impl Judge {
         self.folder.path().join(name)
     }
 
-    /// The stored recordings, and a trace of hostile names.
-    pub(crate) fn traces(&self) -> Vec<PathBuf> {
-        let mut traces: Vec<PathBuf> = RECORDINGS.map(|name| self.stored(name)).into();
-        let hostile = self.folder.path().join("hostile");
+    /// Exports the stored recordings, the middle third of the first one, and a trace of hostile names, and has the script
+    /// compare each.
+    pub(crate) fn compare_all(&self, format: &str) {
+        for name in RECORDINGS {
+            let trace = self.stored(name);
+            self.compare(&trace, format, None);
+            if name == RECORDINGS[0] {
+                self.compare(&trace, format, Some(window(&trace)));
+            }
+        }
+        let hostile = self.file("hostile");
         std::fs::create_dir(&hostile).expect("a folder");
         hostile::write(&hostile);
         self.analyze(&hostile);
-        traces.push(hostile);
-        traces
+        self.compare(&hostile, format, None);
     }
 
     /// A stored recording, as a trace.
@@ -71,7 +77,8 @@ impl Judge {
 
     /// Exports a trace, or what lies in a window of it, and has the script compare.
     pub(crate) fn compare(&self, trace: &Path, format: &str, window: Option<Range<i64>>) {
-        let out = trace.with_extension(format);
+        let part = if window.is_some() { "window." } else { "" };
+        let out = trace.with_extension(format!("{part}{format}"));
         let mut words = vec!["export", "--format", format, "--from", "--to"];
         let meta = Trace::open(trace).expect("a trace");
         let begin = meta.meta().start.start_ns;
@@ -94,7 +101,7 @@ impl Judge {
         let errors = String::from_utf8_lossy(&done.stderr);
         assert!(done.status.success(), "{} as {format}:\n{text}{errors}", trace.display());
         let name = trace.file_name().unwrap_or_default().to_string_lossy();
-        gate::measured(&format!("{name} as {format}: {}", text.trim()));
+        gate::measured(&format!("{name} as {part}{format}: {}", text.trim()));
     }
 }
 
@@ -106,7 +113,7 @@ fn agent(words: &[&std::ffi::OsStr]) {
 }
 
 /// The middle third of a recording.
-pub(crate) fn window(trace: &Path) -> Range<i64> {
+fn window(trace: &Path) -> Range<i64> {
     let meta = Trace::open(trace).expect("a trace").meta().clone();
     let (begin, end) = (meta.start.start_ns, meta.end.expect("it has ended").ts);
     let third = (end - begin) / 3;
