@@ -66,16 +66,9 @@ fn crates(built: bool) -> Result<()> {
 /// As [`run`].
 pub(crate) fn check() -> Result<String> {
     crates(false)?;
-    step(cargo().args([
-        "build",
-        "--quiet",
-        "-p",
-        "ft-agent",
-        "-p",
-        "ft-load",
-        "-p",
-        "ft-preload",
-    ]))?;
+    // All of them, and with examples: so their crates are those of tests, and what these have built is not built once more.
+    step(cargo().args(["build", "--quiet", "--workspace", "--bins", "--examples"]))?;
+    step(cargo().args(["build", "--quiet", "--package", "ft-preload"]))?;
     tried(&deb::build(&target_dir().join("debug"), deb::Compression::Fast)?)
 }
 

@@ -70,7 +70,10 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let mut ledger = Ledger::new()?;
     // Whoever waits for the whole run wants to see all that fails in it, and not the first alone.
     let whole = ["test", "--workspace", "--no-fail-fast"];
-    let tests = ledger.test(&tools, cargo().args(whole).args(args));
+    // Examples that tests record are built with the features that all packages together have.
+    let mut test = cargo();
+    test.env("FT_WORKSPACE", "1").args(whole).args(args);
+    let tests = ledger.test(&tools, &mut test);
     // Where the tests passed on this kernel, those on others are worth their time.
     let others = match args.is_empty() && tests.is_ok() {
         true => kernels::in_test_run(&mut ledger.reported, tools.python.as_deref()),

@@ -1,6 +1,8 @@
 //! `ft-agent compare`: its error rate and its power on recordings of a program whose slowdown is known, and its figures
 //! beside those of a second implementation with SciPy (`python/compare.py`).
 
+#[path = "../common/built.rs"]
+mod built;
 #[allow(dead_code, reason = "each test binary uses its own part")]
 #[path = "../common/gate.rs"]
 mod gate;
@@ -42,17 +44,7 @@ fn record(dir: &Path, turns: u64) {
 
 fn record_with(kernel: &str, dir: &Path, turns: u64) {
     static SUBJECT: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
-    let subject = SUBJECT.get_or_init(|| {
-        let agent = Path::new(env!("CARGO_BIN_EXE_ft-agent"));
-        let folder = agent.parent().expect("a target folder");
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--package", "ft-agent", "--example", "subject"]);
-        if folder.ends_with("release") {
-            cargo.arg("--release");
-        }
-        assert!(cargo.status().expect("cargo starts").success());
-        folder.join("examples/subject")
-    });
+    let subject = SUBJECT.get_or_init(|| built::example("ft-agent", "subject"));
     let mut record = agent();
     record.args(["record", "-k", kernel, "-o"]).arg(dir).arg("--").arg(subject);
     let (status, _, errors) = output(record.args(["spins", &turns.to_string(), "300"]));

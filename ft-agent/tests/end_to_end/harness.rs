@@ -14,8 +14,14 @@ use tempfile::TempDir;
 #[path = "../common/gate.rs"]
 pub(crate) mod gate;
 
+#[path = "../common/built.rs"]
+mod built;
+
 #[path = "elsewhere.rs"]
 mod elsewhere;
+
+use built::build;
+pub(crate) use built::example;
 
 /// The subjects take whole CPUs as real-time threads: one test at a time.
 static STAGE: Mutex<()> = Mutex::new(());
@@ -106,27 +112,6 @@ pub(crate) fn plugin() -> &'static Path {
 pub(crate) fn load() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| build(&["--package", "ft-load"]).join("ft-load"))
-}
-
-/// Builds an example of a package, which `cargo test --test` alone would not; returns its binary.
-pub(crate) fn example(package: &str, name: &str) -> PathBuf {
-    build(&["--package", package, "--example", name]).join("examples").join(name)
-}
-
-/// Builds something as the agent was; returns the folder of what is built. `FT_BUILT` says that all is built already, on
-/// a machine where there is no time for a compiler.
-fn build(what: &[&str]) -> &'static Path {
-    let folder = Path::new(env!("CARGO_BIN_EXE_ft-agent")).parent().expect("a target folder");
-    if std::env::var_os("FT_BUILT").is_some() {
-        return folder;
-    }
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet"]).args(what);
-    if folder.ends_with("release") {
-        cargo.arg("--release");
-    }
-    assert_success(&cargo.output().expect("cargo starts"));
-    folder
 }
 
 impl Stage {

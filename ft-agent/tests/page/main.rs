@@ -3,6 +3,8 @@
 //! The tests themselves are scripts for Node (`*.test.js`), which drive Debian's Chromium; this program makes the pages
 //! that they look at. `cargo xtask test` sets up what they need.
 
+#[path = "../common/built.rs"]
+mod built;
 #[path = "../common/gate.rs"]
 #[allow(dead_code, reason = "needs no kernel")]
 mod gate;
@@ -57,18 +59,6 @@ fn agent(command: &str) -> Command {
     let mut agent = Command::new(env!("CARGO_BIN_EXE_ft-agent"));
     agent.arg(command).stdin(Stdio::null());
     agent
-}
-
-/// The program that is recorded, built as the agent was.
-fn subject() -> PathBuf {
-    let folder = Path::new(env!("CARGO_BIN_EXE_ft-agent")).parent().expect("a target folder");
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--package", "ft-agent", "--example", "subject"]);
-    if folder.ends_with("release") {
-        cargo.arg("--release");
-    }
-    succeeds(&mut cargo);
-    folder.join("examples/subject")
 }
 
 /// A recording with its page.
@@ -178,7 +168,8 @@ fn an_interval_that_is_asked_for_is_there_in_full_and_what_is_not_is_said() {
         ["trace", "page.html", "asked.json"].map(|name| folder.path().join(name));
     let many = MANY.to_string();
     let mut record = agent("record");
-    record.args(["-k", "none", "--ring-size", "64M", "-o"]).arg(&dir).arg("--").arg(subject());
+    record.args(["-k", "none", "--ring-size", "64M", "-o"]).arg(&dir).arg("--");
+    record.arg(built::example("ft-agent", "subject"));
     succeeds(record.args(["flood", &many]));
     let trace = Trace::open(&dir).expect("a trace");
     let events = trace.rows::<UserEvent>().map(|event| event.expect("an event").ts.0);

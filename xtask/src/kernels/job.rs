@@ -67,15 +67,16 @@ impl Built {
     ///
     /// When something does not build.
     pub(super) fn find() -> Result<Built> {
-        // As the tests themselves do, which have built all of it in a test run.
+        // As the tests themselves do, which have built all of it in a test run; what brings most crates along, with all packages
+        // and their binaries: each choice of them has features and debug information of its own, with which it is built anew.
         let others: [&[&str]; 4] = [
-            &["ft-preload"],
-            &["ft-load"],
-            &["ft-user", "--example", "demo"],
-            &["ft-agent", "--example", "subject"],
+            &["--package", "ft-preload"],
+            &["--package", "ft-load"],
+            &["--package", "ft-user", "--example", "demo"],
+            &["--workspace", "--bins", "--example", "subject"],
         ];
         for what in others {
-            step(cargo().args(["build", "--quiet", "--package"]).args(what))?;
+            step(cargo().args(["build", "--quiet"]).args(what))?;
         }
         let folder = target_dir().join("debug");
         let locks = super::folder().join("locks");
@@ -85,7 +86,7 @@ impl Built {
         compile.args(["-std=gnu17", "-g", "-O1", "-pthread", "-o"]).arg(&locks).arg(source);
         step(&mut compile)?;
         let mut tests = cargo();
-        tests.args(["test", "--workspace", "--no-run", "--message-format", "json"]);
+        tests.args(["test", "--workspace", "--bins", "--no-run", "--message-format", "json"]);
         tests.args(["--test", "end_to_end", "--test", "kernel_programs"]).current_dir(root());
         let output =
             tests.stderr(Stdio::inherit()).output().context("cargo could not be started")?;
