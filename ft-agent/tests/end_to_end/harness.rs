@@ -32,6 +32,16 @@ pub(crate) struct Stage {
     folder: TempDir,
 }
 
+impl Drop for Stage {
+    /// What a test that fails recorded is kept, to be looked at: it may never come again.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.folder.disable_cleanup(true);
+            eprintln!("kept: {}", self.folder.path().display());
+        }
+    }
+}
+
 impl Stage {
     /// Waits for the other tests to leave.
     pub(crate) fn enter() -> Stage {
