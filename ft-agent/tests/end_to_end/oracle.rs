@@ -95,6 +95,29 @@ fn all_tables_of_the_whole_system_are_recomputed_from_the_raw_ones() {
 }
 
 #[test]
+fn what_is_said_in_spite_of_losses_is_recomputed_too() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    if !Path::new("/usr/bin/hackbench").exists() {
+        return gate::skipped("hackbench is not installed (Debian: rt-tests)");
+    }
+    // A page for all CPUs is full whenever the agent does not come at once.
+    let options = ["-a", "--kernel-buffer", "4K"];
+    let (dir, output) = record(&stage, "lossy", &options, &["hackbench", "-g", "4", "-l", "100"]);
+    assert_success(&output);
+    let trace = Trace::open(&dir).expect("a whole trace");
+    let losses = trace.rows::<LossRow>().map(|row| row.expect("a row"));
+    let lost: i64 = losses.filter(|loss| loss.origin.is_kernel()).map(|loss| loss.count).sum();
+    let wakes: Vec<DispatchLatency> = trace.rows().map(|row| row.expect("a row")).collect();
+    let exact = wakes.iter().filter(|wake| wake.mark == Mark::Exact).count();
+    assert!(
+        lost > 0 && exact > 0,
+        "{lost} records were lost, {exact} of {} are exact",
+        wakes.len()
+    );
+    agrees("the whole system with losses", &dir);
+}
+
+#[test]
 fn all_tables_of_a_program_that_knows_nothing_of_tracing_are_recomputed() {
     let Some(stage) = Stage::enter_with_kernel() else { return };
     let program = stage.path("locks");

@@ -6,8 +6,11 @@ from typing import Iterator, NamedTuple
 
 from tables import Loss, Switch, Trace
 
-# Where a record is missing that the kernel did not have made, for it did not run the program.
-SKIPPED = "kernel-skipped"
+# Where records of the kernel are missing: the buffer was full, or it did not run the program.
+KERNEL = ("kernel", "kernel-skipped")
+
+# The programs that show who has a CPU, and who can run; births and ends of threads, and their names, do not.
+SCHEDULING = ("sched_switch", "sched_waking", "sched_wakeup_new", "sched_migrate_task")
 
 # How the programs that record interrupts are called.
 INTERRUPTS = ("irq_", "softirq_", "local_timer_", "reschedule_", "call_function_")
@@ -109,18 +112,17 @@ class Cpus:
 
 
 def kernel_losses(trace: Trace) -> list[Loss]:
-    """Losses of kernel records; of programs that did not run, of those that show who has a CPU."""
+    """Losses of what shows who has a CPU; of the agent's own nobody knows what was in them."""
     return [
         loss
         for loss in trace.losses
-        if loss.origin in ("kernel", "agent")
-        or loss.origin == SKIPPED and loss.what.startswith("sched_")
+        if loss.origin == "agent" or loss.origin in KERNEL and loss.what in SCHEDULING
     ]
 
 
 def missed_interrupts(trace: Trace) -> list[Loss]:
-    """When interrupts may be missing because a program did not run."""
-    return [loss for loss in trace.losses if loss.origin == SKIPPED and loss.what.startswith(INTERRUPTS)]
+    """When interrupts may be missing."""
+    return [loss for loss in trace.losses if loss.origin in KERNEL and loss.what.startswith(INTERRUPTS)]
 
 
 def touched(losses: list[Loss], start: int, end: int) -> bool:

@@ -27,7 +27,8 @@ def table(threads: Threads) -> Table:
                 "waker_tid": waking.waker_tid,
                 "waker_comm": waker(waking, threads),
                 **occupant("running", shares, threads),
-                "migrated": delay.migrated,
+                # Where a record of it is missing, nobody need have followed it until it came.
+                "migrated": OneOf((delay.migrated, False)) if delay.doubt else delay.migrated,
                 "agent_ns": agent(shares, threads),
                 "mark": "censored" if delay.doubt else mark_of(shares),
             }

@@ -7,7 +7,7 @@ but belong to the same switch.
 from bisect import bisect_left
 from typing import NamedTuple
 
-from cpus import SKIPPED, touched
+from cpus import KERNEL, touched
 from tables import Switch, Trace
 
 # Times off the CPU that are so many times as long as the shortest that has a chain must have one. What a hypervisor takes
@@ -102,7 +102,7 @@ def aways(trace: Trace, shortest: int) -> dict[int, list[Away]]:
     since: dict[int, int] = {}
     for waking in trace.wakings:
         since.setdefault(waking.tid, waking.ts)
-    losses = [loss for loss in trace.losses if loss.origin in ("kernel", "agent", SKIPPED)]
+    losses = [loss for loss in trace.losses if loss.origin == "agent" or loss.origin in KERNEL]
     left: dict[int, Switch] = {}
     broken: set[int] = set()
     found: dict[int, list[Away]] = {}

@@ -250,6 +250,8 @@ class Walker:
                 self.migrated = True
                 if self.now.doing != "running":
                     self.turn(row.ts, self.now.doing, row.to_cpu, self.now.state)
+                    # That it is moved does not show that it has not run meanwhile.
+                    self.now = self.now._replace(doubt=self.stretches[-1].doubt)
             else:
                 self.shows_that_it_runs(tid, row, leaves_from(switches[at], tid))
         ended = self.now.state in DEAD
@@ -263,7 +265,7 @@ class Walker:
     def turn(self, ts: int, doing: str, cpu: int, state: str, doubt_from: int | None = None) -> None:
         """Ends the current stretch, doubtful from a moment on, and begins another."""
         now = self.now
-        if touched(self.losses, now.start, ts):
+        if now.doubt or touched(self.losses, now.start, ts):
             doubt_from = now.start
         if doubt_from is not None:
             self.doubt = True

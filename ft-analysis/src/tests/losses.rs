@@ -32,6 +32,23 @@ fn an_own_event_ends_the_doubt_after_a_loss() {
 }
 
 #[test]
+fn who_came_to_a_cpu_during_a_loss_may_have_left_it_and_come_again() {
+    // cpu 0: .|X|.lost..X..|??a??|a==]     the switch to X is recorded, and others behind it may be lost
+    check(
+        "0 0 .>a S
+         5 0 a>X S
+         10 lose sched 20
+         20 0 Y>X S
+         40 wake Z a 0
+         50 0 X>a S
+         60 0 a>X S
+         70 wake Z a 0
+         80 0 X>a S",
+        &["a 40+10 cpu0 woken by 90 lower bound", "a 70+10 cpu0 woken by 90 behind X10"],
+    );
+}
+
+#[test]
 fn interrupt_records_are_lost_during_a_hold() {
     check(
         "0 0 .>a S

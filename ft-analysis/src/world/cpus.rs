@@ -12,7 +12,8 @@
 //! - *Woken*: it waits on the CPU on which it last ran, until a migration says otherwise.
 //! - *Migrated while it waits*: what it saw so far stays; from now on the other CPU's occupants count.
 //! - *A CPU whose occupant is not known* (no switch seen yet, or records lost): nobody is blamed, and the time is the
-//!   rest of the [`Shares`], which marks what is made of them.
+//!   rest of the [`Shares`], which marks what is made of them. Who comes while records are being lost may have left and
+//!   come again by the end of the loss, so that only a switch behind that tells who has the CPU.
 //! - *A switch away from a thread that did not have the CPU*: switches in between were not recorded. The last occupant
 //!   had the CPU until the last record that shows it there: a switch, a wake-up that it did, an interrupt that struck it, an
 //!   event of its own. Who had it since is not known.
@@ -155,6 +156,8 @@ impl Queue {
 #[derive(Debug, Default)]
 pub(crate) struct Cpus {
     queues: Vec<Queue>,
+    /// Switches may be missing up to this time, so none before it says who has a CPU behind it.
+    dark_until: Option<i64>,
     /// The process that recorded, if it is known.
     agent: Option<Pid>,
     /// Who has left a CPU, if anybody wants to know.
@@ -173,7 +176,7 @@ pub(crate) struct AgentTime {
 impl Cpus {
     /// No CPU was seen yet, of a trace that `agent` has recorded; each who leaves one is kept if somebody `draws` them.
     pub(super) fn new(agent: Option<Pid>, draws: bool) -> Cpus {
-        Cpus { queues: Vec::new(), agent, over: draws.then(Vec::new) }
+        Cpus { queues: Vec::new(), dark_until: None, agent, over: draws.then(Vec::new) }
     }
 
     /// Who has left a CPU since the last call.
@@ -266,6 +269,9 @@ impl Cpus {
 
     /// `next` has `cpu` from `t` on.
     pub(crate) fn switch(&mut self, cpu: Cpu, t: i64, next: ThreadKey, comm: &Name, prio: i32) {
+        if self.dark_until.is_some_and(|until| t <= until) {
+            return;
+        }
         let is_agents = self.is_agents(next);
         let draws = self.over.is_some();
         let Some(q) = self.queue(cpu) else { return };
@@ -304,8 +310,9 @@ impl Cpus {
         self.queue(cpu).and_then(|q| q.leave(thread, t)).unwrap_or_default()
     }
 
-    /// Scheduler records were lost: nobody is known to have any CPU.
-    pub(crate) fn lose(&mut self, t: i64) {
+    /// Scheduler records were lost from `t` to `until`: nobody is known to have any CPU.
+    pub(crate) fn lose(&mut self, t: i64, until: i64) {
+        self.dark_until = self.dark_until.max(Some(until));
         for (q, cpu) in self.queues.iter_mut().zip(0..) {
             q.count(t);
             if let (Some(who), Some(over)) = (q.take_occupant(), &mut self.over) {
@@ -317,7 +324,7 @@ impl Cpus {
 
     /// The trace ends at `t`.
     pub(super) fn end(&mut self, t: i64) {
-        self.lose(t);
+        self.lose(t, t);
     }
 }
 

@@ -333,7 +333,7 @@ impl World {
         let end = e.ts.0.saturating_add(e.dur.max(0));
         let hides = self.losses.add(e);
         if hides.scheduling() {
-            self.cpus.lose(self.now);
+            self.cpus.lose(self.now, end);
         }
         let all = self.threads.slots();
         for &slot in &all {

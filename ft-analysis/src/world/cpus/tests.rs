@@ -42,7 +42,7 @@ fn nobody_is_blamed_for_what_is_not_known() {
     let mut cpus = Cpus::default();
     cpus.wait(ME, Cpu(0), 10);
     cpus.switch(Cpu(0), 20, other(1), &"a".into(), 120);
-    cpus.lose(25);
+    cpus.lose(25, 25);
     let shares = cpus.leave(ME, Cpu(0), 40);
     check(&shares, &[(1, 5)]);
     assert!(!shares.is_exact());
