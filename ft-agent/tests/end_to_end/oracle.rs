@@ -10,7 +10,7 @@ use ft_trace::tables::{CriticalSection, DispatchLatency, LockWait, LossRow, Unfi
 
 use crate::errors;
 use crate::harness::{self, Stage, assert_success, gate};
-use crate::recomputed::{agrees, oracle};
+use crate::recomputed::{agrees, agrees_in_spite_of_losses, oracle};
 
 /// Records a command with these options into a folder of this name.
 fn record(stage: &Stage, name: &str, options: &[&str], command: &[&str]) -> (PathBuf, Output) {
@@ -95,7 +95,7 @@ fn all_tables_of_the_whole_system_are_recomputed_from_the_raw_ones() {
 }
 
 #[test]
-fn what_is_said_in_spite_of_losses_is_recomputed_too() {
+fn what_is_said_of_the_whole_system_in_spite_of_losses_is_recomputed() {
     let Some(stage) = Stage::enter_with_kernel() else { return };
     if !Path::new("/usr/bin/hackbench").exists() {
         return gate::skipped("hackbench is not installed (Debian: rt-tests)");
@@ -105,16 +105,28 @@ fn what_is_said_in_spite_of_losses_is_recomputed_too() {
     let (dir, output) = record(&stage, "lossy", &options, &["hackbench", "-g", "4", "-l", "100"]);
     assert_success(&output);
     let trace = Trace::open(&dir).expect("a whole trace");
+    let (lost, wakes) = (lost_by_the_kernel(&trace), trace.rows::<DispatchLatency>());
+    let exact = wakes.filter(|wake| wake.as_ref().expect("a row").mark == Mark::Exact).count();
+    assert!(lost > 0 && exact > 0, "{lost} records were lost, {exact} wake-ups are exact");
+    agrees_in_spite_of_losses("the whole system with losses", &dir);
+}
+
+#[test]
+fn what_is_said_of_locks_and_tasks_in_spite_of_losses_is_recomputed() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    for scenario in [&["convoy", "3"][..], &["tasks"]] {
+        let (_, dir) = stage.record(&["-k", "all", "--kernel-buffer", "4K"], scenario);
+        let lost = lost_by_the_kernel(&Trace::open(&dir).expect("a whole trace"));
+        assert!(lost > 0, "{scenario:?} lost nothing");
+        agrees_in_spite_of_losses(&format!("{scenario:?} with losses"), &dir);
+        std::fs::remove_dir_all(&dir).expect("a folder");
+    }
+}
+
+/// How many of the kernel's records a trace says are missing.
+fn lost_by_the_kernel(trace: &Trace) -> i64 {
     let losses = trace.rows::<LossRow>().map(|row| row.expect("a row"));
-    let lost: i64 = losses.filter(|loss| loss.origin.is_kernel()).map(|loss| loss.count).sum();
-    let wakes: Vec<DispatchLatency> = trace.rows().map(|row| row.expect("a row")).collect();
-    let exact = wakes.iter().filter(|wake| wake.mark == Mark::Exact).count();
-    assert!(
-        lost > 0 && exact > 0,
-        "{lost} records were lost, {exact} of {} are exact",
-        wakes.len()
-    );
-    agrees("the whole system with losses", &dir);
+    losses.filter(|loss| loss.origin.is_kernel()).map(|loss| loss.count).sum()
 }
 
 #[test]

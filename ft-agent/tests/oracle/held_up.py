@@ -31,7 +31,11 @@ def table(locks: Locks, threads: Threads) -> Table:
     for tid, timeline in threads.timelines.items():
         holds = [hold for hold in locks.holds if hold.tid == tid and hold.kind != SEMAPHORE]
         times = with_locks(timeline.delays, holds, locks.gone.get(tid))
-        followed = {hold: those_followed(hold, times) for time in times for hold in time.held}
+        held_up = {hold for time in times for hold in time.held}
+        followed = {hold: those_followed(hold, times) for hold in held_up}
+        # Where records are missing there may be no row, and then another one is followed.
+        sure = [time for time in times if not time.delay.doubt]
+        otherwise = {hold: those_followed(hold, sure) for hold in held_up}
         seen: Counter[tuple[Hold, str]] = Counter()
         without_row: Counter[tuple[Hold, str]] = Counter()
         for delay, held in times:
@@ -61,7 +65,9 @@ def table(locks: Locks, threads: Threads) -> Table:
                     **occupant("preemptor", shares, threads),
                     "preemptor_prio": priority(shares),
                     **waiters(delay, waits.get(hold.lock, [])),
-                    "ran_after_ns": ran_after(threads, delay, hold) if delay in followed[hold] else None,
+                    "ran_after_ns": either(
+                        ran_after(threads, delay, hold), delay in followed[hold], delay in otherwise[hold]
+                    ),
                     "agent_ns": agent(shares, threads),
                     "mark": LOWER_BOUND if delay.doubt else mark(threads.parts(tid, delay.start, delay.end), shares),
                 }
@@ -75,6 +81,13 @@ def those_followed(hold: Hold, times: list[Time]) -> list[Delay]:
     first = [next(d for d in own if d.cause == cause) for cause in sorted({d.cause for d in own})]
     rest = [delay for delay in own if delay not in first]
     return first + rest[max(0, len(rest) - (FOLLOWED - len(first))) :]
+
+
+def either(ran: Wanted, followed: bool, otherwise: bool) -> Wanted:
+    """What is told of a time that is followed, or may be."""
+    if followed == otherwise:
+        return ran if followed else None
+    return ran if isinstance(ran, Anything) else OneOf((ran, None))
 
 
 def with_locks(delays: list[Delay], holds: list[Hold], gone: int | None) -> list[Time]:

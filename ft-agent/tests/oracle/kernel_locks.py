@@ -67,7 +67,7 @@ def holding(holds: list[Hold], wait: Contention, locks: Locks) -> dict[str, Want
     """The locks of the application that the thread held when the wait began."""
 
     def is_held(hold: Hold) -> bool:
-        over = [at.ts for at in (hold.end, hold.dropped) if at]
+        over = [at.ts for at in (hold.end, hold.dropped, hold.left) if at]
         return hold.kind != SEMAPHORE and hold.start.ts < wait.ts and all(ts >= wait.ts for ts in over)
 
     held = sorted((hold for hold in holds if is_held(hold)), key=lambda hold: hold.start)

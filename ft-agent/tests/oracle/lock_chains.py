@@ -24,7 +24,7 @@ def table(trace: Trace, locks: Locks, threads: Threads) -> Table:
     for hold in locks.holds:
         if hold.kind != SEMAPHORE:
             add(hold.tid, hold.start.ts, EVENT, hold.start.order, True, hold)
-            over, rank = (hold.end, EVENT) if hold.end else (hold.dropped, LOST)
+            over, rank = (hold.end, EVENT) if hold.end else (hold.dropped or hold.left, LOST)
             if over:
                 add(hold.tid, over.ts, rank, over.order, False, hold)
     for wait in locks.waits:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Iterator, NamedTuple
 
 from tables import Loss, Task, Trace, UserEvent
-from threads import Threads
+from threads import DEAD, Threads
 
 Lock = tuple[int, int]  # process, address
 
@@ -45,6 +45,8 @@ class Hold:
     end: At | None = None
     # From when on nobody knows of it: its process executed another program, events were lost, or it was acquired again.
     dropped: At | None = None
+    # Its thread ended with it.
+    left: At | None = None
     # What its release tells of a time-slice extension.
     slice: str = "none"
 
@@ -98,7 +100,9 @@ class Locks:
         self.semaphores: list[Wait] = []
         # Releases of what was acquired before the recording, or in a loss.
         self.strays: list[tuple[At, Lock]] = []
-        self.gone = {t.tid: t.ts for t in trace.tasks if t.kind == "exit"}
+        # Where that record is lost, the last switch tells.
+        self.gone = {s.prev_tid: s.ts for s in trace.switches if s.prev_state in DEAD}
+        self.gone |= {t.tid: t.ts for t in trace.tasks if t.kind == "exit"}
         # What interrupts all that is known; of equal times what the kernel says comes before events, and losses first.
         breaks = [(loss.ts, 0, loss) for loss in trace.losses]
         breaks += [(task.ts, 1, task) for task in trace.tasks if task.kind == "exec"]
@@ -111,6 +115,9 @@ class Locks:
                 HANDLERS[site.kind](self, event, At(event.ts, order))
         for _, _, what in coming:
             self.interrupt(what, len(trace.events))
+        for tid, held in self.open.items():
+            for hold in held if tid in self.gone else ():
+                hold.left = At(self.gone[tid], -1)
         for wait in self.waiting.values():
             wait.cut = self.gone.get(wait.tid)
             if wait.cut is not None:

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from typing import NamedTuple
 
 from cpus import KERNEL, touched
-from tables import Switch, Trace
+from tables import Loss, Switch, Trace
 
 # Times off the CPU that are so many times as long as the shortest that has a chain must have one. What a hypervisor takes
 # between the two readings of the clock is a part of one of them alone.
@@ -37,7 +37,8 @@ class Taken:
 
     def __init__(self, trace: Trace, shortest: int, only: int | None = None) -> None:
         self.trace, self.shortest, self.only = trace, shortest, only
-        self.aways = aways(trace, shortest)
+        self.losses = [loss for loss in trace.losses if loss.origin == "agent" or loss.origin in KERNEL]
+        self.aways = aways(trace, shortest, self.losses)
 
     def differences(self, rows: list[dict]) -> list[str]:
         """One line for each chain of no time off the CPU or of another one, and for each long one that has none, or two."""
@@ -63,7 +64,9 @@ class Taken:
         """The time that a chain is of; none where switches are missing."""
         mine = self.aways.get(row["tid"], [])
         at = bisect_left(mine, row["ts"], key=lambda away: away.came.ts)
-        return mine[at] if at < len(mine) and mine[at].whole else None
+        if at == len(mine) or not mine[at].whole or touched(self.losses, mine[at].left.ts, mine[at].came.ts):
+            return None
+        return mine[at]
 
     def faults(self, row: dict, away: Away) -> list[str]:
         """What of a chain is not of this time."""
@@ -89,6 +92,7 @@ class Taken:
         """What concerns one row."""
         near = Taken.__new__(Taken)
         near.trace, near.shortest, near.only, near.aways = self.trace, self.shortest, row["tid"], self.aways
+        near.losses = self.losses
         return near, [other for other in rows if other["tid"] == row["tid"]]
 
     def accepts(self, row: dict, column: str, value: object) -> bool:
@@ -96,13 +100,12 @@ class Taken:
         return False
 
 
-def aways(trace: Trace, shortest: int) -> dict[int, list[Away]]:
+def aways(trace: Trace, shortest: int, losses: list[Loss]) -> dict[int, list[Away]]:
     """The times off the CPU of each thread that the recording observes."""
     # The kernel tells of wakings of such threads alone: from the first on a thread is one of them.
     since: dict[int, int] = {}
     for waking in trace.wakings:
         since.setdefault(waking.tid, waking.ts)
-    losses = [loss for loss in trace.losses if loss.origin == "agent" or loss.origin in KERNEL]
     left: dict[int, Switch] = {}
     broken: set[int] = set()
     found: dict[int, list[Away]] = {}

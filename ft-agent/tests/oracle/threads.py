@@ -20,6 +20,13 @@ DEAD = ("X", "Z")
 IRQ_PARTS = {"hard": "hardirq", "soft": "softirq", "vector": "vector"}
 
 
+class Wakes(NamedTuple):
+    """A thread wakes another, or an interrupt does that strikes it: it has a CPU."""
+
+    ts: int
+    cpu: int
+
+
 class Stretch(NamedTuple):
     """A time in which a thread did one thing, at one CPU."""
 
@@ -115,6 +122,7 @@ class Threads:
             self.comms.setdefault(task.tid, set()).add(task.comm)
         for waking in self.trace.wakings:
             note(waking.tid, 0, waking)
+            note(waking.waker_tid, 4, Wakes(waking.ts, waking.cpu))
         for move in self.trace.migrations:
             note(move.tid, 1, move)
         for switch in self.trace.switches:
@@ -265,8 +273,10 @@ class Walker:
     def turn(self, ts: int, doing: str, cpu: int, state: str, doubt_from: int | None = None) -> None:
         """Ends the current stretch, doubtful from a moment on, and begins another."""
         now = self.now
-        if now.doubt or touched(self.losses, now.start, ts):
-            doubt_from = now.start
+        lost = [loss.ts for loss in self.losses if touched([loss], now.start, ts)]
+        if now.doubt or lost:
+            # Up to where the first record can be missing all is known.
+            doubt_from = now.start if now.doubt else min(lost)
         if doubt_from is not None:
             self.doubt = True
             doubt_from = max(doubt_from, now.start)
@@ -324,9 +334,11 @@ class Walker:
         # Of what lasts, the record has the CPU of its end, where the thread can have come meanwhile.
         cpu = getattr(row, "cpu", -1) if leaves is None else leaves
         period = self.cpus.at(cpu, row.ts)
-        if self.now.doing == "unknown":
+        lost = self.now.doubt or touched(self.losses, self.now.start, row.ts)
+        if self.now.doing == "unknown" or lost and not touched(self.losses, row.ts, row.ts):
+            # Whatever was lost before, now it runs.
             self.turn(row.ts, "running", cpu, "")
-        elif isinstance(row, Irq):
+        elif isinstance(row, (Irq, Wakes)):
             # The tables do not promise to use it.
             return
         elif self.now.doing != "running" and row.ts - self.now.start > self.bound_ns:
@@ -340,9 +352,11 @@ class Walker:
 
     def woken(self, waking: Waking) -> None:
         """Somebody wakes it."""
-        if self.now.doing == "running":
+        # What it did before a loss it need not do any more.
+        lost = self.now.doubt or touched(self.losses, self.now.start, waking.ts)
+        if self.now.doing == "running" and not lost:
             self.early = waking
-        elif self.now.doing in ("blocked", "unknown"):
+        elif lost or self.now.doing in ("blocked", "unknown"):
             missing = self.now.start if self.slept_after_all else None
             self.turn(waking.ts, "dispatch", waking.target_cpu, self.now.state, missing)
             self.slept_after_all = False
@@ -351,8 +365,9 @@ class Walker:
 
 
 def seen(records: list[tuple]) -> list[tuple]:
-    """The records of a thread in the order of time, from its first sight on: one that is only moved is not seen."""
-    return list(dropwhile(lambda record: isinstance(record[3], Migrate), sorted(records)))
+    """The records of a thread in the order of time, from its first sight on: one that is only moved, or only wakes another, is
+    not seen."""
+    return list(dropwhile(lambda record: isinstance(record[3], (Migrate, Wakes)), sorted(records)))
 
 
 def following(rows: list, kinds: type | tuple[type, ...]) -> list:
