@@ -62,7 +62,7 @@ async fn listen(listener: TcpListener) -> Result<()> {
         let (stream, _) = listener.accept().await?;
         let connection = server::conn::http2::Builder::new(TokioExecutor::new())
             .serve_connection(TokioIo::new(stream), service_fn(serve));
-        tokio::spawn(task::named("connection", connection));
+        task::spawn(tokio::spawn, "connection", connection);
     }
 }
 
@@ -93,11 +93,11 @@ async fn main() -> Result<()> {
     }
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
-    tokio::spawn(task::named("listener", listen(listener)));
+    task::spawn(tokio::spawn, "listener", listen(listener));
     let started = std::time::Instant::now();
     let clients: Vec<_> = (0..CLIENTS)
         .map(|n| (n..orders).step_by(CLIENTS as usize))
-        .map(|orders| tokio::spawn(task::named("client", ask(address, orders))))
+        .map(|orders| task::spawn(tokio::spawn, "client", ask(address, orders)))
         .collect();
     for client in clients {
         client.await??;

@@ -14,10 +14,10 @@
 //!     // A part of a task can be followed like a task.
 //!     task::named("serve", serve()).await
 //! }));
+//! task::spawn(spawn, "accept", accept()); // the same as the first: task::spawn(tokio::spawn, "accept", accept())
 //! ```
 //!
-//! Any executor does: a [`Traced`] is a future like another one. So there is no `spawn` here, which would have to choose
-//! one.
+//! Any executor does: a [`Traced`] is a future like another one.
 //!
 //! # Events
 //!
@@ -89,6 +89,17 @@ pub fn traced<F: Future>(future: F) -> Traced<F> {
 #[track_caller]
 pub fn named<F: Future>(name: &'static str, future: F) -> Traced<F> {
     Traced::new(Some(name), Location::caller(), future)
+}
+
+/// Follows `future`, with a name for reports, and hands it to an executor: `tokio::spawn`, or
+/// `|task| pool.spawn(task)`. Returns what that returns; reports show where this was called.
+#[track_caller]
+pub fn spawn<F: Future, R>(
+    executor: impl FnOnce(Traced<F>) -> R,
+    name: &'static str,
+    future: F,
+) -> R {
+    executor(named(name, future))
 }
 
 impl<F> Traced<F> {

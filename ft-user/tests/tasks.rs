@@ -18,7 +18,7 @@ use std::thread;
 use common::{Event, Memory, tid};
 use ft_user::Config;
 use ft_user::layout::SiteKind;
-use ft_user::task::{named, traced};
+use ft_user::task::{named, spawn, traced};
 
 /// All tests look at one memfd, and switch the same sites: one at a time.
 fn alone<T>(test: impl FnOnce() -> T) -> T {
@@ -125,6 +125,20 @@ fn a_task_tells_its_polls_who_wakes_it_and_its_name_and_place() {
             assert_eq!(memory.name(name), "fetch");
         }
     }
+}
+
+#[test]
+fn what_is_spawned_has_its_name_and_the_place_of_the_caller_and_its_handle_comes_back() {
+    let line = line!() + 2;
+    let (memory, events) = trace(|| {
+        let (mut task, handle) = spawn(|task| (Box::pin(task), 7), "fetch", ready(3));
+        assert_eq!(handle, 7);
+        assert_eq!(poll(task.as_mut(), Waker::noop()), Poll::Ready(3));
+    });
+    assert_eq!(told(&events), ["new 0", "poll 0", "polled 0 ready"]);
+    let (place, name) = (events[0].words[1] as u32, (events[0].words[1] >> 32) as u32);
+    assert_eq!(memory.place(place), (file!().to_owned(), line));
+    assert_eq!(memory.name(name), "fetch");
 }
 
 #[test]
