@@ -3,7 +3,8 @@
 //! There is one handler. It notes which signal came, for who asks now and then ([`came`]), and writes its number into
 //! a pipe, from which a thread hands it to whoever waits ([`Taken::forward`]). Signals that were ignored when the
 //! agent was started stay ignored ([`is_ignored`]). What was taken has its default effect again when [`Taken`] is
-//! dropped: a conversion or a report must end on Ctrl-C.
+//! dropped: a conversion or a report must end on Ctrl-C. But what asked for something that can no longer be had has none
+//! ([`Taken::asking`]).
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsRawFd;
@@ -34,6 +35,8 @@ pub fn came() -> libc::c_int {
 #[derive(Debug)]
 pub struct Taken {
     signals: Vec<libc::c_int>,
+    /// Those among them that end nothing, then or later.
+    asking: Vec<libc::c_int>,
     is_forwarded: bool,
 }
 
@@ -41,7 +44,7 @@ impl Taken {
     /// Takes signals whose coming is looked for with [`came`]. The second one of each has its default effect.
     pub fn once(signals: &[libc::c_int]) -> Taken {
         CAME.store(0, Relaxed);
-        Taken { signals: take(signals, libc::SA_RESETHAND), is_forwarded: false }
+        Taken { signals: take(signals, libc::SA_RESETHAND), asking: Vec::new(), is_forwarded: false }
     }
 
     /// Takes signals that a thread hands to `tell`, one by one. To be used by one at a time.
@@ -65,15 +68,27 @@ impl Taken {
         // Nobody waits for it: it may be telling somebody who does not listen.
         drop(threads::spawn("ft-signals", read)?);
         IS_FORWARDED.store(true, Relaxed);
-        Ok(Taken { signals: take(signals, 0), is_forwarded: true })
+        Ok(Taken { signals: take(signals, 0), asking: Vec::new(), is_forwarded: true })
+    }
+
+    /// Of these signals, those that ask for something: afterwards they have no effect at all, because whoever sends one
+    /// cannot know that it comes too late.
+    #[must_use]
+    pub fn asking(mut self, signals: &[libc::c_int]) -> Taken {
+        self.asking = signals.to_vec();
+        self
     }
 }
 
 impl Drop for Taken {
     fn drop(&mut self) {
         for &signal in &self.signals {
-            // SAFETY: the default action is no function of ours.
-            unsafe { libc::signal(signal, libc::SIG_DFL) };
+            if self.asking.contains(&signal) {
+                handle(signal, nothing, libc::SA_RESTART);
+            } else {
+                // SAFETY: the default action is no function of ours.
+                unsafe { libc::signal(signal, libc::SIG_DFL) };
+            }
         }
         if self.is_forwarded {
             IS_FORWARDED.store(false, Relaxed);
@@ -107,11 +122,12 @@ fn take(signals: &[libc::c_int], flags: libc::c_int) -> Vec<libc::c_int> {
 /// Makes a write beyond RLIMIT_FSIZE an error like that of a full disk; by default its signal kills
 /// (setrlimit(2)). A handler, because a recorded command would inherit that the signal is ignored.
 pub fn survive_file_size_limit() {
-    extern "C" fn nothing(_: libc::c_int) {}
     if !is_ignored(libc::SIGXFSZ) {
         handle(libc::SIGXFSZ, nothing, libc::SA_RESTART);
     }
 }
+
+extern "C" fn nothing(_: libc::c_int) {}
 
 fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int), flags: libc::c_int) {
     // SAFETY: `action` is plain data, valid when zeroed; both handlers of this module do only what may be done at any
@@ -175,6 +191,10 @@ mod tests {
             assert_eq!([first, second].map(handler), [libc::SIG_DFL; 2]);
             assert!(told.recv().is_err(), "the thread has ended");
         }
+        // Of those that ask for something none ends the process, however late it comes.
+        drop(Taken::forward(&[first, second], |_| {}).map(|taken| taken.asking(&[first])));
+        raise(first);
+        assert_eq!((came(), handler(second)), (0, libc::SIG_DFL));
         // What was ignored stays so.
         // SAFETY: no function of ours.
         unsafe { libc::signal(first, libc::SIG_IGN) };

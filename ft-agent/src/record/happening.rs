@@ -62,7 +62,8 @@ impl Happenings {
         let asking = snapshots.then_some(SNAPSHOT);
         let signals: Vec<_> = ENDING.into_iter().chain(asking).collect();
         let signals = Taken::forward(&signals, forward);
-        let _signals = signals.map_err(RecordError::system("wait for signals"))?;
+        let signals = signals.map_err(RecordError::system("wait for signals"))?;
+        let _signals = signals.asking(&[SNAPSHOT]);
         Ok(Happenings { receiver, _signals, sender, left_out: Arc::default() })
     }
 
