@@ -195,6 +195,13 @@ impl Comparison {
             more,
             one_in
         ));
+        if tested > 0 {
+            s.say(text!(
+                "A and B are trimmed means over the {} of each side, which one that was disturbed hardly changes, of their \
+                 logarithms where all are above 0: they need not be the means of all intervals.",
+                if self.slices == 1 { "recordings" } else { "slices" }
+            ));
+        }
         if !self.outcomes.is_empty() {
             self.conditions(&mut s);
         }
@@ -251,9 +258,13 @@ impl Comparison {
             .column("of", |(_, judged)| judged.map(|j| j.label.clone()))
             .column("change", |(_, judged)| judged.and_then(|j| j.change).map(Change))
             .column("at least/most", |(_, judged)| judged.and_then(|j| j.bound).map(Change));
-        s.table(t.titled(
-            "Conditions: met where the change is beyond the limit by more than chance makes of it",
-        ));
+        let title = text!(
+            "Conditions: met where the change is beyond the limit by more than chance makes of it"
+        );
+        s.table(t.titled(match self.slices {
+            1 => title,
+            _ => title.and(", in these recordings: further ones of one program may differ as much"),
+        }));
     }
 
     /// A table of rows; with the ends of their intervals, where they were tested.

@@ -228,8 +228,9 @@ impl AgreementReport {
             .column("not in a gap", |m| N(m.count))
             .column("time", |m| Ns(m.total_ns))
             .column("share of all", |m| Share::of(m.count, m.count + m.seen));
-        let mut title =
-            text!("Interruptions that the kernel saw and that no gap shows (below the threshold");
+        let mut title = text!(
+            "Interruptions that the kernel saw and that no gap shows (below the threshold, or where polling ended"
+        );
         if self.lost_user_events > 0 {
             title = text!(
                 "{}; {} may have been gaps",

@@ -7,8 +7,9 @@ use crate::document::{MeanNs, Ns, Of, Section, Share, Text};
 use crate::text;
 use ft_analysis::{HeldUp, Overhead};
 use ft_trace::event::Event;
+use ft_trace::spool::frame::Probe;
 use ft_trace::store::Row;
-use ft_trace::tables::{LossRow, UserEvent};
+use ft_trace::tables::{LossRow, ProbeHit, UserEvent};
 
 /// The figures.
 #[derive(Clone, Debug, Serialize)]
@@ -33,6 +34,31 @@ pub struct Recording {
     pub event_cost_ns: Option<f64>,
     /// All events at this cost, ns: about what they took inside the programs.
     pub events_cost_ns: Option<i64>,
+    /// What hits of probes took; not there where there were none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probes: Option<Probing>,
+}
+
+/// What hits of probes took inside the programs.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Probing {
+    /// How many.
+    pub hits: u64,
+    /// Cost of one as measured at the start, ns: half of a begin and an end, of the dearest probe; null where one could not be
+    /// measured.
+    pub hit_cost_ns: Option<f64>,
+    /// All at this cost, ns.
+    pub cost_ns: Option<i64>,
+}
+
+impl Probing {
+    fn of(hits: u64, probes: &[Probe]) -> Option<Probing> {
+        let costs: Option<Vec<f64>> = probes.iter().map(|probe| probe.cost_ns).collect();
+        let dearest = costs.and_then(|costs| costs.into_iter().reduce(f64::max));
+        let hit_cost_ns = dearest.map(|both| both / 2.0);
+        let cost_ns = hit_cost_ns.map(|cost| (hits as f64 * cost) as i64);
+        (hits > 0).then_some(Probing { hits, hit_cost_ns, cost_ns })
+    }
 }
 
 impl Recording {
@@ -56,6 +82,7 @@ impl Recording {
             spool_bytes: end.map(|end| end.bytes).filter(|bytes| *bytes > 0),
             event_cost_ns,
             events_cost_ns: event_cost_ns.map(|cost| (user_events as f64 * cost) as i64),
+            probes: Probing::of(rows(ProbeHit::TABLE), &meta.start.probes),
         })
     }
 
@@ -105,18 +132,42 @@ impl Recording {
             (Some(events), None) => text!("{} a second", events),
             (None, _) => text!("{}", Of(self.user_events + self.kernel_records, "event")),
         };
-        let (Some(cost), Some(ns)) = (self.event_cost_ns, self.events_cost_ns) else { return rate };
-        let programs = text!(
-            "{}; writing them took programs about {} ({} each, measured at the start)",
-            rate,
-            Ns(ns),
-            MeanNs(cost)
-        );
-        match self.scheduler.map(|o| o.running_ns).filter(|ns| *ns > 0) {
-            Some(running) => {
-                text!("{}, {} of their running time", programs, Share(ns, running))
+        let mut told = vec![rate];
+        let mut taken_ns = None;
+        if let (Some(cost), Some(ns)) = (self.event_cost_ns, self.events_cost_ns)
+            && (self.user_events > 0 || self.probes.is_none())
+        {
+            taken_ns = Some(ns);
+            let (ns, cost) = (Ns(ns), MeanNs(cost));
+            told.push(text!(
+                "writing them took programs about {} ({} each, measured at the start)",
+                ns,
+                cost
+            ));
+        }
+        match self.probes {
+            Some(Probing { hits, hit_cost_ns: Some(cost), cost_ns: Some(ns) }) => {
+                taken_ns = Some(taken_ns.unwrap_or(0) + ns);
+                let (hits, ns, cost) = (Of(hits, "hit"), Ns(ns), MeanNs(cost));
+                told.push(text!(
+                    "{} of probes took programs about {} ({} each, measured at the start)",
+                    hits,
+                    ns,
+                    cost
+                ));
             }
-            None => programs,
+            Some(Probing { hits, .. }) => told.push(text!(
+                "what {} of probes took programs could not be measured",
+                Of(hits, "hit")
+            )),
+            None => {}
+        }
+        let told = Text::join(told, "; ").unwrap_or_default();
+        match (self.scheduler.map(|o| o.running_ns).filter(|ns| *ns > 0), taken_ns) {
+            (Some(running), Some(ns)) => {
+                text!("{}, {} of their running time", told, Share(ns, running))
+            }
+            _ => told,
         }
     }
 }
@@ -149,7 +200,25 @@ mod tests {
             spool_bytes: Some(100_000_000),
             event_cost_ns: Some(10.0),
             events_cost_ns: Some(30_000_000),
+            probes: None,
         }
+    }
+
+    #[test]
+    fn hits_of_probes_have_a_cost_of_their_own() {
+        let probe = |cost_ns| Probe { cost_ns, ..Probe::default() };
+        assert!(Probing::of(0, &[probe(Some(2200.0))]).is_none());
+        let probes = Probing::of(40_000, &[probe(Some(2200.0)), probe(Some(1000.0))]);
+        let none = Recording { user_events: 0, events_cost_ns: Some(0), probes, ..recording() };
+        let said = "500,000 events and 50,000,000 bytes a second; 40,000 hits of probes took programs about 44.0 ms \
+                    (1.10 µs each, measured at the start), 4.4 % of their running time";
+        assert!(text(&none).ends_with(said), "{}", text(&none));
+        let both = Recording { probes, ..recording() };
+        assert!(text(&both).ends_with(", 7.4 % of their running time"), "{}", text(&both));
+        let probes = Probing::of(2, &[probe(Some(2200.0)), probe(None)]);
+        let unknown = Recording { probes, ..none };
+        let said = "; what 2 hits of probes took programs could not be measured";
+        assert!(text(&unknown).ends_with(said), "{}", text(&unknown));
     }
 
     #[test]
