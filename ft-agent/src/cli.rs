@@ -43,6 +43,10 @@ pub(crate) enum Command {
     Snapshot(snapshot::Args),
     #[cfg(feature = "top")]
     Top(Box<crate::command::top::Args>),
+    /// Not in this agent; says how to get it.
+    #[cfg(not(feature = "top"))]
+    #[command(hide = true)]
+    Top(crate::command::NotBuilt),
     /// Lists the sites of a running process, and which are on.
     Sites(live::SitesArgs),
     /// Switches sites of a running process on.

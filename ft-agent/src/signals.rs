@@ -44,7 +44,11 @@ impl Taken {
     /// Takes signals whose coming is looked for with [`came`]. The second one of each has its default effect.
     pub fn once(signals: &[libc::c_int]) -> Taken {
         CAME.store(0, Relaxed);
-        Taken { signals: take(signals, libc::SA_RESETHAND), asking: Vec::new(), is_forwarded: false }
+        Taken {
+            signals: take(signals, libc::SA_RESETHAND),
+            asking: Vec::new(),
+            is_forwarded: false,
+        }
     }
 
     /// Takes signals that a thread hands to `tell`, one by one. To be used by one at a time.

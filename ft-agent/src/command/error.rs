@@ -168,6 +168,12 @@ pub(crate) enum CommandError {
     /// Nothing more can be watched.
     #[error(transparent)]
     Top(#[from] ft_agent::top::TopError),
+    /// It is for a terminal, whose library was left out.
+    #[cfg(not(feature = "top"))]
+    #[error(
+        "`top` is not in this ft-agent, which was built for a first look; build one that has it with `cargo install --path ft-agent`"
+    )]
+    TopNotBuilt,
     /// There is nothing to draw on.
     #[cfg(feature = "top")]
     #[error(

@@ -36,6 +36,15 @@ use error::CommandError;
 /// What a subcommand returns.
 type Result<T = ExitCode> = std::result::Result<T, CommandError>;
 
+/// Whatever is said to a command that this agent was built without.
+#[cfg(not(feature = "top"))]
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct NotBuilt {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    _words: Vec<std::ffi::OsString>,
+}
+
 /// Runs a subcommand.
 pub(crate) fn run(command: Command) -> Result {
     match command {
@@ -56,6 +65,8 @@ pub(crate) fn run(command: Command) -> Result {
         Command::Tables(args) => tables::run(args),
         #[cfg(feature = "top")]
         Command::Top(args) => top::run(*args),
+        #[cfg(not(feature = "top"))]
+        Command::Top(_) => Err(CommandError::TopNotBuilt),
         Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => completions::run(&args),
         Command::Manual(args) => manual::run(&args),

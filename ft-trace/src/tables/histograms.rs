@@ -44,10 +44,10 @@ table! {
         pub place: Name,
         /// Name of the thread, of holds its newest one; of a request, of the thread that ended it.
         pub comm: Name,
-        /// Who had the CPU longest while the thread could have run: of holds and scopes `preemptor_comm`, of wake-ups `running_comm`, of
-        /// gaps the culprit where it is a thread. `swapper`: nobody, the CPU was idle. Empty: the thread did not wait for a CPU, or
-        /// behind whom is not known, as of lock waits and requests. The lengths are those of the whole intervals, of which the neighbour may
-        /// have had little.
+        /// Who had the CPU longest while the thread could have run: of holds and scopes `preemptor_comm`, who preempted them, of
+        /// wake-ups `running_comm`, of gaps the culprit where it is a thread. `swapper`: nobody, the CPU was idle. Empty: the thread
+        /// did not wait for a CPU, or behind whom is not known, as of lock waits and requests. The lengths are those of the whole
+        /// intervals, of which the neighbour may have had little.
         pub neighbour: Name,
         /// The least length that is counted here.
         pub from_ns: i64 as Ns,
