@@ -1,9 +1,10 @@
 //! A line about many intervals, and tables of such lines.
 
+use ft_analysis::Mark;
 use serde::Serialize;
 
 use super::histogram::Histogram;
-use crate::document::{N, Ns, Place, Share, Table, Word};
+use crate::document::{N, Ns, Place, Section, Share, Table, Word};
 use crate::stats::Marks;
 
 /// Rows that text shows.
@@ -55,6 +56,16 @@ pub(super) struct Line {
     pub(super) worst_trace: Option<String>,
     pub(super) worst_ts: Option<i64>,
     pub(super) worst_tid: Option<i32>,
+}
+
+/// Says what a star means, where there is one.
+pub(super) fn legend(lines: &[Line], s: &mut Section) {
+    if lines.iter().any(|line| line.lengths.marks.mark > Mark::Exact) {
+        s.say(
+            "A star (*) marks a row of which at least one interval is not exact, be it another than the longest; the row \
+             of that in its own trace says how sure it is.",
+        );
+    }
 }
 
 /// How many of each there are, and how long.

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::effects::{self, Effect, holm};
 use super::histogram::ERROR;
-use super::line::{Lengths, Line, SHOWN, table};
+use super::line::{Lengths, Line, SHOWN, legend, table};
 use super::outliers::{Outlier, outliers};
 use super::{Fleet, Known, Subject};
 use crate::document::{
@@ -160,6 +160,7 @@ impl Fleet {
         let mut s = Section::new("worst", "where the time of all hosts went, most first");
         s.table(table(&lines, "name", "subjects"));
         s.table(self.longest_of(&lines, "name", "subjects"));
+        legend(&lines, &mut s);
         lines.truncate(MOST_VALUES);
         s.with(lines)
     }
@@ -170,6 +171,7 @@ impl Fleet {
         let mut s = Section::new("by", "the same intervals, by what was asked");
         s.table(table(&lines, title, "groups"));
         s.table(self.longest_of(&lines, title, "groups"));
+        legend(&lines, &mut s);
         s.with(lines)
     }
 

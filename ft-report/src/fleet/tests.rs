@@ -328,9 +328,12 @@ fn a_fleet_says_what_its_traces_say() {
     assert_eq!((&compared["name"], &compared["hosts"]), (&"L".into(), &3.into()));
     assert!((compared["change"].as_f64().expect("a change") - 0.99).abs() < 0.02, "{compared}");
     assert_eq!(compared["differs"], true);
-    for words in
-        ["6 traces of 3 hosts", "6 lower bounds among them", "1 trace not in these figures"]
-    {
+    for words in [
+        "6 traces of 3 hosts",
+        "6 lower bounds among them",
+        "1 trace not in these figures",
+        "A star (*) marks a row of which",
+    ] {
         assert!(text.contains(words), "{words}\n{text}");
     }
 }
