@@ -200,8 +200,10 @@ impl Session<'_> {
         if finished.unanswered > 0 {
             (self.report)(&Notice::Unanswered { programs: finished.unanswered });
         }
-        // Processes that were attached and have no rings were reported at the start.
-        if finished.sources > 0 || !self.options.command.is_empty() {
+        // Processes that were attached and have no rings were reported at the start; whoever probes a program need not expect
+        // that it has sites.
+        let expects_sites = !self.options.command.is_empty() && self.options.probes.is_empty();
+        if finished.sources > 0 || expects_sites {
             for glob in unmatched(&self.options.events, &finished.sites) {
                 let sites = finished.sites.iter().cloned().collect();
                 (self.report)(&Notice::NoMatch { glob, sites, preload: self.options.preload });

@@ -213,6 +213,12 @@ impl RequestsReport {
             self.causes(s);
         }
         s.table(slowest::table(&self.slowest, self.kinds.len() > 1));
+        if slowest::some_cross_threads(&self.slowest) {
+            s.say(
+                "A request that one thread began and another ended has no parts there: no thread's time is all of it. Its critical \
+                 path has where that went.",
+            );
+        }
         own::explain(
             s,
             " Of a critical path, waits count whole in which one of these had the CPU longest.",

@@ -56,6 +56,12 @@ impl From<&Request> for SlowRequest {
     }
 }
 
+/// Whether parts are known of some, and others have none, because they cross threads.
+pub(super) fn some_cross_threads(slowest: &[SlowRequest]) -> bool {
+    let known = slowest.iter().filter(|request| request.parts.is_some()).count();
+    (1..slowest.len()).contains(&known)
+}
+
 /// The table of them; `kinds`: there are several.
 pub(super) fn table(slowest: &[SlowRequest], kinds: bool) -> Table {
     let t = Table::of(slowest)
@@ -71,4 +77,33 @@ pub(super) fn table(slowest: &[SlowRequest], kinds: bool) -> Table {
         .column("elsewhere", |r| r.elsewhere_ns.map(Ns));
     own::beside(t, |r| (r.agent_ns, r.dur_ns))
         .titled("The slowest; `report DIR requests --of NUMBER` shows the path of one")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn that_some_have_no_parts_is_to_be_said_where_others_have() {
+        let request = |parts| SlowRequest {
+            request: 1,
+            ts: 0,
+            dur_ns: 10,
+            kind: "fetch".into(),
+            key: None,
+            tid: 7,
+            comm: "worker".into(),
+            parts,
+            agent_ns: Own(None),
+            elsewhere_ns: None,
+            unknown_ns: None,
+            mark: Mark::Exact,
+        };
+        let (one, crosses) = (request(Some(Decomposition::default())), request(None));
+        let said = |slowest: &[&SlowRequest]| {
+            some_cross_threads(&slowest.iter().map(|r| (*r).clone()).collect::<Vec<_>>())
+        };
+        assert!(said(&[&one, &crosses]) && said(&[&crosses, &one, &one]));
+        assert!(!said(&[]) && !said(&[&one, &one]) && !said(&[&crosses]));
+    }
 }
