@@ -50,7 +50,7 @@ pub(crate) struct Args {
     #[arg(long)]
     preload: bool,
 
-    /// Where snapshots go; a directory that is empty or does not exist [default: one that is removed again if there is no snapshot].
+    /// Where snapshots go; a directory that is empty or does not exist [default: one that is removed again if there is no snapshot; the last ten seconds of a program that ends are one].
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 
