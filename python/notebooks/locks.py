@@ -23,7 +23,7 @@ import feather_trace as ft
 
 TRACE = os.environ.get("FT_TRACE", "../../trace/demo")
 trace, db = ft.load(TRACE), ft.connect(TRACE)
-" ".join(trace.meta["start"]["command"]), trace.meta["start"]["host"], trace.meta["lost"] or "nothing lost"
+" ".join(trace.meta["start"]["command"]), trace.meta["start"]["host"], trace.meta["lost"] or "no loss reported"
 
 # %% [markdown]
 # ## Held, and waited for

@@ -131,8 +131,9 @@ cost = db.execute("""
 """, {"tid": int(worst["tid"]), "lock": int(worst["lock"]), "begin": begin, "end": end}).df()
 without = mine["preempted"] + mine["dispatch"]
 assert not exact or abs(cost["ms"].sum() * 1e6 - without) <= 1
+times = "1 time" if len(cost) == 1 else f"{len(cost)} times"
 print(
-    f"{without / worst['dur']:.1%} of the hold without a CPU, in {len(cost)} times; "
+    f"{without / worst['dur']:.1%} of the hold without a CPU, in {times}; "
     f"others waited {(waits['to'] - waits['from']).sum():.2f} ms for it"
 )
 cost.round(3)
