@@ -104,10 +104,8 @@ fn what_is_said_of_the_whole_system_in_spite_of_losses_is_recomputed() {
     let options = ["-a", "--kernel-buffer", "4K"];
     let (dir, output) = record(&stage, "lossy", &options, &["hackbench", "-g", "4", "-l", "100"]);
     assert_success(&output);
-    let trace = Trace::open(&dir).expect("a whole trace");
-    let (lost, wakes) = (lost_by_the_kernel(&trace), trace.rows::<DispatchLatency>());
-    let exact = wakes.filter(|wake| wake.as_ref().expect("a row").mark == Mark::Exact).count();
-    assert!(lost > 0 && exact > 0, "{lost} records were lost, {exact} wake-ups are exact");
+    let lost = lost_by_the_kernel(&Trace::open(&dir).expect("a whole trace"));
+    assert!(lost > 0, "nothing was lost");
     agrees_in_spite_of_losses("the whole system with losses", &dir);
 }
 

@@ -276,7 +276,8 @@ class Walker:
         lost = [loss.ts for loss in self.losses if touched([loss], now.start, ts)]
         if now.doubt or lost:
             # Up to where the first record can be missing all is known.
-            doubt_from = now.start if now.doubt else min(lost)
+            since = now.start if now.doubt else min(lost)
+            doubt_from = since if doubt_from is None else min(since, doubt_from)
         if doubt_from is not None:
             self.doubt = True
             doubt_from = max(doubt_from, now.start)
