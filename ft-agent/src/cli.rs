@@ -45,7 +45,6 @@ pub(crate) enum Command {
     Top(Box<crate::command::top::Args>),
     /// Not in this agent; says how to get it.
     #[cfg(not(feature = "top"))]
-    #[command(hide = true)]
     Top(crate::command::NotBuilt),
     /// Lists the sites of a running process, and which are on.
     Sites(live::SitesArgs),
@@ -125,9 +124,7 @@ fn grouped(command: &clap::Command) -> String {
     for (title, names) in GROUPS {
         text += &format!("\n{title}:\n");
         for name in names {
-            // `top` may not be built in.
-            let Some(subcommand) = command.find_subcommand(name) else { continue };
-            let about = subcommand.get_about();
+            let about = command.find_subcommand(name).and_then(clap::Command::get_about);
             text +=
                 &format!("  {name:11}  {}\n", about.map(ToString::to_string).unwrap_or_default());
         }
@@ -144,7 +141,6 @@ mod tests {
         let command = command();
         command.clone().debug_assert();
         let mut listed: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
-        listed.retain(|name| cfg!(feature = "top") || *name != "top");
         let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
         let mut visible: Vec<&str> = visible.map(clap::Command::get_name).collect();
         listed.sort_unstable();
