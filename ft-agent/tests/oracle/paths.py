@@ -334,7 +334,9 @@ def found(trace: Trace) -> Iterator[Request]:
         return getattr(event, f"arg{names.index(key)}") or 0
 
     rows = [(loss.ts, 0, loss) for loss in trace.losses] + [(task.ts, 1, task) for task in trace.tasks]
-    rows += [(call[1].ts, 2, call) for call in calls(trace)]
+    # Of calls that return at one time, on several CPUs, the table's order is theirs.
+    order = {id(hit): place for place, hit in enumerate(trace.probes)}
+    rows += [(call[1].ts, 2, call) for call in sorted(calls(trace), key=lambda call: order[id(call[1])])]
     # Of the kernel's at one time, causes come first.
     rows += [(seen, -1, (number, cause)) for number, kind in enumerate(reactions) for seen, cause in causes(trace, kind)]
     rows += [(event.ts, 3, event) for event in trace.events]

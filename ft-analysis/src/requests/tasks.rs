@@ -52,7 +52,7 @@ pub(super) struct Life {
     pub(super) made: Option<By>,
     pub(super) turns: VecDeque<Turn>,
     woken: Option<By>,
-    /// Since when it is over.
+    /// Since when it is over, but for a poll that goes on.
     over: Option<i64>,
 }
 
@@ -70,6 +70,11 @@ pub(super) struct Tasks {
 }
 
 impl Life {
+    /// Its newest poll goes on.
+    fn is_polled(&self) -> bool {
+        self.turns.back().is_some_and(|turn| turn.to == i64::MAX)
+    }
+
     /// Its last poll that began before `t`, and the one after that.
     pub(super) fn around(&self, t: i64) -> (Option<&Turn>, Option<&Turn>) {
         let next = self.turns.partition_point(|turn| turn.from < t);
@@ -116,7 +121,7 @@ impl Tasks {
             }
             SiteKind::TaskWake => {
                 let by = by(thread, now);
-                if let Some(life) = self.lives.get_mut(&task) {
+                if let Some(life) = self.lives.get_mut(&task).filter(|life| life.over.is_none()) {
                     life.woken.get_or_insert(by);
                 }
             }
@@ -137,7 +142,12 @@ impl Tasks {
     pub(super) fn process_over(&mut self, process: Process, needed: i64, now: i64) {
         let own = self.lives.keys().filter(|(of, _)| *of == process);
         let own: Vec<TaskKey> = own.copied().collect();
-        own.into_iter().for_each(|task| self.over(task, needed, now));
+        for task in own {
+            if let Some(turn) = self.lives.get_mut(&task).and_then(|life| life.turns.back_mut()) {
+                turn.to = turn.to.min(now);
+            }
+            self.over(task, needed, now);
+        }
     }
 
     /// Forgets what was over before.
@@ -147,7 +157,7 @@ impl Tasks {
                 life.turns.pop_front();
                 life.made = None;
             }
-            life.over.is_none_or(|over| over > before)
+            life.is_polled() || life.over.is_none_or(|over| over > before)
         });
         self.polled.retain(|_, polled| {
             while polled.pop_front_if(|(_, to, _)| *to <= before).is_some() {}
@@ -181,6 +191,10 @@ impl Tasks {
     ) {
         let (from, task, thread) = (world.now(), (thread.process, poll.task), thread.key);
         let Some(life) = self.life(task, event, world) else { return };
+        if life.over.take().is_some() {
+            // Another one of its number.
+            (life.made, life.woken) = (None, None);
+        }
         let woken = life.woken.take();
         if let Some(last) = life.turns.back_mut() {
             // Without an end that was recorded.
@@ -207,6 +221,13 @@ impl Tasks {
         let goes_on = |turn: &&mut Turn| turn.thread == thread.key && turn.to == i64::MAX;
         let Some(turn) = life.turns.back_mut().filter(goes_on) else { return };
         turn.to = now;
+        if let Some(over) = &mut life.over {
+            *over = now;
+            if needed == i64::MAX {
+                self.lives.remove(&(thread.process, poll.task));
+                return;
+            }
+        }
         if outermost && needed < i64::MAX {
             let polled = self.polled.entry(thread.key).or_default();
             polled.push_back((turn.from, now, life.label.clone()));
@@ -214,11 +235,12 @@ impl Tasks {
         }
     }
 
-    /// A task is over.
+    /// A task is over: at once, or when the poll has ended in which it was dropped, where a request may still begin and end.
     pub(super) fn over(&mut self, task: TaskKey, needed: i64, now: i64) {
-        if needed == i64::MAX {
+        let Some(life) = self.lives.get_mut(&task) else { return };
+        if needed == i64::MAX && !life.is_polled() {
             self.lives.remove(&task);
-        } else if let Some(life) = self.lives.get_mut(&task) {
+        } else {
             life.over = Some(now);
         }
     }

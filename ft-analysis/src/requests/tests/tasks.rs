@@ -121,6 +121,31 @@ fn what_is_not_known_of_a_task_is_said() {
     );
 }
 
+/// Whatever other requests go on: 7 is dropped in its poll, as one is that cancels itself, and woken too late.
+#[test]
+fn a_task_that_is_dropped_in_its_poll_is_followed_to_the_end_of_the_poll() {
+    for other in ["", "2 open b"] {
+        check(
+            &format!(
+                "0 0 .>a S
+                 0 1 .>b S
+                 5 irq a soft 1
+                 {other}
+                 10 run a 7
+                 12 cancel a 7
+                 14 rouse b 7
+                 20 open a
+                 30 close a
+                 32 ran a 7 0
+                 40 run a 7
+                 42 open a
+                 50 close a"
+            ),
+            &["a 20+10 running", "a 42+8 running"],
+        );
+    }
+}
+
 #[test]
 fn what_begins_outside_of_tasks_or_ends_there_is_its_threads() {
     let timeline = |begin: &str, end: &str| {
