@@ -12,7 +12,6 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 
 #[path = "common/gate.rs"]
-#[allow(dead_code, reason = "each test binary uses its own part")]
 mod gate;
 
 /// User and group of the attacker: `nobody`.

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use ft_agent::collect::kernel::KernelOptions;
 use ft_trace::store::Trace;
 use ft_trace::tables::{CriticalSection, SymbolRow};
 use ft_trace::warning::Warning;
@@ -105,8 +104,9 @@ fn locks_of_an_unmodified_program() {
 
 #[test]
 fn holds_of_an_unmodified_program_have_the_parts_that_the_kernel_saw() {
-    let Some(kernel) = gate::kernel_or_skip(&KernelOptions::default()) else { return };
-    drop(kernel);
+    if !gate::recordable_or_skip() {
+        return;
+    }
     let directory = tempfile::tempdir().unwrap();
     let (program, trace) = (directory.path().join("ledger"), directory.path().join("trace"));
     compile(&program, &[]);
@@ -191,7 +191,7 @@ fn server_under_load() {
     let connect = || loop {
         match TcpStream::connect(("127.0.0.1", port)) {
             Ok(stream) => return stream,
-            Err(error) => assert!(start.elapsed() < Duration::from_secs(30), "{error}"),
+            Err(error) => assert!(start.elapsed() < Duration::from_secs(300), "{error}"),
         }
         std::thread::sleep(Duration::from_millis(10));
     };
@@ -262,8 +262,9 @@ fn locks_of_a_program_with_address_sanitizer() {
 /// Programs that a script starts, into which the dynamic linker does not load the library.
 #[test]
 fn programs_that_were_not_reached_are_named() {
-    let Some(kernel) = gate::kernel_or_skip(&KernelOptions::default()) else { return };
-    drop(kernel);
+    if !gate::recordable_or_skip() {
+        return;
+    }
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
     let (reached, fixed, foreign, trace) = (at("reached"), at("fixed"), at("setuid"), at("trace"));

@@ -12,6 +12,7 @@ mod package;
 mod packaged;
 mod packages;
 mod paper;
+mod programs;
 mod proofs;
 mod python;
 mod roots;

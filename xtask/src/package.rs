@@ -4,6 +4,8 @@
 mod deb;
 
 use std::{
+    fs,
+    io::ErrorKind,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -13,7 +15,7 @@ use anyhow::{Context, Result, bail};
 use crate::{
     build::{self, Profile},
     steps::Steps,
-    workspace::{self, cargo, step, target_dir},
+    workspace::{self, cargo, cargo_home, step, target_dir},
 };
 
 /// Members of the workspace that are not published.
@@ -50,13 +52,56 @@ pub(crate) fn run() -> Result<()> {
 fn crates(built: bool) -> Result<()> {
     let mut package = cargo();
     package.args(["package", "--workspace", "--allow-dirty", "--quiet"]);
-    // What several of them depend on is built once, and not below each package.
-    package.env("CARGO_TARGET_DIR", target_dir());
+    if built {
+        crates(false)?;
+        let programs = target_dir().join("from-packages");
+        let home = cargo_home().context("neither CARGO_HOME nor HOME is set; set one")?;
+        forget(&target_dir().join("package"), &home, &programs)?;
+        // What several of them depend on is built once, and not below each package.
+        package.env("CARGO_TARGET_DIR", programs);
+    }
     package.args(UNPUBLISHED.iter().flat_map(|name| ["--exclude", *name]));
     if !built {
         package.arg("--no-verify");
     }
     step(&mut package)
+}
+
+/// Removes what cargo has unpacked of packages of these names in other runs, and notes that it has built it. It would use both
+/// instead of the packages, as their version has not changed. Sources lie where it unpacks downloads, below registries without a
+/// name, which is how it calls a folder of packages.
+fn forget(packages: &Path, home: &Path, programs: &Path) -> Result<()> {
+    let of_registry = |path: &PathBuf| name(path).starts_with('-');
+    let sources: Vec<_> = entries(&home.join("registry/src"))?.filter(of_registry).collect();
+    let built: Vec<_> = entries(&programs.join("debug/.fingerprint"))?.collect();
+    for package in
+        entries(packages)?.filter_map(|path| name(&path).strip_suffix(".crate").map(str::to_owned))
+    {
+        let unpacked = sources.iter().map(|registry| registry.join(&package));
+        // Behind the name of a crate is a number, as behind that of a package its version.
+        let of_crate = |path: &&PathBuf| {
+            let crate_name = |name: &str| name.rsplit_once('-').map(|(name, _)| name.to_owned());
+            crate_name(&name(path)) == crate_name(&package)
+        };
+        for old in unpacked.chain(built.iter().filter(of_crate).cloned()).filter(|old| old.exists())
+        {
+            fs::remove_dir_all(&old).with_context(|| format!("cannot remove {}", old.display()))?;
+        }
+    }
+    Ok(())
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// What a folder has; nothing if there is none.
+fn entries(folder: &Path) -> Result<impl Iterator<Item = PathBuf> + use<>> {
+    let read = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        read => Some(read.with_context(|| format!("cannot read {}", folder.display()))?),
+    };
+    Ok(read.into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())))
 }
 
 /// The part of this that a test run makes: from programs that it has built anyway. Says what came of it.
@@ -104,7 +149,7 @@ fn publisher(root: &Path) -> Result<Vec<(String, String)>> {
 }
 
 fn read(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// Where the packaging's own files lie.
@@ -117,15 +162,43 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_was_unpacked_and_built_of_earlier_packages_is_forgotten_and_nothing_else() {
+        let root = std::env::temp_dir().join(format!("xtask-unpacked-{}", std::process::id()));
+        let [packages, home, programs] =
+            ["package", "home", "programs"].map(|name| root.join(name));
+        forget(&packages, &home, &programs).expect("there is nothing");
+        fs::create_dir_all(packages.join("ft-trace-0.1.0")).unwrap();
+        fs::write(packages.join("ft-user-0.1.0.crate"), "").unwrap();
+        let kept = [
+            "home/registry/src/-12ab/ft-user-0.2.0",
+            "home/registry/src/-12ab/ft-trace-0.1.0",
+            "home/registry/src/index.crates.io-56ef/ft-user-0.1.0",
+            "programs/debug/.fingerprint/ft-user-more-12ab",
+        ];
+        let forgotten = [
+            "home/registry/src/-12ab/ft-user-0.1.0",
+            "home/registry/src/-34cd/ft-user-0.1.0",
+            "programs/debug/.fingerprint/ft-user-12ab",
+        ];
+        for folder in kept.iter().chain(&forgotten) {
+            fs::create_dir_all(root.join(folder).join("src")).unwrap();
+        }
+        forget(&packages, &home, &programs).unwrap();
+        let all = kept.iter().chain(&forgotten);
+        assert_eq!(all.filter(|name| root.join(name).exists()).copied().collect::<Vec<_>>(), kept);
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
     fn what_a_publisher_has_not_said_is_named() {
         let root = std::env::temp_dir().join(format!("xtask-publisher-{}", std::process::id()));
-        std::fs::create_dir_all(&root).unwrap();
+        fs::create_dir_all(&root).unwrap();
         let manifest = "[workspace]\n[workspace.metadata.publisher]\n# a = \"\"\nrepository = \"\"\n\
                         maintainer = \"A <a@b.c>\"\n\n[other]\nempty = \"\"\n";
-        std::fs::write(root.join("Cargo.toml"), manifest).unwrap();
+        fs::write(root.join("Cargo.toml"), manifest).unwrap();
         assert_eq!(missing(&root).unwrap(), ["repository in [workspace.metadata.publisher]"]);
         assert_eq!(publisher(&root).unwrap()[1].1, "A <a@b.c>");
-        std::fs::remove_dir_all(root).unwrap();
+        fs::remove_dir_all(root).unwrap();
     }
 
     /// Folders of the members of the workspace that are published.

@@ -2,15 +2,16 @@
 //! unit and integration tests, tests against the running kernel, and the readers of the Parquet.
 
 use std::fs;
+use std::panic::resume_unwind;
 use std::path::PathBuf;
-use std::process::Command;
+use std::thread;
 
 use anyhow::{Context, Result, bail};
 
 use crate::{
     build,
     build_ebpf::{self, Toolchain},
-    framed_python, kernels, node, package, packaged, python, setup,
+    framed_python, kernels, node, package, packaged, programs, python, setup,
     steps::Steps,
     workspace::{cargo, in_path, root, step, target_dir},
 };
@@ -29,8 +30,58 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         Err(_) => build::bpf(&mut Steps::new(1)),
     }
     println!("the packaged BPF object is {}", packaged::check()?);
-    let tools = Tools::ensure()?;
+    // What tests use is downloaded while the code is compiled for the first time.
+    let tools = thread::scope(|scope| {
+        let tools = scope.spawn(Tools::ensure);
+        checks()?;
+        tools.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })?;
 
+    let mut ledger = Ledger::new()?;
+    let environment = ledger.environment(&tools);
+    let tests = match args.is_empty() {
+        true => whole(&environment),
+        false => {
+            let mut test = cargo();
+            test.args(["test", "--workspace", "--no-fail-fast"]).args(args);
+            step(test.envs(environment).env(WORKSPACE, "1"))
+        }
+    };
+    ledger.read();
+    // Where the tests passed on this kernel, those on others are worth their time.
+    let others = match args.is_empty() && tests.is_ok() {
+        true => kernels::in_test_run(&mut ledger.reported, tools.python.as_deref()),
+        false => Ok(()),
+    };
+    let counted = Counted::from_ledger(&ledger.reported);
+    println!("{}", counted.summary());
+    tests?;
+    others?;
+    if args.is_empty() {
+        let lock_api = ["test", "--package", "ft-user", "--features", "lock_api,lock_api_0_4"];
+        step(cargo().args(lock_api).args(["--test", "lock_api*"]))?;
+        step(cargo().args(lock_api).args(["--doc", "lock_api"]))?;
+        let slice = ["test", "--package", "ft-user", "--features", "slice"];
+        step(cargo().args(slice).args(["--lib", "slice"]))?;
+        step(cargo().args(slice).args(["--test", "slice", "--test", "locks"]))?;
+        // Tokio's hooks of tasks, for which all that uses tokio must be built.
+        for command in [&["clippy", "--all-targets", "--", "-D", "warnings"][..], &["test"]] {
+            let hooks = "--cfg tokio_unstable";
+            let mut tokio = cargo();
+            tokio.env("RUSTFLAGS", hooks).env("RUSTDOCFLAGS", hooks);
+            tokio.env("CARGO_TARGET_DIR", target_dir().join("tokio"));
+            step(tokio.current_dir(root().join("ft-tokio")).args(command))?;
+        }
+        println!("{}", package::check()?);
+    }
+    if args.is_empty() && counted.ran + counted.skipped.len() == 0 {
+        bail!("no test reported on the kernel: the kernel tests did not run");
+    }
+    Ok(())
+}
+
+/// What needs no kernel and no tools: formatting, lints, documentation, and the model of the rings.
+fn checks() -> Result<()> {
     step(cargo().args(["fmt", "--all", "--check"]))?;
     step(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     for feature in ["off", "lock_api", "lock_api_0_4", "slice"] {
@@ -65,45 +116,21 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             .env("RUSTFLAGS", "--cfg loom")
             .env("CARGO_TARGET_DIR", target_dir().join("loom"))
             .args(["test", "--package", "ft-user", "--test", "loom", "--release"]),
-    )?;
+    )
+}
 
-    let mut ledger = Ledger::new()?;
-    // Whoever waits for the whole run wants to see all that fails in it, and not the first alone.
-    let whole = ["test", "--workspace", "--no-fail-fast"];
-    // Examples that tests record are built with the features that all packages together have.
-    let mut test = cargo();
-    test.env("FT_WORKSPACE", "1").args(whole).args(args);
-    let tests = ledger.test(&tools, &mut test);
-    // Where the tests passed on this kernel, those on others are worth their time.
-    let others = match args.is_empty() && tests.is_ok() {
-        true => kernels::in_test_run(&mut ledger.reported, tools.python.as_deref()),
-        false => Ok(()),
-    };
-    let counted = Counted::from_ledger(&ledger.reported);
-    println!("{}", counted.summary());
-    tests?;
-    others?;
-    if args.is_empty() {
-        let lock_api = ["test", "--package", "ft-user", "--features", "lock_api,lock_api_0_4"];
-        step(cargo().args(lock_api).args(["--test", "lock_api*"]))?;
-        step(cargo().args(lock_api).args(["--doc", "lock_api"]))?;
-        let slice = ["test", "--package", "ft-user", "--features", "slice"];
-        step(cargo().args(slice).args(["--lib", "slice"]))?;
-        step(cargo().args(slice).args(["--test", "slice", "--test", "locks"]))?;
-        // Tokio's hooks of tasks, for which all that uses tokio must be built.
-        for command in [&["clippy", "--all-targets", "--", "-D", "warnings"][..], &["test"]] {
-            let hooks = "--cfg tokio_unstable";
-            let mut tokio = cargo();
-            tokio.env("RUSTFLAGS", hooks).env("RUSTDOCFLAGS", hooks);
-            tokio.env("CARGO_TARGET_DIR", target_dir().join("tokio"));
-            step(tokio.current_dir(root().join("ft-tokio")).args(command))?;
-        }
-        println!("{}", package::check()?);
-    }
-    if args.is_empty() && counted.ran + counted.skipped.len() == 0 {
-        bail!("no test reported on the kernel: the kernel tests did not run");
-    }
-    Ok(())
+/// Says that examples which tests record are to be built with the features that all packages together have.
+const WORKSPACE: &str = "FT_WORKSPACE";
+
+/// The tests of all packages, and the examples in their documentation. Whoever waits for the whole run wants to see all that
+/// fails in it, and not the first alone.
+fn whole(environment: &[(&str, PathBuf)]) -> Result<()> {
+    let programs = programs::build(&[])?;
+    let tests = programs::run(programs, &target_dir().join("tests"), |program| {
+        program.envs(environment.iter().cloned()).env(WORKSPACE, "1");
+    });
+    let examples = step(cargo().args(["test", "--workspace", "--doc", "--no-fail-fast"]));
+    tests.and(examples)
 }
 
 /// The features with which docs.rs documents a crate, by its manifest, with commas.
@@ -132,7 +159,8 @@ pub(crate) fn truths(tests: &[String]) -> Result<()> {
     let python = python::READERS.ensure()?;
     let (framed_python, node) = (framed_python::ensure(), node::ensure()?);
     let tools = Tools { python, framed_python, spark: None, sail: None, store: None, node };
-    let tests = ledger.test(&tools, &mut test);
+    let tests = step(test.envs(ledger.environment(&tools)));
+    ledger.read();
     println!("{}", Counted::from_ledger(&ledger.reported).summary());
     tests
 }
@@ -175,11 +203,11 @@ impl Ledger {
         Ok(Ledger { file, reported: String::new() })
     }
 
-    /// Runs tests that tell it.
-    fn test(&mut self, tools: &Tools, test: &mut Command) -> Result<()> {
-        test.env("FT_KERNEL_TEST_LOG", &self.file);
+    /// What tests that tell it, and use tools, find in their environment.
+    fn environment(&self, tools: &Tools) -> Vec<(&'static str, PathBuf)> {
         let Tools { python, framed_python, spark, sail, store, node } = tools;
         let named = [
+            ("FT_KERNEL_TEST_LOG", &Some(self.file.clone())),
             ("FT_PYTHON", python),
             ("FT_FRAMED_PYTHON", framed_python),
             ("FT_SPARK", spark),
@@ -187,14 +215,12 @@ impl Ledger {
             ("FT_MOTO", store),
             ("FT_NODE", node),
         ];
-        for (name, tool) in named {
-            if let Some(tool) = tool {
-                test.env(name, tool);
-            }
-        }
-        let tests = step(test);
+        named.into_iter().filter_map(|(name, tool)| Some((name, tool.clone()?))).collect()
+    }
+
+    /// Reads what they have told.
+    fn read(&mut self) {
         self.reported = fs::read_to_string(&self.file).unwrap_or_default();
-        tests
     }
 }
 

@@ -3,7 +3,6 @@
 
 #[path = "../common/built.rs"]
 mod built;
-#[allow(dead_code, reason = "each test binary uses its own part")]
 #[path = "../common/gate.rs"]
 mod gate;
 #[allow(dead_code, reason = "each test binary uses its own part")]
@@ -15,7 +14,6 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use ft_agent::collect::kernel::KernelOptions;
 use ft_report::analyze;
 use ft_report::compare::permute::{self, Chance, Row, Sides};
 use ft_report::compare::{Run, slices};
@@ -129,7 +127,9 @@ fn a_slowdown_is_found_and_the_same_program_is_called_different_as_seldom_as_sta
 
 #[test]
 fn with_the_kernels_records_every_figure_is_found_again_in_the_tables() {
-    let Some(_kernel) = gate::kernel_or_skip(&KernelOptions::default()) else { return };
+    if !gate::recordable_or_skip() {
+        return;
+    }
     let dir = tempfile::tempdir().expect("a folder");
     let set =
         |name: &str| (0..4).map(|i| dir.path().join(format!("{name}-{i}"))).collect::<Vec<_>>();

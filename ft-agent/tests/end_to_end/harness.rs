@@ -57,7 +57,7 @@ impl Stage {
             gate::ran();
             return Some(stage);
         }
-        gate::kernel_or_skip(&KernelOptions::default()).map(|_kernel| stage)
+        gate::recordable_or_skip().then_some(stage)
     }
 }
 

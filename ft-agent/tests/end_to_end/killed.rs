@@ -79,7 +79,7 @@ fn a_killed_agent_leaves_all_that_it_spooled_and_does_not_harm_the_application()
     reach(&stage.path("progress"), 1_000_000);
     let patience = Instant::now();
     while Path::new(&format!("/proc/{application}")).exists() && !is_zombie(application) {
-        assert!(patience.elapsed() < Duration::from_secs(30), "the application hangs");
+        assert!(patience.elapsed() < Duration::from_secs(300), "the application hangs");
         sleep(Duration::from_millis(10));
     }
 

@@ -223,7 +223,7 @@ fn waits_for_monitors_and_locks_of_java_are_seen() {
 
 /// Whether the holder's release is what ended a wait of Java, by its row. Two things else can be, and a third fails the test:
 /// a row that is marked where there is a hole, and a time that was over as the lock became free, after which the waiter
-/// looked for itself.
+/// looked for itself, or found itself woken, too, when it had a CPU.
 fn released(truth: &Value, wait: &Value, all: &[FutexWait], holes: &Holes) -> bool {
     let mut of_waiter = wait.clone();
     of_waiter["tid"] = truth["waiter"].clone();
@@ -248,10 +248,15 @@ fn released(truth: &Value, wait: &Value, all: &[FutexWait], holes: &Holes) -> bo
         assert!(row.ts.0 + timeout <= woken, "it was woken before: {wait} {row:?}");
         return false;
     }
+    let woken_ns = row.woken_ns.expect("a wake-up");
+    if row.timeout_ns.is_some_and(|timeout| timeout <= woken_ns) && row.ts.0 + woken_ns < woke {
+        // Its time was over, and the lock was released before it had a CPU: the call says that it was woken.
+        return false;
+    }
     let by = (row.end, row.waker_tid.map(i64::from), row.waker_call);
     let holder = truth["holder"].as_i64();
     assert_eq!(by, (FutexEnd::Woken, holder, Some(FutexKind::Wake)), "{wait} {row:?}");
-    let at = row.ts.0 + row.woken_ns.expect("a wake-up");
+    let at = row.ts.0 + woken_ns;
     assert!((woke..=woken).contains(&at), "{wait} {row:?}");
     true
 }

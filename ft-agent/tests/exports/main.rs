@@ -1,7 +1,6 @@
 //! Exports, each read back by its own reader and compared with the tables.
 
 #[path = "../common/gate.rs"]
-#[allow(dead_code, reason = "needs no kernel")]
 mod gate;
 
 mod chains;

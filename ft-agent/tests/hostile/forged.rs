@@ -169,7 +169,14 @@ pub(crate) fn wait_for_hang_up(connection: &OwnedFd) {
     assert_eq!(poll(&mut fds, Some(&patience)), Ok(1), "the agent keeps the connection");
 }
 
-/// The same, if the agent has room at once.
+/// Waits until the agent has answered: it has looked at what was registered.
+pub(crate) fn wait_for_answer(connection: &OwnedFd) {
+    let mut fds = [PollFd::new(connection, PollFlags::IN)];
+    let patience = Timespec { tv_sec: 100, tv_nsec: 0 };
+    assert_eq!(poll(&mut fds, Some(&patience)), Ok(1), "the agent says nothing");
+}
+
+/// A connection, if the agent has room at once.
 pub(crate) fn try_connection(socket: &str) -> Option<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let connection = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).ok()?;

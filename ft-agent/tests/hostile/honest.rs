@@ -13,7 +13,7 @@ pub(crate) const ROLE: &str = "honest";
 const THREADS: u64 = 2;
 
 /// Steps between two pauses.
-const BURST: u64 = 32;
+const BURST: u64 = 8;
 
 /// Bursts after the attack has begun, of a millisecond or more each.
 const BURSTS_ATTACKED: u64 = 1_000;

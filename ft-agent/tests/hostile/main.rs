@@ -26,14 +26,12 @@ mod running;
 mod stage;
 
 #[path = "../common/gate.rs"]
-#[allow(dead_code, reason = "each test binary uses its own part")]
 mod gate;
 
 use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
 
-use ft_agent::collect::kernel::KernelOptions;
 use stage::{Attacker, Stage};
 
 /// One attack.
@@ -95,7 +93,7 @@ fn run(attack: &Attack, kernel: bool) {
         return gate::skipped("only root can start an attacker that is another user");
     }
     if kernel {
-        if gate::kernel_or_skip(&KernelOptions::default()).is_none() {
+        if !gate::recordable_or_skip() {
             return;
         }
     } else {

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// An agent that has not ended by then never will: an attack and an honest program take seconds.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// An agent at work, and what it prints.
 pub(crate) struct Running {

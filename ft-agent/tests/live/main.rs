@@ -3,7 +3,6 @@
 mod control;
 mod flight;
 #[path = "../common/gate.rs"]
-#[allow(dead_code, reason = "few tests here need the kernel")]
 mod gate;
 mod program;
 #[path = "../common/signal.rs"]

@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use ft_agent::collect::kernel::KernelOptions;
 use ft_agent::flight::complete;
 use ft_trace::store::Trace;
 use ft_trace::tables::CriticalSection;
@@ -225,7 +224,7 @@ fn lines_of_json_have_the_locks_of_a_recording_that_runs() {
 /// With the kernel, who was preempted while it held a lock, by whom, and which threads came late.
 #[test]
 fn lines_of_json_have_preempted_holders_and_late_threads() {
-    if gate::kernel_or_skip(&KernelOptions::default()).is_none() {
+    if !gate::recordable_or_skip() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();

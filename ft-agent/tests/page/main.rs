@@ -6,7 +6,6 @@
 #[path = "../common/built.rs"]
 mod built;
 #[path = "../common/gate.rs"]
-#[allow(dead_code, reason = "needs no kernel")]
 mod gate;
 #[path = "../common/oracle.rs"]
 #[allow(dead_code, reason = "needs its Python only")]

@@ -6,7 +6,6 @@
 mod executors;
 mod fleet;
 #[path = "../common/gate.rs"]
-#[allow(dead_code, reason = "needs no kernel")]
 mod gate;
 mod hotplug;
 mod losses;

@@ -122,6 +122,9 @@ def main():
             taken, done, left = killed_at(spark, moment, agent, fresh, path, here / moment)
             # A task can be lost between its results' being stored and its own: then they are found there.
             failed = int((done["outcome"] == "failed").sum())
+            # More than twice where the lost executor had dealt out the tasks: Spark begins again with all that are not done, and
+            # those that it had begun go on.
+            taken = "again" if taken >= 2 else taken
             print(engine, moment, "taken", taken, "done", len(done) - failed, "failed", failed)
             if moment == "within":
                 is_begun = "critical_sections" in left and "histograms" not in left and "analysis.json" not in left

@@ -9,7 +9,6 @@ mod stage;
 mod tables;
 
 #[path = "../common/gate.rs"]
-#[allow(dead_code, reason = "needs no kernel")]
 mod gate;
 #[path = "../common/oracle.rs"]
 #[allow(dead_code, reason = "recomputes only")]

@@ -38,9 +38,9 @@ def analyze(
 
     The columns are `path`, `outcome` (`analysed`, `was analysed already`, `failed`), `events` of those analysed now, and
     `why` of those that failed, which do not keep the others. Running it again does what is left. A task whose executor
-    is lost is done once more by Spark, and finds its results where they were stored already. The keys of a store come from the
-    executors' environment (`spark.executorEnv.AWS_ACCESS_KEY_ID` and the like), and each task needs room for one trace
-    in its TMPDIR.
+    is lost is done again by Spark, at times by two executors at once, and finds its results where they were stored already. The
+    keys of a store come from the executors' environment (`spark.executorEnv.AWS_ACCESS_KEY_ID` and the like), and each task
+    needs room for one trace in its TMPDIR.
 
     Raises `RuntimeError` when the catalogue cannot be listed.
     """

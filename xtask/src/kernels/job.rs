@@ -3,14 +3,17 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::guest::{busy, shared};
 use super::outcome::{Outcome, doctor, kernel_tests, said};
-use crate::workspace::{cargo, root, step, target_dir};
+use crate::{
+    programs,
+    workspace::{cargo, root, step, target_dir},
+};
 
 /// What is checked, in the order of [`judge`].
 pub(super) const CHECKS: [&str; 10] = [
@@ -37,9 +40,10 @@ const TRACES: [&str; 5] = ["demo", "hotplug", "groups", "preload", "cgroup"];
 
 /// Tests of `end_to_end`, recorded in the guest and judged outside: those that hold however late a subject comes, as it
 /// does where one thread of a busy machine is all CPUs.
-const TRUTHS: [&str; 4] = [
+const TRUTHS: [&str; 5] = [
     "nesting::nesting_to_depth_four_gives_exactly_the_known_counts",
     "kernel_groups::system_calls_faults_and_lock_waits_are_in_their_tables",
+    "counters::each_stretch_on_a_cpu_has_the_page_faults_that_were_recorded_in_it",
     "futexes::every_wait_at_a_futex_has_its_end_its_waker_and_its_time",
     "real_time_clock::ticks_of_the_real_time_clock_wake_a_worker",
 ];
@@ -85,16 +89,14 @@ impl Built {
         let mut compile = Command::new("cc");
         compile.args(["-std=gnu17", "-g", "-O1", "-pthread", "-o"]).arg(&locks).arg(source);
         step(&mut compile)?;
-        let mut tests = cargo();
-        tests.args(["test", "--workspace", "--bins", "--no-run", "--message-format", "json"]);
-        tests.args(["--test", "end_to_end", "--test", "kernel_programs"]).current_dir(root());
-        let output =
-            tests.stderr(Stdio::inherit()).output().context("cargo could not be started")?;
-        if !output.status.success() {
-            bail!("the tests do not build");
-        }
-        let messages = String::from_utf8_lossy(&output.stdout);
-        let test = |name| executable(&messages, name).with_context(|| format!("no test {name}"));
+        let tests = ["--bins", "--test", "end_to_end", "--test", "kernel_programs"];
+        let tests = programs::build(&tests)?;
+        let test = |name: &str| {
+            let of_it = tests.iter().find(|program| program.name == format!("ft-agent {name}"));
+            of_it
+                .map(|program| program.executable.clone())
+                .with_context(|| format!("no test {name}"))
+        };
         Ok(Built {
             folder,
             end_to_end: test("end_to_end")?,
@@ -106,16 +108,6 @@ impl Built {
     fn agent(&self) -> PathBuf {
         self.folder.join("ft-agent")
     }
-}
-
-/// The binary of a test among cargo's messages.
-fn executable(messages: &str, name: &str) -> Option<PathBuf> {
-    let target = format!("\"name\":\"{name}\"");
-    let of_it = messages.lines().filter(|line| line.contains(&target));
-    of_it
-        .filter_map(|line| line.split("\"executable\":\"").nth(1)?.split('"').next())
-        .next()
-        .map(PathBuf::from)
 }
 
 /// Writes the script of a guest into `out`; returns where it lies.
@@ -278,13 +270,5 @@ mod tests {
         {
             assert_eq!(going_and_missing(cpus), expected, "{cpus} CPUs");
         }
-    }
-
-    #[test]
-    fn the_binary_of_a_test_is_found_among_the_messages_of_cargo() {
-        let messages = r#"{"reason":"compiler-artifact","target":{"name":"a"},"executable":null}
-{"reason":"compiler-artifact","target":{"kind":["test"],"name":"b"},"executable":"/t/deps/b-1"}"#;
-        assert_eq!(executable(messages, "b"), Some("/t/deps/b-1".into()));
-        assert_eq!(executable(messages, "a"), None);
     }
 }

@@ -6,7 +6,7 @@ use std::thread;
 use ft_user::layout::{MAX_RING_SLOTS, ring_state};
 
 use crate::Attack;
-use crate::forged::{Forged, register};
+use crate::forged::{Forged, register, wait_for_answer};
 use crate::stage::{Attacker, Stage};
 
 pub(crate) const ATTACK: Attack = Attack { name: "far_head", program, test };
@@ -29,7 +29,9 @@ fn program(attacker: &Attacker) {
     for index in 0..RINGS {
         memfd.claim(index, slots.into(), ring_state::LIVE);
     }
-    let _connection = register(&attacker.socket, &memfd.file);
+    let connection = register(&attacker.socket, &memfd.file);
+    // Then it reads them, however busy the machine is.
+    wait_for_answer(&connection);
     thread::spawn(move || {
         for head in (u64::MAX / 2..).step_by(slots as usize) {
             (0..RINGS).for_each(|index| memfd.claim(index, head, ring_state::EXITED));

@@ -1,0 +1,229 @@
+//! The test programs that cargo builds, and running them two at a time: most of them wait for what they record, or use one
+//! CPU.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::{Mutex, PoisonError},
+    thread,
+    time::Instant,
+};
+
+use anyhow::{Context, Result, bail};
+
+use crate::workspace::{cargo, line, root};
+
+/// Programs whose loads take whole CPUs at real-time priorities: each would be in the way of the next one, so one lane runs
+/// them in turn.
+const REAL_TIME: [&str; 7] = [
+    "ft-agent end_to_end",
+    "ft-agent kernel_programs",
+    "ft-load lib ft_load",
+    "ft-load npt",
+    "ft-load refusals",
+    "ft-load schedule",
+    "papers short",
+];
+
+/// The longest of the others, which begin first: what is left behind them then fills the lanes to the end.
+const LONGEST: [&str; 4] =
+    ["ft-agent page", "ft-agent hostile", "ft-agent readers", "ft-agent store"];
+
+/// A program of tests.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Program {
+    /// Folder of its package and name of its target: `ft-agent end_to_end`, `ft-trace lib ft_trace`.
+    pub(crate) name: String,
+    pub(crate) executable: PathBuf,
+    /// Where its package lies, which is where cargo runs tests.
+    package: PathBuf,
+}
+
+/// Builds the test programs of the workspace, or those of the targets that `what` names.
+///
+/// # Errors
+///
+/// When they do not build.
+pub(crate) fn build(what: &[&str]) -> Result<Vec<Program>> {
+    let mut build = cargo();
+    build.args(["test", "--workspace", "--no-run"]).args(what).current_dir(root());
+    println!("+ {}", line(&build));
+    build.args(["--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit());
+    let output = build.output().context("cargo could not be started")?;
+    if !output.status.success() {
+        bail!("the tests do not build");
+    }
+    Ok(programs(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// The test programs among cargo's messages, of which each is a line.
+fn programs(messages: &str) -> Vec<Program> {
+    messages.lines().filter_map(program).collect()
+}
+
+fn program(message: &str) -> Option<Program> {
+    let profile = message.split("\"profile\":{").nth(1)?.split('}').next()?;
+    if !profile.contains("\"test\":true") {
+        return None;
+    }
+    let text = |key: &str| message.split(&format!("\"{key}\":\"")).nth(1)?.split('"').next();
+    let package = Path::new(text("manifest_path")?).parent()?.to_owned();
+    let kind = message.split("\"kind\":[\"").nth(1)?.split('"').next()?;
+    let kind = if kind == "test" { String::new() } else { format!("{kind} ") };
+    let folder = package.file_name()?.to_string_lossy();
+    let name = format!("{folder} {kind}{}", text("name")?);
+    Some(Program { name, executable: text("executable")?.into(), package })
+}
+
+/// Runs programs of tests to their end, whatever fails, in two lanes. Each says that it begins, and all that it printed when
+/// it has ended, which lies in `logs`, too; `set` prepares each.
+///
+/// # Errors
+///
+/// Names those that failed.
+pub(crate) fn run(
+    programs: Vec<Program>,
+    logs: &Path,
+    set: impl Fn(&mut Command) + Sync,
+) -> Result<()> {
+    fs::create_dir_all(logs).with_context(|| format!("cannot make {}", logs.display()))?;
+    let (real_time, others) = lanes(programs);
+    let others = Mutex::new(others.into_iter());
+    let next = || others.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let lane = |first: Vec<Program>| {
+        let programs = first.into_iter().chain(std::iter::from_fn(next));
+        let ended = programs.map(|program| (run_one(&program, logs, &set), program.name));
+        ended.filter_map(|(ended, name)| Some(format!("{name}: {:#}", ended.err()?))).collect()
+    };
+    let failed: Vec<String> = thread::scope(|scope| {
+        let real_time = scope.spawn(|| lane(real_time));
+        let others: Vec<String> = lane(Vec::new());
+        let real_time = real_time.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        [real_time, others].concat()
+    });
+    match failed.is_empty() {
+        true => Ok(()),
+        false => bail!("tests failed:\n  {}", failed.join("\n  ")),
+    }
+}
+
+/// Those that go one after another, and the others, each in the order in which they begin.
+fn lanes(programs: Vec<Program>) -> (Vec<Program>, Vec<Program>) {
+    let place =
+        |list: &[&str], program: &Program| list.iter().position(|name| *name == program.name);
+    let (mut real_time, mut others): (Vec<Program>, Vec<Program>) =
+        programs.into_iter().partition(|program| place(&REAL_TIME, program).is_some());
+    real_time.sort_by_key(|program| place(&REAL_TIME, program));
+    others.sort_by_key(|program| place(&LONGEST, program).unwrap_or(LONGEST.len()));
+    (real_time, others)
+}
+
+/// Runs one program, and prints what it has printed.
+fn run_one(program: &Program, logs: &Path, set: impl Fn(&mut Command)) -> Result<()> {
+    println!("+ {}", program.name);
+    let began = Instant::now();
+    let path = logs.join(format!("{}.log", program.name.replace(' ', "-")));
+    let log = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+    let mut command = Command::new(&program.executable);
+    set(&mut command);
+    command.current_dir(&program.package).env("CARGO_MANIFEST_DIR", &program.package);
+    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    let status = command.status().context("could not be started")?;
+    let mut said =
+        format!("\n     {}, {} s\n", program.name, began.elapsed().as_secs()).into_bytes();
+    said.extend(fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?);
+    io::stdout().lock().write_all(&said)?;
+    match status.success() {
+        true => Ok(()),
+        false => bail!("{status}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_programs_of_tests_are_found_among_the_messages_of_cargo() {
+        let artifact = |kind: &str, name: &str, test: bool, executable: &str| {
+            format!(
+                "{{\"reason\":\"compiler-artifact\",\"manifest_path\":\"/w/ft-agent/Cargo.toml\",\"target\":{{\"kind\":[\"{kind}\"],\
+                 \"name\":\"{name}\",\"test\":true}},\"profile\":{{\"opt_level\":\"0\",\"test\":{test}}},\
+                 \"executable\":{executable},\"fresh\":true}}\n"
+            )
+        };
+        let messages = [
+            artifact("lib", "ft_agent", false, "null"),
+            artifact("lib", "ft_agent", true, "\"/t/ft_agent-1\""),
+            artifact("bin", "ft-agent", false, "\"/t/ft-agent\""),
+            artifact("test", "page", true, "\"/t/page-2\""),
+            "{\"reason\":\"build-finished\",\"success\":true}\n".into(),
+        ];
+        let found = programs(&messages.concat());
+        let program = |name: &str, executable: &str| Program {
+            name: name.into(),
+            executable: executable.into(),
+            package: "/w/ft-agent".into(),
+        };
+        let expected = [
+            program("ft-agent lib ft_agent", "/t/ft_agent-1"),
+            program("ft-agent page", "/t/page-2"),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    /// A shell that is told to read `script` in its package.
+    fn shell(name: &str, script: &str, folder: &Path) -> Program {
+        let package = folder.join(name.replace(' ', "-"));
+        fs::create_dir_all(&package).expect("a folder");
+        fs::write(package.join("script"), script).expect("written");
+        Program { name: name.into(), executable: "/bin/sh".into(), package }
+    }
+
+    #[test]
+    fn the_names_of_the_lanes_are_those_of_programs() {
+        let manifest = |folder: &str| fs::read_to_string(root().join(folder).join("Cargo.toml"));
+        for name in REAL_TIME.iter().chain(&LONGEST) {
+            let words: Vec<&str> = name.split(' ').collect();
+            let folder = root().join(words[0]);
+            assert!(manifest(words[0]).is_ok(), "{name}");
+            let test = folder.join("tests").join(words[words.len() - 1]);
+            let is_there = test.join("main.rs").is_file() || test.with_extension("rs").is_file();
+            assert!(words[1] == "lib" || is_there, "{name}");
+        }
+    }
+
+    #[test]
+    fn programs_of_real_time_loads_run_in_turn_and_all_that_fails_is_named() {
+        let folder = std::env::temp_dir().join(format!("ft-lanes-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        // Each would find the folder of one that is there at the same time.
+        let alone = "mkdir ../turn || exit 3; sleep 0.1; rmdir ../turn";
+        let mut programs =
+            vec![shell("a test", "test -d \"$CARGO_MANIFEST_DIR\" && exit $N", &folder)];
+        programs.extend(REAL_TIME.map(|name| shell(name, alone, &folder)));
+        programs.push(shell("another test", "exit 0", &folder));
+        let set = |command: &mut Command| _ = command.arg("script").env("N", "7");
+        let error = run(programs, &folder.join("logs"), set).expect_err("one fails");
+        assert_eq!(error.to_string(), "tests failed:\n  a test: exit status: 7");
+        fs::remove_dir_all(&folder).expect("removed");
+    }
+
+    #[test]
+    fn the_longest_begin_first() {
+        let program = |name: &str| Program {
+            name: name.into(),
+            executable: PathBuf::new(),
+            package: PathBuf::new(),
+        };
+        let names =
+            ["x", "papers short", "ft-agent hostile", "ft-agent page", "ft-agent end_to_end"];
+        let (real_time, others) = lanes(names.map(program).to_vec());
+        let names =
+            |programs: &[Program]| programs.iter().map(|p| p.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&real_time), ["ft-agent end_to_end", "papers short"]);
+        assert_eq!(names(&others), ["ft-agent page", "ft-agent hostile", "x"]);
+    }
+}
