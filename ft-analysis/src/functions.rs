@@ -32,6 +32,8 @@
 //! - *An end without a begin* is counted ([`Function::begun_before`](ft_trace::tables::Function::begun_before)) and changes nothing else.
 //! - *A begin without an end*: the thread, its memory (exec) or the recording ended first; the time until then counts.
 //! - *Events of the thread were lost*: the same, at the begin of the loss; then it is in no call that is known.
+//! - *A begin whose end is never recorded*, of a function in which gcc left a patchable entry, is counted
+//!   ([`Function::entered`](ft_trace::tables::Function::entered)) and changes nothing else.
 //! - *A tail call* is made when the caller's end has been recorded: what is called is as deep as the caller was.
 //! - *A signal handler on a stack of its own*, above that of the thread, looks as if what it interrupts had been left; and so
 //!   do fibers that a thread changes between. Both are counted and marked as such.
@@ -74,6 +76,8 @@ pub struct FunctionCounts {
     pub begun_before: u64,
     /// Of the calls, the outermost of more than 65,536 in which one thread was: their time ends there.
     pub too_many: u64,
+    /// Calls besides, of which no end is ever recorded.
+    pub entered: u64,
 }
 
 impl FunctionCounts {
@@ -83,6 +87,7 @@ impl FunctionCounts {
         self.left += other.left;
         self.begun_before += other.begun_before;
         self.too_many += other.too_many;
+        self.entered += other.entered;
     }
 
     /// There was no event of a function.
@@ -283,6 +288,12 @@ impl Calls {
         self.open.push_back(Call { function, frame });
     }
 
+    /// A function is called, and when that call ends is not recorded.
+    fn called(&mut self, which: Which, now: &Began) {
+        let function = self.function(which, now);
+        self.sums[function].counts.entered += 1;
+    }
+
     fn exit(&mut self, which: Which, frame: Option<Frame>, now: &Began) {
         let function = self.function(which, now);
         let of_it = |call: &Call| call.function == function;
@@ -337,6 +348,7 @@ impl Analysis for Functions {
                 let (calls, now) = (self.threads.of(thread), Began::now(thread, world));
                 match site.kind {
                     SiteKind::FunctionEnter => calls.enter(which, frame, &now),
+                    SiteKind::FunctionCalled => calls.called(which, &now),
                     _ => calls.exit(which, frame, &now),
                 }
             }
@@ -365,8 +377,10 @@ impl Functions {
         let calls_lost = world.losses().of_events(key, first) || calls.overflowed;
         for sum in &calls.sums {
             self.counts.add(&sum.counts);
-            let time_lost =
-                world.losses().kernel_since(sum.first) || thread.doubtful_since(sum.first);
+            // Only entered, it has no time of which some could be unknown.
+            let has_time = sum.counts.entered == 0 || sum.counts.calls > 0;
+            let time_lost = has_time
+                && (world.losses().kernel_since(sum.first) || thread.doubtful_since(sum.first));
             let lost = Mark::lower_bound_if(calls_lost || time_lost);
             let mark = lost.max(sum.mark()).max(thread.disturbed.mark(sum.first));
             rows.functions.push(row(thread, sum, mark, world));

@@ -59,7 +59,7 @@ pub use nonsense::{EXTREMES, every_payload, nonsense, random};
 use parse::parse;
 
 /// The sites of a timeline: word, kind, event.
-pub const SITES: [(&str, SiteKind, &str); 38 + WORKERS] = [
+pub const SITES: [(&str, SiteKind, &str); 39 + WORKERS] = [
     ("wait", SiteKind::LockWait, "lock.mutex_wait"),
     ("wait-read", SiteKind::LockWait, "lock.rwlock_read_wait"),
     ("abandon", SiteKind::LockAbandon, "lock.mutex_abandon"),
@@ -86,6 +86,7 @@ pub const SITES: [(&str, SiteKind, &str); 38 + WORKERS] = [
     ("out", SiteKind::FunctionExit, "fn.instrumented"),
     ("into", SiteKind::FunctionEnter, "fn.parse"),
     ("out-of", SiteKind::FunctionExit, "fn.parse"),
+    ("called", SiteKind::FunctionCalled, "fn.instrumented"),
     ("begin", SiteKind::Event, "http.begin"),
     ("answer", SiteKind::Event, "http.end"),
     ("make", SiteKind::TaskNew, "async.new"),

@@ -37,6 +37,8 @@ globals! {
     LOCKS locks: u32;
     /// Not 0: softirqs can be preempted, and the programs of the group `irq` are loaded.
     SOFTIRQS_PREEMPTED softirqs_preempted: u32;
+    /// Counters of each CPU that are read at its switches.
+    COUNTERS counters: u32;
     /// Not 0: those of the group `stack` are.
     STACKS stacks: u32;
     /// Chains of threads that were off the CPU for less are not recorded, ns.

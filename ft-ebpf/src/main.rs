@@ -16,6 +16,8 @@ mod chain;
 #[cfg(target_arch = "bpf")]
 mod config;
 #[cfg(target_arch = "bpf")]
+mod counter;
+#[cfg(target_arch = "bpf")]
 mod descriptor;
 #[cfg(target_arch = "bpf")]
 mod fault;

@@ -6,7 +6,7 @@ use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use ft_ebpf::{Migrate, Switch, Waking, kind, program};
 
 use crate::{
-    config,
+    config, counter,
     filter::current,
     irq::{self, softirq},
     kernel::TaskStruct,
@@ -38,6 +38,9 @@ fn sched_switch(ctx: BtfTracePointContext) -> i32 {
             next_comm: next.comm(),
         }
     });
+    if config::counters() != 0 {
+        counter::switched(ts, prev, next);
+    }
     if config::softirqs_preempted() != 0 {
         softirq::switched(ts, prev, next);
     }

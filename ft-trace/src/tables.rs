@@ -41,6 +41,7 @@ mod async_tasks;
 mod breakdown;
 mod chain;
 mod contended;
+mod cpu_counts;
 mod decomposition;
 mod fault;
 mod functions;
@@ -78,6 +79,7 @@ pub use chain::{CallChain, ChainKind, LockChain, LockChainKind, Sample};
 pub use contended::{
     LockOrder, LockPreemption, LockWait, PreemptionCause, UnfinishedWait, WaitEnd,
 };
+pub use cpu_counts::CpuCount;
 pub use decomposition::{Counts, Decomposition, Part};
 pub use fault::{Access, FaultCause, FaultKind, PageFault};
 pub use functions::Function;
@@ -143,6 +145,7 @@ macro_rules! event_tables {
             kernel_alone {
                 signals: Signal(Signal),
                 sections: Section(KernelSections),
+                cpu_counts: CpuCount(CpuCount),
             }
             last {
                 users: User(UserEvent as LeanUserEvent),

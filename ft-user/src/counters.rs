@@ -107,6 +107,55 @@ fn rdpmc(register: u32) -> u64 {
     high << 32 | low
 }
 
+/// Opens a counter of all that runs on a CPU, which counts from now on in user space.
+///
+/// # Errors
+///
+/// The number of the error of perf_event_open(2).
+pub fn open_on_cpu(counter: &Counter, cpu: u32) -> Result<std::os::fd::OwnedFd, i32> {
+    use std::os::fd::FromRawFd;
+
+    let fd = perf_event_open(counter, -1, cpu as libc::c_int)?;
+    // SAFETY: it was made just now, and nobody else has it.
+    Ok(unsafe { std::os::fd::OwnedFd::from_raw_fd(fd) })
+}
+
+fn perf_event_open(
+    counter: &Counter,
+    pid: libc::pid_t,
+    cpu: libc::c_int,
+) -> Result<libc::c_int, i32> {
+    /// The first version of `struct perf_event_attr`, which has all that is needed.
+    #[repr(C)]
+    struct Attributes {
+        kind: u32,
+        bytes: u32,
+        config: u64,
+        sample_period: u64,
+        sample_type: u64,
+        read_format: u64,
+        flags: u64,
+        rest: [u64; 2],
+    }
+    // PERF_FORMAT_TOTAL_TIME_ENABLED and _RUNNING; exclude_kernel and exclude_hv, what every user is allowed.
+    let attributes = Attributes {
+        kind: counter.kind,
+        bytes: size_of::<Attributes>() as u32,
+        config: counter.config,
+        sample_period: 0,
+        sample_type: 0,
+        read_format: 1 | 2,
+        flags: 1 << 5 | 1 << 6,
+        rest: [0; 2],
+    };
+    // In no group; PERF_FLAG_FD_CLOEXEC.
+    // SAFETY: the attributes are as long as they say.
+    let fd = unsafe {
+        libc::syscall(libc::SYS_perf_event_open, &raw const attributes, pid, cpu, -1, 8u64)
+    };
+    if fd < 0 { Err(last_error()) } else { Ok(fd as libc::c_int) }
+}
+
 /// A counter that was opened.
 #[derive(Clone, Copy, Debug)]
 pub struct Open {
@@ -126,38 +175,8 @@ impl Open {
     /// mmap(2), `EPERM` where the pages of all counters are too many (`perf_event_mlock_kb`), and `EOPNOTSUPP` where it can be read by
     /// a call only.
     pub fn new(counter: &Counter, by_call: bool) -> Result<Open, i32> {
-        /// The first version of `struct perf_event_attr`, which has all that is needed.
-        #[repr(C)]
-        struct Attributes {
-            kind: u32,
-            bytes: u32,
-            config: u64,
-            sample_period: u64,
-            sample_type: u64,
-            read_format: u64,
-            flags: u64,
-            rest: [u64; 2],
-        }
-        // PERF_FORMAT_TOTAL_TIME_ENABLED and _RUNNING; exclude_kernel and exclude_hv, what every user is allowed.
-        let attributes = Attributes {
-            kind: counter.kind,
-            bytes: size_of::<Attributes>() as u32,
-            config: counter.config,
-            sample_period: 0,
-            sample_type: 0,
-            read_format: 1 | 2,
-            flags: 1 << 5 | 1 << 6,
-            rest: [0; 2],
-        };
-        // PERF_FLAG_FD_CLOEXEC; this thread, on any CPU, in no group.
-        // SAFETY: the attributes are as long as they say.
-        let fd = unsafe {
-            libc::syscall(libc::SYS_perf_event_open, &raw const attributes, 0, -1, -1, 8u64)
-        };
-        if fd < 0 {
-            return Err(last_error());
-        }
-        let fd = fd as libc::c_int;
+        // This thread, on any CPU.
+        let fd = perf_event_open(counter, 0, -1)?;
         if !by_call && !descriptor::has_room(fd) {
             descriptor::close(fd);
             return Err(libc::EMFILE);

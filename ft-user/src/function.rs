@@ -74,6 +74,9 @@ pub(crate) static ENTER: SiteMeta = instrumented(SiteKind::FunctionEnter);
 /// Its end.
 pub(crate) static EXIT: SiteMeta = instrumented(SiteKind::FunctionExit);
 
+/// The begin of one whose ends have no sled.
+pub(crate) static CALLED: SiteMeta = instrumented(SiteKind::FunctionCalled);
+
 /// A function begins that returns to `caller`; this was called with the stack pointer `stack`, and returns to `told`.
 #[doc(hidden)]
 pub extern "C" fn enter(function: *const (), caller: u64, told: u64, stack: u64) {
@@ -86,6 +89,13 @@ pub extern "C" fn enter(function: *const (), caller: u64, told: u64, stack: u64)
 pub extern "C" fn exit(function: *const (), caller: u64, told: u64, stack: u64) {
     let frame = Frame::of_end(stack, caller, told);
     crate::__site!(EXIT, function: *const () = function, frame: u64 = frame.0);
+}
+
+/// One begins whose end is not told. Its event is written by sleds alone: this is where it is described.
+#[doc(hidden)]
+pub extern "C" fn called(function: *const (), caller: u64, told: u64, stack: u64) {
+    let frame = Frame::of_begin(stack, caller, told);
+    crate::__site!(CALLED, function: *const () = function, frame: u64 = frame.0);
 }
 
 /// Tells that the function begins in which this stands, and that it ends when what this returns is dropped.

@@ -109,6 +109,7 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `FT_ENABLE` | globs of what is on from the start, separated by commas: `order.*,lock.*` |
+//! | `FT_PATCHABLE` | 1: functions of C and C++ are compiled with gcc's `-fpatchable-function-entry=11`, and are to be switched by these nops |
 //! | `FT_SOCKET` | the agent's socket, instead of `/run/feather-trace/agent.sock` |
 //! | `FT_RING_SLOTS`, `FT_RINGS` | sizes, see [`Config`] |
 //! | `FT_MODE` | `discard` (default) or `overwrite` |

@@ -18,14 +18,17 @@
 //! A bare sled ([`Sled`]) begins with a jump over its nop, or with a return, and nothing else leads into the nop. So while it is
 //! bare no processor executes these bytes, however many of them are half written. The `Text` that has written them goes away,
 //! and each core has serialised, before another one can switch the sled on: a core that then falls through finds the call, whole.
-//! gcc's patchable function entries have no such jump: their nops are executed, and a thread can be between any two of them.
+//! gcc's patchable entries have no such jump: their nops are executed, and a thread can be between any two of them. So they are
+//! written where a process has one thread, which is here with its signals blocked.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use crate::layout::{PAGE, SLED_BYTES, Sled, SledState, TRIGGER_OFF, TRIGGER_ON, TRIGGER_STATE};
+use crate::layout::{
+    PAGE, SLED_BYTES, Sled, SledKind, SledState, TRIGGER_OFF, TRIGGER_ON, TRIGGER_STATE,
+};
 
 // linux/membarrier.h
 const SYNC_CORE: libc::c_long = 1 << 5;
@@ -59,6 +62,11 @@ pub enum PatchError {
         /// The address.
         address: u64,
     },
+    /// Threads may be in the nops of gcc.
+    Executed {
+        /// The address.
+        address: u64,
+    },
     /// The byte could not be written.
     Write {
         /// The address.
@@ -89,6 +97,11 @@ impl fmt::Display for PatchError {
                 f,
                 "the nops of clang at {address:#x} call nothing yet; let the process look for its sites (ft_enable), and allow \
                  it executable memory (mprotect) within 2 GiB of the program"
+            ),
+            PatchError::Executed { address } => write!(
+                f,
+                "threads may be in the nops of gcc at {address:#x}, which are made fit to be switched only if tracing starts, with the \
+                 preload library or ft_init, before the process makes its first thread, which constructors of libraries can do"
             ),
             PatchError::Write { address, source } => write!(
                 f,
@@ -167,18 +180,25 @@ impl Text {
     ///
     /// See [`PatchError`]. Nothing is changed then.
     pub fn set_sled(&mut self, sled: Sled, on: bool) -> Result<bool, PatchError> {
+        let address = sled.address;
         match self.sled(sled)? {
-            SledState::Bare => return Err(PatchError::Unprepared { address: sled.address }),
+            SledState::Bare if sled.kind == SledKind::Entry => {
+                return Err(PatchError::Executed { address });
+            }
+            SledState::Bare => return Err(PatchError::Unprepared { address }),
             state if (state == SledState::On) == on => return Ok(false),
             _ => {}
         }
         let (at, byte) = sled.switch(on);
-        self.write(sled.address + at, &[byte])?;
+        self.write(address + at, &[byte])?;
         Ok(true)
     }
 
     /// Has bare sleds, which come by their addresses, call a stub each when they are switched on; returns how many were bare.
     /// They are off afterwards, as they were. Drop this before one is switched.
+    ///
+    /// Where there are patchable entries of gcc among them ([`SledKind::Entry`]), the caller's is the only thread of the process, and
+    /// its signals are blocked.
     ///
     /// What cannot be prepared is left as it is: what something else has changed, what is too far from its stub, or cannot be
     /// written. Whoever switches it gets an error.
@@ -195,10 +215,10 @@ impl Text {
             }
             let known = sled.address.wrapping_sub(at) as usize;
             let found = window.get(known..).and_then(|rest| rest.first_chunk());
-            let skipped = sled.skipped();
             found.is_some_and(|found| sled.state(*found) == Some(SledState::Bare))
                 && sled.off(stub).is_some_and(|off| {
-                    self.write(sled.address + skipped.start as u64, &off[skipped]).is_ok()
+                    let written = sled.prepared();
+                    self.write(sled.address + written.start as u64, &off[written]).is_ok()
                 })
         });
         bare.count()

@@ -1,4 +1,4 @@
-//! Functions in which clang has left sleds, switched one by one while they run.
+//! Functions in which clang has left sleds, or gcc patchable entries, switched one by one while they run.
 #![cfg(not(feature = "off"))]
 
 #[path = "common/c.rs"]
@@ -40,14 +40,38 @@ fn built() -> Vec<PathBuf> {
     programs
 }
 
+/// The same with nops of gcc: at the begin, or behind an `endbr64`.
+fn patchable() -> &'static [PathBuf] {
+    static PROGRAMS: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    PROGRAMS.get_or_init(|| {
+        let build = |compiler, name, link, flags: &[&str]| {
+            let flags = [&["-std=gnu11", "-fpatchable-function-entry=11"], flags].concat();
+            build(compiler, &flags, &["tests/c/sleds.c"], link, name)
+        };
+        compilers(&["gcc"])
+            .into_iter()
+            .flat_map(|gcc| {
+                [
+                    build(gcc, "entries-shared", Link::Shared, &["-O2", "-fPIE", "-pie"]),
+                    build(gcc, "entries-plain", Link::Shared, &["-O0", "-fno-pie", "-no-pie"]),
+                    build(gcc, "entries-static", Link::Static, &["-O2", "-fcf-protection"]),
+                ]
+            })
+            .collect()
+    })
+}
+
 struct Running {
     child: Child,
     output: BufReader<std::process::ChildStdout>,
 }
 
 fn run(program: &Path, arguments: &[&str]) -> Running {
-    let mut child = Command::new(program)
-        .args(arguments)
+    start(Command::new(program).args(arguments).env("FT_PATCHABLE", "1"))
+}
+
+fn start(command: &mut Command) -> Running {
+    let mut child = command
         .env("FT_SOCKET", "/dev/null/none")
         .env_remove("FT_ENABLE")
         .stdin(Stdio::piped())
@@ -120,8 +144,120 @@ fn single_functions_tell_their_calls_and_keep_all_registers() {
 }
 
 #[test]
+fn patchable_entries_tell_their_calls_and_keep_all_registers() {
+    for program in patchable() {
+        let mut running = run(program, &[]);
+        let line = running.line();
+        let words: Vec<&str> = line.split(' ').collect();
+        let [leaf, tail, branch, one, all, off] = words[..] else { panic!("{line:?}") };
+        // One each, and three of the hooks.
+        assert_eq!((one, all), ("1", off), "{line}");
+        assert!(all.parse::<usize>().unwrap() >= 8 + 3, "{line}");
+        let events = Memory::of(running.child.id()).take();
+        assert!(events.iter().all(|event| event.kind == SiteKind::FunctionCalled));
+        let called: Vec<_> = events.iter().map(|event| format!("{:#x}", event.words[0])).collect();
+        // Alone in two calls of it; then all.
+        let expected = [leaf, leaf, branch, leaf, tail, leaf];
+        assert_eq!(called[..6], expected, "{}", program.display());
+        assert!(called.len() >= 6 + 4, "{}", program.display());
+        // `leaf` and `tail` are called by `branch`, whose frame is higher, though perhaps within the same 16 bytes.
+        let height = |n: usize| Frame(events[n].words[1]).height();
+        let by_branch = [height(3), height(4)].map(|below| height(2) - below);
+        assert!(by_branch.iter().all(|&far| far < 8), "{by_branch:?}, {}", program.display());
+        running.end();
+    }
+}
+
+/// The text of a program is that of its file.
+fn is_untouched(running: &Running, program: &Path) {
+    let file = fs::read(program).expect("the program");
+    for (offset, bytes) in text(running.child.id(), program) {
+        let known = bytes.len().min(file.len() - offset);
+        let differ = (0..known).find(|&at| bytes[at] != file[offset + at]);
+        assert_eq!(differ, None, "{}", program.display());
+    }
+}
+
+/// A thread could be in the nops then.
+#[test]
+fn patchable_entries_are_left_alone_where_there_are_threads() {
+    for program in patchable() {
+        let mut running = run(program, &["late"]);
+        assert_eq!(running.line(), "0", "{}", program.display());
+        is_untouched(&running, program);
+        running.end();
+    }
+}
+
+/// The program may have them for itself.
+#[test]
+fn patchable_entries_are_left_alone_where_nobody_says_that_they_are_for_this() {
+    for program in patchable() {
+        for command in [&mut Command::new(program), Command::new(program).env("FT_PATCHABLE", "0")]
+        {
+            let mut running = start(command);
+            let line = running.line();
+            assert_eq!(line.split(' ').nth(3), Some("0"), "{line}");
+            is_untouched(&running, program);
+            running.end();
+        }
+    }
+}
+
+/// Fewer nops, and those of a function's own behind them; nops in front of functions.
+#[test]
+fn what_may_be_no_entry_is_left_alone() {
+    for gcc in compilers(&["gcc"]) {
+        let few = ["5", "6", "7", "10", "16,5"]
+            .map(|nops| [(nops, "-UNEVER", "0"), (nops, "-DNEVER", "0")]);
+        let enough = [("11", "-UNEVER", "2"), ("11", "-DNEVER", "3")];
+        for (nops, never, expected) in few.into_iter().flatten().chain(enough) {
+            for optimised in ["-Os", "-O2"] {
+                let option = format!("-fpatchable-function-entry={nops}");
+                let flags = ["-std=gnu11", optimised, &option, never];
+                let program =
+                    build(gcc, &flags, &["tests/c/nops.c"], Link::Shared, &format!("nops-{nops}"));
+                let mut running = run(&program, &[]);
+                assert_eq!(running.line(), expected, "{flags:?}");
+                running.end();
+            }
+        }
+    }
+}
+
+/// Where another library was mapped before.
+#[test]
+fn a_library_that_was_built_anew_has_its_own_functions() {
+    for gcc in compilers(&["gcc"]) {
+        let host = build(gcc, &["-O1"], &["tests/c/reload.c"], Link::Shared, "reload");
+        let places = ["plug.so", "plug-1.so", "plug-2.so"].map(|name| host.with_file_name(name));
+        for (place, more) in [(&places[1], None), (&places[2], Some("-DMORE"))] {
+            let mut command = Command::new(gcc);
+            command.args(["-O1", "-shared", "-fPIC", "-fpatchable-function-entry=11"]).args(more);
+            // What begins elsewhere lies elsewhere, where pages are this large.
+            command.arg("-Wl,-z,max-page-size=0x200000");
+            command.arg(Path::new(c::SOURCES).join("tests/c/plug.c")).arg("-o").arg(place);
+            c::run(&mut command);
+        }
+        let [place, one, more] = places.each_ref().map(|place| place.to_str().expect("a path"));
+        let mut running = run(&host, &[place, one, more, one, more, more]);
+        assert_eq!(running.line(), "1 3 1 3 3");
+        running.end();
+    }
+}
+
+#[test]
+fn patchable_entries_become_sleds_between_the_signals_of_their_thread() {
+    for program in patchable() {
+        let mut running = run(program, &["signals"]);
+        assert_eq!(running.line(), "fine", "{}", program.display());
+        running.end();
+    }
+}
+
+#[test]
 fn sleds_flip_under_a_storm_of_calls() {
-    for program in programs() {
+    for program in programs().iter().chain(patchable()) {
         let mut running = run(program, &["4"]);
         assert_eq!(running.line(), "running");
         assert_eq!(running.line(), "fine", "{}", program.display());
@@ -216,6 +352,7 @@ fn the_forms_are_these_instructions() {
     for (kind, off, on) in [
         (SledKind::Begin, &["jmp 0x40100b"][..], &["jmp 0x401006", "call 0x402000"][..]),
         (SledKind::Jump, &["jmp 0x40100b"], &["jmp 0x401006", "call 0x402000"]),
+        (SledKind::Entry, &["jmp 0x40100b"], &["jmp 0x401006", "call 0x402000"]),
         (SledKind::Return, &["ret"], &["nop", "call 0x402000", "ret"]),
     ] {
         let sled = Sled { address: 0x40_1000, function: 0x40_1000, kind };

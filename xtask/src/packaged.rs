@@ -3,6 +3,7 @@
 
 #[path = "../../ft-agent/bpf/digest.rs"]
 mod digest;
+mod types;
 
 use std::{
     fs,
@@ -95,11 +96,26 @@ fn made_by() -> Result<String> {
     Ok(format!("{}, {}", compiler.trim(), linker.trim()))
 }
 
-/// Without what only a debugger wants, the types of the kernel's structures (BTF) stay.
+/// Without what only a debugger wants; the types (BTF) stay, in one order wherever it was made.
 fn strip(from: &Path, to: &Path) -> Result<()> {
     let tool = ["llvm-objcopy", "llvm-objcopy-22"].into_iter().find_map(workspace::find_in_path);
     let debians =
         || Some(PathBuf::from("/usr/lib/llvm-22/bin/llvm-objcopy")).filter(|p| p.exists());
     let tool = tool.or_else(debians).context("llvm-objcopy is missing; install llvm")?;
-    workspace::run(Command::new(tool).arg("--strip-debug").args([from, to]))
+    let section = |name: &str| workspace::target_dir().join(format!("bpf/ft-ebpf{name}"));
+    let sections = [".BTF", ".BTF.ext"];
+    let each = |option: &'static str| {
+        let of = move |name: &str| format!("--{option}={name}={}", section(name).display());
+        sections.map(of)
+    };
+    workspace::run(
+        Command::new(&tool).arg("--strip-debug").args(each("dump-section")).args([from, to]),
+    )?;
+    let [mut btf, mut ext] = [fs::read(section(sections[0]))?, fs::read(section(sections[1]))?];
+    types::sort(&mut btf, &mut ext).context("the types of the BPF object are not as expected")?;
+    for (name, bytes) in sections.into_iter().zip([btf, ext]) {
+        fs::write(section(name), bytes)?;
+    }
+    workspace::run(Command::new(&tool).args(each("update-section")).arg(to))?;
+    sections.into_iter().try_for_each(|name| Ok(fs::remove_file(section(name))?))
 }

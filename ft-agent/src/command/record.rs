@@ -113,6 +113,12 @@ pub(crate) struct Args {
     #[arg(long, requires = "counter")]
     counter_calls: bool,
 
+    /// Counters that the kernel reads whenever an observed thread leaves a CPU, two at most, such as instructions,cache-misses or
+    /// page-faults: so each stretch of each thread on a CPU says what was counted in it, of any program, without a change to it
+    /// (table `cpu_counts`, report `time`). In user space. Each switch takes some tenths of a microsecond more.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = counter)]
+    switch_counter: Vec<&'static Counter>,
+
     /// When the agent looks at the rings: `adaptive`, every 0.1 to 1 ms, as fast as they fill; `timed=TIME` (10us to 100ms);
     /// `active`, without a pause, which takes a CPU; `waking`, when the command writes to the eventfd whose number is in
     /// FT_WAKE. The last three are for measurements.
@@ -239,6 +245,7 @@ pub(crate) fn run(args: Args) -> Result {
         full_wait: args.on_full.0,
         counters: args.counter,
         counter_calls: args.counter_calls,
+        switch_counters: args.switch_counter,
         reader: args.reader,
         segment: flight.as_ref().map_or(segment, |flight| flight.limits()),
         snapshots: flight.is_some(),

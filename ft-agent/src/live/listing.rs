@@ -30,8 +30,8 @@ pub struct Event {
     pub kind: &'static str,
     /// Triggers that are on.
     pub on: usize,
-    /// Triggers. A function that was inlined or instantiated several times has one in each copy; of a function in which clang has
-    /// left sleds, all of these.
+    /// Triggers. A function that was inlined or instantiated several times has one in each copy; of a function in which a compiler
+    /// has left sleds, all of these.
     pub triggers: usize,
     /// Source file; empty for sleds.
     pub file: String,

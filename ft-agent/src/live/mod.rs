@@ -81,13 +81,14 @@ fn functions(globs: &str, sites: &str) -> &'static str {
         (false, _) => "",
         (true, true) => {
             "; functions are called fn.NAME, and clang leaves sleds in short ones without a loop only with \
-             -fxray-instruction-threshold=1, and in those that are inlined none"
+             -fxray-instruction-threshold=1; in those that are inlined there are none, nor does the preload library know those of \
+             libraries that are loaded later"
         }
         (true, false) => {
             "; functions that can be switched one by one are called fn.NAME, and are those in which clang has left sleds \
-             (-fxray-instrument) or that have the attribute #[ft_user::function]: gcc's patchable entries \
-             (-fpatchable-function-entry) cannot be switched while threads run them, so build with clang, or with \
-             -finstrument-functions to record them all"
+             (-fxray-instrument), or gcc eleven nops at the begin (-fpatchable-function-entry=11, and FT_PATCHABLE=1 in the \
+             environment of the process), or that have the attribute #[ft_user::function]; -finstrument-functions has them recorded \
+             all"
         }
     }
 }

@@ -49,6 +49,20 @@ pub enum RecordError {
     /// `--counter` with too many names.
     #[error("threads read two counters at most with each event; give fewer with --counter")]
     TooManyCounters,
+    /// A counter that is given twice.
+    #[error("the counter '{0}' twice shows the same twice; name it once, or another one")]
+    CounterTwice(&'static str),
+    /// `--switch-counter` with too many names.
+    #[error("two counters at most are read at switches; give fewer with --switch-counter")]
+    TooManySwitchCounters,
+    /// `--switch-counter task-clock`.
+    #[error(
+        "how long a thread had a CPU is known from the switches themselves; give --switch-counter others than 'task-clock'"
+    )]
+    TimeAtSwitches,
+    /// `--switch-counter` without switches.
+    #[error("--switch-counter reads counters at switches; add the group `sched` to -k")]
+    CountersWithoutSwitches,
     /// A counter that can be read by a system call only.
     #[error(
         "the kernel counts '{0}', so reading it takes system calls with each event; allow that with --counter-calls"
@@ -195,6 +209,10 @@ impl RecordError {
                 | FullWait
                 | TooManyCounters
                 | SoftwareCounter(_)
+                | CounterTwice(_)
+                | TooManySwitchCounters
+                | TimeAtSwitches
+                | CountersWithoutSwitches
                 | ReaderTime
                 | SegmentSize
                 | SegmentTime

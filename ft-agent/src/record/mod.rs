@@ -165,7 +165,8 @@ pub fn record(
         stack_min_ns: has(Group::Stack)
             .then(|| options.stack_min.as_nanos().try_into().unwrap_or(i64::MAX)),
         sample_hz: has(Group::Profile).then_some(options.sample_hz),
-        counters: options.counters.iter().map(|counter| counter.name.to_owned()).collect(),
+        counters: names(&options.counters),
+        switch_counters: names(&options.switch_counters),
         counter_calls: options.counter_calls,
         command: options.command.clone(),
         build_id: program::build_id(options.command.first().map(String::as_str), &attached),
@@ -330,6 +331,11 @@ fn noted(probes: &[Probe], kernel: &Kernel) -> Vec<frame::Probe> {
     probes.iter().zip(kernel.probe_costs()).map(noted).collect()
 }
 
+/// Those of counters.
+fn names(counters: &[&'static ft_user::layout::Counter]) -> Vec<String> {
+    counters.iter().map(|counter| counter.name.to_owned()).collect()
+}
+
 fn load_kernel(
     options: &Options,
     cgroup: Option<Cgroup>,
@@ -345,6 +351,7 @@ fn load_kernel(
         ring_bytes: options.kernel_ring_bytes().ok_or(RecordError::KernelBuffer)?,
         stack_min_ns: options.stack_min.as_nanos().try_into().unwrap_or(u64::MAX),
         sample_hz: options.sample_hz,
+        counters: options.switch_counters.clone(),
         probes: probes.to_vec(),
         ..kernel::KernelOptions::default()
     };

@@ -48,6 +48,8 @@ pub struct Options {
     pub counters: Vec<&'static Counter>,
     /// Where the processor cannot be asked, by a system call.
     pub counter_calls: bool,
+    /// Counters that the kernel reads at switches.
+    pub switch_counters: Vec<&'static Counter>,
     /// How the agent comes to look at the rings.
     pub reader: Reader,
     /// When a segment is closed.
@@ -83,6 +85,7 @@ impl Default for Options {
             full_wait: None,
             counters: Vec::new(),
             counter_calls: false,
+            switch_counters: Vec::new(),
             reader: Reader::Adaptive,
             segment: Limits { bytes: 64 << 20, age: Duration::from_secs(30) },
             command: Vec::new(),
@@ -112,12 +115,28 @@ impl Options {
         if self.full_wait.is_some_and(|wait| !FULL_WAITS.contains(&wait)) {
             return Err(RecordError::FullWait);
         }
+        for counters in [&self.counters, &self.switch_counters] {
+            if let [first, second, ..] = counters[..]
+                && first == second
+            {
+                return Err(RecordError::CounterTwice(first.name));
+            }
+        }
         if self.counters.len() > COUNTERS_AT_ONCE {
             return Err(RecordError::TooManyCounters);
         }
         if let Some(counter) = self.counters.iter().find(|c| c.is_software() && !self.counter_calls)
         {
             return Err(RecordError::SoftwareCounter(counter.name));
+        }
+        if self.switch_counters.len() > COUNTERS_AT_ONCE {
+            return Err(RecordError::TooManySwitchCounters);
+        }
+        if self.switch_counters.iter().any(|counter| counter.is_time()) {
+            return Err(RecordError::TimeAtSwitches);
+        }
+        if !self.switch_counters.is_empty() && !self.kernel.contains(&Group::Sched) {
+            return Err(RecordError::CountersWithoutSwitches);
         }
         if matches!(self.reader, Reader::Timed(distance) if !DISTANCES.contains(&distance)) {
             return Err(RecordError::ReaderTime);
@@ -233,8 +252,18 @@ mod tests {
         let counters = |names: &[&str]| -> Vec<_> {
             names.iter().map(|name| Counter::named(name).unwrap()).collect()
         };
+        let twice = counters(&["page-faults", "page-faults"]);
+        let at_switches = Options { switch_counters: twice.clone(), ..Options::default() };
+        check(at_switches, "'page-faults' twice");
+        check(Options { counters: twice, ..Options::default() }, "'page-faults' twice");
         let three = counters(&["cycles", "instructions", "cache-misses"]);
-        check(Options { counters: three, ..Options::default() }, "two counters at most");
+        check(Options { counters: three.clone(), ..Options::default() }, "two counters at most");
+        let switches = |switch_counters| Options { switch_counters, ..Options::default() };
+        check(switches(three), "two counters at most");
+        check(switches(counters(&["task-clock"])), "'task-clock'");
+        let faults = switches(counters(&["page-faults"]));
+        assert!(faults.check().is_ok());
+        check(Options { kernel: vec![Group::Irq], ..faults }, "sched");
         let software = counters(&["cycles", "page-faults"]);
         let calls = Options { counters: software, ..Options::default() };
         check(calls.clone(), "'page-faults'");

@@ -200,9 +200,10 @@ impl Session<'_> {
         if finished.unanswered > 0 {
             (self.report)(&Notice::Unanswered { programs: finished.unanswered });
         }
-        // Processes that were attached and have no rings were reported at the start; whoever probes a program need not expect
-        // that it has sites.
-        let expects_sites = !self.options.command.is_empty() && self.options.probes.is_empty();
+        // Processes that were attached and have no rings were reported at the start; whoever probes a program, or counts at its
+        // switches, need not expect that it has sites.
+        let Options { command, probes, switch_counters, .. } = self.options;
+        let expects_sites = !command.is_empty() && probes.is_empty() && switch_counters.is_empty();
         if finished.sources > 0 || expects_sites {
             for glob in unmatched(&self.options.events, &finished.sites) {
                 let sites = finished.sites.iter().cloned().collect();

@@ -1,8 +1,13 @@
-//! `--counter`: what threads count in their holds and polls, as far as that can be shown on any machine: counters of the kernel, read by a
-//! system call. A machine with counters of the processor's shows those, too; another one says that it has none.
+//! `--counter`, what threads count in their holds and polls, and `--switch-counter`, what the kernel counts while they have a CPU, as far as
+//! that can be shown on any machine: counters of the kernel, by threads read by a system call. A machine with counters of the processor's shows those, too; another one says that it has none.
 
-use ft_trace::tables::{CriticalSection, SiteKind, UserEvent};
-use ft_user::counters::Open;
+use std::collections::{BTreeMap, BTreeSet};
+
+use ft_trace::store::{Row, Trace};
+use ft_trace::tables::{
+    CpuCount, CriticalSection, LossRow, PageFault, SchedSwitch, SiteKind, UserEvent,
+};
+use ft_user::counters::{Open, open_on_cpu};
 use ft_user::layout::Counter;
 
 use crate::harness::{self, Stage, open};
@@ -104,6 +109,99 @@ fn counters_of_the_processor_are_read_or_missed_before_anything_is_recorded() {
         let first = names.iter().zip(opened).find_map(|(name, opened)| opened.err().map(|_| *name));
         let expected = format!("counter '{}'", first.expect("one that failed"));
         assert!(error.contains(&expected) && error.contains("ft-agent doctor"), "{error}");
+        assert!(!trace.exists(), "nothing was recorded");
+    }
+}
+
+/// All rows of a table.
+fn rows<R: Row>(trace: &Trace) -> Vec<R> {
+    trace.rows().map(|row| row.expect("a row")).collect()
+}
+
+#[test]
+fn each_stretch_on_a_cpu_has_the_page_faults_that_were_recorded_in_it() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let options = ["-k", "default,fault", "--switch-counter", "page-faults,major-faults"];
+    let (truth, dir) = stage.record(&options, &["counters", "50"]);
+    let trace = open(&dir);
+    assert_eq!(trace.meta().start.switch_counters, ["page-faults", "major-faults"]);
+    assert_eq!(rows::<LossRow>(&trace), []);
+    let counts: Vec<CpuCount> = rows(&trace);
+
+    // By the faults of the kernel's group: each is recorded, and then counted (`do_user_addr_fault`, arch/x86/mm/fault.c). An
+    // interrupt between the two may take the CPU; then it is counted in the thread's next stretch.
+    let mut faults = BTreeMap::<i32, Vec<i64>>::new();
+    for fault in rows::<PageFault>(&trace).into_iter().filter(|fault| !fault.in_kernel) {
+        faults.entry(fault.tid.0).or_default().push(fault.ts.0);
+    }
+    // The command may have faulted in its first stretch before it was observed; the others are observed from their fork on.
+    let first = counts.iter().min_by_key(|row| row.ts).expect("a stretch");
+    let mut recorded_before = BTreeMap::<i32, i64>::new();
+    for row in counts.iter().filter(|row| *row != first) {
+        let within = row.ts.0..row.ts.0 + row.dur;
+        let of_thread = faults.get(&row.tid.0).map_or(&[][..], Vec::as_slice);
+        let recorded = of_thread.iter().filter(|ts| within.contains(ts)).count() as i64;
+        let [Some(counted), Some(_)] = row.counter else { panic!("{row:?}") };
+        let not_yet = recorded_before.entry(row.tid.0).or_default();
+        *not_yet += recorded - counted;
+        let lowest = if row.tid == first.tid { -1 } else { 0 };
+        assert!((lowest..=1).contains(not_yet), "{recorded} recorded, {not_yet} not yet: {row:?}");
+    }
+    let major: i64 = counts.iter().filter_map(|row| row.counter[1]).sum();
+    assert!(major <= faults.values().map(|of_thread| of_thread.len() as i64).sum(), "{major}");
+
+    // Of each process all stretches since it was observed, and no others.
+    let mut observed = BTreeMap::<i32, i64>::new();
+    for row in &counts {
+        let first = observed.entry(row.pid.0).or_insert(row.ts.0);
+        *first = row.ts.0.min(*first);
+    }
+    let mut came = BTreeMap::new();
+    let mut stretches = BTreeSet::new();
+    for switch in rows::<SchedSwitch>(&trace) {
+        if let Some((ts, tid)) = came.insert(switch.cpu.0, (switch.ts.0, switch.next_tid.0))
+            && tid == switch.prev_tid.0
+            && observed.get(&switch.prev_pid.0).is_some_and(|first| ts >= *first)
+        {
+            stretches.insert((switch.cpu.0, ts, switch.ts.0 - ts, tid));
+        }
+    }
+    let counted: BTreeSet<_> =
+        counts.iter().map(|row| (row.cpu.0, row.ts.0, row.dur, row.tid.0)).collect();
+    assert_eq!(counted.len(), counts.len());
+    let others: Vec<_> = counted.symmetric_difference(&stretches).collect();
+    assert!(others.is_empty(), "{others:?}");
+
+    let tid = truth["tid"].as_i64().expect("a thread") as i32;
+    let [touched, faults] = [0, 1].map(|i| truth["faults"][i].as_i64().expect("a number"));
+    let of_thread: i64 =
+        counts.iter().filter(|row| row.tid.0 == tid).filter_map(|row| row.counter[0]).sum();
+    // The thread faults before and after what it tells of, too.
+    assert!(of_thread >= touched, "{of_thread} of {touched} to {faults}");
+
+    let report = harness::agent().args(["report"]).arg(&dir).arg("time").output().unwrap();
+    harness::assert_success(&report);
+    let text = said(&report.stdout);
+    let title = "What counters counted while threads had a CPU, in user space: page-faults";
+    assert!(text.contains(title), "{text}");
+    agrees("counters at switches", &dir);
+}
+
+#[test]
+fn a_counter_that_no_cpu_has_is_missed_before_anything_is_recorded() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let trace = stage.path("trace");
+    let mut command = harness::agent();
+    command.args(["record", "--switch-counter", "instructions", "-o"]).arg(&trace);
+    let output = command.args(["--", "true"]).output().expect("the agent");
+    let error = said(&output.stderr);
+    let counter = Counter::named("instructions").expect("it is one");
+    if open_on_cpu(counter, 0).is_ok() {
+        harness::assert_success(&output);
+        assert!(rows::<CpuCount>(&open(&trace)).iter().any(|row| row.counter[0] > Some(0)));
+    } else {
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        assert!(error.contains("no counter 'instructions'"), "{error}");
         assert!(!trace.exists(), "nothing was recorded");
     }
 }

@@ -1,8 +1,9 @@
-//! Functions of a C program that knows nothing of us, in which clang has left sleds: switched from outside while it runs.
+//! Functions of a C program that knows nothing of us, in which clang has left sleds, or gcc patchable entries: switched from
+//! outside while it runs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use ft_trace::store::Trace;
@@ -39,9 +40,21 @@ fn compiled(folder: &Path, flags: &[&str]) -> Option<PathBuf> {
     Some(program)
 }
 
+/// The same with so many nops of gcc at the begin of each function.
+fn patchable(folder: &Path, nops: u8, flags: &[&str]) -> PathBuf {
+    let program = folder.join("patchable");
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O1", "-g"]).arg(format!("-fpatchable-function-entry={nops}")).args(flags);
+    gcc.arg("-o").arg(&program);
+    gcc.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/sleds.c"));
+    assert!(gcc.status().expect("gcc starts").success());
+    program
+}
+
 pub(crate) fn start(program: &Path) -> Program {
     let mut command = Command::new(program);
     command.env("LD_PRELOAD", library()).env("FT_SOCKET", "/dev/null/none");
+    command.env("FT_PATCHABLE", "1");
     Program::ready(command)
 }
 
@@ -50,6 +63,23 @@ pub(crate) fn calls(trace: &Path) -> BTreeMap<String, (i64, i64)> {
     let rows =
         Trace::open(trace).expect("a trace").rows::<Function>().map(|row| row.expect("a row"));
     rows.map(|row| (row.function.to_string(), (row.calls, row.left + row.begun_before))).collect()
+}
+
+/// A recording that has switched `parse_line` on, which has so many triggers.
+fn recording_of_lines(pid: &str, out: &Path, triggers: u64) -> Child {
+    let mut recording = agent()
+        .args(["record", "-k", "none", "-e", "fn.parse_l*", "-p", pid, "-o"])
+        .arg(out)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the agent starts");
+    while state(pid, "fn.parse_line") != Some((triggers, triggers)) {
+        let ended = recording.try_wait().expect("its state");
+        assert_eq!(ended, None, "it records");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    recording
 }
 
 #[test]
@@ -63,16 +93,7 @@ fn functions_are_switched_from_outside_while_the_program_runs() {
     }
     program.ask("call 10", "called");
     let out = dir.path().join("trace");
-    let recording = agent()
-        .args(["record", "-k", "none", "-e", "fn.parse_l*", "-p", &pid, "-o"])
-        .arg(&out)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the agent starts");
-    while state(&pid, "fn.parse_line") != Some((2, 2)) {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let recording = recording_of_lines(&pid, &out, 2);
     program.ask("call 100", "called");
     let (success, told, _) = run(&["enable", "-p", &pid, "fn.parse_w*", "fn.parse_l*"]);
     assert!(success && told == "2 triggers switched on, 2 already on\n", "{told}");
@@ -97,19 +118,49 @@ fn functions_are_switched_from_outside_while_the_program_runs() {
 }
 
 #[test]
+fn functions_of_gcc_are_switched_and_their_calls_are_counted() {
+    let dir = tempfile::tempdir().expect("a folder");
+    for flags in [&["-fcf-protection"][..], &["-fno-pie", "-no-pie"]] {
+        let mut program = start(&patchable(dir.path(), 11, flags));
+        let pid = program.pid();
+        program.ask("call 10", "called");
+        let out = dir.path().join(format!("trace-{}", flags.len()));
+        let recording = recording_of_lines(&pid, &out, 1);
+        program.ask("call 100", "called");
+        let (success, told, _) = run(&["enable", "-p", &pid, "fn.parse_w*", "fn.parse_l*"]);
+        assert!(success && told == "1 trigger switched on, 1 already on\n", "{told}");
+        program.ask("call 1000", "called");
+        crate::signal::send(recording.id(), libc::SIGTERM);
+        let output = recording.wait_with_output().expect("it ends");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let trace = Trace::open(&out).expect("a trace");
+        let rows: Vec<Function> = trace.rows().collect::<Result<_, _>>().expect("its functions");
+        let of = |row: &Function| (row.function.to_string(), row.entered);
+        let counted: BTreeMap<_, _> = rows.iter().map(of).collect();
+        let expected = [("parse_line", 1100), ("parse_word", 2000)];
+        let expected = expected.map(|(function, calls)| (function.to_owned(), calls));
+        assert_eq!(counted, BTreeMap::from(expected));
+        // Nothing is said of what is not known.
+        let known = |row: &Function| {
+            (row.calls, row.unfinished, row.left, row.begun_before, row.total_ns, row.self_ns)
+        };
+        assert!(rows.iter().all(|row| known(row) == (0, 0, 0, 0, 0, 0)), "{rows:?}");
+        assert!(rows.iter().all(|row| row.place.starts_with("sleds.c:")), "{rows:?}");
+        assert!(program.end().success());
+    }
+}
+
+/// Eleven nops are needed.
+#[test]
 fn who_asks_for_functions_of_gcc_is_told_what_can_be_switched() {
     let dir = tempfile::tempdir().expect("a folder");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/sleds.c");
-    let program = dir.path().join("patchable");
-    let mut gcc = Command::new("gcc");
-    gcc.args(["-O1", "-fpatchable-function-entry=5", source, "-o"]).arg(&program);
-    assert!(gcc.status().expect("gcc starts").success());
-    let mut program = start(&program);
+    let mut program = start(&patchable(dir.path(), 5, &[]));
     for glob in ["fn:parse*", "fn.parse_*"] {
         let (success, _, errors) = run(&["enable", "-p", &program.pid(), glob]);
         assert!(!success && errors.starts_with("ft-agent: no site of process"), "{errors}");
         assert!(
-            errors.contains("gcc's patchable entries") && errors.contains("build with clang"),
+            errors.contains("(-fxray-instrument)")
+                && errors.contains("-fpatchable-function-entry=11"),
             "{errors}"
         );
     }
@@ -142,10 +193,11 @@ fn who_asks_for_a_function_that_is_too_short_for_sleds_is_told_which_option_give
 #[test]
 fn functions_are_switched_a_hundred_times_while_they_are_called() {
     let dir = tempfile::tempdir().expect("a folder");
-    for flags in
-        [&[ALL, "-fno-pie", "-no-pie"][..], &[ALL, "-fPIE", "-pie", "-Wl,-z,noseparate-code"]]
-    {
-        let Some(program) = compiled(dir.path(), flags) else { return };
+    let of_clang =
+        [&[ALL, "-fno-pie", "-no-pie"][..], &[ALL, "-fPIE", "-pie", "-Wl,-z,noseparate-code"]];
+    let of_clang = of_clang.into_iter().filter_map(|flags| compiled(dir.path(), flags));
+    for program in of_clang.chain([patchable(dir.path(), 11, &[])]) {
+        let sleds = if program.ends_with("patchable") { 3 } else { 6 };
         let mut program = start(&program);
         let pid = program.pid();
         program.say("call 300000000");
@@ -153,7 +205,8 @@ fn functions_are_switched_a_hundred_times_while_they_are_called() {
             for verb in ["enable", "disable"] {
                 let (success, told, errors) =
                     run(&[verb, "-p", &pid, "fn.parse_*", "fn.skip_blank"]);
-                assert!(success && told.starts_with("6 triggers switched "), "{told}{errors}");
+                let expected = format!("{sleds} triggers switched ");
+                assert!(success && told.starts_with(&expected), "{told}{errors}");
             }
         }
         assert!(program.child.try_wait().expect("its state").is_none(), "it lives");

@@ -13,7 +13,7 @@ from holds import agent
 from tables import Site, Trace, UserEvent
 from threads import Threads
 
-KINDS = ("function_enter", "function_exit")
+KINDS = ("function_enter", "function_exit", "function_called")
 # The columns of each part of a thread's time.
 COLUMNS = {
     "running": ["running"],
@@ -91,6 +91,11 @@ class Calls:
         else:
             self.counts[call.function]["begun_before"] += 1
 
+    def entered(self, ts: int, function: tuple) -> None:
+        """A call of which no end is ever told."""
+        self.first.setdefault(function, ts)
+        self.counts[function]["entered"] += 1
+
     def told_late(self, ts: int, call: Call) -> None:
         """An end that was told when the frame was gone, and tells its upper end."""
         height = call.frame[0] if call.frame else 0
@@ -152,7 +157,10 @@ def table(trace: Trace, threads: Threads, end: int) -> Table:
         if event:
             pids[tid] = event.pid
             site = kinds[event.site]
-            all_calls[tid].event(ts, call_of(event, site), site.kind == "function_enter")
+            if site.kind == "function_called":
+                all_calls[tid].entered(ts, call_of(event, site).function)
+            else:
+                all_calls[tid].event(ts, call_of(event, site), site.kind == "function_enter")
         elif tid in all_calls:
             all_calls[tid].end(ts)
     kernel = bool(trace.switches)
@@ -180,13 +188,17 @@ def table(trace: Trace, threads: Threads, end: int) -> Table:
                 doubtful[function] += parts.doubtful_ns if parts else 0
         for function, first in calls.first.items():
             counts, loose = calls.counts[function], doubtful[function]
-            # Lost events may hide calls of it before the first known one; what the kernel hid then is not in its time.
+            # Lost events may hide calls of it before the first known one; what the kernel hid then is not in its time, nor ever in
+            # that of one that has none.
+            untimed = counts["entered"] > 0 and not counts["calls"]
             lost = any(
-                loss.ts + loss.dur >= (first if loss.origin.startswith("kernel") else start)
+                not untimed and loss.ts + loss.dur >= first
+                if loss.origin.startswith("kernel")
+                else loss.ts + loss.dur >= start
                 for loss in losses
             )
             whole = threads.parts(tid, first, end)
-            missing = kernel and (whole.doubtful_ns > 0 or whole.doubtful_edge)
+            missing = kernel and not untimed and (whole.doubtful_ns > 0 or whole.doubtful_edge)
             name, place = name_of(trace, pids[tid], function)
             values: dict = {
                 "tid": tid,
@@ -196,7 +208,7 @@ def table(trace: Trace, threads: Threads, end: int) -> Table:
                 "pid": pids[tid],
                 "comm": OneOf(tuple(threads.comms[tid])),
                 "place": place,
-                **{what: counts[what] for what in ("calls", "unfinished", "left", "begun_before")},
+                **{what: counts[what] for what in ("calls", "unfinished", "left", "begun_before", "entered")},
                 **threads.counts.within(tid, happened[function], kernel),
             }
             for what, sums in (("total", total), ("self", own)):

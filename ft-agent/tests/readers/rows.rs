@@ -211,6 +211,16 @@ pub(crate) fn trace(dir: &Path, count: i32) {
         total_ns: 210,
         max_ns: 80,
     });
+    table(dir, &mut meta, count, |i| CpuCount {
+        ts: time(i),
+        dur: 1_000,
+        cpu,
+        tid: Tid(101),
+        pid,
+        comm: "worker".into(),
+        prio: 120,
+        counter: [some(i).map(i64::from), Some(7)],
+    });
     table(dir, &mut meta, count, |i| CallChain {
         ts: time(i),
         dur: 0,

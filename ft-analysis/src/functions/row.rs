@@ -34,6 +34,7 @@ pub(super) fn row(thread: &Thread, sum: &Sum, mark: Mark, world: &World) -> Func
         unfinished: count(counts.unfinished),
         left: count(counts.left),
         begun_before: count(counts.begun_before),
+        entered: count(counts.entered),
         total_ns: total.ns,
         total_running_ns: part(total.parts.running_ns),
         total_preempted_ns: part(total.parts.runnable_ns()),

@@ -22,7 +22,12 @@ fn text(r: &Function) -> String {
     ];
     let parts = parts.iter().filter_map(|&(name, ns)| Some((name, ns.filter(|&ns| ns != 0)?)));
     let parts: String = parts.map(|(name, ns)| format!(" {name}{ns}")).collect();
-    let counts = [("open", r.unfinished), ("left", r.left), ("before", r.begun_before)];
+    let counts = [
+        ("open", r.unfinished),
+        ("left", r.left),
+        ("before", r.begun_before),
+        ("entered", r.entered),
+    ];
     let counts = counts.iter().filter(|(_, n)| *n != 0);
     let counts: String = counts.map(|(name, n)| format!(" {name}{n}")).collect();
     let mark = if r.mark == Mark::Exact { String::new() } else { format!(" {}", r.mark) };
@@ -50,6 +55,47 @@ fn check(timeline: &str, expected: &[&str]) {
         assert_eq!(sum([a, b, c, d, r.total_unexplained_ns]), r.total_ns, "{timeline}");
         assert!(r.self_ns <= r.total_ns, "{timeline}");
     }
+}
+
+#[test]
+fn calls_of_which_no_end_is_told_are_counted_and_touch_no_time() {
+    check(
+        "0 0 .>a S
+         5 called a E 95
+         10 in a F 90
+         20 called a E 99
+         30 called a H 10
+         40 out a F 90",
+        &[
+            "a E 0x total0 self0 entered2",
+            "a F 1x total30 self30 run30",
+            "a H 0x total0 self0 entered1",
+        ],
+    );
+    // What the kernel hid cannot be in their time; lost events can be among them.
+    check(
+        "0 0 .>a S
+         10 called a E 95
+         30 lose sched 10
+         60 called a E 95",
+        &["a E 0x total0 self0 entered2"],
+    );
+    // But in that of a function whose hooks tell its calls, too.
+    check(
+        "0 0 .>a S
+         10 called a E 95
+         10 in a E 95
+         30 lose sched 10
+         60 out a E 95",
+        &["a E 1x total50 self50 run20 ?30 entered1 lower bound"],
+    );
+    check(
+        "0 0 .>a S
+         10 called a E 95
+         30 lose ring 10 a
+         60 called a E 95",
+        &["a E 0x total0 self0 entered2 lower bound"],
+    );
 }
 
 /// Each thing that happens to the thread is that of the innermost function.

@@ -59,7 +59,7 @@ pub(crate) fn hides(loss: &LossRow) -> Hides {
             LostRecords::Interrupts => Hides::Interrupts,
             LostRecords::Calls => Hides::Calls,
             LostRecords::Probes => Hides::Probes,
-            LostRecords::Chains | LostRecords::Sections => Hides::Nothing,
+            LostRecords::Chains | LostRecords::Sections | LostRecords::Counts => Hides::Nothing,
             LostRecords::Other if ft_ebpf::program::NAMES.contains(&&*loss.what) => Hides::Nothing,
             LostRecords::Other => Hides::Scheduling,
         };

@@ -79,6 +79,7 @@ impl World {
             | SiteKind::Counters
             | SiteKind::FunctionEnter
             | SiteKind::FunctionExit
+            | SiteKind::FunctionCalled
             | SiteKind::TaskNew
             | SiteKind::TaskPoll
             | SiteKind::TaskPolled

@@ -1,6 +1,7 @@
 //! What a record is, and all of them.
 
 mod chain;
+mod cpu_count;
 mod fault;
 mod futex;
 mod irq;
@@ -13,6 +14,7 @@ mod syscall;
 mod task;
 
 pub use chain::Chain;
+pub use cpu_count::CpuCount;
 pub use fault::{PageFault, ServedFault};
 pub use futex::Futex;
 pub use irq::{Irq, vector};
@@ -97,6 +99,8 @@ pub mod kind {
     pub const PROBE_END: u16 = 29;
     /// [`super::Section`].
     pub const SECTION: u16 = 30;
+    /// [`super::CpuCount`].
+    pub const CPU_COUNT: u16 = 31;
 }
 
 /// A record, or its beginning: any bytes are one.
@@ -142,4 +146,5 @@ records! {
     Section: 64,
     SectionBin: 24,
     Sections: 1776,
+    CpuCount: 64,
 }

@@ -61,7 +61,7 @@ impl Site {
         let prefix = match row.kind {
             SiteKind::ScopeBegin => "begin ",
             SiteKind::ScopeEnd => "end ",
-            SiteKind::FunctionEnter => "call ",
+            SiteKind::FunctionEnter | SiteKind::FunctionCalled => "call ",
             SiteKind::FunctionExit => "return ",
             _ => "",
         };

@@ -139,7 +139,8 @@ fn table(f: &mut fmt::Formatter<'_>, table: &Table) -> fmt::Result {
     let mut t = columns::Table::new(&titles.iter().map(String::as_str).collect::<Vec<_>>());
     let names = table.columns.iter().take_while(|c| is_text(c.kind) || c.kind == Kind::Number);
     t.named_by(names.count());
-    let first = table.columns.iter().position(|column| column.kind == Kind::DurationNs);
+    let first_of = |kind| table.columns.iter().position(|column| column.kind == kind);
+    let first = first_of(Kind::DurationNs).or_else(|| first_of(Kind::Count));
     for Row { cells, mark, .. } in table.brief() {
         let star = |i| if *mark != Mark::Exact && Some(i) == first { "*" } else { "" };
         t.row(cells.iter().enumerate().map(|(i, value)| cell(value) + star(i)));

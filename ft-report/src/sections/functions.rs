@@ -51,6 +51,9 @@ pub struct FunctionTime {
     pub calls: u64,
     /// Of those, without an end.
     pub without_end: u64,
+    /// Calls besides, of which no end is ever recorded, and so no time.
+    #[serde(skip_serializing_if = "super::is_zero")]
+    pub entered: u64,
     /// Time inside of it and of what it called.
     pub total: FunctionParts,
     /// Time inside of it alone.
@@ -111,6 +114,7 @@ impl FunctionParts {
 struct Sums {
     calls: u64,
     without_end: u64,
+    entered: u64,
     total: FunctionParts,
     own: FunctionParts,
     happened: Happened,
@@ -133,6 +137,7 @@ impl Functions {
         let sums = self.functions.entry((r.function.clone(), r.place.clone()));
         sums.calls += count(r.calls);
         sums.without_end += count(r.unfinished) + count(r.left);
+        sums.entered += count(r.entered);
         sums.mark = sums.mark.max(r.mark);
         sums.happened.add(r.counts);
         sums.counted.add(r.counter, count(r.calls));
@@ -168,6 +173,7 @@ impl Functions {
             place: place.to_string(),
             calls: s.calls,
             without_end: s.without_end,
+            entered: s.entered,
             total: s.total,
             own: s.own,
             happened: s.happened,
@@ -175,7 +181,8 @@ impl Functions {
             cycles_per_call: (s.calls > 0).then(|| cycles(s.total.ns, s.calls)),
             mark: s.mark,
         };
-        let rank = |f: &FunctionTime| (Reverse(f.own.ns), f.name.clone(), f.place.clone());
+        let rank =
+            |f: &FunctionTime| (Reverse((f.own.ns, f.entered)), f.name.clone(), f.place.clone());
         let functions = self.functions.into_ranked(function, rank);
         FunctionsReport {
             kernel: tally.kernel,
@@ -205,11 +212,12 @@ impl FunctionsReport {
         let mut s =
             Section::new("functions", "how often functions were called, and where their time went");
         self.coverage(&mut s);
-        if !self.functions.is_empty() {
+        self.entered(&mut s);
+        if self.timed().next().is_some() {
             self.own(&mut s);
             self.total(&mut s);
             own::explain(&mut s, "");
-            let t = Table::first(SHOWN, &self.functions).column("function", |f| Word(&f.name));
+            let t = Table::first(SHOWN, self.timed()).column("function", |f| Word(&f.name));
             let t = t.column("calls", |f| N(f.calls));
             happened::table(
                 &mut s,
@@ -218,6 +226,8 @@ impl FunctionsReport {
                 |f| f.happened,
             );
             counted::tables(&mut s, &self.functions);
+        }
+        if !self.functions.is_empty() {
             self.legend(&mut s);
         }
         s.with(self)
@@ -226,13 +236,16 @@ impl FunctionsReport {
     fn coverage(&self, s: &mut Section) {
         if self.functions.is_empty() {
             s.say(
-                "No function was recorded: compile C or C++ with `-finstrument-functions` and record it with `--preload`, or link \
-                 it with libfeather_trace.",
+                "No function was recorded: compile C or C++ with `-finstrument-functions`, or with what leaves nops \
+                 (`-fxray-instrument` of clang, `-fpatchable-function-entry=11` of gcc and FT_PATCHABLE=1 in its environment), and \
+                 record it with `--preload`, or link it with libfeather_trace.",
             );
             return;
         }
         let counts = &self.counts;
-        s.say(text!("{}, {} inside the outermost", Of(counts.calls, "call"), Ns(self.self_ns)));
+        if self.timed().next().is_some() {
+            s.say(text!("{}, {} inside the outermost", Of(counts.calls, "call"), Ns(self.self_ns)));
+        }
         let unpaired = counts.unfinished + counts.left + counts.begun_before + counts.too_many;
         if unpaired > 0 {
             s.say(text!("{} without a begin or an end", Of(unpaired, "call")).reasons(&[
@@ -240,15 +253,42 @@ impl FunctionsReport {
                 (counts.unfinished, "open at the end, or when events were lost"),
                 (
                     counts.left,
-                    "left by a jump or an exception: counted up to the last event before",
+                    "left by a jump or an exception, or open when their sites were switched off: counted up to the last event before",
                 ),
                 (counts.too_many, "more than one thread can be in"),
             ]));
         }
     }
 
+    /// Those of which ends are recorded, too.
+    pub(super) fn timed(&self) -> impl Iterator<Item = &FunctionTime> {
+        self.functions.iter().filter(|f| f.calls > 0 || f.entered == 0)
+    }
+
+    /// Those of which begins alone are recorded.
+    fn entered(&self, s: &mut Section) {
+        let mut entered: Vec<_> = self.functions.iter().filter(|f| f.entered > 0).collect();
+        if entered.is_empty() {
+            return;
+        }
+        entered.sort_by_key(|f| Reverse(f.entered));
+        s.say(text!(
+            "{} of which no end is recorded, as patchable entries of gcc tell none: how long they took is not known, and is time of \
+             the functions around them, of which ends are",
+            Of(self.counts.entered, "call")
+        ));
+        let t = Table::first(SHOWN, entered)
+            .counted("functions")
+            .marks(|f| f.mark)
+            .column("function", |f| Word(&f.name))
+            .column("place", |f| (!f.place.is_empty()).then(|| Place(&f.place)))
+            .column("calls", |f| N(f.entered))
+            .column("of all", |f| Share(f.entered as i64, self.counts.entered as i64));
+        s.table(t.titled("Functions of which the calls are counted, and no time"));
+    }
+
     fn own(&self, s: &mut Section) {
-        let t = Table::first(SHOWN, &self.functions)
+        let t = Table::first(SHOWN, self.timed())
             .counted("functions")
             .marks(|f| f.mark)
             .column("function", |f| Word(&f.name))
@@ -262,7 +302,7 @@ impl FunctionsReport {
     }
 
     fn total(&self, s: &mut Section) {
-        let t = Table::first(SHOWN, &self.functions)
+        let t = Table::first(SHOWN, self.timed())
             .counted("functions")
             .marks(|f| f.mark)
             .column("function", |f| Word(&f.name))

@@ -56,6 +56,11 @@ use head::Head;
 use reports::REPORTS;
 use request::RequestReport;
 
+/// Of a number that JSON has only where it is not zero.
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
 /// What a report says that can say nothing.
 const NO_SCHEDULER: &str =
     "No scheduler records: record with the kernel group `sched` (see `ft-agent doctor`).";

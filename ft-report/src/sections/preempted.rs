@@ -43,7 +43,7 @@ pub struct PreemptedReport {
     /// Times whose end was not recorded; in no statistic.
     pub unfinished: Unfinished,
     /// Holds of semaphores in which the holder was off the CPU while runnable; these times are in no statistic.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "super::is_zero")]
     pub semaphores: u64,
     /// How many are exact, lower bounds, censored.
     pub marks: Marks,
@@ -53,10 +53,6 @@ pub struct PreemptedReport {
     pub preemptors: Vec<Preemptor>,
     /// The longest.
     pub longest: Vec<LongPreemption>,
-}
-
-fn is_zero(n: &u64) -> bool {
-    *n == 0
 }
 
 /// Sums of one lock, or of locks of one name.

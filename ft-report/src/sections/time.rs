@@ -1,10 +1,13 @@
 //! The time ledger: where all the time of each observed thread went, and whether it balances.
 
+mod counted;
+
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use serde::Serialize;
 
+pub use self::counted::ThreadCount;
 use super::steal::Steal;
 use super::{Input, NO_SCHEDULER};
 use crate::document::{
@@ -15,7 +18,7 @@ use crate::text;
 use ft_analysis::{Mark, Tally};
 use ft_trace::ids::{Name, Nanos, Pid, Tid};
 use ft_trace::store::Result;
-use ft_trace::tables::{Decomposition, Part, ThreadTime};
+use ft_trace::tables::{CpuCount, Decomposition, Part, ThreadTime};
 
 /// Threads with lines of their own; the time of further ones is in the sums over all threads alone.
 const MAX_THREADS: usize = 16_384;
@@ -49,6 +52,12 @@ pub struct TimeReport {
     pub others_ns: i64,
     /// Over all threads, by part and then by time.
     pub culprits: Vec<TimeCulprit>,
+    /// Counters that were read at switches.
+    #[serde(skip)]
+    counters: Vec<String>,
+    /// What counters of the CPUs counted of each thread, by counter, most first; missing where none were read at switches.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counted: Vec<ThreadCount>,
     /// What the hypervisor took, by the kernel's account.
     pub steal: Steal,
 }
@@ -191,6 +200,8 @@ impl Times {
             threads,
             others_ns: self.others_ns,
             culprits,
+            counters: Vec::new(),
+            counted: Vec::new(),
             steal,
         }
     }
@@ -227,7 +238,15 @@ impl TimeReport {
     pub fn read(input: Input<'_>) -> Result<TimeReport> {
         let mut times = Times::default();
         input.rows(|r: ThreadTime| times.add(&r))?;
-        Ok(times.finish(input.tally, Steal::of(input.trace.meta())))
+        let mut report = times.finish(input.tally, Steal::of(input.trace.meta()));
+        let counters = &input.trace.meta().start.switch_counters;
+        if !counters.is_empty() {
+            let mut sums = counted::Sums::default();
+            input.rows(|r: CpuCount| sums.add(&r))?;
+            report.counted = sums.finish(counters);
+            report.counters.clone_from(counters);
+        }
+        Ok(report)
     }
 
     /// What it says.
@@ -242,7 +261,13 @@ impl TimeReport {
             self.threads(&mut s);
             self.figure(&mut s);
             self.culprits(&mut s);
-            own::explain(&mut s, "");
+            own::explain(
+                &mut s,
+                " In the table of threads it is the share of what they were preempted and waited for a CPU.",
+            );
+            let parts = self.parts();
+            let on_cpu_ns = parts.running_ns + parts.interrupts_ns();
+            counted::say(&mut s, &self.counters, &self.counted, on_cpu_ns);
             self.steal.say(&mut s);
         }
         s.fault = unbalanced(self.unbalanced);

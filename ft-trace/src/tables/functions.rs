@@ -7,9 +7,9 @@ use crate::ids::{Name, Nanos, Pid, Tid};
 table! {
     "functions",
     /// `functions`: the calls of one function in one thread: of programs that are compiled with
-    /// `-finstrument-functions` or with clang's sleds, and of functions of Rust that have the attribute. The `self_ns` of
-    /// all rows of a thread sum to the time inside its outermost calls, to the nanosecond; so do the `self_…` columns of
-    /// each part.
+    /// `-finstrument-functions`, with clang's sleds or with gcc's patchable entries, and of functions of Rust that have the
+    /// attribute. The `self_ns` of all rows of a thread sum to the time inside its outermost calls, to the nanosecond; so do
+    /// the `self_…` columns of each part.
     pub struct Function {
         /// The first call, or the first end of one that began before.
         pub ts: Nanos,
@@ -27,7 +27,7 @@ table! {
         pub place: Name,
         /// Where it begins in the memory of the process; null of a function that has a site of its own.
         pub address: Option<i64> as Address,
-        /// Calls whose begin was recorded.
+        /// Calls whose begin was recorded as one that has an end.
         pub calls: i64 as Count,
         /// Of those, calls that had not ended when the thread, its memory, the trace, or what was recorded of it without a
         /// loss ended.
@@ -37,6 +37,10 @@ table! {
         pub left: i64 as Count,
         /// Ends without a begin: begun before its recording, or in a loss.
         pub begun_before: i64 as Count,
+        /// Calls that a patchable entry of gcc recorded (`-fpatchable-function-entry`), which records no end: in no other
+        /// column, and their time is that of the function around them. (A function that has hooks, too, records each call twice,
+        /// here and in `calls`.)
+        pub entered: i64 as Count,
         /// Time inside of it, with what it called; of a call within a call of the same function, once.
         pub total_ns: i64 as Ns,
         /// Of that, running. Null without a kernel stream, as all parts.

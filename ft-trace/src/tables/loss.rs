@@ -68,6 +68,8 @@ pub enum LostRecords {
     Chains,
     /// Sections under locks of the kernel.
     Sections,
+    /// Counts of threads that had a CPU.
+    Counts,
     /// Those of any other program, which may be of a later version.
     Other,
 }
@@ -95,6 +97,7 @@ impl LostRecords {
             "sys_enter" | "sys_exit" | "call_end" | "page_fault_user" | "page_fault_kernel"
             | "fault_minor" | "fault_major" | "fault_end" => LostRecords::Calls,
             "probe_begin" | "probe_end" | "probe_return" => LostRecords::Probes,
+            "cpu_count" => LostRecords::Counts,
             "chain_switch" | "chain_waking" | "sample" => LostRecords::Chains,
             section if section.starts_with("section_") => LostRecords::Sections,
             _ => LostRecords::Other,

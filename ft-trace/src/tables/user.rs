@@ -50,6 +50,8 @@ words! {
         FunctionEnter = "function_enter",
         /// A function ends.
         FunctionExit = "function_exit",
+        /// A function is called, and its end is not recorded.
+        FunctionCalled = "function_called",
         /// The thread runs another task, a fiber, or none.
         TaskSwitch = "task_switch",
         /// What counters of the thread show at its event of the same time.
@@ -61,7 +63,8 @@ words! {
 impl SiteKind {
     /// Its events are the begin or the end of a function.
     pub fn is_function(self) -> bool {
-        matches!(self, SiteKind::FunctionEnter | SiteKind::FunctionExit)
+        use SiteKind::*;
+        matches!(self, FunctionEnter | FunctionExit | FunctionCalled)
     }
 
     /// Its events begin with a lock, or something else to wait for, and a place.
@@ -119,6 +122,7 @@ impl From<ft_user::layout::SiteKind> for SiteKind {
             Recorded::TaskDrop => SiteKind::TaskDrop,
             Recorded::FunctionEnter => SiteKind::FunctionEnter,
             Recorded::FunctionExit => SiteKind::FunctionExit,
+            Recorded::FunctionCalled => SiteKind::FunctionCalled,
             Recorded::TaskSwitch => SiteKind::TaskSwitch,
             Recorded::Counters => SiteKind::Counters,
         }

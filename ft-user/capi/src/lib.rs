@@ -7,7 +7,7 @@
 //! that changes it keeps the old names too.
 //!
 //! Programs that are compiled with `-finstrument-functions` find the hooks of the compiler here, too (`ft-hooks`), and the sleds
-//! of clang (`-fxray-instrument`) what they call.
+//! of clang (`-fxray-instrument`) and of gcc (`-fpatchable-function-entry=11`) what they call.
 
 use std::ffi::{CStr, c_char, c_int};
 

@@ -32,7 +32,7 @@
 //! | `lock.cond_wait`, `lock.cond_wake` | around a condition wait | lock, caller, condition |
 //! | `lock.semaphore_…` | the same for wait and post | semaphore, caller |
 //!
-//! | `fn.instrumented` | a function begins, or ends, of a program that is compiled with `-finstrument-functions`, or of which clang's sleds there are on | function, `ft_user::layout::Frame` |
+//! | `fn.instrumented` | a function begins, or ends, of a program that is compiled with `-finstrument-functions`, or of which clang's sleds are on, or gcc's patchable entries | function, `ft_user::layout::Frame` |
 //!
 //! A contended acquisition tries once, then tells that it waits, and waits. A failed attempt (`trylock`)
 //! leaves no event. Of a recursive mutex only the outermost acquisition and release are recorded. A

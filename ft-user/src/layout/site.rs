@@ -58,6 +58,8 @@ pub enum SiteKind {
     /// in two events between which they did not stop to count; the first; the second, or [`NOT_COUNTED`](super::NOT_COUNTED)).
     /// The kernel has refused them where the first word is negative: (−errno; which one).
     Counters = 23,
+    /// A function is called whose end is not told: (address of the function, [`Frame`]).
+    FunctionCalled = 24,
 }
 
 impl SiteKind {
@@ -89,6 +91,7 @@ impl SiteKind {
             21 => FunctionExit,
             22 => TaskSwitch,
             23 => Counters,
+            24 => FunctionCalled,
             _ => return None,
         })
     }

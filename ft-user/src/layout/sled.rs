@@ -1,9 +1,10 @@
-//! Sleds: the nops that clang leaves at the begins and ends of functions (`-fxray-instrument`), in the form that one byte
-//! switches.
+//! Sleds: the nops that clang leaves at the begins and ends of functions (`-fxray-instrument`), and gcc at their begins
+//! (`-fpatchable-function-entry=11`), in the form that one byte switches.
 //!
 //! ```text
 //! begin, and end by a jump (a tail call):
 //!   bare      eb 09    nop, nine bytes             jmp over the nop
+//!             90, eleven times                     of gcc: nops
 //!   off       eb 09    data    e8 rel32            jmp over data and call
 //!   on        eb 04    data    e8 rel32            jmp over data; call
 //! end by a return:
@@ -13,11 +14,13 @@
 //! ```
 //!
 //! A bare sled is what the compiler has made. Who *prepares* it writes behind the jump or the return, where no thread ever is;
-//! from then on one byte decides, as with a trigger. The data are the distance from where the call returns to the function.
+//! from then on one byte decides, as with a trigger. gcc leaves no jump: its nops are executed, so one is written while the
+//! process has one thread. The data are the distance from where the call returns to the function.
 //! The call leads to a routine that keeps all registers, by way of a stub where that is too far ([`crate::sled`]).
 //!
 //! The bytes of bare sleds are those of LLVM (lib/Target/X86/X86MCInstLower.cpp, `LowerPATCHABLE_FUNCTION_ENTER`, `_RET`,
-//! `_TAIL_CALL`), where the CPU that it compiles for takes long nops.
+//! `_TAIL_CALL`), where the CPU that it compiles for takes long nops; and of GCC (gcc/targhooks.cc,
+//! `default_print_patchable_function_entry`).
 
 /// Bytes of a sled.
 pub const SLED_BYTES: u64 = 11;
@@ -28,6 +31,7 @@ pub(crate) const DATA_OF_JUMP: i64 = -9;
 pub(crate) const DATA_OF_RETURN: i64 = 1;
 
 const BARE_JUMP: [u8; 11] = [0xeb, 9, 0x66, 0x0f, 0x1f, 0x84, 0, 0, 2, 0, 0];
+const BARE_ENTRY: [u8; 11] = [0x90; 11];
 const BARE_RETURN: [u8; 11] = [0xc3, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 2, 0, 0];
 /// The same prefixes in the other order, as assemblers write them.
 const BARE_RETURN_TOO: [u8; 11] = [0xc3, 0x2e, 0x66, 0x0f, 0x1f, 0x84, 0, 0, 2, 0, 0];
@@ -42,18 +46,30 @@ pub enum SledKind {
     Return = 1,
     /// A jump to another function.
     Jump = 2,
+    /// The begin of a function whose ends have no sled: a patchable entry of gcc.
+    Entry = 3,
 }
 
 impl SledKind {
-    /// The kind with this number in a section `xray_instr_map`, and here; `None` for what else there can be.
+    /// The kind with this number.
     pub const fn from_u8(n: u8) -> Option<SledKind> {
         Some(match n {
-            // A begin whose first argument was to be logged, too, is the same sled.
-            0 | 3 => SledKind::Begin,
+            0 => SledKind::Begin,
             1 => SledKind::Return,
             2 => SledKind::Jump,
+            3 => SledKind::Entry,
             _ => return None,
         })
+    }
+
+    /// The kind with this number in a section `xray_instr_map`; `None` for what else there can be.
+    pub const fn of_xray(n: u8) -> Option<SledKind> {
+        match n {
+            0..=2 => SledKind::from_u8(n),
+            // A begin whose first argument was to be logged, too, is the same sled.
+            3 => Some(SledKind::Begin),
+            _ => None,
+        }
     }
 }
 
@@ -86,6 +102,7 @@ impl Sled {
         let is_bare = match self.kind {
             SledKind::Return => [BARE_RETURN, BARE_RETURN_TOO].contains(&found),
             SledKind::Begin | SledKind::Jump => found == BARE_JUMP,
+            SledKind::Entry => found == BARE_ENTRY,
         };
         if is_bare {
             return Some(SledState::Bare);
@@ -117,11 +134,12 @@ impl Sled {
         self.address.wrapping_add(self.places()[1] as u64 + 5)
     }
 
-    /// Which bytes no thread executes while it is bare or off.
-    pub fn skipped(self) -> core::ops::Range<usize> {
+    /// Which bytes are written to prepare it: those that no thread executes while it is bare, and of gcc's nops all.
+    pub fn prepared(self) -> core::ops::Range<usize> {
         match self.kind {
             SledKind::Return => 1..11,
             SledKind::Begin | SledKind::Jump => 2..11,
+            SledKind::Entry => 0..11,
         }
     }
 
@@ -130,7 +148,7 @@ impl Sled {
         let (distance, [state, call, data]) = (i32::try_from(distance).ok()?, self.places());
         let mut bytes = match self.kind {
             SledKind::Return => [0xc3; 11],
-            SledKind::Begin | SledKind::Jump => [0xeb; 11],
+            SledKind::Begin | SledKind::Jump | SledKind::Entry => [0xeb; 11],
         };
         bytes[state] = self.state_byte(false);
         bytes[call] = 0xe8;
@@ -152,7 +170,7 @@ impl Sled {
     fn places(self) -> [usize; 3] {
         let (state, call, data) = match self.kind {
             SledKind::Return => (0, 1, DATA_OF_RETURN),
-            SledKind::Begin | SledKind::Jump => (1, 6, DATA_OF_JUMP),
+            SledKind::Begin | SledKind::Jump | SledKind::Entry => (1, 6, DATA_OF_JUMP),
         };
         [state, call, (call as i64 + 5 + data) as usize]
     }
@@ -173,9 +191,9 @@ pub struct SledTable {
 
 /// One sled of it.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SledEntry {
-    /// [`Sled::address`].
+    /// [`Sled::address`]; 0 of an object that is not loaded any more.
     pub address: u64,
     /// [`Sled::function`].
     pub function: u64,
@@ -197,14 +215,15 @@ const _: () = assert!(size_of::<SledTable>() == 32 && size_of::<SledEntry>() == 
 mod tests {
     use super::*;
 
-    const KINDS: [SledKind; 3] = [SledKind::Begin, SledKind::Return, SledKind::Jump];
+    const KINDS: [SledKind; 4] =
+        [SledKind::Begin, SledKind::Return, SledKind::Jump, SledKind::Entry];
 
     fn sled(kind: SledKind) -> Sled {
         Sled { address: 0x40_1234, function: 0x40_1200, kind }
     }
 
     #[test]
-    fn on_and_off_differ_in_one_byte_which_is_not_skipped() {
+    fn on_and_off_differ_in_one_byte() {
         for sled in KINDS.map(sled) {
             let off = sled.off(0x41_0000).unwrap();
             let (at, byte) = sled.switch(true);
@@ -212,26 +231,31 @@ mod tests {
             on[at as usize] = byte;
             assert_eq!(sled.state(off), Some(SledState::Off), "{sled:?}");
             assert_eq!(sled.state(on), Some(SledState::On), "{sled:?}");
-            assert!(!sled.skipped().contains(&(at as usize)), "{sled:?}");
             assert_eq!(sled.switch(false).1, off[at as usize]);
         }
     }
 
     #[test]
-    fn preparing_changes_only_what_is_skipped() {
-        for (sled, bare) in KINDS.map(sled).into_iter().zip([BARE_JUMP, BARE_RETURN, BARE_JUMP]) {
+    fn preparing_changes_of_clangs_sleds_only_what_they_skip() {
+        let bare = [BARE_JUMP, BARE_RETURN, BARE_JUMP, BARE_ENTRY];
+        for (sled, bare) in KINDS.map(sled).into_iter().zip(bare) {
             assert_eq!(sled.state(bare), Some(SledState::Bare), "{sled:?}");
             let off = sled.off(0x3f_0000).unwrap();
-            let changed = (0..11).filter(|&i| off[i] != bare[i]);
-            assert!(changed.into_iter().all(|i| sled.skipped().contains(&i)), "{sled:?}");
+            let mut changed = (0..11).filter(|&i| off[i] != bare[i]);
+            assert!(changed.all(|i| sled.prepared().contains(&i)), "{sled:?}");
+            let executed = match sled.kind {
+                SledKind::Entry => 0,
+                SledKind::Return => 1,
+                SledKind::Begin | SledKind::Jump => 2,
+            };
+            assert_eq!(sled.prepared(), executed..11, "{sled:?}");
         }
     }
 
     #[test]
     fn the_call_leads_to_the_stub_and_the_data_to_the_function() {
-        for (sled, data) in
-            KINDS.map(sled).into_iter().zip([DATA_OF_JUMP, DATA_OF_RETURN, DATA_OF_JUMP])
-        {
+        let data = [DATA_OF_JUMP, DATA_OF_RETURN, DATA_OF_JUMP, DATA_OF_JUMP];
+        for (sled, data) in KINDS.map(sled).into_iter().zip(data) {
             let off = sled.off(0x41_0000).unwrap();
             let call = off.iter().position(|&byte| byte == 0xe8).unwrap();
             let word = |at: usize| i32::from_le_bytes(off[at..at + 4].try_into().unwrap()) as i64;

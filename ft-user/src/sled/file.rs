@@ -1,4 +1,4 @@
-//! What the file of an object tells that is not mapped: where its section of sleds lies, and what its functions are called.
+//! What the file of an object tells that is not mapped: where its sections of sleds lie, and what its functions are called.
 //!
 //! The file may be another one by now, or damaged: what is read is bounded, and an object without sleds costs three reads.
 
@@ -23,8 +23,10 @@ const STT_FUNC: u8 = 2;
 
 /// Sleds and symbols of a file.
 pub(super) struct Contents {
-    /// Addresses of the section `xray_instr_map`, relative to where the object is loaded.
+    /// Addresses of the section `xray_instr_map`, relative to where the object is loaded; empty where there is none.
     pub(super) map: Range<u64>,
+    /// The same of `__patchable_function_entries`.
+    pub(super) entries: Range<u64>,
     pub(super) symbols: Symbols,
 }
 
@@ -65,18 +67,24 @@ impl Contents {
             table.chunks_exact(SECTION_BYTES).filter_map(Section::of).collect();
         let names = sections.get(usize::from(half(&header, 62)?))?;
         let names = read(file, names.offset, names.bytes)?;
-        let is_map = |section: &&Section| {
-            section.flags & SHF_ALLOC != 0
-                && text(&names, section.name as usize) == Some("xray_instr_map")
+        let named = |name| {
+            let is_it = |section: &&Section| {
+                section.flags & SHF_ALLOC != 0 && text(&names, section.name as usize) == Some(name)
+            };
+            let section = sections.iter().find(is_it)?;
+            Some(section.address..section.address.checked_add(section.bytes)?)
         };
-        let map = sections.iter().find(is_map)?;
-        let map = map.address..map.address.checked_add(map.bytes)?;
+        let [map, entries] = ["xray_instr_map", "__patchable_function_entries"].map(named);
+        if map.is_none() && entries.is_none() {
+            return None;
+        }
+        let [map, entries] = [map, entries].map(Option::unwrap_or_default);
         let of_kind = |kind| sections.iter().find(|section| section.kind == kind);
         // What was stripped has the second alone.
         let symbols = of_kind(SHT_SYMTAB).or_else(|| of_kind(SHT_DYNSYM));
         let symbols = symbols
             .and_then(|symbols| Symbols::of(file, symbols, sections.get(symbols.link as usize)?));
-        Some(Contents { map, symbols: symbols.unwrap_or_default() })
+        Some(Contents { map, entries, symbols: symbols.unwrap_or_default() })
     }
 }
 
@@ -94,6 +102,11 @@ impl Symbols {
         by_address.sort_by_key(|&(address, _)| address);
         by_address.dedup_by_key(|&mut (address, _)| address);
         Some(Symbols { by_address, names })
+    }
+
+    /// Whether a function begins at this address.
+    pub(super) fn has(&self, address: u64) -> bool {
+        self.by_address.binary_search_by_key(&address, |&(address, _)| address).is_ok()
     }
 
     /// The name of the function that begins at this address, if it has one; cut to 1024 bytes.
@@ -122,13 +135,11 @@ impl Section {
 
 /// Whether the file has the program headers that were mapped: it is still the one that was loaded, or of the same layout.
 fn has_headers(file: &File, header: &[u8], headers: &[libc::Elf64_Phdr]) -> Option<bool> {
-    let bytes = size_of_val(headers);
-    if usize::from(half(header, 54)?) * usize::from(half(header, 56)?) != bytes {
+    let mapped = super::bytes(headers);
+    if usize::from(half(header, 54)?) * usize::from(half(header, 56)?) != mapped.len() {
         return Some(false);
     }
-    let found = read(file, long(header, 32)?, bytes as u64)?;
-    // SAFETY: the headers are plain words without padding.
-    Some(found == unsafe { core::slice::from_raw_parts(headers.as_ptr().cast(), bytes) })
+    Some(read(file, long(header, 32)?, mapped.len() as u64)? == mapped)
 }
 
 fn read(file: &File, at: u64, bytes: u64) -> Option<Vec<u8>> {

@@ -1,21 +1,24 @@
-//! Functions of C and C++ in which clang has left sleds (`-fxray-instrument`): found, prepared, and switched one by one.
+//! Functions of C and C++ in which clang has left sleds (`-fxray-instrument`), or gcc nops to make some of
+//! (`-fpatchable-function-entry=11`): found, prepared, and switched one by one.
 //!
 //! Each sled is a site of its own ([`crate::layout::Sled`] has its bytes). What it tells is what the hooks of
-//! `-finstrument-functions` tell: the function's address and the frame, of the event `fn.instrumented`. Its name for globs is
-//! `fn.` and the function's symbol, `fn.sqlite3_step`, of C++ the mangled one, `fn._ZN4shop5failsEi`.
+//! `-finstrument-functions` tell: the function's address and the frame, of the event `fn.instrumented`; where there is none at the
+//! ends, of an event of another kind. Its name for globs is `fn.` and the function's symbol, `fn.sqlite3_step`, of C++ the mangled one, `fn._ZN4shop5failsEi`.
 //!
 //! # When
 //!
 //! The sleds of all loaded objects are prepared when tracing starts, for only then, and not from outside, can there be code for
 //! them to call; those of objects that are loaded later, when this process next looks for sites. Who looks from outside finds
-//! them by a table ([`crate::layout::SledTable`]).
+//! them by a table ([`crate::layout::SledTable`]). Those of gcc are prepared only where that is asked for, and while the process has
+//! one thread.
 //!
 //! # Limits
 //!
 //! No sleds are found of an object whose file cannot be opened, or is another one by now. A function without a symbol is
-//! `fn.unnamed`. What XRay's own runtime has patched is left alone; link with `-fnoxray-link-deps`, which leaves it out. The
+//! `fn.unnamed`, and an object of gcc has no sleds if one of those with entries has none. What XRay's own runtime has patched is left alone; link with `-fnoxray-link-deps`, which leaves it out. The
 //! names and entries of an object that is unloaded are kept.
 
+mod entry;
 mod file;
 mod near;
 mod stub;
@@ -25,7 +28,8 @@ use std::ffi::{CStr, OsStr, c_void};
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::critical::Held;
@@ -66,10 +70,20 @@ struct Loaded {
     headers: Vec<libc::Elf64_Phdr>,
 }
 
+/// What distinguishes an object from one that was built anew in its place.
+#[derive(Debug, PartialEq)]
+struct Identity {
+    /// Device, inode, and when it was written, s and ns; `None` where the file is not there any more.
+    file: Option<[i64; 4]>,
+    /// The program headers: what lies where.
+    layout: Vec<u8>,
+}
+
 /// What is known of one; of most, that there are no sleds.
 struct Object {
     path: PathBuf,
     base: u64,
+    file: Identity,
     functions: Vec<Function>,
     is_loaded: bool,
     /// Nobody has switched its sleds yet.
@@ -154,15 +168,18 @@ impl State {
         for object in &mut self.objects {
             object.is_loaded = false;
         }
-        let before = self.entries.len();
         for loaded in &loaded {
-            let same = |o: &Object| o.base == loaded.base && o.path == loaded.path;
+            // A library that was built anew is another one, though it is mapped where the last one was.
+            let file = loaded.identity();
+            let same =
+                |o: &Object| (o.base, &o.path, &o.file) == (loaded.base, &loaded.path, &file);
             let known = self.objects.iter().position(same);
             let number = known.unwrap_or_else(|| {
                 let functions = functions(loaded);
                 self.objects.push(Object {
                     path: loaded.path.clone(),
                     base: loaded.base,
+                    file,
                     functions,
                     is_loaded: false,
                     is_new: false,
@@ -173,12 +190,12 @@ impl State {
             object.is_loaded = true;
             // One that has come back is as its file is.
             object.is_new |= object.prepare(loaded, &mut self.near);
-            if known.is_none() {
-                self.entries.extend(object.functions.iter().flat_map(Function::entries));
-            }
         }
-        if self.entries.len() > before {
-            stub::publish(&self.entries);
+        // Never fewer than before: somebody may have read how many there are.
+        let entries: Vec<_> = self.objects.iter().flat_map(Object::entries).collect();
+        if entries != self.entries {
+            stub::publish(&entries);
+            self.entries = entries;
         }
     }
 }
@@ -196,6 +213,15 @@ impl Function {
 }
 
 impl Object {
+    /// Those of its sleds.
+    fn entries(&self) -> impl Iterator<Item = SledEntry> {
+        let entries = self.functions.iter().flat_map(Function::entries);
+        entries.map(|entry| match self.is_loaded {
+            true => entry,
+            false => SledEntry { address: 0, ..entry },
+        })
+    }
+
     /// Prepares its sleds; whether any was bare. What cannot be prepared stays so, and whoever switches it is told.
     fn prepare(&self, loaded: &Loaded, near: &mut Near) -> bool {
         if self.functions.is_empty() {
@@ -203,7 +229,10 @@ impl Object {
         }
         let Some(stubs) = near.stubs(&loaded.extent()) else { return false };
         let Ok(mut text) = Text::own() else { return false };
-        let sleds = self.functions.iter().flat_map(|function| &function.sleds);
+        let sleds = || self.functions.iter().flat_map(|function| &function.sleds);
+        let is_entry = |sled: &&Sled| sled.kind == SledKind::Entry;
+        let is_alone = sleds().any(|sled| is_entry(&sled)) && entry::is_alone();
+        let sleds = sleds().filter(|sled| is_alone || !is_entry(sled));
         let mut sleds: Vec<_> = sleds.map(|&sled| (sled, stubs[sled.kind as usize])).collect();
         sleds.sort_by_key(|(sled, _)| sled.address);
         text.prepare(sleds.into_iter()) > 0
@@ -211,6 +240,14 @@ impl Object {
 }
 
 impl Loaded {
+    fn identity(&self) -> Identity {
+        let file = std::fs::metadata(&self.path).ok();
+        Identity {
+            file: file.map(|f| [f.dev() as i64, f.ino() as i64, f.mtime(), f.mtime_nsec()]),
+            layout: bytes(&self.headers).to_vec(),
+        }
+    }
+
     /// Where it is mapped.
     fn extent(&self) -> Range<u64> {
         let parts = || self.parts(0);
@@ -232,6 +269,24 @@ impl Loaded {
     fn has(&self, flags: u32, at: u64, bytes: u64) -> bool {
         let end = at.saturating_add(bytes);
         self.parts(flags).any(|part| part.start <= at && end <= part.end)
+    }
+
+    /// A section, by its addresses relative to where the object is loaded.
+    fn section(&self, place: &Range<u64>) -> &'static [u8] {
+        let (at, bytes) = (self.base.wrapping_add(place.start), place.end - place.start);
+        if bytes == 0 || !self.has(libc::PF_R, at, bytes) {
+            return &[];
+        }
+        // SAFETY: a part of a loaded object that can be read; its linker has relocated it before anybody could run. Nothing keeps it
+        // for longer than this look.
+        unsafe { core::slice::from_raw_parts(at as *const u8, bytes as usize) }
+    }
+
+    /// What is at an address, where that is text that can be read.
+    fn text<const N: usize>(&self, at: u64) -> Option<[u8; N]> {
+        let is_text = self.has(libc::PF_R | libc::PF_X, at, N as u64);
+        // SAFETY: it can be read; nobody else writes text while the process lock is held.
+        is_text.then(|| unsafe { (at as *const [u8; N]).read_volatile() })
     }
 }
 
@@ -268,26 +323,40 @@ unsafe extern "C" fn visit(
     0
 }
 
+/// Program headers as the file has them.
+fn bytes(headers: &[libc::Elf64_Phdr]) -> &[u8] {
+    // SAFETY: they are plain words without padding.
+    unsafe { core::slice::from_raw_parts(headers.as_ptr().cast(), size_of_val(headers)) }
+}
+
+/// The file of an object. A name that is no path, as the vDSO's, would be that of anybody's file in the working directory; and
+/// to open what is no file may block.
+fn opened(path: &Path) -> Option<File> {
+    if !path.as_os_str().as_bytes().contains(&b'/') {
+        return None;
+    }
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
+    file.metadata().ok()?.is_file().then_some(file)
+}
+
 /// The functions of an object that have sleds.
 fn functions(object: &Loaded) -> Vec<Function> {
-    let Some(contents) =
-        File::open(&object.path).ok().and_then(|file| Contents::of(&file, &object.headers))
+    let Some(contents) = opened(&object.path).and_then(|file| Contents::of(&file, &object.headers))
     else {
         return Vec::new();
     };
-    let at = object.base.wrapping_add(contents.map.start);
-    let bytes = contents.map.end - contents.map.start;
-    if !object.has(libc::PF_R, at, bytes) {
-        return Vec::new();
-    }
-    // SAFETY: a part of a loaded object that can be read; its linker has relocated it before anybody could run.
-    let map = unsafe { core::slice::from_raw_parts(at as *const u8, bytes as usize) };
+    let map = object.section(&contents.map);
+    let of_clang = sleds_of(map, map.as_ptr() as u64);
+    let of_gcc = match entry::are_asked_for() {
+        true => entry::sleds_of(object.section(&contents.entries), object, &contents.symbols),
+        false => Vec::new(),
+    };
     let is_text = |sled: &Sled| {
         object.has(libc::PF_X, sled.address, crate::layout::SLED_BYTES)
             && object.has(libc::PF_X, sled.function, 1)
     };
     let mut functions: BTreeMap<u64, Vec<Sled>> = BTreeMap::new();
-    for sled in sleds_of(map, at).filter(is_text) {
+    for sled in of_clang.chain(of_gcc).filter(is_text) {
         functions.entry(sled.function).or_default().push(sled);
     }
     let named = functions.into_iter().map(|(function, mut sleds)| {
@@ -303,7 +372,7 @@ fn sleds_of(map: &[u8], base: u64) -> impl Iterator<Item = Sled> {
     let sled = move |(number, entry): (usize, &[u8])| {
         let at = base.wrapping_add((number * ENTRY_BYTES) as u64);
         let word = |offset: usize| Some(u64::from_ne_bytes(*entry[offset..].first_chunk()?));
-        let kind = SledKind::from_u8(entry[16])?;
+        let kind = SledKind::of_xray(entry[16])?;
         (entry[18] >= RELATIVE).then_some(())?;
         let address = at.wrapping_add(word(0)?);
         Some(Sled { address, function: at.wrapping_add(8).wrapping_add(word(8)?), kind })
@@ -327,6 +396,21 @@ mod tests {
         entry.extend([kind, 0, version]);
         entry.resize(ENTRY_BYTES, 0);
         entry
+    }
+
+    #[test]
+    fn a_file_of_an_object_has_a_path_and_is_a_file() {
+        let here = std::env::current_exe().expect("this program");
+        assert!(opened(&here).is_some());
+        // It is there, in the directory where tests run.
+        assert!(Path::new("Cargo.toml").is_file() && opened(Path::new("Cargo.toml")).is_none());
+        let pipe = std::env::temp_dir().join(format!("ft-sled-{}", std::process::id()));
+        let name = std::ffi::CString::new(pipe.as_os_str().as_bytes()).expect("no NUL");
+        // SAFETY: the name ends in NUL.
+        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+        let of_pipe = opened(&pipe);
+        std::fs::remove_file(&pipe).expect("removed");
+        assert!(of_pipe.is_none());
     }
 
     #[test]

@@ -17,7 +17,7 @@ const LOWEST: u64 = 64 << 10;
 const JUMP_BYTES: usize = 16;
 
 /// The addresses to call, by the number of [`SledKind`](crate::layout::SledKind).
-type Stubs = [u64; 3];
+type Stubs = [u64; 4];
 
 /// What there is.
 pub(super) struct Near {
@@ -87,7 +87,7 @@ fn page(at: u64, routines: Stubs) -> Option<Stubs> {
     if page == libc::MAP_FAILED {
         return None;
     }
-    let mut stubs = [0; 3];
+    let mut stubs = Stubs::default();
     for (number, routine) in routines.into_iter().enumerate() {
         let mut jump = [0xcc; JUMP_BYTES];
         jump[..6].copy_from_slice(&[0xff, 0x25, 0, 0, 0, 0]);
@@ -135,9 +135,9 @@ mod tests {
     fn a_page_is_code_and_leads_to_the_routines() {
         let here = stub::routines()[0];
         let far = (here & !0xfff_ffff) - (1 << 40);
-        let stubs = page(far, [1, 2, 3]).expect("there is nothing at such a place");
-        assert_eq!(page(far, [1, 2, 3]), None, "there is something now");
-        assert_eq!(stubs, [far, far + 16, far + 32]);
+        let stubs = page(far, [1, 2, 3, 4]).expect("there is nothing at such a place");
+        assert_eq!(page(far, [1, 2, 3, 4]), None, "there is something now");
+        assert_eq!(stubs, [far, far + 16, far + 32, far + 48]);
         for (stub, routine) in stubs.into_iter().zip(1u64..) {
             // SAFETY: the page can be read.
             let jump = unsafe { (stub as *const [u8; 14]).read() };

@@ -13,7 +13,7 @@
 use core::arch::global_asm;
 use core::cell::UnsafeCell;
 
-use crate::function::{ENTER, EXIT};
+use crate::function::{CALLED, ENTER, EXIT};
 use crate::layout::{DATA_OF_JUMP, DATA_OF_RETURN, SLEDS_NOTE, SledEntry, SledTable};
 
 /// See [`SledTable`].
@@ -24,16 +24,24 @@ unsafe impl Sync for Table {}
 
 static TABLE: Table = Table(UnsafeCell::new(SledTable { version: 0, meta: 0, len: 0, entries: 0 }));
 
-/// Tells which sleds there are, those of before first.
+/// Tells which sleds there are, those of before first. Where there are no more than before, only addresses have changed.
 pub(super) fn publish(entries: &[SledEntry]) {
-    // For good: somebody may be reading what was told before.
-    let entries: &'static [SledEntry] = Vec::leak(entries.to_vec());
     let table = TABLE.0.get();
-    // SAFETY: a static; whoever comes here holds the process lock. Who reads from outside sees the stores in this order.
+    // SAFETY: a static; whoever comes here holds the process lock. Who reads from outside sees the stores in this order. What was
+    // told is an array of this length, which nothing else refers to.
     unsafe {
+        if (*table).len == entries.len() as u64 {
+            let told = (*table).entries as *mut SledEntry;
+            for (at, entry) in entries.iter().enumerate() {
+                (&raw mut (*told.add(at)).address).write_volatile(entry.address);
+            }
+            return;
+        }
+        // For good: somebody may be reading what was told before.
+        let entries = Vec::leak(entries.to_vec());
         (&raw mut (*table).meta).write_volatile(&raw const ENTER as u64);
         (&raw mut (*table).version).write_volatile(1);
-        (&raw mut (*table).entries).write_volatile(entries.as_ptr() as u64);
+        (&raw mut (*table).entries).write_volatile(entries.as_mut_ptr() as u64);
         (&raw mut (*table).len).write_volatile(entries.len() as u64);
     }
 }
@@ -88,6 +96,7 @@ ft_user_v1_sled_\name:
     FT_USER_SLED begin, {data_of_jump}, {enter}, 1, 0
     FT_USER_SLED return, {data_of_return}, {exit}, 0, 0
     FT_USER_SLED jump, {data_of_jump}, {exit}, 0, 1
+    FT_USER_SLED entry, {data_of_jump}, {called}, 1, 0
     .popsection
     .purgem FT_USER_SLED
 
@@ -105,6 +114,7 @@ ft_user_v1_sled_\name:
     data_of_return = const DATA_OF_RETURN,
     enter = sym ENTER,
     exit = sym EXIT,
+    called = sym CALLED,
     note_type = const SLEDS_NOTE,
     table = sym TABLE,
 );
@@ -113,14 +123,21 @@ unsafe extern "C" {
     fn ft_user_v1_sled_begin();
     fn ft_user_v1_sled_return();
     fn ft_user_v1_sled_jump();
+    fn ft_user_v1_sled_entry();
 }
 
 /// The routines, by the number of [`SledKind`](crate::layout::SledKind).
-pub(super) fn routines() -> [u64; 3] {
-    // Their event is described where the sites of the hooks are, so these must be in the program, too.
+pub(super) fn routines() -> [u64; 4] {
+    // Their events are described where the sites of the hooks are, so these must be in the program, too.
     type Hook = extern "C" fn(*const (), u64, u64, u64);
-    std::hint::black_box([crate::function::enter as Hook, crate::function::exit]);
+    use crate::function::{called, enter, exit};
+    std::hint::black_box([enter as Hook, exit, called]);
     type Routine = unsafe extern "C" fn();
-    [ft_user_v1_sled_begin as Routine, ft_user_v1_sled_return, ft_user_v1_sled_jump]
-        .map(|routine| routine as *const () as u64)
+    [
+        ft_user_v1_sled_begin as Routine,
+        ft_user_v1_sled_return,
+        ft_user_v1_sled_jump,
+        ft_user_v1_sled_entry,
+    ]
+    .map(|routine| routine as *const () as u64)
 }

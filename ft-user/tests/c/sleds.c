@@ -1,18 +1,28 @@
 /*
- * Functions in which clang leaves sleds (-fxray-instrument -fxray-instruction-threshold=1), switched one by one.
+ * Functions in which clang leaves sleds (-fxray-instrument -fxray-instruction-threshold=1), or gcc nops to make some of
+ * (-fpatchable-function-entry=11), switched one by one.
  *
- * With an argument, so many threads call them while they are switched, and each looks at what comes out.
+ * With a number, so many threads call them while they are switched, and each looks at what comes out. `late` makes a thread before
+ * there is a library; `signals` makes sleds while a signal's handler calls functions.
  */
 #define _GNU_SOURCE
 #include <feather_trace.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#ifdef __clang__
 #define PLAIN __attribute__((xray_never_instrument))
+#else
+#define PLAIN __attribute__((patchable_function_entry(0)))
+#endif
 #define APART __attribute__((noinline))
 
 static volatile long sink;
@@ -80,7 +90,50 @@ static PLAIN void *storm(void *slot) {
     return NULL;
 }
 
+static PLAIN void *sleep_on(void *unused) {
+    pause();
+    return unused;
+}
+
+static volatile sig_atomic_t alarms, is_wrong;
+
+static PLAIN void on_alarm(int signal) {
+    (void)signal;
+    alarms++;
+    if (!is_right(7)) is_wrong = 1;
+}
+
+/* Begins with the library while the alarm comes all the time. */
+static PLAIN int begin_under_signals(void) {
+    struct itimerval often = { { 0, 20 }, { 0, 20 } }, never = { { 0, 0 }, { 0, 0 } };
+    signal(SIGALRM, on_alarm);
+    setitimer(ITIMER_REAL, &often, NULL);
+    while (alarms < 1) {}
+    if (ft_init() != 0) return 2;
+    size_t on = ft_enable("fn.leaf");
+    setitimer(ITIMER_REAL, &never, NULL);
+    return on != 1 || is_wrong;
+}
+
 PLAIN int main(int argc, char **argv) {
+    if (argc > 1 && strcmp(argv[1], "late") == 0) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, sleep_on, NULL);
+        if (ft_init() != 0 || !is_right(7)) return 2;
+        printf("%zu\n", ft_enable("fn.leaf"));
+        fflush(stdout);
+        return !is_right(7) || getchar() != EOF;
+    }
+    if (argc > 1 && strcmp(argv[1], "signals") == 0) {
+        for (int i = 0; i < 50; i++) {
+            int status;
+            pid_t child = fork();
+            if (child == 0) _exit(begin_under_signals());
+            if (waitpid(child, &status, 0) != child || status != 0) return 3;
+        }
+        puts("fine");
+        return 0;
+    }
     if (ft_init() != 0) return 2;
     if (argc > 1) {
         pthread_t threads[64];
@@ -114,7 +167,7 @@ PLAIN int main(int argc, char **argv) {
     if (!is_right(1001)) return 5;
     size_t off = ft_disable("fn.?*");
     branch();
-    printf("%p %p %p %zu %zu %zu\n", (void *)leaf, (void *)tail, (void *)branch, one, all, off);
+    printf("%#lx %#lx %#lx %zu %zu %zu\n", (long)leaf, (long)tail, (long)branch, one, all, off);
     fflush(stdout);
     getchar();
     return 0;

@@ -147,6 +147,17 @@ pub enum KernelError {
         #[source]
         source: ProgramError,
     },
+    /// A counter of the CPUs cannot be had.
+    #[error(
+        "the CPUs have no counter '{name}' that could be read at switches ({source}); leave it out of --switch-counter, or try another \
+         machine (see `ft-agent doctor`)"
+    )]
+    NoCounter {
+        /// Its name.
+        name: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// No program can be attached to functions of the kernel.
     #[error(
         "this kernel lets no program be attached to its functions (fentry: {0}), by which the group `section` sees how long \

@@ -12,6 +12,7 @@ use rustix::process::geteuid;
 use super::{
     Chained, Events, Group, Kernel, KernelError, KernelOptions,
     btf::Btf,
+    cpu_counters,
     groups::{self, Hook, PROGRAMS, Program},
     hotplug::{Gone, Hotplug},
     layout,
@@ -83,6 +84,8 @@ impl Kernel {
         let records = ebpf.map_mut("RECORDS").ok_or_else(|| no_map("RECORDS"))?;
         let ring_buffers =
             RingBuffers::new(records, options.ring_bytes, options.most_ring_buffers)?;
+        let followed = cpus::online();
+        cpu_counters::open(&ebpf, &options.counters, &followed)?;
         let losses = LostRecords::new(take_map(&mut ebpf, "LOSS")?);
         let logger = EbpfLogger::init(&mut ebpf)
             .inspect_err(|error| warn!("messages of the BPF programs will not be shown: {error}"))
@@ -96,7 +99,7 @@ impl Kernel {
             attached: Vec::new(),
             on_cpus: Vec::new(),
             hotplug: Hotplug::default(),
-            followed: cpus::online(),
+            followed,
             refusals: 0,
             probe_links: probes::Links::default(),
             probe_programs,
@@ -198,11 +201,15 @@ fn load_object(
     let preempted = (layout::is_real_time() || options.preempted_softirqs)
         && options.groups.contains(&Group::Irq);
     globals.push(("SOFTIRQS_PREEMPTED", u32::from(preempted)));
+    globals.push(("COUNTERS", options.counters.len() as u32));
     globals.push(("STACKS", u32::from(options.groups.contains(&Group::Stack))));
     globals.extend(sections::globals(options.most_under_way));
     let layout = format!("RECORD_LAYOUT_{}", ft_ebpf::VERSION);
     let mut loader = EbpfLoader::new();
     loader.btf(Some(aya_btf)).map_max_entries("RECORDS", RingBuffers::entries());
+    for map in cpu_counters::MAPS {
+        loader.map_max_entries(map, RingBuffers::entries());
+    }
     if !options.groups.contains(&Group::Lock) {
         // Its entries are large, and made when it is.
         loader.map_max_entries(unreturned::WAITS, 1);
@@ -240,7 +247,8 @@ where
     M::try_from(map).map_err(|source| KernelError::Map { map: name, source })
 }
 
-fn no_map(map: &'static str) -> KernelError {
+/// That the object lacks a map.
+pub(super) fn no_map(map: &'static str) -> KernelError {
     KernelError::Map { map, source: MapError::InvalidName { name: map.to_owned() } }
 }
 

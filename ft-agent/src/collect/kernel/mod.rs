@@ -11,6 +11,7 @@
 mod bpf;
 mod btf;
 mod chained;
+mod cpu_counters;
 mod error;
 mod events;
 mod groups;
@@ -56,6 +57,7 @@ use crate::{
 };
 use ft_ebpf::Chain;
 use ft_trace::spool::frame::kernel_record_len;
+use ft_user::layout::Counter;
 
 /// Longest record; [`Kernel::drain`] takes no more unless there is room for one of these.
 const MAX_RECORD_BYTES: usize = size_of::<Chain>() + 8 * (Chain::MAX_USER + Chain::MAX_KERNEL);
@@ -87,6 +89,8 @@ pub struct KernelOptions {
     /// Softirqs are taken for such as can be preempted, as on a real-time kernel they always are; each then has an entry in such a
     /// table. Right on any kernel, at a higher price.
     pub preempted_softirqs: bool,
+    /// Counters of each CPU that are read when a thread leaves it, with the group `sched`; two at most.
+    pub counters: Vec<&'static Counter>,
     /// What is probed in programs; records have the place of each in this list.
     pub probes: Vec<Probe>,
 }
@@ -105,6 +109,7 @@ impl Default for KernelOptions {
             most_ring_buffers: u32::MAX,
             most_under_way: None,
             preempted_softirqs: false,
+            counters: Vec::new(),
             probes: Vec::new(),
         }
     }

@@ -1,4 +1,4 @@
-//! The sleds of clang that a process has found in itself, by the table to which a note leads ([`SledTable`]).
+//! The sleds of clang and of gcc that a process has found in itself, by the table to which a note leads ([`SledTable`]).
 //!
 //! Such a table can say anything. A sled must lie where text is, and whoever switches it looks whether its bytes are those of a
 //! sled that calls, and is of the function that the table says.
@@ -76,7 +76,10 @@ fn of_table(
                 address: sled.address,
                 meta,
                 // Begins and ends are switched together, and listed as one.
-                kind: SiteKind::FunctionEnter,
+                kind: match kind {
+                    SledKind::Entry => SiteKind::FunctionCalled,
+                    _ => SiteKind::FunctionEnter,
+                },
                 line: 0,
                 name: name.2.clone(),
                 file: String::new(),

@@ -33,7 +33,8 @@ fn found(opened: Result<(), i32>, paranoid: Option<i32>) -> Check {
         Err(libc::ENOENT) => Check::warn(
             NAME,
             "none, as in most virtual machines",
-            "`record --counter` needs a machine that has some; those of the kernel can be read with --counter-calls",
+            "`record --counter` and `--switch-counter` need a machine that has some; those of the kernel can be read with --counter-calls, and at \
+             switches",
         ),
         Err(libc::EACCES | libc::EPERM) => {
             Check::warn(NAME, "not for this user, or not in this container", ALLOW)

@@ -108,6 +108,7 @@ pub(super) fn tables(dir: &Path, meta: &mut Meta, count: i32) {
         calls: 9,
         unfinished: 1,
         left: 2,
+        entered: i64::from(i % 3),
         begun_before: 0,
         total_ns: 100,
         total_running_ns: some(i).map(|_| 60),

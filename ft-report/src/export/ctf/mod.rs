@@ -202,7 +202,8 @@ impl<'a> Writer<'a> {
             | Entry::Sample(_)
             | Entry::Futex(_)
             | Entry::Probe(_)
-            | Entry::Section(_) => Ok(()),
+            | Entry::Section(_)
+            | Entry::CpuCount(_) => Ok(()),
             Entry::User(e) => {
                 let class = self.classes.of(e, &mut self.metadata);
                 let cpu = if (0..self.cpus).contains(&e.cpu.0) { e.cpu } else { Cpu::UNKNOWN };

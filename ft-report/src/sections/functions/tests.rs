@@ -53,6 +53,35 @@ fn self_times_sum_to_the_time_inside_the_outermost_calls() {
 }
 
 #[test]
+fn calls_without_ends_are_counted_in_a_table_of_their_own() {
+    let entered = "
+    0 0 .>a S
+    1000 called a E 95
+    2000 called a E 95
+    3000 called a G 80
+    4000 0 a>X S";
+    let alone = report(true, entered);
+    let functions = |report: &FunctionsReport| {
+        report.functions.iter().map(|f| (f.name.clone(), f.calls, f.entered)).collect::<Vec<_>>()
+    };
+    assert_eq!(functions(&alone), [("0x45".into(), 0, 2), ("0x47".into(), 0, 1)]);
+    let text = format!("{:140}", alone.section());
+    assert!(text.contains("3 calls of which no end is recorded"), "{text}");
+    assert!(text.contains("0x45      -          2  66.7 %"), "{text}");
+    assert!(!text.contains("By self time") && !text.contains("inside the outermost"), "{text}");
+    assert!(!text.contains("A star"), "{text}");
+    let lost = report(true, &format!("{entered}\n5000 lose ring 10 a\n6000 called a E 95"));
+    let text = format!("{:140}", lost.section());
+    assert!(text.contains("A star (*) marks a function") && text.contains("3*  75.0 %"), "{text}");
+    // Beside others they have no line among the times.
+    let both = report(true, &format!("{TIMELINE}\n7000 called a E 95"));
+    assert_eq!(functions(&both)[3], ("0x45".into(), 0, 1));
+    let text = format!("{:140}", both.section());
+    assert_eq!(text.matches("0x45").count(), 1, "{text}");
+    assert!(text.contains("3 calls, 5.00 µs inside the outermost"), "{text}");
+}
+
+#[test]
 fn what_counters_counted_stands_by_function_and_call() {
     let (rows, mut tally) = run(
         true,

@@ -47,6 +47,12 @@ impl Answers {
         if functions.functions.is_empty() {
             return;
         }
+        let entered = functions.counts.entered;
+        if functions.timed().next().is_none() {
+            let calls = text!("{} of which no end is recorded", Of(entered, "call"));
+            s.answer("functions", "functions", calls);
+            return;
+        }
         s.answer(
             "functions",
             "functions",
@@ -56,13 +62,16 @@ impl Answers {
                 Ns(functions.self_ns)
             ),
         );
-        for f in functions.functions.iter().take(NAMED) {
+        for f in functions.timed().take(NAMED) {
             s.say(text!(
                 "{} of it in '{}' itself, in {}",
                 Share(f.own.ns, functions.self_ns),
                 Word(&f.name),
                 Of(f.calls, "call")
             ));
+        }
+        if entered > 0 {
+            s.say(text!("besides, {} of which no end is recorded", Of(entered, "call")));
         }
     }
 }

@@ -128,6 +128,15 @@ fn the_summary_tells_of_tasks_and_functions_where_there_are_any() {
     }
     let json = serde_json::to_value(&some.values).expect("values");
     assert_eq!((&json["tasks"], &json["calls"]), (&2.into(), &2.into()), "{json}");
+    // Calls without ends alone, and beside others.
+    let entered = "0 0 .>a S\n 10 called a E 95\n 20 called a E 95";
+    let text = format!("{:200}", summary(entered));
+    assert!(text.contains("functions 2 calls of which no end is recorded\n"), "{text}");
+    assert!(!text.contains("inside the outermost"), "{text}");
+    let both = format!("{entered}\n 30 in a F 90\n 40 out a F 90");
+    let text = format!("{:200}", summary(&both));
+    assert!(text.contains("functions 1 call, 10 ns inside the outermost\n"), "{text}");
+    assert!(text.contains("besides, 2 calls of which no end is recorded\n"), "{text}");
 }
 
 /// Nobody in particular holds a semaphore, so its waits are none of those that somebody is blamed for.

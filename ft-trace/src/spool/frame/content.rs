@@ -76,6 +76,9 @@ pub struct Start {
     /// They are read by a system call where the processor cannot be asked (`--counter-calls`).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub counter_calls: bool,
+    /// Counters that the kernel reads at switches, two at most (`--switch-counter`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub switch_counters: Vec<String>,
     /// Probes of programs, by the numbers that their records have.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<Probe>,

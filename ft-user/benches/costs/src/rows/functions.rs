@@ -20,6 +20,13 @@ const SLEDS: [&str; 4] = [
     "-DQUIET=__attribute__((xray_never_instrument))",
 ];
 
+/// gcc's patchable entries, which become sleds.
+const ENTRIES: [&str; 2] =
+    ["-fpatchable-function-entry=11", "-DQUIET=__attribute__((patchable_function_entry(0)))"];
+
+/// Without it they are left alone.
+const PATCHABLE: &str = "FT_PATCHABLE=1";
+
 pub(crate) fn measure(bench: &Bench) -> Result<Vec<Row>> {
     let plain = compiled(bench, "plain", &[])?;
     let hooks = compiled(bench, "hooks", &[HOOKS])?;
@@ -29,6 +36,7 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Row>> {
         compiled(bench, "nops", &["-pg", "-mfentry", "-mnop-mcount", "-fno-pie", "-no-pie"])?;
     let clang = compiled_by("clang", bench, "clang", &[])?;
     let sleds = compiled_by("clang", bench, "sleds", &SLEDS)?;
+    let entries = compiled_by("gcc", bench, "entries", &ENTRIES)?;
     let mut samples = Samples::default();
     let mut remarks = Vec::new();
     for round in 0..bench.rounds(7) {
@@ -43,6 +51,12 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Row>> {
         samples.add(
             "sleds on",
             recorded(bench, &["-k", "none", "-e", "fn.leaf", "--preload"], &sleds, &[])?,
+        );
+        samples.add("entries", call(bench, bench.program(&entries))?);
+        samples.add("entries off", call(bench, preloaded(bench, &entries))?);
+        samples.add(
+            "entries on",
+            recorded(bench, &["-k", "none", "-e", "fn.leaf", "--preload"], &entries, &[])?,
         );
         samples.add("-pg", call(bench, bench.program(&counts))?);
         samples.add("nops", call(bench, bench.program(&nops))?);
@@ -88,6 +102,19 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Row>> {
             ("uftrace record", added("uftrace")),
             ("uftrace record -P", added("uftrace -P")),
         ]),
+        Row::new(
+            "a call of a function of C with a patchable entry of gcc, preload library, off, added; ns",
+            number(must("entries off")?),
+        )
+        .beside([
+            ("without the library", added("entries")),
+            ("nops that uftrace can patch", added("nops")),
+            ("the call itself", Some(plain)),
+        ]),
+        Row::new("the same, on: the begin alone", number(must("entries on")?)).beside([
+            ("uftrace record", added("uftrace")),
+            ("uftrace record -P", added("uftrace -P")),
+        ]),
     ])
 }
 
@@ -112,7 +139,7 @@ fn call(bench: &Bench, mut command: Command) -> Result<f64> {
 
 fn preloaded(bench: &Bench, program: &Path) -> Command {
     let mut command = bench.program("env");
-    command.arg(format!("LD_PRELOAD={}", bench.preload().display())).arg(program);
+    command.args([PATCHABLE, &format!("LD_PRELOAD={}", bench.preload().display())]).arg(program);
     command
 }
 
@@ -125,6 +152,7 @@ pub(super) fn recorded(
 ) -> Result<f64> {
     let dir = bench.path("trace");
     let mut command = bench.recorder(&dir, options);
+    command.envs(PATCHABLE.split_once('='));
     let told = Figures::of(command.arg(program).args(arguments));
     let _ = fs::remove_dir_all(&dir);
     let told = told?;
