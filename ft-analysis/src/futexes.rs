@@ -9,7 +9,8 @@
 //!
 //! **What cannot be known so.** A lock that nobody waits for makes no system call: holds are not seen, nor who holds a
 //! futex, unless its value says so (priority inheritance), or the waker is the one who had it. A waker in an interrupt is
-//! the thread that it struck: it counts only where the wait did not time out.
+//! the thread that it struck: it counts only where the wait did not time out. A thread whose time was over may find that it was
+//! woken as well, when it has a CPU: whose call that was shows nowhere, as it made nobody runnable.
 //!
 //! **Situations.**
 //! - *The value had changed*: no sleep, no waker.
@@ -180,7 +181,11 @@ impl Futexes {
         let missing = world.losses().scheduling_since(ts) || thread.doubtful_since(ts);
         let lost = missing || !open.shares.is_exact();
         let by_nobody = matches!(end, FutexEnd::TimedOut | FutexEnd::Changed | FutexEnd::AtOnce);
-        let woken = open.woken.filter(|_| !by_nobody);
+        // No call, and it had waited for as long as it would: the timer's, whomever that struck.
+        let is_timer = |woken: &Woken| {
+            woken.call.is_none() && call.timeout_ns.is_some_and(|timeout| woken.ts - ts >= timeout)
+        };
+        let woken = open.woken.filter(|woken| !by_nobody && !is_timer(woken));
         let parts = open.began.parts(thread, world);
         let waited = parts.is_some_and(|parts| parts.dispatch_ns > 0);
         let running = open.shares.longest().filter(|_| waited);

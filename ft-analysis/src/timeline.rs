@@ -12,7 +12,8 @@
 //! 10 call a read 5     a is in a system call for 5 ns; also what was seen of it, what its descriptor is of (or -), and
 //!                      what it returned
 //! 10 contend a mutex 5 L failed 1  a waits 5 ns for the kernel's lock L, of that kind; how it ends, and its chain
-//! 10 futex a wait L 30 done  a is in a call about futex L for 30 ns, which so returns; also wake, lock-pi, …
+//! 10 futex a wait L 30 done  a is in a call about futex L for 30 ns, which so returns; also wake, lock-pi, …; `done 77 15`: its
+//!                           value is 77 (`-`: not known), and it would wait for 15 ns
 //! 10 fault a          a touches a page that is not there; also for how long, and minor or major; and kernel, which does it
 //! 10 chain a wait 1   chain 1 of a, which has left the CPU to wait; also preempted; and wake, of a waker, and whom
 //! 10 sample a 1       a is sampled in chain 1

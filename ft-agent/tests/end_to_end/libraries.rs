@@ -248,11 +248,13 @@ fn released(truth: &Value, wait: &Value, all: &[FutexWait], holes: &Holes) -> bo
         assert!(row.ts.0 + timeout <= woken, "it was woken before: {wait} {row:?}");
         return false;
     }
-    let woken_ns = row.woken_ns.expect("a wake-up");
-    if row.timeout_ns.is_some_and(|timeout| timeout <= woken_ns) && row.ts.0 + woken_ns < woke {
+    let Some(woken_ns) = row.woken_ns else {
         // Its time was over, and the lock was released before it had a CPU: the call says that it was woken.
+        let over = row.timeout_ns.map(|timeout| row.ts.0 + timeout);
+        assert!(over.is_some_and(|over| over <= woken), "{wait} {row:?}");
+        assert_eq!((row.end, row.waker_tid), (FutexEnd::Woken, None), "{wait} {row:?}");
         return false;
-    }
+    };
     let by = (row.end, row.waker_tid.map(i64::from), row.waker_call);
     let holder = truth["holder"].as_i64();
     assert_eq!(by, (FutexEnd::Woken, holder, Some(FutexKind::Wake)), "{wait} {row:?}");

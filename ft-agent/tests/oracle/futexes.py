@@ -41,8 +41,7 @@ def table(trace: Trace, threads: Threads, locks: Locks, chains: Chains) -> Table
             if how == "woken":
                 woken_at = call.address
             row = values(trace, threads, call, end, how)
-            by = waking if how not in ("timed-out", "changed") else None
-            row |= waker(threads, by, call, end, calls, chains)
+            row |= waker(threads, waking if how not in ("timed-out", "changed") else None, call, end, calls, chains)
             row["stack"] = next((chain.stack for chain in chains.sleeps(tid, call.ts, end)), None)
             row["again"] = before == call.address
             row |= own(waits, call)
@@ -127,11 +126,15 @@ def waker(
     threads: Threads, waking: Waking | None, call: Futex, end: int, calls: dict[int, list[Futex]], chains: Chains
 ) -> dict[str, Wanted]:
     """Who woke a thread, by what call, and where in the code it was then."""
+    nobody = dict.fromkeys(["woken_ns", "waker_tid", "waker_pid", "waker_comm", "waker_call", "waker_stack"])
     if waking is None:
-        return dict.fromkeys(["woken_ns", "waker_tid", "waker_pid", "waker_comm", "waker_call", "waker_stack"])
+        return nobody
     by = waking.waker_tid
     inside = [c.kind for c in calls.get(by, []) if c.ts < waking.ts < c.ts + c.dur]
     kind = inside[-1] if inside and inside[-1] in WAKES else None
+    if kind is None and call.timeout_ns is not None and waking.ts - call.ts >= call.timeout_ns:
+        # A timer has woken it, on top of whomever it struck.
+        return nobody
     stacks = chains.wakers(call.tid, by, waking.ts, end)
     return {
         "woken_ns": waking.ts - call.ts,

@@ -76,6 +76,29 @@ fn what_ends_without_a_waker_has_none() {
 }
 
 #[test]
+fn a_timer_is_nobody_even_where_the_call_says_woken() {
+    // The timer strikes whoever runs, and the lock is released before the waiter has a CPU; then in time.
+    check(
+        "0 0 .>a S
+         0 7 .>b S
+         10 futex a wait L 40 done - 15
+         12 0 a>. S
+         26 wake b a 0
+         30 futex b wake L 5 done
+         35 0 .>a S
+         60 futex a wait L 30 done - 15
+         62 0 a>. S
+         70 wake b a 0
+         80 0 .>a S
+         100 0 a>. S",
+        &[
+            "a wait@L 10+40 woken run17 dis9 slp14 behind .9",
+            "a wait@L 60+30 woken run12 dis10 slp8 by b:- after 10 behind .10 again",
+        ],
+    );
+}
+
+#[test]
 fn who_wakes_without_a_call_and_a_wait_that_follows_a_wait() {
     // The waker ends, and the kernel wakes who joins it; then the thread waits there once more, and elsewhere.
     check(

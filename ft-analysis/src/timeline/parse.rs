@@ -118,8 +118,8 @@ pub(super) fn parse(line: &str) -> Event {
             pid: pid(rest[0]),
             kind: FutexKind::of(rest[1]),
             address: i64::from(rest[2].as_bytes()[0]),
-            word: rest.get(5).map(|word| number(word) as i32),
-            timeout_ns: None,
+            word: rest.get(5).filter(|word| **word != "-").map(|word| number(word) as i32),
+            timeout_ns: rest.get(6).map(|timeout| number(timeout)),
             result: FutexResult::of(rest[4]),
         }),
         "fault" => Event::Fault(LeanFault {

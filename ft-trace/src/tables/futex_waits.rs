@@ -70,7 +70,8 @@ table! {
         pub parts: Option<Decomposition>,
         /// From the begin to the wake-up that ended it; null where there was none that was recorded.
         pub woken_ns: Option<i64> as Ns,
-        /// Who woke it; null of one that timed out, which an interrupt ends.
+        /// Who woke it; null of one that timed out, which an interrupt ends, and of one whose time was over when somebody's call
+        /// found it not yet gone on: `end` is `woken` then, by whom is not known.
         pub waker_tid: Option<i32> as Tid,
         /// Its process, where that is known.
         pub waker_pid: Option<i32> as Pid,
