@@ -83,6 +83,9 @@
 //!   bytes.
 //! - Rings for 256 threads at once ([`Config::rings`]); further threads share one ring of 8192 events. The
 //!   ring of a thread that has ended is free again when the agent has read it.
+//! - A thread's first event, and one that its ring has no room for, takes some 4 KB of the thread's stack, 6 where it is
+//!   unoptimised: a signal stack (`sigaltstack`) of the least size has no room for that. The first one calls mmap, prctl and gettid, which
+//!   a seccomp filter must not answer by killing. [`thread_init`] does all that ahead.
 //! - A child of `fork` starts a memfd of its own. One of `_Fork` or a bare `clone` must not write events.
 //! - Each executable or library that embeds the crate has its own buffers, and calls [`init`] itself. It must
 //!   not be unloaded (`dlclose`) once a thread has written an event.
