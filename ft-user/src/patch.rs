@@ -62,7 +62,7 @@ pub enum PatchError {
         /// The address.
         address: u64,
     },
-    /// Threads may be in the nops of gcc.
+    /// The nops of gcc call nothing, and threads may be in them.
     Executed {
         /// The address.
         address: u64,
@@ -100,8 +100,9 @@ impl fmt::Display for PatchError {
             ),
             PatchError::Executed { address } => write!(
                 f,
-                "threads may be in the nops of gcc at {address:#x}, which are made fit to be switched only if tracing starts, with the \
-                 preload library or ft_init, before the process makes its first thread, which constructors of libraries can do"
+                "the nops of gcc at {address:#x} call nothing: they are made fit for that only if tracing starts, with the preload library \
+                 or ft_init, before the process makes its first thread, which constructors of libraries can do, for threads may be in \
+                 them; and if it may have executable memory (mprotect) within 2 GiB of them"
             ),
             PatchError::Write { address, source } => write!(
                 f,

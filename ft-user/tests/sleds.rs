@@ -225,6 +225,30 @@ fn what_may_be_no_entry_is_left_alone() {
     }
 }
 
+/// They would be called to record that they are called.
+#[test]
+fn a_programs_own_functions_that_recording_calls_are_left_alone() {
+    let forms = [("clang", &SLEDS[..]), ("gcc", &["-std=gnu11", "-fpatchable-function-entry=11"])];
+    for (compiler, flags) in forms {
+        for compiler in compilers(&[compiler]) {
+            for link in [Link::Static, Link::Shared] {
+                let flags = [
+                    flags,
+                    &["-O1", "-fno-builtin", "-rdynamic", "-Wno-unused-command-line-argument"],
+                ]
+                .concat();
+                let name = format!("own-{compiler}");
+                let mut command =
+                    Command::new(build(compiler, &flags, &["tests/c/own.c"], link, &name));
+                command.env("FT_PATCHABLE", "1").env("FT_RING_SLOTS", "256").env("FT_RINGS", "1");
+                let mut running = start(&mut command);
+                assert_eq!(running.line(), "1 1 0 0", "{compiler}");
+                running.end();
+            }
+        }
+    }
+}
+
 /// Where another library was mapped before.
 #[test]
 fn a_library_that_was_built_anew_has_its_own_functions() {
@@ -352,7 +376,7 @@ fn the_forms_are_these_instructions() {
     for (kind, off, on) in [
         (SledKind::Begin, &["jmp 0x40100b"][..], &["jmp 0x401006", "call 0x402000"][..]),
         (SledKind::Jump, &["jmp 0x40100b"], &["jmp 0x401006", "call 0x402000"]),
-        (SledKind::Entry, &["jmp 0x40100b"], &["jmp 0x401006", "call 0x402000"]),
+        (SledKind::Entry, &["nop", "jmp 0x40100b"], &["nop", "jmp 0x401006", "call 0x402000"]),
         (SledKind::Return, &["ret"], &["nop", "call 0x402000", "ret"]),
     ] {
         let sled = Sled { address: 0x40_1000, function: 0x40_1000, kind };

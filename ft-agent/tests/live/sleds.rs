@@ -2,12 +2,14 @@
 //! outside while it runs.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use ft_trace::store::Trace;
-use ft_trace::tables::Function;
+use ft_trace::tables::{Function, ProbeHit, ProbeKind};
 
 use crate::control::{run, state};
 use crate::gate;
@@ -148,6 +150,65 @@ fn functions_of_gcc_are_switched_and_their_calls_are_counted() {
         assert!(rows.iter().all(|row| row.place.starts_with("sleds.c:")), "{rows:?}");
         assert!(program.end().success());
     }
+}
+
+/// What a process has in memory where a function of its program begins, which is linked to its addresses.
+fn first_byte(pid: &str, program: &Path, function: &str) -> impl Fn() -> u8 + use<> {
+    let symbols = Command::new("nm").arg(program).output().expect("nm starts");
+    let symbols = String::from_utf8(symbols.stdout).expect("text");
+    let symbol = symbols.lines().find_map(|line| line.strip_suffix(&format!(" T {function}")));
+    let address = u64::from_str_radix(symbol.expect("its symbol"), 16).expect("an address");
+    let memory = File::open(format!("/proc/{pid}/mem")).expect("its memory");
+    move || {
+        let mut byte = [0];
+        memory.read_exact_at(&mut byte, address).expect("text");
+        byte[0]
+    }
+}
+
+/// The kernel goes by the file: behind the first nop, and back to it when its probe is removed.
+#[test]
+fn a_probe_of_the_kernel_at_a_function_of_gcc_counts_beside_it_and_leaves_it_whole() {
+    if !gate::recordable_or_skip() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = patchable(dir.path(), 11, &["-fcf-protection=none", "-fno-pie", "-no-pie"]);
+    let mut program = start(&path);
+    let (pid, out) = (program.pid(), dir.path().join("trace"));
+    let mut recording = agent();
+    recording.args(["record", "-k", "sched", "-e", "fn.parse_word", "-p", &pid, "--probe"]);
+    recording.arg(format!("{}:parse_line", path.display())).arg("-o").arg(&out);
+    recording.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut recording = recording.spawn().expect("the agent starts");
+    while state(&pid, "fn.parse_word") != Some((1, 1)) {
+        let ended = recording.try_wait().expect("its state");
+        assert_eq!(ended, None, "it records");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let first = first_byte(&pid, &path, "parse_line");
+    assert_eq!(first(), 0xcc, "a breakpoint");
+    program.ask("call 10", "called");
+    assert!(run(&["enable", "-p", &pid, "fn.parse_l*"]).0);
+    program.ask("call 100", "called");
+    crate::signal::send(recording.id(), libc::SIGTERM);
+    let output = recording.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let trace = Trace::open(&out).expect("a trace");
+    let hits: Vec<ProbeHit> = trace.rows().collect::<Result<_, _>>().expect("its hits");
+    assert_eq!(hits.iter().filter(|hit| hit.kind == ProbeKind::Begin).count(), 110);
+    let rows: Vec<Function> = trace.rows().collect::<Result<_, _>>().expect("its functions");
+    let of = |row: &Function| (row.function.to_string(), row.entered);
+    let expected = [("parse_line".to_owned(), 100), ("parse_word".to_owned(), 220)];
+    assert_eq!(rows.iter().map(of).collect::<BTreeMap<_, _>>(), BTreeMap::from(expected));
+    // It is gone.
+    assert_eq!(first(), 0x90);
+    for verb in ["disable", "enable"] {
+        let (success, _, errors) = run(&[verb, "-p", &pid, "fn.parse_line"]);
+        assert!(success, "{errors}");
+        program.ask("call 10", "called");
+    }
+    assert!(program.end().success());
 }
 
 /// Eleven nops are needed.

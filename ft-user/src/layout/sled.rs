@@ -4,9 +4,12 @@
 //! ```text
 //! begin, and end by a jump (a tail call):
 //!   bare      eb 09    nop, nine bytes             jmp over the nop
-//!             90, eleven times                     of gcc: nops
 //!   off       eb 09    data    e8 rel32            jmp over data and call
 //!   on        eb 04    data    e8 rel32            jmp over data; call
+//! begin, of gcc:
+//!   bare      90, eleven times                     nops
+//!   off       90    eb 08    data    e8 rel32      nop; jmp over data and call
+//!   on        90    eb 03    data    e8 rel32      nop; jmp over data; call
 //! end by a return:
 //!   bare      c3       nop, ten bytes              ret
 //!   off       c3       e8 rel32    c3    data      ret
@@ -15,7 +18,12 @@
 //!
 //! A bare sled is what the compiler has made. Who *prepares* it writes behind the jump or the return, where no thread ever is;
 //! from then on one byte decides, as with a trigger. gcc leaves no jump: its nops are executed, so one is written while the
-//! process has one thread. The data are the distance from where the call returns to the function.
+//! process has one thread. The data are the distance from where the call returns to the function; of gcc's nops, at which functions
+//! begin, or behind an `endbr64`, a byte of it.
+//!
+//! The first byte of each form is that of the bare one: a probe of the kernel that stands there goes on as the file's instruction
+//! would (kernel/events/uprobes.c, `copy_insn`), and leaves that byte when it is removed (`set_orig_insn`).
+//!
 //! The call leads to a routine that keeps all registers, by way of a stub where that is too far ([`crate::sled`]).
 //!
 //! The bytes of bare sleds are those of LLVM (lib/Target/X86/X86MCInstLower.cpp, `LowerPATCHABLE_FUNCTION_ENTER`, `_RET`,
@@ -29,12 +37,17 @@ pub const SLED_BYTES: u64 = 11;
 pub(crate) const DATA_OF_JUMP: i64 = -9;
 /// The same of a return.
 pub(crate) const DATA_OF_RETURN: i64 = 1;
+/// The same of an entry, whose data are one byte.
+pub(crate) const DATA_OF_ENTRY: i64 = -8;
 
 const BARE_JUMP: [u8; 11] = [0xeb, 9, 0x66, 0x0f, 0x1f, 0x84, 0, 0, 2, 0, 0];
 const BARE_ENTRY: [u8; 11] = [0x90; 11];
 const BARE_RETURN: [u8; 11] = [0xc3, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 2, 0, 0];
 /// The same prefixes in the other order, as assemblers write them.
 const BARE_RETURN_TOO: [u8; 11] = [0xc3, 0x2e, 0x66, 0x0f, 0x1f, 0x84, 0, 0, 2, 0, 0];
+
+/// `int3`.
+const BREAKPOINT: u8 = 0xcc;
 
 /// What a sled stands at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,9 +109,13 @@ pub struct Sled {
 }
 
 impl Sled {
-    /// What it is by its bytes; `None` where they are none of its forms: something else has changed it.
-    pub fn state(self, found: [u8; SLED_BYTES as usize]) -> Option<SledState> {
+    /// What it is by its bytes; `None` where they are none of its forms: something else has changed it. A breakpoint at the first
+    /// of gcc's nops, as a probe of the kernel writes, is in nobody's way.
+    pub fn state(self, mut found: [u8; SLED_BYTES as usize]) -> Option<SledState> {
         let [state, call, _] = self.places();
+        if self.kind == SledKind::Entry && found[0] == BREAKPOINT {
+            found[0] = BARE_ENTRY[0];
+        }
         let is_bare = match self.kind {
             SledKind::Return => [BARE_RETURN, BARE_RETURN_TOO].contains(&found),
             SledKind::Begin | SledKind::Jump => found == BARE_JUMP,
@@ -134,12 +151,11 @@ impl Sled {
         self.address.wrapping_add(self.places()[1] as u64 + 5)
     }
 
-    /// Which bytes are written to prepare it: those that no thread executes while it is bare, and of gcc's nops all.
+    /// Which bytes are written to prepare it: those that no thread executes while it is bare, and of gcc's nops all but the first.
     pub fn prepared(self) -> core::ops::Range<usize> {
         match self.kind {
-            SledKind::Return => 1..11,
+            SledKind::Return | SledKind::Entry => 1..11,
             SledKind::Begin | SledKind::Jump => 2..11,
-            SledKind::Entry => 0..11,
         }
     }
 
@@ -148,12 +164,16 @@ impl Sled {
         let (distance, [state, call, data]) = (i32::try_from(distance).ok()?, self.places());
         let mut bytes = match self.kind {
             SledKind::Return => [0xc3; 11],
-            SledKind::Begin | SledKind::Jump | SledKind::Entry => [0xeb; 11],
+            SledKind::Begin | SledKind::Jump => [0xeb; 11],
+            SledKind::Entry => [0x90, 0xeb, 0, 0, 0, 0, 0, 0, 0, 0, 0],
         };
+        match self.kind {
+            SledKind::Entry => bytes[data] = i8::try_from(distance).ok()? as u8,
+            _ => bytes[data..data + 4].copy_from_slice(&distance.to_le_bytes()),
+        }
         bytes[state] = self.state_byte(false);
         bytes[call] = 0xe8;
         bytes[call + 1..call + 5].copy_from_slice(&target);
-        bytes[data..data + 4].copy_from_slice(&distance.to_le_bytes());
         Some(bytes)
     }
 
@@ -161,6 +181,8 @@ impl Sled {
         match (self.kind, on) {
             (SledKind::Return, false) => 0xc3,
             (SledKind::Return, true) => 0x90,
+            (SledKind::Entry, false) => 8,
+            (SledKind::Entry, true) => 3,
             (_, false) => 9,
             (_, true) => 4,
         }
@@ -170,7 +192,8 @@ impl Sled {
     fn places(self) -> [usize; 3] {
         let (state, call, data) = match self.kind {
             SledKind::Return => (0, 1, DATA_OF_RETURN),
-            SledKind::Begin | SledKind::Jump | SledKind::Entry => (1, 6, DATA_OF_JUMP),
+            SledKind::Begin | SledKind::Jump => (1, 6, DATA_OF_JUMP),
+            SledKind::Entry => (2, 6, DATA_OF_ENTRY),
         };
         [state, call, (call as i64 + 5 + data) as usize]
     }
@@ -219,7 +242,8 @@ mod tests {
         [SledKind::Begin, SledKind::Return, SledKind::Jump, SledKind::Entry];
 
     fn sled(kind: SledKind) -> Sled {
-        Sled { address: 0x40_1234, function: 0x40_1200, kind }
+        let function = if kind == SledKind::Entry { 0x40_1230 } else { 0x40_1000 };
+        Sled { address: 0x40_1234, function, kind }
     }
 
     #[test]
@@ -243,18 +267,15 @@ mod tests {
             let off = sled.off(0x3f_0000).unwrap();
             let mut changed = (0..11).filter(|&i| off[i] != bare[i]);
             assert!(changed.all(|i| sled.prepared().contains(&i)), "{sled:?}");
-            let executed = match sled.kind {
-                SledKind::Entry => 0,
-                SledKind::Return => 1,
-                SledKind::Begin | SledKind::Jump => 2,
-            };
-            assert_eq!(sled.prepared(), executed..11, "{sled:?}");
+            // Of gcc's nops only what a probe of the kernel goes by is kept.
+            let kept = if matches!(sled.kind, SledKind::Begin | SledKind::Jump) { 2 } else { 1 };
+            assert_eq!(sled.prepared(), kept..11, "{sled:?}");
         }
     }
 
     #[test]
     fn the_call_leads_to_the_stub_and_the_data_to_the_function() {
-        let data = [DATA_OF_JUMP, DATA_OF_RETURN, DATA_OF_JUMP, DATA_OF_JUMP];
+        let data = [DATA_OF_JUMP, DATA_OF_RETURN, DATA_OF_JUMP, DATA_OF_ENTRY];
         for (sled, data) in KINDS.map(sled).into_iter().zip(data) {
             let off = sled.off(0x41_0000).unwrap();
             let call = off.iter().position(|&byte| byte == 0xe8).unwrap();
@@ -262,7 +283,11 @@ mod tests {
             let returns = sled.address + call as u64 + 5;
             assert_eq!(returns.wrapping_add_signed(word(call + 1)), 0x41_0000, "{sled:?}");
             let data = (call as i64 + 5 + data) as usize;
-            assert_eq!(returns.wrapping_add_signed(word(data)), sled.function, "{sled:?}");
+            let distance = match sled.kind {
+                SledKind::Entry => (off[data] as i8).into(),
+                _ => word(data),
+            };
+            assert_eq!(returns.wrapping_add_signed(distance), sled.function, "{sled:?}");
         }
     }
 
@@ -281,6 +306,20 @@ mod tests {
             assert_eq!(sled.state(xray), None);
             // A breakpoint.
             assert_eq!(sled.state([0xcc; 11]), None);
+        }
+    }
+
+    #[test]
+    fn a_breakpoint_at_the_first_of_gccs_nops_is_in_nobodys_way_and_elsewhere_it_is() {
+        for (sled, bare) in
+            KINDS.map(sled).into_iter().zip([BARE_JUMP, BARE_RETURN, BARE_JUMP, BARE_ENTRY])
+        {
+            let off = sled.off(0x41_0000).unwrap();
+            for (mut bytes, state) in [(bare, SledState::Bare), (off, SledState::Off)] {
+                bytes[0] = BREAKPOINT;
+                let expected = (sled.kind == SledKind::Entry).then_some(state);
+                assert_eq!(sled.state(bytes), expected, "{sled:?}");
+            }
         }
     }
 

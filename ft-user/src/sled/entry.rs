@@ -29,6 +29,8 @@ pub(super) fn sleds_of(section: &[u8], object: &Loaded, symbols: &Symbols) -> Ve
     let mut entries: Vec<u64> = section.chunks_exact(size_of::<u64>()).map(address).collect();
     entries.retain(|&entry| entry != 0);
     entries.sort_unstable();
+    // Functions that are the same are one where the linker folds them (`--icf`).
+    entries.dedup();
     let is_apart = |pair: &[u64]| pair[1] - pair[0] >= SLED_BYTES;
     if !entries.windows(2).all(is_apart) {
         return Vec::new();

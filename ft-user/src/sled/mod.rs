@@ -15,8 +15,9 @@
 //! # Limits
 //!
 //! No sleds are found of an object whose file cannot be opened, or is another one by now. A function without a symbol is
-//! `fn.unnamed`, and an object of gcc has no sleds if one of those with entries has none. What XRay's own runtime has patched is left alone; link with `-fnoxray-link-deps`, which leaves it out. The
-//! names and entries of an object that is unloaded are kept.
+//! `fn.unnamed`, and an object of gcc has no sleds if one of those with entries has none. What XRay's own runtime has patched is
+//! left alone; link with `-fnoxray-link-deps`, which leaves it out. So are functions that the program has in place of those of
+//! libc that recording itself calls ([`CALLED`]). The names and entries of an object that is unloaded are kept.
 
 mod entry;
 mod file;
@@ -44,6 +45,33 @@ const ENTRY_BYTES: usize = 32;
 
 /// The version since which its addresses are relative to themselves: that of LLVM 11 (2020).
 const RELATIVE: u8 = 2;
+
+/// What a thread calls of libc where its event does not just go to its ring: the first one, and those that find no room. A
+/// function of the program's with such a name may be called in its place, and would call it again if it told of that. `syscall`
+/// and what else makes system calls are among them; what only compilers call (`memcpy`) as they like, too.
+const CALLED: [&str; 21] = [
+    "__errno_location",
+    "__tls_get_addr",
+    "bcmp",
+    "clock_gettime",
+    "gettid",
+    "memcmp",
+    "memcpy",
+    "memmove",
+    "memset",
+    "mmap",
+    "mmap64",
+    "munmap",
+    "prctl",
+    "pthread_getspecific",
+    "pthread_setspecific",
+    "pthread_sigmask",
+    "sched_getcpu",
+    "sigfillset",
+    "strlen",
+    "strnlen",
+    "syscall",
+];
 
 /// What is known of the sleds of this process.
 static STATE: Mutex<State> = Mutex::new(State {
@@ -227,7 +255,7 @@ impl Object {
         if self.functions.is_empty() {
             return false;
         }
-        let Some(stubs) = near.stubs(&loaded.extent()) else { return false };
+        let Some(stubs) = near.stubs(&loaded.text_range()) else { return false };
         let Ok(mut text) = Text::own() else { return false };
         let sleds = || self.functions.iter().flat_map(|function| &function.sleds);
         let is_entry = |sled: &&Sled| sled.kind == SledKind::Entry;
@@ -248,9 +276,9 @@ impl Loaded {
         }
     }
 
-    /// Where it is mapped.
-    fn extent(&self) -> Range<u64> {
-        let parts = || self.parts(0);
+    /// Where its text is mapped: of what else it has, zeros by the gigabyte, say, nothing is called.
+    fn text_range(&self) -> Range<u64> {
+        let parts = || self.parts(libc::PF_X);
         let start = parts().map(|part| part.start).min().unwrap_or_default();
         start..parts().map(|part| part.end).max().unwrap_or_default()
     }
@@ -359,10 +387,12 @@ fn functions(object: &Loaded) -> Vec<Function> {
     for sled in of_clang.chain(of_gcc).filter(is_text) {
         functions.entry(sled.function).or_default().push(sled);
     }
-    let named = functions.into_iter().map(|(function, mut sleds)| {
+    let named = functions.into_iter().filter_map(|(function, mut sleds)| {
         sleds.sort_by_key(|sled| sled.kind as u8);
         let symbol = contents.symbols.name(function.wrapping_sub(object.base));
-        Function { name: format!("fn.{}", symbol.unwrap_or("unnamed")).into(), sleds }
+        let symbol = symbol.unwrap_or("unnamed");
+        let name = format!("fn.{symbol}").into();
+        (!CALLED.contains(&symbol)).then_some(Function { name, sleds })
     });
     named.collect()
 }

@@ -30,30 +30,30 @@ impl Near {
         Near { pages: Vec::new() }
     }
 
-    /// What the sleds of an object with these addresses call; `None` where there is no room near it, or the process may make no
+    /// What sleds in text with these addresses call; `None` where there is no room near it, or the process may make no
     /// code.
-    pub(super) fn stubs(&mut self, object: &Range<u64>) -> Option<Stubs> {
+    pub(super) fn stubs(&mut self, text: &Range<u64>) -> Option<Stubs> {
         let routines = stub::routines();
         let known = [routines].into_iter().chain(self.pages.iter().copied());
-        let is_near = |stubs: &Stubs| stubs.iter().all(|&stub| reaches(object, stub));
+        let is_near = |stubs: &Stubs| stubs.iter().all(|&stub| reaches(text, stub));
         if let Some(stubs) = known.into_iter().find(is_near) {
             return Some(stubs);
         }
         let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
-        let gaps = gaps(&maps, object);
+        let gaps = gaps(&maps, text);
         let stubs = gaps.into_iter().find_map(|at| page(at, routines))?;
         self.pages.push(stubs);
         Some(stubs)
     }
 }
 
-/// Whether calls from anywhere in the object get there.
-fn reaches(object: &Range<u64>, stub: u64) -> bool {
-    object.start.abs_diff(stub) < REACH && object.end.abs_diff(stub) < REACH
+/// Whether calls from anywhere in the text get there.
+fn reaches(text: &Range<u64>, stub: u64) -> bool {
+    text.start.abs_diff(stub) < REACH && text.end.abs_diff(stub) < REACH
 }
 
-/// Pages that nothing is mapped at, near an object: those below it first, since what lies above may be the heap, which grows.
-fn gaps(maps: &str, object: &Range<u64>) -> Vec<u64> {
+/// Pages that nothing is mapped at, near text: those below it first, since what lies above may be the heap, which grows.
+fn gaps(maps: &str, text: &Range<u64>) -> Vec<u64> {
     let range = |line: &str| {
         let (start, end) = line.split_once(' ')?.0.split_once('-')?;
         let number = |text| u64::from_str_radix(text, 16).ok();
@@ -65,15 +65,15 @@ fn gaps(maps: &str, object: &Range<u64>) -> Vec<u64> {
     let mut last = LOWEST;
     for range in &mapped {
         if range.start >= last.saturating_add(PAGE) {
-            if range.start <= object.start {
+            if range.start <= text.start {
                 below.push(range.start - PAGE);
-            } else if last >= object.end {
+            } else if last >= text.end {
                 above.push(last);
             }
         }
         last = last.max(range.end);
     }
-    let is_near = |at: &u64| reaches(object, *at) && reaches(object, at + PAGE);
+    let is_near = |at: &u64| reaches(text, *at) && reaches(text, at + PAGE);
     below.into_iter().rev().chain(above).filter(is_near).collect()
 }
 
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_sought_below_an_object_first_and_near_it() {
+    fn room_is_sought_below_text_first_and_near_it() {
         let maps = "10000-20000 r--p\n\
                     400000-500000 r-xp 0 0:0 0 /bin/x\n\
                     500000-600000 rw-p 0 0:0 0 [heap]\n\

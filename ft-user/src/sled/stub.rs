@@ -14,7 +14,9 @@ use core::arch::global_asm;
 use core::cell::UnsafeCell;
 
 use crate::function::{CALLED, ENTER, EXIT};
-use crate::layout::{DATA_OF_JUMP, DATA_OF_RETURN, SLEDS_NOTE, SledEntry, SledTable};
+use crate::layout::{
+    DATA_OF_ENTRY, DATA_OF_JUMP, DATA_OF_RETURN, SLEDS_NOTE, SledEntry, SledTable,
+};
 
 /// See [`SledTable`].
 struct Table(UnsafeCell<SledTable>);
@@ -50,7 +52,7 @@ pub(super) fn publish(entries: &[SledEntry]) {
 // The frame is `layout::Frame`, of an end without where it was told.
 global_asm!(
     r#"
-    .macro FT_USER_SLED name, data, meta, told, flags
+    .macro FT_USER_SLED name, data, size, meta, told, flags
     .p2align 6
     .hidden ft_user_v1_sled_\name
     .globl ft_user_v1_sled_\name
@@ -64,7 +66,11 @@ ft_user_v1_sled_\name:
     lea rsp, [rsp - 16]
     push rax
     mov rcx, qword ptr [rsp + 40 + 8 * \flags]      // where the sled goes on
+    .ifc \size, byte
+    movsx rax, byte ptr [rcx + \data]
+    .else
     movsxd rax, dword ptr [rcx + \data]
+    .endif
     add rax, rcx
     mov qword ptr [rsp + 8], rax                    // the function
     lea rax, [rsp + 48 + 8 * \flags]
@@ -93,10 +99,10 @@ ft_user_v1_sled_\name:
     .endm
 
     .pushsection .text.ft_user_v1_sleds,"ax",@progbits
-    FT_USER_SLED begin, {data_of_jump}, {enter}, 1, 0
-    FT_USER_SLED return, {data_of_return}, {exit}, 0, 0
-    FT_USER_SLED jump, {data_of_jump}, {exit}, 0, 1
-    FT_USER_SLED entry, {data_of_jump}, {called}, 1, 0
+    FT_USER_SLED begin, {data_of_jump}, dword, {enter}, 1, 0
+    FT_USER_SLED return, {data_of_return}, dword, {exit}, 0, 0
+    FT_USER_SLED jump, {data_of_jump}, dword, {exit}, 0, 1
+    FT_USER_SLED entry, {data_of_entry}, byte, {called}, 1, 0
     .popsection
     .purgem FT_USER_SLED
 
@@ -112,6 +118,7 @@ ft_user_v1_sled_\name:
 "#,
     data_of_jump = const DATA_OF_JUMP,
     data_of_return = const DATA_OF_RETURN,
+    data_of_entry = const DATA_OF_ENTRY,
     enter = sym ENTER,
     exit = sym EXIT,
     called = sym CALLED,
