@@ -181,17 +181,11 @@ impl Text {
     ///
     /// See [`PatchError`]. Nothing is changed then.
     pub fn set_sled(&mut self, sled: Sled, on: bool) -> Result<bool, PatchError> {
-        let address = sled.address;
-        match self.sled(sled)? {
-            SledState::Bare if sled.kind == SledKind::Entry => {
-                return Err(PatchError::Executed { address });
-            }
-            SledState::Bare => return Err(PatchError::Unprepared { address }),
-            state if (state == SledState::On) == on => return Ok(false),
-            _ => {}
+        if (self.sled_state(sled)? == SledState::On) == on {
+            return Ok(false);
         }
         let (at, byte) = sled.switch(on);
-        self.write(address + at, &[byte])?;
+        self.write(sled.address + at, &[byte])?;
         Ok(true)
     }
 
@@ -225,19 +219,25 @@ impl Text {
         bare.count()
     }
 
-    /// The state of a sled.
+    /// Whether a sled is on or off.
     ///
     /// # Errors
     ///
-    /// It is not mapped, or something else has changed it.
-    fn sled(&self, sled: Sled) -> Result<SledState, PatchError> {
+    /// It is not mapped, something else has changed it, or it has not been prepared.
+    pub fn sled_state(&self, sled: Sled) -> Result<SledState, PatchError> {
         let (mut found, address) = ([0; SLED_BYTES as usize], sled.address);
         if self.memory.read_exact_at(&mut found, address).is_err() {
             return Err(PatchError::NotText { address });
         }
         let [a, b, c, d, ..] = found;
-        let not = || PatchError::NotATrigger { address, found: [a, b, c, d] };
-        sled.state(found).ok_or_else(not)
+        match sled.state(found) {
+            None => Err(PatchError::NotATrigger { address, found: [a, b, c, d] }),
+            Some(SledState::Bare) if sled.kind == SledKind::Entry => {
+                Err(PatchError::Executed { address })
+            }
+            Some(SledState::Bare) => Err(PatchError::Unprepared { address }),
+            Some(state) => Ok(state),
+        }
     }
 
     fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), PatchError> {

@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ft_user::patch::PatchError;
+use ft_user::patch::{PatchError, Text};
 
 use super::discover::Identity;
 use crate::clock::monotonic_ns;
@@ -57,6 +57,8 @@ pub struct Found {
     pub unopened: Option<io::Error>,
     /// Why sites could not be switched on.
     pub refused: Vec<PatchError>,
+    /// Sleds that a process, which switches its own, has not made fit for that, with their names and why.
+    pub unprepared: Vec<(String, PatchError)>,
     /// The program is gone: the process has executed another one. Nothing else was looked for.
     pub left: bool,
 }
@@ -172,11 +174,27 @@ impl Inspected {
             && let Ok(sites) = outside::sites(self.pid)
         {
             (known.objects, found.sites) = (objects, sites);
-            if self.is_attached {
-                self.find_memfds(&mut found);
+            match self.is_attached {
+                true => self.find_memfds(&mut found),
+                false => found.unprepared = self.unprepared(&found.sites),
             }
         }
         found
+    }
+
+    fn unprepared(&self, sites: &[Site]) -> Vec<(String, PatchError)> {
+        let mut sleds = sites.iter().filter_map(|site| Some((site, site.sled?))).peekable();
+        if sleds.peek().is_none() {
+            return Vec::new();
+        }
+        let Ok(text) = Text::of(self.pid) else { return Vec::new() };
+        let why = |(site, sled): (&Site, _)| match text.sled_state(sled) {
+            Err(why @ (PatchError::Executed { .. } | PatchError::Unprepared { .. })) => {
+                Some((site.name.clone(), why))
+            }
+            _ => None,
+        };
+        sleds.filter_map(why).collect()
     }
 
     /// All that are there. Those that are recorded the collecting thread tells from the others.

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ft_trace::store::Trace;
 use ft_trace::tables::{Function, ProbeHit, ProbeKind};
@@ -149,6 +150,59 @@ fn functions_of_gcc_are_switched_and_their_calls_are_counted() {
         assert!(rows.iter().all(|row| known(row) == (0, 0, 0, 0, 0, 0)), "{rows:?}");
         assert!(rows.iter().all(|row| row.place.starts_with("sleds.c:")), "{rows:?}");
         assert!(program.end().success());
+    }
+}
+
+/// Its first thread is there before the preload library has looked.
+#[test]
+fn who_records_functions_of_gcc_that_cannot_be_switched_is_told_so() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let source = dir.path().join("early.c");
+    let text = "#include <pthread.h>\n#include <unistd.h>\n\
+                static void *sleep_on(void *x) { pause(); return x; }\n\
+                __attribute__((constructor)) static void early(void) {\n\
+                pthread_t thread; pthread_create(&thread, 0, sleep_on, 0); }\n";
+    std::fs::write(&source, text).expect("a file");
+    let library = dir.path().join("early.so");
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source);
+    assert!(gcc.status().expect("gcc starts").success());
+    let program = patchable(dir.path(), 11, &[]);
+    let preload = self::library();
+    let expected = "stay off: the nops of gcc at";
+    let recorded = |glob: &str, early: bool, is_told: bool| {
+        let out = dir.path().join(format!("trace-{glob}-{early}"));
+        let mut command = agent();
+        command.args(["record", "-k", "none", "--preload", "-e", glob, "-o"]).arg(&out).arg("--");
+        if early {
+            command.arg("env").arg(format!(
+                "LD_PRELOAD={}:{}",
+                preload.display(),
+                library.display()
+            ));
+        }
+        command.arg(&program).env("FT_PATCHABLE", "1");
+        let errors = dir.path().join("errors");
+        command.stdin(Stdio::piped()).stdout(Stdio::null());
+        command.stderr(File::create(&errors).expect("a file"));
+        let mut recording = command.spawn().expect("the agent starts");
+        let mut input = recording.stdin.take().expect("a pipe");
+        writeln!(input, "call 10").expect("it reads");
+        let said = || std::fs::read_to_string(&errors).expect("text");
+        let patience = Instant::now();
+        while is_told && !said().contains(expected) {
+            assert!(patience.elapsed() < Duration::from_secs(300), "{}", said());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        drop(input);
+        recording.wait().expect("it ends");
+        said()
+    };
+    let said = recorded("fn.parse_*", true, true);
+    assert_eq!(said.matches(expected).count(), 1, "{said}");
+    for (glob, early) in [("fn.parse_*", false), ("live.*", true)] {
+        let said = recorded(glob, early, false);
+        assert!(!said.contains(expected), "{glob} {said}");
     }
 }
 

@@ -65,6 +65,12 @@ impl Collector {
         for reason in std::mem::take(&mut found.refused) {
             self.notice(Notice::NotEnabled { pid: identity.pid, reason });
         }
+        let is_wanted = |(name, _): &(String, _)| self.globs.iter().any(|g| glob::matches(g, name));
+        let unprepared = std::mem::take(&mut found.unprepared).into_iter().find(is_wanted);
+        if let Some((_, reason)) = unprepared.filter(|_| !recorded.is_told_of_sleds) {
+            recorded.is_told_of_sleds = true;
+            self.notice(Notice::NotEnabled { pid: identity.pid, reason });
+        }
         if identity.has_number() {
             self.declare(&mut recorded, &found)?;
             if let Some(error) = found.unopened.take() {
