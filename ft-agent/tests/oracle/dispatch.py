@@ -50,4 +50,4 @@ def known_before(ns: Wanted) -> Wanted:
 def waker(waking: Waking, threads: Threads) -> Wanted:
     """The name of who woke; each CPU has an idle thread of its own."""
     tid = waking.waker_tid
-    return OneOf(tuple(threads.comms.get(tid, ()))) if tid else f"swapper/{waking.cpu}"
+    return OneOf(tuple(threads.comms.get(tid, {""}))) if tid else f"swapper/{waking.cpu}"
