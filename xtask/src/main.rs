@@ -18,6 +18,7 @@ mod python;
 mod roots;
 mod run_agent;
 mod setup;
+mod space;
 mod steps;
 mod suite;
 mod test;

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use crate::{
     build,
     build_ebpf::{self, Toolchain},
-    framed_python, kernels, node, package, packaged, programs, python, setup,
+    framed_python, kernels, node, package, packaged, programs, python, setup, space,
     steps::Steps,
     workspace::{cargo, in_path, root, step, target_dir},
 };
@@ -22,6 +22,9 @@ use crate::{
 ///
 /// The first check that fails ends the run.
 pub(crate) fn run(args: &[String]) -> Result<()> {
+    if let Some(warning) = space::warning(&target_dir()).filter(|_| args.is_empty()) {
+        eprintln!("{warning}");
+    }
     setup::run(setup::TESTS);
     // Without a compiler the kernel tests are skipped and say so. With one, programs that do not build
     // are a failure.
