@@ -33,7 +33,7 @@ pub use site::{
     target_os = "linux",
     not(feature = "off")
 ))]
-pub(crate) use sled::{DATA_OF_ENTRY, DATA_OF_JUMP, DATA_OF_RETURN};
+pub(crate) use sled::{BREAKPOINT, DATA_OF_ENTRY, DATA_OF_JUMP, DATA_OF_RETURN};
 pub use sled::{SLED_BYTES, SLEDS_NOTE, Sled, SledEntry, SledKind, SledState, SledTable};
 pub use socket::{DEFAULT_SOCKET, Hello, MAX_REPLY_BYTES, NO_ANSWER, Reply};
 

@@ -265,6 +265,36 @@ fn a_probe_of_the_kernel_at_a_function_of_gcc_counts_beside_it_and_leaves_it_who
     assert!(program.end().success());
 }
 
+/// Where the function begins there is a breakpoint, when the process looks for its functions.
+#[test]
+fn functions_of_gcc_are_found_where_the_kernel_probes_one_before_the_program_starts() {
+    if !gate::recordable_or_skip() {
+        return;
+    }
+    let (dir, preload) = (tempfile::tempdir().expect("a folder"), library());
+    for protection in ["none", "branch"] {
+        let program = patchable(dir.path(), 11, &[&format!("-fcf-protection={protection}")]);
+        let out = dir.path().join(format!("trace-{protection}"));
+        let mut recording = agent();
+        recording.args(["record", "-k", "sched", "--preload", "-e", "fn.parse_line", "--probe"]);
+        recording.arg(format!("{}:parse_line", program.display())).arg("-o").arg(&out);
+        recording.arg("--").arg(&program);
+        recording.env("FT_PATCHABLE", "1").env("FT_PRELOAD", &preload);
+        recording.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut recording = recording.spawn().expect("the agent starts");
+        let mut input = recording.stdin.take().expect("a pipe");
+        writeln!(input, "call 10").expect("it reads");
+        drop(input);
+        let output = recording.wait_with_output().expect("it ends");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let trace = Trace::open(&out).expect("a trace");
+        let hits: Vec<ProbeHit> = trace.rows().collect::<Result<_, _>>().expect("its hits");
+        assert_eq!(hits.iter().filter(|hit| hit.kind == ProbeKind::Begin).count(), 10);
+        let rows: Vec<Function> = trace.rows().collect::<Result<_, _>>().expect("its functions");
+        assert_eq!(rows.iter().map(|row| row.entered).collect::<Vec<_>>(), [10], "{protection}");
+    }
+}
+
 /// Eleven nops are needed.
 #[test]
 fn who_asks_for_functions_of_gcc_is_told_what_can_be_switched() {

@@ -47,7 +47,7 @@ const BARE_RETURN: [u8; 11] = [0xc3, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 2, 0, 0
 const BARE_RETURN_TOO: [u8; 11] = [0xc3, 0x2e, 0x66, 0x0f, 0x1f, 0x84, 0, 0, 2, 0, 0];
 
 /// `int3`.
-const BREAKPOINT: u8 = 0xcc;
+pub(crate) const BREAKPOINT: u8 = 0xcc;
 
 /// What a sled stands at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

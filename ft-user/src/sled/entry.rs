@@ -13,7 +13,7 @@
 use super::Loaded;
 use super::file::Symbols;
 use crate::config;
-use crate::layout::{SLED_BYTES, Sled, SledKind, SledState};
+use crate::layout::{BREAKPOINT, SLED_BYTES, Sled, SledKind, SledState};
 
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 
@@ -45,9 +45,12 @@ pub(super) fn sleds_of(section: &[u8], object: &Loaded, symbols: &Symbols) -> Ve
 fn sled(address: u64, object: &Loaded, symbols: &Symbols) -> Option<Sled> {
     let begins = |at: u64| symbols.has(at.wrapping_sub(object.base));
     let after = address.wrapping_sub(ENDBR64.len() as u64);
+    // A probe of the kernel has a breakpoint where the function begins.
+    let is_endbr64 =
+        |found: [u8; 4]| [ENDBR64[0], BREAKPOINT].contains(&found[0]) && found[1..] == ENDBR64[1..];
     let function = if begins(address) {
         address
-    } else if object.text(after) == Some(ENDBR64) && begins(after) {
+    } else if object.text(after).is_some_and(is_endbr64) && begins(after) {
         after
     } else {
         return None;
