@@ -45,19 +45,35 @@ impl Running {
         let status = loop {
             peak_kib = peak(self.agent.id() as i32).unwrap_or(peak_kib);
             if let Some(status) = self.agent.try_wait().expect("a child") {
-                break Some(status);
+                break Ok(status);
             }
             if self.since.elapsed() > PATIENCE {
+                let doing = doing(self.agent.id());
                 self.agent.kill().and_then(|()| self.agent.wait()).expect("a child");
-                break None;
+                break Err(doing);
             }
             thread::sleep(Duration::from_millis(10));
         };
         let printed = self.printed.map(|text| text.join().expect("text")).concat();
-        let status = status.unwrap_or_else(|| panic!("the agent did not end\n{printed}"));
+        let status = status.unwrap_or_else(|doing| {
+            panic!("the agent did not end, and was at\n{doing}\n{printed}")
+        });
         assert!(status.success(), "the agent: {status}\n{printed}");
         (printed, peak_kib)
     }
+}
+
+/// The threads of a process: name, state, ticks of CPU time, and where in the kernel each waits.
+fn doing(pid: u32) -> String {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let thread = |thread: fs::DirEntry| {
+        let read = |name| fs::read_to_string(thread.path().join(name)).unwrap_or_default();
+        let stat = read("stat");
+        let (name, rest) = stat.rsplit_once(") ").unwrap_or_default();
+        let field = |n: usize| rest.split(' ').nth(n).unwrap_or_default();
+        format!("{name}) {} {}+{} {}", field(0), field(11), field(12), read("wchan"))
+    };
+    threads.map(thread).collect::<Vec<_>>().join("\n")
 }
 
 /// What a process that still runs has used of memory, at most, KiB.
