@@ -85,7 +85,7 @@
 //!   ring of a thread that has ended is free again when the agent has read it.
 //! - A thread's first event, and one that its ring has no room for, takes some 4 KB of the thread's stack, 6 where it is
 //!   unoptimised: a signal stack (`sigaltstack`) of the least size has no room for that. The first one calls mmap, prctl and gettid, which
-//!   a seccomp filter must not answer by killing. [`thread_init`] does all that ahead.
+//!   a seccomp filter must not answer by killing; [`thread_init`] does what it does ahead of time.
 //! - A signal that strikes while an event is written finds nothing there by which to unwind: what its handler makes of the
 //!   stack (`backtrace`) may end at the event. Frame pointers are as they were.
 //! - A child of `fork` starts a memfd of its own. One of `_Fork` or a bare `clone` must not write events.

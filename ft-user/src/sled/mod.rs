@@ -47,8 +47,8 @@ const ENTRY_BYTES: usize = 32;
 const RELATIVE: u8 = 2;
 
 /// What a thread calls of libc where its event does not just go to its ring: the first one, and those that find no room. A
-/// function of the program's with such a name may be called in its place, and would call it again if it told of that. `syscall`
-/// and what else makes system calls are among them; what only compilers call (`memcpy`) as they like, too.
+/// function of the program's with such a name may be called in its place, and would be called once more to tell of that, without
+/// end. Some are called where compilers see fit (`memcpy`).
 const CALLED: [&str; 21] = [
     "__errno_location",
     "__tls_get_addr",
