@@ -249,6 +249,29 @@ fn a_programs_own_functions_that_recording_calls_are_left_alone() {
     }
 }
 
+/// What is far from the text is not called; and of functions that are one, the linker tells the entry twice.
+#[test]
+fn gigabytes_of_zeros_and_functions_that_are_one_are_in_nobodys_way() {
+    let has_gold = Command::new("ld.gold").arg("--version").output().is_ok();
+    if !has_gold {
+        println!("SKIPPED: functions that are one: ld.gold is not installed");
+    }
+    let gold = ["-ffunction-sections", "-fuse-ld=gold", "-Wl,--icf=all"];
+    let forms = [("large", &[][..], "2"), ("one", &gold, "1")];
+    for gcc in compilers(&["gcc"]) {
+        for (name, linker, expected) in
+            forms.into_iter().filter(|form| has_gold || form.0 == "large")
+        {
+            let flags = ["-O1", "-mcmodel=medium", "-fpatchable-function-entry=11"];
+            let flags = [&flags, linker].concat();
+            let program = build(gcc, &flags, &["tests/c/large.c"], Link::Shared, name);
+            let mut running = run(&program, &[]);
+            assert_eq!(running.line(), expected, "{name}");
+            running.end();
+        }
+    }
+}
+
 /// Where another library was mapped before.
 #[test]
 fn a_library_that_was_built_anew_has_its_own_functions() {
