@@ -6,8 +6,9 @@ use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// An agent that has not ended by then never will: an attack and an honest program take seconds.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// An agent that has not ended by then never will: an attack and an honest program take seconds. But who finishes a trace waits for
+/// the disk (fsync), and one to which others write has kept an agent waiting for five minutes.
+const PATIENCE: Duration = Duration::from_secs(900);
 
 /// An agent at work, and what it prints.
 pub(crate) struct Running {
