@@ -68,6 +68,33 @@ pub(crate) fn calls(trace: &Path) -> BTreeMap<String, (i64, i64)> {
     rows.map(|row| (row.function.to_string(), (row.calls, row.left + row.begun_before))).collect()
 }
 
+/// How often each function was called whose ends are not recorded.
+fn entered(trace: &Path) -> BTreeMap<String, i64> {
+    let rows =
+        Trace::open(trace).expect("a trace").rows::<Function>().map(|row| row.expect("a row"));
+    rows.map(|row| (row.function.to_string(), row.entered)).collect()
+}
+
+/// What is expected of them.
+fn counts<const N: usize>(expected: [(&str, i64); N]) -> BTreeMap<String, i64> {
+    expected.map(|(function, calls)| (function.to_owned(), calls)).into()
+}
+
+/// Calls that the kernel's probe has seen.
+fn probed(trace: &Path) -> usize {
+    let trace = Trace::open(trace).expect("a trace");
+    let hits = trace.rows::<ProbeHit>().map(|hit| hit.expect("a hit"));
+    hits.filter(|hit| hit.kind == ProbeKind::Begin).count()
+}
+
+/// Waits for a recording, which does what it should; what it said.
+fn ended(recording: Child) -> String {
+    let output = recording.wait_with_output().expect("it ends");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{errors}");
+    errors
+}
+
 /// A recording that has switched `parse_line` on, which has so many triggers.
 fn recording_of_lines(pid: &str, out: &Path, triggers: u64) -> Child {
     let mut recording = agent()
@@ -105,9 +132,8 @@ fn functions_are_switched_from_outside_while_the_program_runs() {
     assert!(success && told.starts_with("2 triggers switched off"), "{told}");
     program.ask("call 10000", "called");
     crate::signal::send(recording.id(), libc::SIGTERM);
-    let output = recording.wait_with_output().expect("it ends");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && !errors.contains("no site matches"), "{errors}");
+    let errors = ended(recording);
+    assert!(!errors.contains("no site matches"), "{errors}");
     let expected = [("parse_line", 11_100), ("parse_word", 2000)];
     let expected = expected.map(|(function, calls)| (function.to_owned(), (calls, 0)));
     assert_eq!(calls(&out), BTreeMap::from(expected));
@@ -134,15 +160,10 @@ fn functions_of_gcc_are_switched_and_their_calls_are_counted() {
         assert!(success && told == "1 trigger switched on, 1 already on\n", "{told}");
         program.ask("call 1000", "called");
         crate::signal::send(recording.id(), libc::SIGTERM);
-        let output = recording.wait_with_output().expect("it ends");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        ended(recording);
+        assert_eq!(entered(&out), counts([("parse_line", 1100), ("parse_word", 2000)]));
         let trace = Trace::open(&out).expect("a trace");
         let rows: Vec<Function> = trace.rows().collect::<Result<_, _>>().expect("its functions");
-        let of = |row: &Function| (row.function.to_string(), row.entered);
-        let counted: BTreeMap<_, _> = rows.iter().map(of).collect();
-        let expected = [("parse_line", 1100), ("parse_word", 2000)];
-        let expected = expected.map(|(function, calls)| (function.to_owned(), calls));
-        assert_eq!(counted, BTreeMap::from(expected));
         // Nothing is said of what is not known.
         let known = |row: &Function| {
             (row.calls, row.unfinished, row.left, row.begun_before, row.total_ns, row.self_ns)
@@ -163,12 +184,12 @@ fn who_records_functions_of_gcc_that_cannot_be_switched_is_told_so() {
                 __attribute__((constructor)) static void early(void) {\n\
                 pthread_t thread; pthread_create(&thread, 0, sleep_on, 0); }\n";
     std::fs::write(&source, text).expect("a file");
-    let library = dir.path().join("early.so");
+    let early_library = dir.path().join("early.so");
     let mut gcc = Command::new("gcc");
-    gcc.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source);
+    gcc.args(["-shared", "-fPIC", "-o"]).arg(&early_library).arg(&source);
     assert!(gcc.status().expect("gcc starts").success());
     let program = patchable(dir.path(), 11, &[]);
-    let preload = self::library();
+    let preload = library();
     let expected = "stay off: the nops of gcc at";
     let recorded = |glob: &str, early: bool, is_told: bool| {
         let out = dir.path().join(format!("trace-{glob}-{early}"));
@@ -178,7 +199,7 @@ fn who_records_functions_of_gcc_that_cannot_be_switched_is_told_so() {
             command.arg("env").arg(format!(
                 "LD_PRELOAD={}:{}",
                 preload.display(),
-                library.display()
+                early_library.display()
             ));
         }
         command.arg(&program).env("FT_PATCHABLE", "1");
@@ -246,15 +267,9 @@ fn a_probe_of_the_kernel_at_a_function_of_gcc_counts_beside_it_and_leaves_it_who
     assert!(run(&["enable", "-p", &pid, "fn.parse_l*"]).0);
     program.ask("call 100", "called");
     crate::signal::send(recording.id(), libc::SIGTERM);
-    let output = recording.wait_with_output().expect("it ends");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let trace = Trace::open(&out).expect("a trace");
-    let hits: Vec<ProbeHit> = trace.rows().collect::<Result<_, _>>().expect("its hits");
-    assert_eq!(hits.iter().filter(|hit| hit.kind == ProbeKind::Begin).count(), 110);
-    let rows: Vec<Function> = trace.rows().collect::<Result<_, _>>().expect("its functions");
-    let of = |row: &Function| (row.function.to_string(), row.entered);
-    let expected = [("parse_line".to_owned(), 100), ("parse_word".to_owned(), 220)];
-    assert_eq!(rows.iter().map(of).collect::<BTreeMap<_, _>>(), BTreeMap::from(expected));
+    ended(recording);
+    assert_eq!(probed(&out), 110);
+    assert_eq!(entered(&out), counts([("parse_line", 100), ("parse_word", 220)]));
     // It is gone.
     assert_eq!(first(), 0x90);
     for verb in ["disable", "enable"] {
@@ -285,13 +300,9 @@ fn functions_of_gcc_are_found_where_the_kernel_probes_one_before_the_program_sta
         let mut input = recording.stdin.take().expect("a pipe");
         writeln!(input, "call 10").expect("it reads");
         drop(input);
-        let output = recording.wait_with_output().expect("it ends");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let trace = Trace::open(&out).expect("a trace");
-        let hits: Vec<ProbeHit> = trace.rows().collect::<Result<_, _>>().expect("its hits");
-        assert_eq!(hits.iter().filter(|hit| hit.kind == ProbeKind::Begin).count(), 10);
-        let rows: Vec<Function> = trace.rows().collect::<Result<_, _>>().expect("its functions");
-        assert_eq!(rows.iter().map(|row| row.entered).collect::<Vec<_>>(), [10], "{protection}");
+        ended(recording);
+        assert_eq!(probed(&out), 10);
+        assert_eq!(entered(&out), counts([("parse_line", 10)]), "{protection}");
     }
 }
 
