@@ -22,6 +22,7 @@ use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use ft_user::glob;
 use ft_user::patch::{PatchError, Text};
 
 use super::discover::Identity;
@@ -57,8 +58,6 @@ pub struct Found {
     pub unopened: Option<io::Error>,
     /// Why sites could not be switched on.
     pub refused: Vec<PatchError>,
-    /// Sleds that a process, which switches its own, has not made fit for that, with their names and why.
-    pub unprepared: Vec<(String, PatchError)>,
     /// The program is gone: the process has executed another one. Nothing else was looked for.
     pub left: bool,
 }
@@ -85,6 +84,8 @@ struct Known {
     objects: Vec<u64>,
     /// What was switched on from outside.
     remote: Option<Remote>,
+    /// It was said that some of its sleds cannot be switched.
+    is_told_of_sleds: bool,
 }
 
 impl Inspected {
@@ -174,27 +175,34 @@ impl Inspected {
             && let Ok(sites) = outside::sites(self.pid)
         {
             (known.objects, found.sites) = (objects, sites);
-            match self.is_attached {
-                true => self.find_memfds(&mut found),
-                false => found.unprepared = self.unprepared(&found.sites),
+            if self.is_attached {
+                self.find_memfds(&mut found);
             }
         }
         found
     }
 
-    fn unprepared(&self, sites: &[Site]) -> Vec<(String, PatchError)> {
-        let mut sleds = sites.iter().filter_map(|site| Some((site, site.sled?))).peekable();
-        if sleds.peek().is_none() {
-            return Vec::new();
+    /// The same; and once, of a process that switches its sites itself, why it cannot switch a sled that is asked for.
+    pub fn look_for(&self, files: &BuildIds, globs: &[String]) -> Found {
+        let mut found = self.look(files);
+        let mut known = self.known();
+        if !self.is_attached && !known.is_told_of_sleds {
+            let unprepared = self.unprepared(&found.sites, globs);
+            known.is_told_of_sleds = unprepared.is_some();
+            found.refused.extend(unprepared);
         }
-        let Ok(text) = Text::of(self.pid) else { return Vec::new() };
-        let why = |(site, sled): (&Site, _)| match text.sled_state(sled) {
-            Err(why @ (PatchError::Executed { .. } | PatchError::Unprepared { .. })) => {
-                Some((site.name.clone(), why))
-            }
-            _ => None,
-        };
-        sleds.filter_map(why).collect()
+        found
+    }
+
+    fn unprepared(&self, sites: &[Site], globs: &[String]) -> Option<PatchError> {
+        let is_wanted = |site: &&Site| globs.iter().any(|g| glob::matches(g, &site.name));
+        let sleds = sites.iter().filter(|site| site.sled.is_some()).filter(is_wanted);
+        let mut sleds = sleds.filter_map(|site| site.sled).peekable();
+        sleds.peek()?;
+        let text = Text::of(self.pid).ok()?;
+        sleds
+            .filter_map(|sled| text.sled_state(sled).err())
+            .find(|why| matches!(why, PatchError::Executed { .. } | PatchError::Unprepared { .. }))
     }
 
     /// All that are there. Those that are recorded the collecting thread tells from the others.

@@ -25,17 +25,18 @@ impl Collector {
         let at_once = if self.is_ending { usize::MAX } else { LOOKS_AT_ONCE };
         for recorded in due.take(at_once) {
             let (number, subject) = (recorded.source.number(), &recorded.subject);
+            let globs = self.globs.clone();
             let given = if self.is_ending {
-                let last = |subject: &Inspected, files: &_| {
+                let last = move |subject: &Inspected, files: &_| {
                     subject.disable();
-                    subject.look(files)
+                    subject.look_for(files, &globs)
                 };
                 self.intake.look(number, subject, last)
             } else if recorded.is_to_be_enabled {
-                let (triggers, globs) = (recorded.source.triggers().to_vec(), self.globs.clone());
+                let triggers = recorded.source.triggers().to_vec();
                 self.intake.look(number, subject, move |s, _| s.enable(&triggers, &globs))
             } else {
-                self.intake.look(number, subject, Inspected::look)
+                self.intake.look(number, subject, move |s, files| s.look_for(files, &globs))
             };
             if given {
                 if recorded.is_to_be_enabled {
@@ -63,12 +64,6 @@ impl Collector {
         }
         let identity = recorded.source.identity();
         for reason in std::mem::take(&mut found.refused) {
-            self.notice(Notice::NotEnabled { pid: identity.pid, reason });
-        }
-        let is_wanted = |(name, _): &(String, _)| self.globs.iter().any(|g| glob::matches(g, name));
-        let unprepared = std::mem::take(&mut found.unprepared).into_iter().find(is_wanted);
-        if let Some((_, reason)) = unprepared.filter(|_| !recorded.is_told_of_sleds) {
-            recorded.is_told_of_sleds = true;
             self.notice(Notice::NotEnabled { pid: identity.pid, reason });
         }
         if identity.has_number() {

@@ -19,8 +19,6 @@ pub(super) struct Recorded {
     /// Triggers that were there when it was last asked for that; `None` in a process that does it itself, as it was
     /// told when it registered.
     enabled: Option<usize>,
-    /// It was said that some of its sleds cannot be switched.
-    pub(super) is_told_of_sleds: bool,
     /// The last look at it was asked for, and is done.
     pub(super) is_last: bool,
     pub(super) is_done: bool,
@@ -36,7 +34,6 @@ impl Recorded {
             next_look: Instant::now() + LOOKS,
             is_to_be_enabled: false,
             enabled: None,
-            is_told_of_sleds: false,
             is_last: false,
             is_done: false,
             _places: places,
