@@ -9,8 +9,11 @@ use std::time::{Duration, Instant};
 
 use common::{alone, command, ran, real_time_or_skip, refusal, skipped};
 
-/// A user without any rights (`nobody`).
-const NOBODY: u32 = 65_534;
+/// A user without any rights, of whom nobody else has a process: a limit of threads (`RLIMIT_NPROC`) counts all of a user,
+/// and other tests run programs as `nobody` at the same time.
+fn nobody() -> u32 {
+    40_000 + std::process::id() % 20_000
+}
 
 /// Whether this process can run programs as somebody without rights; where not, reports that the test is skipped.
 fn root_or_skip() -> bool {
@@ -35,7 +38,7 @@ fn as_nobody(limits: &'static [(libc::__rlimit_resource_t, u64)], line: &str) ->
         Command::new("cp").args([env!("CARGO_BIN_EXE_ft-load").as_ref(), &*program]).status();
     assert!(copied.unwrap().success());
     let mut command = Command::new(&program);
-    command.args(common::words(line)).uid(NOBODY).gid(NOBODY).current_dir("/");
+    command.args(common::words(line)).uid(nobody()).gid(nobody()).current_dir("/");
     let lower = move || {
         for (resource, value) in limits {
             let limit = libc::rlimit { rlim_cur: *value, rlim_max: *value };
