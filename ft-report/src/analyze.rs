@@ -13,7 +13,7 @@ use ft_trace::dir;
 use ft_trace::event::Event;
 use ft_trace::ids::Pid;
 use ft_trace::result_tables;
-use ft_trace::store::{self, Result, Row, StoreError, TableWriter, Trace};
+use ft_trace::store::{self, Result, Row, StoreError, TableWriter, Trace, Unsynced};
 use ft_trace::stream;
 use ft_trace::tables::{self, Irq, SchedSwitch, SiteRow, SymbolRow, ThreadRow};
 
@@ -43,13 +43,15 @@ macro_rules! writers {
 
             /// Writes all that is left; then only names are to be changed.
             fn seal(&mut self) -> Result<()> {
-                $(self.$table.seal()?;)*
-                Ok(())
+                let mut unsynced = Unsynced::default();
+                $(self.$table.seal(&mut unsynced)?;)*
+                unsynced.sync()
             }
 
             fn finish(self) -> Result<()> {
-                $(self.$table.finish()?;)*
-                Ok(())
+                let mut unsynced = Unsynced::default();
+                $(self.$table.finish_unsynced(&mut unsynced)?;)*
+                unsynced.sync()
             }
         }
 

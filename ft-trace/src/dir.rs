@@ -185,14 +185,23 @@ impl Dir {
         self.publish(&aside, name)
     }
 
-    /// Renames `from`, which is synced, to `to`, durably.
+    /// Renames `from` to `to`; what had that name goes. Durable behind [`Dir::sync`].
     ///
     /// # Errors
     ///
     /// What the kernel says; `from` is then still there.
+    pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        Ok(rustix::fs::renameat(&*self.fd, single(from)?, &*self.fd, single(to)?)?)
+    }
+
+    /// Renames `from`, which is synced, to `to`, durably.
+    ///
+    /// # Errors
+    ///
+    /// As [`Dir::rename`], and as [`Dir::sync`].
     pub fn publish(&self, from: &str, to: &str) -> io::Result<()> {
-        rustix::fs::renameat(&*self.fd, single(from)?, &*self.fd, single(to)?)?;
-        Ok(rustix::fs::fsync(&*self.fd)?)
+        self.rename(from, to)?;
+        self.sync()
     }
 
     /// Moves `name`, which is synced, into `other`, durably, as `to`. A file there of that name is replaced.
@@ -213,6 +222,16 @@ impl Dir {
     pub fn exchange(&self, name: &str, other: &Dir) -> io::Result<()> {
         let (name, flags) = (single(name)?, RenameFlags::EXCHANGE);
         Ok(rustix::fs::renameat_with(&*self.fd, name, &*other.fd, name, flags)?)
+    }
+
+    /// What tells it apart from all others while it is open, whatever its name is: device and inode.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says.
+    pub fn id(&self) -> io::Result<(u64, u64)> {
+        let stat = rustix::fs::fstat(&*self.fd)?;
+        Ok((stat.st_dev, stat.st_ino))
     }
 
     /// What was made, moved and removed in it is durable.

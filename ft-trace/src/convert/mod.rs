@@ -4,11 +4,11 @@
 //! sorted as a whole (see [`crate::stream`] for the release rule), written. The order of steps makes a
 //! conversion repeatable at any point:
 //!
-//! 1. every part is written as `.tmp`, synced, renamed;
-//! 2. the ledger of the segment is written likewise;
+//! 1. every part is written as `.tmp` and renamed; all of them are synced;
+//! 2. the ledger of the segment is written as `.tmp`, synced, renamed;
 //! 3. the segment is deleted;
 //! 4. when no segment is left, the tables of the whole trace (threads, sites, names, symbols), empty parts for
-//!    tables without rows, `views.sql`, and `meta.json`;
+//!    tables without rows, which are synced, `views.sql`, and `meta.json`;
 //! 5. the spool is renamed and deleted.
 //!
 //! A crash before 2 repeats the segment and overwrites the same parts with the same rows; a crash

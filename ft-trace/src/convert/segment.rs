@@ -21,7 +21,7 @@ use crate::ids::{Cpu, Nanos, Pid, ThreadKey, Tid, Tsc};
 use crate::spool::frame::{Frame, Loss, Shared, Slots};
 use crate::spool::{ReadError, Reader, Spool};
 use crate::store::meta::sum;
-use crate::store::{Footer, HostClockMeta, Row};
+use crate::store::{Footer, HostClockMeta, Row, Unsynced};
 use crate::tables::record::Decoder;
 use crate::tables::{ClockRow, LossOrigin, LossRow, LostRecords, SchedSwitch, TaskEvent, TaskKind};
 use crate::warning::Warning;
@@ -79,6 +79,7 @@ pub(super) fn convert(
         newest,
         from,
         tables: BTreeMap::new(),
+        unsynced: Unsynced::default(),
         footer: Footer {
             host: registry.start.host.clone(),
             boot_id: registry.start.boot_id.clone(),
@@ -131,6 +132,8 @@ pub(super) fn convert(
         note_clock(model, &own_samples, &mut ledger);
     }
     ledger.threads = threads.sightings();
+    // Whoever reads the ledger finds what it names.
+    output.unsynced.sync()?;
     ledger.tables = output.tables;
     Ok(ledger)
 }

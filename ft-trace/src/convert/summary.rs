@@ -15,7 +15,7 @@ use crate::spool::Spool;
 use crate::spool::frame::Thread;
 use crate::store::{
     ClockMeta, Footer, HostClockMeta, Meta, PartWriter, Row, SCHEMA_VERSION, TableMeta,
-    TableWriter, views,
+    TableWriter, Unsynced, views,
 };
 use crate::tables::*;
 use crate::warning::Warning;
@@ -48,28 +48,31 @@ pub(super) fn write(
     }
 
     let footer = meta.footer();
+    let mut tables =
+        Tables { trace, footer, about: &mut meta.tables, unsynced: Unsynced::default() };
     let threads = threads(registry, ledgers);
-    whole(trace, threads.rows(registry), &footer, &mut meta)?;
+    tables.whole(threads.rows(registry))?;
     let sites: Vec<SiteRow> = registry.sites().iter().map(|s| s.row.clone()).collect();
-    whole(trace, sites.clone(), &footer, &mut meta)?;
-    whole(trace, registry.names.clone(), &footer, &mut meta)?;
+    tables.whole(sites.clone())?;
+    tables.whole(registry.names.clone())?;
     let calls = ledgers.values().flat_map(|l| &l.calls).copied().collect();
     let locks = ledgers.values().flat_map(|l| &l.locks).copied().collect();
     let functions = ledgers.values().flat_map(|l| &l.functions).copied().collect();
-    whole(trace, symbols::rows(calls, locks, functions, registry), &footer, &mut meta)?;
+    tables.whole(symbols::rows(calls, locks, functions, registry))?;
     let addresses = ledgers.values().flat_map(|l| &l.frames).copied().collect();
     let (frames, binaries) = frames::rows(addresses, registry);
-    whole(trace, frames, &footer, &mut meta)?;
-    whole(trace, binaries, &footer, &mut meta)?;
+    tables.whole(frames)?;
+    tables.whole(binaries)?;
     if !late_losses.is_empty() {
         // Behind the parts of the segments.
         let part = ledgers.keys().last().map_or(0, |n| n + 1);
-        append(trace, part, late_losses, &footer, &mut meta)?;
+        tables.append(part, late_losses)?;
     }
-    present_events(trace, &footer, &mut meta)?;
-    present::<ClockRow>(trace, &footer, &mut meta)?;
-    present::<HostClockRow>(trace, &footer, &mut meta)?;
-    present::<StackRow>(trace, &footer, &mut meta)?;
+    tables.present_events()?;
+    tables.present::<ClockRow>()?;
+    tables.present::<HostClockRow>()?;
+    tables.present::<StackRow>()?;
+    tables.unsynced.sync()?;
 
     meta.warnings.extend(Warning::of_start(&meta.start));
     meta.warnings.extend(untraced(registry, ledgers));
@@ -158,43 +161,50 @@ fn threads(registry: &Registry, ledgers: &BTreeMap<u32, Ledger>) -> Threads {
     threads
 }
 
-/// Writes a table that is made at the end.
-fn whole<R: Row>(trace: &Path, rows: Vec<R>, footer: &Footer, meta: &mut Meta) -> Result<()> {
-    let mut writer = TableWriter::create(trace, footer.clone())?;
-    for row in rows {
-        writer.push(row)?;
-    }
-    let rows = writer.finish()?;
-    meta.tables.insert(R::TABLE.into(), TableMeta { rows, parts: 1, ..TableMeta::default() });
-    Ok(())
+/// The tables of a trace at its end.
+struct Tables<'a> {
+    trace: &'a Path,
+    footer: Footer,
+    /// What `meta.json` says of them.
+    about: &'a mut BTreeMap<String, TableMeta>,
+    /// The parts that are written.
+    unsynced: Unsynced,
 }
 
-/// Writes one more part of a table.
-fn append<R: Row>(
-    trace: &Path,
-    part: u32,
-    mut rows: Vec<R>,
-    footer: &Footer,
-    meta: &mut Meta,
-) -> Result<()> {
-    rows.sort_by_key(R::key);
-    let mut writer = PartWriter::create(trace, part, footer.clone())?;
-    for row in &rows {
-        writer.push(row)?;
+impl Tables<'_> {
+    /// Writes a table that is made at the end.
+    fn whole<R: Row>(&mut self, rows: Vec<R>) -> Result<()> {
+        let mut writer = TableWriter::create(self.trace, self.footer.clone())?;
+        for row in rows {
+            writer.push(row)?;
+        }
+        let rows = writer.finish_unsynced(&mut self.unsynced)?;
+        self.about.insert(R::TABLE.into(), TableMeta { rows, parts: 1, ..TableMeta::default() });
+        Ok(())
     }
-    let table = meta.tables.entry(R::TABLE.into()).or_default();
-    table.rows += writer.finish()?;
-    table.parts += 1;
-    Ok(())
-}
 
-/// Gives a table without rows an empty part, so that every reader finds its columns.
-fn present<R: Row>(trace: &Path, footer: &Footer, meta: &mut Meta) -> Result<()> {
-    let table = meta.tables.entry(R::TABLE.into()).or_default();
-    if table.parts == 0 {
-        PartWriter::<R>::create(trace, 0, footer.clone())?.finish()?;
+    /// Writes one more part of a table.
+    fn append<R: Row>(&mut self, part: u32, mut rows: Vec<R>) -> Result<()> {
+        rows.sort_by_key(R::key);
+        let mut writer = PartWriter::create(self.trace, part, self.footer.clone())?;
+        for row in &rows {
+            writer.push(row)?;
+        }
+        let table = self.about.entry(R::TABLE.into()).or_default();
+        table.rows += writer.finish_unsynced(&mut self.unsynced)?;
+        table.parts += 1;
+        Ok(())
     }
-    Ok(())
+
+    /// Gives a table without rows an empty part, so that every reader finds its columns.
+    fn present<R: Row>(&mut self) -> Result<()> {
+        let table = self.about.entry(R::TABLE.into()).or_default();
+        if table.parts == 0 {
+            let empty = PartWriter::<R>::create(self.trace, 0, self.footer.clone())?;
+            empty.finish_unsynced(&mut self.unsynced)?;
+        }
+        Ok(())
+    }
 }
 
 macro_rules! present_events {
@@ -204,13 +214,15 @@ macro_rules! present_events {
         kernel_alone { $($alone:ident: $alone_variant:ident($alone_row:ident),)* }
         last { $($last:ident: $last_variant:ident($last_row:ident as $last_lean:ident),)* }
     ) => {
-        /// The tables of events without rows.
-        fn present_events(trace: &Path, footer: &Footer, meta: &mut Meta) -> Result<()> {
-            $(present::<$first_row>(trace, footer, meta)?;)*
-            $(present::<$row>(trace, footer, meta)?;)*
-            $(present::<$alone_row>(trace, footer, meta)?;)*
-            $(present::<$last_row>(trace, footer, meta)?;)*
-            Ok(())
+        impl Tables<'_> {
+            /// The tables of events without rows.
+            fn present_events(&mut self) -> Result<()> {
+                $(self.present::<$first_row>()?;)*
+                $(self.present::<$row>()?;)*
+                $(self.present::<$alone_row>()?;)*
+                $(self.present::<$last_row>()?;)*
+                Ok(())
+            }
         }
     };
 }

@@ -1,8 +1,9 @@
 //! Files of a trace that are there whole or not at all.
 //!
-//! Rule: everything is written under a name ending in `.tmp`, synced, and then renamed; the directory
-//! is synced after the rename. A crash leaves a `.tmp`, which nobody reads and the next attempt
-//! replaces. [`Dir`] sees to it that the names mean what they should.
+//! Rule: everything is written under a name ending in `.tmp` and then renamed, so whoever is killed leaves a `.tmp`,
+//! which nobody reads and the next attempt replaces. Files that are read by themselves (`meta.json`) are synced before
+//! they are renamed, and their directory after it; parts of tables are synced, all together ([`Unsynced`](super::Unsynced)),
+//! before the file that says that they are there. [`Dir`] sees to it that the names mean what they should.
 
 use std::path::Path;
 

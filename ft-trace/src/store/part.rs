@@ -24,6 +24,7 @@ use serde_json::json;
 use super::error::{Result, StoreError, io_error};
 use super::file;
 use super::schema::{Row, SCHEMA_VERSION};
+use super::unsynced::Unsynced;
 use crate::dir::Dir;
 
 /// Rows of one Arrow batch.
@@ -116,14 +117,27 @@ impl<R: Row> PartWriter<R> {
         if self.batch_rows == BATCH_ROWS { self.flush() } else { Ok(()) }
     }
 
-    /// Writes what is left, closes the file and gives it its name; returns the number of rows.
+    /// Writes what is left and gives the file its name, durably; returns the number of rows.
     ///
     /// # Errors
     ///
-    /// When it cannot be written; a part of that name from before is then still there.
-    pub fn finish(mut self) -> Result<u64> {
+    /// When it cannot be written.
+    pub fn finish(self) -> Result<u64> {
+        let mut unsynced = Unsynced::default();
+        let rows = self.finish_unsynced(&mut unsynced)?;
+        unsynced.sync()?;
+        Ok(rows)
+    }
+
+    /// As [`PartWriter::finish`], durable when what it is added to is synced: before that, a crash of the machine may
+    /// leave half of it under its name.
+    ///
+    /// # Errors
+    ///
+    /// As [`PartWriter::finish`].
+    pub(crate) fn finish_unsynced(mut self, unsynced: &mut Unsynced) -> Result<u64> {
         self.flush()?;
-        self.file.finish()
+        self.file.finish(unsynced)
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -175,14 +189,14 @@ impl PartFile {
         writer.write(&batch).map_err(error)
     }
 
-    fn finish(self) -> Result<u64> {
+    fn finish(self, unsynced: &mut Unsynced) -> Result<u64> {
         let tmp = self.tmp_path();
         let Some(writer) = self.writer else { return Ok(0) };
         let file = writer
             .into_inner()
             .map_err(|source| StoreError::Write { path: tmp.clone(), source })?;
-        file.sync_all().map_err(io_error("sync", &tmp))?;
-        self.dir.publish(&self.tmp, &self.name).map_err(io_error("rename", &tmp))?;
+        self.dir.rename(&self.tmp, &self.name).map_err(io_error("rename", &tmp))?;
+        unsynced.add(file, self.dir.path().join(&self.name), &self.dir)?;
         Ok(self.rows)
     }
 }

@@ -10,6 +10,7 @@ use super::error::{Result, io_error};
 use super::file;
 use super::part::{Footer, PartWriter};
 use super::schema::Row;
+use super::unsynced::Unsynced;
 use crate::dir::Dir;
 
 /// Rows of one part: what a writer holds in memory, since rows come in the order in which they were
@@ -26,6 +27,7 @@ pub struct TableWriter<R: Row> {
     rows: Vec<R>,
     parts: u32,
     written: u64,
+    unsynced: Unsynced,
 }
 
 impl<R: Row> TableWriter<R> {
@@ -45,6 +47,7 @@ impl<R: Row> TableWriter<R> {
             rows: Vec::new(),
             parts: 0,
             written: 0,
+            unsynced: Unsynced::default(),
         })
     }
 
@@ -58,24 +61,43 @@ impl<R: Row> TableWriter<R> {
         if self.rows.len() >= self.part_rows { self.part() } else { Ok(()) }
     }
 
-    /// Writes the last part, so that [`TableWriter::finish`] has only names to change. Whoever replaces
-    /// several tables seals them all first: a full disk then replaces none.
+    /// Writes the last part, so that only names are left to be changed, and adds the parts to `unsynced`. Whoever
+    /// replaces several tables seals them all and syncs that first: a full disk then replaces none.
     ///
     /// # Errors
     ///
     /// When it cannot be written.
-    pub fn seal(&mut self) -> Result<()> {
-        if self.parts == 0 || !self.rows.is_empty() { self.part() } else { Ok(()) }
+    pub fn seal(&mut self, unsynced: &mut Unsynced) -> Result<()> {
+        if self.parts == 0 || !self.rows.is_empty() {
+            self.part()?;
+        }
+        unsynced.append(std::mem::take(&mut self.unsynced))
     }
 
-    /// Seals the table and puts it in its place; returns the number of rows.
+    /// Puts the table in its place, durably; returns the number of rows.
     ///
     /// # Errors
     ///
     /// When it cannot be written.
     pub fn finish(mut self) -> Result<u64> {
-        self.seal()?;
+        let mut unsynced = Unsynced::default();
+        self.seal(&mut unsynced)?;
+        unsynced.sync()?;
+        let rows = self.finish_unsynced(&mut unsynced)?;
+        unsynced.sync()?;
+        Ok(rows)
+    }
+
+    /// As [`TableWriter::finish`], durable when `unsynced` is synced: before that, a crash of the machine may leave half
+    /// of what was not sealed and synced.
+    ///
+    /// # Errors
+    ///
+    /// As [`TableWriter::finish`].
+    pub fn finish_unsynced(mut self, unsynced: &mut Unsynced) -> Result<u64> {
+        self.seal(unsynced)?;
         replace(&self.trace, R::TABLE)?;
+        unsynced.add_dir(&self.trace)?;
         Ok(self.written)
     }
 
@@ -88,7 +110,7 @@ impl<R: Row> TableWriter<R> {
         for (_, place) in order {
             part.push(&rows[place])?;
         }
-        self.written += part.finish()?;
+        self.written += part.finish_unsynced(&mut self.unsynced)?;
         self.parts += 1;
         rows.clear();
         self.rows = rows;
@@ -113,14 +135,14 @@ fn begin(trace: &Path, table: &str) -> Result<(Dir, Dir)> {
     Ok((trace, aside))
 }
 
-/// Puts the parts in the place of the table of before.
+/// Puts the parts in the place of the table of before. File systems keep the order of changes to names.
 fn replace(trace: &Dir, table: &str) -> Result<()> {
     let old = old(table);
     let path = trace.path().join(table);
     let fail = || io_error("rename", &path);
-    match trace.publish(table, &old) {
+    match trace.rename(table, &old) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(fail()(e)),
-        _ => trace.publish(&file::temporary(table), table).map_err(fail())?,
+        _ => trace.rename(&file::temporary(table), table).map_err(fail())?,
     }
     file::remove(trace, &old)
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::convert::kernel::ForRows;
 use crate::convert::ledger::PartLedger;
 use crate::convert::{ConvertError, Result};
-use crate::store::{Footer, PartWriter, Row};
+use crate::store::{Footer, PartWriter, Row, Unsynced};
 
 /// Writes the parts of one segment.
 pub(super) struct Output<'a> {
@@ -18,6 +18,8 @@ pub(super) struct Output<'a> {
     /// Rows that begin earlier are left out.
     pub(super) from: i64,
     pub(super) tables: BTreeMap<String, PartLedger>,
+    /// The parts that are written.
+    pub(super) unsynced: Unsynced,
 }
 
 impl Output<'_> {
@@ -42,7 +44,7 @@ impl Output<'_> {
 
     pub(super) fn end<R: Row>(&mut self, part: UnfinishedPart<R>) -> Result<()> {
         let UnfinishedPart { writer, mut ledger, .. } = part;
-        ledger.rows = writer.finish()?;
+        ledger.rows = writer.finish_unsynced(&mut self.unsynced)?;
         self.tables.insert(R::TABLE.to_owned(), ledger);
         Ok(())
     }
