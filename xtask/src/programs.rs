@@ -131,14 +131,29 @@ fn run_one(program: &Program, logs: &Path, set: impl Fn(&mut Command)) -> Result
     command.current_dir(&program.package).env("CARGO_MANIFEST_DIR", &program.package);
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
     let status = command.status().context("could not be started")?;
-    let mut said =
-        format!("\n     {}, {} s\n", program.name, began.elapsed().as_secs()).into_bytes();
-    said.extend(fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?);
-    io::stdout().lock().write_all(&said)?;
+    let said = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let said = String::from_utf8_lossy(&said);
+    let seconds = began.elapsed().as_secs();
+    write!(io::stdout().lock(), "\n     {}, {seconds} s\n{said}", program.name)?;
     match status.success() {
         true => Ok(()),
-        false => bail!("{status}"),
+        false => bail!("{status}{}", failures(&said)),
     }
+}
+
+/// Lines of a failed program that are told again at the end of a run.
+const TOLD_AGAIN: usize = 60;
+
+/// What a program of tests printed of those that failed, or the last that it printed, indented. A run prints far more than
+/// anybody reads, and its end is where one looks.
+fn failures(said: &str) -> String {
+    let of_libtest = said.split("\nfailures:\n").nth(1);
+    let lines: Vec<&str> = of_libtest.unwrap_or(said).trim().lines().collect();
+    let told = match of_libtest {
+        Some(_) => &lines[..lines.len().min(TOLD_AGAIN)],
+        None => &lines[lines.len().saturating_sub(TOLD_AGAIN)..],
+    };
+    told.iter().map(|line| format!("\n    {line}")).collect()
 }
 
 #[cfg(test)]
@@ -202,13 +217,24 @@ mod tests {
         // Each would find the folder of one that is there at the same time.
         let alone = "mkdir ../turn || exit 3; sleep 0.1; rmdir ../turn";
         let mut programs =
-            vec![shell("a test", "test -d \"$CARGO_MANIFEST_DIR\" && exit $N", &folder)];
+            vec![shell("a test", "echo why; test -d \"$CARGO_MANIFEST_DIR\" && exit $N", &folder)];
         programs.extend(REAL_TIME.map(|name| shell(name, alone, &folder)));
         programs.push(shell("another test", "exit 0", &folder));
         let set = |command: &mut Command| _ = command.arg("script").env("N", "7");
         let error = run(programs, &folder.join("logs"), set).expect_err("one fails");
-        assert_eq!(error.to_string(), "tests failed:\n  a test: exit status: 7");
+        assert_eq!(error.to_string(), "tests failed:\n  a test: exit status: 7\n    why");
         fs::remove_dir_all(&folder).expect("removed");
+    }
+
+    #[test]
+    fn what_failed_is_told_again() {
+        let said = "running 2 tests\ntest a ... FAILED\n\nfailures:\n\n---- a stdout ----\nleft: 1\n\nfailures:\n    a\n";
+        assert_eq!(failures(said), "\n    ---- a stdout ----\n    left: 1");
+        let long: String = (0..100).map(|line| format!("{line}\n")).collect();
+        let told = failures(&long);
+        assert!(told.starts_with("\n    40\n") && told.ends_with("\n    99"), "{told}");
+        let told = failures(&format!("x\nfailures:\n{long}"));
+        assert!(told.starts_with("\n    0\n") && told.ends_with("\n    59"), "{told}");
     }
 
     #[test]
