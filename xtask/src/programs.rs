@@ -6,7 +6,7 @@ use std::{
     io::{self, Write as _},
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::{Mutex, PoisonError},
+    sync::{LazyLock, Mutex, PoisonError},
     thread,
     time::Instant,
 };
@@ -30,6 +30,10 @@ const REAL_TIME: [&str; 7] = [
 /// The longest of the others, which begin first: what is left behind them then fills the lanes to the end.
 const LONGEST: [&str; 4] =
     ["ft-agent page", "ft-agent hostile", "ft-agent readers", "ft-agent store"];
+
+/// Where an agent listens by default. Each program of tests has a directory of its own there, in a mount namespace: a
+/// recording takes in whatever program looks for an agent meanwhile, and those of other tests are not what a test expects.
+const SOCKETS: &str = "/run/feather-trace";
 
 /// A program of tests.
 #[derive(Clone, Debug, PartialEq)]
@@ -126,7 +130,10 @@ fn run_one(program: &Program, logs: &Path, set: impl Fn(&mut Command)) -> Result
     let began = Instant::now();
     let path = logs.join(format!("{}.log", program.name.replace(' ', "-")));
     let log = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
-    let mut command = Command::new(&program.executable);
+    let mut command = match own_sockets() {
+        true => in_own_mounts(&program.executable),
+        false => Command::new(&program.executable),
+    };
     set(&mut command);
     command.current_dir(&program.package).env("CARGO_MANIFEST_DIR", &program.package);
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
@@ -139,6 +146,26 @@ fn run_one(program: &Program, logs: &Path, set: impl Fn(&mut Command)) -> Result
         true => Ok(()),
         false => bail!("{status}{}", failures(&said)),
     }
+}
+
+/// Runs a program that has [`SOCKETS`] for itself and its children.
+fn in_own_mounts(executable: &Path) -> Command {
+    let script = format!(
+        "mkdir -p {SOCKETS} && mount -t tmpfs -o mode=755 tmpfs {SOCKETS} && exec \"$0\" \"$@\""
+    );
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--", "sh", "-c", &script]).arg(executable);
+    command
+}
+
+/// Whether this process may make such a namespace: only root may, and only root's agents listen there.
+fn own_sockets() -> bool {
+    static MAY: LazyLock<bool> = LazyLock::new(|| {
+        let mut nothing = in_own_mounts(Path::new("true"));
+        nothing.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        nothing.status().is_ok_and(|status| status.success())
+    });
+    *MAY
 }
 
 /// Lines of a failed program that are told again at the end of a run.
@@ -223,6 +250,27 @@ mod tests {
         let set = |command: &mut Command| _ = command.arg("script").env("N", "7");
         let error = run(programs, &folder.join("logs"), set).expect_err("one fails");
         assert_eq!(error.to_string(), "tests failed:\n  a test: exit status: 7\n    why");
+        fs::remove_dir_all(&folder).expect("removed");
+    }
+
+    #[test]
+    fn no_program_sees_the_default_socket_of_another() {
+        if !own_sockets() {
+            println!("skipped: this user may make no mount namespace");
+            return;
+        }
+        let folder = std::env::temp_dir().join(format!("ft-sockets-{}", std::process::id()));
+        // The first stays until the second has looked.
+        let first = format!(
+            "touch {SOCKETS}/a; touch ../there; while test -e ../there; do sleep 0.01; done"
+        );
+        let second = format!(
+            "while ! test -e ../there; do sleep 0.01; done; test -e {SOCKETS}/a; echo $?; rm ../there"
+        );
+        let programs = vec![shell(REAL_TIME[0], &first, &folder), shell("b", &second, &folder)];
+        let logs = folder.join("logs");
+        run(programs, &logs, |command| _ = command.arg("script")).expect("they end");
+        assert_eq!(fs::read_to_string(logs.join("b.log")).expect("its log"), "1\n");
         fs::remove_dir_all(&folder).expect("removed");
     }
 
