@@ -20,6 +20,7 @@ const SHT_SYMTAB: u32 = 2;
 const SHT_DYNSYM: u32 = 11;
 const SHF_ALLOC: u64 = 2;
 const STT_FUNC: u8 = 2;
+const STT_GNU_IFUNC: u8 = 10;
 
 /// Sleds and symbols of a file.
 pub(super) struct Contents {
@@ -33,7 +34,7 @@ pub(super) struct Contents {
 /// Names of functions by their addresses.
 #[derive(Default)]
 pub(super) struct Symbols {
-    /// Address, and where the name stands; by address.
+    /// Address, and where the name stands; by address, several names of one in the order of the file.
     by_address: Vec<(u64, u32)>,
     names: Vec<u8>,
 }
@@ -93,26 +94,38 @@ impl Symbols {
         let (table, names) =
             (read(file, table.offset, table.bytes)?, read(file, names.offset, names.bytes)?);
         let function = |symbol: &[u8]| {
-            let is_here = symbol[4] & 0xf == STT_FUNC && half(symbol, 6)? != 0;
+            let is_function = matches!(symbol[4] & 0xf, STT_FUNC | STT_GNU_IFUNC);
+            let is_here = is_function && half(symbol, 6)? != 0;
             is_here.then_some((long(symbol, 8)?, word(symbol, 0)?))
         };
         let mut by_address: Vec<_> =
             table.chunks_exact(SYMBOL_BYTES).filter_map(function).collect();
-        // Of several names of one address the first in the table.
         by_address.sort_by_key(|&(address, _)| address);
-        by_address.dedup_by_key(|&mut (address, _)| address);
         Some(Symbols { by_address, names })
+    }
+
+    /// Where the names of this address stand.
+    fn at(&self, address: u64) -> impl Iterator<Item = u32> {
+        let first = self.by_address.partition_point(|&(at, _)| at < address);
+        let rest = &self.by_address[first..];
+        rest.iter().take_while(move |&&(at, _)| at == address).map(|&(_, name)| name)
     }
 
     /// Whether a function begins at this address.
     pub(super) fn has(&self, address: u64) -> bool {
-        self.by_address.binary_search_by_key(&address, |&(address, _)| address).is_ok()
+        self.at(address).next().is_some()
     }
 
-    /// The name of the function that begins at this address, if it has one; cut to 1024 bytes.
+    /// Whether one of the names of the function that begins at this address is one of these.
+    pub(super) fn has_name_of(&self, address: u64, names: &[&str]) -> bool {
+        let mut own = self.at(address).filter_map(|at| text(&self.names, at as usize));
+        own.any(|name| names.contains(&name))
+    }
+
+    /// The name of the function that begins at this address, if it has one: of several the first in the file; cut to 1024
+    /// bytes.
     pub(super) fn name(&self, address: u64) -> Option<&str> {
-        let found = self.by_address.binary_search_by_key(&address, |&(address, _)| address).ok()?;
-        let name = text(&self.names, self.by_address[found].1 as usize)?;
+        let name = text(&self.names, self.at(address).next()? as usize)?;
         let end =
             (0..=name.len().min(MAX_NAME_BYTES)).rev().find(|&end| name.is_char_boundary(end));
         Some(&name[..end?]).filter(|name| !name.is_empty())
@@ -177,8 +190,11 @@ mod tests {
     #[test]
     fn names_are_found_by_their_addresses() {
         let names = b"\0first\0caf\xc3\xa9\0\xff\0".to_vec();
-        let by_address = vec![(0x10, 1), (0x20, 7), (0x30, 13), (0x40, 0), (0x50, 99)];
+        let by_address = vec![(0x10, 1), (0x10, 7), (0x20, 7), (0x30, 13), (0x40, 0), (0x50, 99)];
         let symbols = Symbols { by_address, names };
+        // Of several names one is told, and each is its own.
+        let is = |name| symbols.has_name_of(0x10, &["other", name]);
+        assert_eq!(["first", "café", "fir", ""].map(is), [true, true, false, false]);
         let name = |address| symbols.name(address);
         assert_eq!((name(0x10), name(0x20)), (Some("first"), Some("café")));
         // Between functions, no UTF-8, no name, and none in the table.

@@ -17,7 +17,8 @@
 //! No sleds are found of an object whose file cannot be opened, or is another one by now. A function without a symbol is
 //! `fn.unnamed`, and an object of gcc has no sleds if one of those with entries has none. What XRay's own runtime has patched is
 //! left alone; link with `-fnoxray-link-deps`, which leaves it out. So are functions that the program has in place of those of
-//! libc that recording itself calls ([`CALLED`]). The names and entries of an object that is unloaded are kept.
+//! libc that recording itself calls ([`CALLED`]), by whichever of their names; what these call in their turn is not known. The names
+//! and entries of an object that is unloaded are kept.
 
 mod entry;
 mod file;
@@ -389,10 +390,10 @@ fn functions(object: &Loaded) -> Vec<Function> {
     }
     let named = functions.into_iter().filter_map(|(function, mut sleds)| {
         sleds.sort_by_key(|sled| sled.kind as u8);
-        let symbol = contents.symbols.name(function.wrapping_sub(object.base));
-        let symbol = symbol.unwrap_or("unnamed");
-        let name = format!("fn.{symbol}").into();
-        (!CALLED.contains(&symbol)).then_some(Function { name, sleds })
+        let address = function.wrapping_sub(object.base);
+        let name = format!("fn.{}", contents.symbols.name(address).unwrap_or("unnamed")).into();
+        let is_called = contents.symbols.has_name_of(address, &CALLED);
+        (!is_called).then_some(Function { name, sleds })
     });
     named.collect()
 }
