@@ -13,7 +13,7 @@ use ft_trace::dir;
 use ft_trace::event::Event;
 use ft_trace::ids::Pid;
 use ft_trace::result_tables;
-use ft_trace::store::{self, Result, Row, StoreError, TableWriter, Trace, Unsynced};
+use ft_trace::store::{self, Result, Row, StoreError, Synced, TableWriter, Trace, Unsynced};
 use ft_trace::stream;
 use ft_trace::tables::{self, Irq, SchedSwitch, SiteRow, SymbolRow, ThreadRow};
 
@@ -42,16 +42,17 @@ macro_rules! writers {
             }
 
             /// Writes all that is left; then only names are to be changed.
-            fn seal(&mut self) -> Result<()> {
-                let mut unsynced = Unsynced::default();
-                $(self.$table.seal(&mut unsynced)?;)*
-                unsynced.sync()
+            fn seal(&mut self) -> Result<Synced> {
+                let mut parts = Unsynced::default();
+                $(self.$table.seal(&mut parts)?;)*
+                parts.sync_all()
             }
 
-            fn finish(self) -> Result<()> {
-                let mut unsynced = Unsynced::default();
-                $(self.$table.finish_unsynced(&mut unsynced)?;)*
-                unsynced.sync()
+            /// Puts the tables in their places; their parts are on disk.
+            fn finish(self, _parts: Synced) -> Result<Synced> {
+                let mut names = Unsynced::default();
+                $(self.$table.finish_unsynced(&mut names)?;)*
+                names.sync_all()
             }
         }
 
@@ -148,14 +149,19 @@ fn analyze_asking(
     histograms.add(&rows, run.world());
     rows.histograms = histograms.into_rows();
     writers.push(rows)?;
-    writers.seal()?;
+    let parts = writers.seal()?;
     go_on(trace, watch(progress))?;
     let dir = store::file::open(trace.dir())?;
     store::file::remove(&dir, ANALYSIS_FILE)?;
-    writers.finish()?;
+    let tables = writers.finish(parts)?;
     store::views::write(trace.dir(), trace.meta(), sites)?;
-    store::file::write_json(&dir, ANALYSIS_FILE, &tally)?;
+    conclude(&dir, &tally, tables)?;
     Ok(tally)
+}
+
+/// Writes the file that says that the tables, which are on disk, are those of one run.
+fn conclude(trace: &dir::Dir, tally: &Tally, _tables: Synced) -> Result<()> {
+    store::file::write_json(trace, ANALYSIS_FILE, tally)
 }
 
 fn go_on(trace: &Trace, verdict: ControlFlow<()>) -> Result<()> {

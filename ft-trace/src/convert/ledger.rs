@@ -16,7 +16,7 @@ use crate::clock::ClockSample;
 use crate::dir::{self, Dir};
 use crate::spool::Spool;
 use crate::store::error::io_error;
-use crate::store::{HostClockMeta, Result, StoreError, file};
+use crate::store::{HostClockMeta, Result, StoreError, Synced, file};
 use crate::warning::Warning;
 
 /// What became of one segment.
@@ -82,8 +82,8 @@ impl Ledger {
         format!("segment-{segment:06}.json")
     }
 
-    /// Writes the ledger into the directory of its spool, whole or not at all.
-    pub(super) fn write(&self, spool: &Dir) -> Result<()> {
+    /// Writes the ledger into the directory of its spool, whole or not at all; the parts that it names are on disk.
+    pub(super) fn write(&self, spool: &Dir, _parts: Synced) -> Result<()> {
         file::write_json(spool, &Ledger::name(self.segment), self)
     }
 

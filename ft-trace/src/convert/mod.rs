@@ -141,9 +141,9 @@ impl Converter {
     pub fn segment(&mut self, number: u32) -> Result<SegmentReport> {
         self.registry.update()?;
         if !self.ledgers.contains_key(&number) {
-            let ledger =
+            let (ledger, parts) =
                 segment::convert(&self.dir, &self.spool, number, &self.registry, &self.ledgers)?;
-            ledger.write(&self.held)?;
+            ledger.write(&self.held, parts)?;
             self.ledgers.insert(number, ledger);
         }
         file::remove(&self.held, &segment_name(number))?;

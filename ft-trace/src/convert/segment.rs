@@ -21,7 +21,7 @@ use crate::ids::{Cpu, Nanos, Pid, ThreadKey, Tid, Tsc};
 use crate::spool::frame::{Frame, Loss, Shared, Slots};
 use crate::spool::{ReadError, Reader, Spool};
 use crate::store::meta::sum;
-use crate::store::{Footer, HostClockMeta, Row, Unsynced};
+use crate::store::{Footer, HostClockMeta, Row, Synced, Unsynced};
 use crate::tables::record::Decoder;
 use crate::tables::{ClockRow, LossOrigin, LossRow, LostRecords, SchedSwitch, TaskEvent, TaskKind};
 use crate::warning::Warning;
@@ -48,7 +48,7 @@ pub(super) fn convert(
     number: u32,
     registry: &Registry,
     before: &BTreeMap<u32, Ledger>,
-) -> Result<Ledger> {
+) -> Result<(Ledger, Synced)> {
     let path = spool.segment(number);
     let mut ledger = Ledger { segment: number, ..Ledger::default() };
     let inherited = number.checked_sub(1).and_then(|n| before.get(&n));
@@ -132,10 +132,8 @@ pub(super) fn convert(
         note_clock(model, &own_samples, &mut ledger);
     }
     ledger.threads = threads.sightings();
-    // Whoever reads the ledger finds what it names.
-    output.unsynced.sync()?;
     ledger.tables = output.tables;
-    Ok(ledger)
+    Ok((ledger, output.unsynced.sync_all()?))
 }
 
 /// Which programs the processes executed, and their ends.

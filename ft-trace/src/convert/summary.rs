@@ -14,7 +14,7 @@ use crate::ids::{Nanos, Pid, Tid};
 use crate::spool::Spool;
 use crate::spool::frame::Thread;
 use crate::store::{
-    ClockMeta, Footer, HostClockMeta, Meta, PartWriter, Row, SCHEMA_VERSION, TableMeta,
+    ClockMeta, Footer, HostClockMeta, Meta, PartWriter, Row, SCHEMA_VERSION, Synced, TableMeta,
     TableWriter, Unsynced, views,
 };
 use crate::tables::*;
@@ -72,7 +72,7 @@ pub(super) fn write(
     tables.present::<ClockRow>()?;
     tables.present::<HostClockRow>()?;
     tables.present::<StackRow>()?;
-    tables.unsynced.sync()?;
+    let synced = tables.unsynced.sync_all()?;
 
     meta.warnings.extend(Warning::of_start(&meta.start));
     meta.warnings.extend(untraced(registry, ledgers));
@@ -92,8 +92,13 @@ pub(super) fn write(
     let rings = registry.processes.iter().map(|process| (process.pid, process.ring_slots));
     meta.warnings.extend(warnings(&meta, ledgers, &rings.collect()));
     views::write(trace, &meta, &sites)?;
-    meta.write(trace)?;
+    finish(trace, &meta, synced)?;
     Ok(meta)
+}
+
+/// Writes `meta.json`, which makes a trace of the tables, which are on disk.
+fn finish(trace: &Path, meta: &Meta, _tables: Synced) -> Result<()> {
+    Ok(meta.write(trace)?)
 }
 
 /// Programs that the preload library did not reach.

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A table is declared in [`crate::tables`]; how fields become columns is in [`column`](mod@column). Every file is there
-//! whole or not at all.
+//! whole or not at all, and is on disk before what names it (`unsynced.rs`).
 
 pub mod about;
 pub mod catalogue;
@@ -30,5 +30,5 @@ pub use meta::{ClockMeta, HostClockMeta, META_FILE, Meta, TableMeta};
 pub use part::{Footer, PartWriter, part_path};
 pub use reader::{Rows, Trace, rows_of, sizes_of};
 pub use schema::{Row, SCHEMA_VERSION};
-pub use unsynced::Unsynced;
+pub use unsynced::{Synced, Unsynced};
 pub use writer::TableWriter;

@@ -125,7 +125,7 @@ impl<R: Row> PartWriter<R> {
     pub fn finish(self) -> Result<u64> {
         let mut unsynced = Unsynced::default();
         let rows = self.finish_unsynced(&mut unsynced)?;
-        unsynced.sync()?;
+        unsynced.sync_all()?;
         Ok(rows)
     }
 

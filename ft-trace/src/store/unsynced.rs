@@ -7,18 +7,23 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
 use super::error::{Result, io_error};
 use crate::dir::Dir;
 
-/// Files that are kept open to be synced together, at most: a process may have 1,024 open by default, and each table
-/// that is being written keeps its own.
-const FILES: usize = 24;
+/// Files that are kept open to be synced together, at most: a process may have 1,024 open by default, and each of the some
+/// thirty tables that analyses write at a time keeps its own, which are more than one only of large traces.
+const FILES: usize = 16;
+
+/// What was written before is on disk.
+#[derive(Clone, Copy, Debug)]
+pub struct Synced(());
 
 /// Files and directories that are to be synced together, at most so many at a time. Dropped without
-/// [`Unsynced::sync`], they reach the disk when the kernel wants it.
+/// [`Unsynced::sync_all`], they reach the disk when the kernel wants it.
 #[derive(Debug, Default)]
 pub struct Unsynced {
     files: Vec<(File, PathBuf)>,
@@ -31,11 +36,9 @@ impl Unsynced {
     ///
     /// # Errors
     ///
-    /// As [`Unsynced::sync`], which it calls when there are too many.
+    /// As [`Unsynced::sync_all`], which it does when there are too many.
     pub(super) fn add(&mut self, file: File, path: PathBuf, dir: &Dir) -> Result<()> {
-        // Where this cannot be done, syncing does it all.
-        // SAFETY: takes no pointer.
-        unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
+        begin_to_write(&file).map_err(io_error("write", &path))?;
         self.files.push((file, path));
         self.add_dir(dir)?;
         if self.files.len() < FILES { Ok(()) } else { self.sync() }
@@ -56,19 +59,24 @@ impl Unsynced {
     ///
     /// # Errors
     ///
-    /// As [`Unsynced::sync`], which it calls when there are too many.
+    /// As [`Unsynced::sync_all`], which it does when there are too many.
     pub(super) fn append(&mut self, other: Unsynced) -> Result<()> {
         self.files.extend(other.files);
         self.dirs.extend(other.dirs);
         if self.files.len() < FILES { Ok(()) } else { self.sync() }
     }
 
-    /// All of it is durable.
+    /// All of it is durable, which is to be shown where something is written that names it.
     ///
     /// # Errors
     ///
     /// What the kernel says of the first that cannot be written.
-    pub fn sync(&mut self) -> Result<()> {
+    pub fn sync_all(mut self) -> Result<Synced> {
+        self.sync()?;
+        Ok(Synced(()))
+    }
+
+    fn sync(&mut self) -> Result<()> {
         for (file, path) in self.files.drain(..) {
             file.sync_all().map_err(io_error("sync", &path))?;
         }
@@ -76,6 +84,22 @@ impl Unsynced {
             dir.sync().map_err(io_error("sync", dir.path()))?;
         }
         Ok(())
+    }
+}
+
+/// The kernel begins to write what of the file is not on disk; where it cannot be asked to, syncing does it all. Its errors count:
+/// a file system may tell one only once (ext4).
+fn begin_to_write(file: &File) -> io::Result<()> {
+    // SAFETY: takes no pointer.
+    let result =
+        unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
+    if result == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::ENOSYS | libc::EINVAL | libc::EPERM | libc::ESPIPE | libc::EOPNOTSUPP) => Ok(()),
+        _ => Err(error),
     }
 }
 

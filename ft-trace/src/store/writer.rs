@@ -2,7 +2,8 @@
 //!
 //! Rule: the parts are written into `DIR/<table>.tmp/`, which takes the place of `DIR/<table>` at
 //! [`TableWriter::finish`]. So a table is whole, from before, or not there: the one of before is moved aside
-//! as a whole, to `DIR/<table>.old.tmp/`, and never removed in place, where half of it would look like a table.
+//! as a whole, to `DIR/<table>.old.tmp/`, and never removed in place, where half of it would look like a table. A crash of the
+//! machine keeps to that where the parts are synced first ([`TableWriter::seal`]).
 
 use std::path::Path;
 
@@ -80,11 +81,12 @@ impl<R: Row> TableWriter<R> {
     ///
     /// When it cannot be written.
     pub fn finish(mut self) -> Result<u64> {
-        let mut unsynced = Unsynced::default();
-        self.seal(&mut unsynced)?;
-        unsynced.sync()?;
-        let rows = self.finish_unsynced(&mut unsynced)?;
-        unsynced.sync()?;
+        let mut parts = Unsynced::default();
+        self.seal(&mut parts)?;
+        let mut names = Unsynced::default();
+        parts.sync_all()?;
+        let rows = self.finish_unsynced(&mut names)?;
+        names.sync_all()?;
         Ok(rows)
     }
 
