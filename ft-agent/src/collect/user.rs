@@ -111,6 +111,15 @@ pub struct Source {
     trigger_bytes: usize,
     /// Words on their way from a ring into a frame.
     scratch: Vec<u8>,
+    last: LastLook,
+}
+
+/// How far the last look at a source is.
+struct LastLook {
+    /// What is left of it, over all rounds.
+    work: Work,
+    /// The rings before this one are done with.
+    next_ring: u32,
 }
 
 impl Source {
@@ -158,6 +167,7 @@ impl Source {
             triggers: Vec::new(),
             trigger_bytes: 0,
             scratch: Vec::new(),
+            last: LastLook { work: Work::last(), next_ring: 0 },
         };
         if since == Since::Now {
             source.discard_old();
@@ -295,8 +305,12 @@ impl Source {
         Ok(())
     }
 
-    /// Copies everything that is left, also of rings in overwrite mode, and accounts for losses that no
-    /// event tells. With `ended`, the process has ended, and what is not committed never will be.
+    /// The last look: copies everything that is left, also of rings in overwrite mode, and accounts for losses that no
+    /// event tells, as far as there is work left; the next call goes on from there. With `ended`, the process has ended,
+    /// and what is not committed never will be. Whether it is done.
+    ///
+    /// All calls together do no more than [`Work::last`]: what is left then, in rings that somebody still fills, is told
+    /// as a loss.
     ///
     /// # Errors
     ///
@@ -305,20 +319,31 @@ impl Source {
         &mut self,
         now_ns: i64,
         ended: bool,
+        work: &mut Work,
         sink: &mut impl Sink,
-    ) -> Result<Round, WriteError> {
-        let (mut round, mut work) = (Round::default(), Work::last());
+    ) -> Result<(Round, bool), WriteError> {
         // Nobody makes room from now on, nor reads what is counted.
         self.wait_when_full(None);
         self.count_with_events(Counting::default());
-        for index in 0..self.rings_used() {
-            self.finish_ring(index, now_ns, ended, &mut round, &mut work, sink)?;
+        let share = self.last.work.and(work);
+        // There is work for it in later rounds.
+        let goes_on = work.left() < self.last.work.left();
+        let (mut round, mut left) = (Round::default(), share.clone());
+        let done = self.finish_rings(now_ns, ended, goes_on, &mut round, &mut left, sink)?;
+        if done {
+            self.drain_shared(now_ns, ended, &mut round, &mut left, sink)?;
         }
-        self.drain_shared(now_ns, ended, &mut round, &mut work, sink)?;
+        let done = done && !(goes_on && left.is_done());
+        for paid in [&mut self.last.work, work] {
+            paid.spend(left.since(&share));
+        }
+        if done {
+            self.last.next_ring = 0;
+        }
         self.drain_directory(sink)?;
         self.count();
         self.look_for_faults();
-        Ok(round)
+        Ok((round, done))
     }
 
     fn look_for_faults(&mut self) {
@@ -392,6 +417,6 @@ impl Source {
 #[cfg(test)]
 mod account;
 #[cfg(test)]
-mod forged;
+pub(crate) mod forged;
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 /// A user's share of one round: some 20 ms.
 const ROUND: i64 = 1 << 20;
 
-/// A source's share of the last look at it: several times what it can hold at default sizes.
+/// A source's share of the last look at it, over all rounds: several times what it can hold at default sizes.
 const LAST: i64 = 1 << 26;
 
 /// To look at a source at all: its identity, its shared ring, its directory.
@@ -29,13 +29,13 @@ pub(super) const LOOK_UP: u64 = 1 << 10;
 pub(super) const SHARED_SLOT: u64 = 8;
 
 /// What is left to be done.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Work {
     left: i64,
 }
 
 impl Work {
-    /// For the last look at a source, which has no next round.
+    /// For all of the last look at a source, or for a look that has no next round.
     pub fn last() -> Work {
         Work { left: LAST }
     }
@@ -43,6 +43,16 @@ impl Work {
     /// So much was done; the last step may be more than was left.
     pub(super) fn spend(&mut self, slots: u64) {
         self.left = self.left.saturating_sub_unsigned(slots);
+    }
+
+    /// As much as is left of both.
+    pub(super) fn and(&self, other: &Work) -> Work {
+        Work { left: self.left.min(other.left) }
+    }
+
+    /// What was done since it was `before`.
+    pub(super) fn since(&self, before: &Work) -> u64 {
+        u64::try_from(before.left.saturating_sub(self.left)).unwrap_or(0)
     }
 
     /// No more in this round.

@@ -229,10 +229,10 @@ impl Collector {
                 continue;
             }
             // First asked, then drained: nothing is written after the end.
-            let ended = recorded.source.identity().has_ended();
+            let ended = recorded.has_ended();
             fill = fill.max(self.drain_source(&mut recorded.source)?);
             if ended || recorded.source.is_dead() {
-                self.close_source(recorded, ended)?;
+                waiting.extend(self.close_source(recorded, ended)?);
             } else {
                 recorded.enable_declared();
                 self.sources.push(recorded);
@@ -338,3 +338,6 @@ impl Collector {
         self.notices.tell(notice);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -116,6 +116,14 @@ impl Notices {
 }
 
 #[cfg(test)]
+impl Notices {
+    /// Those that nobody listens to.
+    pub(super) fn unheard() -> Notices {
+        Notices { sender: sync_channel(0).0, left_out: Arc::default() }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

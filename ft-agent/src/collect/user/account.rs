@@ -153,7 +153,9 @@ impl Owner {
     }
 
     fn finish(&mut self, ended: bool) {
-        self.read(|source, _, mut sink| source.finish(0, ended, &mut sink).map(drop));
+        self.read(|source, _, mut sink| {
+            source.finish(0, ended, &mut Work::last(), &mut sink).map(drop)
+        });
         self.stored.sort_unstable();
         assert!(self.stored.is_sorted_by(|a, b| a < b), "an event is stored twice");
     }

@@ -29,6 +29,43 @@ fn claim(source: &Source, index: u32, head: u64, state: u32) {
     source.memory.header().rings_used.fetch_max(index + 1, Relaxed);
 }
 
+/// A source of a user with two rings full of slots that are committed for no index, of threads that have ended; with `ended`, the
+/// process has.
+pub(crate) fn flooding(ring_slots: u32, uid: u32, ended: bool) -> Source {
+    let mut source = source(ring_slots, Seen::default());
+    source.identity.uid = uid;
+    if ended {
+        source.identity.pidfd = None;
+    }
+    let state = if ended { ring_state::LIVE } else { ring_state::EXITED };
+    for index in 0..2 {
+        claim(&source, index, 2 * u64::from(ring_slots), state);
+        source.memory.populate_ring(index);
+    }
+    source
+}
+
+/// A source of a user with so many events of three slots.
+pub(crate) fn honest(events: u64, uid: u32) -> Source {
+    let mut source = source(4096, Seen::default());
+    source.identity.uid = uid;
+    claim(&source, 0, 0, ring_state::LIVE);
+    source.memory.ring(0).prepare(Mode::Discard);
+    for n in 0..events {
+        source.memory.ring(0).write(64, 0, &[n; 9], || n);
+    }
+    source
+}
+
+/// Slots of its rings that nobody has read.
+pub(crate) fn unread(source: &Source) -> u64 {
+    let unread = |index| {
+        let control = source.memory.ring(index).control;
+        control.head.load(Relaxed) - control.tail.load(Relaxed)
+    };
+    (0..source.rings_used()).map(unread).sum()
+}
+
 /// Losses of one round.
 fn drain(source: &mut Source, work: &mut Work) -> Vec<(String, u64)> {
     let mut losses = Vec::new();
@@ -80,13 +117,49 @@ fn slots_without_events_are_work_like_others() {
     assert!(rounds > 1, "it is no work for one round");
 }
 
+/// Rings full of slots, and another process fills them on.
+#[test]
+fn the_last_look_is_work_like_others_and_has_an_end() {
+    const SLOTS: u32 = 1 << 20;
+    for (fills, rounds) in [(false, 3..6), (true, 3..100)] {
+        let mut source = flooding(SLOTS, UID, true);
+        let (mut budgets, mut lost, mut needed) = (Budgets::default(), Vec::new(), 0);
+        let mut sink = |frame: &Frame<'_>| {
+            if let Frame::Loss(loss) = frame {
+                lost.push((loss.what.clone(), loss.count));
+            }
+            Ok(())
+        };
+        loop {
+            budgets.renew();
+            let before = budgets.of(UID).left();
+            let done = source.finish(0, true, budgets.of(UID), &mut sink).unwrap().1;
+            // What is done too much is one step, and paid for in the next round.
+            assert!(before <= 1 << 20 && !budgets.of(UID + 1).is_done());
+            needed += 1;
+            if done {
+                break;
+            }
+            assert!(budgets.of(UID).is_done(), "it goes on while there is work left");
+            if fills {
+                for index in 0..2 {
+                    source.memory.ring(index).control.head.fetch_add(u64::from(SLOTS), Relaxed);
+                }
+            }
+        }
+        assert!(rounds.contains(&needed), "{needed} rounds");
+        assert_eq!(source.offences().contains(&Offence::Endless), fills, "{lost:?}");
+        assert_eq!(lost.iter().any(|(what, _)| what == LossReason::NotRead.word()), fills);
+    }
+}
+
 #[test]
 fn rings_that_nobody_has_claimed_are_not_touched() {
     let mut source = source(4096, Seen::default());
     source.memory.header().rings_used.store(u32::MAX, Relaxed);
     let before = source.memory.resident_bytes();
     drain(&mut source, &mut Work::last());
-    source.finish(0, true, &mut |_: &Frame<'_>| Ok(())).unwrap();
+    source.finish(0, true, &mut Work::last(), &mut |_: &Frame<'_>| Ok(())).unwrap();
     assert_eq!(source.memory.resident_bytes(), before);
 }
 

@@ -112,18 +112,38 @@ impl Source {
         Ok(true)
     }
 
-    /// The last look at a ring.
-    pub(super) fn finish_ring(
+    /// The last look at the rings, from the one on at which it stands. Whether it is done: where it `goes_on`, there are
+    /// later rounds for what was no work left for in this one.
+    pub(super) fn finish_rings(
         &mut self,
-        index: u32,
         now_ns: i64,
         ended: bool,
+        goes_on: bool,
         round: &mut Round,
         work: &mut Work,
         sink: &mut impl Sink,
+    ) -> Result<bool, WriteError> {
+        while self.last.next_ring < self.rings_used() {
+            let index = self.last.next_ring;
+            let done = self.drain_ring(index, now_ns, ended, round, work, sink)?
+                && self.snapshot_ring(index, now_ns, round, work, sink)?;
+            if goes_on && work.is_done() {
+                return Ok(false);
+            }
+            self.end_ring(index, ended, done, sink)?;
+            self.last.next_ring += 1;
+        }
+        Ok(true)
+    }
+
+    /// Nobody looks at a ring any more: what is left in it, and what its thread has lost, is told.
+    fn end_ring(
+        &mut self,
+        index: u32,
+        ended: bool,
+        done: bool,
+        sink: &mut impl Sink,
     ) -> Result<(), WriteError> {
-        let done = self.drain_ring(index, now_ns, ended, round, work, sink)?
-            && self.snapshot_ring(index, now_ns, round, work, sink)?;
         let Some(owned) = self.rings.get(index as usize).and_then(Option::as_ref) else {
             return Ok(());
         };

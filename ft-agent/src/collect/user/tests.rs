@@ -82,7 +82,8 @@ fn drain(source: &mut Source) -> Vec<String> {
 
 fn finish(source: &mut Source, ended: bool) -> Vec<String> {
     let mut frames = Frames::default();
-    source.finish(0, ended, &mut frames.sink()).unwrap();
+    let (_, done) = source.finish(0, ended, &mut Work::last(), &mut frames.sink()).unwrap();
+    assert!(done);
     frames.0
 }
 
@@ -169,7 +170,7 @@ fn a_slot_that_was_never_committed_is_placed_between_two_looks() {
         }
         Ok(())
     };
-    s.finish(0, true, &mut sink).unwrap();
+    s.finish(0, true, &mut Work::last(), &mut sink).unwrap();
     let [(from, to, 1)] = losses[..] else { panic!("{losses:?}") };
     assert!(before <= from && from <= reserved && reserved < to, "{before} {from} {reserved} {to}");
 }
@@ -261,7 +262,7 @@ fn a_full_ring_is_waited_for_only_while_somebody_reads_it() {
     let word = |s: &Source| s.memory.header().full_wait_us.load(Relaxed);
     s.wait_when_full(Some(Duration::from_millis(10)));
     assert_eq!(word(&s), 10_000);
-    s.finish(0, false, &mut Frames::default().sink()).unwrap();
+    s.finish(0, false, &mut Work::last(), &mut Frames::default().sink()).unwrap();
     assert_eq!(word(&s), 0);
 }
 

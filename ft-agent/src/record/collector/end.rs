@@ -31,9 +31,15 @@ impl Collector {
             self.round()?;
             std::thread::park_timeout(LAST_ROUNDS);
         }
-        for recorded in std::mem::take(&mut self.sources) {
-            let ended = recorded.source.identity().has_ended();
-            self.close_source(recorded, ended)?;
+        // What one user's processes have left delays the kernel's records, and those of others, by one share at most.
+        while !self.sources.is_empty() {
+            self.budgets.renew();
+            for recorded in std::mem::take(&mut self.sources) {
+                let ended = recorded.has_ended();
+                let unfinished = self.close_source(recorded, ended)?;
+                self.sources.extend(unfinished);
+            }
+            self.drain_kernel()?;
         }
         for refused in self.intake.refusals.take_grown() {
             self.writer.push(&Frame::Refused(refused))?;

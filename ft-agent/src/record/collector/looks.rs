@@ -60,7 +60,9 @@ impl Collector {
         recorded.subject.end();
         recorded.is_done = recorded.is_last;
         if found.left {
-            return self.close_source(recorded, true);
+            let unfinished = self.close_source(recorded, true)?;
+            self.sources.extend(unfinished);
+            return Ok(());
         }
         let identity = recorded.source.identity();
         for reason in std::mem::take(&mut found.refused) {

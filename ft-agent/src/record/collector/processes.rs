@@ -288,21 +288,27 @@ impl Collector {
         }
     }
 
+    /// The last look at a source, as far as its user has work left in this round; gives it back when there is more.
     pub(super) fn close_source(
         &mut self,
-        recorded: Recorded,
+        mut recorded: Recorded,
         ended: bool,
-    ) -> Result<(), WriteError> {
+    ) -> Result<Option<Recorded>, WriteError> {
+        let (writer, source) = (&mut self.writer, &mut recorded.source);
+        let work = self.budgets.of(source.identity().uid);
+        let sink = &mut |frame: &Frame<'_>| writer.push(frame);
+        let (round, done) = source.finish(monotonic_ns(), ended, work, sink)?;
+        self.counters.slots.fetch_add(round.slots, Relaxed);
+        if !done {
+            recorded.is_over = ended;
+            return Ok(Some(recorded));
+        }
         let Recorded { mut source, subject, .. } = recorded;
         subject.let_go();
         if ended {
             self.ended.push(self.writer.number(), source.number(), source.identity().pid);
         }
-        let writer = &mut self.writer;
-        let round =
-            source.finish(monotonic_ns(), ended, &mut |frame: &Frame<'_>| writer.push(frame))?;
         self.tell_offences(&mut source);
-        self.counters.slots.fetch_add(round.slots, Relaxed);
         self.counters.lost_ended.fetch_add(source.lost(), Relaxed);
         self.finished.sources += 1;
         for site in source.sites() {
@@ -313,6 +319,6 @@ impl Collector {
                 self.finished.sites.insert(site.to_owned());
             }
         }
-        Ok(())
+        Ok(None)
     }
 }

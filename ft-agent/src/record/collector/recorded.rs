@@ -22,6 +22,8 @@ pub(super) struct Recorded {
     /// The last look at it was asked for, and is done.
     pub(super) is_last: bool,
     pub(super) is_done: bool,
+    /// The last look at its rings has begun: it has ended, or executed another program.
+    pub(super) is_over: bool,
     /// Given back when it is not recorded any more; one that was attached has none.
     _places: Vec<Place>,
 }
@@ -36,6 +38,7 @@ impl Recorded {
             enabled: None,
             is_last: false,
             is_done: false,
+            is_over: false,
             _places: places,
         }
     }
@@ -44,6 +47,11 @@ impl Recorded {
     pub(super) fn unaware(mut self) -> Recorded {
         self.enabled = Some(0);
         self
+    }
+
+    /// Nothing more is written: the process has ended, or executed another program.
+    pub(super) fn has_ended(&self) -> bool {
+        self.is_over || self.source.identity().has_ended()
     }
 
     /// Has sites enabled from outside as soon as somebody can do it.
