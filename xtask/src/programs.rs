@@ -93,6 +93,11 @@ pub(crate) fn run(
     set: impl Fn(&mut Command) + Sync,
 ) -> Result<()> {
     fs::create_dir_all(logs).with_context(|| format!("cannot make {}", logs.display()))?;
+    if !own_sockets() {
+        println!(
+            "no mount namespaces: a test may record programs of another one that look for an agent at {SOCKETS}"
+        );
+    }
     let (real_time, others) = lanes(programs);
     let others = Mutex::new(others.into_iter());
     let next = || others.lock().unwrap_or_else(PoisonError::into_inner).next();
@@ -168,19 +173,30 @@ fn own_sockets() -> bool {
     *MAY
 }
 
-/// Lines of a failed program that are told again at the end of a run.
+/// Lines of a failed test, or of the end of a program, that are told again at the end of a run.
 const TOLD_AGAIN: usize = 60;
 
-/// What a program of tests printed of those that failed, or the last that it printed, indented. A run prints far more than
-/// anybody reads, and its end is where one looks.
+/// What a program of tests printed of each test that failed, and their names, or the last that it printed; indented. A run prints far
+/// more than anybody reads, and its end is where one looks.
 fn failures(said: &str) -> String {
-    let of_libtest = said.split("\nfailures:\n").nth(1);
-    let lines: Vec<&str> = of_libtest.unwrap_or(said).trim().lines().collect();
-    let told = match of_libtest {
-        Some(_) => &lines[..lines.len().min(TOLD_AGAIN)],
-        None => &lines[lines.len().saturating_sub(TOLD_AGAIN)..],
+    const HEAD: &str = "\nfailures:\n";
+    let Some((rest, names)) = said.rsplit_once(HEAD) else {
+        let lines: Vec<&str> = said.trim().lines().collect();
+        return indented(lines[lines.len().saturating_sub(TOLD_AGAIN)..].iter().copied());
     };
-    told.iter().map(|line| format!("\n    {line}")).collect()
+    let details = rest.split_once(HEAD).map_or("", |(_, details)| details);
+    let tests = details.split("\n---- ").skip(1).map(|test| {
+        let lines: Vec<&str> = test.trim_end().lines().collect();
+        let more = lines.len().saturating_sub(TOLD_AGAIN);
+        let cut = (more > 0).then(|| format!("… {more} lines more"));
+        indented(lines.iter().copied().take(TOLD_AGAIN).chain(cut.as_deref()))
+    });
+    let names = names.lines().take_while(|line| !line.is_empty()).map(str::trim);
+    format!("{}{}", tests.collect::<String>(), indented(std::iter::once("failed:").chain(names)))
+}
+
+fn indented<'a>(lines: impl Iterator<Item = &'a str>) -> String {
+    lines.flat_map(|line| ["\n    ", line]).collect()
 }
 
 #[cfg(test)]
@@ -261,11 +277,12 @@ mod tests {
         }
         let folder = std::env::temp_dir().join(format!("ft-sockets-{}", std::process::id()));
         // The first stays until the second has looked.
+        let turn = "for i in $(seq 3000)";
         let first = format!(
-            "touch {SOCKETS}/a; touch ../there; while test -e ../there; do sleep 0.01; done"
+            "touch {SOCKETS}/a ../there || exit 3; {turn}; do test -e ../there || exit 0; sleep 0.01; done; exit 4"
         );
         let second = format!(
-            "while ! test -e ../there; do sleep 0.01; done; test -e {SOCKETS}/a; echo $?; rm ../there"
+            "{turn}; do test -e ../there && break; sleep 0.01; done; test -e {SOCKETS}/a; echo $?; rm ../there"
         );
         let programs = vec![shell(REAL_TIME[0], &first, &folder), shell("b", &second, &folder)];
         let logs = folder.join("logs");
@@ -276,13 +293,22 @@ mod tests {
 
     #[test]
     fn what_failed_is_told_again() {
-        let said = "running 2 tests\ntest a ... FAILED\n\nfailures:\n\n---- a stdout ----\nleft: 1\n\nfailures:\n    a\n";
-        assert_eq!(failures(said), "\n    ---- a stdout ----\n    left: 1");
-        let long: String = (0..100).map(|line| format!("{line}\n")).collect();
-        let told = failures(&long);
+        let many: String = (0..100).map(|line| format!("{line}\n")).collect();
+        let said = format!(
+            "running 3 tests\ntest a ... FAILED\n\nfailures:\n\n---- a stdout ----\n{many}\n---- b stdout ----\nleft: 1\n\n\
+             \nfailures:\n    a\n    b\n\ntest result: FAILED. 1 passed\n"
+        );
+        let told = failures(&said);
+        assert!(told.starts_with("\n    a stdout ----\n    0\n"), "{told}");
+        assert!(
+            told.contains("\n    58\n    … 41 lines more\n    b stdout ----\n    left: 1\n"),
+            "{told}"
+        );
+        assert!(told.ends_with("left: 1\n    failed:\n    a\n    b"), "{told}");
+        // Of tests of another kind the end.
+        let told = failures(&many);
         assert!(told.starts_with("\n    40\n") && told.ends_with("\n    99"), "{told}");
-        let told = failures(&format!("x\nfailures:\n{long}"));
-        assert!(told.starts_with("\n    0\n") && told.ends_with("\n    59"), "{told}");
+        assert_eq!(failures("x\n\nfailures:\n    silent\n"), "\n    failed:\n    silent");
     }
 
     #[test]
