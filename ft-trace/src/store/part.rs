@@ -95,8 +95,11 @@ impl<R: Row> PartWriter<R> {
     /// An I/O error when the directory cannot be made, [`StoreError::Refused`] when others can write to it.
     pub fn create(trace: &Path, part: u32, footer: Footer) -> Result<PartWriter<R>> {
         let table = trace.join(R::TABLE);
-        let dir = file::open(trace)?.ensure_dir(R::TABLE).map_err(io_error("create", &table))?;
-        Ok(PartWriter::create_in(dir, part, footer))
+        let trace = file::open(trace)?;
+        let dir = trace.ensure_dir(R::TABLE).map_err(io_error("create", &table))?;
+        let mut part = PartWriter::create_in(dir, part, footer);
+        part.file.trace = Some(trace);
+        Ok(part)
     }
 
     /// Begins a part in this directory.
@@ -150,6 +153,8 @@ impl<R: Row> PartWriter<R> {
 struct PartFile {
     /// Of the table.
     dir: Dir,
+    /// Where that has its name, which may be new.
+    trace: Option<Dir>,
     name: String,
     tmp: String,
     schema: SchemaRef,
@@ -162,7 +167,7 @@ impl PartFile {
     fn new(dir: Dir, part: u32, schema: Schema, footer: Footer) -> PartFile {
         let name = part_name(part);
         let (tmp, schema) = (file::temporary(&name), Arc::new(for_pandas(schema)));
-        PartFile { dir, name, tmp, schema, footer, rows: 0, writer: None }
+        PartFile { dir, trace: None, name, tmp, schema, footer, rows: 0, writer: None }
     }
 
     /// Where it is written, for messages.
@@ -197,6 +202,7 @@ impl PartFile {
             .map_err(|source| StoreError::Write { path: tmp.clone(), source })?;
         self.dir.rename(&self.tmp, &self.name).map_err(io_error("rename", &tmp))?;
         unsynced.add(file, self.dir.path().join(&self.name), &self.dir)?;
+        self.trace.iter().try_for_each(|trace| unsynced.add_dir(trace))?;
         Ok(self.rows)
     }
 }
