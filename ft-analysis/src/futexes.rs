@@ -50,7 +50,8 @@ struct Woken {
     tid: Tid,
     pid: Option<Pid>,
     comm: Name,
-    call: Option<FutexKind>,
+    /// Its call that can wake, if it was in one.
+    call: Option<(FutexKind, i64)>,
     stack: Option<i64>,
 }
 
@@ -103,6 +104,12 @@ impl Analysis for Futexes {
     }
 }
 
+/// A call of this kind waits, or wakes, at the one address that is known of it alone.
+fn has_one_address(kind: FutexKind) -> bool {
+    use FutexKind::*;
+    matches!(kind, Wait | LockPi | Wake | Requeue | UnlockPi)
+}
+
 impl Futexes {
     fn open(&mut self, thread: &Thread) -> Option<&mut Open> {
         self.waiters.get(thread)?.open.as_mut()
@@ -127,7 +134,8 @@ impl Futexes {
             return;
         }
         let by = waker.and_then(|key| world.thread(key.pid, key.tid));
-        let call = by.and_then(|by| by.calling).map(|call| call.kind).filter(|kind| kind.wakes());
+        let call = by.and_then(|by| by.calling).filter(|call| call.kind.wakes());
+        let call = call.map(|call| (call.kind, call.address));
         open.woken = Some(Woken {
             ts: world.now(),
             tid: wake.waker_tid,
@@ -181,9 +189,17 @@ impl Futexes {
         let missing = world.losses().scheduling_since(ts) || thread.doubtful_since(ts);
         let lost = missing || !open.shares.is_exact();
         let by_nobody = matches!(end, FutexEnd::TimedOut | FutexEnd::Changed | FutexEnd::AtOnce);
-        // No call, and it had waited for as long as it would: the timer's, whomever that struck.
+        // Of one process, an address is a futex.
+        let elsewhere = |woken: &Woken, (kind, address): (FutexKind, i64)| {
+            has_one_address(call.kind)
+                && has_one_address(kind)
+                && woken.pid == Some(key.pid)
+                && address != call.address
+        };
+        // No call that could, and it had waited for as long as it would: the timer's, whomever that struck.
         let is_timer = |woken: &Woken| {
-            woken.call.is_none() && call.timeout_ns.is_some_and(|timeout| woken.ts - ts >= timeout)
+            woken.call.is_none_or(|of| elsewhere(woken, of))
+                && call.timeout_ns.is_some_and(|timeout| woken.ts - ts >= timeout)
         };
         let woken = open.woken.filter(|woken| !by_nobody && !is_timer(woken));
         let parts = open.began.parts(thread, world);
@@ -218,7 +234,7 @@ impl Futexes {
             waker_tid: woken.as_ref().map(|woken| woken.tid.0),
             waker_pid: woken.as_ref().and_then(|woken| woken.pid).map(|pid| pid.0),
             waker_comm: woken.as_ref().map(|woken| woken.comm.clone()),
-            waker_call: woken.as_ref().and_then(|woken| woken.call),
+            waker_call: woken.as_ref().and_then(|woken| woken.call).map(|(kind, _)| kind),
             waker_stack: woken.as_ref().and_then(|woken| woken.stack),
             behind_tid: running.map(|share| share.who.thread.tid.0),
             behind_comm: running.map(|share| share.who.comm.clone()),

@@ -9,6 +9,8 @@ from threads import DEAD, Threads
 
 WAITS = ("wait", "waitv", "lock-pi", "wait-requeue-pi", "semaphore-wait")
 WAKES = ("wake", "requeue", "wake-op", "unlock-pi", "requeue-pi", "semaphore-post")
+# What these wait for, or wake, is at the one address that is recorded.
+ONE_ADDRESS = {"wait", "lock-pi", "wake", "requeue", "unlock-pi"}
 SEMAPHORES = ("semaphore-wait", "semaphore-post")
 # Of these, a call that comes back without an error may not have waited at all.
 PERHAPS_FREE = ("lock-pi", "semaphore-wait")
@@ -130,9 +132,12 @@ def waker(
     if waking is None:
         return nobody
     by = waking.waker_tid
-    inside = [c.kind for c in calls.get(by, []) if c.ts < waking.ts < c.ts + c.dur]
-    kind = inside[-1] if inside and inside[-1] in WAKES else None
-    if kind is None and call.timeout_ns is not None and waking.ts - call.ts >= call.timeout_ns:
+    inside = [c for c in calls.get(by, []) if c.ts < waking.ts < c.ts + c.dur]
+    kind = inside[-1].kind if inside and inside[-1].kind in WAKES else None
+    could = kind is not None
+    if could and threads.pids.get(by) == call.pid and {call.kind, kind} <= ONE_ADDRESS:
+        could = inside[-1].address == call.address
+    if not could and call.timeout_ns is not None and waking.ts - call.ts >= call.timeout_ns:
         # A timer has woken it, on top of whomever it struck.
         return nobody
     stacks = chains.wakers(call.tid, by, waking.ts, end)

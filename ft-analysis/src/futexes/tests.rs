@@ -99,6 +99,26 @@ fn a_timer_is_nobody_even_where_the_call_says_woken() {
 }
 
 #[test]
+fn a_timer_that_strikes_who_wakes_at_another_futex_is_nobody() {
+    for (futex, expected) in [
+        ("M", "a wait@L 10+40 woken run17 dis9 slp14 behind .9"),
+        ("L", "a wait@L 10+40 woken run17 dis9 slp14 by b:wake after 16 behind .9"),
+    ] {
+        let lines = format!(
+            "0 0 .>a S
+             0 7 .>b S
+             10 futex a wait L 40 done - 15
+             12 0 a>. S
+             25 futex b wake {futex} 5 done
+             26 wake b a 0
+             35 0 .>a S
+             60 0 a>. S"
+        );
+        check(&lines, &[expected]);
+    }
+}
+
+#[test]
 fn who_wakes_without_a_call_and_a_wait_that_follows_a_wait() {
     // The waker ends, and the kernel wakes who joins it; then the thread waits there once more, and elsewhere.
     check(
