@@ -1,7 +1,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::Relaxed;
 
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, inotify, memfd_create};
 
 use super::*;
 use crate::collect::geometry::tests::good;
@@ -45,9 +45,16 @@ fn what_is_no_memory_is_refused_before_it_is_opened() {
     let refusal = |fd: &OwnedFd| Memory::attach(fd.as_fd()).unwrap_err();
     let plain = tempfile::NamedTempFile::new().unwrap();
     let path = |flags| open(plain.path(), flags, Mode::empty()).unwrap();
-    for fd in [path(OFlags::RDWR), path(OFlags::PATH)] {
+    let sent = [path(OFlags::RDWR), path(OFlags::PATH)];
+    let opened = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
+    inotify::add_watch(&opened, plain.path(), inotify::WatchFlags::OPEN).unwrap();
+    for fd in sent {
         assert!(matches!(refusal(&fd), Refusal::NotMemory), "{}", refusal(&fd));
     }
+    let events = |opened: &OwnedFd| rustix::io::read(opened, &mut [0; 1024]);
+    assert_eq!(events(&opened), Err(rustix::io::Errno::AGAIN));
+    path(OFlags::RDONLY);
+    assert!(events(&opened).is_ok_and(|bytes| bytes > 0), "what is opened is seen");
     let flags = MemfdFlags::ALLOW_SEALING | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;
     let huge = memfd_create("feather-trace", flags).unwrap();
     rustix::fs::ftruncate(&huge, 16 << 20).unwrap();
