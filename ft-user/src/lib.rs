@@ -49,8 +49,8 @@
 //! |---|---|---|
 //! | a site that is off | one nop | `off` |
 //! | an event | about one reading of the time stamp counter | `on` |
-//! | an event with text | 1.6 times that with 16 bytes; half a microsecond when it must be cut | `on` |
-//! | [`init`] | 45 to 75 µs in a small program, 85 to 145 µs with 500 sites | `startup` |
+//! | an event with text | 1.1 to 2.3 times that with 16 bytes; half a microsecond when it must be cut | `on` |
+//! | [`init`] | 34 to 100 µs in a small program, 67 to 212 µs with 500 sites | `startup` |
 //! | memory | 32 bytes per slot, backed when first used: at most 8 MiB per thread, and some 100 KiB | [`Config`] |
 //!
 //! # Async code

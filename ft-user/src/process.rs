@@ -40,7 +40,7 @@ const MAX_FULL_WAIT: Duration = Duration::from_secs(1);
 /// Starts tracing with the default [`Config`] and the environment's overrides.
 ///
 /// Makes the memfd, enables what `FT_ENABLE` says, and registers with the agent if one listens. Without
-/// an agent that takes 45 to 75 µs in a small program and 85 to 145 µs in one with 500 sites (`cargo xtask bench startup`);
+/// an agent that takes 34 to 100 µs in a small program and 67 to 212 µs in one with 500 sites (`cargo xtask bench startup`);
 /// with one that does not answer, half a second more, and five seconds where `FT_SOCKET` names it. Starts no thread.
 /// A later call enables in the libraries that were loaded meanwhile what is to be on ([`enable`](crate::enable())), and
 /// changes nothing else.
