@@ -6,8 +6,25 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What such a constant has in its name.
-const NAMED: [&str; 8] =
-    ["MAX_", "MOST_", "KEPT", "FASTEST", "TOLERANCE", "OVERHEAD", "BELIEVED", "LOST_AT_ONCE"];
+const NAMED: [&str; 17] = [
+    "MAX_",
+    "MOST_",
+    "KEPT",
+    "FASTEST",
+    "SLOWEST",
+    "LONGEST",
+    "LARGEST",
+    "LEAST",
+    "LAST",
+    "STEP_NS",
+    "BURST",
+    "AT_ONCE",
+    "WAITING",
+    "REFUSALS",
+    "TOLERANCE",
+    "OVERHEAD",
+    "BELIEVED",
+];
 
 /// Packages whose sources have bounds.
 const PACKAGES: [&str; 11] = [
