@@ -92,6 +92,17 @@ fn agent(args: &[&str], dir: &Path) -> Output {
     agent.output().unwrap()
 }
 
+/// Runs the agent, which does what it is asked for or says in a sentence why not; what it has said.
+#[track_caller]
+fn ends_or_says_why(args: &[&str], dir: &Path) -> String {
+    let output = agent(args, dir);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let is_refused = output.status.code() == Some(1) && said.contains("ft-agent: ");
+    assert!(output.status.success() || is_refused, "{output:?}");
+    assert!(!said.contains("panicked"), "{said}");
+    said
+}
+
 const RECORD: [&str; 4] = ["record", "-k", "none", "-o"];
 
 fn root() -> bool {
@@ -155,6 +166,10 @@ fn a_directory_that_is_swapped_leads_nowhere() {
     }
     let stage = Stage::new();
     let (trace, away) = (stage.theirs().join("trace"), stage.theirs().join("away"));
+    // While nobody swaps anything there is a recording.
+    let output = agent(&RECORD, &trace);
+    assert!(output.status.success(), "{output:?}");
+    fs::remove_dir_all(&trace).unwrap();
     let done = AtomicBool::new(false);
     let swap = || {
         let mut swaps = 0u64;
@@ -172,13 +187,17 @@ fn a_directory_that_is_swapped_leads_nowhere() {
     };
     thread::scope(|scope| {
         let attacker = scope.spawn(|| as_nobody(swap));
+        let mut recorded = 0;
         for _ in 0..12 {
-            agent(&RECORD, &trace);
+            // That nothing was recorded is said at the end of a recording, before it is converted.
+            let said = ends_or_says_why(&RECORD, &trace);
+            recorded += u32::from(said.contains("no site matches"));
             let _ = fs::remove_dir_all(&away).and_then(|()| fs::remove_dir_all(&trace));
         }
         for command in ["convert", "analyze", "report"] {
-            agent(&[command], &trace);
+            ends_or_says_why(&[command], &trace);
         }
+        gate::measured(&format!("{recorded} of 12 recordings were swapped while they lasted"));
         done.store(true, Relaxed);
         assert!(attacker.join().unwrap() > 0);
     });
