@@ -1,7 +1,10 @@
 //! The binary: what bad input gets, and a recording without the kernel.
 //!
-//! Everything here runs without rights: `-k none`.
+//! Everything here runs without rights, `-k none`, but for what libraries say, of which those say most that load programs into
+//! the kernel.
 
+#[path = "common/gate.rs"]
+mod gate;
 #[path = "common/signal.rs"]
 mod signal;
 
@@ -65,6 +68,31 @@ fn a_recording_writes_a_page_and_says_where() {
     let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(answer["html"], text(&page));
     assert!(page.exists());
+}
+
+#[test]
+fn what_libraries_say_is_shown_as_rust_log_tells() {
+    if !gate::recordable_or_skip() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let said = |level: &str| {
+        let mut agent = Command::new(env!("CARGO_BIN_EXE_ft-agent"));
+        agent.env("RUST_LOG", level).args(["record", "-o"]).arg(dir.path().join(level));
+        let output = agent.args(["--", "true"]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    // What aya has found out of the kernel, before it loads anything.
+    let begin = "ft-agent: debug: BPF Feature Detection: ";
+    let of_aya = |said: &str| {
+        let text = said.split_once(begin).map(|(_, text)| text.split("ft-agent: ").next());
+        text.flatten().is_some_and(|text| text.contains(" (aya::"))
+    };
+    let debug = said("debug");
+    assert!(of_aya(&debug), "{debug}");
+    let warn = said("warn");
+    assert!(!warn.contains("ft-agent: debug: "), "{warn}");
 }
 
 #[test]
