@@ -42,8 +42,14 @@ pub(crate) fn flood(limit: u64) -> String {
     format!("{{\"number\":{limit}}}")
 }
 
-/// The same; who reads them, the parent, stands still meanwhile, until the writer sleeps, as it does when its ring is full.
+/// The same; nobody reads them meanwhile.
 pub(crate) fn unread(limit: u64) -> String {
+    while_unread(|| write(limit));
+    format!("{{\"number\":{limit}}}")
+}
+
+/// Writes something; who reads that, the parent, stands still meanwhile, or until the writer sleeps, as it may when its ring is full.
+pub(crate) fn while_unread<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: plain system calls; the parent goes on below, whatever happens here but a death by a signal.
     let (reader, writer) = unsafe { (libc::getppid(), libc::gettid()) };
     let is_over = &AtomicBool::new(false);
@@ -59,10 +65,10 @@ pub(crate) fn unread(limit: u64) -> String {
             }
             signal(libc::SIGCONT);
         });
-        write(limit);
+        let done = work();
         is_over.store(true, Ordering::Release);
-    });
-    format!("{{\"number\":{limit}}}")
+        done
+    })
 }
 
 /// Whether a thread of this process sleeps: the third field of its `stat` (proc_pid_stat(5)).
