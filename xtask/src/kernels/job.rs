@@ -146,7 +146,13 @@ fn going_and_missing(cpus: u32) -> (u32, u32) {
 }
 
 /// What came of each of [`CHECKS`], by what a guest has left in `out`.
-pub(super) fn judge(out: &Path, built: &Built, python: Option<&Path>, cpus: u32) -> Vec<Outcome> {
+pub(super) fn judge(
+    out: &Path,
+    built: &Built,
+    python: Option<&Path>,
+    cpus: u32,
+    lacks_lock: bool,
+) -> Vec<Outcome> {
     let results = fs::read_to_string(out.join("results")).unwrap_or_default();
     let log = |name: &str| fs::read_to_string(out.join(format!("{name}.log"))).unwrap_or_default();
     let said = |name: &str| said(&results, name, &log(name));
@@ -174,6 +180,16 @@ pub(super) fn judge(out: &Path, built: &Built, python: Option<&Path>, cpus: u32)
         .filter(|trace| trace.join("spool").exists())
         .collect();
     outcomes.extend(judge_traces(&traces, built, python));
+    if let Outcome::Ok(lacks) = &outcomes[0]
+        && (lacks == "no lock") != lacks_lock
+    {
+        outcomes[0] = Outcome::Failed(format!("it says: {lacks:?}"));
+    }
+    if let Outcome::Ok(_) = outcomes[3] {
+        let meta = out.join("trace-groups/meta.json");
+        let meta = fs::read_to_string(meta).unwrap_or_default();
+        outcomes[3] = judge_groups(&log("groups"), &meta, lacks_lock);
+    }
     outcomes[2] = match said("hotplug") {
         Outcome::Ok(_) => judge_hotplug(out, python),
         other => other,
@@ -182,6 +198,18 @@ pub(super) fn judge(out: &Path, built: &Built, python: Option<&Path>, cpus: u32)
         outcomes[3..8].fill(Outcome::Skipped("too many CPUs".into()));
     }
     outcomes
+}
+
+/// Whether a recording of all groups says what this kernel lacks of them, while it lasts and in what it leaves.
+fn judge_groups(log: &str, meta: &str, lacks_lock: bool) -> Outcome {
+    let said = [
+        log.contains("of the group lock, and no loss counts it"),
+        meta.contains("\"missing-tracepoints\"") && meta.contains("\"contention_begin\""),
+    ];
+    match said == [lacks_lock; 2] {
+        true => Outcome::Ok(String::new()),
+        false => Outcome::Failed(format!("lock is missing: {lacks_lock}, and they say: {said:?}")),
+    }
 }
 
 /// Whether a CPU that went and came is recorded while it is there, and only then.
@@ -262,6 +290,24 @@ fn judge_traces(traces: &[PathBuf], built: &Built, python: Option<&Path>) -> [Ou
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_group_that_a_kernel_lacks_is_named_where_it_lacks_it() {
+        let log =
+            "warning: the trace lacks what they record of the group lock, and no loss counts it";
+        let meta = "\"warning\": \"missing-tracepoints\", \"tracepoints\": [\"contention_begin\"]";
+        for (log, meta, lacks, expected) in [
+            (log, meta, true, true),
+            (log, "", true, false),
+            ("", meta, true, false),
+            ("", "", true, false),
+            ("", "", false, true),
+            (log, meta, false, false),
+        ] {
+            let found = matches!(judge_groups(log, meta, lacks), Outcome::Ok(_));
+            assert_eq!(found, expected, "{log} {meta} {lacks}");
+        }
+    }
 
     #[test]
     fn a_cpu_that_goes_is_there_and_one_behind_64_where_there_are_so_many() {

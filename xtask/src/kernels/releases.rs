@@ -17,6 +17,15 @@ pub(super) struct Release {
 const CLOUD: &str = "linux-image-cloud-amd64";
 const RT: &str = "linux-image-rt-amd64";
 
+impl Release {
+    /// It has no tracepoints of the kernel's own locks, `contention_begin` and `contention_end`, which came with Linux 5.19.
+    pub(super) fn lacks_lock(&self) -> bool {
+        let mut numbers = self.name.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+        let mut next = || numbers.next().and_then(Result::ok).unwrap_or(0);
+        (next(), next()) < (5, 19)
+    }
+}
+
 const fn release(name: &'static str, suite: &'static str, package: &'static str) -> Release {
     Release { name, suite, package }
 }
