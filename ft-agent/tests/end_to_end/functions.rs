@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ft_trace::Mark;
+use ft_trace::spool::frame::Frame;
+use ft_trace::spool::{Reader, Spool};
 use ft_trace::store::Trace;
 use ft_trace::tables::Function;
 
@@ -60,8 +62,21 @@ const ROUNDS: usize = 20;
 /// What a program says of its functions: their calls, their self time at least and their time at most, ns.
 type Truth = BTreeMap<String, [i64; 3]>;
 
-/// Recordings until one has names. A program that is soon over waits 100 ms for the look at it that tells them.
+/// Recordings until a program was looked at, which it waits 100 ms for. On a busy machine it can be over before the look.
 const RECORDINGS: usize = 20;
+
+/// Whether a recording that is not converted yet knows what lies where in the program.
+fn has_seen(spool: &Spool, program: &Path) -> bool {
+    let mut reader = Reader::open(&spool.registry()).expect("a registry");
+    while let Some(frame) = reader.next().expect("a whole registry") {
+        if let Frame::Mappings(told) = frame
+            && told.mappings.iter().any(|mapping| Path::new(&mapping.path) == program)
+        {
+            return true;
+        }
+    }
+    false
+}
 
 /// Records a program; what it says of its functions, their rows, and the trace.
 fn record(
@@ -72,23 +87,27 @@ fn record(
 ) -> (Truth, Vec<Function>, Trace) {
     for n in 0..RECORDINGS {
         let recorded = record_once(stage, &format!("{name}-{n}"), program, globs);
-        // On a busy machine it can be over before the look.
-        if recorded.1.iter().all(|row| !row.function.starts_with("0x")) {
-            return recorded;
+        if let Some((truth, rows, trace)) = recorded {
+            let nameless: Vec<_> =
+                rows.iter().filter(|row| row.function.starts_with("0x")).collect();
+            assert!(nameless.is_empty(), "{name}: {nameless:#?}");
+            return (truth, rows, trace);
         }
     }
-    panic!("{name} has functions without names in all of {RECORDINGS} recordings");
+    panic!("{name} was over before it was looked at in all of {RECORDINGS} recordings");
 }
+
+/// The same; `None` if the program was over before it was looked at.
 
 fn record_once(
     stage: &Stage,
     name: &str,
     program: &Path,
     globs: &[&str],
-) -> (Truth, Vec<Function>, Trace) {
+) -> Option<(Truth, Vec<Function>, Trace)> {
     let dir = stage.path(&format!("{name}-trace"));
     let mut agent = harness::agent();
-    agent.args(["record", "--preload", "-o"]).arg(&dir);
+    agent.args(["record", "--preload", "--no-convert", "-o"]).arg(&dir);
     agent.args(globs.iter().flat_map(|glob| ["-e", glob])).arg("--").arg(program);
     agent.arg(harness::rounds(ROUNDS).to_string());
     agent.env("FT_PRELOAD", harness::preload()).env("FT_PATCHABLE", "1");
@@ -102,12 +121,17 @@ fn record_once(
         Some((name, [number()?, number()?, number()?]))
     };
     let truth: Truth = text.lines().map_while(line).collect();
+    let is_seen = has_seen(&Spool::of(&dir), program);
+    for command in ["convert", "analyze"] {
+        let output = harness::agent().arg(command).arg(&dir).output();
+        assert_success(&output.expect("the agent starts"));
+    }
     let trace: Trace = harness::open(&dir);
     let rows: Vec<Function> = trace.rows().map(|row| row.expect("a row")).collect();
     if agrees(&format!("functions of {name}"), &dir) {
         gate::measured(&format!("{name}: {} functions, their calls and times", rows.len()));
     }
-    (truth, rows, trace)
+    is_seen.then_some((truth, rows, trace))
 }
 
 fn row<'a>(rows: &'a [Function], name: &str) -> &'a Function {
