@@ -73,6 +73,7 @@ fn main() {
         Some("nesting") => nesting::run(arg(1, 100)),
         Some("spins") => spins::run(arg(1, 4_000), arg(2, 500)),
         Some("variety") => variety::run(arg(1, 100)),
+        Some("variety-unread") => variety::unread(arg(1, 100)),
         Some("flood") => endless::flood(arg(1, 1_000_000)),
         Some("unread") => endless::unread(arg(1, 1_000_000)),
         Some("endless") => endless::run(&args[1], arg(2, u64::MAX)),

@@ -12,7 +12,7 @@ use ft_user::gap::Poller;
 use ft_user::sync::{Condvar, Mutex, RwLock};
 use ft_user::{event, scope as scoped};
 
-use crate::sched;
+use crate::{endless, sched};
 
 static GATE: Mutex<()> = Mutex::named("gate", ());
 static ONE: Mutex<()> = Mutex::named("one", ());
@@ -38,6 +38,12 @@ pub(crate) fn run(turns: u64) -> String {
     poll();
     burst(turns);
     format!("{{\"turns\":{turns}}}")
+}
+
+/// The same, behind holds of the main thread that nobody reads meanwhile: most of them have no room in a small ring.
+pub(crate) fn unread(turns: u64) -> String {
+    endless::while_unread(|| (0..turns).for_each(hold));
+    run(turns)
 }
 
 fn arguments(round: u8) {
@@ -173,6 +179,11 @@ fn poll() {
     });
 }
 
+fn hold(turn: u64) {
+    let _held = (LEFT.lock(), TABLE.read());
+    event!("variety.burst", turn: u64);
+}
+
 fn burst(turns: u64) {
     scope(|s| {
         for name in ["burst-0", "burst-1"] {
@@ -182,8 +193,7 @@ fn burst(turns: u64) {
                         // What was lost is told before what comes now.
                         sleep(Duration::from_millis(2));
                     }
-                    let _held = (LEFT.lock(), TABLE.read());
-                    event!("variety.burst", turn: u64);
+                    hold(turn);
                 }
             };
             Builder::new().name(name.into()).spawn_scoped(s, work).expect("spawn");
