@@ -32,7 +32,8 @@ fn all_tables_of_the_demo_are_recomputed_from_the_raw_ones() {
     let demo = demo.to_str().expect("UTF-8");
     let (dir, output) = record(&stage, "demo", &[], &[demo, "--seconds", "3"]);
     assert_success(&output);
-    harness::open(&dir);
+    let losses = harness::open(&dir).rows::<LossRow>().map(|loss| loss.expect("a row").count);
+    gate::measured(&format!("{} events and records of the demo lost", losses.sum::<i64>()));
     if !agrees("the demo", &dir) {
         return;
     }
