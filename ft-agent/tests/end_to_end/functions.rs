@@ -98,7 +98,6 @@ fn record(
 }
 
 /// The same; `None` if the program was over before it was looked at.
-
 fn record_once(
     stage: &Stage,
     name: &str,
