@@ -270,7 +270,7 @@ mod tests {
         let r = AgreementReport::new(&tally);
         assert_eq!((r.judged, r.agree, r.gaps), (10, 6, 20));
         assert_eq!((r.steal, r.unexplained, r.unaccounted), (4, 5, 1));
-        // Between the two lies what would be, could all be judged.
+        // Of those that can be judged, and of all.
         assert_eq!((r.agreement, r.agreement_at_least), (Some(0.6), Some(0.3)));
         let of = |length, cause| {
             let s = r.scores.iter().find(|s| (s.length, s.cause) == (length, cause)).unwrap();
