@@ -121,6 +121,11 @@ impl Notices {
     pub(super) fn unheard() -> Notices {
         Notices { sender: sync_channel(0).0, left_out: Arc::default() }
     }
+
+    /// How many of them there were.
+    pub(super) fn left_out(&self) -> u64 {
+        self.left_out.load(Relaxed)
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use super::processes::MAX_SITE_NAMES;
 use super::{Collector, Recorded};
 use crate::collect::inspect::{Found, Inspected};
-use crate::record::notice::Notice;
 use ft_trace::spool::WriteError;
 use ft_trace::spool::frame::Frame;
 use ft_user::glob;
@@ -64,11 +63,8 @@ impl Collector {
             self.sources.extend(unfinished);
             return Ok(());
         }
-        let identity = recorded.source.identity();
-        for reason in std::mem::take(&mut found.refused) {
-            self.notice(Notice::NotEnabled { pid: identity.pid, reason });
-        }
-        if identity.has_number() {
+        self.tell_refused(&recorded, std::mem::take(&mut found.refused));
+        if recorded.source.identity().has_number() {
             self.declare(&mut recorded, &found)?;
             if let Some(error) = found.unopened.take() {
                 self.refuse(recorded.source.identity(), "memfds", &error.to_string(), true);

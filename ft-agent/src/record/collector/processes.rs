@@ -19,6 +19,7 @@ use crate::collect::user::{Since, Source};
 use crate::record::notice::Notice;
 use ft_trace::spool::WriteError;
 use ft_trace::spool::frame::{Frame, Process, Refused, Thread};
+use ft_user::patch::PatchError;
 
 /// Registrations of one process at once: each of its objects can have one, and each program that it has
 /// executed has left one behind. The oldest goes when a new one comes.
@@ -77,13 +78,20 @@ impl Collector {
     /// Enables from outside what all attached processes declare: after the last of them is attached, so
     /// that whoever sees one site on finds all of them recorded.
     pub(in crate::record) fn enable_attached(&mut self) {
-        for recorded in &mut self.sources {
+        let mut sources = std::mem::take(&mut self.sources);
+        for recorded in &mut sources {
             let found = recorded.subject.enable(recorded.source.triggers(), &self.globs);
             recorded.is_being_enabled();
-            for reason in found.refused {
-                let pid = recorded.source.identity().pid;
-                self.notices.tell(Notice::NotEnabled { pid, reason });
-            }
+            self.tell_refused(recorded, found.refused);
+        }
+        self.sources = sources;
+    }
+
+    /// Says why sites stay off. Of a process that has ended none can be switched, and none is missed.
+    pub(super) fn tell_refused(&self, recorded: &Recorded, refused: Vec<PatchError>) {
+        if !recorded.has_ended() {
+            let pid = recorded.source.identity().pid;
+            refused.into_iter().for_each(|reason| self.notice(Notice::NotEnabled { pid, reason }));
         }
     }
 

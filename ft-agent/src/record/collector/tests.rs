@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use ft_user::patch::PatchError;
+
 use super::*;
-use crate::collect::inspect::Inspected;
+use crate::collect::inspect::{Found, Inspected};
 use crate::collect::user::forged;
 use ft_trace::spool::frame::Start;
 use ft_trace::spool::{Limits, Spool};
@@ -18,7 +20,7 @@ const SLOTS: u32 = 1 << 20;
 const EVENTS: u64 = 100;
 
 /// One without the kernel that has this to collect, and what it has copied.
-fn collector(dir: &Path, sources: [Source; 2]) -> (Collector, Arc<Counters>) {
+fn collector<const N: usize>(dir: &Path, sources: [Source; N]) -> (Collector, Arc<Counters>) {
     let limits = Limits { bytes: u64::MAX, age: Duration::MAX };
     let spool = Spool::create(dir).unwrap();
     let writer = Writer::create(spool, limits, Start::default(), ClockSample::default()).unwrap();
@@ -66,5 +68,17 @@ fn what_one_user_writes_delays_others_by_one_share() {
         assert_eq!(collector.finished.sources, u32::from(ended));
         let ended = collector.finish("a test".into(), None).unwrap();
         assert_eq!(ended.sources, 2);
+    }
+}
+
+#[test]
+fn sites_of_a_process_that_has_ended_do_not_stay_off() {
+    for (ended, told) in [(false, 1), (true, 0)] {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut collector, _) = collector(dir.path(), [forged::flooding(4096, HONEST, ended)]);
+        let number = collector.sources[0].source.number();
+        let refused = vec![PatchError::NotText { address: 7 }];
+        collector.found(number, Found { refused, ..Found::default() }).unwrap();
+        assert_eq!(collector.notices.left_out(), told);
     }
 }
