@@ -57,6 +57,20 @@ fn the_summary_of_a_small_trace() {
     check("summary", &text, include_str!("../golden/summary.txt"));
 }
 
+/// After a loss of its events, a thread may hold more locks than are known.
+#[test]
+fn the_summary_says_that_holds_may_be_nested_that_do_not_look_so() {
+    let (rows, tally) = run(true, TIMELINE);
+    let mut answers = answers_of(rows, &tally);
+    let nested = |answers: &Answers| {
+        let text = format!("{:400}", answers.section());
+        [" locks, 25.0 % nested", " locks, at least 25.0 % nested"].map(|said| text.contains(said))
+    };
+    assert_eq!(nested(&answers), [true, false], "{:400}", answers.section());
+    answers.locks.depth_lower_bounds = 1;
+    assert_eq!(nested(&answers), [false, true]);
+}
+
 /// Whatever a thread slept for: no cause is named that is not recorded.
 #[test]
 fn the_summary_without_holds_says_how_long_threads_were_blocked_and_what_would_say_at_what() {
