@@ -122,8 +122,9 @@ fn warnings(trace: &Trace, tally: &Tally) -> Vec<Text> {
             times(tally.ran_unseen, "a thread recorded an event while it was switched out"),
         ];
         warnings.push(text!(
-            "context switches are missing, although no loss was reported: {}; intervals that this touches are marked \
+            "context switches are missing, {} no loss was reported: {}; intervals that this touches are marked \
              lower bound or censored; compare with `perf sched record`",
+            if tally.lost_kernel_records > 0 { "also where" } else { "although" },
             Text::join(seen.into_iter().flatten(), ", ").unwrap_or_default()
         ));
     }

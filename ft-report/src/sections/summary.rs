@@ -63,9 +63,11 @@ impl Answers {
             "locks",
             "locks",
             text!(
-                "{} of {}, {}{} nested; p50 {}{}, max {}",
+                "{} of {}{}, {}{} nested; p50 {}{}, max {}",
                 Of(locks.holds, "hold"),
-                Of(locks.locks.iter().map(|g| g.instances).sum(), "lock"),
+                // One that has readers and writers is one.
+                if all.instances_exact { "" } else { "at least " },
+                Of(all.instances, "lock"),
                 if locks.depth_lower_bounds > 0 { "at least " } else { "" },
                 Share::of(all.nested, all.holds),
                 Ns(all.tail.p50_ns),

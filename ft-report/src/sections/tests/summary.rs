@@ -71,6 +71,24 @@ fn the_summary_says_that_holds_may_be_nested_that_do_not_look_so() {
     assert_eq!(nested(&answers), [false, true]);
 }
 
+/// A lock with readers and writers is in two groups.
+#[test]
+fn the_summary_counts_a_lock_once_however_it_is_held() {
+    let (rows, tally) = run(
+        true,
+        "0 0 .>a S
+        10 read a L
+        20 release a L
+        30 acquire a L
+        40 release a L
+        50 0 a>. S",
+    );
+    let answers = answers_of(rows, &tally);
+    assert_eq!(answers.locks.locks.len(), 2, "{:?}", answers.locks.locks);
+    let text = format!("{:400}", answers.section());
+    assert!(text.contains("2 holds of 1 lock, "), "{text}");
+}
+
 /// Whatever a thread slept for: no cause is named that is not recorded.
 #[test]
 fn the_summary_without_holds_says_how_long_threads_were_blocked_and_what_would_say_at_what() {
