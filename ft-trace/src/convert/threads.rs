@@ -75,9 +75,10 @@ impl Threads {
         self.observe(pid, tid);
     }
 
-    /// The thread hit a probe, which is told of those alone that are observed, too.
-    pub(crate) fn probed(&mut self, pid: Pid, tid: Tid, ts: Nanos) {
-        self.seen(pid, tid, ts, None, None);
+    /// The kernel recorded something else that it does of those alone that are observed: a probe that is hit, a program that is
+    /// executed. A thread that always runs is never woken.
+    pub(crate) fn recorded(&mut self, pid: Pid, tid: Tid, ts: Nanos, name: Option<&Name>) {
+        self.seen(pid, tid, ts, name, None);
         self.observe(pid, tid);
     }
 
@@ -174,7 +175,26 @@ impl Threads {
 
 #[cfg(test)]
 mod tests {
+    use ft_ebpf::kind;
+
+    use super::super::kernel::{KernelRows, test_bytes};
     use super::*;
+    use crate::tables::record::Decoder;
+
+    #[test]
+    fn who_executes_or_ends_is_observed_though_nobody_has_woken_it() {
+        for (kind, expected) in
+            [(kind::EXEC, true), (kind::EXIT, true), (kind::RENAME, true), (kind::FORK, false)]
+        {
+            let header = ft_ebpf::Header { ts: 1000, kind, cpu: 1, tid: 7 };
+            let task = ft_ebpf::Task { header, tid: 7, tgid: 7, ..Default::default() };
+            let mut decoder = Decoder::new(&[]);
+            KernelRows::default().decode(&test_bytes(&task), &mut decoder);
+            let found = decoder.threads.sightings();
+            let found: Vec<_> = found.iter().map(|s| (s.pid, s.tid, s.observed)).collect();
+            assert_eq!(found, [(7, 7, expected)], "kind {kind}");
+        }
+    }
 
     #[test]
     fn the_newest_name_and_priority_count_in_whatever_order_they_come() {

@@ -61,7 +61,7 @@ mod store {
             let (probe, marks) = known.unwrap_or_else(|| ("unknown".into(), true));
             let ends = r.header.kind == kind::PROBE_END;
             let (ts, pid, tid) = (nanos(r.header.ts), pid(r.tgid), tid(r.header.tid));
-            seen.threads.probed(pid, tid, ts);
+            seen.threads.recorded(pid, tid, ts, None);
             ProbeHit {
                 ts,
                 cpu: cpu(r.header.cpu),

@@ -76,7 +76,13 @@ mod store {
                 comm: seen.comm(r.comm),
                 parent_pid,
             };
-            seen.threads.seen(row.pid, row.tid, row.ts, Some(&row.comm), None);
+            match kind {
+                // The parent is observed, and the child as the kernel side's list has it.
+                TaskKind::Fork => {
+                    seen.threads.seen(row.pid, row.tid, row.ts, Some(&row.comm), None);
+                }
+                _ => seen.threads.recorded(row.pid, row.tid, row.ts, Some(&row.comm)),
+            }
             row
         }
     }
