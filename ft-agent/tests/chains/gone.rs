@@ -8,27 +8,19 @@ use std::time::Duration;
 
 use ft_report::code::Code;
 use ft_trace::build_id;
-use ft_trace::spool::frame::Frame;
-use ft_trace::spool::{Reader, Spool};
+use ft_trace::spool::Spool;
 use ft_trace::store::Trace;
 use ft_trace::tables::{CallChain, FrameRow, StackRow, UNSEEN};
 use tempfile::TempDir;
 
+use crate::registry::has_mapping;
 use crate::stage::{Stage, succeed, succeeded, truth};
 
 const OPTIONS: [&str; 4] = ["-k", "default,stack", "--stack-min", "500us"];
 
 /// The recording has seen that this file is mapped and has gone.
 fn has_seen_it_gone(spool: &Spool, path: &Path) -> bool {
-    let Ok(mut reader) = Reader::open(&spool.registry()) else { return false };
-    while let Ok(Some(frame)) = reader.next() {
-        if let Frame::Mappings(told) = frame
-            && told.mappings.iter().any(|m| Path::new(&m.path) == path && m.is_gone)
-        {
-            return true;
-        }
-    }
-    false
+    has_mapping(spool, |m| Path::new(&m.path) == path && m.is_gone).unwrap_or(false)
 }
 
 /// The functions at addresses of a program, by the copy of it that was kept.

@@ -15,3 +15,6 @@ mod gate;
 #[allow(dead_code, reason = "each test binary uses its own part")]
 #[path = "../common/oracle.rs"]
 mod oracle;
+
+#[path = "../common/registry.rs"]
+mod registry;

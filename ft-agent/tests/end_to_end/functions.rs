@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ft_trace::Mark;
-use ft_trace::spool::frame::Frame;
-use ft_trace::spool::{Reader, Spool};
+use ft_trace::spool::Spool;
 use ft_trace::store::Trace;
 use ft_trace::tables::Function;
 
@@ -15,6 +14,7 @@ use crate::errors;
 use crate::harness::{self, Stage, assert_success, gate};
 use crate::holes::Holes;
 use crate::recomputed::agrees;
+use crate::registry::has_mapping;
 
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../ft-user/tests/c/");
 
@@ -65,19 +65,6 @@ type Truth = BTreeMap<String, [i64; 3]>;
 /// Recordings until a program was looked at, which it waits 100 ms for. On a busy machine it can be over before the look.
 const RECORDINGS: usize = 20;
 
-/// Whether a recording that is not converted yet knows what lies where in the program.
-fn has_seen(spool: &Spool, program: &Path) -> bool {
-    let mut reader = Reader::open(&spool.registry()).expect("a registry");
-    while let Some(frame) = reader.next().expect("a whole registry") {
-        if let Frame::Mappings(told) = frame
-            && told.mappings.iter().any(|mapping| Path::new(&mapping.path) == program)
-        {
-            return true;
-        }
-    }
-    false
-}
-
 /// Records a program; what it says of its functions, their rows, and the trace.
 fn record(
     stage: &Stage,
@@ -120,7 +107,8 @@ fn record_once(
         Some((name, [number()?, number()?, number()?]))
     };
     let truth: Truth = text.lines().map_while(line).collect();
-    let is_seen = has_seen(&Spool::of(&dir), program);
+    let is_seen = has_mapping(&Spool::of(&dir), |mapping| Path::new(&mapping.path) == program);
+    let is_seen = is_seen.expect("a whole registry");
     for command in ["convert", "analyze"] {
         let output = harness::agent().arg(command).arg(&dir).output();
         assert_success(&output.expect("the agent starts"));

@@ -4,6 +4,9 @@
 #[path = "../common/oracle.rs"]
 mod recomputed;
 
+#[path = "../common/registry.rs"]
+mod registry;
+
 #[path = "../common/pytest.rs"]
 mod package;
 
