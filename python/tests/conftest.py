@@ -17,7 +17,7 @@ import pytest
 
 import feather_trace as ft
 
-SPOOLS = Path(__file__).parents[2] / "ft-agent/tests/stored/spools"
+SPOOLS = Path(__file__).parents[2] / "tests/stored/spools"
 
 
 def agent(*args: str | Path) -> str:

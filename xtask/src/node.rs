@@ -13,7 +13,7 @@ use crate::workspace::{find_in_path, root, step};
 ///
 /// When the workspace cannot be read.
 pub(crate) fn ensure() -> Result<Option<PathBuf>> {
-    let scripts = root().join("ft-agent/tests/page");
+    let scripts = root().join("tests/page");
     let lock = scripts.join("package-lock.json");
     let wanted =
         fs::read_to_string(&lock).with_context(|| format!("cannot read {}", lock.display()))?;

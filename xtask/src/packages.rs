@@ -129,7 +129,7 @@ pub(crate) const RECORDED: Group = Group {
     without: "the tests that record these programs are skipped",
 };
 
-/// Whose own figures of a run are held against ours. What is too large for every test run `ft-agent/tests/README.md` names.
+/// Whose own figures of a run are held against ours. What is too large for every test run `tests/README.md` names.
 pub(crate) const JUDGES: Group = Group {
     packages: &[
         package("babeltrace2", "usr/bin/babeltrace2", "a test reads exported traces with it"),

@@ -18,8 +18,8 @@ use crate::workspace::{cargo, line, root};
 /// Programs whose loads take whole CPUs at real-time priorities: each would be in the way of the next one, so one lane runs
 /// them in turn.
 const REAL_TIME: [&str; 7] = [
-    "ft-agent end_to_end",
-    "ft-agent kernel_programs",
+    "tests end_to_end",
+    "tests kernel_programs",
     "ft-load lib ft_load",
     "ft-load npt",
     "ft-load refusals",
@@ -28,8 +28,7 @@ const REAL_TIME: [&str; 7] = [
 ];
 
 /// The longest of the others, which begin first: what is left behind them then fills the lanes to the end.
-const LONGEST: [&str; 4] =
-    ["ft-agent page", "ft-agent hostile", "ft-agent readers", "ft-agent store"];
+const LONGEST: [&str; 4] = ["tests page", "tests hostile", "tests readers", "tests store"];
 
 /// Where an agent listens by default. Each program of tests has a directory of its own there, in a mount namespace: a
 /// recording takes in whatever program looks for an agent meanwhile, and those of other tests are not what a test expects.
@@ -247,7 +246,8 @@ mod tests {
             let words: Vec<&str> = name.split(' ').collect();
             let folder = root().join(words[0]);
             assert!(manifest(words[0]).is_ok(), "{name}");
-            let test = folder.join("tests").join(words[words.len() - 1]);
+            let tests = if words[0] == "tests" { folder.clone() } else { folder.join("tests") };
+            let test = tests.join(words[words.len() - 1]);
             let is_there = test.join("main.rs").is_file() || test.with_extension("rs").is_file();
             assert!(words[1] == "lib" || is_there, "{name}");
         }
@@ -318,12 +318,11 @@ mod tests {
             executable: PathBuf::new(),
             package: PathBuf::new(),
         };
-        let names =
-            ["x", "papers short", "ft-agent hostile", "ft-agent page", "ft-agent end_to_end"];
+        let names = ["x", "papers short", "tests hostile", "tests page", "tests end_to_end"];
         let (real_time, others) = lanes(names.map(program).to_vec());
         let names =
             |programs: &[Program]| programs.iter().map(|p| p.name.clone()).collect::<Vec<_>>();
-        assert_eq!(names(&real_time), ["ft-agent end_to_end", "papers short"]);
-        assert_eq!(names(&others), ["ft-agent page", "ft-agent hostile", "x"]);
+        assert_eq!(names(&real_time), ["tests end_to_end", "papers short"]);
+        assert_eq!(names(&others), ["tests page", "tests hostile", "x"]);
     }
 }

@@ -48,7 +48,7 @@ pub(crate) fn stress() -> Result<()> {
 ///
 /// When it errs more often than stated.
 pub(crate) fn compare_rates() -> Result<()> {
-    step(cargo().args(["test", "--package", "ft-agent", "--release", "--test", "compare"]).args([
+    step(cargo().args(["test", "--package", "ft-tests", "--release", "--test", "compare"]).args([
         "--",
         "--ignored",
         "--nocapture",

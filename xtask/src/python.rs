@@ -21,28 +21,28 @@ pub(crate) struct Environment {
 pub(crate) const READERS: Environment = Environment {
     what: "Python readers",
     directory: "venv",
-    requirements: "ft-agent/tests/python/requirements.txt",
+    requirements: "tests/python/requirements.txt",
 };
 
 /// Spark is larger than all the others together: where it cannot be had, they can.
 pub(crate) const SPARK: Environment = Environment {
     what: "Spark (450 MB)",
     directory: "venv-spark",
-    requirements: "ft-agent/tests/spark/requirements.txt",
+    requirements: "tests/spark/requirements.txt",
 };
 
 /// An object store of Amazon's protocol, for catalogues of traces.
 pub(crate) const STORE: Environment = Environment {
     what: "an object store (moto)",
     directory: "venv-store",
-    requirements: "ft-agent/tests/store/requirements.txt",
+    requirements: "tests/store/requirements.txt",
 };
 
 /// Sail has Spark's interface, by a client of another version.
 pub(crate) const SAIL: Environment = Environment {
     what: "Sail (600 MB)",
     directory: "venv-sail",
-    requirements: "ft-agent/tests/sail/requirements.txt",
+    requirements: "tests/sail/requirements.txt",
 };
 
 impl Environment {

@@ -157,7 +157,7 @@ pub(crate) fn truths(tests: &[String]) -> Result<()> {
     let mut ledger = Ledger::new()?;
     let rounds = std::env::var("FT_ROUNDS").unwrap_or_else(|_| "50".into());
     let mut test = cargo();
-    test.env("FT_ROUNDS", rounds).args(["test", "--package", "ft-agent"]);
+    test.env("FT_ROUNDS", rounds).args(["test", "--package", "ft-tests"]);
     test.args(["--test", "end_to_end", "--test", "chains", "--"]).args(tests);
     let python = python::READERS.ensure()?;
     let (framed_python, node) = (framed_python::ensure(), node::ensure()?);

@@ -2,7 +2,8 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
-#[path = "../../../ft-agent/tests/common/said.rs"]
+#[allow(unreachable_pub, dead_code, reason = "it is also part of a library")]
+#[path = "../../../tests/common/said.rs"]
 mod said;
 
 pub(crate) use said::{ran, skipped};

@@ -85,14 +85,14 @@ impl Built {
         let folder = target_dir().join("debug");
         let locks = super::folder().join("locks");
         fs::create_dir_all(super::folder())?;
-        let source = root().join("ft-agent/tests/programs/locks.c");
+        let source = root().join("tests/programs/locks.c");
         let mut compile = Command::new("cc");
         compile.args(["-std=gnu17", "-g", "-O1", "-pthread", "-o"]).arg(&locks).arg(source);
         step(&mut compile)?;
         let tests = ["--bins", "--test", "end_to_end", "--test", "kernel_programs"];
         let tests = programs::build(&tests)?;
         let test = |name: &str| {
-            let of_it = tests.iter().find(|program| program.name == format!("ft-agent {name}"));
+            let of_it = tests.iter().find(|program| program.name == format!("tests {name}"));
             of_it
                 .map(|program| program.executable.clone())
                 .with_context(|| format!("no test {name}"))
@@ -224,7 +224,7 @@ fn judge_hotplug(out: &Path, python: Option<&Path>) -> Outcome {
 /// What a script says of files: its last line, or all of it when it finds something wrong.
 fn judged(python: &Path, script: &str, paths: &[PathBuf]) -> Outcome {
     let mut judge = Command::new(python);
-    judge.arg("-B").arg(root().join("ft-agent/tests/python").join(script));
+    judge.arg("-B").arg(root().join("tests/python").join(script));
     match judge.args(paths).output() {
         Ok(output) => {
             let text = String::from_utf8_lossy(&output.stdout);

@@ -1,4 +1,4 @@
-//! The stated error holds, and what is there is found; `ft-agent/tests/compare.rs` has SciPy look at the same.
+//! The stated error holds, and what is there is found; `tests/compare.rs` has SciPy look at the same.
 
 use super::*;
 

@@ -1,0 +1,95 @@
+//! Signals that whoever starts the agent ignores or blocks: the agent leaves them so, and so does its command.
+//!
+//! A shell sets them, as `nohup` and background jobs do. Everything here runs without rights: `-k none`.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use ft_tests::signal;
+
+/// A shell with a signal blocked, that runs `script` with the agent as `$AGENT`, in `dir`.
+fn shell(dir: &Path, script: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script]).env("AGENT", ft_tests::agent()).current_dir(dir);
+    let block = || {
+        // SAFETY: `set` is plain data, made by the calls before its use.
+        unsafe {
+            let mut set = std::mem::zeroed();
+            libc::sigemptyset(&mut set);
+            libc::sigaddset(&mut set, libc::SIGUSR2);
+            libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+        }
+        Ok(())
+    };
+    // SAFETY: these calls may stand in a signal handler, so between fork and exec, too.
+    unsafe { shell.pre_exec(block) };
+    shell
+}
+
+/// The value of a line of `/proc/PID/status`.
+fn mask(status: &str, name: &str) -> u64 {
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect(name);
+    u64::from_str_radix(line.trim(), 16).unwrap()
+}
+
+fn has(mask: u64, signal: i32) -> bool {
+    mask >> (signal - 1) & 1 == 1
+}
+
+#[test]
+fn the_command_has_the_signals_that_the_agent_was_started_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let ignoring = ["", "HUP", "INT QUIT", "PIPE", "HUP INT QUIT TERM PIPE XFSZ"];
+    for (n, ignored) in ignoring.into_iter().enumerate() {
+        let status = |run: &str| {
+            // Without a signal it does nothing.
+            let script = format!("for s in {ignored}; do trap '' $s; done; {run}");
+            let output = shell(dir.path(), &script).output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            let text = String::from_utf8(output.stdout).unwrap();
+            ["SigIgn:", "SigBlk:"].map(|name| mask(&text, name))
+        };
+        let itself = status("exec cat /proc/self/status");
+        assert!(has(itself[1], libc::SIGUSR2), "the blocked one");
+        assert_eq!(has(itself[0], libc::SIGPIPE), ignored.contains("PIPE"));
+        let recorded = format!("exec $AGENT record -k none -o {n} -- cat /proc/self/status");
+        assert_eq!(status(&recorded), itself, "{ignored}");
+    }
+}
+
+/// A shell without job control ignores SIGINT and SIGQUIT in the background: Ctrl-C is meant for others.
+#[test]
+fn a_command_in_the_background_stays_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "$AGENT record -k none -o out -- cat /proc/self/status & wait $!";
+    let text = String::from_utf8(shell(dir.path(), script).output().unwrap().stdout).unwrap();
+    let ignored = mask(&text, "SigIgn:");
+    assert!(has(ignored, libc::SIGINT) && has(ignored, libc::SIGQUIT), "{ignored:x}");
+}
+
+#[test]
+fn an_ignored_signal_ends_no_recording() {
+    let dir = tempfile::tempdir().unwrap();
+    // The agent takes the place of the shell.
+    let script = "trap '' INT HUP; exec $AGENT record -k none -o out -- \
+                  sh -c ': > begun; n=0; while [ ! -e end -a $n -lt 2000 ]; do n=$((n + 1)); sleep 0.05; done; exit 7'";
+    let mut shell = shell(dir.path(), script);
+    let mut agent = shell.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let pid = agent.id();
+    while !dir.path().join("begun").exists() {
+        assert!(agent.try_wait().unwrap().is_none(), "it ended");
+        std::thread::yield_now();
+    }
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let (caught, ignored) = (mask(&status, "SigCgt:"), mask(&status, "SigIgn:"));
+    for number in [libc::SIGINT, libc::SIGHUP] {
+        assert!(has(ignored, number) && !has(caught, number), "{number}");
+        signal::send(pid, number);
+    }
+    assert!(has(caught, libc::SIGTERM));
+    fs::write(dir.path().join("end"), "").unwrap();
+    // A recording that was interrupted ends with 0.
+    assert_eq!(agent.wait().unwrap().code(), Some(7));
+}
