@@ -82,7 +82,13 @@ fn suite(args: &[String]) -> ExitCode {
             failed.push(name);
         }
     }
-    println!("\n{} attacks, failed: {failed:?}", attacks.len());
+    let result = if failed.is_empty() { "ok" } else { "FAILED" };
+    // As the usual test harness counts.
+    println!(
+        "\ntest result: {result}. {} passed; {} failed: {failed:?}",
+        attacks.len() - failed.len(),
+        failed.len()
+    );
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::{
     build_ebpf,
     steps::Steps,
-    workspace::{self, cargo},
+    workspace::{self, cargo, step},
 };
 
 /// How well the agent is optimised.
@@ -39,6 +39,20 @@ impl Profile {
     pub(crate) fn dir(self) -> PathBuf {
         workspace::target_dir().join(self.name())
     }
+}
+
+/// Builds what tests run, as the tests of all packages are built: with the features that these have together.
+///
+/// # Errors
+///
+/// When something does not build.
+pub(crate) fn for_tests() -> Result<()> {
+    let examples = ["subject", "demo", "plugin", "server"].map(|name| ["--example", name]);
+    step(
+        cargo().args(["build", "--quiet", "--workspace", "--bins"]).args(examples.as_flattened()),
+    )?;
+    // Alone, as a user has it.
+    step(cargo().args(["build", "--quiet", "--package", "ft-preload"]))
 }
 
 /// Builds the BPF object; without it the agent gets another one, or none, so this only warns.

@@ -24,13 +24,22 @@ const PACKAGES: [&str; 7] = [
     "zlib1g",
 ];
 
+fn folder() -> PathBuf {
+    target_dir().join("framed-python")
+}
+
+/// What runs it, once it is there.
+pub(crate) fn program() -> PathBuf {
+    folder().join("python")
+}
+
 /// Downloads it when it is missing; returns what runs it, or `None` with a message when it cannot be had.
 pub(crate) fn ensure() -> Option<PathBuf> {
-    let folder = target_dir().join("framed-python");
-    let python = folder.join("python");
+    let python = program();
     if python.exists() {
         return Some(python);
     }
+    let folder = folder();
     println!("Downloading a Python with frame pointers into {}", folder.display());
     match make(&folder) {
         Ok(()) => Some(python),

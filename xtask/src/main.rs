@@ -4,8 +4,11 @@ mod apt;
 mod bench;
 mod build;
 mod build_ebpf;
+mod checks;
 mod framed_python;
+mod groups;
 mod kernels;
+mod ledger;
 mod linker;
 mod node;
 mod package;
@@ -15,6 +18,7 @@ mod paper;
 mod programs;
 mod proofs;
 mod python;
+mod report;
 mod roots;
 mod run_agent;
 mod setup;
@@ -22,6 +26,7 @@ mod space;
 mod steps;
 mod suite;
 mod test;
+mod tools;
 mod workspace;
 
 use std::process::ExitCode;
@@ -35,7 +40,9 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   run-agent [-- ARGS]   build, and record: the demo, or what ARGS of `ft-agent record` say
-  test [-- ARGS]        set up, and run everything; ARGS go to `cargo test` (then a part of the tests)
+  test [GROUP]…         run the quick tests, which install nothing, or the groups of others that are named: quick, checks,
+                        programs, truth, hostile, readers, page, fleet, kernels, papers, packages (--list says what they are), or
+                        --all of them; what they install is asked for on a terminal. `-- ARGS` go to `cargo test`
   bench [ROW]…          measure the cost table beside other tracers; a whole run writes it (--quick)
   paper [ID]…           run the papers' experiments again, and write papers/README.md (--list, --scale)
   kernels [VERSION]…    download, boot and test other kernels, in QEMU (5.10 6.1 6.1-rt 6.12 7 7-rt; --cpus N)
@@ -72,7 +79,7 @@ fn run(args: &[String]) -> Result<ExitCode> {
     };
     match command {
         "run-agent" => return run_agent::run(after_dashes(rest)),
-        "test" => test::run(after_dashes(rest))?,
+        "test" => test::run(rest)?,
         "bench" => bench::run(rest)?,
         "paper" => paper::run(rest)?,
         "kernels" => kernels::run(rest)?,
@@ -104,7 +111,7 @@ fn run(args: &[String]) -> Result<ExitCode> {
             }
         }
         "setup" => {
-            let all = [setup::TESTS, setup::BENCHMARKS].concat();
+            let all = [groups::packages(), setup::BENCHMARKS.to_vec()].concat();
             match rest {
                 [] => setup::run(&all),
                 [only] if only == "--dry-run" => setup::say(&all),

@@ -6,6 +6,25 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace::{find_in_path, root, step};
 
+/// Where the scripts lie that drive it.
+fn scripts() -> PathBuf {
+    root().join("tests/page")
+}
+
+fn lock() -> PathBuf {
+    scripts().join("package-lock.json")
+}
+
+fn stamp() -> PathBuf {
+    scripts().join("node_modules/installed.json")
+}
+
+/// Whether all is there that the lock file names.
+pub(crate) fn is_there() -> bool {
+    let [wanted, have] = [lock(), stamp()].map(|path| fs::read_to_string(path).ok());
+    have.is_some() && have == wanted
+}
+
 /// Installs what the lock file names when it is missing or the file has changed; returns Node, or `None` with a message
 /// when something cannot be had (no Node, no browser, no network).
 ///
@@ -13,11 +32,9 @@ use crate::workspace::{find_in_path, root, step};
 ///
 /// When the workspace cannot be read.
 pub(crate) fn ensure() -> Result<Option<PathBuf>> {
-    let scripts = root().join("tests/page");
-    let lock = scripts.join("package-lock.json");
+    let (scripts, lock, stamp) = (scripts(), lock(), stamp());
     let wanted =
         fs::read_to_string(&lock).with_context(|| format!("cannot read {}", lock.display()))?;
-    let stamp = scripts.join("node_modules/installed.json");
     let have = || -> Result<PathBuf> {
         let [Some(node), Some(npm), Some(_)] = ["node", "npm", "chromium"].map(find_in_path) else {
             bail!("node, npm and chromium are not all there")

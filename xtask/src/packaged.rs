@@ -70,12 +70,18 @@ pub(crate) fn check() -> Result<&'static str> {
     Ok("what its sources make, byte for byte")
 }
 
+/// Whether the packaged object is of the sources that lie beside it.
+pub(crate) fn is_of_these_sources() -> bool {
+    let root = workspace::root();
+    sources(&root).is_ok_and(|sources| says(&root, "sources", &sources))
+}
+
 /// Whether the agent gets the packaged object unless another one is made: nothing here was built or can be, and it is of
 /// these sources.
 pub(crate) fn will_do() -> bool {
     let root = workspace::root();
     let built = build_ebpf::object(&root).exists() || Toolchain::find().is_ok();
-    !built && sources(&root).is_ok_and(|sources| says(&root, "sources", &sources))
+    !built && is_of_these_sources()
 }
 
 /// Whether this is what the packaged object is made of.

@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::workspace::{cargo, line, root};
+use crate::workspace::{line, root};
 
 /// Programs whose loads take whole CPUs at real-time priorities: each would be in the way of the next one, so one lane runs
 /// them in turn.
@@ -42,17 +42,36 @@ pub(crate) struct Program {
     pub(crate) executable: PathBuf,
     /// Where its package lies, which is where cargo runs tests.
     package: PathBuf,
+    /// Which of its tests run, as its arguments say; all, if there are none.
+    pub(crate) arguments: Vec<String>,
 }
 
-/// Builds the test programs of the workspace, or those of the targets that `what` names.
+impl Program {
+    /// Whether it consists of the tests within a library or a program.
+    pub(crate) fn is_of_units(&self) -> bool {
+        [" lib ", " bin "].iter().any(|kind| self.name.contains(kind))
+    }
+}
+
+/// What came of a program of tests.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Ended {
+    pub(crate) name: String,
+    /// Tests that passed, and that failed.
+    pub(crate) tests: (usize, usize),
+    pub(crate) seconds: u64,
+    /// Why it failed, with what is told again.
+    pub(crate) error: Option<String>,
+}
+
+/// Builds test programs by a `cargo test --no-run`.
 ///
 /// # Errors
 ///
 /// When they do not build.
-pub(crate) fn build(what: &[&str]) -> Result<Vec<Program>> {
-    let mut build = cargo();
-    build.args(["test", "--workspace", "--no-run"]).args(what).current_dir(root());
-    println!("+ {}", line(&build));
+pub(crate) fn build(build: &mut Command) -> Result<Vec<Program>> {
+    println!("+ {}", line(build));
+    build.current_dir(root());
     build.args(["--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit());
     let output = build.output().context("cargo could not be started")?;
     if !output.status.success() {
@@ -77,7 +96,8 @@ fn program(message: &str) -> Option<Program> {
     let kind = if kind == "test" { String::new() } else { format!("{kind} ") };
     let folder = package.file_name()?.to_string_lossy();
     let name = format!("{folder} {kind}{}", text("name")?);
-    Some(Program { name, executable: text("executable")?.into(), package })
+    let executable = text("executable")?.into();
+    Some(Program { name, executable, package, arguments: Vec::new() })
 }
 
 /// Runs programs of tests to their end, whatever fails, in two lanes. Each says that it begins, and all that it printed when
@@ -85,12 +105,12 @@ fn program(message: &str) -> Option<Program> {
 ///
 /// # Errors
 ///
-/// Names those that failed.
+/// When there is no place for the logs.
 pub(crate) fn run(
     programs: Vec<Program>,
     logs: &Path,
     set: impl Fn(&mut Command) + Sync,
-) -> Result<()> {
+) -> Result<Vec<Ended>> {
     fs::create_dir_all(logs).with_context(|| format!("cannot make {}", logs.display()))?;
     if !own_sockets() {
         println!(
@@ -102,19 +122,21 @@ pub(crate) fn run(
     let next = || others.lock().unwrap_or_else(PoisonError::into_inner).next();
     let lane = |first: Vec<Program>| {
         let programs = first.into_iter().chain(std::iter::from_fn(next));
-        let ended = programs.map(|program| (run_one(&program, logs, &set), program.name));
-        ended.filter_map(|(ended, name)| Some(format!("{name}: {:#}", ended.err()?))).collect()
+        let ended = programs.map(|program| match run_one(&program, logs, &set) {
+            Ok(ended) => ended,
+            Err(error) => {
+                let error = Some(format!("{error:#}"));
+                Ended { name: program.name, tests: (0, 1), seconds: 0, error }
+            }
+        });
+        ended.collect::<Vec<_>>()
     };
-    let failed: Vec<String> = thread::scope(|scope| {
+    Ok(thread::scope(|scope| {
         let real_time = scope.spawn(|| lane(real_time));
-        let others: Vec<String> = lane(Vec::new());
+        let others = lane(Vec::new());
         let real_time = real_time.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        [real_time, others].concat()
-    });
-    match failed.is_empty() {
-        true => Ok(()),
-        false => bail!("tests failed:\n  {}", failed.join("\n  ")),
-    }
+        real_time.into_iter().chain(others).collect()
+    }))
 }
 
 /// Those that go one after another, and the others, each in the order in which they begin.
@@ -129,7 +151,7 @@ fn lanes(programs: Vec<Program>) -> (Vec<Program>, Vec<Program>) {
 }
 
 /// Runs one program, and prints what it has printed.
-fn run_one(program: &Program, logs: &Path, set: impl Fn(&mut Command)) -> Result<()> {
+fn run_one(program: &Program, logs: &Path, set: impl Fn(&mut Command)) -> Result<Ended> {
     println!("+ {}", program.name);
     let began = Instant::now();
     let path = logs.join(format!("{}.log", program.name.replace(' ', "-")));
@@ -139,6 +161,7 @@ fn run_one(program: &Program, logs: &Path, set: impl Fn(&mut Command)) -> Result
         false => Command::new(&program.executable),
     };
     set(&mut command);
+    command.args(&program.arguments);
     command.current_dir(&program.package).env("CARGO_MANIFEST_DIR", &program.package);
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
     let status = command.status().context("could not be started")?;
@@ -146,10 +169,26 @@ fn run_one(program: &Program, logs: &Path, set: impl Fn(&mut Command)) -> Result
     let said = String::from_utf8_lossy(&said);
     let seconds = began.elapsed().as_secs();
     write!(io::stdout().lock(), "\n     {}, {seconds} s\n{said}", program.name)?;
-    match status.success() {
-        true => Ok(()),
-        false => bail!("{status}{}", failures(&said)),
-    }
+    let error = (!status.success()).then(|| format!("{status}{}", failures(&said)));
+    let tests = counted(&said, error.is_some());
+    Ok(Ended { name: program.name.clone(), tests, seconds, error })
+}
+
+/// How many tests passed and how many failed, by what a program of tests printed. One that counts none is one test.
+fn counted(said: &str, has_failed: bool) -> (usize, usize) {
+    let counted = said.lines().filter_map(|line| {
+        let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
+        let count = |what: &str| -> Option<usize> {
+            counts.split("; ").find_map(|part| part.split_once(what)?.0.trim().parse().ok())
+        };
+        Some((count(" passed")?, count(" failed")?))
+    });
+    let (passed, failed) = match counted.reduce(|sum, more| (sum.0 + more.0, sum.1 + more.1)) {
+        Some(tests) => tests,
+        None => (usize::from(!has_failed), 0),
+    };
+    // One that ended otherwise than by a test that failed has failed, too.
+    (passed, failed.max(usize::from(has_failed)))
 }
 
 /// Runs a program that has [`SOCKETS`] for itself and its children.
@@ -223,6 +262,7 @@ mod tests {
             name: name.into(),
             executable: executable.into(),
             package: "/w/ft-agent".into(),
+            arguments: Vec::new(),
         };
         let expected = [
             program("ft-agent lib ft_agent", "/t/ft_agent-1"),
@@ -236,7 +276,8 @@ mod tests {
         let package = folder.join(name.replace(' ', "-"));
         fs::create_dir_all(&package).expect("a folder");
         fs::write(package.join("script"), script).expect("written");
-        Program { name: name.into(), executable: "/bin/sh".into(), package }
+        let arguments = vec!["script".into()];
+        Program { name: name.into(), executable: "/bin/sh".into(), package, arguments }
     }
 
     #[test]
@@ -263,9 +304,14 @@ mod tests {
             vec![shell("a test", "echo why; test -d \"$CARGO_MANIFEST_DIR\" && exit $N", &folder)];
         programs.extend(REAL_TIME.map(|name| shell(name, alone, &folder)));
         programs.push(shell("another test", "exit 0", &folder));
-        let set = |command: &mut Command| _ = command.arg("script").env("N", "7");
-        let error = run(programs, &folder.join("logs"), set).expect_err("one fails");
-        assert_eq!(error.to_string(), "tests failed:\n  a test: exit status: 7\n    why");
+        let set = |command: &mut Command| _ = command.env("N", "7");
+        let ended = run(programs, &folder.join("logs"), set).expect("there is a folder");
+        assert_eq!(ended.len(), REAL_TIME.len() + 2);
+        let failed: Vec<&Ended> = ended.iter().filter(|ended| ended.error.is_some()).collect();
+        let [Ended { name, tests, error: Some(error), .. }] = failed[..] else {
+            panic!("{failed:?}")
+        };
+        assert_eq!((&**name, *tests, &**error), ("a test", (0, 1), "exit status: 7\n    why"));
         fs::remove_dir_all(&folder).expect("removed");
     }
 
@@ -286,9 +332,20 @@ mod tests {
         );
         let programs = vec![shell(REAL_TIME[0], &first, &folder), shell("b", &second, &folder)];
         let logs = folder.join("logs");
-        run(programs, &logs, |command| _ = command.arg("script")).expect("they end");
+        let ended = run(programs, &logs, |_| ()).expect("there is a folder");
+        assert!(ended.iter().all(|ended| ended.error.is_none()), "{ended:?}");
         assert_eq!(fs::read_to_string(logs.join("b.log")).expect("its log"), "1\n");
         fs::remove_dir_all(&folder).expect("removed");
+    }
+
+    #[test]
+    fn tests_are_counted_as_their_harness_counts_them() {
+        let two = "test result: ok. 3 passed; 0 failed; 1 ignored\n\ntest result: FAILED. 2 passed; 1 failed: [\"x\"]\n";
+        assert_eq!(counted(two, true), (5, 1));
+        assert_eq!(counted("test result: ok. 3 passed; 0 failed; 0 ignored", false), (3, 0));
+        // Killed behind the last test, and another kind of program.
+        assert_eq!(counted("test result: ok. 3 passed; 0 failed; 0 ignored", true), (3, 1));
+        assert_eq!((counted("done\n", false), counted("", true)), ((1, 0), (0, 1)));
     }
 
     #[test]
@@ -317,6 +374,7 @@ mod tests {
             name: name.into(),
             executable: PathBuf::new(),
             package: PathBuf::new(),
+            arguments: Vec::new(),
         };
         let names = ["x", "papers short", "tests hostile", "tests page", "tests end_to_end"];
         let (real_time, others) = lanes(names.map(program).to_vec());

@@ -46,6 +46,25 @@ pub(crate) const SAIL: Environment = Environment {
 };
 
 impl Environment {
+    fn folder(&self) -> PathBuf {
+        target_dir().join(self.directory)
+    }
+
+    /// What was installed.
+    fn stamp(&self) -> PathBuf {
+        self.folder().join("requirements.txt")
+    }
+
+    fn has(&self, wanted: &str) -> bool {
+        let stamped = fs::read_to_string(self.stamp()).is_ok_and(|have| have == wanted);
+        stamped && self.folder().join("bin/python").exists()
+    }
+
+    /// Whether it is there, with what its requirements name.
+    pub(crate) fn is_there(&self) -> bool {
+        fs::read_to_string(root().join(self.requirements)).is_ok_and(|wanted| self.has(&wanted))
+    }
+
     /// Makes the environment when it is missing or its requirements have changed; returns its
     /// interpreter, or `None` with a message when it cannot be had (no network, no `venv`).
     ///
@@ -56,10 +75,9 @@ impl Environment {
         let wanted_path = root().join(self.requirements);
         let wanted = fs::read_to_string(&wanted_path)
             .with_context(|| format!("cannot read {}", wanted_path.display()))?;
-        let venv = target_dir().join(self.directory);
+        let venv = self.folder();
         let python = venv.join("bin/python");
-        let stamp = venv.join("requirements.txt");
-        if python.exists() && fs::read_to_string(&stamp).is_ok_and(|have| have == wanted) {
+        if self.has(&wanted) {
             return Ok(Some(python));
         }
         let packages = wanted.replace('\n', " ");
@@ -73,6 +91,7 @@ impl Environment {
         });
         match made {
             Ok(()) => {
+                let stamp = self.stamp();
                 fs::write(&stamp, wanted)
                     .with_context(|| format!("cannot write {}", stamp.display()))?;
                 Ok(Some(python))

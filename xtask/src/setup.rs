@@ -10,15 +10,11 @@ use crate::{
     apt::{self, Apt, installation},
     linker::{self, Lack},
     packages::{
-        BROWSER, COMPILERS, Group, JUDGES, KERNEL_SIDE, LLVMS, LOADS, LTTNG, PACKAGERS, PEERS,
-        PLAYERS, PROGRAMS, Package, READERS, RECORDED, SPARK,
+        COMPILERS, Group, JUDGES, KERNEL_SIDE, LLVMS, LOADS, LTTNG, PACKAGERS, PEERS, PLAYERS,
+        PROGRAMS, Package,
     },
     workspace::{in_path, is_root},
 };
-
-/// For the tests, beside the kernel side.
-pub(crate) const TESTS: &[Group] =
-    &[READERS, SPARK, BROWSER, RECORDED, JUDGES, LOADS, PLAYERS, LTTNG, COMPILERS, PACKAGERS];
 
 /// For what is published, beside the kernel side.
 pub(crate) const PACKAGING: &[Group] = &[PACKAGERS];
@@ -45,6 +41,23 @@ pub(crate) fn run(more: &[Group]) {
         && let Err(error) = linker::install(&llvm)
     {
         eprintln!("warning: {error:#}; without it {}", KERNEL_SIDE.without);
+    }
+}
+
+/// The packages that are missing of `more`, and of the kernel side's toolchain if it is wanted: each with what it is for.
+pub(crate) fn missing(more: &[Group], bpf: bool) -> Vec<(&'static str, &'static str)> {
+    let lack = bpf.then(Lack::find);
+    let toolchain = lack.as_ref().and_then(packages_for);
+    let gaps = gaps(toolchain.into_iter().chain(more), Path::new("/"));
+    let packages = gaps.iter().flat_map(|(_, missing)| missing);
+    packages.map(|package| (package.name, package.what_for)).collect()
+}
+
+/// Installs what is missing of `more` alone.
+pub(crate) fn run_without_bpf(more: &[Group]) {
+    let gaps = gaps(more, Path::new("/"));
+    if !gaps.is_empty() {
+        install(&gaps, false);
     }
 }
 
@@ -243,6 +256,7 @@ fn names<'p>(packages: &[(&'p str, &Package)]) -> Vec<&'p str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packages::READERS;
 
     /// A plan for a system that has nothing of a group; of all names, unless some are given.
     fn plan(group: &'static Group, offered: Option<&[&str]>) -> Plan<'static> {
@@ -267,7 +281,7 @@ mod tests {
 
     #[test]
     fn what_several_groups_want_is_installed_once() {
-        let all = [TESTS, BENCHMARKS].concat();
+        let all = [crate::groups::packages(), BENCHMARKS.to_vec()].concat();
         let gaps = gaps(&all, Path::new("/nowhere"));
         let mut names: Vec<&str> = gaps
             .iter()

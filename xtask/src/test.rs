@@ -1,285 +1,381 @@
-//! `cargo xtask test`: sets up what is missing and runs everything: formatting, lints, documentation,
-//! unit and integration tests, tests against the running kernel, and the readers of the Parquet.
+//! `cargo xtask test`: the quick tier, the groups of all other tests, or what `cargo test` is told.
 
-use std::fs;
-use std::panic::resume_unwind;
-use std::path::PathBuf;
-use std::thread;
+use std::{
+    io::{self, IsTerminal as _, Write as _},
+    path::PathBuf,
+    process::Command,
+    time::Instant,
+};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use crate::{
     build,
     build_ebpf::{self, Toolchain},
-    framed_python, kernels, node, package, packaged, programs, python, setup, space,
+    checks,
+    groups::{self, Besides, GROUPS, Group, LEAST_KERNEL_TESTS, QUICK, QUICK_PART},
+    kernels,
+    ledger::{self, Ledger},
+    package, packaged,
+    programs::{self, Ended, Program},
+    report::{Report, Row},
+    setup, space,
     steps::Steps,
-    workspace::{cargo, in_path, root, step, target_dir},
+    tools,
+    workspace::{cargo, root, step, target_dir},
 };
 
-/// Runs all checks; `args` go to `cargo test`.
+/// What is asked for.
+enum Asked<'a> {
+    /// The quick tier, if so, and these groups.
+    Tiers(bool, Vec<&'static Group>),
+    /// What groups there are.
+    List,
+    /// A part of the tests, by arguments of `cargo test`.
+    Part(&'a [String]),
+}
+
+impl Asked<'_> {
+    fn of(args: &[String]) -> Result<Asked<'_>> {
+        match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            [] => return Ok(Asked::Tiers(true, Vec::new())),
+            ["--all"] => return Ok(Asked::Tiers(true, GROUPS.iter().collect())),
+            ["--list"] => return Ok(Asked::List),
+            ["--", ..] => return Ok(Asked::Part(&args[1..])),
+            _ => {}
+        }
+        let is_named = |name: &str| args.iter().any(|arg| arg == name);
+        let known =
+            |arg: &&String| *arg == "quick" || GROUPS.iter().any(|group| group.name == **arg);
+        if let Some(other) = args.iter().find(|arg| !known(arg)) {
+            let names: Vec<&str> = GROUPS.iter().map(|group| group.name).collect();
+            bail!(
+                "there is no group of tests `{other}`; name some of quick, {}, or none for quick alone, or --all; arguments of \
+                 `cargo test` stand behind --",
+                names.join(", ")
+            );
+        }
+        Ok(Asked::Tiers(
+            is_named("quick"),
+            GROUPS.iter().filter(|group| is_named(group.name)).collect(),
+        ))
+    }
+}
+
+/// Runs what `args` name.
 ///
 /// # Errors
 ///
-/// The first check that fails ends the run.
+/// When something fails, which is named once more at the end.
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    if let Some(warning) = space::warning(&target_dir()).filter(|_| args.is_empty()) {
+    match Asked::of(args)? {
+        Asked::Tiers(is_quick, groups) => tiers(is_quick, &groups),
+        Asked::List => {
+            println!("{}", groups::list());
+            Ok(())
+        }
+        Asked::Part(args) => part(args),
+    }
+}
+
+/// What `cargo test` is told, of all packages, with the tools that are there.
+fn part(args: &[String]) -> Result<()> {
+    bpf();
+    build::for_tests()?;
+    let all: Vec<_> = GROUPS.iter().flat_map(|group| group.tools).copied().collect();
+    let mut ledger = Ledger::new()?;
+    let mut test = cargo();
+    test.args(["test", "--workspace", "--no-fail-fast"]).args(args);
+    let test =
+        step(test.envs(tools::ensure(&all, false)?).envs([ledger.variable()]).env(BUILT, "1"));
+    ledger.read();
+    println!("{}", ledger.counted().summary());
+    test
+}
+
+fn tiers(is_quick: bool, groups: &[&Group]) -> Result<()> {
+    let mut report = Report::default();
+    let mut ledger = Ledger::new()?;
+    if is_quick {
+        quick(&mut report, &mut ledger);
+    }
+    if !groups.is_empty() {
+        others(groups, &mut report, &mut ledger)?;
+    }
+    println!("{}", ledger.counted().summary());
+    report.print()
+}
+
+/// Says to tests that what they run is built.
+const BUILT: &str = "FT_BUILT";
+
+/// The packages of the quick tier, with fewer crates than all features need: a catalogue in an object store takes a hundred. What is
+/// left out has no tests of its own, and a harness around it would interpose locks or define hooks.
+const QUICK_PACKAGES: [&str; 12] = [
+    "--workspace",
+    "--exclude",
+    "ft-hooks",
+    "--exclude",
+    "ft-macros",
+    "--exclude",
+    "ft-preload",
+    "--exclude",
+    "ft-user-capi",
+    "--no-default-features",
+    "--features",
+    "ft-agent/top,ft-agent/flamegraph",
+];
+
+/// The quick tier: it installs nothing.
+fn quick(report: &mut Report, ledger: &mut Ledger) {
+    let began = Instant::now();
+    let mut row = Row::new("quick");
+    let ran = quick_programs().and_then(|programs| {
+        let logs = target_dir().join("tests");
+        programs::run(programs, &logs, |program| {
+            _ = program.envs([ledger.variable()]).env(BUILT, "1")
+        })
+    });
+    ledger.read();
+    match ran {
+        Ok(ended) => {
+            ended.iter().for_each(|ended| row.add(ended));
+            let enough = ledger.counted().at_least(LEAST_KERNEL_TESTS, ledger::may_record());
+            enough.unwrap_or_else(|error| row.failed("kernel tests", &error.to_string()));
+        }
+        Err(error) => row.failed("the quick tier", &format!("{error:#}")),
+    }
+    row.seconds = began.elapsed().as_secs();
+    report.rows.push(row);
+}
+
+/// Builds the programs of the quick tier.
+fn quick_programs() -> Result<Vec<Program>> {
+    bpf();
+    let names =
+        QUICK.iter().copied().chain([QUICK_PART.0]).filter_map(|name| name.split(' ').nth(1));
+    let targets = names.flat_map(|target| ["--test", target]);
+    let mut build = cargo();
+    build.args(["test", "--no-run"]).args(QUICK_PACKAGES);
+    let mut programs = programs::build(build.args(["--lib", "--bin", "xtask"]).args(targets))?;
+    programs.retain_mut(|program| {
+        let is_part = program.name == QUICK_PART.0;
+        if is_part {
+            program.arguments =
+                ["--exact"].iter().chain(QUICK_PART.1).map(ToString::to_string).collect();
+        }
+        is_part || program.is_of_units() || QUICK.contains(&&*program.name)
+    });
+    // With the crates of the tests, which are there.
+    let run = ["--bin", "ft-agent", "--example", "subject"];
+    step(cargo().args(["build", "--quiet"]).args(QUICK_PACKAGES).args(run))?;
+    programs.extend(programs::build(&mut loom())?);
+    Ok(programs)
+}
+
+/// Every interleaving of the rings' two ends; see `ft-user/tests/loom`. Optimised is what walks through them, and not what it
+/// prints with.
+fn loom() -> Command {
+    let mut loom = cargo();
+    loom.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", target_dir().join("loom"));
+    loom.args(["test", "--no-run", "--package", "ft-user", "--test", "loom"]);
+    for package in ["ft-user", "loom", "generator", "scoped-tls"] {
+        loom.arg("--config").arg(format!("profile.dev.package.{package}.opt-level=3"));
+    }
+    loom
+}
+
+/// The BPF object that the agent of the tests gets: the packaged one of these sources, unless another one was built here or has to
+/// be. Without one the tests say so.
+fn bpf() {
+    let is_built = build_ebpf::object(&root()).exists();
+    if (is_built || !packaged::is_of_these_sources()) && Toolchain::find().is_ok() {
+        build::bpf(&mut Steps::new(1));
+    }
+}
+
+/// The groups: what they need is installed, if one may, and built once for all of them.
+fn others(groups: &[&Group], report: &mut Report, ledger: &mut Ledger) -> Result<()> {
+    if groups.len() == GROUPS.len()
+        && let Some(warning) = space::warning(&target_dir())
+    {
         eprintln!("{warning}");
     }
-    setup::run(setup::TESTS);
-    // Without a compiler the kernel tests are skipped and say so. With one, programs that do not build
-    // are a failure.
-    match Toolchain::find() {
-        Ok(_) => drop(build_ebpf::run()?),
-        Err(_) => build::bpf(&mut Steps::new(1)),
+    let may = installed(groups)?;
+    let tools: Vec<_> = groups.iter().flat_map(|group| group.tools).copied().collect();
+    let tools = tools::ensure(&tools, may)?;
+    let python = tools.iter().find(|(name, _)| *name == "FT_PYTHON").map(|(_, path)| path.clone());
+    bpf();
+    if groups.iter().any(|group| group.bpf) && Toolchain::find().is_ok() {
+        build_ebpf::run()?;
     }
-    println!("the packaged BPF object is {}", packaged::check()?);
-    // What tests use is downloaded while the code is compiled for the first time.
-    let tools = thread::scope(|scope| {
-        let tools = scope.spawn(Tools::ensure);
-        checks()?;
-        tools.join().unwrap_or_else(|panic| resume_unwind(panic))
-    })?;
-
-    let mut ledger = Ledger::new()?;
-    let environment = ledger.environment(&tools);
-    let tests = match args.is_empty() {
-        true => whole(&environment),
-        false => {
-            let mut test = cargo();
-            test.args(["test", "--workspace", "--no-fail-fast"]).args(args);
-            step(test.envs(environment).env(WORKSPACE, "1"))
+    let mut rows: Vec<Row> = groups.iter().map(|group| Row::new(group.name)).collect();
+    let of = |besides| groups.iter().position(|group| group.besides == besides);
+    if let Some(at) = of(Besides::Checks) {
+        rows[at].timed(|row| {
+            checks::run().into_iter().for_each(|(name, check)| row.step(&name, check))
+        });
+    }
+    match group_programs(groups, &tools, ledger) {
+        Ok(ended) => {
+            for ended in &ended {
+                let at = groups.iter().position(|group| group.programs.contains(&&*ended.name));
+                let row = &mut rows[at.expect("programs of groups are run")];
+                row.add(ended);
+                row.seconds += ended.seconds;
+            }
         }
-    };
+        Err(error) => rows[0].failed("the tests of the groups", &format!("{error:#}")),
+    }
     ledger.read();
-    // Where the tests passed on this kernel, those on others are worth their time.
-    let others = match args.is_empty() && tests.is_ok() {
-        true => kernels::in_test_run(&mut ledger.reported, tools.python.as_deref()),
-        false => Ok(()),
-    };
-    let counted = Counted::from_ledger(&ledger.reported);
-    println!("{}", counted.summary());
-    tests?;
-    others?;
-    if args.is_empty() {
-        let lock_api = ["test", "--package", "ft-user", "--features", "lock_api,lock_api_0_4"];
-        step(cargo().args(lock_api).args(["--test", "lock_api*"]))?;
-        step(cargo().args(lock_api).args(["--doc", "lock_api"]))?;
-        let slice = ["test", "--package", "ft-user", "--features", "slice"];
-        step(cargo().args(slice).args(["--lib", "slice"]))?;
-        step(cargo().args(slice).args(["--test", "slice", "--test", "locks"]))?;
-        // Tokio's hooks of tasks, for which all that uses tokio must be built.
-        for command in [&["clippy", "--all-targets", "--", "-D", "warnings"][..], &["test"]] {
-            let hooks = "--cfg tokio_unstable";
-            let mut tokio = cargo();
-            tokio.env("RUSTFLAGS", hooks).env("RUSTDOCFLAGS", hooks);
-            tokio.env("CARGO_TARGET_DIR", target_dir().join("tokio"));
-            step(tokio.current_dir(root().join("ft-tokio")).args(command))?;
-        }
-        println!("{}", package::check()?);
+    if let Some(at) = of(Besides::Kernels) {
+        rows[at].timed(|row| kernels(row, ledger, python));
     }
-    if args.is_empty() && counted.ran + counted.skipped.len() == 0 {
-        bail!("no test reported on the kernel: the kernel tests did not run");
+    if let Some(at) = of(Besides::Packages) {
+        let checked = |row: &mut Row| {
+            let check = package::check().map(|said| println!("{said}"));
+            row.step("the crates and the Debian package", check);
+        };
+        rows[at].timed(checked);
     }
+    report.rows.extend(rows);
     Ok(())
 }
 
-/// What needs no kernel and no tools: formatting, lints, documentation, and the model of the rings.
-fn checks() -> Result<()> {
-    step(cargo().args(["fmt", "--all", "--check"]))?;
-    step(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
-    for feature in ["off", "lock_api", "lock_api_0_4", "slice"] {
-        step(
-            cargo()
-                .args(["clippy", "--package", "ft-user", "--all-targets", "--features", feature])
-                .args(["--", "-D", "warnings"]),
-        )?;
+fn kernels(row: &mut Row, ledger: &mut Ledger, python: Option<PathBuf>) {
+    match kernels::in_test_run(&mut ledger.reported, python.as_deref()) {
+        Ok(outcomes) => outcomes.into_iter().for_each(|(name, outcome)| match outcome {
+            kernels::Outcome::Ok(_) => row.passed += 1,
+            kernels::Outcome::Failed(why) => row.failed(&name, &why),
+            kernels::Outcome::Skipped(_) => {}
+        }),
+        Err(error) => row.failed("other kernels", &format!("{error:#}")),
     }
-    step(cargo().env("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links").args([
-        "doc",
-        "--workspace",
-        "--no-deps",
-        "--document-private-items",
-        "--quiet",
-    ]))?;
-    // Its page has what features add, which nothing else here asks for.
-    let page = docs_rs_features(&fs::read_to_string(root().join("ft-user/Cargo.toml"))?)?;
-    step(cargo().env("RUSTDOCFLAGS", "-D warnings").args([
-        "doc",
-        "--package",
-        "ft-user",
-        "--no-deps",
-        "--quiet",
-        "--features",
-        &page,
-    ]))?;
-
-    // Every interleaving of the rings' two ends; see `ft-user/tests/loom`.
-    step(
-        cargo()
-            .env("RUSTFLAGS", "--cfg loom")
-            .env("CARGO_TARGET_DIR", target_dir().join("loom"))
-            .args(["test", "--package", "ft-user", "--test", "loom", "--release"]),
-    )
 }
 
-/// Says that examples which tests record are to be built with the features that all packages together have.
-const WORKSPACE: &str = "FT_WORKSPACE";
-
-/// The tests of all packages, and the examples in their documentation. Whoever waits for the whole run wants to see all that
-/// fails in it, and not the first alone.
-fn whole(environment: &[(&str, PathBuf)]) -> Result<()> {
-    let programs = programs::build(&[])?;
-    let tests = programs::run(programs, &target_dir().join("tests"), |program| {
-        program.envs(environment.iter().cloned()).env(WORKSPACE, "1");
-    });
-    let examples = step(cargo().args(["test", "--workspace", "--doc", "--no-fail-fast"]));
-    tests.and(examples)
+/// Builds and runs the programs of tests of these groups.
+fn group_programs(
+    groups: &[&Group],
+    tools: &[(&'static str, PathBuf)],
+    ledger: &Ledger,
+) -> Result<Vec<Ended>> {
+    let names: Vec<&str> = groups.iter().flat_map(|group| group.programs).copied().collect();
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut test = cargo();
+    test.args(["test", "--no-run", "--workspace"]);
+    for name in &names {
+        let (kind, target) = name.rsplit_once(' ').unwrap_or(("", name));
+        test.args([if kind.ends_with(" bench") { "--bench" } else { "--test" }, target]);
+    }
+    let mut programs = programs::build(&mut test)?;
+    programs.retain(|program| names.contains(&&*program.name));
+    build::for_tests()?;
+    programs::run(programs, &target_dir().join("tests"), |program| {
+        program.envs(tools.iter().cloned()).envs([ledger.variable()]).env(BUILT, "1");
+    })
 }
 
-/// The features with which docs.rs documents a crate, by its manifest, with commas.
-fn docs_rs_features(manifest: &str) -> Result<String> {
-    let lines = manifest.lines().skip_while(|line| *line != "[package.metadata.docs.rs]").skip(1);
-    let mut lines = lines.take_while(|line| !line.starts_with('['));
-    let list = lines.find_map(|line| line.strip_prefix("features = [")?.strip_suffix(']'));
-    let list = list.context("the manifest has no features for docs.rs")?;
-    Ok(list.replace(['"', ' '], ""))
+/// Says what these groups install and is missing, asks for it on a terminal, and installs it; whether that may be.
+fn installed(groups: &[&Group]) -> Result<bool> {
+    let mut missing = String::new();
+    for group in groups {
+        let packages = setup::missing(group.packages, group.bpf);
+        let packages = packages.into_iter().map(|(name, _)| name.to_owned());
+        let tools =
+            group.tools.iter().filter(|tool| !tool.is_there()).map(|tool| tool.what().to_owned());
+        let names: Vec<String> = packages.chain(tools).collect();
+        if !names.is_empty() {
+            missing += &format!("\n  {:9} {}", group.name, names.join(", "));
+        }
+    }
+    if missing.is_empty() {
+        return Ok(true);
+    }
+    println!("These groups of tests want what is missing here:{missing}");
+    if !agreed(io::stdin().is_terminal() && io::stdout().is_terminal(), &mut io::stdin().lock())? {
+        println!("Nothing is installed; tests that need it are skipped, and say so.");
+        return Ok(false);
+    }
+    let packages: Vec<_> = groups.iter().flat_map(|group| group.packages).copied().collect();
+    match groups.iter().any(|group| group.bpf) {
+        true => setup::run(&packages),
+        false => setup::run_without_bpf(&packages),
+    }
+    Ok(true)
+}
+
+/// Whether what is missing may be installed: where nobody can be asked, it is.
+fn agreed(is_terminal: bool, answers: &mut impl io::BufRead) -> Result<bool> {
+    if !is_terminal {
+        return Ok(true);
+    }
+    print!("Install it? [y/N] ");
+    io::stdout().flush()?;
+    let mut answer = String::new();
+    answers.read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 /// Recordings of programs that know what they did, in as many rounds as `FT_ROUNDS` says, or 50: those tests whose names
-/// contain one of `tests`, or all. In the whole test run some play fewer.
+/// contain one of `tests`, or all. In a run of the group `truth` some play fewer.
 ///
 /// # Errors
 ///
 /// The first set of tests that fails.
 pub(crate) fn truths(tests: &[String]) -> Result<()> {
-    setup::run(setup::TESTS);
+    let truth: Vec<&Group> = GROUPS.iter().filter(|group| group.name == "truth").collect();
+    let may = installed(&truth)?;
     build_ebpf::run()?;
     let mut ledger = Ledger::new()?;
     let rounds = std::env::var("FT_ROUNDS").unwrap_or_else(|_| "50".into());
     let mut test = cargo();
     test.env("FT_ROUNDS", rounds).args(["test", "--package", "ft-tests"]);
     test.args(["--test", "end_to_end", "--test", "chains", "--"]).args(tests);
-    let python = python::READERS.ensure()?;
-    let (framed_python, node) = (framed_python::ensure(), node::ensure()?);
-    let tools = Tools { python, framed_python, spark: None, sail: None, store: None, node };
-    let tests = step(test.envs(ledger.environment(&tools)));
+    let tests = step(test.envs(tools::ensure(truth[0].tools, may)?).envs([ledger.variable()]));
     ledger.read();
-    println!("{}", Counted::from_ledger(&ledger.reported).summary());
+    println!("{}", ledger.counted().summary());
     tests
-}
-
-/// Interpreters that tests use, with what is installed for them; `None` where they cannot be had.
-struct Tools {
-    python: Option<PathBuf>,
-    framed_python: Option<PathBuf>,
-    spark: Option<PathBuf>,
-    store: Option<PathBuf>,
-    sail: Option<PathBuf>,
-    node: Option<PathBuf>,
-}
-
-impl Tools {
-    fn ensure() -> Result<Tools> {
-        Ok(Tools {
-            python: python::READERS.ensure()?,
-            framed_python: framed_python::ensure(),
-            // Without Java there is no use for it.
-            spark: if in_path("java") { python::SPARK.ensure()? } else { None },
-            store: python::STORE.ensure()?,
-            sail: python::SAIL.ensure()?,
-            node: node::ensure()?,
-        })
-    }
-}
-
-/// What the tests that need a kernel tell: cargo shows no output of tests that pass, and one that could not run must not look
-/// like one that did.
-struct Ledger {
-    file: PathBuf,
-    reported: String,
-}
-
-impl Ledger {
-    fn new() -> Result<Ledger> {
-        let file = target_dir().join("kernel-tests.log");
-        fs::write(&file, "").with_context(|| format!("cannot write {}", file.display()))?;
-        Ok(Ledger { file, reported: String::new() })
-    }
-
-    /// What tests that tell it, and use tools, find in their environment.
-    fn environment(&self, tools: &Tools) -> Vec<(&'static str, PathBuf)> {
-        let Tools { python, framed_python, spark, sail, store, node } = tools;
-        let named = [
-            ("FT_KERNEL_TEST_LOG", &Some(self.file.clone())),
-            ("FT_PYTHON", python),
-            ("FT_FRAMED_PYTHON", framed_python),
-            ("FT_SPARK", spark),
-            ("FT_SAIL", sail),
-            ("FT_MOTO", store),
-            ("FT_NODE", node),
-        ];
-        named.into_iter().filter_map(|(name, tool)| Some((name, tool.clone()?))).collect()
-    }
-
-    /// Reads what they have told.
-    fn read(&mut self) {
-        self.reported = fs::read_to_string(&self.file).unwrap_or_default();
-    }
-}
-
-/// What the kernel tests reported.
-struct Counted<'a> {
-    ran: usize,
-    /// Each `NAME: REASON`.
-    skipped: Vec<&'a str>,
-    /// Figures of tests that compare with a known truth, or with other programs.
-    measured: Vec<&'a str>,
-}
-
-impl<'a> Counted<'a> {
-    /// Each line is `ran NAME`, `skipped NAME: REASON` or `measured FIGURE`.
-    fn from_ledger(ledger: &'a str) -> Self {
-        Counted {
-            ran: ledger.lines().filter(|line| line.starts_with("ran ")).count(),
-            skipped: ledger.lines().filter_map(|line| line.strip_prefix("skipped ")).collect(),
-            measured: ledger.lines().filter_map(|line| line.strip_prefix("measured ")).collect(),
-        }
-    }
-
-    fn summary(&self) -> String {
-        let mut text = format!("kernel tests: {} ran, {} skipped", self.ran, self.skipped.len());
-        for line in &self.skipped {
-            text += "\n  skipped ";
-            text += line;
-        }
-        for figure in &self.measured {
-            text += "\n  ";
-            text += figure;
-        }
-        text
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_page_of_docs_rs_has_the_features_of_its_manifest() {
-        let manifest = "[features]\nfeatures = [\"x\"]\n[package.metadata.docs.rs]\ntargets = []\n\
-                        features = [\"a\", \"b_c\"]\n\n[dependencies]\n";
-        assert_eq!(docs_rs_features(manifest).unwrap(), "a,b_c");
-        let none = manifest.replace("features = [\"a\"", "others = [\"a\"");
-        assert!(docs_rs_features(&none).is_err());
+    fn asked(line: &str) -> Option<(bool, Vec<&'static str>)> {
+        let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        match Asked::of(&args) {
+            Ok(Asked::Tiers(quick, groups)) => {
+                Some((quick, groups.iter().map(|group| group.name).collect()))
+            }
+            Ok(Asked::Part(_) | Asked::List) | Err(_) => None,
+        }
     }
 
     #[test]
-    fn skipped_tests_are_named_with_their_reason() {
-        let counted =
-            Counted::from_ledger("ran a\nskipped b: no CAP_BPF\nmeasured x: 5 ns\nran c\n");
-        assert_eq!(
-            counted.summary(),
-            "kernel tests: 2 ran, 1 skipped\n  skipped b: no CAP_BPF\n  x: 5 ns"
-        );
+    fn groups_are_named_and_the_quick_tier_is_what_nobody_names() {
+        assert_eq!(asked(""), Some((true, vec![])));
+        assert_eq!(asked("hostile truth"), Some((false, vec!["truth", "hostile"])));
+        assert_eq!(asked("quick page"), Some((true, vec!["page"])));
+        let (quick, all) = asked("--all").expect("everything");
+        assert!(quick && all.len() == GROUPS.len());
+        assert_eq!(asked("-- --test cli"), None);
+        let Err(error) = Asked::of(&["nonsense".to_owned()]) else { panic!("it is no group") };
+        assert!(error.to_string().contains("quick, checks, "), "{error}");
+    }
+
+    #[test]
+    fn who_sits_at_a_terminal_is_asked() {
+        for (terminal, answer, expected) in [
+            (true, "y\n", true),
+            (true, "yes\n", true),
+            (true, "\n", false),
+            (true, "n\n", false),
+            (true, "", false),
+            (false, "", true),
+        ] {
+            assert_eq!(agreed(terminal, &mut answer.as_bytes()).unwrap(), expected, "{answer:?}");
+        }
     }
 }

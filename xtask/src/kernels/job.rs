@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use super::guest::{busy, shared};
 use super::outcome::{Outcome, doctor, kernel_tests, said};
 use crate::{
-    programs,
+    build, programs,
     workspace::{cargo, root, step, target_dir},
 };
 
@@ -40,7 +40,7 @@ const TRACES: [&str; 5] = ["demo", "hotplug", "groups", "preload", "cgroup"];
 
 /// Tests of `end_to_end`, recorded in the guest and judged outside: those that hold however late a subject comes, as it
 /// does where one thread of a busy machine is all CPUs.
-const TRUTHS: [&str; 5] = [
+pub(crate) const TRUTHS: [&str; 5] = [
     "nesting::nesting_to_depth_four_gives_exactly_the_known_counts",
     "kernel_groups::system_calls_faults_and_lock_waits_are_in_their_tables",
     "counters::each_stretch_on_a_cpu_has_the_page_faults_that_were_recorded_in_it",
@@ -71,17 +71,7 @@ impl Built {
     ///
     /// When something does not build.
     pub(super) fn find() -> Result<Built> {
-        // As the tests themselves do, which have built all of it in a test run; what brings most crates along, with all packages
-        // and their binaries: each choice of them has features and debug information of its own, with which it is built anew.
-        let others: [&[&str]; 4] = [
-            &["--package", "ft-preload"],
-            &["--package", "ft-load"],
-            &["--package", "ft-user", "--example", "demo"],
-            &["--workspace", "--bins", "--example", "subject"],
-        ];
-        for what in others {
-            step(cargo().args(["build", "--quiet"]).args(what))?;
-        }
+        build::for_tests()?;
         let folder = target_dir().join("debug");
         let locks = super::folder().join("locks");
         fs::create_dir_all(super::folder())?;
@@ -89,8 +79,10 @@ impl Built {
         let mut compile = Command::new("cc");
         compile.args(["-std=gnu17", "-g", "-O1", "-pthread", "-o"]).arg(&locks).arg(source);
         step(&mut compile)?;
-        let tests = ["--bins", "--test", "end_to_end", "--test", "kernel_programs"];
-        let tests = programs::build(&tests)?;
+        let mut tests = cargo();
+        tests.args(["test", "--no-run", "--workspace"]);
+        tests.args(["--test", "end_to_end", "--test", "kernel_programs"]);
+        let tests = programs::build(&mut tests)?;
         let test = |name: &str| {
             let of_it = tests.iter().find(|program| program.name == format!("tests {name}"));
             of_it

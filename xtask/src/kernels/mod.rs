@@ -21,9 +21,9 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
+pub(crate) use self::{job::TRUTHS, outcome::Outcome};
 use self::{
     job::{Built, CHECKS},
-    outcome::Outcome,
     releases::Release,
 };
 use crate::{
@@ -67,14 +67,16 @@ fn cpus(arguments: &[String]) -> Result<(&[String], u32)> {
     }
 }
 
-/// The oldest and the newest kernel, as a part of the whole test run: what it did goes into `ledger`, as of every test
-/// of the kernel side.
+/// The oldest and the newest kernel, as a group of tests, once what guests need is installed: what it did goes into `ledger`,
+/// as of every test of the kernel side. What came of each check.
 ///
 /// # Errors
 ///
-/// When a check fails. Without QEMU or network the kernels are skipped, which the ledger says.
-pub(crate) fn in_test_run(ledger: &mut String, python: Option<&Path>) -> Result<()> {
-    set_up();
+/// When something cannot be built. Without QEMU or network the kernels are skipped, which the ledger says.
+pub(crate) fn in_test_run(
+    ledger: &mut String,
+    python: Option<&Path>,
+) -> Result<Vec<(String, Outcome)>> {
     let mut here = Vec::new();
     for release in releases::ENDS {
         match ready().and_then(|()| kernel(release).map_err(|e| format!("{e:#}"))) {
@@ -86,6 +88,7 @@ pub(crate) fn in_test_run(ledger: &mut String, python: Option<&Path>) -> Result<
     }
     let tested = test_at_once(&here, python)?;
     let mut table = Table::default();
+    let mut all = Vec::new();
     for (release, outcomes) in here.into_iter().zip(tested) {
         for (check, outcome) in CHECKS.iter().zip(&outcomes) {
             let _ = match outcome {
@@ -97,12 +100,14 @@ pub(crate) fn in_test_run(ledger: &mut String, python: Option<&Path>) -> Result<
                 }
             };
         }
+        let named = CHECKS.iter().map(|check| format!("{check} on Linux {}", release.name));
+        all.extend(named.zip(outcomes.iter().cloned()));
         table.add(release, outcomes);
     }
     table.text().lines().for_each(|line| {
         let _ = writeln!(ledger, "measured {line}");
     });
-    table.passed()
+    Ok(all)
 }
 
 /// All checks on each of these kernels at the same time: one CPU emulates a guest, however many it has itself.

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// How a check went, and what of it is worth a few words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     Ok(String),
     Failed(String),
     Skipped(String),

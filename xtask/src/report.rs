@@ -1,0 +1,132 @@
+//! What a test run says at its end: a table, what failed, and how many tests that were.
+
+use std::{fmt::Write as _, time::Instant};
+
+use anyhow::{Result, bail};
+
+use crate::programs::Ended;
+
+/// A group of tests.
+#[derive(Debug, Default)]
+pub(crate) struct Row {
+    group: &'static str,
+    pub(crate) passed: usize,
+    failed: usize,
+    pub(crate) seconds: u64,
+    /// What failed, with what it said.
+    failures: Vec<String>,
+}
+
+impl Row {
+    pub(crate) fn new(group: &'static str) -> Row {
+        Row { group, ..Row::default() }
+    }
+
+    /// Adds what came of a program of tests.
+    pub(crate) fn add(&mut self, ended: &Ended) {
+        let Ended { name, tests: (passed, failed), error, .. } = ended;
+        self.passed += passed;
+        self.failed += failed;
+        self.failures.extend(error.iter().map(|error| format!("{name}: {error}")));
+    }
+
+    /// Adds a check that is no program of tests.
+    pub(crate) fn step(&mut self, name: &str, result: Result<()>) {
+        match result {
+            Ok(()) => self.passed += 1,
+            Err(error) => self.failed(name, &format!("{error:#}")),
+        }
+    }
+
+    pub(crate) fn failed(&mut self, name: &str, why: &str) {
+        self.failed += 1;
+        self.failures.push(format!("{name}: {why}"));
+    }
+
+    /// Does something for this group, and adds the time that it takes.
+    pub(crate) fn timed(&mut self, work: impl FnOnce(&mut Row)) {
+        let began = Instant::now();
+        work(self);
+        self.seconds += began.elapsed().as_secs();
+    }
+}
+
+/// All groups of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    pub(crate) rows: Vec<Row>,
+}
+
+impl Report {
+    /// Prints what failed, the table, and the sum alone on a line.
+    ///
+    /// # Errors
+    ///
+    /// When a test failed, or none ran.
+    pub(crate) fn print(&self) -> Result<()> {
+        let (passed, failed) = self.sum();
+        println!("{}{}\n{passed} passed, {failed} failed", self.failures(), self.table());
+        match (passed, failed) {
+            (0, 0) => bail!("no test ran"),
+            (_, 0) => Ok(()),
+            _ => bail!("tests failed; they are named above"),
+        }
+    }
+
+    fn sum(&self) -> (usize, usize) {
+        let sum = |of: fn(&Row) -> usize| self.rows.iter().map(of).sum();
+        (sum(|row| row.passed), sum(|row| row.failed))
+    }
+
+    fn failures(&self) -> String {
+        let mut text = String::new();
+        for row in &self.rows {
+            for failure in &row.failures {
+                let _ = writeln!(text, "failed in {}: {failure}", row.group);
+            }
+        }
+        text
+    }
+
+    fn table(&self) -> String {
+        let mut text = format!("{:9} {:>6} {:>6} {:>8}", "group", "passed", "failed", "seconds");
+        for Row { group, passed, failed, seconds, .. } in &self.rows {
+            let _ = write!(text, "\n{group:9} {passed:>6} {failed:>6} {seconds:>8}");
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_ends_with_a_table_and_what_failed() {
+        let mut quick = Row::new("quick");
+        let ended = |tests, error: Option<&str>| Ended {
+            name: "tests cli".into(),
+            tests,
+            seconds: 3,
+            error: error.map(str::to_owned),
+        };
+        quick.add(&ended((23, 0), None));
+        let mut page = Row { seconds: 7, ..Row::new("page") };
+        let mut report = Report::default();
+        page.step("it is drawn", Ok(()));
+        report.rows.push(quick);
+        report.rows.push(page);
+        assert_eq!(
+            report.table(),
+            "group     passed failed  seconds\nquick         23      0        0\npage           1      0        7"
+        );
+        assert_eq!((report.sum(), report.failures()), ((24, 0), String::new()));
+        report.print().expect("nothing failed");
+
+        report.rows[1].add(&ended((1, 2), Some("exit status: 101")));
+        assert_eq!(report.sum(), (25, 2));
+        assert_eq!(report.failures(), "failed in page: tests cli: exit status: 101\n");
+        report.print().expect_err("two failed");
+        Report::default().print().expect_err("nothing ran");
+    }
+}
