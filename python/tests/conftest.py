@@ -1,6 +1,6 @@
 """Traces for the tests: the recordings that are stored in the repository, converted by the agent.
 
-`FT_AGENT` names the agent; `cargo xtask test` builds it and calls these tests.
+`FT_AGENT` names the agent; `cargo xtask test readers` builds it and calls these tests.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def agent(*args: str | Path) -> str:
     """What the agent prints."""
     program = os.environ.get("FT_AGENT")
     if program is None:
-        pytest.skip("FT_AGENT does not name the agent; run `cargo xtask test`")
+        pytest.skip("FT_AGENT does not name the agent; run `cargo xtask test readers`")
     done = subprocess.run([program, *map(str, args)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -132,7 +132,7 @@ print(json.dumps([*found, [list(row) for row in rows.collect()]]))
 def test_spark_finds_the_same(catalogue: Path, tmp_path: Path) -> None:
     spark = os.environ.get("FT_SPARK")
     if spark is None:
-        pytest.skip("FT_SPARK names no Python with Spark; run `cargo xtask test`")
+        pytest.skip("FT_SPARK names no Python with Spark; run `cargo xtask test readers`")
     # Spark takes brackets in a path for a pattern.
     here = tmp_path / "it's here"
     here.symlink_to(catalogue)

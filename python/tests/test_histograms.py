@@ -96,7 +96,7 @@ print(json.dumps([list(row) for row in spark.sql(asked["sql"]).collect()]))
 def test_spark_says_the_same(converted: Callable[[str], Path], tmp_path: Path) -> None:
     spark = os.environ.get("FT_SPARK")
     if spark is None:
-        pytest.skip("FT_SPARK names no Python with Spark; run `cargo xtask test`")
+        pytest.skip("FT_SPARK names no Python with Spark; run `cargo xtask test readers`")
     traces = [converted(name) for name in ("scenarios", "killed")]
     sql = ft.percentile_sql("histograms")
     asked = json.dumps({"sql": sql, "files": [str(trace / "histograms") for trace in traces]})

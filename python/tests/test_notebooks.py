@@ -26,7 +26,7 @@ def recordings() -> list[Path]:
     """The traces of the store."""
     store = os.environ.get("FT_STORE")
     if store is None:
-        pytest.skip("FT_STORE does not name recordings; run `cargo xtask test`")
+        pytest.skip("FT_STORE does not name recordings; run `cargo xtask test readers`")
     return sorted(Path(store).absolute().glob("host=*/date=*/trace=*"))
 
 

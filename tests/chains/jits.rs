@@ -26,7 +26,7 @@ fn check(program: &str, arguments: &[&str], source: &str, inner: &str, outer: &s
     // Without a compiler Java runs no source.
     let needed = if program == "java" { "javac" } else { program };
     if Command::new(needed).arg("--version").output().is_err() {
-        gate::skipped(&format!("{needed} is not installed; run `cargo xtask test`"));
+        gate::skipped(&format!("{needed} is not installed; run `cargo xtask test truth`"));
         return;
     }
     record(&stage, program, arguments, source);
@@ -79,7 +79,7 @@ fn functions_of_python_have_their_names() {
     let Some(stage) = Stage::enter() else { return };
     let Some(python) = python() else {
         return gate::skipped(
-            "there is no Python with frame pointers (3.15 has them); run `cargo xtask test`, which downloads one",
+            "there is no Python with frame pointers (3.15 has them); run `cargo xtask test truth`, which downloads one",
         );
     };
     record(&stage, &python, &["-X", "perf"], "jit.py");

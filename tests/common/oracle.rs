@@ -8,7 +8,7 @@ use crate::gate;
 /// Runs a script of `tests` with a Python that has pyarrow; `None` without one.
 pub fn python(script: &str, args: &[&Path]) -> Option<Output> {
     let Some(python) = std::env::var_os("FT_PYTHON") else {
-        gate::skipped("FT_PYTHON is not set; run `cargo xtask test`");
+        gate::skipped("FT_PYTHON is not set; run `cargo xtask test --all`");
         return None;
     };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(script);

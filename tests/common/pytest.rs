@@ -12,7 +12,7 @@ use crate::gate;
 /// When one fails.
 pub fn pytest(tests: &[&str], variables: &[(&str, &Path)]) -> bool {
     let Some(python) = std::env::var_os("FT_PYTHON") else {
-        gate::skipped("FT_PYTHON is not set; run `cargo xtask test`");
+        gate::skipped("FT_PYTHON is not set; run `cargo xtask test --all`");
         return false;
     };
     let folder = tempfile::tempdir().expect("a folder");

@@ -83,7 +83,7 @@ fn the_viewers_own_command_shows_what_the_tables_say() {
     let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("page/node_modules");
     let command = home.join("@firefox-devtools/profiler-cli/dist/profiler-cli.js");
     if std::env::var_os("FT_NODE").is_none() || !command.exists() {
-        return gate::skipped("there is no Node with profiler-cli; run `cargo xtask test`");
+        return gate::skipped("there is no Node with profiler-cli; run `cargo xtask test readers`");
     }
     if node_major() < Some(NODE) {
         return gate::skipped(&format!("profiler-cli runs with Node {NODE} or newer"));

@@ -26,7 +26,7 @@ impl Judge {
     /// nothing.
     pub(crate) fn new(reader: &str, script: &str) -> Option<Judge> {
         let Some(python) = std::env::var_os("FT_PYTHON") else {
-            gate::skipped("FT_PYTHON is not set; run `cargo xtask test`");
+            gate::skipped("FT_PYTHON is not set; run `cargo xtask test readers`");
             return None;
         };
         if Command::new(reader).arg("--version").output().is_err() {

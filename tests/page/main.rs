@@ -1,7 +1,7 @@
 //! The page of a report, in a browser: what it shows, how it answers, and that it needs nothing and nobody.
 //!
 //! The tests themselves are scripts for Node (`*.test.js`), which drive Debian's Chromium; this program makes the pages
-//! that they look at. `cargo xtask test` sets up what they need.
+//! that they look at. `cargo xtask test page` sets up what they need.
 
 use ft_tests::built;
 use ft_tests::gate;
@@ -31,7 +31,7 @@ fn home() -> PathBuf {
 /// Node, where it and all that the scripts need are there.
 fn node_or_skip() -> Option<Command> {
     let Some(node) = std::env::var_os("FT_NODE") else {
-        gate::skipped("FT_NODE is not set; run `cargo xtask test`");
+        gate::skipped("FT_NODE is not set; run `cargo xtask test page`");
         return None;
     };
     gate::ran();

@@ -9,7 +9,7 @@ use crate::recordings::{self, agent};
 /// What the engine has done, a line for each time.
 fn analysed_by(engine: &str, python: &str) -> Option<Vec<String>> {
     let Some(python) = std::env::var_os(python) else {
-        gate::skipped(&format!("{python} is not set; run `cargo xtask test`"));
+        gate::skipped(&format!("{python} is not set; run `cargo xtask test readers`"));
         return None;
     };
     let folder = tempfile::tempdir().unwrap();

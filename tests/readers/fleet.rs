@@ -8,7 +8,7 @@ use crate::{gate, oracle, package, recordings};
 #[test]
 fn every_figure_of_a_fleet_is_that_of_its_rows() {
     if std::env::var_os("FT_PYTHON").is_none() {
-        return gate::skipped("FT_PYTHON is not set; run `cargo xtask test`");
+        return gate::skipped("FT_PYTHON is not set; run `cargo xtask test readers`");
     }
     let folder = tempfile::tempdir().unwrap();
     recordings::bring(folder.path());

@@ -1,7 +1,7 @@
 //! Readers of other projects open every table with the documented types.
 //!
 //! Needs Python with the packages of `tests/python/requirements.txt`, named by `FT_PYTHON`
-//! (`cargo xtask test` sets it up); skipped without.
+//! (`cargo xtask test readers` sets it up); skipped without.
 
 mod executors;
 mod fleet;
@@ -47,7 +47,7 @@ fn every_table_opens_in_duckdb_polars_pandas_and_pyarrow() {
 fn every_table_opens_in_spark() {
     let (Some(python), Some(spark)) = (std::env::var_os("FT_PYTHON"), std::env::var_os("FT_SPARK"))
     else {
-        return gate::skipped("FT_PYTHON or FT_SPARK is not set; run `cargo xtask test`");
+        return gate::skipped("FT_PYTHON or FT_SPARK is not set; run `cargo xtask test readers`");
     };
     let folder = tempfile::tempdir().unwrap();
     let traces = [0, 3].map(|rows| folder.path().join(format!("trace-{rows}")));

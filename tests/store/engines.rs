@@ -27,7 +27,7 @@ fn results(mut of: Files) -> Files {
 
 fn stores_what_one_process_finds(engine: &str, python: &str) {
     let Some(python) = std::env::var_os(python) else {
-        return said::skipped(&format!("{python} is not set; run `cargo xtask test`"));
+        return said::skipped(&format!("{python} is not set; run `cargo xtask test fleet`"));
     };
     let Some(server) = Server::start() else { return };
     let mut stage = Stage::new(server.address);

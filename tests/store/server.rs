@@ -36,7 +36,7 @@ impl Server {
     /// The same, whose clock is so many days behind: what is brought now is as old there.
     pub(crate) fn start_behind(days: u32) -> Option<Server> {
         let Some(python) = std::env::var_os("FT_MOTO") else {
-            crate::said::skipped("FT_MOTO is not set; run `cargo xtask test`");
+            crate::said::skipped("FT_MOTO is not set; run `cargo xtask test fleet`");
             return None;
         };
         let mut process = Command::new(python)

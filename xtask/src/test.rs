@@ -2,8 +2,10 @@
 
 use std::{
     io::{self, IsTerminal as _, Write as _},
-    path::PathBuf,
+    panic::resume_unwind,
+    path::{Path, PathBuf},
     process::Command,
+    thread,
     time::Instant,
 };
 
@@ -13,7 +15,7 @@ use crate::{
     build,
     build_ebpf::{self, Toolchain},
     checks,
-    groups::{self, Besides, GROUPS, Group, LEAST_KERNEL_TESTS, QUICK, QUICK_PART},
+    groups::{self, Besides, GROUPS, Group, LEAST_KERNEL_TESTS, QUICK, QUICK_PARTS},
     kernels,
     ledger::{self, Ledger},
     package, packaged,
@@ -94,6 +96,11 @@ fn part(args: &[String]) -> Result<()> {
 }
 
 fn tiers(is_quick: bool, groups: &[&Group]) -> Result<()> {
+    if groups.len() == GROUPS.len()
+        && let Some(warning) = space::warning(&target_dir())
+    {
+        eprintln!("{warning}");
+    }
     let mut report = Report::default();
     let mut ledger = Ledger::new()?;
     if is_quick {
@@ -152,25 +159,28 @@ fn quick(report: &mut Report, ledger: &mut Ledger) {
 /// Builds the programs of the quick tier.
 fn quick_programs() -> Result<Vec<Program>> {
     bpf();
-    let names =
-        QUICK.iter().copied().chain([QUICK_PART.0]).filter_map(|name| name.split(' ').nth(1));
-    let targets = names.flat_map(|target| ["--test", target]);
+    let parts = QUICK_PARTS.iter().map(|(name, _)| name);
+    let targets = QUICK.iter().chain(parts).filter_map(|name| name.split(' ').nth(1));
     let mut build = cargo();
-    build.args(["test", "--no-run"]).args(QUICK_PACKAGES);
-    let mut programs = programs::build(build.args(["--lib", "--bin", "xtask"]).args(targets))?;
-    programs.retain_mut(|program| {
-        let is_part = program.name == QUICK_PART.0;
-        if is_part {
-            program.arguments =
-                ["--exact"].iter().chain(QUICK_PART.1).map(ToString::to_string).collect();
-        }
-        is_part || program.is_of_units() || QUICK.contains(&&*program.name)
-    });
+    build.args(["test", "--no-run"]).args(QUICK_PACKAGES).args(["--lib", "--bin", "xtask"]);
+    let built = programs::build(build.args(targets.flat_map(|target| ["--test", target])))?;
+    let mut programs: Vec<Program> = built.into_iter().filter_map(quick_part).collect();
     // With the crates of the tests, which are there.
     let run = ["--bin", "ft-agent", "--example", "subject"];
     step(cargo().args(["build", "--quiet"]).args(QUICK_PACKAGES).args(run))?;
     programs.extend(programs::build(&mut loom())?);
     Ok(programs)
+}
+
+/// A program with what of it the quick tier runs; nothing if it runs none of it.
+fn quick_part(mut program: Program) -> Option<Program> {
+    if program.is_of_units() || QUICK.contains(&&*program.name) {
+        return Some(program);
+    }
+    let (_, tests) = QUICK_PARTS.iter().find(|(name, _)| *name == program.name)?;
+    let exact = (!tests.is_empty()).then_some("--exact");
+    program.arguments = exact.iter().chain(*tests).map(ToString::to_string).collect();
+    Some(program)
 }
 
 /// Every interleaving of the rings' two ends; see `ft-user/tests/loom`. Optimised is what walks through them, and not what it
@@ -196,26 +206,25 @@ fn bpf() {
 
 /// The groups: what they need is installed, if one may, and built once for all of them.
 fn others(groups: &[&Group], report: &mut Report, ledger: &mut Ledger) -> Result<()> {
-    if groups.len() == GROUPS.len()
-        && let Some(warning) = space::warning(&target_dir())
-    {
-        eprintln!("{warning}");
-    }
     let may = installed(groups)?;
-    let tools: Vec<_> = groups.iter().flat_map(|group| group.tools).copied().collect();
-    let tools = tools::ensure(&tools, may)?;
-    let python = tools.iter().find(|(name, _)| *name == "FT_PYTHON").map(|(_, path)| path.clone());
     bpf();
     if groups.iter().any(|group| group.bpf) && Toolchain::find().is_ok() {
         build_ebpf::run()?;
     }
     let mut rows: Vec<Row> = groups.iter().map(|group| Row::new(group.name)).collect();
     let of = |besides| groups.iter().position(|group| group.besides == besides);
-    if let Some(at) = of(Besides::Checks) {
-        rows[at].timed(|row| {
-            checks::run().into_iter().for_each(|(name, check)| row.step(&name, check))
-        });
-    }
+    let tools: Vec<_> = groups.iter().flat_map(|group| group.tools).copied().collect();
+    // What tests use is downloaded while the code is checked.
+    let tools = thread::scope(|scope| {
+        let tools = scope.spawn(|| tools::ensure(&tools, may));
+        if let Some(at) = of(Besides::Checks) {
+            let all = |row: &mut Row| {
+                checks::run().into_iter().for_each(|(name, check)| row.step(&name, check));
+            };
+            rows[at].timed(all);
+        }
+        tools.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })?;
     match group_programs(groups, &tools, ledger) {
         Ok(ended) => {
             for ended in &ended {
@@ -229,7 +238,11 @@ fn others(groups: &[&Group], report: &mut Report, ledger: &mut Ledger) -> Result
     }
     ledger.read();
     if let Some(at) = of(Besides::Kernels) {
-        rows[at].timed(|row| kernels(row, ledger, python));
+        if may {
+            kernels::set_up();
+        }
+        let python = tools.iter().find(|(name, _)| *name == "FT_PYTHON");
+        rows[at].timed(|row| kernels(row, ledger, python.map(|(_, path)| path.as_path())));
     }
     if let Some(at) = of(Besides::Packages) {
         let checked = |row: &mut Row| {
@@ -242,8 +255,8 @@ fn others(groups: &[&Group], report: &mut Report, ledger: &mut Ledger) -> Result
     Ok(())
 }
 
-fn kernels(row: &mut Row, ledger: &mut Ledger, python: Option<PathBuf>) {
-    match kernels::in_test_run(&mut ledger.reported, python.as_deref()) {
+fn kernels(row: &mut Row, ledger: &mut Ledger, python: Option<&Path>) {
+    match kernels::in_test_run(&mut ledger.reported, python) {
         Ok(outcomes) => outcomes.into_iter().for_each(|(name, outcome)| match outcome {
             kernels::Outcome::Ok(_) => row.passed += 1,
             kernels::Outcome::Failed(why) => row.failed(&name, &why),

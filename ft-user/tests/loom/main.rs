@@ -5,7 +5,7 @@
 //! RUSTFLAGS="--cfg loom" cargo test -p ft-user --test loom --release
 //! ```
 //!
-//! `cargo xtask test` runs them so. The algorithms are the library's own files, compiled here a second time: [`ring`], [`mod@wait`], [`reader`],
+//! `cargo xtask test` runs them, with the models and their engine optimised. The algorithms are the library's own files, compiled here a second time: [`ring`], [`mod@wait`], [`reader`],
 //! [`shared_ring`], [`numbers`] and [`table`] find loom's atomics in [`atomic`] and rings of few slots in [`layout`]. What they do
 //! to payload is checked in one of two ways: where nobody may touch it at once (discard mode, the shared
 //! ring), payload words are plain memory, and loom reports every access that is not ordered; where

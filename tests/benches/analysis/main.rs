@@ -9,7 +9,7 @@
 //! cargo bench -p ft-tests --bench analysis -- exports 100   their exports, of 1 and 10 million events and of so many
 //! ```
 //!
-//! `scale` writes below `TMPDIR`, and opens each page in Chromium, where `cargo xtask test` has set up what that needs. What is
+//! `scale` writes below `TMPDIR`, and opens each page in Chromium, where `cargo xtask test page` has set up what that needs. What is
 //! made up repeats itself, so its files are far smaller than those of a recording; the rows that are decoded and analysed
 //! are as many.
 

@@ -11,7 +11,7 @@ pub(crate) const LIMIT_S: f64 = 3.0;
 pub(crate) fn seconds(page: &Path) -> Option<[f64; 3]> {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("page");
     if !scripts.join("node_modules").exists() {
-        eprintln!("the page is not opened: `cargo xtask test` sets up what that needs");
+        eprintln!("the page is not opened: `cargo xtask test page` sets up what that needs");
         return None;
     }
     let node = std::env::var_os("FT_NODE").unwrap_or_else(|| "node".into());

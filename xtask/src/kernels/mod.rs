@@ -131,7 +131,7 @@ fn test_at_once(releases: &[&Release], python: Option<&Path>) -> Result<Vec<Vec<
 }
 
 /// Installs what guests need.
-fn set_up() {
+pub(crate) fn set_up() {
     setup::run(&[GUESTS]);
     // Part of QEMU in Debian 12, and a package of its own from Debian 13 on.
     if guest::virtiofsd().is_none() {

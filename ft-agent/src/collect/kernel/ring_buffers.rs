@@ -1,7 +1,7 @@
 //! The BPF ring buffers that the programs write their records into: one for each CPU.
 //!
 //! A BPF ring buffer has a lock, which every record takes. Two CPUs that write into one at the same time take several
-//! times as long for a record as each alone (`benches/README.md`), and it is worse the more there are. So each CPU has a
+//! times as long for a record as each alone (`tests/benches/README.md`), and it is worse the more there are. So each CPU has a
 //! buffer of its own, in the memory of its node; or some neighbours share one, where there is too little memory to be divided
 //! further. The map `RECORDS` tells each CPU its buffer: which numbers there are does not matter, and a CPU that comes later
 //! shares one with another.
