@@ -61,7 +61,7 @@ fn every_thread_that_exits_has_its_record() {
     kernel.observe(std::process::id());
     let own = std::env::current_exe().unwrap();
     // An emulated machine takes its time to begin a process.
-    let rounds = if std::env::var_os("FT_BUILT").is_some() { 10 } else { 100 };
+    let rounds = if std::env::var_os("FT_GUEST").is_some() { 10 } else { 100 };
     for _ in 0..rounds {
         let mut child = Command::new(&own);
         child.args(["--exact", "lives::every_thread_that_exits_has_its_record"]).env(CHILD, "");

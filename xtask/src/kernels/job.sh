@@ -13,7 +13,7 @@ recording() {
     shift
     check "$name" "$agent" record --no-convert -o "$out/trace-$name" "$@"
 }
-export FT_KERNEL_TEST_LOG="$out/ledger" FT_BUILT=1 FT_PRELOAD="$built/libft_preload.so"
+export FT_KERNEL_TEST_LOG="$out/ledger" FT_BUILT=1 FT_GUEST=1 FT_PRELOAD="$built/libft_preload.so"
 subject=$built/examples/subject
 
 check doctor "$agent" doctor
