@@ -10,8 +10,8 @@ use ft_report::sections::{self, Report};
 
 use crate::command::report::ShortArgs;
 use crate::command::{
-    analyze, catalogue, compare, completions, convert, doctor, events, export, fleet, live, manual,
-    record, report, snapshot, study, tables,
+    analyze, catalogue, compare, completions, control, convert, doctor, events, export, fleet,
+    live, manual, record, report, snapshot, study, tables,
 };
 
 /// Records applications and the kernel on one clock, and says why something was slow.
@@ -40,6 +40,8 @@ That of `record` is the recorded command's; `compare --fail-if` has 3 and 4.";
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Record(Box<record::Args>),
+    Status(control::StatusArgs),
+    Stop(control::StopArgs),
     Snapshot(snapshot::Args),
     #[cfg(feature = "top")]
     Top(Box<crate::command::top::Args>),
@@ -48,8 +50,8 @@ pub(crate) enum Command {
     Top(crate::command::NotBuilt),
     /// Lists the sites of a running process, and which are on.
     Sites(live::SitesArgs),
-    /// Switches sites of a running process on.
-    Enable(live::SwitchArgs),
+    /// Switches sites of a running process, or of a recording, on.
+    Enable(live::EnableArgs),
     /// Switches sites of a running process off.
     Disable(live::SwitchArgs),
     Convert(convert::Args),
@@ -69,7 +71,7 @@ pub(crate) enum Command {
 
 /// The help's groups of subcommands.
 pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
-    ("Record", &["record", "top", "snapshot", "sites", "enable", "disable"]),
+    ("Record", &["record", "top", "status", "snapshot", "stop", "sites", "enable", "disable"]),
     ("Look", &["report", "compare", "events", "catalogue", "fleet", "tables", "study"]),
     ("Convert and analyse", &["convert", "analyze"]),
     ("Export", &["export"]),

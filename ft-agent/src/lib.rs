@@ -31,7 +31,8 @@
 //!    while it goes on.
 //! 4. [`live`]: the sites of a running process, listed and switched from outside.
 //! 5. [`clock`]: the two clocks, read together; [`doctor`]: what this machine lacks.
-//! 6. [`threads`], [`signals`], [`inherited`]: how threads begin and end, and the signals that the agent handles.
+//! 6. [`control`]: the runtime on which a recording waits for what comes from outside; its control socket.
+//! 7. [`threads`], [`signals`], [`inherited`]: how threads begin and end, and the signals that the agent handles.
 //!
 //! # Where it ends
 //!
@@ -40,6 +41,7 @@
 
 pub mod clock;
 pub mod collect;
+pub mod control;
 mod cpus;
 pub mod doctor;
 pub mod flight;

@@ -1,18 +1,20 @@
 //! What comes to the collecting thread from those that look at processes, and what bounds it.
 //!
-//! The registration server and the workers put arrivals into one queue, in which users take turns; the
+//! Registrations and looks put arrivals into one queue, in which users take turns; the
 //! collecting thread takes some of them in each round. The queue is bounded by what its items hold: each
 //! registration one of the [`Places`], each process one look at a time.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 
+use tokio::runtime::Handle;
+
 use super::fair_queue::FairQueue;
 use super::inspect::{BuildIds, Found, Inspected};
 use super::refusals::Refusals;
-use super::server::Registration;
 use super::shares::Places;
-use super::workers::Workers;
+use crate::control::looks::Looks;
+use crate::control::registration::Registration;
 use ft_trace::spool::mapping::Mappings;
 
 /// Registrations at once at most, those that wait and those that are recorded.
@@ -46,8 +48,8 @@ pub struct Intake {
     pub places: Places,
     /// Clients that may be silent at once.
     pub clients: usize,
-    /// Who looks at processes.
-    pub workers: Workers,
+    /// Looks at processes.
+    pub looks: Looks,
     /// What they found in files.
     pub files: BuildIds,
     /// Who was sent away.
@@ -55,8 +57,8 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// For an agent that may open this many descriptors.
-    pub fn new(descriptors: usize) -> Arc<Intake> {
+    /// For an agent that may open this many descriptors; looks take the blocking threads of this runtime.
+    pub fn new(descriptors: usize, threads: Handle) -> Arc<Intake> {
         // A client has two: connection and process. A source has three: memfd, process, and the memory of the
         // process when sites are switched from outside. The rest is for files.
         let sources = (descriptors / 8 * 5 / 3).clamp(1, MAX_SOURCES);
@@ -65,7 +67,7 @@ impl Intake {
             collector: OnceLock::new(),
             places: Places::new(sources),
             clients: (descriptors / 16).clamp(4, MAX_CLIENTS),
-            workers: Workers::default(),
+            looks: Looks::new(threads),
             files: BuildIds::default(),
             refusals: Refusals::default(),
         })
@@ -134,13 +136,8 @@ impl Intake {
         if !subject.begin() {
             return false;
         }
-        // Weak: a look that never ends must not keep the workers.
-        let (intake, looked_at) = (Arc::downgrade(self), subject.clone());
-        let given = self.workers.give(subject.user(), move || {
-            if let Some(intake) = intake.upgrade() {
-                look(&intake, &looked_at);
-            }
-        });
+        let (intake, looked_at) = (self.clone(), subject.clone());
+        let given = self.looks.give(subject.user(), move || look(&intake, &looked_at));
         if !given {
             subject.end();
         }

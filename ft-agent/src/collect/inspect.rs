@@ -1,6 +1,6 @@
 //! Looks at a process from outside: what it has mapped, which threads it has, which sites its libraries brought.
 //!
-//! All of this can take as long as the process likes, so it is done by [`super::workers`], not by the
+//! All of this can take as long as the process likes, so it is done aside (`control/looks.rs`), not by the
 //! collecting thread; only before a recording begins is it waited for. What was found under the number of a
 //! process is its own only if it still has that number afterwards ([`Identity::has_number`]): whoever uses
 //! it asks that.

@@ -4,7 +4,9 @@ use std::io;
 use std::path::PathBuf;
 
 use ft_agent::collect::kernel::UnknownGroup;
-use ft_agent::flight::{FlightError, SnapshotError};
+use ft_agent::control::ControlError;
+use ft_agent::control::socket::Answer;
+use ft_agent::flight::FlightError;
 use ft_agent::live::LiveError;
 use ft_agent::record::RecordError;
 use ft_agent::signals;
@@ -161,7 +163,10 @@ pub(crate) enum CommandError {
     NoLastSnapshot(PathBuf),
     /// No snapshot of a running recorder.
     #[error(transparent)]
-    Snapshot(#[from] SnapshotError),
+    Control(#[from] ControlError),
+    /// A recording of another version answers what was not asked.
+    #[error("the recording answered {0}; use the `ft-agent` that records")]
+    Answered(String),
     /// Sites of a running process cannot be listed or switched.
     #[error(transparent)]
     Live(#[from] LiveError),
@@ -219,6 +224,11 @@ impl From<serde_json::Error> for CommandError {
 }
 
 impl CommandError {
+    /// Of a recording that gives the answer to another request.
+    pub(crate) fn unexpected(answer: &Answer) -> CommandError {
+        CommandError::Answered(format!("{answer:?}"))
+    }
+
     /// The reader of the output has seen enough, as in `ft-agent … | head`: no failure.
     pub(crate) fn is_reader_gone(&self) -> bool {
         matches!(self, CommandError::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)

@@ -1,13 +1,16 @@
 //! `ft-agent record --flight-recorder`.
 
 use std::io::{self, Write};
+use std::panic::resume_unwind;
 use std::time::Duration;
 
 use ft_agent::collect::kernel::Group;
+use ft_agent::control;
 use ft_agent::flight::{Flight, FlightOptions, Interval, Message, Trigger};
 use ft_agent::record::{self, Options, RecordError};
 use ft_agent::status_line;
 use ft_report::units;
+use tokio::task::spawn_blocking;
 
 use super::Result;
 use super::error::CommandError;
@@ -17,8 +20,8 @@ use super::record::Recording;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Flight recorder")]
 pub(crate) struct FlightArgs {
-    /// Record without end and keep this much (10s): a trace of it is made on SIGUSR1, by `ft-agent
-    /// snapshot`, by --when, and at the end.
+    /// Record without end and keep this much (10s): a trace of it is made by `ft-agent snapshot`, by --when, and at the
+    /// end.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     flight_recorder: Option<Duration>,
 
@@ -66,10 +69,14 @@ pub(crate) fn run(options: &Options, flight: &FlightOptions) -> Result<Recording
     let dir = options.output.clone();
     let spawned = Flight::spawn(dir.clone(), flight, tell);
     let (recorder, segments) = spawned.map_err(RecordError::system("start a thread"))?;
-    let recorded = record::record(options, segments, &mut super::record::warn);
-    let finished = recorder.finish();
+    // In one runtime: who has asked for a snapshot is answered when it is made, which may be after the recording.
+    let (recorded, finished) = control::run(async {
+        let recorded = record::record_within(options, segments, &mut super::record::warn).await;
+        (recorded, spawn_blocking(|| recorder.finish()).await)
+    })
+    .map_err(RecordError::system("start the control plane"))?;
     let outcome = recorded?;
-    let finished = finished?;
+    let finished = finished.unwrap_or_else(|error| resume_unwind(error.into_panic()))?;
     if finished.ignored > 0 {
         let _ = writeln!(
             io::stderr(),

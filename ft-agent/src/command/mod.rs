@@ -6,6 +6,7 @@ pub(crate) mod analyze;
 pub(crate) mod catalogue;
 pub(crate) mod compare;
 pub(crate) mod completions;
+pub(crate) mod control;
 pub(crate) mod convert;
 pub(crate) mod doctor;
 mod error;
@@ -49,9 +50,11 @@ pub(crate) struct NotBuilt {
 pub(crate) fn run(command: Command) -> Result {
     match command {
         Command::Record(args) => record::run(*args),
+        Command::Status(args) => control::status(&args),
+        Command::Stop(args) => control::stop(&args),
         Command::Snapshot(args) => snapshot::run(args),
         Command::Sites(args) => live::sites(args),
-        Command::Enable(args) => live::switch(args, true),
+        Command::Enable(args) => live::enable(args),
         Command::Disable(args) => live::switch(args, false),
         Command::Convert(args) => convert::run(args),
         Command::Analyze(args) => analyze::run(args),

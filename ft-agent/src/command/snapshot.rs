@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use ft_agent::flight::Recorder;
+use ft_agent::control::socket::{Answer, Request};
 use serde::Serialize;
 
+use super::control::RecordingArgs;
+use super::error::CommandError;
 use super::to::ToArgs;
 use super::{Result, output};
 
@@ -15,17 +17,11 @@ use super::{Result, output};
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Asks a flight recorder for a snapshot of its last window, and waits until it can be read.
-///
-/// The same as SIGUSR1 to the agent.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Directory of the recorder.
-    #[arg(value_name = "DIR", default_value = "trace")]
-    recorder: PathBuf,
-    /// Process id of the recorder's agent, instead of its directory.
-    #[arg(short, long, value_name = "PID", conflicts_with = "recorder")]
-    pid: Option<i32>,
+    #[command(flatten)]
+    recording: RecordingArgs,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -51,11 +47,10 @@ impl fmt::Display for Snapshot {
 
 pub(crate) fn run(args: Args) -> Result {
     let to = args.to.open_later()?;
-    let recorder = match args.pid {
-        Some(pid) => Recorder::of_process(pid)?,
-        None => Recorder::of_directory(&args.recorder)?,
+    let trace = match args.recording.ask(&Request::Snapshot, PATIENCE)? {
+        Answer::Snapshot(trace) => trace,
+        other => return Err(CommandError::unexpected(&other)),
     };
-    let trace = recorder.snapshot(PATIENCE)?;
     to.map(|to| to.put(&trace)).transpose()?;
     output::print(args.json, &Snapshot { trace })?;
     Ok(ExitCode::SUCCESS)

@@ -6,11 +6,12 @@ mod terminal;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use ft_agent::signals::{self, Taken};
+use ft_agent::control::{self, ENDING, Signals};
 use ft_agent::top::Top;
 use ft_report::units;
+use tokio::time::{MissedTickBehavior, interval};
 
 use super::error::CommandError;
 use super::{Result, output};
@@ -95,56 +96,70 @@ fn percent(text: &str) -> std::result::Result<f64, String> {
     share.map(|share| share / 100.0).ok_or(format!("'{text}' is no percentage from 0.1 to 100"))
 }
 
-/// Whatever a signal is taken over for.
-const ENDING: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
-
 pub(crate) fn run(args: Args) -> Result {
     let has_terminal = || io::stdin().is_terminal() && io::stdout().is_terminal();
     if !args.json && !has_terminal() {
         return Err(CommandError::NoTerminal);
     }
-    let signals = Taken::once(&ENDING);
-    let (json, interval, share) = (args.json, args.interval, args.share);
-    let mut recording = Recording::of(args)?;
-    let watched = match recording.wait(share) {
-        Ok(Some(top)) if json => lines(top, &mut recording, interval),
-        Ok(Some(top)) => terminal::watch(top, &mut recording, interval),
-        // The recorder has said why.
-        Ok(None) => Ok(()),
-        Err(error) => Err(error.into()),
-    };
-    drop(signals);
-    let ended = recording.end();
-    let signal = match signals::came() {
+    let json = args.json;
+    let (ended, signal) = control::run(watch(args))?;
+    match signal {
         // Of a terminal that goes away, calls fail before the signal comes that says so.
-        0 if !json && !has_terminal() => libc::SIGHUP,
-        0 => return watched.and(ended),
-        signal => signal,
+        None if json || has_terminal() => ended,
+        signal => {
+            // Where the terminal is gone, nothing can be written any more.
+            let signal = signal.unwrap_or(libc::SIGHUP);
+            Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(1)))
+        }
+    }
+}
+
+/// Watches until the user quits, what is watched is over, or a signal comes, which is returned.
+async fn watch(args: Args) -> (Result, Option<libc::c_int>) {
+    let (json, interval, share) = (args.json, args.interval, args.share);
+    let mut signals = match Signals::take(&ENDING) {
+        Ok(signals) => signals,
+        Err(error) => return (Err(error.into()), None),
     };
-    // Where the terminal is gone, nothing can be written any more.
-    Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(1)))
+    let mut recording = match Recording::of(args) {
+        Ok(recording) => recording,
+        Err(error) => return (Err(error), None),
+    };
+    let watched = async {
+        match recording.wait(share).await? {
+            Some(top) if json => lines(top, &mut recording, interval).await,
+            Some(top) => terminal::watch(top, &mut recording, interval).await,
+            // The recorder has said why.
+            None => Ok(()),
+        }
+    };
+    let (watched, signal) = tokio::select! {
+        watched = watched => (watched, None),
+        signal = signals.next() => (Ok(()), Some(signal)),
+    };
+    // A second signal ends it at once.
+    drop(signals);
+    let ended = recording.end().await;
+    (watched.and(ended), signal)
 }
 
 /// Prints a line for each look.
-fn lines(mut top: Top, recording: &mut Recording, interval: Duration) -> Result<()> {
-    let mut next = Instant::now();
-    while signals::came() == 0 {
-        let view = top.refresh()?;
-        output::print_json_line(&view)?;
-        if view.is_over {
-            break;
-        }
-        next += interval;
-        while signals::came() == 0 && Instant::now() < next {
-            recording.messages().for_each(drop);
-            std::thread::sleep(next.saturating_duration_since(Instant::now()).min(LOOK));
+async fn lines(mut top: Top, recording: &mut Recording, distance: Duration) -> Result<()> {
+    let mut looks = interval(distance);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = looks.tick() => {
+                let view = top.refresh()?;
+                output::print_json_line(&view)?;
+                if view.is_over {
+                    return Ok(());
+                }
+            }
+            _ = recording.message() => {}
         }
     }
-    Ok(())
 }
-
-/// From look to look whether a signal has come.
-const LOOK: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
 mod tests {

@@ -5,12 +5,15 @@
 //! no trigger's snapshot is before it in a queue. At the end all are waited for.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
+use tokio::sync::oneshot;
+
 use super::{FlightError, Message, snapshot};
+use crate::control::socket::Answer;
 use crate::threads::{self, Background, LOWEST};
 
 /// A snapshot whose spool is complete.
@@ -20,6 +23,24 @@ pub(super) struct Order {
     pub(super) number: u32,
     pub(super) dir: PathBuf,
     pub(super) reason: String,
+    /// Who has asked for it.
+    pub(super) answers: Vec<oneshot::Sender<Answer>>,
+}
+
+/// Tells who has asked for a snapshot that it can be read, or why there is none.
+pub(super) fn answer(
+    answers: Vec<oneshot::Sender<Answer>>,
+    made: &Result<(), &FlightError>,
+    dir: &Path,
+) {
+    for asked in answers {
+        let answer = match made {
+            Ok(()) => Answer::Snapshot(dir.to_owned()),
+            Err(error) => Answer::Error(format!("the snapshot failed: {error}")),
+        };
+        // Whoever has gone away is told nothing.
+        let _ = asked.send(answer);
+    }
 }
 
 enum Task {
@@ -86,13 +107,17 @@ fn make(works: Receiver<Task>, report: &impl Fn(&Message)) -> Made {
     let mut made = Vec::new();
     for work in works {
         let message = match work {
-            Task::Make(Order { number, dir, reason }) => match snapshot::finish(&dir) {
-                Ok(()) => {
-                    made.push((number, dir.clone()));
-                    Message::Taken { dir, reason }
+            Task::Make(Order { number, dir, reason, answers }) => {
+                let finished = snapshot::finish(&dir);
+                answer(answers, &finished.as_ref().map(drop), &dir);
+                match finished {
+                    Ok(()) => {
+                        made.push((number, dir.clone()));
+                        Message::Taken { dir, reason }
+                    }
+                    Err(error) => Message::Failed(error),
                 }
-                Err(error) => Message::Failed(error),
-            },
+            }
             Task::Tell(error) => Message::Failed(error),
         };
         report(&message);
@@ -110,7 +135,8 @@ mod tests {
 
     /// An order that fails at once.
     fn order(number: u32) -> Order {
-        Order { number, dir: "/dev/null/none".into(), reason: String::new() }
+        let (reason, answers) = (String::new(), Vec::new());
+        Order { number, dir: "/dev/null/none".into(), reason, answers }
     }
 
     fn nice() -> i32 {

@@ -11,14 +11,13 @@
 //!
 //! ```text
 //! collection ─ closed segment ─> keeper ─ deletes, links ─┬─> watcher ─ looks for what the triggers ask for
-//!      ^                                                  └─> makers ─ convert, analyse
-//!      └── "take a snapshot" ── watcher
+//!      ^                                                  └─> makers ─ convert, analyse, answer
+//!      └── "take a snapshot" ── control plane <── watcher, control socket
 //! ```
 //!
 //! Disk: the window, or the budget if that is less, and one segment; the registry of the processes of the
 //! window; plus the snapshots, of which triggers take a limited number.
 
-mod find;
 mod makers;
 mod rolling;
 mod snapshot;
@@ -36,10 +35,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
 use crate::record::{Closed, Segments, Wish};
 use crate::threads::{self, Background};
-pub(crate) use find::is_recorded;
-pub use find::{Recorder, SnapshotError};
 use ft_trace::convert::ConvertError;
 use ft_trace::dir::Dir;
 use ft_trace::spool::{self, Limits, ReadError, Segment, Spool, segment_name};
@@ -155,7 +154,7 @@ impl Flight {
         report: impl Fn(&Message) + Send + Sync + 'static,
     ) -> io::Result<(Flight, Segments)> {
         let (closed_sender, closed) = channel();
-        let (requests_sender, requests) = channel();
+        let (hits, triggers) = unbounded_channel();
         let (watch_sender, watch) = channel();
         let (makers, orders) = Makers::spawn(report)?;
         let oldest = Arc::new(AtomicU32::new(0));
@@ -168,11 +167,11 @@ impl Flight {
             orders: orders.clone(),
             snapshots: 0,
         };
-        let watcher = Watcher::new(&dir, options, requests_sender);
+        let watcher = Watcher::new(&dir, options, hits);
         let keeper = threads::spawn("ft-flight", move || keeper.run(&closed))?;
         let watch = move || watcher.run(watch, |error| orders.tell(error));
         let watcher = Background::spawn("ft-watch", WATCHER_NICE, watch)?;
-        let segments = Segments { closed: closed_sender, requests, backlog: None, oldest };
+        let segments = Segments { closed: closed_sender, triggers, backlog: None, oldest };
         Ok((Flight { keeper, watcher, makers, dir }, segments))
     }
 
@@ -235,14 +234,17 @@ impl Keeper {
 
     fn snapshot(&mut self, spool: &Spool, to_ns: i64, wish: Wish) -> Result<(), FlightError> {
         self.snapshots += 1;
-        let Wish { reason, is_awaited } = wish;
+        let Wish { reason, is_awaited, answers } = wish;
         let (from_ns, segments) = self.rolling.window();
         let segments = segments.collect();
         let dir = snapshot::dir(&self.dir, self.snapshots);
         let plan = Plan { dir, segments, from_ns, to_ns, reason };
-        plan.take(spool)?;
+        if let Err(error) = plan.take(spool) {
+            makers::answer(answers, &Err(&error), &plan.dir);
+            return Err(error);
+        }
         let Plan { dir, reason, .. } = plan;
-        self.orders.make(Order { number: self.snapshots, dir, reason }, is_awaited);
+        self.orders.make(Order { number: self.snapshots, dir, reason, answers }, is_awaited);
         Ok(())
     }
 }
@@ -252,7 +254,7 @@ struct Watcher {
     watch: Lookout,
     distance: Duration,
     most: u32,
-    requests: Sender<String>,
+    hits: UnboundedSender<String>,
     /// When a trigger has asked for a snapshot last.
     last: Option<Instant>,
     taken: u32,
@@ -261,12 +263,12 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn new(dir: &Path, options: &FlightOptions, requests: Sender<String>) -> Watcher {
+    fn new(dir: &Path, options: &FlightOptions, hits: UnboundedSender<String>) -> Watcher {
         Watcher {
             watch: Lookout::new(dir, options.triggers.clone()),
             distance: options.distance,
             most: options.most,
-            requests,
+            hits,
             last: None,
             taken: 0,
             ignored: 0,
@@ -292,6 +294,6 @@ impl Watcher {
         }
         (self.last, self.taken) = (Some(Instant::now()), self.taken + 1);
         // The recording may be over: then its last snapshot has the interval.
-        let _ = self.requests.send(hit.to_string());
+        let _ = self.hits.send(hit.to_string());
     }
 }

@@ -37,7 +37,7 @@ fn a_snapshot_that_somebody_waits_for_is_made_with_the_priority_of_the_agent() {
         file(&Spool::of(&path).segment(number as u32), &clocks);
         let (from_ns, to_ns) = (ns as i64, ns as i64 + 1_000_000);
         let segment = Segment { number: number as u32, from_ns, to_ns, bytes: 100 };
-        let wish = Wish { reason: reason.into(), is_awaited };
+        let wish = Wish { reason: reason.into(), is_awaited, answers: Vec::new() };
         segments.closed.send(Closed { segment, snapshot: Some(wish), last }).unwrap();
         number += 1;
         messages.recv().unwrap()

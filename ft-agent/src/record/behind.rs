@@ -12,6 +12,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
+use tokio::sync::mpsc::unbounded_channel;
+
 use super::{Closed, Segments};
 use crate::threads::{Background, LOWEST};
 use ft_trace::convert::{ConvertError, Converter};
@@ -37,8 +39,6 @@ impl Behind {
     /// When no thread can be made.
     pub fn spawn(trace: PathBuf) -> io::Result<(Behind, Segments)> {
         let (sender, closed) = channel();
-        // Nobody asks for snapshots.
-        let (_, requests) = channel();
         let (running, ended) = channel();
         let backlog = Arc::new(AtomicU64::new(0));
         let left = backlog.clone();
@@ -58,7 +58,8 @@ impl Behind {
         let thread = Background::spawn("ft-convert", LOWEST, convert)?;
         let segments = Segments {
             closed: sender,
-            requests,
+            // Nobody asks for snapshots.
+            triggers: unbounded_channel().1,
             backlog: Some(backlog.clone()),
             oldest: Arc::default(),
         };

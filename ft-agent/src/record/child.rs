@@ -1,28 +1,28 @@
 //! The recorded command.
 //!
 //! It must be observed before its first instruction: so the forked child first tells its number and
-//! waits for [`Gated::release`] before it executes the command. `Command::spawn` returns only after the
-//! execution, so a thread of its own spawns and then waits for the end.
+//! waits for [`Gated::release`] before it executes the command. `spawn` returns only after the
+//! execution, so a blocking thread spawns.
 //!
 //! It has the signal mask and the ignored signals that the agent was started with. Handlers of the agent end with the
 //! execution (execve(2)); SIGPIPE, which Rust's runtime ignores, `Command` sets to its default, and we back.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitStatus};
-use std::sync::mpsc;
+use std::process::ExitStatus;
 
 use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::Command;
+use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::RecordError;
-use crate::{inherited, threads};
+use crate::inherited;
 
 /// A child that waits for permission to execute its command.
 pub(super) struct Gated {
     pid: i32,
     go: PipeWriter,
-    spawned: mpsc::Receiver<io::Result<()>>,
+    spawned: JoinHandle<io::Result<tokio::process::Child>>,
     name: String,
 }
 
@@ -30,19 +30,18 @@ pub(super) struct Gated {
 pub(super) struct Child {
     /// Its process.
     pub(super) pid: i32,
+    process: tokio::process::Child,
 }
 
 impl Gated {
-    /// Forks a child for `command` (not empty) with additional environment variables. `end` is told how it has
-    /// ended, if it was executed.
+    /// Forks a child for `command` (not empty) with additional environment variables.
     ///
     /// # Errors
     ///
     /// When the kernel gives no process.
-    pub(super) fn fork(
+    pub(super) async fn fork(
         command: &[String],
         environment: &[(&'static str, String)],
-        end: impl FnOnce(io::Result<ExitStatus>) + Send + 'static,
     ) -> Result<Gated, RecordError> {
         let name = command[0].clone();
         let fail = |source| RecordError::Command { command: name.clone(), source };
@@ -62,29 +61,14 @@ impl Gated {
         // SAFETY: between fork and exec it makes system calls only: no lock, no allocation.
         unsafe { child.pre_exec(gate) };
 
-        let (spawned_sender, spawned) = mpsc::channel();
-        let run = move || {
-            let spawning = child.spawn();
-            // The closure holds our copies of the pipe ends that belong to the child.
-            drop(child);
-            match spawning {
-                Ok(mut running) => {
-                    // Nobody listens any more when the recording was ended before the command.
-                    let _ = spawned_sender.send(Ok(()));
-                    end(running.wait());
-                }
-                Err(e) => {
-                    let _ = spawned_sender.send(Err(e));
-                }
-            }
-        };
-        threads::spawn("ft-command", run).map_err(fail)?;
-
+        // Dropped afterwards: the closure holds our copies of the pipe ends that belong to the child.
+        let spawned = spawn_blocking(move || child.spawn());
         let mut number = [0; 4];
         if ready_read.read_exact(&mut number).is_err() {
             // The fork failed.
-            let reason = spawned.recv().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
-            return Err(fail(reason.err().unwrap_or_else(|| io::ErrorKind::Other.into())));
+            return Err(fail(
+                ended(spawned.await).err().unwrap_or_else(|| io::ErrorKind::Other.into()),
+            ));
         }
         let pid = i32::from_ne_bytes(number);
         Ok(Gated { pid, go: go_write, spawned, name })
@@ -100,22 +84,39 @@ impl Gated {
     /// # Errors
     ///
     /// When the command does not exist or cannot be executed.
-    pub(super) fn release(mut self) -> Result<Child, RecordError> {
-        let spawned = self.go.write_all(&[1]).and_then(|()| {
-            self.spawned.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))
-        });
+    pub(super) async fn release(mut self) -> Result<Child, RecordError> {
+        let spawned = match self.go.write_all(&[1]) {
+            Ok(()) => ended(self.spawned.await),
+            Err(error) => Err(error),
+        };
         match spawned {
-            Ok(()) => Ok(Child { pid: self.pid }),
+            Ok(process) => Ok(Child { pid: self.pid, process }),
             Err(source) => Err(RecordError::Command { command: self.name, source }),
         }
     }
 }
 
+/// What the spawning thread says.
+fn ended<T>(joined: Result<io::Result<T>, tokio::task::JoinError>) -> io::Result<T> {
+    joined.unwrap_or_else(|error| Err(error.into()))
+}
+
 impl Child {
+    /// Waits for its end.
+    ///
+    /// # Errors
+    ///
+    /// When somebody else has waited for it.
+    pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.process.wait().await
+    }
+
     /// Asks the command to end, as `perf record` does when it stops before its command.
     pub(super) fn terminate(&self) {
-        if let Some(pid) = Pid::from_raw(self.pid) {
-            // It may have ended meanwhile; its number is not reused before its thread has waited for it.
+        // Of one that was waited for there is no number any more.
+        let number = self.process.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+        if let Some(pid) = number {
+            // It may have ended meanwhile; its number is not reused before it was waited for.
             let _ = kill_process(pid, Signal::TERM);
         }
     }
@@ -138,56 +139,62 @@ fn wait_at_the_gate(ready: &PipeWriter, go: &PipeReader, agents_end: i32) -> io:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collect::discover;
+    use crate::control::run;
 
-    fn fork(words: &[&str]) -> (Gated, mpsc::Receiver<ExitStatus>) {
+    async fn fork(words: &[&str]) -> Gated {
         let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
-        let (sender, ended) = mpsc::channel();
-        let end = move |status: io::Result<_>| sender.send(status.unwrap()).unwrap();
-        (Gated::fork(&words, &[("FT_TEST", "7".into())], end).unwrap(), ended)
+        Gated::fork(&words, &[("FT_TEST", "7".into())]).await.unwrap()
     }
 
     #[test]
     fn the_child_waits_and_then_becomes_the_command() {
-        let (gated, ended) = fork(&["sh", "-c", "exit $FT_TEST"]);
-        let pid = gated.pid();
-        // Still this program, not the shell.
-        assert_eq!(
-            std::fs::read_link(format!("/proc/{pid}/exe")).unwrap(),
-            std::env::current_exe().unwrap()
-        );
-        let child = gated.release().unwrap();
-        assert_eq!(child.pid, pid);
-        assert_eq!(ended.recv().unwrap().code(), Some(7));
+        run(async {
+            let gated = fork(&["sh", "-c", "exit $FT_TEST"]).await;
+            let pid = gated.pid();
+            // Still this program, not the shell.
+            assert_eq!(
+                std::fs::read_link(format!("/proc/{pid}/exe")).unwrap(),
+                std::env::current_exe().unwrap()
+            );
+            let mut child = gated.release().await.unwrap();
+            assert_eq!(child.pid, pid);
+            assert_eq!(child.wait().await.unwrap().code(), Some(7));
+        })
+        .unwrap();
     }
 
     #[test]
     fn a_command_that_cannot_be_run_is_an_error() {
-        let check = |command: &str, kind| match fork(&[command]).0.release() {
+        let check = async |command: &str, kind| match fork(&[command]).await.release().await {
             Err(RecordError::Command { source, .. }) => assert_eq!(source.kind(), kind),
             _ => panic!("{command} ran"),
         };
-        check("/does/not/exist", io::ErrorKind::NotFound);
-        check("ft-no-such-command", io::ErrorKind::NotFound);
-        check("/etc/passwd", io::ErrorKind::PermissionDenied);
+        run(async {
+            check("/does/not/exist", io::ErrorKind::NotFound).await;
+            check("ft-no-such-command", io::ErrorKind::NotFound).await;
+            check("/etc/passwd", io::ErrorKind::PermissionDenied).await;
+        })
+        .unwrap();
     }
 
     #[test]
     fn a_child_that_is_not_released_ends() {
-        let (gated, _) = fork(&["true"]);
-        let identity = discover::Identity::of(gated.pid()).unwrap();
-        let Gated { go, spawned, .. } = gated;
-        drop(go);
-        assert!(spawned.recv().unwrap().is_err());
-        drop(identity);
+        run(async {
+            let Gated { go, spawned, .. } = fork(&["true"]).await;
+            drop(go);
+            assert!(ended(spawned.await).is_err());
+        })
+        .unwrap();
     }
 
     #[test]
     fn a_running_command_can_be_ended() {
         use std::os::unix::process::ExitStatusExt;
-        let (gated, ended) = fork(&["sleep", "1000"]);
-        gated.release().unwrap().terminate();
-        let status = ended.recv().unwrap();
-        assert_eq!(status.signal(), Some(15));
+        run(async {
+            let mut child = fork(&["sleep", "1000"]).await.release().await.unwrap();
+            child.terminate();
+            assert_eq!(child.wait().await.unwrap().signal(), Some(15));
+        })
+        .unwrap();
     }
 }

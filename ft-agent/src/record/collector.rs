@@ -18,10 +18,11 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use ft_user::layout::Counting;
+use tokio::sync::oneshot;
 
 use super::ended::Ended;
-use super::happening::Notices;
 use super::notice::Notice;
+use super::notices::Notices;
 use super::progress::Counters;
 use super::reader::Pauses;
 use super::{Closed, Segments, Wish, host};
@@ -34,6 +35,7 @@ use crate::collect::kernel::Kernel;
 use crate::collect::shares::Places;
 use crate::collect::user::{FULL, Seen, Source};
 use crate::collect::work::{Budgets, Work};
+use crate::control::socket::Answer;
 use crate::threads;
 use ft_trace::spool::frame::{ClockSample, Frame};
 use ft_trace::spool::{WriteError, Writer};
@@ -55,8 +57,15 @@ const ADDRESSES_GIB: usize = 64 << 10;
 
 /// An instruction to the collection thread. Follow it with `unpark`.
 pub(super) enum Instruction {
-    /// Close the open segment, for a snapshot with this reason.
-    Snapshot(String),
+    /// Close the open segment, for a snapshot.
+    Snapshot {
+        /// Why.
+        reason: String,
+        /// Who has asked for it, and waits.
+        answer: Option<oneshot::Sender<Answer>>,
+    },
+    /// Enable these sites, too: in all that are recorded, and in those that come.
+    Enable { globs: Vec<String>, answer: oneshot::Sender<Answer> },
     /// No more: drain everything a last time and close the spool. The text is
     /// [`End::reason`](ft_trace::spool::frame::End::reason).
     Stop {
@@ -187,7 +196,7 @@ impl Collector {
         commands: &Receiver<Instruction>,
         mut pauses: Pauses,
     ) -> Result<Collected, WriteError> {
-        threads::raise();
+        let _raised = threads::raise();
         loop {
             if let Some((reason, exit_code)) = self.obey(commands) {
                 return self.finish(reason, exit_code);
@@ -202,8 +211,10 @@ impl Collector {
     fn obey(&mut self, commands: &Receiver<Instruction>) -> Option<(String, Option<i32>)> {
         loop {
             match commands.try_recv() {
-                Ok(Instruction::Snapshot(reason)) => {
-                    self.snapshot = Some(Wish { reason, is_awaited: true });
+                Ok(Instruction::Snapshot { reason, answer }) => self.wish(reason, answer),
+                Ok(Instruction::Enable { globs, answer }) => {
+                    // Fails when nobody waits any more.
+                    let _ = answer.send(self.enable(globs));
                 }
                 Ok(Instruction::Stop { reason, exit_code }) => return Some((reason, exit_code)),
                 Err(TryRecvError::Empty) => return None,
@@ -254,24 +265,25 @@ impl Collector {
             self.writer.push(&Frame::Clock(sample))?;
             self.tell_kernel_losses()?;
             self.kernel.iter_mut().for_each(Kernel::follow_cpus);
-            self.intake.workers.tend();
             for refused in self.intake.refusals.take_new() {
                 self.notice(Notice::Unregistered(refused.clone()));
                 self.writer.push(&Frame::Refused(refused))?;
             }
         }
         self.writer.flush()?;
-        // What nobody waits for has time until the next round.
-        if self.snapshot.is_none()
-            && let Ok(reason) = self.segments.requests.try_recv()
-        {
-            self.snapshot = Some(Wish { reason, is_awaited: false });
-        }
         if self.snapshot.is_some() || self.writer.is_due() {
             self.close_segment()?;
         }
         self.show();
         Ok(fill)
+    }
+
+    /// A snapshot is to be taken in this round; one answers all that are asked for meanwhile.
+    fn wish(&mut self, reason: String, answer: Option<oneshot::Sender<Answer>>) {
+        let new = || Wish { reason, is_awaited: false, answers: Vec::new() };
+        let wish = self.snapshot.get_or_insert_with(new);
+        wish.is_awaited |= answer.is_some();
+        wish.answers.extend(answer);
     }
 
     /// A clock sample, with the time of day when that is due.

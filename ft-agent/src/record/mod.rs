@@ -1,13 +1,13 @@
 //! The recording session: from the options to a complete spool.
 //!
 //! ```text
-//! registration server ──┐
-//! signals, child, timer ─┴─> commands ─> collection thread ─> spool
-//!                                             └─> closed segments ─> conversion behind the recording
+//! registrations, control socket ─┐
+//! signals, child, timers ────────┴─> instructions ─> collecting thread ─> spool
+//!                                                         └─> closed segments ─> conversion behind the recording
 //! ```
 //!
-//! This thread waits for what happens (signals, the end of the command, notices, the duration) and draws the progress
-//! line; the collection thread does all the copying and never waits for this one.
+//! The control plane ([`control`](crate::control)) runs on this thread; the collecting thread does all the copying and
+//! never waits for it.
 
 mod behind;
 mod child;
@@ -15,10 +15,10 @@ mod collector;
 mod cost;
 mod ended;
 mod error;
-mod happening;
 mod host;
 mod limits;
 mod notice;
+mod notices;
 mod options;
 mod output;
 mod pace;
@@ -49,10 +49,12 @@ use std::time::{Duration, Instant};
 
 use child::{Child, Gated};
 use collector::{Attached, Collector, Wanted};
-use happening::{Happening, Happenings};
 use prepare::Prepared;
 use progress::Counters;
-use session::Session;
+use session::{Collecting, Session};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::oneshot;
 
 use crate::clock;
 use crate::collect::arrivals::Intake;
@@ -61,7 +63,9 @@ use crate::collect::cgroup::Cgroup;
 use crate::collect::discover::{self, Identity};
 use crate::collect::kernel::{self, Group, Kernel, ProbeCost};
 use crate::collect::probe::{self, Probe};
-use crate::collect::server::Server;
+use crate::control::registration::Server;
+use crate::control::socket::{Answer, Control};
+use crate::control::{self, ENDING, Signals};
 use crate::threads;
 use ft_trace::spool::frame::{self, MissingTracepoint, Start};
 use ft_trace::spool::{Segment, Writer};
@@ -89,7 +93,7 @@ pub struct Outcome {
 }
 
 /// A segment that is complete, as the recording goes on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Closed {
     /// The segment.
     pub segment: Segment,
@@ -100,12 +104,14 @@ pub struct Closed {
 }
 
 /// A snapshot that is to be taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Wish {
     /// Why.
     pub reason: String,
     /// Somebody waits for it: who asked for it, or for the end of the recording.
     pub is_awaited: bool,
+    /// Who has asked for it.
+    pub answers: Vec<oneshot::Sender<Answer>>,
 }
 
 /// The way from a recording to whoever uses its segments, and back.
@@ -114,7 +120,7 @@ pub struct Segments {
     /// Gets each segment as it is closed; hangs up when the spool is complete.
     pub closed: mpsc::Sender<Closed>,
     /// Reasons to close the open segment at once, for snapshots that nobody waits for.
-    pub requests: mpsc::Receiver<String>,
+    pub triggers: UnboundedReceiver<String>,
     /// Bytes of closed segments that wait for their conversion, where one goes on behind the recording.
     pub backlog: Option<Arc<AtomicU64>>,
     /// Number of the oldest segment that is still there. What concerns only older ones goes from the
@@ -125,8 +131,8 @@ pub struct Segments {
 impl Segments {
     /// For a recording whose segments nobody uses while it runs.
     pub fn unused() -> Segments {
-        let (closed, requests) = (mpsc::channel().0, mpsc::channel().1);
-        Segments { closed, requests, backlog: None, oldest: Arc::default() }
+        let (closed, triggers) = (mpsc::channel().0, unbounded_channel().1);
+        Segments { closed, triggers, backlog: None, oldest: Arc::default() }
     }
 
     fn add_to_backlog(&self, bytes: u64) {
@@ -147,15 +153,36 @@ impl Segments {
 ///
 /// A [`RecordError`]: nothing was recorded, or, for [`RecordError::Spool`], what was recorded until then
 /// is complete.
+///
+/// # Panics
+///
+/// Within an asynchronous runtime: it has one of its own.
 pub fn record(
     options: &Options,
     segments: Segments,
     report: &mut dyn FnMut(&Notice),
 ) -> Result<Outcome, RecordError> {
+    let recording = record_within(options, segments, report);
+    control::run(recording).map_err(RecordError::system("start the control plane"))?
+}
+
+/// The same within [`control::run`], where more can follow: who has asked for a snapshot is answered then.
+///
+/// # Errors
+///
+/// As [`record`].
+pub async fn record_within(
+    options: &Options,
+    mut segments: Segments,
+    report: &mut dyn FnMut(&Notice),
+) -> Result<Outcome, RecordError> {
     options.check()?;
     discover::check_proc()?;
     clock::probe(PROBE_PATIENCE)?;
-    let happenings = options.start_at.as_ref().map(|at| put_off(at, options)).transpose()?;
+    let mut signals = Signals::take(&ENDING).map_err(RecordError::system("wait for signals"))?;
+    if let Some(at) = &options.start_at {
+        put_off(at, options, &mut signals).await?;
+    }
     let prepared = Prepared::new(options, report)?;
     let Prepared { attached, cgroup, probes, mut kernel, output, pauses, mut environment } =
         prepared;
@@ -178,12 +205,8 @@ pub fn record(
         probes: kernel.as_ref().map(|kernel| noted(&probes, kernel)).unwrap_or_default(),
         ..Start::default()
     });
-    let happenings = match happenings {
-        Some(happenings) => happenings,
-        None => Happenings::new(options.snapshots)?,
-    };
     if let Some(start_at) = &options.start_at {
-        wait::until(start_at, Duration::ZERO, options, &happenings, kernel.as_mut())?;
+        wait::until(start_at, Duration::ZERO, options, &mut signals, kernel.as_mut()).await?;
     }
     let mut sockets = sockets::open(options, output.dir())?;
     environment.extend(sockets.environment(options));
@@ -199,14 +222,18 @@ pub fn record(
     let writer = Writer::create(output.spool(), options.segment, start, clock)?;
     let child = match options.command.as_slice() {
         [] => None,
-        command => Some(run(command, &environment, &mut kernel, &happenings)?),
+        command => Some(run(command, &environment, &mut kernel).await?),
     };
+    let control = Control::open(output.dir());
+    let control =
+        control.inspect_err(|e| report(&Notice::NoControl { reason: e.to_string() })).ok();
     output.keep();
 
     // Behind the fork of the command, which keeps the limit that it has.
-    let intake = Intake::new(limits::raise_descriptors());
+    let intake = Intake::new(limits::raise_descriptors(), Handle::current());
     let counters = Arc::new(Counters::default());
-    let notices = happenings.notices();
+    let (notices, heard) = notices::notices();
+    let triggers = std::mem::replace(&mut segments.triggers, unbounded_channel().1);
     let wanted = Wanted {
         globs: options.events.clone(),
         cgroup: cgroup.clone(),
@@ -241,24 +268,48 @@ pub fn record(
     }
 
     let (commands, inbox) = mpsc::channel();
-    let thread = threads::spawn("ft-collect", move || collector.run(&inbox, pauses))
+    let (running, over) = oneshot::channel();
+    let collect = move || {
+        let _running: oneshot::Sender<()> = running;
+        collector.run(&inbox, pauses)
+    };
+    let thread = threads::spawn("ft-collect", collect)
         .map_err(RecordError::system("start the collection thread"))?;
     intake.wake(thread.thread().clone());
-    let server = Server::spawn(sockets.take_listeners(), intake)
-        .map_err(RecordError::system("start the registration server"))?;
-    Session { options, from, commands, thread, server, counters, happenings, report }.run(child)
+    // Before whatever keeps the CPUs busy: processes wait for their registration. What was started above has the priority
+    // that the agent was started with.
+    let _raised = threads::raise();
+    let server = Server::new(sockets.take_listeners(), intake)
+        .map_err(RecordError::system("serve registrations"))?;
+    let collecting = Collecting { thread, commands, over };
+    let session = Session {
+        options,
+        from,
+        collecting,
+        server,
+        control,
+        counters,
+        signals,
+        notices: heard,
+        triggers,
+        report,
+    };
+    session.run(child).await
 }
 
 /// Waits until a moment before the time at which the recording is to begin. What would fail then is reported now.
-fn put_off(start_at: &StartAt, options: &Options) -> Result<Happenings, RecordError> {
-    let happenings = Happenings::new(options.snapshots)?;
+async fn put_off(
+    start_at: &StartAt,
+    options: &Options,
+    signals: &mut Signals,
+) -> Result<(), RecordError> {
     if start_at.left() > 2 * wait::READY {
         let prepared = Prepared::new(options, &mut |_| ())?;
         drop(sockets::open(options, prepared.output.dir())?);
         drop(prepared);
-        wait::until(start_at, wait::READY, options, &happenings, None)?;
+        wait::until(start_at, wait::READY, options, signals, None).await?;
     }
-    Ok(happenings)
+    Ok(())
 }
 
 /// When it was to begin, as the duration counts; reported if that is not now.
@@ -272,20 +323,16 @@ fn late(at: &frame::StartAt, report: &mut dyn FnMut(&Notice)) -> Option<Instant>
 
 /// Starts the command, observed from before its first instruction. Where it registers is listened to
 /// already, and served a moment later.
-fn run(
+async fn run(
     command: &[String],
     environment: &[(&'static str, String)],
     kernel: &mut Option<Kernel>,
-    happenings: &Happenings,
 ) -> Result<Child, RecordError> {
-    let sender = happenings.sender();
-    // Nobody listens any more when the recording was ended before the command.
-    let end = move |status| drop(sender.send(Happening::Ended(status)));
-    let gated = Gated::fork(command, environment, end)?;
+    let gated = Gated::fork(command, environment).await?;
     if let Some(kernel) = kernel {
         kernel.observe(gated.pid() as u32);
     }
-    gated.release()
+    gated.release().await
 }
 
 /// Takes hold of a running process and its rings: once for each memfd, and once if it has none.

@@ -63,6 +63,15 @@ pub enum Notice {
         /// What is probed.
         probe: String,
     },
+    /// There is no control socket.
+    #[error(
+        "the recording cannot be asked for a snapshot or to stop, since its directory can have no socket: {reason}; Ctrl-C \
+         ends it"
+    )]
+    NoControl {
+        /// Why.
+        reason: String,
+    },
     /// Sites of a running process could not be enabled.
     #[error("sites of process {pid} stay off: {reason}")]
     NotEnabled {

@@ -9,7 +9,7 @@ use ft_user::layout::{COUNTERS_AT_ONCE, Counter, Counting, MAX_RING_SLOTS, MIN_R
 use super::reader::{DISTANCES, Reader};
 use super::{RecordError, StartAt};
 use crate::collect::kernel::{Group, KernelOptions};
-use crate::collect::server;
+use crate::control::registration;
 use ft_trace::spool::Limits;
 
 /// What to record, where to and how long.
@@ -58,7 +58,7 @@ pub struct Options {
     pub command: Vec<String>,
     /// Run the command under the preload library.
     pub preload: bool,
-    /// SIGUSR1 asks for a snapshot.
+    /// It is a flight recorder: the control socket gives snapshots.
     pub snapshots: bool,
     /// Print a progress line to stderr.
     pub progress: bool,
@@ -150,7 +150,7 @@ impl Options {
         if self.segment.age < Duration::from_millis(100) {
             return Err(RecordError::SegmentTime);
         }
-        server::reply(&self.events).map(drop).ok_or(RecordError::TooManyGlobs)
+        registration::reply(&self.events).map(drop).ok_or(RecordError::TooManyGlobs)
     }
 
     /// What threads are asked to read with each event.

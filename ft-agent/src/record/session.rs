@@ -1,48 +1,75 @@
-//! Waits for the end of a recording: when it comes, and what is shown meanwhile.
+//! Waits for the end of a recording: when it comes, and what is shown and asked meanwhile.
 //!
 //! It ends when the command ends, when all processes given by `-p` have ended, after the duration, on
-//! SIGINT, SIGTERM or SIGHUP (but for one that was ignored when the agent was started), or when the spool cannot be
+//! SIGINT, SIGTERM or SIGHUP (but for one that was ignored when the agent was started), when the control socket is told to
+//! stop it, or when the spool cannot be
 //! written. Ctrl-C reaches the command too, which shares our process group: its last events are waited for, [`GRACE`]
 //! at most or until a second Ctrl-C. A command that still runs when the recording is over gets SIGTERM, as
 //! `perf record` does it; but not when the recording has failed: then it goes on untraced, and is waited for.
 
 use std::collections::BTreeSet;
+use std::future::pending;
 use std::io::{self, IsTerminal};
 use std::process::ExitStatus;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ft_user::glob;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{MissedTickBehavior, interval, sleep_until, timeout};
 
 use super::child::Child;
 use super::collector::{Collected, Instruction};
-use super::happening::{Happening, Happenings};
 use super::notice::Notice;
+use super::notices::Heard;
 use super::progress::{Counters, Line};
 use super::{Options, Outcome, RecordError};
 use crate::collect::discover::Identity;
-use crate::collect::server::Server;
+use crate::control::registration::{self, Server};
+use crate::control::socket::{Answer, Asked, Control, Request, Status};
+use crate::control::{Signals, watched};
 use crate::threads;
 use ft_trace::spool::WriteError;
 
 /// How long the command may take to end after a signal.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// From progress line to progress line, and from look to look whether everything has ended.
+/// From progress line to progress line, and from look to look at processes that cannot say when they end.
 const TICK: Duration = Duration::from_millis(500);
+
+/// The collecting thread.
+pub(super) struct Collecting {
+    pub(super) thread: JoinHandle<Result<Collected, WriteError>>,
+    pub(super) commands: Sender<Instruction>,
+    /// Hangs up when the thread ends.
+    pub(super) over: oneshot::Receiver<()>,
+}
+
+impl Collecting {
+    fn tell(&self, instruction: Instruction) {
+        // Fails when it has ended, which `over` tells.
+        let _ = self.commands.send(instruction);
+        self.thread.thread().unpark();
+    }
+}
 
 /// A recording that runs.
 pub(super) struct Session<'a> {
     pub(super) options: &'a Options,
     /// From when on the duration counts; `None`: from now on.
-    pub(super) from: Option<Instant>,
-    pub(super) commands: Sender<Instruction>,
-    pub(super) thread: JoinHandle<Result<Collected, WriteError>>,
+    pub(super) from: Option<std::time::Instant>,
+    pub(super) collecting: Collecting,
     pub(super) server: Server,
+    /// `None` where there can be no socket.
+    pub(super) control: Option<Control>,
     pub(super) counters: Arc<Counters>,
-    pub(super) happenings: Happenings,
+    pub(super) signals: Signals,
+    pub(super) notices: Heard,
+    /// Reasons for snapshots that nobody waits for.
+    pub(super) triggers: mpsc::UnboundedReceiver<String>,
     pub(super) report: &'a mut dyn FnMut(&Notice),
 }
 
@@ -51,7 +78,7 @@ pub(super) struct Session<'a> {
 enum EndCause {
     /// The command, or everything that was asked for, has ended.
     Finished,
-    /// A signal.
+    /// A signal, or the control socket.
     Interrupted,
     /// The duration is over.
     Duration,
@@ -81,63 +108,67 @@ enum Waited {
 
 impl Session<'_> {
     /// Runs until the end, with the command if there is one.
-    pub(super) fn run(mut self, child: Option<Child>) -> Result<Outcome, RecordError> {
-        let mut status = None;
-        let cause = self.watch(child.as_ref(), &mut status);
-        if let Some(child) = &child
+    pub(super) async fn run(mut self, mut child: Option<Child>) -> Result<Outcome, RecordError> {
+        let (cause, mut status) = self.watch(&mut child).await;
+        if let Some(child) = &mut child
             && status.is_none()
         {
-            status = self.end(child, cause);
+            status = self.end(child, cause).await;
         }
         let exit_code = status.as_ref().and_then(ExitStatus::code);
         let counters = self.counters.clone();
-        let finished = self.stop(cause, exit_code)?;
+        let finished = self.stop(cause, exit_code).await?;
         let interrupted = cause != EndCause::Finished;
         let (bytes, processes) = (finished.bytes, finished.sources);
         Ok(Outcome { status, interrupted, bytes, lost: counters.lost(), processes })
     }
 
-    /// Waits for the end of the recording.
-    fn watch(&mut self, child: Option<&Child>, status: &mut Option<ExitStatus>) -> EndCause {
-        let from = self.from.unwrap_or_else(Instant::now);
+    /// Waits for the end of the recording; the command's status if that is why.
+    async fn watch(&mut self, child: &mut Option<Child>) -> (EndCause, Option<ExitStatus>) {
+        let began = std::time::Instant::now();
+        let from = self.from.unwrap_or(began);
         let end = self.options.duration.and_then(|duration| from.checked_add(duration));
-        let mut tick = Instant::now();
-        let mut line = (self.options.progress && io::stderr().is_terminal()).then(Line::new);
-        let pids = self.options.pids.iter().filter_map(|&pid| Identity::of(pid).ok());
-        let processes: Vec<Identity> = pids.collect();
+        let duration = async {
+            match end {
+                Some(end) => sleep_until(end.into()).await,
+                None => pending().await,
+            }
+        };
         let only_pids =
             child.is_none() && !self.options.pids.is_empty() && !self.options.system_wide;
+        let pids = self.options.pids.iter().filter(|_| only_pids);
+        let processes = pids.filter_map(|&pid| Identity::of(pid).ok()).collect();
+        let ended = async move {
+            match only_pids {
+                true => all_ended(processes).await,
+                false => pending().await,
+            }
+        };
+        tokio::pin!(duration, ended);
+        let mut line = (self.options.progress && io::stderr().is_terminal()).then(Line::new);
+        let mut progress = interval(TICK);
+        progress.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let cause = loop {
-            let now = Instant::now();
-            if end.is_some_and(|end| end <= now) {
-                break EndCause::Duration;
-            }
-            if tick <= now {
-                tick = now + TICK;
-                if self.thread.is_finished() {
-                    break EndCause::Failed;
+            tokio::select! {
+                () = &mut duration => break (EndCause::Duration, None),
+                () = &mut ended => break (EndCause::Finished, None),
+                _ = self.signals.next() => break (EndCause::Interrupted, None),
+                status = end_of(child) => break (EndCause::Finished, status.ok()),
+                _ = &mut self.collecting.over => break (EndCause::Failed, None),
+                Some(asked) = next(&mut self.control) => {
+                    if self.obey(asked, began.elapsed()) {
+                        break (EndCause::Interrupted, None);
+                    }
                 }
-                line.iter_mut().for_each(|line| line.draw(&self.counters));
-                if only_pids && processes.iter().all(Identity::has_ended) {
-                    break EndCause::Finished;
+                Some(reason) = self.triggers.recv() => {
+                    self.collecting.tell(Instruction::Snapshot { reason, answer: None });
                 }
-            }
-            match self.happenings.next(Some(end.map_or(tick, |end| end.min(tick)))) {
-                None => {}
-                Some(Happening::Ending) => break EndCause::Interrupted,
-                Some(Happening::Snapshot) => {
-                    let request = Instruction::Snapshot("asked for by a signal".into());
-                    // Fails when the collection has ended, which the next tick finds.
-                    let _ = self.commands.send(request);
-                    self.thread.thread().unpark();
-                }
-                Some(Happening::Ended(ended)) => {
-                    *status = ended.ok();
-                    break EndCause::Finished;
-                }
-                Some(Happening::Notice(notice)) => {
+                Some(notice) = self.notices.next() => {
                     line.iter_mut().for_each(Line::clear);
                     (self.report)(&notice);
+                }
+                _ = progress.tick(), if line.is_some() => {
+                    line.iter_mut().for_each(|line| line.draw(&self.counters));
                 }
             }
         };
@@ -145,72 +176,147 @@ impl Session<'_> {
         cause
     }
 
+    /// Does what somebody has asked; true if the recording is to end.
+    fn obey(&mut self, (request, reply): Asked, age: Duration) -> bool {
+        let answer = match request {
+            Request::Status => Answer::Status(self.status(age)),
+            Request::Stop => Answer::Stopping,
+            Request::Snapshot if !self.options.snapshots => Answer::Error(
+                "this recording keeps everything and takes no snapshots; `ft-agent stop` ends it, and \
+                 `ft-agent record --flight-recorder 10s` is one that takes them"
+                    .into(),
+            ),
+            Request::Snapshot => {
+                let (reason, answer) = ("asked for".into(), Some(reply));
+                self.collecting.tell(Instruction::Snapshot { reason, answer });
+                return false;
+            }
+            Request::Enable { globs } => {
+                // A process that registers is told all of them in one message.
+                if registration::reply(&globs).is_some() {
+                    self.collecting.tell(Instruction::Enable { globs, answer: reply });
+                    return false;
+                }
+                Answer::Error(RecordError::TooManyGlobs.to_string())
+            }
+        };
+        let stops = answer == Answer::Stopping;
+        // Whoever has gone away is told nothing.
+        let _ = reply.send(answer);
+        stops
+    }
+
+    fn status(&self, age: Duration) -> Status {
+        let counters = &self.counters;
+        let get = |counter: &AtomicU64| counter.load(Relaxed);
+        Status {
+            pid: std::process::id(),
+            command: self.options.command.clone(),
+            flight_recorder: self.options.snapshots,
+            seconds: age.as_secs_f64(),
+            events: get(&counters.slots),
+            kernel_records: get(&counters.kernel_records),
+            lost: counters.lost(),
+            bytes: get(&counters.bytes),
+            bytes_to_convert: get(&counters.unconverted),
+            processes: get(&counters.processes),
+            threads: get(&counters.threads),
+        }
+    }
+
     /// Ends a command that outlived its recording; its status if it did end.
-    fn end(&mut self, child: &Child, cause: EndCause) -> Option<ExitStatus> {
-        let grace = || Some(Instant::now() + GRACE);
+    async fn end(&mut self, child: &mut Child, cause: EndCause) -> Option<ExitStatus> {
         let first = match cause {
             EndCause::Failed => {
                 (self.report)(&Notice::Untraced { pid: child.pid });
-                self.wait_for_command(None, true)
+                self.wait_for(child, true).await
             }
             // Ctrl-C has reached it as well: its last events still belong to the recording.
-            EndCause::Interrupted => self.wait_for_command(grace(), true),
+            EndCause::Interrupted => {
+                timeout(GRACE, self.wait_for(child, true)).await.unwrap_or(Waited::Over)
+            }
             EndCause::Finished | EndCause::Duration => Waited::Over,
         };
         if let Waited::Ended(status) = first {
             return status;
         }
         child.terminate();
-        match self.wait_for_command(grace(), false) {
-            Waited::Ended(status) => status,
-            Waited::Over => {
+        match timeout(GRACE, self.wait_for(child, false)).await {
+            Ok(Waited::Ended(status)) => status,
+            Ok(Waited::Over) | Err(_) => {
                 (self.report)(&Notice::Survivor { pid: child.pid, seconds: GRACE.as_secs() });
                 None
             }
         }
     }
 
-    /// Waits for the end of the command, until then or until a signal that ends the waiting.
-    fn wait_for_command(&mut self, until: Option<Instant>, signals: bool) -> Waited {
+    /// Waits for the end of the command, or until a signal that ends the waiting.
+    async fn wait_for(&mut self, child: &mut Child, signals: bool) -> Waited {
         loop {
-            match self.happenings.next(until) {
-                Some(Happening::Ended(status)) => return Waited::Ended(status.ok()),
-                Some(Happening::Ending) if signals => return Waited::Over,
-                Some(Happening::Ending | Happening::Snapshot) => {}
-                Some(Happening::Notice(notice)) => (self.report)(&notice),
-                None => return Waited::Over,
+            tokio::select! {
+                status = child.wait() => return Waited::Ended(status.ok()),
+                _ = self.signals.next() => if signals { return Waited::Over },
+                Some(notice) = self.notices.next() => (self.report)(&notice),
             }
         }
     }
 
     /// Stops the collection and reports what only the end shows.
-    fn stop(self, cause: EndCause, exit_code: Option<i32>) -> Result<Collected, RecordError> {
-        drop(self.server);
-        let reason = cause.reason().to_owned();
-        // Fails when it has ended by itself.
-        let _ = self.commands.send(Instruction::Stop { reason, exit_code });
-        self.thread.thread().unpark();
-        let finished = threads::finish(self.thread);
-        let (notices, left_out) = self.happenings.rest();
-        notices.iter().for_each(|notice| (self.report)(notice));
+    async fn stop(self, cause: EndCause, exit_code: Option<i32>) -> Result<Collected, RecordError> {
+        let Session { options, collecting, server, control, notices, report, .. } = self;
+        server.finish().await;
+        collecting.tell(Instruction::Stop { reason: cause.reason().into(), exit_code });
+        // It hangs up.
+        let _ = collecting.over.await;
+        // Who has asked by now is told that it is over.
+        drop(control);
+        let finished = threads::finish(collecting.thread);
+        let (notices, left_out) = notices.rest();
+        notices.iter().for_each(|notice| report(notice));
         if left_out > 0 {
-            (self.report)(&Notice::LeftOut { count: left_out });
+            report(&Notice::LeftOut { count: left_out });
         }
         let finished = finished?;
         if finished.unanswered > 0 {
-            (self.report)(&Notice::Unanswered { programs: finished.unanswered });
+            report(&Notice::Unanswered { programs: finished.unanswered });
         }
         // Processes that were attached and have no rings were reported at the start; whoever probes a program, or counts at its
         // switches, need not expect that it has sites.
-        let Options { command, probes, switch_counters, .. } = self.options;
+        let Options { command, probes, switch_counters, .. } = options;
         let expects_sites = !command.is_empty() && probes.is_empty() && switch_counters.is_empty();
         if finished.sources > 0 || expects_sites {
-            for glob in unmatched(&self.options.events, &finished.sites) {
+            for glob in unmatched(&options.events, &finished.sites) {
                 let sites = finished.sites.iter().cloned().collect();
-                (self.report)(&Notice::NoMatch { glob, sites, preload: self.options.preload });
+                report(&Notice::NoMatch { glob, sites, preload: options.preload });
             }
         }
         Ok(finished)
+    }
+}
+
+async fn end_of(child: &mut Option<Child>) -> io::Result<ExitStatus> {
+    match child {
+        Some(child) => child.wait().await,
+        None => pending().await,
+    }
+}
+
+async fn next(control: &mut Option<Control>) -> Option<Asked> {
+    control.as_mut()?.next().await
+}
+
+/// Waits until the last of these processes has ended.
+async fn all_ended(processes: Vec<Identity>) {
+    for process in processes {
+        let pidfd = process.pidfd.as_ref().and_then(|pidfd| pidfd.try_clone().ok());
+        let watched = pidfd.and_then(|pidfd| watched(pidfd).ok());
+        while !process.has_ended() {
+            match &watched {
+                // Ready once, it stays so: the process has ended.
+                Some(pidfd) => drop(pidfd.readable().await),
+                None => tokio::time::sleep(TICK).await,
+            }
+        }
     }
 }
 

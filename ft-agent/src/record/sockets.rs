@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use ft_user::layout::DEFAULT_SOCKET;
 
 use super::{Options, RecordError};
-use crate::collect::server;
+use crate::control::registration;
 use ft_trace::dir::Dir;
 
 /// Whether a program can give the path to a socket: with the NUL behind it, which the kernel alone could do without.
@@ -66,7 +66,7 @@ pub(super) fn open(options: &Options, output: &Dir) -> Result<Sockets, RecordErr
     }
     let default = Path::new(DEFAULT_SOCKET);
     let opened = default.parent().map_or(Ok(()), fs::create_dir_all);
-    match opened.and_then(|()| server::listener(default)) {
+    match opened.and_then(|()| registration::listener(default)) {
         Ok(listener) => {
             sockets.listeners.push(listener);
             sockets.remove.push(default.to_owned());
@@ -95,13 +95,13 @@ impl Sockets {
             Err(io::ErrorKind::InvalidInput.into())
         } else {
             // Its mode is changed after it is made: not by a name that may lead elsewhere by then.
-            server::listener(&output.anchored().join(SOCKET))
+            registration::listener(&output.anchored().join(SOCKET))
         };
         let listener = match listener {
             Err(e) if matches!(e.kind(), InvalidInput | PermissionDenied) => {
                 let own = new_directory(&std::env::temp_dir())?;
                 path = own.join(SOCKET);
-                let listener = server::listener(&path);
+                let listener = registration::listener(&path);
                 self.remove.extend([path.clone(), own]);
                 listener?
             }

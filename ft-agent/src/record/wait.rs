@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use super::happening::{Happening, Happenings};
+use tokio::time::timeout;
+
 use super::{Options, RecordError, StartAt};
 use crate::collect::kernel::Kernel;
+use crate::control::Signals;
 use crate::status_line::StatusLine;
 use ft_report::units;
 
@@ -26,11 +28,11 @@ const DISCARD_BYTES: usize = 1 << 20;
 /// # Errors
 ///
 /// [`RecordError::CalledOff`] on a signal that ends recordings.
-pub(super) fn until(
+pub(super) async fn until(
     start_at: &StartAt,
     before: Duration,
     options: &Options,
-    happenings: &Happenings,
+    signals: &mut Signals,
     mut kernel: Option<&mut Kernel>,
 ) -> Result<(), RecordError> {
     let mut line = options.progress.then_some(StatusLine);
@@ -48,8 +50,7 @@ pub(super) fn until(
             line.draw(&format!("begins in {}", units::short_ns(left.as_nanos() as f64)));
         }
         let tick = if kernel.is_some() { DISCARD } else { TICK };
-        let happening = happenings.next(Instant::now().checked_add(pause.min(tick)));
-        if let Some(Happening::Ending) = happening {
+        if timeout(pause.min(tick), signals.next()).await.is_ok() {
             return Err(RecordError::CalledOff);
         }
         kernel.iter_mut().for_each(|kernel| discard(kernel, &mut buffer));

@@ -1,8 +1,9 @@
 //! The agent's threads: one way to begin, and one way to end.
 //!
-//! The agent has no asynchronous runtime. Whatever can take long is a thread with a name (`ft-…`, which `top -H` and
-//! `perf` show), fed by a channel, and it ends when that hangs up. What each may wait for, and for whom nobody
-//! waits, is in ARCHITECTURE.md under *Concurrency*.
+//! Collection, conversion, analyses behind a recording and the probes of clocks are threads with a name (`ft-…`, which
+//! `top -H` and `perf` show), fed by a channel, and each ends when that hangs up. They have no runtime; the main thread has
+//! one ([`control`](crate::control)). What each may wait for, and for whom nobody waits, is in ARCHITECTURE.md under
+//! *Concurrency*.
 
 mod background;
 mod urgent;

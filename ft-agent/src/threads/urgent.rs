@@ -1,4 +1,4 @@
-//! The collection thread, and the one that registers processes, go before others.
+//! The collecting thread and the control plane go before others.
 //!
 //! On a machine with more to do than CPUs, a thread like others waits tens of milliseconds for its turn, in
 //! which a busy thread fills its ring many times over. The highest priority of the ordinary scheduler gives
@@ -18,22 +18,37 @@ const SLICE_NS: u64 = 100_000;
 /// `SCHED_FLAG_KEEP_POLICY` (linux/sched.h): what runs with real-time priority keeps it.
 const KEEP_POLICY: u64 = 0x08;
 
+/// A thread that is raised until this is dropped, by the same thread.
+#[derive(Debug)]
+pub(crate) struct Raised {
+    /// Its priority before.
+    own: i32,
+}
+
 /// Raises the calling thread. Without CAP_SYS_NICE it keeps its priority, and gets the slice alone.
-pub(crate) fn raise() {
-    if set(NICE).is_err() {
-        let own = rustix::process::getpriority_process(None).unwrap_or(0);
-        let _ = set(own);
+pub(crate) fn raise() -> Raised {
+    let own = rustix::process::getpriority_process(None).unwrap_or(0);
+    if set(NICE, SLICE_NS).is_err() {
+        let _ = set(own, SLICE_NS);
+    }
+    Raised { own }
+}
+
+impl Drop for Raised {
+    fn drop(&mut self) {
+        // 0 is the kernel's own slice. To be lowered is allowed to everybody.
+        let _ = set(self.own, 0);
     }
 }
 
-fn set(nice: i32) -> std::io::Result<()> {
+fn set(nice: i32, slice_ns: u64) -> std::io::Result<()> {
     let attributes = libc::sched_attr {
         size: size_of::<libc::sched_attr>() as u32,
         sched_policy: 0,
         sched_flags: KEEP_POLICY,
         sched_nice: nice,
         sched_priority: 0,
-        sched_runtime: SLICE_NS,
+        sched_runtime: slice_ns,
         sched_deadline: 0,
         sched_period: 0,
     };
@@ -49,12 +64,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_may_not_be_raised_keeps_its_priority() {
-        let before = rustix::process::getpriority_process(None).unwrap();
-        raise();
-        let after = rustix::process::getpriority_process(None).unwrap();
+    fn a_thread_is_raised_for_a_time_if_it_may_be() {
+        let priority = || rustix::process::getpriority_process(None).unwrap();
+        let before = priority();
+        let raised = raise();
+        let after = priority();
         assert!(after == NICE || after == before, "{before} became {after}");
-        // Allowed to everybody.
-        set(after).unwrap();
+        drop(raised);
+        assert_eq!(priority(), before);
     }
 }

@@ -132,6 +132,6 @@ impl Top {
 
     /// Somebody writes into the spool.
     fn is_recorded(&self) -> bool {
-        crate::flight::is_recorded(&self.dir)
+        crate::control::is_recorded(&self.dir)
     }
 }

@@ -4,19 +4,21 @@
 //! apart, and a terminal that hangs holds up no recording. It ends with us, also when we are killed.
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::process::CommandExt;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::thread;
+use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::spawn_blocking;
+use tokio::time::{sleep, timeout};
 
-use ft_agent::flight::{Recorder, complete};
-use ft_agent::signals;
-use ft_agent::threads;
+use ft_agent::control::Recorder;
+use ft_agent::control::socket::{Answer, Request};
+use ft_agent::flight::complete;
 use ft_agent::top::{Top, TopError};
 
 use super::{Args, CommandError, Result};
@@ -24,8 +26,14 @@ use super::{Args, CommandError, Result};
 /// From look to look whether a recorder has begun.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// How long a recorder that has failed may take to say why.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
 /// How long a snapshot may take.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Lines of the recorder that are kept.
+const SAID: usize = 100;
 
 /// A recording.
 pub(super) struct Recording {
@@ -33,8 +41,8 @@ pub(super) struct Recording {
     /// In a few words.
     pub(super) subject: String,
     own: Option<Own>,
-    told: Receiver<String>,
-    tell: std::sync::mpsc::Sender<String>,
+    told: UnboundedReceiver<String>,
+    tell: UnboundedSender<String>,
     /// Snapshots that were asked for.
     snapshots: u32,
 }
@@ -51,7 +59,7 @@ struct Own {
 impl Recording {
     /// The one that the arguments name, or a new one.
     pub(super) fn of(args: Args) -> Result<Recording> {
-        let (tell, told) = channel();
+        let (tell, told) = unbounded_channel();
         if let Some(dir) = args.recording {
             let subject = dir.display().to_string();
             return Ok(Recording { dir, subject, own: None, told, tell, snapshots: 0 });
@@ -69,28 +77,29 @@ impl Recording {
         let mut child = start(&args, &dir)?;
         if let Some(stderr) = child.stderr.take() {
             let tell = tell.clone();
-            drop(threads::spawn("ft-messages", move || {
-                let lines = BufReader::new(stderr).split(b'\n').map_while(io::Result::ok);
-                let mut lines = lines.map(|line| String::from_utf8_lossy(&line).into_owned());
-                // Whoever quits hears no more.
-                let _ = lines.try_for_each(|line| tell.send(line));
-            })?);
+            tokio::spawn(async move {
+                let mut lines = BufReader::new(stderr).split(b'\n');
+                while let Ok(Some(line)) = lines.next_segment().await {
+                    // Whoever quits hears no more.
+                    let _ = tell.send(String::from_utf8_lossy(&line).into_owned());
+                }
+            });
         }
         let own = Some(Own { child, is_temporary, said: Vec::new() });
         Ok(Recording { dir, subject, own, told, tell, snapshots: 0 })
     }
 
-    /// Waits until something is recorded; `None` when our recorder has ended before, or a signal came.
-    pub(super) fn wait(&mut self, share: f64) -> std::result::Result<Option<Top>, TopError> {
+    /// Waits until something is recorded; `None` when our recorder has ended before.
+    pub(super) async fn wait(&mut self, share: f64) -> std::result::Result<Option<Top>, TopError> {
         loop {
             match Top::new(&self.dir, share) {
                 Err(TopError::NotRecording(_)) if self.own.is_some() => {}
                 top => return top.map(Some),
             }
-            if signals::came() != 0 || self.has_ended() {
+            if self.has_ended() {
                 return Ok(None);
             }
-            thread::sleep(LOOK);
+            sleep(LOOK).await;
         }
     }
 
@@ -98,52 +107,59 @@ impl Recording {
         self.own.as_mut().is_none_or(|own| !matches!(own.child.try_wait(), Ok(None)))
     }
 
-    /// What there is to tell since the last time.
-    pub(super) fn messages(&mut self) -> impl Iterator<Item = String> {
-        let new: Vec<String> = self.told.try_iter().collect();
+    /// The next thing that there is to tell.
+    pub(super) async fn message(&mut self) -> String {
+        // Never: `tell` is ours.
+        let message = self.told.recv().await.unwrap_or_default();
         if let Some(own) = &mut self.own {
-            own.said.extend(new.iter().cloned());
+            own.said.push(message.clone());
             let old = own.said.len().saturating_sub(SAID);
             own.said.drain(..old);
         }
-        new.into_iter()
+        message
     }
 
     /// A flight recorder records it.
     pub(super) fn has_snapshots(&self) -> bool {
-        Recorder::of_directory(&self.dir).is_ok()
+        let status = Recorder::of_directory(&self.dir).and_then(|r| r.ask(&Request::Status, LOOK));
+        matches!(status, Ok(Answer::Status(status)) if status.flight_recorder)
     }
 
     /// Asks for a snapshot; a message tells when it is there.
-    pub(super) fn take_snapshot(&mut self) -> io::Result<()> {
+    pub(super) fn take_snapshot(&mut self) {
         self.snapshots += 1;
         let (dir, tell) = (self.dir.clone(), self.tell.clone());
-        let take = move || {
-            let taken = Recorder::of_directory(&dir).and_then(|r| r.snapshot(PATIENCE));
-            let text = match taken {
-                Ok(trace) => format!("snapshot: ft-agent report {}", trace.display()),
+        spawn_blocking(move || {
+            let recorder = Recorder::of_directory(&dir);
+            let text = match recorder.and_then(|r| r.ask(&Request::Snapshot, PATIENCE)) {
+                Ok(Answer::Snapshot(trace)) => {
+                    format!("snapshot: ft-agent report {}", trace.display())
+                }
+                Ok(other) => format!("no snapshot: the recording answered {other:?}"),
                 Err(error) => format!("no snapshot: {error}"),
             };
             let _ = tell.send(text);
-        };
-        threads::spawn("ft-asks", take).map(drop)
+        });
     }
 
     /// Ends what was started here, and says what is left of it. The terminal is as it was before.
-    pub(super) fn end(mut self) -> Result {
+    pub(super) async fn end(mut self) -> Result {
         let asked = self.snapshots > 0;
         let has_ended = self.has_ended();
         // One that has its last snapshot to finish must not be told twice.
         let records = !has_ended && self.has_snapshots();
         let Some(mut own) = self.own.take() else { return Ok(ExitCode::SUCCESS) };
-        if records && let Some(pid) = Pid::from_raw(own.child.id() as i32) {
+        let pid = own.child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+        if records && let Some(pid) = pid {
             let _ = writeln!(io::stderr(), "ft-agent: ending the recording");
             let _ = kill_process(pid, Signal::TERM);
         }
-        let status = own.child.wait()?;
+        let status = own.child.wait().await?;
         let failed = has_ended && !status.success();
         if failed {
-            own.said.extend(self.told.iter_until_quiet());
+            while let Ok(Some(line)) = timeout(LAST_WORDS, self.told.recv()).await {
+                own.said.push(line);
+            }
             own.said.iter().for_each(|line| drop(writeln!(io::stderr(), "{line}")));
         }
         let snapshots = complete(&self.dir).unwrap_or_default();
@@ -155,20 +171,6 @@ impl Recording {
             }
         }
         Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-    }
-}
-
-/// Lines of the recorder that are kept.
-const SAID: usize = 100;
-
-/// What is in a channel, and what comes within a moment.
-trait Rest {
-    fn iter_until_quiet(&self) -> Vec<String>;
-}
-
-impl Rest for Receiver<String> {
-    fn iter_until_quiet(&self) -> Vec<String> {
-        std::iter::from_fn(|| self.recv_timeout(LOOK).ok()).collect()
     }
 }
 

@@ -1,38 +1,63 @@
 //! The terminal: drawing, keys, and that it is afterwards what it was.
 
+use std::io;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use tokio::time::{MissedTickBehavior, interval};
 
-use ft_agent::signals;
+use ft_agent::control::watched;
 use ft_agent::top::draw::{Screen, draw};
 use ft_agent::top::{Top, View};
 
+use super::Result;
 use super::recorder::Recording;
-use super::{LOOK, Result};
 
 /// How long a message stays.
 const MESSAGE: Duration = Duration::from_secs(30);
 
-/// Draws until the user quits, or a signal comes.
-pub(super) fn watch(top: Top, recording: &mut Recording, interval: Duration) -> Result<()> {
-    // Also when this panics: the hook that this sets is the first to run.
-    let mut terminal = ratatui::try_init()?;
-    let watched = run(&mut terminal, top, recording, interval);
-    if ratatui::try_restore().is_err() {
-        // It is gone, and there is nowhere to say so; its destructor would try, and panic.
-        std::mem::forget(terminal);
+/// The terminal as it was, also when what draws on it is dropped or panics.
+struct Restored(Option<DefaultTerminal>);
+
+impl Drop for Restored {
+    fn drop(&mut self) {
+        if ratatui::try_restore().is_err() {
+            // It is gone, and there is nowhere to say so; its destructor would try, and panic.
+            std::mem::forget(self.0.take());
+        }
     }
-    watched
 }
 
-fn run(
+/// What a key asks for.
+enum Key {
+    Quit,
+    Freeze,
+    Snapshot,
+    /// The terminal has changed, or the key means nothing.
+    Other,
+}
+
+/// Draws until the user quits.
+pub(super) async fn watch(top: Top, recording: &mut Recording, interval: Duration) -> Result<()> {
+    let mut terminal = Restored(Some(ratatui::try_init()?));
+    match &mut terminal.0 {
+        Some(terminal) => run(terminal, top, recording, interval).await,
+        None => Ok(()),
+    }
+}
+
+async fn run(
     terminal: &mut DefaultTerminal,
     mut top: Top,
     recording: &mut Recording,
-    interval: Duration,
+    distance: Duration,
 ) -> Result<()> {
+    // Another descriptor of the same terminal: the reader of keys has its own.
+    let input = watched(io::stdin().as_fd().try_clone_to_owned()?)?;
+    let mut looks = interval(distance);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut screen = Screen {
         subject: recording.subject.clone(),
         has_snapshots: recording.has_snapshots(),
@@ -41,45 +66,47 @@ fn run(
     };
     let mut view = View::default();
     let mut told = Instant::now();
-    let mut next = Instant::now();
-    let mut is_dirty = true;
-    while signals::came() == 0 {
-        if Instant::now() >= next {
-            next = Instant::now() + interval;
-            if !screen.is_frozen && !view.is_over {
-                view = top.refresh()?;
-                is_dirty = true;
+    loop {
+        tokio::select! {
+            _ = looks.tick() => {
+                if !screen.is_frozen && !view.is_over {
+                    view = top.refresh()?;
+                }
+            }
+            message = recording.message() => (screen.message, told) = (message, Instant::now()),
+            ready = input.readable() => {
+                // Before what is there is read: what comes meanwhile makes it ready again.
+                ready?.clear_ready();
+                while event::poll(Duration::ZERO)? {
+                    match key(&event::read()?) {
+                        Key::Quit => return Ok(()),
+                        Key::Freeze => screen.is_frozen = !screen.is_frozen,
+                        Key::Snapshot if !view.is_over => {
+                            recording.take_snapshot();
+                            (screen.message, told) = ("taking a snapshot".into(), Instant::now());
+                        }
+                        Key::Snapshot | Key::Other => {}
+                    }
+                }
             }
         }
-        if let Some(message) = recording.messages().last() {
-            (screen.message, told, is_dirty) = (message, Instant::now(), true);
-        }
-        if !screen.message.is_empty() && told.elapsed() > MESSAGE {
+        if told.elapsed() > MESSAGE {
             screen.message.clear();
-            is_dirty = true;
         }
-        if std::mem::take(&mut is_dirty) {
-            terminal.draw(|frame| draw(frame, &view, &screen))?;
-        }
-        let wait = next.saturating_duration_since(Instant::now()).min(LOOK);
-        if !event::poll(wait)? {
-            continue;
-        }
-        is_dirty = true;
-        let Event::Key(key) = event::read()? else { continue };
-        if key.kind != KeyEventKind::Press {
-            continue;
-        }
-        match key.code {
-            KeyCode::Char('q') | KeyCode::Esc => break,
-            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => break,
-            KeyCode::Char(' ' | 'f') => screen.is_frozen = !screen.is_frozen,
-            KeyCode::Char('s') if !view.is_over => {
-                recording.take_snapshot()?;
-                (screen.message, told) = ("taking a snapshot".into(), Instant::now());
-            }
-            _ => {}
-        }
+        terminal.draw(|frame| draw(frame, &view, &screen))?;
     }
-    Ok(())
+}
+
+fn key(event: &Event) -> Key {
+    let Event::Key(key) = event else { return Key::Other };
+    if key.kind != KeyEventKind::Press {
+        return Key::Other;
+    }
+    match key.code {
+        KeyCode::Char('q') | KeyCode::Esc => Key::Quit,
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Key::Quit,
+        KeyCode::Char(' ' | 'f') => Key::Freeze,
+        KeyCode::Char('s') => Key::Snapshot,
+        _ => Key::Other,
+    }
 }

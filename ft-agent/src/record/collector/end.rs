@@ -49,8 +49,10 @@ impl Collector {
         self.tell_kernel_losses()?;
         self.show();
         let clock = clock::sample_with_host();
-        let snapshot =
-            Some(Wish { reason: format!("the recording ended ({reason})"), is_awaited: true });
+        // Whoever has asked for one just now gets this one.
+        let answers = self.snapshot.take().map(|wish| wish.answers).unwrap_or_default();
+        let reason_of_last = format!("the recording ended ({reason})");
+        let snapshot = Some(Wish { reason: reason_of_last, is_awaited: true, answers });
         let steal_ns = host::steal_ns();
         let agent_cpu_ns = Some(host::cpu_ns() - self.cpu_before_ns);
         let ts = clock.mono_ns;

@@ -13,9 +13,11 @@ use crate::collect::attach::{Memory, Refusal};
 use crate::collect::cgroup::Cgroup;
 use crate::collect::discover::{self, Identity};
 use crate::collect::inspect::{Found, Inspected};
-use crate::collect::server::Registration;
 use crate::collect::shares::Place;
 use crate::collect::user::{Since, Source};
+use crate::control::registration::{self, Registration};
+use crate::control::socket::Answer;
+use crate::record::RecordError;
 use crate::record::notice::Notice;
 use ft_trace::spool::WriteError;
 use ft_trace::spool::frame::{Frame, Process, Refused, Thread};
@@ -85,6 +87,18 @@ impl Collector {
             self.tell_refused(recorded, found.refused);
         }
         self.sources = sources;
+    }
+
+    /// Enables more sites, from outside in those that are recorded; the others are told when they register.
+    pub(super) fn enable(&mut self, mut globs: Vec<String>) -> Answer {
+        globs.retain(|glob| !self.globs.contains(glob));
+        let all = [&*self.globs, &globs].concat();
+        if registration::reply(&all).is_none() {
+            return Answer::Error(RecordError::TooManyGlobs.to_string());
+        }
+        self.globs = all;
+        self.sources.iter_mut().for_each(Recorded::enable_from_outside);
+        Answer::Enabled { processes: self.sources.len() as u64 }
     }
 
     /// Says why sites stay off. Of a process that has ended none can be switched, and none is missed.

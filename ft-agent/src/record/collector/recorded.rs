@@ -49,6 +49,12 @@ impl Recorded {
         self
     }
 
+    /// Sites are to be enabled of which it was not told when it registered.
+    pub(super) fn enable_from_outside(&mut self) {
+        self.enabled = Some(0);
+        self.enable_soon();
+    }
+
     /// Nothing more is written: the process has ended, or executed another program.
     pub(super) fn has_ended(&self) -> bool {
         self.is_over || self.source.identity().has_ended()

@@ -27,7 +27,7 @@ fn collector<const N: usize>(dir: &Path, sources: [Source; N]) -> (Collector, Ar
     let wanted =
         Wanted { globs: Vec::new(), cgroup: None, full_wait: None, counting: Counting::default() };
     let counters = Arc::new(Counters::default());
-    let (segments, intake) = (Segments::unused(), Intake::new(1024));
+    let (segments, intake) = (Segments::unused(), Intake::new(1024, crate::control::handle()));
     let notices = Notices::unheard();
     let mut collector =
         Collector::new(writer, None, wanted, counters.clone(), notices, segments, intake);

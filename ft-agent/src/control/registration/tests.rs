@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use ft_user::layout::{MAGIC, MAX_REPLY_BYTES, Reply, VERSION};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, sendmsg};
 
+use super::super::{handle, run};
 use super::*;
 
 fn client(path: &Path) -> OwnedFd {
@@ -22,20 +23,29 @@ struct Fixture {
     _dir: tempfile::TempDir,
     path: PathBuf,
     intake: Arc<Intake>,
-    _server: Server,
+    /// Dropped, it ends the server.
+    _over: oneshot::Sender<()>,
 }
 
 impl Fixture {
     fn new() -> Fixture {
-        Fixture::with(Intake::new(1 << 16))
+        Fixture::with(intake(1 << 16))
     }
 
     fn with(intake: Arc<Intake>) -> Fixture {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("agent.sock");
         intake.wake(std::thread::current());
-        let server = Server::spawn(vec![listener(&path).unwrap()], intake.clone()).unwrap();
-        Fixture { _dir: dir, path, intake, _server: server }
+        let listener = listener(&path).unwrap();
+        let (over, is_over) = oneshot::channel();
+        let serving = intake.clone();
+        let serve = async {
+            let server = Server::new(vec![listener], serving).unwrap();
+            let _ = is_over.await;
+            server.finish().await;
+        };
+        std::thread::spawn(|| run(serve).unwrap());
+        Fixture { _dir: dir, path, intake, _over: over }
     }
 
     fn connect(&self) -> OwnedFd {
@@ -80,6 +90,10 @@ impl Fixture {
             }
         }
     }
+}
+
+fn intake(descriptors: usize) -> Arc<Intake> {
+    Intake::new(descriptors, handle())
 }
 
 fn is_closed(client: &OwnedFd) -> bool {
@@ -128,10 +142,10 @@ fn who_has_spoken_before_the_end_is_served() {
     let listener = listener(&path).unwrap();
     let clients: Vec<_> = (0..MAX_OF_PROCESS + 8).map(|_| client(&path)).collect();
     clients[1..].iter().for_each(send_hello);
-    let stop = eventfd(1, EventfdFlags::CLOEXEC).unwrap();
-    let intake = Intake::new(1 << 16);
-    Serving::new(intake.clone()).serve(&[listener], &stop);
-    let registrations = std::iter::from_fn(|| intake.pop());
+    let intake = intake(1 << 16);
+    run(async { Server::new(vec![listener], intake.clone()).unwrap().finish().await }).unwrap();
+    let arrivals = std::iter::from_fn(|| intake.pop());
+    let registrations = arrivals.filter(|it| matches!(it, Arrival::Registration(_)));
     assert_eq!(registrations.count(), clients.len() - 1);
     assert!(intake.refusals.take_grown().is_empty());
 }
@@ -202,7 +216,7 @@ fn a_message_without_end_of_descriptors_leaves_none_open() {
 #[test]
 fn places_are_given_back_when_who_has_one_is_not_recorded_any_more() {
     // Two places.
-    let f = Fixture::with(Intake::new(8 * 3));
+    let f = Fixture::with(intake(8 * 3));
     let recorded: Vec<_> = (0..5).map(|_| f.register()).collect();
     let client = f.connect();
     send_hello(&client);
@@ -216,12 +230,12 @@ fn places_are_given_back_when_who_has_one_is_not_recorded_any_more() {
 fn a_look_that_does_not_end_delays_nobody() {
     let f = Fixture::new();
     let user = rustix::process::geteuid().as_raw();
-    // All that one user can have of the workers.
+    // More than one user has permits for.
     let (end, until) = std::sync::mpsc::channel::<()>();
     let until = Arc::new(Mutex::new(until));
     for _ in 0..64 {
         let until = until.clone();
-        assert!(f.intake.workers.give(user, move || {
+        assert!(f.intake.looks.give(user, move || {
             let _ = until.lock().unwrap().recv();
         }));
     }

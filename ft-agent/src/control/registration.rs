@@ -1,0 +1,451 @@
+//! The registration socket.
+//!
+//! A process connects, sends one [`Hello`](ft_user::layout::Hello) with its memfd, waits for one
+//! [`Reply`](ft_user::layout::Reply) and closes. Each connection is a task. It checks who speaks (the kernel says so) and the
+//! form of the message; whoever gets the [`Registration`] checks the memfd and answers with [`Registration::accept`].
+//!
+//! Anybody may connect, as often as descriptors allow. So a connection that has not spoken needs a permit, of which each
+//! process and each user has a share; who has no more of them loses the oldest. An honest client speaks at once: it needs
+//! no permit. One that has said nothing for long ([`PATIENCE`]) is sent away. A process that is registered holds a place
+//! until it is not recorded any more.
+
+mod message;
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ft_user::layout::NO_ANSWER;
+use rustix::fs::{Mode, chmod};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
+    socket_with,
+};
+use tokio::io::unix::AsyncFd;
+use tokio::sync::{oneshot, watch};
+use tokio::task::{JoinSet, yield_now};
+use tokio::time::sleep;
+
+use super::watched;
+use crate::collect::arrivals::{Arrival, Intake};
+use crate::collect::fair_queue::FairQueue;
+use crate::collect::inspect::{Found, Inspected};
+use crate::collect::peer::Peer;
+use crate::collect::shares::{Place, Shares};
+use ft_trace::spool::frame::Refused;
+use message::hello;
+pub use message::{Registration, Rejection, reply};
+
+/// How long a client may stay silent: it may be preempted before it speaks.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Clients that wait in the kernel's queue; whoever comes when it is full goes on untraced. The kernel takes
+/// 4096 at most (`net.core.somaxconn`).
+const BACKLOG: i32 = 4096;
+
+/// Silent connections of one process.
+const MAX_OF_PROCESS: usize = 8;
+
+/// Connections that are accepted in one turn.
+const ACCEPTED_AT_ONCE: usize = 128;
+
+/// How long the first look at a process may delay its registration, of the half second that it waits at least.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How long to wait for a descriptor when there is none left.
+const NO_DESCRIPTOR: Duration = Duration::from_millis(20);
+
+/// Makes a listening socket at `path`, for every user. A socket that nobody listens to any more is
+/// replaced.
+///
+/// # Errors
+///
+/// `AddrInUse` when another agent listens there, `InvalidInput` when the path is longer than 107
+/// bytes (unix(7)); else what the kernel says.
+pub fn listener(path: &Path) -> io::Result<OwnedFd> {
+    let address =
+        SocketAddrUnix::new(path).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    let new = || {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+    };
+    let socket = new()?;
+    if let Err(e) = bind(&socket, &address) {
+        let abandoned =
+            e == Errno::ADDRINUSE && connect(&new()?, &address) == Err(Errno::CONNREFUSED);
+        if !abandoned {
+            return Err(e.into());
+        }
+        std::fs::remove_file(path)?;
+        bind(&socket, &address)?;
+    }
+    // Recording a process of another user is the point; what it passes is not trusted anyway.
+    chmod(path, Mode::from_bits_retain(0o666))?;
+    listen(&socket, BACKLOG)?;
+    Ok(socket)
+}
+
+/// The tasks that serve the sockets; dropped, it ends them at once.
+#[derive(Debug)]
+pub struct Server {
+    over: watch::Sender<()>,
+    accepting: JoinSet<()>,
+}
+
+impl Server {
+    /// Serves `listeners`, and hands over who registers. To be called within [`run`](super::run).
+    ///
+    /// # Errors
+    ///
+    /// When the kernel cannot watch them.
+    pub fn new(listeners: Vec<OwnedFd>, intake: Arc<Intake>) -> io::Result<Server> {
+        let desk = Arc::new(Desk::new(intake));
+        let (over, is_over) = watch::channel(());
+        let mut accepting = JoinSet::new();
+        for listener in listeners {
+            let listener = watched(listener)?;
+            accepting.spawn(accept(listener, desk.clone(), is_over.clone()));
+        }
+        Ok(Server { over, accepting })
+    }
+
+    /// Ends it. Who has sent its message by now is served: processes that ended just before the recording did.
+    pub async fn finish(self) {
+        drop(self.over);
+        self.accepting.join_all().await;
+    }
+}
+
+/// Serves those who connect to a socket, until it is over.
+async fn accept(listener: AsyncFd<OwnedFd>, desk: Arc<Desk>, mut over: watch::Receiver<()>) {
+    let mut clients = JoinSet::new();
+    let serve = {
+        let over = over.clone();
+        move |clients: &mut JoinSet<()>, client| {
+            clients.spawn(desk.clone().serve(client, over.clone()));
+        }
+    };
+    loop {
+        tokio::select! {
+            _ = over.changed() => break,
+            Some(_) = clients.join_next() => {}
+            ready = listener.readable() => {
+                let Ok(mut ready) = ready else { break };
+                // Not without end: who has spoken must not wait for those that come.
+                for _ in 0..ACCEPTED_AT_ONCE {
+                    match Client::accept(listener.get_ref()) {
+                        Ok(client) => serve(&mut clients, client),
+                        Err(Errno::WOULDBLOCK) => {
+                            ready.clear_ready();
+                            break;
+                        }
+                        Err(_) => {
+                            sleep(NO_DESCRIPTOR).await;
+                            break;
+                        }
+                    }
+                }
+                yield_now().await;
+            }
+        }
+    }
+    // As many as the kernel's queue can hold; who comes later comes too late.
+    for _ in 0..=BACKLOG {
+        let Ok(client) = Client::accept(listener.get_ref()) else { break };
+        serve(&mut clients, client);
+    }
+    clients.join_all().await;
+}
+
+struct Client {
+    connection: OwnedFd,
+    peer: Peer,
+}
+
+impl Client {
+    /// The next that waits.
+    fn accept(listener: &OwnedFd) -> Result<Client, Errno> {
+        loop {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let connection = accept_with(listener, flags)?;
+            // Without the means to say who it is, it is left to itself.
+            if let Ok(peer) = Peer::of(&connection) {
+                return Ok(Client { connection, peer });
+            }
+        }
+    }
+}
+
+/// A message, the end of the connection, or why there is neither.
+type Heard = Result<Option<(OwnedFd, u32)>, Rejection>;
+
+/// What there is to read now; `None` when there is nothing yet.
+fn heard(connection: &OwnedFd) -> Option<Heard> {
+    match hello(connection) {
+        Err(Rejection::Broken(e)) if e.kind() == io::ErrorKind::WouldBlock => None,
+        heard => Some(heard),
+    }
+}
+
+/// A registration, until it is handed over: by who has looked at the process, or by who waited for that long
+/// enough.
+type Slot = Arc<Mutex<Option<Registration>>>;
+
+fn take(slot: &Slot) -> Option<Registration> {
+    lock(slot).take()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nobody panics with a lock of this module in hand.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the connections share.
+struct Desk {
+    intake: Arc<Intake>,
+    silent: Mutex<Silent>,
+    turns: Turns,
+}
+
+impl Desk {
+    fn new(intake: Arc<Intake>) -> Desk {
+        let shares = Shares::new(intake.clients);
+        let silent = Silent { shares, clients: VecDeque::new(), next: 0 };
+        Desk { intake, silent: Mutex::new(silent), turns: Turns::default() }
+    }
+
+    /// Hears a client, and registers it. One that hangs up without a message is forgotten: another agent looks so whether
+    /// somebody listens here.
+    async fn serve(self: Arc<Desk>, client: Client, mut over: watch::Receiver<()>) {
+        let Client { connection, peer } = client;
+        let (connection, heard) = match heard(&connection) {
+            Some(heard) => (connection, heard),
+            None => match self.wait(connection, &peer, &mut over).await {
+                Ok(spoken) => spoken,
+                Err(rejection) => return self.reject(&peer, &rejection),
+            },
+        };
+        match heard {
+            Err(rejection) => self.reject(&peer, &rejection),
+            Ok(None) => {}
+            Ok(Some(_)) if peer.pid <= 0 => self.reject(&peer, &Rejection::Unidentified),
+            Ok(Some((memfd, flags))) => match self.intake.places.take(peer.uid, peer.is_first()) {
+                None => self.reject(&peer, &Rejection::Full),
+                Some(place) => self.register(connection, peer, memfd, flags, place, over).await,
+            },
+        }
+    }
+
+    /// Waits for the message of a client.
+    async fn wait(
+        self: &Arc<Desk>,
+        connection: OwnedFd,
+        peer: &Peer,
+        over: &mut watch::Receiver<()>,
+    ) -> Result<(OwnedFd, Heard), Rejection> {
+        let mut permit = self.permit(peer).ok_or(Rejection::Crowded)?;
+        let connection = watched(connection).map_err(Rejection::Broken)?;
+        let patience = sleep(PATIENCE);
+        tokio::pin!(patience);
+        let why = loop {
+            tokio::select! {
+                ready = connection.readable() => {
+                    let mut ready = ready.map_err(Rejection::Broken)?;
+                    match heard(connection.get_ref()) {
+                        None => ready.clear_ready(),
+                        Some(heard) => return Ok((connection.into_inner(), heard)),
+                    }
+                }
+                _ = &mut permit.dismissed => break Err(Rejection::Crowded),
+                // Silence is no fault any more.
+                _ = over.changed() => break Ok(None),
+                () = &mut patience => break Err(Rejection::Silent),
+            }
+        };
+        // It may have spoken a moment ago.
+        let heard = heard(connection.get_ref()).unwrap_or(why);
+        Ok((connection.into_inner(), heard))
+    }
+
+    /// A permit to be silent; its share is made room in by dismissing the oldest.
+    fn permit(self: &Arc<Desk>, peer: &Peer) -> Option<Permit> {
+        let (pid, uid) = (peer.pid, peer.uid);
+        let mut silent = lock(&self.silent);
+        if silent.clients.iter().filter(|client| client.pid == pid).count() >= MAX_OF_PROCESS {
+            silent.dismiss_oldest(|client| client.pid == pid);
+        }
+        while !silent.shares.take(uid, peer.is_first()) {
+            if !silent.dismiss_oldest(|client| client.uid == uid) {
+                return None;
+            }
+        }
+        let (dismiss, dismissed) = oneshot::channel();
+        let number = silent.next;
+        silent.next += 1;
+        silent.clients.push_back(Waiting { number, pid, uid, dismiss });
+        Some(Permit { desk: self.clone(), number, dismissed })
+    }
+
+    /// Finds out who it is, and looks at it before it is handed over: a process that ends soon may be gone
+    /// afterwards.
+    async fn register(
+        &self,
+        connection: OwnedFd,
+        peer: Peer,
+        memfd: OwnedFd,
+        flags: u32,
+        place: Place,
+        mut over: watch::Receiver<()>,
+    ) {
+        // A forked child does not wait for an answer, and what it has recorded outlives it.
+        let (user, waits) = (peer.uid, flags & NO_ANSWER == 0);
+        let subject = Arc::new(Inspected::new(peer.pid, user));
+        let identity = self.turns.take(user, || peer.identify()).await;
+        let (is_there, found) = (identity.has_number(), Found::default());
+        let registration =
+            Registration { identity, memfd, waits, connection, subject, found, place };
+        if !is_there {
+            return self.intake.push(user, Arrival::Registration(registration));
+        }
+        let slot: Slot = Arc::new(Mutex::new(Some(registration)));
+        if let Some(done) = self.look_at(&slot, user) {
+            tokio::select! {
+                _ = done => {}
+                () = sleep(LOOK) => {}
+                _ = over.changed() => {}
+            }
+        }
+        if let Some(registration) = take(&slot) {
+            self.intake.push(user, Arrival::Registration(registration));
+        }
+    }
+
+    /// Has a process looked at aside, which hands over its registration, unless that was not waited for; done when
+    /// what is returned ends. `None` when there is no look.
+    fn look_at(&self, slot: &Slot, user: u32) -> Option<oneshot::Receiver<()>> {
+        let subject = lock(slot).as_ref()?.subject.clone();
+        let (slot, intake) = (slot.clone(), self.intake.clone());
+        let (done, is_done) = oneshot::channel();
+        subject.begin();
+        let given = self.intake.looks.give(user, {
+            let subject = subject.clone();
+            move || {
+                let found = subject.introduce(&intake.files);
+                subject.end();
+                match take(&slot) {
+                    // It was not waited for so long.
+                    None => intake.locate_late(&subject),
+                    Some(mut registration) => {
+                        if registration.identity.has_number() {
+                            registration.found = found;
+                        }
+                        intake.push(user, Arrival::Registration(registration));
+                    }
+                }
+                drop(done);
+            }
+        });
+        if !given {
+            subject.end();
+        }
+        given.then_some(is_done)
+    }
+
+    fn reject(&self, peer: &Peer, reason: &Rejection) {
+        let (uid, pid) = (peer.uid, peer.pid);
+        let refused = || Refused {
+            uid,
+            pid,
+            comm: peer.comm(),
+            reason: reason.to_string(),
+            is_recorded: false,
+            count: 1,
+        };
+        self.intake.refusals.add(reason.kind(), uid, refused);
+    }
+}
+
+/// Who has not spoken yet.
+struct Silent {
+    shares: Shares<u32>,
+    /// The oldest first.
+    clients: VecDeque<Waiting>,
+    /// Number of the next one.
+    next: u64,
+}
+
+struct Waiting {
+    number: u64,
+    pid: i32,
+    uid: u32,
+    dismiss: oneshot::Sender<()>,
+}
+
+impl Silent {
+    /// Takes the permit of the oldest of these clients; false when there is none.
+    fn dismiss_oldest(&mut self, is_one: impl Fn(&Waiting) -> bool) -> bool {
+        let at = self.clients.iter().position(is_one);
+        let Some(client) = at.and_then(|at| self.remove(at)) else { return false };
+        // Fails when it stops waiting just now.
+        let _ = client.dismiss.send(());
+        true
+    }
+
+    fn remove(&mut self, at: usize) -> Option<Waiting> {
+        let client = self.clients.remove(at)?;
+        self.shares.give_back(client.uid);
+        Some(client)
+    }
+}
+
+/// One of the [`Silent`]; given back when it is dropped.
+struct Permit {
+    desk: Arc<Desk>,
+    number: u64,
+    /// Ends when somebody else needs it.
+    dismissed: oneshot::Receiver<()>,
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut silent = lock(&self.desk.silent);
+        if let Some(at) = silent.clients.iter().position(|client| client.number == self.number) {
+            silent.remove(at);
+        }
+    }
+}
+
+/// Users take turns: to find out about a process takes longer than to connect.
+#[derive(Default)]
+struct Turns(Mutex<(bool, FairQueue<oneshot::Sender<()>>)>);
+
+impl Turns {
+    /// Does `work` when it is the turn of this user.
+    async fn take<T>(&self, user: u32, work: impl FnOnce() -> T) -> T {
+        let waiting = {
+            let (is_taken, queue) = &mut *lock(&self.0);
+            std::mem::replace(is_taken, true).then(|| {
+                let (call, called) = oneshot::channel();
+                queue.push(user, call);
+                called
+            })
+        };
+        match waiting {
+            // Fails when the runtime ends.
+            Some(called) => drop(called.await),
+            // All who are there now get into the queue first.
+            None => yield_now().await,
+        }
+        let done = work();
+        let (is_taken, queue) = &mut *lock(&self.0);
+        *is_taken = std::iter::from_fn(|| queue.pop()).any(|next| next.send(()).is_ok());
+        done
+    }
+}
+
+#[cfg(test)]
+mod tests;
