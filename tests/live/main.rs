@@ -4,6 +4,7 @@ mod control;
 mod flight;
 use ft_tests::gate;
 mod program;
+mod recording;
 use ft_tests::signal;
 mod sleds;
 mod sqlite;

@@ -18,6 +18,9 @@ use super::recorder::Recording;
 /// How long a message stays.
 const MESSAGE: Duration = Duration::from_secs(30);
 
+/// How long a key that is there may take to be read; for no time at all crossterm does not look.
+const KEY: Duration = Duration::from_millis(1);
+
 /// The terminal as it was, also when what draws on it is dropped or panics.
 struct Restored(Option<DefaultTerminal>);
 
@@ -77,7 +80,7 @@ async fn run(
             ready = input.readable() => {
                 // Before what is there is read: what comes meanwhile makes it ready again.
                 ready?.clear_ready();
-                while event::poll(Duration::ZERO)? {
+                while event::poll(KEY)? {
                     match key(&event::read()?) {
                         Key::Quit => return Ok(()),
                         Key::Freeze => screen.is_frozen = !screen.is_frozen,

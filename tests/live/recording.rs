@@ -1,0 +1,183 @@
+//! The control socket of a recording: status, snapshot, stop, enable; and who may ask.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Stdio;
+
+use ft_agent::flight::complete;
+use ft_trace::store::Trace;
+use serde_json::Value;
+
+use crate::control::run;
+use crate::program::{Program, agent};
+use crate::ticks;
+
+/// What the recording into this directory answers to a line.
+fn ask(out: &Path, line: &str) -> Value {
+    let mut socket = UnixStream::connect(out.join("control.sock")).unwrap();
+    socket.write_all(line.as_bytes()).unwrap();
+    let mut answer = String::new();
+    BufReader::new(socket).read_line(&mut answer).unwrap();
+    serde_json::from_str(&answer).unwrap()
+}
+
+/// Waits until the recording knows of so many events.
+fn status_with(out: &str, events: u64) -> Value {
+    loop {
+        let (success, text, error) = run(&["status", out, "--json"]);
+        assert!(success, "{error}");
+        let status: Value = serde_json::from_str(&text).unwrap();
+        if status["events"].as_u64().unwrap() >= events {
+            return status;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_recording_says_how_far_it_is_and_ends_when_it_is_told_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    let path = out.to_str().unwrap();
+    let mut program = Program::recorded(&out, &[]);
+    program.tick(1000, 1000);
+    let status = status_with(path, 1000);
+    assert_eq!(status["pid"].as_u64(), Some(program.child.id().into()));
+    assert_eq!((&status["processes"], &status["threads"]), (&1.into(), &1.into()));
+    assert_eq!((&status["flight_recorder"], &status["lost"]), (&false.into(), &0.into()));
+    assert!(status["seconds"].as_f64() > Some(0.0) && status["bytes"].as_u64() > Some(32_000));
+    let (_, words, _) = run(&["status", path]);
+    assert!(words.contains(" 1 threads in 1 processes\n"), "{words}");
+    // By its process, too.
+    let pid = program.child.id().to_string();
+    assert!(run(&["status", "-p", &pid]).1.starts_with("recording of process "));
+    // It takes no snapshots, and says so.
+    let (success, _, error) = run(&["snapshot", path]);
+    assert!(!success && error.contains("takes no snapshots"), "{error}");
+
+    assert_eq!(run(&["stop", path]), (true, "the recording ends\n".into(), String::new()));
+    // The command gets SIGTERM; the recording was ended by somebody, which is no failure.
+    assert!(program.end().success());
+    assert_eq!(ticks(&out).len(), 1000);
+    assert_eq!(Trace::open(&out).unwrap().meta().end.as_ref().unwrap().reason, "interrupted");
+    assert!(!out.join("control.sock").exists());
+    let (success, _, error) = run(&["status", path]);
+    assert!(!success && error.contains("nothing is recorded into"), "{error}");
+}
+
+#[test]
+fn sites_are_enabled_in_a_recording_that_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    let path = out.to_str().unwrap();
+    let mut program = Program::recorded(&out, &["-e", "none.*"]);
+    program.tick(100, 0);
+    let (success, words, error) = run(&["enable", "-r", path, "live.*"]);
+    assert!(success && words == "enabled in 1 process, and in those that come\n", "{words}{error}");
+    // From outside, a moment later.
+    program.tick_until_on(100);
+    // One that comes is told at its registration.
+    program.ask("spawn 2", "spawned");
+    program.tick(50, 50);
+    assert!(program.end().success());
+    let ticks = ticks(&out);
+    let hundred = (0..100).collect::<Vec<i64>>();
+    let expected = [&*hundred, &[0], &[0, 1], &hundred[..50]].concat();
+    assert!(ticks.ends_with(&expected), "{ticks:?}");
+}
+
+#[test]
+fn all_who_ask_for_a_snapshot_get_one_and_those_who_ask_at_the_end_the_last() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    let mut program = Program::recorded(&out, &["--flight-recorder", "1h"]);
+    program.tick(10, 10);
+    let asked: Vec<_> = (0..4)
+        .map(|_| agent().arg("snapshot").arg(&out).stdout(Stdio::piped()).spawn().unwrap())
+        .collect();
+    for asked in asked {
+        let answer = asked.wait_with_output().unwrap();
+        assert!(answer.status.success());
+        let text = String::from_utf8(answer.stdout).unwrap();
+        let trace = text.split(' ').next().unwrap();
+        assert_eq!(ticks(Path::new(trace)), (0..10).collect::<Vec<i64>>(), "{text}");
+    }
+    assert!(program.end().success());
+    let all = complete(&out).unwrap();
+    assert!((2..=5).contains(&all.len()), "{all:?}");
+}
+
+#[test]
+fn what_is_no_request_is_answered_with_a_sentence() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    let program = Program::recorded(&out, &[]);
+    let rubbish = ["{}", "GET / HTTP/1.1", "\0\u{1f980}", r#"{"request":"enable"}"#, ""];
+    let long = format!("{{\"request\":\"{}\"}}", "x".repeat(1 << 20));
+    for line in rubbish {
+        let answer = ask(&out, &format!("{line}\n"));
+        let error = answer["error"].as_str().expect("a sentence");
+        assert!(error.starts_with("this is no request"), "{line}: {error}");
+    }
+    // A line without end is not read to its end.
+    let mut socket = UnixStream::connect(out.join("control.sock")).unwrap();
+    let _ = socket.write_all(long.as_bytes());
+    let many = "x".repeat(60_000);
+    let answer = ask(&out, &format!("{{\"request\":\"enable\",\"globs\":[\"{many}\"]}}\n"));
+    assert!(answer["error"].as_str().unwrap().contains("globs"), "{answer}");
+    assert!(ask(&out, "{\"request\":\"status\"}\n")["status"]["pid"].is_u64());
+    assert!(program.end().success());
+}
+
+/// For root the directory is no obstacle, so that of the user who asks is what decides.
+#[test]
+fn nobody_else_may_ask() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    let program = Program::recorded(&out, &[]);
+    let socket = out.join("control.sock");
+    assert_eq!(std::fs::metadata(&socket).unwrap().mode() & 0o777, 0o600);
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can be somebody else");
+    } else {
+        use std::os::unix::fs::PermissionsExt;
+        // Even if the way there were open.
+        let open = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        open(dir.path(), 0o755);
+        open(&out, 0o755);
+        open(&socket, 0o666);
+        let asked = std::thread::spawn(move || {
+            const NOBODY: libc::c_long = 65534;
+            // SAFETY: takes numbers; by the system call itself it is this thread alone that changes its user.
+            let changed = unsafe { libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) };
+            assert_eq!(changed, 0);
+            let mut socket = UnixStream::connect(&socket).unwrap();
+            // It may be closed already.
+            let _ = socket.write_all(b"{\"request\":\"stop\"}\n");
+            let mut answer = String::new();
+            let _ = BufReader::new(socket).read_line(&mut answer);
+            answer
+        });
+        assert_eq!(asked.join().unwrap(), "");
+    }
+    assert!(ask(&out, "{\"request\":\"status\"}\n")["status"]["pid"].is_u64(), "it goes on");
+    assert!(program.end().success());
+}
+
+/// What a killed agent leaves behind answers nobody.
+#[test]
+fn a_killed_recording_is_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    let mut program = Program::recorded(&out, &[]);
+    program.child.kill().unwrap();
+    program.end();
+    assert!(out.join("control.sock").exists());
+    let (success, _, error) = run(&["stop", out.to_str().unwrap()]);
+    assert!(!success && error.contains("nothing is recorded into"), "{error}");
+    assert!(agent().arg("convert").arg(&out).status().unwrap().success());
+}
