@@ -272,7 +272,7 @@ impl Session<'_> {
         drop(control);
         let finished = threads::finish(collecting.thread);
         let (notices, left_out) = notices.rest();
-        notices.iter().for_each(|notice| report(notice));
+        notices.iter().for_each(&mut *report);
         if left_out > 0 {
             report(&Notice::LeftOut { count: left_out });
         }
