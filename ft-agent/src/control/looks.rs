@@ -14,8 +14,8 @@ use tokio::runtime::Handle;
 use crate::collect::fair_queue::FairQueue;
 use crate::collect::shares::Shares;
 
-/// Looks at once: one user can keep 8 permits, a second one 4.
-pub(super) const AT_ONCE: usize = 16;
+/// Looks at once: one user can have 8 permits, a second one 4.
+pub(super) const PERMITS: usize = 16;
 
 /// Looks that wait at most; half of them for one user alone.
 const MAX_WAITING: usize = 4096;
@@ -44,7 +44,7 @@ impl fmt::Debug for Looks {
 impl Looks {
     /// On the blocking threads of this runtime.
     pub(crate) fn new(threads: Handle) -> Looks {
-        let (places, permits) = (Shares::new(MAX_WAITING), Shares::new(AT_ONCE));
+        let (places, permits) = (Shares::new(MAX_WAITING), Shares::new(PERMITS));
         let state = State { waiting: FairQueue::default(), places, permits };
         Looks { threads, state: Arc::new(Mutex::new(state)) }
     }
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn a_panic_costs_no_permit() {
         let looks = Looks::new(handle());
-        for _ in 0..2 * AT_ONCE {
+        for _ in 0..2 * PERMITS {
             assert!(looks.give(1, || panic!("in a test")));
         }
         is_served(&looks, 1);

@@ -26,7 +26,7 @@ pub use client::{ControlError, Recorder, is_recorded};
 pub use signals::{ENDING, Signals};
 
 /// Blocking threads at most: those of the looks, and a few for the recorded command and for waiting for threads.
-const BLOCKING_THREADS: usize = looks::AT_ONCE + 8;
+const BLOCKING_THREADS: usize = looks::PERMITS + 8;
 
 /// Runs `work` on this thread until it ends. What still blocks then is left behind and ends with the process.
 ///

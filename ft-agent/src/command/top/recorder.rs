@@ -27,7 +27,7 @@ use super::{Args, CommandError, Result};
 const LOOK: Duration = Duration::from_millis(20);
 
 /// How long a recorder that has failed may take to say why.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+const SAYING_WHY: Duration = Duration::from_millis(200);
 
 /// How long a snapshot may take.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -157,7 +157,7 @@ impl Recording {
         let status = own.child.wait().await?;
         let failed = has_ended && !status.success();
         if failed {
-            while let Ok(Some(line)) = timeout(LAST_WORDS, self.told.recv()).await {
+            while let Ok(Some(line)) = timeout(SAYING_WHY, self.told.recv()).await {
                 own.said.push(line);
             }
             own.said.iter().for_each(|line| drop(writeln!(io::stderr(), "{line}")));
