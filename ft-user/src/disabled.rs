@@ -1,4 +1,4 @@
-//! The form of a site that is compiled out: feature `off`, or a target for which no trigger exists.
+//! The form of a site that is compiled out: `--cfg ft_off`, or a target for which no trigger exists.
 //!
 //! The arguments are still type-checked, by a branch that is never taken and leaves no code.
 

@@ -51,6 +51,24 @@ pub(crate) fn catch_up(memfd: &Memfd, held: &Held<'_>) -> Count {
     apply(memfd, held, None).1
 }
 
+/// Has functions of C and C++ found in which clang has left sleds (`-fxray-instrument`), and prepared: from the next
+/// [`init`](crate::init) on they are sites, `fn.` and the symbol, as in programs that use `libfeather_trace` or the preload library.
+/// With `FT_PATCHABLE` so are those with nops of gcc (`-fpatchable-function-entry=11`).
+///
+/// Call it before the first [`init`](crate::init), which then looks into the file of each loaded object: nops of gcc are prepared only
+/// while the process has one thread.
+///
+/// ```
+/// ft_user::find_sleds();
+/// ft_user::init().ok();
+/// ft_user::enable("fn.sqlite3_*");
+/// ```
+#[cfg(feature = "sleds")]
+pub fn find_sleds() {
+    #[cfg(not(ft_off))]
+    crate::sled::want();
+}
+
 /// For libraries that have just been loaded: their sites are switched as those of the others were. Does
 /// nothing before [`init`](crate::init).
 #[doc(hidden)]
@@ -61,7 +79,7 @@ pub fn __loaded() {
 }
 
 /// Switches a site that was made at run time, and is off, as the rules say.
-#[cfg(all(feature = "dynamic", not(feature = "off")))]
+#[cfg(all(feature = "dynamic", not(ft_off)))]
 pub(crate) fn follow_rules(memfd: &Memfd, name: &str, trigger: usize, held: &Held<'_>) {
     if RULES.wanted(name, held) == Some(true)
         && let Ok(mut text) = Text::own()
@@ -76,7 +94,10 @@ pub(crate) fn follow_rules(memfd: &Memfd, name: &str, trigger: usize, held: &Hel
 fn apply(memfd: &Memfd, held: &Held<'_>, asked: Option<(&str, bool)>) -> (usize, Count) {
     let mut text = None;
     let mut done = 0;
-    #[cfg_attr(not(feature = "sleds"), allow(unused_mut, reason = "there are no others"))]
+    #[cfg_attr(
+        any(not(feature = "sleds"), ft_off),
+        expect(unused_mut, reason = "there are no others")
+    )]
     let mut count = sites::for_each(&memfd.directory(), held, |site, new| {
         let name = site.meta.name();
         let asked = asked.filter(|(glob, _)| glob::matches(glob, name)).map(|(_, on)| on);
@@ -88,7 +109,7 @@ fn apply(memfd: &Memfd, held: &Held<'_>, asked: Option<(&str, bool)>) -> (usize,
             done += asked.is_some() as usize;
         }
     });
-    #[cfg(all(feature = "sleds", not(feature = "off")))]
+    #[cfg(all(feature = "sleds", not(ft_off)))]
     {
         let sleds = crate::sled::apply(asked, |name| RULES.wanted(name, held), held);
         done += sleds.done;

@@ -94,17 +94,39 @@
 //! - The locks of `std` itself, of `parking_lot` and of C libraries are not seen, only those of [`sync`] and
 //!   those that are wrapped (features `lock_api`, `lock_api_0_4`). There is no traced `Once`.
 //!   What blocks elsewhere shows in the kernel's stream, as time in which the thread did not run.
-//! - Sites exist on x86-64 Linux. For other Linux targets everything compiles to the `off` form.
+//! - Sites exist on x86-64 Linux. For other Linux targets everything compiles as with `--cfg ft_off`.
 //!
 //! # Features
 //!
-//! - `off` compiles every site out; arguments are still type-checked, and [`init`] does nothing. It is
-//!   for the program that is built, not for libraries to choose.
+//! Each of them only adds: whoever does not use what a feature adds runs as without it, although cargo builds the crate once for
+//! a whole program, with the features that any of its crates asks for.
+//!
 //! - `lock_api` adds wrappers for the locks of `parking_lot` 0.13 and others that are built on `lock_api` 0.5;
 //!   `lock_api_0_4` those for `parking_lot` 0.12 and `lock_api` 0.4.
 //! - `dynamic` adds sites that are made at run time (`dynamic`), on which the crate `ft-tracing` rests.
-//! - `slice` has who holds a [`sync::Mutex`] ask for time-slice extensions, see [`sync`].
+//! - `slice` adds mutexes whose holders ask for time-slice extensions, `Mutex::with_slice_extension` of [`sync`].
+//! - `sleds` adds `find_sleds`, by which functions of C and C++ that were compiled for it are sites.
 //! - `downgrade` adds `sync::RwLockWriteGuard::downgrade`, for which Rust 1.92 is needed.
+//!
+//! # Building without sites
+//!
+//! `--cfg ft_off` compiles every site out. Arguments are still type-checked, [`init`] does nothing, and locks and tasks are those
+//! that they wrap. It is set by whoever builds the final program, for all crates in it, and by no crate for another one:
+//!
+//! ```sh
+//! RUSTFLAGS="--cfg ft_off" cargo build --release
+//! ```
+//!
+//! or, to keep it with the program, in its `.cargo/config.toml`:
+//!
+//! ```toml
+//! [build]
+//! rustflags = ["--cfg", "ft_off"]
+//! ```
+//!
+//! A library never has to mention it: it writes its sites, and its users choose. In C and C++ it is `-DFT_OFF`.
+//!
+//! # Minimum Rust
 //!
 //! The minimum Rust is 1.88: lints hold the interfaces of `std` that are used to it, but no build with 1.88 has been
 //! tried. A feature needs what its dependencies need: `lock_api` 0.5 declares 1.95.
@@ -144,7 +166,7 @@ pub mod counters;
 mod critical;
 #[doc(hidden)]
 pub mod directory;
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(feature = "off"))))]
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(ft_off))))]
 mod disabled;
 #[cfg(feature = "dynamic")]
 pub mod dynamic;
@@ -186,7 +208,7 @@ pub mod shared_ring;
 pub mod site;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod sites;
-#[cfg(all(feature = "sleds", target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#[cfg(all(feature = "sleds", target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 mod sled;
 mod status;
 pub mod sync;
@@ -206,11 +228,15 @@ pub use arg::{Arg, Tsc};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub use claim::thread_init;
 pub use config::Config;
+#[cfg(all(feature = "sleds", target_arch = "x86_64", target_os = "linux"))]
+pub use enable::find_sleds;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub use enable::{__loaded, disable, enable};
 pub use error::InitError;
 pub use function::function;
 pub use layout::{ArgType, Mode};
+#[cfg(all(feature = "sleds", not(all(target_arch = "x86_64", target_os = "linux"))))]
+pub use portable::find_sleds;
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 pub use portable::{__loaded, disable, enable, init, init_with, thread_init};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]

@@ -321,7 +321,7 @@ fn protection(maps: &str, address: u64) -> Option<libc::c_int> {
     })
 }
 
-#[cfg(all(test, target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#[cfg(all(test, target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 mod tests {
     use super::*;
     use crate::site;

@@ -32,6 +32,10 @@ pub fn disable(_glob: &str) -> usize {
 }
 
 /// Does nothing on this target.
+#[cfg(feature = "sleds")]
+pub fn find_sleds() {}
+
+/// Does nothing on this target.
 #[doc(hidden)]
 pub fn __loaded() {}
 

@@ -62,7 +62,7 @@ pub fn init() -> Result<Status, InitError> {
 ///
 /// As [`init`].
 pub fn init_with(config: Config) -> Result<Status, InitError> {
-    if cfg!(feature = "off") {
+    if cfg!(ft_off) {
         return Ok(Status::without_sites(config));
     }
     let socket = register::address()?;
@@ -72,10 +72,9 @@ pub fn init_with(config: Config) -> Result<Status, InitError> {
         Some(memfd) => (memfd, None),
         None => start(config, &held).map(|(memfd, count)| (memfd, Some(count)))?,
     };
-    #[cfg_attr(not(feature = "sleds"), allow(unused_mut, reason = "there are no others to count"))]
     let mut count = first;
     // Before anybody is told of this process: who looks from outside finds those that are prepared.
-    #[cfg(all(feature = "sleds", not(feature = "off")))]
+    #[cfg(all(feature = "sleds", not(ft_off)))]
     if crate::sled::find(&held) {
         count = None;
     }

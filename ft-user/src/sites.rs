@@ -26,7 +26,7 @@ pub(crate) struct Count {
 /// Describes all sites in a new directory.
 pub(crate) fn write_all(directory: &Directory, held: &Held<'_>) -> Count {
     METAS.clear(held);
-    #[cfg(all(feature = "dynamic", not(feature = "off")))]
+    #[cfg(all(feature = "dynamic", not(ft_off)))]
     crate::dynamic::describe_all(directory, held);
     for_each(directory, held, |_, _| ())
 }
@@ -64,13 +64,13 @@ pub(crate) fn for_each(
 
 /// Has the metadata at `address`, which are made at run time, known as those of the other sites are; `None` if their events
 /// would be taken for those of others, or there is no room.
-#[cfg(all(feature = "dynamic", not(feature = "off")))]
+#[cfg(all(feature = "dynamic", not(ft_off)))]
 pub(crate) fn number(address: usize, held: &Held<'_>) -> Option<usize> {
     METAS.number(address, held)
 }
 
 /// Whether there is no room for any more.
-#[cfg(all(feature = "dynamic", not(feature = "off")))]
+#[cfg(all(feature = "dynamic", not(ft_off)))]
 pub(crate) fn are_full() -> bool {
     METAS.len() >= MAX_METAS
 }

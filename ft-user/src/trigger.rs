@@ -85,7 +85,7 @@ macro_rules! event {
 }
 
 /// [`event!`] with a [`SiteKind`](crate::layout::SiteKind).
-#[cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __event {
@@ -110,7 +110,7 @@ macro_rules! __event {
 /// A site whose metadata is a static that has a name, so that several sites can share it.
 #[doc(hidden)]
 #[macro_export]
-#[cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 macro_rules! __site {
     ($meta:ident $(, $arg:ident : $ty:ty $(= $value:expr)?)*) => {
         // SAFETY: the instruction changes nothing. Its record names a trigger and a `SiteMeta`.
@@ -150,7 +150,7 @@ macro_rules! __site {
 ///
 /// From the fourth word on they wait in vector registers: with six words in general registers, the
 /// compiler runs out of those that it need not save, and saves one on entry to the function.
-#[cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __call_write {
@@ -199,7 +199,7 @@ macro_rules! __call_write {
 }
 
 /// As `__call_write`, with two words for each argument, together in one vector register.
-#[cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __call_write_text {
@@ -286,7 +286,7 @@ pub fn __pair<T: crate::Arg>(value: T) -> core::arch::x86_64::__m128i {
 }
 
 /// The pair of one argument.
-#[cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __pair {

@@ -1,5 +1,5 @@
 //! Sites of C and C++ programs: what they leave in the buffers, with the compilers that are there.
-#![cfg(not(feature = "off"))]
+#![cfg(not(ft_off))]
 
 #[path = "common/c.rs"]
 mod c;

@@ -1,6 +1,6 @@
 //! Counters that threads read with their events, where the agent asks for that: here those of the kernel's that every machine has,
 //! by a system call, and what is refused.
-#![cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#![cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 
 mod common;
 

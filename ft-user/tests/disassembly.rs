@@ -1,6 +1,6 @@
 //! What a site costs while it is off, read from the machine code of `examples/hot_path.rs`: one
 //! instruction. No call, no register saved on entry, no use of the stack, no load of an argument.
-#![cfg(all(target_arch = "x86_64", not(feature = "off")))]
+#![cfg(all(target_arch = "x86_64", not(ft_off)))]
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;

@@ -1,5 +1,5 @@
 //! Sites that are made at run time: listed, switched, written and read back.
-#![cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#![cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 
 mod common;
 

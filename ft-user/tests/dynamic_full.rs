@@ -1,5 +1,5 @@
 //! More sites of run time than there is room for.
-#![cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#![cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 
 use ft_user::dynamic::{Description, Event, Kind, SWITCHES, Switch};
 

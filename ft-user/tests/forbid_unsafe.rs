@@ -1,6 +1,6 @@
 //! A crate that forbids `unsafe` can record events.
 #![forbid(unsafe_code)]
-#![cfg(not(feature = "off"))]
+#![cfg(not(ft_off))]
 
 use std::num::NonZero;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Fork: the child has a memfd of its own, and the parent's stays the parent's.
 
-#![cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#![cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 
 mod common;
 

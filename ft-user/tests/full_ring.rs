@@ -1,5 +1,5 @@
 //! What a thread does whose ring is full, where the agent asks it to wait.
-#![cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#![cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 
 mod common;
 

@@ -1,5 +1,5 @@
 //! Calls of functions with the attribute, from the attribute to what an agent reads.
-#![cfg(not(feature = "off"))]
+#![cfg(not(ft_off))]
 
 mod common;
 

@@ -1,5 +1,5 @@
 //! Counters of a thread of which a signal handler interrupts a reading, and leaves it as `longjmp` does.
-#![cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#![cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 
 mod common;
 

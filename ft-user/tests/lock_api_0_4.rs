@@ -1,5 +1,5 @@
 //! The locks of `parking_lot` 0.12 behind the wrappers tell what those of `ft_user::sync` tell.
-#![cfg(not(feature = "off"))]
+#![cfg(not(ft_off))]
 
 #[path = "lock_api/cases.rs"]
 mod cases;

@@ -1,6 +1,6 @@
 //! The traced locks tell what happened, in its order, with lock, name and place.
 
-#![cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#![cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 
 mod common;
 

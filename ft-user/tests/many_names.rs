@@ -1,5 +1,5 @@
 //! More names of locks than have numbers.
-#![cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#![cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 
 mod common;
 

@@ -1,6 +1,6 @@
 //! Where the memory of a ring comes from: its own thread touches it first, so that it is of that thread's node.
 
-#![cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#![cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 
 mod common;
 

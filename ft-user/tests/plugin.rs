@@ -1,5 +1,5 @@
 //! A site of a shared library that is loaded later is found, and can be switched and run through.
-#![cfg(not(feature = "off"))]
+#![cfg(not(ft_off))]
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;

@@ -1,6 +1,6 @@
 //! Registration and the environment: a process meets an agent, and does what both say.
 
-#![cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#![cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 
 mod common;
 

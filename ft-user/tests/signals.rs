@@ -1,6 +1,6 @@
 //! Events inside of signal handlers: none is lost or torn, and the program sees nothing of them.
 
-#![cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#![cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 
 mod common;
 

@@ -1,5 +1,5 @@
 //! Sites as the program itself finds them.
-#![cfg(not(feature = "off"))]
+#![cfg(not(ft_off))]
 
 use ft_user::layout::{ArgType, SiteKind, SiteMeta, TRIGGER_OFF};
 use ft_user::site::{self, SiteRef};

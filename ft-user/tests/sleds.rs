@@ -1,5 +1,5 @@
 //! Functions in which clang has left sleds, or gcc patchable entries, switched one by one while they run.
-#![cfg(not(feature = "off"))]
+#![cfg(not(ft_off))]
 
 #[path = "common/c.rs"]
 mod c;

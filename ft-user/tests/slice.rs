@@ -1,6 +1,6 @@
 //! Mutexes that ask for time-slice extensions tell at their release what the running kernel made of it.
 
-#![cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#![cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 
 mod common;
 
@@ -13,8 +13,9 @@ use ft_user::Config;
 use ft_user::layout::Slice;
 use ft_user::sync::{Condvar, Mutex};
 
-static BOOK: Mutex<u32> = Mutex::named("book", 0);
-static JOURNAL: Mutex<u32> = Mutex::named("journal", 0);
+static BOOK: Mutex<u32> = Mutex::named("book", 0).with_slice_extension();
+static JOURNAL: Mutex<u32> = Mutex::named("journal", 0).with_slice_extension();
+static PLAIN: Mutex<u32> = Mutex::named("plain", 0);
 static NEVER: Condvar = Condvar::new();
 
 /// Whether this thread's requests are heeded (include/uapi/linux/prctl.h).
@@ -25,7 +26,7 @@ fn enabled() -> bool {
     unsafe { libc::prctl(PR_RSEQ_SLICE_EXTENSION, PR_RSEQ_SLICE_EXTENSION_GET, 0, 0, 0) == 1 }
 }
 
-/// Both tests read all events of the process.
+/// The tests read all events of the process.
 static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 /// Pins the calling thread to the first CPU that it may use.
@@ -137,4 +138,24 @@ fn each_release_tells_what_the_kernel_made_of_the_request() {
         true => assert_eq!(told, [Slice::Over as u64; 2]),
         false => assert_eq!(told, [Slice::Impossible as u64; 2]),
     }
+}
+
+/// That one mutex of a program asks changes no other one.
+#[test]
+fn a_mutex_that_was_not_made_for_it_asks_for_nothing() {
+    let _alone = ONE_AT_A_TIME.lock();
+    common::start(Config::default());
+    assert!(ft_user::enable("lock.*") > 0);
+    // A thread that has taken no other mutex.
+    let asked = thread::spawn(|| {
+        let mut memory = Memory::own();
+        memory.take();
+        drop(PLAIN.lock().unwrap());
+        (memory.take(), enabled())
+    });
+    let (events, asked) = asked.join().unwrap();
+    ft_user::disable("lock.*");
+    assert!(!asked, "its thread has not made the system call");
+    let arguments: Vec<_> = events.iter().map(|e| (e.name.as_str(), e.words.len())).collect();
+    assert_eq!(arguments, [("lock.mutex_acquire", 2), ("lock.mutex_release", 2)]);
 }

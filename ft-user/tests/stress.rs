@@ -3,7 +3,7 @@
 //! Each test is short here, and does `FT_STRESS=N` times as much. `cargo xtask stress` runs them at full
 //! length and shows their counts.
 
-#![cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#![cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 
 mod common;
 #[path = "stress/kill.rs"]

@@ -1,6 +1,6 @@
 //! Traced tasks tell what happened to them, and are to their executor as they would be untraced.
 
-#![cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#![cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 
 mod common;
 #[path = "tasks/wakers.rs"]

@@ -1,5 +1,5 @@
 //! Events with text and scopes, from the macros to what an agent reads.
-#![cfg(not(feature = "off"))]
+#![cfg(not(ft_off))]
 
 mod common;
 

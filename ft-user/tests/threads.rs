@@ -1,6 +1,6 @@
 //! Rings and threads: claim, exit, reuse, and the shared ring for those who come too late.
 
-#![cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#![cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 
 mod common;
 

@@ -1,5 +1,5 @@
 //! Sites are switched while threads run through them.
-#![cfg(not(feature = "off"))]
+#![cfg(not(ft_off))]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 

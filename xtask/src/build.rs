@@ -48,9 +48,8 @@ impl Profile {
 /// When something does not build.
 pub(crate) fn for_tests() -> Result<()> {
     let examples = ["subject", "demo", "plugin", "server"].map(|name| ["--example", name]);
-    step(
-        cargo().args(["build", "--quiet", "--workspace", "--bins"]).args(examples.as_flattened()),
-    )?;
+    let all = ["build", "--quiet", "--workspace", "--all-features", "--bins"];
+    step(cargo().args(all).args(examples.as_flattened()))?;
     // Alone, as a user has it.
     step(cargo().args(["build", "--quiet", "--package", "ft-preload"]))
 }

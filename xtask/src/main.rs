@@ -5,6 +5,7 @@ mod bench;
 mod build;
 mod build_ebpf;
 mod checks;
+mod features;
 mod framed_python;
 mod groups;
 mod kernels;

@@ -112,7 +112,8 @@ fn entries(folder: &Path) -> Result<impl Iterator<Item = PathBuf> + use<>> {
 pub(crate) fn check() -> Result<String> {
     crates(false)?;
     // All of them, and with examples: so their crates are those of tests, and what these have built is not built once more.
-    step(cargo().args(["build", "--quiet", "--workspace", "--bins", "--examples"]))?;
+    let all = ["build", "--quiet", "--workspace", "--all-features", "--bins", "--examples"];
+    step(cargo().args(all))?;
     step(cargo().args(["build", "--quiet", "--package", "ft-preload"]))?;
     tried(&deb::build(&target_dir().join("debug"), deb::Compression::Fast)?)
 }

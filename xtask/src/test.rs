@@ -87,7 +87,7 @@ fn part(args: &[String]) -> Result<()> {
     let all: Vec<_> = GROUPS.iter().flat_map(|group| group.tools).copied().collect();
     let mut ledger = Ledger::new()?;
     let mut test = cargo();
-    test.args(["test", "--workspace", "--no-fail-fast"]).args(args);
+    test.args(["test", "--workspace", "--all-features", "--no-fail-fast"]).args(args);
     let test =
         step(test.envs(tools::ensure(&all, false)?).envs([ledger.variable()]).env(BUILT, "1"));
     ledger.read();
@@ -277,7 +277,7 @@ fn group_programs(
         return Ok(Vec::new());
     }
     let mut test = cargo();
-    test.args(["test", "--no-run", "--workspace"]);
+    test.args(["test", "--no-run", "--workspace", "--all-features"]);
     for name in &names {
         let (kind, target) = name.rsplit_once(' ').unwrap_or(("", name));
         test.args([if kind.ends_with(" bench") { "--bench" } else { "--test" }, target]);

@@ -3,7 +3,7 @@
 use ft_trace::tables::SliceOutcome;
 use serde::{Deserialize, Serialize};
 
-/// Holds whose releases report a time-slice extension (feature `slice` of `ft-user`).
+/// Holds whose releases report a time-slice extension (`Mutex::with_slice_extension` of `ft-user`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Extensions {

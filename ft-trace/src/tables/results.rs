@@ -82,7 +82,7 @@ words! {
 }
 
 words! {
-    /// What came of the time-slice extension that a holder asked for (feature `slice` of `ft-user`), as of its release.
+    /// What came of the time-slice extension that a holder asked for (`Mutex::with_slice_extension` of `ft-user`), as of its release.
     pub enum SliceOutcome {
         /// It did not ask, or does not record it.
         None = "none",

@@ -17,6 +17,7 @@ use ft_user::InitError;
 /// Starts tracing; see the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn ft_init() -> c_int {
+    ft_user::find_sleds();
     match ft_user::init() {
         Ok(_) => 0,
         Err(InitError::System(_, errno)) => errno,
@@ -32,6 +33,8 @@ pub extern "C" fn ft_init() -> c_int {
 /// `glob` is null or ends with a NUL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ft_enable(glob: *const c_char) -> usize {
+    // It starts tracing if nobody has.
+    ft_user::find_sleds();
     // SAFETY: the caller vouches for it.
     unsafe { text(glob) }.map_or(0, ft_user::enable)
 }

@@ -86,6 +86,7 @@ unsafe extern "C" fn start() {
         }
         libc::free(byte.cast());
     }
+    ft_user::find_sleds();
     // Without a memfd the program runs untraced, as it would without this library.
     ft_user::init().ok();
 }

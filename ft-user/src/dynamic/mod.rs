@@ -32,12 +32,12 @@
 //! [`SWITCHES`] switches in a process, and 4096 descriptions of events in all, those of macros among them. What is made
 //! stays: its text is never freed.
 
-#[cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 mod made;
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(feature = "off"))))]
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(ft_off))))]
 #[path = "none.rs"]
 mod made;
-#[cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 mod pool;
 mod values;
 
@@ -46,7 +46,7 @@ use core::fmt;
 pub use crate::layout::MAX_ARGS;
 use crate::layout::{ArgType, SiteKind, SiteMeta};
 use crate::site;
-#[cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 pub(crate) use made::describe_all;
 pub use values::{Text, Types, Values};
 
@@ -80,7 +80,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    #[cfg_attr(feature = "off", allow(dead_code, reason = "nothing is described"))]
+    #[cfg_attr(ft_off, allow(dead_code, reason = "nothing is described"))]
     fn site(self) -> SiteKind {
         match self {
             Kind::Event => SiteKind::Event,
@@ -110,7 +110,7 @@ impl Switch {
     ///
     /// `None` when it has more than six arguments or a name without a category, when there are [`SWITCHES`] already,
     /// where its events could not be distinguished from those of another site ([`Status::refused`](crate::Status)), and where there
-    /// are no sites (feature `off`, other targets).
+    /// are no sites (`--cfg ft_off`, other targets).
     ///
     /// Allocates, and takes a lock for some microseconds. Not for signal handlers.
     pub fn new(description: &Description<'_>) -> Option<Switch> {

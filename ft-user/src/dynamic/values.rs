@@ -34,7 +34,7 @@ impl Types {
     const COUNT_SHIFT: usize = 56;
 
     /// Those of a description.
-    #[cfg_attr(feature = "off", allow(dead_code, reason = "nothing is described"))]
+    #[cfg_attr(ft_off, allow(dead_code, reason = "nothing is described"))]
     pub(super) fn of(types: impl Iterator<Item = ArgType>) -> Types {
         types.take(MAX_ARGS).fold(Types::default(), |mut all, ty| {
             all.push(ty);
@@ -151,19 +151,19 @@ impl Values {
     }
 
     /// Whether each of them is one word.
-    #[cfg_attr(feature = "off", allow(dead_code, reason = "nothing is written"))]
+    #[cfg_attr(ft_off, allow(dead_code, reason = "nothing is written"))]
     pub(super) fn are_words(&self) -> bool {
         !self.types.iter().any(|ty| ty.is_text() || ty.is_optional())
     }
 
     /// The words, if each is one; zero behind the last.
-    #[cfg_attr(feature = "off", allow(dead_code, reason = "nothing is written"))]
+    #[cfg_attr(ft_off, allow(dead_code, reason = "nothing is written"))]
     pub(super) fn words(&self) -> &[u64; MAX_ARGS] {
         &self.words
     }
 
     /// What [`Arg`] says of each: of text an address that is valid for its length as long as `self` is borrowed.
-    #[cfg_attr(feature = "off", allow(dead_code, reason = "nothing is written"))]
+    #[cfg_attr(ft_off, allow(dead_code, reason = "nothing is written"))]
     pub(super) fn parts(&self) -> impl Iterator<Item = (u64, u64)> {
         self.types.iter().zip(self.words).zip(self.extents).map(|((ty, word), extent)| {
             let is_there = ty.is_text() && extent != NONE;

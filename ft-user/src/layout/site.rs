@@ -17,7 +17,7 @@ pub enum SiteKind {
     LockWait = 3,
     /// A lock was acquired: (lock address, place).
     LockAcquire = 4,
-    /// A lock is about to be released: (lock address, place; with the feature `slice`, of a mutex: [`Slice`]).
+    /// A lock is about to be released: (lock address, place; of a mutex whose holders ask for extensions: [`Slice`]).
     LockRelease = 5,
     /// A condition wait is about to release its lock: (lock address, place, condition address).
     CondWait = 6,

@@ -7,7 +7,7 @@
 //!
 //! # When
 //!
-//! The sleds of all loaded objects are prepared when tracing starts, for only then, and not from outside, can there be code for
+//! Only where the program has asked for them ([`want`]). The sleds of all loaded objects are prepared when tracing starts, for only then, and not from outside, can there be code for
 //! them to call; those of objects that are loaded later, when this process next looks for sites. Who looks from outside finds
 //! them by a table ([`crate::layout::SledTable`]). Those of gcc are prepared only where that is asked for, and while the process has
 //! one thread.
@@ -32,6 +32,7 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::critical::Held;
@@ -73,6 +74,9 @@ const CALLED: [&str; 21] = [
     "strnlen",
     "syscall",
 ];
+
+/// Whether the program has asked for them.
+static WANTED: AtomicBool = AtomicBool::new(false);
 
 /// What is known of the sleds of this process.
 static STATE: Mutex<State> = Mutex::new(State {
@@ -135,9 +139,18 @@ pub(crate) struct Switched {
     pub(crate) done: usize,
 }
 
+/// From now on they are looked for, whenever this process looks for sites.
+pub(crate) fn want() {
+    // Relaxed: whoever asks, and then starts tracing, does so on one thread.
+    WANTED.store(true, Relaxed);
+}
+
 /// Finds and prepares the sleds of objects that were loaded since the last look, and tells those who look from outside; whether
 /// there are any.
 pub(crate) fn find(_held: &Held<'_>) -> bool {
+    if !WANTED.load(Relaxed) {
+        return false;
+    }
     let mut state = state();
     state.find();
     !state.entries.is_empty()
@@ -149,6 +162,9 @@ pub(crate) fn apply(
     wanted: impl Fn(&str) -> Option<bool>,
     _held: &Held<'_>,
 ) -> Switched {
+    if !WANTED.load(Relaxed) {
+        return Switched::default();
+    }
     let mut state = state();
     state.find();
     let (mut switched, mut text) = (Switched::default(), None);

@@ -32,11 +32,12 @@
 //!
 //! # Time-slice extensions
 //!
-//! With the feature `slice`, whoever takes a [`Mutex`] asks the kernel for a little more time, should its CPU be wanted for
-//! another thread meanwhile, and gives the CPU up when it has released the mutex: the time-slice extensions of restartable
-//! sequences (Documentation/userspace-api/rseq.rst), 5 to 50 µs, from Linux 7.0 on where it is built with
-//! `CONFIG_RSEQ_SLICE_EXTENSION`. Of nested holds the outermost asks; whose guard is leaked asks no more. The event
-//! `lock.mutex_release` then has a third argument, `slice`, which says what came of it by then:
+//! The feature `slice` adds `Mutex::with_slice_extension`. Whoever takes a mutex that was made with it asks the kernel for a
+//! little more time, should its CPU be wanted for another thread meanwhile, and gives the CPU up when it has released the mutex:
+//! the time-slice extensions of restartable sequences (Documentation/userspace-api/rseq.rst), 5 to 50 µs, from Linux 7.0 on
+//! where it is built with `CONFIG_RSEQ_SLICE_EXTENSION`. Of nested holds of such mutexes the outermost asks; a thread that leaks
+//! a guard of one asks no more. The event `lock.mutex_release` of such a mutex has a third argument, `slice`, which says what
+//! came of it by then:
 //!
 //! | `slice` | |
 //! |---|---|
@@ -45,7 +46,7 @@
 //! | 3 | it was granted an extension, which goes on |
 //! | 4 | it was off the CPU all the same, or what was granted ended with a system call |
 //!
-//! A thread enables this at its first mutex by one system call, and remembers when it was refused. glibc must have registered
+//! A thread enables this at its first such mutex by one system call, and remembers when it was refused. glibc must have registered
 //! more than the first 32 bytes of `struct rseq` (`rseq_register`, kernel/rseq.c), as it does from 2.41 on. Other code of
 //! a thread that uses extensions, be it a second copy of this crate in the process, may end its request.
 //!

@@ -6,25 +6,45 @@ use std::panic::Location;
 use std::sync::{LockResult, TryLockError, TryLockResult};
 
 use super::place::{LastWord, Place, tell};
-use super::slice::Extension;
+use super::slice::{Asks, Extension};
 use super::{map_try_lock, parts, result};
 
 /// [`std::sync::Mutex`], traced. See the [module](crate::sync) for its events.
 pub struct Mutex<T: ?Sized> {
     name: Option<&'static str>,
     last_word: LastWord,
+    asks: Asks,
     inner: std::sync::Mutex<T>,
 }
 
 impl<T> Mutex<T> {
     /// A mutex without a name; reports show its address and the places that lock it.
     pub const fn new(value: T) -> Self {
-        Mutex { name: None, last_word: LastWord::new(), inner: std::sync::Mutex::new(value) }
+        Self::with_name(None, value)
     }
 
     /// A mutex with a name for reports. Several may share one name.
     pub const fn named(name: &'static str, value: T) -> Self {
-        Mutex { name: Some(name), last_word: LastWord::new(), inner: std::sync::Mutex::new(value) }
+        Self::with_name(Some(name), value)
+    }
+
+    const fn with_name(name: Option<&'static str>, value: T) -> Self {
+        let inner = std::sync::Mutex::new(value);
+        Mutex { name, last_word: LastWord::new(), asks: Asks::NO, inner }
+    }
+
+    /// Has each holder of this mutex ask the kernel for a time-slice extension, see the [module](crate::sync). That of other
+    /// mutexes asks for none. For sections of some microseconds: an extension lasts 5 to 50 µs.
+    ///
+    /// ```
+    /// use ft_user::sync::Mutex;
+    /// static QUEUE: Mutex<Vec<u64>> = Mutex::named("queue", Vec::new()).with_slice_extension();
+    /// ```
+    #[cfg(feature = "slice")]
+    #[must_use]
+    pub const fn with_slice_extension(mut self) -> Self {
+        self.asks = Asks::YES;
+        self
     }
 
     /// The value.
@@ -131,7 +151,7 @@ impl<T: ?Sized> Mutex<T> {
         inner: std::sync::MutexGuard<'a, T>,
         at: Place,
     ) -> MutexGuard<'a, T> {
-        MutexGuard { hold: Hold { lock: self, at }, inner, extension: Extension::ask() }
+        MutexGuard { hold: Hold { lock: self, at }, inner, extension: Extension::ask(self.asks) }
     }
 }
 
@@ -171,10 +191,12 @@ struct Hold<'a, T: ?Sized> {
 impl<T: ?Sized> Drop for Hold<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        #[cfg(not(all(feature = "slice", target_arch = "x86_64", target_os = "linux")))]
-        tell!(LockRelease, "lock.mutex_release", self.lock, word = self.lock.word(self.at));
         #[cfg(all(feature = "slice", target_arch = "x86_64", target_os = "linux"))]
-        tell!(LockRelease, "lock.mutex_release", self.lock, word = self.lock.word(self.at), slice: u64 = super::slice::outcome() as u64);
+        if self.lock.asks == Asks::YES {
+            tell!(LockRelease, "lock.mutex_release", self.lock, word = self.lock.word(self.at), slice: u64 = super::slice::outcome() as u64);
+            return;
+        }
+        tell!(LockRelease, "lock.mutex_release", self.lock, word = self.lock.word(self.at));
     }
 }
 

@@ -1,4 +1,5 @@
-//! Time-slice extensions: a thread that holds a mutex asks for a little more time before its CPU is taken.
+//! Time-slice extensions: a thread that holds a mutex of those that are for it asks for a little more time before its CPU is
+//! taken.
 //!
 //! The protocol is that of Documentation/userspace-api/rseq.rst (Linux 7.0). Two bytes of the thread's `struct rseq` belong to
 //! it and the kernel, which changes them only when it interrupts this thread: so no access needs to be atomic with another
@@ -11,7 +12,7 @@
 //!    0       0     the kernel took the CPU after all, or a system call ended the extension
 //! ```
 //!
-//! What a thread remembers is one word (`arch::tls_slice`): whether it may ask, and how many mutexes it holds. A handler of a
+//! What a thread remembers is one word (`arch::tls_slice`): whether it may ask, and how many such mutexes it holds. A handler of a
 //! signal that interrupts its change leaves as many as it found.
 
 use core::sync::atomic::{AtomicU8, Ordering::*, compiler_fence};
@@ -125,26 +126,43 @@ fn call(number: libc::c_long, [a, b, c, d, e]: [usize; 5]) -> libc::c_long {
     }
 }
 
-/// A mutex is held, and an extension asked for if its holder may; until this is dropped.
-pub(super) struct Extension(());
+/// Whether the holder of a mutex asks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Asks(bool);
+
+impl Asks {
+    pub(super) const NO: Asks = Asks(false);
+    pub(super) const YES: Asks = Asks(true);
+}
+
+/// A mutex is held, and if it is one whose holder asks, and may, an extension is asked for; until this is dropped.
+pub(super) struct Extension(Asks);
 
 impl Extension {
     /// The calling thread has just taken a mutex.
-    pub(super) fn ask() -> Extension {
-        arch::tls_set_slice(begin(arch::tls_slice(), &Kernel));
-        Extension(())
+    #[inline(always)]
+    pub(super) fn ask(asks: Asks) -> Extension {
+        if asks == Asks::YES {
+            arch::tls_set_slice(begin(arch::tls_slice(), &Kernel));
+        }
+        Extension(asks)
     }
 
     /// The mutex will be released in a wait: the wait's own system call ends what was granted.
     pub(super) fn end_in_call(self) {
-        arch::tls_set_slice(end(arch::tls_slice(), &Kernel, false));
+        if self.0 == Asks::YES {
+            arch::tls_set_slice(end(arch::tls_slice(), &Kernel, false));
+        }
         core::mem::forget(self);
     }
 }
 
 impl Drop for Extension {
+    #[inline(always)]
     fn drop(&mut self) {
-        arch::tls_set_slice(end(arch::tls_slice(), &Kernel, true));
+        if self.0 == Asks::YES {
+            arch::tls_set_slice(end(arch::tls_slice(), &Kernel, true));
+        }
     }
 }
 

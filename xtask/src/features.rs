@@ -1,0 +1,64 @@
+//! Features: each crate alone checks without features, with each of them, and with each two; and `ft-user` without sites.
+//!
+//! All packages of the workspace take part, and each target that cargo checks by default. What is not in the workspace has no
+//! features that matter here: the fuzz targets and the programs of the kernel none, the benchmarks' `lttng`, which asks for
+//! LTTng. Nothing is compiled to machine code but build scripts and macros, and the artifacts lie in the common target folder, so
+//! crates from elsewhere are those of the lints.
+
+use std::{path::PathBuf, process::Command};
+
+use anyhow::{Context, Result};
+
+use crate::workspace::{cargo, run, step, target_dir};
+
+/// The version of `cargo-hack`.
+const VERSION: &str = "0.6.46";
+
+/// Checks all of that. Installs `cargo-hack` into the target folder where it is missing, and says so first.
+///
+/// # Errors
+///
+/// When it cannot be installed, or a combination of features does not check.
+pub(crate) fn check() -> Result<()> {
+    let hack = installed()?;
+    step(Command::new(hack).args([
+        "hack",
+        "check",
+        "--workspace",
+        "--feature-powerset",
+        "--depth",
+        "2",
+        "--quiet",
+    ]))?;
+    // All targets: most tests are for what has sites, and those that are left must compile.
+    let mut off = cargo();
+    off.args(["clippy", "--package", "ft-user", "--all-targets", "--all-features"]);
+    off.args(["--", "-D", "warnings"]).env("RUSTFLAGS", "--cfg ft_off");
+    step(off.env("CARGO_TARGET_DIR", target_dir().join("off")))
+}
+
+/// Where `cargo-hack` lies: in the target folder, in a directory of its version.
+fn installed() -> Result<PathBuf> {
+    let folder = target_dir().join(format!("cargo-hack-{VERSION}"));
+    let program = folder.join("bin/cargo-hack");
+    if !program.is_file() {
+        println!(
+            "installing cargo-hack {VERSION} from crates.io into {} (about a minute)",
+            folder.display()
+        );
+        let mut install = cargo();
+        install.args([
+            "install",
+            "--quiet",
+            "--locked",
+            "--debug",
+            "cargo-hack",
+            "--version",
+            VERSION,
+            "--root",
+        ]);
+        install.arg(&folder).env_remove("CARGO_TARGET_DIR");
+        run(&mut install).context("the features cannot be checked without cargo-hack")?;
+    }
+    Ok(program)
+}
