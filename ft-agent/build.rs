@@ -41,7 +41,7 @@ fn main() {
 /// The packaged object; none where it is of other sources than those that lie beside the package.
 fn packaged(package: &Path) -> Vec<u8> {
     let sources = package.join("../ft-ebpf");
-    if sources.join("src").exists() {
+    if sources.exists() {
         println!("cargo:rerun-if-changed={}", sources.display());
         let told = fs::read_to_string(package.join("bpf/ft-ebpf.txt")).unwrap_or_default();
         let of_these = digest::digest(&sources)

@@ -29,6 +29,13 @@ fn depends_with<const N: usize>(package: &str, more: &[&str], others: [&str; N])
 #[test]
 fn the_agent_never_links_aya_ebpf() {
     assert_eq!(depends_on("ft-agent", ["ft-ebpf", "aya", "aya-ebpf"]), [true, true, false]);
+    // Nor is it in anything else here, for whatever target and with whatever features.
+    let lock = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.lock")).unwrap();
+    let has = |name: &str| lock.contains(&format!("\nname = \"{name}\"\n"));
+    assert_eq!(
+        ["ft-ebpf", "aya", "aya-ebpf", "ft-ebpf-programs"].map(has),
+        [true, true, false, false]
+    );
 }
 
 #[test]
@@ -134,7 +141,8 @@ fn a_name_of_the_glossary_is_that_of_one_type() {
     let glossary = page.split("\n## Glossary\n").nth(1).and_then(|rest| rest.split("\n## ").next());
     let names = ["Source", "Counts", "Meta", "Part", "Segment", "Cause"];
     let mut found = [const { Vec::new() }; 6];
-    for package in fs::read_dir(root).unwrap() {
+    let packages = [root.to_owned(), root.join("ft-ebpf")].map(|dir| fs::read_dir(dir).unwrap());
+    for package in packages.into_iter().flatten() {
         let package = package.unwrap().path();
         if package.join("Cargo.toml").exists() && package.join("src").is_dir() {
             count_types(&package.join("src"), names, &mut found);

@@ -27,12 +27,13 @@ const NAMED: [&str; 17] = [
 ];
 
 /// Packages whose sources have bounds.
-const PACKAGES: [&str; 11] = [
+const PACKAGES: [&str; 12] = [
     "ft-user",
     "ft-user/preload",
     "ft-tracing",
     "ft-tokio",
-    "ft-ebpf",
+    "ft-ebpf/common",
+    "ft-ebpf/programs",
     "ft-trace",
     "ft-analysis",
     "ft-report",

@@ -12,8 +12,10 @@ use std::{
 ///
 /// When one of them cannot be read.
 pub(crate) fn digest(ft_ebpf: &Path) -> io::Result<String> {
-    let mut files = vec![PathBuf::from("Cargo.toml")];
-    let mut directories = vec![PathBuf::from("src")];
+    let mut files = ["common/Cargo.toml", "programs/Cargo.toml", "programs/Cargo.lock"]
+        .map(PathBuf::from)
+        .to_vec();
+    let mut directories = ["common/src", "programs/src"].map(PathBuf::from).to_vec();
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(ft_ebpf.join(&directory))? {
             let entry = entry?;

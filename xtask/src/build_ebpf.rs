@@ -143,9 +143,8 @@ pub(crate) fn run() -> Result<PathBuf> {
     workspace::run(
         toolchain
             .command()
-            .args(["--quiet", "--package", "ft-ebpf", "--bin", "ft-ebpf", "--features", "bpf"])
-            .args(["--release", "--target", TARGET])
-            .current_dir(&root)
+            .args(["--quiet", "--release", "--target", TARGET])
+            .current_dir(root.join("ft-ebpf/programs"))
             .env("CARGO_TARGET_DIR", &target_dir)
             .env("CARGO_ENCODED_RUSTFLAGS", flags(&root).join("\x1f"))
             .env_remove("RUSTFLAGS")
@@ -153,7 +152,7 @@ pub(crate) fn run() -> Result<PathBuf> {
             .env_remove("RUSTC_WORKSPACE_WRAPPER"),
     )
     .context("the BPF programs did not build")?;
-    let built = target_dir.join(TARGET).join("release/ft-ebpf");
+    let built = target_dir.join(TARGET).join("release/ft-ebpf-programs");
     let bytes = fs::read(&built).with_context(|| format!("cannot read {}", built.display()))?;
     if fs::read(&object).ok().as_ref() != Some(&bytes) {
         replace(&object, &bytes)?;
@@ -187,7 +186,8 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
 /// Whether `built` is newer than everything the programs are made from.
 fn is_newer_than_sources(built: &Path, root: &Path) -> Result<bool> {
     let Ok(built) = fs::metadata(built).and_then(|file| file.modified()) else { return Ok(false) };
-    let sources = ["ft-ebpf", "Cargo.toml", "Cargo.lock", "xtask/src/build_ebpf.rs"];
+    // The common library takes its edition and its lints from the workspace.
+    let sources = ["ft-ebpf", "Cargo.toml", "xtask/src/build_ebpf.rs"];
     for source in sources {
         let path = root.join(source);
         let newest = newest(&path).with_context(|| format!("cannot look at {}", path.display()))?;
@@ -276,11 +276,11 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::File::create(path).unwrap().set_modified(at(seconds)).unwrap();
         };
-        for source in ["ft-ebpf/src/main.rs", "Cargo.toml", "Cargo.lock", "xtask/src/build_ebpf.rs"]
-        {
+        let main = "ft-ebpf/programs/src/main.rs";
+        for source in [main, "Cargo.toml", "xtask/src/build_ebpf.rs"] {
             write(source, 100);
         }
-        for dir in ["ft-ebpf", "ft-ebpf/src"] {
+        for dir in ["ft-ebpf", "ft-ebpf/programs", "ft-ebpf/programs/src"] {
             fs::File::open(root.join(dir)).unwrap().set_modified(at(100)).unwrap();
         }
         let built = root.join("built");
@@ -289,7 +289,7 @@ mod tests {
         assert!(is_newer_than_sources(&built, &root).unwrap());
         fs::File::options()
             .write(true)
-            .open(root.join("ft-ebpf/src/main.rs"))
+            .open(root.join(main))
             .unwrap()
             .set_modified(at(102))
             .unwrap();

@@ -28,7 +28,10 @@ pub(crate) fn run() -> Vec<(String, Result<()>)> {
 }
 
 fn formatting() -> Result<()> {
-    step(cargo().args(["fmt", "--all", "--check"]))
+    step(cargo().args(["fmt", "--all", "--check"]))?;
+    // A workspace of its own.
+    let programs = ["fmt", "--manifest-path", "ft-ebpf/programs/Cargo.toml", "--check"];
+    step(cargo().args(programs))
 }
 
 fn packaged_object() -> Result<()> {

@@ -1,4 +1,4 @@
-//! What the programs need to know of the running kernel: the globals of `ft-ebpf/src/config.rs`.
+//! What the programs need to know of the running kernel: the globals of `ft-ebpf/programs/src/config.rs`.
 
 use super::{KernelError, btf::Btf};
 

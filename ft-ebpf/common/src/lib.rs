@@ -30,8 +30,8 @@
 //!
 //! # Where it ends
 //!
-//! The programs themselves are the binary of this package, for the target `bpfel-unknown-none` alone, where nothing can be
-//! run as an example; this library never depends on `aya-ebpf`. What a record means is said by the tables that are made of
+//! The programs themselves are a package of their own (`ft-ebpf/programs`), for the target `bpfel-unknown-none` alone; this
+//! library never depends on `aya-ebpf`. What a record means is said by the tables that are made of
 //! it (`ft_trace::tables`).
 #![no_std]
 
