@@ -41,6 +41,11 @@
  * of its own. With FT_OFF defined, and on anything but x86-64 Linux, events are compiled out; their
  * arguments are still checked, and nothing need be linked.
  *
+ * A signal handler may come in the middle of an event: it may write events, walk the stack, leave by siglongjmp(), and
+ * with -fnon-call-exceptions throw, also where a text cannot be read. Only what is thrown in the first event of a thread
+ * (ft_thread_init() makes it an ordinary one), in one that is lost or counted, or in a text that has to be cut ends the
+ * program: that is not written in C++.
+ *
  * Not for objects that dlclose() unloads: their sites would stay known.
  */
 #ifndef FEATHER_TRACE_H
@@ -380,11 +385,28 @@ __asm__(".pushsection ft_sites,\"aR\",@progbits\n\t"
  * The call of a write: below the red zone, the words of the arguments; `rax` is the metadata. The write
  * preserves every register but that, so to the compiler the block changes nothing. Through the global
  * offset table, since lazy binding would change registers.
+ *
+ * What moves the stack pointer stands behind the functions of the section, with an entry of its own in
+ * .eh_frame: the assembly cannot know how the function around it finds its frame, or whether it is described
+ * at all. To an unwinder the piece is a function that was called from its `jmp`, with nothing on the stack but
+ * `frame` bytes. It takes one line of 2 to the `size`, so that the jump is found from any address in it. What
+ * the entry says, operation by operation, is in ft-user/src/arch/frame.rs.
  */
-#define FT_CALL(function, frame, stores)                                                              \
-    "leaq -" #frame "(%%rsp), %%rsp\n\t" stores                                                       \
-    "pushq %%rax\n\tleaq %c0(%%rip), %%rax\n\tcall *" #function "@GOTPCREL(%%rip)\n\t"                \
-    "popq %%rax\n\tleaq " #frame "(%%rsp), %%rsp"
+#define FT_CALL(function, frame, size, stores)                                                        \
+    "20:\n\tjmp 21f\n22:\n\t.subsection 1\n\t.p2align " #size "\n"                                    \
+    "21:\tleaq -" #frame "(%%rsp), %%rsp\n23:\tmovq %%rax, (%%rsp)\n24:\t" stores                     \
+    "leaq %c0(%%rip), %%rax\n\tcall *" #function "@GOTPCREL(%%rip)\n\tmovq (%%rsp), %%rax\n"          \
+    "25:\tleaq " #frame "(%%rsp), %%rsp\n26:\tjmp 22b\n27:\n\t.subsection 0\n\t"                      \
+    ".pushsection .eh_frame,\"a\",@progbits\n"                                                        \
+    "28:\t.long 30f - 29f\n29:\t.long 0\n\t.byte 1\n\t.asciz \"zR\"\n\t"                              \
+    ".byte 1, 0x78, 16, 1, 0x1b, 0x0c, 7, 0, 0, 0, 0, 0\n"                                            \
+    "30:\t.long 32f - 31f\n31:\t.long 31b - 28b, 21b - ., 27b - 21b\n\t"                              \
+    ".byte 0, 0x16, 16, 12, 0x80, 0, 0x0b\n\t.short -(1 << " #size ")\n\t"                            \
+    ".byte 0x1a, 0x0d\n\t.long 20b + 1 - 21b\n\t.byte 0x22\n\t"                                       \
+    ".byte 0x40 + 23b - 21b, 0x0e\n\t.uleb128 " #frame "\n\t"                                         \
+    ".byte 0x40 + 24b - 23b, 0x80\n\t.uleb128 " #frame " / 8\n\t"                                     \
+    ".byte 0x40 + 25b - 24b, 0xc0\n\t"                                                                \
+    ".byte 0x40 + 26b - 25b, 0x0e, 0\n\t.balign 8\n32:\t.popsection"
 
 /* From the fourth word on they wait in vector registers, of which there are enough. */
 FT_INLINE double ft_vector(uint64_t word) {
@@ -406,12 +428,12 @@ FT_INLINE double ft_vector(uint64_t word) {
     FT_LOCALS_5(name, format, a, b, c, d, e) const double ft_6 = ft_vector(FT_WORD(f));
 
 #define FT_STORE_0
-#define FT_STORE_1 "movq %1, (%%rsp)\n\t"
-#define FT_STORE_2 FT_STORE_1 "movq %2, 8(%%rsp)\n\t"
-#define FT_STORE_3 FT_STORE_2 "movq %3, 16(%%rsp)\n\t"
-#define FT_STORE_4 FT_STORE_3 "movq %4, 24(%%rsp)\n\t"
-#define FT_STORE_5 FT_STORE_4 "movq %5, 32(%%rsp)\n\t"
-#define FT_STORE_6 FT_STORE_5 "movq %6, 40(%%rsp)\n\t"
+#define FT_STORE_1 "movq %1, 8(%%rsp)\n\t"
+#define FT_STORE_2 FT_STORE_1 "movq %2, 16(%%rsp)\n\t"
+#define FT_STORE_3 FT_STORE_2 "movq %3, 24(%%rsp)\n\t"
+#define FT_STORE_4 FT_STORE_3 "movq %4, 32(%%rsp)\n\t"
+#define FT_STORE_5 FT_STORE_4 "movq %5, 40(%%rsp)\n\t"
+#define FT_STORE_6 FT_STORE_5 "movq %6, 48(%%rsp)\n\t"
 #define FT_INPUT_0
 #define FT_INPUT_1 , "r"(ft_1)
 #define FT_INPUT_2 FT_INPUT_1, "r"(ft_2)
@@ -419,39 +441,55 @@ FT_INLINE double ft_vector(uint64_t word) {
 #define FT_INPUT_4 FT_INPUT_3, "x"(ft_4)
 #define FT_INPUT_5 FT_INPUT_4, "x"(ft_5)
 #define FT_INPUT_6 FT_INPUT_5, "x"(ft_6)
-#define FT_FRAME_0 128
-#define FT_FRAME_1 136
-#define FT_FRAME_2 144
-#define FT_FRAME_3 152
-#define FT_FRAME_4 160
-#define FT_FRAME_5 168
-#define FT_FRAME_6 176
+#define FT_FRAME_0 136
+#define FT_FRAME_1 144
+#define FT_FRAME_2 152
+#define FT_FRAME_3 160
+#define FT_FRAME_4 168
+#define FT_FRAME_5 176
+#define FT_FRAME_6 184
 
 /* As above with pairs, for sites with text. */
-#define FT_STORE_PAIR_1 "movups %1, (%%rsp)\n\t"
-#define FT_STORE_PAIR_2 FT_STORE_PAIR_1 "movups %2, 16(%%rsp)\n\t"
-#define FT_STORE_PAIR_3 FT_STORE_PAIR_2 "movups %3, 32(%%rsp)\n\t"
-#define FT_STORE_PAIR_4 FT_STORE_PAIR_3 "movups %4, 48(%%rsp)\n\t"
-#define FT_STORE_PAIR_5 FT_STORE_PAIR_4 "movups %5, 64(%%rsp)\n\t"
-#define FT_STORE_PAIR_6 FT_STORE_PAIR_5 "movups %6, 80(%%rsp)\n\t"
+#define FT_STORE_PAIR_1 "movups %1, 8(%%rsp)\n\t"
+#define FT_STORE_PAIR_2 FT_STORE_PAIR_1 "movups %2, 24(%%rsp)\n\t"
+#define FT_STORE_PAIR_3 FT_STORE_PAIR_2 "movups %3, 40(%%rsp)\n\t"
+#define FT_STORE_PAIR_4 FT_STORE_PAIR_3 "movups %4, 56(%%rsp)\n\t"
+#define FT_STORE_PAIR_5 FT_STORE_PAIR_4 "movups %5, 72(%%rsp)\n\t"
+#define FT_STORE_PAIR_6 FT_STORE_PAIR_5 "movups %6, 88(%%rsp)\n\t"
 #define FT_PAIR_INPUT_1 , "x"(ft_1)
 #define FT_PAIR_INPUT_2 FT_PAIR_INPUT_1, "x"(ft_2)
 #define FT_PAIR_INPUT_3 FT_PAIR_INPUT_2, "x"(ft_3)
 #define FT_PAIR_INPUT_4 FT_PAIR_INPUT_3, "x"(ft_4)
 #define FT_PAIR_INPUT_5 FT_PAIR_INPUT_4, "x"(ft_5)
 #define FT_PAIR_INPUT_6 FT_PAIR_INPUT_5, "x"(ft_6)
-#define FT_PAIR_FRAME_1 144
-#define FT_PAIR_FRAME_2 160
-#define FT_PAIR_FRAME_3 176
-#define FT_PAIR_FRAME_4 192
-#define FT_PAIR_FRAME_5 208
-#define FT_PAIR_FRAME_6 224
+#define FT_PAIR_FRAME_1 152
+#define FT_PAIR_FRAME_2 168
+#define FT_PAIR_FRAME_3 184
+#define FT_PAIR_FRAME_4 200
+#define FT_PAIR_FRAME_5 216
+#define FT_PAIR_FRAME_6 232
 
-#define FT_WRITE(n, meta) FT_WRITE_(ft_event_v1_##n, FT_FRAME_##n, FT_STORE_##n, FT_INPUT_##n, meta)
+/* What the piece of code takes, as a power of 2: up to 60 bytes with three arguments, up to 78 with more. */
+#define FT_SIZE_0 6
+#define FT_SIZE_1 6
+#define FT_SIZE_2 6
+#define FT_SIZE_3 6
+#define FT_SIZE_4 7
+#define FT_SIZE_5 7
+#define FT_SIZE_6 7
+
+/* "inline": to gcc, which counts lines to know what inlining costs, this is one instruction. */
+#if defined(__clang__) || __GNUC__ >= 9
+#define FT_ASM __asm__ __inline volatile
+#else
+#define FT_ASM __asm__ volatile
+#endif
+#define FT_WRITE(n, meta)                                                                             \
+    FT_WRITE_(ft_event_v1_##n, FT_FRAME_##n, FT_SIZE_##n, FT_STORE_##n, FT_INPUT_##n, meta)
 #define FT_WRITE_PAIRS(n, meta)                                                                       \
-    FT_WRITE_(ft_event_v1_text, FT_PAIR_FRAME_##n, FT_STORE_PAIR_##n, FT_PAIR_INPUT_##n, meta)
-#define FT_WRITE_(function, frame, stores, inputs, meta)                                              \
-    __asm__ volatile(FT_CALL(function, frame, stores) : : "i"(&meta) inputs : "memory", "cc");
+    FT_WRITE_(ft_event_v1_text, FT_PAIR_FRAME_##n, FT_SIZE_##n, FT_STORE_PAIR_##n, FT_PAIR_INPUT_##n, meta)
+#define FT_WRITE_(function, frame, size, stores, inputs, meta)                                        \
+    FT_ASM(FT_CALL(function, frame, size, stores) : : "i"(&meta) inputs : "memory", "cc");
 
 /* In C++ one expression for all pairs of a site: what an argument makes must live until the call. */
 #ifdef __cplusplus

@@ -175,6 +175,12 @@ pub const fn count(args: &[&str]) -> usize {
     args.len()
 }
 
+/// Bytes of the code that passes so many arguments, as a power of two (`arch::frame`): up to 60 with three, up to 78 with six.
+#[doc(hidden)]
+pub const fn piece_size(args: usize) -> u32 {
+    if args > 3 { 7 } else { 6 }
+}
+
 /// Whether the arguments are passed in pairs: one of them is text, or may be absent.
 #[doc(hidden)]
 pub const fn has_pairs(args: &[ArgType]) -> bool {

@@ -20,6 +20,8 @@
 //! arguments out of the hot path: they are evaluated in the block. That the block makes the function neither save a register nor
 //! spill one is the work of [`crate::arch`], and `tests/disassembly.rs` holds it.
 //!
+//! The block jumps on to code behind the function, which moves the stack pointer and calls the write: `arch/frame.rs` says why.
+//!
 //! Each copy of a site that the compiler makes (inlining, generics, loop unrolling) leaves a record of
 //! its own in the section `ft_sites`; all point to one static [`SiteMeta`](crate::layout::SiteMeta).
 //!
@@ -168,29 +170,32 @@ macro_rules! __call_write {
         // preserves all registers but `rax` (`arch::x86_64`).
         unsafe {
             ::core::arch::asm!(
-                "lea rsp, [rsp - 128 - 8 * {__ft_vectors}]",
-                $($($($(concat!("movq [rsp], {", stringify!($d), "}"),
-                $(concat!("movq [rsp + 8], {", stringify!($e), "}"),
-                $(concat!("movq [rsp + 16], {", stringify!($f), "}"),)?)?)?
-                concat!("push {", stringify!($c), "}"),)?
-                concat!("push {", stringify!($b), "}"),)?
-                concat!("push {", stringify!($a), "}"),)?
-                "push rax",
-                "lea rax, [rip + {__ft_meta}]",
-                "call ft_user_v1_write_{__ft_words}",
-                "pop rax",
-                "lea rsp, [rsp + 128 + 8 * {__ft_words}]",
+                $crate::__piece!(
+                    "ft_user_v1_write_{__ft_words}"
+                    $(, concat!("mov [rsp + 8], {", stringify!($a), "}")
+                    $(, concat!("mov [rsp + 16], {", stringify!($b), "}")
+                    $(, concat!("mov [rsp + 24], {", stringify!($c), "}")
+                    $(, concat!("movq [rsp + 32], {", stringify!($d), "}")
+                    $(, concat!("movq [rsp + 40], {", stringify!($e), "}")
+                    $(, concat!("movq [rsp + 48], {", stringify!($f), "}"))?)?)?)?)?)?
+                ),
                 $($a = in(reg) $a, $($b = in(reg) $b, $($c = in(reg) $c, $($d = in(xmm_reg) $d,
                 $($e = in(xmm_reg) $e, $($f = in(xmm_reg) $f,)?)?)?)?)?)?
                 __ft_meta = sym $meta,
-                __ft_vectors = const $crate::site::count(&[
-                    $($($($(stringify!($d), $(stringify!($e), $(stringify!($f))?)?)?)?)?)?
-                ]),
+                __ft_back = label {},
                 __ft_words = const $crate::site::count(&[
                     $(stringify!($a), $(stringify!($b), $(stringify!($c),
                     $(stringify!($d), $(stringify!($e), $(stringify!($f))?)?)?)?)?)?
                 ]),
-                options(nostack),
+                __ft_frame = const 136 + 8 * $crate::site::count(&[
+                    $(stringify!($a), $(stringify!($b), $(stringify!($c),
+                    $(stringify!($d), $(stringify!($e), $(stringify!($f))?)?)?)?)?)?
+                ]),
+                __ft_size = const $crate::site::piece_size($crate::site::count(&[
+                    $(stringify!($a), $(stringify!($b), $(stringify!($c),
+                    $(stringify!($d), $(stringify!($e), $(stringify!($f))?)?)?)?)?)?
+                ])),
+                options(nostack, noreturn),
             );
         }
     }};
@@ -215,27 +220,29 @@ macro_rules! __call_write_text {
             // preserves all registers but `rax` (`arch::x86_64`).
             ($a, $($b, $($c, $($d, $($e, $($f)?)?)?)?)?) => unsafe {
                 ::core::arch::asm!(
-                    "lea rsp, [rsp - 128]",
-                    $($($($($("lea rsp, [rsp - 16]", concat!("movups [rsp], {", stringify!($f), "}"),)?
-                    "lea rsp, [rsp - 16]", concat!("movups [rsp], {", stringify!($e), "}"),)?
-                    "lea rsp, [rsp - 16]", concat!("movups [rsp], {", stringify!($d), "}"),)?
-                    "lea rsp, [rsp - 16]", concat!("movups [rsp], {", stringify!($c), "}"),)?
-                    "lea rsp, [rsp - 16]", concat!("movups [rsp], {", stringify!($b), "}"),)?
-                    "lea rsp, [rsp - 16]", concat!("movups [rsp], {", stringify!($a), "}"),
-                    "push rax",
-                    "lea rax, [rip + {__ft_meta}]",
-                    "call ft_user_v1_write_text",
-                    "pop rax",
-                    "lea rsp, [rsp + 128 + 16 * {__ft_pairs}]",
+                    $crate::__piece!(
+                        "ft_user_v1_write_text",
+                        concat!("movups [rsp + 8], {", stringify!($a), "}")
+                        $(, concat!("movups [rsp + 24], {", stringify!($b), "}")
+                        $(, concat!("movups [rsp + 40], {", stringify!($c), "}")
+                        $(, concat!("movups [rsp + 56], {", stringify!($d), "}")
+                        $(, concat!("movups [rsp + 72], {", stringify!($e), "}")
+                        $(, concat!("movups [rsp + 88], {", stringify!($f), "}"))?)?)?)?)?
+                    ),
                     $a = in(xmm_reg) $a,
                     $($b = in(xmm_reg) $b, $($c = in(xmm_reg) $c, $($d = in(xmm_reg) $d,
                     $($e = in(xmm_reg) $e, $($f = in(xmm_reg) $f,)?)?)?)?)?
                     __ft_meta = sym $meta,
-                    __ft_pairs = const $crate::site::count(&[
+                    __ft_back = label {},
+                    __ft_frame = const 136 + 16 * $crate::site::count(&[
                         stringify!($a), $(stringify!($b), $(stringify!($c),
                         $(stringify!($d), $(stringify!($e), $(stringify!($f))?)?)?)?)?
                     ]),
-                    options(nostack),
+                    __ft_size = const $crate::site::piece_size($crate::site::count(&[
+                        stringify!($a), $(stringify!($b), $(stringify!($c),
+                        $(stringify!($d), $(stringify!($e), $(stringify!($f))?)?)?)?)?
+                    ])),
+                    options(nostack, noreturn),
                 );
             },
         }

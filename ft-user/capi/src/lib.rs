@@ -88,7 +88,7 @@ macro_rules! export {
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
-            core::arch::naked_asm!(concat!("jmp ", $write))
+            core::arch::naked_asm!(".cfi_startproc", concat!("jmp ", $write), ".cfi_endproc")
         }
     )*};
 }

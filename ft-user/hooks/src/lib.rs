@@ -17,9 +17,11 @@ macro_rules! hooks {
         #[unsafe(naked)]
         pub unsafe extern "C" fn $hook() {
             core::arch::naked_asm!(
+                ".cfi_startproc",
                 "mov rdx, [rsp]",
                 "lea rcx, [rsp + 8]",
                 "jmp {tell}",
+                ".cfi_endproc",
                 tell = sym ft_user::function::$tell,
             )
         }

@@ -2,6 +2,7 @@
 
 #[cfg(all(feature = "dynamic", not(ft_off)))]
 mod call;
+mod frame;
 mod slow;
 #[cfg(all(test, not(ft_off)))]
 mod tests;
@@ -11,5 +12,7 @@ mod x86_64;
 
 #[cfg(all(feature = "dynamic", not(ft_off)))]
 pub(crate) use call::*;
+#[cfg(all(feature = "sleds", not(feature = "off")))]
+pub(crate) use frame::{frame_macros, frame_macros_end};
 pub(crate) use tls::*;
 pub(crate) use x86_64::*;

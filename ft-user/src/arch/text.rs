@@ -8,6 +8,7 @@
 use core::arch::global_asm;
 use core::mem::{offset_of, size_of};
 
+use super::frame::{frame_macros, frame_macros_end};
 use super::slow::TEXT;
 use super::tls::{TLS_CPU, TLS_RING};
 use super::x86_64::AHEAD;
@@ -20,6 +21,7 @@ use crate::text::{ENOUGH, Pair, TO_NUL};
 // between the check for room and the reservation may be interrupted by handlers, for which the margin is
 // made.
 global_asm!(
+    frame_macros!(),
     r#"
     .pushsection .text.ft_user_v1_write_text,"ax",@progbits
     .p2align 5
@@ -27,10 +29,11 @@ global_asm!(
     .globl ft_user_v1_write_text
     .type ft_user_v1_write_text,@function
 ft_user_v1_write_text:
-    push rdi
-    push rsi
-    push rdx
-    push rcx
+    .cfi_startproc
+    FT_USER_PUSH rdi
+    FT_USER_PUSH rsi
+    FT_USER_PUSH rdx
+    FT_USER_PUSH rcx
     mov rsi, qword ptr [rip + ft_user_v1_tls@GOTTPOFF]
     mov rdi, qword ptr fs:[rsi + {tls_ring}]
     test rdi, rdi
@@ -38,13 +41,15 @@ ft_user_v1_write_text:
     mov rcx, qword ptr [rdi + {head}]
     cmp rcx, qword ptr [rdi + {limit}]
     jae 20f
-    push r8
-    push r9
-    push r10
-    push r11
-    push rbx
+    FT_USER_PUSH r8
+    FT_USER_PUSH r9
+    FT_USER_PUSH r10
+    FT_USER_PUSH r11
+    FT_USER_PUSH rbx
     lea r8, [rsp + 88]                      // the pair of the next argument
     sub rsp, {buffer_bytes}
+    .cfi_adjust_cfa_offset {buffer_bytes}
+    .cfi_remember_state
     mov rbx, rax                            // the meta
     mov r9, qword ptr [rax + {args}]        // the description of the next argument
     mov r10d, dword ptr [rax + {arg_count}]
@@ -175,17 +180,20 @@ ft_user_v1_write_text:
     or rsi, {committed}
     mov qword ptr [r8], rsi                 // the whole event is committed
     add rsp, {buffer_bytes}
-    pop rbx
-    pop r11
-    pop r10
-    pop r9
-    pop r8
-    pop rcx
-    pop rdx
-    pop rsi
-    pop rdi
+    .cfi_adjust_cfa_offset -{buffer_bytes}
+    FT_USER_POP rbx
+    FT_USER_POP r11
+    FT_USER_POP r10
+    FT_USER_POP r9
+    FT_USER_POP r8
+    FT_USER_POP rcx
+    FT_USER_POP rdx
+    FT_USER_POP rsi
+    FT_USER_POP rdi
     ret
 10:
+    .cfi_restore_state
+    .cfi_def_cfa_offset {frame_bytes}
     test byte ptr [r9 + {ty}], {optional}
     jz 4b                                   // a number
     cmp qword ptr [r8 + 8], {none}
@@ -203,18 +211,21 @@ ft_user_v1_write_text:
 7:
     mov rax, rbx
     add rsp, {buffer_bytes}
-    pop rbx
-    pop r11
-    pop r10
-    pop r9
-    pop r8
+    .cfi_adjust_cfa_offset -{buffer_bytes}
+    FT_USER_POP rbx
+    FT_USER_POP r11
+    FT_USER_POP r10
+    FT_USER_POP r9
+    FT_USER_POP r8
 20:
     lea rsi, [rsp + 48]                     // the pairs
     mov ecx, {text}
     jmp ft_user_v1_slow
+    .cfi_endproc
     .size ft_user_v1_write_text, . - ft_user_v1_write_text
     .popsection
 "#,
+    frame_macros_end!(),
     tls_ring = const TLS_RING,
     tls_cpu = const TLS_CPU,
     head = const offset_of!(RingControl, head),
@@ -231,6 +242,8 @@ ft_user_v1_write_text:
     pair_bytes = const size_of::<Pair>(),
     payload_bytes = const 8 * MAX_WORDS,
     buffer_bytes = const 8 * (MAX_WORDS + 2),
+    // The buffer, nine registers and the return address: LLVM does not restore it with the rest.
+    frame_bytes = const 8 * (MAX_WORDS + 2) + 8 * 10,
     cpu_mask = const commit::CPU_UNKNOWN,
     cpu_shift = const commit::CPU_SHIFT,
     cont_shift_in_cpu = const commit::CONT_SHIFT - commit::CPU_SHIFT,

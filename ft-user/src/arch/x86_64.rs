@@ -9,16 +9,18 @@
 //! register except `rax`, which the site itself saves.
 //!
 //! ```text
-//! the site                                     stack at entry of ft_user_v1_write_N
-//!   lea  rsp, [rsp - 128 - …]   red zone          rsp + 16 + 8 × (N - 1)   last argument
-//!   movq [rsp + …], fourth argument and on        …
-//!   push third argument … first argument          rsp + 16                 first argument
-//!   push rax                                      rsp + 8                  rax of the program
-//!   lea  rax, [meta]                              rsp                      return address
+//! the site                                          stack at entry of ft_user_v1_write_N
+//!   lea  rsp, [rsp - 136 - 8 × N]   red zone           rsp + 16 + 8 × (N - 1)   last argument
+//!   mov  [rsp], rax                                    …
+//!   mov  [rsp + 8], first argument                     rsp + 16                 first argument
+//!   …                                                  rsp + 8                  rax of the program
+//!   lea  rax, [meta]                                   rsp                      return address
 //!   call ft_user_v1_write_N
-//!   pop  rax
-//!   lea  rsp, [rsp + 128 + 8 × N]
+//!   mov  rax, [rsp]
+//!   lea  rsp, [rsp + 136 + 8 × N]
 //! ```
+//!
+//! These instructions stand behind the function: [`super::frame`] says why, and what an unwinder is told.
 //!
 //! The write is the algorithm of [`crate::ring`], step by step, for the case that the ring has room,
 //! and for one more event that is lost; every other case goes to `write_slow`, which is Rust, with all
@@ -30,6 +32,7 @@
 use core::arch::global_asm;
 use core::mem::offset_of;
 
+use super::frame::{frame_macros, frame_macros_end};
 use super::slow::write_slow;
 use super::tls::{TLS_CPU, TLS_RING};
 use crate::layout::{MARGIN_SLOTS, NOTE_TYPE, PAGE, RingControl, commit};
@@ -54,21 +57,34 @@ pub(super) const AHEAD: usize = 1024;
 // the line asked for early, beside 7.2 of RDTSC). A processor without PREFETCHW takes it for a nop (Intel SDM, volume 2B,
 // PREFETCHW), and one that finds no page behind the address, as at the end of the last ring, does nothing.
 global_asm!(
+    frame_macros!(),
     r#"
+    // Where a routine begins that others jump to: on the stack are four registers and a return address.
+    .macro FT_USER_SAVED
+    .cfi_startproc
+    .cfi_def_cfa_offset 40
+    .cfi_rel_offset rcx, 0
+    .cfi_rel_offset rdx, 8
+    .cfi_rel_offset rsi, 16
+    .cfi_rel_offset rdi, 24
+    .endm
+
     .macro FT_USER_BEGIN args
     .p2align 6
     .hidden ft_user_v1_write_\args
     .globl ft_user_v1_write_\args
     .type ft_user_v1_write_\args,@function
 ft_user_v1_write_\args:
+    .cfi_startproc
     .endm
 
     // Up to two words, in one slot.
     .macro FT_USER_SHORT args
     FT_USER_BEGIN \args
-    push rdi
-    push rdx
-    push rcx
+    FT_USER_PUSH rdi
+    FT_USER_PUSH rdx
+    FT_USER_PUSH rcx
+    .cfi_remember_state
     mov rdi, qword ptr [rip + ft_user_v1_tls@GOTTPOFF]
     mov rdx, qword ptr fs:[rdi + {tls_ring}]
     test rdx, rdx
@@ -100,30 +116,38 @@ ft_user_v1_write_\args:
     FT_USER_WORD rcx, 24, 1, \args, 40
     inc rdi
     mov qword ptr [rcx], rdi                // committed
-    pop rcx
-    pop rdx
-    pop rdi
+    FT_USER_POP rcx
+    FT_USER_POP rdx
+    FT_USER_POP rdi
     ret
 9:
     // The frame of the rare path: rsi is saved between rdi and rdx.
+    .cfi_restore_state
+    .cfi_def_cfa_offset 32                  // LLVM does not restore it with the rest
     push qword ptr [rsp]
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset rcx, 0
     mov rcx, qword ptr [rsp + 16]
     mov qword ptr [rsp + 8], rcx
+    .cfi_rel_offset rdx, 8
     mov qword ptr [rsp + 16], rsi
+    .cfi_rel_offset rsi, 16
     mov rdi, rdx
     lea rsi, [rsp + 48]                     // the words
     mov ecx, \args
     jmp ft_user_v1_no_room
+    .cfi_endproc
     .size ft_user_v1_write_\args, . - ft_user_v1_write_\args
     .endm
 
     // More words, in a slot and `continuations` more.
     .macro FT_USER_LONG args, continuations
     FT_USER_BEGIN \args
-    push rdi
-    push rsi
-    push rdx
-    push rcx
+    FT_USER_PUSH rdi
+    FT_USER_PUSH rsi
+    FT_USER_PUSH rdx
+    FT_USER_PUSH rcx
+    .cfi_remember_state
     mov rsi, qword ptr [rip + ft_user_v1_tls@GOTTPOFF]
     mov rdi, qword ptr fs:[rsi + {tls_ring}]
     test rdi, rdi
@@ -132,7 +156,9 @@ ft_user_v1_write_\args:
     cmp rcx, qword ptr [rdi + {limit}]
     jae 9f
     push 1 + \continuations
+    .cfi_adjust_cfa_offset 8
     pop rcx
+    .cfi_adjust_cfa_offset -8
     xadd qword ptr [rdi + {head}], rcx      // reserved; unlocked: only this thread writes head
     mov rsi, qword ptr fs:[rsi + {tls_cpu}]
     mov esi, dword ptr fs:[rsi]
@@ -145,7 +171,7 @@ ft_user_v1_write_\args:
     shr rdx, {tag_index_shift}
     shl rdx, {tag_shift}
     or rsi, rdx                             // tag
-    push r8
+    FT_USER_PUSH r8
     mov r8, rcx
     and r8, qword ptr [rdi + {mask}]
     shl r8, 5
@@ -157,24 +183,27 @@ ft_user_v1_write_\args:
     mov dword ptr [r8 + 12], edx
     FT_USER_WORD r8, 16, 0, \args, 56
     FT_USER_WORD r8, 24, 1, \args, 56
-    push r9
+    FT_USER_PUSH r9
     FT_USER_CONTINUATION 2, \args
     .if \continuations > 1
     FT_USER_CONTINUATION 5, \args
     .endif
-    pop r9
+    FT_USER_POP r9
     or rsi, {committed}
     mov qword ptr [r8], rsi                 // the whole event is committed
-    pop r8
-    pop rcx
-    pop rdx
-    pop rsi
-    pop rdi
+    FT_USER_POP r8
+    FT_USER_POP rcx
+    FT_USER_POP rdx
+    FT_USER_POP rsi
+    FT_USER_POP rdi
     ret
 9:
+    .cfi_restore_state
+    .cfi_def_cfa_offset 40
     lea rsi, [rsp + 48]                     // the words
     mov ecx, \args
     jmp ft_user_v1_no_room
+    .cfi_endproc
     .size ft_user_v1_write_\args, . - ft_user_v1_write_\args
     .endm
 
@@ -224,6 +253,7 @@ ft_user_v1_write_\args:
     .p2align 5
     .type ft_user_v1_no_room,@function
 ft_user_v1_no_room:
+    FT_USER_SAVED
     test rdi, rdi
     jz ft_user_v1_slow
     mov rdx, qword ptr [rdi + {tail}]       // SYNC: consumed
@@ -242,11 +272,12 @@ ft_user_v1_no_room:
     or rax, rdx
     mov qword ptr [rdi + {loss_begin}], rax
 1:
-    pop rcx
-    pop rdx
-    pop rsi
-    pop rdi
+    FT_USER_POP rcx
+    FT_USER_POP rdx
+    FT_USER_POP rsi
+    FT_USER_POP rdi
     ret
+    .cfi_endproc
     .size ft_user_v1_no_room, . - ft_user_v1_no_room
 
     // The rare path: rax meta, rsi words, ecx their number; rcx, rdx, rsi, rdi of the program are on
@@ -256,13 +287,20 @@ ft_user_v1_no_room:
     .globl ft_user_v1_slow
     .type ft_user_v1_slow,@function
 ft_user_v1_slow:
-    push rbp
+    FT_USER_SAVED
+    FT_USER_PUSH rbp
     mov rbp, rsp
+    .cfi_def_cfa_register rbp
     push r8
+    .cfi_rel_offset r8, -8
     push r9
+    .cfi_rel_offset r9, -16
     push r10
+    .cfi_rel_offset r10, -24
     push r11
+    .cfi_rel_offset r11, -32
     push rbx
+    .cfi_rel_offset rbx, -40
     mov r8, rax
     mov r9d, ecx
     // 1: XSAVE may be used, 2: it may not, 0: not known yet. CPUID leaves a virtual machine, which
@@ -315,16 +353,24 @@ ft_user_v1_slow:
 6:
     lea rsp, [rbp - 40]
     pop rbx
+    .cfi_restore rbx
     pop r11
+    .cfi_restore r11
     pop r10
+    .cfi_restore r10
     pop r9
+    .cfi_restore r9
     pop r8
+    .cfi_restore r8
     pop rbp
-    pop rcx
-    pop rdx
-    pop rsi
-    pop rdi
+    .cfi_restore rbp
+    .cfi_def_cfa rsp, 40
+    FT_USER_POP rcx
+    FT_USER_POP rdx
+    FT_USER_POP rsi
+    FT_USER_POP rdi
     ret
+    .cfi_endproc
     .size ft_user_v1_slow, . - ft_user_v1_slow
     .popsection
 
@@ -358,7 +404,9 @@ ft_user_v1_xsave:
     .purgem FT_USER_LONG
     .purgem FT_USER_CONTINUATION
     .purgem FT_USER_WORD
+    .purgem FT_USER_SAVED
 "#,
+    frame_macros_end!(),
     tls_ring = const TLS_RING,
     tls_cpu = const TLS_CPU,
     head = const offset_of!(RingControl, head),

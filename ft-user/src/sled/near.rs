@@ -1,6 +1,9 @@
 //! Code that sleds can reach: the routines themselves where they are near, else a page of jumps to them.
 //!
 //! A call reaches 2 GiB, and a library that is loaded at its own place is farther from a program than that.
+//!
+//! No unwinder knows such a page: a stack that is walked from a jump in it, one instruction of each event, ends there. To register it
+//! (`__register_frame`) would make each exception of the program take a lock, also in its signal handlers.
 
 use std::ops::Range;
 

@@ -13,6 +13,7 @@
 use core::arch::global_asm;
 use core::cell::UnsafeCell;
 
+use crate::arch::{frame_macros, frame_macros_end};
 use crate::function::{CALLED, ENTER, EXIT};
 use crate::layout::{
     DATA_OF_ENTRY, DATA_OF_JUMP, DATA_OF_RETURN, SLEDS_NOTE, SledEntry, SledTable,
@@ -51,6 +52,7 @@ pub(super) fn publish(entries: &[SledEntry]) {
 // The words of an event stand above the saved rax (`arch::x86_64`); above those the registers that are used here, and the flags.
 // The frame is `layout::Frame`, of an end without where it was told.
 global_asm!(
+    frame_macros!(),
     r#"
     .macro FT_USER_SLED name, data, size, meta, told, flags
     .p2align 6
@@ -58,13 +60,16 @@ global_asm!(
     .globl ft_user_v1_sled_\name
     .type ft_user_v1_sled_\name,@function
 ft_user_v1_sled_\name:
+    .cfi_startproc
     .if \flags
     pushfq
+    .cfi_adjust_cfa_offset 8
     .endif
-    push rcx
-    push rdx
+    FT_USER_PUSH rcx
+    FT_USER_PUSH rdx
     lea rsp, [rsp - 16]
-    push rax
+    .cfi_adjust_cfa_offset 16
+    FT_USER_PUSH rax
     mov rcx, qword ptr [rsp + 40 + 8 * \flags]      // where the sled goes on
     .ifc \size, byte
     movsx rax, byte ptr [rcx + \data]
@@ -87,14 +92,17 @@ ft_user_v1_sled_\name:
     mov qword ptr [rsp + 16], rax                   // the frame
     lea rax, [rip + \meta]
     call ft_user_v1_write_2
-    pop rax
+    FT_USER_POP rax
     lea rsp, [rsp + 16]
-    pop rdx
-    pop rcx
+    .cfi_adjust_cfa_offset -16
+    FT_USER_POP rdx
+    FT_USER_POP rcx
     .if \flags
     popfq
+    .cfi_adjust_cfa_offset -8
     .endif
     ret
+    .cfi_endproc
     .size ft_user_v1_sled_\name, . - ft_user_v1_sled_\name
     .endm
 
@@ -116,6 +124,7 @@ ft_user_v1_sled_\name:
     .long {table} - .
     .popsection
 "#,
+    frame_macros_end!(),
     data_of_jump = const DATA_OF_JUMP,
     data_of_return = const DATA_OF_RETURN,
     data_of_entry = const DATA_OF_ENTRY,
