@@ -44,7 +44,9 @@
 //! - The event path neither allocates, nor locks, nor blocks, keeps `errno`, and orders no memory.
 //! - A call that comes before the library is initialised finds the C library's functions by itself
 //!   (`real`); set-up takes no pthread lock, so it never comes back here.
-//! - Thread cancellation passes through: no frame of this library has a destructor.
+//! - Thread cancellation, exceptions and panics pass through: no frame of this library has a destructor. A stack can be walked
+//!   from each of its instructions, but where the linker has left a table of jumps undescribed: LLD describes none, and from the
+//!   one instruction of an entry the walk ends early.
 //! - Fork and threads that end are handled by `ft_user`. The library is never unmapped.
 //!
 //! # Limits

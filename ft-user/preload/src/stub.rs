@@ -29,6 +29,7 @@ macro_rules! interpose {
             #[unsafe(naked)]
             pub(crate) unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> c_int {
                 core::arch::naked_asm!(
+                    ".cfi_startproc",
                     $(
                         "2:",
                         ".long {off}",
@@ -46,6 +47,7 @@ macro_rules! interpose {
                     "9:",
                     concat!("mov ", $caller, ", qword ptr [rsp]"),
                     "jmp {traced}",
+                    ".cfi_endproc",
                     $($meta = sym $meta,)+
                     off = const ft_user::layout::TRIGGER_OFF,
                     real = sym real::$name,
@@ -65,8 +67,10 @@ macro_rules! interpose {
                     #[unsafe(naked)]
                     unsafe extern "C" fn first_call() {
                         core::arch::naked_asm!(
+                            ".cfi_startproc",
                             "call {resolve}",
                             "jmp qword ptr [rip + {real}]",
+                            ".cfi_endproc",
                             resolve = sym resolve_keeping_arguments,
                             real = sym $name,
                         )

@@ -82,7 +82,7 @@ fn follow(child: &mut Child) -> Trace {
 }
 
 /// Compiles a program with its warnings as errors.
-fn compile(name: &str) -> PathBuf {
+pub(crate) fn compile(name: &str) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name);
     // Tests that run at once may compile the same program.
     static NUMBER: AtomicU32 = AtomicU32::new(0);

@@ -1,6 +1,8 @@
 // What the test programs share. A program checks results, so that it can fail with and without the library;
 // it names its locks on standard output, and waits at its end until its events are read.
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
