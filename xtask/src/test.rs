@@ -343,6 +343,10 @@ pub(crate) fn truths(tests: &[String]) -> Result<()> {
     build_ebpf::run()?;
     let mut ledger = Ledger::new()?;
     let rounds = std::env::var("FT_ROUNDS").unwrap_or_else(|_| "50".into());
+    // Unwinders, from each instruction of an event, with all compilers.
+    let mut unwind = cargo();
+    unwind.env("FT_ROUNDS", &rounds).args(["test", "-p", "ft-user", "-p", "ft-preload"]);
+    step(unwind.args(["--test", "unwind", "--test", "framehop", "--"]).args(tests))?;
     let mut test = cargo();
     test.env("FT_ROUNDS", rounds).args(["test", "--package", "ft-tests"]);
     test.args(["--test", "end_to_end", "--test", "chains", "--"]).args(tests);
