@@ -3,7 +3,8 @@
 //! A site passes a [`Pair`] for each argument on the stack, else as in [`super::x86_64`]. When the thread
 //! has a ring with room, and all texts fit, this does what [`crate::text::encode`]
 //! and [`crate::ring`] do, with general registers alone: a call of Rust would cost the saving of all vector
-//! registers, which takes longer than all the rest. Every other case goes to `ft_user_v1_slow`.
+//! registers, which takes longer than all the rest. Every other case goes to `ft_user_v1_slow`. Its stores have the orderings of those in
+//! [`super::x86_64`], which names them.
 
 use core::arch::global_asm;
 use core::mem::{offset_of, size_of};

@@ -26,6 +26,23 @@
 //! and for one more event that is lost; every other case goes to `write_slow`, which is Rust, with all
 //! registers saved, the vector registers among them.
 //!
+//! # Orderings
+//!
+//! x86-64 orders all that the algorithm needs, so no instruction here does so. Where an architecture does not (aarch64), the same steps
+//! need:
+//!
+//! | step | ordering | aarch64 |
+//! |---|---|---|
+//! | *reserved* (`xadd`) | none, but one instruction for signal handlers | `ldadd`, or `ldxr` and `stxr` again |
+//! | *busy* | before the stores to the slot behind it | `dmb ishst` behind the store |
+//! | *committed*, of a continuation and of the event | behind all stores to the slot | `stlr` |
+//! | load of `tail` (`ft_user_v1_no_room`) | before the stores to what it frees | `ldar` |
+//! | load of `limit`, `mask`, the ring, the CPU | none: its own thread has written them | `ldr` |
+//! | counts of losses, `cmpxchg` | none, but one instruction each | `ldadd`, `cas` |
+//! | RDTSC | none with stores; within a thread not before what has happened | `isb` before `mrs cntvct_el0` |
+//!
+//! Their labels and their proofs (`SYNC: committed`, `busy`, `consumed`) are those of [`crate::ring`] and `tests/loom`.
+//!
 //! A site with text calls `ft_user_v1_write_text` ([`super::text`]), with two words for each argument on
 //! the stack ([`Pair`](crate::text::Pair)).
 
@@ -269,8 +286,14 @@ ft_user_v1_no_room:
     jne 1f
     rdtsc                                   // a signal handler has recorded the loss meanwhile
     shl rdx, 32
-    or rax, rdx
-    mov qword ptr [rdi + {loss_begin}], rax
+    or rdx, rax
+    mov rax, -1
+2:
+    // As `fetch_min` there: one more handler may have left an earlier beginning, which stays.
+    cmpxchg qword ptr [rdi + {loss_begin}], rdx
+    je 1f
+    cmp rax, rdx
+    ja 2b
 1:
     FT_USER_POP rcx
     FT_USER_POP rdx
