@@ -60,6 +60,19 @@ pub enum Warning {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ring_bytes: Option<u64>,
     },
+    /// Events were begun and never finished.
+    #[error(
+        "{} events were begun and never finished ({origin}): larger rings do not help; their thread was in the middle of \
+         them when it was killed, was interrupted by a signal handler that did not come back (siglongjmp), or was switched to another \
+         stack for good: block the signal around code that is left in this way, or leave it by another way",
+        number::count(*count)
+    )]
+    Unfinished {
+        /// `ring` or `shared-ring`.
+        origin: String,
+        /// How many, at least.
+        count: u64,
+    },
     /// The kernel lacks tracepoints of a group that was asked for.
     #[error(
         "this kernel ({kernel}) has no {} {}: the trace lacks what they record of the group {group}, and no loss \

@@ -1,25 +1,27 @@
 //! Rings and threads: a thread claims a ring with its first event and gives it back at its end.
 //!
 //! A ring stays mapped once it was claimed, so that a program with short-lived threads maps nothing
-//! anew, and a `&'static RingControl` is what it says. Its state moves `FREE → LIVE` (a thread, by
-//! compare-and-exchange), `LIVE → FREE` (its end, when all was read), `LIVE → EXITED` (its end, when
-//! there is something to read), `EXITED → FREE` (the agent, when it has read it).
+//! anew, and a `&'static RingControl` is what it says. How its state moves is in [`crate::handover`].
+//!
+//! All signals are blocked meanwhile: a handler that left a claim by `siglongjmp` would leave a ring that nobody owns or gives back.
 //!
 //! The end of a thread is seen by the destructor of a pthread key: a Rust or C++ thread-local with a
 //! destructor makes the C library allocate when it is registered, which an event inside of an
 //! allocator would not survive. To set a key does not allocate as long as it is among the first 32 of the
 //! process (glibc, `pthread_setspecific`), which one made at the start of a program is. Keys are
-//! destroyed after thread-locals, so their destructors can still write events.
+//! destroyed after thread-locals, so their destructors can still write events. A thread that ends by a bare `SYS_exit` runs no
+//! destructors: its ring is taken from it by a thread that finds no other.
 
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*, compiler_fence};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*, compiler_fence};
 
+use crate::critical::SignalsBlocked;
 use crate::layout::{MAX_RINGS, RingControl, ring_state};
 use crate::memfd::Memfd;
 use crate::ring::Ring;
 use crate::thread::{self, Claim};
-use crate::{InitError, counters, process};
+use crate::{InitError, counters, handover, process};
 
 /// The rings that were claimed at least once, [`MAPPING`] while a thread is at it.
 static MAPPED: [AtomicPtr<RingControl>; MAX_RINGS as usize] =
@@ -40,6 +42,9 @@ thread_local! {
 
 /// To look at the state of every ring with every event would cost more than the event.
 const PAUSE_EVENTS: u32 = 256;
+
+/// Rings of whose owners a thread that finds no free one asks the kernel whether they live, at once.
+const RINGS_LOOKED_AT: u32 = 16;
 
 /// Gives this thread its ring now, backed with memory, instead of at its first event.
 ///
@@ -71,6 +76,13 @@ pub(crate) fn prepare() -> Result<(), InitError> {
 /// Makes system calls, and allocates nothing. The caller keeps `errno`, and sends the events of signal
 /// handlers elsewhere meanwhile.
 pub(crate) fn claim_ring() -> Option<&'static RingControl> {
+    process::memfd()?;
+    if let Some(left) = PAUSE.get().checked_sub(1) {
+        PAUSE.set(left);
+        return None;
+    }
+    // A handler that forks, or does not return, would leave a ring that is half claimed.
+    let _blocked = SignalsBlocked::new();
     let memfd = process::memfd()?;
     let key = EXIT_KEY.load(Relaxed).checked_sub(1)?;
     // SAFETY: the key exists.
@@ -80,18 +92,15 @@ pub(crate) fn claim_ring() -> Option<&'static RingControl> {
     if let Some(ring) = unsafe { before.cast::<RingControl>().cast_const().as_ref() } {
         return Some(ring);
     }
-    if let Some(left) = PAUSE.get().checked_sub(1) {
-        PAUSE.set(left);
-        return None;
-    }
-    let Some(ring) = (0..memfd.config().rings).find_map(|number| claim(&memfd, number)) else {
+    let find = || (0..memfd.config().rings).find_map(|number| claim(&memfd, number));
+    let Some(ring) = find() else {
+        give_back_of_gone(&memfd);
         PAUSE.set(PAUSE_EVENTS);
         return None;
     };
     // SAFETY: the key exists; its destructor expects a ring.
     if unsafe { libc::pthread_setspecific(key, ptr::from_ref(ring).cast()) } != 0 {
-        // SYNC: ring-free
-        ring.state.store(ring_state::FREE, Release);
+        handover::give_back(ring);
         return None;
     }
     Some(ring)
@@ -105,10 +114,7 @@ fn claim(memfd: &Memfd, number: u32) -> Option<&'static RingControl> {
         known if !known.is_null() => {
             // SAFETY: mapped, initialised, and never unmapped while a thread could see it.
             let ring = unsafe { &*known };
-            // SYNC: ring-free (with whoever set it free: what they did with the ring is done).
-            let (free, live) = (ring_state::FREE, ring_state::LIVE);
-            ring.state.compare_exchange(free, live, Acquire, Relaxed).ok()?;
-            ring
+            handover::claim(ring).then_some(ring)?
         }
         null => {
             place.compare_exchange(null, MAPPING, Relaxed, Relaxed).ok()?;
@@ -120,8 +126,7 @@ fn claim(memfd: &Memfd, number: u32) -> Option<&'static RingControl> {
         }
     };
     take_over(memfd, ring);
-    // SYNC: rings-used (with the agent's acquire load: the ring's control page is in place).
-    memfd.header().rings_used.fetch_max(number + 1, Release);
+    handover::announce(&memfd.header().rings_used, number);
     Some(ring)
 }
 
@@ -132,44 +137,62 @@ fn first_claim(memfd: &Memfd, mut ring: NonNull<RingControl>) -> &'static RingCo
         ring.as_mut().mask = u64::from(memfd.config().ring_slots) - 1;
         ring.as_ref()
     };
-    ring.state.store(ring_state::LIVE, Relaxed);
+    ring.state.store(ring_state::CLAIMED, Relaxed);
     ring
 }
 
-/// Writes the new owner into a ring that is `LIVE` for the calling thread. The agent can rely on it from
-/// the owner's first committed event on.
+/// Prepares a ring that the calling thread has claimed, and makes the thread its owner.
 fn take_over(memfd: &Memfd, ring: &'static RingControl) {
     // SAFETY: `map_ring` maps as many slots as the configuration says behind each control page.
     let whole = unsafe { Ring::new(ring, memfd.config().ring_slots) };
     if let Some(whole) = whole {
         whole.prepare(memfd.config().mode);
     }
-    let head = ring.head.load(Relaxed);
-    ring.tid.store(tid(), Relaxed);
-    ring.claimed_at.store(head, Relaxed);
     let mut name = [0u64; 2];
     // SAFETY: PR_GET_NAME writes 16 bytes at most, with their NUL (prctl(2)).
     unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
-    for (place, word) in ring.name.iter().zip(name) {
-        place.store(word, Relaxed);
+    handover::own(ring, tid(), name);
+}
+
+/// Gives back the rings of threads that have ended without doing so: for the next time that a thread looks for one. Looks at some of
+/// the rings, since each costs a system call.
+fn give_back_of_gone(memfd: &Memfd) {
+    static LOOKING: AtomicBool = AtomicBool::new(false);
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // SYNC: rings-of-gone. Who was forked while another thread looked never looks.
+    if LOOKING.swap(true, Acquire) {
+        return;
     }
-    // SYNC: ring-owner (with the agent's acquire load of the generation).
-    ring.generation.fetch_add(1, Release);
+    let is_gone = |tid: u32| {
+        // SAFETY: signal 0 is none. The caller keeps `errno`.
+        unsafe {
+            libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, 0) == -1
+                && *libc::__errno_location() == libc::ESRCH
+        }
+    };
+    let rings = memfd.config().rings;
+    for _ in 0..rings.min(RINGS_LOOKED_AT) {
+        let place = &MAPPED[(NEXT.fetch_add(1, Relaxed) % rings) as usize];
+        let ring = place.load(Acquire); // SYNC: ring-mapped
+        if !ring.is_null() && ring != MAPPING {
+            // SAFETY: mapped, initialised, and never unmapped while a thread could see it.
+            handover::give_back_for(unsafe { &*ring }, is_gone);
+        }
+    }
+    LOOKING.store(false, Release); // SYNC: rings-of-gone
 }
 
 /// The end of a thread that has claimed `ring`.
 unsafe extern "C" fn thread_exit(ring: *mut libc::c_void) {
+    // A handler that does not return would leave a ring that nobody gives back.
+    let _blocked = SignalsBlocked::new();
     // Events of later destructors, and of signal handlers from here on, go to the shared ring.
     thread::clear(Claim::Over);
     compiler_fence(SeqCst);
     counters::close();
     // SAFETY: the key's value is what `claim_ring` has set: a ring that stays mapped.
     let ring = unsafe { &*ring.cast::<RingControl>() };
-    let head = ring.head.load(Relaxed);
-    let all_read = ring.tail.load(Acquire) == head && ring.lost_pending.load(Relaxed) == 0;
-    let state = if all_read { ring_state::FREE } else { ring_state::EXITED };
-    // SYNC: ring-exit (with the agent's acquire load: `head` is final) and ring-free.
-    ring.state.store(state, Release);
+    handover::give_back(ring);
 }
 
 /// Thread id in the process's own PID namespace.

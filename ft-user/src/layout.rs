@@ -43,7 +43,7 @@ pub const SEALS: u32 = 0x1 | 0x2 | 0x4;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"FTTRACE\0");
 
 /// Version of everything in this module. A reader refuses any other.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Page size of x86-64; control pages and regions start on its multiples.
 pub const PAGE: u64 = 4096;
@@ -133,12 +133,14 @@ pub enum Mode {
 
 /// State of a ring, `RingControl::state`.
 pub mod ring_state {
-    /// Nobody owns the ring; a thread may claim it (compare-and-exchange to `LIVE`).
+    /// Nobody owns the ring; a thread may claim it (compare-and-exchange to `CLAIMED`).
     pub const FREE: u32 = 0;
     /// A running thread owns it.
     pub const LIVE: u32 = 1;
     /// Its thread has ended; the reader drains it and then sets `FREE`.
     pub const EXITED: u32 = 2;
+    /// A thread has claimed it and is about to own it.
+    pub const CLAIMED: u32 = 3;
 }
 
 /// Control page of one per-thread ring. Three cache lines, by who writes them.
@@ -157,11 +159,15 @@ pub struct RingControl {
     pub lost_pending: AtomicU64,
     /// TSC of the first loss that is not yet reported.
     pub loss_begin_tsc: AtomicU64,
-    _pad0: [u64; 2],
+    /// Where writes are guarded: below this index no slot holds a write of the owner that may go on (`guard.rs`).
+    pub clear_until: AtomicU64,
+    _pad0: u64,
 
     /// Written by the reader only: everything below is consumed.
     pub tail: AtomicU64,
-    _pad1: [u64; 7],
+    /// Written by the reader only: the index behind the newest write that it has passed over although its thread lives; 0: none.
+    pub passed_at: AtomicU64,
+    _pad1: [u64; 6],
 
     /// One of [`ring_state`].
     pub state: AtomicU32,
@@ -178,7 +184,9 @@ pub struct RingControl {
     /// TSC where a wait for room began that was in vain and is not yet reported, and where it ended; `u64::MAX` and 0 if there
     /// is none.
     pub vain_wait_tsc: [AtomicU64; 2],
-    _pad2: u64,
+    /// [`Mode`] in which the present owner writes.
+    pub mode: AtomicU32,
+    _pad2: u32,
 }
 
 /// A slot of a per-thread ring.
@@ -202,7 +210,10 @@ pub mod commit {
     pub const COMMITTED: u64 = 1;
     /// Flag: a continuation slot.
     pub const CONTINUATION: u64 = 2;
-    /// Flag: a loss event ([`super::LOSS_KEY`]).
+    /// Flag: the slot holds nothing. Its writer has passed over it, and over as many slots behind it as its last word says, which an
+    /// unfinished write of the same thread may still fill.
+    pub const PASSED: u64 = 4;
+    /// All flags: the bits that no key has.
     pub const FLAGS: u64 = 7;
     /// First bit of the CPU number, 13 bits.
     pub const CPU_SHIFT: u32 = 32;
@@ -225,6 +236,11 @@ pub mod commit {
     #[inline(always)]
     pub const fn tag(index: u64) -> u64 {
         (index >> TAG_INDEX_SHIFT) & TAG_MASK
+    }
+    /// How many slots before `index` the slot with this commit word was reserved, modulo the period of tags, rounded down.
+    #[inline]
+    pub const fn age(word: u64, index: u64) -> u64 {
+        (tag(index).wrapping_sub(word >> TAG_SHIFT) & TAG_MASK) << TAG_INDEX_SHIFT
     }
     /// Site key.
     #[inline]

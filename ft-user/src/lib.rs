@@ -179,6 +179,9 @@ mod fork;
 pub mod function;
 pub mod gap;
 pub mod glob;
+mod guard;
+#[doc(hidden)]
+pub mod handover;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod intern;
 #[doc(hidden)]

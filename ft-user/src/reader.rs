@@ -9,7 +9,7 @@ use core::ops::Range;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::atomic::fence;
-use crate::layout::{MAX_EVENT_SLOTS, Slot, commit};
+use crate::layout::{MARGIN_SLOTS, MAX_EVENT_SLOTS, Slot, commit};
 use crate::ring::Ring;
 
 /// What a slot takes in a copy: the commit word and three more.
@@ -33,6 +33,10 @@ pub struct Drained {
     pub slots: u64,
     /// Slots that were left out before the run: not committed, overwritten, or corrupt.
     pub skipped: u64,
+    /// Events that these were of, as far as can be told: at least so many.
+    pub lost: u64,
+    /// Slots that hold nothing, by the word of their writer ([`commit::PASSED`]).
+    pub passed: u64,
     /// There is more: the budget was spent, or the run ended at a slot to be left out.
     pub more: bool,
 }
@@ -50,6 +54,8 @@ enum Absent {
     Pending,
     /// It goes on where must not be looked.
     Beyond,
+    /// There is none: the writer has passed over so many slots.
+    Passed(u64),
     /// It will not: a continuation without its first slot, a wrong count, or overwritten meanwhile.
     Corrupt,
 }
@@ -89,11 +95,18 @@ impl Reader {
         budget: u64,
         out: &mut Vec<u8>,
     ) -> Drained {
-        self.drain_below(ring, u64::MAX, uncommitted, budget, out)
+        let drained = self.drain_below(ring, u64::MAX, uncommitted, budget, out);
+        self.consume(ring);
+        drained
     }
 
-    /// The same, and looks at no slot from index `end` on: what lies there may not be in memory yet. Stops in front
-    /// of an event that reaches beyond `end`.
+    /// Tells the writer that everything below the position may be reused.
+    pub fn consume(&self, ring: &Ring<'_>) {
+        ring.control.tail.store(self.tail, Release); // SYNC: consumed
+    }
+
+    /// The same as [`Reader::drain`], but looks at no slot from index `end` on: what lies there may not be in memory yet. Stops in front
+    /// of an event that reaches beyond `end`. The writer learns nothing of it before [`Reader::consume`].
     pub fn drain_below(
         &mut self,
         ring: &Ring<'_>,
@@ -107,7 +120,7 @@ impl Reader {
         let end = end.clamp(self.tail, head);
         let mut drained = Drained { first_index: self.tail, ..Drained::default() };
         while self.tail < end {
-            let spent = drained.slots + drained.skipped;
+            let spent = drained.slots + drained.skipped + drained.passed;
             if spent >= budget {
                 drained.more = true;
                 break;
@@ -130,15 +143,53 @@ impl Reader {
                     drained.more = true;
                     break;
                 }
+                Err(Absent::Passed(slots)) => {
+                    self.tail += slots;
+                    drained.passed += slots;
+                    drained.first_index = self.tail;
+                }
                 Err(_) => {
-                    self.tail += 1;
-                    drained.skipped += 1;
+                    let slots = slots_of_one(ring, self.tail..end);
+                    self.tail += slots;
+                    drained.skipped += slots;
+                    drained.lost += 1;
                     drained.first_index = self.tail;
                 }
             }
         }
-        ring.control.tail.store(self.tail, Release); // SYNC: consumed
         drained
+    }
+
+    /// How many slots at its position are reserved and not committed, if their thread has committed something behind them; looks at no
+    /// slot from index `end` on. Such writes were interrupted: they may go on, or were left (`siglongjmp`).
+    ///
+    /// Looks at as many slots as a thread can have interrupted writes in; more count as if something were committed behind them.
+    pub fn unfinished(&self, ring: &Ring<'_>, end: u64) -> Option<u64> {
+        let head = ring.control.head.load(Acquire).min(end);
+        let most = self.tail.saturating_add(MARGIN_SLOTS.into());
+        let is_first = |index: u64| {
+            let word = ring.slot(index).commit.load(Relaxed);
+            let flags = word & commit::FLAGS & !commit::PASSED;
+            word >> commit::TAG_SHIFT == commit::tag(index) && flags == commit::COMMITTED
+        };
+        match (self.tail..head.min(most)).find(|&index| is_first(index)) {
+            Some(index) => Some(index - self.tail).filter(|&slots| slots > 0),
+            None => (head > most).then_some(MARGIN_SLOTS.into()),
+        }
+    }
+
+    /// Passes over so many slots, of [`Reader::unfinished`] writes of a thread that lives; returns how many events these are, as far as
+    /// can be told: at least so many. The writer keeps these slots out of use for some laps, in case that the writes go on.
+    pub fn pass_unfinished(&mut self, ring: &Ring<'_>, slots: u64) -> u64 {
+        let (end, mut events) = (self.tail.saturating_add(slots), 0);
+        while self.tail < end {
+            self.tail += slots_of_one(ring, self.tail..end);
+            events += 1;
+        }
+        // Before the tail: whoever finds room knows that it must look.
+        ring.control.passed_at.store(self.tail, Relaxed);
+        self.consume(ring);
+        events
     }
 }
 
@@ -148,6 +199,7 @@ fn copy_short(ring: &Ring<'_>, indices: Range<u64>, out: &mut Vec<u8>) -> u64 {
     const JUDGED: u64 = commit::TAG_MASK << commit::TAG_SHIFT
         | commit::CONT_MASK << commit::CONT_SHIFT
         | commit::CONTINUATION
+        | commit::PASSED
         | commit::COMMITTED;
     out.reserve((indices.end - indices.start) as usize * SLOT_BYTES);
     let places = out.spare_capacity_mut().as_chunks_mut::<SLOT_BYTES>().0;
@@ -183,6 +235,11 @@ fn copy_event(
 ) -> Result<u64, Absent> {
     let start = out.len();
     let first = copy_slot(ring.slot(index), index, out)?;
+    if first & commit::PASSED != 0 {
+        let [.., behind] = *out[start..].as_chunks::<8>().0 else { return Err(Absent::Corrupt) };
+        out.truncate(start);
+        return Err(Absent::Passed(u64::from_ne_bytes(behind).min(head - index - 1) + 1));
+    }
     let slots = 1 + commit::continuations(first) as u64;
     let possible = first & commit::CONTINUATION == 0
         && slots <= MAX_EVENT_SLOTS as u64
@@ -202,6 +259,22 @@ fn copy_event(
     Err(Absent::Corrupt)
 }
 
+/// Slots from the first of these indices on that are of one event, which is not there: up to where the next one begins.
+pub(crate) fn slots_of_one(ring: &Ring<'_>, indices: Range<u64>) -> u64 {
+    let begins = |index: u64| {
+        let word = ring.slot(index).commit.load(Relaxed);
+        let (tag, flags) = (word >> commit::TAG_SHIFT, word & commit::FLAGS & !commit::COMMITTED);
+        (tag == commit::tag(index) && flags == 0)
+            .then(|| 1 + u64::from(commit::continuations(word)))
+    };
+    // One that was interrupted before it marked its first slot is of unknown length.
+    let most = u64::from(MAX_EVENT_SLOTS);
+    let most = begins(indices.start).unwrap_or(most).min(most);
+    let end = indices.end.min(indices.start.saturating_add(most));
+    let next = (indices.start + 1..end).find(|&index| begins(index).is_some());
+    next.unwrap_or(end) - indices.start
+}
+
 /// Appends one slot to `out` and returns its commit word.
 fn copy_slot(slot: &Slot, index: u64, out: &mut Vec<u8>) -> Result<u64, Absent> {
     let word = slot.commit.load(Acquire); // SYNC: committed
@@ -218,182 +291,7 @@ fn copy_slot(slot: &Slot, index: u64, out: &mut Vec<u8>) -> Result<u64, Absent> 
     Ok(word)
 }
 
+// The path, because a loom model includes this file under another name.
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use crate::layout::{MARGIN_SLOTS, Mode};
-    use crate::test_ring::{SLOTS, TestRing, drain, events};
-
-    const KEY: u32 = 0x1000;
-
-    /// A ring with three events of one, two and one slots, from index `SLOTS` on.
-    fn three() -> TestRing {
-        let test = TestRing::new(Mode::Discard);
-        for words in [&[1][..], &[2, 2, 2], &[3]] {
-            test.write(KEY, words);
-        }
-        test
-    }
-
-    /// Damages the ring, drains it, and compares: first word of each event, slots left out, more.
-    fn check(uncommitted: Uncommitted, damage: impl Fn(&Ring<'_>), expected: (&[u64], u64, bool)) {
-        let test = three();
-        damage(&test.ring());
-        let (drained, events) = drain(&mut test.reader(), &test.ring(), uncommitted);
-        let words: Vec<u64> = events.iter().map(|event| event.words[0]).collect();
-        assert_eq!((&words[..], drained.skipped, drained.more), expected);
-    }
-
-    fn damage(index: u64, change: impl Fn(u64) -> u64) -> impl Fn(&Ring<'_>) {
-        move |ring| {
-            let commit = &ring.slot(SLOTS + index).commit;
-            commit.store(change(commit.load(Relaxed)), Relaxed);
-        }
-    }
-
-    #[test]
-    fn nothing_is_damaged() {
-        check(Uncommitted::Wait, |_| (), (&[1, 2, 3], 0, false));
-    }
-
-    #[test]
-    fn slot_that_is_being_written() {
-        let busy = |index| damage(index, |word| word & !commit::COMMITTED);
-        check(Uncommitted::Wait, busy(0), (&[], 0, false));
-        check(Uncommitted::Wait, busy(1), (&[1], 0, false));
-        check(Uncommitted::Skip, busy(0), (&[2, 3], 1, false));
-        // The run ends before the hole; the next call leaves the hole out.
-        check(Uncommitted::Skip, busy(1), (&[1], 0, true));
-    }
-
-    #[test]
-    fn slot_of_another_lap() {
-        let older = |index| damage(index, |word| word.wrapping_sub(1 << commit::TAG_SHIFT));
-        check(Uncommitted::Wait, older(0), (&[], 0, false));
-        check(Uncommitted::Skip, older(0), (&[2, 3], 1, false));
-    }
-
-    #[test]
-    fn continuation_without_its_first_slot() {
-        let orphan = damage(0, |word| word | commit::CONTINUATION);
-        check(Uncommitted::Wait, orphan, (&[2, 3], 1, false));
-    }
-
-    #[test]
-    fn event_with_a_slot_that_is_not_a_continuation() {
-        check(Uncommitted::Wait, damage(2, |word| word & !commit::CONTINUATION), (&[1], 0, true));
-    }
-
-    #[test]
-    fn count_of_continuations_is_bounded() {
-        for count in [3, 12, 13, 15] {
-            let long = damage(0, |word| word | count << commit::CONT_SHIFT);
-            check(Uncommitted::Wait, long, (&[2, 3], 1, false));
-        }
-    }
-
-    #[test]
-    fn hole_is_left_out_by_the_next_call() {
-        let test = three();
-        damage(1, |word| word & !commit::COMMITTED)(&test.ring());
-        let mut reader = test.reader();
-        drain(&mut reader, &test.ring(), Uncommitted::Skip);
-        let (drained, events) = drain(&mut reader, &test.ring(), Uncommitted::Skip);
-        assert_eq!((drained.first_index, drained.slots, drained.skipped), (SLOTS + 3, 1, 2));
-        assert_eq!(events[0].words[0], 3);
-    }
-
-    #[test]
-    fn head_is_not_believed() {
-        for head in [0, SLOTS - 1, u64::MAX] {
-            let test = three();
-            test.ring().control.head.store(head, Relaxed);
-            let mut reader = test.reader();
-            let (drained, _) = drain(&mut reader, &test.ring(), Uncommitted::Wait);
-            let read = if head < SLOTS { 0 } else { 4 };
-            assert_eq!((drained.slots, reader.tail()), (read, SLOTS + read), "head {head}");
-        }
-        let test = three();
-        test.ring().control.head.store(u64::MAX, Relaxed);
-        let mut reader = test.reader();
-        while drain(&mut reader, &test.ring(), Uncommitted::Skip).0.more {}
-        assert_eq!(reader.tail(), 2 * SLOTS + 4);
-    }
-
-    #[test]
-    fn budget_ends_between_events() {
-        let test = three();
-        let (mut reader, mut bytes) = (test.reader(), Vec::new());
-        let drained = reader.drain(&test.ring(), Uncommitted::Wait, 2, &mut bytes);
-        assert_eq!((drained.slots, drained.more), (3, true));
-        let drained = reader.drain(&test.ring(), Uncommitted::Wait, 2, &mut bytes);
-        assert_eq!((drained.first_index, drained.slots, drained.more), (SLOTS + 3, 1, false));
-        assert_eq!(events(&bytes).len(), 3);
-    }
-
-    #[test]
-    fn slots_that_are_left_out_are_work() {
-        let test = TestRing::new(Mode::Discard);
-        test.ring().control.head.store(2 * SLOTS, Relaxed);
-        let (mut reader, mut bytes) = (test.reader(), Vec::new());
-        let drained = reader.drain(&test.ring(), Uncommitted::Skip, 100, &mut bytes);
-        assert_eq!((drained.slots, drained.skipped, drained.more), (0, 100, true));
-    }
-
-    #[test]
-    fn an_event_that_reaches_beyond_the_end_is_left_for_later() {
-        let (test, mut bytes) = (three(), Vec::new());
-        let (mut reader, ring) = (test.reader(), test.ring());
-        let drained = reader.drain_below(&ring, SLOTS + 2, Uncommitted::Skip, u64::MAX, &mut bytes);
-        assert_eq!((drained.slots, drained.skipped, drained.more), (1, 0, false));
-        let drained = reader.drain_below(&ring, SLOTS + 3, Uncommitted::Skip, u64::MAX, &mut bytes);
-        assert_eq!((drained.first_index, drained.slots, drained.skipped), (SLOTS + 1, 2, 0));
-    }
-
-    #[test]
-    fn writer_may_go_on_after_a_drain() {
-        let test = three();
-        let mut reader = test.reader();
-        drain(&mut reader, &test.ring(), Uncommitted::Wait);
-        assert_eq!(test.ring().control.tail.load(Relaxed), reader.tail());
-        for _ in 0..SLOTS - MARGIN_SLOTS as u64 {
-            assert_eq!(test.write(KEY, &[]), crate::ring::Written::Whole);
-        }
-    }
-
-    /// Whatever stands in a ring, the reader ends, and hands out whole events only.
-    #[test]
-    fn any_bytes_are_survived() {
-        // A linear congruential generator: the same bytes each time (Knuth, MMIX).
-        let mut state = 1u64;
-        let mut next = || {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            state >> 11
-        };
-        for _ in 0..if cfg!(miri) { 1 } else { 50 } {
-            let test = TestRing::new(Mode::Discard);
-            let ring = test.ring();
-            ring.control.head.store(SLOTS + next() % (2 * SLOTS), Relaxed);
-            for i in 0..SLOTS {
-                // Three in four slots are plausible: the right tag, committed or not.
-                let tag = commit::tag(SLOTS + i) << commit::TAG_SHIFT;
-                let noise = next() << 11 & !(commit::TAG_MASK << commit::TAG_SHIFT) | next() & 3;
-                ring.slot(i)
-                    .commit
-                    .store(if next() % 4 > 0 { tag | noise } else { next() }, Relaxed);
-            }
-            let mut reader = test.reader();
-            let mut total = 0;
-            loop {
-                let (drained, events) = drain(&mut reader, &ring, Uncommitted::Skip);
-                let slots: usize = events.iter().map(|event| 1 + (event.words.len() - 2) / 3).sum();
-                assert_eq!(slots as u64, drained.slots);
-                total += drained.slots + drained.skipped;
-                if !drained.more {
-                    break;
-                }
-            }
-            assert_eq!(total, reader.tail() - SLOTS);
-        }
-    }
-}
+#[path = "reader/tests.rs"]
+mod tests;

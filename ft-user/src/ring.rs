@@ -23,9 +23,11 @@
 //!
 //! In [`Mode::Discard`] the event is lost and counted. The first event that fits again is preceded by a
 //! loss event with the number of events lost and the time at which the loss began. That time is never
-//! too late; if a handler interrupts the accounting, it can be the beginning of an earlier loss. In
-//! [`Mode::Overwrite`] the limit is never reached. Before an event is lost, its thread may wait for room
-//! ([`crate::wait`]).
+//! too late; if a handler interrupts the accounting, it can be the beginning of an earlier loss. Before an event is lost, its
+//! thread may wait for room ([`crate::wait`]).
+//!
+//! In [`Mode::Overwrite`] no event is lost. There the limit only has the writer look, once in a part of a lap, whether it would
+//! overwrite a write that it has not finished ([`crate::guard`]).
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -106,19 +108,30 @@ impl<'a> Ring<'a> {
         control.lost_pending.store(0, Relaxed);
         control.loss_begin_tsc.store(u64::MAX, Relaxed);
         self.forget_waits();
-        let limit = match mode {
-            Mode::Discard => self.limit(),
-            Mode::Overwrite => u64::MAX,
-        };
-        control.limit.store(limit, Relaxed);
+        control.mode.store(mode as u32, Relaxed);
+        let head = control.head.load(Relaxed);
+        control.claimed_at.store(head, Relaxed);
+        control.clear_until.store(head.saturating_add(self.len()), Relaxed);
+        control.limit.store(self.limit(), Relaxed);
     }
 
-    /// The limit that follows from what the reader has consumed.
+    /// The limit that follows from what the reader has consumed, and from what this thread may not have finished.
     fn limit(&self) -> u64 {
+        let end = if self.overwrites() { u64::MAX } else { self.consumed_end() };
+        self.clear_until(end).saturating_sub(MARGIN_SLOTS.into())
+    }
+
+    /// Whether the oldest events give way to new ones.
+    pub(crate) fn overwrites(&self) -> bool {
+        self.control.mode.load(Relaxed) == Mode::Overwrite as u32
+    }
+
+    /// The index where the oldest slot that is not consumed is used again.
+    fn consumed_end(&self) -> u64 {
         // SYNC: consumed
         let tail = self.control.tail.load(Acquire);
         // A tail beyond the head is no reader's work; believing it would let the writer run forever.
-        tail.min(self.control.head.load(Relaxed)).saturating_add(self.len() - MARGIN_SLOTS as u64)
+        tail.min(self.control.head.load(Relaxed)).saturating_add(self.len())
     }
 
     /// Whether an event fits, with the newest word of the reader.
@@ -133,13 +146,13 @@ impl<'a> Ring<'a> {
 
     /// Whether an event fits behind one of so many slots.
     pub(crate) fn has_room_behind(&self, slots: u64) -> bool {
-        let head = self.control.head.load(Relaxed).saturating_add(slots);
-        if head < self.control.limit.load(Relaxed) {
+        let fits = |limit| self.control.head.load(Relaxed).saturating_add(slots) < limit;
+        if fits(self.control.limit.load(Relaxed)) {
             return true;
         }
         let limit = self.limit();
         self.control.limit.store(limit, Relaxed);
-        head < limit
+        fits(limit)
     }
 
     /// Writes an event of at most [`MAX_WORDS`] words, or counts it as lost.
@@ -239,7 +252,7 @@ pub(crate) fn slots(words: &[u64]) -> u64 {
 }
 
 /// Step 3. The fence keeps the contents behind the mark, for a reader of overwrite mode.
-fn begin(slot: &Slot, word: u64) {
+pub(crate) fn begin(slot: &Slot, word: u64) {
     slot.commit.store(word, Relaxed);
     fence(Release); // SYNC: busy
 }

@@ -17,10 +17,8 @@ use crate::text::{self, Pair};
 pub enum Claim {
     /// At its next event.
     Allowed = 0,
-    /// It is doing so: an event of a signal handler goes to the shared ring.
-    Running = 1,
     /// It is ending and has given its ring back: its last events go to the shared ring.
-    Over = 2,
+    Over = 1,
 }
 
 /// Makes `ring` the ring of the calling thread.
@@ -42,13 +40,12 @@ pub fn clear(claim: Claim) {
 
 /// The ring of the calling thread, claimed now if it has none and may have one.
 pub(crate) fn attach() -> Option<&'static RingControl> {
-    if arch::tls_ring().is_null() && arch::tls_claim() == Claim::Allowed as usize {
-        arch::tls_set_claim(Claim::Running as usize);
-        if let Some(ring) = process::claim_ring() {
-            // SAFETY: the ring was claimed for this thread, and is released only through `clear`.
-            unsafe { set(ring) };
-        }
-        arch::tls_set_claim(Claim::Allowed as usize);
+    if arch::tls_ring().is_null()
+        && arch::tls_claim() == Claim::Allowed as usize
+        && let Some(ring) = process::claim_ring()
+    {
+        // SAFETY: the ring was claimed for this thread, and is released only through `clear`.
+        unsafe { set(ring) };
     }
     // SAFETY: null, or a ring that was set and not cleared.
     unsafe { arch::tls_ring().as_ref() }

@@ -17,6 +17,7 @@ mod offence;
 mod owners;
 mod ring;
 mod shared;
+mod snapshot;
 
 pub use offence::Offence;
 pub use owners::Seen;
@@ -26,6 +27,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
+use ft_user::handover;
 use ft_user::layout::{Counting, Mode, ring_state};
 use ft_user::shared_ring;
 
@@ -40,7 +42,8 @@ use ft_trace::tables::{LossOrigin, LossReason};
 use losses::LostEvents;
 use offence::Offences;
 use owners::Owners;
-use ring::Owned;
+use ring::{Look, Owned};
+use shared::Ended;
 
 /// From which event on a process is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,15 +91,19 @@ pub struct Source {
     /// As far as was seen: threads that have a ring, and events that were lost.
     threads: usize,
     lost: u64,
-    /// Next slot of the shared ring, modulo 2^32.
-    shared_position: u32,
+    /// How far the shared ring is read.
+    shared_position: shared_ring::Position,
     /// Slots of it from there on that are in memory.
     shared_backed: u32,
     shared_lost: u64,
     /// TSC since when it is looked at.
     since_tsc: u64,
-    /// TSC when the shared ring was last seen empty: what is never committed was begun later.
-    shared_empty_at: u64,
+    /// TSC when all of the shared ring was last read: what is not read was begun later.
+    shared_read_at: u64,
+    /// Between which times the slots of it were begun that were passed over, TSC.
+    shared_passed: Option<(u64, u64)>,
+    /// Events of it that were never finished, and are told, or are of a time before the recording.
+    shared_left: u64,
     /// TSC of the last look at the directory.
     directory_looked: u64,
     /// Bytes of the directory that were copied.
@@ -141,7 +148,7 @@ impl Source {
         }
         let since_tsc = read_tsc();
         let (control, slots) = memory.shared();
-        let shared_position = shared_ring::Reader::resume(control, slots).position();
+        let shared_position = shared_ring::Reader::resume(control, slots).into_position();
         let shared_lost = control.lost.load(Relaxed);
         let mut source = Source {
             number,
@@ -157,7 +164,9 @@ impl Source {
             shared_position,
             shared_backed: 0,
             since_tsc,
-            shared_empty_at: since_tsc,
+            shared_read_at: since_tsc,
+            shared_passed: None,
+            shared_left: 0,
             directory_looked: since_tsc,
             shared_lost: if since == Since::Now { shared_lost } else { 0 },
             directory_bytes: 0,
@@ -265,14 +274,14 @@ impl Source {
         let mut round = Round::default();
         work.spend(work::SOURCE);
         // First, for it holds little.
-        self.drain_shared(now_ns, false, &mut round, work, sink)?;
+        self.drain_shared(now_ns, None, &mut round, work, sink)?;
         let used = self.rings_used();
         for turn in 0..used {
             if work.is_done() {
                 break;
             }
             let index = (self.next_ring + turn) % used;
-            self.drain_ring(index, now_ns, false, &mut round, work, sink)?;
+            self.drain_ring(index, now_ns, Look::Round, &mut round, work, sink)?;
             if work.is_done() {
                 // Whoever fills its ring all the time does not keep the others waiting.
                 self.next_ring = (index + 1) % used;
@@ -331,7 +340,7 @@ impl Source {
         let (mut round, mut left) = (Round::default(), share.clone());
         let done = self.finish_rings(now_ns, ended, goes_on, &mut round, &mut left, sink)?;
         if done {
-            self.drain_shared(now_ns, ended, &mut round, &mut left, sink)?;
+            self.drain_shared(now_ns, Some(Ended(ended)), &mut round, &mut left, sink)?;
         }
         let done = done && !(goes_on && left.is_done());
         for paid in [&mut self.last.work, work] {
@@ -367,8 +376,7 @@ impl Source {
     }
 
     fn rings_used(&self) -> u32 {
-        // SYNC: rings-used (with the claim: the control pages below are in place).
-        self.memory.header().rings_used.load(Acquire).min(self.memory.geometry().ring_count)
+        handover::used(&self.memory.header().rings_used).min(self.memory.geometry().ring_count)
     }
 
     /// Frees the rings of what was written before the recording.
@@ -379,13 +387,19 @@ impl Source {
             ring.control.tail.store(head, Release); // SYNC: consumed
         }
         let (control, slots) = self.memory.shared();
-        let mut reader = shared_ring::Reader::new(control, slots, self.shared_position);
+        let position = std::mem::take(&mut self.shared_position);
+        let mut reader = shared_ring::Reader::at(control, slots, position);
         for _ in slots {
-            if self.memory.backed_shared(reader.position()) == 0 || reader.read().is_none() {
+            let (from, backed) = (reader.position(), self.memory.backed_shared(reader.position()));
+            if backed > 0 && reader.read().is_none() {
+                reader.pass(backed);
+            }
+            if reader.position() == from {
                 break;
             }
         }
-        self.shared_position = reader.position();
+        self.shared_left = reader.taken();
+        self.shared_position = reader.into_position();
     }
 
     /// Tells of a loss from `from` to `to`, as far as it can be.
@@ -418,5 +432,7 @@ impl Source {
 mod account;
 #[cfg(test)]
 pub(crate) mod forged;
+#[cfg(test)]
+mod left;
 #[cfg(test)]
 mod tests;

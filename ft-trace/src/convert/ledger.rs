@@ -27,6 +27,9 @@ pub(super) struct Ledger {
     pub(super) tables: BTreeMap<String, PartLedger>,
     /// Lost events and records by origin.
     pub(super) lost: BTreeMap<String, u64>,
+    /// Of these, events that were begun and never finished.
+    #[serde(default)]
+    pub(super) unfinished: BTreeMap<String, u64>,
     /// What rings lost, of which the advice for their size follows.
     #[serde(default)]
     pub(super) bursts: Vec<Burst>,

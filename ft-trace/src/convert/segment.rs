@@ -23,7 +23,9 @@ use crate::spool::{ReadError, Reader, Spool};
 use crate::store::meta::sum;
 use crate::store::{Footer, HostClockMeta, Row, Synced, Unsynced};
 use crate::tables::record::Decoder;
-use crate::tables::{ClockRow, LossOrigin, LossRow, LostRecords, SchedSwitch, TaskEvent, TaskKind};
+use crate::tables::{
+    ClockRow, LossOrigin, LossReason, LossRow, LostRecords, SchedSwitch, TaskEvent, TaskKind,
+};
 use crate::warning::Warning;
 use output::Output;
 
@@ -59,8 +61,14 @@ pub(super) fn convert(
     let from = registry.start.window_from_ns.unwrap_or(i64::MIN);
     losses.retain(|loss| loss.ts.0.saturating_add(loss.dur) >= from);
     for loss in &losses {
-        let lost = ledger.lost.entry(loss.origin.to_string()).or_default();
-        *lost = lost.saturating_add(loss.count.max(0) as u64);
+        let mut count = |lost: fn(&mut Ledger) -> &mut BTreeMap<String, u64>| {
+            let lost = lost(&mut ledger).entry(loss.origin.to_string()).or_default();
+            *lost = lost.saturating_add(loss.count.max(0) as u64);
+        };
+        count(|ledger| &mut ledger.lost);
+        if loss.reason() == LossReason::NeverCommitted {
+            count(|ledger| &mut ledger.unfinished);
+        }
     }
 
     ledger.bursts = enough::bursts(&losses, user.slots_per_event());

@@ -259,7 +259,15 @@ fn warnings(
         let of_rings = LossOrigin::of(origin) == LossOrigin::Ring;
         let bursts = ledgers.values().flat_map(|l| l.bursts.clone()).filter(|_| of_rings);
         let ring_bytes = enough::ring_bytes(bursts, ring_slots);
-        warnings.push(Warning::Loss { origin: origin.clone(), count, ring_bytes });
+        let of_origin = ledgers.values().filter_map(|l| l.unfinished.get(origin));
+        let unfinished = of_origin.fold(0, |sum: u64, &count| sum.saturating_add(count)).min(count);
+        if unfinished > 0 {
+            warnings.push(Warning::Unfinished { origin: origin.clone(), count: unfinished });
+        }
+        if unfinished < count {
+            let count = count - unfinished;
+            warnings.push(Warning::Loss { origin: origin.clone(), count, ring_bytes });
+        }
     }
     if meta.rejected > 0 {
         warnings.push(Warning::Rejected { count: meta.rejected });

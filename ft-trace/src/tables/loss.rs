@@ -36,7 +36,8 @@ words! {
         RingFull = "ring full",
         /// The ring that the threads of a process share had no room.
         SharedRingFull = "shared ring full",
-        /// A writer began slots, and never committed them.
+        /// A writer began them, and never finished: it was killed, or left them (`siglongjmp`). Those that were interrupted before they
+        /// said how long they are count as one where they lie beside each other, so there are at least so many.
         NeverCommitted = "slots never committed",
         /// They were still in the ring when the recording had to end.
         NotRead = "not read at the end",

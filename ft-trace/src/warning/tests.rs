@@ -23,6 +23,14 @@ fn a_loss_names_the_ring_that_would_have_been_enough() {
     assert!(said(u64::MAX).contains("no ring is large enough"));
 }
 
+/// Whose writes are left loses no event by the size of its rings.
+#[test]
+fn events_that_were_never_finished_have_advice_of_their_own() {
+    let said = Warning::Unfinished { origin: "ring".into(), count: 1_497 }.to_string();
+    assert!(said.starts_with("1,497 events were begun and never finished (ring): "), "{said}");
+    assert!(said.contains("siglongjmp") && !said.contains("--ring-size"), "{said}");
+}
+
 #[test]
 fn counts_and_durations_are_those_of_reports() {
     let loss = Warning::Loss { origin: "ring".into(), count: 139_439, ring_bytes: None };

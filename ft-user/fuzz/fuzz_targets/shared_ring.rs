@@ -1,5 +1,5 @@
-//! The shared ring: any counts, any slots, any position. The reader takes one slot at a time, and goes
-//! on only past slots that are ready.
+//! The shared ring: any counts, any slots, any position. The reader takes one slot at a time, each
+//! that is ready once.
 #![no_main]
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -27,13 +27,12 @@ fuzz_target!(|input: Input| {
     let mut reader = Reader::new(&control, &slots, position);
     let ready = content.iter().filter(|(m, ..)| u32::from(*m) == marker::READY).count();
     let mut read = 0;
-    while let Some(record) = reader.read() {
-        let at = position.wrapping_add(read) as usize % SLOTS;
-        assert_eq!((record.commit, record.tsc), (content[at].1, content[at].2));
-        assert_eq!(slots[at].marker.load(Relaxed), marker::FREE);
+    while let Some(record) = reader.read_any() {
+        let found = |at: &usize| (record.commit, record.tsc) == (content[*at].1, content[*at].2);
+        assert!((0..SLOTS).any(|at| found(&at) && slots[at].marker.load(Relaxed) == marker::FREE));
         read += 1;
-        assert!(read as usize <= ready, "a slot was read twice");
+        assert!(read <= ready, "a slot was read twice");
     }
-    assert_eq!(reader.position(), position.wrapping_add(read));
+    assert!(reader.passed() <= SLOTS && reader.taken() <= SLOTS as u64);
     reader.loss();
 });

@@ -205,3 +205,119 @@ fn reader_and_writer_at_once() {
     let pending = test.ring().control.lost_pending.load(Relaxed);
     assert_eq!(read + told + pending, EVENTS);
 }
+
+/// An event of one lap is interrupted when its slot is marked; the handler writes `between` events, and then it goes on.
+fn lapped(test: &TestRing, between: u64, look: impl Fn()) {
+    let handler = || {
+        for n in 0..between {
+            assert_eq!(test.write(KEY + 8, &[n, n]), Written::Whole);
+        }
+        // The resumed write stores its time, its words, and its commit word behind this.
+        look();
+        test.tick()
+    };
+    test.ring().put(KEY, 0, &[u64::MAX, u64::MAX], handler);
+}
+
+/// Events of the slots as they are in this moment, by index.
+fn snapshot(ring: &Ring<'_>) -> Vec<Event> {
+    let mut reader = Reader::newest(ring);
+    let (mut bytes, mut events) = (Vec::new(), Vec::new());
+    loop {
+        bytes.clear();
+        let drained = reader.drain(ring, Uncommitted::Skip, u64::MAX, &mut bytes);
+        events.extend(crate::test_ring::events(&bytes));
+        if !drained.more {
+            return events;
+        }
+    }
+}
+
+#[test]
+fn overwriting_leaves_out_the_slot_of_a_write_that_is_not_finished() {
+    for laps in [1, 2, 5] {
+        let test = TestRing::new(Mode::Overwrite);
+        (0..10).for_each(|n| _ = test.write(KEY + 8, &[n, n]));
+        let interrupted = test.ring().control.head.load(Relaxed);
+        let slot = test.ring().slot(interrupted);
+        lapped(&test, laps * SLOTS, || {
+            let word = slot.commit.load(Relaxed);
+            assert_eq!(word >> commit::TAG_SHIFT, commit::tag(interrupted), "used again");
+            assert_eq!(word & commit::COMMITTED, 0);
+            // What the write is about to store is in no event of a later lap.
+            slot.words.iter().for_each(|word| word.store(u64::MAX, Relaxed));
+            let events = snapshot(&test.ring());
+            assert!(events.iter().all(|event| event.words[0] != u64::MAX), "torn");
+            assert!(events.len() as u64 > SLOTS - 2 * u64::from(MARGIN_SLOTS), "{}", events.len());
+            assert_eq!(events.last().map(|event| event.words[0]), Some(laps * SLOTS - 1));
+        });
+        // The slot is used again, and everything goes on.
+        (0..2 * SLOTS).for_each(|n| assert_eq!(test.write(KEY, &[n]), Written::Whole));
+        assert_eq!(snapshot(&test.ring()).len() as u64, SLOTS);
+    }
+}
+
+#[test]
+fn the_slot_of_a_write_that_was_left_is_used_again_in_the_end() {
+    let test = TestRing::new(Mode::Overwrite);
+    for _ in 0..100 {
+        let index = test.ring().control.head.fetch_add(1, Relaxed);
+        begin(test.ring().slot(index), commit::tag(index) << commit::TAG_SHIFT | u64::from(KEY));
+        test.write(KEY, &[]);
+    }
+    (0..(crate::guard::MAX_LAPS + 2) * SLOTS).for_each(|n| _ = test.write(KEY, &[n]));
+    assert_eq!(snapshot(&test.ring()).len() as u64, SLOTS);
+}
+
+/// The reader has passed over an interrupted write, and its thread writes on; then it finishes after all.
+#[test]
+fn a_write_that_was_passed_over_may_go_on_late() {
+    for marked in [true, false] {
+        let test = TestRing::new(Mode::Discard);
+        let (ring, mut reader) = (test.ring(), test.reader());
+        test.write(KEY, &[0]);
+        let index = ring.control.head.fetch_add(1, Relaxed);
+        let word = commit::tag(index) << commit::TAG_SHIFT | u64::from(KEY);
+        if marked {
+            begin(ring.slot(index), word);
+        }
+        let (mut written, mut seen, mut lost, mut passed) = (1, Vec::new(), 0, 0);
+        for _ in 0..12 {
+            for _ in 0..SLOTS / 4 {
+                assert_eq!(test.write(KEY, &[written]), Written::Whole);
+                written += 1;
+            }
+            loop {
+                let (drained, events) = drain(&mut reader, &ring, Uncommitted::Wait);
+                seen.extend(events.iter().map(|event| event.words[0]));
+                passed += drained.passed;
+                if drained.more {
+                    continue;
+                }
+                let Some(slots) = reader.unfinished(&ring, u64::MAX) else { break };
+                lost += reader.pass_unfinished(&ring, slots);
+            }
+        }
+        assert!(passed >= 2, "its slot was not used again, in two laps");
+        // It goes on, and is none of what comes.
+        begin(ring.slot(index), word);
+        ring.slot(index).words.iter().for_each(|word| word.store(u64::MAX, Relaxed));
+        ring.slot(index).commit.store(word | commit::COMMITTED, Release);
+        for _ in 0..8 {
+            for _ in 0..SLOTS / 4 {
+                assert_eq!(test.write(KEY, &[written]), Written::Whole);
+                written += 1;
+            }
+            let (drained, events) = drain(&mut reader, &ring, Uncommitted::Wait);
+            assert_eq!((drained.lost, reader.unfinished(&ring, u64::MAX)), (0, None));
+            seen.extend(events.iter().map(|event| event.words[0]));
+            while reader.tail() < ring.control.head.load(Relaxed) {
+                let (_, events) = drain(&mut reader, &ring, Uncommitted::Wait);
+                seen.extend(events.iter().map(|event| event.words[0]));
+            }
+        }
+        assert!(seen.into_iter().eq(0..written), "each once");
+        assert_eq!(lost, 1);
+        assert_eq!(ring.control.lost.load(Relaxed), 0);
+    }
+}

@@ -90,9 +90,7 @@ impl Memory {
         assert_ne!(base, libc::MAP_FAILED);
         let mut memory = Memory { base: base.cast(), bytes, shared_position: 0 };
         // Another test of this process may have read from the shared ring before.
-        let (control, slots) = memory.shared();
-        let unread = slots.len() as i32 - control.free.load(Acquire);
-        memory.shared_position = control.write.load(Relaxed).wrapping_sub(unread as u32);
+        memory.shared_position = memory.shared().0.read.load(Acquire);
         memory
     }
 
@@ -182,14 +180,9 @@ impl Memory {
         }
         let (control, slots) = self.shared();
         let mut reader = shared_ring::Reader::new(control, slots, self.shared_position);
-        loop {
-            while let Some(record) = reader.read() {
-                let words = record.words.to_vec();
-                events.push(event(record.commit, record.tsc, words, record.tid, true));
-            }
-            if uncommitted == Uncommitted::Wait || !reader.skip() {
-                break;
-            }
+        while let Some(record) = reader.read_any() {
+            let words = record.words.to_vec();
+            events.push(event(record.commit, record.tsc, words, record.tid, true));
         }
         self.shared_position = reader.position();
         events.sort_by_key(|event| event.tsc);

@@ -23,6 +23,12 @@ pub(crate) enum Role {
     Free,
     /// Write index of the shared ring.
     Write,
+    /// What the kernel knows of a thread.
+    Kernel,
+    /// State of a ring.
+    State,
+    /// Which claim of a ring it is.
+    Generation,
     /// Counter or table that numbers are taken from.
     Numbers,
     /// A fence, which belongs to no word.

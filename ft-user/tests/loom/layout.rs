@@ -2,7 +2,7 @@
 
 use crate::atomic::{AtomicI32, AtomicU32, AtomicU64, Role};
 
-pub(crate) use ft_user::layout::{LOSS_KEY, Mode, marker};
+pub(crate) use ft_user::layout::{LOSS_KEY, Mode, marker, ring_state};
 /// No event of a model has it.
 pub(crate) const RING_WAIT_KEY: u32 = 99 << 3;
 
@@ -25,12 +25,16 @@ pub(crate) const SHARED_WORDS: usize = 1;
 /// The commit word with a tag that changes with every lap of the small ring.
 pub(crate) mod commit {
     pub(crate) use ft_user::layout::commit::{
-        COMMITTED, CONT_MASK, CONT_SHIFT, CONTINUATION, CPU_SHIFT, CPU_UNKNOWN, FLAGS, TAG_MASK,
-        TAG_SHIFT, continuations, key,
+        COMMITTED, CONT_MASK, CONT_SHIFT, CONTINUATION, CPU_SHIFT, CPU_UNKNOWN, FLAGS, PASSED,
+        TAG_MASK, TAG_SHIFT, continuations, key,
     };
 
     pub(crate) fn tag(index: u64) -> u64 {
         index / super::SLOTS as u64 & TAG_MASK
+    }
+
+    pub(crate) fn age(word: u64, index: u64) -> u64 {
+        (tag(index).wrapping_sub(word >> TAG_SHIFT) & TAG_MASK) * super::SLOTS as u64
     }
 }
 
@@ -40,7 +44,15 @@ pub(crate) struct RingControl {
     pub(crate) lost: AtomicU64,
     pub(crate) lost_pending: AtomicU64,
     pub(crate) loss_begin_tsc: AtomicU64,
+    pub(crate) clear_until: AtomicU64,
     pub(crate) tail: AtomicU64,
+    pub(crate) passed_at: AtomicU64,
+    pub(crate) mode: AtomicU32,
+    pub(crate) claimed_at: AtomicU64,
+    pub(crate) state: AtomicU32,
+    pub(crate) tid: AtomicU32,
+    pub(crate) generation: AtomicU32,
+    pub(crate) name: [AtomicU64; 2],
     pub(crate) vain_wait_tsc: [AtomicU64; 2],
 }
 
@@ -70,7 +82,15 @@ impl Memory {
             lost: word(Role::Other),
             lost_pending: word(Role::Other),
             loss_begin_tsc: word(Role::Other),
+            clear_until: word(Role::Other),
             tail: word(Role::Tail),
+            passed_at: word(Role::Other),
+            mode: AtomicU32::new(Role::Other, 0),
+            claimed_at: word(Role::Other),
+            state: AtomicU32::new(Role::State, ring_state::FREE),
+            tid: AtomicU32::new(Role::Other, 0),
+            generation: AtomicU32::new(Role::Generation, 0),
+            name: [word(Role::Payload), word(Role::Payload)],
             vain_wait_tsc: [word(Role::Other), word(Role::Other)],
         };
         Memory { control, slots: std::array::from_fn(|_| slot()) }

@@ -5,7 +5,8 @@
 //! RUSTFLAGS="--cfg loom" cargo test -p ft-user --test loom --release
 //! ```
 //!
-//! `cargo xtask test` runs them, with the models and their engine optimised. The algorithms are the library's own files, compiled here a second time: [`ring`], [`mod@wait`], [`reader`],
+//! `cargo xtask test` runs them, with the models and their engine optimised. The algorithms are the library's own files, compiled
+//! here a second time: [`ring`], [`guard`], [`handover`], [`mod@wait`], [`reader`],
 //! [`shared_ring`], [`numbers`] and [`table`] find loom's atomics in [`atomic`] and rings of few slots in [`layout`]. What they do
 //! to payload is checked in one of two ways: where nobody may touch it at once (discard mode, the shared
 //! ring), payload words are plain memory, and loom reports every access that is not ordered; where
@@ -18,12 +19,19 @@
 #![cfg(loom)]
 
 mod atomic;
+mod claims;
 mod layout;
 mod overwrite;
 mod per_thread;
 mod shared;
 mod tasks;
 
+#[path = "../../src/guard.rs"]
+#[allow(dead_code, unreachable_pub, reason = "the library's file; a model uses a part of it")]
+mod guard;
+#[path = "../../src/handover.rs"]
+#[allow(dead_code, unreachable_pub, reason = "the library's file; a model uses a part of it")]
+mod handover;
 #[path = "../../src/task/numbers.rs"]
 mod numbers;
 #[path = "../../src/reader.rs"]

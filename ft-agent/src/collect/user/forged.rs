@@ -175,7 +175,8 @@ fn what_is_behind_a_thread_that_never_commits_is_found() {
     assert_eq!(drain(&mut source, &mut Work::last()), []);
     source.memory.ring(0).control.state.store(ring_state::EXITED, Relaxed);
     let losses = drain(&mut source, &mut Work::last());
-    assert_eq!(losses, [("slots never committed".to_owned(), 300)]);
+    // At least so many events: one is no longer than 13 slots.
+    assert_eq!(losses, [("slots never committed".to_owned(), 24)]);
 }
 
 #[test]

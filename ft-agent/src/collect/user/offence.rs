@@ -1,4 +1,4 @@
-//! What a process has done that none does which uses `ft-user`.
+//! What a process has done that none does which uses `ft-user`, or that makes its part of a trace less than it looks.
 
 /// An offence. It costs the process its own events, or what it says; nobody else's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
@@ -24,6 +24,12 @@ pub enum Offence {
     /// Its last contents were more than is read at the end.
     #[error("its rings held more than is read at the end; the rest counts as lost")]
     Endless,
+    /// A snapshot of a ring in overwrite mode has nothing.
+    #[error(
+        "a thread of it wrote so fast that a snapshot of its ring is empty; enable fewer events, or record it in rings that are \
+         drained (without FT_MODE=overwrite)"
+    )]
+    Overrun,
 }
 
 impl Offence {
@@ -35,6 +41,7 @@ impl Offence {
             Offence::Directory => "directory",
             Offence::Fault => "fault",
             Offence::Endless => "endless",
+            Offence::Overrun => "overrun",
         }
     }
 }

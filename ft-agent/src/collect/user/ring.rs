@@ -1,8 +1,9 @@
 //! One per-thread ring: its owner, its events, its end.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use ft_user::layout::{Mode, ring_state};
+use ft_user::handover;
+use ft_user::layout::{MAX_EVENT_SLOTS, Mode, ring_state};
 use ft_user::reader::{Reader, Uncommitted};
 use ft_user::ring::Ring;
 
@@ -17,23 +18,41 @@ use ft_trace::tables::{LossOrigin, LossReason};
 
 /// Slots copied into one frame: 128 KiB, which the second-level cache still holds when they are summed, copied
 /// and written.
-const FRAME_SLOTS: u64 = 1 << 12;
+pub(super) const FRAME_SLOTS: u64 = 1 << 12;
 
 /// What makes up a ring that was filled as fast as it was copied: so much is copied of one at once.
 const RINGS_AT_ONCE: u64 = 2;
 
+/// For how long a write is waited for behind which its thread has written on, unless a quarter of the ring is behind it.
+const PATIENCE_NS: i64 = 1_000_000_000;
+
+/// Which look at a ring it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// There are later ones.
+    Round,
+    /// The last one, and its process may live.
+    Last,
+    /// Its thread or its process has ended: what is not committed never will be.
+    Ended,
+}
+
 /// Where reading of one ring stands, and whose it is.
 pub(super) struct Owned {
-    reader: Reader,
+    pub(super) reader: Reader,
     /// Claim of the ring to which `tid` belongs; `None` before its first event.
-    generation: Option<u32>,
-    tid: i32,
+    pub(super) generation: Option<u32>,
+    pub(super) tid: i32,
     /// Until when `tid` is believed, ns.
     believed_until: i64,
-    /// TSC when the ring was last seen empty: what is never committed was begun later.
-    empty_at: u64,
+    /// TSC of the last look at whose end all was read that was reserved then: what is not read was begun later.
+    read_at: u64,
+    /// TSC of the last look, and what was reserved then.
+    looked: (u64, u64),
+    /// The unfinished write at which reading stands, since when, ns, and the same as TSC.
+    stands: Option<(u64, i64, u64)>,
     /// Slots below this index are in memory: to read them takes none.
-    backed: u64,
+    pub(super) backed: u64,
 }
 
 impl Owned {
@@ -43,12 +62,52 @@ impl Owned {
         // Indices below the length of the ring are never written: they would match zeroed memory.
         let oldest = head.saturating_sub(ring.len()).max(ring.len());
         let tail = ring.control.tail.load(Relaxed).clamp(oldest, head.max(oldest));
-        let reader = Reader::at(tail);
-        Owned { reader, generation: None, tid: -1, believed_until: 0, empty_at: 0, backed: 0 }
+        Owned {
+            reader: Reader::at(tail),
+            generation: None,
+            tid: -1,
+            believed_until: 0,
+            read_at: 0,
+            looked: (0, u64::MAX),
+            stands: None,
+            backed: 0,
+        }
+    }
+
+    /// Begins a look, at which so much is reserved.
+    fn look(&mut self, now: u64, head: u64) {
+        let (looked_at, reserved) = self.looked;
+        if reserved <= self.reader.tail() {
+            self.read_at = looked_at;
+        }
+        self.looked = (now, head);
+    }
+
+    /// How many slots at its position are to be passed over: of writes that their thread has not finished, although it has written
+    /// on since.
+    /// The second number is the TSC when it was first seen there.
+    fn to_pass(
+        &mut self,
+        ring: &Ring<'_>,
+        look: Look,
+        now_ns: i64,
+        work: &mut Work,
+    ) -> Option<(u64, u64)> {
+        let slots = self.reader.unfinished(ring, self.backed)?;
+        work.spend(slots);
+        let tail = self.reader.tail();
+        let before = self.stands.filter(|(index, ..)| *index == tail);
+        let (_, since, tsc) =
+            *self.stands.insert(before.unwrap_or_else(|| (tail, now_ns, read_tsc())));
+        let behind = ring.control.head.load(Relaxed).saturating_sub(tail);
+        let passes = look == Look::Last
+            || behind >= ring.len() / 4
+            || now_ns.saturating_sub(since) >= PATIENCE_NS;
+        passes.then_some((slots, tsc))
     }
 
     /// Looks who owns the ring now; the thread when it is another one.
-    fn update(
+    pub(super) fn update(
         &mut self,
         owners: &mut Owners,
         identity: &Identity,
@@ -56,13 +115,13 @@ impl Owned {
         now_ns: i64,
         work: &mut Work,
     ) -> Option<Thread> {
-        // SYNC: ring-owner (with the claim: thread id and name are in place).
-        let generation = Some(ring.control.generation.load(Acquire));
+        let (generation, said) = handover::owner(ring.control);
+        let generation = Some(generation);
         let is_new = self.generation != generation;
         if !is_new && now_ns < self.believed_until {
             return None;
         }
-        let tid = owners.find(identity, ring.control.tid.load(Relaxed), now_ns, work);
+        let tid = owners.find(identity, said, now_ns, work);
         let is_new = is_new || tid != self.tid;
         self.generation = generation;
         self.tid = tid;
@@ -78,7 +137,7 @@ impl Source {
         &mut self,
         index: u32,
         now_ns: i64,
-        ended: bool,
+        look: Look,
         round: &mut Round,
         work: &mut Work,
         sink: &mut impl Sink,
@@ -88,26 +147,23 @@ impl Source {
             return Ok(true);
         }
         let ring = self.memory.ring(index);
-        // SYNC: ring-exit (with the thread that ends: all that it wrote is there).
-        let state = ring.control.state.load(Acquire);
+        let state = handover::state(ring.control);
         if state == ring_state::FREE || ring.control.head.load(Acquire) < ring.len() {
             return Ok(true);
         }
         self.rings[index as usize].get_or_insert_with(|| Owned::unknown(&ring));
-        let over = ended || state == ring_state::EXITED;
-        if self.memory.geometry().mode == Mode::Discard {
-            let uncommitted = if over { Uncommitted::Skip } else { Uncommitted::Wait };
-            if !self.copy(index, uncommitted, now_ns, round, work, sink)? {
-                return Ok(false);
-            }
+        let look = if state == ring_state::EXITED { Look::Ended } else { look };
+        if self.memory.geometry().mode == Mode::Discard
+            && !self.copy(index, look, now_ns, round, work, sink)?
+        {
+            return Ok(false);
         }
         if state == ring_state::EXITED {
             if !self.snapshot_ring(index, now_ns, round, work, sink)? {
                 return Ok(false);
             }
             self.tell_pending_loss(index, true, sink)?;
-            // SYNC: ring-free (with the thread that claims it next: all of it is read).
-            self.memory.ring(index).control.state.store(ring_state::FREE, Release);
+            handover::set_free(self.memory.ring(index).control);
         }
         Ok(true)
     }
@@ -123,9 +179,10 @@ impl Source {
         work: &mut Work,
         sink: &mut impl Sink,
     ) -> Result<bool, WriteError> {
+        let look = if ended { Look::Ended } else { Look::Last };
         while self.last.next_ring < self.rings_used() {
             let index = self.last.next_ring;
-            let done = self.drain_ring(index, now_ns, ended, round, work, sink)?
+            let done = self.drain_ring(index, now_ns, look, round, work, sink)?
                 && self.snapshot_ring(index, now_ns, round, work, sink)?;
             if goes_on && work.is_done() {
                 return Ok(false);
@@ -151,7 +208,7 @@ impl Source {
         let left = ring.control.head.load(Acquire).saturating_sub(owned.reader.tail());
         if !done && left > 0 {
             self.offences.add(Offence::Endless);
-            let (from, to) = (owned.empty_at.max(self.since_tsc) as i64, read_tsc() as i64);
+            let (from, to) = (owned.read_at.max(self.since_tsc) as i64, read_tsc() as i64);
             let loss = self.loss(LossOrigin::Ring, LossReason::NotRead, owned.tid, left);
             self.tell_loss(Loss { from, to, ..loss }, sink)?;
         }
@@ -179,7 +236,7 @@ impl Source {
     fn copy(
         &mut self,
         index: u32,
-        uncommitted: Uncommitted,
+        look: Look,
         now_ns: i64,
         round: &mut Round,
         work: &mut Work,
@@ -190,17 +247,17 @@ impl Source {
         let before = read_tsc();
         let head = ring.control.head.load(Acquire);
         let waiting = head.saturating_sub(owned.reader.tail());
-        if waiting == 0 {
-            owned.empty_at = before;
-        }
+        owned.look(before, head);
         // In one step, however far it claims to be.
-        let mut skipped = waiting.saturating_sub(ring.len());
-        owned.reader.pass(skipped);
-        if skipped > 0 && self.memory.geometry().mode == Mode::Discard {
+        let far = waiting.saturating_sub(ring.len());
+        owned.reader.pass(far);
+        if far > 0 {
             self.offences.add(Offence::Ring);
         }
-        let (mut copied, mut left_out) = (0, 0);
-        let mut asked_at = None;
+        let uncommitted = if look == Look::Ended { Uncommitted::Skip } else { Uncommitted::Wait };
+        // Slots that were copied or left out, and events that were left out.
+        let (mut copied, mut left_out, mut lost) = (0, 0, far);
+        let (mut asked_at, mut until) = (None, None);
         let done = loop {
             let tail = owned.reader.tail();
             if tail >= head {
@@ -220,7 +277,7 @@ impl Source {
                 }
                 let hole = self.memory.unbacked_slots(index, tail).clamp(1, head - tail);
                 owned.reader.pass(hole);
-                skipped += hole;
+                lost += hole.div_ceil(MAX_EVENT_SLOTS.into());
                 continue;
             }
             self.scratch.clear();
@@ -228,14 +285,16 @@ impl Source {
             let end = owned.backed;
             let drained =
                 owned.reader.drain_below(&ring, end, uncommitted, budget, &mut self.scratch);
-            work.spend(drained.slots + drained.skipped);
-            skipped += drained.skipped;
-            left_out += drained.skipped;
+            let others = drained.skipped + drained.passed;
+            work.spend(drained.slots + others);
+            lost += drained.lost;
+            left_out += others;
             if drained.slots > 0 {
                 copied += drained.slots;
-                // The owner is asked for after its events were read: a ring changes hands only when
-                // all of it is read, so one drain never mixes two owners.
+                // The owner is asked for after its events were read, and before they are consumed: until then the ring does
+                // not change hands, so no event is taken for another owner's.
                 let thread = owned.update(&mut self.owners, &self.identity, &ring, now_ns, work);
+                owned.reader.consume(&ring);
                 if let Some(thread) = thread {
                     work.spend(work::LOOK_UP);
                     sink(&Frame::Thread(thread))?;
@@ -249,56 +308,37 @@ impl Source {
                     bytes: &self.scratch,
                 }))?;
             }
-            if drained.more || drained.slots + drained.skipped > 0 {
+            if drained.more || drained.slots + others > 0 {
                 continue;
             }
             // Not committed, or reaching beyond what was in memory when that was asked.
             if owned.backed < head && asked_at != Some(tail) {
                 owned.backed = 0;
-            } else if uncommitted == Uncommitted::Wait {
-                break true;
-            } else {
+            } else if uncommitted == Uncommitted::Skip {
                 owned.reader.pass(1);
-                skipped += 1;
+                lost += 1;
                 left_out += 1;
                 work.spend(1);
+            } else if let Some((slots, seen_at)) = owned.to_pass(&ring, look, now_ns, work) {
+                lost += owned.reader.pass_unfinished(&ring, slots);
+                left_out += slots;
+                until = Some(seen_at);
+            } else {
+                break true;
             }
         };
         if copied > 0 {
             round.found(waiting, ring.len());
         }
         round.slots += copied;
-        if skipped > 0 {
-            // The writer learns of it with the next slots that are copied.
-            ring.control.tail.store(owned.reader.tail(), Release); // SYNC: consumed
-        }
-        let (tid, from) = (owned.tid, owned.empty_at.max(self.since_tsc) as i64);
-        if skipped > 0 && self.memory.geometry().mode == Mode::Discard {
-            let to = read_tsc() as i64;
-            let loss = self.loss(LossOrigin::Ring, LossReason::NeverCommitted, tid, skipped);
+        owned.reader.consume(&ring);
+        let (tid, from) = (owned.tid, owned.read_at.max(self.since_tsc) as i64);
+        if lost > 0 {
+            let to = until.unwrap_or_else(read_tsc) as i64;
+            let loss = self.loss(LossOrigin::Ring, LossReason::NeverCommitted, tid, lost);
             self.tell_loss(Loss { from, to, ..loss }, sink)?;
         }
         Ok(done)
-    }
-
-    /// The newest events of a ring in overwrite mode. Whether all were copied.
-    pub(super) fn snapshot_ring(
-        &mut self,
-        index: u32,
-        now_ns: i64,
-        round: &mut Round,
-        work: &mut Work,
-        sink: &mut impl Sink,
-    ) -> Result<bool, WriteError> {
-        if self.memory.geometry().mode == Mode::Discard {
-            return Ok(true);
-        }
-        let Some(Some(owned)) = self.rings.get_mut(index as usize) else { return Ok(true) };
-        let newest = Reader::newest(&self.memory.ring(index));
-        if newest.tail() > owned.reader.tail() {
-            owned.reader = newest;
-        }
-        self.copy(index, Uncommitted::Skip, now_ns, round, work, sink)
     }
 
     /// Losses behind the last event of a ring. With `over`, its thread tells of nothing more, and neither is this

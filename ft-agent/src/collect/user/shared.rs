@@ -1,7 +1,6 @@
 //! The shared ring of a process: events of threads without a ring of their own.
 
 use std::mem::size_of;
-use std::sync::atomic::Ordering::Acquire;
 
 use ft_user::layout::SharedSlot;
 use ft_user::shared_ring;
@@ -13,12 +12,16 @@ use ft_trace::spool::WriteError;
 use ft_trace::spool::frame::{Frame, Loss, Shared};
 use ft_trace::tables::{LossOrigin, LossReason};
 
+/// Whether the process has ended at the last look.
+pub(super) struct Ended(pub(super) bool);
+
 impl Source {
-    /// Copies what is ready, at most one ring full. With `ended`, what is not ready is left out.
+    /// Copies what is ready, at most one ring full, wherever it is. A slot that is not ready holds up nobody, and is looked at again in
+    /// each round. At the last look (`last`) what is not ready never will be, as far as the recording is concerned, and counts as lost.
     pub(super) fn drain_shared(
         &mut self,
         now_ns: i64,
-        ended: bool,
+        last: Option<Ended>,
         round: &mut Round,
         work: &mut Work,
         sink: &mut impl Sink,
@@ -26,46 +29,76 @@ impl Source {
         let before = read_tsc();
         let (control, slots) = self.memory.shared();
         let all = slots.len() as u64;
-        let free = u64::try_from(control.free.load(Acquire)).unwrap_or(0);
-        if free == all {
-            self.shared_empty_at = before;
-        }
-        let mut reader = shared_ring::Reader::new(control, slots, self.shared_position);
-        let (mut copied, mut skipped) = (0, 0);
+        let position = std::mem::take(&mut self.shared_position);
+        let mut reader = shared_ring::Reader::at(control, slots, position);
+        let taken = reader.taken();
+        let mut copied = 0;
         self.scratch.clear();
-        while copied < all && skipped < all && !work.is_done() && (free < all || ended) {
-            if self.shared_backed == 0 {
+        let mut late = Some(0).filter(|_| reader.passed() > 0);
+        while copied < all && !work.is_done() {
+            let record = if let Some(from) = late {
                 work.spend(work::ASK);
-                self.shared_backed = self.memory.backed_shared(reader.position());
-            }
-            // Where nobody has written, nothing is ready.
-            let record = if self.shared_backed > 0 { reader.read() } else { None };
-            if let Some(record) = record {
-                work.spend(work::SHARED_SLOT);
-                let tid = self.owners.find(&self.identity, record.tid, now_ns, work);
-                encode_shared(&record, tid, &mut self.scratch);
-                copied += 1;
-            } else if ended && reader.skip() {
-                work.spend(1);
-                skipped += 1;
+                let found = reader.read_late(from);
+                late = found.as_ref().map(|(next, _)| *next);
+                let Some((_, record)) = found else { continue };
+                record
             } else {
-                break;
-            }
-            self.shared_backed = self.shared_backed.saturating_sub(1);
+                if self.shared_backed == 0 {
+                    work.spend(work::ASK);
+                    self.shared_backed = self.memory.backed_shared(reader.position());
+                }
+                // Where nobody has written, nothing is ready.
+                let next = if self.shared_backed > 0 { reader.read() } else { None };
+                let Some(record) = next else {
+                    let from = reader.position();
+                    work.spend(reader.pass(self.shared_backed).into());
+                    let passed = reader.position().wrapping_sub(from);
+                    self.shared_backed -= passed.min(self.shared_backed);
+                    if passed == 0 {
+                        break;
+                    }
+                    let begin = self.shared_passed.map_or(self.shared_read_at, |(begin, _)| begin);
+                    self.shared_passed = Some((begin, read_tsc()));
+                    continue;
+                };
+                self.shared_backed = self.shared_backed.saturating_sub(1);
+                record
+            };
+            work.spend(work::SHARED_SLOT);
+            let tid = self.owners.find(&self.identity, record.tid, now_ns, work);
+            encode_shared(&record, tid, &mut self.scratch);
+            copied += 1;
         }
         if copied > 0 {
-            round.found(all.saturating_sub(free), all);
+            round.found(taken, all);
         }
-        self.shared_position = reader.position();
+        let unfinished = match last {
+            None => 0,
+            Some(Ended(true)) => reader.taken().saturating_sub(self.shared_left),
+            // Those of threads that are at it in this moment come after the recording.
+            Some(Ended(false)) => {
+                reader.taken().saturating_sub(self.shared_left).min(reader.passed() as u64)
+            }
+        };
+        self.shared_left += unfinished;
+        if reader.passed() == 0 {
+            self.shared_passed = None;
+        }
+        if reader.is_at_end() {
+            self.shared_read_at = before;
+        }
         let loss = reader.loss();
+        self.shared_position = reader.into_position();
         if copied > 0 {
             round.slots += copied;
             sink(&Frame::Shared(Shared { source: self.number, bytes: &self.scratch }))?;
         }
-        if skipped > 0 {
-            let (from, to) = (self.shared_empty_at as i64, read_tsc() as i64);
-            let loss = self.loss(LossOrigin::SharedRing, LossReason::NeverCommitted, -1, skipped);
-            self.tell_loss(Loss { from, to, ..loss }, sink)?;
+        if unfinished > 0 {
+            let (from, to) =
+                self.shared_passed.unwrap_or_else(|| (self.shared_read_at, read_tsc()));
+            let loss =
+                self.loss(LossOrigin::SharedRing, LossReason::NeverCommitted, -1, unfinished);
+            self.tell_loss(Loss { from: from as i64, to: to as i64, ..loss }, sink)?;
         }
         let lost = loss.events.saturating_sub(self.shared_lost);
         if lost > 0 {

@@ -1,0 +1,223 @@
+//! Events that their thread has left or not finished, and rings that are overwritten while they are copied.
+
+use std::ptr;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+
+use ft_user::layout::{RingControl, commit};
+use ft_user::ring::Ring;
+use ft_user::shared_ring::{Event, SharedRing};
+
+use super::tests::{claim, drain, finish, source, write};
+use super::*;
+
+const KEY: u32 = 64;
+const SECOND: i64 = 1_000_000_000;
+
+/// The thread of a ring reserves so many slots, and marks the first as that of an event of so many.
+fn leave(source: &Source, index: u32, slots: u64, marked: bool) {
+    let ring = source.memory.ring(index);
+    let at = ring.control.head.fetch_add(slots, Relaxed);
+    if marked {
+        let word = commit::tag(at) << commit::TAG_SHIFT | (slots - 1) << commit::CONT_SHIFT;
+        slot(ring.control, ring.len(), at).store(word | u64::from(KEY), Relaxed);
+    }
+}
+
+/// The commit word of the slot of an index.
+fn slot(control: &RingControl, slots: u64, index: u64) -> &std::sync::atomic::AtomicU64 {
+    let at = 4096 + (index % slots) as usize * 32;
+    // SAFETY: the slots follow the control page, of a page and 32 bytes each, and begin with their commit word.
+    unsafe { &*ptr::from_ref(control).byte_add(at).cast() }
+}
+
+/// Losses of one round at a time: count, and length in TSC.
+fn losses(source: &mut Source, now_ns: i64) -> Vec<(u64, i64)> {
+    let mut losses = Vec::new();
+    let mut sink = |frame: &Frame<'_>| {
+        if let Frame::Loss(loss) = frame {
+            assert_eq!(loss.what, LossReason::NeverCommitted.word());
+            losses.push((loss.count, loss.to - loss.from));
+        }
+        Ok(())
+    };
+    source.drain(now_ns, &mut Work::last(), &mut sink).unwrap();
+    losses
+}
+
+#[test]
+fn an_event_that_was_left_is_passed_over_and_counted_once() {
+    for (slots, marked) in [(1, true), (1, false), (3, true), (3, false), (13, false)] {
+        let mut s = source(Mode::Discard, Since::Start);
+        claim(&s, 0);
+        write(&s, 0, 1, 3);
+        assert_eq!(drain(&mut s), ["thread true", "ring 0 1..=3"]);
+        leave(&s, 0, slots, marked);
+        assert_eq!(losses(&mut s, SECOND), [], "its thread is at it");
+        assert_eq!(losses(&mut s, 9 * SECOND), []);
+        write(&s, 0, 4, 3);
+        assert_eq!(losses(&mut s, 10 * SECOND), [], "a handler has interrupted it");
+        assert_eq!(losses(&mut s, 11 * SECOND).iter().map(|loss| loss.0).sum::<u64>(), 1);
+        write(&s, 0, 7, 1);
+        assert_eq!(losses(&mut s, 12 * SECOND), []);
+        assert_eq!(
+            s.rings[0].as_ref().unwrap().reader.tail(),
+            s.memory.ring(0).control.head.load(Relaxed)
+        );
+    }
+}
+
+#[test]
+fn with_a_quarter_of_the_ring_behind_it_an_event_is_not_waited_for() {
+    let mut s = source(Mode::Discard, Since::Start);
+    claim(&s, 0);
+    let quarter = u64::from(s.memory.geometry().ring_slots) / 4;
+    leave(&s, 0, 1, true);
+    write(&s, 0, 1, quarter - 2);
+    assert_eq!(drain(&mut s), [""; 0]);
+    write(&s, 0, quarter - 1, 2);
+    let rest = ["thread true".to_owned(), format!("ring 0 1..={quarter}")];
+    let loss = "loss ring slots never committed 1".to_owned();
+    assert_eq!(drain(&mut s), [&rest[..], &[loss]].concat());
+}
+
+#[test]
+fn at_the_end_of_a_recording_nothing_is_waited_for_that_something_is_behind() {
+    let mut s = source(Mode::Discard, Since::Start);
+    claim(&s, 0);
+    leave(&s, 0, 2, true);
+    write(&s, 0, 1, 2);
+    // The last one is being written.
+    leave(&s, 0, 1, true);
+    let expected = ["thread true", "ring 0 1..=2", "loss ring slots never committed 1"];
+    assert_eq!(finish(&mut s, false), expected);
+}
+
+/// Where a loss is told, it is from the last look before it to the first that has seen it.
+#[test]
+fn what_was_left_has_a_place() {
+    let mut s = source(Mode::Discard, Since::Start);
+    claim(&s, 0);
+    write(&s, 0, 1, 3);
+    let before = read_tsc() as i64;
+    drain(&mut s);
+    drain(&mut s);
+    leave(&s, 0, 1, true);
+    write(&s, 0, 4, 3);
+    drain(&mut s);
+    let seen = read_tsc() as i64;
+    let mut places = Vec::new();
+    let mut sink = |frame: &Frame<'_>| {
+        if let Frame::Loss(loss) = frame {
+            places.push((loss.from, loss.to));
+        }
+        Ok(())
+    };
+    s.drain(SECOND, &mut Work::last(), &mut sink).unwrap();
+    let [(from, to)] = places[..] else { panic!("{places:?}") };
+    assert!(before < from && from < to && to < seen, "{before} {from} {to} {seen}");
+}
+
+#[test]
+fn of_the_shared_ring_each_event_behind_one_that_was_left_is_stored() {
+    for ended in [true, false] {
+        let mut s = source(Mode::Discard, Since::Start);
+        let shared = |s: &Source, count: u64| {
+            let (control, slots) = s.memory.shared();
+            for n in 0..count {
+                let event = Event { tid: std::process::id(), key: KEY, cpu: 0, words: &[n] };
+                assert!(SharedRing::new(control, slots).write(event, read_tsc));
+            }
+        };
+        // A thread has taken a slot, and leaves it.
+        let (control, slots) = s.memory.shared();
+        control.free.fetch_sub(1, Relaxed);
+        let left = control.write.fetch_add(1, Relaxed) as usize;
+        slots[left].marker.store(ft_user::layout::marker::BUSY, Relaxed);
+        let mut stored = 0;
+        for _ in 0..5 {
+            shared(&s, 30);
+            stored += 30;
+            assert_eq!(drain(&mut s), ["shared 30"]);
+        }
+        assert!(stored > s.memory.shared().1.len(), "more than a lap");
+        let loss = "loss shared-ring slots never committed 1";
+        assert_eq!(finish(&mut s, ended), [loss]);
+        assert_eq!(finish(&mut s, ended), [""; 0], "once");
+    }
+}
+
+#[test]
+fn a_slow_event_of_the_shared_ring_is_stored_late() {
+    let mut s = source(Mode::Discard, Since::Start);
+    let (control, slots) = s.memory.shared();
+    let event = |n: &'static [u64]| Event { tid: std::process::id(), key: KEY, cpu: 0, words: n };
+    SharedRing::new(control, slots).write(event(&[1]), read_tsc);
+    SharedRing::new(control, slots).write(event(&[2]), read_tsc);
+    slots[0].marker.store(ft_user::layout::marker::BUSY, Relaxed);
+    assert_eq!(drain(&mut s), ["shared 1"]);
+    assert_eq!(drain(&mut s), [""; 0]);
+    s.memory.shared().1[0].marker.store(ft_user::layout::marker::READY, Relaxed);
+    assert_eq!(drain(&mut s), ["shared 1"]);
+    assert_eq!(finish(&mut s, true), [""; 0]);
+}
+
+/// The writer stores commit words alone, which is faster than any thread writes events.
+#[test]
+fn a_snapshot_of_a_thread_that_never_pauses_has_half_of_its_ring() {
+    let mut s = source(Mode::Overwrite, Since::Start);
+    claim(&s, 0);
+    write(&s, 0, 1, 3);
+    drain(&mut s);
+    let slots = u64::from(s.memory.geometry().ring_slots);
+    let control = ptr::from_ref(s.memory.ring(0).control) as usize;
+    let (ends, laps) = (AtomicBool::new(false), std::sync::atomic::AtomicU64::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            // SAFETY: the source, and so the ring, outlives the scope.
+            let control = unsafe { &*(control as *const RingControl) };
+            // SAFETY: as above; the slots follow the control page.
+            assert!(unsafe { Ring::new(control, slots as u32) }.is_some());
+            while !ends.load(Relaxed) {
+                for _ in 0..slots {
+                    let at = control.head.fetch_add(1, Relaxed);
+                    let word = commit::tag(at) << commit::TAG_SHIFT | u64::from(KEY);
+                    slot(control, slots, at).store(word | commit::COMMITTED, Release);
+                }
+                laps.fetch_add(1, Relaxed);
+            }
+        });
+        let mut smallest = u64::MAX;
+        for _ in 0..20 {
+            let before = laps.load(Relaxed);
+            while laps.load(Relaxed) < before + 2 {
+                thread::yield_now();
+            }
+            let mut copied = 0;
+            let mut sink = |frame: &Frame<'_>| {
+                if let Frame::Slots(slots) = frame {
+                    copied += slots.bytes.len() as u64 / 32;
+                }
+                Ok(())
+            };
+            s.snapshot(0, &mut Work::last(), &mut sink).unwrap();
+            smallest = smallest.min(copied);
+        }
+        ends.store(true, Relaxed);
+        assert!(smallest >= slots / 2, "{smallest} of {slots}");
+    });
+    assert_eq!(s.offences(), []);
+}
+
+#[test]
+fn a_ring_of_a_living_thread_that_gives_nothing_is_told() {
+    let mut s = source(Mode::Overwrite, Since::Start);
+    claim(&s, 0);
+    s.memory.populate_ring(0);
+    write(&s, 0, 1, 3);
+    drain(&mut s);
+    // All of it is being overwritten.
+    s.memory.ring(0).control.head.fetch_add(2 * s.memory.ring(0).len(), Relaxed);
+    s.snapshot(0, &mut Work::last(), &mut |_: &Frame<'_>| Ok(())).unwrap();
+    assert_eq!(s.offences(), [Offence::Overrun]);
+}

@@ -1,0 +1,177 @@
+//! Snapshots of rings in overwrite mode, whose threads may write on meanwhile.
+//!
+//! Rule: a ring is copied to memory first, as fast as memory allows, and written to the spool then. The copy begins with the oldest
+//! slot. Where the thread has overwritten what comes next, the copy goes on so far ahead of it that it is not overtaken again, and
+//! up to what is the newest then: at most a quarter of the ring ahead.
+
+use std::mem::size_of;
+use std::ops::Range;
+use std::sync::atomic::Ordering::Acquire;
+
+use ft_user::layout::{Mode, Slot};
+use ft_user::reader::{Reader, Uncommitted};
+
+use super::ring::FRAME_SLOTS;
+use super::{Offence, Round, Sink, Source};
+use crate::collect::work::{self, Work};
+use ft_trace::spool::WriteError;
+use ft_trace::spool::frame::{Frame, Slots};
+
+/// Slots that are copied before any is written: 8 MiB, all of a ring of the default size.
+const COPIED_AT_ONCE: usize = 1 << 18;
+
+/// How far ahead of the thread that has overwritten the next slot the copy goes on, slots; and how much further each time.
+const FIRST_LEAD: u64 = 64;
+const FURTHER: u64 = 8;
+
+/// Slots that are copied of a ring at once, in rings: a thread that overtakes again and again is given up.
+const RINGS: u64 = 2;
+
+/// Runs of slots without holes.
+type Runs = Vec<(u64, Range<usize>)>;
+
+impl Source {
+    /// The newest events of a ring in overwrite mode that were not copied yet. Whether all were copied.
+    pub(super) fn snapshot_ring(
+        &mut self,
+        index: u32,
+        now_ns: i64,
+        round: &mut Round,
+        work: &mut Work,
+        sink: &mut impl Sink,
+    ) -> Result<bool, WriteError> {
+        let Some(Some(owned)) = self.rings.get_mut(index as usize) else { return Ok(true) };
+        if self.memory.geometry().mode == Mode::Discard {
+            return Ok(true);
+        }
+        let newest = Reader::newest(&self.memory.ring(index));
+        if newest.tail() > owned.reader.tail() {
+            owned.reader = newest;
+        }
+        let mut copy = Copy::begin(&self.memory.ring(index));
+        let unread = copy.end.saturating_sub(owned.reader.tail());
+        loop {
+            self.scratch.clear();
+            let runs = self.copy_to_memory(index, &mut copy, work);
+            self.write_runs(index, &runs, now_ns, work, sink)?;
+            if runs.is_empty() || copy.is_over(work) {
+                break;
+            }
+        }
+        self.scratch.shrink_to(FRAME_SLOTS as usize * size_of::<Slot>());
+        round.slots += copy.copied;
+        if unread > 0 && copy.copied == 0 && !work.is_done() {
+            self.offences.add(Offence::Overrun);
+        }
+        Ok(copy.done)
+    }
+
+    /// Copies until the end, or as much as is copied at once.
+    fn copy_to_memory(&mut self, index: u32, copy: &mut Copy, work: &mut Work) -> Runs {
+        let mut runs = Runs::new();
+        let Some(Some(owned)) = self.rings.get_mut(index as usize) else { return runs };
+        let ring = self.memory.ring(index);
+        while self.scratch.len() < COPIED_AT_ONCE * size_of::<Slot>() && !copy.is_over(work) {
+            let head = ring.control.head.load(Acquire);
+            let oldest = head.saturating_sub(ring.len());
+            let tail = owned.reader.tail();
+            if tail < oldest {
+                owned.reader.pass((oldest + copy.lead).min(head) - tail);
+                copy.lead = (copy.lead * FURTHER).min(ring.len() / 4);
+                copy.end = head;
+                work.spend(1);
+                continue;
+            }
+            if tail >= copy.end {
+                copy.done = true;
+                break;
+            }
+            if copy.end > owned.backed {
+                work.spend(work::ASK);
+                owned.backed = tail.saturating_add(self.memory.backed_slots(index, tail));
+            }
+            if owned.backed <= tail {
+                let hole = self.memory.unbacked_slots(index, tail);
+                owned.reader.pass(hole.clamp(1, copy.end - tail));
+                continue;
+            }
+            let (start, end) = (self.scratch.len(), owned.backed.min(copy.end));
+            let (budget, skip) = (FRAME_SLOTS.min(work.left()), Uncommitted::Skip);
+            let drained = owned.reader.drain_below(&ring, end, skip, budget, &mut self.scratch);
+            if drained.slots > 0 {
+                runs.push((drained.first_index, start..self.scratch.len()));
+                copy.copied += drained.slots;
+            }
+            let all = drained.slots + drained.skipped + drained.passed;
+            if all == 0 {
+                // An event that reaches beyond what is in memory, or beyond the end.
+                owned.reader.pass(1);
+            }
+            copy.looked += all.max(1);
+            work.spend(all.max(1));
+        }
+        runs
+    }
+
+    fn write_runs(
+        &mut self,
+        index: u32,
+        runs: &Runs,
+        now_ns: i64,
+        work: &mut Work,
+        sink: &mut impl Sink,
+    ) -> Result<(), WriteError> {
+        let Some(Some(owned)) = self.rings.get_mut(index as usize) else { return Ok(()) };
+        if runs.is_empty() {
+            return Ok(());
+        }
+        // After its events were read, and before they are consumed, as where rings are drained.
+        let ring = self.memory.ring(index);
+        if let Some(thread) = owned.update(&mut self.owners, &self.identity, &ring, now_ns, work) {
+            work.spend(work::LOOK_UP);
+            sink(&Frame::Thread(thread))?;
+        }
+        owned.reader.consume(&ring);
+        for (first_index, bytes) in runs {
+            sink(&Frame::Slots(Slots {
+                source: self.number,
+                ring: index,
+                tid: owned.tid,
+                generation: owned.generation.unwrap_or(0),
+                first_index: *first_index,
+                bytes: &self.scratch[bytes.clone()],
+            }))?;
+        }
+        Ok(())
+    }
+}
+
+/// Where the copy of one ring stands.
+struct Copy {
+    /// Where it ends.
+    end: u64,
+    /// How far ahead of the thread it goes on when it is overtaken.
+    lead: u64,
+    copied: u64,
+    /// Slots that were looked at, and how many at most.
+    looked: u64,
+    most: u64,
+    done: bool,
+}
+
+impl Copy {
+    fn begin(ring: &ft_user::ring::Ring<'_>) -> Copy {
+        Copy {
+            end: ring.control.head.load(Acquire),
+            lead: FIRST_LEAD,
+            copied: 0,
+            looked: 0,
+            most: RINGS * ring.len(),
+            done: false,
+        }
+    }
+
+    fn is_over(&self, work: &Work) -> bool {
+        self.done || self.looked >= self.most || work.is_done()
+    }
+}
