@@ -10,16 +10,28 @@
 //!
 //! The two forms of a trigger differ in one byte only, and a store of one byte is atomic: a processor that
 //! fetches meanwhile sees the old form or the new one, and each is complete. When a `Text` of the own
-//! process goes away after a change, it makes every core that runs the process serialise
-//! (`membarrier(2)`, `MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE`), so that all have the new form.
+//! process goes away after a change, it asks for every core that runs the process to serialise
+//! (`membarrier(2)`, `MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE`), so that all have the new form. Where the kernel does not do
+//! that, a core may run the old form for some instructions more, which is as if the change had come that much later.
+//!
+//! # Why a breakpoint is left alone
+//!
+//! A debugger or a probe of the kernel (uprobe) writes `int3` over the first byte, which is the same in both forms, and later puts
+//! back that byte alone. So a trigger under a breakpoint can be switched: when the breakpoint goes, the trigger is as it was
+//! switched last. While it stands there, events can be missing, for the kernel goes on as the instruction of the *file* would, the
+//! nop of eight bytes, which skips the jump. So switching such a site on is an error all the same ([`PatchError::Breakpoint`]).
 //!
 //! # Why nine bytes are safe where nobody is
 //!
 //! A bare sled ([`Sled`]) begins with a jump over its nop, or with a return, and nothing else leads into the nop. So while it is
-//! bare no processor executes these bytes, however many of them are half written. The `Text` that has written them goes away,
-//! and each core has serialised, before another one can switch the sled on: a core that then falls through finds the call, whole.
+//! bare no processor executes these bytes, however many of them are half written. Each core has serialised before
+//! [`Text::prepare`] returns, and before anybody can switch the sled on: a core that then falls through finds the call, whole.
+//! Where the kernel refuses `membarrier` (a seccomp filter can) and the process has more than one thread, the sleds are made bare
+//! again, and cannot be switched.
 //! gcc's patchable entries have no such jump: their nops are executed, and a thread can be between any two of them. So they are
 //! written where a process has one thread, which is here with its signals blocked.
+
+mod cores;
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -27,14 +39,21 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use crate::layout::{
-    PAGE, SLED_BYTES, Sled, SledKind, SledState, TRIGGER_OFF, TRIGGER_ON, TRIGGER_STATE,
+    BREAKPOINT, PAGE, SLED_BYTES, Sled, SledKind, SledState, TRIGGER_OFF, TRIGGER_ON, TRIGGER_STATE,
 };
 
-// linux/membarrier.h
-const SYNC_CORE: libc::c_long = 1 << 5;
-const REGISTER_SYNC_CORE: libc::c_long = 1 << 6;
+#[cfg(all(
+    feature = "sleds",
+    target_arch = "x86_64",
+    target_os = "linux",
+    not(feature = "off")
+))]
+pub(crate) use cores::is_alone;
 
-/// Why a site was not patched. The text is unchanged.
+/// How often a write is repeated because another copy of this crate has protected its page meanwhile.
+const ATTEMPTS: usize = 1000;
+
+/// Why a site was not patched. The text is unchanged, but for [`PatchError::Breakpoint`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PatchError {
@@ -56,6 +75,13 @@ pub enum PatchError {
         address: u64,
         /// The first four bytes there.
         found: [u8; 4],
+    },
+    /// A breakpoint stands on the site, which is on from when it goes; until then its events can be missing.
+    Breakpoint {
+        /// The address.
+        address: u64,
+        /// The site was off before.
+        switched: bool,
     },
     /// A sled calls nothing yet.
     Unprepared {
@@ -93,10 +119,15 @@ impl fmt::Display for PatchError {
                 "the bytes at {address:#x} are {found:02x?}, which is no trigger, so the site is left \
                  alone; detach the debugger or tool that changed it"
             ),
+            PatchError::Breakpoint { address, .. } => write!(
+                f,
+                "a breakpoint stands on the site at {address:#x}, so its events can be missing until the breakpoint goes; remove \
+                 the probe or detach the debugger that has set it"
+            ),
             PatchError::Unprepared { address } => write!(
                 f,
                 "the nops of clang at {address:#x} call nothing yet; let the process look for its sites (ft_enable), and allow \
-                 it executable memory (mprotect) within 2 GiB of the program"
+                 it executable memory (mprotect) within 2 GiB of the program, and, once it has several threads, membarrier(2)"
             ),
             PatchError::Executed { address } => write!(
                 f,
@@ -140,9 +171,7 @@ impl Text {
     ///
     /// `/proc` is not there, or closed to this process.
     pub fn own() -> Result<Text, PatchError> {
-        // Fails on kernels older than 4.16. There, a core may run the old form for some instructions
-        // more, which is as if the change had come that much later.
-        membarrier(REGISTER_SYNC_CORE);
+        cores::register();
         Ok(Text { memory: open("/proc/self/mem")?, own: true, changed: false })
     }
 
@@ -159,47 +188,66 @@ impl Text {
     ///
     /// # Errors
     ///
-    /// See [`PatchError`]. Nothing is changed then.
+    /// See [`PatchError`]. Nothing is changed then, unless it is a [`PatchError::Breakpoint`].
     pub fn set(&mut self, address: u64, on: bool) -> Result<bool, PatchError> {
         let mut found = [0; 4];
         if self.memory.read_exact_at(&mut found, address).is_err() {
             return Err(PatchError::NotText { address });
         }
-        let is_on = state(found).ok_or(PatchError::NotATrigger { address, found })?;
-        if is_on == on {
-            return Ok(false);
-        }
+        let beneath = without_breakpoint(found, TRIGGER_OFF.to_le_bytes()[0]);
+        let is_on = state(beneath).ok_or(PatchError::NotATrigger { address, found })?;
         let wanted = if on { TRIGGER_ON } else { TRIGGER_OFF };
         let byte = wanted.to_le_bytes()[TRIGGER_STATE as usize];
-        self.write(address + TRIGGER_STATE, &[byte])?;
-        Ok(true)
+        self.switch(address, (address + TRIGGER_STATE, byte), is_on != on, on && beneath != found)
     }
 
     /// Switches a sled that has been prepared; returns whether it was in the other state before.
     ///
     /// # Errors
     ///
-    /// See [`PatchError`]. Nothing is changed then.
+    /// As [`Text::set`].
     pub fn set_sled(&mut self, sled: Sled, on: bool) -> Result<bool, PatchError> {
-        if (self.sled_state(sled)? == SledState::On) == on {
-            return Ok(false);
-        }
+        let found = self.sled_bytes(sled)?;
+        // A return is its own state, and what a breakpoint has replaced cannot be switched.
+        let beneath = match sled.kind {
+            SledKind::Return => found,
+            _ => without_breakpoint(found, sled.first_byte()),
+        };
+        let is_on = known_state(sled, beneath)? == SledState::On;
         let (at, byte) = sled.switch(on);
-        self.write(sled.address + at, &[byte])?;
-        Ok(true)
+        let is_hidden = on && beneath != found && sled.kind != SledKind::Entry;
+        self.switch(sled.address, (sled.address + at, byte), is_on != on, is_hidden)
+    }
+
+    /// Writes the state of the site at `address` where it `differs`; an error if a breakpoint hides it.
+    fn switch(
+        &mut self,
+        address: u64,
+        (at, byte): (u64, u8),
+        differs: bool,
+        is_hidden: bool,
+    ) -> Result<bool, PatchError> {
+        if differs {
+            self.write(at, &[byte])?;
+        }
+        match is_hidden {
+            true => Err(PatchError::Breakpoint { address, switched: differs }),
+            false => Ok(differs),
+        }
     }
 
     /// Has bare sleds, which come by their addresses, call a stub each when they are switched on; returns how many were bare.
-    /// They are off afterwards, as they were. Drop this before one is switched.
+    /// They are off afterwards, as they were.
     ///
     /// Where there are patchable entries of gcc among them ([`SledKind::Entry`]), the caller's is the only thread of the process, and
     /// its signals are blocked.
     ///
     /// What cannot be prepared is left as it is: what something else has changed, what is too far from its stub, or cannot be
-    /// written. Whoever switches it gets an error.
+    /// written; and all of them where the cores that run other threads cannot be made to serialise. Whoever switches it gets an
+    /// error.
     pub fn prepare(&mut self, sleds: impl Iterator<Item = (Sled, u64)>) -> usize {
         let (mut at, mut window) = (0, Vec::new());
-        let bare = sleds.filter(|&(sled, stub)| {
+        let bare = sleds.filter_map(|(sled, stub)| {
             // To read them one by one costs as much as to write them.
             let known = sled.address.wrapping_sub(at) as usize;
             if window.get(known..).is_none_or(|rest| rest.len() < SLED_BYTES as usize) {
@@ -209,14 +257,22 @@ impl Text {
                 at = sled.address;
             }
             let known = sled.address.wrapping_sub(at) as usize;
-            let found = window.get(known..).and_then(|rest| rest.first_chunk());
-            found.is_some_and(|found| sled.state(*found) == Some(SledState::Bare))
-                && sled.off(stub).is_some_and(|off| {
-                    let written = sled.prepared();
-                    self.write(sled.address + written.start as u64, &off[written]).is_ok()
-                })
+            let found: [u8; SLED_BYTES as usize] = *window.get(known..)?.first_chunk()?;
+            (sled.state(found) == Some(SledState::Bare)).then_some(())?;
+            let (off, written) = (sled.off(stub)?, sled.prepared());
+            let place = sled.address + written.start as u64;
+            self.write(place, &off[written.clone()]).ok()?;
+            Some((place, found, written))
         });
-        bare.count()
+        let bare: Vec<_> = bare.collect();
+        if bare.is_empty() || cores::serialise() {
+            return bare.len();
+        }
+        for (place, found, written) in bare {
+            // Still nobody is there. What cannot be written back stays, and is as dead as before.
+            self.write(place, &found[written]).ok();
+        }
+        0
     }
 
     /// Whether a sled is on or off.
@@ -225,18 +281,14 @@ impl Text {
     ///
     /// It is not mapped, something else has changed it, or it has not been prepared.
     pub fn sled_state(&self, sled: Sled) -> Result<SledState, PatchError> {
-        let (mut found, address) = ([0; SLED_BYTES as usize], sled.address);
-        if self.memory.read_exact_at(&mut found, address).is_err() {
-            return Err(PatchError::NotText { address });
-        }
-        let [a, b, c, d, ..] = found;
-        match sled.state(found) {
-            None => Err(PatchError::NotATrigger { address, found: [a, b, c, d] }),
-            Some(SledState::Bare) if sled.kind == SledKind::Entry => {
-                Err(PatchError::Executed { address })
-            }
-            Some(SledState::Bare) => Err(PatchError::Unprepared { address }),
-            Some(state) => Ok(state),
+        known_state(sled, self.sled_bytes(sled)?)
+    }
+
+    fn sled_bytes(&self, sled: Sled) -> Result<[u8; SLED_BYTES as usize], PatchError> {
+        let mut found = [0; SLED_BYTES as usize];
+        match self.memory.read_exact_at(&mut found, sled.address) {
+            Ok(()) => Ok(found),
+            Err(_) => Err(PatchError::NotText { address: sled.address }),
         }
     }
 
@@ -253,7 +305,8 @@ impl Text {
 impl Drop for Text {
     fn drop(&mut self) {
         if self.changed && self.own {
-            membarrier(SYNC_CORE);
+            // Where the kernel does not do it, the change is seen a little later.
+            cores::ask_to_serialise();
         }
     }
 }
@@ -267,6 +320,27 @@ pub fn state(bytes: [u8; 4]) -> Option<bool> {
     }
 }
 
+/// These bytes as they are beneath a breakpoint, if one stands on the first, which is `first` without it.
+pub fn without_breakpoint<const N: usize>(mut bytes: [u8; N], first: u8) -> [u8; N] {
+    if bytes[0] == BREAKPOINT {
+        bytes[0] = first;
+    }
+    bytes
+}
+
+fn known_state(sled: Sled, found: [u8; SLED_BYTES as usize]) -> Result<SledState, PatchError> {
+    let address = sled.address;
+    let [a, b, c, d, ..] = found;
+    match sled.state(found) {
+        None => Err(PatchError::NotATrigger { address, found: [a, b, c, d] }),
+        Some(SledState::Bare) if sled.kind == SledKind::Entry => {
+            Err(PatchError::Executed { address })
+        }
+        Some(SledState::Bare) => Err(PatchError::Unprepared { address }),
+        Some(state) => Ok(state),
+    }
+}
+
 fn open(path: &str) -> Result<File, PatchError> {
     OpenOptions::new()
         .read(true)
@@ -275,35 +349,58 @@ fn open(path: &str) -> Result<File, PatchError> {
         .map_err(|source| PatchError::Open { path: path.to_owned(), source })
 }
 
-fn membarrier(command: libc::c_long) {
-    // SAFETY: takes no pointer.
-    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
-}
-
-/// Writes to the own text after `mprotect`, one byte after the other, for kernels that refuse a forced write to
-/// `/proc/self/mem` (`proc_mem.force_override`, from 6.12 on).
+/// Writes to the own text after `mprotect`, for kernels that refuse a forced write to `/proc/self/mem`
+/// (`proc_mem.force_override`, from 6.12 on).
+///
+/// Another copy of this crate in the process may do the same to the same page, with a lock of its own. So only who finds the page
+/// not writable changes its protection, and puts back what it has found; and the bytes are written by a system call, which fails
+/// where the other one was faster, and is repeated.
 fn write_unprotected(address: u64, bytes: &[u8]) -> Result<(), PatchError> {
-    let maps = std::fs::read_to_string("/proc/self/maps")
-        .map_err(|source| PatchError::Open { path: "/proc/self/maps".to_owned(), source })?;
-    let before = protection(&maps, address)
-        .filter(|before| before & libc::PROT_EXEC != 0)
-        .ok_or(PatchError::NotText { address })?;
+    let failed = |source| PatchError::Write { address, source };
     let page = address & !(PAGE - 1);
     let length = (address + bytes.len() as u64).next_multiple_of(PAGE) - page;
     let protect = |protection| {
-        // SAFETY: the pages are mapped, or it fails; other threads lose no right to them.
+        // SAFETY: the pages are mapped, or it fails; other threads lose no right to them that they need.
         match unsafe { libc::mprotect(page as *mut libc::c_void, length as usize, protection) } {
             0 => Ok(()),
-            _ => Err(PatchError::Write { address, source: io::Error::last_os_error() }),
+            _ => Err(failed(io::Error::last_os_error())),
         }
     };
-    protect(before | libc::PROT_WRITE)?;
-    for (at, &byte) in (address..).zip(bytes) {
-        // SAFETY: the pages are writable now; the text at the address is only executed, never read as data
-        // by Rust code. A volatile store of one byte is one instruction.
-        unsafe { (at as *mut u8).write_volatile(byte) };
+    let mut last = io::Error::from_raw_os_error(libc::EFAULT);
+    for _ in 0..ATTEMPTS {
+        let maps = std::fs::read_to_string("/proc/self/maps")
+            .map_err(|source| PatchError::Open { path: "/proc/self/maps".to_owned(), source })?;
+        let before = protection(&maps, address)
+            .filter(|before| before & libc::PROT_EXEC != 0)
+            .ok_or(PatchError::NotText { address })?;
+        let is_protected = before & libc::PROT_WRITE == 0;
+        if is_protected {
+            protect(before | libc::PROT_WRITE)?;
+        }
+        let written = copy(address, bytes);
+        if is_protected {
+            protect(before)?;
+        }
+        match written {
+            Ok(()) => return Ok(()),
+            Err(error) if error.raw_os_error() == Some(libc::EFAULT) => last = error,
+            Err(error) => return Err(failed(error)),
+        }
     }
-    protect(before)
+    Err(failed(last))
+}
+
+/// Writes to memory of this process that may be protected meanwhile, which is an error and no signal. One byte is written at once.
+fn copy(address: u64, bytes: &[u8]) -> io::Result<()> {
+    let from = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let to = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
+    // SAFETY: `from` is only read. The text at the address is only executed, never read as data by Rust code.
+    let copied = unsafe { libc::process_vm_writev(libc::getpid(), &from, 1, &to, 1, 0) };
+    match usize::try_from(copied) {
+        Ok(copied) if copied == bytes.len() => Ok(()),
+        Ok(_) => Err(io::Error::from_raw_os_error(libc::EFAULT)),
+        Err(_) => Err(io::Error::last_os_error()),
+    }
 }
 
 /// The protection of the page of `address` by `/proc/self/maps` (proc_pid_maps(5)).
@@ -322,88 +419,4 @@ fn protection(maps: &str, address: u64) -> Option<libc::c_int> {
 }
 
 #[cfg(all(test, target_arch = "x86_64", target_os = "linux", not(ft_off)))]
-mod tests {
-    use super::*;
-    use crate::site;
-
-    /// The form of code that a test may patch without disturbing another: its own site.
-    fn site_named(name: &str) -> u64 {
-        let mut found = None;
-        site::for_each(|site| found = found.or((site.meta.name() == name).then_some(site.trigger)));
-        found.expect("the site is in this program") as u64
-    }
-
-    fn found(address: u64) -> [u8; 4] {
-        let mut found = [0; 4];
-        open("/proc/self/mem").unwrap().read_exact_at(&mut found, address).unwrap();
-        found
-    }
-
-    #[test]
-    fn site_goes_on_and_off() {
-        crate::event!("patch.on_and_off");
-        let at = site_named("patch.on_and_off");
-        let mut text = Text::own().unwrap();
-        assert!(!text.set(at, false).unwrap());
-        assert!(text.set(at, true).unwrap());
-        assert_eq!(found(at), TRIGGER_ON.to_le_bytes());
-        assert!(!text.set(at, true).unwrap());
-        assert!(text.set(at, false).unwrap());
-        assert_eq!(found(at), TRIGGER_OFF.to_le_bytes());
-    }
-
-    #[test]
-    fn anything_else_is_refused_and_kept() {
-        // One bit of each byte differs; a breakpoint; the form of another tool.
-        static DATA: [u32; 6] = [
-            TRIGGER_OFF ^ 1,
-            TRIGGER_OFF ^ 1 << 8,
-            TRIGGER_OFF ^ 1 << 18,
-            TRIGGER_ON ^ 1 << 31,
-            TRIGGER_ON & !0xff | 0xcc,
-            0xe9,
-        ];
-        let mut text = Text::own().unwrap();
-        for cell in &DATA {
-            let (at, bytes) = (cell as *const u32 as u64, cell.to_le_bytes());
-            let error = text.set(at, true).unwrap_err();
-            assert!(
-                matches!(error, PatchError::NotATrigger { address, found } if address == at && found == bytes)
-            );
-            assert!(error.to_string().contains(&format!("{at:#x} are {bytes:02x?}")));
-            assert_eq!(found(at), bytes);
-        }
-        assert!(matches!(text.set(0, true), Err(PatchError::NotText { address: 0 })));
-    }
-
-    #[test]
-    fn fallback_restores_the_protection() {
-        crate::event!("patch.fallback");
-        let at = site_named("patch.fallback");
-        let maps = || std::fs::read_to_string("/proc/self/maps").unwrap();
-        let before = protection(&maps(), at);
-        let [on, off] =
-            [TRIGGER_ON, TRIGGER_OFF].map(|form| form.to_le_bytes()[TRIGGER_STATE as usize]);
-        write_unprotected(at + TRIGGER_STATE, &[on]).unwrap();
-        assert_eq!(found(at), TRIGGER_ON.to_le_bytes());
-        write_unprotected(at + TRIGGER_STATE, &[off]).unwrap();
-        assert_eq!(before, protection(&maps(), at));
-        assert_eq!(before, Some(libc::PROT_READ | libc::PROT_EXEC));
-        let data = &0u8 as *const u8 as u64;
-        assert!(matches!(write_unprotected(data, &[0]), Err(PatchError::NotText { .. })));
-    }
-
-    #[test]
-    fn protection_is_read() {
-        let maps = "1000-3000 r-xp 0 0:0 0 /bin/x\n3000-4000 rw-p 0 0:0 0\n";
-        for (address, expected) in [
-            (0xfff, None),
-            (0x1000, Some(libc::PROT_READ | libc::PROT_EXEC)),
-            (0x2fff, Some(libc::PROT_READ | libc::PROT_EXEC)),
-            (0x3000, Some(libc::PROT_READ | libc::PROT_WRITE)),
-            (0x4000, None),
-        ] {
-            assert_eq!(protection(maps, address), expected, "{address:#x}");
-        }
-    }
-}
+mod tests;

@@ -151,6 +151,15 @@ impl Sled {
         self.address.wrapping_add(self.places()[1] as u64 + 5)
     }
 
+    /// The byte that it begins with while nothing else has changed it; not for a return, which begins with its state.
+    pub(crate) fn first_byte(self) -> u8 {
+        match self.kind {
+            SledKind::Return => 0xc3,
+            SledKind::Begin | SledKind::Jump => 0xeb,
+            SledKind::Entry => BARE_ENTRY[0],
+        }
+    }
+
     /// Which bytes are written to prepare it: those that no thread executes while it is bare, and of gcc's nops all but the first.
     pub fn prepared(self) -> core::ops::Range<usize> {
         match self.kind {

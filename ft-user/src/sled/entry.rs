@@ -62,8 +62,3 @@ fn sled(address: u64, object: &Loaded, symbols: &Symbols) -> Option<Sled> {
     let found = object.text::<{ SLED_BYTES as usize }>(address)?;
     (sled.state(found) == Some(SledState::Bare)).then_some(sled)
 }
-
-/// Whether the calling thread is the only one of its process.
-pub(super) fn is_alone() -> bool {
-    std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
-}

@@ -38,7 +38,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::critical::Held;
 use crate::glob;
 use crate::layout::{Sled, SledEntry, SledKind};
-use crate::patch::Text;
+use crate::patch::{self, Text};
 use file::Contents;
 use near::Near;
 
@@ -276,7 +276,7 @@ impl Object {
         let Ok(mut text) = Text::own() else { return false };
         let sleds = || self.functions.iter().flat_map(|function| &function.sleds);
         let is_entry = |sled: &&Sled| sled.kind == SledKind::Entry;
-        let is_alone = sleds().any(|sled| is_entry(&sled)) && entry::is_alone();
+        let is_alone = sleds().any(|sled| is_entry(&sled)) && patch::is_alone();
         let sleds = sleds().filter(|sled| is_alone || !is_entry(sled));
         let mut sleds: Vec<_> = sleds.map(|&sled| (sled, stubs[sled.kind as usize])).collect();
         sleds.sort_by_key(|(sled, _)| sled.address);
