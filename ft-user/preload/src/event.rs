@@ -37,6 +37,10 @@ metas! {
         SEMAPHORE_ACQUIRE = LockAcquire "lock.semaphore_acquire";
         SEMAPHORE_ABANDON = LockAbandon "lock.semaphore_abandon";
         SEMAPHORE_RELEASE = LockRelease "lock.semaphore_release";
+        BARRIER_WAIT = WaitBegin "lock.barrier_wait";
+        BARRIER_WAKE = WaitEnd "lock.barrier_wake";
+        ONCE_WAIT = WaitBegin "lock.once_wait";
+        ONCE_WAKE = WaitEnd "lock.once_wake";
     }
     CONDITION {
         COND_WAIT = CondWait "lock.cond_wait";

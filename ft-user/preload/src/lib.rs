@@ -1,8 +1,8 @@
 //! `libft_preload.so`: the pthread locks of a program, traced without a change to the program.
 //!
 //! `ft-agent record --preload -- CMD` runs a command with it; by hand, set `LD_PRELOAD` to its path.
-//! It stands in front of the C library's mutexes, reader-writer locks, spin locks, condition waits and
-//! semaphores, and writes the events of `ft_user::sync`, with the return address of the call in place
+//! It stands in front of the C library's mutexes, reader-writer locks, spin locks, condition waits,
+//! semaphores, barriers and `pthread_once`, and writes the events of `ft_user::sync`, with the return address of the call in place
 //! of the source place.
 //!
 //! # The way of a call
@@ -31,6 +31,8 @@
 //! | `lock.spin_…` | the same; the wait spins | lock, caller |
 //! | `lock.cond_wait`, `lock.cond_wake` | around a condition wait | lock, caller, condition |
 //! | `lock.semaphore_…` | the same for wait and post | semaphore, caller |
+//! | `lock.barrier_wait`, `lock.barrier_wake` | around a wait at a barrier | barrier, caller |
+//! | `lock.once_wait`, `lock.once_wake` | around a wait for a thread that is in the routine of `pthread_once` | its control, caller |
 //!
 //! | `fn.instrumented` | a function begins, or ends, of a program that is compiled with `-finstrument-functions`, or of which clang's sleds are on, or gcc's patchable entries | function, `ft_user::layout::Frame` |
 //!
@@ -52,8 +54,10 @@
 //! # Limits
 //!
 //! Seen is what reaches the C library through its dynamic symbols. Not seen are locks that are not
-//! pthread's (Rust's `std`, Go's, futexes by hand), C11's `mtx_lock`, which glibc implements without them,
-//! locks inside of the C library, and statically linked programs. A thread that is cancelled in a condition
+//! pthread's (Rust's `std`, Go's, futexes by hand), C11's `mtx_lock`, `cnd_wait` and `call_once`, which glibc implements without
+//! them, locks of files (`flock`, `lockf`), locks inside of the C library, and statically linked programs. Nor is a wait for the
+//! end of a thread (`pthread_join`), or for a routine of `pthread_once` that another thread begins just then; one whose
+//! initialiser throws leaves no end of its wait. A thread that is cancelled in a condition
 //! wait has its mutex again without an event. A child made by `_Fork` or a bare `clone` writes into
 //! the buffers of its parent: it must not use locks whose events are on.
 
@@ -67,6 +71,7 @@ mod rwlock;
 mod semaphore;
 mod spin;
 mod stub;
+mod wait;
 
 use ft_hooks as _;
 

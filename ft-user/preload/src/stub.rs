@@ -4,12 +4,13 @@
 use core::ffi::{c_int, c_void};
 
 use libc::{
-    clockid_t, pthread_cond_t, pthread_mutex_t, pthread_rwlock_t, pthread_spinlock_t, sem_t,
-    timespec,
+    clockid_t, pthread_barrier_t, pthread_cond_t, pthread_mutex_t, pthread_rwlock_t,
+    pthread_spinlock_t, sem_t, timespec,
 };
 
 use crate::event::*;
 use crate::real::{Real, resolve_keeping_arguments};
+use crate::wait::{self, Routine};
 use crate::{condition, mutex, rwlock, semaphore, spin};
 
 /// `name(arguments) register [events] => function;` with the register of the argument behind the last,
@@ -167,4 +168,9 @@ interpose! {
         [SEMAPHORE_WAIT SEMAPHORE_ACQUIRE SEMAPHORE_ABANDON] => semaphore::clockwait;
     sem_post(semaphore: *mut sem_t) "rsi"
         [SEMAPHORE_RELEASE] => semaphore::post;
+
+    pthread_barrier_wait(barrier: *mut pthread_barrier_t) "rsi"
+        [BARRIER_WAIT BARRIER_WAKE] => wait::barrier;
+    pthread_once(control: *mut c_int, routine: Routine) "rdx"
+        [ONCE_WAIT ONCE_WAKE] => wait::once;
 }

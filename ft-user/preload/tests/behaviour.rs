@@ -145,6 +145,15 @@ fn semaphores_keep_errno_and_tell() {
 }
 
 #[test]
+fn waits_for_what_nobody_holds() {
+    let trace = trace("wait");
+    let barrier = "barrier_wait barrier
+        barrier_wake barrier\n";
+    check(&trace, "main", barrier);
+    check(&trace, "waiter", &format!("once_wait once\nonce_wake once\n{barrier}"));
+}
+
+#[test]
 fn locks_before_main_work() {
     // Before the constructor of the library nothing is told; then it is.
     let once = "mutex_acquire mutex
