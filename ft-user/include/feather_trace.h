@@ -47,6 +47,9 @@
  * program: that is not written in C++.
  *
  * Not for objects that dlclose() unloads: their sites would stay known.
+ *
+ * A text is read while its event is written, by code through which no exception passes: where its address is bad and a handler of
+ * SIGSEGV throws (-fnon-call-exceptions), the program is aborted, with "panic in a function that cannot unwind".
  */
 #ifndef FEATHER_TRACE_H
 #define FEATHER_TRACE_H

@@ -21,7 +21,7 @@ use crate::layout::{MAX_RINGS, RingControl, ring_state};
 use crate::memfd::Memfd;
 use crate::ring::Ring;
 use crate::thread::{self, Claim};
-use crate::{InitError, counters, handover, process};
+use crate::{InitError, counters, handover, process, tsc};
 
 /// The rings that were claimed at least once, [`MAPPING`] while a thread is at it.
 static MAPPED: [AtomicPtr<RingControl>; MAX_RINGS as usize] =
@@ -71,7 +71,7 @@ pub(crate) fn prepare() -> Result<(), InitError> {
 }
 
 /// A ring for the calling thread, which has none. `None` when all are taken, or were not long ago, or
-/// tracing has not started.
+/// tracing has not started, or the thread may not read the time stamp counter.
 ///
 /// Makes system calls, and allocates nothing. The caller keeps `errno`, and sends the events of signal
 /// handlers elsewhere meanwhile.
@@ -93,7 +93,7 @@ pub(crate) fn claim_ring() -> Option<&'static RingControl> {
         return Some(ring);
     }
     let find = || (0..memfd.config().rings).find_map(|number| claim(&memfd, number));
-    let Some(ring) = find() else {
+    let Some(ring) = tsc::ask().then(find).flatten() else {
         give_back_of_gone(&memfd);
         PAUSE.set(PAUSE_EVENTS);
         return None;

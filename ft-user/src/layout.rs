@@ -288,7 +288,9 @@ pub struct SharedControl {
     /// Slots that were read, modulo 2^32: where the next reader goes on. Written by the reader only.
     pub read: AtomicU32,
     _pad0: u32,
-    _pad: [u64; 3],
+    /// Events lost by threads that may not read the time stamp counter (`PR_SET_TSC`).
+    pub without_tsc: AtomicU64,
+    _pad: [u64; 2],
 }
 
 /// Marker values of [`SharedSlot::marker`].

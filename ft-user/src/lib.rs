@@ -224,6 +224,8 @@ mod text;
 #[doc(hidden)]
 pub mod thread;
 mod trigger;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod tsc;
 #[doc(hidden)]
 pub mod wait;
 

@@ -85,7 +85,8 @@ impl Memfd {
         unsafe { Directory::new(self.base.as_ptr().add(DIR_OFFSET as usize), self.header()) }
     }
 
-    fn shared_control(&self) -> &'static SharedControl {
+    /// The control page of the multi-writer ring.
+    pub(crate) fn shared_control(&self) -> &'static SharedControl {
         // SAFETY: inside of the mapping, page-aligned; all of it may be zero.
         unsafe { &*self.base.as_ptr().add(SHARED_OFFSET as usize).cast() }
     }

@@ -13,7 +13,7 @@ use crate::shared_ring::Event;
 use crate::sites::{self, Count};
 use crate::{
     Agent, Config, InitError, Status, Tsc, claim, config, enable, fork, glob, intern, register,
-    site,
+    site, tsc,
 };
 
 pub(crate) use crate::claim::claim_ring;
@@ -191,10 +191,14 @@ fn describe(done: &AtomicU32, key: u32, meta: &'static SiteMeta) {
     }
 }
 
-/// Writes an event to the shared ring, for a thread without a ring of its own. Drops it when tracing
-/// has not started.
+/// Writes an event to the shared ring, for a thread without a ring of its own; counts it as lost where the thread may not read
+/// the time stamp counter. Drops it when tracing has not started.
 pub(crate) fn shared_write(key: u32, words: &[u64]) {
     let Some(memfd) = memfd() else { return };
+    if !tsc::may_read() {
+        memfd.shared_control().without_tsc.fetch_add(1, Relaxed);
+        return;
+    }
     // The thread has no ring, so nothing knows where its CPU number is.
     // SAFETY: takes no pointer.
     let cpu = unsafe { libc::sched_getcpu() };

@@ -465,6 +465,6 @@ const _: () = assert!(commit::COMMITTED == 1);
 /// Reads the time stamp counter.
 #[inline(always)]
 pub(crate) fn rdtsc() -> u64 {
-    // SAFETY: every x86-64 has the instruction, and Linux does not forbid it unless asked to.
+    // SAFETY: every x86-64 has the instruction. A thread that a program has forbidden it has no ring (`crate::tsc`).
     unsafe { core::arch::x86_64::_rdtsc() }
 }
