@@ -249,4 +249,4 @@ pub use process::{init, init_with};
 pub use status::{Agent, Status};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[doc(hidden)]
-pub use trigger::{__pair, __vector};
+pub use trigger::{__order, __pair, __vector};

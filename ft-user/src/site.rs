@@ -181,6 +181,14 @@ pub const fn piece_size(args: usize) -> u32 {
     if args > 3 { 7 } else { 6 }
 }
 
+/// Whether its events say that the thread has got what another one has given, so that their time must lie behind that:
+/// acquisitions of locks, and ends of waits.
+#[doc(hidden)]
+pub const fn is_ordered(meta: &SiteMeta) -> bool {
+    use SiteKind::{CondWake, LockAcquire, WaitEnd};
+    meta.kind == LockAcquire as u16 || meta.kind == CondWake as u16 || meta.kind == WaitEnd as u16
+}
+
 /// Whether the arguments are passed in pairs: one of them is text, or may be absent.
 #[doc(hidden)]
 pub const fn has_pairs(args: &[ArgType]) -> bool {

@@ -131,6 +131,9 @@ macro_rules! __site {
                 ".popsection",
                 off = const $crate::layout::TRIGGER_OFF,
                 on = label {
+                    if const { $crate::site::is_ordered(&$meta) } {
+                        $crate::__order();
+                    }
                     if const { $crate::site::has_pairs(&[$(<$ty as $crate::Arg>::TYPE),*]) } {
                         $crate::__call_write_text!(
                             $meta $(($arg $crate::__pair!($arg, $ty $(, $value)?)))*
@@ -249,6 +252,20 @@ macro_rules! __call_write_text {
     };
     // As there.
     ($meta:ident $(($arg:ident $value:expr))*) => {};
+}
+
+/// Keeps the reading of the time stamp counter behind what the thread has read before: the lock that it has found free.
+///
+/// RDTSC waits for no earlier load, and a processor that has guessed how a spin lock's loop ends reads the counter before it
+/// knows. LFENCE waits for all earlier instructions (Intel SDM, volume 2B, RDTSC; on AMD where the kernel has made it do so, as
+/// Linux does since 2018: `X86_FEATURE_LFENCE_RDTSC`). A release needs none: what is in front of a store has been executed
+/// before anybody sees the store.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[doc(hidden)]
+#[inline(always)]
+pub fn __order() {
+    // SAFETY: changes nothing.
+    unsafe { core::arch::asm!("lfence", options(nostack, preserves_flags)) };
 }
 
 /// Moves a word to a vector register, at this place: the `asm!` keeps the compiler from evaluating the

@@ -28,7 +28,8 @@
 //! `lock` and `condition` are addresses of these wrappers. `place` holds the number of the lock's name
 //! and that of the source place of the call, in its high and its low half; a release has the place
 //! of its acquisition. A hold is measured as in the Feather-Trace paper (section 3): from behind the
-//! acquisition to just before the release, without the cost of either.
+//! acquisition to just before the release, without the cost of either. The time of an acquisition is read when the lock has been
+//! taken and not before, however far ahead the processor executes (LFENCE): so it is never before the last holder's release.
 //!
 //! # Time-slice extensions
 //!
@@ -57,7 +58,8 @@
 //! # Costs
 //!
 //! While they are off, an uncontended lock and unlock are those of `std` and two triggers: 1.1 to 1.2 times
-//! their time, and 2.1 while they are on (`cargo xtask bench rust-locks`). A guard is two words larger, a lock two words.
+//! their time, and 2.9 while they are on (`cargo xtask bench rust-locks`; AMD family 23: 22 ns, and 65 ns, of which 29 ns are
+//! for the order of the time behind the acquisition). A guard is two words larger, a lock two words.
 //!
 //! # Limits
 //!
