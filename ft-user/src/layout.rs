@@ -28,12 +28,7 @@ pub use site::{
     place_word,
 };
 pub(crate) use sled::BREAKPOINT;
-#[cfg(all(
-    feature = "sleds",
-    target_arch = "x86_64",
-    target_os = "linux",
-    not(ft_off)
-))]
+#[cfg(all(feature = "sleds", target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 pub(crate) use sled::{DATA_OF_ENTRY, DATA_OF_JUMP, DATA_OF_RETURN};
 pub use sled::{SLED_BYTES, SLEDS_NOTE, Sled, SledEntry, SledKind, SledState, SledTable};
 pub use socket::{DEFAULT_SOCKET, Hello, MAX_REPLY_BYTES, NO_ANSWER, Reply};

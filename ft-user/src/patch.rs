@@ -42,12 +42,7 @@ use crate::layout::{
     BREAKPOINT, PAGE, SLED_BYTES, Sled, SledKind, SledState, TRIGGER_OFF, TRIGGER_ON, TRIGGER_STATE,
 };
 
-#[cfg(all(
-    feature = "sleds",
-    target_arch = "x86_64",
-    target_os = "linux",
-    not(feature = "off")
-))]
+#[cfg(all(feature = "sleds", target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 pub(crate) use cores::is_alone;
 
 /// How often a write is repeated because another copy of this crate has protected its page meanwhile.

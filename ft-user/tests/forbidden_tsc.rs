@@ -1,6 +1,6 @@
 //! A thread that may not read the time stamp counter (`PR_SET_TSC`) goes on without events, which are counted.
 
-#![cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#![cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 
 mod common;
 

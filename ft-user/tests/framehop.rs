@@ -1,5 +1,5 @@
 //! From each instruction of an event, framehop finds the callers by what the unwinding tables say, in another process.
-#![cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#![cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 
 #[path = "common/c.rs"]
 mod c;

@@ -1,6 +1,6 @@
 //! Events that are left at each of their instructions, as `siglongjmp` out of a signal handler, the end of a thread by force, or a switch
 //! to another stack for good leave them: each costs itself and nothing else.
-#![cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#![cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 
 mod common;
 

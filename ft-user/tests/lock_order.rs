@@ -1,6 +1,6 @@
 //! Times of two threads that hand a lock over: an acquisition is not before the release that made it possible.
 
-#![cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#![cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 
 mod common;
 

@@ -1,5 +1,5 @@
 //! A loss never begins too late, whatever two signal handlers do while an event is counted as lost.
-#![cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#![cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 
 mod common;
 

@@ -1,7 +1,7 @@
 //! From each instruction of an event a stack can be walked, and a handler can do what it likes.
 //!
 //! In the long form (`FT_ROUNDS`, as `cargo xtask truths` sets it) with all compilers and options; else with `cc`.
-#![cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#![cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 
 #[path = "common/c.rs"]
 mod c;

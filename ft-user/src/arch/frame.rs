@@ -70,7 +70,7 @@ pub(crate) use frame_macros_end;
 /// The code of a site that moves the stack pointer, and the jump to it: the write that it calls, and a string for each store of
 /// an argument. The operands `__ft_frame` and `__ft_size` are the bytes that it takes of the stack, and its own as a power of
 /// two; `__ft_meta` is the metadata, and `__ft_back` where the program goes on.
-#[cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __piece {

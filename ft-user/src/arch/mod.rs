@@ -12,7 +12,7 @@ mod x86_64;
 
 #[cfg(all(feature = "dynamic", not(ft_off)))]
 pub(crate) use call::*;
-#[cfg(all(feature = "sleds", not(feature = "off")))]
+#[cfg(all(feature = "sleds", not(ft_off)))]
 pub(crate) use frame::{frame_macros, frame_macros_end};
 pub(crate) use tls::*;
 pub(crate) use x86_64::*;
