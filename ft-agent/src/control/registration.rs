@@ -10,8 +10,9 @@
 //! until it is not recorded any more.
 
 mod message;
+mod silent;
+mod turns;
 
-use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -32,13 +33,14 @@ use tokio::time::sleep;
 
 use super::watched;
 use crate::collect::arrivals::{Arrival, Intake};
-use crate::collect::fair_queue::FairQueue;
 use crate::collect::inspect::{Found, Inspected};
 use crate::collect::peer::Peer;
-use crate::collect::shares::{Place, Shares};
+use crate::collect::shares::Place;
 use ft_trace::spool::frame::Refused;
 use message::hello;
 pub use message::{Registration, Rejection, reply};
+use silent::Silent;
+use turns::Turns;
 
 /// How long a client may stay silent: it may be preempted before it speaks.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -46,9 +48,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Clients that wait in the kernel's queue; whoever comes when it is full goes on untraced. The kernel takes
 /// 4096 at most (`net.core.somaxconn`).
 const BACKLOG: i32 = 4096;
-
-/// Silent connections of one process.
-const MAX_OF_PROCESS: usize = 8;
 
 /// Connections that are accepted in one turn.
 const ACCEPTED_AT_ONCE: usize = 128;
@@ -207,15 +206,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// What the connections share.
 struct Desk {
     intake: Arc<Intake>,
-    silent: Mutex<Silent>,
+    silent: Silent,
     turns: Turns,
 }
 
 impl Desk {
     fn new(intake: Arc<Intake>) -> Desk {
-        let shares = Shares::new(intake.clients);
-        let silent = Silent { shares, clients: VecDeque::new(), next: 0 };
-        Desk { intake, silent: Mutex::new(silent), turns: Turns::default() }
+        let silent = Silent::new(intake.clients);
+        Desk { intake, silent, turns: Turns::default() }
     }
 
     /// Hears a client, and registers it. One that hangs up without a message is forgotten: another agent looks so whether
@@ -242,12 +240,12 @@ impl Desk {
 
     /// Waits for the message of a client.
     async fn wait(
-        self: &Arc<Desk>,
+        &self,
         connection: OwnedFd,
         peer: &Peer,
         over: &mut watch::Receiver<()>,
     ) -> Result<(OwnedFd, Heard), Rejection> {
-        let mut permit = self.permit(peer).ok_or(Rejection::Crowded)?;
+        let mut permit = self.silent.permit(peer).ok_or(Rejection::Crowded)?;
         let connection = watched(connection).map_err(Rejection::Broken)?;
         let patience = sleep(PATIENCE);
         tokio::pin!(patience);
@@ -269,25 +267,6 @@ impl Desk {
         // It may have spoken a moment ago.
         let heard = heard(connection.get_ref()).unwrap_or(why);
         Ok((connection.into_inner(), heard))
-    }
-
-    /// A permit to be silent; its share is made room in by dismissing the oldest.
-    fn permit(self: &Arc<Desk>, peer: &Peer) -> Option<Permit> {
-        let (pid, uid) = (peer.pid, peer.uid);
-        let mut silent = lock(&self.silent);
-        if silent.clients.iter().filter(|client| client.pid == pid).count() >= MAX_OF_PROCESS {
-            silent.dismiss_oldest(|client| client.pid == pid);
-        }
-        while !silent.shares.take(uid, peer.is_first()) {
-            if !silent.dismiss_oldest(|client| client.uid == uid) {
-                return None;
-            }
-        }
-        let (dismiss, dismissed) = oneshot::channel();
-        let number = silent.next;
-        silent.next += 1;
-        silent.clients.push_back(Waiting { number, pid, uid, dismiss });
-        Some(Permit { desk: self.clone(), number, dismissed })
     }
 
     /// Finds out who it is, and looks at it before it is handed over: a process that ends soon may be gone
@@ -366,84 +345,6 @@ impl Desk {
             count: 1,
         };
         self.intake.refusals.add(reason.kind(), uid, refused);
-    }
-}
-
-/// Who has not spoken yet.
-struct Silent {
-    shares: Shares<u32>,
-    /// The oldest first.
-    clients: VecDeque<Waiting>,
-    /// Number of the next one.
-    next: u64,
-}
-
-struct Waiting {
-    number: u64,
-    pid: i32,
-    uid: u32,
-    dismiss: oneshot::Sender<()>,
-}
-
-impl Silent {
-    /// Takes the permit of the oldest of these clients; false when there is none.
-    fn dismiss_oldest(&mut self, is_one: impl Fn(&Waiting) -> bool) -> bool {
-        let at = self.clients.iter().position(is_one);
-        let Some(client) = at.and_then(|at| self.remove(at)) else { return false };
-        // Fails when it stops waiting just now.
-        let _ = client.dismiss.send(());
-        true
-    }
-
-    fn remove(&mut self, at: usize) -> Option<Waiting> {
-        let client = self.clients.remove(at)?;
-        self.shares.give_back(client.uid);
-        Some(client)
-    }
-}
-
-/// One of the [`Silent`]; given back when it is dropped.
-struct Permit {
-    desk: Arc<Desk>,
-    number: u64,
-    /// Ends when somebody else needs it.
-    dismissed: oneshot::Receiver<()>,
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        let mut silent = lock(&self.desk.silent);
-        if let Some(at) = silent.clients.iter().position(|client| client.number == self.number) {
-            silent.remove(at);
-        }
-    }
-}
-
-/// Users take turns: to find out about a process takes longer than to connect.
-#[derive(Default)]
-struct Turns(Mutex<(bool, FairQueue<oneshot::Sender<()>>)>);
-
-impl Turns {
-    /// Does `work` when it is the turn of this user.
-    async fn take<T>(&self, user: u32, work: impl FnOnce() -> T) -> T {
-        let waiting = {
-            let (is_taken, queue) = &mut *lock(&self.0);
-            std::mem::replace(is_taken, true).then(|| {
-                let (call, called) = oneshot::channel();
-                queue.push(user, call);
-                called
-            })
-        };
-        match waiting {
-            // Fails when the runtime ends.
-            Some(called) => drop(called.await),
-            // All who are there now get into the queue first.
-            None => yield_now().await,
-        }
-        let done = work();
-        let (is_taken, queue) = &mut *lock(&self.0);
-        *is_taken = std::iter::from_fn(|| queue.pop()).any(|next| next.send(()).is_ok());
-        done
     }
 }
 

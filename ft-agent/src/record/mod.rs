@@ -27,6 +27,7 @@ mod prepare;
 mod program;
 mod progress;
 mod reader;
+mod segments;
 mod session;
 mod sockets;
 mod start_at;
@@ -37,13 +38,12 @@ pub use error::RecordError;
 pub use notice::Notice;
 pub use options::Options;
 pub use reader::Reader;
+pub use segments::{Closed, Segments, Wish};
 pub use start_at::StartAt;
 
 use std::io;
 use std::os::fd::AsFd;
 use std::process::ExitStatus;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
@@ -53,7 +53,7 @@ use prepare::Prepared;
 use progress::Counters;
 use session::{Collecting, Session};
 use tokio::runtime::Handle;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::oneshot;
 
 use crate::clock;
@@ -64,11 +64,11 @@ use crate::collect::discover::{self, Identity};
 use crate::collect::kernel::{self, Group, Kernel, ProbeCost};
 use crate::collect::probe::{self, Probe};
 use crate::control::registration::Server;
-use crate::control::socket::{Answer, Control};
+use crate::control::socket::Control;
 use crate::control::{self, ENDING, Signals};
 use crate::threads;
+use ft_trace::spool::Writer;
 use ft_trace::spool::frame::{self, MissingTracepoint, Start};
-use ft_trace::spool::{Segment, Writer};
 use ft_trace::warning::Warning;
 
 /// What begins later than asked for by more than this is reported, ns.
@@ -90,60 +90,6 @@ pub struct Outcome {
     pub lost: u64,
     /// Processes that were recorded through their rings.
     pub processes: u32,
-}
-
-/// A segment that is complete, as the recording goes on.
-#[derive(Debug)]
-pub struct Closed {
-    /// The segment.
-    pub segment: Segment,
-    /// A snapshot was asked for that ends with it. The last segment of a recording always has one.
-    pub snapshot: Option<Wish>,
-    /// It is the last: the recording has ended as it should.
-    pub last: bool,
-}
-
-/// A snapshot that is to be taken.
-#[derive(Debug)]
-pub struct Wish {
-    /// Why.
-    pub reason: String,
-    /// Somebody waits for it: who asked for it, or for the end of the recording.
-    pub is_awaited: bool,
-    /// Who has asked for it.
-    pub answers: Vec<oneshot::Sender<Answer>>,
-}
-
-/// The way from a recording to whoever uses its segments, and back.
-#[derive(Debug)]
-pub struct Segments {
-    /// Gets each segment as it is closed; hangs up when the spool is complete.
-    pub closed: mpsc::Sender<Closed>,
-    /// Reasons to close the open segment at once, for snapshots that nobody waits for.
-    pub triggers: UnboundedReceiver<String>,
-    /// Bytes of closed segments that wait for their conversion, where one goes on behind the recording.
-    pub backlog: Option<Arc<AtomicU64>>,
-    /// Number of the oldest segment that is still there. What concerns only older ones goes from the
-    /// registry, too; 0 keeps everything.
-    pub oldest: Arc<AtomicU32>,
-}
-
-impl Segments {
-    /// For a recording whose segments nobody uses while it runs.
-    pub fn unused() -> Segments {
-        let (closed, triggers) = (mpsc::channel().0, unbounded_channel().1);
-        Segments { closed, triggers, backlog: None, oldest: Arc::default() }
-    }
-
-    fn add_to_backlog(&self, bytes: u64) {
-        if let Some(backlog) = &self.backlog {
-            backlog.fetch_add(bytes, Relaxed);
-        }
-    }
-
-    fn backlog(&self) -> u64 {
-        self.backlog.as_ref().map_or(0, |backlog| backlog.load(Relaxed))
-    }
 }
 
 /// Records into the spool of `options.output`, and reports each segment that is closed. `report` is called with

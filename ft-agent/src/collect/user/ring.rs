@@ -86,7 +86,7 @@ impl Owned {
     /// How many slots at its position are to be passed over: of writes that their thread has not finished, although it has written
     /// on since.
     /// The second number is the TSC when it was first seen there.
-    fn to_pass(
+    fn passed_over(
         &mut self,
         ring: &Ring<'_>,
         look: Look,
@@ -319,7 +319,7 @@ impl Source {
                 lost += 1;
                 left_out += 1;
                 work.spend(1);
-            } else if let Some((slots, seen_at)) = owned.to_pass(&ring, look, now_ns, work) {
+            } else if let Some((slots, seen_at)) = owned.passed_over(&ring, look, now_ns, work) {
                 lost += owned.reader.pass_unfinished(&ring, slots);
                 left_out += slots;
                 until = Some(seen_at);

@@ -9,6 +9,7 @@ use ft_user::layout::{MAGIC, MAX_REPLY_BYTES, Reply, VERSION};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, sendmsg};
 
 use super::super::{handle, run};
+use super::silent::MAX_OF_PROCESS;
 use super::*;
 
 fn client(path: &Path) -> OwnedFd {
