@@ -70,6 +70,7 @@ pub(crate) const GROUPS: [Group; 10] = [
             "preload behaviour",
             "preload real_programs",
             "tests c_program",
+            "tests everything_on",
             "tests live",
             "tests preload",
         ],
