@@ -391,9 +391,9 @@ __asm__(".pushsection ft_sites,\"aR\",@progbits\n\t"
  *
  * What moves the stack pointer stands behind the functions of the section, with an entry of its own in
  * .eh_frame: the assembly cannot know how the function around it finds its frame, or whether it is described
- * at all. To an unwinder the piece is a function that was called from its `jmp`, with nothing on the stack but
- * `frame` bytes. It takes one line of 2 to the `size`, so that the jump is found from any address in it. What
- * the entry says, operation by operation, is in ft-user/src/arch/frame.rs.
+ * at all. To an unwinder this code is a function that was called from its `jmp`, with nothing on the stack but
+ * `frame` bytes. It takes up to 2 to the `size` bytes, and is aligned to so many, so that the jump is found from
+ * any address in it. ft-user/src/arch/frame.rs explains the entry.
  */
 #define FT_CALL(function, frame, size, stores)                                                        \
     "20:\n\tjmp 21f\n22:\n\t.subsection 1\n\t.p2align " #size "\n"                                    \
@@ -472,7 +472,7 @@ FT_INLINE double ft_vector(uint64_t word) {
 #define FT_PAIR_FRAME_5 216
 #define FT_PAIR_FRAME_6 232
 
-/* What the piece of code takes, as a power of 2: up to 60 bytes with three arguments, up to 78 with more. */
+/* Bytes that it takes, as a power of 2: up to 60 with three arguments, up to 78 with more. */
 #define FT_SIZE_0 6
 #define FT_SIZE_1 6
 #define FT_SIZE_2 6

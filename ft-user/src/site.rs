@@ -177,7 +177,7 @@ pub const fn count(args: &[&str]) -> usize {
 
 /// Bytes of the code that passes so many arguments, as a power of two (`arch::frame`): up to 60 with three, up to 78 with six.
 #[doc(hidden)]
-pub const fn piece_size(args: usize) -> u32 {
+pub const fn out_of_line_size(args: usize) -> u32 {
     if args > 3 { 7 } else { 6 }
 }
 

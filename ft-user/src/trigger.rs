@@ -173,7 +173,7 @@ macro_rules! __call_write {
         // preserves all registers but `rax` (`arch::x86_64`).
         unsafe {
             ::core::arch::asm!(
-                $crate::__piece!(
+                $crate::__out_of_line!(
                     "ft_user_v1_write_{__ft_words}"
                     $(, concat!("mov [rsp + 8], {", stringify!($a), "}")
                     $(, concat!("mov [rsp + 16], {", stringify!($b), "}")
@@ -194,7 +194,7 @@ macro_rules! __call_write {
                     $(stringify!($a), $(stringify!($b), $(stringify!($c),
                     $(stringify!($d), $(stringify!($e), $(stringify!($f))?)?)?)?)?)?
                 ]),
-                __ft_size = const $crate::site::piece_size($crate::site::count(&[
+                __ft_size = const $crate::site::out_of_line_size($crate::site::count(&[
                     $(stringify!($a), $(stringify!($b), $(stringify!($c),
                     $(stringify!($d), $(stringify!($e), $(stringify!($f))?)?)?)?)?)?
                 ])),
@@ -223,7 +223,7 @@ macro_rules! __call_write_text {
             // preserves all registers but `rax` (`arch::x86_64`).
             ($a, $($b, $($c, $($d, $($e, $($f)?)?)?)?)?) => unsafe {
                 ::core::arch::asm!(
-                    $crate::__piece!(
+                    $crate::__out_of_line!(
                         "ft_user_v1_write_text",
                         concat!("movups [rsp + 8], {", stringify!($a), "}")
                         $(, concat!("movups [rsp + 24], {", stringify!($b), "}")
@@ -241,7 +241,7 @@ macro_rules! __call_write_text {
                         stringify!($a), $(stringify!($b), $(stringify!($c),
                         $(stringify!($d), $(stringify!($e), $(stringify!($f))?)?)?)?)?
                     ]),
-                    __ft_size = const $crate::site::piece_size($crate::site::count(&[
+                    __ft_size = const $crate::site::out_of_line_size($crate::site::count(&[
                         stringify!($a), $(stringify!($b), $(stringify!($c),
                         $(stringify!($d), $(stringify!($e), $(stringify!($f))?)?)?)?)?
                     ])),

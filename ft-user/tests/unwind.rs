@@ -27,10 +27,11 @@ fn is_long() -> bool {
     std::env::var_os("FT_ROUNDS").is_some()
 }
 
-/// How many instructions are dense: in the short form those of an event that does not go the rare way.
-fn dense() -> u64 {
-    if is_long() { u64::MAX } else { 600 }
-}
+/// Instructions of an event at each of which a signal comes; then it comes at each `stride`. Only an event that goes the rare way
+/// has more.
+const DENSE: u64 = 600;
+/// The stride where the rare way is not what is looked at.
+const STRIDE: u64 = 17;
 
 fn command(program: &Path, action: &str, number: usize, sites: &str) -> Command {
     let mut command = Command::new(program);
@@ -71,13 +72,13 @@ fn finish(stepper: &mut Stepper) -> (Said, Vec<common::Event>) {
 
 /// At each instruction of each kind of event the handler walks the stack to `main` and further. The numbers of instructions with
 /// sites on and off.
-fn walk(program: &Path, kinds: usize, is_described: bool) -> [u64; 2] {
+fn walk(program: &Path, kinds: usize, is_described: bool, stride: u64) -> [u64; 2] {
     ["*", "none.*"].map(|sites| {
         let mut all = 0;
         for number in 0..kinds {
             let mut stepper = Stepper::start(&mut command(program, "backtrace", number, sites));
             assert_eq!(stepper.run(), Stop::Mark(Mark::Begin));
-            let signals = stepper.at_each(dense(), 17);
+            let signals = stepper.at_each(DENSE, stride);
             let (said, _) = finish(&mut stepper);
             assert!(said.callers >= 2 || !is_described, "{program:?}: {said:?}");
             let expected = Said { handled: signals, without_callers: 0, ..said };
@@ -90,7 +91,7 @@ fn walk(program: &Path, kinds: usize, is_described: bool) -> [u64; 2] {
 
 /// The same in the first event of a thread, which claims its buffer; at some instructions, of which there are many.
 fn walk_first(program: &Path, kinds: usize) {
-    let stride = if is_long() { 7 } else { 101 };
+    let stride = if is_long() { 3 } else { 101 };
     for number in [1, 4] {
         let mut stepper = Stepper::start(&mut command(program, "backtrace", kinds + number, "*"));
         assert_eq!(stepper.run(), Stop::Mark(Mark::Begin));
@@ -105,7 +106,7 @@ fn write(program: &Path, kinds: usize) {
     for number in 0..kinds {
         let mut stepper = Stepper::start(&mut command(program, "event", number, "*"));
         assert_eq!(stepper.run(), Stop::Mark(Mark::Begin));
-        let signals = stepper.at_each(dense(), 17);
+        let signals = stepper.at_each(DENSE, STRIDE);
         let (said, events) = finish(&mut stepper);
         let inner = events.iter().filter(|event| event.name == "inner.event").count() as u64;
         // Two of them before.
@@ -174,7 +175,7 @@ fn stacks_of_c_are_walked() {
         [(["-std=gnu11", "-O2"], Link::Static), (["-std=gnu11", "-O0"], Link::Shared)]
     {
         let program = compile("cc", &flags, link);
-        walk(&program, KINDS, true);
+        walk(&program, KINDS, true, if is_long() { 1 } else { STRIDE });
         walk_first(&program, KINDS);
     }
 }
@@ -204,7 +205,12 @@ fn stacks_of_all_compilers_are_walked() {
                 levels.iter().flat_map(|level| forms.iter().map(move |form| (level, form)))
             {
                 let flags = [&language[..1], &[*level], form, &language[1..]].concat();
-                walk(&compile(compiler, &flags, Link::Static), KINDS, !form.contains(&BARE));
+                walk(
+                    &compile(compiler, &flags, Link::Static),
+                    KINDS,
+                    !form.contains(&BARE),
+                    STRIDE,
+                );
             }
         }
     }
@@ -267,6 +273,44 @@ fn a_profiler_walks_the_stack() {
     }
 }
 
+/// Another unwinder in the program, where it is installed.
+#[test]
+fn libunwind_walks_the_stack() {
+    if !Path::new("/usr/include/libunwind.h").exists() {
+        return println!("SKIPPED: libunwind is not installed; its package is libunwind-dev");
+    }
+    let backtrace = ["-Dbacktrace=unw_backtrace", "-include", "libunwind.h"];
+    let flags =
+        [&["-std=gnu11", "-O2"], &backtrace[..], &["-Wl,--no-as-needed", "-lunwind"]].concat();
+    let program = build("cc", &flags, &["tests/c/stepped.c"], Link::Static, "stepped-libunwind");
+    walk(&program, KINDS, true, STRIDE);
+}
+
+/// A debugger, where it is installed.
+#[test]
+fn gdb_walks_the_stack() {
+    if compilers(&["gdb"]).is_empty() {
+        return;
+    }
+    let program = compile("cc", &["-std=gnu11", "-O2"], Link::Static);
+    // It takes some milliseconds for each instruction.
+    for number in if is_long() { &[1, 3, 4, 5, 7][..] } else { &[1] } {
+        let mut gdb = Command::new("gdb");
+        gdb.args([
+            "-batch",
+            "-nx",
+            "-x",
+            concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stepper/gdb.py"),
+        ]);
+        gdb.arg("--args").arg(&program).args(["event", &number.to_string()]);
+        gdb.env("FT_SOCKET", "/nonexistent").env("FT_ENABLE", "*");
+        let said = c::run(&mut gdb);
+        let last = said.lines().last().unwrap_or_default();
+        let steps = last.strip_suffix(" steps, 0 lost").and_then(|steps| steps.parse().ok());
+        assert!(steps.is_some_and(|steps: u64| steps > 40), "event {number}: {said}");
+    }
+}
+
 /// What hooks, sleds and patchable entries call, each with its compiler.
 #[test]
 fn stacks_are_walked_from_traced_functions() {
@@ -288,14 +332,14 @@ fn stacks_are_walked_from_traced_functions() {
                 let name = format!("functions-{compiler}{}{level}", &form[0][..6]);
                 let sources = ["tests/c/stepped_functions.c"];
                 let program = build(compiler, &flags, &sources, Link::Static, &name);
-                let signals = walk(&program, 3, true);
+                let signals = walk(&program, 3, true, STRIDE);
                 assert!(signals[0] > signals[1] + 100, "{name}: nothing is on: {signals:?}");
             }
         }
     }
 }
 
-/// The example, in this profile or in that of a program that is shipped.
+/// The example, built with these arguments and flags.
 fn example(arguments: &[&str], flags: &str, name: &str) -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let mut cargo = Command::new(env!("CARGO"));
@@ -309,18 +353,19 @@ fn example(arguments: &[&str], flags: &str, name: &str) -> PathBuf {
 
 #[test]
 fn stacks_of_rust_are_walked() {
-    let mut programs = vec![(example(&[], "", "stepped"), true)];
+    // Optimised: without, the rare way of an event has ten times as many instructions.
+    let release = |flags, name| example(&["--release"], flags, name);
+    let mut programs = vec![(release("", "stepped"), true)];
     if is_long() {
-        let release = |flags, name| example(&["--release"], flags, name);
         programs.extend([
-            (release("", "stepped"), true),
+            (example(&[], "", "stepped"), true),
             (release("-Cforce-frame-pointers", "stepped-frames"), true),
             (release("-Cpanic=abort -Cforce-unwind-tables", "stepped-abort"), true),
             (release("-Cpanic=abort -Cforce-unwind-tables=no", "stepped-bare"), false),
         ]);
     }
     for (program, is_described) in programs {
-        walk(&program, RUST_KINDS, is_described);
+        walk(&program, RUST_KINDS, is_described, STRIDE);
         if is_described {
             walk_first(&program, RUST_KINDS);
             write(&program, RUST_KINDS);

@@ -10,12 +10,13 @@
 //! The words of a site's arguments go to the stack in the middle of somebody's function. There neither we nor the assembler
 //! know whether the function finds its frame (CFA) by `rsp`, which moves, or by `rbp`, nor whether the function is described
 //! at all: `.cfi_adjust_cfa_offset` would be right in the first case, wrong in the second, and refused in the third. So the
-//! instructions that move `rsp` stand in a piece of code of its own, behind the functions of the same section
-//! (`.subsection`), which the site jumps to and which jumps back; and the piece has an entry in `.eh_frame`, written by hand,
-//! as if it were a function that the site calls:
+//! instructions that move `rsp` are out of line: behind the functions of the same section (`.subsection`). The site jumps to
+//! them, they jump back, and they have an entry of their own in `.eh_frame`, written by hand, as if they were a function that
+//! the site calls:
 //!
 //! ```text
 //! 20: jmp 21f                                in the function
+//!
 //!     .p2align size                          behind all functions of the section
 //! 21: lea rsp, [rsp - frame]                 CFA is rsp + 0: the stack pointer of the function
 //! 23: mov [rsp], rax                         CFA is rsp + frame, to the end
@@ -28,14 +29,16 @@
 //! 27:
 //! ```
 //!
-//! No return address is on the stack. The rule for it computes one (`DW_CFA_val_expression`): the piece is aligned to a power
-//! of two and no longer, so `rip & -(1 << size)` is where it begins, and the difference to the jump is known when the section
-//! is assembled. One is added, since unwinders look one byte before a return address. So `backtrace` shows the function
-//! once, and the piece, which has no name, in front of it.
+//! No return address is on the stack. The rule for it computes one (`DW_CFA_val_expression`): this code is aligned to a power
+//! of two and no longer than that, so `rip & -(1 << size)` is where it begins, and the difference to the jump is known when the
+//! section is assembled. One is added, since unwinders look one byte before a return address. So `backtrace` shows the function
+//! once, and in front of it an address that belongs to no function.
 //!
 //! The entry is written with directives for data alone, which assemblers take wherever the site is, and also where only
 //! assembly is printed. It refers to the section of the function, so a linker that drops this drops the entry. The sizes of
 //! its parts are multiples of eight: what an assembler would fill up with zeros would be an end of the table.
+//!
+//! libgcc, libunwind, framehop and gdb understand it (`tests/unwind.rs`, `tests/framehop.rs`), and `perf record --call-graph dwarf`.
 
 /// Macros for the assembly of routines.
 macro_rules! frame_macros {
@@ -73,7 +76,7 @@ pub(crate) use frame_macros_end;
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __piece {
+macro_rules! __out_of_line {
     ($write:expr $(, $store:expr)*) => {
         concat!(
             "20: jmp 21f\n.subsection 1\n.p2align {__ft_size}\n",
