@@ -64,7 +64,7 @@ static void handler(int signal) {
     case BACKTRACE: look_for_callers(); break;
     case LEAVE: siglongjmp(left, 1);
     case THROW:
-#ifdef __cplusplus
+#ifdef __cpp_exceptions
         throw 7;
 #else
         abort();
@@ -86,7 +86,7 @@ APART static void marked(int number) {
 APART static void run(int number, void (*after)(void)) {
     remember_callers();
     if (action == LEAVE && sigsetjmp(left, 1) != 0) after();
-#ifdef __cplusplus
+#ifdef __cpp_exceptions
 again:
     try {
         marked(number);
