@@ -87,9 +87,11 @@ pub(crate) fn claim_ring() -> Option<&'static RingControl> {
     let key = EXIT_KEY.load(Relaxed).checked_sub(1)?;
     // SAFETY: the key exists.
     let before = unsafe { libc::pthread_getspecific(key) };
-    // A signal handler may have come first, before the claim was marked as running.
-    // SAFETY: the key holds null or the ring that this thread has claimed; rings stay mapped.
-    if let Some(ring) = unsafe { before.cast::<RingControl>().cast_const().as_ref() } {
+    // A signal handler may have come first, before signals were blocked. Of a thread that ended by a bare `SYS_exit` the C library keeps
+    // what its keys hold for the next thread on that stack: then the ring is another's.
+    // SAFETY: the key holds null or a ring that was claimed; rings stay mapped.
+    let before = unsafe { before.cast::<RingControl>().cast_const().as_ref() };
+    if let Some(ring) = before.filter(|ring| ring.tid.load(Relaxed) == tid()) {
         return Some(ring);
     }
     let find = || (0..memfd.config().rings).find_map(|number| claim(&memfd, number));
@@ -192,7 +194,10 @@ unsafe extern "C" fn thread_exit(ring: *mut libc::c_void) {
     counters::close();
     // SAFETY: the key's value is what `claim_ring` has set: a ring that stays mapped.
     let ring = unsafe { &*ring.cast::<RingControl>() };
-    handover::give_back(ring);
+    // Or that of a thread that had this stack before, and ended without a word.
+    if ring.tid.load(Relaxed) == tid() {
+        handover::give_back(ring);
+    }
 }
 
 /// Thread id in the process's own PID namespace.

@@ -70,10 +70,25 @@ impl Ring<'_> {
 
     /// The first slots in a row among these indices in which a write of the lap before, or of an earlier one, is not finished.
     fn first_unfinished(&self, indices: Range<u64>) -> Option<Range<u64>> {
+        if self.overwrites() && self.are_committed(&indices) {
+            return None;
+        }
         let end = indices.end.saturating_add(MARGIN);
         let start = indices.into_iter().find(|&index| self.is_unfinished(index))?;
         let end = (start + 1..end).find(|&index| !self.is_unfinished(index)).unwrap_or(end);
         Some(start..end)
+    }
+
+    /// Whether a write is committed in each of the slots of these indices, fewer than a lap. The common case, and two instructions a slot.
+    fn are_committed(&self, indices: &Range<u64>) -> bool {
+        let slots = self.slots();
+        let first = indices.start as usize & (slots.len() - 1);
+        let count = (indices.end - indices.start) as usize;
+        let (behind, before) = slots.split_at(first);
+        let to_the_end = before.len().min(count);
+        let both = [&before[..to_the_end], &behind[..(count - to_the_end).min(behind.len())]];
+        let flags = both.into_iter().flatten();
+        flags.fold(commit::COMMITTED, |all, slot| all & slot.commit.load(Relaxed)) != 0
     }
 
     /// Whether a write is not finished in the slot that `index` uses next.

@@ -90,6 +90,11 @@ impl<'a> Ring<'a> {
         self.slots.is_empty()
     }
 
+    /// All slots, in the order of memory.
+    pub(crate) fn slots(&self) -> &'a [Slot] {
+        self.slots
+    }
+
     /// The slot of a reservation index.
     pub(crate) fn slot(&self, index: u64) -> &'a Slot {
         &self.slots[index as usize & (self.slots.len() - 1)]
