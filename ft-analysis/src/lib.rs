@@ -86,7 +86,9 @@ pub use rows::Rows;
 pub use scopes::Unpaired;
 pub use tally::{Counting, Tally, VERSION};
 pub use tasks::TaskCounts;
-pub use world::{Context, HeldUp, Incomplete, Overhead, Races, RingWaits, World, place_text};
+pub use world::{
+    Context, HeldUp, Incomplete, Overhead, Overlaps, Races, RingWaits, World, place_text,
+};
 
 use analysis::Audience;
 use ft_trace::event::Event;

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::agreement::Agreement;
 use crate::{
-    Extensions, FunctionCounts, Incomplete, LoopCounts, Overhead, Races, RequestCounts, RingWaits,
-    TaskCounts, Unaccounted, Unfinished, Unpaired, Worked,
+    Extensions, FunctionCounts, Incomplete, LoopCounts, Overhead, Overlaps, Races, RequestCounts,
+    RingWaits, TaskCounts, Unaccounted, Unfinished, Unpaired, Worked,
 };
 
 /// Version of the tables that the analyses write and of this file.
@@ -31,6 +31,9 @@ pub struct Tally {
     pub incomplete: Incomplete,
     /// Holds released in another order than the reverse of their acquisition.
     pub out_of_order_releases: u64,
+    /// Holds of one lock that overlap.
+    #[serde(skip_serializing_if = "Overlaps::is_none")]
+    pub overlaps: Overlaps,
     /// What came of the time-slice extensions that holders asked for, of the holds with a row.
     #[serde(skip_serializing_if = "Extensions::is_none")]
     pub extensions: Extensions,

@@ -193,6 +193,38 @@ fn depth_four_and_one_preemption_for_all_holds() {
 }
 
 #[test]
+fn holds_of_one_lock_that_overlap_are_counted() {
+    // L  a [=======|        b seems to have it 3 before a gives it back; then handed over at the same time
+    //          b [====|
+    //              a [==|
+    let lock = |text: &str| run(true, text).1.overlaps;
+    let found = lock(
+        "10 acquire a L
+         20 acquire b L
+         23 release a L
+         30 release b L
+         30 acquire a L
+         35 release a L",
+    );
+    assert_eq!(found, Overlaps { holds: 1, longest_ns: 3 });
+    // Readers may, and a release that is missing is no overlap, nor what another lock's holder does.
+    let found = lock(
+        "10 read a L
+         12 read b L
+         14 release a L
+         16 release b L
+         20 acquire a L
+         25 acquire b L
+         28 release b L
+         29 acquire a M
+         30 acquire b N
+         31 release a M
+         32 release b N",
+    );
+    assert_eq!(found, Overlaps::default());
+}
+
+#[test]
 fn a_lock_is_waited_for() {
     check(
         "0 0 .>a S

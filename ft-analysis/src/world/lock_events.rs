@@ -55,7 +55,12 @@ impl World {
                         Hold { slice: SliceOutcome::told(e.arg[2]), ..hold }
                     }),
                 };
-                self.locks.released(thread.process, lock, thread.key.tid);
+                let taken = self.locks.released(thread.process, lock, thread.key.tid);
+                if let (Some(hold), Some(taken)) = (&hold, taken)
+                    && (hold.began.ts..ts).contains(&taken)
+                {
+                    self.tally.overlaps.add(ts - taken);
+                }
                 let (thread, hold) = (&self.threads[slot], hold.as_ref());
                 to.tell(self, Change::Released { thread, lock, hold, in_order });
             }
@@ -161,7 +166,7 @@ impl World {
             match why {
                 _ if hold.is_semaphore() => {}
                 Over::Thread | Over::Trace => self.locks.abandoned(process, hold.lock, tid),
-                Over::Exec | Over::Loss => self.locks.released(process, hold.lock, tid),
+                Over::Exec | Over::Loss => _ = self.locks.released(process, hold.lock, tid),
             }
             to.tell(self, Change::HoldLost { thread: &self.threads[slot], hold });
         }

@@ -2,7 +2,8 @@
 //!
 //! **Situations.**
 //! - *An exclusive acquisition of a lock that others are said to hold*: their release was not recorded, or its
-//!   time is off by the clock's error; they hold it no longer.
+//!   time is off by the clock's error; they hold it no longer. If their release comes all the same, both holds *overlap*, which is
+//!   counted ([`Overlaps`]): no lock lets that happen, so one of the times is wrong by that much, or what is recorded is no lock.
 //! - *A holder that ended without a release* is kept, since nothing else tells why others wait for ever; until another
 //!   process has the number of its own.
 //! - *Condition waits* are waits for something else, and *semaphores* belong to nobody: neither is here.
@@ -15,6 +16,7 @@ use std::collections::{HashMap, VecDeque};
 use super::context::Program;
 use super::sums::Keyed;
 use ft_trace::ids::{Pid, SiteId, Tid};
+use serde::{Deserialize, Serialize};
 
 /// Locks of one process that are kept although nobody holds them or waits for them; its own, so that none makes
 /// another's forgotten. And as many of all processes together of which no thread lives.
@@ -52,12 +54,18 @@ struct Lock {
     holders: Vec<Holder>,
     /// Some of them did not fit.
     crowded: bool,
+    /// When an acquisition last showed that others hold it no longer.
+    displaced: Option<i64>,
     /// Threads in its queue, and since when.
     queue: Vec<(Tid, i64)>,
 }
 
 impl Lock {
     fn admit(&mut self, holder: Holder) {
+        let excludes = |h: &Holder| !(h.shared && holder.shared) && h.tid != holder.tid;
+        if self.holders.iter().any(excludes) {
+            self.displaced = Some(holder.since);
+        }
         if holder.shared {
             self.holders.retain(|h| h.shared);
             self.crowded |= self.holders.len() >= MAX_HOLDERS;
@@ -72,6 +80,28 @@ impl Lock {
     /// Somebody waits for it, or holds it and lives.
     fn is_in_use(&self) -> bool {
         !self.queue.is_empty() || self.holders.iter().any(|h| !h.gone)
+    }
+}
+
+/// Holds that another thread's hold of the same lock overlaps, though the lock lets one in after the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Overlaps {
+    /// Holds that ended after another thread had acquired the lock.
+    pub holds: u64,
+    /// The longest of these overlaps, ns.
+    pub longest_ns: i64,
+}
+
+impl Overlaps {
+    /// There are none.
+    pub fn is_none(&self) -> bool {
+        self.holds == 0
+    }
+
+    pub(crate) fn add(&mut self, ns: i64) {
+        self.holds += 1;
+        self.longest_ns = self.longest_ns.max(ns);
     }
 }
 
@@ -184,12 +214,16 @@ impl Locks {
         of.locks.entry(holder.lock).or_default().admit(holder);
     }
 
-    /// A thread gives a lock back, or what it holds is not known any more.
-    pub(crate) fn released(&mut self, process: Process, lock: i64, tid: Tid) {
-        if let Some(lock) = self.lock_mut(process, lock)
-            && let Some(i) = lock.holders.iter().rposition(|h| h.tid == tid)
-        {
-            lock.holders.remove(i);
+    /// A thread gives a lock back, or what it holds is not known any more. When another one has acquired the lock, if this one
+    /// was said to hold it no longer.
+    pub(crate) fn released(&mut self, process: Process, lock: i64, tid: Tid) -> Option<i64> {
+        let lock = self.lock_mut(process, lock)?;
+        match lock.holders.iter().rposition(|h| h.tid == tid) {
+            Some(i) => {
+                lock.holders.remove(i);
+                None
+            }
+            None => lock.displaced,
         }
     }
 

@@ -45,6 +45,7 @@ pub use history::Past;
 use interrupts::Interrupts;
 pub use interval::Interval;
 pub(crate) use load_event::{LoadEvent, LoopEvent};
+pub use locks::Overlaps;
 pub(crate) use locks::{Holder, Process};
 pub use log::{Occupancy, Stretch};
 pub use overhead::{HeldUp, Overhead};

@@ -18,7 +18,7 @@ use crate::document::{
 };
 use crate::stats::{Groups, Marks, Tail, Top, Window, counted, happened, own, parts};
 use crate::text;
-use ft_analysis::{Incomplete, Mark, Tally};
+use ft_analysis::{Incomplete, Mark, Overlaps, Tally};
 use ft_trace::ids::{Name, Pid};
 use ft_trace::store::Result;
 use ft_trace::tables::CriticalSection;
@@ -42,6 +42,9 @@ pub struct LocksReport {
     pub holds: u64,
     /// Holds and waits that were recorded in part; in no statistic.
     pub incomplete: Incomplete,
+    /// Holds of one lock that overlap, though it lets one in after the other.
+    #[serde(skip_serializing_if = "Overlaps::is_none")]
+    pub overlaps: Overlaps,
     /// How sure they are.
     pub marks: Marks,
     /// Holds were decomposed: there is a kernel stream.
@@ -102,6 +105,7 @@ impl Locks {
             window,
             holds: all.holds,
             incomplete: tally.incomplete,
+            overlaps: tally.overlaps,
             marks: self.marks,
             decomposed: tally.kernel,
             depths: all.depths.clone(),
@@ -148,6 +152,14 @@ impl LocksReport {
                 (i.acquired_again, "acquired again"),
                 (i.too_many, "too many held at once"),
             ]));
+        }
+        if !self.overlaps.is_none() {
+            s.say(text!(
+                "{} ended after another thread had acquired the same lock, by {} at most: times of different CPUs are wrong by \
+                 that much, or what is recorded as a lock lets several in.",
+                Of(self.overlaps.holds, "hold"),
+                Ns(self.overlaps.longest_ns)
+            ));
         }
         self.marks.legend(s);
         Tail::legend(s, "hold", std::iter::once(&self.all.tail));
