@@ -52,7 +52,7 @@ pub enum Warning {
     /// Something was lost.
     #[error("{} events were lost ({origin}): {}", number::count(*count), loss_remedy(origin, *ring_bytes))]
     Loss {
-        /// `ring`, `shared-ring`, `directory`, `kernel`, `kernel-skipped` or `agent`.
+        /// A word of [`LossOrigin`].
         origin: String,
         /// How many.
         count: u64,
@@ -308,6 +308,13 @@ fn loss_remedy(origin: &str, ring_bytes: Option<u64>) -> Cow<'static, str> {
             "give more threads a ring with FT_RINGS, or enable fewer events"
         }
         (LossOrigin::Directory, _) => "name fewer locks and places",
+        (LossOrigin::Tsc, _) => {
+            "threads of a program may not read the time stamp counter; start it without PR_SET_TSC, or do not enable events \
+             in these threads"
+        }
+        (LossOrigin::Site, _) => {
+            "remove the probes, or detach the debuggers, that have changed the sites"
+        }
         (LossOrigin::KernelSkipped, _) => {
             "the kernel did not run a program that was running already on that CPU, which a larger buffer does not \
              change; mount tracefs (on Linux 7.0 and later), or record fewer kernel groups"

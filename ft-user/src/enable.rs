@@ -8,13 +8,17 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::critical::Held;
 use crate::memfd::Memfd;
-use crate::patch::Text;
+use crate::patch::{PatchError, Text};
 use crate::process::{self, LOCK};
 use crate::sites::{self, Count};
-use crate::{glob, layout::MAX_REPLY_BYTES};
+use crate::{
+    glob,
+    layout::{MAX_REPLY_BYTES, commit},
+};
 
 /// Enables the sites whose name matches `glob` ([`crate::glob`]), in every loaded object, and returns
-/// how many match and are on now.
+/// how many match and are on now. One on which a breakpoint stands (a debugger's, or that of a probe of the kernel) is switched
+/// and not counted: its events can be missing until that goes, and a recording says so.
 ///
 /// Starts tracing if [`init`](crate::init) was not called. Not for signal handlers.
 ///
@@ -103,10 +107,14 @@ fn apply(memfd: &Memfd, held: &Held<'_>, asked: Option<(&str, bool)>) -> (usize,
         let asked = asked.filter(|(glob, _)| glob::matches(glob, name)).map(|(_, on)| on);
         let ruled = || if new { RULES.wanted(name, held) } else { None };
         let Some(on) = asked.or_else(ruled) else { return };
-        if let Ok(text) = text.get_or_insert_with(Text::own)
-            && text.set(site.trigger as u64, on).is_ok()
-        {
-            done += asked.is_some() as usize;
+        let Ok(text) = text.get_or_insert_with(Text::own) else { return };
+        match text.set(site.trigger as u64, on) {
+            Ok(_) => done += asked.is_some() as usize,
+            Err(PatchError::Breakpoint { .. }) => {
+                let key = commit::key(core::ptr::from_ref(site.meta) as u64);
+                memfd.shared_control().hidden_site.store(key, Relaxed);
+            }
+            Err(_) => {}
         }
     });
     #[cfg(all(feature = "sleds", not(ft_off)))]

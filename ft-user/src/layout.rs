@@ -285,7 +285,11 @@ pub struct SharedControl {
     _pad0: u32,
     /// Events lost by threads that may not read the time stamp counter (`PR_SET_TSC`).
     pub without_tsc: AtomicU64,
-    _pad: [u64; 2],
+    /// Key of a site that was switched on while a breakpoint stood on it, so that its events can be missing; 0 if there was none
+    /// since a reader has last stored that.
+    pub hidden_site: AtomicU32,
+    _pad1: u32,
+    _pad: u64,
 }
 
 /// Marker values of [`SharedSlot::marker`].

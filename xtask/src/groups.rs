@@ -187,6 +187,7 @@ pub(crate) const QUICK: &[&str] = &[
     "ft-user text_and_scopes",
     "ft-user threads",
     "ft-user toggle",
+    "tests changed_sites",
     "tests cli",
     "tests dependencies",
     "tests directories",

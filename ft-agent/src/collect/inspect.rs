@@ -10,10 +10,15 @@
 //! only when it switches some itself. So they are looked for when the list of mapped files has changed. Where
 //! the process may not be traced, its own declarations must do.
 //!
+//! At each look the bytes of all sites are looked at, too: what something else has put on a site that is on (`changed.rs`) is a
+//! loss of unknown number.
+//!
 //! A library can also bring a copy of the tracer, whose memfd is one more mapped file. In a process that has
 //! registered it registers, too; one that was attached to may not know of the agent, so its memfds are looked for.
 //!
 //! [`Identity::has_number`]: super::discover::Identity::has_number
+
+mod changed;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -34,6 +39,9 @@ use super::{discover, maps};
 use ft_trace::build_id::{FileKey, Mapped};
 use ft_trace::spool::frame::Thread;
 use ft_trace::spool::mapping::{Mapping, Mappings};
+
+use changed::Watched;
+pub use changed::{Changed, ChangedSite};
 
 /// Files whose build ids are kept; then the cache starts anew.
 const MAX_FILES: usize = 4096;
@@ -58,6 +66,8 @@ pub struct Found {
     pub unopened: Option<io::Error>,
     /// Why sites could not be switched on.
     pub refused: Vec<PatchError>,
+    /// Sites that something else has changed, if there are any.
+    pub changed: Option<Changed>,
     /// The program is gone: the process has executed another one. Nothing else was looked for.
     pub left: bool,
 }
@@ -82,6 +92,8 @@ struct Known {
     mappings: Vec<Mapping>,
     /// Where the starts of files were mapped.
     objects: Vec<u64>,
+    /// Its sites, as they were seen last.
+    watched: Watched,
     /// What was switched on from outside.
     remote: Option<Remote>,
     /// It was said that some of its sleds cannot be switched.
@@ -174,10 +186,14 @@ impl Inspected {
         if known.objects != objects
             && let Ok(sites) = outside::sites(self.pid)
         {
+            known.watched.renew(&sites);
             (known.objects, found.sites) = (objects, sites);
             if self.is_attached {
                 self.find_memfds(&mut found);
             }
+        }
+        if let Ok(memory) = File::open(format!("/proc/{}/mem", self.pid)) {
+            found.changed = known.watched.look(&memory);
         }
         found
     }

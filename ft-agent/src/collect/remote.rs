@@ -67,6 +67,8 @@ pub struct Remote {
 pub struct Patched {
     /// The triggers and sleds that were switched.
     pub switched: Vec<Place>,
+    /// Those that were switched on under a breakpoint, which is among the reasons in `refused`.
+    pub hidden: Vec<Place>,
     /// Triggers that were so already.
     pub already: usize,
     /// Triggers that were left alone, the first reason of each kind.
@@ -92,6 +94,7 @@ impl Remote {
     pub fn enable(&mut self, triggers: &[(String, Place)], globs: &[String]) -> Patched {
         let outcome = self.switch(triggers, globs, true);
         self.enabled.extend_from_slice(&outcome.switched);
+        self.enabled.extend_from_slice(&outcome.hidden);
         outcome
     }
 
@@ -124,6 +127,9 @@ impl Remote {
                 Ok(true) => outcome.switched.push(place),
                 Ok(false) => outcome.already += 1,
                 Err(e) => {
+                    if matches!(e, PatchError::Breakpoint { switched: true, .. }) {
+                        outcome.hidden.push(place);
+                    }
                     let kind = std::mem::discriminant(&e);
                     if !outcome.refused.iter().any(|r| std::mem::discriminant(r) == kind) {
                         outcome.refused.push(e);
@@ -164,7 +170,7 @@ impl Drop for Remote {
 
 #[cfg(test)]
 mod tests {
-    use ft_user::layout::TRIGGER_OFF;
+    use ft_user::layout::{TRIGGER_OFF, TRIGGER_ON};
     use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect};
 
     use super::*;
@@ -201,18 +207,38 @@ mod tests {
         assert_eq!(remote.disable(), 0);
     }
 
-    #[test]
-    fn what_looks_like_a_trigger_and_is_none_is_left_alone() {
+    /// A page of text that begins with this word, and is never executed.
+    fn text_of(word: u32) -> u64 {
         let page = ft_user::layout::PAGE as usize;
         let (flags, none) = (MapFlags::PRIVATE, std::ptr::null_mut());
         // SAFETY: a new page at an address of the kernel's choice, which only this test knows; it is written
         // before it is made text, and never executed.
-        let at = unsafe {
+        unsafe {
             let at = mmap_anonymous(none, page, ProtFlags::READ | ProtFlags::WRITE, flags).unwrap();
-            at.cast::<u32>().write(TRIGGER_OFF);
+            at.cast::<u32>().write(word);
             mprotect(at, page, MprotectFlags::READ | MprotectFlags::EXEC).unwrap();
             at as u64
-        };
+        }
+    }
+
+    #[test]
+    fn what_is_switched_on_under_a_breakpoint_is_told_and_off_again_at_the_end() {
+        let under = |form: u32| form & !0xff | 0xcc;
+        let at = text_of(under(TRIGGER_OFF));
+        // SAFETY: a page that can be read, and is mapped for good.
+        let found = || unsafe { (at as *const u32).read_volatile() };
+        let mut remote = Remote::open(std::process::id() as i32).unwrap();
+        let outcome = remote.enable(&[("a.b".to_owned(), Place::Trigger(at))], &["*".to_owned()]);
+        assert_eq!((outcome.switched.len(), outcome.hidden.len()), (0, 1));
+        assert!(outcome.refused[0].to_string().contains("breakpoint"), "{:?}", outcome.refused);
+        assert_eq!(found(), under(TRIGGER_ON));
+        assert_eq!(remote.disable(), 0);
+        assert_eq!(found(), under(TRIGGER_OFF));
+    }
+
+    #[test]
+    fn what_looks_like_a_trigger_and_is_none_is_left_alone() {
+        let at = text_of(TRIGGER_OFF);
         let (triggers, globs) = ([("a.b".to_owned(), at)], ["*".to_owned()]);
         let mut remote = Remote::open(std::process::id() as i32).unwrap();
         assert!(remote.enable_found(&triggers, &globs).switched.is_empty());

@@ -96,6 +96,11 @@ pub struct Source {
     /// Slots of it from there on that are in memory.
     shared_backed: u32,
     shared_lost: u64,
+    /// Events lost by threads that may not read the time stamp counter, and the TSC of the last look at their number.
+    without_tsc: u64,
+    without_tsc_looked: u64,
+    /// A site that was switched on beneath a breakpoint, by its key, and the TSC when this was seen.
+    hidden: Option<(u32, u64)>,
     /// TSC since when it is looked at.
     since_tsc: u64,
     /// TSC when all of the shared ring was last read: what is not read was begun later.
@@ -150,6 +155,11 @@ impl Source {
         let (control, slots) = memory.shared();
         let shared_position = shared_ring::Reader::resume(control, slots).into_position();
         let shared_lost = control.lost.load(Relaxed);
+        let without_tsc = control.without_tsc.load(Relaxed);
+        if since == Since::Now {
+            // What stands on a site by now, a look finds.
+            control.hidden_site.store(0, Relaxed);
+        }
         let mut source = Source {
             number,
             rings: Vec::new(),
@@ -169,6 +179,9 @@ impl Source {
             shared_left: 0,
             directory_looked: since_tsc,
             shared_lost: if since == Since::Now { shared_lost } else { 0 },
+            without_tsc: if since == Since::Now { without_tsc } else { 0 },
+            without_tsc_looked: since_tsc,
+            hidden: None,
             directory_bytes: 0,
             directory_broken: false,
             directory_dropped: 0,
@@ -350,6 +363,9 @@ impl Source {
             self.last.next_ring = 0;
         }
         self.drain_directory(sink)?;
+        if done {
+            self.tell_hidden(sink)?;
+        }
         self.count();
         self.look_for_faults();
         Ok((round, done))
@@ -363,7 +379,9 @@ impl Source {
 
     /// Threads and losses of the rings that were seen.
     fn count(&mut self) {
-        let mut lost = self.memory.shared().0.lost.load(Relaxed);
+        let shared = self.memory.shared().0;
+        let mut lost = shared.lost.load(Relaxed);
+        lost = lost.saturating_add(shared.without_tsc.load(Relaxed));
         self.threads = 0;
         for (index, owned) in self.rings.iter().enumerate() {
             if owned.is_some() {

@@ -341,8 +341,8 @@ impl Desk {
             pid,
             comm: peer.comm(),
             reason: reason.to_string(),
-            is_recorded: false,
             count: 1,
+            ..Refused::default()
         };
         self.intake.refusals.add(reason.kind(), uid, refused);
     }

@@ -33,11 +33,11 @@ use crate::collect::cgroup::Cgroup;
 use crate::collect::discover::Identity;
 use crate::collect::kernel::Kernel;
 use crate::collect::shares::Places;
-use crate::collect::user::{FULL, Seen, Source};
+use crate::collect::user::{FULL, Offence, Seen, Source};
 use crate::collect::work::{Budgets, Work};
 use crate::control::socket::Answer;
 use crate::threads;
-use ft_trace::spool::frame::{ClockSample, Frame};
+use ft_trace::spool::frame::{ClockSample, Frame, Refused};
 use ft_trace::spool::{WriteError, Writer};
 use recorded::Recorded;
 
@@ -329,7 +329,9 @@ impl Collector {
 
     fn tell_offences(&self, source: &mut Source) {
         for offence in source.offences() {
-            self.refuse(source.identity(), offence.kind(), &offence.to_string(), true);
+            let has_lost = offence == Offence::Breakpoint;
+            let recorded = Refused { is_recorded: true, has_lost, ..Refused::default() };
+            self.refuse_as(source.identity(), offence.kind(), &offence.to_string(), recorded);
         }
     }
 

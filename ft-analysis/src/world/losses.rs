@@ -68,7 +68,11 @@ pub(crate) fn hides(loss: &LossRow) -> Hides {
         LossOrigin::Ring | LossOrigin::SharedRing if loss.tid.0 >= 0 => {
             Hides::Thread(ThreadKey { pid: loss.pid, tid: loss.tid })
         }
-        LossOrigin::Ring | LossOrigin::SharedRing if loss.pid.0 >= 0 => Hides::Process(loss.pid),
+        LossOrigin::Ring | LossOrigin::SharedRing | LossOrigin::Tsc | LossOrigin::Site
+            if loss.pid.0 >= 0 =>
+        {
+            Hides::Process(loss.pid)
+        }
         LossOrigin::Directory => Hides::Nothing,
         _ => Hides::Everything,
     }
@@ -234,6 +238,8 @@ mod tests {
             ("ring", "", 5, 4, Hides::Thread(thread(4, 5))),
             ("shared-ring", "", -1, 4, Hides::Process(Pid(4))),
             ("directory", "", -1, 4, Hides::Nothing),
+            ("tsc", "", -1, 4, Hides::Process(Pid(4))),
+            ("site", "order.placed", -1, 4, Hides::Process(Pid(4))),
             ("agent", "disk full", -1, -1, Hides::Everything),
         ] {
             assert_eq!(hides(&loss(origin, what, pid, tid, 0, 0)), expected, "{origin} {what}");

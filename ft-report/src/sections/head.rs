@@ -276,13 +276,17 @@ impl Head {
     fn loss(&self) -> Text {
         let q = &self.quality;
         let loss = match (self.lost_user_events, self.lost_kernel_records) {
+            (0, 0) if q.unknown_places > 0 => {
+                text!("an unknown number at {}", Of(q.unknown_places, "place"))
+            }
             (0, 0) => text!("none reported"),
             (user, kernel) => text!(
                 "{}, {} at {}",
                 Of(user, "user event"),
                 Of(kernel, "kernel record"),
                 Of(q.loss_places, "place")
-            ),
+            )
+            .and(if q.unknown_places > 0 { ", and an unknown number" } else { "" }),
         };
         let which = if self.missing.is_empty() { "all streams" } else { "what this kernel has" };
         match (self.missing_switches, q.complete()) {

@@ -27,7 +27,10 @@ pub struct Quality {
     pub coverage: Option<f64>,
     /// Places of losses.
     pub loss_places: u64,
-    /// Those with the most records, most first.
+    /// Those of them where it is not known how many were lost.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unknown_places: u64,
+    /// Those with the most records, most first; before them those of which the number is not known.
     pub losses: Vec<LossPlace>,
 }
 
@@ -50,8 +53,12 @@ pub struct LossPlace {
     pub to_ns: i64,
     /// Begin, counted from that of the recording, ns.
     pub after_ns: i64,
-    /// How many.
+    /// How many; 0 where that is not known.
     pub count: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Quality {
@@ -81,6 +88,7 @@ impl Quality {
             q.not_whole_ns += (missing_to - missing_from).max(0);
             whole_from = whole_from.max(missing_to);
             q.loss_places += 1;
+            q.unknown_places += u64::from(row.is_of_unknown_number());
             q.place(LossPlace {
                 origin: row.origin,
                 what: row.what.to_string(),
@@ -99,7 +107,7 @@ impl Quality {
     }
 
     fn place(&mut self, place: LossPlace) {
-        let at = self.losses.partition_point(|p| p.count >= place.count);
+        let at = self.losses.partition_point(|p| p.most() >= place.most());
         if at < PLACES {
             self.losses.truncate(PLACES - 1);
             self.losses.insert(at, place);
@@ -116,6 +124,15 @@ impl Quality {
 }
 
 impl LossPlace {
+    /// How many it can have been.
+    fn most(&self) -> u64 {
+        if self.is_of_unknown_number() { u64::MAX } else { self.count }
+    }
+
+    fn is_of_unknown_number(&self) -> bool {
+        self.origin == LossOrigin::Site
+    }
+
     /// One line.
     pub(super) fn text(&self) -> Text {
         let whose = match (self.cpu, self.tid, self.pid) {
@@ -125,7 +142,11 @@ impl LossPlace {
             _ => text!("everything"),
         };
         let what = format!("{} {}", self.origin, self.what);
-        let text = text!("{}: {} of {}, after {}", &*what, N(self.count), whose, Ns(self.after_ns));
+        let number = match self.is_of_unknown_number() {
+            true => text!("an unknown number"),
+            false => text!("{}", N(self.count)),
+        };
+        let text = text!("{}: {} of {}, after {}", &*what, number, whose, Ns(self.after_ns));
         match self.to_ns - self.from_ns {
             0 => text,
             ns => text!("{} for {}", text, Ns(ns)),
@@ -202,5 +223,24 @@ mod tests {
         assert_eq!(q.losses.iter().map(|l| l.count).collect::<Vec<_>>(), [4, 3, 3, 2, 2]);
         let text = sentence(&q.losses[0].text());
         assert_eq!(text, "kernel sched_switch: 4 of CPU 1, after 104 ns for 10 ns");
+    }
+
+    #[test]
+    fn losses_of_unknown_number_come_first_and_are_not_called_none() {
+        let site = LossRow {
+            origin: LossOrigin::Site,
+            what: "order.placed".into(),
+            cpu: Cpu(-1),
+            pid: Pid(7),
+            ..loss(1100, 10, 0)
+        };
+        let q = quality(&[], &[loss(1050, 10, 9), site]);
+        assert_eq!((q.loss_places, q.unknown_places), (2, 1));
+        let text = sentence(&q.losses[0].text());
+        assert_eq!(
+            text,
+            "site order.placed: an unknown number of process 7, after 100 ns for 10 ns"
+        );
+        assert_eq!(q.not_whole_ns, 20);
     }
 }

@@ -16,6 +16,10 @@ words! {
         Kernel = "kernel",
         /// The kernel, which did not run a program.
         KernelSkipped = "kernel-skipped",
+        /// A thread that may not read the time stamp counter.
+        Tsc = "tsc",
+        /// A site that something else has changed; how many is not known.
+        Site = "site",
         /// The agent.
         Agent = "agent",
         _ => Agent
@@ -43,6 +47,8 @@ words! {
         NotRead = "not read at the end",
         /// The directory had no room for a name or a site.
         DirectoryFull = "directory full",
+        /// The thread may not read the time stamp counter.
+        TscForbidden = "reading the counter is forbidden",
         /// Whoever looks at segments as they come did not look at this one.
         NotWatched = "segment not watched",
         /// Another reason, of a later version.
@@ -116,7 +122,7 @@ table! {
         pub dur: i64 as Ns,
         /// Where it was lost.
         pub origin: LossOrigin,
-        /// What was lost: a program or a reason.
+        /// What was lost: a program or a reason; of a site that something else has changed, its name.
         pub what: Name,
         /// CPU, -1 when it does not apply.
         pub cpu: Cpu,
@@ -124,12 +130,17 @@ table! {
         pub pid: Pid,
         /// Thread, -1 when it does not apply.
         pub tid: Tid,
-        /// How many.
+        /// How many; 0 where that is not known: of sites that something else has changed.
         pub count: i64 as Count,
     }
 }
 
 impl LossRow {
+    /// How many were lost is not known.
+    pub fn is_of_unknown_number(&self) -> bool {
+        self.origin == LossOrigin::Site
+    }
+
     /// Which records of the kernel were lost; `None` when it was something else.
     pub fn records(&self) -> Option<LostRecords> {
         self.origin.is_kernel().then(|| LostRecords::of(&self.what))
@@ -169,7 +180,10 @@ mod store {
         }
 
         fn say(&self, line: &mut dyn Line) -> fmt::Result {
-            line.count(self.count.max(0) as u64)?;
+            match self.is_of_unknown_number() {
+                true => line.write_str("an unknown number")?,
+                false => line.count(self.count.max(0) as u64)?,
+            }
             line.write_str(" lost within ")?;
             line.duration(self.dur)?;
             write!(line, ": {}", self.what)

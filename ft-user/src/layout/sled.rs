@@ -152,7 +152,7 @@ impl Sled {
     }
 
     /// The byte that it begins with while nothing else has changed it; not for a return, which begins with its state.
-    pub(crate) fn first_byte(self) -> u8 {
+    pub fn first_byte(self) -> u8 {
         match self.kind {
             SledKind::Return => 0xc3,
             SledKind::Begin | SledKind::Jump => 0xeb,

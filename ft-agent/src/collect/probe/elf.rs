@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use ft_trace::build_id;
 use ft_trace::demangle::demangled;
 use ft_user::glob;
+use ft_user::patch::state;
 use object::elf::STT_GNU_IFUNC;
 use object::{
     Architecture, Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, SymbolFlags,
@@ -116,10 +117,16 @@ impl Elf {
         for (symbol, address) in self.functions.iter().filter(|(s, _)| s.contains(part)) {
             let Some(name) = Names::of(symbol) else { continue };
             let Some(offset) = self.offset(*address).filter(|_| name.fit(wanted)) else { continue };
-            match RETURNS.contains(&&*name.stem) {
-                true if is_glob => continue,
-                true => return Err(ProbeError::Returns(name.stem)),
-                false => _ = found.entry(offset).or_insert(name.stem),
+            let refused = if RETURNS.contains(&&*name.stem) {
+                Some(ProbeError::Returns as fn(String) -> ProbeError)
+            } else {
+                self.begins_with_event(offset)
+                    .then_some(ProbeError::Traced as fn(String) -> ProbeError)
+            };
+            match refused {
+                Some(_) if is_glob => continue,
+                Some(reason) => return Err(reason(name.stem)),
+                None => _ = found.entry(offset).or_insert(name.stem),
             }
             if found.len() > MAX_PROBED {
                 return Err(ProbeError::TooMany(wish.to_owned()));
@@ -185,6 +192,12 @@ impl Elf {
         };
         let (offset, _, start) = self.segments.iter().find(inside)?;
         offset.checked_add(address - start)
+    }
+
+    /// Whether a trigger stands there ([`ft_user::event!`]): in a file it is off.
+    fn begins_with_event(&self, offset: u64) -> bool {
+        let mut bytes = [0; 4];
+        self.file.read_exact_at(&mut bytes, offset).is_ok() && state(bytes) == Some(false)
     }
 
     /// Whether the kernel lets the CPU do the instruction by a single step; pushes, jumps, calls and nops it does itself, since

@@ -58,6 +58,12 @@ pub enum ProbeError {
         "`{0}` returns more than once, and a probe of its return would end the program; probe the function that calls it"
     )]
     Returns(String),
+    /// A function that begins with an event.
+    #[error(
+        "`{0}` begins with an event of its own, which would not be recorded while a probe stands there; record that event (-e), \
+         or probe a function that it calls or that calls it"
+    )]
+    Traced(String),
     /// There is no such mark.
     #[error("there is no mark for `{wish}`: {}; list them with `readelf -n`", nearest(near))]
     NoMark {

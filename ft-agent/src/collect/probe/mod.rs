@@ -193,6 +193,35 @@ mod tests {
         assert!(matches!(error, ProbeError::NoMark { .. }), "{error}");
     }
 
+    // As `event!` makes it of a function that begins with one.
+    std::arch::global_asm!(
+        ".pushsection .text",
+        ".type ft_test_begins_with_an_event, @function",
+        ".globl ft_test_begins_with_an_event",
+        "ft_test_begins_with_an_event:",
+        ".long {off}, 0",
+        "ret",
+        ".size ft_test_begins_with_an_event, . - ft_test_begins_with_an_event",
+        ".popsection",
+        off = const ft_user::layout::TRIGGER_OFF,
+    );
+
+    unsafe extern "C" {
+        fn ft_test_begins_with_an_event();
+    }
+
+    #[test]
+    fn a_function_that_begins_with_an_event_is_refused() {
+        // So that the linker keeps it.
+        std::hint::black_box(ft_test_begins_with_an_event as *const ());
+        let wish = format!("{}:ft_test_begins_with_an_event", own());
+        let error = super::find(&[wish], None, &[]).unwrap_err();
+        assert_eq!(error, ProbeError::Traced("ft_test_begins_with_an_event".to_owned()));
+        // By a glob others are meant.
+        let wish = format!("{}:ft_test_begins_with_an_even?", own());
+        assert!(matches!(super::find(&[wish], None, &[]), Err(ProbeError::NoFunction { .. })));
+    }
+
     #[test]
     fn what_is_no_program_is_said_so() {
         let check = |wish: &str, expected: &str| {

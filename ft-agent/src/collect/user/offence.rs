@@ -1,4 +1,5 @@
-//! What a process has done that none does which uses `ft-user`, or that makes its part of a trace less than it looks.
+//! What a process has done that none does which uses `ft-user`, what was done to it, and what makes its part of a trace less than it
+//! looks.
 
 /// An offence. It costs the process its own events, or what it says; nobody else's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
@@ -21,6 +22,12 @@ pub enum Offence {
     /// Its memory has faulted.
     #[error("its memory could not be read; nothing more is recorded of it")]
     Fault,
+    /// A breakpoint stood on a site that it has switched on. No fault of its own.
+    #[error(
+        "a breakpoint stood on one of its sites, which the table `loss` names, when it was switched on; remove the probe, or detach \
+         the debugger"
+    )]
+    Breakpoint,
     /// Its last contents were more than is read at the end.
     #[error("its rings held more than is read at the end; the rest counts as lost")]
     Endless,
@@ -40,6 +47,7 @@ impl Offence {
             Offence::Losses => "losses",
             Offence::Directory => "directory",
             Offence::Fault => "fault",
+            Offence::Breakpoint => "breakpoint",
             Offence::Endless => "endless",
             Offence::Overrun => "overrun",
         }

@@ -1,11 +1,12 @@
 //! The shared ring of a process: events of threads without a ring of their own.
 
 use std::mem::size_of;
+use std::sync::atomic::Ordering::Relaxed;
 
 use ft_user::layout::SharedSlot;
 use ft_user::shared_ring;
 
-use super::{Round, Sink, Source};
+use super::{Offence, Round, Sink, Source};
 use crate::clock::read_tsc;
 use crate::collect::work::{self, Work};
 use ft_trace::spool::WriteError;
@@ -29,6 +30,12 @@ impl Source {
         let before = read_tsc();
         let (control, slots) = self.memory.shared();
         let all = slots.len() as u64;
+        if self.hidden.is_none() {
+            let key = control.hidden_site.load(Relaxed);
+            self.hidden = (key != 0).then_some((key, before));
+            self.hidden.iter().for_each(|_| self.offences.add(Offence::Breakpoint));
+        }
+        let without_tsc = control.without_tsc.load(Relaxed);
         let position = std::mem::take(&mut self.shared_position);
         let mut reader = shared_ring::Reader::at(control, slots, position);
         let taken = reader.taken();
@@ -107,7 +114,26 @@ impl Source {
             let loss = self.loss(LossOrigin::SharedRing, LossReason::SharedRingFull, -1, lost);
             self.tell_loss(Loss { from, to, ..loss }, sink)?;
         }
+        let from = std::mem::replace(&mut self.without_tsc_looked, before) as i64;
+        let lost = without_tsc.saturating_sub(self.without_tsc);
+        if lost > 0 {
+            self.without_tsc = without_tsc;
+            let loss = self.loss(LossOrigin::Tsc, LossReason::TscForbidden, -1, lost);
+            self.tell_loss(Loss { from, to: before as i64, ..loss }, sink)?;
+        }
         Ok(())
+    }
+}
+
+impl Source {
+    /// Says that events of a site are missing, an unknown number, on which a breakpoint stood when it was switched on.
+    pub(super) fn tell_hidden(&mut self, sink: &mut impl Sink) -> Result<(), WriteError> {
+        let Some((key, since)) = self.hidden else { return Ok(()) };
+        let name =
+            self.sites.get(&key).map_or("(unknown)".into(), |name| name.escape_debug().to_string());
+        let loss = self.loss(LossOrigin::Site, LossReason::Other, -1, 0);
+        let (from, to) = (since as i64, read_tsc() as i64);
+        sink(&Frame::Loss(Loss { what: name, from, to, ..loss }))
     }
 }
 

@@ -4,13 +4,26 @@ use std::time::{Duration, Instant};
 
 use super::processes::MAX_SITE_NAMES;
 use super::{Collector, Recorded};
-use crate::collect::inspect::{Found, Inspected};
+use crate::collect::inspect::{Changed, ChangedSite, Found, Inspected};
 use ft_trace::spool::WriteError;
-use ft_trace::spool::frame::Frame;
+use ft_trace::spool::frame::{Frame, Loss, Refused};
+use ft_trace::tables::LossOrigin;
 use ft_user::glob;
 
 /// From look to look at a process: how long the sites of a new library stay off.
 pub(super) const LOOKS: Duration = Duration::from_secs(1);
+
+/// What was changed, and what to do about it.
+fn reason(sites: &[ChangedSite], others: usize) -> String {
+    let one = |site: &ChangedSite| {
+        let (name, address) = (site.name.escape_debug(), site.address);
+        let what = if site.is_breakpoint { "a breakpoint stands on" } else { "other code is at" };
+        format!("{what} its site {name} at {address:#x}")
+    };
+    let named: Vec<String> = sites.iter().map(one).collect();
+    let more = if others > 0 { format!(", and on {others} more") } else { String::new() };
+    format!("{}{more}; remove the probe, or detach the debugger", named.join(", "))
+}
 
 /// Processes that one round has looked at, at most.
 const LOOKS_AT_ONCE: usize = 16;
@@ -27,8 +40,10 @@ impl Collector {
             let globs = self.globs.clone();
             let given = if self.is_ending {
                 let last = move |subject: &Inspected, files: &_| {
+                    // First: a site that is off misses nothing.
+                    let found = subject.look_for(files, &globs);
                     subject.disable();
-                    subject.look_for(files, &globs)
+                    found
                 };
                 self.intake.look(number, subject, last)
             } else if recorded.is_to_be_enabled {
@@ -66,6 +81,9 @@ impl Collector {
         self.tell_refused(&recorded, std::mem::take(&mut found.refused));
         if recorded.source.identity().has_number() {
             self.declare(&mut recorded, &found)?;
+            if let Some(changed) = found.changed.take() {
+                self.tell_changed(&mut recorded, changed)?;
+            }
             if let Some(error) = found.unopened.take() {
                 self.refuse(recorded.source.identity(), "memfds", &error.to_string(), true);
             }
@@ -77,6 +95,29 @@ impl Collector {
             self.sources.push(recorded);
             Ok(())
         }
+    }
+
+    /// Says that events of sites are missing which something else has changed, and once of a process which sites these are.
+    fn tell_changed(
+        &mut self,
+        recorded: &mut Recorded,
+        changed: Changed,
+    ) -> Result<(), WriteError> {
+        let identity = recorded.source.identity();
+        let Changed { from_ns: from, to_ns: to, sites, others } = changed;
+        let rest = (others > 0).then(|| format!("{others} more"));
+        let named = sites.iter().map(|site| site.name.escape_debug().to_string()).chain(rest);
+        for what in named {
+            let (origin, pid) = (LossOrigin::Site.word().into(), identity.pid);
+            let loss = Loss { origin, what, cpu: -1, pid, tid: -1, from, to, ..Loss::default() };
+            self.writer.push(&Frame::Loss(loss))?;
+        }
+        if !std::mem::replace(&mut recorded.is_told_of_changes, true) {
+            let hidden = Refused { is_recorded: true, has_lost: true, ..Refused::default() };
+            let reason = reason(&sites, others);
+            self.refuse_as(recorded.source.identity(), "sites", &reason, hidden);
+        }
+        Ok(())
     }
 
     /// Declares sites that a look has found, which are enabled as soon as somebody can do it.

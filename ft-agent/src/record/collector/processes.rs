@@ -69,8 +69,10 @@ impl Collector {
         let mut recorded = Recorded::new(source, subject, Vec::new()).unaware();
         // The directory, which tells where the triggers are.
         self.drain_source(&mut recorded.source)?;
-        let found = recorded.subject.look(&self.intake.files);
+        let mut found = recorded.subject.look(&self.intake.files);
         self.declare(&mut recorded, &found)?;
+        // What stands on a site already is a loss from now on, which the next look finds.
+        found.changed = None;
         // Copies of the tracer that it has started since it was looked for them.
         recorded.subject.look_again();
         self.sources.push(recorded);
@@ -226,9 +228,20 @@ impl Collector {
         reason: &str,
         is_recorded: bool,
     ) {
+        self.refuse_as(identity, kind, reason, Refused { is_recorded, ..Refused::default() });
+    }
+
+    /// The same, `as_what` says of it.
+    pub(super) fn refuse_as(
+        &self,
+        identity: &Identity,
+        kind: &'static str,
+        reason: &str,
+        as_what: Refused,
+    ) {
         let Identity { uid, pid, ref comm, .. } = *identity;
         let (comm, reason) = (comm.clone(), reason.to_owned());
-        let refused = || Refused { uid, pid, comm, reason, is_recorded, count: 1 };
+        let refused = || Refused { uid, pid, comm, reason, count: 1, ..as_what };
         self.intake.refusals.add(kind, uid, refused);
     }
 

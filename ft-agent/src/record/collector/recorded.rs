@@ -24,6 +24,8 @@ pub(super) struct Recorded {
     pub(super) is_done: bool,
     /// The last look at its rings has begun: it has ended, or executed another program.
     pub(super) is_over: bool,
+    /// It was said that something else has changed its sites.
+    pub(super) is_told_of_changes: bool,
     /// Given back when it is not recorded any more; one that was attached has none.
     _places: Vec<Place>,
 }
@@ -39,6 +41,7 @@ impl Recorded {
             is_last: false,
             is_done: false,
             is_over: false,
+            is_told_of_changes: false,
             _places: places,
         }
     }

@@ -27,6 +27,7 @@ fn the_summary_of_a_small_trace() {
         missing_switches: 0,
         recording: None,
         quality: Quality {
+            unknown_places: 0,
             clock_bound_median_ns: 35,
             clock_bound_max_ns: 41,
             clock_segments: 14,

@@ -263,9 +263,9 @@ pub struct Shared<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Loss {
-    /// `ring`, `shared-ring`, `directory`, `kernel`, `kernel-skipped` or `agent`.
+    /// A word of [`LossOrigin`](crate::tables::LossOrigin).
     pub origin: String,
-    /// What was lost: the program's name, or a reason.
+    /// What was lost: the program's name, or a reason, or a site.
     pub what: String,
     /// CPU, -1 when it does not apply.
     pub cpu: i32,
@@ -279,7 +279,7 @@ pub struct Loss {
     pub to: i64,
     /// `from` and `to` are TSC cycles.
     pub is_tsc: bool,
-    /// How many.
+    /// How many; 0 of a site, where that is not known.
     pub count: u64,
 }
 
@@ -297,6 +297,8 @@ pub struct Refused {
     pub reason: String,
     /// It is recorded, and did what none does that uses `ft-user`.
     pub is_recorded: bool,
+    /// It is recorded, and an unknown number of its events was lost.
+    pub has_lost: bool,
     /// How many, those in earlier frames of the same user and reason included.
     pub count: u64,
 }
@@ -314,7 +316,11 @@ impl fmt::Display for Refused {
         let first = if self.count == 1 { "" } else { "first " };
         // A program chooses its name.
         let (pid, name) = (self.pid, self.comm.escape_debug());
-        let what = if self.is_recorded { "cannot be believed" } else { "could not register" };
+        let what = match (self.has_lost, self.is_recorded) {
+            (true, _) => "lost an unknown number of events",
+            (false, true) => "cannot be believed",
+            (false, false) => "could not register",
+        };
         write!(f, "{what} ({first}process {pid} '{name}'): {}", self.reason)
     }
 }
