@@ -1,5 +1,5 @@
 //! Rings of threads that end without a word, and of threads whose first event a signal handler leaves.
-#![cfg(all(target_arch = "x86_64", target_os = "linux", not(feature = "off")))]
+#![cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 
 mod common;
 

@@ -168,6 +168,7 @@ pub(crate) const QUICK: &[&str] = &[
     "ft-user fork",
     "ft-user full_ring",
     "ft-user functions",
+    "ft-user gone_threads",
     "ft-user left_event",
     "ft-user left_reading",
     "ft-user lock_order",
